@@ -9938,10 +9938,10 @@ def new_page_url(page: Page, old: str, new: str) -> str:
         return ""
     rest = key.removeprefix(start)
     path, query = split_path(HOST.sub("", page.page_url))
-    segments = path.split("/")
     depth = HOST.sub("", start).count("/")
+    segments = path.split("/", depth)
     if start.endswith("/") and len(segments) > depth:  # whole segments are replaced
-        rest = "/".join(segments[depth:]) + query  # as it was written
+        rest = segments[depth] + query  # as it was written
     return new[:-1] + rest
 
 
