@@ -9234,7 +9234,7 @@ RECORDS = """
       FROM record LEFT JOIN author ON author.id = record.author LEFT JOIN page
         ON page.rowid = (SELECT p.rowid FROM page AS p WHERE p.ref = record.page LIMIT 1)"""
 BLOGS = """
-    SELECT blog, sum(comments) FROM
+    SELECT blog, blog || ' (' || sum(comments) || ')' FROM
            (SELECT blog, 1 AS comments FROM comment UNION ALL SELECT blog, 0 FROM page)
      WHERE blog <> '' GROUP BY blog
     HAVING sum(comments) > 0 OR NOT EXISTS (SELECT 1 FROM comment)"""
@@ -9511,8 +9511,7 @@ class Import:
                 names |= {bare, bare.partition(":")[0]}
         chosen = blogs.keys() & names
         if not chosen and (name or len(blogs) > 1):
-            choices = ", ".join(f"{blog} ({count})" for blog, count in blogs.items())
-            choices = choices or "none has a name, so leave it out"
+            choices = ", ".join(blogs.values()) or "none has a name, so leave it out"
             raise OperatorError(f"name a blog of the file with --host: {choices}")
         for other in blogs.keys() - (chosen or blogs):
             event = f"skipped: of {other}: add --host {shlex.quote(other)} to import them"
