@@ -9753,7 +9753,7 @@ WXR_ITEM = """<item>
 <link>{link}</link>
 <content:encoded></content:encoded>
 <dsq:thread_identifier>{page_url}</dsq:thread_identifier>
-<wp:post_id>{number}</wp:post_id>
+<wp:post_id>{page_id}</wp:post_id>
 <wp:post_date_gmt>{opened_at}</wp:post_date_gmt>
 <wp:status>publish</wp:status>
 <wp:post_type>post</wp:post_type>
@@ -9779,21 +9779,14 @@ WXR_STATUSES = {"visible": "1", "waiting": "0", "spam": "spam"}
 def as_wordpress(export: Export) -> Iterator[str]:
     """WXR 1.2, which Disqus reads too."""
     yield WXR
-    page_of = operator.itemgetter("page_url", "closed", "opened_at")
     comments = export.comments(SECONDS, deleted=GONE)
-    by_page = itertools.groupby(comments, key=page_of)
-    for number, (page, comments_of_page) in enumerate(by_page, 1):
-        page_url, closed, opened_at = page
-        item = {
-            "page_url": page_url,
-            "link": page_link(page_url, export.origins) or quoted_url(page_url),
-            "number": number,
-            "opened_at": opened_at,
-            "comment_status": "closed" if closed else "open",
-        }
-        yield filled_xml(WXR_ITEM, item)
-        for row in comments_of_page:
-            yield wxr_comment(row)
+    for _, rows in itertools.groupby(comments, operator.itemgetter("page_id")):
+        first = next(rows)
+        url = first["page_url"]
+        first["link"] = page_link(url, export.origins) or quoted_url(url)
+        first["comment_status"] = "closed" if first["closed"] else "open"
+        yield filled_xml(WXR_ITEM, first)
+        yield from map(wxr_comment, itertools.chain([first], rows))
         yield "</item>\n"
     yield "</channel>\n</rss>\n"
 
