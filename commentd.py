@@ -9886,11 +9886,9 @@ def render_page(page: BuiltPage, path: str, style: str, fragment_of: Callable[[s
     `fragment_of` takes the query of `GET /fragment`. What the page has set for an element
     stays."""
     own_url = f"http://page{quoted_url(path)}"
-    url = urllib.parse.urlsplit(urllib.parse.urljoin(own_url, page.canonical))
-    usual_url = url._replace(scheme="", netloc="").geturl()
-    pieces = []
-    written = 0
-    for start, tag, end in page.threads:
+    usual_url = HOST.sub("", urllib.parse.urljoin(own_url, page.canonical))
+    content = page.content
+    for start, tag, end in reversed(page.threads):
         values = attributes_in(tag)
         query = {
             "url": values.get("page") or usual_url,
@@ -9909,9 +9907,8 @@ def render_page(page: BuiltPage, path: str, style: str, fragment_of: Callable[[s
         if tag:
             mark_on = fragment[fragment.index(' data-mark="') :]  # no text has such a quote
             fragment = OLD_MARK.sub("", tag)[:-1] + mark_on
-        pieces += [page.content[written:start], fragment]
-        written = end
-    return "".join([*pieces, page.content[written:]])
+        content = content[:start] + fragment + content[end:]
+    return content
 
 
 # Moving pages
