@@ -9053,7 +9053,8 @@ def json_records(text: TextIO) -> Records:
 
 def items_of_lists(name: str, data: Any) -> Records:
     if isinstance(data, list):
-        yield from ((name, item) for item in data)
+        for item in data:
+            yield name, item
     elif isinstance(data, dict):
         for key, value in data.items():
             yield from items_of_lists(key, value)
@@ -9354,7 +9355,7 @@ class Import:
         """Stages all that can be read. Pages and authors may stand after their comments."""
         for name, record in read_records(path, self.product, show):
             self.stage_record(name, record)
-        if not (self.counts["read"] or self.counts["pages"]):
+        if not self.counts:
             raise OperatorError(f"there is no comment and no page of {self.name} in it")
         for texts, *location in self.db.execute(RECORDS):
             self.stage_comment(Texts(str, json.loads(texts)), tuple(location))
