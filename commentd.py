@@ -9718,13 +9718,6 @@ def as_artalk(export: Export) -> Iterator[str]:
     """All values are texts."""
     table = """id content ip nick=nickname email link=website vote_up=likes page_title=page_url
         created_at updated_at"""
-    constants = {
-        "site_name": export.name,
-        "site_urls": ",".join(export.origins),
-        "is_collapsed": "false",
-        "vote_down": "0",
-        **dict.fromkeys(("ua", "password", "badge_name", "badge_color"), ""),
-    }
     yield "[\n"
     yield from list_items(
         {
@@ -9734,7 +9727,14 @@ def as_artalk(export: Export) -> Iterator[str]:
             "is_pending": json.dumps(row["status"] == "waiting"),
             "rid": str(row["parent_id"] or 0),
             "page_key": quoted_url(row["page_url"]),
-            **constants,
+            "site_name": export.name,
+            "site_urls": ",".join(export.origins),
+            "is_collapsed": "false",
+            "vote_down": "0",
+            "ua": "",
+            "password": "",
+            "badge_name": "",
+            "badge_color": "",
         }
         for row in export.comments(f"{SECONDS} +0000", deleted=GONE)
         if row["status"] != "spam"
