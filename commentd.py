@@ -9081,7 +9081,13 @@ def xml_pieces(text: TextIO) -> Iterator[str]:
             yield piece
 
 
-class XmlReader:
+def refuse_doctype(*_: object) -> None:
+    """So that no entity is ever expanded."""
+    reason = "the file declares a document type, which no export does: it is not imported"
+    raise OperatorError(reason)
+
+
+class XmlElements:
     """Collects the elements as dictionaries of their attributes and of what is in them. `in` is the
     number of the `<item>` that the element is in."""
 
@@ -9090,16 +9096,6 @@ class XmlReader:
         self.path: list[tuple[str, Json]] = []  # the open elements
         self.texts: list[str] = []  # since the last one was opened
         self.records: list[tuple[str, Json]] = []
-        self.parser = expat.ParserCreate()
-        self.parser.StartDoctypeDeclHandler = self.refuse_doctype
-        self.parser.StartElementHandler = self.start
-        self.parser.CharacterDataHandler = self.texts.append
-        self.parser.EndElementHandler = self.end
-
-    def refuse_doctype(self, *_: object) -> None:
-        """So that no entity is ever expanded."""
-        reason = "the file declares a document type, which no export does: it is not imported"
-        raise OperatorError(reason)
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         self.path.append((name.rpartition(":")[2], attributes))
@@ -9114,13 +9110,18 @@ class XmlReader:
 
 
 def xml_records(text: TextIO) -> Records:
-    reader = XmlReader()
+    elements = XmlElements()
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = refuse_doctype
+    parser.StartElementHandler = elements.start
+    parser.CharacterDataHandler = elements.texts.append
+    parser.EndElementHandler = elements.end
     try:
         for piece in xml_pieces(text):
-            reader.parser.Parse(piece)
-            yield from reader.records
-            reader.records.clear()
-        reader.parser.Parse("", True)
+            parser.Parse(piece)
+            yield from elements.records
+            elements.records.clear()
+        parser.Parse("", True)
     except expat.ExpatError as error:
         reason = f"the file breaks off, or is no XML from there on ({error})"
         raise OperatorError(reason) from None
