@@ -9781,14 +9781,19 @@ WXR_STATUSES = {"visible": "1", "waiting": "0", "spam": "spam"}
 def as_wordpress(export: Export) -> Iterator[str]:
     """WXR 1.2, which Disqus reads too."""
     yield WXR
+    page_of = operator.itemgetter("page_id", "page_url", "closed", "opened_at")
     comments = export.comments(SECONDS, deleted=GONE)
-    for _, rows in itertools.groupby(comments, operator.itemgetter("page_id")):
-        first = next(rows)
-        url = first["page_url"]
-        first["link"] = page_link(url, export.origins) or quoted_url(url)
-        first["comment_status"] = "closed" if first["closed"] else "open"
-        yield filled_xml(WXR_ITEM, first)
-        yield from map(wxr_comment, itertools.chain([first], rows))
+    for page, comments_of_page in itertools.groupby(comments, key=page_of):
+        page_id, page_url, closed, opened_at = page
+        item = {
+            "page_id": page_id,
+            "page_url": page_url,
+            "link": page_link(page_url, export.origins) or quoted_url(page_url),
+            "opened_at": opened_at,
+            "comment_status": "closed" if closed else "open",
+        }
+        yield filled_xml(WXR_ITEM, item)
+        yield from map(wxr_comment, comments_of_page)
         yield "</item>\n"
     yield "</channel>\n</rss>\n"
 
