@@ -3586,7 +3586,7 @@ class Store:
              WHERE hash IN (SELECT value FROM json_each(?)) AND max(ham, spam) > 0"""
         return {hash: (ham, spam) for hash, ham, spam in self.run(sql, hashes)}
 
-    def learn(self, comment: Comment, kind: str, hashes: list[int], now: int = 0) -> None:
+    def learn(self, comment: Comment, kind: str, hashes: Iterable[int], now: int = 0) -> None:
         """Counts the terms of a comment as those of ham, of spam or, with "", of neither, and no
         longer as those of the kind that it was learnt as."""
         sql = """
@@ -4227,6 +4227,11 @@ def term_hash(key: bytes, term: str) -> int:
     return int.from_bytes(hash.digest(), signed=True)
 
 
+def terms_by_hash(key: bytes, comment: Comment) -> dict[int, str]:
+    """The terms of a comment, by what stands for them in the database."""
+    return {term_hash(key, term): term for term in terms_in(comment)}
+
+
 def badness(counts: tuple[int, int], totals: tuple[int, int]) -> float:
     """Robinson's f(w), 0 to 1: `counts` are the good and spam comments with the term, `totals` all
     comments of each kind."""
@@ -4274,7 +4279,7 @@ def filter_opinion(store: Store, key: bytes, written: Comment) -> Json | None:
     totals = learnt_counts(store)
     if not has_learnt_enough(*totals):
         return None
-    terms = {term_hash(key, term): term for term in terms_in(written)}
+    terms = terms_by_hash(key, written)
     clues = {}
     for hash, counts in store.term_counts([*terms]).items():
         score = badness(counts, totals)
@@ -4464,15 +4469,10 @@ def suspicion(store: Store, key: bytes, written: FullComment, hold: str, doubt: 
 # Learning
 
 
-def hashes_of(key: bytes, comment: Comment) -> list[int]:
-    """What stands for the terms of a comment in the database, each once."""
-    return [term_hash(key, term) for term in {*terms_in(comment)}]
-
-
 def unteach(store: Store, key: bytes, comment: Comment) -> None:
     """Before a text changes that the filter has learnt. What is erased stays learnt."""
     if comment.learnt:
-        store.learn(comment, "", hashes_of(key, comment))
+        store.learn(comment, "", terms_by_hash(key, comment))
 
 
 def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> None:
@@ -4485,12 +4485,12 @@ def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> 
     kind = kinds.get(status, "")
     if kind == comment.learnt:
         return
-    store.learn(comment, kind, hashes_of(key, comment), now)
+    store.learn(comment, kind, terms_by_hash(key, comment), now)
     ham, spam = learnt_counts(store)
     if kind == "spam" and ham < spam:
         good = store.oldest_unlearnt()
         if good:
-            store.learn(good, "ham", hashes_of(key, good), now)
+            store.learn(good, "ham", terms_by_hash(key, good), now)
 
 
 # -- Mail ---------------------------------------------------------------------
