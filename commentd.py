@@ -4144,8 +4144,7 @@ class World:
         # These headers are written by hand. Python makes encoded words of long ones, where they are
         # not allowed (RFC 2047, section 5), and drops the quotes of a long name unless it encodes
         # it.
-        message_id = f"<{self.random_bytes(16).hex()}@{sender.domain}>"
-        by_hand = {"Message-ID": message_id, **headers}
+        by_hand = {"Message-ID": f"<{self.random_bytes(16).hex()}@{sender.domain}>", **headers}
         if sender.display_name.isascii():
             by_hand["From"] = str(sender)
         else:
@@ -4726,18 +4725,17 @@ def json_webhook(
     is not added by itself."""
     names = """id page_url parent_id nickname website content html country location status held
         user_id language"""
-    data = {
-        **attributes(comment, names),
-        "ip": masked(comment.ip),
-        "created_at": rfc3339(comment.created_at),
-        "reason": webhook.message,
-        "link": link,
-        "links": links,
-    }
     return {
         "type": f"comment.{webhook.event}",
         "timestamp": rfc3339(webhook.created_at),
-        "data": data,
+        "data": {
+            **attributes(comment, names),
+            "ip": masked(comment.ip),
+            "created_at": rfc3339(comment.created_at),
+            "reason": webhook.message,
+            "link": link,
+            "links": links,
+        },
     }
 
 
@@ -4782,8 +4780,7 @@ def discord_body(services: MailServices, subject: str, text: str, buttons: Butto
     # Each mark is escaped, so that no text is a link, a mention or an emphasis.
     text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", text[:most])
     embed = {"title": subject[:256], "description": f"{text}\n\n{last_line}"}
-    nobody: Json = {"parse": []}
-    return {"embeds": [embed], "allowed_mentions": nobody}
+    return {"embeds": [embed], "allowed_mentions": {"parse": []}}
 
 
 def telegram_body(services: MailServices, subject: str, text: str, buttons: Buttons) -> Json:
