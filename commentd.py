@@ -1869,7 +1869,6 @@ def copy_database(
         aside.unlink(missing_ok=True)
         aside.touch(0o600, exist_ok=False)
         with contextlib.closing(sqlite3.connect(aside, isolation_level=None)) as copy:
-            copy.execute("PRAGMA synchronous = OFF")  # synced below, as a whole
             copy.execute("PRAGMA journal_mode = OFF")
             db.execute("BEGIN")
             # From this read on, the connection sees one moment.
