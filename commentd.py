@@ -639,10 +639,9 @@ def split_path(url: str) -> tuple[str, str]:
 
 def page_link(page_url: str, origins: Strings) -> str:
     """The URL that opens a page; "" if there is none."""
-    url = page_url
     if origins and re.match("/(?!/)", page_url):
-        url = origins[0] + page_url
-    return value_or_empty(proper_website, quoted_url(url))
+        page_url = origins[0] + page_url
+    return value_or_empty(proper_website, quoted_url(page_url))
 
 
 def is_foreign(page_url: str, origins: Strings) -> bool:
