@@ -1983,7 +1983,6 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
                 copy_database(db, restored)
             with contextlib.closing(connect(restored)) as db:
                 revoke_everything(db, now)
-            sync(restored)
             set_aside(path, replaced)
             restored.replace(path)
             sync(path.parent)
