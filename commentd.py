@@ -840,10 +840,10 @@ def signing_key(text: str) -> str:
     return text
 
 
-def zone_name(text: str) -> str:
-    """A name in the time zone database of the system."""
+def zone_named(text: str) -> tzinfo | None:
+    """A zone of the system's time zone database; None stands for that of this machine."""
     try:
-        return text and ZoneInfo(text).key
+        return ZoneInfo(text) if text else None
     except (KeyError, ValueError, OSError):
         raise ValueError("must be a time zone such as Europe/Berlin") from None
 
@@ -962,10 +962,10 @@ class Config:
         list_of(origin),
     )
     site_name: str = setting("The name of the blog, for emails. Empty: its host.", one_line)
-    site_timezone: str = setting(
+    site_timezone: tzinfo | None = setting(
         "The time zone of statistics, and of dates where no script knows that of the reader:\n"
         "Europe/Berlin, for instance. Empty: that of this machine.",
-        zone_name,
+        zone_named,
     )
     site_demo: bool = setting("Keep the demo at / although public_url is set.", yes_or_no, "no")
     site_picture: str = setting(
@@ -1151,10 +1151,6 @@ class Config:
         return email.headerregistry.Address(shown, addr_spec=address.rstrip("> "))
 
     @property
-    def time_zone(self) -> tzinfo | None:
-        return ZoneInfo(self.site_timezone) if self.site_timezone else None
-
-    @property
     def listens_on_file(self) -> bool:
         return self.server_listen.startswith("unix:")
 
@@ -1311,7 +1307,9 @@ def example_config(language: str) -> str:
 def ini_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ", ".join(value) if isinstance(value, tuple) else str(value)
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return "" if value is None else str(value)
 
 
 def settings_in_effect(config: Config, language: str = "en") -> Iterator[Json]:
@@ -8232,7 +8230,7 @@ def command_store(
                     copy_database(db, copy)
             path = copy
         with contextlib.closing(Store(path, as_command=not is_new)) as store:
-            store.zone = config.time_zone
+            store.zone = config.site_timezone
             yield store
 
 
@@ -8281,7 +8279,7 @@ def make_app(config: Config, world: World | None = None, **options: Any) -> App:
     path = config.database
     folder = Path(config.backup_folder)
     store = Store(path, lambda label: back_up(path, folder, world.clock(), label))
-    store.zone = config.time_zone
+    store.zone = config.site_timezone
     try:
         store.delete_leftovers()
         return app_on(store, config, world, options)

@@ -33,7 +33,7 @@ import inside
 import pytest
 import webtest
 
-from commentd import App, Config, World, make_app
+from commentd import App, Config, World, make_app, zone_named
 
 inside.share_static_files()
 
@@ -241,7 +241,7 @@ def config(tmp_path: Path) -> Config:
         database_path=str(tmp_path / "commentd.db"),
         backup_folder=str(tmp_path / "backups"),
         captcha_provider="none",
-        site_timezone="Asia/Shanghai",
+        site_timezone=zone_named("Asia/Shanghai"),
     )
 
 

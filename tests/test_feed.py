@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from test_admin import Judge, new_owner
 from test_notifications import BLOG, EMAIL_TEXTS, SERVICE, USUAL
 
-from commentd import PAGE_POLICY, App, Config, __version__, make_app
+from commentd import PAGE_POLICY, App, Config, __version__, make_app, zone_named
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
@@ -398,7 +398,7 @@ def thread(visitor: Visitor, url: str = PAGE, **query: Any) -> Shown:
     return Shown(visitor.get("/thread", {"url": url, **query}))
 
 
-@pytest.mark.parametrize("settings", [{"site_timezone": "Pacific/Kiritimati"}])
+@pytest.mark.parametrize("settings", [{"site_timezone": zone_named("Pacific/Kiritimati")}])
 def test_dates_are_those_of_the_time_zone_of_the_blog(visitor: Crawler) -> None:
     said(visitor, "hi")
     assert thread(visitor).texts["time"] == ["2026-11-19 01:06 UTC+1400"]

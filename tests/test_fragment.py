@@ -121,7 +121,7 @@ def test_it_has_all_that_the_widget_knows_of_a_comment(app: App, visitor: Visito
         for name in ("content", "html", "ip"):
             del comment[name]
     assert shown == listed
-    assert local_time(0, Config().time_zone)[-5:] == time.strftime("%z", time.localtime(0))
+    assert local_time(0, Config().site_timezone)[-5:] == time.strftime("%z", time.localtime(0))
 
 
 def test_proxies_keep_it_for_ten_minutes_and_while_the_service_is_down(visitor: Visitor) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import CANARY
 
-from commentd import SETTINGS, Config, example_config, load_config, translated
+from commentd import SETTINGS, Config, example_config, load_config, translated, zone_named
 
 EXAMPLE = Path(__file__).parent.parent / "commentd.example.ini"
 KEY = "k" * 32
@@ -49,7 +49,7 @@ GOOD: list[tuple[str, str, Any]] = [
     ("site_origins", "HTTPS://A.Example:443，http://B:80、", ("https://a.example", "http://b")),
     ("site_origins", "https://a.example\n  https://b", ("https://a.example", "https://b")),
     ("site_name", "Ann's\n  blog", "Ann's blog"),
-    ("site_timezone", "Europe/Berlin", "Europe/Berlin"),
+    ("site_timezone", "Europe/Berlin", zone_named("Europe/Berlin")),
     *[("site_demo", word, True) for word in ("yes", "On", "TRUE")],
     *[("limits_enabled", word, False) for word in ("no", "Off", "FALSE")],
     *[("token_key", KEY, KEY), ("token_key", "钥" * 11, "钥" * 11)],
