@@ -4144,7 +4144,7 @@ class World:
         text: str,
         headers: Mapping[str, str] = {},
     ) -> str:
-        """An email as the mail server gets it. All but the text was cleaned of line breaks."""
+        """An email as the mail server gets it. Only the text may hold line breaks."""
         message = email.message.EmailMessage(policy=email.policy.SMTP)
         # These headers are written by hand. Python makes encoded words of long ones, where they are
         # not allowed (RFC 2047, section 5), and drops the quotes of a long name unless it encodes
@@ -5021,7 +5021,7 @@ def write_to_author(services: MailServices, to: str, news: News) -> None:
             unasked[id] = parent
     for page_id, replies in by_page.items():
         email = author_email(services, to, replies, parents)
-        add_email(services, replies, email, ("notification", page_id), ("reply_emails", ""))
+        add_email(services, replies, email, ("notification", page_id), ("reply_emails", "author"))
     if unasked:
         ask_guest(services, unasked, subscription)
 
