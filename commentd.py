@@ -9225,7 +9225,7 @@ ADD_AUTHOR = """
 # What is known of an author takes the place of what stands in the comment.
 RECORDS = """
     SELECT json_patch(record.fields, coalesce(author.fields, '{}')),
-           page.blog, page.key, page.page_url
+           page.blog, coalesce(page.key, ''), page.page_url
       FROM record LEFT JOIN author ON author.id = record.author LEFT JOIN page
         ON page.rowid = (SELECT p.rowid FROM page AS p WHERE p.ref = record.page LIMIT 1)"""
 BLOGS = """
@@ -9290,7 +9290,7 @@ STAGED_COMMENTS = """
       FROM comment LEFT JOIN comment AS parent ON parent.id = comment.parent
      ORDER BY comment.depth, comment.created_at, comment.id"""
 # The page of a record: the name of its blog (as the product calls it, or its host), key, page_url.
-# Without a page, the key is "" or None.
+# The key is "" if there is no page.
 Location = tuple[str, str, str]
 NAMES_IN_REPORT = 8  # of the comments that a line of the report is about
 
