@@ -9208,8 +9208,8 @@ STAGE = """
                        page_likes INTEGER, opened_at INTEGER);
     CREATE INDEX page_ref ON page (ref);
     CREATE INDEX page_key ON page (key);
-    -- The fields of each comment, as they were read, and the ids of its author and page in them.
-    CREATE TABLE record (author TEXT, page TEXT, fields TEXT);
+    -- The fields of each comment, as they were read.
+    CREATE TABLE record (fields TEXT);
     -- Those that can be imported.
     CREATE TABLE comment (id TEXT PRIMARY KEY, parent TEXT, thread TEXT, blog TEXT, key TEXT,
                           page_url TEXT, created_at INTEGER, stamp TEXT, fields TEXT,
@@ -9226,8 +9226,9 @@ ADD_AUTHOR = """
 RECORDS = """
     SELECT json_patch(record.fields, coalesce(author.fields, '{}')),
            page.blog, coalesce(page.key, ''), page.page_url
-      FROM record LEFT JOIN author ON author.id = record.author LEFT JOIN page
-        ON page.rowid = (SELECT p.rowid FROM page AS p WHERE p.ref = record.page LIMIT 1)"""
+      FROM record LEFT JOIN author ON author.id = json_extract(record.fields, '$.author')
+      LEFT JOIN page ON page.rowid = (SELECT min(p.rowid) FROM page AS p
+                                       WHERE p.ref = json_extract(record.fields, '$.page'))"""
 BLOGS = """
     SELECT blog, blog || ' (' || sum(comments) || ')' FROM
            (SELECT blog, 1 AS comments FROM comment UNION ALL SELECT blog, 0 FROM page)
@@ -9363,8 +9364,7 @@ class Import:
             self.counts["read"] += 1
             if isinstance(record, dict):
                 texts = fields_in(record, product.comment)
-                row = (texts["author"], texts["page"], json.dumps(texts))
-                self.db.execute("INSERT INTO record VALUES (?, ?, ?)", row)
+                self.db.execute("INSERT INTO record VALUES (?)", (json.dumps(texts),))
             else:
                 self.note("skipped: it can't be read", as_text(record))
         elif name == record_name(product.pages):
