@@ -5085,6 +5085,7 @@ def write_to_follower(services: MailServices, to: str, news: News) -> None:
     first = comments[0]
     languages = services.store.follow_languages(to)
     follower = Recipient(services, to, languages[first.page_id])
+    # `is_for_follower` has found it.
     reader = cast(Account, services.store.account_with_email(to))
     params = {"do": "unfollow", "user": reader.id}
     sections: list[str] = []
