@@ -8922,11 +8922,10 @@ def markdown_in(text: str) -> str:
 
 def paragraphs_of(text: str) -> str:
     """HTML in which the end of a line is a break, and an empty line ends a paragraph."""
-    paragraphs = re.split(r"\n\s*\n", text.strip())
-    markup = "".join(f"<p>{paragraph.strip()}</p>" for paragraph in paragraphs)
+    paragraphs = re.sub(r"\n\s*\n\s*", "</p><p>", text.strip())
     # Beside a block, the end of a line is no break.
-    markup = re.sub(r"(?i)\n?(</?(?:p|[uo]l|li|blockquote)>)\n?", r"\1", markup)
-    return markup.replace("\n", "<br>")
+    block = r"(?i)\n?(</?(?:p|[uo]l|li|blockquote)>)\n?"
+    return re.sub(block, r"\1", f"<p>{paragraphs}</p>").replace("\n", "<br>")
 
 
 def direct_link(link: re.Match[str]) -> str:
