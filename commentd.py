@@ -1254,8 +1254,7 @@ def reading_error(error: Exception) -> str:
 def environment_entries(environ: Mapping[str, str]) -> Iterator[Entry]:
     for variable, text in environ.items():
         if variable.startswith("COMMENTD_"):
-            name = variable.removeprefix("COMMENTD_").lower()
-            yield name, text.strip(), variable
+            yield variable.removeprefix("COMMENTD_").lower(), text.strip(), variable
 
 
 def nearest_setting(name: str) -> str:
