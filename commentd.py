@@ -8918,10 +8918,10 @@ def markdown_in(text: str) -> str:
 
 def paragraphs_of(text: str) -> str:
     """HTML in which the end of a line is a break, and an empty line ends a paragraph."""
-    paragraphs = re.sub(r"\n\s*\n\s*", "</p><p>", text.strip())
+    text = re.sub(r"\n\s*\n\s*", "</p><p>", text.strip())
     # Beside a block, the end of a line is no break.
-    block = r"(?i)\n?(</?(?:p|[uo]l|li|blockquote)>)\n?"
-    return re.sub(block, r"\1", f"<p>{paragraphs}</p>").replace("\n", "<br>")
+    markup = re.sub(r"(?i)\n?(</?(?:p|[uo]l|li|blockquote)>)\n?", r"\1", f"<p>{text}</p>")
+    return markup.replace("\n", "<br>")
 
 
 def direct_link(link: re.Match[str]) -> str:
