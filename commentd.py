@@ -2524,6 +2524,7 @@ RATE_LIMITS = {
 PAUSES = {
     "health": {5: 1},
     "purge": {MINUTE: 1},
+    "vacuum": {DAY: 1},
     "unnamed_proxy": {DAY: 1},
     "quiet": {MINUTE: 2**31},  # never used up: it only makes a request write
 }
@@ -2727,6 +2728,13 @@ class Store:
             finally:
                 self.writer.execute("PRAGMA busy_timeout = 5000")
             self.has_erased = bool(busy)
+
+    def vacuum(self) -> None:
+        """Rewrites the file. When a row moves to another place in it, its bytes stay at the old
+        one, and `secure_delete` does not reach them."""
+        with self.write_lock(), self.machine_faults():
+            self.writer.execute("VACUUM")
+            self.has_erased = True
 
     def run(self, sql: str, *values: Any, **named: Any) -> sqlite3.Cursor:
         """Runs a statement. Up to four values stand in order (`?`), others by name."""
@@ -8151,7 +8159,7 @@ class App:
 
     def tick(self) -> float:
         """Writes views. Once a minute, drops what has expired, and what the settings do not keep
-        any longer."""
+        any longer. Once a day, rewrites the file."""
         services = self.services
         config = services.config
         store = services.store
@@ -8164,8 +8172,11 @@ class App:
                 store.forget(now - max(HOUR, config.privacy_keep_ip_days * DAY))
                 store.erase_hidden(now - config.moderation_keep_days * DAY)
                 add_rebuild(services)
+            day_passed = not store.use_limit(now, "vacuum")
             if services.clients.unnamed_proxy:
                 store.use_limit(now, "unnamed_proxy")  # for `check` to see
+        if day_passed:
+            store.vacuum()
         if minute_passed and store.has_erased:
             store.empty_wal()
         return 1

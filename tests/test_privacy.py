@@ -198,7 +198,7 @@ def traces(path: Path, texts: set[str]) -> set[str]:
 @NO_LIMITS
 def test_a_stop_leaves_no_byte_behind(app: App, outside: Outside, db: sqlite3.Connection) -> None:
     path, chance = Path(inside.database_path(app)), random.Random(1)
-    addresses = {f"145.133.{n}.{chance.randint(100, 255)}" for n in range(100, 150)}
+    addresses = {f"145.133.{n}.{chance.randint(100, 255)}" for n in range(100, 250)}
     for n in range(4096, 4121):
         addresses.add(f"2a00:1450:4001:{n:x}::{chance.randint(4096, 65535):x}")
     ids: list[int] = []
