@@ -1745,7 +1745,7 @@ def read_only(path: Path) -> Iterator[sqlite3.Connection]:
 QUICK_CHECK = "PRAGMA quick_check(1)"
 FULL_CHECK = "PRAGMA integrity_check(1)"
 
-# Of another program is what has another id, and is not new.
+# A file of another program has another id, and is not empty.
 FACTS = """
     SELECT page_size, user_version, application_id <> ? AND EXISTS (SELECT 1 FROM sqlite_schema)
       FROM pragma_page_size, pragma_user_version, pragma_application_id"""
