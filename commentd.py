@@ -458,7 +458,7 @@ def without_titles(nickname: str) -> str:
 def skeletons(name: str) -> set[str]:
     """The skeleton of a name, with and without what stands in brackets."""
     bare = IN_BRACKETS.sub("", unicodedata.normalize("NFKC", name))
-    return {skeleton(text) for text in (name, bare) if text.strip()}
+    return {skeleton(text) for text in {name, bare} if text.strip()}
 
 
 # Email addresses, hosts and IP addresses
