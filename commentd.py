@@ -318,6 +318,7 @@ def folded(text: str) -> str:
 # Languages of emails and of the pages that their links open. Characters that identify a language
 # follow where there are any. Japanese comes before Chinese, since it uses Han characters too. The
 # badge of an admin in each language stands in `TITLES`.
+RIGHT_TO_LEFT = ("ar",)
 LANGUAGES = {
     "ja": "[ぁ-ヿ]",
     "ko": "[가-힣]",
@@ -331,6 +332,11 @@ LANGUAGES = {
     "pt": "",
     "zh-tw": "",
 }
+
+
+def direction(language: str) -> str:
+    """As the attribute `dir` of HTML has it."""
+    return "rtl" if language in RIGHT_TO_LEFT else "ltr"
 
 
 def known_language(requested: str) -> str:
@@ -5826,7 +5832,8 @@ def translated_page(services: Services, template: str, language: str, **variable
     """As `html_page`, with the texts of a language; English for an unknown one."""
     if language not in LANGUAGES:
         language = "en"
-    return html_page(services, template, lang=language, texts=texts_in(language), **variables)
+    variables |= {"lang": language, "dir": direction(language), "texts": texts_in(language)}
+    return html_page(services, template, **variables)
 
 
 def json_in_html(data: Json) -> str:
@@ -7386,6 +7393,7 @@ def get_fragment(context: RequestContext) -> Response:
         faces=faces,
         initial_of=initial_of,
         locale=locale,
+        dir=direction(language),
         page=page,
         page_url=name.page_url,
         sort=sort,
