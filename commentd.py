@@ -33,6 +33,7 @@ import email.headerregistry
 import email.message
 import email.policy
 import enum
+import fnmatch
 import functools
 import gc
 import glob
@@ -4935,10 +4936,10 @@ def owner_recipients(services: MailServices, comment: Comment) -> list[str]:
     key = page_name(comment.page_url, config.site_origins).key
     for rule in config.notify_pages:
         pattern, _, emails = rule.rpartition(" = ")
-        pattern_key = page_name(pattern, config.site_origins).key
-        pattern = re.escape(pattern_key).replace(r"\*", ".*")
-        # A page may be written with or without the last slash.
-        if re.fullmatch(f"{pattern}/?", f"{key}/"):
+        pattern = glob.escape(page_name(pattern, config.site_origins).key)
+        # The only wildcard is `*`. For several, `re` alone would try each way to split the key. A
+        # page may be written with or without the last slash.
+        if fnmatch.filter([key, f"{key}/"], pattern.replace("[*]", "*")):
             return emails.split(", ")
     if config.notify_owner:
         return [*config.notify_owner]
