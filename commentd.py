@@ -2777,7 +2777,7 @@ class Store:
         with self.writing():
             self.run(sql, new)
             key = self.value("SELECT value FROM secret WHERE name = 'token_key'")
-        if key is None:
+        if not key:
             raise SchemaError(f"{self.path} has accounts but no key: set [token] key")
         return str(key)
 

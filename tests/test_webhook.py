@@ -804,8 +804,7 @@ TO = {
     # Whoever comments first chooses the spelling.
     "https://blog.example/photos/1": BOTH, "//BLOG.example/%70hotos/1/#x": BOTH,
     "https://other.example/photos/1": [OWNER], "/quiet/index.html?utm_source=x": [],
-    # A rule that took steps back would not come to an end.
-    "/a" * 1000: [OWNER],
+    "/a" * 1000: [OWNER],  # a rule that took steps back would not come to an end
 }  # fmt: skip
 
 
