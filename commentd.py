@@ -5666,9 +5666,9 @@ def context_of(route: Route, services: Services, environ: Json) -> RequestContex
 def check_origin(services: Services, path: str, environ: Json) -> None:
     """`Forbidden` for a write from a page of another origin that may not use the path."""
     origin = environ.get("HTTP_ORIGIN", "")
-    host = re.sub("^https?://", "", origin)
+    scheme, _, host = origin.partition("://")
     public_host = urllib.parse.urlsplit(services.config.server_public_url).netloc
-    is_own = host in (public_host, environ.get("HTTP_HOST"))
+    is_own = scheme in ("http", "https") and host in (public_host, environ.get("HTTP_HOST"))
     if origin and not is_own and not is_open_to(services, path, origin):
         raise Forbidden("这个网站不能在此评论：请管理员把它加入 [site] origins", "origin_refused")
 

@@ -21,7 +21,7 @@ def visiting(config: Config, outside: Outside, **settings: Any) -> Iterator[Visi
 
 def test_a_page_of_another_site_may_not_write(config: Config, outside: Outside) -> None:
     with visiting(config, outside, **TWO_BLOGS) as visitor:
-        for origin in (FOREIGN, "null", "http://blog.example", BLOG + ":444"):
+        for origin in (FOREIGN, "null", "http://blog.example", BLOG + ":444", "localhost:80"):
             for route in ROUTES:
                 if route.method != "GET" and not route.by_link:  # whose right is in the address
                     path = re.sub("<.*?>", "1", route.path)
