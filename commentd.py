@@ -8239,16 +8239,17 @@ def command_store(
     """The store for a command; for a dry run, of a copy that is deleted. Unless it `is_new`, the
     service may be running on the same file."""
     path = config.database
-    with tempfile.TemporaryDirectory() as folder:
+    with contextlib.ExitStack() as resources:
         if dry_run:
+            folder = resources.enter_context(tempfile.TemporaryDirectory())
             copy = Path(folder) / path.name
             if size_of(path):
                 with read_only(path) as db:
                     copy_database(db, copy)
             path = copy
-        with contextlib.closing(Store(path, as_command=not is_new)) as store:
-            store.zone = config.site_timezone
-            yield store
+        store = Store(path, as_command=not is_new)
+        store.zone = config.site_timezone
+        yield resources.enter_context(contextlib.closing(store))
 
 
 def new_admin_link(store: Store, world: World, email: str) -> str:

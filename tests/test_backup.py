@@ -703,8 +703,9 @@ def test_root_is_told_whose_rights_a_command_has(anothers: Path, of_root: Path) 
 
 @pytest.mark.parametrize("settings", [{"limits_enabled": False}])
 def test_counters_are_fixed(
-    app: App, visitor: Visitor, db: sqlite3.Connection, tmp_path: Path
+    app: App, visitor: Visitor, db: sqlite3.Connection, tmp_path: Path, monkeypatch: Any
 ) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")  # the command writes nothing there
     posted: list[Any] = []
     for depth in range(12):  # two chains of six
         parent = {"parent_id": posted[-1]["comment"]["id"]} if depth % 6 else {}

@@ -59,13 +59,12 @@ def run_here(folder: Path, *arguments: str, **environ: str) -> tuple[int, str, s
     """The same in this process, which takes a tenth of the time."""
     output, errors = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
     kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
-    kept["LC_ALL"] = "C.UTF-8"
     handler = log_handler(errors)
     logging.getLogger().addHandler(handler)
     try:
         with (
             contextlib.chdir(folder),
-            mock.patch.dict(os.environ, kept | environ, clear=True),
+            mock.patch.dict(os.environ, kept | {"LC_ALL": "C.UTF-8"} | environ, clear=True),
             contextlib.redirect_stdout(output),
             contextlib.redirect_stderr(errors),
         ):
