@@ -8310,6 +8310,7 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
     """The app on an open store."""
     key = config.token_key or store.token_key(world.random_bytes(32).hex())
     places = places_of(config)
+    templates()  # read now: an upgrade replaces the files while this program still runs
     services = Services(
         config=config,
         store=store,
