@@ -2407,12 +2407,13 @@ LIST_COMMENTS = {
     for view, (condition, top, _) in VIEWS.items()
     for sort, order in SORTS.items()
 }
+# With a limit, SQLite stops at the comment. Links in emails lead to new ones, which come first.
 POSITIONS = {
     (view, sort): f"""
     SELECT position FROM (
         SELECT id, row_number() OVER (ORDER BY {top}{order}) - 1 AS position
           FROM comment WHERE {condition})
-     WHERE id = (SELECT {entry} FROM comment WHERE id = :id AND shown = 1)"""
+     WHERE id = (SELECT {entry} FROM comment WHERE id = :id AND shown = 1) LIMIT 1"""
     for view, (condition, top, entry) in VIEWS.items()
     for sort, order in SORTS.items()
 }
