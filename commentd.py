@@ -8752,10 +8752,10 @@ PRODUCTS = {
     ),
     "disqus": Product(
         r"(?s)\s*<.*http://disqus\.com",
-        """post: id=dsq:id parent=parent.dsq:id page=thread.dsq:id disqus=message
-        email=author.email nickname=author.name|author.username ip=ipAddress created_at=createdAt
+        """post: id=@id parent=parent.@id page=thread.@id disqus=message email=author.email
+        nickname=author.name|author.username ip=ipAddress created_at=createdAt
         status=isDeleted:deleted,isSpam:spam,!isApproved:waiting""",
-        "thread: id=dsq:id page=link|id closed=isClosed gone=isDeleted opened_at=createdAt",
+        "thread: id=@id page=link|id closed=isClosed gone=isDeleted opened_at=createdAt",
     ),
     "wordpress": Product(
         r"(?s)\s*<.*https?://wordpress\.org/export/",
@@ -9099,9 +9099,13 @@ def refuse_doctype(*_: object) -> None:
     raise OperatorError(reason)
 
 
+def local_name(name: str) -> str:
+    return name.rpartition(":")[2]
+
+
 class XmlElements:
-    """Collects the elements as dictionaries of their attributes and of what is in them. `in` is the
-    number of the `<item>` that the element is in."""
+    """Collects the elements as dictionaries of what is in them. `@id` is an attribute. `in` is the
+    number of the `<item>` that the element is in. Names have no prefix: a file may choose it."""
 
     def __init__(self) -> None:
         self.items = 0
@@ -9110,7 +9114,8 @@ class XmlElements:
         self.records: list[tuple[str, Json]] = []
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        self.path.append((name.rpartition(":")[2], attributes))
+        values = {f"@{local_name(key)}": value for key, value in attributes.items()}
+        self.path.append((local_name(name), values))
         self.texts.clear()
         self.items += name == "item"
 

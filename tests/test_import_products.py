@@ -204,6 +204,7 @@ OTHERWISE: dict[str, tuple[str, str, str, Shown]] = {
     "threads come after their posts": (
         "disqus", "(?s)(<thread dsq:id.*</thread>\n)(<post.*</post>\n)", r"\2\1", ALL,
     ),
+    "a tool has written it again": ("disqus", r"\bdsq\b", "ns1", ALL),
     "WXR 1.0": ("wordpress", "export/1.2/", "export/1.0/", ALL),
     "WXR 1.1": ("wordpress", "export/1.2/", "export/1.1/", ALL),
     "the theme unit test names its namespace by https": (
@@ -232,8 +233,7 @@ OTHERWISE: dict[str, tuple[str, str, str, Shown]] = {
     "an ampersand is bare": ("wordpress", "author_url><", "author_url>http://a.b/?a=1&b=2<", ALL),
     "its first line is missing": ("remark42", r"\A.*\n", "", ALL),
     "a page has host and path": ("commento", '"domain": "", "url"', '"host": "x", "path"', ALL),
-    "no identifier of a field has a value": ("waline", '"(nick|mail|link|ip|pid|rid)": "[^"]*"',
-        r'"\1": null', ALL),
+    "fields are null": ("waline", '"(nick|mail|link|ip|pid|rid)": "[^"]*"', r'"\1": null', ALL),
     "a second time takes the place of the first": ("valine", "insertedAt", "createdAt", ALL),
     "waline's own address wraps it": ("waline", r"(?s)\A(.*)\Z", r'{"errno": 0, "data": \1}', ALL),
     "its other tables are null": ("waline", '"(Counter|Users)": \\[\\]', r'"\1": null', ALL),
