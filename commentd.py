@@ -9159,7 +9159,7 @@ def open_foreign_copy(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
                 db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 16 * MEGA)
                 sql = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
                 yield db, " ".join(name for (name,) in db.execute(sql))
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter in a damaged schema
             reason = f"the database can't be read from there on ({error})"
             raise OperatorError(reason) from None
 

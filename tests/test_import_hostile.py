@@ -289,9 +289,9 @@ def test_a_column_that_is_computed_does_no_harm(desk: Desk, product: str) -> Non
 def test_a_damaged_database_is_told_of(desk: Desk, product: str) -> None:
     whole = MAKERS[product]([Said(str(n), NOON + n, text="word " * 99) for n in range(1, 200)])
     for at in (0.3, 0.6, 0.9):
-        data = bytearray(whole)
-        data[int(len(data) * at) : int(len(data) * at) + 9000] = b"\xa5" * 9000
-        assert desk.bring(bytes(data)).failure
+        start = int(len(whole) * at)
+        assert desk.bring(whole[:start] + b"\xa5" * 9000 + whole[start + 9000 :]).failure
+    assert desk.bring(whole.replace(b"CREATE TABLE", b"CREATE \xa5ABLE")).failure
 
 
 # Packings, ends and bombs
