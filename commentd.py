@@ -9910,7 +9910,8 @@ def render_page(page: BuiltPage, path: str, style: str, fragment_of: Callable[[s
     `fragment_of` takes the query of `GET /fragment`. What the page has set for an element
     stays."""
     own_url = f"http://page{quoted_url(path)}"
-    usual_url = HOST.sub("", urllib.parse.urljoin(own_url, page.canonical))
+    url = urllib.parse.urlsplit(urllib.parse.urljoin(own_url, page.canonical))
+    usual_url = url._replace(scheme="", netloc="").geturl()
     content = page.content
     for start, tag, end in reversed(page.threads):
         values = attributes_in(tag)

@@ -474,7 +474,7 @@ BUILT = {
     ),
     "ü.html": (f"{NO_TAG}{SCRIPT}", "<p>End", "/%C3%BC.html"),
     "a/b.html": (
-        f"<HTML><HEAD><LINK HREF='https://blog.example/c/?p=1&amp;q=2#top' REL=canonical></HEAD>"
+        f"<HTML><HEAD><LINK HREF='\nhttps://blog.example/c/?p=1&amp;q=2#top' REL=canonical></HEAD>"
         f"<script async src={SERVICE}/loader.js?2></script>",
         "",
         "/c/?p=1&q=2",
