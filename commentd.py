@@ -1752,11 +1752,6 @@ def read_only(path: Path) -> Iterator[sqlite3.Connection]:
 QUICK_CHECK = "PRAGMA quick_check(1)"
 FULL_CHECK = "PRAGMA integrity_check(1)"
 
-# A file of another program has another id, and is not empty.
-FACTS = """
-    SELECT page_size, user_version, application_id <> ? AND EXISTS (SELECT 1 FROM sqlite_schema)
-      FROM pragma_page_size, pragma_user_version, pragma_application_id"""
-
 
 def check_database_file(path: Path, sql: str = QUICK_CHECK) -> None:
     """`SchemaError`, without touching the file, if it is not a commentd database, is damaged, or
@@ -1766,8 +1761,10 @@ def check_database_file(path: Path, sql: str = QUICK_CHECK) -> None:
     if not size_of(path):
         return
     with read_only(path) as db:
-        page_size, version, is_of_another = db.execute(FACTS, [APPLICATION_ID]).fetchone()
-        if is_of_another:
+        # These pragmas need no schema: a newer one may be beyond this version of SQLite.
+        is_ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+        page_size = db.execute("PRAGMA page_size").fetchone()[0]
+        if not is_ours and db.execute("SELECT 1 FROM sqlite_schema").fetchone():
             raise SchemaError(
                 f"{path} is a database of another program, or of commentd before 0.1.0:"
                 " name another file, and import what the older commentd exports"
@@ -1775,7 +1772,7 @@ def check_database_file(path: Path, sql: str = QUICK_CHECK) -> None:
         # A crash can cut the file while the -wal is emptied into it: the -wal still has the page.
         if size_of(path) % page_size and not size_of(Path(f"{path}-wal")):
             raise sqlite3.DatabaseError("its last page is cut")
-        if version > len(MIGRATIONS):
+        if schema_version(db) > len(MIGRATIONS):
             raise SchemaError(
                 f"{path} was made by a newer commentd:"
                 " install that one, or restore the backup that it made"
