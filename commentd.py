@@ -2018,21 +2018,25 @@ def set_aside(path: Path, new_name: Path) -> None:
         new_name.touch(0o600)
         shutil.copyfile(path, new_name)
         sync(new_name)
-    for suffix in ("-wal", "-shm"):  # still there when the file is missing, or can't be written
+    for suffix in ("-wal", "-shm"):  # still there when the file is damaged or missing
         with contextlib.suppress(FileNotFoundError):
             Path(f"{path}{suffix}").rename(f"{new_name}{suffix}")
 
 
 def leave_wal_mode(path: Path) -> None:
-    """Writes the -wal into the file. If SQLite can't, both are kept. `OperatorError` if another
-    program has it open: SQLite finds that out when the file leaves WAL mode."""
+    """Writes the -wal into the file, unless the file is damaged. `OperatorError` if another program
+    has it open: SQLite finds that out when the file leaves WAL mode."""
     try:
         # An error about a damaged schema may quote bytes that are no UTF-8.
         with contextlib.suppress(UnicodeDecodeError), contextlib.closing(connect(path)) as db:
             db.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as error:
-        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+        code = error.sqlite_errorcode & 0xFF
+        if code == sqlite3.SQLITE_BUSY:
             raise OperatorError(f"another program has {path} open: stop it first") from None
+        # The disk is full or fails, or the file is another user's.
+        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
+            raise
 
 
 # -- Store --------------------------------------------------------------------
