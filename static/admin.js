@@ -1061,7 +1061,7 @@ function emailLine({id, recipient, subject, tries, failure, due_at, can_retry}) 
 const WHO = {mail: 'by_mail', command: 'by_command'}
 const logLine = ({who, action, subject, detail, created_at}) => line(
   span(h('b', {}, Object.hasOwn(WHO, who) ? say(WHO[who]) : bdi(who)), ' ', has('log_' + text(action)) ? say('log_' + action) : text(action), ' ', bdi(subject)),
-  dots(when(created_at), action === 'block' && has(detail) ? say(detail) : text(detail) && bdi(detail)))
+  dots(when(created_at), /^(un)?block$/.test(action) && has(detail) ? say(detail) : text(detail) && bdi(detail)))
 
 // -- Figures ------------------------------------------------------------------
 
