@@ -7212,11 +7212,12 @@ def get_thread(context: RequestContext) -> Response:
 
 
 def page_language(context: RequestContext, comments: list[Comment]) -> str:
-    """As in the widget; that of the comments if the page or the link does not say it."""
+    """As in the widget; that of most comments if the page or the link does not say it."""
     requested = query_text(context, "lang")
-    if not requested:
-        return language_of("", " ".join(comment.content for comment in comments))
-    return known_language(requested) or "en"
+    if requested:
+        return known_language(requested) or "en"
+    counts = Counter(language_of(comment.language, comment.content) for comment in comments)
+    return max(counts, key=counts.__getitem__, default="en")
 
 
 def linked_data(link: str, page: Page, comments: list[Comment]) -> str:

@@ -559,7 +559,7 @@ def test_a_thread_speaks_each_language(visitor: Crawler, owner: Judge) -> None:
 
 def test_without_a_wish_a_thread_speaks_as_its_comments_do(visitor: Crawler) -> None:
     for language, content in {"zh": "你好", "ja": "こんにちは、世界", "en": "hello"}.items():
-        said(visitor, content, page_url=f"/{language}/")
+        [said(visitor, each, page_url=f"/{language}/") for each in (content, f"{content}!", "谢谢")]
         assert thread(visitor, f"/{language}/", lang="").lang == language
     for requested, language in (("de-AT", "de"), ("zh-TW", "zh-tw"), ("</script>", "en")):
         assert thread(visitor, "/ja/", lang=requested).lang == language
