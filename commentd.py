@@ -10833,7 +10833,7 @@ def run_command(arguments: Arguments) -> int:
     command = COMMANDS[name][0]
     if name == "help" or (name == "example" and not arguments.what):
         return command(Config(), arguments)  # also where the settings are wrong
-    gives_up_root = name not in ("serve", "example")
+    gives_up_root = name != "example"
     if gives_up_root and arguments.file:
         give_up_root(arguments.file)
     try:

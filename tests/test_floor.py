@@ -26,7 +26,6 @@ SYNTAX = {
     r"\(\?[ims]+:": (26, 132, 125),
     r"/[dgimsuy]*v[dgimsuy]*[.,;)\]\s]": (17, 116, 112),
     r"^await ": (15, 89, 89),
-    r"\bwith \{type": (17.2, 138, 123),
 }
 SCRIPT = {
     r"\.(is|to)WellFormed\b": (16.4, 119, 111),
@@ -36,17 +35,14 @@ SCRIPT = {
     r"\bIntl\.Segmenter\b": (14.1, 125, 87),
     r"\bURL\.canParse\b": (17, 115, 120),
     r"\b(show|hide|toggle)Popover\(|\bpopover\b": (17, 125, 114),
-    r"\bcheckVisibility\b": (17.4, 106, 105),
     r"\bgetComposedRanges\b": (17, 142, 137),
     r"\bnavigation\b": (26.2, 147, 102),
     r"\bCSS\.highlights\b|\bnew Highlight\b": (17.2, 140, 105),
     r"\btrustedTypes\b": (26, 148, 83),
-    r"\bstartViewTransition\b": (18, 144, 111),
 }
 STYLE = {
     r":has\(": (15.4, 121, 105),
     r"::highlight\(": (17.2, 140, 105),
-    r":user-(in)?valid": (16.5, 88, 119),
     r"(^|[{;}])\s*&": (17.2, 117, 120),
     r"@property\b": (16.4, 128, 85),
     r"@starting-style\b": (17.5, 129, 117),
