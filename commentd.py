@@ -2361,7 +2361,7 @@ SELECT_FULL_COMMENT = SELECT_COMMENT.replace(
 SEARCH_COMMENTS = {
     status: f"""{SELECT_FULL_COMMENT}
      WHERE {condition} AND comment.content <> '' AND comment.id < :before
-       AND (:page_id = 0 OR comment.page_id = :page_id)
+       AND (:page_id IS NULL OR comment.page_id = :page_id)
        AND (:like = '' OR comment.content LIKE :like ESCAPE '!'
             OR comment.nickname LIKE :like ESCAPE '!' OR comment.email LIKE :like ESCAPE '!'
             OR account.email LIKE :like ESCAPE '!' OR comment.ip LIKE :like ESCAPE '!'
@@ -3177,10 +3177,10 @@ class Store:
         return int(self.value(sql, user_id))
 
     def search_comments(
-        self, status: str, like: str, page_id: int, before: int, limit: int
+        self, status: str, like: str, page_id: int | None, before: int, limit: int
     ) -> list[FullComment]:
         """What an admin looks for, the newest first. `status` may be `all` (all that is not
-        erased) or `reported`; `page_id` 0 stands for all pages."""
+        erased) or `reported`; `page_id` None stands for all pages."""
         return self.all(
             FullComment,
             SEARCH_COMMENTS[status],
@@ -4400,7 +4400,7 @@ MAIL_PROVIDERS = re.compile(
 
 def reach_of_block(store: Store, kind: str, value: str) -> tuple[int, int]:
     """How many of the latest comments a block would match, and how many those are."""
-    latest = store.search_comments("visible", "", 0, NO_END, LATEST)
+    latest = store.search_comments("visible", "", None, NO_END, LATEST)
     count = sum(matches(kind, value, target_of(comment)) for comment in latest)
     return count, len(latest)
 
@@ -7600,7 +7600,7 @@ def admin_comments(context: RequestContext) -> Json:
     """`?status=&q=&page=&before=&limit=` to comments, the newest first, and counts by status."""
     store = context.store
     status = query_choice(context, "status", SEARCH_COMMENTS)
-    page_id = query_number(context, "page", 0, NO_END)
+    page_id = query_number(context, "page", 0, NO_END) or None
     find = functools.partial(store.search_comments, status, search_pattern(context), page_id)
     comments, more = rows_before(context, find)
     ham, spam = learnt_counts(store)
@@ -7777,7 +7777,7 @@ def reply_as_owner(context: RequestContext) -> Json:
 def waiting_comments(context: RequestContext) -> Json:
     """`?url=` to the waiting comments of a page, the oldest first, with `held` and `version`."""
     page = page_named(context.store, query_page(context))
-    waiting = context.store.search_comments("waiting", "", page.id or -1, NO_END, 100)
+    waiting = context.store.search_comments("waiting", "", page.id, NO_END, 100)
     comments = [
         {**serialize(context, comment), **attributes(comment, "status held version")}
         for comment in reversed(waiting)
