@@ -3271,20 +3271,22 @@ class Store:
     def update_shown(self, ids: list[int]) -> None:
         """Recomputes `shown` and the counts that depend on it, for some comments and the comments
         above them, up to where nothing changes."""
-        flip = """
-            UPDATE comment SET shown = 1 - shown
-             WHERE id IN (SELECT value FROM json_each(:ids))
-               AND shown <> CASE WHEN status = 'visible' OR replies > 0 THEN 1 ELSE 0 END
-            RETURNING page_id, parent_id, 2 * shown - 1 AS more"""
         while ids:
-            flipped = self.run(flip, ids=ids).fetchall()
-            for row in flipped:
-                sql = """
-                    UPDATE comment SET replies = replies + :more WHERE id = :parent_id;
-                    UPDATE page SET threads = threads + :more
-                     WHERE id = :page_id AND :parent_id IS NULL"""
-                self.run_script(sql, **dict(row))
-            ids = [row["parent_id"] for row in flipped if row["parent_id"]]
+            sql = """
+                UPDATE comment SET shown = (status = 'visible' OR replies > 0)
+                 WHERE id IN (SELECT value FROM json_each(:ids))
+                   AND shown <> (status = 'visible' OR replies > 0)
+                RETURNING page_id, parent_id, shown"""
+            changed = self.run(sql, ids=ids).fetchall()
+            for page_id, parent_id, shown in changed:
+                more = 1 if shown else -1
+                if parent_id:
+                    sql = "UPDATE comment SET replies = replies + ? WHERE id = ?"
+                    self.run(sql, more, parent_id)
+                else:
+                    sql = "UPDATE page SET threads = threads + ? WHERE id = ?"
+                    self.run(sql, more, page_id)
+            ids = [row["parent_id"] for row in changed if row["parent_id"]]
 
     # Likes
 
