@@ -4494,14 +4494,21 @@ def unteach(store: Store, key: bytes, comment: Comment) -> None:
         store.learn(comment, "", terms_by_hash(key, comment))
 
 
+def kind_to_learn(learnt: str, status: str) -> str:
+    """Ham, spam, or "" for neither: as what the filter should know a comment with this status that
+    it has learnt as `learnt`."""
+    if status == "spam":
+        return "spam"
+    if learnt == "spam":  # to delete spam takes nothing back; to show it does
+        return "spam" if status == "deleted" else ""
+    return "ham" if status == "visible" else ""
+
+
 def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> None:
     """Approving and marking as spam teach the filter, and it forgets what is taken back. With each
     spam it also learns a good comment: an owner who holds nothing approves nothing, and the filter
     would know one kind only."""
-    kinds = {"visible": "ham", "spam": "spam"}
-    if comment.learnt == "spam":  # when it is shown again, it is only forgotten
-        kinds = {"spam": "spam", "deleted": "spam"}
-    kind = kinds.get(status, "")
+    kind = kind_to_learn(comment.learnt, status)
     if kind == comment.learnt:
         return
     store.learn(comment, kind, terms_by_hash(key, comment), now)
