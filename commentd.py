@@ -5099,6 +5099,22 @@ def is_for_follower(services: MailServices, to: str, comment: FullComment) -> bo
     return True
 
 
+def unfollow_link(follower: Recipient, reader: Account, page_id: int, comment_id: int) -> str:
+    return follower.signed_link(do="unfollow", user=reader.id, page=page_id, id=comment_id)
+
+
+def followed_sections(
+    follower: Recipient, reader: Account, comments: list[FullComment]
+) -> list[str]:
+    """What is new on one page, with a link that ends such emails below."""
+    sections = [follower.section("follow_text", comment) for comment in comments]
+    last = comments[-1]
+    stop = unfollow_link(follower, reader, last.page_id, last.id)
+    if stop:
+        sections[-1] += follower.text("follow_end", stop=stop)
+    return sections
+
+
 def write_to_follower(services: MailServices, to: str, news: News) -> None:
     """One email about what is new on the pages that a reader follows, in the language of the first
     one. After each page stands a link that ends it."""
@@ -5109,20 +5125,17 @@ def write_to_follower(services: MailServices, to: str, news: News) -> None:
     follower = Recipient(services, to, languages[first.page_id])
     # `is_for_follower` has found it.
     reader = cast(Account, services.store.account_with_email(to))
-    params = {"do": "unfollow", "user": reader.id}
     sections: list[str] = []
-    stop = ""
-    for page_id, on_page in itertools.groupby(comments[:MOST_QUOTED], by_page):
-        for comment in on_page:
-            sections.append(follower.section("follow_text", comment))
-        stop = follower.signed_link(**params, page=page_id, id=comment.id)
-        if stop:
-            sections[-1] += follower.text("follow_end", stop=stop)
-    name = "follow"
-    if first.page_id != comments[-1].page_id:
+    for _, on_page in itertools.groupby(comments[:MOST_QUOTED], by_page):
+        sections += followed_sections(follower, reader, [*on_page])
+    if first.page_id == comments[-1].page_id:
+        name = "follow"
+        last = comments[:MOST_QUOTED][-1]
+        stop = unfollow_link(follower, reader, last.page_id, last.id)
+    else:
         name = "owner"  # its subject names no page
         # One click ends all that this email is about, and more.
-        stop = follower.signed_link(**params, page=0, id=0)
+        stop = unfollow_link(follower, reader, 0, 0)
     email = follower.email(name, comments, sections, unsubscribe=stop)
     add_email(services, news, email, ("notification", "follower"))
 
