@@ -7346,12 +7346,15 @@ def nested(comments: list[Comment]) -> dict[int | None, list[Comment]]:
     """The comments by the id of the one below which the widget lists them; None for top-level
     ones."""
     lists: dict[int | None, list[Comment]] = {}
-    homes: dict[int | None, int | None] = {}  # where the replies to a comment are listed
+    replies_below: dict[int, int | None] = {}  # where the replies to a comment are listed
     for comment in comments:
-        home = homes.get(comment.parent_id, comment.thread_id)
-        lists.setdefault(home, []).append(comment)
+        above = None
+        if comment.parent_id:  # it may be left out: then its top-level comment stands for it
+            above = replies_below.get(comment.parent_id, comment.thread_id)
+        lists.setdefault(above, []).append(comment)
+        is_third_level = above is not None and above != comment.thread_id
         # The third level is the deepest: replies to a comment on it stand beside that.
-        homes[comment.id] = comment.id if home == comment.thread_id else home
+        replies_below[comment.id] = above if is_third_level else comment.id
     return lists
 
 
