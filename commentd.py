@@ -9549,20 +9549,28 @@ class Import:
         """Keeps one blog: the one with that name, or of the settings, or the only one. Comments
         that name none belong to each."""
         blogs = dict(self.db.execute(BLOGS))
-        names = {name, name.lower().removeprefix("www.")}
-        for host in [] if name else map(host_of, self.origins):
+        chosen = blogs.keys() & self.wanted_blogs(name)
+        if not chosen:
+            if not name and len(blogs) <= 1:
+                return
+            choices = ", ".join(blogs.values()) or "none has a name, so leave it out"
+            raise OperatorError(f"name a blog of the file with --host: {choices}")
+        for other in blogs.keys() - chosen:
+            event = f"skipped: of {other}: add --host {shlex.quote(other)} to import them"
+            self.note_each(event, "DELETE FROM comment WHERE blog = ? RETURNING id", other)
+            self.db.execute("DELETE FROM page WHERE blog = ?", (other,))
+
+    def wanted_blogs(self, name: str) -> set[str]:
+        """The spellings of the name; without one, of the hosts in the settings."""
+        if name:
+            return {name, name.lower().removeprefix("www.")}
+        names: set[str] = set()
+        for host in map(host_of, self.origins):
             # The settings may also name the preview of the blog.
             if not re.match(r"localhost\b|127\.", host):
                 bare = host.removeprefix("www.")
                 names |= {bare, bare.partition(":")[0]}
-        chosen = blogs.keys() & names
-        if not chosen and (name or len(blogs) > 1):
-            choices = ", ".join(blogs.values()) or "none has a name, so leave it out"
-            raise OperatorError(f"name a blog of the file with --host: {choices}")
-        for other in blogs.keys() - (chosen or blogs):
-            event = f"skipped: of {other}: add --host {shlex.quote(other)} to import them"
-            self.note_each(event, "DELETE FROM comment WHERE blog = ? RETURNING id", other)
-            self.db.execute("DELETE FROM page WHERE blog = ?", (other,))
+        return names
 
     # Adding
 
