@@ -5220,7 +5220,7 @@ def deliver(services: MailServices, message: Message) -> None:
     sent in a loop. After a crash it is sent once more, with the same Message-ID."""
     store = services.store
     now = services.timestamp()
-    pause = min(HOUR, 5 * 3**message.tries)
+    pause = min(HOUR, 5 * 3 ** min(message.tries, 6))  # a damaged count may be huge
     next_try = min(now + pause, message.expires_at)
     with store.writing():
         carried = store.begin_try(message, next_try)
