@@ -9861,7 +9861,7 @@ def wxr_comment(row: Json) -> str:
         "html": row["html"] if shows_text else html.escape(row["content"]),
         "email": row["email"] or f"{author}@commenter.invalid",
         "ip": row["ip"] or UNKNOWN_IP,  # Isso's importer fails without one
-        "approved": WXR_STATUSES[row["status"]],
+        "approved": WXR_STATUSES.get(row["status"], "0"),
         "parent_id": row["parent_id"] or 0,
     }
     return filled_xml(WXR_COMMENT, row)
