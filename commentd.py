@@ -2742,8 +2742,8 @@ class Store:
         """Rewrites the file. When a row moves to another place in it, its bytes stay at the old
         one, and `secure_delete` does not reach them."""
         with self.write_lock(), self.machine_faults():
+            self.has_erased = True  # even if it fails: what it wrote is in the -wal
             self.writer.execute("VACUUM")
-            self.has_erased = True
 
     def run(self, sql: str, *values: Any, **named: Any) -> sqlite3.Cursor:
         """Runs a statement. Up to four values stand in order (`?`), others by name."""
