@@ -3424,22 +3424,12 @@ class Store:
                 ON CONFLICT DO NOTHING"""
         self.run(sql, email=email, subscriber=subscriber, since=since)
 
-    def recipients(self, kind: str, comment_id: int) -> list[str]:
-        """The email addresses of the author of what a comment replies to, or of the followers of
-        its page."""
+    def followers(self, page_id: int) -> list[str]:
+        """The email addresses of the followers of a page."""
         sql = """
-            SELECT coalesce(account.email, parent.email)
-              FROM comment
-              JOIN comment AS parent ON parent.id = comment.parent_id
-              LEFT JOIN account ON account.id = parent.user_id
-             WHERE comment.id = :comment_id AND :kind = 'author'
-             UNION ALL
-            SELECT account.email
-              FROM comment
-              JOIN follow ON follow.page_id = comment.page_id
-              JOIN account ON account.id = follow.user_id
-             WHERE comment.id = :comment_id AND :kind = 'follower'"""
-        return self.values(sql, kind=kind, comment_id=comment_id)
+            SELECT account.email FROM follow JOIN account ON account.id = follow.user_id
+             WHERE page_id = ?"""
+        return self.values(sql, page_id)
 
     def set_recipients(self, notification_id: int, recipients: list[str]) -> None:
         """Replaces a notification without a recipient, if it is still there, by one for each
@@ -5005,6 +4995,11 @@ def owner_section(owner: Recipient, comment: FullComment) -> str:
     )
 
 
+def author_recipients(services: MailServices, reply: Comment) -> list[str]:
+    parent = services.store.comment(reply.parent_id)
+    return [parent.email] if parent else []
+
+
 def is_for_author(services: MailServices, to: str, reply: FullComment) -> bool:
     """Whether an author may get an email about a reply, or a question whether they want to."""
     parent = services.store.comment(reply.parent_id)
@@ -5086,6 +5081,10 @@ def ask_guest(services: MailServices, unasked: News, subscription: str) -> None:
     add_email(services, unasked, email)
 
 
+def follower_recipients(services: MailServices, comment: Comment) -> list[str]:
+    return services.store.followers(comment.page_id)
+
+
 def is_for_follower(services: MailServices, to: str, comment: FullComment) -> bool:
     """Whether a reader follows the page, did not write the comment, and gets no email about it as
     an owner or as the author of its parent."""
@@ -5142,33 +5141,33 @@ def write_to_follower(services: MailServices, to: str, news: News) -> None:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of notifications: whether a recipient still gets one when it is due, and what adds
-    emails about those that they get."""
+    """A kind of notifications: what finds the email addresses that get those of a comment; whether
+    one of them still gets it when it is due; and what adds emails about those that it gets."""
 
+    recipients: Callable[[MailServices, Comment], list[str]]
     is_for: Callable[[MailServices, str, FullComment], bool]
     write_to: Callable[[MailServices, str, News], None]
 
 
-# A new kind has a line here and in `Store.notify`, a query in `Store.recipients`, a word in the
-# schema and, if its emails quote the comment above, in `QUOTING`. The first ones are sent first.
+# A new kind has a line here and in `Store.notify`, a word in the schema and, if its emails quote
+# the comment above, in `QUOTING`. The first ones are sent first. A reader gets one email about a
+# comment: the other kinds' `is_for` have to know the new one.
 KINDS = {
-    "owner": Kind(is_for_owner, write_to_owner),
-    "author": Kind(is_for_author, write_to_author),
-    "follower": Kind(is_for_follower, write_to_follower),
+    "owner": Kind(owner_recipients, is_for_owner, write_to_owner),
+    "author": Kind(author_recipients, is_for_author, write_to_author),
+    "follower": Kind(follower_recipients, is_for_follower, write_to_follower),
 }
 
 
 def find_recipients(services: MailServices) -> None:
     """Of the notifications that are due. Codes are sent in between."""
     store = services.store
-    for name in KINDS:
+    for name, kind in KINDS.items():
         due = store.due_notifications(name, "", services.timestamp())
         for id, comment_id in due.items():
             with store.writing():
-                recipients = store.recipients(name, comment_id)
-                comment = store.comment(comment_id)
-                if name == "owner" and comment:  # it may be erased
-                    recipients = owner_recipients(services, comment)
+                comment = store.comment(comment_id)  # it may be erased
+                recipients = kind.recipients(services, comment) if comment else []
                 emails = filter(EMAIL.fullmatch, recipients)  # without "" and `nobody`
                 store.set_recipients(id, [*emails])
             send_due(services)
