@@ -1348,12 +1348,17 @@ def manual(language: str) -> dict[str, str]:
     return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.md"))}
 
 
+@functools.cache
+def terminal_texts() -> dict[str, dict[str, str]]:
+    """By language, the texts of `check` and `example` in English and there. They have `{}` where a
+    text has a value."""
+    files = (static_folder() / "terminal").iterdir()
+    return {path.stem: json.loads(path.read_bytes()) for path in files}
+
+
 def translated(text: str, language: str) -> str:
-    """A text of `check` or `example` in Chinese for `zh` and its kinds, else in English. The file
-    of the language has `{}` where a text has a value."""
-    file = static_folder() / "terminal" / f"{known_language(language)}.json"
-    texts: dict[str, str] = json.loads(file.read_bytes()) if file.exists() else {}
-    for english, chinese in texts.items():
+    """A text of `check` or `example` in Chinese for `zh` and its kinds, else in English."""
+    for english, chinese in terminal_texts().get(known_language(language), {}).items():
         pattern = re.escape(english).replace(r"\{\}", "(.*)")
         if match := re.fullmatch(pattern, text):
             return chinese.format(*match.groups())
