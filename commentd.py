@@ -8211,12 +8211,12 @@ class App:
         flush_views(services)
         with store.writing():
             minute_passed = not store.use_limit(now, "purge")
+            day_passed = minute_passed and not store.use_limit(now, "vacuum")
             if minute_passed:
                 store.purge(now)
                 store.forget(now - max(HOUR, config.privacy_keep_ip_days * DAY))
                 store.erase_hidden(now - config.moderation_keep_days * DAY)
                 add_rebuild(services)
-            day_passed = not store.use_limit(now, "vacuum")
             if services.clients.unnamed_proxy:
                 store.use_limit(now, "unnamed_proxy")  # for `check` to see
         if day_passed:
