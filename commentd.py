@@ -6657,11 +6657,14 @@ def with_replies(context: RequestContext, root: Comment, limit: int) -> Json:
     return {**comment_or_tombstone(context, root), "replies": shown, "more_replies": more_replies}
 
 
-def comment_or_tombstone(context: RequestContext, comment: Comment) -> Json:
-    """A comment in a list. A tombstone keeps the place of a hidden or deleted one for replies."""
-    if comment.status == "visible":
-        return serialize(context, comment)
+def tombstone(context: RequestContext, comment: Comment) -> Json:
+    """What keeps the place of a hidden or deleted comment for the replies."""
     return {**serialize(context, erased(comment)), "deleted": True}
+
+
+def comment_or_tombstone(context: RequestContext, comment: Comment) -> Json:
+    visible = comment.status == "visible"
+    return serialize(context, comment) if visible else tombstone(context, comment)
 
 
 def list_settings(context: RequestContext, page: Page) -> Json:
@@ -6962,8 +6965,7 @@ def delete_comment(context: RequestContext, comment_id: int) -> Json:
         if is_too_late(context, comment) and comment.user_id is None:
             raise Forbidden("已超过可删除的时间", "edit_late")
         context.store.erase_comments([comment.id])
-    gone = serialize(context, erased(comment))
-    return {"success": True, "comment": {**gone, "deleted": True, "status": "deleted"}}
+    return {"success": True, "comment": {**tombstone(context, comment), "status": "deleted"}}
 
 
 # Liking, following, reporting
