@@ -7462,6 +7462,7 @@ def get_metrics(context: RequestContext) -> Response:
         raise NotFound("没有这个网址")
     ham, spam = learnt_counts(context.store)
     text = templates()["metrics.txt"].render(
+        statuses=STATUSES,
         counts=context.store.count_statuses(),
         figures=context.store.figures(context.now),
         ham=ham,
