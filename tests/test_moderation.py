@@ -621,7 +621,7 @@ SPOILT = [
     f"INSERT INTO day VALUES ({MOST}, 1, 1, 1)",
     f"INSERT OR REPLACE INTO day VALUES (20775, {MOST}, {MOST}, {MOST})",
     f"{OUTBOX} (9, 'x', {NOT_UTF8}, 3, {MOST}, {MOST})",
-    f"{OUTBOX} (9, '', 'Subject: =?utf-8?b?////?=' || char(10) || ' =?x?q?=FF?=', 3, -1, 1)",
+    f"{OUTBOX} (9, '', 'Subject: =?utf-8?b?////?=' || char(10) || ' =?x?q?=FF?=', 1 << 40, -1, 1)",
 ]
 ADMIN_LISTS = ["comments", "comments?status=visible", "comments?q=a", "pages", "pages?sort=views"]
 ADMIN_LISTS += ["users", "users?q=a", "blocks", "audit", "outbox", "settings", "figures"]

@@ -1,7 +1,6 @@
 """Whether the tests notice a change of the program: one line of commentd.py, chosen by chance, does
-something else, and the test command has to fail.
-
-One line takes minutes: `pytest tests/test_mutation.py --seconds 3600 --seed 7`."""
+something else, and the test command has to fail. One line takes minutes:
+`pytest tests/test_mutation.py --seconds 3600 --seed 7`."""
 
 import ast
 import os
