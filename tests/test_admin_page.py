@@ -1136,6 +1136,7 @@ def test_a_block_is_added_removed_and_comes_back_as_it_was(desk: Desk) -> None:
     button(page, "Add").click()
     expect(alert(page)).to_contain_text("This can’t be blocked")
     expect(value).to_have_value("not an address")
+    expect(line(desk.open("log"), "unblocked: w2")).to_contain_text("Word")
 
 
 def test_a_block_that_would_meet_many_is_asked_about(desk: Desk) -> None:
