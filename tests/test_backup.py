@@ -630,13 +630,12 @@ def run_forked(folder: Path, *words: str) -> tuple[int, str, str]:
     return result
 
 
-def test_what_root_makes_belongs_to_the_owner_of_the_folder(
-    anothers: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_root_makes_belongs_to_the_owner_of_the_folder(anothers: Path) -> None:
     """Otherwise the service could not open its database after `sudo commentd restore`."""
     with socket.create_server(("127.0.0.1", 0)) as taken:  # so that the service ends at once
-        monkeypatch.setenv("COMMENTD_SERVER_LISTEN", f"127.0.0.1:{taken.getsockname()[1]}")
-        assert run_forked(anothers, "serve")[0] == 1
+        environ = {"COMMENTD_SERVER_LISTEN": f"127.0.0.1:{taken.getsockname()[1]}"}
+        code, _, errors = forked(lambda: run_here(anothers, "serve", **environ))
+    assert (code, "Address already in use" in errors) == (1, True)
     for words in (["check"], ["recount"], ["backup"], ["backup", "one.db"], ["restore", "one.db"]):
         assert run_forked(anothers, *words)[0] == 0
     (anothers / "commentd.db").chmod(0o444)  # as a third user's; SQLite leaves -wal and -shm
