@@ -2128,9 +2128,9 @@ def comment_field(*kinds: FieldKind, erased: Any = "") -> Any:
     `erased`: its value in a comment that was erased, except where that leaves it as it is (kept).
     Public: readers see it. Personal: it also goes when its author's account is deleted and the text
     stays. Exported: our own export format holds it, and the import reads it as a text unless
-    `Import.row_of` has a rule. Text: its author wrote it, so it is compared with the blocks and is
-    a part of `version`; what the spam filter learns of it stands in `terms_in`, and what makes two
-    comments the same one in `Store.same_comment`."""
+    `Import.row_of` has a rule. Text: its author wrote it, so an edit stores it, it is compared with
+    the blocks, and it is a part of `version`; what the spam filter learns of it stands in
+    `terms_in`, and what makes two comments the same one in `Store.same_comment`."""
     return field(metadata={"kinds": kinds, "erased": erased})
 
 
@@ -3238,9 +3238,9 @@ class Store:
     def edit_comment(self, comment: Comment, now: int) -> None:
         """Stores the texts of a comment that were changed. The filter may learn them again. As long
         as the content is the same, so is its HTML, which may have been imported."""
-        sql = """
+        sql = f"""
             UPDATE comment
-               SET nickname = :nickname, website = :website, content = :content, learnt = '',
+               SET {assignments(comment_fields("text"))}, learnt = '',
                    html = CASE content WHEN :content THEN html ELSE :html END,
                    edited_at = CASE content WHEN :content THEN edited_at ELSE :now END
              WHERE id = :id"""
