@@ -2254,6 +2254,12 @@ INSERT_COMMENT = f"""
     INSERT INTO comment ({", ".join(COMMENT_COLUMNS)})
     VALUES ({", ".join(COMPUTED.get(name, f":{name}") for name in COMMENT_COLUMNS)})
     RETURNING id"""
+EDIT_COMMENT = f"""
+    UPDATE comment
+       SET {assignments(comment_fields("text"))}, learnt = '',
+           html = CASE content WHEN :content THEN html ELSE :html END,
+           edited_at = CASE content WHEN :content THEN edited_at ELSE :now END
+     WHERE id = :id"""
 # A hidden comment loses its pin and its webhooks.
 SET_STATUS = """
     UPDATE page SET total = total + (:status = 'visible') - (comment.status = 'visible')
@@ -3238,13 +3244,7 @@ class Store:
     def edit_comment(self, comment: Comment, now: int) -> None:
         """Stores the texts of a comment that were changed. The filter may learn them again. As long
         as the content is the same, so is its HTML, which may have been imported."""
-        sql = f"""
-            UPDATE comment
-               SET {assignments(comment_fields("text"))}, learnt = '',
-                   html = CASE content WHEN :content THEN html ELSE :html END,
-                   edited_at = CASE content WHEN :content THEN edited_at ELSE :now END
-             WHERE id = :id"""
-        self.run(sql, **vars(comment), now=now)
+        self.run(EDIT_COMMENT, **vars(comment), now=now)
         self.withdraw([comment.id])
 
     def set_pinned(self, comment_id: int, pinned: bool) -> None:
