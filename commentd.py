@@ -10635,7 +10635,10 @@ def own_fragment(app: App, query: str) -> bytes:
 
 
 def fetched_fragment(service: str, query: str) -> bytes:
-    return World().fetch(f"{service}/fragment?{query}", most=8 * MEGA)[1]
+    try:
+        return World().fetch(f"{service}/fragment?{query}", most=8 * MEGA)[1]
+    except OSError as error:
+        raise OSError(f"{service}: {error}") from error
 
 
 def move(config: Config, arguments: Arguments) -> int:

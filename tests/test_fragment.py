@@ -593,7 +593,7 @@ def test_rendering_over_http_gives_the_same_files(app: App, visitor: Visitor, bu
     code, told, faults = render(app, built, "--from", url)
     assert (code, files(built) == before) == (1, True)
     assert "\npages skipped: 1\n" in told
-    assert re.fullmatch("public/a/b.html: .* refused; the pages after it .*\n", faults)
+    assert re.fullmatch("public/a/b.html: http.*: .* refused; the pages after it .*\n", faults)
     assert render(app, built / "missing")[0] == 1
 
 
