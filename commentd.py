@@ -10648,7 +10648,8 @@ def move(config: Config, arguments: Arguments) -> int:
         lines = move_pages(store, arguments.what, arguments.new, config.site_origins)
     for line in lines:
         print(line)
-    print(f"pages that {'would move' if arguments.dry_run else 'moved'}: {len(lines)}")
+    hint = "" if lines else "; the URLs of all pages are at /admin"
+    print(f"pages that {'would move' if arguments.dry_run else 'moved'}: {len(lines)}{hint}")
     return 0
 
 
