@@ -1099,12 +1099,13 @@ function figures(response) {
   const days = listOf(response.days)
   const words = ['comments', 'views', 'likes']
   const title = say('last_days', days.length)
-  const ranking = (word, pages) => table(say(word), [say('page'), say('views'), say('comments')],
-    listOf(pages).map(page => [linkToPage(page), amount(page.views), amount(page.total)]))
+  const ranking = (word, count, pages) => table(say(word), [say('page'), say('views'), say('comments')],
+    listOf(pages).filter(page => amount(page[count]))
+      .map(page => [linkToPage(page), amount(page.views), amount(page.total)]))
   main.append(h('p', {class: 'small'}, title), ...words.map(word => chart(word, days)),
     h('details', {}, h('summary', {}, say('as_table')), table(title, [say('day'), ...words.map(word => say(word))],
       days.map(day => [dayText(day.day), ...words.map(word => amount(day[word]))]))),
-    ranking('by_views', response.by_views), ranking('by_comments', response.by_comments))
+    ranking('by_views', 'views', response.by_views), ranking('by_comments', 'total', response.by_comments))
 }
 
 // -- Settings -----------------------------------------------------------------
