@@ -5102,7 +5102,8 @@ def is_for_follower(services: MailServices, to: str, comment: FullComment) -> bo
     if to in owner_recipients(services, comment):
         return False
     parent = services.store.comment(comment.parent_id)
-    if parent and has_written(to, parent):
+    states = services.store.subscriptions(subscriber_of(services.key, to))
+    if parent and parent.email == to and (parent.user_id or states.get(0) == "yes"):
         return wants_no_replies(services, to, comment.page_id)
     return True
 

@@ -384,6 +384,19 @@ def test_the_owner_who_follows_has_one_email(
     assert can_moderate == ("notify_owner" in settings)
 
 
+def test_a_follower_who_confirmed_as_a_guest_has_one_email(here: Here, ann: Reader) -> None:
+    follow(ann)
+    mine = here.said("mine", email=ANN)
+    here.said("before", parent_id=mine)
+    here.later(HOUR)
+    here.press(link_to("confirm", "".join(here.texts(ANN))))
+    here.later(HOUR)
+    here.forget()
+    here.said("after", parent_id=mine)
+    here.later(HOUR, 2)
+    assert here.told(ANN) == [["after", "mine"]]
+
+
 @pytest.mark.parametrize("how", ["spam", "deleted by its author"])
 def test_a_hidden_comment_leaves_the_rest(here: Here, ann: Reader, owner: Reader, how: str) -> None:
     follow(ann)
