@@ -2459,6 +2459,16 @@ ADD_LIKES = {
      WHERE true ON CONFLICT DO NOTHING"""
     for what in ("comment", "page")
 }
+# Which email addresses may get news of a comment, by the kind of the news. Those of the owner stand
+# in settings.
+RECIPIENTS = {
+    "author": """
+    SELECT coalesce(account.email, comment.email)
+      FROM comment LEFT JOIN account ON account.id = user_id WHERE comment.id = :parent_id""",
+    "follower": """
+    SELECT account.email FROM follow JOIN account ON account.id = follow.user_id
+     WHERE page_id = :page_id""",
+}
 # Notifications that wait for no email, about comments that their recipients may read.
 # News of a comment that lost its page or its parent, in a damaged file, wait until it is repaired;
 # news of a reply wait while its parent does, which its author edited.
@@ -3413,11 +3423,12 @@ class Store:
         sql = """
             INSERT INTO notification (comment_id, kind, recipient, due_at)
             SELECT comment.id, kind.value, '', :now
-              FROM comment JOIN json_each('["owner", "author", "follower"]') AS kind
+              FROM comment JOIN json_each(:kinds) AS kind
              WHERE comment.id = :id AND (kind.value = 'owner' OR NOT :only_owner)
                AND (kind.value <> 'author' OR parent_id IS NOT NULL)
                 ON CONFLICT DO NOTHING"""
-        self.run(sql, id=comment_id, now=now, only_owner=only_owner)
+        kinds = ["owner", *RECIPIENTS]
+        self.run(sql, id=comment_id, now=now, only_owner=only_owner, kinds=kinds)
 
     def notify_again(self, email: str, subscriber: str, since: int) -> None:
         """Adds notifications of the replies that a guest missed before they confirmed. It comes
@@ -3433,12 +3444,8 @@ class Store:
                 ON CONFLICT DO NOTHING"""
         self.run(sql, email=email, subscriber=subscriber, since=since)
 
-    def followers(self, page_id: int) -> list[str]:
-        """The email addresses of the followers of a page."""
-        sql = """
-            SELECT account.email FROM follow JOIN account ON account.id = follow.user_id
-             WHERE page_id = ?"""
-        return self.values(sql, page_id)
+    def recipients(self, kind: str, comment: Comment) -> list[str]:
+        return self.values(RECIPIENTS[kind], **vars(comment))
 
     def set_recipients(self, notification_id: int, recipients: list[str]) -> None:
         """Replaces a notification without a recipient, if it is still there, by one for each
@@ -5004,11 +5011,6 @@ def owner_section(owner: Recipient, comment: FullComment) -> str:
     )
 
 
-def author_recipients(services: MailServices, reply: Comment) -> list[str]:
-    parent = services.store.comment(reply.parent_id)
-    return [parent.email] if parent else []
-
-
 def is_for_author(services: MailServices, to: str, reply: FullComment) -> bool:
     """Whether an author may get an email about a reply, or a question whether they want to."""
     parent = services.store.comment(reply.parent_id)
@@ -5090,10 +5092,6 @@ def ask_guest(services: MailServices, unasked: News, subscription: str) -> None:
     add_email(services, unasked, email)
 
 
-def follower_recipients(services: MailServices, comment: Comment) -> list[str]:
-    return services.store.followers(comment.page_id)
-
-
 def is_for_follower(services: MailServices, to: str, comment: FullComment) -> bool:
     """Whether a reader follows the page, did not write the comment, and gets no email about it as
     an owner or as the author of its parent."""
@@ -5151,33 +5149,40 @@ def write_to_follower(services: MailServices, to: str, news: News) -> None:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of notifications: what finds the email addresses that get those of a comment; whether
-    one of them still gets it when it is due; and what adds emails about those that it gets."""
+    """A kind of notifications: whether an email address still gets one when it is due, and what
+    adds emails about those that it gets."""
 
-    recipients: Callable[[MailServices, Comment], list[str]]
     is_for: Callable[[MailServices, str, FullComment], bool]
     write_to: Callable[[MailServices, str, News], None]
 
 
-# A new kind has a line here and in `Store.notify`, a word in the schema and, if its emails quote
-# the comment above, in `QUOTING`. The first ones are sent first. A reader gets one email about a
-# comment: the other kinds' `is_for` have to know the new one.
+# A new kind has a line here and in `RECIPIENTS`, a migration that rebuilds `notification` for its
+# name and, if its emails quote the comment above, a place in `QUOTING`. The first kinds are sent
+# first. A reader gets one email about a comment, so `is_for` of the last kind knows the others. A
+# guest's address gets none before it is confirmed (`ask_guest`).
 KINDS = {
-    "owner": Kind(owner_recipients, is_for_owner, write_to_owner),
-    "author": Kind(author_recipients, is_for_author, write_to_author),
-    "follower": Kind(follower_recipients, is_for_follower, write_to_follower),
+    "owner": Kind(is_for_owner, write_to_owner),
+    "author": Kind(is_for_author, write_to_author),
+    "follower": Kind(is_for_follower, write_to_follower),
 }
+
+
+def recipients_of(services: MailServices, kind: str, comment: Comment) -> list[str]:
+    """The email addresses that get news of a comment."""
+    if kind == "owner":
+        return owner_recipients(services, comment)
+    return services.store.recipients(kind, comment)
 
 
 def find_recipients(services: MailServices) -> None:
     """Of the notifications that are due. Codes are sent in between."""
     store = services.store
-    for name, kind in KINDS.items():
+    for name in KINDS:
         due = store.due_notifications(name, "", services.timestamp())
         for id, comment_id in due.items():
             with store.writing():
                 comment = store.comment(comment_id)  # it may be erased
-                recipients = kind.recipients(services, comment) if comment else []
+                recipients = recipients_of(services, name, comment) if comment else []
                 emails = filter(EMAIL.fullmatch, recipients)  # without "" and `nobody`
                 store.set_recipients(id, [*emails])
             send_due(services)
