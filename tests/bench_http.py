@@ -186,8 +186,7 @@ def loaded(
         while cpu_seconds(peer.pid) > seen + 0.02 and time.monotonic() < ends_at:
             seen = cpu_seconds(peer.pid)
             time.sleep(0.1)
-        cpu = (used - before) * 1000 / max(1, requests)
-        return Figures(rate, p50, p99, cpu, failed)
+        return Figures(rate, p50, p99, (used - before) * 1000 / max(1, requests), failed)
 
     return ended
 

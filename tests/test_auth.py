@@ -200,8 +200,7 @@ def sign_in_code(visitor: Visitor, outside: Outside, email: str = ANN, **fields:
 
 
 def refused_code(visitor: Visitor, form: Json, status: int = 401, **fields: Any) -> str:
-    response = visitor.post_json("/auth/login", form | fields, status=status)
-    return str(response.json["code"])
+    return str(visitor.post_json("/auth/login", form | fields, status=status).json["code"])
 
 
 def test_a_code_signs_in_and_changes_nothing(app: App, ann: Visitor, outside: Outside) -> None:

@@ -260,8 +260,7 @@ def test_the_bench_has_the_tables_that_are_named() -> None:
 def named_commands() -> list[list[str]]:
     """The arguments of commentd, in the text and in its blocks."""
     lines = [line.strip() for _, text in BLOCKS for line in text.splitlines()]
-    commands = [*SPANS, *lines]
-    return [each.split()[1:] for each in commands if re.match(r"commentd [\w-]", each)]
+    return [each.split()[1:] for each in [*SPANS, *lines] if re.match(r"commentd [\w-]", each)]
 
 
 def test_every_command_topic_and_file_that_is_named_exists(tmp_path: Path) -> None:

@@ -283,8 +283,7 @@ def strict(text: bytes) -> Any:
         assert len(dict(pairs)) == len(pairs)
         return dict(pairs)
 
-    refused = pytest.fail
-    return json.loads(text.decode("utf-8"), parse_constant=refused, object_pairs_hook=once)
+    return json.loads(text.decode("utf-8"), parse_constant=pytest.fail, object_pairs_hook=once)
 
 
 DEEP: Row = {

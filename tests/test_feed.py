@@ -13,17 +13,19 @@ from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urljoin, urlspli
 
 import inside
 import pytest
+import test_admin
 from conftest import CANARY, PAGE, Outside, Visitor, dump
 from hypothesis import HealthCheck, example, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
-from test_admin import Judge, new_owner
+from test_admin import Judge
 from test_notifications import BLOG, EMAIL_TEXTS, SERVICE, USUAL
 
 from commentd import PAGE_POLICY, App, Config, __version__, make_app, zone_named
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
+owner = test_admin.owner
 
 TEXTS = [
     "</script><script>alert(1)</script>",
@@ -53,11 +55,6 @@ def settings() -> dict[str, Any]:
 @pytest.fixture
 def visitor(app: App) -> Crawler:
     return Crawler(app)
-
-
-@pytest.fixture
-def owner(app: App) -> Judge:
-    return new_owner(app)
 
 
 def said(visitor: Visitor, content: str = "hi", **fields: Any) -> int:

@@ -177,8 +177,7 @@ class Blogs:
 
 @pytest.fixture
 def blogs(app: App, browser: Browser, site: Site) -> Blogs:
-    ann = add_account(app, "ann@example.com", "Ann", "a password")
-    return Blogs(app, browser, site, ann)
+    return Blogs(app, browser, site, add_account(app, "ann@example.com", "Ann", "a password"))
 
 
 def test_on_a_hostile_blog_a_comment_is_read_and_written(blogs: Blogs, campaign: Campaign) -> None:

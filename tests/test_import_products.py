@@ -124,8 +124,7 @@ def rows_of(desk: Desk, outside: Outside, html: bool) -> list[Row]:
 
 
 def wanted(name: str) -> list[Row]:
-    lines = (MOVING / f"{name}.rows").read_text("utf-8").splitlines()
-    return [json.loads(line) for line in lines]
+    return [json.loads(line) for line in (MOVING / f"{name}.rows").read_text("utf-8").splitlines()]
 
 
 @each_file

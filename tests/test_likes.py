@@ -29,8 +29,7 @@ def refusal(visitor: Visitor, what: str = "comment") -> tuple[Any, int]:
 
 
 def response(what: str, count: int, liked: bool = True) -> dict[str, Any]:
-    name = "likes" if what == "comment" else "page_likes"
-    return {"success": True, name: count, "liked": liked}
+    return {"success": True, "likes" if what == "comment" else "page_likes": count, "liked": liked}
 
 
 def count_of(visitor: Visitor, what: str) -> Any:

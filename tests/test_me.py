@@ -79,8 +79,7 @@ def follow(reader: Visitor, page_url: object = PAGE, status: int = 200, **fields
 
 
 def report(reader: Visitor, number: int = 1, reason: object = "", status: int = 200) -> Any:
-    path = f"/comments/{number}/report"
-    return reader.post_json(path, {"reason": reason}, status=status).json
+    return reader.post_json(f"/comments/{number}/report", {"reason": reason}, status=status).json
 
 
 def export(reader: Visitor) -> Any:
