@@ -7,6 +7,7 @@ import time
 from contextlib import closing
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import chain, count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -149,10 +150,10 @@ class Reader:
         self.mark, self.known = int(mark), listing
 
     def whole(self) -> dict[int, Any]:
-        listing = self.visitor.listing(view="threads", limit=100)["comments"]
+        pages = (self.visitor.listing(view="threads", limit=10, page=n) for n in count(1))
+        listing = [*chain(*takewhile(bool, (page["comments"] for page in pages)))]
         comments = [*listing, *(reply for root in listing for reply in root["replies"])]
-        lists = ("replies", "more_replies")
-        return {c["id"]: {k: c[k] for k in c if k not in lists} for c in comments}
+        return {c["id"]: {k: c[k] for k in c if "replies" not in k} for c in comments}
 
     def catch_up(self) -> Any:
         changes = self.visitor.listing(since=self.mark)
@@ -223,9 +224,8 @@ def test_a_fragment_tells_nothing_of_hidden_comments(app: App, visitor: Visitor)
     number = hidden["comment"]["id"]
     reply = visitor.say("reply", parent_id=number)["comment"]["id"]
     deep = visitor.say("это canary", parent_id=reply, nickname="Canary")["comment"]["id"]
-    visitor.say(
-        "to that", parent_id=deep
-    )  # on the deepest level, so it names the author it replies to
+    # On the deepest level, so it names the author it replies to.
+    visitor.say("to that", parent_id=deep)
     for each in (number, deep):
         inside.moderate(app, each, "spam")
     html = visitor.get("/fragment", {"url": PAGE}).text
