@@ -624,9 +624,9 @@ def anothers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.undo()
 
 
-def run_forked(folder: Path, *words: str) -> tuple[int, str, str]:
+def run_forked(folder: Path, *words: str, **environ: str) -> tuple[int, str, str]:
     """A command that may give up the rights of root."""
-    result: tuple[int, str, str] = forked(lambda: run_here(folder, *words))
+    result: tuple[int, str, str] = forked(lambda: run_here(folder, *words, **environ))
     return result
 
 
@@ -634,7 +634,7 @@ def test_what_root_makes_belongs_to_the_owner_of_the_folder(anothers: Path) -> N
     """Otherwise the service could not open its database after `sudo commentd restore`."""
     with socket.create_server(("127.0.0.1", 0)) as taken:  # so that the service ends at once
         environ = {"COMMENTD_SERVER_LISTEN": f"127.0.0.1:{taken.getsockname()[1]}"}
-        code, _, errors = forked(lambda: run_here(anothers, "serve", **environ))
+        code, _, errors = run_forked(anothers, "serve", **environ)
     assert (code, "Address already in use" in errors) == (1, True)
     for words in (["check"], ["recount"], ["backup"], ["backup", "one.db"], ["restore", "one.db"]):
         assert run_forked(anothers, *words)[0] == 0
