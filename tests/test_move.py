@@ -24,7 +24,7 @@ def moved(text: str) -> tuple[list[str], int]:
     """A line for each page, and the number at the end."""
     *lines, last = text.splitlines()
     assert all(" -> " in line for line in lines)
-    count = re.match(r"pages that (?:would move|moved): (\d+)(?:; the URLs .*)?$", last)
+    count = re.match(r"pages that (?:would move|moved): (0(?=; the .*/admin$)|[1-9]\d*$)", last)
     assert count
     return sorted(line.strip() for line in lines), int(count[1])
 
