@@ -24,7 +24,6 @@ from test_notifications import BLOG, EMAIL_TEXTS, SERVICE, USUAL
 from commentd import PAGE_POLICY, App, Config, __version__, make_app, zone_named
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
-
 owner = test_admin.owner
 
 TEXTS = [
