@@ -5100,10 +5100,12 @@ def is_for_follower(services: MailServices, to: str, comment: FullComment) -> bo
     if to in owner_recipients(services, comment):
         return False
     parent = services.store.comment(comment.parent_id)
+    if parent is None or parent.email != to:
+        return True
     states = services.store.subscriptions(subscriber_of(services.key, to))
-    if parent and parent.email == to and (parent.user_id or states.get(0) == "yes"):
-        return wants_no_replies(services, to, comment.page_id)
-    return True
+    # As a guest who has not confirmed, they get no more than a question.
+    is_unknown_guest = parent.user_id is None and states.get(0) != "yes"
+    return is_unknown_guest or wants_no_replies(services, to, comment.page_id)
 
 
 def unfollow_link(follower: Recipient, reader: Account, page_id: int, comment_id: int) -> str:
