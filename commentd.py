@@ -2130,8 +2130,8 @@ def comment_field(*kinds: FieldKind, erased: Any = "") -> Any:
     stays. Exported: our own export format holds it, and the import reads it as a text unless
     `Import.row_of` has a rule. Text: its author wrote it, so an edit stores it, it is compared with
     the blocks, and it is a part of `version`; what the spam filter learns of it stands in
-    `terms_in`, and what makes two comments the same one in `Store.same_comment`. By hand: the
-    trigger `count_change` if readers may see it change, `as_data`, and `json_webhook`."""
+    `terms_in`, and what makes two comments the same one in `Store.same_comment`. Not derived from
+    here: the trigger `count_change` (what readers may see change), `as_data`, `json_webhook`."""
     return field(metadata={"kinds": kinds, "erased": erased})
 
 
