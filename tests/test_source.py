@@ -6,13 +6,10 @@ import re
 import shutil
 import subprocess
 import sys
-import tokenize
 from collections import Counter
 from collections.abc import Iterator
-from io import StringIO
 from itertools import chain, pairwise
 from pathlib import Path
-from statistics import median, quantiles
 
 import pytest
 
@@ -109,11 +106,6 @@ def test_each_part_uses_only_what_stands_above_it() -> None:
         assert [other for other in others if order.index(other) > order.index(part)] == [], part
 
 
-def test_parts_use_few_of_the_other_parts() -> None:
-    """Of 153 pairs that the order allows. A part takes values rather than names of many parts."""
-    assert sum(map(len, uses().values())) <= 60
-
-
 SQL = r"(?s)\b(SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|BEGIN|DROP|ALTER)\s.*[A-Za-z_]"
 
 
@@ -200,46 +192,7 @@ def test_no_function_goes_down_a_thread_by_calling_itself() -> None:
     assert {name for name, names in below.items() if name in names} <= harmless
 
 
-# Size
-
-
-def test_the_module_is_neither_dense_nor_long() -> None:
-    """peewee has 7.5 tokens on a line of code, bottle 7.8. A relapse shows here. Lines that are
-    only broken make nothing plainer."""
-    layout = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
-    layout |= {tokenize.ENDMARKER, tokenize.ENCODING}
-    documented: set[int] = set()
-    for node in ast.walk(whole_tree()):
-        if isinstance(node, Function | ast.ClassDef | ast.Module) and ast.get_docstring(node):
-            doc = node.body[0]
-            documented.update(range(doc.lineno, (doc.end_lineno or 0) + 1))
-    tokens = [
-        token
-        for token in tokenize.generate_tokens(StringIO(SOURCE).readline)
-        if token.type not in layout and token.start[0] not in documented
-    ]
-    lines = {line for token in tokens for line in range(token.start[0], token.end[0] + 1)}
-    # 61 937 when the module was rebuilt. Features came since: raise the bound knowingly.
-    assert len(tokens) <= 62_000
-    assert len(tokens) / len(lines) <= 8
-
-
-def test_functions_are_short() -> None:
-    lengths = {}
-    for node in functions(whole_tree()):
-        doc = node.body[0] if ast.get_docstring(node) else None
-        lines = (node.end_lineno or 0) - node.lineno + 1
-        lengths[node.name, node.lineno] = lines - (doc.end_lineno - doc.lineno + 1 if doc else 0)
-    assert {name: lines for name, lines in lengths.items() if lines > 40} == {}
-    assert median(lengths.values()) <= 8
-    assert quantiles(lengths.values(), n=10)[-1] <= 22
-
-
 # State
-
-
-def test_serving_is_no_longer_than_a_person_can_keep_in_mind() -> None:
-    assert PARTS["Serving"].count("\n") <= 350
 
 
 def test_nothing_at_module_level_changes_but_routes_while_it_loads() -> None:

@@ -31,7 +31,6 @@ from conftest import Outside
 from inside import add_account, moderate, sql, token_of
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 from test_commands import MANUAL
-from webob import Request
 from webtest import TestApp
 
 from commentd import App
@@ -1114,12 +1113,6 @@ def test_a_first_view_asks_for_two_things_and_leaves_nothing(view: View) -> None
 
 
 # Promises
-
-
-def test_the_widget_is_twelve_thousand_bytes_at_most(app: App) -> None:
-    zipped = Request.blank("/embed.js", headers={"Accept-Encoding": "gzip"}).get_response(app)
-    assert zipped.headers["Content-Encoding"] == "gzip"
-    assert len(zipped.body) <= 12_000
 
 
 def test_each_part_that_the_manual_names_can_be_styled(view: View) -> None:
