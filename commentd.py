@@ -3976,11 +3976,16 @@ def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | 
     options: Any = {"require": ["exp", "iat", "id"], "verify_exp": False, "verify_iat": False}
     with contextlib.suppress(Exception):  # some broken texts raise other errors than PyJWTError
         claims: Json = jwt.decode(token, key, algorithms=["HS256"], options=options)
+        user_id = claims["id"]
+        version = claims["ver"]
         expires_at = claims["exp"]
+        # SQLite would also find the account 1 for "1" and for true.
+        if any(type(value) is not int for value in (user_id, version, expires_at)):
+            return None
+        is_current = now < expires_at <= now + TOKEN_LIFE + MINUTE
         # PyJWT also decodes a token with an added `=`.
-        is_whole = type(expires_at) is int and "=" not in token
-        if is_whole and now < expires_at <= now + TOKEN_LIFE + MINUTE and claims["use"] == use:
-            return claims["id"], claims["ver"]
+        if is_current and claims["use"] == use and "=" not in token:
+            return user_id, version
     return None
 
 
@@ -4495,9 +4500,17 @@ def suspicion(store: Store, key: bytes, written: FullComment, hold: str, doubt: 
 
 
 def unteach(store: Store, key: bytes, comment: Comment) -> None:
-    """Before a text changes that the filter has learnt. What is erased stays learnt."""
+    """Before a text changes that the filter has learnt."""
     if comment.learnt:
         store.learn(comment, "", terms_by_hash(key, comment))
+
+
+def take_back(store: Store, key: bytes, comment: Comment) -> None:
+    """Before an author edits or deletes a comment, or leaves. Good comments teach the filter only
+    while readers can see them, as when an admin deletes one. Spam stays learnt: otherwise its
+    author could make the filter forget it."""
+    if comment.learnt == "ham":
+        unteach(store, key, comment)
 
 
 def kind_to_learn(learnt: str, status: str) -> str:
@@ -6293,16 +6306,17 @@ def strengthen(context: RequestContext, account: Account, password: str) -> None
     rounds = int(account.password.split("$")[1])
     if rounds >= context.rounds:
         return
-    stored = hash_again(context, account, password)
+    with context.hasher.seat():
+        stored = hash_again(context, account, password)
     with context.writing():
         context.store.strengthen_password(account, stored)
 
 
 def hash_again(context: RequestContext, account: Account, password: str) -> str:
-    """The hash of a password of an account, with the present number of rounds."""
-    with context.hasher.seat():
-        scheme = password_scheme(context.rounds, context.key, account.email)
-        return context.hasher.hash(password, scheme)
+    """The hash of a password of an account, with the present number of rounds. The caller has a
+    seat."""
+    scheme = password_scheme(context.rounds, context.key, account.email)
+    return context.hasher.hash(password, scheme)
 
 
 def confirm_password(context: RequestContext) -> None:
@@ -6953,8 +6967,7 @@ def change_text(
     """An edit by the author. It may hide the comment, and never shows it."""
     store = context.store
     verdict = within_limits(context, verdict)
-    if comment.learnt == "ham":  # what was learnt of spam is kept
-        unteach(store, context.key, comment)
+    take_back(store, context.key, comment)
     store.edit_comment(replace(comment, **text), context.now)
     if comment.status == "spam":  # it stays spam, and nobody is notified
         return
@@ -6973,6 +6986,7 @@ def delete_comment(context: RequestContext, comment_id: int) -> Json:
         comment = own_comment(context, comment_id)
         if is_too_late(context, comment) and comment.user_id is None:
             raise Forbidden("已超过可删除的时间", "edit_late")
+        take_back(context.store, context.key, comment)
         context.store.erase_comments([comment.id])
     return {"success": True, "comment": {**tombstone(context, comment), "status": "deleted"}}
 
@@ -7099,9 +7113,7 @@ def change_me(context: RequestContext) -> Json:
         answers = "yes" if flag_field(context, "answers") else "no"
     stored = ""
     if "new_password" in context.form:
-        password = password_field(context, "new_password")
-        confirm_holder(context)
-        stored = hash_again(context, me, password)
+        stored = hash_of_new_password(context)
     with context.writing():
         changed = store.change_account(me.id, nickname, stored)
         if stored:
@@ -7114,11 +7126,29 @@ def change_me(context: RequestContext) -> Json:
     return response
 
 
+def hash_of_new_password(context: RequestContext) -> str:
+    """`Forbidden` unless the form shows that the caller is the holder."""
+    password = password_field(context, "new_password")
+    if "code" not in context.form:
+        confirm_password(context)  # which takes a seat for itself
+    with context.hasher.seat():
+        # A code is used up only when there is room in the queue.
+        if "code" in context.form:
+            confirm_code(context)
+        return hash_again(context, context.me, password)
+
+
 def confirm_holder(context: RequestContext) -> None:
     """`Forbidden` if the form holds neither the caller's password nor a code that was emailed to
     them: a token alone, which scripts of the blog can read, is not enough."""
-    if "code" not in context.form:
-        return confirm_password(context)
+    if "code" in context.form:
+        confirm_code(context)
+    else:
+        confirm_password(context)
+
+
+def confirm_code(context: RequestContext) -> None:
+    """`Forbidden` if the form does not hold the code that was emailed to the caller."""
     try:
         authenticated_by_code(context, context.me.email)
     except Unauthorized:
@@ -7137,8 +7167,7 @@ def delete_me(context: RequestContext) -> Json:
         if context.is_admin and len(store.admins()) == 1:
             raise Conflict("至少要有一位管理员", "last_admin")
         for comment in store.comments_of(me.id):
-            if comment.learnt == "ham":
-                unteach(store, context.key, comment)
+            take_back(store, context.key, comment)
         store.erase_account(me, context.subscriber, comments=comments == "delete")
     return {"success": True}
 

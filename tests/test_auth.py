@@ -261,6 +261,18 @@ def test_a_code_makes_an_account_without_a_password(
     assert visitor.login(status=401) == WRONG
 
 
+def test_a_code_is_not_used_up_while_others_sign_in(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
+    outside.time += HOUR
+    form = sign_in_code(ann, outside) | {"new_password": "another passphrase"}
+    with inside.seats_taken(app, 8):
+        ann.faults_allowed = True
+        assert ann.patch_json("/me", form, status=503).json["code"] == "busy"
+    assert ann.patch_json("/me", form).json["success"]
+    assert ann.login(password="another passphrase")["nickname"] == "Ann"
+
+
 @unlimited
 def test_a_code_is_for_one_request_and_purpose(app: App, ann: Visitor, outside: Outside) -> None:
     outside.time += HOUR
@@ -779,8 +791,8 @@ FORGED: dict[str, tuple[Any, ...]] = {
     "use": (..., "mail", "edit", "", None, 1, ["login"]),
     "exp": (..., *ENDS, [START + 9], -(2**70)),
     "iat": (...,),
-    "id": (..., 0, -1, 2, 99, None),
-    "ver": (..., 0, 2, "1", None, 2**70),
+    "id": (..., 0, -1, 2, 99, None, "1", True, 1.0, [1]),
+    "ver": (..., 0, 2, "1", None, 2**70, True, 1.0),
 }
 
 
