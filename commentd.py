@@ -33,6 +33,8 @@ import email.headerregistry
 import email.message
 import email.policy
 import enum
+import errno
+import fcntl
 import fnmatch
 import functools
 import gc
@@ -60,6 +62,7 @@ import smtplib
 import socket
 import sqlite3
 import ssl
+import stat
 import sys
 import tarfile
 import tempfile
@@ -9937,14 +9940,16 @@ EXPORTERS = {
 
 # Comments in the HTML of a built site
 
-ATTRIBUTES = r"""(?:"[^"]*"|'[^']*'|[^'">])*+"""
+# As HTML has it, a quote means something after `=` only, and what is never closed goes on to the
+# end of the page.
+ATTRIBUTES = r"""(?:[^>=]++|=\s*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^\s>]*+))*+"""
 # Elements whose content is text, is not shown, or is ours.
 RAW = r"(?:script|style|textarea|title|noscript|template|commentd-thread)(?=[\s/>])"
-# A comment, a raw element or a tag. Each begins where it is tried, so that the time grows no faster
-# than the page.
+# A comment, a raw element or a tag. Each matches wherever it begins, if need be up to the end of
+# the page: nothing is read twice, so the time grows no faster than the page.
 PIECES = re.compile(
-    r"(?is)<!--.*?(?:-->|\Z)|<(" + RAW + r")(" + ATTRIBUTES + r")>.*?(?:</\1\s*>|\Z)"
-    r"|<([a-z][^\s/>]*+)(" + ATTRIBUTES + r")>"
+    r"(?is)<!--.*?(?:-->|\Z)|<(" + RAW + r")(" + ATTRIBUTES + r")(?:>.*?(?:</\1\s*>|\Z)|\Z)"
+    r"|<([a-z][^\s/>]*+)(" + ATTRIBUTES + r")(?:>|\Z)"
 )
 # The line with which nginx or Caddy puts the comments in.
 INCLUDE = re.compile(r'<!--# (?:include|httpInclude) .*"/commentd-fragment')
@@ -10607,6 +10612,7 @@ def render_command(config: Config, arguments: Arguments) -> int:
     service_path = re.sub("^https?:", "", service)
     script_urls = (f"{service_path}/embed.js", f"{service_path}/loader.js")
     counts = Counter[str]()
+    skipped: list[str] = []
     with contextlib.ExitStack() as resources:
         fragment_of = functools.partial(fetched_fragment, service)
         if not arguments.source:
@@ -10614,23 +10620,27 @@ def render_command(config: Config, arguments: Arguments) -> int:
             app = app_on(store, config, World(), {})
             resources.callback(app.places.close)
             fragment_of = functools.partial(own_fragment, app)
-        # A folder may have such a name.
-        for path in filter(Path.is_file, sorted(folder.rglob("*.html"))):
+        if not arguments.dry_run:
+            resources.enter_context(only_render_in(folder))
+            delete_parts(folder)
+        for path in built_pages(folder):
             try:
                 result = render_file(path, script_urls, fragment_of, arguments)
-            except ValueError as error:
-                print(f"{path}: {error}", file=sys.stderr)
-                result = "skipped"
-            except OSError as error:  # of the connection or disk: the other pages would fail too
-                print(f"{path}: {error}; the pages after it stay as they are", file=sys.stderr)
-                counts["skipped"] += 1
+            except EndOfRendering as error:
+                skipped.append(f"{path}: {error}; the pages after it stay as they are")
                 break
+            except (OSError, ValueError) as error:
+                skipped.append(f"{path}: {getattr(error, 'strerror', None) or error}")
+                continue
             counts[result] += 1
+    for line in skipped:
+        print(line, file=sys.stderr)
+    counts["skipped"] = len(skipped)
     for result in ("rendered", "unchanged", "without a thread", "skipped"):
         print(f"pages {result}: {counts[result]}")
     if arguments.dry_run:
         print("this was a dry run: nothing is written")
-    return 1 if counts["skipped"] else 0
+    return 1 if skipped else 0
 
 
 NOT_WRITABLE = (
@@ -10639,13 +10649,58 @@ NOT_WRITABLE = (
 )
 
 
+class EndOfRendering(OperatorError):
+    """The service or the disk failed, so the other pages would fail too."""
+
+
+@contextlib.contextmanager
+def only_render_in(folder: Path) -> Iterator[None]:
+    """Waits until no other `render` writes into the folder. The lock is on the folder itself, so
+    that no file is added to what readers can download."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"commentd: another render writes into {folder}: waiting", file=sys.stderr)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+PART_PREFIX = ".commentd-"
+PART_SUFFIX = ".part"
+
+
+def delete_parts(folder: Path) -> None:
+    """Deletes what a run left that was killed. What is young may be of a run in another folder,
+    above or below this one."""
+    long_ago = World().clock() - HOUR
+    for part in folder.rglob(f"{PART_PREFIX}*{PART_SUFFIX}"):
+        with contextlib.suppress(OSError):
+            if part.lstat().st_mtime < long_ago:
+                part.unlink()
+
+
+def built_pages(folder: Path) -> Iterable[Path]:
+    """The HTML files. A page that has several names, by symbolic links, counts once: under its own
+    name if that is in the folder too."""
+    files = filter(Path.is_file, folder.rglob("*.html"))  # a folder may have such a name
+    pages: dict[Path, Path] = {}
+    for path in sorted(files, key=lambda path: (path.is_symlink(), path)):
+        pages.setdefault(path.resolve(), path)
+    return sorted(pages.values())
+
+
 def render_file(
     path: Path,
     script_urls: tuple[str, ...],
     fragment_of: Callable[[str], bytes],
     arguments: Arguments,
 ) -> str:
-    """Puts the comments into a file. Returns its result for the report, or raises `ValueError`."""
+    """Puts the comments into a file. Returns its result for the report, or raises `OSError` or
+    `ValueError`."""
     content = path.read_bytes()
     page = read_built_page(content.decode(errors="surrogateescape"), script_urls)
     if not page.threads:
@@ -10656,14 +10711,36 @@ def render_file(
     rendered = render_page(page, site_path, arguments.style, fragment_of)
     if rendered == page.content:
         return "unchanged"
-    if not os.access(path.parent, os.W_OK):  # asked first, so that a dry run says it too
-        raise OSError(NOT_WRITABLE)
+    target = path.resolve()
+    if not target.is_relative_to(Path(arguments.what).resolve()):
+        raise ValueError(f"it is a link to {target}, which is outside of the folder")
+    if not os.access(target.parent, os.W_OK):  # asked first, so that a dry run says it too
+        raise ValueError(NOT_WRITABLE)
     if not arguments.dry_run:
-        part = path.with_name(".commentd.part")
-        part.write_bytes(rendered.encode())
-        shutil.copymode(path, part)
-        part.replace(path)
+        replace_file(target, rendered.encode())
     return "rendered"
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Gives a file another content, with the same rights and, if this user may, the same owner.
+    Readers get the old one or the new one, never a part. The file that is written has a random
+    name and is new, so that nobody can lead the bytes elsewhere by a link of that name."""
+    kept = path.stat()
+    descriptor, name = tempfile.mkstemp(PART_SUFFIX, PART_PREFIX, path.parent)
+    part = Path(name)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+        with contextlib.suppress(PermissionError):
+            os.chown(part, kept.st_uid, kept.st_gid)
+        part.chmod(stat.S_IMODE(kept.st_mode))
+        part.replace(path)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            raise EndOfRendering(error.strerror) from error
+        raise
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def own_fragment(app: App, query: str) -> bytes:
@@ -10676,7 +10753,7 @@ def fetched_fragment(service: str, query: str) -> bytes:
     try:
         return World().fetch(f"{service}/fragment?{query}", most=8 * MEGA)[1]
     except OSError as error:
-        raise OSError(f"{service}: {error}") from error
+        raise EndOfRendering(f"{service}: {error}") from error
 
 
 def move(config: Config, arguments: Arguments) -> int:

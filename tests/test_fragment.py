@@ -1,8 +1,14 @@
 """Comments as a part of the page: the fragment, as HTML and in a real Chromium, and what the widget
 asks for when it finds one."""
 
+import fcntl
 import json
+import os
 import re
+import resource
+import signal
+import subprocess
+import sys
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -611,6 +617,136 @@ def test_a_page_that_the_service_refuses_is_skipped(
             assert (code, b"data-mark" in files(built)["z.html"]) == (1, True)
             assert "url_too_long" in re.findall("public/a.html: (.*)", faults)[0]
             assert files(built)["a.html"] == refused.encode()
+
+
+@pytest.mark.slow
+def test_two_renders_at_once_take_turns(app: App, visitor: Visitor, built: Path) -> None:
+    visitor.say("hi", page_url="/post/")
+    command = [
+        sys.executable,
+        str(Path(__file__).parent.parent / "commentd.py"),
+        "render",
+        built.name,
+    ]
+    settings = {"COMMENTD_DATABASE_PATH": inside.database_path(app)}
+    settings |= {"COMMENTD_SERVER_PUBLIC_URL": SERVICE}
+    other = os.open(built, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    before = files(built)
+    with subprocess.Popen(
+        command, cwd=built.parent, env={**os.environ, **settings}, stderr=subprocess.PIPE, text=True
+    ) as second:
+        assert second.stderr
+        said = second.stderr.readline()
+        assert said == f"commentd: another render writes into {built.name}: waiting\n"
+        assert files(built) == before
+        assert render(app, built, "--dry-run")[1].startswith("pages rendered: 4\n")
+        os.close(other)
+        second.communicate()
+    assert render(app, built)[1].startswith("pages rendered: 0\npages unchanged: 4\n")
+
+
+def test_what_lies_in_the_folder_leads_no_write_elsewhere(app: App, built: Path) -> None:
+    for path in UNTOUCHED:
+        (built / path).unlink()
+    outside = built.parent / "outside.html"
+    outside.write_text(SCRIPT)
+    (built / "linked.html").symlink_to(outside)
+    (built / ".commentd.part").symlink_to(outside)
+    (built / "again.html").symlink_to("ü.html")
+    (built / "stored").write_text(f"<i>{SCRIPT}")
+    (built / "named.html").symlink_to("stored")
+    code, told, faults = render(app, built)
+    assert (code, told) == (
+        1,
+        "pages rendered: 5\npages unchanged: 0\npages without a thread: 0\npages skipped: 1\n",
+    )
+    assert faults == (
+        f"public/linked.html: it is a link to {outside}, which is outside of the folder\n"
+    )
+    assert outside.read_text() == SCRIPT
+    links = ("linked.html", ".commentd.part", "again.html", "named.html")
+    assert all((built / name).is_symlink() for name in links)
+    page_of = [Tree((built / name).read_text()).all("commentd-thread", "page") for name in links]
+    assert page_of == [[], [], ["/%C3%BC.html"], ["/named.html"]]
+
+
+def test_nothing_else_stays_in_the_public_folder(app: App, built: Path) -> None:
+    for path in UNTOUCHED:
+        (built / path).unlink()
+    old, young = built / "a/.commentd-abc.part", built / ".commentd-def.part"
+    for part in (old, young):
+        part.write_text("left by a run that was killed")
+    os.utime(old, (0, 0))
+    names = {*files(built)} - {"a/.commentd-abc.part"}
+    assert render(app, built)[0] == 0
+    assert {*files(built)} == names
+
+
+def test_a_full_disk_leaves_the_pages_and_no_part(app: App, built: Path) -> None:
+    with (built / "a/b.html").open("a") as page:
+        page.write("long " * 1_000_000)
+    before = files(built)
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000_000, most[1]))
+    try:
+        code, told, faults = render(app, built)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, most)
+        signal.signal(signal.SIGXFSZ, ignored)
+    after = files(built)
+    assert (code, [*after], after["a/b.html"]) == (1, [*before], before["a/b.html"])
+    assert told.startswith("pages rendered: 3\n")
+    assert "public/a/b.html: File too large\n" in faults
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_a_rendered_page_keeps_its_owner_and_rights(app: App, built: Path) -> None:
+    page = built / "ü.html"
+    os.chown(page, 4321, 4322)
+    page.chmod(0o640)
+    render(app, built)
+    kept = page.stat()
+    assert (kept.st_uid, kept.st_gid, kept.st_mode & 0o7777) == (4321, 4322, 0o640)
+    assert b"<commentd-thread" in page.read_bytes()
+
+
+BROKEN = {
+    "open-tag": "<a ",
+    "open-names": "<a",
+    "open-quote": '<a "',
+    "open-value": '<a b="',
+    "odd-values": "<a b='\" c=",
+    "comments": "<!-",
+    "comment": "<!-- ",
+    "cdata": "<![CDATA[",
+    "scripts": "<script ",
+    "script": "<script>",
+    "ends": "</script ",
+    "threads": "<commentd-thread ",
+    "spaces": "<a =  ",
+}
+
+
+def test_broken_html_takes_no_longer_and_stops_no_other_page(app: App, built: Path) -> None:
+    for path in UNTOUCHED:
+        (built / path).unlink()
+    for name, piece in BROKEN.items():
+        (built / f"b-{name}.html").write_text(piece * 200_000)
+    (built / "c.html").write_bytes(b"\xe9<commentd-thread></commentd-thread>")
+    code, told, faults = render(app, built)  # for hours, if it reads anything twice
+    assert told.startswith("pages rendered: 4\npages unchanged: 0\n")
+    named = [line.partition(": ")[0] for line in faults.splitlines()]
+    assert (code, named) == (1, ["public/b-threads.html", "public/c.html"])
+
+
+def test_quotes_in_a_page_mean_what_they_mean_in_html(app: App, built: Path) -> None:
+    page = built / "quotes.html"
+    start = "<p class=it's><p '><p title='a>b' alt = \"<!--\" data-x=a\"b>\n"
+    page.write_text(f"{start}{SCRIPT}</html>")
+    render(app, built)
+    assert page.read_text().startswith(f"{start}{SCRIPT}<commentd-thread ")
 
 
 def test_data_for_templates_is_what_readers_see(app: App, visitor: Visitor) -> None:
