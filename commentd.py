@@ -5695,6 +5695,8 @@ def respond(route: Route, services: Services, **segments: Any) -> bottle.HTTPRes
             response = compressed(response, environ)
     except Problem as problem:
         response = refusal(problem, route.one_refusal)
+        if problem.status == 404 and opens_page(environ):
+            response = missing_page(services, environ)
     except Exception:
         log.exception("%s %s failed", route.method, route.path)
         response = refusal(INTERNAL, route.one_refusal)
@@ -5891,6 +5893,28 @@ def translated_page(services: Services, template: str, language: str, **variable
         language = "en"
     variables |= {"lang": language, "dir": direction(language), "texts": texts_in(language)}
     return html_page(services, template, **variables)
+
+
+def opens_page(environ: Json) -> bool:
+    """Whether a browser opens a URL as a page. Scripts and programs do not ask for HTML."""
+    is_read = environ["REQUEST_METHOD"] in ("GET", "HEAD")
+    return is_read and "text/html" in environ.get("HTTP_ACCEPT", "")
+
+
+def preferred_language(accepted: str) -> str:
+    """The first language of an `Accept-Language` header that there are texts in; "" for none.
+    Browsers write the languages in the order of preference."""
+    known = (known_language(tag.strip()) for tag in accepted.split(","))
+    return next(filter(None, known), "")
+
+
+def missing_page(services: Services, environ: Json) -> Response:
+    """What a person sees at a URL that does not exist. It tells nothing about the service."""
+    language = preferred_language(environ.get("HTTP_ACCEPT_LANGUAGE", ""))
+    # Relative, since a proxy may serve all of it below a path of its own.
+    root = "../" * (environ["PATH_INFO"].count("/") - 1)
+    page = translated_page(services, "missing.html", language, root=root)
+    return replace(page, status=404)
 
 
 def json_in_html(data: Json) -> str:
@@ -8402,7 +8426,7 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
         **options,
     )
     site = bottle.Bottle()
-    site.default_error_handler = bottle_refusal
+    site.default_error_handler = functools.partial(bottle_refusal, services)
     site.router.add_filter("id", lambda _: ("[0-9]{1,18}", int, str))
     for each in ROUTES:
         site.route(each.path, each.method, functools.partial(respond, each, services))
@@ -8448,7 +8472,13 @@ def plain_template(name: str, **values: Any) -> str:
     return str(template.render(values))
 
 
-def bottle_refusal(error: bottle.HTTPError) -> Any:
+def bottle_refusal(services: Services, error: bottle.HTTPError) -> Any:
+    """The response for a request that no route takes."""
+    environ = bottle.request.environ
+    if error.status_code == 404 and opens_page(environ):
+        page = missing_page(services, environ)
+        headers = {"Content-Type": page.content_type, **page.headers}
+        return bottle.HTTPResponse(page.body, page.status, headers)
     bottle.response.content_type = "application/json; charset=utf-8"
     return refusal(REFUSALS.get(error.status_code, INTERNAL)).body
 

@@ -1,4 +1,4 @@
-// The page at /: the tag to paste, the setup checklist, and the widget itself.
+// The page at /: the widget itself, the tag to paste, the way to the admin page, and the setup checklist.
 // In order: Texts, Elements, Tag, Setup, Start.
 'use strict'
 {
@@ -7,7 +7,7 @@
   const TEXTS = {
     en: {
       works: 'It works.',
-      lead: 'Your comment service is running. Below is what your readers will see. Write the first comment: nothing leaves this machine.',
+      lead: 'Your comment service is running. This is what your readers will see. Write the first comment: nothing leaves this machine.',
       try: 'Try it',
       tag: 'Put it on your blog',
       paste: 'Paste this line where you want the comments:',
@@ -16,10 +16,13 @@
       select: 'Selected. Press Ctrl+C or ⌘C to copy.',
       setup: 'Setup checklist',
       where: 'Add these lines to commentd.ini in the folder where commentd was started (make the file if there is none). Each [section] once. Then restart. Run “commentd check” for details.',
+      moderate: 'Moderate comments',
       admin: 'There’s no admin yet. Open the one-time link printed in the terminal (restart for a new one).',
+      at_admin: 'On the admin page you approve, reply and block.',
+      admin_page: 'Open the admin page',
       mail: 'No mail server: emails, with the codes of new accounts, are printed to the terminal.',
       origins: 'Any site can use this service. List your blog so that only it can.',
-      public_url: 'The service is only reachable on this machine. Put Caddy or nginx in front and set its public URL; this page then turns itself off.',
+      public_url: 'The service is only reachable on this machine. Put Caddy or nginx in front and set its public URL. From then on, nobody sees this page any more; the tag and this checklist are on the admin page, under Settings.',
       unnamed_proxy: 'Requests come through a proxy that isn’t listed in trusted_proxy, so all visitors share one IP address.',
       captcha: 'The captcha is off or uses a public test key. The default, altcha, needs no key.',
       limits: 'Rate limits are off. Remove “enabled = no” from [limits].',
@@ -33,7 +36,7 @@
     },
     zh: {
       works: '跑起来了。',
-      lead: '评论服务已在运行。下面就是读者会看到的样子，写下第一条评论试试，数据只留在这台机器上。',
+      lead: '评论服务已在运行。读者看到的就是下面这样。写一条评论试试，数据只留在这台机器上。',
       try: '试一试',
       tag: '放进你的博客',
       paste: '把这一行贴到要显示评论的地方：',
@@ -42,10 +45,13 @@
       select: '已选中，按 Ctrl+C 或 ⌘C 复制。',
       setup: '上线前的设置',
       where: '把下面几行写进启动 commentd 的目录里的 commentd.ini（没有就新建，每个 [小节] 只写一次），再重启。运行 commentd check 可以看到详情。',
+      moderate: '管理评论',
       admin: '还没有管理员。请打开终端里显示的一次性链接；过期了就重启服务，会得到新的。',
+      at_admin: '在管理页面里审核、回复、屏蔽。',
+      admin_page: '打开管理页面',
       mail: '没有配置邮件服务器：邮件（包括注册验证码）会打印在终端里。',
       origins: '现在任何网站都能嵌入并发表评论。填上你的博客地址，就只允许它使用。',
-      public_url: '服务只在本机可用。在前面放上 Caddy 或 nginx，并填上对外的网址；之后这个页面会关闭。',
+      public_url: '服务只在本机可用。在前面放上 Caddy 或 nginx，并填上对外的网址。之后这个页面不再显示；要贴的代码和这份清单，在管理页面的“设置”里。',
       unnamed_proxy: '有反向代理在转发请求，但没有写进 trusted_proxy，所有访客会被当成同一个人。',
       captcha: '没有人机验证，或者用的是公开的测试密钥。默认的 altcha 不需要密钥。',
       limits: '任何人都可以无限发表。请去掉 [limits] 里的 enabled = no。',
@@ -97,14 +103,14 @@
     unnamed_proxy: '[server]\ntrusted_proxy = 127.0.0.1',
   }
 
-  /** What to set, with lines for the configuration file. Notes on the machine are left to `check`. */
+  /** What to set, with lines for the configuration file. */
   function checklist(state) {
-    const topics = Object.keys(state).filter(key => texts[key] && (key in LINES || state[key] !== 'note'))
-    topics.sort((one, other) => (other === 'admin') - (one === 'admin'))
     const items = []
-    for (const key of topics) {
-      items.push(h('dt', {}, say(key)))
-      if (LINES[key]) items.push(h('dd', {}, h('pre', {}, LINES[key])))
+    for (const [topic, level] of Object.entries(state)) {
+      // The admin stands above. A note about backups passes by itself: the service makes one within a minute.
+      if (!texts[topic] || topic === 'admin' || (topic === 'backup' && level === 'note')) continue
+      items.push(h('dt', {}, say(topic)))
+      if (LINES[topic]) items.push(h('dd', {}, h('pre', {}, LINES[topic])))
     }
     return items.length ? items : [h('dt', {}, say('done'))]
   }
@@ -117,6 +123,7 @@
     $('line').textContent = tag
     $('copy').addEventListener('click', copy)
     const state = JSON.parse($('state').textContent)
+    $('no_admin').hidden = !state.admin
     if (state.public) $('setup').parentElement.remove()
     else $('todo').append(...checklist(state))
   })

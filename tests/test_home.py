@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urljoin
 
 import inside
 import pytest
@@ -59,23 +60,74 @@ def test_without_an_admin_the_page_names_what_is_to_be_set(app: App, browser_pag
         browser_page.goto(address)
         browser_page.get_by_text("没有配置邮件服务器").wait_for()
         expect(browser_page.get_by_text("commentd.ini（没有就新建")).to_be_visible()
+        expect(browser_page.get_by_text("还没有管理员")).to_be_visible()
+        order = browser_page.locator("main h2").all_inner_texts()
+        assert order == ["试一试", "放进你的博客", "管理评论", "上线前的设置"]
         lines = browser_page.locator("dd pre").all_inner_texts()
         names = browser_page.locator("dt").all_inner_texts()
         inside.add_account(app, "owner@example.com", "Owner", "x", "admin")
         browser_page.reload()
         browser_page.get_by_text("还没有评论").wait_for()
         assert browser_page.get_by_role("heading", name="上线前的设置").count() == 0
+        expect(browser_page.get_by_text("还没有管理员")).to_be_hidden()
+        browser_page.get_by_role("link", name="打开管理页面").click()
+        expect(browser_page.get_by_role("heading", name="登录")).to_be_visible()
     assert [line.split("\n")[0] for line in lines] == ["[mail]", "[site]", "[server]"]
     assert [text for text in names if "权限" in text]
     assert not [text for text in names if "偏旧" in text]  # a note: for the terminal
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"server_listen": "127.0.0.1:0", "captcha_provider": "none", "limits_enabled": False}],
+    ids=["open"],
+)
+def test_what_protects_and_is_off_is_in_the_checklist(app: App, browser_page: Page) -> None:
+    with service(app) as address:
+        browser_page.goto(address)
+        expect(browser_page.get_by_text("没有人机验证")).to_be_visible()
+        expect(browser_page.get_by_text("任何人都可以无限发表")).to_be_visible()
+
+
+def test_a_browser_that_opens_an_unknown_url_gets_a_page_in_its_language(
+    config: Config, outside: Outside
+) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    settings = replace(config, server_public_url="https://comments.example", site_name="Secret")
+    app = make_app(settings, outside.world, rounds=1)
+    visitor = Visitor(app)
+    for path in ("/", "/foo", "/foo/bar/", "/admin/help?topic=nothing", "/metrics"):
+        for accepted, text in {
+            "en-US,en;q=0.9": "There is no page here.",
+            "zh-CN,zh;q=0.9,en;q=0.8": "这里没有页面。",
+            "zh-TW": "這裡沒有頁面。",
+            "nl,fr-CA;q=0.7,en;q=0.3": "Il n’y a pas de page ici.",
+            "xx": "There is no page here.",
+        }.items():
+            headers = {**browser, "Accept-Language": accepted}
+            page = visitor.get(path, headers=headers, status=404)
+            assert page.content_type == "text/html"
+            assert text in page.text
+            assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+            assert not re.search(
+                "<style|<script|style=|Secret|comments.example|commentd", page.text
+            )
+            style = re.findall('rel="stylesheet" href="(.*)"', page.text)[0]
+            assert urljoin(path, style) == "/home.css"
+        for accept in ("*/*", "application/json"):
+            answer = visitor.get(path, headers={"Accept": accept}, status=404)
+            assert answer.json == {"error": "没有这个网址", "code": "not_found"}
+    assert (
+        visitor.post_json("/foo/bar", {}, headers=browser, status=404).json["code"] == "not_found"
+    )
+    app.close()
 
 
 def test_the_page_is_off_where_readers_come(config: Config, outside: Outside) -> None:
     public = replace(config, server_public_url="https://comments.example")
     for demo, status in ((False, 404), (True, 200)):
         app = make_app(replace(public, site_demo=demo), outside.world, rounds=1)
-        reply = Visitor(app).get("/", status=status)
-        assert demo or (STATIC.parent / "README.md").read_text("utf-8").count(reply.text) == 2
+        Visitor(app).get("/", status=status)
         app.close()
 
 
@@ -84,7 +136,7 @@ def test_nothing_of_the_page_is_inline_and_nothing_comes_from_elsewhere(visitor:
     policy = reply.headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
     linked = re.findall(r'(?:src|href)="([^"]+)"', reply.text)
-    assert linked == ["data:,", "home.css", "home.js", "embed.js"]
+    assert linked == ["data:,", "home.css", "home.js", "embed.js", "admin"]
 
 
 def test_scripts_lose_their_comments_and_nothing_else(visitor: Visitor) -> None:
