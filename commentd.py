@@ -1575,14 +1575,16 @@ MIGRATIONS = [
     CREATE INDEX spent_captcha_expires ON spent_captcha (expires_at);
     CREATE INDEX spent_captcha_comment ON spent_captcha (comment_id) WHERE comment_id IS NOT NULL;
 
-    -- A row is an email or a webhook. A webhook has an event and, except for a rebuild, a comment;
-    -- its `message` is the reason of a report. `subscriber` is set for an email that asks a guest
-    -- whether they want emails. An email that cannot be delivered stays for a while, so that the
-    -- owner sees it. An id is never used again: whoever deletes one row must not delete another.
+    -- A row is an email or a webhook. A webhook has an event and, except for a rebuild, a comment.
+    -- The reason of a report is looked up when its webhook is sent. `subscriber` is set for an
+    -- email that asks a guest whether they want emails. An email that cannot be delivered stays
+    -- for a while, so that the owner sees it. An id is never used again: whoever deletes one row
+    -- must not delete another.
     CREATE TABLE outbox (
         id              INTEGER PRIMARY KEY AUTOINCREMENT,
         registration_id INTEGER REFERENCES registration (id) ON DELETE CASCADE,
         comment_id      INTEGER REFERENCES comment (id) ON DELETE CASCADE,
+        report_id       INTEGER REFERENCES report (id) ON DELETE SET NULL,
         event           TEXT NOT NULL DEFAULT ''
                         CHECK (event IN ('', 'created', 'reported', 'rebuild')),
         subscriber      TEXT NOT NULL DEFAULT '',
@@ -1599,6 +1601,7 @@ MIGRATIONS = [
     CREATE INDEX outbox_expires ON outbox (expires_at);
     CREATE INDEX outbox_registration ON outbox (registration_id);
     CREATE INDEX outbox_comment ON outbox (comment_id) WHERE comment_id IS NOT NULL;
+    CREATE INDEX outbox_report ON outbox (report_id) WHERE report_id IS NOT NULL;
 
     -- News of one comment for one recipient. A row without a recipient stands for all of its kind
     -- until they are looked up. `outbox_id` is the email that carries the notification until it is
@@ -1634,12 +1637,14 @@ MIGRATIONS = [
     CREATE INDEX follow_page ON follow (page_id);
 
     CREATE TABLE report (
+        id          INTEGER PRIMARY KEY,
         comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
         visitor     TEXT NOT NULL,
         reason      TEXT NOT NULL,
         reported_at INTEGER NOT NULL,
-        PRIMARY KEY (comment_id, visitor)
-    ) STRICT, WITHOUT ROWID;
+        UNIQUE (comment_id, visitor)
+    ) STRICT;
+    CREATE INDEX report_of_visitor ON report (visitor);
     CREATE INDEX report_of_comment ON report (comment_id, reported_at);
 
     CREATE TABLE block (
@@ -3044,7 +3049,10 @@ class Store:
         """Deletes an account and what is stored of it. Its comments keep their text, without an
         author; with `comments` they are erased too."""
         ids = self.values("SELECT id FROM comment WHERE user_id = ?", account.id)
-        self.withdraw(ids)
+        # Emails to owners hold the reasons of reports.
+        sql = "SELECT comment_id FROM report WHERE visitor = 'user ' || ?"
+        reported = self.values(sql, account.id)
+        self.withdraw([*ids, *reported])
         if comments:
             self.erase_comments(ids)
         self.run_script(
@@ -3333,14 +3341,15 @@ class Store:
         """Adds an email or a webhook, which is due at once and given up after `life` seconds;
         returns its id."""
         sql = """
-            INSERT INTO outbox (registration_id, comment_id, event, subscriber, recipient, message,
-                                created_at, due_at, expires_at)
-            VALUES (:registration_id, :comment_id, :event, :subscriber, :recipient, :message,
-                    :now, :now, :now + :life)
+            INSERT INTO outbox (registration_id, comment_id, report_id, event, subscriber,
+                                recipient, message, created_at, due_at, expires_at)
+            VALUES (:registration_id, :comment_id, :report_id, :event, :subscriber, :recipient,
+                    :message, :now, :now, :now + :life)
             RETURNING id"""
         absent = {
             "registration_id": None,
             "comment_id": None,
+            "report_id": None,
             "event": "",
             "subscriber": "",
             "life": DAY,
@@ -3583,12 +3592,21 @@ class Store:
     def drop_block(self, block_id: int) -> Block | None:
         return self.one(Block, "DELETE FROM block WHERE id = ? RETURNING *", block_id)
 
-    def report(self, comment_id: int, visitor: str, reason: str, now: int) -> bool:
-        """False if this visitor has reported the comment before."""
+    def report(self, comment_id: int, visitor: str, reason: str, now: int) -> int | None:
+        """The id of the report; None if this visitor has reported the comment before."""
         sql = """
             INSERT INTO report (comment_id, visitor, reason, reported_at)
-            VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"""
-        return self.run(sql, comment_id, visitor, reason, now).rowcount == 1
+            VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING
+            RETURNING id"""
+        report_id: int | None = self.value(sql, comment_id, visitor, reason, now)
+        return report_id
+
+    def reason_of(self, message: Message) -> str:
+        """The reason of the report that a webhook is about; "" if there is none any more."""
+        sql = """
+            SELECT reason FROM outbox JOIN report ON report.id = outbox.report_id
+             WHERE outbox.id = ?"""
+        return str(self.value(sql, message.id) or "")
 
     def reports(self, comment_id: int) -> list[Report]:
         """The last twenty, the oldest first."""
@@ -4730,15 +4748,18 @@ def owner_as_recipient(services: MailServices, to: str, comment: Comment) -> Rec
 # Webhooks
 
 
-def add_webhook(services: MailServices, comment_id: int, event: str, reason: str = "") -> None:
+def add_webhook(
+    services: MailServices, comment_id: int, event: str, report_id: int | None = None
+) -> None:
     """Tells the owner's program or chat of a comment, if there is one; `event` is created or
     reported. Its body is made when it is sent."""
     if services.config.webhook_url:
         services.store.add_message(
             services.timestamp(),
             recipient=WEBHOOK,
-            message=reason,
+            message="",
             comment_id=comment_id,
+            report_id=report_id,
             event=event,
         )
 
@@ -4754,12 +4775,16 @@ def webhook_body(services: MailServices, comment: FullComment, webhook: Message)
         statuses.insert(0, "visible")
     links = owner.moderation_links(comment, statuses, webhook.created_at)
     link = owner.link_to(comment)
+    reason = services.store.reason_of(webhook)
     if config.webhook_kind == "json":
-        return json_webhook(comment, webhook, link, links)
+        return json_webhook(comment, webhook, reason, link, links)
     buttons = [(owner.texts[f"button_{status}"], url) for status, url in links.items()]
     if 0 < len(link) < 500:
         buttons.append((owner.texts["page"], link))
-    heading = chat_heading(owner, comment, webhook)
+    heading = name_of(owner.texts, comment)
+    why = why_look(owner, comment, webhook, reason)
+    if why:
+        heading += f" ({why})"
     # Slack takes 3000 characters. Discord takes 4096, escapes and links included.
     text = f"{heading}\n\n{shortened(comment.content, 1000)}"
     name = "owner_reported" if is_report else "owner"
@@ -4768,7 +4793,7 @@ def webhook_body(services: MailServices, comment: FullComment, webhook: Message)
 
 
 def json_webhook(
-    comment: FullComment, webhook: Message, link: str, links: Mapping[str, str]
+    comment: FullComment, webhook: Message, reason: str, link: str, links: Mapping[str, str]
 ) -> Json:
     """The body for the owner's own program, as the manual documents it. A new field of a comment
     is not added by itself."""
@@ -4781,24 +4806,21 @@ def json_webhook(
             **attributes(comment, names),
             "ip": masked(comment.ip),
             "created_at": rfc3339(comment.created_at),
-            "reason": webhook.message,
+            "reason": reason,
             "link": link,
             "links": links,
         },
     }
 
 
-def chat_heading(owner: Recipient, comment: Comment, webhook: Message) -> str:
-    """The author's name, and why the owner should look."""
-    name = name_of(owner.texts, comment)
+def why_look(owner: Recipient, comment: Comment, webhook: Message, reason: str) -> str:
+    """Why the owner should look at a comment: a reader reported it, for some reason, or it waits.
+    "" if it was just written."""
     if webhook.event == "reported":
-        reason = webhook.message or owner.texts["report_none"]
-        why = owner.text("hook_reported", reason=reason)
-    elif comment.status == "waiting":
-        why = owner.text("hook_waiting", held=owner.why_held(comment))
-    else:
-        return name
-    return f"{name} ({why})"
+        return owner.text("hook_reported", reason=reason or owner.texts["report_none"])
+    if comment.status == "waiting":
+        return owner.text("hook_waiting", held=owner.why_held(comment))
+    return ""
 
 
 Buttons = list[tuple[str, str]]  # label and URL
@@ -7084,9 +7106,12 @@ def report_comment(context: RequestContext, comment_id: int) -> Json:
         limit_client(context, "report")
         limit_all(context, "reports", "举报的人太多，请稍后再试")
         visitor = visitor_of(context)
-        if not block and store.report(comment_id, visitor, reason, context.now):
+        if block:
+            return {"success": True}
+        report_id = store.report(comment_id, visitor, reason, context.now)
+        if report_id:
             store.notify(comment_id, context.now, only_owner=True)
-            add_webhook(context, comment_id, "reported", reason)
+            add_webhook(context, comment_id, "reported", report_id)
     return {"success": True}
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import inside
 import pytest
 from conftest import CANARY, PAGE, START, Outside, Visitor
-from test_mail import PostOffice
+from test_mail import PostOffice, read
 from test_mail import opened as opened  # a fixture
 from test_notifications import (
     ANN,
@@ -33,6 +33,7 @@ from test_notifications import (
     Reader,
     Start,
     claim,
+    content,
     link_to,
     moderate,
     signed_in,
@@ -505,6 +506,33 @@ def test_a_call_that_waits_holds_no_text_of_a_comment(here: Here, hook: Hook) ->
     assert len(here.outbox()) == 1
     here.delete_json("/comments/2", {"edit_token": made["edit_token"]})
     assert here.outbox() == []
+
+
+@pytest.mark.parametrize("comments", ["keep", "delete"])
+def test_nothing_that_waits_to_be_sent_holds_words_of_who_leaves(
+    telling: Telling, hook: Hook, comments: str
+) -> None:
+    hook.usual = BUSY
+    with telling(notify_owner=(OWNER,)) as here:
+        here.fail_mail()
+        inside.add_account(here.served, ANN, "Ann", CANARY)
+        ann = Reader(here.served)
+        ann.authorization = ("Bearer", inside.token_of(here.served, ANN))
+        here.said("of a guest")
+        report(ann, 1, "ANNS REASON")
+        here.deliver()
+        assert len(here.outbox()) == 3
+        ann.delete_json("/me", {"password": CANARY, "comments": comments})
+        emails = [content(read(row["message"])) for row in here.outbox() if row["message"]]
+        kept = str(here.outbox()) + "".join(emails)
+        assert not [word for word in ("ANNS", ANN) if word in kept]
+        hook.usual = OK
+        here.fail_mail(False)
+        here.later(HOUR)
+        told = "".join(here.texts(OWNER)) + str([call.json for call in hook.calls[-2:]])
+        assert "of a guest" in told
+        assert hook.calls[-1].data["reason"] == ""
+        assert "ANNS REASON" not in told
 
 
 def test_no_secret_gets_into_a_log_or_onto_the_owners_page(
