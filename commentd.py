@@ -1138,9 +1138,11 @@ class Config:
         "How many are kept; the oldest are deleted first.", whole_number(1, 1000), "7"
     )
 
-    @property
+    @functools.cached_property
     def database(self) -> Path:
-        return Path(self.database_path)
+        """The file itself, also where the path in the settings leads through symbolic links: the
+        locks and the -wal stand beside the file, so all who use it must name it the same."""
+        return Path(self.database_path).resolve()
 
     @property
     def blog_name(self) -> str:
@@ -8586,7 +8588,7 @@ def check_captcha_settings(config: Config, warn: str) -> Iterator[Finding]:
 
 
 def check_files(config: Config) -> Iterator[Finding]:
-    path = config.database.absolute()
+    path = config.database
     folder = Path(config.backup_folder).absolute()
     if path.parent.is_dir():
         yield from check_disk(path)
@@ -10395,7 +10397,8 @@ def make_server(app: Callable[..., Any], services: Services, *, fast: bool) -> A
     settings = {**WAITRESS_SETTINGS, "connection_limit": limit}
     try:
         if listen.startswith("unix:"):
-            path = listen.removeprefix("unix:")
+            # What listens replaces a file of that name, and would replace a symbolic link to it.
+            path = os.path.realpath(listen.removeprefix("unix:"))
             refuse_if_taken(path)
             settings |= {"unix_socket": path, "unix_socket_perms": "660"}
         else:
@@ -10632,7 +10635,7 @@ def import_command(config: Config, arguments: Arguments) -> int:
     print(importer.report())
     if is_new:  # the owner may run the import in the wrong folder
         reason = "" if arguments.file else f" (there is no commentd.ini in {Path.cwd()})"
-        print(f"the database is a new one: {config.database.absolute()}{reason}")
+        print(f"the database is a new one: {config.database}{reason}")
     if arguments.dry_run:
         print("this was a dry run: nothing is written")
     return 0
@@ -11059,6 +11062,8 @@ def run_command(arguments: Arguments) -> int:
     except ValueError as error:
         raise SettingsError(str(error)) from None
     if gives_up_root:
+        # First as it is written: a symbolic link of another user must not lead root to its target.
+        give_up_root(Path(config.database_path))
         give_up_root(config.database)
     return command(config, arguments)
 

@@ -86,7 +86,7 @@ def put_back(path: Path, source: str = "new.db") -> Path | None:
     assert (code, errors) == (0, "")
     lines = text.splitlines()
     assert lines[0] == f"Restored {source}. All sessions were ended."
-    return path.with_name(lines[1].rpartition(" ")[2]) if len(lines) > 1 else None
+    return Path(lines[1].partition(" kept as ")[2]) if len(lines) > 1 else None
 
 
 def killed_at(line: int, work: Callable[[], object]) -> bool:
@@ -255,7 +255,10 @@ def test_a_copy_that_can_not_be_is_refused_in_a_sentence(tmp_path: Path) -> None
     assert run_here(tmp_path, "backup") == (1, "", missing)
     path.write_bytes(noise())
     code, _, errors = run_here(tmp_path, "backup")
-    assert (code, bool(re.fullmatch(r"commentd: commentd\.db is damaged.*\n", errors))) == (1, True)
+    assert (code, bool(re.fullmatch(r"commentd: /\S+/commentd\.db is damaged.*\n", errors))) == (
+        1,
+        True,
+    )
     assert found(tmp_path) == {"commentd.db"}
     path.unlink()
     live(path, "x", 1)
@@ -464,13 +467,44 @@ def test_nothing_is_put_back_under_a_service_that_runs(config: Config, tmp_path:
     with closing(make_app(config, rounds=1)) as app:
         stranger(app).post_json("/comments", COMMENT)
         before, names = dump(config.database_path), found(tmp_path)
-        error = "commentd: another commentd is running on commentd.db: stop it first\n"
+        path = config.database_path
+        error = f"commentd: another commentd is running on {path}: stop it first\n"
         assert run_here(tmp_path, "restore", "new.db") == (1, "", error)
         assert (dump(config.database_path), found(tmp_path)) == (before, names)
     kept = put_back(Path(config.database_path))
     assert kept
     assert re.fullmatch(r"commentd\.db\.\d{8}-\d{6}", kept.name)
     assert (said(kept), said(Path(config.database_path))) == (["hi"], new)
+
+
+def test_a_database_has_one_name_however_links_lead_to_it(config: Config, tmp_path: Path) -> None:
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    path = volume / "commentd.db"
+    live(path, "old", 2)
+    new = live(tmp_path / "new.db", "new", 2)
+    (tmp_path / "linked").symlink_to("volume")
+    (tmp_path / "link.db").symlink_to("volume/commentd.db")
+    names = ("link.db", "linked/commentd.db", str(path))
+    for running in names:
+        own = replace(config, database_path=str(tmp_path / running))
+        with closing(make_app(own, rounds=1)):
+            for name in names:
+                environ = {"COMMENTD_DATABASE_PATH": name}
+                for words in (["serve"], ["restore", "new.db"]):
+                    error = f"commentd: another commentd is running on {path}: stop it first\n"
+                    assert run_here(tmp_path, *words, **environ) == (1, "", error), name
+    for name in names[:2]:
+        environ = {"COMMENTD_DATABASE_PATH": name}
+        assert run_here(tmp_path, "restore", "new.db", **environ)[0] == 0
+        assert run_here(tmp_path, "backup", **environ)[0] == 0
+        assert run_here(tmp_path, "recount", **environ)[0] == 0
+    assert (tmp_path / "link.db").is_symlink()
+    assert said(path) == new
+    beside = {each.name for each in tmp_path.iterdir()}
+    assert beside - {"new.db-lock", "new.db-turn"} == {
+        *("volume", "linked", "link.db", "new.db", "backups")
+    }
 
 
 @pytest.mark.usefixtures("impatient")
@@ -480,7 +514,7 @@ def test_nothing_is_put_back_while_another_program_has_the_file(tmp_path: Path) 
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM comment").fetchone()
-        error = "commentd: another program has commentd.db open: stop it first\n"
+        error = f"commentd: another program has {path} open: stop it first\n"
         assert run_here(tmp_path, "restore", "new.db") == (1, "", error)
         assert said(path) == old
     with closing(sqlite3.connect(f"{path}-turn", isolation_level=None)) as command:
@@ -500,7 +534,7 @@ def test_nothing_is_put_back_while_another_program_has_the_file(tmp_path: Path) 
     in_the_way = tmp_path / "commentd.db.restored-wal"
     in_the_way.mkdir()
     code, _, errors = run_here(tmp_path, "restore", "new.db")
-    assert (code, "commentd: commentd.db could not be replaced: " in errors) == (1, True)
+    assert (code, f"commentd: {path} could not be replaced: " in errors) == (1, True)
     assert said(path) == old
     in_the_way.rmdir()
     kept = put_back(path)

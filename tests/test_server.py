@@ -593,8 +593,11 @@ def test_a_socket_file_serves_its_group(start: Start, tmp_path: Path) -> None:
     assert service.ask("GET", f"/comments?url={PAGE}").status == 200
     service.process.kill()
     service.process.wait()
-    # The socket file that it left does not stop the next one.
-    assert start(server={"listen": f"unix:{path}"}).ask("GET", "/health").status == 200
+    # The socket file that it left does not stop the next one, nor does a link to it.
+    (tmp_path / "link").symlink_to("s")
+    assert start(server={"listen": f"unix:{tmp_path}/link"}).ask("GET", "/health").status == 200
+    assert (tmp_path / "link").is_symlink()
+    assert path.is_socket()
 
 
 def other_waitress(folder: Path, old: str, new: str) -> str:
