@@ -393,43 +393,50 @@ def goes_on(item: pytest.Item) -> bool:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """The fast tier does not even read a file in which all tests are slow."""
-    if config.getoption("fast") and collection_path.suffix == ".py":
+    """The fast tier does not even read a file in which all tests are slow, unless it is named."""
+    if not config.getoption("fast") or collection_path.suffix != ".py":
+        return None
+    folder = config.invocation_params.dir
+    named = {(folder / argument.split("::")[0]).resolve() for argument in config.args}
+    if collection_path not in named:
         return "\npytestmark = pytest.mark.slow\n" in collection_path.read_text("utf-8") or None
     return None
 
 
-def most_cases(item: pytest.Item) -> int:
-    """How many cases of a test run outside of the long tier, by what one case costs."""
-    return 1 if "tmp_path" in item.fixturenames or is_slow(item) else 60
-
-
-def leave_cases_to_the_long_tier(items: list[pytest.Item], *, fast: bool) -> None:
-    """The choice is by chance, and the same at each run. `every_case` keeps a test whole, but for
-    the fast tier."""
-    tests: dict[tuple[Path, str], list[pytest.Item]] = {}
-    for item in items:
-        if not is_long(item) and (fast or not item.get_closest_marker("every_case")):
-            tests.setdefault((item.path, item.originalname), []).append(item)
-    for (_, name), cases in tests.items():
-        kept = random.Random(name).sample(cases, min(len(cases), most_cases(cases[0])))
-        for item in cases:
-            if item not in kept:
-                item.add_marker("long")
+SELECTED = pytest.StashKey[int]()
+LEFT_TO_THE_LONG_TIER = pytest.StashKey[int]()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if any("::" in argument for argument in config.args):
         return  # what is named runs, all of it
-    leave_cases_to_the_long_tier(items, fast=config.getoption("fast"))
+    long = {item for item in items if is_long(item)}
     if config.getoption("seconds"):
-        wanted = [item for item in items if is_long(item) or goes_on(item)]
+        wanted = [item for item in items if item in long or goes_on(item)]
     elif config.getoption("fast"):
-        wanted = [item for item in items if not is_slow(item) and not is_long(item)]
+        wanted = [item for item in items if not is_slow(item) and item not in long]
     else:
-        wanted = [item for item in items if not is_long(item)]
+        wanted = [item for item in items if item not in long]
+        config.stash[LEFT_TO_THE_LONG_TIER] = len(long)
+    config.stash[SELECTED] = len(wanted)
     config.hook.pytest_deselected(items=[item for item in items if item not in set(wanted)])
     items[:] = wanted
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of xdist tells the process that prints the summary what it left out."""
+    if hasattr(session.config, "workeroutput"):
+        stash = session.config.stash
+        session.config.workeroutput["selected"] = stash.get(SELECTED, None)
+        session.config.workeroutput["left"] = stash.get(LEFT_TO_THE_LONG_TIER, None)
+
+
+def pytest_testnodedown(node: Any) -> None:
+    output = getattr(node, "workeroutput", {})  # a worker that crashed has none
+    if output.get("selected") is not None:
+        node.config.stash[SELECTED] = output["selected"]
+    if output.get("left") is not None:
+        node.config.stash[LEFT_TO_THE_LONG_TIER] = output["left"]
 
 
 FAST: list[str] = []  # the fast test that is running, if one is
@@ -468,7 +475,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """What the campaigns did, where they went on for a while; else those that failed say so."""
+    """What was left out; and what the campaigns did, where they went on for a while."""
+    if left := config.stash.get(LEFT_TO_THE_LONG_TIER, 0):
+        terminalreporter.line(f"{left} cases were left to the long tier (pytest --seconds 60)")
+    if config.getoption("fast") and config.stash.get(SELECTED, 1) == 0:
+        terminalreporter.line("nothing here is fast: run it without --fast")
     if not config.getoption("seconds"):
         return
     terminalreporter.section("campaigns")
