@@ -288,6 +288,13 @@ def is_blank(text: str) -> bool:
     return all(unicodedata.category(character)[0] in "CMZ" for character in rest)
 
 
+def escaped(line: str) -> str:
+    """Without control characters, which could steer the terminal, and bidi characters, which would
+    turn the line around."""
+    characters = [char if char.isprintable() else repr(char)[1:-1] for char in line]
+    return "".join(characters)
+
+
 def one_line(text: str) -> str:
     """A text for an email header: one line of at most 120 characters, without hidden characters
     and without encoded words (RFC 2047), which some programs read as new headers. Bidi isolates go
@@ -4158,11 +4165,37 @@ def send_email(
         if security == "starttls":
             client.starttls(context=tls)
         if user:
-            client.login(user, password)
+            log_in(client, user, password)
         if recipient:
             client.sendmail(sender, [recipient], message.encode())
         with contextlib.suppress(OSError):
             client.quit()  # the message is accepted, whatever happens now
+
+
+def log_in(client: smtplib.SMTP, user: str, password: str) -> None:
+    """As `smtplib` does, which sends ASCII alone (cpython#73936). All else goes as UTF-8 (RFC 4616,
+    section 2)."""
+    if user.isascii() and password.isascii():
+        client.login(user, password)
+        return
+
+    def in_base64(text: str) -> str:
+        return base64.b64encode(text.encode()).decode()
+
+    client.ehlo_or_helo_if_needed()
+    offered = client.esmtp_features.get("auth", "").upper().split()
+    if "PLAIN" in offered:
+        token = in_base64(f"\0{user}\0{password}")
+        code, reply = client.docmd("AUTH", f"PLAIN {token}")
+    elif "LOGIN" in offered:
+        code, reply = client.docmd("AUTH", "LOGIN")
+        for text in (user, password):
+            if code == 334:
+                code, reply = client.docmd(in_base64(text))
+    else:
+        raise smtplib.SMTPNotSupportedError("The server takes no login in UTF-8.")
+    if code != 235:
+        raise smtplib.SMTPAuthenticationError(code, reply)
 
 
 def print_email(message: str) -> None:
@@ -5297,7 +5330,7 @@ def deliver(services: MailServices, message: Message) -> None:
 def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
     """Sends a message. Returns why it was not accepted, or "", and whether that is final."""
     if services.timestamp() >= message.expires_at:
-        return "expired", True
+        return message.failure or "expired", True
     try:
         if message.event == "rebuild":
             send_rebuild(services, message)
@@ -5308,27 +5341,68 @@ def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
         else:
             services.send(message.recipient, message.message, **services.config.mail_server)
     except (OSError, ValueError) as error:
-        return failure_text(error), is_final(error)
+        failure = failure_text(services.config, message.recipient, error)
+        return failure, is_final(error)
     return "", True
 
 
-def failure_text(error: Exception) -> str:
-    """What went wrong, without the text of the server, which may name email addresses."""
-    detail = getattr(error, "smtp_code", "") or getattr(error, "strerror", "")
-    if isinstance(error, smtplib.SMTPNotSupportedError):
-        detail = f"{error} See [mail] security and user."  # this text is smtplib's own
+def failure_text(config: Config, to: str, error: Exception) -> str:
+    """What went wrong, in the words of the mail server if it refused."""
+    code, said = mail_refusal(config, to, error)
+    if code:
+        return f"{code} {said}".strip()
     kind = type(error).__name__
+    if isinstance(error, smtplib.SMTPNotSupportedError):
+        return f"{kind} {error} See [mail] security and user."
+    if isinstance(error, smtplib.SMTPException):
+        return f"{kind} {error}"  # this text is smtplib's own
+    detail = getattr(error, "strerror", "")
     return f"{kind} {detail or ''}".strip()
 
 
-def is_final(error: Exception) -> bool:
-    """Refused for good (RFC 5321, section 4.2.1). A login that fails is the owner's to fix."""
-    if isinstance(error, smtplib.SMTPAuthenticationError):
-        return False
-    code = getattr(error, "smtp_code", 0)
+def mail_refusal(config: Config, to: str, error: Exception) -> tuple[int, str]:
+    """The code and the sentence with which a mail server refused; (0, "") for all other errors.
+    Servers repeat what they were sent. So the sentence is without email addresses and passwords."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
-        [(code, _)] = error.recipients.values()
-    return code >= 500
+        [(code, reply)] = error.recipients.values()
+    elif isinstance(error, smtplib.SMTPResponseException):
+        code = error.smtp_code
+        reply = error.smtp_error
+    else:
+        return 0, ""
+    said = reply if isinstance(reply, str) else reply.decode(errors="replace")
+    password = config.mail_password
+    if password:
+        sent = (f"\0{config.mail_user}\0{password}", password)
+        encoded = [base64.b64encode(text.encode()).decode() for text in sent]
+        for secret in (*encoded, password):
+            said = said.replace(secret, "…")
+    said = re.sub("[!-~]*(@|%40)[!-~]+", "…", said)
+    name = to.partition("@")[0]
+    if name:
+        said = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "…", said)
+    said = escaped(" ".join(said.split()))
+    return code, shortened(said, 300)
+
+
+# Where a server refuses a recipient or an email, but its sentence blames who sends: a login is
+# missing, the domain does not allow this server, and the like (RFC 3463, X.7 and X.1.7 to 8).
+BLAMES_SENDER = re.compile(r"\b5\.(7\.\d|1\.[78]\b)|relay|authent|sender|spf|dkim|dmarc", re.I)
+
+
+def is_final(error: Exception) -> bool:
+    """Whether a mail server refused this recipient or this email for good (RFC 5321, section
+    4.2.1). What it says before that is about the settings, which the owner can correct meanwhile:
+    at the connection, the login and the sender."""
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        [(code, reply)] = error.recipients.values()
+    elif isinstance(error, smtplib.SMTPDataError):
+        code = error.smtp_code
+        reply = error.smtp_error
+    else:
+        return False
+    said = reply if isinstance(reply, str) else reply.decode(errors="replace")
+    return code >= 500 and not BLAMES_SENDER.search(said)
 
 
 # -- Plumbing -----------------------------------------------------------------
@@ -8524,7 +8598,8 @@ LEAST_VERSIONS = {
 SMTP_HINTS = {  # what an error of a mail server probably means
     "WRONG_VERSION": ": it does not speak TLS there; try [mail] security = starttls",
     "unexpectedly closed: timed out": ": it may want [mail] security = tls",
-    "can't encode": ": [mail] password is the code that the mail provider gives for programs",
+    "SMTPAuthenticationError": ": check [mail] user and password; many mail providers want a code "
+    "there that they give for programs, not the password of the mailbox",
     "STARTTLS extension": ": it may want [mail] security = tls, or none on the same machine",
 }
 LEVELS = ("ok", "note", "warn", "fail")
@@ -8697,15 +8772,19 @@ def check_database(config: Config, now: int) -> Iterator[Finding]:
 def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
     """What only a try can show: login, a test email (if `to` is not ""), captcha, public URL."""
     can_send = True
+    refused = functools.partial(mail_refusal, config, to)
     if config.mail_host:
         server = "{host}:{port}".format(**config.mail_server)
         success = f"{server} login ok" if config.mail_user else f"{server} is reachable"
-        login = run_check("mail", success, lambda: world.send("", "", **config.mail_server))
+        try_login = functools.partial(world.send, "", "", **config.mail_server)
+        login = run_check("mail", success, try_login, refusal_in=refused)
         yield login
         can_send = login.level == "ok"
     if to and can_send:
         success = f"{to} is sent an email" + ("" if config.mail_host else ", printed here")
-        yield run_check("mail", success, lambda: send_test_email(config, world, to))
+        yield run_check(
+            "mail", success, lambda: send_test_email(config, world, to), refusal_in=refused
+        )
     if config.captcha_provider in SITEVERIFY:
         success = f"{config.captcha_provider} accepts the secret"
         provider = CaptchaProvider(world.fetch, config)
@@ -8735,26 +8814,23 @@ def check_health_url(world: World, url: str) -> None:
         raise OSError(f"HTTP {status}: {reasons.get(status, 'this is not commentd')}")
 
 
-def escaped(line: str) -> str:
-    """Without control characters, which could steer the terminal, and bidi characters, which would
-    turn the line around."""
-    characters = [char if char.isprintable() else repr(char)[1:-1] for char in line]
-    return "".join(characters)
-
-
-def run_check(topic: str, success: str, attempt: Callable[[], object]) -> Finding:
-    """A finding about what the attempt raises, else `success`. Its first word is the subject."""
+def run_check(
+    topic: str,
+    success: str,
+    attempt: Callable[[], object],
+    refusal_in: Callable[[Exception], tuple[int, str]] = lambda error: (0, ""),
+) -> Finding:
+    """A finding about what the attempt raises, else `success`. Its first word is the subject.
+    `refusal_in` finds the code and the sentence of a server that refused."""
     try:
         attempt()
     except (OSError, ValueError, Problem) as error:
-        reply = getattr(error, "smtp_error", b"")
-        detail = reply.decode(errors="replace") or str(error)
-        if isinstance(error, smtplib.SMTPAuthenticationError):
-            detail = "refuses [mail] user and password"  # some servers repeat what was sent
-        detail = escaped(detail.replace("\n", " "))[:300]
-        code = getattr(error, "smtp_code", "") or type(error).__name__
-        hints = [hint for sign, hint in SMTP_HINTS.items() if sign in detail]
-        text = f"{success.split()[0]}: {detail} ({code}){''.join(hints)}"
+        name = type(error).__name__
+        code, said = refusal_in(error)
+        detail = said if code else str(error)
+        detail = escaped(" ".join(detail.split()))[:300]
+        hints = [hint for sign, hint in SMTP_HINTS.items() if sign in f"{name} {detail}"]
+        text = f"{success.split()[0]}: {detail} ({code or name}){''.join(hints)}"
         return Finding("fail", topic, text)
     return Finding("ok", topic, success)
 
@@ -10544,7 +10620,7 @@ def check(config: Config, arguments: Arguments) -> int:
         *check_files(config),
         *check_versions(),
         *check_database(config, world.timestamp()),
-        *check_outside(config, world, arguments.mail),
+        *check_outside(config, world, arguments.mail or ""),
     ]
     if not arguments.file:
         missing = f"no commentd.ini in {Path.cwd()} (is this its folder?)"
