@@ -1145,7 +1145,7 @@ class Config:
         "How many are kept; the oldest are deleted first.", whole_number(1, 1000), "7"
     )
 
-    @functools.cached_property
+    @property
     def database(self) -> Path:
         """The file itself, also where the path in the settings leads through symbolic links: the
         locks and the -wal stand beside the file, so all who use it must name it the same."""
@@ -3296,16 +3296,17 @@ class Store:
         self.update_shown(ids)
 
     def erase_hidden(self, before: int) -> None:
-        """Erases some of the comments that were hidden before that time. The row goes too, unless
-        there are replies."""
+        """Erases some of the comments that were hidden before that time. The rows of comments that
+        were erased, now or by their authors, go when no reply needs them."""
         sql = "SELECT id FROM comment WHERE hidden_at < ? ORDER BY hidden_at LIMIT 200"
-        ids = self.values(sql, before)
-        self.erase_comments(ids)
-        for comment_id in ids:
-            sql = """
-                DELETE FROM comment WHERE id = :id AND NOT EXISTS
-                       (SELECT 1 FROM comment AS c WHERE c.parent_id = :id OR c.thread_id = :id)"""
-            self.run(sql, id=comment_id)
+        self.erase_comments(self.values(sql, before))
+        sql = """
+            DELETE FROM comment
+             WHERE status = 'deleted' AND content = '' AND hidden_at IS NULL
+               AND NOT EXISTS (SELECT 1 FROM comment AS reply
+                                WHERE reply.parent_id = comment.id
+                                   OR reply.thread_id = comment.id)"""
+        self.run(sql)
 
     def update_shown(self, ids: list[int]) -> None:
         """Recomputes `shown` and the counts that depend on it, for some comments and the comments
@@ -3791,7 +3792,7 @@ class Store:
             DELETE FROM block WHERE expires_at <= :now;
             DELETE FROM admin_link WHERE expires_at <= :now;
             DELETE FROM audit WHERE created_at < :now - 400 * 86400;
-            DELETE FROM page WHERE seen_at < :now - 90 * 86400 AND page_likes = 0
+            DELETE FROM page WHERE seen_at < :now - 90 * 86400 AND page_likes = 0 AND closed = 0
                AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = page.id)
                AND NOT EXISTS (SELECT 1 FROM follow WHERE follow.page_id = page.id);
             DELETE FROM term WHERE hash <> 0 AND learnt_at <

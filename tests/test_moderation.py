@@ -543,6 +543,41 @@ def test_nothing_is_left_of_what_its_author_deleted_though_it_was_edited_and_mod
     assert in_the_file(app) == []
 
 
+def test_what_authors_deleted_leaves_no_row_and_no_page(
+    visitor: Visitor, app: App, outside: Outside, db: sqlite3.Connection
+) -> None:
+    posted = [visitor.say(f"No. {number}", page_url="/gone/") for number in range(2)]
+    for number, parent in enumerate((1, 3)):
+        posted.append(visitor.say(f"reply {number}", page_url="/gone/", parent_id=parent))
+    for number in (1, 3, 2):
+        token = posted[number - 1]["edit_token"]
+        visitor.delete_json(f"/comments/{number}", {"edit_token": token})
+    assert visitor.listing(url="/gone/", view="threads")["threads"] == 1
+    outside.time += MINUTE
+    app.tick()
+    assert rows(db, "SELECT id FROM comment ORDER BY id") == [(1,), (3,), (4,)]
+    visitor.delete_json("/comments/4", {"edit_token": posted[3]["edit_token"]})
+    for _ in range(3):  # the rows above go one after the other
+        outside.time += MINUTE
+        app.tick()
+    assert rows(db, "SELECT id FROM comment") == []
+    outside.time += 91 * DAY
+    app.tick()
+    assert rows(db, "SELECT id FROM page") == []
+
+
+def test_a_page_that_was_closed_stays_closed_though_nobody_reads_it(
+    visitor: Visitor, owner: Visitor, app: App, outside: Outside
+) -> None:
+    visitor.listing(url="/closed/")
+    app.tick()
+    (page,) = owner.get("/admin/pages").json["pages"]
+    owner.patch_json(f"/admin/pages/{page['id']}", {"closed": True})
+    outside.time += 200 * DAY
+    app.tick()
+    assert visitor.listing(url="/closed/", view="threads")["settings"]["closed"] is True
+
+
 def fresh(owner: Visitor) -> Visitor:
     """The admin with a token of now."""
     token = test_admin.token_of(owner.served, test_admin.OWNER, "admin")
