@@ -4187,16 +4187,16 @@ def log_in(client: smtplib.SMTP, user: str, password: str) -> None:
     offered = client.esmtp_features.get("auth", "").upper().split()
     if "PLAIN" in offered:
         token = in_base64(f"\0{user}\0{password}")
-        code, reply = client.docmd("AUTH", f"PLAIN {token}")
+        status, reply = client.docmd("AUTH", f"PLAIN {token}")
     elif "LOGIN" in offered:
-        code, reply = client.docmd("AUTH", "LOGIN")
+        status, reply = client.docmd("AUTH", "LOGIN")
         for text in (user, password):
-            if code == 334:
-                code, reply = client.docmd(in_base64(text))
+            if status == 334:
+                status, reply = client.docmd(in_base64(text))
     else:
         raise smtplib.SMTPNotSupportedError("The server takes no login in UTF-8.")
-    if code != 235:
-        raise smtplib.SMTPAuthenticationError(code, reply)
+    if status != 235:
+        raise smtplib.SMTPAuthenticationError(status, reply)
 
 
 def print_email(message: str) -> None:
@@ -5361,17 +5361,21 @@ def failure_text(config: Config, to: str, error: Exception) -> str:
     return f"{kind} {detail or ''}".strip()
 
 
+def smtp_reply(error: Exception) -> tuple[int, str]:
+    """The code and the text of a mail server's reply; (0, "") for an error that holds none."""
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        [(code, reply)] = error.recipients.values()
+        return code, reply.decode(errors="replace")
+    if isinstance(error, smtplib.SMTPResponseException):
+        text = error.smtp_error
+        return error.smtp_code, text if isinstance(text, str) else text.decode(errors="replace")
+    return 0, ""
+
+
 def mail_refusal(config: Config, to: str, error: Exception) -> tuple[int, str]:
     """The code and the sentence with which a mail server refused; (0, "") for all other errors.
     Servers repeat what they were sent. So the sentence is without email addresses and passwords."""
-    if isinstance(error, smtplib.SMTPRecipientsRefused):
-        [(code, reply)] = error.recipients.values()
-    elif isinstance(error, smtplib.SMTPResponseException):
-        code = error.smtp_code
-        reply = error.smtp_error
-    else:
-        return 0, ""
-    said = reply if isinstance(reply, str) else reply.decode(errors="replace")
+    code, said = smtp_reply(error)
     password = config.mail_password
     if password:
         sent = (f"\0{config.mail_user}\0{password}", password)
@@ -5395,14 +5399,9 @@ def is_final(error: Exception) -> bool:
     """Whether a mail server refused this recipient or this email for good (RFC 5321, section
     4.2.1). What it says before that is about the settings, which the owner can correct meanwhile:
     at the connection, the login and the sender."""
-    if isinstance(error, smtplib.SMTPRecipientsRefused):
-        [(code, reply)] = error.recipients.values()
-    elif isinstance(error, smtplib.SMTPDataError):
-        code = error.smtp_code
-        reply = error.smtp_error
-    else:
+    if not isinstance(error, smtplib.SMTPRecipientsRefused | smtplib.SMTPDataError):
         return False
-    said = reply if isinstance(reply, str) else reply.decode(errors="replace")
+    code, said = smtp_reply(error)
     return code >= 500 and not BLAMES_SENDER.search(said)
 
 
