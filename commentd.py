@@ -8940,7 +8940,7 @@ PRODUCTS = {
         zone="+08:00",  # that of its image, for storages other than LeanCloud
     ),
     "twikoo": Product(
-        r'(?s).*"_id"\s*:',
+        r'(?s)(?=.*"_id"\s*:).*"(nick|comment|time)"\s*:',
         """id=_id parent=pid thread=rid page=url|href nickname=nick email=mail website=link
         html=comment ip likes=ups|like pinned=top created_at=created status=isSpam:waiting""",
         COUNTER,
@@ -8955,7 +8955,7 @@ PRODUCTS = {
     ),
     "cusdis": Product(
         r".*\bcomments\b.*\bpages\b.*\bprojects\b",
-        """id parent=parentId page=url|slug nickname=by_nickname email=by_email markdown=content
+        """id parent=parentId page=url|slug nickname=by_nickname email=by_email either=content
         created_at status=deletedAt:deleted,!approved:waiting""",
         sql="""
             SELECT comments.*, pages.slug, pages.url
@@ -8980,7 +8980,7 @@ PRODUCTS = {
     ),
     "isso": Product(
         r".*\bcomments\b.*\bthreads\b",
-        """id parent page=uri nickname=author email website markdown=text ip=remote_addr
+        """id parent page=uri nickname=author email website either=text ip=remote_addr
         created_at=created edited_at=modified likes status=mode""",
         lost="downvotes",
         escaped=True,
@@ -8988,7 +8988,7 @@ PRODUCTS = {
     ),
     "remark42": Product(
         r'(?s)\s*\{"version":\s*1,\s*"(users|posts)|.*"locator"\s*:',
-        """id parent=pid page=locator.url nickname=user.name markdown=orig html=text likes=score
+        """id parent=pid page=locator.url nickname=user.name either=orig html=text likes=score
         pinned=pin created_at=time edited_at=edit.time status=delete:deleted""",
         "posts: page=url closed=read_only",
         lost="downvotes (they are subtracted from the likes)",
@@ -9002,14 +9002,14 @@ PRODUCTS = {
     ),
     "commento": Product(
         r'(?s).*"commentHex"\s*:',
-        """comments: id=commentHex parent=parentHex page=url|path author=commenterHex markdown
-        likes=score created_at=creationDate status=deleted:deleted,state""",
+        """comments: id=commentHex parent=parentHex page=url|path author=commenterHex
+        either=markdown likes=score created_at=creationDate status=deleted:deleted,state""",
         people="commenters: id=commenterHex nickname=name email website=link|websiteUrl",
     ),
     "comentario": Product(
         r'(?s).*"(domainId|pageId|domainPageId)"\s*:',
         """comments: id parent=parentId page=url author=userCreated nickname=authorName ip=authorIP
-        markdown html likes=score pinned=isSticky created_at=createdTime edited_at=editedTime
+        either=markdown html likes=score pinned=isSticky created_at=createdTime edited_at=editedTime
         status=isDeleted:deleted,isPending:waiting,!isApproved:spam""",
         "pages: page=path closed=isReadonly views=countViews",
         "commenters: id nickname=name email website=websiteUrl",
@@ -9075,8 +9075,12 @@ def as_text(value: Any) -> str:
     while isinstance(value, dict):
         value = pick(value, "$oid|$numberLong|$numberInt|$numberDouble|$date|iso")
     text = str(value) if isinstance(value, str | int | float) else ""
-    text = text.encode("utf-8", "replace").decode()
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "", text).strip()
+    text = re.sub("[\ud800-\udfff]", "\ufffd", text)  # halves of characters, which JSON may have
+    return without_controls(text).strip()
+
+
+def without_controls(text: str) -> str:
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "", text)
 
 
 def is_true(value: Any) -> bool:
@@ -9199,10 +9203,33 @@ def content_and_html(values: Texts) -> tuple[str, str]:
 # Importing: files
 
 Records = Iterator[tuple[str, Any]]  # each with the name of its table, list or element
+BREAKS_OFF = "<breaks off>"  # the name of the last record, which says where
+# Names of lists that say nothing of what is in them: a file or an API may put one around records.
+WRAPPERS = ("", "results", "result", "data", "list", "rows", "items", "docs", "comment", "comments")
 JSON_LIMIT = 64 * MEGA
 UNPACKED_LIMIT = 200  # times its size: texts unpack to ten times theirs, a bomb to a thousand times
 # Python loads a codec at its first use, which may fail when root has given up its rights.
-CODINGS = [codecs.lookup(name) for name in ("utf-8-sig", "utf-16")]
+CODINGS = [
+    codecs.lookup(name)
+    for name in ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "gb18030", "cp1252")
+]
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # which begins as that of UTF-16 does
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+# Where the first two characters have bytes of zero (RFC 4627).
+ZEROS = {
+    (False, True, False, True): "utf-16-le",
+    (True, False, True, False): "utf-16-be",
+    (False, True, True, True): "utf-32-le",
+    (True, True, True, False): "utf-32-be",
+}
+# As browsers do: many files name the smaller one and use the larger.
+LARGER_ENCODINGS = {"ascii": "cp1252", "iso8859-1": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
+XML_ENCODING = re.compile(rb"""\s*<\?xml[^>]*\sencoding\s*=\s*["']([\w.:-]+)["']""")
 
 
 def read_records(path: Path, product: Product, show: Progress) -> Records:
@@ -9226,11 +9253,66 @@ def read_records(path: Path, product: Product, show: Progress) -> Records:
         show(0, size)
 
 
-def open_text(path: Path) -> TextIO:
+def encoding_of(path: Path) -> str:
+    """The encoding of a file: by its mark, as UTF-8 if it is that, as its XML declaration says, or
+    the one of GB 18030 and Windows-1252 in which nothing is damaged."""
     with path.open("rb") as file:
-        mark = file.read(2)
-    is_utf_16 = mark in (b"\xff\xfe", b"\xfe\xff")
-    return path.open(encoding="utf-16" if is_utf_16 else "utf-8-sig", errors="replace")
+        start = file.read(256)
+    if start.startswith(b"SQLite format 3\0"):
+        return "utf-8"
+    for mark, name in BYTE_ORDER_MARKS.items():
+        if start.startswith(mark):
+            return name
+    zeros = tuple(byte == 0 for byte in start[:4])
+    if zeros in ZEROS:
+        return ZEROS[zeros]
+    whole, broken = utf_8_characters(path)
+    declared = declared_encoding(start)
+    if whole > broken or (not broken and not declared):
+        return "utf-8"  # perhaps with some damage
+    if declared:
+        return declared
+    return next((name for name in ("gb18030", "cp1252") if can_be(path, name)), "utf-8")
+
+
+def utf_8_characters(path: Path) -> tuple[int, int]:
+    """How many characters beyond ASCII there are in a file, read as UTF-8, and how many that are
+    none."""
+    counts = Counter[bool]()
+    with path.open(encoding="utf-8", errors="replace") as file:
+        while text := file.read(MEGA):
+            if not text.isascii():
+                counts.update(each == "\ufffd" for each in re.findall(r"[^\0-\x7f]", text))
+    return counts[False], counts[True]
+
+
+def declared_encoding(start: bytes) -> str:
+    """What the XML declaration says; "" if it says nothing, UTF-8, or what it can't be."""
+    declaration = XML_ENCODING.match(start)
+    if declaration:
+        name = declaration[1].decode()
+        with contextlib.suppress(LookupError, UnicodeError):
+            known = codecs.lookup(name).name
+            if known != "utf-8" and "<?xml".encode(known) == b"<?xml":
+                return LARGER_ENCODINGS.get(known, known)
+    return ""
+
+
+def can_be(path: Path, encoding: str) -> bool:
+    """Whether a file has that encoding."""
+    with path.open("rb") as file:
+        # No text in these encodings has the byte FF: it stands in broken UTF-16.
+        if any(b"\xff" in chunk for chunk in iter(functools.partial(file.read, MEGA), b"")):
+            return False
+    with contextlib.suppress(UnicodeDecodeError), path.open(encoding=encoding) as text:
+        while text.read(MEGA):
+            pass
+        return True
+    return False
+
+
+def open_text(path: Path) -> TextIO:
+    return path.open(encoding=encoding_of(path), errors="replace")
 
 
 def beginning(path: Path) -> str:
@@ -9245,7 +9327,10 @@ def has_record_lines(start: str) -> bool:
         first = json.loads(line.rstrip(", \r"))
     except (ValueError, RecursionError):
         return line.startswith("#filetype")
-    return isinstance(first, dict) and not first.keys() & {"results", "data", "comments", "format"}
+    if not isinstance(first, dict) or first.keys() & {"format", "collections"}:
+        return False
+    wrapped = [first.get(name) for name in WRAPPERS]
+    return not any(isinstance(value, list | dict) for value in wrapped)
 
 
 def line_records(text: TextIO) -> Records:
@@ -9268,47 +9353,131 @@ def line_records(text: TextIO) -> Records:
 
 def json_records(text: TextIO) -> Records:
     """The items of all lists that are not in a list themselves."""
+    content = text.read()
+    fault = ""
     try:
-        # Control characters are cleaned later.
-        yield from items_of_lists("", json.loads(text.read(), strict=False))
+        try:
+            data = json.loads(content, strict=False)  # control characters are cleaned later
+        except json.JSONDecodeError as error:
+            mended, is_whole = mended_json(content, error.pos)
+            data = json.loads(mended, strict=False)
+            fault = "" if is_whole else f"line {error.lineno} ({error.msg})"
     except (ValueError, RecursionError) as error:
         raise OperatorError(f"the file breaks off, or is no JSON ({error})") from None
+    yield from items_of_lists("", data)
+    if fault:
+        yield BREAKS_OFF, fault
+
+
+JSON_MARK = re.compile(r'(?s)"(?:[^"\\]|\\.)*+"|["\[\]{},]')
+
+
+def mended_json(content: str, end: int) -> tuple[str, bool]:
+    """JSON without the commas that programs leave before a bracket; whether that is all of it. If
+    not, it ends with the last item that is whole before the position `end`."""
+    text = re.sub(r'(?s)("(?:[^"\\]|\\.)*+")|,(?=\s*[\]}])', r"\1", content)
+    with contextlib.suppress(json.JSONDecodeError):
+        json.loads(text, strict=False)
+        return text, True
+    open_brackets: list[str] = []
+    whole = ""
+    for mark in JSON_MARK.finditer(content, 0, end):
+        if mark[0] == "[":
+            open_brackets.append("]")
+        elif mark[0] == "{":
+            open_brackets.append("}")
+        elif mark[0] in ("]", "}"):
+            open_brackets.pop()
+            whole = content[: mark.end()] + "".join(reversed(open_brackets))
+        elif mark[0] == '"':  # a text without an end
+            break
+    return whole, False
 
 
 def items_of_lists(name: str, data: Any) -> Records:
     if isinstance(data, list):
         for item in data:
-            yield name, item
+            # LokiJS, in which Twikoo keeps its comments, lists its tables.
+            if name == "collections" and isinstance(item, dict):
+                yield from items_of_lists(as_text(item.get("name")), item.get("data"))
+            else:
+                yield name, item
     elif isinstance(data, dict):
         for key, value in data.items():
             yield from items_of_lists(key, value)
 
 
 # What some exports hold, and XML does not allow: control characters, references that only HTML
-# knows, and a declaration after an empty line.
+# knows, a bare `&` or `<`, declarations after an empty line, and sections within sections.
 CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 REFERENCE = re.compile(r"&(?:#?\w+;)?")
-XML_DECLARATION = re.compile(r"\ufeff?<\?xml[^>]*>")
-CDATA_MARK = re.compile(r"(<!\[CDATA\[|\]\]>)")
+NO_TAG = re.compile("<(?![A-Za-z_:/])")
+TAG_NAME = re.compile(r"<([A-Za-z_][\w:.-]*)[^<>]*>\s*\Z")
+SECTION_ENDS = {"<![CDATA[": "]]>", "<!--": "-->", "<?": "?>"}
+SECTION_MARK = re.compile(r"(?i)<!\[CDATA\[|\]\]>|<!--|-->|<\?|\?>|<!DOCTYPE")
+# Elements that a file has many of. Where one is damaged, reading goes on with the next.
+REPEATED_ELEMENTS = ("item", "thread", "post")
+REPEATED_START = re.compile(rf"<(?:{'|'.join(REPEATED_ELEMENTS)})[\s>]")
 
 
-def xml_pieces(text: TextIO) -> Iterator[str]:
-    """The text in pieces, with what would break the parser fixed."""
-    in_cdata = False
-    for line in text:
-        for piece in CDATA_MARK.split(CONTROL.sub("", line)):
-            if piece == ("]]>" if in_cdata else "<![CDATA["):
-                in_cdata = not in_cdata
-            elif not in_cdata:
-                piece = XML_DECLARATION.sub("", piece)
-                piece = REFERENCE.sub(lambda name: html.escape(html.unescape(name[0])), piece)
-            yield piece
+def xml_lines(text: TextIO) -> Iterator[tuple[int, str]]:
+    """The lines with their numbers. One that ends in `]]>` comes with what follows it, which says
+    whether a section ends there."""
+    lines = ""
+    number = 0
+    for number, line in enumerate(text, 1):
+        lines += CONTROL.sub("", line)
+        if not lines.rstrip().endswith("]]>"):
+            yield number, lines
+            lines = ""
+    yield number, lines
 
 
-def refuse_doctype(*_: object) -> None:
-    """So that no entity is ever expanded."""
-    reason = "the file declares a document type, which no export does: it is not imported"
-    raise OperatorError(reason)
+def xml_pieces(text: TextIO) -> Iterator[tuple[int, str]]:
+    """The text in pieces with their line numbers, with what would break the parser fixed. Comments
+    and declarations are left out, and the text of a CDATA section is escaped instead."""
+    section = ""  # how the open section began
+    element = ""  # the one that it is in
+    for number, lines in xml_lines(text):
+        start = 0
+        for mark in SECTION_MARK.finditer(lines):
+            before, after = lines[start : mark.start()], lines[mark.end() :]
+            if section:
+                if mark[0] != SECTION_ENDS[section]:
+                    continue
+                if section == "<![CDATA[":
+                    if not ends_section(after, element):
+                        continue
+                    yield number, html.escape(before, quote=False)
+                section = ""
+            elif mark[0] in SECTION_ENDS:
+                yield number, mended_xml(before)
+                section = mark[0]
+                tag = TAG_NAME.search(before)
+                element = tag[1] if tag else element
+            elif mark[0].upper() == "<!DOCTYPE":
+                # So that no entity is ever expanded.
+                reason = "the file declares a document type, which no export does"
+                raise OperatorError(f"{reason}: it is not imported")
+            else:
+                continue
+            start = mark.end()
+        if section == "<![CDATA[":
+            yield number, html.escape(lines[start:], quote=False)
+        elif not section:
+            yield number, mended_xml(lines[start:])
+
+
+def ends_section(after: str, element: str) -> bool:
+    """Whether a CDATA section ends before that text. Scripts in posts of WordPress have sections of
+    their own, whose end is none: the end tag of the element follows, or another section."""
+    end = rf"(?s)(?:(?!\]\]>)[^<])*(?:</{re.escape(element)}\s*>|<!\[CDATA\[)"
+    return not element or bool(re.match(end, after))
+
+
+def mended_xml(piece: str) -> str:
+    piece = REFERENCE.sub(lambda name: html.escape(html.unescape(name[0])), piece)
+    return NO_TAG.sub("&lt;", piece).replace("]]>", "]]&gt;")
 
 
 def local_name(name: str) -> str:
@@ -9325,35 +9494,68 @@ class XmlElements:
         self.texts: list[str] = []  # since the last one was opened
         self.records: list[tuple[str, Json]] = []
 
+    def new_parser(self) -> expat.XMLParserType:
+        """A parser for what stands in the open elements. All is in an element of its own, so that a
+        file may hold several documents, one after the other."""
+        parser = expat.ParserCreate()
+        parser.Parse("<file>" + "".join(f"<{name}>" for name, _ in self.path))
+        parser.StartElementHandler = self.start
+        parser.CharacterDataHandler = self.texts.append
+        parser.EndElementHandler = self.end
+        return parser
+
     def start(self, name: str, attributes: dict[str, str]) -> None:
         values = {f"@{local_name(key)}": value for key, value in attributes.items()}
-        self.path.append((local_name(name), values))
+        self.path.append((name, values))
         self.texts.clear()
         self.items += name == "item"
 
     def end(self, _: str) -> None:
-        name, values = self.path.pop()
+        if not self.path:  # of the file as a whole
+            return
+        full_name, values = self.path.pop()
+        name = local_name(full_name)
         self.records.append((name, {**values, "in": str(self.items)}))
         if self.path:
             self.path[-1][1][name] = values or "".join(self.texts)
 
+    def leave_damaged(self) -> None:
+        """Leaves the elements in which the file is damaged. What is known of an `<item>` stays,
+        since whole comments in it belong to its page."""
+        names = [name for name, _ in self.path]
+        depths = [names.index(name) for name in REPEATED_ELEMENTS if name in names]
+        for name, values in self.path[min(depths, default=len(names)) :]:
+            if name == "item":
+                self.records.append((name, {**values, "in": str(self.items)}))
+        del self.path[min(depths, default=len(names)) :]
+
 
 def xml_records(text: TextIO) -> Records:
     elements = XmlElements()
-    parser = expat.ParserCreate()
-    parser.StartDoctypeDeclHandler = refuse_doctype
-    parser.StartElementHandler = elements.start
-    parser.CharacterDataHandler = elements.texts.append
-    parser.EndElementHandler = elements.end
-    try:
-        for piece in xml_pieces(text):
+    parser: expat.XMLParserType | None = elements.new_parser()
+    number = 0
+    for number, piece in xml_pieces(text):
+        if parser is None:
+            start = REPEATED_START.search(piece)
+            if not start:
+                continue
+            parser = elements.new_parser()
+            piece = piece[start.start() :]
+        try:
             parser.Parse(piece)
-            yield from elements.records
-            elements.records.clear()
-        parser.Parse("", True)
-    except expat.ExpatError as error:
-        reason = f"the file breaks off, or is no XML from there on ({error})"
-        raise OperatorError(reason) from None
+        except expat.ExpatError as error:
+            parser = None
+            elements.leave_damaged()
+            yield "", f"line {number} ({expat.ErrorString(error.code)})"
+        yield from elements.records
+        elements.records.clear()
+    try:
+        if parser:
+            parser.Parse("</file>", True)
+    except expat.ExpatError:
+        elements.leave_damaged()
+        yield from elements.records
+        yield BREAKS_OFF, f"line {number} (the file breaks off)"
 
 
 @contextlib.contextmanager
@@ -9387,24 +9589,73 @@ def database_records(path: Path, product: Product) -> Records:
             yield "", dict(row)
 
 
-def product_of(path: Path) -> str:
-    """The name of the product that a file is from, by how it begins."""
+# What an owner can do with a file that no importer reads. The first that fits is said.
+HINTS = {
+    r"PK\x03\x04": "it is a ZIP archive: unpack it, and import each file in it",
+    r"(?i)<(!doctype )?html\b": "it is a web page: save the export itself",
+    r"(?s)(<\?xml.*?\?>)?\s*<(feed|rss|rdf:RDF)\b": (
+        "it is a feed, which holds only the newest: export the comments where they were written"
+    ),
+    r"(?s).*\btypecho_": (
+        "Typecho is not read yet: copy its comments to WordPress, and import what that exports"
+    ),
+    r"(?s).*\bcomment_post_ID\b": (
+        "it is a database of WordPress: choose Tools, Export there, and import that XML"
+    ),
+    r"PRAGMA foreign_keys": (
+        "it is a dump of an SQLite database: make one of it with `sqlite3 new.db < FILE`, and"
+        " import new.db"
+    ),
+    r"(?is)(--|/\*|CREATE |INSERT |SET |DROP ).*\b(CREATE TABLE|INSERT INTO)\b": (
+        "it is an SQL dump: import what the product itself exports (commentd help import)"
+    ),
+    r'(?s).*"wm-(id|property|source)"': "webmentions are not read yet",
+    r'(?s).*"generator"\s*:\s*"duoshuo"': (
+        "the JSON of Duoshuo is not read: convert it to the XML of Disqus or WordPress"
+    ),
+    r'(?s)\{\s*"filename"\s*:.*"collections"\s*:': (
+        "its records are in the files beside it whose names end in .0, .1 and so on: import these"
+    ),
+    r'(?s)(?=.*"_id"\s*:).*"message"\s*:|(---\s+|- |#.*\n)*\w+: ': (
+        "comments in data files of a site, as Staticman writes them, are not read yet"
+    ),
+}
+
+
+def sign_of(path: Path) -> tuple[bool, str]:
+    """Whether a file is a database, and what shows its product: its beginning, or its tables."""
     start = beginning(path)
     has_tables = start.startswith("SQLite format 3\0")
     if has_tables:
         with contextlib.suppress(OperatorError), open_foreign_copy(path) as (_, tables):
             start = tables
+    return has_tables, start
+
+
+def is_from(name: str, path: Path) -> bool:
+    """Whether a file looks like one of that product."""
+    has_tables, start = sign_of(path)
+    product = PRODUCTS[name]
+    return has_tables == bool(product.sql) and bool(re.match(product.sign, start))
+
+
+def product_of(path: Path) -> str:
+    """The name of the product that a file is from, by how it begins."""
+    has_tables, start = sign_of(path)
     for name, product in PRODUCTS.items():
         if has_tables == bool(product.sql) and re.match(product.sign, start):
             return name
-    names = ", ".join(PRODUCTS)
-    raise OperatorError(f"the file is of no known product: name one with --format ({names})")
+    hints = [hint for pattern, hint in HINTS.items() if re.match(pattern, start)]
+    advice = hints[0] if hints else f"name one with --format ({', '.join(PRODUCTS)})"
+    raise OperatorError(f"the file is of no known product: {advice}")
 
 
 @contextlib.contextmanager
-def unpacked(path: Path) -> Iterator[Path]:
-    """The file, or what is in it if it is compressed or LeanCloud's archive."""
+def unpacked(path: Path) -> Iterator[tuple[Path, str]]:
+    """The file, or what is in it if it is compressed or LeanCloud's archive; and where that breaks
+    off, the reason."""
     limit = max(64 * MEGA, UNPACKED_LIMIT * path.stat().st_size)
+    fault = ""
     with path.open("rb") as file, tempfile.NamedTemporaryFile() as plain:
         try:
             if tarfile.is_tarfile(path):
@@ -9412,10 +9663,12 @@ def unpacked(path: Path) -> Iterator[Path]:
             elif file.read(2) == b"\x1f\x8b":
                 with gzip.open(path) as packed:
                     copy_within_limit(packed, plain, limit)
-        except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
-            raise OperatorError(f"the file breaks off, or is damaged ({error})") from None
+        except (gzip.BadGzipFile, EOFError, zlib.error, tarfile.TarError) as error:
+            fault = one_line(str(error))
+            if not plain.tell():
+                raise OperatorError(f"the file breaks off, or is damaged ({fault})") from None
         plain.flush()
-        yield Path(plain.name) if plain.tell() else path
+        yield (Path(plain.name) if plain.tell() else path), fault
 
 
 def unpack_archive(path: Path, target: IO[bytes], limit: int) -> None:
@@ -9429,7 +9682,7 @@ def unpack_archive(path: Path, target: IO[bytes], limit: int) -> None:
 
 
 def copy_within_limit(source: Any, target: IO[bytes], limit: int) -> None:
-    while chunk := source.read(16384):
+    while chunk := source.read1(16384):  # of what breaks off, all that can be had
         target.write(chunk)
         if target.tell() > limit:
             reason = f"the file unpacks to more than {limit // MEGA} MB"
@@ -9465,6 +9718,11 @@ RECORDS = """
       FROM record LEFT JOIN author ON author.id = json_extract(record.fields, '$.author')
       LEFT JOIN page ON page.rowid = (SELECT min(p.rowid) FROM page AS p
                                        WHERE p.ref = json_extract(record.fields, '$.page'))"""
+MISSING_AUTHOR = """
+    SELECT 1 FROM record
+     WHERE json_extract(fields, '$.author') <> ''
+       AND coalesce(json_extract(fields, '$.nickname'), '') = ''
+       AND json_extract(fields, '$.author') NOT IN (SELECT id FROM author)"""
 BLOGS = """
     SELECT blog, blog || ' (' || sum(comments) || ')' FROM
            (SELECT blog, 1 AS comments FROM comment UNION ALL SELECT blog, 0 FROM page)
@@ -9529,6 +9787,8 @@ STAGED_COMMENTS = """
 # The page of a record: the name of its blog (as the product calls it, or its host), key, page_url.
 # The key is "" if there is no page.
 Location = tuple[str, str, str]
+UNREADABLE = "skipped: it can't be read"
+UNKNOWN_CHARACTERS = "� stands for {} characters that can't be read"
 NAMES_IN_REPORT = 8  # of the comments that a line of the report is about
 
 
@@ -9562,10 +9822,14 @@ class Import:
 
     def __post_init__(self) -> None:
         self.product = PRODUCTS[self.name]
+        tables = (self.product.comment, self.product.pages, self.product.people)
+        self.tables = {record_name(table) for table in tables if table}
         self.zone = self.zone or time_zone(self.product.zone or "Z")
         self.is_ours = self.name == "commentd"  # then all is as it was exported
         self.counts = Counter[str]()
         self.names = defaultdict[str, list[str]](list)  # of the records with each event
+        self.encoding = ""  # of the file
+        self.breaks_off = False
         self.matched = set[int | None]()  # our comments that are a record of the file
         self.db = sqlite3.connect("")  # a temporary file, which goes when it is closed
         self.db.row_factory = sqlite3.Row
@@ -9584,16 +9848,30 @@ class Import:
 
     def stage(self, path: Path, show: Progress) -> None:
         """Stages all that can be read. Pages and authors may stand after their comments."""
+        self.encoding = encoding_of(path)
         for name, record in read_records(path, self.product, show):
             self.stage_record(name, record)
-        if not self.counts:
-            raise OperatorError(f"there is no comment and no page of {self.name} in it")
+        faults = self.names.get(UNREADABLE, [])
+        if len(faults) == self.counts["read"] and not self.counts["pages"]:
+            if faults:
+                raise OperatorError(f"nothing in the file can be read ({faults[0]})")
+            if not is_from(self.name, path):  # else it is empty, which is no error
+                raise OperatorError(f"there is no comment and no page of {self.name} in it")
+        if self.breaks_off and self.db.execute(MISSING_AUTHOR).fetchone():
+            # They would come without names, and get none from the whole file later.
+            raise OperatorError(
+                f"the file breaks off before the names of all authors ({faults[0]})"
+            )
         for texts, *location in self.db.execute(RECORDS):
             self.stage_comment(Texts(str, json.loads(texts)), tuple(location))
 
     def stage_record(self, name: str, record: Any) -> None:
         product = self.product
-        if name in ("", "results"):
+        if name == BREAKS_OFF:
+            self.breaks_off = True
+            name = record_name(product.comment)
+        name = {table.lower(): table for table in self.tables}.get(name.lower(), name)
+        if not name or (name in WRAPPERS and name not in self.tables):
             is_page = product.pages and all(fields_in(record, product.pages).values())
             name = record_name(product.pages if is_page else product.comment)
         if name == record_name(product.comment):
@@ -9602,7 +9880,7 @@ class Import:
                 texts = fields_in(record, product.comment)
                 self.db.execute("INSERT INTO record VALUES (?)", (json.dumps(texts),))
             else:
-                self.note("skipped: it can't be read", as_text(record))
+                self.note(UNREADABLE, as_text(record))
         elif name == record_name(product.pages):
             self.stage_page(fields_in(record, product.pages))
         elif name == record_name(product.people):
@@ -9657,21 +9935,25 @@ class Import:
         if "id=" not in self.product.pages:
             location = self.location(values)
         id = values["id"]
+        written_time = values["created_at"]
+        name = id or f"{values['nickname']} {written_time}"
         kind = values["type"] or "comment"
         if kind != "comment":
-            self.note(f"skipped: it is a {kind}", id)
+            self.note(f"skipped: it is a {kind}", name)
             return
         if not location[1]:
-            self.note("skipped: no page", id)
+            self.note("skipped: no page", name)
             return
         row = self.row_of(values)
-        written_time = values["created_at"]
+        if unreadable := sum(text.count("\ufffd") for text in values.values()):
+            self.counts["unreadable"] += unreadable
+            self.note(UNKNOWN_CHARACTERS, name)
         identity = (location[1], written_time, values["nickname"], row["content"])
         row_id = id or sha256_of(repr(identity))
         sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)"
         staged = (
             row_id,
-            values["parent"],
+            values["parent"].rpartition(",")[2],  # some converters write all above it
             values["thread"],
             *location,
             self.time_in(written_time),
@@ -9688,7 +9970,8 @@ class Import:
         """What we store of a comment: by the rules for comments here, but of any length. An
         exported field without a rule is a text."""
         plain = html.unescape if self.product.escaped else str
-        content, markup = content_and_html(values)
+        # HTML can name a control character that is not in the file as such.
+        content, markup = map(without_controls, content_and_html(values))
         if len(content) > TEXT_LIMIT:
             self.note("cut after 65 536 characters", values["id"])
             content = content[:TEXT_LIMIT]
@@ -9833,6 +10116,7 @@ class Import:
         for event, names in self.names.items():
             shown = ", ".join(names[:NAMES_IN_REPORT])
             more = " …" if len(names) > NAMES_IN_REPORT else ""
+            event = event.replace("{}", str(counts["unreadable"]))
             lines.append(f"  {event} ({len(names)}): {shown}{more}")
         statuses = [f"{counts[status]} {status}" for status in STATUSES if counts[status]]
         if statuses:
@@ -9840,6 +10124,8 @@ class Import:
         lines.append(f"  new pages: {counts['new pages']}")
         totals_of_pages = ("closed pages", "views", "likes of pages")
         lines += [f"  {each}: {counts[each]}" for each in totals_of_pages if counts[each]]
+        if not self.encoding.startswith("utf"):
+            lines.append(f"  text is read as {self.encoding}")
         if counts["read"] and self.product.zone:
             lines.append(f"  times without a time zone are read as {self.zone} (--zone)")
         if counts["read"] and self.product.lost:
@@ -10697,11 +10983,13 @@ def import_command(config: Config, arguments: Arguments) -> int:
     with contextlib.ExitStack() as resources:
         places = resources.enter_context(contextlib.closing(places_of(config)))
         place_of = places.of if config.privacy_show_location else None
-        with unpacked(source) as plain:
+        with unpacked(source) as (plain, fault):
             product = arguments.format or product_of(plain)
             now = World().timestamp()
             importer = Import(product, config.site_origins, place_of, now, arguments.zone)
             resources.callback(importer.db.close)
+            if fault:
+                importer.note("the file breaks off: what follows is not in it", fault)
             importer.stage(plain, progress("read"))
         importer.arrange(arguments.host or "")
         is_new = not size_of(config.database)

@@ -423,7 +423,7 @@ MARKDOWN = {
 def shown_as(desk: Desk, outside: Outside, product: str, texts: list[str]) -> list[str]:
     """The HTML of comments with these texts, without the ends of lines between tags."""
     desk.use(f"{product} {len(desk.paths)}.db")
-    desk.bring(MAKERS[product]([Said(f"a{n}", NOON + n, text=t) for n, t in enumerate(texts)]))
+    desk.bring(MAKERS[product]([Said(str(n), NOON + n, text=t) for n, t in enumerate(texts, 1)]))
     with desk.served(outside) as reader:
         listed = reader.listing(url="/a/", sort="oldest", limit=100)["comments"]
     parts = [re.split(r"(<pre>.*?</pre>)", comment["html"], flags=re.S) for comment in listed]
@@ -452,6 +452,22 @@ def test_links_of_disqus_lead_straight_to_their_targets(desk: Desk, outside: Out
     direct = f"{link}https://b.test/:%E4&amp;y</a></p>{link}<em>here</em></a></p>"
     assert shown_as(desk, outside, "disqus", [text]) == [direct]
     assert desk.only()["content"].startswith("https://b.test/:%E4&y\n")
+
+
+BY_AN_IMPORTER = {
+    '<p>Hi,</p><p>Good <br>x <a href="https://a.example/">l</a></p>':
+        f"<p>Hi,</p><p>Good<br>x {LINK}l</a></p>",
+    "a *b* `<p>`": "<p>a <em>b</em> <code>&lt;p&gt;</code></p>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("product", ["isso", "cusdis", "remark42", "commento", "comentario"])
+def test_html_that_a_product_itself_imported_is_no_markdown(
+    desk: Desk, outside: Outside, product: str
+) -> None:
+    """Isso keeps that of Disqus and WordPress beside its own Markdown."""
+    found = shown_as(desk, outside, product, [*BY_AN_IMPORTER])
+    assert [look.replace("Good <br>", "Good<br>") for look in found] == [*BY_AN_IMPORTER.values()]
 
 
 # Shapes of files, and what is in them beside comments
@@ -507,6 +523,54 @@ def test_twikoo_is_told_from_valine(desk: Desk) -> None:
         row = json.dumps(ROWS["twikoo"](Said(status="waiting")))
         assert desk.bring(shape % row).text.startswith("twikoo: 1 ")
     assert desk.only()["status"] == "waiting"
+
+
+IN_A_FRAME = {
+    "the API of Twikoo": '{"code":0,"data":[%s]}',
+    "a frame in a frame": '{"code": 0, "data": {"count": 1, "data": [%s]}}',
+    "results": '{\n"results": [\n%s]}',
+    "comments": '{"comments":[%s]}',
+    "a comma too many": '{"data": [%s,\n]}',
+    "one at the end": "[%s,]",
+    "the tables of LokiJS": '{"filename":"db.json","collections":[{"name":"config","data":'
+    '[{"_id":"c","SMTP_PASS":"SECRET"}]},{"name":"counter","data":[{"_id":"v","url":"/a/",'
+    '"time":7}]},{"name":"comment","data":[%s],"idIndex":null}]}',
+}
+
+
+@pytest.mark.parametrize("frame", IN_A_FRAME)
+@pytest.mark.parametrize("product", ["twikoo", "artalk", "valine"])
+@pytest.mark.every_case
+def test_records_may_stand_in_a_frame(desk: Desk, product: str, frame: str) -> None:
+    rows = [ROWS[product](Said("a1", text="a, ]b")), ROWS[product](Said("a2", NOON + 1, "a1"))]
+    data = IN_A_FRAME[frame] % ",".join(map(json.dumps, rows))
+    result = desk.bring(data, "--format", product)
+    assert (result.code, result.counts) == (0, (2, 2, 0, 0))
+    assert desk.kept[NOON + 1]["above"] == NOON
+    assert b"SECRET" not in desk.raw
+    if product == "twikoo":
+        assert desk.bring(data).counts == (2, 0, 2, 0)
+        assert desk.pages["/a"]["views"] == (7 if "LokiJS" in frame else 0)
+
+
+def test_a_parent_may_be_a_path_of_all_above(desk: Desk) -> None:
+    """As a converter of Duoshuo writes it."""
+    thread = [Said("1"), Said("2", NOON + 1, "1"), Said("3", NOON + 2, "1,2")]
+    assert "at the top" not in desk.bring(MAKERS["wordpress"](thread)).text
+    assert desk.kept[NOON + 2]["above"] == NOON + 1
+
+
+def test_a_comment_without_an_id_is_named_by_its_author_and_time(desk: Desk) -> None:
+    row = {**ROWS["artalk"](Said("", page="")), "created_at": "2025-03-07"}
+    result = desk.bring(file_of("artalk", [row, ROWS["artalk"](Said())]))
+    assert result.named("no page") == [f"Ann {row['created_at']}"]
+
+
+def test_control_characters_in_html_are_dropped(desk: Desk) -> None:
+    for product in ("disqus", "twikoo"):
+        desk.use(f"{product}.db")
+        desk.bring(MAKERS[product]([Said(text="<p>a&#x18;b&#7;c&#x85;</p>")]))
+        assert desk.only()["content"].rstrip("…") == "abc"
 
 
 def test_names_of_waline_users_are_found_wherever_they_stand(desk: Desk) -> None:
