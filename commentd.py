@@ -7798,12 +7798,19 @@ def rows_before(
 
 @route("GET", "/admin/comments", Permission.ADMIN)
 def admin_comments(context: RequestContext) -> Json:
-    """`?status=&q=&page=&before=&limit=` to comments, the newest first, and counts by status."""
+    """`?status=&q=&page=&before=&limit=` to comments, the newest first, and counts by status.
+    `?comment=` to that one, if it is still there."""
     store = context.store
-    status = query_choice(context, "status", SEARCH_COMMENTS)
-    page_id = query_number(context, "page", 0, NO_END) or None
-    find = functools.partial(store.search_comments, status, search_pattern(context), page_id)
-    comments, more = rows_before(context, find)
+    comment_id = query_number(context, "comment", 0, NO_END)
+    if comment_id:
+        comment = store.comment(comment_id)
+        comments = [comment] if comment and comment.content else []
+        more = False
+    else:
+        status = query_choice(context, "status", SEARCH_COMMENTS)
+        page_id = query_number(context, "page", 0, NO_END) or None
+        find = functools.partial(store.search_comments, status, search_pattern(context), page_id)
+        comments, more = rows_before(context, find)
     ham, spam = learnt_counts(store)
     return {
         "comments": [comment_for_admin(context, comment) for comment in comments],

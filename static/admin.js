@@ -158,16 +158,16 @@ async function captchaToken() {
 // -- Forms --------------------------------------------------------------------
 
 const labelled = (label, control) => h('label', {}, span(label), control)
-const field = (name, word, props) => labelled(say(word), h('input', {name, ...props}))
+const inputField = (name, word, props) => labelled(say(word), h('input', {name, ...props}))
 const area = (name, label, props) => labelled(label, h('textarea', {name, dir: 'auto', required: true, ...props}))
 const select = (name, values, chosen, props) => h('select', {name, ...props},
   ...values.map(value => h('option', {value, selected: value === chosen}, say(value))))
 
 /** A field for a new or the current password. The account is for password managers. */
-const password = (autocomplete, account, word = 'password') => h('div', {},
+const passwordField = (autocomplete, account, word = 'password') => h('div', {},
   account ? h('input', {hidden: true, autocomplete: 'username', value: account}) : '',
-  field('password', word, {type: 'password', required: true, autocomplete}))
-const ownPassword = () => password('current-password', me().email, 'own_password')
+  inputField('password', word, {type: 'password', required: true, autocomplete}))
+const ownPassword = () => passwordField('current-password', me().email, 'own_password')
 
 const choice = (name, word, pairs) => h('fieldset', {}, h('legend', {}, say(word)), ...pairs.map(([value, shown], i) =>
   h('label', {class: 'option'}, h('input', {type: 'radio', name, value, checked: i === 0}), span(shown))))
@@ -209,14 +209,29 @@ function dialog(title, word, fields, work) {
   return box
 }
 
-/** A button whose work may fail; the error is announced. */
-const workButton = (word, work) => button(say(word), () => work().catch(error => announce(errorText(error))))
+/** A button whose work takes a while and may fail. Until it is done, the button does nothing more; an error is
+ * announced. */
+function workButton(word, work, props) {
+  const act = async () => {
+    if (node.ariaBusy === 'true') return
+    node.ariaBusy = 'true'
+    try {
+      await work()
+    } catch (error) {
+      announce(errorText(error))
+    } finally {
+      node.ariaBusy = 'false'
+    }
+  }
+  const node = button(say(word), act, props)
+  return node
+}
 
 // -- Sign-in ------------------------------------------------------------------
 
 const credentials = () => [
-  field('email', 'email', {type: 'email', required: true, autocomplete: 'username', value: me().email ?? ''}),
-  password('current-password'),
+  inputField('email', 'email', {type: 'email', required: true, autocomplete: 'username', value: me().email ?? ''}),
+  passwordField('current-password'),
 ]
 
 async function signIn({email, password}) {
@@ -273,9 +288,9 @@ async function claim() {
   try {
     const {email, known, admin} = await ask('POST', 'link', {link: oneTimeLink})
     const fields = [
-      !email && field('email', 'email', {type: 'email', required: true, autocomplete: 'username'}),
-      !known && field('nickname', 'nickname', {required: true, autocomplete: 'nickname', maxLength: 64}),
-      h('div', {}, password('new-password', email), h('p', {class: 'small'}, say('advice'))),
+      !email && inputField('email', 'email', {type: 'email', required: true, autocomplete: 'username'}),
+      !known && inputField('nickname', 'nickname', {required: true, autocomplete: 'nickname', maxLength: 64}),
+      h('div', {}, passwordField('new-password', email), h('p', {class: 'small'}, say('advice'))),
     ]
     const form = panel(admin ? 'save' : 'begin', fields, async filled => {
       keep(ME, await ask('POST', 'claim', {link: oneTimeLink, ...filled}))
@@ -285,9 +300,13 @@ async function claim() {
     })
     showDoor(admin ? 'renew' : 'claim', h('p', {}, known ? say('renew_lead', email) : say('claim_lead')), form)
   } catch (error) {
-    const retry = error.code !== 'link_invalid' && error.status !== 400
-    showDoor(retry ? 'claim' : 'link_used', h('p', {}, retry ? errorText(error) : say('link_advice')),
-      h('p', {}, button(say(retry ? 'retry' : 'signin'), () => retry ? claim() : showSignIn(), {class: 'main'})))
+    if (error.code !== 'link_invalid' && error.status !== 400) {
+      return showDoor('claim', h('p', {}, errorText(error)), button(say('retry'), claim, {class: 'main'}))
+    }
+    oneTimeLink = undefined
+    const next = me().token ? button(say('toqueue'), () => enter('queue'), {class: 'main'})
+      : button(say('signin'), () => showSignIn(), {class: 'main'})
+    showDoor('link_used', h('p', {}, say('link_advice')), next)
   }
 }
 
@@ -331,8 +350,8 @@ function drawFrame() {
       link(`admin/help?lang=${lang}`, say('help')),
       h('select', {ariaLabel: say('language'), onchange: speak}, ...Object.entries(LANGUAGES).map(([value, name]) =>
         h('option', {value, lang: value, selected: value === lang}, name))),
-      signed && keyed('?', 'keys', help, {class: 'keys'}),
-      signed && button(say('signout'), signOut))),
+      signed && keyed('?', 'keys', showKeys, {class: 'keys'}),
+      signed && workButton('signout', signOut))),
     h('div', {class: 'bars'}, selectionBar, notice), listStatus)
 }
 
@@ -347,7 +366,8 @@ async function signOut() {
   showSignIn(ended ? 'signedout' : 'signedhere')
 }
 
-function place() {
+/** The name of the view and its parameters, as the URL has them. */
+function currentView() {
   const [name, query] = location.hash.slice(1).split('?')
   return [Object.hasOwn(VIEWS, name) ? name : 'queue', new URLSearchParams(query)]
 }
@@ -355,7 +375,7 @@ function place() {
 /** Draws the view that the URL names. Returns its heading. */
 function show() {
   if (!me().token) return
-  const [name, params] = place()
+  const [name, params] = currentView()
   const heading = h('h1', {tabIndex: -1}, say(name))
   const searching = document.activeElement?.closest('[role=search]')
   main.replaceChildren(heading)
@@ -377,11 +397,16 @@ function showCounts(changed) {
     const n = node.closest('header') ? open : counts[node.dataset.count]
     node.textContent = n > 0 ? number(n) : ''
   }
-  document.title = `${open > 0 ? `(${number(open)}) ` : ''}${say(place()[0])} · commentd`
+  document.title = `${open > 0 ? `(${number(open)}) ` : ''}${say(currentView()[0])} · commentd`
 }
 
 let undo
 let timer
+
+function dismissNotice() {
+  clearTimeout(timer)
+  notice.replaceChildren()
+}
 
 /** Shows a text for ten seconds, with a button to undo what it says. The key for that works until something else
  * is said or another view is shown. */
@@ -437,19 +462,20 @@ function drawn(draw, row) {
   }
 }
 
-/** A list that loads page by page: rows before the last id or, with `skips`, after so many rows. */
-function listing({path, key = path, query = {}, draw, none = 'none', skips, then}) {
+/** A list that loads page by page: entries before the last id or, with `skips`, after so many. `grouped` may put several
+ * into one row. */
+function listing({path, key = path, query = {}, draw, none = 'none', skips, grouped = rows => rows, then}) {
   const list = h('ol', {class: 'list', role: 'list'}, h('li', {class: 'none', tabIndex: -1}, say(none)))
   let seen = 0
   const page = next => load(list, `${path}?${new URLSearchParams({...query, ...next})}`, response => {
-    const rows = listOf(response[key])
-    const items = rows.map(row => drawn(draw, row))
-    seen += rows.length
+    const entries = listOf(response[key])
+    const items = grouped(entries).map(entry => drawn(draw, entry))
+    seen += entries.length
     list.append(...items)
-    if (response.more && rows.length) {
+    if (response.more && entries.length) {
       const more = h('li', {class: 'more'}, button(say('more'), () => {
         more.remove()
-        page(skips ? {skip: seen} : {before: rows.at(-1).id})
+        page(skips ? {skip: seen} : {before: entries.at(-1).id})
       }))
       list.append(more)
     }
@@ -485,16 +511,40 @@ function focused(item) {
   return node
 }
 
-/** A search form. The URL gets its values, so that going back works. */
-function finder(name, params, selects = {}) {
+const TYPING = 300 // ms after the last key, until the list follows
+
+/** A search form, and the list that `draw` makes of its values. The list follows what is typed. The URL gets the
+ * values, so that going back works. */
+function finder(name, params, selects, draw) {
+  const found = h('div', {}, draw(params))
+  let timer
+  let typed = false
+  const hash = () => `#${name}?${new URLSearchParams([...new FormData(form)].filter(([, value]) => value))}`
   const go = () => {
-    location.hash = `${name}?${new URLSearchParams([...new FormData(form)].filter(([, value]) => value))}`
+    clearTimeout(timer)
+    if (location.hash === hash()) show()
+    else location.hash = hash()
   }
+  const follow = () => {
+    if (!form.isConnected || location.hash === hash()) return
+    history[typed ? 'replaceState' : 'pushState'](null, '', hash()) // one step back, not one for each key
+    typed = true
+    selectionBar.replaceChildren()
+    found.replaceChildren(draw(currentView()[1]))
+  }
+  const onType = ({isComposing}) => {
+    clearTimeout(timer)
+    if (!isComposing) timer = setTimeout(follow, TYPING)
+  }
+  const box = h('input', {
+    type: 'search', name: 'q', ariaLabel: say('search'), value: params.get('q') ?? '', 'aria-keyshortcuts': '/',
+    oninput: onType, oncompositionend: () => onType({}),
+  })
   const form = h('form', {role: 'search', class: 'finder', onsubmit: event => { event.preventDefault(); go() }},
-    h('input', {type: 'search', name: 'q', ariaLabel: say('search'), placeholder: say('search'), value: params.get('q') ?? '', 'aria-keyshortcuts': '/'}),
+    box, h('button', {}, say('search')),
     params.has('page') && h('input', {type: 'hidden', name: 'page', value: params.get('page')}),
-    ...Object.entries(selects).map(([name, values]) => select(name, values, params.get(name), {ariaLabel: say(name), onchange: go})))
-  return form
+    ...Object.entries(selects).map(([word, values]) => select(word, values, params.get(word), {ariaLabel: say(word), onchange: go})))
+  return [form, found]
 }
 
 // -- Moderation ---------------------------------------------------------------
@@ -505,7 +555,7 @@ const APPROVALS = {spam: 'putback', deleted: 'putback', reported: 'keep'}
 
 /** The buttons that give a comment another status. A reported one can be kept. */
 const statusButtons = (status, act) => Object.entries(STATUS_KEYS).filter(([to]) => to !== status).map(([to, key]) =>
-  keyed(key, to === 'visible' && APPROVALS[status] || 'to_' + to, () => act(to)))
+  keyed(key, to === 'visible' && APPROVALS[status] || 'to_' + to, () => act(to), {class: to === 'visible' ? 'approve' : 'danger'}))
 
 const rows = () => [...main.querySelectorAll('.comment')]
 const selectedItems = () => rows().filter(item => item.querySelector('.pick input').checked)
@@ -529,17 +579,18 @@ function step(by) {
   focusItem(all[at + by] ?? all[at] ?? all[0])
 }
 
+function selectAll(on) {
+  for (const item of rows()) item.querySelector('.pick input').checked = on
+  updateSelection(rows()[0]?.listed)
+}
+
 /** Shows how many comments are selected, with the buttons for them. */
 function updateSelection(status) {
   const n = selectedItems().length
-  const set = on => () => {
-    for (const item of rows()) item.querySelector('.pick input').checked = on
-    updateSelection(status)
-  }
   if (!n) return selectionBar.replaceChildren()
   if (!selectionBar.firstChild) {
     const buttons = statusButtons(status, to => moderate(selectedItems(), to))
-    selectionBar.append(span(), ...buttons, button(say('everything'), set(true)), button(say('nothing'), set(false)))
+    selectionBar.append(span(), ...buttons, button(say('everything'), () => selectAll(true)), button(say('nothing'), () => selectAll(false)))
   }
   selectionBar.firstChild.textContent = say('picked', n)
 }
@@ -676,7 +727,7 @@ function termText(term) {
   return span(bdi(value ?? term), kind === 'name' && ` (${say('nickname')})`)
 }
 
-const regions = code => new Intl.DisplayNames(lang, {type: 'region', style: 'short'}).of(code)
+const regions = code => new Intl.DisplayNames(lang, {type: 'region'}).of(code) // as at the widget
 const findable = what => text(what) && link('#comments?' + new URLSearchParams({q: what}), bdi(what))
 
 // The facts beside a comment: the text for each, and what to show.
@@ -763,13 +814,13 @@ function acts(item) {
     ...statusButtons(listOf(reports).length ? 'reported' : status, to => moderate([item], to)),
     STANDING.includes(status) && keyed('r', 'reply', () => reply(item)),
     keyed('e', 'edit', () => edit(item)),
-    kinds.length > 0 && button(say('block'), () => block(item, kinds)),
+    kinds.length > 0 && button(say('block'), () => openBlock(item, kinds)),
     status === 'visible' && !parent_id && workButton(pinned ? 'unpin' : 'pin', () => pin(item, !pinned)),
   ]
 }
 
 /** The row of a comment in a list of those with a status. */
-function row(comment, listed) {
+function commentRow(comment, listed) {
   if (!(comment.id > 0)) throw TypeError('a comment without a number')
   const item = h('li', {class: 'comment', onfocusin: () => setCurrent(item)})
   Object.assign(item, {comment, listed})
@@ -782,7 +833,8 @@ function redraw(item, changed) {
   item.replaceChildren(article(item))
 }
 
-/** Opens a form in the comment. Escape closes it, unless typed text would be lost. A draft is kept elsewhere. */
+/** Opens a form in the comment. Escape closes it (see `onEscape`), unless typed text would be lost. A draft is kept
+ * elsewhere. */
 function write(item, word, fields, work, isDraft) {
   const close = () => {
     form.remove()
@@ -791,9 +843,9 @@ function write(item, word, fields, work, isDraft) {
   const form = panel(word, fields, work, close)
   const filled = () => JSON.stringify([...new FormData(form)])
   const before = filled()
-  form.addEventListener('keydown', ({key, isComposing}) => {
-    if (key === 'Escape' && !isComposing && (isDraft || filled() === before)) close()
-  })
+  form.onescape = () => {
+    if (isDraft || filled() === before) close()
+  }
   item.querySelector('form')?.remove()
   item.firstChild.append(form)
   item.querySelector('textarea').focus()
@@ -805,9 +857,9 @@ function reply(item) {
   const draft = 'draft ' + id
   const hidden = status !== 'visible' // the service approves it
   const remember = ({target}) => keep(draft, target.value, 'sessionStorage')
-  const field = area('content', say('reply_to', text(nickname) || say('anonymous')), {value: recall(draft, '', 'sessionStorage'), oninput: remember})
-  write(item, hidden ? 'approve_reply' : 'send', [field], async ({content}) => {
-    const {comment} = await call('POST', 'reply', {parent_id: id, content, version: version ?? undefined})
+  const content = area('content', say('reply_to', text(nickname) || say('anonymous')), {value: recall(draft, '', 'sessionStorage'), oninput: remember})
+  write(item, hidden ? 'approve_reply' : 'send', [content], async filled => {
+    const {comment} = await call('POST', 'reply', {parent_id: id, content: filled.content, version: version ?? undefined})
     keep(draft, undefined, 'sessionStorage')
     const reported = listOf(item.comment.reports).length > 0
     const restore = showMoved([item], 'visible')
@@ -830,8 +882,8 @@ function edit(item) {
   const {id, content, nickname, website, version} = item.comment
   const fields = [
     area('content', say('text'), {value: text(content)}),
-    field('nickname', 'nickname', {value: text(nickname), required: !!nickname, maxLength: 64}),
-    field('website', 'website', {value: text(website), type: 'url'}),
+    inputField('nickname', 'nickname', {value: text(nickname), required: !!nickname, maxLength: 64}),
+    inputField('website', 'website', {value: text(website), type: 'url'}),
   ]
   write(item, 'save', fields, async filled => {
     redraw(item, (await call('PATCH', 'comments/' + id, {...filled, version: version ?? undefined})).comment)
@@ -840,11 +892,16 @@ function edit(item) {
   })
 }
 
+/** Ends a block. One that has ended is no failure: an undo that failed half-way is tried again. */
+const endBlock = id => call('DELETE', 'blocks/' + id).catch(error => {
+  if (error.status !== 404) throw error
+})
+
 /** Adds a block, which can be undone, and marks the comment as spam that is its reason. */
 async function blockNow({kind, value, days, note, sure, spam}, then) {
   const {block} = await call('POST', 'blocks', {kind, value, ...days > 0 && {days: Number(days)}, ...note && {note}, ...sure && {sure}})
   const blocked = say('did_block', block.value)
-  const unblock = () => call('DELETE', 'blocks/' + block.id)
+  const unblock = () => endBlock(block.id)
   if (spam) return setTimeout(moderate, 0, [spam], 'spam', {blocked, unblock}) // the dialog has closed: the focus can move
   announce(blocked, async () => {
     await unblock()
@@ -859,14 +916,14 @@ function blocking(filledIn, then) {
   return async (filled, form) => {
     const block = filledIn(filled)
     const confirmed = toConfirm === block.kind + block.value
-    const main = form.querySelector('.main')
-    main.dataset.word ??= main.textContent
+    const submit = form.querySelector('.main')
+    submit.dataset.word ??= submit.textContent
     try {
       await blockNow({...block, ...confirmed && {sure: true}}, then)
     } catch (error) {
       const wide = error.code === 'block_wide'
       toConfirm = wide ? block.kind + block.value : undefined
-      main.textContent = wide ? say('block_sure') : main.dataset.word
+      submit.textContent = wide ? say('block_sure') : submit.dataset.word
       throw error
     }
   }
@@ -879,7 +936,7 @@ function kindsOf({ip, email, website, html}) {
   return [['address', text(ip)], ['email', text(email)], ...hosts].filter(([, value]) => value)
 }
 
-function block(item, kinds) {
+function openBlock(item, kinds) {
   const shown = kinds.map(([kind, value], i) => [i, span(`${say(kind)} `, bdi(value))])
   const fields = [choice('which', 'kind', shown), choice('days', 'days', ['30', 'forever'].map(days => [days, say(days)])),
     STANDING.includes(item.comment.status) && h('label', {class: 'option'},
@@ -891,14 +948,14 @@ function block(item, kinds) {
 /** A list of comments. Keys act on the first. */
 const comments = (query, none) => listing({
   path: 'comments', query, none,
-  draw: comment => row(comment, query.status),
+  draw: comment => commentRow(comment, query.status),
   then: response => {
     showCounts(response.counts)
     if (!current()) setCurrent(rows()[0])
-    const none = main.querySelector('.none')
+    const empty = main.querySelector('.none')
     const {reported} = counts
-    if (query.status === 'waiting' && reported > 0 && !none.children.length) {
-      none.append(h('p', {}, link('#queue?status=reported', say('n_reported', reported))))
+    if (query.status === 'waiting' && reported > 0 && !empty.children.length) {
+      empty.append(h('p', {}, link('#queue?status=reported', say('n_reported', reported))))
     }
     main.querySelector('.filter')?.remove()
     if (FILTERED.includes(query.status)) main.append(filterState(response.filter))
@@ -927,6 +984,8 @@ function relearn() {
 
 // -- Views --------------------------------------------------------------------
 
+const ONLY = {page: 'onepage', comment: 'onecomment'}
+
 const VIEWS = {
   queue(params) {
     const states = ['waiting', 'reported', 'spam', 'deleted']
@@ -938,26 +997,28 @@ const VIEWS = {
   },
 
   comments(params) {
-    const query = {status: 'all', ...Object.fromEntries(params)}
-    main.append(finder('comments', params, {status: ['all', 'visible', 'waiting', 'reported', 'spam', 'deleted']}),
-      query.page ? h('p', {class: 'small'}, link('#comments', say('onepage'))) : '', comments(query, 'none_found'))
+    const only = Object.keys(ONLY).find(each => params.has(each))
+    const [form, found] = finder('comments', params, {status: ['all', 'visible', 'waiting', 'reported', 'spam', 'deleted']},
+      given => comments({status: 'all', ...Object.fromEntries(given)}, 'none_found'))
+    main.append(form, only ? h('p', {class: 'small'}, link('#comments', say(ONLY[only]))) : '', found)
   },
 
   pages(params) {
-    main.append(finder('pages', params, {sort: ['latest', 'views', 'comments']}),
-      listing({path: 'pages', query: Object.fromEntries(params), draw: pageLine, skips: true}))
+    main.append(...finder('pages', params, {sort: ['latest', 'views', 'comments']},
+      given => listing({path: 'pages', query: Object.fromEntries(given), draw: pageLine, skips: true})))
   },
 
   users(params) {
-    main.append(finder('users', params), listing({path: 'users', query: Object.fromEntries(params), draw: userLine}))
+    main.append(...finder('users', params, {},
+      given => listing({path: 'users', query: Object.fromEntries(given), draw: userLine})))
   },
 
   blocks() {
     const form = panel('add', [
       labelled(say('kind'), select('kind', ['address', 'email', 'domain', 'word'])),
-      field('value', 'value', {required: true, maxLength: 254}),
+      inputField('value', 'value', {required: true, maxLength: 254}),
       labelled(say('days'), select('days', ['30', '7', '365', 'forever'])),
-      field('note', 'note', {maxLength: 200}),
+      inputField('note', 'note', {maxLength: 200}),
     ], blocking(filled => filled, show))
     form.classList.add('adding')
     main.append(h('p', {class: 'small'}, say('blocks_lead')), form, listing({path: 'blocks', draw: blockLine, none: 'none_blocks'}))
@@ -972,15 +1033,15 @@ const VIEWS = {
   },
 
   log() {
-    main.append(listing({path: 'audit', draw: logLine}))
+    main.append(listing({path: 'audit', query: {limit: 100}, draw: logLine, grouped: together}))
   },
 
   settings() {
-    load(main, 'settings?lang=' + lang, response => main.append(...findings(response), ...tag(), ...backup(), ...inForce(response)))
+    load(main, 'settings?lang=' + lang, response => main.append(...findings(response), ...tagSection(), ...backupSection(), ...inForce(response)))
   },
 
   welcome() {
-    main.append(h('p', {}, say('welcome_lead')), ...tag(),
+    main.append(h('p', {}, say('welcome_lead')), ...tagSection(),
       h('h2', {}, link('#queue', say('toqueue'))), h('p', {}, link('#settings', say('findings'))))
   },
 }
@@ -993,8 +1054,8 @@ function pageLine(row) {
   }
   const rename = () => {
     let merge // the URL of an existing page, once the service has said so
-    const address = field('page_url', 'page_url', {value: text(page_url), required: true, maxLength: 2048})
-    dialog(say('rename'), 'save', [address], async ({page_url}, form) => {
+    const address = inputField('page_url', 'page_url', {value: text(page_url), required: true, maxLength: 2048})
+    dialog(say('rename'), 'save', [h('p', {}, say('rename_lead')), address], async ({page_url}, form) => {
       try {
         return await put({page_url, ...merge === page_url && {merge: true}})
       } catch (error) {
@@ -1007,7 +1068,7 @@ function pageLine(row) {
   }
   const item = line(linkToPage(row), dots(
     link('#comments?page=' + id, say('n_comments', total)), say('n_views', views), say('n_likes', page_likes),
-    closed && say(closed_by_age ? 'byage' : 'closed')),
+    closed && badge(closed_by_age ? 'byage' : 'closed')),
   workButton(closed ? 'reopen' : 'close', () => put({closed: !closed})), button(say('rename'), rename))
   return item
 }
@@ -1059,9 +1120,50 @@ function emailLine({id, recipient, subject, tries, failure, due_at, can_retry}) 
 }
 
 const WHO = {mail: 'by_mail', command: 'by_command'}
-const logLine = ({who, action, subject, detail, created_at}) => line(
-  span(h('b', {}, Object.hasOwn(WHO, who) ? say(WHO[who]) : bdi(who)), ' ', has('log_' + text(action)) ? say('log_' + action) : text(action), ' ', bdi(subject)),
-  dots(when(created_at), /^(un)?block$/.test(action) && has(detail) ? say(detail) : text(detail) && bdi(detail)))
+// What the subject of an entry of the log is the number of, or the URL.
+const ON_COMMENTS = ['visible', 'waiting', 'keep', 'spam', 'deleted', 'pin', 'unpin', 'edit', 'reply']
+const ON_PAGES = ['close', 'reopen']
+const TO_PAGES = ['rename', 'merge'] // their detail is the new URL
+
+const linkToComment = id => link('#comments?comment=' + id, say('log_comment', text(id)))
+const findPage = url => link('#pages?' + new URLSearchParams({q: url}), bdi(readable(url)))
+
+/** The entries of the log, where the same that somebody did with several comments within an hour stands together. */
+function together(entries) {
+  const groups = []
+  for (const entry of entries) {
+    const group = groups.at(-1) ?? []
+    const [newest] = group
+    const isSame = newest?.who === entry.who && newest.action === entry.action && ON_COMMENTS.includes(entry.action)
+    if (isSame && dateOf(newest.created_at) - dateOf(entry.created_at) < 3600e3) group.push(entry)
+    else groups.push([entry])
+  }
+  return groups
+}
+
+/** What was done something with. */
+function subjectOf({action, subject}) {
+  if (ON_COMMENTS.includes(action) && /^\d+$/.test(subject)) return linkToComment(subject)
+  if (ON_PAGES.includes(action)) return findPage(text(subject))
+  return bdi(subject)
+}
+
+function detailOf({action, detail}) {
+  if (TO_PAGES.includes(action)) return findPage(text(detail))
+  if (/^(un)?block$/.test(action) && has(detail)) return say(detail)
+  return text(detail) && bdi(detail)
+}
+
+function logLine(entries) {
+  const [entry] = entries
+  const {who, action, created_at} = entry
+  const name = h('b', {}, Object.hasOwn(WHO, who) ? say(WHO[who]) : bdi(who))
+  const did = has('log_' + text(action)) ? say('log_' + action) : text(action)
+  if (entries.length === 1) return line(span(name, ' ', did, ' ', subjectOf(entry)), dots(when(created_at), detailOf(entry)))
+  const all = entries.flatMap(({subject}) => [linkToComment(subject), ' '])
+  return line(h('details', {class: 'group'}, h('summary', {}, name, ' ', did, ' ', say('n_comments', entries.length)), h('p', {}, ...all)),
+    dots(when(created_at)))
+}
 
 // -- Figures ------------------------------------------------------------------
 
@@ -1080,28 +1182,69 @@ function svg(tag, attributes, ...children) {
   return node
 }
 
+const NONE = {comments: 'no_comments', views: 'no_views', likes: 'no_likes'}
+
+/** A chart with a bar a day. The slider over it tells the value of a day: to the keyboard, to a finger and to screen
+ * readers. A mouse need only point. */
 function chart(word, days) {
   const values = days.map(day => amount(day[word]))
-  const most = Math.max(...values, 1)
-  const sum = say('sum', values.reduce((a, b) => a + b, 0), Math.max(...values, 0))
+  const total = values.reduce((a, b) => a + b, 0)
+  const most = Math.max(...values, 0)
+  const sum = total ? say('sum', total, most) : say(NONE[word])
   const bars = values.map((value, i) => {
-    const height = 60 * value / most
-    const title = svg('title', {}, `${dayText(days[i].day)}: ${number(value)}`)
-    return svg('rect', {x: 10 * i + 1, width: 8, y: 60 - height, height}, title)
+    const height = most && 60 * value / most
+    return svg('rect', {x: 10 * i + 1, width: 8, y: 60 - height, height})
   })
   const shape = {viewBox: `0 0 ${10 * days.length} 60`, preserveAspectRatio: 'none'}
   const picture = svg('svg', {...shape, role: 'img', 'aria-label': `${say(word)}: ${sum}`}, ...bars)
-  return h('figure', {}, h('figcaption', {}, h('b', {}, say(word)), h('span', {class: 'small'}, sum)), picture,
+  const shown = h('span', {class: 'small'}, sum)
+  const plot = total ? h('div', {class: 'plot'}, picture, slider(word, days, values, bars, text => { shown.textContent = text ?? sum })) : picture
+  return h('figure', {}, h('figcaption', {}, h('b', {}, say(word)), shown),
+    h('div', {class: 'axis small', ariaHidden: 'true'}, span(total ? number(most) : ''), span(number(0))), plot,
     h('div', {class: 'ends small', ariaHidden: 'true'}, span(dayText(days[0]?.day)), span(dayText(days.at(-1)?.day))))
+}
+
+/** The slider over the bars of a chart. `tell` gets the day and its value, or nothing when no day is pointed at. */
+function slider(word, days, values, bars, tell) {
+  const last = days.length - 1
+  const valueOf = i => `${dayText(days[i].day)}: ${number(values[i])}`
+  const mark = i => {
+    bars.forEach((bar, at) => bar.classList.toggle('pointed', at === i))
+    tell(i === undefined ? undefined : valueOf(i))
+  }
+  const choose = i => {
+    node.value = i
+    node.ariaValueText = valueOf(i)
+    mark(i)
+  }
+  const under = ({clientX}) => {
+    const {left, right, width} = node.getBoundingClientRect()
+    const distance = document.dir === 'rtl' ? right - clientX : clientX - left
+    return Math.min(Math.max(Math.floor(distance / width * days.length), 0), last)
+  }
+  const node = h('input', {
+    type: 'range', min: 0, max: last, value: last, ariaLabel: say(word), ariaValueText: valueOf(last),
+    onpointermove: event => choose(under(event)),
+    oninput: () => choose(Number(node.value)),
+    onfocus: () => choose(Number(node.value)),
+    onpointerleave: () => node.matches(':focus') || mark(),
+    onblur: () => mark(),
+  })
+  return node
+}
+
+/** A table of pages, or a sentence where there is none. */
+function ranking(word, count, pages) {
+  const counted = listOf(pages).filter(page => amount(page[count]))
+  if (!counted.length) return h('section', {}, h('h2', {}, say(word)), h('p', {class: 'small'}, say(count === 'views' ? 'no_views' : 'no_comments')))
+  return table(say(word), [say('page'), say('views'), say('comments')],
+    counted.map(page => [linkToPage(page), amount(page.views), amount(page.total)]))
 }
 
 function figures(response) {
   const days = listOf(response.days)
   const words = ['comments', 'views', 'likes']
   const title = say('last_days', days.length)
-  const ranking = (word, count, pages) => table(say(word), [say('page'), say('views'), say('comments')],
-    listOf(pages).filter(page => amount(page[count]))
-      .map(page => [linkToPage(page), amount(page.views), amount(page.total)]))
   main.append(h('p', {class: 'small'}, title), ...words.map(word => chart(word, days)),
     h('details', {}, h('summary', {}, say('as_table')), table(title, [say('day'), ...words.map(word => say(word))],
       days.map(day => [dayText(day.day), ...words.map(word => amount(day[word]))]))),
@@ -1123,7 +1266,7 @@ function findings(response) {
   return [h('h2', {}, say('findings')), list]
 }
 
-function tag() {
+function tagSection() {
   const code = h('code', {}, `<script src="${new URL('embed.js', location.href)}" async></script>`)
   const copy = async () => {
     try {
@@ -1138,7 +1281,7 @@ function tag() {
     h('pre', {class: 'tag', tabIndex: 0, dir: 'ltr'}, code), button(say('copy'), copy, {class: 'main'})]
 }
 
-function backup() {
+function backupSection() {
   const fetched = async ({password}) => {
     const href = URL.createObjectURL(await call('POST', 'backup', {password}))
     h('a', {href, download: `commentd-${new Date().toISOString().slice(0, 10)}.db`}).click()
@@ -1175,6 +1318,7 @@ const ACTS = {
   '/': () => {
     if (!main.querySelector('[type=search]')) {
       history.pushState(null, '', '#comments')
+      dismissNotice()
       show()
     }
     main.querySelector('[type=search]').focus()
@@ -1190,8 +1334,19 @@ function press(key) {
   else if (key === 'u' && undo) takeBack(undo) // the message with the button has gone
 }
 
+/** Closes what is open: a form in a comment, else the selection, else the message. Dialogs and search fields have
+ * an Escape of their own. */
+function onEscape({target, isComposing}) {
+  if (isComposing || target.closest('[type=search]') || document.querySelector('dialog[open]')) return
+  const form = target.closest('article form') ?? main.querySelector('article form')
+  if (form) form.onescape()
+  else if (selectionBar.firstChild) selectAll(false)
+  else dismissNotice()
+}
+
 function onkeydown(event) {
   const {key, target, ctrlKey, altKey, metaKey, repeat, isComposing} = event
+  if (key === 'Escape') return onEscape(event)
   const typing = target.closest('input:not([type=checkbox]), textarea, select, dialog') || document.querySelector('dialog[open]')
   if (!Object.hasOwn(KEYS, key) || typing || ctrlKey || altKey || metaKey || isComposing || !me().token) return
   if (recall('keys', true) === false && key !== '?') return
@@ -1199,7 +1354,7 @@ function onkeydown(event) {
   if (!repeat || key === 'j' || key === 'k') press(key) // a long press approves one comment only
 }
 
-function help() {
+function showKeys() {
   const list = Object.entries(KEYS).map(([key, word]) =>
     h('div', {class: 'row'}, h('dt', {}, h('kbd', {class: 'badge'}, key)), h('dd', {}, say(word))))
   // Dictated speech would press them all.
@@ -1214,7 +1369,7 @@ function enter(name) {
   drawFrame()
   if (name) history.replaceState(null, '', '#' + name)
   show()
-  if (!['queue', 'comments'].includes(place()[0])) refresh()
+  if (!['queue', 'comments'].includes(currentView()[0])) refresh()
 }
 
 const refresh = () => call('GET', 'comments?limit=1').then(({counts}) => showCounts(counts), () => {})
@@ -1231,7 +1386,7 @@ let away = 0
 function onVisibilityChange() {
   if (document.hidden) away = Date.now()
   else if (me().token && Date.now() - away > 60e3) {
-    if (place()[0] === 'queue' && !document.querySelector('main form, dialog') && !selectedItems().length) show()
+    if (currentView()[0] === 'queue' && !document.querySelector('main form, dialog') && !selectedItems().length) show()
     else refresh()
   }
 }
@@ -1239,7 +1394,7 @@ function onVisibilityChange() {
 /** Each minute: the number of waiting comments; an empty queue shows new ones. */
 function poll() {
   if (document.hidden || !me().token || main.querySelector('form')) return
-  if (place()[0] === 'queue' && !rows().length) show()
+  if (currentView()[0] === 'queue' && !rows().length) show()
   else refresh()
 }
 
@@ -1255,6 +1410,7 @@ async function start() {
   }
   addEventListener('hashchange', () => {
     undo = undefined
+    dismissNotice() // it was about another view
     takeLink()
     if (oneTimeLink === undefined) show()
     else begin()

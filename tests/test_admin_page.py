@@ -322,6 +322,10 @@ def test_a_link_sets_a_new_password_and_what_is_wrong_with_one_is_said(desk: Des
     expect(alert(page)).to_contain_text("Wrong email or password")
     sign_in(page, "another one")
     expect(heading(page, "Queue")).to_be_visible()
+    desk.open_link(page, "0" * 32)  # who is signed in needs no other link
+    expect(heading(page, "This link no longer works")).to_be_visible()
+    button(page, "Go to the queue").click()
+    expect(heading(page, "Queue")).to_be_visible()
 
 
 def test_a_link_makes_an_admin_and_is_tried_again_where_the_network_failed(desk: Desk) -> None:
@@ -625,6 +629,72 @@ def test_an_author_is_blocked_by_what_the_comment_tells(desk: Desk) -> None:
         assert sql(desk.app, blocks) == []
 
 
+def test_undoing_a_block_that_failed_half_way_is_tried_again(desk: Desk) -> None:
+    desk.expected += [UNREACHED, REFUSED]
+    given(desk.app, "One.", "Two.")
+    page = desk.open()
+    button(hand(page), "Block").click()
+    button(dialog(page), "Block").click()
+    told(page, re.compile("Marked as spam.$"))
+    desk.expect_states(**{"One.": "spam"})
+    page.route("**/admin/comments", lambda route: route.abort())
+    page.keyboard.press("u")
+    told(page, re.compile("can’t be reached"))
+    assert sql(desk.app, "SELECT value FROM block") == []
+    page.unroute("**/admin/comments")
+    page.keyboard.press("u")
+    told(page, "Undone.")
+    desk.expect_states("waiting")
+    expect_texts(page, "One.", "Two.")
+
+
+def test_a_button_does_nothing_more_while_its_request_runs(desk: Desk) -> None:
+    paged(desk.app)
+    page = desk.open("pages")
+    sent = requests_of(page, "/admin/pages/1")
+    with held(page, "**/admin/pages/*"):
+        close = button(line(page, "/a/"), "Close")
+        close.dblclick()
+        expect(close).to_have_attribute("aria-busy", "true")
+    expect(button(line(page, "/a/"), "Reopen")).to_be_visible()
+    assert [request.method for request in sent] == ["PATCH"]
+    with held(page, "**/admin/logout"):
+        button(page, "Sign out").dblclick()
+    expect(heading(page, "Sign in")).to_be_visible()
+    assert len([url for url in desk.asked if url.endswith("/admin/logout")]) == 1
+
+
+def test_escape_closes_what_is_open(desk: Desk) -> None:
+    given(desk.app, "One.", "Two.", "Three.")
+    page = desk.open()
+    bar, message = page.get_by_role("region", name="Select"), page.locator(".bars [role=status]")
+    page.keyboard.press("a")
+    told(page, "Approved.")
+    page.keyboard.press("x")
+    expect(bar).to_contain_text("1 selected")
+    page.keyboard.press("r")
+    row(page, "Three.").focus()  # outside the form
+    form = page.locator("article form")
+    expect(form).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(form).to_have_count(0)
+    for closed in (bar, message):
+        expect(closed).not_to_be_empty()
+        page.keyboard.press("Escape")
+        expect(closed).to_be_empty()
+    page.keyboard.press("u")  # what the message said can still be undone
+    told(page, "Undone.")
+
+
+def test_a_message_stays_in_the_section_that_it_is_about(desk: Desk) -> None:
+    given(desk.app, "One.")
+    page = desk.open()
+    page.keyboard.press("a")
+    told(page, "Approved.")
+    go(page, "pages")
+    expect(page.locator(".bars [role=status]")).to_be_empty()
+
+
 def test_what_was_put_away_is_put_back(desk: Desk) -> None:
     ids = given(desk.app, "A.", "B.", "C.", "D.")
     moderate(desk.app, "spam", *ids[:2])
@@ -655,6 +725,7 @@ def test_beside_a_comment_stands_all_that_decides(desk: Desk) -> None:
     sql(desk.app, "INSERT INTO block VALUES (1, 'word', 'casino', '', 0, NULL)")
     say(desk.app, "A casino.", "Mateo Silva", page="https://other.example/z")
     page = desk.open()
+    sql(desk.app, "UPDATE comment SET country = 'US' WHERE content = 'Known.'")
     facts = row(page, "A reply.").locator(".facts")
     shown = dict(zip(*(facts.locator(tag).all_inner_texts() for tag in ("dt", "dd")), strict=True))
     expected = {
@@ -677,6 +748,8 @@ def test_beside_a_comment_stands_all_that_decides(desk: Desk) -> None:
         expect(row(page, "A casino.").locator(f".facts .{name}")).to_contain_text(words)
     row(page, "A casino.").get_by_role("link", name="200.160.2.3").click()
     expect_texts(page, "A casino.")
+    go(page, "comments?status=visible")
+    expect(row(page, "Known.").locator(".facts .place")).to_have_text("PlaceUnited States")
     expect(heading(page, "Comments")).to_be_visible()
 
 
@@ -970,6 +1043,36 @@ def test_comments_are_searched_by_words_and_status_and_back_works(desk: Desk) ->
     expect(nothing(page, "No comments found.")).to_be_visible()
 
 
+def test_lists_follow_what_is_typed_in_the_search(desk: Desk) -> None:
+    ids = given(desk.app, "Green apple.", "Red apple.", "Pear.")
+    page = desk.open("comments")
+    page.keyboard.press("x")
+    page.keyboard.press("/")
+    page.keyboard.type("apple")
+    expect_texts(page, "Green apple.", "Red apple.")
+    expect(search(page)).to_be_focused()
+    expect(search(page)).to_have_value("apple")
+    expect(page.get_by_role("region", name="Select")).to_be_empty()
+    assert page.url.endswith("#comments?q=apple&status=all")
+    page.keyboard.press("Home")
+    page.keyboard.type("red ")
+    expect_texts(page, "Red apple.")
+    page.go_back()  # one step for all that was typed
+    expect(page.get_by_role("article")).to_have_count(len(ids))
+    search(page).fill("pear")
+    button(page.get_by_role("search"), "Search").click()
+    expect_texts(page, "Pear.")
+    paged(desk.app)
+    go(page, "pages")
+    search(page).press_sequentially("/b")
+    expect(page.locator("li.line")).to_have_count(1)
+    account(desk.app, "ann@example.com", "Ann", "user")
+    go(page, "users")
+    expect(page.locator("li.line")).to_have_count(2)
+    search(page).press_sequentially("ann@")
+    expect(page.locator("li.line")).to_have_count(1)
+
+
 def test_among_all_comments_what_was_done_with_one_is_seen(desk: Desk) -> None:
     _, two = given(desk.app, "One.", "Two.")
     moderate(desk.app, "visible", two)
@@ -1015,7 +1118,7 @@ def test_pages_are_listed_with_their_totals_closed_and_reopened(desk: Desk) -> N
         expect(button(a, name)).to_have_accessible_description(re.compile("^/a/"))
     mouse(button(a, "Close"))
     expect(button(a, "Reopen")).to_be_focused()
-    expect(a).to_contain_text("closed")
+    expect(a.locator(".badge")).to_have_text("closed")
     assert sql(desk.app, closed) == [("/a/",)]
     mouse(button(a, "Reopen"))
     expect(button(a, "Close")).to_be_focused()
@@ -1039,9 +1142,10 @@ def test_a_page_gets_another_url_and_takes_in_another_when_asked_twice(desk: Des
     paged(desk.app)
     moderate(desk.app, "visible", say(desk.app, "Four.", page="/c/"))
     page = desk.open("pages")
-    url, exists = dialog(page).get_by_label("URL"), "There is already a page at that address"
+    url, exists = dialog(page).get_by_label("URL"), "There is already a page at that URL"
     keyboard(button(line(page, "/a/"), "Rename"))
     expect(url).to_have_value("/a/")
+    expect(dialog(page)).to_contain_text("The comments of the page move with it.")
     keyboard(url, "/new/")
     keyboard(button(dialog(page), "Save"))
     expect(line(page, "/new/").get_by_role("button").first).to_be_focused()
@@ -1222,9 +1326,53 @@ def test_the_log_tells_what_was_done_and_by_whom(desk: Desk) -> None:
     assert {*page.locator("li.line time").all_inner_texts()} == {"now"}  # as at the widget
     assert rows.all_inner_texts() == [
         *("Ann newdeed 7", "On the server became admin 7"),
-        "Via email link deleted: comment 7",
-        *("江屿 marked as spam: comment 1", "江屿 held: comment 1", "江屿 approved: comment 1"),
+        "Via email link deleted: comment \u20687\u2069",
+        "江屿 marked as spam: comment \u20681\u2069",
+        "江屿 held: comment \u20681\u2069",
+        "江屿 approved: comment \u20681\u2069",
     ]
+    rows.last.get_by_role("link").click()
+    expect_texts(page, "One.")
+    page.get_by_role("link", name="One comment. Show all").click()
+    expect(heading(page, "Comments")).to_be_visible()
+    go(page, "comments?comment=7")
+    expect(nothing(page, "No comments found.")).to_be_visible()
+
+
+def test_the_same_done_with_many_comments_is_one_line_of_the_log(desk: Desk) -> None:
+    ids = given(desk.app, "One.", "Two.", "Three.")
+    now = inside.now(desk.app)
+
+    def done(who: str, action: str, subject: object, ago: int, detail: str = "") -> None:
+        sql(
+            desk.app,
+            "INSERT INTO audit (created_at, who, action, subject, detail) VALUES (?, ?, ?, ?, ?)",
+            *(now - ago, who, action, str(subject), detail),
+        )
+
+    done("Olga", "visible", ids[0], 9 * HOUR)  # too long ago to be of the same work
+    for each in ids:
+        done("Olga", "visible", each, 60)
+    done("Ann", "visible", ids[0], 50)
+    done("Ann", "close", "/a/", 40)
+    done("Ann", "rename", "/a/", 30, "/%E4%BD%A0/")
+    page = desk.open("log")
+    rows = page.locator("li.line .what > :first-child")
+    assert [row.inner_text().split("\n")[0] for row in rows.all()] == [
+        "Ann renamed: page /a/",
+        "Ann closed: page /a/",
+        f"Ann approved: comment \u2068{ids[0]}\u2069",
+        "Olga approved: 3 comments",
+        f"Olga approved: comment \u2068{ids[0]}\u2069",
+    ]
+    linked = rows.nth(1).get_by_role("link").get_attribute("href")
+    assert linked == "#pages?q=%2Fa%2F"
+    expect(line(page, "renamed").get_by_role("link")).to_have_text("/你/")
+    keyboard(page.get_by_text("3 comments"))
+    links = rows.nth(3).get_by_role("link")
+    assert links.all_inner_texts() == [f"comment \u2068{each}\u2069" for each in reversed(ids)]
+    links.first.click()
+    expect_texts(page, "Three.")
 
 
 def test_each_figure_is_in_a_table_too(desk: Desk) -> None:
@@ -1243,6 +1391,22 @@ def test_each_figure_is_in_a_table_too(desk: Desk) -> None:
     for chart in charts:
         assert chart.locator("rect").count() == 30
         assert chart.locator("rect").last.get_attribute("height") == "60"
+    caption = page.locator("figcaption").first
+    day = page.get_by_role("slider", name="Comments")
+    day.focus()
+    expect(caption).to_contain_text(": 3")
+    page.keyboard.press("ArrowLeft")
+    expect(caption).to_contain_text(": 0")
+    page.keyboard.press("Home")
+    expect(caption).to_contain_text(": 1")
+    assert re.search(r"\w+ \d+, \d+: 1$", day.get_attribute("aria-valuetext") or "")
+    views = page.locator("figcaption").nth(1)
+    box = page.get_by_role("slider", name="Views").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 5)
+    expect(views).to_contain_text(": 40")
+    page.mouse.move(0, 0)
+    expect(views).to_contain_text("42 (most in one day: 40)")
     page.get_by_text("Show as table").click()
     days = page.get_by_role("table", name="The last 30 days").locator("tbody tr")
     assert days.count() == 30
@@ -1252,6 +1416,17 @@ def test_each_figure_is_in_a_table_too(desk: Desk) -> None:
         cells = page.get_by_role("table", name=name).locator("tbody").locator("th, td")
         shown = " ".join(cells.all_inner_texts()).replace("↗", " ").split()
         assert " ".join(shown) == rows
+
+
+def test_a_blog_without_figures_yet_is_told_so(desk: Desk) -> None:
+    page = desk.open("figures")
+    captions = page.locator("figcaption")
+    shown = [["Comments", "No comments"], ["Views", "No views"], ["Likes", "No likes"]]
+    assert [each.inner_text().split("\n") for each in captions.all()] == shown
+    for name, text in {"Most read": "No views", "Most commented": "No comments"}.items():
+        section = page.locator("section", has=page.get_by_role("heading", name=name))
+        expect(section).to_contain_text(text)
+    assert page.locator("main > table").count() == 0
 
 
 @settled(

@@ -190,7 +190,7 @@ GOOD: dict[str, Any] = {
     "parent_id": 1, "password": CANARY, "pinned": True, "reason": "rude",
     "role": "user", "status": "spam", "sure": False, "undo": False, "value": "casino",
     "website": "https://e.example",
-    "around": 2, "before": 99, "days": 3, "limit": 2, "page": 1, "q": "h", "skip": 0,
+    "around": 2, "before": 99, "comment": 1, "days": 3, "limit": 2, "page": 1, "q": "h", "skip": 0,
     "sort": "likes", "thread": 1, "url": PAGE, "view": "threads",
     "faces": "12.34", "since": 1, "style": "link", "heading": "Talk",
     "block_id": 1, "comment_id": 1, "message_id": 1, "page_id": 1, "user_id": 1,
