@@ -43,6 +43,7 @@ import gzip
 import hashlib
 import hmac
 import html
+import html.parser
 import http.client
 import io
 import ipaddress
@@ -1493,6 +1494,7 @@ MIGRATIONS = [
         website    TEXT NOT NULL,
         content    TEXT NOT NULL,
         html       TEXT NOT NULL,
+        own_html   INTEGER NOT NULL DEFAULT 0 CHECK (own_html IN (0, 1)),
         ip         TEXT NOT NULL,
         country    TEXT NOT NULL,
         location   TEXT NOT NULL,
@@ -2154,7 +2156,10 @@ def comment_field(*kinds: FieldKind, erased: Any = "") -> Any:
 
 @dataclass(frozen=True)
 class Comment:
-    """A comment with the URL of its page and the role of its author's account."""
+    """A comment with the URL of its page and the role of its author's account.
+
+    `own_html`: whether `html` came with an import and says what Markdown cannot. The content is
+    then Markdown that comes near it. In all other comments, `html` is the content as rendered."""
 
     id: int = comment_field("public", "exported", "kept")
     page_id: int = comment_field("kept")
@@ -2166,7 +2171,8 @@ class Comment:
     nickname: str = comment_field("public", "personal", "exported", "text")
     website: str = comment_field("public", "personal", "exported", "text")
     content: str = comment_field("public", "exported", "text")
-    html: str = comment_field("public")
+    html: str = comment_field("public", "exported")
+    own_html: int = comment_field(erased=0)
     ip: str = comment_field("public", "personal", "exported")
     masked: int = comment_field("personal", erased=1)
     country: str = comment_field("public", "personal", "exported")
@@ -2274,9 +2280,8 @@ INSERT_COMMENT = f"""
     RETURNING id"""
 EDIT_COMMENT = f"""
     UPDATE comment
-       SET {assignments(comment_fields("text"))}, learnt = '',
-           html = CASE content WHEN :content THEN html ELSE :html END,
-           edited_at = CASE content WHEN :content THEN edited_at ELSE :now END
+       SET {assignments(comment_fields("text"))}, learnt = '', html = :html, own_html = :own_html,
+           edited_at = :edited_at
      WHERE id = :id"""
 # A hidden comment loses its pin and its webhooks.
 SET_STATUS = """
@@ -3275,7 +3280,14 @@ class Store:
     def edit_comment(self, comment: Comment, now: int) -> None:
         """Stores the texts of a comment that were changed. The filter may learn them again. As long
         as the content is the same, so is its HTML, which may have been imported."""
-        self.run(EDIT_COMMENT, **vars(comment), now=now)
+        old = self.comment(comment.id)
+        if old is not None and old.content == comment.content:
+            comment = replace(
+                comment, html=old.html, own_html=old.own_html, edited_at=old.edited_at
+            )
+        else:
+            comment = replace(comment, own_html=0, edited_at=now)
+        self.run(EDIT_COMMENT, **vars(comment))
         self.withdraw([comment.id])
 
     def set_pinned(self, comment_id: int, pinned: bool) -> None:
@@ -8907,7 +8919,8 @@ class Product:
     name of its blog), `author` (the id of a record of `people`), `nickname`, `email`, `website`,
     `ip`, `likes`, `pinned`, `closed` (of its page), `created_at`, `edited_at`, `type` (others than
     "comment" are left out), and the text: `markdown`, `html`, `lines` (HTML whose line ends are
-    breaks), `disqus` (HTML whose links go through Disqus) or `either`. Fields of a page: `id`,
+    breaks), `disqus` (HTML whose links go through Disqus) or `either`; `own_html` is HTML that
+    is shown in the place of the Markdown. Fields of a page: `id`,
     `page` (its URL), `views`, `page_likes`, `closed`, `opened_at` and `gone` (if it is true, the
     page is left out).
 
@@ -8935,7 +8948,7 @@ COUNTER = "Counter: page=url views=time"
 PRODUCTS = {
     "commentd": Product(
         r'\{"format": "commentd"',
-        f"comments: {COMMENTD} parent=parent_id page=page_key markdown=content",
+        f"comments: {COMMENTD} parent=parent_id page=page_key markdown=content own_html=html",
         "pages: id=page_key page=page_url views page_likes closed opened_at",
     ),
     "waline": Product(
@@ -9087,6 +9100,7 @@ def as_text(value: Any) -> str:
 
 
 def without_controls(text: str) -> str:
+    """Without control characters, but with ends of lines and tabs."""
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "", text)
 
 
@@ -9116,9 +9130,11 @@ def status_in(record: Any, rules: str) -> str:
 
 HTML_START = re.compile(r"(?i)\s*<(p|pre|blockquote|[uo]l|h\d|div|table|hr)\b|\s*<a class=")
 IMAGE = re.compile(r"(?i)<img\b([^<>]*)>")
+FILM = re.compile(r"(?i)<(iframe|embed|object|param|video|audio|source)\b([^<>]*)>")
 ATTRIBUTE = re.compile(r"""(?s)([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
 STICKER = re.compile("(?i)(?<![a-z])(v?emo(ji|t)|smil[ei]|owo|sticker|tv_)")
 CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
+PREFORMATTED = re.compile(r"(?is)\n?(<pre\b.*?</pre>)\n?")
 AT_ANCHOR = re.compile(r"\[(@[^\[\]]*)\]\(#[^()]*\)")  # how replies of Waline begin
 # Elements that we do not keep, and those that take their place.
 SIMILAR_TAGS = {"b": "strong", "i": "em", "s|strike": "del", "div|h[1-6]|table|tr|section": "p"}
@@ -9153,6 +9169,24 @@ def images_as_links(text: str, link: str, quote: Callable[[str], str] = str) -> 
     return IMAGE.sub(replaced, text)
 
 
+def films_as_links(markup: str) -> str:
+    """The HTML with a link for each film, frame or other object."""
+    linked = set[str]()  # a film stands in several elements, for old and for new browsers
+
+    def replaced(tag: re.Match[str]) -> str:
+        attributes = attributes_in(tag[2])
+        url = attributes.get("src") or attributes.get("data") or ""
+        if tag[1].lower() == "param" and attributes.get("name", "").lower() in ("movie", "src"):
+            url = attributes.get("value", "")
+        url = re.sub("^//", "https://", url)
+        if url in linked or not re.match("https?://", url):
+            return ""
+        linked.add(url)
+        return f'<a href="{html.escape(url)}">{html.escape(url)}</a>'
+
+    return FILM.sub(replaced, markup)
+
+
 def markdown_in(text: str) -> str:
     """Another product's Markdown as ours. Its images are HTML."""
     pieces = CODE.split(text)
@@ -9163,11 +9197,15 @@ def markdown_in(text: str) -> str:
 
 
 def paragraphs_of(text: str) -> str:
-    """HTML in which the end of a line is a break, and an empty line ends a paragraph."""
-    text = re.sub(r"\n\s*\n\s*", "</p><p>", text.strip())
-    # Beside a block, the end of a line is no break.
-    markup = re.sub(r"(?i)\n?(</?(?:p|[uo]l|li|blockquote)>)\n?", r"\1", f"<p>{text}</p>")
-    return markup.replace("\n", "<br>")
+    """HTML in which the end of a line is a break, and an empty line ends a paragraph; except in
+    code."""
+    pieces = PREFORMATTED.split(text.strip().replace("\r", ""))
+    for number in range(0, len(pieces), 2):
+        piece = re.sub(r"\n\s*\n\s*", "</p><p>", pieces[number])
+        # Beside a block, the end of a line is no break.
+        piece = re.sub(r"(?i)\n?(</?(?:p|[uo]l|li|blockquote)>)\n?", r"\1", piece)
+        pieces[number] = piece.replace("\n", "<br>")
+    return f"<p>{''.join(pieces)}</p>"
 
 
 def direct_link(link: re.Match[str]) -> str:
@@ -9176,16 +9214,252 @@ def direct_link(link: re.Match[str]) -> str:
     return f'<a href="{url}"{text}'
 
 
+# Where WordPress makes a link of a URL: not in links and code.
+BARE_URL = re.compile(
+    r"(?is)<(a|code|pre)\b.*?</\1>|<[^>]*>"
+    r"|(?<![\w/.@-])((?:https?://|www\.)[^\s<>\"、。《》「」『』【】！（），：；？“”]+)"
+)
+
+
+def linked(markup: str) -> str:
+    """Our HTML with links for its bare URLs."""
+
+    def link(match: re.Match[str]) -> str:
+        if not match[2]:
+            return match[0]
+        url = re.sub(r"(?:[.,:;!?'*]|&quot;)+$", "", match[2])
+        if "(" not in url:
+            url = url.rstrip(").,:;!?")
+        rest = match[2].removeprefix(url)
+        target = url if "://" in url else f"http://{url}"
+        return f'<a href="{target}">{url}</a>{rest}'
+
+    return BARE_URL.sub(link, markup)
+
+
 def html_in(markup: str) -> str:
     """Another product's HTML as ours. Images become links."""
     link = '<a href="{url}">{name}</a>'
     markup = images_as_links(markup[:MARKUP_LIMIT], link, html.escape)
+    markup = films_as_links(markup)
     for names, similar in SIMILAR_TAGS.items():
         markup = re.sub(rf"(?i)<(/?)({names})\b[^<>]*>", rf"<\1{similar}>", markup)
     if not re.match(r"(?i)\s*<(p|pre|blockquote|ul|ol)\b", markup):
         markup = f"<p>{markup}"
-    cleaned = re.sub(r"<p>\s*</p>", "", clean(markup)).strip()
+    cleaned = without_controls(clean(markup))  # a reference may have stood for one
+    cleaned = re.sub(r"<p>\s*</p>", "", cleaned).strip()
     return re.sub(r'(?s)<a rel="[^"]*">(.*?)</a>', r"\1", cleaned)  # links that lead nowhere
+
+
+@dataclass(frozen=True)
+class Content:
+    """The text of a comment as we store it: Markdown, and how it is shown. `own_html`: as in
+    `Comment`."""
+
+    markdown: str
+    html: str
+    own_html: bool = False
+
+
+def content_of(values: Texts) -> Content:
+    """The text of an imported comment."""
+    either = values["either"]
+    markdown = values["markdown"] or markdown_in(either)
+    if values["own_html"]:
+        return Content(markdown, clean(values["own_html"]), own_html=True)
+    if markdown and not HTML_START.match(either):
+        return Content(markdown, safe_html(markdown))
+    direct = DISQUS_LINK.sub(direct_link, values["disqus"])
+    written = html_in(either or values["html"] or direct)
+    return content_of_html(written or linked(html_in(paragraphs_of(values["lines"]))))
+
+
+# Importing: HTML as Markdown
+
+MOST_NESTED = 30
+BLOCKS = ("p", "pre", "blockquote", "ul", "ol", "li", "hr")
+EMPHASIS = {"em": "*", "strong": "**", "del": "~~"}
+WHITE = " \t\r\n\f"  # HTML shows any number of them as one space; others, such as U+00A0, stay
+SPACES = re.compile(f"[{WHITE}]+")
+# What has a meaning in Markdown, anywhere and at the start of a line.
+SPECIAL = re.compile(r"[\\`*_\[\]<~]|:(?=//)")
+SPECIAL_AT_START = re.compile(r"(?m)^(?:(?=#{1,6}(?: |$)|[-+](?: |$)|[-=]+ *$|>)|(\d+)(?=[.)]))")
+# A URL that needs no angle brackets in a link.
+PLAIN_TARGET = re.compile(r"(?:[^\s()<>\\]|\([^\s()<>\\]*\))+")
+
+
+@dataclass
+class Element:
+    """An element of our HTML. `children` are elements and texts."""
+
+    tag: str
+    attributes: dict[str, str | None] = field(default_factory=dict)
+    children: list["Element | str"] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """Its text, with breaks as ends of lines."""
+        if self.tag == "br":
+            return "\n"
+        return "".join(each if isinstance(each, str) else each.text for each in self.children)
+
+    @property
+    def blocks(self) -> list["Element"]:
+        """The blocks in it. What stands between them is a paragraph."""
+        blocks: list[Element] = []
+        for is_block, group in itertools.groupby(self.children, is_block_element):
+            children = [*group]
+            if is_block:
+                blocks += cast(list[Element], children)
+            elif any(isinstance(each, Element) or each.strip(WHITE) for each in children):
+                blocks.append(Element("p", {}, children))
+        return blocks
+
+
+def is_block_element(node: Element | str) -> bool:
+    return isinstance(node, Element) and node.tag in BLOCKS
+
+
+class ElementReader(html.parser.HTMLParser):
+    """Reads our HTML, which is well-formed. `ValueError` if it is nested deeper than anyone
+    writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = [Element("")]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        siblings = self.open[-1].children
+        last = siblings[-1] if siblings else ""
+        if isinstance(last, Element) and last.tag == tag and tag in EMPHASIS:
+            self.open.append(last)  # Markdown would not tell them apart
+            return
+        element = Element(tag, dict(attrs))
+        siblings.append(element)
+        if tag not in ("br", "hr"):
+            self.open.append(element)
+        if len(self.open) > MOST_NESTED:
+            raise ValueError
+
+    def handle_endtag(self, tag: str) -> None:
+        self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        self.open[-1].children.append(data)
+
+
+@dataclass(frozen=True)
+class MarkdownWriter:
+    """Writes our HTML as Markdown. `escapes`: whether all is escaped that may have a meaning in
+    Markdown. Most texts read the same without, and are plainer to edit."""
+
+    escapes: bool
+
+    def blocks(self, element: Element) -> list[str]:
+        texts: list[str] = []
+        previous = ""
+        for block in element.blocks:
+            # Two lists in a row have different marks: with the same they would be one.
+            is_second = block.tag == previous
+            if text := self.block(block, is_second=is_second):
+                texts.append(text)
+                previous = "" if is_second else block.tag
+        return texts
+
+    def block(self, element: Element, *, is_second: bool) -> str:
+        if element.tag == "pre":
+            return self.code_block(element)
+        if element.tag == "hr":
+            return "---"
+        if element.tag == "blockquote":
+            lines = "\n\n".join(self.blocks(element)).split("\n")
+            return "\n".join(f"> {line}".rstrip(" ") for line in lines)
+        if element.tag in ("ul", "ol"):
+            return self.list_items(element, is_second=is_second)
+        return self.paragraph(element)
+
+    def code_block(self, element: Element) -> str:
+        code = element.text.removeprefix("\n").removesuffix("\n")
+        fence = "`" * max(3, longest_run(code) + 1)
+        inner = element.children[0] if element.children else ""
+        language = inner.attributes.get("class") or "" if isinstance(inner, Element) else ""
+        return f"{fence}{language.removeprefix('language-')}\n{code}\n{fence}"
+
+    def list_items(self, element: Element, *, is_second: bool) -> str:
+        number = count_in(element.attributes.get("start") or "1", 10**8)
+        items: list[str] = []
+        is_loose = False
+        for item in element.blocks:
+            mark = "*" if is_second else "-"
+            if element.tag == "ol":
+                mark = f"{number + len(items)}{')' if is_second else '.'}"
+            blocks = self.blocks(item) or [""]
+            is_tight = all(re.match(r"[-*] |\d+[.)] ", block) for block in blocks[1:])
+            is_loose = is_loose or not is_tight
+            body = ("\n" if is_tight else "\n\n").join(blocks)
+            indented = re.sub(r"\n(?=[^\n])", "\n" + " " * (len(mark) + 1), body)
+            items.append(f"{mark} {indented}".rstrip(" "))
+        return ("\n\n" if is_loose else "\n").join(items)
+
+    def paragraph(self, element: Element) -> str:
+        """Two breaks in a row end a paragraph."""
+        lines = [line.strip(" ") for line in self.inline(element).split("\n")]
+        text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+        if self.escapes:
+            text = SPECIAL_AT_START.sub(r"\1\\", text)
+        return text
+
+    def inline(self, element: Element) -> str:
+        text = ""
+        for child in element.children:
+            if isinstance(child, str):
+                spaced = SPACES.sub(" ", child)
+                text += SPECIAL.sub(r"\\\g<0>", spaced) if self.escapes else spaced
+            else:
+                text += self.inline_element(child)
+        return text
+
+    def inline_element(self, element: Element) -> str:
+        if element.tag == "br":
+            return "\n"
+        if element.tag == "code":
+            return "\n".join(map(code_span, element.text.split("\n")))
+        text = self.inline(element)
+        inner = text.strip(" \n")
+        if not inner:
+            return text
+        start, end = text.split(inner, 1)
+        # An empty line would end the paragraph.
+        inner = re.sub(r"\n(?= *\n)", r"\n\\", inner)
+        if element.tag == "a":
+            inner = self.link(element, inner)
+        mark = EMPHASIS.get(element.tag, "")
+        return f"{start}{mark}{inner}{mark}{end}"
+
+    def link(self, element: Element, text: str) -> str:
+        url = element.attributes.get("href") or ""
+        shown = element.text
+        if shown in (url, url.removeprefix("mailto:")) and html.unescape(url) == url:
+            is_web = re.match("https?://", url)
+            return shown if is_web and not self.escapes else f"<{shown}>"
+        if not PLAIN_TARGET.fullmatch(url):
+            url = url.replace("<", "%3C").replace(">", "%3E").replace("\\", "%5C")
+            url = f"<{url}>"
+        return f"[{text}]({url})"
+
+
+def longest_run(code: str) -> int:
+    """The number of back-ticks in the longest run of them."""
+    return max(map(len, re.findall("`+", code)), default=0)
+
+
+def code_span(code: str) -> str:
+    code = SPACES.sub(" ", code).strip(" ")
+    if not code:
+        return ""
+    fence = "`" * (longest_run(code) + 1)
+    padding = " " if "`" in (code[0], code[-1]) else ""
+    return f"{fence}{padding}{code}{padding}{fence}"
 
 
 def text_of(markup: str) -> str:
@@ -9196,15 +9470,76 @@ def text_of(markup: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
-def content_and_html(values: Texts) -> tuple[str, str]:
-    """The text of a comment as we store it; HTML is "" where the text is Markdown."""
-    either = values["either"]
-    content = values["markdown"] or markdown_in(either)
-    if content and not HTML_START.match(either):
-        return content, ""
-    direct = DISQUS_LINK.sub(direct_link, values["disqus"])
-    markup = html_in(either or values["html"] or direct or paragraphs_of(values["lines"]))
-    return text_of(markup), markup
+def content_of_html(markup: str) -> Content:
+    """Our HTML as Markdown that is shown alike; as it is, if there is none."""
+    reader = ElementReader()
+    try:
+        reader.feed(markup)
+        reader.close()
+    except ValueError:
+        return Content(text_of(markup), markup, own_html=True)
+    looks = appearance(markup)
+    markdown = ""
+    for escapes in (False, True):
+        markdown = "\n\n".join(MarkdownWriter(escapes).blocks(reader.open[0]))
+        shown = safe_html(markdown)
+        if appearance(shown) == looks:
+            return Content(markdown, shown)
+    return Content(markdown, markup, own_html=True)
+
+
+INLINE_START = r"(<(?:em|strong|del|code|a [^>]*)>)"
+INLINE_END = r"(</(?:em|strong|del|code|a)>)"
+GAP = "(?: |<br>)"
+# What readers can't tell apart, each with its one spelling. Blocks that are paragraphs have become
+# ends of lines.
+SAME_INLINE = {
+    re.compile(f"{INLINE_START}({GAP}+)"): r"\2\1",
+    re.compile(f"({GAP}+){INLINE_END}"): r"\2\1",
+    re.compile(r"<(em|strong|del|code|a)\b[^>]*></\1>"): "",
+    re.compile(r"</(em|strong|del)><\1>|<(em|strong|del)>(?=<\2>)|</(em|strong|del)>(?=</\3>)"): "",
+    re.compile("<em><strong>"): "<strong><em>",
+    re.compile("</strong></em>"): "</em></strong>",
+}
+SAME_BLOCKS = {
+    re.compile(" {2,}"): " ",
+    re.compile("</?p>"): "\n",
+    re.compile(" *<br> *"): "<br>",
+    re.compile("(<br>){2,}"): "\n",
+    re.compile(rf"(?:{GAP}|\n)*(</?(?:ul|ol|li|blockquote|pre|hr)\b[^>]*>)(?:{GAP}|\n)*"): r"\1",
+    re.compile(rf"{GAP}*\n(?:{GAP}|\n)*"): "\n",
+}
+
+
+def appearance(markup: str) -> tuple[str, list[str]]:
+    """What readers see of our HTML, and of each code block in it: the same for HTML that looks
+    alike."""
+    code_blocks = []
+
+    def take_code(block: re.Match[str]) -> str:
+        code = re.sub("</?code>", "", block[1]).replace("<br>", "\n")
+        code_blocks.append(code.removeprefix("\n").removesuffix("\n"))
+        return "<pre>"
+
+    def plain_link(tag: re.Match[str]) -> str:
+        url = urllib.parse.unquote(html.unescape(tag[1]))
+        return f"<a {urllib.parse.quote(url)}>"
+
+    def lines_of_code(code: re.Match[str]) -> str:
+        return f"<code>{code[1].replace('<br>', '</code><br><code>')}</code>"
+
+    text = re.sub("(?s)<pre>(.*?)</pre>", take_code, markup)
+    text = SPACES.sub(" ", text)
+    text = re.sub('<a href="([^"]*)"[^>]*>', plain_link, text)
+    text = re.sub("<code[^>]*>(.*?)</code>", lines_of_code, text)
+    before = ""
+    while text != before:
+        before = text
+        for pattern, spelling in SAME_INLINE.items():
+            text = pattern.sub(spelling, text)
+    for pattern, spelling in SAME_BLOCKS.items():
+        text = pattern.sub(spelling, text)
+    return text.strip(), code_blocks
 
 
 # Importing: files
@@ -9977,12 +10312,13 @@ class Import:
         """What we store of a comment: by the rules for comments here, but of any length. An
         exported field without a rule is a text."""
         plain = html.unescape if self.product.escaped else str
-        # HTML can name a control character that is not in the file as such.
-        content, markup = map(without_controls, content_and_html(values))
-        if len(content) > TEXT_LIMIT:
+        content = content_of(values)
+        if len(content.markdown) > TEXT_LIMIT:
             self.note("cut after 65 536 characters", values["id"])
-            content = content[:TEXT_LIMIT]
-            markup = plain_html(content)
+            text = content.markdown[:TEXT_LIMIT].strip()
+            content = Content(text, clean(plain_html(text)), own_html=True)
+        elif content.own_html and not self.is_ours:
+            self.note("kept as HTML, since Markdown can't say it", values["id"])
         row: Json = {name: values[name][:256] for name in comment_fields("exported")}
         email = value_or_empty(proper_email, plain(values["email"]))
         ip = masked(plain_ip(values["ip"])).replace(UNKNOWN_IP, "")
@@ -9994,16 +10330,18 @@ class Import:
             "nickname": import_nickname(plain(values["nickname"])),
             "email": "" if email.endswith(".invalid") else email,  # exports make these up
             "website": import_website(plain(values["website"])),
-            "content": content,
-            "html": markup or safe_html(content),
+            "content": content.markdown,
+            "html": content.html,
+            "own_html": content.own_html,
             "ip": ip,
             "language": known_language(values["language"]),
             "likes": count_in(values["likes"], 10_000),
             "edited_at": self.time_in(values["edited_at"]),
             "pinned": is_true(values["pinned"]),
         }
-        was_erased = not self.is_ours and content.replace("\\", "") == "[deleted]"
-        if row["status"] == "deleted" or is_blank(content) or was_erased:
+        text = content.markdown
+        was_erased = not self.is_ours and text.replace("\\", "") == "[deleted]"
+        if row["status"] == "deleted" or is_blank(text) or was_erased:
             row |= ERASED
         return row
 
@@ -10195,7 +10533,10 @@ def as_commentd(export: Export) -> Iterator[str]:
         for page in export.store.exported_pages()
     )
     yield '\n], "comments": [\n'
-    yield from list_items(renamed_fields(row, COMMENTD) for row in export.comments(ISO))
+    yield from list_items(
+        {**renamed_fields(row, COMMENTD), "html": row["html"] if row["own_html"] else ""}
+        for row in export.comments(ISO)
+    )
     yield "\n]}\n"
 
 

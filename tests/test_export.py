@@ -266,9 +266,10 @@ def documented(home: Home, emails: bool) -> Row:
         comment = {word: row[word] for word in (*PLACE, *WORDS, "status", "likes", "pinned")}
         comment |= {word: moment(row[word]) for word in ("created_at", "edited_at")}
         comment |= {"email": (row["account"] or row["email"]) if emails else ""}
-        comment |= {"ip": masked(row["ip"])}
+        comment |= {"ip": masked(row["ip"]), "html": row["html"] if row["own_html"] else ""}
         if row["status"] == "deleted":
-            comment |= dict.fromkeys(WORDS, "") | {"likes": 0, "pinned": 0, "edited_at": None}
+            comment |= dict.fromkeys((*WORDS, "html"), "")
+            comment |= {"likes": 0, "pinned": 0, "edited_at": None}
         comments.append(comment)
     pages = [
         {word: row[word] for word in ("page_url", "views", "page_likes", "closed")}

@@ -166,7 +166,7 @@ def test_what_a_section_speaks_of_is_text(desk: Desk) -> None:
     marked = wordpress([Said("1", text="MARK"), Said("2", NOON + 1)]).decode()
     result = desk.bring(marked.replace("MARK", f"<![CDATA[{text}]]>"))
     assert result.counts == (2, 2, 0, 0)
-    assert desk.texts[0] == "a <!DOCTYPE html> &nbsp; AT&T &lt;?php\nb & [x]] c"
+    assert desk.texts[0] == "a <!DOCTYPE html> &nbsp; AT&T &lt;?php\n**b** & [x]] c"
 
 
 @each_xml

@@ -1,0 +1,244 @@
+"""Comments that were HTML: they become Markdown that is shown alike, and what Markdown cannot say
+stays HTML. So nothing is lost when they are edited, exported and imported again."""
+
+import re
+import urllib.parse
+from html.parser import HTMLParser
+from typing import Any
+
+import products
+import pytest
+from conftest import Outside
+from hypothesis import HealthCheck, given
+from hypothesis import settings as how
+from hypothesis import strategies as st
+from products import MAKERS, NOON, Desk, Said
+
+from commentd import clean, content_of_html, html_in, safe_html
+
+desk = products.desk
+HTML_PRODUCTS = ("disqus", "twikoo", "valine", "wordpress")
+MARKDOWN_PRODUCTS = ("waline", "artalk")
+
+
+class Reading(HTMLParser):
+    """What a reader gets of HTML: the words with the links, code, lists and quotes they are in."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self.open: list[tuple[str, str]] = []
+        self.said: list[tuple[str, tuple[tuple[str, str], ...]]] = []
+        self.code: list[str] = []
+        self.feed(markup)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag == "br" and ("pre", "") in self.open:
+            self.code.append("\n")
+        if tag not in ("br", "hr"):
+            detail = urllib.parse.unquote(values.get("href") or "")
+            if tag == "code" and ("pre", "") in self.open:
+                detail = values.get("class") or ""
+            self.open.append((tag, detail))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if ("pre", "") in self.open:
+            self.code.append(data)
+            return
+        places = [each for each in self.open if each[0] not in ("p",)]
+        for word in re.findall(r"[^ \t\r\n\f]+", data):
+            self.said.append((word, tuple(sorted(set(places)))))
+
+
+def reading(markup: str) -> tuple[Any, str]:
+    """Words beside each other may be cut in two by tags that show nothing, so they are joined."""
+    found = Reading(markup)
+    said: list[list[Any]] = []
+    for word, places in found.said:
+        if said and said[-1][1] == places:
+            said[-1][0] += word
+        else:
+            said.append([word, places])
+    return said, "".join(found.code).strip("\n")
+
+
+# Single shapes
+
+
+PLAIN = {
+    # Emphasis, also within words.
+    "<p><b>a</b> <i>b</i> <s>c</s></p>": "**a** *b* ~~c~~",
+    "<p>un<b>believ</b>able <b>a<i>b</i></b></p>": "un**believ**able **a*b***",
+    "<p><b> a </b>b<i></i></p>": "**a** b",
+    "<p><b>a</b><b>b</b></p>": "**ab**",
+    # Breaks and paragraphs.
+    "<p>a<br>b</p><p>c</p>": "a\nb\n\nc",
+    "<p>a<br><br>b</p>": "a\n\nb",
+    "<p><i>a<br><br>b</i></p>": "*a\n\\\nb*",
+    "<p>a  b\nc</p>": "a b c",
+    # Links.
+    '<p><a href="https://a.example/x">a</a></p>': "[a](https://a.example/x)",
+    '<p><a href="https://a.example/a_b_c">https://a.example/a_b_c</a></p>':
+        "https://a.example/a_b_c",
+    '<p><a href="https://a.example/A_(b)">a</a></p>': "[a](https://a.example/A_(b))",
+    '<p><a href="https://a.example/(b">a</a></p>': "[a](<https://a.example/(b>)",
+    '<p><a href="https://a.example/?a=1&amp;copy=2">a</a></p>':
+        "[a](https://a.example/?a=1&copy=2)",
+    '<p><a href="mailto:ann@a.example">ann@a.example</a></p>': "<ann@a.example>",
+    '<p><a href="https://a.example/">[x] ]</a></p>': "[\\[x\\] \\]](https://a.example/)",
+    '<p><a href="https://a.example/"><b>a</b></a></p>': "[**a**](https://a.example/)",
+    # Code.
+    "<p><code>a</code> <code>`</code> <code>a``b</code></p>": "`a` `` ` `` ```a``b```",
+    "<p><code>*a* [b] &lt;c&gt; \\</code></p>": "`*a* [b] <c> \\`",
+    "<pre><code>a\n\n  b\n</code></pre>": "```\na\n\n  b\n```",
+    '<pre><code class="language-js">```\n</code></pre>': "````js\n```\n````",
+    "<pre>a<br>b</pre>": "```\na\nb\n```",
+    # Quotes and lists.
+    "<blockquote>a<blockquote>b</blockquote></blockquote><p>c</p>": "> a\n>\n> > b\n\nc",
+    "<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>": "- a\n  - b\n- c",
+    "<ol><li><p>a</p><pre>b</pre></li><li>c</li></ol>": "1. a\n\n   ```\n   b\n   ```\n\n2. c",
+    "<ul><li>a</li></ul><ul><li>b</li></ul>": "- a\n\n* b",
+    "<p>a</p><hr><p>b</p>": "a\n\n---\n\nb",
+    # What only looks like Markdown stays text. Where it does no harm, it is left as it is.
+    "<p># a<br>1. b<br>- c<br>&gt; d<br>===</p>": "\\# a\n1\\. b\n\\- c\n\\> d\n\\===",
+    "<p>2 * 3 * 4, snake_case, 1 &lt; 2 &amp; 3, &amp;amp;</p>":
+        "2 * 3 * 4, snake_case, 1 < 2 & 3, &amp;",
+    "<p>*a* `b` [c](https://a.example) ~~d~~</p>":
+        "\\*a\\* \\`b\\` \\[c\\](https\\://a.example) \\~\\~d\\~\\~",
+    "<p>https://a.example/ is no link</p>": "https\\://a.example/ is no link",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("markup", PLAIN)
+def test_html_becomes_markdown_that_is_shown_alike(markup: str) -> None:
+    content = content_of_html(html_in(markup))
+    assert content.markdown == PLAIN[markup]
+    assert not content.own_html
+    assert content.html == safe_html(content.markdown)
+    assert reading(content.html) == reading(html_in(markup))
+
+
+OWN = {
+    "<p>a</p><p><code>a <b>b</b></code></p>": "a\n\n`a b`",
+    "<p>a<br>&nbsp;&nbsp;b</p>": "a\n\xa0\xa0b",
+    f"{'<blockquote>' * 40}a{'</blockquote>' * 40}": "a",
+    "<p>x<b>(y)</b>z <b>c</b></p>": "x**(y)**z **c**",
+}
+
+
+@pytest.mark.parametrize("markup", OWN)
+def test_what_markdown_can_not_say_stays_html(markup: str) -> None:
+    content = content_of_html(html_in(markup))
+    assert content.own_html
+    assert content.html == html_in(markup)
+    assert content.markdown == OWN[markup]
+
+
+# Any HTML at all
+
+WORDS = st.sampled_from(
+    """a b 你好 。 ( ) [ ] ! * ** _ ` ``` ~~ # - + > < & &amp; &copy; 1. 2) === --- \\ \\* : | $
+    https://a.example/x_y_z http://b.example/(c) www.c.example https://d.example/。 ann@b.example
+    = “好” @ann #5 snake_case <b> :smile: [x]: 😀 &nbsp; &emsp;""".split()  # noqa: SIM905
+)
+URLS = st.sampled_from(
+    ["https://a.example/", "https://a.example/A_(b)_[c]", "http://例.example/路?a=1&amp=2&copy;",
+     "https://a.example/a b", "https://a.example/<>\\\"'*_`", "mailto:a@b.example", "/x", "x:y"]
+)  # fmt: skip
+
+
+def escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+
+
+def element(tag: str, inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return inner.map(lambda text: f"<{tag}>{text}</{tag}>")
+
+
+TEXT = st.lists(WORDS.map(escaped), min_size=1, max_size=4).flatmap(
+    lambda words: st.sampled_from([" ".join(words), "".join(words), f" {' '.join(words)} "])
+)
+LEAVES = TEXT | st.just("<br>") | st.just("<br><br>") | st.just(" ") | element("code", TEXT)
+INLINE = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=4).map("".join)
+        | st.sampled_from(["b", "i", "em", "s"]).flatmap(lambda tag: element(tag, inner))
+        | st.builds(lambda url, text: f'<a href="{escaped(url)}">{text}</a>', URLS, inner)
+        | URLS.map(lambda url: f'<a href="{escaped(url)}">{escaped(url)}</a>')
+    ),
+    max_leaves=8,
+)
+BLOCK = st.recursive(
+    element("p", INLINE)
+    | INLINE
+    | element("pre", TEXT)
+    | st.builds("<pre><code class=\"language-{}\">{}\n\n {}</code></pre>".format,
+                st.sampled_from(["js", "c++", "x y"]), TEXT, TEXT)
+    | st.just("<hr>"),
+    lambda inner: (
+        st.lists(inner, max_size=4).map("\n".join)
+        | element("blockquote", inner)
+        | st.builds(
+            lambda tag, items: f"<{tag}>{''.join(items)}</{tag}>",
+            st.sampled_from(["ul", "ol", 'ol start="7"']),
+            st.lists(element("li", inner), min_size=1, max_size=3),
+        )
+    ),
+    max_leaves=6,
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@given(BLOCK)
+@how(suppress_health_check=[HealthCheck.too_slow])
+def test_no_word_link_code_list_or_quote_is_lost_or_added(markup: str) -> None:
+    content = content_of_html(html_in(markup))
+    assert reading(content.html) == reading(html_in(markup))
+    if not content.own_html:
+        assert content.html == safe_html(content.markdown)
+    assert clean(content.html) == content.html
+
+
+@pytest.mark.slow
+@given(st.lists(BLOCK, min_size=1, max_size=4), st.sampled_from([*HTML_PRODUCTS]))
+@how(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+def test_what_came_as_html_is_exported_and_imported_unchanged(
+    desk: Desk, outside: Outside, texts: list[str], product: str
+) -> None:
+    said = [Said(f"a{number}", NOON + number, text=text) for number, text in enumerate(texts)]
+    desk.use(f"{len(desk.paths)}.db")
+    desk.bring(MAKERS[product](said))
+    check_identity(desk, outside)
+
+
+def check_identity(desk: Desk, outside: Outside) -> None:
+    """Our own export is the same after an import into an empty database, and so is what readers
+    see."""
+    export, seen = desk.export("--emails"), shown(desk, outside)
+    desk.use(f"{len(desk.paths)}.db")
+    assert desk.bring(export).code == 0
+    assert desk.export("--emails") == export
+    assert shown(desk, outside) == seen
+
+
+def shown(desk: Desk, outside: Outside) -> list[str]:
+    with desk.served(outside) as reader:
+        listed = reader.listing(url="/a/", sort="oldest", limit=100)["comments"]
+    return [comment["html"] for comment in listed]
+
+
+def test_comments_of_all_products_are_exported_and_imported_unchanged(
+    desk: Desk, outside: Outside
+) -> None:
+    texts = [*PLAIN, *OWN]
+    for product in (*HTML_PRODUCTS, *MARKDOWN_PRODUCTS):
+        desk.use(f"{product}.db")
+        rows = [Said(f"a{number}", NOON + number, text=text) for number, text in enumerate(texts)]
+        result = desk.bring(MAKERS[product](rows))
+        assert result.number("kept as HTML") == sum(row["html"] != "" for row in desk.comments) > 0
+        check_identity(desk, outside)
