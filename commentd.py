@@ -82,7 +82,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Literal, TextIO, TypeVar, cast
 from xml.parsers import expat
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 try:
     import bottle
@@ -777,8 +777,21 @@ def clean(markup: str) -> str:
 Parser = Callable[[str], Any]
 
 
+def without_quotes(text: str) -> str:
+    """The text without quotes around it, which a file of settings does not need."""
+    found = re.fullmatch(r"""(?s)"([^"]*)"|'([^']*)'|“([^“”]*)”|‘([^‘’]*)’|「([^「」]*)」""", text)
+    return text[1:-1].strip() if found else text
+
+
+def narrow(text: str) -> str:
+    """What has a fixed form, with letters, digits and punctuation as a Chinese keyboard without
+    its full width types them: `https：／／` is `https://`."""
+    return unicodedata.normalize("NFKC", without_quotes(text)).replace("。", ".")
+
+
 def whole_number(least: int, most: int) -> Parser:
     def parse(text: str) -> int:
+        text = narrow(text)
         if not re.fullmatch(r"[0-9]{1,9}", text) or not least <= int(text) <= most:
             raise ValueError(f"must be a whole number from {least} to {most}")
         return int(text)
@@ -788,18 +801,20 @@ def whole_number(least: int, most: int) -> Parser:
 
 def one_of(*choices: str) -> Parser:
     def parse(text: str) -> str:
-        if text.lower() not in choices:
+        choice = narrow(text).lower()
+        if choice not in choices:
             raise ValueError(f"must be one of: {', '.join(choices)}")
-        return text.lower()
+        return choice
 
     return parse
 
 
 def yes_or_no(text: str) -> bool:
-    states = configparser.ConfigParser.BOOLEAN_STATES
-    if text.lower() not in states:
+    states = configparser.ConfigParser.BOOLEAN_STATES  # also 1, true and on
+    answer = narrow(text).lower()
+    if answer not in states:
         raise ValueError("must be yes or no")
-    return states[text.lower()]
+    return states[answer]
 
 
 def list_of(parse_item: Parser, separator: str = r"[\s,，、]") -> Parser:
@@ -807,26 +822,50 @@ def list_of(parse_item: Parser, separator: str = r"[\s,，、]") -> Parser:
 
     def parse(text: str) -> Strings:
         items = map(str.strip, re.split(separator, text))
-        return tuple(parse_item(item) for item in items if item)
+        return tuple(parse_item(without_quotes(item)) for item in items if item)
 
     return parse
 
 
+def with_ascii_host(url: str) -> str:
+    """The URL with its host as browsers send it: `https://xn--9krq6q.cn` for `https://博客.cn`."""
+    scheme, _, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    labels = [
+        label if label.isascii() else f"xn--{label.encode('punycode').decode()}"
+        for label in host.lower().split(".")
+    ]
+    return f"{scheme.lower()}://{'.'.join(labels)}{slash}{path}"
+
+
 def origin(text: str) -> str:
-    """Where a blog lives, as a browser names it in the header Origin: `https://blog.example`."""
-    if not re.fullmatch(r"(?ai)https?://([\w.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?/?", text):
-        raise ValueError(f"{text}: write it as https://blog.example, without a path")
-    scheme = text.lower().partition(":")[0]
-    return f"{scheme}://{host_of(text)}"
+    """Where a blog lives, as a browser names it in the header Origin: `https://blog.example`. Of a
+    URL with a path only that is taken."""
+    url = narrow(text)
+    site = with_ascii_host(re.sub("(?<=[^/:])[/?#].*", "", url))
+    if not re.fullmatch(r"(?a)https?://([\w.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", site):
+        raise ValueError(f"{text}: write it as {probable_url(url) or 'https://blog.example'}")
+    scheme = site.partition(":")[0]
+    return f"{scheme}://{host_of(site)}"
+
+
+def probable_url(text: str) -> str:
+    """What somebody meant who left out the scheme; "" if that is no host."""
+    is_host = re.fullmatch(r"([\w-]+\.)+[^\W\d_]{2,}(:[0-9]{1,5})?(/.*)?", text)
+    return with_ascii_host(f"https://{text.partition('/')[0]}") if is_host else ""
 
 
 def base_url(text: str) -> str:
-    if not re.fullmatch(r"(?a)(https?://[\w.:\[\]-]+(/[\w.~%-]*)*)?", text):
-        raise ValueError("must be a URL such as https://comments.example")
-    return web_page(text).rstrip("/")
+    url = narrow(text)
+    url = with_ascii_host(url) if "://" in url else url
+    if not re.fullmatch(r"(?a)(https?://[\w.:\[\]-]+(/[\w.~%-]*)*)?", url):
+        meant = probable_url(url) or "https://comments.example"
+        raise ValueError(f"must be a URL such as {meant}")
+    return web_page(url).rstrip("/")
 
 
 def web_page(text: str) -> str:
+    text = without_quotes(text)
     with contextlib.suppress(ValueError):
         if not text or re.fullmatch("https?://[^/?#]+([/?#][!-~]*)?", proper_website(text)):
             return text
@@ -836,7 +875,8 @@ def web_page(text: str) -> str:
 def network(text: str) -> str:
     """An IP address, a network, or `unix` for whatever connects through the socket file."""
     try:
-        return text if text == "unix" else str(ipaddress.ip_network(text))
+        place = narrow(text)
+        return place if place == "unix" else str(ipaddress.ip_network(place))
     except ValueError:
         raise ValueError(
             f"{text}: write an IP address (127.0.0.1), a network (10.0.0.0/8), or unix"
@@ -845,10 +885,28 @@ def network(text: str) -> str:
 
 def listening(text: str) -> str:
     pattern = r"unix:/[\w./@+-]+|(?:\[[0-9A-Fa-f:]+\]|[^:\[\]\s]+):([0-9]{1,5})"
-    found = re.fullmatch(pattern, text)
+    place = narrow(text).removeprefix("http://").rstrip("/")
+    found = re.fullmatch(pattern, place)
     if not found or int(found[1] or 0) > 65535:
         raise ValueError("must be host:port, such as 127.0.0.1:8080 (up to 65535), or unix:/path")
-    return text
+    return place
+
+
+def host_and_port(place: str) -> tuple[str, int]:
+    """The port is 0 if there is none."""
+    found = re.fullmatch(r"\[([^\]]*)\](?::(\d+))?|([^:]*)(?::(\d+))?", place)
+    if not found:  # an IPv6 address without brackets
+        return place, 0
+    return found[1] or found[3] or "", int(found[2] or found[4] or 0)
+
+
+def smtp_host(text: str) -> str:
+    """A host, with a port if the owner wrote it here: `smtp.example.com` or `[::1]:25`."""
+    host = re.sub(r"(?i)^(https?|smtps?|ssl|tls)://", "", narrow(text)).rstrip("/")
+    name, _ = host_and_port(host)
+    if not re.fullmatch(r"[\w.-]*|[0-9a-fA-F:.]+", name):
+        raise ValueError("must be a host, such as smtp.example.com")
+    return host
 
 
 def signing_key(text: str) -> str:
@@ -858,12 +916,32 @@ def signing_key(text: str) -> str:
     return text
 
 
+# Names of China's time that the time zone database does not have.
+CHINESE_TIME = {
+    *("beijing", "asia/beijing", "beijing time", "peking", "china", "china standard time"),
+    *("北京", "北京时间", "中国", "中国标准时间", "东八区", "上海"),
+    *("北京時間", "中國", "中國標準時間", "東八區"),
+}
+
+
 def zone_named(text: str) -> tzinfo | None:
-    """A zone of the system's time zone database; None stands for that of this machine."""
+    """A zone of the system's time zone database, whose name may lack its continent (Berlin), or an
+    offset (UTC+8). None stands for the zone of this machine."""
+    name = narrow(text)
+    if name.lower() in CHINESE_TIME:
+        name = "Asia/Shanghai"
+    if offset := re.fullmatch(r"(?i)(?:utc|gmt)? ?([+-])(\d{1,2})(?::?(\d\d))?", name):
+        minutes = 60 * int(offset[2]) + int(offset[3] or 0)
+        if minutes < 24 * 60:
+            return timezone(timedelta(minutes=minutes if offset[1] == "+" else -minutes))
     try:
-        return ZoneInfo(text) if text else None
+        return ZoneInfo(name) if name else None
     except (KeyError, ValueError, OSError):
-        raise ValueError("must be a time zone such as Europe/Berlin") from None
+        wanted = name.lower().replace(" ", "_")
+        for known in sorted(available_timezones()):
+            if wanted in (known.lower(), known.lower().rpartition("/")[2]):
+                return ZoneInfo(known)
+        raise ValueError("must be a time zone such as Europe/Berlin or Asia/Shanghai") from None
 
 
 MAILBOX = re.compile(
@@ -873,7 +951,7 @@ MAILBOX = re.compile(
 
 def mailbox(text: str) -> str:
     """`comments@example.com`, or `Name <comments@example.com>`."""
-    text = one_line(text)
+    text = one_line(without_quotes(text))
     if text and not MAILBOX.fullmatch(text):
         raise ValueError("must be an email address, such as comments@example.com")
     return text
@@ -999,7 +1077,9 @@ class Config:
         signing_key,
         secret=True,
     )
-    mail_host: str = setting("The mail server (SMTP). Empty: emails are printed to the terminal.")
+    mail_host: str = setting(
+        "The mail server (SMTP). Empty: emails are printed to the terminal.", smtp_host
+    )
     mail_port: int = setting(
         "Its port. 0: 587; 465 for tls; 25 for none.", whole_number(0, 65535), "0"
     )
@@ -1185,9 +1265,10 @@ class Config:
     def mail_server(self) -> Json:
         """The named parameters of `send_email`."""
         usual_port = {"starttls": 587, "tls": 465, "none": 25}[self.mail_security]
+        host, port = host_and_port(self.mail_host)
         return {
-            "host": self.mail_host,
-            "port": self.mail_port or usual_port,
+            "host": host,
+            "port": self.mail_port or port or usual_port,
             "security": self.mail_security,
             "user": self.mail_user,
             "password": self.mail_password,
@@ -1210,17 +1291,19 @@ Entry = tuple[str, str, str]
 
 def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     """The settings of the file and the environment. `ValueError` lists all that is wrong."""
+    language = terminal_language(environ)
     errors = []
     values = {}
-    written = [*file_entries(path)]
+    written = [*file_entries(path, language)]
     for name, text, source in [*written, *environment_entries(environ)]:
         try:
             values[name] = parsed(name, text)
         except ValueError as error:
-            hint = " (a comment needs a line of its own)" if " #" in text else ""
-            errors.append(f"{source}: {error}{hint}")
+            errors.append(f"{source}: {translated(str(error), language)}")
+            if " #" in text:
+                errors[-1] += translated(" (a comment needs a line of its own)", language)
     config = Config(**values)
-    errors += contradictions(config)
+    errors += [translated(text, language) for text in contradictions(config)]
     if errors:
         raise ValueError("\n".join(errors))
     has_secret = any(SETTINGS[name].metadata["secret"] for name, _, _ in written)
@@ -1239,22 +1322,25 @@ def parsed(name: str, text: str) -> Any:
     Control characters would steer the terminal of `check`, and add lines to what `example systemd`
     prints, which root runs in part."""
     if name not in SETTINGS:
-        raise ValueError(f"there is no such setting{nearest_setting(name)}")
+        raise ValueError(no_such_setting(name))
     parse = SETTINGS[name].metadata["parse"]
     # A list may have an item a line.
     checked = text if parse is str else re.sub(r"[\n\t]", " ", text)
     if has_controls(checked):
         raise ValueError("must be one line, without control characters")
-    return parse(text)
+    # A password may have quotes.
+    is_password = parse is str and SETTINGS[name].metadata["secret"]
+    return parse(text if is_password else without_quotes(text))
 
 
-def file_entries(path: Path | None) -> Iterator[Entry]:
+def file_entries(path: Path | None, language: str = "en") -> Iterator[Entry]:
     parser = configparser.ConfigParser(interpolation=None, default_section="\0")
     try:
         text = path.read_text("utf-8-sig") if path else ""
         parser.read_string(text, source=str(path))
     except (OSError, UnicodeError, configparser.Error) as error:
-        raise ValueError(f"{path}: {reading_error(error)}") from None
+        text = translated(reading_error(error), language)
+        raise ValueError(f"{path}: {text}") from None
     for section in parser.sections():
         for key, text in parser.items(section):
             yield f"{section}_{key}", text, f"{path}: [{section}] {key}"
@@ -1271,20 +1357,30 @@ def reading_error(error: Exception) -> str:
     return getattr(error, "strerror", None) or " ".join(str(error).split())
 
 
+# In a cluster with a Service that is called commentd, Kubernetes gives each container these, too
+# (kubernetes.io/docs/concepts/services-networking/service/#environment-variables).
+OF_KUBERNETES = re.compile(
+    r"COMMENTD_(\w+_)?(SERVICE_HOST=[0-9a-f.:]+|SERVICE_PORT(_\w+)?=\d+"
+    r"|PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://\S+"
+    r"|PORT_\d+_(TCP|UDP|SCTP)_(PROTO=\w+|PORT=\d+|ADDR=[0-9a-f.:]+))"
+)
+
+
 def environment_entries(environ: Mapping[str, str]) -> Iterator[Entry]:
     for variable, text in environ.items():
-        if variable.startswith("COMMENTD_"):
+        is_setting = variable.startswith("COMMENTD_")
+        if is_setting and not OF_KUBERNETES.fullmatch(f"{variable}={text}"):
             yield variable.removeprefix("COMMENTD_").lower(), text.strip(), variable
 
 
-def nearest_setting(name: str) -> str:
-    """A hint at the setting that was probably meant, for the end of an error message."""
+def no_such_setting(name: str) -> str:
+    """An error message that names the setting which was probably meant."""
     if name.endswith(("_http", "_https")):
-        return "; does it go on from the line before? Then indent it"
+        return "there is no such setting; does it go on from the line before? Then indent it"
     nearest = difflib.get_close_matches(name, SETTINGS, 1)
     if nearest:
-        return f"; did you mean {in_brackets(nearest[0])}?"
-    return "; `commentd example` prints them all"
+        return f"there is no such setting; did you mean {in_brackets(nearest[0])}?"
+    return "there is no such setting; `commentd example` prints them all"
 
 
 def contradictions(config: Config) -> Iterator[str]:
@@ -1293,7 +1389,10 @@ def contradictions(config: Config) -> Iterator[str]:
         yield "[mail] host is set, so set [mail] sender too: the address emails come from"
     if config.mail_user and not config.mail_password:
         yield "[mail] user is set, so set [mail] password too"
-    is_local = config.mail_host in ("", "localhost", "127.0.0.1", "::1")
+    host, port = host_and_port(config.mail_host)
+    if port and config.mail_port not in (0, port):
+        yield "[mail] host and [mail] port name different ports"
+    is_local = host in ("", "localhost", "127.0.0.1", "::1")
     if config.mail_user and config.mail_security == "none" and not is_local:
         yield "[mail] security = none would send [mail] password in clear: use starttls"
     if config.captcha_provider in SITEVERIFY:
@@ -1361,16 +1460,21 @@ def manual(language: str) -> dict[str, str]:
     return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.md"))}
 
 
+def terminal_language(environ: Mapping[str, str] = os.environ) -> str:
+    names = ("LC_ALL", "LC_MESSAGES", "LANG")  # in the order that POSIX gives them
+    return next(filter(None, map(environ.get, names)), "")
+
+
 @functools.cache
 def terminal_texts() -> dict[str, dict[str, str]]:
-    """By language, the texts of `check` and `example` in English and there. They have `{}` where a
-    text has a value."""
+    """By language, texts that are printed in English and there. They have `{}` where a text has a
+    value."""
     files = (static_folder() / "terminal").iterdir()
     return {path.stem: json.loads(path.read_bytes()) for path in files}
 
 
 def translated(text: str, language: str) -> str:
-    """A text of `check` or `example` in Chinese for `zh` and its kinds, else in English."""
+    """A text that is printed, in Chinese for `zh` and its kinds, else in English."""
     for english, chinese in terminal_texts().get(known_language(language), {}).items():
         pattern = re.escape(english).replace(r"\{\}", "(.*)")
         if match := re.fullmatch(pattern, text):
@@ -11536,11 +11640,6 @@ def move(config: Config, arguments: Arguments) -> int:
     hint = "" if lines else "; the URLs of all pages are at /admin"
     print(f"pages that {'would move' if arguments.dry_run else 'moved'}: {len(lines)}{hint}")
     return 0
-
-
-def terminal_language() -> str:
-    names = ("LC_ALL", "LC_MESSAGES", "LANG")  # in the order that POSIX gives them
-    return next(filter(None, map(os.environ.get, names)), "")
 
 
 def print_manual(config: Config, arguments: Arguments) -> int:

@@ -441,6 +441,10 @@ TEMPLATES = {
     for language in ("zh", "zh-TW")
 }
 # Whose errors become findings.
+SETTINGS_ERRORS = {
+    *("whole_number", "one_of", "yes_or_no", "origin", "base_url", "web_page", "network", "parsed"),
+    *("listening", "smtp_host", "signing_key", "zone_named", "mailbox", "webhook_secret"),
+}
 CHECKED = {"read_only", "check_database_file", "figures_of", "other_claim"}
 
 
@@ -476,6 +480,12 @@ def findings() -> Iterator[str]:
         texts: list[ast.expr] = []
         for node in nodes:
             match node:
+                case ast.Call(func=ast.Name(id="ValueError"), args=[text]):
+                    texts += [text] * (function.name in SETTINGS_ERRORS)
+                case ast.Return(value=ast.Constant(value=str()) | ast.JoinedStr() as text):
+                    texts += [text] * (function.name in {"no_such_setting", "reading_error"})
+                case ast.Yield(value=ast.Constant() | ast.JoinedStr() as text):
+                    texts += [text] * (function.name == "contradictions")
                 case ast.Call(func=ast.Name(id="Finding"), args=[_, _, text]):
                     texts.append(text)
                 case ast.Call(func=ast.Name(id="run_check"), args=[_, text, _]):

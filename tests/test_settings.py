@@ -4,6 +4,7 @@ import logging
 import os
 import re
 from dataclasses import fields
+from datetime import timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +49,36 @@ GOOD: list[tuple[str, str, Any]] = [
     ("site_origins", "https://a.example, http://b:81/", ("https://a.example", "http://b:81")),
     ("site_origins", "HTTPS://A.Example:443，http://B:80、", ("https://a.example", "http://b")),
     ("site_origins", "https://a.example\n  https://b", ("https://a.example", "https://b")),
+    ("site_origins", "https://博客.cn", ("https://xn--9krq6q.cn",)),
+    ("site_origins", "https：／／博客。cn：8443／", ("https://xn--9krq6q.cn:8443",)),
+    ("site_origins", "https://Straße.example/a?b#c", ("https://xn--strae-oqa.example",)),
+    ("site_origins", "\"https://a.example\", 'http://b/'", ("https://a.example", "http://b")),
+    ("site_origins", "https://ann.github.io/blog/", ("https://ann.github.io",)),
+    ("server_public_url", "HTTPS://评论.cn/under/", "https://xn--md3ata.cn/under"),
+    ("server_public_url", "“https://c.example”", "https://c.example"),
+    ("server_listen", "127.0.0.1：8080", "127.0.0.1:8080"),
+    ("server_listen", "http://127.0.0.1:8080/", "127.0.0.1:8080"),
+    ("server_trusted_proxy", "127．0．0．1，10.0.0.0／8", ("127.0.0.1/32", "10.0.0.0/8")),
     ("site_name", "Ann's\n  blog", "Ann's blog"),
+    ("site_name", '"Ann\'s blog"', "Ann's blog"),
+    ("site_name", '"A" and "B"', '"A" and "B"'),
     ("site_timezone", "Europe/Berlin", zone_named("Europe/Berlin")),
-    *[("site_demo", word, True) for word in ("yes", "On", "TRUE")],
-    *[("limits_enabled", word, False) for word in ("no", "Off", "FALSE")],
+    *[("site_timezone", word, zone_named("Europe/Berlin")) for word in ("berlin", "europe/berlin")],
+    *[
+        ("site_timezone", word, zone_named("Asia/Shanghai"))
+        for word in ("Asia/Beijing", "beijing", "北京", "北京时间", "东八区", "'Asia/Shanghai'")
+    ],
+    *[
+        ("site_timezone", word, timezone(timedelta(hours=8)))
+        for word in ("UTC+8", "GMT+8", "utc+08:00", "+0800", "UTC＋8")
+    ],
+    ("site_timezone", "UTC-3:30", timezone(-timedelta(hours=3, minutes=30))),
+    *[("site_demo", word, True) for word in ("yes", "On", "TRUE", "1", '"yes"')],
+    *[("limits_enabled", word, False) for word in ("no", "Off", "FALSE", "0")],
+    ("database_path", "'/srv/a b.db'", "/srv/a b.db"),
     *[("token_key", KEY, KEY), ("token_key", "钥" * 11, "钥" * 11)],
-    *[("mail_port", "0", 0), ("mail_port", "65535", 65535), ("mail_security", "TLS", "tls")],
+    *[("mail_port", "0", 0), ("mail_port", "65535", 65535), ("mail_port", "２５", 25)],
+    ("mail_security", "TLS", "tls"),
     *[("mail_password", word, word) for word in ("100%", "%(x)s", "a#b;c", "a = b: c", '"q"')],
     ("mail_sender", "comments@example.com", "comments@example.com"),
     ("mail_sender", "小站 <comments@example.com>", "小站 <comments@example.com>"),
@@ -79,15 +104,17 @@ BAD = [
     ("server_public_url", "https://", "blog|//b|ftp://b|https://|https://b/?x=1|https://["),
     ("server_trusted_proxy", "127.0.0.1", "nginx|10.0.0.1/8|*"),
     # What no browser ever sends as an origin would silently refuse everybody.
-    ("site_origins", "https://blog.example", "blog.example|null|*|https://*.b|https://u@b"),
-    ("site_origins", "https://blog.example", "https://b#x|https://[|https://博客.example"),
+    ("site_origins", "write it as https://blog.example", "null|*|https://*.b|https://u@b"),
+    ("site_origins", "write it as https://b.example", "b.example|b.example/x/"),
+    ("site_origins", "write it as https://xn--9krq6q.cn", "博客.cn|博客.cn/index.html"),
     ("site_origins", "b", "https://ok.example b"),
     ("site_origins", "a comment needs a line of its own", "https://ok.example # my blog"),
-    ("site_origins", "https://b/x", "https://ok.example https://b/x"),
-    ("site_timezone", "such as Europe/Berlin", "Beijing|Europe|UTC+8|../UTC"),
+    ("server_public_url", "such as https://c.example", "c.example|c.example/"),
+    ("site_timezone", "Europe/Berlin or Asia/Shanghai", "CST|Europe|UTC+24|../UTC|Mars"),
+    ("mail_host", "such as smtp.example.com", "smtp example|ann@smtp.example|smtp.example:x"),
     ("site_demo", "yes or no", "|2|maybe"),
     ("token_key", "32 bytes", "k" * 31),
-    ("mail_port", "from 0 to 65535", "|-1|65536|2_5|２５|999999999"),
+    ("mail_port", "from 0 to 65535", "|-1|65536|2_5|999999999"),
     ("mail_security", "starttls, tls, none", "ssl"),
     ("mail_sender", "such as comments@", "ann|a b|a@|@|<>|(|a@b@c|a@b..c|评@b.c|a@例.c"),
     ("mail_sender", "such as comments@", "a@b.c, d@e.f|a@b c.d"),
@@ -107,6 +134,56 @@ def test_a_wrong_value_is_named_with_its_place_and_what_is_meant(path: Path) -> 
             assert in_file.startswith(f"{path}: [{section}] {key}: "), text
             assert in_environment.startswith(f"{variable}: "), text
             assert (meant in in_file, meant in in_environment) == (True, True), text
+
+
+def test_a_port_may_stand_beside_the_mail_host(path: Path) -> None:
+    text = "[mail]\nsender = a@b.c\nsecurity = tls\nhost = "
+    for host, server in {
+        "smtp.example.com:2465": ("smtp.example.com", 2465),
+        "https://smtp.example.com": ("smtp.example.com", 465),
+        "smtps://smtp.example.com/": ("smtp.example.com", 465),
+        "[::1]:2525": ("::1", 2525),
+        "::1": ("::1", 465),
+    }.items():
+        found = load(path, f"{text}{host}").mail_server
+        assert (found["host"], found["port"]) == server, host
+    assert load(path, f"{text}a.example:25\nport = 25").mail_server["port"] == 25
+    assert errors_of(path, f"{text}a.example:25\nport = 26") == [
+        "[mail] host and [mail] port name different ports"
+    ]
+
+
+def test_what_kubernetes_adds_for_a_service_is_no_setting(path: Path) -> None:
+    added = """COMMENTD_SERVICE_HOST=10.96.0.11
+COMMENTD_SERVICE_PORT=8080
+COMMENTD_SERVICE_PORT_HTTP=8080
+COMMENTD_PORT=tcp://10.96.0.11:8080
+COMMENTD_PORT_8080_TCP=tcp://10.96.0.11:8080
+COMMENTD_PORT_8080_TCP_PROTO=tcp
+COMMENTD_PORT_8080_TCP_PORT=8080
+COMMENTD_PORT_8080_TCP_ADDR=10.96.0.11
+COMMENTD_PORT_53_UDP=udp://[fd00::b]:53
+COMMENTD_MAIL_SERVICE_HOST=fd00::b
+COMMENTD_MAIL_PORT=tcp://10.96.0.12:25"""
+    environ = dict(line.split("=") for line in added.splitlines())
+    assert load(path, "", **environ) == load(path, "")
+    assert load(path, "", **environ | {"COMMENTD_MAIL_PORT": "26"}).mail_port == 26
+    wrong = {"COMMENTD_PORT": "8080", "COMMENTD_SERVICE_HOST": "nginx", "COMMENTD_MAIL_PROT": "25"}
+    for name, value in wrong.items():
+        (error,) = errors_of(path, "", **environ | {name: value})
+        assert error.startswith(f"{name}: there is no such setting; ")
+
+
+def test_errors_are_chinese_where_the_terminal_is(path: Path) -> None:
+    text = "[site]\ntimezone = CST\norigins = 博客.cn\n[mial]\nhost = x\n[mail]\nuser = a\n"
+    assert errors_of(path, text, LANG="zh_CN.UTF-8") == [
+        f"{path}: [site] timezone: 要写时区的名称，中国是 Asia/Shanghai",
+        f"{path}: [site] origins: 博客.cn：请写成 https://xn--9krq6q.cn",
+        f"{path}: [mial] host: 没有这个设置；是不是 [mail] host？",
+        "设置了 [mail] user，也要设置 [mail] password",
+    ]
+    (error,) = errors_of(path, "port = 1\n", LANG="zh_TW.UTF-8")
+    assert error == f"{path}: 第 1 行：前面要先有 [小節]"
 
 
 def test_no_setting_holds_a_control_character(path: Path) -> None:
