@@ -11705,24 +11705,34 @@ def systemd_unit(config: Config, arguments: Arguments) -> str:
         raise SettingsError("go to the folder of commentd.ini, or name it: --config FILE")
     command = own_command(None if many else arguments.config)
     folder = "/srv/commentd/%i" if many else str(arguments.file.absolute().parent)
-    written = [folder]
+    written = []
     if not many:
         for used in (config.database.parent, config.backup_folder):
             path = os.path.abspath(used)
             # "-": if the folder is missing, systemd starts the service, which logs what is wrong.
             if not Path(path).is_relative_to(folder):
                 written.append(f"-{path}")
+    # systemd.exec: `%` has a meaning in each value, also in a path that stands alone.
+    unit_folder = folder if many else folder.replace("%", "%%")
+    # systemd.service: with a colon in front, `$` has none.
+    colon = ":" if "$" in "".join(command) else ""
     needed = [folder, *command, sys.executable, sys.base_prefix]
     in_home = any(re.match("/(home|root)/", path) for path in needed)
     return plain_template(
         "commentd.service",
         program=shlex.join(own_command(arguments.file)),
         many=many,
-        folder=folder,
-        written=" ".join(f'"{path}"' for path in written),
-        command=shlex.join(command),
+        folder=unit_folder,
+        written=" ".join([f'"{folder}"' if many else unit_word(folder), *map(unit_word, written)]),
+        command=colon + " ".join(map(unit_word, command)),
         in_home=in_home,
     )
+
+
+def unit_word(word: str) -> str:
+    """A word in a list, quoted as systemd.syntax has it."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return escaped if re.fullmatch(r"[\w@%+=:,./-]+", escaped) else f'"{escaped}"'
 
 
 # Each command with its function, its parameters and its help.

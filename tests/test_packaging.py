@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tempfile
 import tomllib
 import zipfile
 from collections.abc import Callable
@@ -239,6 +240,45 @@ def test_a_unit_starts_the_program_in_its_settings_folder(unit: Unit, tmp_path: 
         assert shlex.split(values(each, "ReadWritePaths")[0]) == [str(folder)]
         assert values(each, "ProtectHome") == ["yes"]
         assert_sound(each, tmp_path / "commentd.service")
+
+
+def test_systemd_reads_the_paths_of_a_unit_whatever_is_in_them(unit: Unit) -> None:
+    systemd = Path("/lib/systemd/systemd")
+    if not systemd.exists():
+        pytest.skip("there is no systemd: install Debian's package systemd")
+    with tempfile.TemporaryDirectory() as name:
+        base = Path(name)
+        folder = base / '100%b of "Ann\'s" $HOME\\x'
+        program = base / "50%n $PATH/commentd"
+        for each in (folder, program.parent, base / "units"):
+            each.mkdir()
+        program.touch(0o755)
+        (folder / "commentd.ini").write_text(f"[backup]\nfolder = {base}/%h 'kept'\n")
+        text = unit(str(program), "systemd", "--config", "commentd.ini", folder=folder)
+        for target in ("sysinit", "basic", "shutdown"):
+            file = base / f"units/{target}.target"
+            file.write_text("[Unit]\nDefaultDependencies=no\n")
+        (base / "units/commentd.service").write_text(text)
+        assert systemd_analyze("verify", base / "units/commentd.service") == ""
+        base.chmod(0o755)
+        ended = subprocess.run(
+            [systemd, "--test", "--system", "--unit=commentd.service"],
+            env={"SYSTEMD_UNIT_PATH": f"{base}/units"},
+            capture_output=True,
+            text=True,
+            user=65534 if os.getuid() == 0 else None,  # as root it refuses to test
+        )
+        described = ended.stdout.partition("-> Unit commentd.service:")[2].partition("-> Unit ")[0]
+        read = dict(re.findall(r"^\s*(\w[\w ]*): (.*)$", described, re.M))
+        assert read["WorkingDirectory"] == str(folder), ended.stderr
+        assert read["ReadWritePaths"] == f"{folder} -{base}/%h 'kept'"
+        quoted = [
+            f"{program}".replace("$", "\\$"),
+            "--config",
+            str(folder / "commentd.ini").replace("\\", "\\\\").replace("$", "\\$"),
+        ]
+        quoted[2] = quoted[2].replace('"', '\\"')
+        assert read["Command Line"] == f'"{quoted[0]}" {quoted[1]} "{quoted[2]}"'
 
 
 def test_a_template_unit_gives_each_blog_a_folder(unit: Unit, tmp_path: Path) -> None:
