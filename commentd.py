@@ -257,10 +257,6 @@ def beijing_time(seconds: int | None) -> str | None:
     return time_of(seconds, BEIJING).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def local_time(seconds: int, zone: tzinfo | None) -> str:
-    return time_of(seconds, zone).strftime("%Y-%m-%d %H:%M UTC%z")
-
-
 # Characters
 
 # Characters that show nothing and are not control characters: fillers, variation selectors.
@@ -4211,7 +4207,8 @@ def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha | None:
 
 def came_too_fast(captcha: Captcha | None, text: str, now: int) -> bool:
     """Whether a text came sooner than a person types or pastes it. The widget asks for the
-    challenge at the first character. A long text needs three seconds; twenty characters none."""
+    challenge when the reader comes to the field. A long text needs three seconds; twenty characters
+    none."""
     typing_time = min(3, len(text) // 20)
     return captcha is not None and 0 <= now - captcha.made_at < typing_time
 
@@ -5937,12 +5934,18 @@ def context_of(route: Route, services: Services, environ: Json) -> RequestContex
 
 def check_origin(services: Services, path: str, environ: Json) -> None:
     """`Forbidden` for a write from a page of another origin that may not use the path."""
+    if not may_write(services, path, environ):
+        raise Forbidden("这个网站不能在此评论：请管理员把它加入 [site] origins", "origin_refused")
+
+
+def may_write(services: Services, path: str, environ: Json) -> bool:
+    """Whether the page that sends a request may write to a path: a page of the service itself, or
+    of an origin to which the path is open. What is no browser sends no origin."""
     origin = environ.get("HTTP_ORIGIN", "")
     scheme, _, host = origin.partition("://")
     public_host = urllib.parse.urlsplit(services.config.server_public_url).netloc
     is_own = scheme in ("http", "https") and host in (public_host, environ.get("HTTP_HOST"))
-    if origin and not is_own and not is_open_to(services, path, origin):
-        raise Forbidden("这个网站不能在此评论：请管理员把它加入 [site] origins", "origin_refused")
+    return not origin or is_own or is_open_to(services, path, origin)
 
 
 def is_open_to(services: Services, path: str, origin: str) -> bool:
@@ -6637,6 +6640,15 @@ def health(context: RequestContext) -> Json:
     return {"ok": True}
 
 
+@route("GET", "/origin", Permission.PUBLIC)
+def get_origin(context: RequestContext) -> Response:
+    """`{allowed}`: whether the page that asks may show comments. Every page can read this, so that
+    the widget knows a missing `[site] origins` from a network that fails or an ad blocker: a
+    browser says the same of all three."""
+    response = response_of({"allowed": may_write(context, "/comments", context.environ)})
+    return replace(response, headers={"Access-Control-Allow-Origin": "*"})
+
+
 @route("GET", "/captcha", Permission.PUBLIC)
 def get_captcha(context: RequestContext) -> Json:
     """The captcha to solve before registering, logging in and commenting."""
@@ -6922,8 +6934,10 @@ def with_replies(context: RequestContext, root: Comment, limit: int) -> Json:
 
 
 def tombstone(context: RequestContext, comment: Comment) -> Json:
-    """What keeps the place of a hidden or deleted comment for the replies."""
-    return {**serialize(context, erased(comment)), "deleted": True}
+    """What keeps the place of a hidden or deleted comment for the replies. One that waits for
+    approval says so: nobody removed it."""
+    waits = comment.status == "waiting"
+    return {**serialize(context, erased(comment)), "deleted": True, "waiting": waits}
 
 
 def comment_or_tombstone(context: RequestContext, comment: Comment) -> Json:
@@ -7229,7 +7243,8 @@ def delete_comment(context: RequestContext, comment_id: int) -> Json:
             raise Forbidden("已超过可删除的时间", "edit_late")
         take_back(context.store, context.key, comment)
         context.store.erase_comments([comment.id])
-    return {"success": True, "comment": {**tombstone(context, comment), "status": "deleted"}}
+    gone = replace(comment, status="deleted")
+    return {"success": True, "comment": {**tombstone(context, gone), "status": "deleted"}}
 
 
 # Liking, following, reporting
@@ -7450,7 +7465,6 @@ TEMPLATE_FUNCTIONS = {
     for function in (
         clean,
         comment_link,
-        local_time,
         name_of,
         own_link,
         rfc3339,
@@ -7519,6 +7533,7 @@ def get_thread(context: RequestContext) -> Response:
         is_last=number * THREADS_ON_PAGE >= page.threads,
         threads=threads,
         replies_on_page=REPLIES_ON_PAGE,
+        locale=locales()[language],
         json_ld=linked_data(link, page, comments),
     )
     return replace(response, headers={**response.headers, **max_age(5 * MINUTE)})
@@ -7572,13 +7587,15 @@ FRAGMENT_CACHING = (
 @dataclass(frozen=True)
 class Locale:
     """What the widget says in a language, and how browsers write dates, numbers and countries
-    there. `tag`: the language in the widget. `plural`: the numbers of each form, as patterns."""
+    there. `tag`: the language in the widget. `moment`: a day with its time. `plural`: the numbers
+    of each form, as patterns."""
 
     tag: str
     texts: Mapping[str, str]
     regions: Mapping[str, str]
     date: str
     months: list[str]
+    moment: str
     group: str
     plural: Mapping[str, str]
 
@@ -7593,6 +7610,19 @@ class Locale:
     def day(self, seconds: int, zone: tzinfo | None) -> str:
         at = time_of(seconds, zone)
         return self.date.format(day=at.day, month=self.months[at.month - 1], year=at.year)
+
+    def day_and_time(self, seconds: int, zone: tzinfo | None) -> str:
+        """With the zone, such as UTC+8 or UTC-3:30: a page without scripts has readers anywhere."""
+        at = time_of(seconds, zone)
+        offset = at.strftime("%z")  # such as +0800
+        hours, minutes = int(offset[:3]), offset[3:]
+        name = "UTC"
+        if offset != "+0000":
+            name += f"{offset[0]}{abs(hours)}"
+        if minutes != "00":
+            name += f":{minutes}"
+        day = self.day(seconds, zone)
+        return self.moment.format(day=day, time=f"{at:%H:%M} {name}")
 
     def place(self, comment: Comment) -> str:
         """The database has places in Chinese."""
@@ -7629,7 +7659,10 @@ def fragment_comments(
     for root in store.comments("threads", sort, 0, limit, page.id):
         replies, more_replies[root.id] = first_replies(store, root, limit)
         comments += [root, *replies]
-    shown = [each if each.status == "visible" else erased(each) for each in comments]
+    shown = [
+        each if each.status == "visible" else replace(erased(each), status=each.status)
+        for each in comments
+    ]
     return shown, more_replies
 
 
@@ -7653,7 +7686,9 @@ def data_of(config: Config, comment: Comment) -> str:
     """The public fields of a comment as JSON for the widget, without its Markdown and HTML."""
     values = public_fields(config, comment)
     del values["content"], values["html"]
-    return json.dumps({**values, "deleted": comment.status != "visible"}, ensure_ascii=False)
+    values["deleted"] = comment.status != "visible"
+    values["waiting"] = comment.status == "waiting"
+    return json.dumps(values, ensure_ascii=False)
 
 
 def face_of(name: str) -> int:
@@ -10653,6 +10688,7 @@ def as_data(export: Export) -> Iterator[str]:
         comments = []
         for row in rows:
             is_visible = row["status"] == "visible"
+            is_waiting = row["status"] == "waiting"
             if not is_visible:
                 row |= ERASED
             if not export.shows_places:
@@ -10660,7 +10696,10 @@ def as_data(export: Export) -> Iterator[str]:
             row["html"] = clean(row["html"])
             table = """id parent_id nickname website role html likes pinned country location
                 created_at edited_at"""
-            comments.append({**renamed_fields(row, table), "deleted": not is_visible})
+            record = renamed_fields(row, table)
+            record["deleted"] = not is_visible
+            record["waiting"] = is_waiting
+            comments.append(record)
         yield f"{separator}{json.dumps(key)}: [\n"
         yield from list_items(comments)
         yield "\n]"

@@ -11,11 +11,13 @@ sheet.replaceSync(`
 .signed { display: flex; gap: inherit }
 .signed button { padding-inline-start: 0 }
 .form:has(+ .panel) > :is(div, .barred) { display: none }
+.form:has(+ .panel) > .field { border-radius: var(--_radius) }
 .panel { margin-top: var(--_space) }
 .panel > label { max-width: 24em }
 .panel [open] { grid-column: auto }
 .panel .row { column-gap: calc(3 * var(--_space)) }
 .panel .row > :not(.button) { padding-inline: 0 }
+.danger { --_accent: var(--_error) }
 fieldset { min-width: 0; padding: 0; border: 0 }
 legend { padding: 0; margin-bottom: .5em }
 .rename { display: flex; flex-wrap: wrap; align-items: end; gap: var(--_space) }
@@ -61,7 +63,7 @@ export function digest(text, {H, hex, sha256}) {
 /** Opens the account beside a form, because of an error or because the reader asks for it ('open'). Without a
     reason it shows who is signed in. */
 export function account(thread, kit, form, reason) {
-  const {ask, button, h, hash, keep, me, recall} = kit
+  const {Failure, ask, button, h, hash, isEmail, keep, me, recall} = kit
   const {adoptedStyleSheets: sheets} = thread.shadowRoot
   const say = (key, n) => thread.say(key, n)
   if (!sheets.includes(sheet)) sheets.push(sheet)
@@ -94,7 +96,7 @@ export function account(thread, kit, form, reason) {
   }
 
   function signOut() {
-    ask('auth/logout', {}).catch(() => {})
+    ask('auth/logout', {}).catch(() => {}) // here they are signed out even so
     setReader({})
     thread.announce(say('out'))
     focusForm()
@@ -112,7 +114,7 @@ export function account(thread, kit, form, reason) {
   if (reason?.code === 'token_invalid') {
     setReader({})
     form = currentForm()
-    thread.use('more.js', 'showError', form, {code: 'ended'})
+    thread.use('more.js', 'showError', form, new Failure('ended'))
   } else if (me().token && reason !== 'open') return greet(form)
 
   // -- Steps ------------------------------------------------------------------
@@ -195,7 +197,7 @@ export function account(thread, kit, form, reason) {
     }
     panel.ariaLabel = say(title)
     panel.replaceChildren(h('b', {}, say(title)), ...fields, h('div', {class: 'row'},
-      submit && h('button', {class: 'button'}, say(submit)), ...others))
+      submit && h('button', {class: step === 'erase' ? 'button danger' : 'button'}, say(submit)), ...others))
     if (step === 'me') {
       panel.focus()
       return showProfile(from).catch(error => {
@@ -230,7 +232,6 @@ export function account(thread, kit, form, reason) {
   }
 
   function showError(error, near) {
-    if (!error.code) throw error
     thread.use('more.js', 'showError', panel, error, near)
   }
 
@@ -239,8 +240,9 @@ export function account(thread, kit, form, reason) {
   /** Throws unless these fields, where the step has them, are filled in. Hashes the password. */
   function checkFields(...names) {
     for (const name of names) {
-      if (panel[name]?.value.trim() === '') throw {code: name + '_missing'}
+      if (panel[name]?.value.trim() === '') throw new Failure(name + '_missing')
     }
+    if (panel.email && !isEmail(panel.email.value.trim())) throw new Failure('email_invalid')
     if (panel.password) secret = digest(panel.password.value, hash)
   }
 
@@ -275,7 +277,7 @@ export function account(thread, kit, form, reason) {
     const {email, request_id} = typed
     await ask('auth/verify', {email, request_id, token: panel.code.value}).catch(error => {
       const code = {400: 'code_wrong', 429: 'too_many'}[error.status] ?? error.code
-      throw {...error, code}
+      throw new Failure(code, error)
     })
     keep('account', undefined, 'sessionStorage')
     if (secret) return signIn()
@@ -468,21 +470,30 @@ export function account(thread, kit, form, reason) {
   const confirmed = (method, body) => {
     const proof = byCode ? {code: panel.code.value, request_id: typed.request_id} : {password: secret}
     return ask('me', {...body, ...proof}, method).catch(error => {
-      throw {...error, code: error.code === 'wrong_password' ? 'password_wrong' : error.code}
+      throw new Failure(error.code === 'wrong_password' ? 'password_wrong' : error.code, error)
     })
   }
 
-  // While the panel hides the name, Ctrl+Enter in the text must not post.
-  form.addEventListener('submit', event => {
-    if (me().token || form.nextSibling !== panel) return
-    event.preventDefault()
-    event.stopImmediatePropagation()
-    panel.requestSubmit()
-  }, true)
+  guard(form, kit)
   thread.$('.panel')?.remove()
   form.after(panel)
   if (me().token) go('me')
   else go(typed.request_id ? 'code' : canMail ? 'in' : 'password')
+}
+
+const guarded = new WeakSet()
+
+/** While a panel hides the name of a guest, Ctrl+Enter in the text must not post: it sends the panel. */
+function guard(form, {me}) {
+  if (guarded.has(form)) return
+  guarded.add(form)
+  form.addEventListener('submit', event => {
+    const panel = form.nextSibling
+    if (me().token || !panel?.matches('.panel')) return
+    event.preventDefault()
+    event.stopImmediatePropagation()
+    panel.requestSubmit()
+  }, true)
 }
 
 /** A page's URL as a person would write it. */

@@ -1,12 +1,17 @@
 // Takes over the comments that are in the HTML of the page, see `GET /fragment`. `embed.js` loads it on first use.
 
 /** Draws the thread from what the fragment holds and what changed since, in place of the fragment. */
-export async function adopt(thread, {ask}, target) {
+export async function adopt(thread, kit, target) {
   const fragment = thread.$('section')
   const query = {url: thread.url, since: thread.dataset.mark}
-  const changes = await ask('comments?' + new URLSearchParams(query)).catch(() => null)
+  let changes
+  try {
+    changes = await kit.ask('comments?' + new URLSearchParams(query))
+    if (!changes.settings) throw new kit.Failure('unreadable')
+  } catch (error) {
+    return showFailure(thread, kit, fragment, target, error)
+  }
   if (!fragment.isConnected) return // something else is shown now
-  if (!changes?.settings) return thread.announce(thread.say('offline'))
   delete thread.dataset.mark
   const comments = withChanges(threadsOf(fragment), changes, thread.getAttribute('sort'))
   const looks = looksOf(fragment)
@@ -18,9 +23,20 @@ export async function adopt(thread, {ask}, target) {
 
   thread.load({around: target, listing: {...changes, comments, page: 1}})
   const items = thread.shadowRoot.querySelectorAll('li[data-id]')
-  for (const item of items) keepLook(item, looks[item.dataset.id], thread.language)
+  for (const item of items) keepLook(kit, item, looks[item.dataset.id], thread.language)
   // An article that was just put in has no content to press before the next frame.
   requestAnimationFrame(() => requestAnimationFrame(() => press(thread)))
+}
+
+/** The comments stay. Where the form would be, a text says why there is none, and a button tries again. */
+async function showFailure(thread, kit, fragment, target, error) {
+  const reason = await kit.whyNotShown(error)
+  const text = thread.say(reason === 'offline' ? 'unreachable' : reason)
+  const again = kit.button(thread.say('retry'), () => thread.use('adopt.js', 'adopt', target), {class: 'more'})
+  const note = kit.h('p', {class: 'row', role: 'alert'}, kit.h('span', {}, text), again)
+  const form = fragment.querySelector('.form')
+  if (form) form.replaceChildren(note)
+  else thread.announce(text)
 }
 
 /** The top-level comments of a fragment with their replies, as the API lists them. */
@@ -81,14 +97,14 @@ function looksOf(section) {
 
 /** Keeps the text, all of it, and what would move the page: the height, and a date, now that of the reader's time
     zone, since an age may break its line elsewhere. */
-function keepLook({comment, firstChild: article}, look, language) {
+function keepLook(kit, {comment, firstChild: article}, look, language) {
   if (!look) return
   const body = article.querySelector('.body')
   if (body && !comment.html) { // else it was changed
     body.replaceChildren(...look.body.childNodes)
     body.classList.add('whole')
     const code = [...body.querySelectorAll('code[class]')]
-    if (code.length) import('./code.js').then(({paint}) => code.forEach(paint), () => 0)
+    if (code.length) kit.load('code.js').then(({paint}) => code.forEach(paint)).catch(() => {}) // then without colours
   }
   const time = article.querySelector('time')
   if (time) {

@@ -32,22 +32,22 @@ function loadedApi(provider) {
   return typeof (api?.ready ?? api?.render) === 'function' ? api : undefined
 }
 
-async function loadApi(provider, key) {
+async function loadApi({Failure}, provider, key) {
   for (const src of SCRIPTS[provider](encodeURIComponent(key))) {
     try {
       if (!loadedApi(provider)) await loadScript(src)
       break
-    } catch {}
+    } catch {} // the console has the URL and the reason
   }
   const api = loadedApi(provider)
-  if (!api) throw {code: 'captcha_down'}
+  if (!api) throw new Failure('captcha_down')
   if (api.ready && provider === 'recaptcha') await new Promise(api.ready)
   return api
 }
 
 /** A token of the provider, when the reader has solved the captcha, or a function that gets one. */
 export async function captcha(thread, kit, {provider, site_key, action}) {
-  const api = await loadApi(provider, site_key)
+  const api = await loadApi(kit, provider, site_key)
   if (provider === 'recaptcha') {
     const execute = () => api.execute(site_key, {action})
     try {
@@ -73,7 +73,7 @@ export async function captcha(thread, kit, {provider, site_key, action}) {
     const drop = () => thread.use('more.js', 'dropCaptchaToken')
     const fail = () => {
       drop()
-      reject({code: 'captcha_failed'})
+      reject(new kit.Failure('captcha_failed'))
     }
     api.render(box, {sitekey: site_key, action, callback, 'error-callback': fail, 'expired-callback': drop})
   })

@@ -37,7 +37,7 @@ export async function fill(kit) {
 }
 
 /** Lists the latest comments of all pages. */
-async function latest({ask, formatted, h, languageOf, relativeTime, timeOf}, node) {
+async function latest({ask, formatted, h, languageOf, relativeTime, report, timeOf}, node) {
   const limit = node.getAttribute('data-commentd-latest') | 0
   const query = 'comments/latest?limit=' + (limit > 0 ? Math.min(limit, 30) : 6)
   node.setAttribute('data-commentd-asked', '')
@@ -57,7 +57,9 @@ async function latest({ask, formatted, h, languageOf, relativeTime, timeOf}, nod
       const time = h('time', {dateTime: then.toISOString()}, relativeTime(then, languageOf(node)))
       const link = h('a', {href: page, dir: 'auto'}, text.slice(0, 80).join(''), text[80] && '…')
       items.push(h('li', {}, link, h('br'), h('small', {}, h('bdi', {}, nickname), nickname && ' · ', time)))
-    } catch {} // a broken comment leaves the others
+    } catch (error) { // a broken comment leaves the others
+      report('one of the latest comments can’t be shown', error)
+    }
   }
   if (items.length) node.replaceChildren(...items)
 }

@@ -20,6 +20,8 @@ for (const [key, en, zh] of [
   ['site', 'Website', '网址'],
   ['post', 'Post', '发表评论'],
   ['approve', 'Post for approval', '提交审核'],
+  ['posting', 'Posting…', '正在发表…'],
+  ['saving', 'Saving…', '正在保存…'],
   ['preview', 'Preview', '预览'],
   ['cancel', 'Cancel', '取消'],
   ['privacy', 'Privacy', '隐私政策'],
@@ -48,8 +50,10 @@ for (const [key, en, zh] of [
   ['retry', 'Try again', '重试'],
   ['offline', 'Comments can’t be reached. Your draft is kept.', '连不上评论服务，内容不会丢。'],
   ['refused', 'Comments are not enabled for this site.', '此网站未开通评论服务。'],
+  ['broken', 'Comments can’t be shown.', '评论无法显示。'],
   ['page', 'Comments are closed.', '评论已关闭。'],
   ['comment', 'This comment was removed.', '评论已删除。'],
+  ['unapproved', 'This comment is awaiting approval.', '该评论正在等待审核。'],
   ['nobody', 'Anonymous', '匿名'],
 ]) {
   TEXTS.en[key] = en
@@ -64,7 +68,7 @@ if (!''.isWellFormed) {
   const href = SERVICE + 'thread?' + new URLSearchParams({url})
   const link = h('a', {href}, 'Old browser? Comments are here. 浏览器太旧，评论在此。')
   ;(document.querySelector('commentd-thread') ?? script).after(link)
-  throw 'too old'
+  throw new Error('commentd: this browser is too old for the widget')
 }
 const sheet = new CSSStyleSheet()
 sheet.replaceSync(`
@@ -103,6 +107,13 @@ textarea, input { padding: .5em .75em; width: 100%; border: 1px solid var(--_edg
 textarea { min-height: 3em; max-height: 50vh; max-height: 50dvh; resize: none }
 .open textarea { min-height: 7em; resize: vertical }
 form:not(.open) > div { display: none }
+/* The tools hang at the field, and their place is there before they are. */
+.form.open > .field { border-end-start-radius: 0; border-end-end-radius: 0 }
+.form > .tools { display: flex; flex-wrap: wrap; align-items: center; margin-top: calc(-1px - var(--_space)); padding: 0 .25em; min-height: calc(2em + 1px); border: solid var(--_edge); border-width: 0 1px 1px; border-radius: 0 0 var(--_radius) var(--_radius); color: var(--_muted) }
+.form:not(.open) > .tools { display: none }
+.counter { margin-inline: auto .5em; font-size: max(13px, .875em) }
+/* What is edited does not stand above itself. */
+article:has(> [data-change]) > :is(.body, .actions, .more) { display: none }
 ::placeholder { color: var(--_muted); opacity: 1 }
 :placeholder-shown { direction: inherit; unicode-bidi: normal }
 summary { width: fit-content; padding: .75em 0 }
@@ -113,7 +124,7 @@ details label + label { margin-top: var(--_space) }
 @supports (color: lch(from red l c h)) {
   .row .button, .row .admin { color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0) }
 }
-[aria-busy=true] .button::after { content: "…" }
+[aria-busy=true]:not(.form) .button::after { content: "…" }
 .aside, article > form { margin-top: var(--_space) }
 blockquote { color: var(--_muted) }
 .aside, blockquote { padding-inline-start: 1em; border-inline-start: 3px solid var(--_line) }
@@ -141,10 +152,21 @@ b a { color: inherit }
 .body > :not(pre) { max-width: 68ch }
 .body * + * { margin-top: .6em }
 .body li { margin-top: 0 }
+.body ul { list-style-type: disc } /* a browser counts the lists of the thread as levels */
+.body ul ul { list-style-type: circle }
 pre, code { font: .875em ui-monospace, monospace; border-radius: var(--_radius); background: color-mix(in srgb, var(--_text) 6%, #0000) }
 pre { padding: .75em 1em; overflow: auto; overflow-wrap: normal; line-height: 1.5 }
 code { padding: .1em .3em }
 pre code { all: unset }
+/* A wide line fades at the end, until it is scrolled there. */
+@supports (animation-timeline: scroll()) {
+  pre:not(:focus-visible) { --_side: left; animation: fade linear both; animation-timeline: scroll(self inline) }
+  pre:dir(rtl) { --_side: right }
+}
+@keyframes fade {
+  from { mask: linear-gradient(to var(--_side), #0000, #000 3em) var(--_side) / 100% no-repeat }
+  to { mask: linear-gradient(to var(--_side), #0000, #000 3em) var(--_side) / calc(100% + 3em) no-repeat }
+}
 @media screen { .folded:not(:focus-within) { max-height: 300px; overflow: hidden; mask: linear-gradient(#000 50%, #0000) } }
 .actions { margin-top: .2em }
 .like, .actions > button, .line { padding-inline-start: 0 }
@@ -165,7 +187,7 @@ pre code { all: unset }
   pre { font-size: .8em }
   .replies { padding-inline-start: 1.25em; position: relative }
   .line:empty { inset-block: 0; inset-inline-start: -8px }
-  .views, b ~ .like span { display: none }
+  .views { display: none }
   .page { width: 100%; order: 1 }
 }
 @container (min-width: 34em) {
@@ -175,11 +197,12 @@ pre code { all: unset }
 @media (pointer: coarse) {
   button:not(.line:empty), select, summary { min-height: 44px; min-width: 44px }
   textarea, input { font-size: max(16px, 1em) }
+  .form > .tools { min-height: calc(44px + 1px) }
   .actions { margin-top: -.4em; gap: .3em }
   article { margin-bottom: -.5em }
 }
 @media (hover) {
-  article:not(:hover, :focus-within) .quiet { opacity: 0 }
+  article:not(:hover, :focus-within) .quiet { opacity: .7 }
 }
 @media (forced-colors) {
   ::slotted(a) { opacity: 0 }
@@ -204,6 +227,9 @@ function h(tag, props = {}, ...children) {
   node.append(...children.filter(child => child?.length || child?.nodeType))
   return node
 }
+
+/** What the service would refuse need not be sent. It looks closer. */
+const isEmail = text => /^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(text)
 
 const button = (text, onclick, props) => h('button', {type: 'button', onclick, ...props}, text)
 
@@ -242,7 +268,26 @@ const me = () => recall('me', {})
 
 // -- Service ------------------------------------------------------------------
 
-/** The JSON of a response, or its text. Throws {code, error, status, retry}.
+/** What went wrong with a request or with what the reader typed. `code` names the reason, `error` is the service's own
+    text, `status` that of the response, `retry` the seconds to wait. Without a `status`, there was no response. Every
+    other error is a fault of a script. */
+class Failure extends Error {
+  constructor(code, details) {
+    super(code)
+    Object.assign(this, details, {name: 'Failure', code})
+  }
+}
+
+const reported = new Set()
+
+/** Tells developers what failed, once, without anything of what readers write. */
+function report(what, error) {
+  if (reported.has(what)) return
+  reported.add(what)
+  console.error('commentd: ' + what, error)
+}
+
+/** The JSON of a response, or its text. Throws a `Failure`.
     What is read is public and asked for without a token, unless one is passed. */
 async function ask(path, body, method = body ? 'POST' : 'GET', token = body && me().token) {
   const headers = {}
@@ -255,14 +300,54 @@ async function ask(path, body, method = body ? 'POST' : 'GET', token = body && m
       method, headers, body: JSON.stringify(body), credentials: 'omit', signal: AbortSignal.timeout(20000),
     })
     text = await response.text()
-  } catch ({name}) {
-    throw {code: 'offline', name}
+  } catch (cause) {
+    throw new Failure('offline', {cause})
   }
+  let content = text
   try {
-    text = JSON.parse(text)
-  } catch {}
-  if (response.ok) return text
-  throw {code: 'offline', ...text, status: response.status, retry: response.headers.get('Retry-After')}
+    content = JSON.parse(text)
+  } catch {} // some responses are plain texts, and those of a proxy may be a page
+  if (response.ok) return content
+  const {code = 'offline', error} = Object(content)
+  throw new Failure(code, {error, status: response.status, retry: response.headers.get('Retry-After')})
+}
+
+/** The text that says why the comments can't be shown. A browser says the same of a network that fails, of an ad blocker
+    and of a service whose settings lack this site, so the service is asked: every page can read that response. */
+async function whyNotShown(error) {
+  if (!(error instanceof Failure)) {
+    report('the comments can’t be shown', error)
+    return 'broken'
+  }
+  if (error.code === 'unreadable') {
+    report('the service sent no list of comments', error)
+    return 'broken'
+  }
+  if (error.status) return [502, 503, 504].includes(error.status) ? 'offline' : 'broken'
+  const {allowed} = await ask('origin').catch(() => ({}))
+  return allowed === false ? 'refused' : 'offline'
+}
+
+const modules = {} // by file: the promise of a script that is loaded on first use
+const failures = {} // by file: how often it failed to load
+
+/** Imports a script, once. One that failed is tried again at the next use. */
+function load(file) {
+  modules[file] ??= importScript(file).catch(error => {
+    delete modules[file]
+    failures[file] = (failures[file] ?? 0) + 1
+    report(file + ' could not be loaded', error)
+    throw new Failure('offline', {cause: error})
+  })
+  return modules[file]
+}
+
+/** Some browsers remember that an import failed, by its URL: there another URL of the same file is tried. Nothing of
+    the file runs yet, so it is never there twice. */
+function importScript(file) {
+  const url = SERVICE + file
+  const again = failures[file]
+  return again ? import(url).catch(() => import(`${url}?${again}`)) : import(url)
 }
 
 const loading = {}
@@ -346,7 +431,7 @@ function formatted(html) {
       const language = tag === 'code' && /language-[\w#+-]+/.exec(attributes)
       if (language) {
         node.className = language
-        import(SERVICE + 'code.js').then(({paint}) => paint(node), () => 0)
+        load('code.js').then(({paint}) => paint(node)).catch(() => {}) // then it has no colours
       }
       open.append(node)
       if (!/^[bh]r$/.test(tag)) open = node
@@ -394,6 +479,8 @@ function backgroundOf(node) {
 
 // -- Thread -------------------------------------------------------------------
 
+const MINUTE = 60e3 // ms
+
 /** An observer that calls `act` with each element that comes near the window. */
 const whenNear = act => new IntersectionObserver(
   entries => entries.forEach(({isIntersecting, target}) => isIntersecting && act(target)), {rootMargin: '600px'})
@@ -405,7 +492,6 @@ const parsed = new Promise(resolve => {
 
 /** The two URLs of a page. Where PJAX changes the location, an old canonical link may stay. */
 const pageUrls = () => [document.querySelector('link[rel=canonical]')?.href, location.pathname]
-let importSuffix = ''
 let firstUrls
 
 class Thread extends HTMLElement {
@@ -417,6 +503,7 @@ class Thread extends HTMLElement {
   #folding = whenNear(body => this.#fold(body))
   #shownKey
   #controller
+  #attendTimer
   #link = h('a', {slot: 'link', href: '#', tabIndex: -1, ariaHidden: true})
 
   get url() {
@@ -438,11 +525,11 @@ class Thread extends HTMLElement {
   }
 
   async connectedCallback() {
-    if (this.dataset.mark) await parsed // a fragment brings its own root
-    if (!this.shadowRoot) this.attachShadow({mode: 'open'})
     const {signal} = this.#controller = new AbortController()
+    if (this.dataset.mark) await parsed // a fragment brings its own root
+    if (signal.aborted) return // it left the page meanwhile
+    if (!this.shadowRoot) this.attachShadow({mode: 'open'})
     for (const event of ['focusin', 'pointerdown']) this.shadowRoot.addEventListener(event, ({target}) => this.#attend(target), {signal})
-    setTimeout(() => this.#attend(), 6e4)
     addEventListener('hashchange', () => {
       if (this.#shownKey || this.#target) this.#start()
       if (this.totals?.page && this.#target) this.use('more.js', 'follow', this.#target)
@@ -453,9 +540,24 @@ class Thread extends HTMLElement {
     this.shadowRoot.adoptedStyleSheets = [sheet]
     this.append(this.#link)
     if (this.getAttribute('loading') !== 'lazy' || this.#target) start()
-    else whenNear(start).observe(this)
+    else this.#onceNear(start)
     await parsed
     if (!document.getElementById('comments')) this.id ||= 'comments'
+  }
+
+  /** Calls `act` when the thread comes near the window, once. */
+  #onceNear(act) {
+    const observer = whenNear(() => {
+      observer.disconnect()
+      act()
+    })
+    observer.observe(this)
+    this.#controller.signal.addEventListener('abort', () => observer.disconnect())
+  }
+
+  /** Readers who only read get keys, quotes and the watch for new comments too, a minute after the list. */
+  #attendLater() {
+    this.#attendTimer ??= setTimeout(() => this.#onceNear(() => this.#attend()), MINUTE)
   }
 
   /** Loads what helps those who write, quote or use keys, when they first touch the thread or after a minute. */
@@ -498,7 +600,9 @@ class Thread extends HTMLElement {
   }
 
   disconnectedCallback() {
-    this.#controller?.abort()
+    this.#controller.abort()
+    clearTimeout(this.#attendTimer)
+    this.#attendTimer = undefined
   }
 
   attributeChangedCallback() {
@@ -512,7 +616,9 @@ class Thread extends HTMLElement {
   async #start() {
     const language = languageOf(this)
     const key = [this.url, language, this.#sort, this.#limit, this.getAttribute('heading')].join()
-    if (!this.isConnected || this.#shownKey === key) return
+    if (!this.isConnected) return
+    this.#attendLater()
+    if (this.#shownKey === key) return
     this.#shownKey = key
     this.language = language
     this.settings = {}
@@ -520,7 +626,7 @@ class Thread extends HTMLElement {
     if (!this.$('section')) delete this.dataset.mark // PJAX left the fragment in a template
     const {mark} = this.dataset // of a fragment
     if (!mark) this.$('section')?.remove()
-    if (!TEXTS[language]) await loadTexts(language).catch(() => 0)
+    if (!TEXTS[language]) await loadTexts(language).catch(() => {}) // then it speaks English
     if (key !== this.#shownKey) return
     if (mark) return this.use('adopt.js', 'adopt', this.#target)
     this.draw()
@@ -591,7 +697,7 @@ class Thread extends HTMLElement {
       let pause = listing ? Infinity : 0
       listing ??= await ask('comments?' + new URLSearchParams(query))
       if (!this.shadowRoot.contains(more)) return // something else is shown now
-      if (!listing.comments) throw listing
+      if (!listing.comments || !listing.settings) throw new Failure('unreadable')
       if (page === 1) {
         this.settings = listing.settings
         this.totals = {...listing, sort}
@@ -610,7 +716,9 @@ class Thread extends HTMLElement {
         }
         try {
           this.putThread(comment)
-        } catch {} // a broken comment leaves the others
+        } catch (error) { // a broken comment leaves the others
+          report('a comment can’t be shown', error)
+        }
       }
       const first = more.nextSibling
       more.remove()
@@ -622,20 +730,21 @@ class Thread extends HTMLElement {
       this.emit('loaded', {page_url: this.url, total: listing.total})
     } catch (error) {
       const retry = again('retry', {page, around})
-      // /health responds to every page. If it can be reached, CORS refused the list.
-      const refused = error.name === 'TypeError' && await fetch(SERVICE + 'health', {mode: 'no-cors'}).catch(() => 0)
-      retry.prepend(h('p', {role: 'alert'}, this.say(refused ? 'refused' : 'offline')))
+      retry.prepend(h('p', {role: 'alert'}, this.say(await whyNotShown(error))))
       more.replaceWith(retry)
     }
   }
 
   /** Calls a function of a script that is loaded on first use. */
   async use(file, name, ...values) {
-    const loaded = await Promise.all([import(SERVICE + file + importSuffix), loadTexts(this.language)]).catch(() => {
-      importSuffix += '?' // the browser remembers a failed import by its URL
+    let script
+    try {
+      [script] = await Promise.all([load(file), loadTexts(this.language)])
+    } catch {
       if (name !== 'attend') this.announce(this.say('offline'))
-    })
-    return loaded?.[0][name](this, Thread.kit, ...values)
+      return
+    }
+    return script[name](this, Thread.kit, ...values)
   }
 
   /** Draws the line above the list: totals, likes and the order. */
@@ -708,7 +817,10 @@ class Thread extends HTMLElement {
 
   #article(comment, to) {
     const {id, nickname, website} = comment
-    if (comment.deleted) return h('article', {tabIndex: -1}, h('p', {class: 'small'}, this.say('comment')))
+    if (comment.deleted) {
+      const text = this.say(comment.waiting ? 'unapproved' : 'comment')
+      return h('article', {tabIndex: -1}, h('p', {class: 'small'}, text))
+    }
     const body = formatted(comment.html)
     const name = h('bdi', {}, nickname)
     const badge = word => h('span', {class: 'badge ' + word}, this.say(word))
@@ -738,9 +850,11 @@ class Thread extends HTMLElement {
     const word = this.say(id ? 'like' : 'likepage')
     const like = button('', () => this.use('more.js', 'like', like, id), {class: 'like'})
     like.show = (liked, n) => {
+      like.count = n
       like.ariaPressed = liked
-      like.ariaLabel = `${word} ${like.count = n}`
-      like.replaceChildren(n || (id ? '' : h('span', {}, word)))
+      like.ariaLabel = `${word} ${n}`
+      // Beside the number of comments, a bare heart would seem to like these.
+      like.replaceChildren(id ? '' : h('span', {}, word), n || '')
     }
     like.show(recall('likes', []).includes(id ?? this.url), count)
     return like
@@ -763,14 +877,22 @@ class Thread extends HTMLElement {
     const onsubmit = async event => {
       event.preventDefault()
       if (form.ariaBusy === 'true') return
+      const press = form.querySelector('.button')
+      const word = press.textContent
       form.ariaBusy = true
-      await this.use('more.js', 'send', form, draft)
-      form.ariaBusy = false
+      press.textContent = this.say(change ? 'saving' : 'posting')
+      try {
+        await this.use('more.js', 'send', form, draft)
+      } finally {
+        form.ariaBusy = false
+        press.textContent = word
+      }
     }
     const form = h('form', {
       noValidate: true, ariaLabel: this.say(parent ? 'reply' : 'post'), class: value ? 'form open' : 'form', onfocusin: () => form.classList.add('open'), oninput, onsubmit,
-    }, text, h('div', {}, this.#guestFields(), this.#formButtons(subject)))
+    }, text, h('div', {class: 'tools'}), h('div', {}, this.#guestFields(), this.#formButtons(subject)))
     form.subject = subject
+    if (change) form.dataset.change = ''
     this.#applySettings(form)
     if (value) setTimeout(() => this.#attend(form))
     return form
@@ -824,7 +946,10 @@ class Thread extends HTMLElement {
 }
 
 // What the other scripts use of this one.
-Thread.kit = {ask, button, formatted, h, hash, keep, languageOf, loadTexts, makeHash, me, recall, relativeTime, timeOf}
+Thread.kit = {
+  Failure, ask, button, formatted, h, hash, isEmail, keep, languageOf, load, loadTexts, makeHash, me, recall, relativeTime, report,
+  timeOf, whyNotShown,
+}
 
 // -- Start --------------------------------------------------------------------
 
@@ -832,7 +957,14 @@ const COUNTED = '[data-commentd-count], [data-commentd-views], [data-commentd-li
 
 /** Fills totals of other pages and the latest comments, where the page wants some. */
 function count() {
-  if (document.querySelector(COUNTED)) import(SERVICE + 'counts.js').then(counts => counts.fill(Thread.kit), () => 0)
+  if (document.querySelector(COUNTED)) load('counts.js').then(counts => counts.fill(Thread.kit)).catch(() => {})
+}
+
+const isCounted = node => node instanceof Element && (node.matches(COUNTED) || node.querySelector(COUNTED))
+
+/** Pages change all the time. Only what was added is looked at. */
+function countAdded(changes) {
+  if (changes.some(({addedNodes}) => [...addedNodes].some(isCounted))) count()
 }
 
 function start() {
@@ -843,7 +975,7 @@ function start() {
 
 if (!customElements.get('commentd-thread')) {
   customElements.define('commentd-thread', Thread)
-  new MutationObserver(count).observe(document, {childList: true, subtree: true})
+  new MutationObserver(countAdded).observe(document, {childList: true, subtree: true})
 }
 parsed.then(start)
 }

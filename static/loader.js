@@ -48,7 +48,7 @@ function showUnreachable(thread) {
   }
   const field = thread.shadowRoot?.querySelector('.form textarea')
   if (!field) return
-  field.parentNode.removeAttribute('aria-hidden')
+  field.removeAttribute('aria-hidden')
   field.placeholder = field.dataset.unreachable
 }
 

@@ -52,7 +52,8 @@ export async function moderate(thread, kit) {
   thread.decorators.waits = markWaiting
   thread.menus.moderate = choices
   for (const comment of waiting) {
-    if (!thread.$(`li[data-id="${comment.id}"]`)) thread.put(comment, true)
+    const item = thread.$(`li[data-id="${comment.id}"]`)
+    if (!item || item.comment.deleted) thread.put(comment, true) // where it has replies, its place is there
   }
   thread.shadowRoot.querySelectorAll('li[data-id]').forEach(markWaiting)
 }

@@ -9,18 +9,20 @@ const sheet = new CSSStyleSheet()
 sheet.replaceSync(`
 [aria-invalid], .error { --_accent: var(--_error); border-color: var(--_accent) }
 .error, .row > .over { color: var(--_error) }
-.tools { display: none; flex-wrap: wrap }
-textarea:not(:placeholder-shown) ~ div .tools { display: flex }
 .tools button { padding: 0; width: 2.25em; line-height: 1; white-space: nowrap }
 .tools button::before { content: attr(data-sign) }
-.tools :nth-child(1) { font-weight: 700 }
-.tools :nth-child(2) { font: 700 2em/0 Georgia, serif; width: 1em; padding-top: .35em }
-.tools :nth-child(3) { font: .875em ui-monospace, monospace; letter-spacing: -.05em }
-.tools :nth-child(4)::before, .tools :nth-child(4)::after { content: ""; display: inline-block; width: .75em; height: .45em; margin: 0 -.1em; border: 1.5px solid; border-radius: 1em; rotate: -45deg }
-.tools :nth-child(4)::before { translate: 0 .1em }
-.tools :nth-child(4)::after { translate: 0 -.2em }
+.bold { font-weight: 700 }
+.italic { font-family: Georgia, serif; font-style: italic }
+.quotation::before { font: 700 2em/0 Georgia, serif; vertical-align: -.35em }
+.snippet::before { font: .875em ui-monospace, monospace; letter-spacing: -.05em }
+/* Three lines, each with a dot before it. */
+.bullets::before { content: ""; display: inline-block; width: .95em; height: .75em; border-block: 1.5px solid; background: linear-gradient(currentColor 0 0) center / 100% 1.5px no-repeat; mask: linear-gradient(90deg, #000 .2em, #0000 0 .35em, #000 0) }
+.bullets:dir(rtl)::before { scale: -1 1 }
+/* Two links of a chain. */
+.hyperlink::before, .hyperlink::after { content: ""; display: inline-block; width: .75em; height: .45em; margin: 0 -.1em; border: 1.5px solid; border-radius: 1em; rotate: -45deg }
+.hyperlink::before { translate: 0 .1em }
+.hyperlink::after { translate: 0 -.2em }
 @container (max-width: 34em) {
-  .tools { order: 1; width: 100%; margin-inline-start: -12px }
   article > form { margin-bottom: calc(2 * var(--_space)) }
 }
 [role=status]:not(.sr, :empty) { position: sticky; bottom: 1em; background: Canvas; color: CanvasText; width: fit-content; padding: .3em 1em; border: 1px solid; border-radius: var(--_radius); pointer-events: none }
@@ -83,8 +85,9 @@ function errorText(thread, {code = 'failed', error, retry}) {
 }
 
 /** Shows an error beside `near`, or beside the field that its code names, until the reader changes something. */
-export function showError(thread, {h}, form, error, near) {
+export function showError(thread, {h, report}, form, error, near) {
   const {code = ''} = error
+  if (!code) report('a script failed', error)
   const field = near ? near.control : form.elements?.namedItem(code.split('_')[0])
   addStyle(thread)
   const clear = () => {
@@ -99,12 +102,13 @@ export function showError(thread, {h}, form, error, near) {
   if (code === 'nickname_missing' && !field) { // the reader signed out in another tab
     const again = thread.makeForm(form.subject)
     form.replaceWith(again)
-    return showError(thread, {h}, again, {...error, code: again.elements.nickname ? code : 'failed'})
+    return showError(thread, {h, report}, again, {...error, code: again.elements.nickname ? code : 'failed'})
   }
   // Where the focus goes to the field, its description is spoken. An alert would say it twice.
   const focuses = field && field !== thread.shadowRoot.activeElement
   const note = h('p', {class: 'error', id: 'error', ...!focuses && {role: 'alert'}}, errorText(thread, error))
-  const place = near ?? field?.closest('label') ?? field
+  let place = near ?? field?.closest('label') ?? field
+  if (field?.name === 'content') place = form.querySelector('.tools') // they hang at the field
   if (place) place.after(note)
   else form.append(note)
   form.addEventListener('input', clear, {once: true})
@@ -144,7 +148,7 @@ export async function preview(thread, kit, form, press) {
   try {
     const {html} = await kit.ask('comments/preview', {content: form.content.value})
     form.querySelector('.preview')?.remove() // they pressed twice before a response came
-    form.querySelector('div').append(kit.h('div', {class: 'aside preview'}, kit.formatted(html)))
+    form.querySelector('.guest').parentNode.append(kit.h('div', {class: 'aside preview'}, kit.formatted(html)))
     press.ariaExpanded = true
   } catch (error) {
     showError(thread, kit, form, error)
@@ -179,7 +183,9 @@ function surround(field, mark) {
   const {from, to, text} = selected(field)
   const start = from - mark.length
   const end = to + mark.length
-  const marked = start >= 0 && field.value.slice(start, end) === mark + text + mark
+  const stars = /\**$/.exec(field.value.slice(0, from))[0].length
+  const isOnlyBold = mark === '*' && stars === 2
+  const marked = start >= 0 && !isOnlyBold && field.value.slice(start, end) === mark + text + mark
   if (marked) replace(field, start, end, text, start, start + text.length)
   else replace(field, from, to, mark + text + mark, from + mark.length, end)
 }
@@ -200,6 +206,11 @@ function quoteLines(text) {
   return text.replace(/^/gm, '> ')
 }
 
+function listLines(text) {
+  if (/^([-*] .*\n?)+$/.test(text)) return text.replace(/^[-*] /gm, '')
+  return text.replace(/^/gm, '- ')
+}
+
 function markCode(field) {
   if (selected(field).text.includes('\n')) changeLines(field, text => '```\n' + text + '\n```')
   else surround(field, '`')
@@ -213,19 +224,22 @@ function makeLink(field) {
   replace(field, from, to, `[${text}](https://)`, start, start + (text && 'https://'.length))
 }
 
-// By the word that names it: its sign (that of a link is drawn), its key with Control or Command, and what it does to a
-// field.
+// By the word that names it: its sign (some are drawn), its key with Control or Command, and what it does to a field.
 const FORMATS = {
   bold: ['B', 'B', field => surround(field, '**')],
+  italic: ['I', 'I', field => surround(field, '*')],
   quote: ['”', '⇧ .', field => changeLines(field, quoteLines)],
+  bullets: ['', '⇧ 8', field => changeLines(field, listLines)],
   snippet: ['</>', 'E', markCode],
   hyperlink: ['', 'K', makeLink],
 }
 
+const SHIFTED = {Period: '⇧ .', Digit8: '⇧ 8'} // by the place on the keyboard: the characters there differ
+
 /** Formats the text by a key, where that is one for it. */
 function formatByKey(event) {
   const {key, code, shiftKey, ctrlKey, metaKey, altKey, target} = event
-  const pressed = shiftKey && code === 'Period' ? '⇧ .' : !shiftKey && key.toUpperCase()
+  const pressed = shiftKey ? SHIFTED[code] : key.toUpperCase()
   const format = Object.values(FORMATS).find(each => each[1] === pressed)
   if (!format || altKey || event.isComposing || !(isMac ? metaKey : ctrlKey)) return
   event.preventDefault()
@@ -238,17 +252,20 @@ function equip(thread, kit, form) {
   if (equipped.has(form)) return
   equipped.add(form)
   const {content} = form
-  const counter = h('span')
+  const counter = h('span', {class: 'counter'})
   const held = h('p', {class: 'small'}, thread.say('held'))
   const tools = Object.entries(FORMATS).map(([word, [sign, key, act]]) => button('', () => act(content), {
+    class: word === 'quote' ? 'quotation' : word, // `.quote` quotes a selected text
     'data-sign': sign, 'aria-label': thread.say(word), title: `${thread.say(word)} (${isMac ? '⌘' : 'Ctrl'} ${key})`,
   }))
+  const bar = form.querySelector('.tools')
+  bar.role = 'group'
+  bar.ariaLabel = thread.say('format')
   // A press leaves the focus in the field, and with it the keyboard of a phone.
-  const onmousedown = event => event.preventDefault()
-  const links = form.querySelector('.links')
-  const group = {class: 'tools', role: 'group', 'aria-label': thread.say('format'), onmousedown}
-  links.before(counter, h('span', group, ...tools))
-  links.parentNode.after(held)
+  bar.addEventListener('mousedown', event => event.preventDefault())
+  bar.append(...tools, counter)
+  form.querySelector('.links').parentNode.after(held)
+  if (!form.subject.change) beginCaptcha(thread, kit)
   let timer
 
   function update() {
@@ -314,31 +331,50 @@ export async function solve({hash, makeHash}, {parameters, signature}) {
   return btoa(JSON.stringify({challenge: {parameters, signature}, solution}))
 }
 
-async function fetchCaptchaToken(thread, kit) {
-  const challenge = await kit.ask('captcha')
+/** The captcha token for a challenge, or a function that gets one. */
+async function tokenFor(thread, kit, challenge) {
   if (challenge.parameters) return solve(kit, challenge)
   if (challenge.provider === 'none') return 'none'
   const token = await thread.use('captcha.js', 'captcha', challenge)
   if (token) return token
-  throw {code: 'offline'}
+  throw new kit.Failure('offline')
 }
 
-/** By thread: {at, token, failed}. On the thread itself, a setter of the page could take it. */
+/** By thread: {at, challenge, token, failed}. On the thread itself, a setter of the page could take it. */
 const captchas = new WeakMap()
+const CAPTCHA_LIFE = 50 * 60e3 // ms
+
+/** The captcha of a thread, whose challenge is asked for. With `posting`, one that failed is asked for again. */
+function captchaOf(thread, kit, posting) {
+  const present = captchas.get(thread)
+  if (present && Date.now() - present.at < CAPTCHA_LIFE && !(posting && present.failed)) return present
+  const captcha = {at: Date.now(), failed: false}
+  captchas.set(thread, captcha)
+  captcha.challenge = kit.ask('captcha').then(challenge => {
+    captcha.at = Date.now()
+    return challenge
+  })
+  captcha.challenge.catch(() => captcha.failed = true)
+  return captcha
+}
+
+/** Asks for the challenge when the reader comes to the field: the service counts from then on how long they write.
+    Other providers would learn of a reader who writes nothing. */
+function beginCaptcha(thread, kit) {
+  if (thread.settings.captcha === 'altcha') captchaOf(thread, kit)
+}
 
 /** A captcha token, kept for fifty minutes. With `posting`, one that failed is asked for again. */
-export function captchaToken(thread, kit, posting) {
-  let captcha = captchas.get(thread)
-  if (!captcha || Date.now() - captcha.at > 3e6 || (posting && captcha.failed)) {
-    captcha = {at: Date.now(), token: fetchCaptchaToken(thread, kit), failed: false}
-    captchas.set(thread, captcha)
-    captcha.token.then(() => captcha.at = Date.now(), () => captcha.failed = true)
-  }
-  return captcha.token.then(token => posting && token.call ? token() : token)
+export async function captchaToken(thread, kit, posting) {
+  const captcha = captchaOf(thread, kit, posting)
+  captcha.token ??= captcha.challenge.then(challenge => tokenFor(thread, kit, challenge))
+  captcha.token.catch(() => captcha.failed = true)
+  const token = await captcha.token
+  return posting && typeof token === 'function' ? token() : token
 }
 
-/** Asks for a captcha token while the reader types, so that it is there when they post. */
-export const prepare = (thread, kit) => captchaToken(thread, kit).catch(() => 0)
+/** Solves the captcha while the reader types, so that it is done when they post. */
+const prepare = (thread, kit) => captchaToken(thread, kit).catch(() => {}) // posting tries again, and says why
 
 export function dropCaptchaToken(thread) {
   captchas.delete(thread)
@@ -347,12 +383,32 @@ export function dropCaptchaToken(thread) {
 
 // -- Sending ------------------------------------------------------------------
 
+const wait = ms => new Promise(resolve => setTimeout(resolve, ms))
+const PATIENCE = 30e3 // ms
+
+/** Sends what may arrive twice. While the service is busy or restarts (503), it is sent again for half a minute, when the
+    service says, and not by all readers at once. A provider of captchas that is down takes longer. */
+async function askPatiently({ask}, ...request) {
+  const end = Date.now() + PATIENCE
+  for (let pause = 1000; ; pause *= 2) {
+    try {
+      return await ask(...request)
+    } catch (error) {
+      const advised = Number(error.retry) * 1000 || 0
+      const next = Math.max(pause, advised) * (1 + Math.random() / 2)
+      const heals = error.status === 503 && error.code !== 'captcha_down'
+      if (!heals || Date.now() + next > end) throw error
+      await wait(next)
+    }
+  }
+}
+
 /** Sends what a form holds: a comment, a reply, or a change of one. */
 export async function send(thread, kit, form, draft) {
   const {change} = form.subject
   const {content, ...author} = Object.fromEntries(new FormData(form))
   try {
-    checkContent(thread, content)
+    checkContent(thread, kit, content)
     if (change) await change.send(form, content, draft)
     else {
       if (!kit.me().token) rememberAuthor(thread, kit, author)
@@ -363,26 +419,28 @@ export async function send(thread, kit, form, draft) {
   }
 }
 
-function checkContent(thread, content) {
-  if (!content.trim()) throw {code: 'content_missing'}
+function checkContent(thread, {Failure}, content) {
+  if (!content.trim()) throw new Failure('content_missing')
   const left = thread.totals.max_comment_length - [...content].length
-  if (left < 0) throw {code: 'content_over', retry: -left}
+  if (left < 0) throw new Failure('content_over', {retry: -left})
 }
 
-function rememberAuthor(thread, {keep, me}, author) {
-  if (!author.nickname) throw {code: thread.settings.login_required ? 'login_required' : 'nickname_missing'}
+function rememberAuthor(thread, {Failure, isEmail, keep, me}, author) {
+  if (!author.nickname) throw new Failure(thread.settings.login_required ? 'login_required' : 'nickname_missing')
+  if (author.email && !isEmail(author.email)) throw new Failure('email_invalid')
   if (/^[^:]+$/.test(author.website)) author.website = 'https://' + author.website
   keep('me', {...me(), ...author})
 }
 
 async function post(thread, kit, form, draft, {content, author}) {
-  const {ask, keep, me, recall} = kit
+  const {keep, me, recall} = kit
   const {parent} = form.subject
   const captcha_token = await captchaToken(thread, kit, true)
   // The service holds a comment that came faster than a person types. Pasted texts wait here for a moment.
-  const early = captchas.get(thread).at + Math.min(3, content.length / 20 | 0) * 1000 - Date.now()
-  if (early > 0) await new Promise(resolve => setTimeout(resolve, early))
-  const {comment, edit_token} = await ask('comments', {
+  const {at} = captchas.get(thread)
+  const early = at + Math.min(3, Math.floor(content.length / 20)) * 1000 - Date.now()
+  if (thread.settings.captcha === 'altcha' && early > 0) await wait(early)
+  const {comment, edit_token} = await askPatiently(kit, 'comments', {
     page_url: thread.url, parent_id: parent?.id, content, captcha_token, lang: thread.language, ...!me().token && author,
   })
   keep('own', {...recall('own', {}), [comment.id]: {edit_token, comment}})
@@ -402,7 +460,7 @@ async function post(thread, kit, form, draft, {content, author}) {
 /** Likes a comment or the page, or takes the like back. It shows at once; an error undoes it.
     Requests go one after another: two at once could arrive in either order. */
 export async function like(thread, kit, heart, id) {
-  const {ask, keep, me, recall} = kit
+  const {keep, me, recall} = kit
   const likes = () => recall('likes', [])
   const key = id ?? thread.url
   const isLiked = () => likes().includes(key)
@@ -411,7 +469,9 @@ export async function like(thread, kit, heart, id) {
     heart.show(liked, count)
     if (!id) thread.totals.page_likes = count
   }
-  const send = undo => id ? ask('comment/like', {id, undo}) : ask('page/like', {page_url: key, undo})
+  const send = undo => id
+    ? askPatiently(kit, 'comment/like', {id, undo})
+    : askPatiently(kit, 'page/like', {page_url: key, undo})
   let stored = [isLiked(), heart.count] // at the service
   set(!stored[0], heart.count + (stored[0] ? -1 : 1))
   thread.$('#error')?.remove()
@@ -649,7 +709,6 @@ function report(thread, kit, id) {
 // -- Own comments -------------------------------------------------------------
 
 const MONTH = 30 * 86400e3
-const LONGEST_TIMEOUT = 2 ** 31 - 1 // ms; a longer one ends at once (HTML Standard, setTimeout)
 
 /** A page's URL without what differs between readers, to compare it. */
 function pageKey(url) {
@@ -725,7 +784,8 @@ export function own(thread, kit, posted) {
       form.querySelector('.links button')?.remove()
     }
     async function send(form, content, draft) {
-      const {comment} = await ask('comments/' + id, {content, edit_token: editToken(kit, id)}, 'PATCH')
+      const change = {content, edit_token: editToken(kit, id)}
+      const {comment} = await askPatiently(kit, 'comments/' + id, change, 'PATCH')
       if (mine()[id]) remember({[id]: {...mine()[id], comment}})
       keep(draft, undefined, 'sessionStorage')
       thread.put(comment).firstChild.focus()
@@ -738,7 +798,9 @@ export function own(thread, kit, posted) {
   // The service lists no comments that wait for approval.
   for (const {comment} of Object.values(mine())) {
     const here = comment.status === 'waiting' && pageKey(comment.page_url) === pageKey(thread.url)
-    if (here && isMine(kit, comment) && age(comment) < MONTH && !itemOf(thread, comment.id)) thread.put(comment, true)
+    const item = itemOf(thread, comment.id)
+    const isHidden = !item || item.comment.deleted // where it has replies, its place is there
+    if (here && isHidden && isMine(kit, comment) && age(comment) < MONTH) thread.put(comment, true)
   }
   thread.shadowRoot.querySelectorAll('li[data-id]').forEach(mark)
   if (posted) {

@@ -59,6 +59,7 @@ def stone(**changes: Any) -> dict[str, Any]:
     """What is left of a comment that was deleted."""
     texts = ("nickname", "content", "ip", "location", "html", "role", "website", "country")
     gone = {"edited": None, "pinned": False, "likes": 0, "user_id": None, "deleted": True}
+    gone |= {"waiting": False}
     return {**SHOWN, **dict.fromkeys(texts, ""), **gone, **changes}
 
 

@@ -32,6 +32,24 @@ def test_a_page_of_another_site_may_not_write(config: Config, outside: Outside) 
                         assert reply.json["code"] == "origin_refused"
 
 
+def test_any_page_can_ask_whether_it_may_show_comments(config: Config, outside: Outside) -> None:
+    for settings, origin, allowed in (
+        ({}, FOREIGN, True),
+        ({}, "", True),
+        (TWO_BLOGS, "", True),
+        (TWO_BLOGS, BLOG, True),
+        (TWO_BLOGS, FOREIGN, False),
+        (TWO_BLOGS, "null", False),
+    ):
+        with visiting(config, outside, **settings) as visitor:
+            headers = {"Origin": origin} if origin else {}
+            response = visitor.get("/origin", headers=headers)
+            assert response.json == {"allowed": allowed}, (settings, origin)
+            assert response.headers["Access-Control-Allow-Origin"] == "*"
+            assert "Origin" in response.headers["Vary"]
+            assert response.headers["Cache-Control"] == "no-cache"
+
+
 def test_the_blog_the_service_and_scripts_may_write(config: Config, outside: Outside) -> None:
     public, host = "https://comments.example", {"Host": "127.0.0.1:8080"}
     at_path = {**TWO_BLOGS, "server_public_url": "https://other.example/comments"}

@@ -335,7 +335,7 @@ PERMISSIONS = {
     | {"/comments/{comment_id}/report"}
     | {"/comments/preview", "/comments/{comment_id}", "/comments/latest"},
     "public": {"/auth/register", "/auth/verify", "/auth/code", "/auth/login", "/captcha"}
-    | {"/health", "/"}
+    | {"/health", "/origin", "/"}
     | {"/{name}", "/words/{name}", "/mail", "/feed.atom", "/thread", *OFF}
     | {"/fragment", "/fragment.css"}
     | {"/admin", "/admin/captcha", "/admin/login", "/admin/link", "/admin/claim"}

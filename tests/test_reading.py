@@ -17,6 +17,7 @@ from test_widget import (
     Site,
     altering,
     comment,
+    expect_only,
     fill,
     idle,
     jump,
@@ -690,7 +691,9 @@ BROKEN = [
 ]
 
 
-def test_a_broken_item_is_not_listed_and_spoils_no_other(app: App, view: View, site: Site) -> None:
+def test_a_broken_item_is_not_listed_and_spoils_no_other(
+    app: App, view: View, site: Site, faults: list[str]
+) -> None:
     fill(app, 2 * len(BROKEN))
 
     def change(comments: list[Json]) -> None:
@@ -703,6 +706,8 @@ def test_a_broken_item_is_not_listed_and_spoils_no_other(app: App, view: View, s
         expect(latest(page).locator("a")).to_have_text(sound)
     for link in latest(page).locator("a").all():
         assert (link.get_attribute("href") or "").startswith(site.address + POST + "#comment-")
+    assert len(faults) == 1
+    expect_only(faults, "^commentd: one of the latest comments can’t be shown")
 
 
 def test_an_empty_list_stays_as_it_is(view: View, page: Page, faults: list[str]) -> None:

@@ -330,7 +330,7 @@ def test_a_browser_that_is_too_old_gets_a_link_to_the_thread(view: View) -> None
         window.CSSStyleSheet = class { constructor() { throw new TypeError('Illegal') } }""")
     view()
     expect(page.locator("commentd-thread")).to_have_count(0)
-    assert view.faults == [": Uncaught too old"]
+    assert view.faults == ["Uncaught Error: commentd: this browser is too old for the widget"]
     view.faults.clear()
     page.get_by_role("link", name="评论").click()
     assert page.url.startswith(f"{view.site.service}/thread?url=")
@@ -897,6 +897,8 @@ def test_a_poisoned_comment_hurts_only_itself(view: View) -> None:
     assert_harmless(page, view.site, view.asked)
     for link in page.locator(".meta b a").all():
         assert (link.get_attribute("href") or "").startswith(("https:", "http:"))
+    assert len(view.faults) == 1
+    expect_only(view.faults, "^commentd: a comment can’t be shown")
 
 
 # Hostile pages
@@ -1213,12 +1215,15 @@ def test_a_response_without_comments_is_said_and_can_be_asked_for_again(view: Vi
         instead.update(status=status, body=body, content_type=kind)
         page.route("**/comments?*", respond, times=1)
         set_attributes(page, {"limit": f"{number}"})
-        expect(alert).to_have_text(re.compile(r"\w"))
+        is_away = status == 502
+        text = "Comments can’t be reached" if is_away else "Comments can’t be shown."
+        expect(alert).to_contain_text(text)
         shown = page.locator("commentd-thread section").inner_text()
         assert not re.search(r"undefined|\[object|[一-鿿]", shown), body
         button(page, "Try again").click()
     expect(page.locator(".body")).to_have_text("Hello.")
-    expect_only(view.faults, "^Failed to load")
+    assert len([fault for fault in view.faults if "sent no list of comments" in fault]) == 1
+    expect_only(view.faults, "^Failed to load|sent no list of comments")
 
 
 @service_with(site_origins=("https://blog.example",))
@@ -1226,3 +1231,19 @@ def test_a_blog_that_may_not_use_the_service_is_told(view: View) -> None:
     page = view()
     expect(page.get_by_role("alert")).to_have_text("此网站未开通评论服务。")
     expect_only(view.faults, "CORS|Failed")
+
+
+def test_an_ad_blocker_is_not_taken_for_a_missing_setting(view: View) -> None:
+    view.page.route("**/comments?*", lambda route: route.abort("blockedbyclient"))
+    page = view()
+    expect(page.get_by_role("alert")).to_contain_text("连不上评论服务")
+    expect_only(view.faults, "^Failed to load")
+
+
+def test_a_fault_of_the_script_is_not_taken_for_a_missing_setting(view: View) -> None:
+    say(view.app, "A secret.")
+    break_it = "queueMicrotask = () => { throw new TypeError('broken') }"
+    page = view(f"<script>{break_it}</script>{TAG}")
+    expect(page.get_by_role("alert")).to_have_text("评论无法显示。")
+    assert "A secret." not in "".join(view.faults)
+    expect_only(view.faults, "^commentd: the comments can’t be shown TypeError: broken")
