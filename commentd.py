@@ -9341,8 +9341,9 @@ def paragraphs_of(text: str) -> str:
     pieces = PREFORMATTED.split(text.strip().replace("\r", ""))
     for number in range(0, len(pieces), 2):
         piece = re.sub(r"\n\s*\n\s*", "</p><p>", pieces[number])
-        # Beside a block, the end of a line is no break.
-        piece = re.sub(r"(?i)\n?(</?(?:p|[uo]l|li|blockquote)>)\n?", r"\1", piece)
+        # Beside a break or a block, the end of a line is no other break.
+        piece = re.sub(r"(?i)<br\s*/?>\n", "\n", piece)
+        piece = re.sub(r"(?i)\n?(</?(?:p|[uo]l|li|blockquote|hr)\b[^<>]*>)\n?", r"\1", piece)
         pieces[number] = piece.replace("\n", "<br>")
     return f"<p>{''.join(pieces)}</p>"
 
@@ -10707,6 +10708,18 @@ def as_data(export: Export) -> Iterator[str]:
     yield "\n}\n"
 
 
+# What other products take for HTML, and readers here see as it was typed: tags and references.
+TYPED_HTML = re.compile(r"(?i)<[a-z/!?]|&#?\w+;")
+
+
+def markdown_or_html(row: Json) -> str:
+    """The text of a comment for a product that shows Markdown, and HTML that stands in it."""
+    prose = CODE.split(row["content"])[::2]
+    if not row["own_html"] and not any(map(TYPED_HTML.search, prose)):
+        return str(row["content"])
+    return row["html"] if HTML_START.match(row["html"]) else f"<p>{row['html']}</p>"
+
+
 def as_waline(export: Export) -> Iterator[str]:
     yield '{"type": "waline", "version": 1, "tables": ["Comment", "Counter", "Users"],\n'
     yield '"data": {"Users": [], "Counter": [\n'
@@ -10716,11 +10729,12 @@ def as_waline(export: Export) -> Iterator[str]:
     )
     yield '\n], "Comment": [\n'
     table = """objectId=id pid=parent_id rid=thread_id nick=nickname mail=email link=website
-        comment=content ip like=likes sticky=pinned insertedAt=created_at createdAt=created_at
+        ip like=likes sticky=pinned insertedAt=created_at createdAt=created_at
         updatedAt=updated_at"""
     yield from list_items(
         {
             **renamed_fields(row, table),
+            "comment": markdown_or_html(row),
             "url": unquoted(row["page_url"]),  # as its widget asks for it
             "status": row["status"].replace("visible", "approved"),
         }
@@ -10731,12 +10745,13 @@ def as_waline(export: Export) -> Iterator[str]:
 
 def as_artalk(export: Export) -> Iterator[str]:
     """All values are texts."""
-    table = """id content ip nick=nickname email link=website vote_up=likes page_title=page_url
+    table = """id ip nick=nickname email link=website vote_up=likes page_title=page_url
         created_at updated_at"""
     yield "[\n"
     yield from list_items(
         {
             **{name: str(value) for name, value in renamed_fields(row, table).items()},
+            "content": markdown_or_html(row),
             "is_pinned": json.dumps(bool(row["pinned"])),
             "page_admin_only": json.dumps(bool(row["closed"])),
             "is_pending": json.dumps(row["status"] == "waiting"),
@@ -10837,10 +10852,7 @@ def filled_xml(form: str, values: Json) -> str:
 
 # Each with what it cannot hold.
 EXPORTERS = {
-    "commentd": (
-        as_commentd,
-        "accounts, who liked what, settings, imported HTML as such (`commentd backup` has them)",
-    ),
+    "commentd": (as_commentd, "accounts, who liked what, settings (`commentd backup` has them)"),
     "data": (as_data, "what readers do not see, views (it is for the templates of a site)"),
     "wordpress": (as_wordpress, "likes, views, edits, pins"),
     "artalk": (as_artalk, "spam, edits, views, likes of pages"),

@@ -1,6 +1,7 @@
 """Comments that were HTML: they become Markdown that is shown alike, and what Markdown cannot say
 stays HTML. So nothing is lost when they are edited, exported and imported again."""
 
+import json
 import re
 import urllib.parse
 from html.parser import HTMLParser
@@ -8,13 +9,14 @@ from typing import Any
 
 import products
 import pytest
-from conftest import Outside
+from conftest import CANARY, Outside, Visitor
 from hypothesis import HealthCheck, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
+from inside import add_account, token_of
 from products import MAKERS, NOON, Desk, Said
 
-from commentd import clean, content_of_html, html_in, safe_html
+from commentd import App, clean, content_of_html, html_in, safe_html
 
 desk = products.desk
 HTML_PRODUCTS = ("disqus", "twikoo", "valine", "wordpress")
@@ -242,3 +244,82 @@ def test_comments_of_all_products_are_exported_and_imported_unchanged(
         result = desk.bring(MAKERS[product](rows))
         assert result.number("kept as HTML") == sum(row["html"] != "" for row in desk.comments) > 0
         check_identity(desk, outside)
+
+
+# Edits
+
+
+@pytest.fixture
+def owner(app: App) -> Visitor:
+    add_account(app, "owner@example.com", "Owner", CANARY, "admin")
+    owner = Visitor(app)
+    owner.authorization = ("Bearer", token_of(app, "owner@example.com", "admin"))
+    return owner
+
+
+def rewrite(owner: Visitor, number: int, content: str) -> Any:
+    return owner.patch_json(f"/admin/comments/{number}", {"content": content}).json["comment"]
+
+
+def test_a_typo_is_corrected_without_losing_links_and_emphasis(
+    desk: Desk, owner: Visitor, visitor: Visitor
+) -> None:
+    text = '<p>A <b>tpyo</b> in <a href="https://a.example/x">a link</a></p><pre>code</pre>'
+    desk.bring(MAKERS["disqus"]([Said(text=text)]))
+    (comment,) = visitor.listing(url="/a/")["comments"]
+    rewrite(owner, comment["id"], comment["content"].replace("tpyo", "typo"))
+    (corrected,) = visitor.listing(url="/a/")["comments"]
+    assert reading(corrected["html"]) == reading(html_in(text.replace("tpyo", "typo")))
+
+
+def test_an_edit_of_what_stayed_html_starts_from_markdown_that_comes_near(
+    desk: Desk, owner: Visitor, visitor: Visitor
+) -> None:
+    text = "<p>a <b>b</b> <code>c <b>tpyo</b></code></p>"
+    desk.bring(MAKERS["disqus"]([Said(text=text)]))
+    (comment,) = visitor.listing(url="/a/")["comments"]
+    assert comment["html"] == "<p>a <strong>b</strong> <code>c <strong>tpyo</strong></code></p>"
+
+    # Its name alone does not touch the text.
+    owner.patch_json(f"/admin/comments/{comment['id']}", {"nickname": "Lu"})
+    assert visitor.listing(url="/a/")["comments"] == [{**comment, "nickname": "Lu"}]
+    assert desk.only()["html"] == comment["html"]
+
+    rewrite(owner, comment["id"], comment["content"].replace("tpyo", "typo"))
+    (corrected,) = visitor.listing(url="/a/")["comments"]
+    assert corrected["html"] == "<p>a <strong>b</strong> <code>c typo</code></p>\n"
+    assert desk.only()["html"] == ""  # which is now its Markdown
+
+
+# The formats of others
+
+TYPED = [
+    "use <b>tags</b> and &amp; `<b>`", "<p>typed</p>", "```html\n<p>a</p>\n\n<b>\n```", "a\nb\n\nc",
+    "**b** *i* ~~s~~\n\n1. one\n2. two\n\n> cited", "[a](https://a.example/) https://b.example/",
+    "a\n\n---\n\nb", "![cat](https://a.example/cat.png)", "- a\n\n  ```\n  b\n\n  c\n  ```\n- d",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["waline", "artalk", "wordpress"])
+def test_other_formats_carry_what_readers_see(desk: Desk, outside: Outside, name: str) -> None:
+    said = [Said(f"a{n}", NOON + n, text=text) for n, text in enumerate([*PLAIN, *OWN])]
+    typed = [Said(f"b{n}", NOON + 100 + n, text=text) for n, text in enumerate(TYPED)]
+    desk.bring(MAKERS["disqus"](said))
+    desk.bring(MAKERS["commento"](typed))
+    seen = shown(desk, outside)
+    export = desk.export(name)
+    desk.use("there.db")
+    assert desk.bring(export).counts[1] == len(said + typed)
+    for before, after in zip(seen, shown(desk, outside), strict=True):
+        is_link_there = name == "wordpress" and "https://a.example" in re.sub("<[^>]*>", "", before)
+        if not is_link_there:
+            assert reading(after) == reading(before)
+
+
+def test_a_waline_or_artalk_file_has_markdown_where_it_can(desk: Desk) -> None:
+    texts = ["<p><b>a</b> b</p>", "<p><code>a <b>b</b></code></p>"]
+    desk.bring(MAKERS["disqus"]([Said(f"{n}", NOON + n, text=t) for n, t in enumerate(texts)]))
+    expected = ["**a** b", "<p><code>a <strong>b</strong></code></p>"]
+    waline = json.loads(desk.export("waline"))
+    assert [row["comment"] for row in waline["data"]["Comment"]] == expected
+    assert [row["content"] for row in json.loads(desk.export("artalk"))] == expected
