@@ -2573,12 +2573,17 @@ COUNT_LIKES = {
            (SELECT count(*) FROM page_liker WHERE page_id = :id)
      WHERE id = :id RETURNING page_likes""",
 }
+COUNT_IMPORTED_LIKES = {
+    what: f"""
+    SELECT count(*) FROM {what}_liker
+     WHERE {what}_id = :id AND visitor GLOB 'import ' || :id || ' *'"""
+    for what in ("comment", "page")
+}
 ADD_LIKES = {
     what: f"""
     WITH RECURSIVE n (i) AS
-         (SELECT 1 WHERE :likes > 0 UNION ALL SELECT i + 1 FROM n WHERE i < :likes)
-    INSERT INTO {what}_liker ({what}_id, visitor) SELECT :id, 'import ' || :id || ' ' || i FROM n
-     WHERE true ON CONFLICT DO NOTHING"""
+         (SELECT :first WHERE :first <= :last UNION ALL SELECT i + 1 FROM n WHERE i < :last)
+    INSERT INTO {what}_liker ({what}_id, visitor) SELECT :id, 'import ' || :id || ' ' || i FROM n"""
     for what in ("comment", "page")
 }
 # Which email addresses may get news of a comment, by the kind of the news. Those of the owner stand
@@ -3453,8 +3458,11 @@ class Store:
         return self.value(COUNT_LIKES[what], **values) or 0
 
     def add_likes(self, what: str, id: int, likes: int) -> None:
-        """Adds anonymous likes, for imports. Each call adds them again."""
-        self.run(ADD_LIKES[what], id=id, likes=likes)
+        """Adds anonymous likes, for imports. They are numbered, and each call counts on."""
+        if likes <= 0:
+            return
+        added = self.value(COUNT_IMPORTED_LIKES[what], id=id)
+        self.run(ADD_LIKES[what], id=id, first=added + 1, last=added + likes)
         self.run(COUNT_LIKES[what], id=id)
 
     # Outbox
@@ -10552,9 +10560,9 @@ class Import:
             closed = 0 if page.total else row["closed"]
             store.note_import(self.name, stamp, 0)
             store.raise_page(page.id, closed, row["views"], row["page_likes"])
-            self.counts["closed pages"] += closed
-            self.counts["views"] += row["views"]
-            self.counts["likes of pages"] += row["page_likes"]
+            self.counts["closed pages"] += closed and not page.closed
+            self.counts["views added"] += max(0, row["views"] - page.views)
+            self.counts["likes of pages added"] += max(0, row["page_likes"] - page.page_likes)
 
     def page_of(self, store: Store, row: Json) -> Page:
         """The page of a row, which is added if it is new."""
@@ -10607,7 +10615,7 @@ class Import:
         if statuses:
             lines.append(f"  new: {', '.join(statuses)}")
         lines.append(f"  new pages: {counts['new pages']}")
-        totals_of_pages = ("closed pages", "views", "likes of pages")
+        totals_of_pages = ("closed pages", "views added", "likes of pages added")
         lines += [f"  {each}: {counts[each]}" for each in totals_of_pages if counts[each]]
         if not self.encoding.startswith("utf"):
             lines.append(f"  text is read as {self.encoding}")

@@ -397,6 +397,42 @@ def test_a_number_that_can_not_be_one_gives_way(tmp_path: Path, number: Any) -> 
     assert row["id"] == (12 if number == "12" else 1)
 
 
+def test_a_newer_export_raises_the_numbers_of_a_page_and_says_by_how_much(tmp_path: Path) -> None:
+    here, there = Home(tmp_path / "here"), Home(tmp_path / "there")
+    live(here, [("/a/", False, 0, 3, 5, chain("visible")), ("/b/", False, 0, 0, 2, [])])
+    whole = strict(here.export())
+
+    def take(views: int, likes: int, *, closed: int = 0) -> tuple[dict[str, int], list[Row]]:
+        whole["pages"][0] |= {"views": views, "page_likes": likes, "closed": closed}
+        (there.folder / "file").write_text(json.dumps(whole))
+        _, report, _ = there.do("import", str(there.folder / "file"))
+        lines = re.findall(r"^  (views|likes of pages|closed pages)(?: added)?: (\d+)$",
+                           report.decode(), re.MULTILINE)  # fmt: skip
+        sql = "SELECT views, page_likes, closed FROM page WHERE key = '/a'"
+        return {name: int(number) for name, number in lines}, there.rows(sql)
+
+    first = ({"views": 3, "likes of pages": 7}, [{"views": 3, "page_likes": 5, "closed": 0}])
+    assert take(3, 5) == first
+    assert take(3, 5) == ({}, first[1])
+    # Somebody likes the page here, too.
+    with writing_store(there.path) as store:
+        page = store.page("/a")
+        assert page
+        store.like("page", id=page.id, visitor="a visitor", undo=False, now=LONG_AGO)
+    liked = [{"views": 3, "page_likes": 6, "closed": 0}]
+    assert take(3, 6) == ({}, liked)
+    more = [{"views": 9, "page_likes": 8, "closed": 0}]
+    assert take(9, 8) == ({"views": 6, "likes of pages": 2}, more)
+    assert take(4, 7) == ({}, more)
+    # A page with comments may have been reopened here.
+    assert take(9, 8, closed=1) == ({}, more)
+    assert take(10, 20) == (
+        {"views": 1, "likes of pages": 12},
+        [{"views": 10, "page_likes": 20, "closed": 0}],
+    )
+    assert_whole(str(there.path))
+
+
 # What must not be in it
 
 
