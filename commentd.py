@@ -8720,7 +8720,9 @@ def assets_with(picture: str) -> dict[str, Response]:
     folder = static_folder()
     for path in folder.rglob("*"):
         content_type = MIME.get(path.suffix)
-        if not content_type or path.name in ("emails.json", "intl.json"):
+        # These are for the program itself.
+        is_served = path.name not in ("emails.json", "intl.json") and path.parent.name != "terminal"
+        if not content_type or not is_served:
             continue
         body = path.read_bytes()
         if path.suffix == ".js":
@@ -8956,7 +8958,8 @@ def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
         provider = CaptchaProvider(world.fetch, config)
         yield run_check("captcha", success, lambda: provider.accepts("check"))
     if not is_running(config.database):
-        yield Finding("note", "service", "not running")
+        text = "not running; it is started by `systemctl start commentd`, or `commentd` here"
+        yield Finding("note", "service", text)
     elif config.server_public_url:
         url = f"{config.server_public_url}/health"
         success = f"{url} is reachable"
@@ -11401,16 +11404,8 @@ def serve(config: Config, arguments: Arguments) -> int:
 
 
 def check(config: Config, arguments: Arguments) -> int:
-    """Prints settings and findings; 1 if something does not work."""
-    entries = [*file_entries(arguments.file), *environment_entries(os.environ)]
-    sources = {name: source.partition(": ")[0] for name, _, source in entries}
+    """Prints findings, the worst first, and settings; 1 if something does not work."""
     language = terminal_language()
-    print(f"commentd {__version__}. {translated('Settings in force:', language)}\n")
-    for each in settings_in_effect(config):
-        name = f"{each['section']}_{each['key']}"
-        source = sources.get(name, "default")
-        print(f"  {in_brackets(name):27} {each['value']:35} {translated(source, language)}")
-    print(f"\n{translated('Checks:', language)}\n")
     world = World()
     findings = [
         *check_settings(config),
@@ -11423,12 +11418,26 @@ def check(config: Config, arguments: Arguments) -> int:
         missing = f"no commentd.ini in {Path.cwd()} (is this its folder?)"
         text = f"{missing}: defaults and the environment are used"
         findings.append(Finding("note", "settings", text))
-    for finding in sorted(findings, key=severity):
-        print(f"  {finding.level:5} {finding.topic:14} {translated(finding.text, language)}")
     counts = Counter(finding.level for finding in findings)
     total = f"Errors: {counts['fail']}, warnings: {counts['warn']}."
-    print(f"\n{translated(total, language)}")
+    print(f"commentd {__version__}. {translated(total, language)}\n")
+    for finding in sorted(findings, key=severity, reverse=True):
+        print(f"  {finding.level:5} {finding.topic:14} {translated(finding.text, language)}")
+    print_settings(config, arguments, language)
     return 1 if counts["fail"] else 0
+
+
+def print_settings(config: Config, arguments: Arguments, language: str) -> None:
+    """The settings with their sources: all, or those that are set."""
+    entries = [*file_entries(arguments.file), *environment_entries(os.environ)]
+    sources = {name: source.partition(": ")[0] for name, _, source in entries}
+    title = "All settings:" if arguments.verbose else "What is set (all settings: -v):"
+    print(f"\n{translated(title, language)}\n")
+    for each in settings_in_effect(config):
+        name = f"{each['section']}_{each['key']}"
+        if name in sources or arguments.verbose:
+            source = translated(sources.get(name, "default"), language)
+            print(f"  {in_brackets(name):27} {each['value']:35} {source}")
 
 
 def progress(done: str) -> Progress:
@@ -11797,7 +11806,7 @@ def unit_word(word: str) -> str:
 # Each command with its function, its parameters and its help.
 COMMANDS = {
     "serve": (serve, "", "run the service (what happens without a command)"),
-    "check": (check, "", "show the settings in force and run diagnostics"),
+    "check": (check, "", "look for what is wrong, and show what is set"),
     "backup": (backup, "[FILE]", "back up the database (works while the service runs)"),
     "restore": (restore_command, "FILE", "restore a backup (stop the service first)"),
     "admin": (admin, "EMAIL", "print a one-time link to become admin or set a new password"),
@@ -11848,6 +11857,9 @@ def parse_arguments(argv: list[str] | None) -> Arguments:
 def add_options(parsers: dict[str, argparse.ArgumentParser]) -> None:
     parsers["check"].add_argument(
         "--mail", type=email_address, metavar="EMAIL", help="send a test email there"
+    )
+    parsers["check"].add_argument(
+        "-v", "--verbose", action="store_true", help="show all settings, also the defaults"
     )
     for name in ("import", "render", "move"):
         parsers[name].add_argument(

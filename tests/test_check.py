@@ -61,9 +61,10 @@ def check(folder: Path, *words: str, **settings: object) -> Report:
     report = Report(*run_here(folder, "check", *words, **variables))
     assert "\x1b" not in report.text
     assert "Exception" not in report.errors
-    # The exit code follows from the findings, of which the worst come last.
+    # The exit code follows from the findings, of which the worst come first, above the settings.
     levels = [level for level, _, _ in report.found]
-    assert levels == sorted(levels, key=["ok", "note", "warn", "fail"].index)
+    assert levels == sorted(levels, key=["fail", "warn", "note", "ok"].index)
+    assert not LINE.search(report.text.partition("settings: -v")[2])
     assert report.code == (2 if not report.text else int("fail" in levels))
     return report
 
@@ -98,10 +99,12 @@ def settings_of(report: Report) -> dict[tuple[str, str], tuple[str, str]]:
 def test_every_setting_is_printed_with_its_source(tmp_path: Path) -> None:
     text = "[site]\nname = My blog\ndemo = yes\norigins = https://a.example\n https://b.example\n"
     (tmp_path / "own.ini").write_text(text)
-    reported = settings_of(
-        check(tmp_path, "--config", "own.ini", site_name="Other", backup_every=12)
-    )
+    words, changed = ("--config", "own.ini"), {"site_name": "Other", "backup_every": 12}
+    reported = settings_of(check(tmp_path, *words, "-v", **changed))
     assert [*map("_".join, reported)] == [*SETTINGS]
+    shown = settings_of(check(tmp_path, *words, **changed))
+    keys = [("site", "origins"), ("site", "name"), ("site", "demo"), ("backup", "every")]
+    assert shown == {key: reported[key] for key in keys}
     assert f"no commentd.ini in {tmp_path} " in check(tmp_path).words("settings")
     assert reported["site", "name"] == ("Other", "COMMENTD_SITE_NAME")
     assert reported["site", "demo"] == ("yes", "own.ini")
@@ -269,7 +272,7 @@ def test_the_captcha_secret_is_tried(tmp_path: Path) -> None:
         site = {"site_origins": "https://blog.example", "captcha_provider": provider}
         with answering(body, status) as (url, asked):
             report = check(tmp_path, captcha_verify_url=f"{url}/siteverify", **keys, **site)
-        assert report.of("captcha") == sorted(["warn", level], key="ok warn fail".index)  # http:
+        assert report.of("captcha") == sorted(["warn", level], key="fail warn ok".index)  # http:
         assert [f"secret={CANARY}" in line for line in asked] == [True]
         expected = (level, "captcha")
         (line,) = [words for each, topic, words in report.found if (each, topic) == expected]
@@ -280,7 +283,7 @@ def test_the_captcha_secret_is_tried(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("app")
 def test_the_public_url_is_tried(tmp_path: Path) -> None:
     nobody = f"http://127.0.0.1:{closed_port()}"
-    assert check(tmp_path, server_public_url=nobody).of("public_url") == ["warn", "fail"]
+    assert check(tmp_path, server_public_url=nobody).of("public_url") == ["fail", "warn"]
     wrong = ("<html>ok", '{"status": "ok"}', '{"ok": false}', '["ok"]', "")
     for body in ('{"ok":true}', *wrong):
         with answering(body) as (url, asked):
@@ -315,7 +318,7 @@ def test_files_that_others_can_read_are_named(kept: Path, monkeypatch: pytest.Mo
     for name in (*names, "commentd.db-wal"):
         assert f"{name}: run chmod 600" in report.words("rights")
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    assert check(kept).of("rights")[-1] == "fail"
+    assert check(kept).of("rights")[0] == "fail"
 
 
 # The database
@@ -523,9 +526,9 @@ def test_check_is_chinese_where_the_terminal_is(kept: Path) -> None:
     assert len(lines) > 5
     assert [line for line in lines if line.isascii()] == []
     assert "commentd.db：评论 1 条，账号 0 个" in text
-    assert "当前设置：" in text
-    assert "检查结果：" in text
+    assert "已设置的（加 -v 显示全部设置）：" in text
     assert "错误：1，警告：" in text
+    assert "用 `systemctl start commentd` 启动" in text
     for taiwan in ("zh_TW.UTF-8", "zh_HK", "zh-Hant"):
         text = run_here(kept, "check", **variables, **language | {"LANG": taiwan})[1]
         assert "commentd.db：留言 1 則，帳號 0 個" in text
