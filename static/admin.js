@@ -55,6 +55,9 @@ function number(value) {
   return value.toLocaleString(lang, {notation: size < 1e6 ? 'standard' : size < 1e15 ? 'compact' : 'scientific'})
 }
 
+/** A word, and a space behind it unless it ends with the wide colon of Chinese and Japanese. */
+const spaced = word => word.endsWith('：') ? word : word + ' '
+
 const bdi = value => h('bdi', {dir: 'auto'}, text(value))
 const span = (...children) => h('span', {}, ...children)
 const badge = word => h('span', {class: 'badge'}, say(word))
@@ -1095,12 +1098,12 @@ function userLine(row) {
 function blockLine({id, kind, value, note, expires_at}) {
   const days = Math.ceil((dateOf(expires_at) - Date.now()) / 86400e3) // NaN: without an end
   const item = line(span(say(kind), ' ', h('b', {}, bdi(value))),
-    dots(expires_at ? span(say('ends'), ' ', when(expires_at)) : say('forever'), text(note) && bdi(note)),
+    dots(expires_at ? span(spaced(say('ends')), when(expires_at)) : say('forever'), text(note) && bdi(note)),
     workButton('remove', async () => {
       await call('DELETE', 'blocks/' + id)
       removeRow(item)
       announce(say('did_unblock', text(value)), () => blockNow({kind, value, days, note, sure: true}, show))
-    }))
+    }, {class: 'danger'}))
   return item
 }
 
@@ -1115,7 +1118,7 @@ function emailLine({id, recipient, subject, tries, failure, due_at, can_retry}) 
   const drop = () => dialog(say(hook ? 'drop_hook' : 'drop_sure'), 'drop', [title()], () => done('DELETE', 'did_drop'))
   const next = due_at ? span(say('next'), ' ', when(due_at)) : say('given_up')
   const item = line(title(), dots(hook ? say('webhook') : bdi(recipient), say('tries', tries), text(failure) && bdi(failure), next),
-    can_retry && workButton('retry', () => done('POST', 'did_retry', {})), button(say('drop'), drop))
+    can_retry && workButton('retry', () => done('POST', 'did_retry', {})), button(say('drop'), drop, {class: 'danger'}))
   return item
 }
 
@@ -1159,9 +1162,9 @@ function logLine(entries) {
   const {who, action, created_at} = entry
   const name = h('b', {}, Object.hasOwn(WHO, who) ? say(WHO[who]) : bdi(who))
   const did = has('log_' + text(action)) ? say('log_' + action) : text(action)
-  if (entries.length === 1) return line(span(name, ' ', did, ' ', subjectOf(entry)), dots(when(created_at), detailOf(entry)))
+  if (entries.length === 1) return line(span(name, ' ', spaced(did), subjectOf(entry)), dots(when(created_at), detailOf(entry)))
   const all = entries.flatMap(({subject}) => [linkToComment(subject), ' '])
-  return line(h('details', {class: 'group'}, h('summary', {}, name, ' ', did, ' ', say('n_comments', entries.length)), h('p', {}, ...all)),
+  return line(h('details', {class: 'group'}, h('summary', {}, name, ' ', spaced(did), say('n_comments', entries.length)), h('p', {}, ...all)),
     dots(when(created_at)))
 }
 

@@ -22,7 +22,7 @@
       admin_page: 'Open the admin page',
       mail: 'No mail server: emails, with the codes of new accounts, are printed to the terminal.',
       origins: 'Any site can use this service. List your blog so that only it can.',
-      public_url: 'The service is only reachable on this machine. Put Caddy or nginx in front and set its public URL. From then on, nobody sees this page any more; the tag and this checklist are on the admin page, under Settings.',
+      public_url: 'The service is only reachable on this machine. Put Caddy or nginx in front and set its public URL. After that, this page is off; the tag and this checklist are on the admin page, under Settings.',
       unnamed_proxy: 'Requests come through a proxy that isn’t listed in trusted_proxy, so all visitors share one IP address.',
       captcha: 'The captcha is off or uses a public test key. The default, altcha, needs no key.',
       limits: 'Rate limits are off. Remove “enabled = no” from [limits].',

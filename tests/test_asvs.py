@@ -105,7 +105,16 @@ def test_no_pattern_is_made_of_input() -> None:
         if any(isinstance(n, ast.Name) and not n.id.isupper() for n in ast.walk(pattern))
         and "re.escape(" not in ast.unparse(pattern)
     }
-    ours = {"characters", "english", "name", "numbers", "pattern", "product.sign", "separator", "shapes"}
+    ours = {
+        "characters",
+        "english",
+        "name",
+        "numbers",
+        "pattern",
+        "product.sign",
+        "separator",
+        "shapes",
+    }
     assert made <= ours | {r"f'(?i)<(/?)({names})\\b[^<>]*>'"}
     # It joins patterns that stand above it.
     assert [name for name, text in SCRIPTS.items() if re.search(r"\bRegExp\(", text)] == ["code.js"]
