@@ -1537,6 +1537,15 @@ MIGRATIONS = [
     ) STRICT;
     CREATE INDEX account_role ON account (role, nickname);
 
+    -- The networks that an account signed in from last, as keyed hashes.
+    CREATE TABLE known_network (
+        user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
+        network TEXT NOT NULL,
+        seen_at INTEGER NOT NULL,
+        PRIMARY KEY (user_id, network)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX known_network_seen ON known_network (seen_at);
+
     CREATE TABLE registration (
         id          INTEGER PRIMARY KEY,
         request_id  TEXT NOT NULL UNIQUE,
@@ -2658,8 +2667,15 @@ RATE_LIMITS = {
     "code": {MINUTE: 1},  # a client and an email address
     "mail": {MINUTE: 1, HOUR: 5, DAY: 10},  # an email address
     "mails": {HOUR: 200},  # all clients together
+    # An email address. These are beside the two above, so that strangers cannot use them up: for
+    # clients from a network that the account signed in from, and for its holder, signed in.
+    "known_mail": {MINUTE: 1, DAY: 5},
+    "own_mail": {MINUTE: 1, DAY: 5},
     "verify": {10 * MINUTE: 10},
     "guess": {DAY: 15},  # an email address, wrong codes
+    "guesses": {DAY: 200},  # all, wrong codes for accounts
+    "known_guess": {DAY: 15},  # an email address; instead of "guesses" from a network as above
+    "wrong_code": {DAY: 20},
     "login": {10 * MINUTE: 10},
     "password": {10 * MINUTE: 5},  # a client and an email address, wrong passwords
     "comment": {MINUTE: 5, HOUR: 60},
@@ -3074,14 +3090,33 @@ class Store:
              WHERE email = ? ORDER BY id"""
         return self.all(Registration, sql, email)
 
-    def may_register(self, **values: Any) -> bool:
-        """Whether fewer than three registrations of other clients wait for an email address. None
-        of them is dropped for a new one. A client's own is replaced."""
+    def remember_network(self, user_id: int, network: str, now: int) -> None:
+        """The account has signed in from this network. The last five are kept."""
+        sql = """
+            INSERT INTO known_network (user_id, network, seen_at)
+            VALUES (:user_id, :network, :now)
+                ON CONFLICT (user_id, network) DO UPDATE SET seen_at = excluded.seen_at;
+            DELETE FROM known_network WHERE user_id = :user_id AND network NOT IN
+                   (SELECT network FROM known_network WHERE user_id = :user_id
+                     ORDER BY seen_at DESC LIMIT 5)"""
+        self.run_script(sql, user_id=user_id, network=network, now=now)
+
+    def knows_network(self, user_id: int, network: str) -> bool:
+        sql = "SELECT 1 FROM known_network WHERE user_id = ? AND network = ?"
+        return self.value(sql, user_id, network) is not None
+
+    def sign_in_times(self, user_id: int) -> list[int]:
+        """When the account last signed in from each known network, the newest first."""
+        sql = "SELECT seen_at FROM known_network WHERE user_id = ? ORDER BY seen_at DESC"
+        return self.values(sql, user_id)
+
+    def count_others_waiting(self, **values: Any) -> int:
+        """How many registrations of other clients wait for an email address."""
         sql = """
             SELECT count(*) FROM registration
              WHERE email = :email AND client <> :client AND request_id <> :replaced
                AND expires_at > :created_at"""
-        return int(self.value(sql, **values)) < 3
+        return int(self.value(sql, **values))
 
     def add_registration(self, **values: Any) -> int:
         """Replaces the client's own registration for the email address, and the one with the
@@ -3151,7 +3186,13 @@ class Store:
                 UPDATE comment SET user_id = ?
                  WHERE email = ? AND email <> '' AND user_id IS NULL"""
             self.run(sql, account.id, account.email)
+        else:
+            self.forget_networks(account.id)
         return account
+
+    def forget_networks(self, user_id: int) -> None:
+        """With a new password: somebody else may have signed in from there with the old one."""
+        self.run("DELETE FROM known_network WHERE user_id = ?", user_id)
 
     def change_account(self, user_id: int, nickname: str, password: str) -> Account:
         """ "" leaves a value as it is. A new password revokes the tokens."""
@@ -3906,6 +3947,7 @@ class Store:
             UPDATE registration SET code = '', expires_at = 0
              WHERE expires_at BETWEEN 1 AND :now;
             DELETE FROM registration WHERE created_at < :now - 86400;
+            DELETE FROM known_network WHERE seen_at < :now - 90 * 86400;
             DELETE FROM spent_captcha WHERE expires_at <= :now - 86400;
             DELETE FROM rate_limit WHERE ends_at <= :now;
             DELETE FROM outbox WHERE expires_at <= :now AND due_at IS NULL;
@@ -6669,12 +6711,16 @@ def get_captcha(context: RequestContext) -> Json:
 
 # Registering and logging in
 
+# Registrations of other clients that may wait for an email address.
+MOST_WAITING = 3
+MOST_WAITING_KNOWN = 6  # for a client from a network that the account signed in from
 
-def code_request(context: RequestContext) -> Json:
+
+def code_request(context: RequestContext, email: str) -> Json:
     """Who gets a code, their language, and the id of the request that it replaces, or ""; as for a
     code to sign in with."""
     return {
-        "email": email_field(context),
+        "email": email,
         "nickname": "",
         "password": "",
         "language": known_language(optional_field(context, "lang")),
@@ -6688,7 +6734,7 @@ def register(context: RequestContext) -> Json:
 
     `{email, nickname, password, captcha_token, request_id?, lang?}` to `{success, request_id}`.
     Response and work do not depend on whether the email address has an account or is blocked."""
-    request = code_request(context)
+    request = code_request(context, email_field(context))
     request["nickname"] = nickname_field(context)
     password = password_field(context)
     captcha = captcha_field(context)
@@ -6705,7 +6751,7 @@ def request_code(context: RequestContext) -> Json:
 
     `{email, captcha_token, request_id?, lang?}` to `{success, request_id}`. Response and work do
     not depend on whether the email address has an account or is blocked."""
-    request = code_request(context)
+    request = code_request(context, email_field(context))
     captcha = captcha_field(context)
     with context.writing():
         limit_client(context, "register")
@@ -6714,45 +6760,109 @@ def request_code(context: RequestContext) -> Json:
     return send_code(context, request, "code_signin")
 
 
-def send_code(context: RequestContext, request: Json, warning: str) -> Json:
-    """Keeps what the code will confirm, and emails it if the email address may get one."""
+@route("POST", "/me/code", Permission.USER)
+def request_own_code(context: RequestContext) -> Json:
+    """Emails a code to the caller, which confirms a new password or the end of the account.
+
+    `{request_id?, lang?}` to `{success, request_id}`. Strangers cannot use up its rate limit."""
+    if context.is_admin:
+        raise Forbidden("管理员请用密码登录", "password_required")
+    registration = new_registration(context, code_request(context, context.me.email))
+    recipient = keyed_hash(context.key, "mail", context.me.email)
+    with context.writing():
+        refuse_after(use_limits(context, ("own_mail", recipient, 1)))
+        keep_code(context, registration)
+    return {"success": True, "request_id": registration.values["request_id"]}
+
+
+@dataclass(frozen=True)
+class NewRegistration:
+    """The values of a registration as the store takes it, and the email with its code. A blocked
+    email address gets none, so that there is no way in."""
+
+    values: Json
+    email: Json | None
+
+
+def new_registration(
+    context: RequestContext, request: Json, warning: str = "code_signin"
+) -> NewRegistration:
     email = request["email"]
     request_id = context.random_bytes(16).hex()
     code = new_code(context.random_bytes)
-    blocked = is_blocked_email(context.store, email, context.now)
     message = code_email(context, email, request["language"], code, warning)
     code_hash = keyed_hash(context.key, "code", request_id, code)
-    registration = {
+    blocked = is_blocked_email(context.store, email, context.now)
+    values = {
         **request,
         "request_id": request_id,
-        # A blocked email address gets no code, so that there is no way in.
         "code": "" if blocked else code_hash,
         "client": keyed_hash(context.key, "client", context.client.network or request_id),
         "created_at": context.now,
         "expires_at": context.now + CODE_LIFE,
     }
-    store = context.store
-    with context.writing():
-        if take_code_email(context, registration):
-            registration_id = store.add_registration(**registration)
-            if not blocked:
-                store.add_message(context.now, **message, registration_id=registration_id)
-        elif store.revise_registration(**registration):
-            request_id = request["replaced"]  # no further email, but the last code is still valid
+    return NewRegistration(values, None if blocked else message)
 
+
+def send_code(context: RequestContext, request: Json, warning: str) -> Json:
+    """Keeps what the code will confirm, and emails it if the email address may get one."""
+    # This is done in any case, so that the time of the response tells nothing.
+    registration = new_registration(context, request, warning)
+    request_id = registration.values["request_id"]
+    with context.writing():
+        if take_code_email(context, registration.values):
+            keep_code(context, registration)
+        elif context.store.revise_registration(**registration.values):
+            request_id = request["replaced"]  # no further email, but the last code is still valid
     return {"success": True, "request_id": request_id}
 
 
-def take_code_email(context: RequestContext, registration: Json) -> bool:
-    """Counts one more email with a code. False if no further registration may wait for the email
-    address, or if no further email may be sent."""
+def keep_code(context: RequestContext, registration: NewRegistration) -> None:
     store = context.store
+    registration_id = store.add_registration(**registration.values)
+    if registration.email:
+        store.add_message(context.now, **registration.email, registration_id=registration_id)
+
+
+def take_code_email(context: RequestContext, values: Json) -> bool:
+    """Counts one more email with a code. False if no further registration may wait for the email
+    address, or if no further email may be sent. For a client that the account knows, some are set
+    aside: otherwise strangers who ask for codes could lock its holder out."""
+    store = context.store
+    email = values["email"]
     # Something is written in any case, so that the time of the response tells nothing.
     store.use_limit(context.now, "quiet")
-    if not store.may_register(**registration):
+    is_known = is_known_client(context, email)
+    waiting = store.count_others_waiting(**values)
+    # None of them is dropped for a new one. A client's own is replaced.
+    if waiting >= (MOST_WAITING_KNOWN if is_known else MOST_WAITING):
         return False
-    recipient = keyed_hash(context.key, "mail", registration["email"])
-    return not use_limits(context, ("mail", recipient, 1), ("mails", "", 1))
+    recipient = keyed_hash(context.key, "mail", email)
+    wait = use_limits(context, ("mail", recipient, 1), ("mails", "", 1))
+    if wait and is_known:
+        wait = use_limits(context, ("known_mail", recipient, 1))
+    return not wait
+
+
+def known_network(context: RequestContext, user_id: int) -> str:
+    """The hash that stands for the client's network among those of one account."""
+    return keyed_hash(context.key, "known", user_id, context.client.network)[:32]
+
+
+def is_known_client(context: RequestContext, email: str) -> bool:
+    """Whether the account with that email address has signed in from the client's network."""
+    account = context.store.account_with_email(email)
+    user_id = account.id if account else 0  # no account has it; the work is the same
+    network = known_network(context, user_id)
+    return context.store.knows_network(user_id, network) and bool(context.client.network)
+
+
+def remember_client(context: RequestContext, account: Account) -> None:
+    """Who signs in is known from now on."""
+    if context.client.network:
+        network = known_network(context, account.id)
+        with context.store.writing():
+            context.store.remember_network(account.id, network, context.now)
 
 
 @route("POST", "/auth/verify", Permission.PUBLIC, one_refusal="验证码错误或已过期")
@@ -6779,8 +6889,8 @@ def registration_with_code(
     code = code_field(context, "code" if sign_in else "token")
     request_id = text_field(context.form, "request_id", 64, optional=not sign_in)
     limit_client(context, "verify")
-    guess = ("guess", keyed_hash(context.key, "guess", email), 1)
-    if not request_id and use_limits(context, guess):
+    uses = guess_uses(context, email, request_id)
+    if use_limits(context, *uses):
         return None
     confirmed = None
     waiting = context.store.use_up_try(email, request_id, context.now, sign_in=sign_in)
@@ -6788,9 +6898,26 @@ def registration_with_code(
         code_hash = keyed_hash(context.key, "code", registration.request_id, code)
         if equal_in_constant_time(registration.code, code_hash):
             confirmed = registration
-    if confirmed and not request_id:
-        return_uses(context, guess)
+    if confirmed or not waiting:  # what was compared with nothing was no guess
+        return_uses(context, *uses)
     return confirmed
+
+
+def guess_uses(context: RequestContext, email: str, request_id: str) -> list[Use]:
+    """The rate limits on which a wrong code counts. For accounts, one is for all clients together:
+    otherwise who tries a few codes on each of many accounts would get into one. A client that the
+    account knows has a limit beside that, so that strangers cannot use it up."""
+    subject = keyed_hash(context.key, "guess", email)
+    uses = client_uses(context, context.client, "wrong_code")
+    if not request_id:
+        uses.append(("guess", subject, 1))
+    if is_known_client(context, email):
+        uses.append(("known_guess", subject, 1))
+    elif context.store.account_with_email(email):
+        uses.append(("guesses", "", 1))
+    else:
+        uses.append(("quiet", "", 1))  # so that the time of the response tells nothing
+    return uses
 
 
 @route("POST", "/auth/login", Permission.PUBLIC)
@@ -6803,6 +6930,7 @@ def login(context: RequestContext) -> Json:
         account = authenticated_by_code(context, email)
     else:
         account = authenticated(context, email, password_field(context), captcha_field(context))
+    remember_client(context, account)
     token = make_token(account.claims, context.key, context.now)
     return {"token": token, **attributes(account, "nickname role")}
 
@@ -7384,11 +7512,13 @@ def change_me(context: RequestContext) -> Json:
     with context.writing():
         changed = store.change_account(me.id, nickname, stored)
         if stored:
+            store.forget_networks(me.id)
             store.add_message(context.now, **changed_email(context, me))
         if answers:
             store.subscribe(context.subscriber, 0, answers)
     response = {"success": True, "nickname": changed.nickname}
     if stored:
+        remember_client(context, changed)
         response["token"] = make_token(changed.claims, context.key, context.now)
     return response
 
@@ -7441,13 +7571,15 @@ def delete_me(context: RequestContext) -> Json:
 
 @route("GET", "/me/export", Permission.USER)
 def export_me(context: RequestContext) -> Json:
-    """All that is stored: `{account, comments, follows, muted, likes, page_likes, reports}`."""
+    """All that is stored: `{account, sign_ins, comments, follows, muted, likes, page_likes,
+    reports}`. `sign_ins`: when the account last signed in from each network that it is known by."""
     limit_client(context, "export")
     store = context.store
     me = context.me
     comments = store.comments_of(me.id)
     export: Json = {
         "account": account_fields(context),
+        "sign_ins": [beijing_time(seen_at) for seen_at in store.sign_in_times(me.id)],
         "comments": [as_author_sees(context, comment)["comment"] for comment in comments],
         "follows": linked_pages(context, store.followed(me.id)),
         "muted": linked_pages(context, store.muted(context.subscriber)),
@@ -7883,6 +8015,7 @@ def admin_login(context: RequestContext) -> Json:
 
 
 def admin_session(context: RequestContext, account: Account) -> Json:
+    remember_client(context, account)
     token = make_token(account.claims, context.key, context.now, "admin")
     return {"token": token, **attributes(account, "nickname email")}
 

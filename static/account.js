@@ -246,11 +246,16 @@ export function account(thread, kit, form, reason) {
     if (panel.password) secret = digest(panel.password.value, hash)
   }
 
-  /** Asks for a code: to register with what is in `more`, otherwise to sign in or to confirm a sensitive step. */
+  /** Asks for a code: to register with what is in `more`, otherwise to sign in. */
   async function requestCode(recipient, more) {
     const captcha_token = await takeCaptchaToken()
     const body = {email: recipient, request_id: typed.request_id, captcha_token, lang: thread.language, ...more}
     typed.request_id = (await ask(more ? 'auth/register' : 'auth/code', body)).request_id
+  }
+
+  /** Asks for a code that confirms a sensitive step. Strangers cannot use up how often that is possible. */
+  async function requestOwnCode() {
+    typed.request_id = (await ask('me/code', {request_id: typed.request_id, lang: thread.language})).request_id
   }
 
   async function sendCode(registration) {
@@ -340,7 +345,7 @@ export function account(thread, kit, form, reason) {
   function prepare(step, withCode) {
     byCode = withCode
     act(async () => {
-      if (byCode) await requestCode(accountEmail)
+      if (byCode) await requestOwnCode()
       go(step)
     })
   }

@@ -372,7 +372,8 @@ def test_nothing_changes_before_the_code(app: App, ann: Visitor, outside: Outsid
 
     now = dump(database_path(app))
     assert {table for table in now if now[table] != before[table]} == {"registration"}
-    assert eve.login()["nickname"] == "Ann"
+    assert ann.login()["nickname"] == "Ann"
+    now = dump(database_path(app))
     assert eve.login(password="new", status=401) == UNVERIFIED
     eve.verify(not_the(code), status=400)
     assert dump(database_path(app)) == now
@@ -1057,6 +1058,156 @@ def test_all_together_get_two_hundred_emails_an_hour(app: App, outside: Outside)
     assert emails_of(app, outside, 202, 1, "n{}@example.com") == 200
     outside.time = START + HOUR
     assert emails_of(app, outside, 1, 0, ANN) == 1
+
+
+def ask_from_anywhere(app: App, outside: Outside, times: int = 12) -> None:
+    """Strangers ask for codes for Ann, from a new network each time, for a day."""
+    for number in range(times):
+        stranger(app, 100 + number).ask_for_code()
+        outside.time += 10 * MINUTE
+    app.deliver()
+    outside.emails.clear()
+
+
+def test_strangers_lock_nobody_out_who_has_signed_in_from_there(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
+    outside.time += HOUR
+    ask_from_anywhere(app, outside)
+    form = sign_in_code(ann, outside)
+    assert ann.post_json("/auth/login", form).json["nickname"] == "Ann"
+    outside.time += MINUTE
+    new_account(ann, outside, password="a new passphrase")
+    assert ann.login(password="a new passphrase")["nickname"] == "Ann"
+    # On another network nothing comes, and the response tells nothing of that.
+    app.deliver()
+    outside.emails.clear()
+    elsewhere = stranger(app, 1).post_json("/auth/code", {"email": ANN, "captcha_token": "x"})
+    nobody = stranger(app, 1).post_json("/auth/code", {"email": BOB, "captcha_token": "x"})
+    assert seen(elsewhere)[:2] == seen(nobody)[:2]
+    app.deliver()
+    assert [email.recipient for email in outside.emails] == [BOB]
+    # What is set aside is a part, too.
+    for _ in range(8):
+        outside.time += HOUR
+        ann.ask_for_code()
+        app.deliver()
+    assert [email.recipient for email in outside.emails].count(ANN) == 3
+
+
+def test_three_strangers_who_wait_for_a_code_keep_nobody_out(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
+    outside.time += HOUR
+    for number in range(3):
+        stranger(app, number).register(password="evil")
+        outside.time += MINUTE
+    app.deliver()
+    form = sign_in_code(ann, outside)
+    assert ann.post_json("/auth/login", form).json["nickname"] == "Ann"
+
+
+@pytest.mark.slow
+def test_a_flood_of_registrations_stops_no_code_for_who_is_known(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
+    outside.time += HOUR
+    assert emails_of(app, outside, 202, 1, "n{}@example.com") == 200
+    form = sign_in_code(ann, outside)
+    assert ann.post_json("/auth/login", form).json["nickname"] == "Ann"
+
+
+def test_who_is_signed_in_gets_a_code_whatever_strangers_ask_for(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
+    outside.time += HOUR
+    sql(app, "DELETE FROM known_network")
+    ask_from_anywhere(app, outside)
+    asked = {"lang": "de"}
+    request_id = ann.post_json("/me/code", asked).json["request_id"]
+    late = ann.post_json("/me/code", asked, status=429)
+    assert (late.json, late.headers["Retry-After"]) == (TOO_MANY, "60")
+    app.deliver()
+    assert "Der Code meldet dich an" in outside.text()
+    form = {"code": outside.code(), "request_id": request_id, "new_password": "another one"}
+    ann.authorization = ("Bearer", ann.patch_json("/me", form).json["token"])
+    for _ in range(4):
+        outside.time += HOUR
+        ann.post_json("/me/code", {})
+    outside.time += HOUR
+    ann.post_json("/me/code", {}, status=429)
+    sql(app, "UPDATE account SET role = 'admin'")
+    assert ann.post_json("/me/code", {}, status=403).json["code"] == "password_required"
+    ann.authorization = None
+    ann.post_json("/me/code", {}, status=401)
+
+
+def test_an_account_is_known_by_its_last_five_networks_for_ninety_days(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
+    for number in range(6):
+        outside.time += HOUR
+        stranger(app, number).login()
+    ((kept,),) = sql(app, "SELECT count(*) FROM known_network")
+    assert kept == 5
+    assert len(ann.get("/me/export").json["sign_ins"]) == 5
+    assert [
+        row for row in sql(app, "SELECT network FROM known_network") if "198.51" in row[0]
+    ] == []
+    outside.time += 7 * DAY - HOUR
+    stranger(app, 5).login()
+    outside.time += 84 * DAY
+    app.tick()
+    assert sql(app, "SELECT count(*) FROM known_network") == [(1,)]
+    new_account(stranger(app, 9), outside, password="a new passphrase")
+    assert sql(app, "SELECT * FROM known_network") == []
+
+
+def guess_codes(app: App, outside: Outside, email: str, first: int, clients: int) -> int:
+    """Wrong codes of so many clients, five for each code; how many were compared."""
+    before = sql(app, "SELECT coalesce(sum(named_tries), 0) FROM registration")[0][0]
+    for number in range(first, first + clients):
+        client = Visitor(app, f"192.0.2.{number}")
+        form = sign_in_code(client, outside, email)
+        for step in range(1, 6):
+            refused_code(client, form, code=not_the(form["code"], step))
+    return int(sql(app, "SELECT sum(named_tries) FROM registration")[0][0] - before)
+
+
+@pytest.mark.slow
+def test_all_clients_together_guess_two_hundred_codes_a_day(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
+    outside.time += HOUR
+    readers = [f"n{number}@example.com" for number in range(44)]
+    for number, email in enumerate(readers):
+        inside.add_account(app, email, f"N{number}", CANARY)
+    compared = [guess_codes(app, outside, email, number, 1) for number, email in enumerate(readers)]
+    assert compared == [5] * 40 + [0] * 4
+    # Nobody else gets into an account by a code until tomorrow, but for who is known there.
+    form = sign_in_code(stranger(app, 1), outside, readers[0])
+    assert refused_code(stranger(app, 1), form) == "code_wrong"
+    form = sign_in_code(ann, outside)
+    assert refused_code(ann, form, code=not_the(form["code"])) == "code_wrong"
+    assert ann.post_json("/auth/login", form).json["nickname"] == "Ann"
+    new_account(stranger(app, 2), outside, email="new@example.com")  # gets into no account
+    outside.time += DAY
+    form = sign_in_code(stranger(app, 1), outside, readers[0])
+    assert stranger(app, 1).post_json("/auth/login", form).json["nickname"] == "N0"
+
+
+def test_one_client_types_twenty_wrong_codes_a_day(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
+    eve = stranger(app, 1)
+    compared = 0
+    for _ in range(6):
+        outside.time += HOUR
+        form = sign_in_code(eve, outside, BOB)
+        for step in range(1, 6):
+            refused_code(eve, form, code=not_the(form["code"], step))
+        compared += sql(app, "SELECT named_tries FROM registration")[0][0]
+    assert compared == 20
 
 
 @unlimited

@@ -128,6 +128,7 @@ def test_of_another_account_nothing_is_told(here: Here, ann: Reader) -> None:
     assert (mine["comments"], mine["follows"], mine["following"]) == (0, [], False)
     assert everything.pop("account")["email"] == ANN
     kept = ("comments", "follows", "muted", "likes", "page_likes", "reports")
+    assert everything.pop("sign_ins") == [AT]
     assert everything == {name: [] for name in kept}
 
 
@@ -491,6 +492,7 @@ def test_an_unfollow_link_is_for_its_page_and_person(here: Here, ann: Reader, li
     leave(ann)
     here.press(undo)
     here.newcomer(LU, "Lu")
+    here.sql("DELETE FROM known_network")
     here.sql("UPDATE account SET id = 1 WHERE email = ?", LU)
     here.press(undo)
     assert {who for who, _ in followers(here)} == {BEA}
@@ -708,7 +710,7 @@ def test_all_that_is_kept_is_given_out(here: Here, lived: Reader, owner: Reader)
     here.post_json("/comment/like", {"id": 3})
     lived.delete_json(f"/comments/{lived.said('mine to delete')}", {})
     everything = export(lived)
-    kept = {"comments", "follows", "muted", "likes", "page_likes", "reports"}
+    kept = {"sign_ins", "comments", "follows", "muted", "likes", "page_likes", "reports"}
     assert everything.keys() == {"account", *kept}
     names = ("email", "nickname", "role", "language", "created_at", "has_password", "answers")
     assert everything["account"] == {name: me(lived)[name] for name in names}
@@ -774,7 +776,7 @@ def test_who_goes_is_gone(here: Here, lived: Reader, comments: str) -> None:
     unknown = stranger.login("nobody@example.com", 401)
     for password in (CANARY, NEW):
         assert stranger.login(ANN, 401, password=password) == unknown
-    for table in ("account", "follow", "registration", "subscription"):
+    for table in ("account", "follow", "known_network", "registration", "subscription"):
         assert here.sql(f"SELECT * FROM {table}") == []
     likers = here.sql("SELECT visitor FROM comment_liker UNION ALL SELECT visitor FROM page_liker")
     assert [who for (who,) in likers if who.startswith("user ")] == []
@@ -792,7 +794,9 @@ def test_who_goes_is_gone(here: Here, lived: Reader, comments: str) -> None:
     me(lived, 401)
     fresh = me(back)
     assert (fresh["comments"], fresh["follows"], fresh["answers"]) == (0, [], True)
-    assert all(not rows for name, rows in export(back).items() if name != "account")
+    assert all(
+        not rows for name, rows in export(back).items() if name not in ("account", "sign_ins")
+    )
     back.delete_json("/comments/1", {}, status=404)
     if comments == "keep":  # the likes of before are nobody's now
         assert back.post_json("/comment/like", {"id": 1}).json["likes"] == 3

@@ -330,7 +330,7 @@ PERMISSIONS = {
     | {"/admin/blocks", "/admin/blocks/{block_id}", "/admin/outbox", "/admin/outbox/{message_id}"}
     | {"/admin/audit", "/admin/settings", "/admin/figures", "/admin/backup", "/admin/logout"},
     "moderator": {"/comments/waiting", "/comments/{comment_id}/moderate"},
-    "user": {"/auth/logout", "/me", "/me/export", "/page/follow"},
+    "user": {"/auth/logout", "/me", "/me/code", "/me/export", "/page/follow"},
     "anyone": {"/comments", "/comment/like", "/page/like", "/pages"}
     | {"/comments/{comment_id}/report"}
     | {"/comments/preview", "/comments/{comment_id}", "/comments/latest"},
