@@ -9214,7 +9214,7 @@ class Product:
     comment: str
     pages: str = ""
     people: str = ""
-    lost: str = ""  # what the file has and an import leaves out
+    lost: str = ""  # what an import leaves out, as `name=path`, separated by commas
     zone: str = ""  # of times without a time zone, if the product writes such; else UTC
     escaped: bool = False  # whether names and URLs are HTML
     sql: str = ""  # for SQLite
@@ -9239,7 +9239,8 @@ PRODUCTS = {
         WALINE,
         COUNTER,
         "Users: id=objectId nickname=display_name email website=url",
-        lost="reactions, user agents",
+        lost=f"reactions={'|'.join(f'reaction{number}' for number in range(9))},"
+        "user agents=ua,avatars=avatar,labels of authors=label",
         zone="+08:00",  # that of its image, for storages other than LeanCloud
     ),
     "twikoo": Product(
@@ -9247,67 +9248,74 @@ PRODUCTS = {
         """id=_id parent=pid thread=rid page=url|href nickname=nick email=mail website=link
         html=comment ip likes=ups|like pinned=top created_at=created status=isSpam:waiting""",
         COUNTER,
-        lost="user agents, downvotes",
+        lost="user agents=ua,downvotes=downs,avatars=avatar,marks of the admin=master,"
+        "page titles=title",
     ),
     "valine": Product(
         r'(?s)#filetype:JSON-streaming|.*"objectId"\s*:',
         WALINE,
         COUNTER,
-        lost="user agents",
+        lost="user agents=ua,page titles=title",
         escaped=True,
     ),
     "cusdis": Product(
         r".*\bcomments\b.*\bpages\b.*\bprojects\b",
         """id parent=parentId page=url|slug nickname=by_nickname email=by_email either=content
         created_at status=deletedAt:deleted,!approved:waiting""",
+        lost="marks of the admin=moderatorId,page titles=title",
         sql="""
-            SELECT comments.*, pages.slug, pages.url
+            SELECT comments.*, pages.slug, pages.url, pages.title
               FROM comments LEFT JOIN (pages JOIN projects ON projects.id = pages.projectId
                    AND coalesce(projects.deleted_at, '') = '') ON pages.id = comments.pageId""",
     ),
     "disqus": Product(
-        r"(?s)\s*<.*http://disqus\.com",
+        r"""(?s)\s*<.*\sxmlns(:\w+)?=["']http://disqus\.com""",
         """post: id=@id parent=parent.@id page=thread.@id disqus=message email=author.email
         nickname=author.name|author.username ip=ipAddress created_at=createdAt
         status=isDeleted:deleted,isSpam:spam,!isApproved:waiting""",
         "thread: id=@id page=link|id closed=isClosed gone=isDeleted opened_at=createdAt",
+        lost="page titles=title",
     ),
     "wordpress": Product(
-        r"(?s)\s*<.*https?://wordpress\.org/export/",
+        r"""(?s)\s*<.*\sxmlns(:\w+)?=["']https?://wordpress\.org/export/""",
         """comment: id=comment_id parent=comment_parent page=in nickname=comment_author
         email=comment_author_email website=comment_author_url ip=comment_author_IP
         lines=comment_content created_at=comment_date_gmt|comment_date type=comment_type
         status=comment_approved""",
         "item: id=in page=link closed=comment_status opened_at=post_date_gmt",
+        lost="page titles=title,fields of plugins=commentmeta",
         escaped=True,
     ),
     "isso": Product(
         r".*\bcomments\b.*\bthreads\b",
         """id parent page=uri nickname=author email website either=text ip=remote_addr
         created_at=created edited_at=modified likes status=mode""",
-        lost="downvotes",
+        lost="downvotes=dislikes,subscriptions to replies=notification,page titles=title",
         escaped=True,
-        sql="SELECT comments.*, threads.uri FROM comments LEFT JOIN threads ON threads.id = tid",
+        sql="""
+            SELECT comments.*, threads.uri, threads.title
+              FROM comments LEFT JOIN threads ON threads.id = tid""",
     ),
     "remark42": Product(
         r'(?s)\s*\{"version":\s*1,\s*"(users|posts)|.*"locator"\s*:',
         """id parent=pid page=locator.url nickname=user.name either=orig html=text likes=score
         pinned=pin created_at=time edited_at=edit.time status=delete:deleted""",
         "posts: page=url closed=read_only",
-        lost="downvotes (they are subtracted from the likes)",
+        lost="downvotes (subtracted from the likes)=votes,avatars=user.picture,page titles=title",
     ),
     "artalk": Product(
         r'(?s).*"page_key"\s*:',
         """id parent=rid page=page_key site=site_name nickname=nick email website=link
         either=content ip likes=vote_up pinned=is_pinned closed=page_admin_only created_at
         status=is_pending:waiting""",
-        lost="user agents, downvotes, badges, titles",
+        lost="user agents=ua,downvotes=vote_down,badges=badge_name,page titles=page_title",
     ),
     "commento": Product(
         r'(?s).*"commentHex"\s*:',
         """comments: id=commentHex parent=parentHex page=url|path author=commenterHex
         either=markdown likes=score created_at=creationDate status=deleted:deleted,state""",
         people="commenters: id=commenterHex nickname=name email website=link|websiteUrl",
+        lost="avatars=photo,marks of the admin=isModerator",
     ),
     "comentario": Product(
         r'(?s).*"(domainId|pageId|domainPageId)"\s*:',
@@ -9316,6 +9324,7 @@ PRODUCTS = {
         status=isDeleted:deleted,isPending:waiting,!isApproved:spam""",
         "pages: page=path closed=isReadonly views=countViews",
         "commenters: id nickname=name email website=websiteUrl",
+        lost="page titles=title,countries=authorCountry,marks of the admin=isModerator",
     ),
 }
 STATUS_VALUES = {
@@ -9328,7 +9337,7 @@ STATUS_VALUES = {
     "deleted": "deleted",
     "spam": "spam",
 }
-FALSE = {"", "0", "f", "false", "none", "null", "no", "open", "0001-01-01t00:00:00z"}
+FALSE = {"", "0", "f", "false", "none", "null", "no", "open", "undefined", "0001-01-01t00:00:00z"}
 UNKNOWN_IP = "192.0.2.0"  # given to nobody (RFC 5737), for formats that need an IP address
 YEAR_1990 = 631152000
 
@@ -9389,6 +9398,13 @@ def without_controls(text: str) -> str:
 
 def is_true(value: Any) -> bool:
     return as_text(value).lower() not in FALSE
+
+
+def is_there(value: Any) -> bool:
+    """Whether a field that an import leaves out has something to lose."""
+    if isinstance(value, dict) and {*map(type, value.values())} == {bool}:
+        return not all(value.values())  # the votes of Remark42: one is against
+    return isinstance(value, list | dict) or is_true(value)
 
 
 def count_in(text: str, most: int) -> int:
@@ -10097,8 +10113,8 @@ def xml_pieces(text: TextIO) -> Iterator[tuple[int, str]]:
 def ends_section(after: str, element: str) -> bool:
     """Whether a CDATA section ends before that text. Scripts in posts of WordPress have sections of
     their own, whose end is none: the end tag of the element follows, or another section."""
-    end = rf"(?s)(?:(?!\]\]>)[^<])*(?:</{re.escape(element)}\s*>|<!\[CDATA\[)"
-    return not element or bool(re.match(end, after))
+    tag = re.match(r"(?:(?!\]\]>)[^<])*(</([^>\s]*)\s*>|<!\[CDATA\[)", after)
+    return not element or bool(tag and tag[2] in (None, element))
 
 
 def mended_xml(piece: str) -> str:
@@ -10311,8 +10327,10 @@ def copy_within_limit(source: Any, target: IO[bytes], limit: int) -> None:
     while chunk := source.read1(16384):  # of what breaks off, all that can be had
         target.write(chunk)
         if target.tell() > limit:
-            reason = f"the file unpacks to more than {limit // MEGA} MB"
-            raise OperatorError(f"{reason}, which no export of its size does: unpack it yourself")
+            raise OperatorError(
+                f"the file unpacks to more than {limit // MEGA} MB, which no export of its size"
+                " does: unpack it yourself"
+            )
 
 
 # Importing: one file
@@ -10414,7 +10432,7 @@ STAGED_COMMENTS = """
 # The key is "" if there is no page.
 Location = tuple[str, str, str]
 UNREADABLE = "skipped: it can't be read"
-UNKNOWN_CHARACTERS = "� stands for {} characters that can't be read"
+UNKNOWN_CHARACTERS = "unreadable characters: {}, each shown as �"
 NAMES_IN_REPORT = 8  # of the comments that a line of the report is about
 
 
@@ -10429,6 +10447,10 @@ def import_website(text: str) -> str:
     has_no_scheme = re.match(r"[\w-]+(\.[\w-]+)+(?![^/])", text)
     url = f"http://{text}" if has_no_scheme else text
     return value_or_empty(proper_website, url) if len(text) <= 2048 else ""
+
+
+def name_in_report(values: Texts) -> str:
+    return values["id"] or f"{values['nickname']} {values['created_at']}"
 
 
 def time_zone(text: str) -> tzinfo | None:
@@ -10455,6 +10477,10 @@ class Import:
         self.counts = Counter[str]()
         self.names = defaultdict[str, list[str]](list)  # of the records with each event
         self.encoding = ""  # of the file
+        lost = filter(None, self.product.lost.split(","))
+        self.lost_paths = dict(item.split("=") for item in lost)
+        self.lost = Counter[str]()  # how many records have what an import leaves out
+        self.titles = set[str]()
         self.breaks_off = False
         self.matched = set[int | None]()  # our comments that are a record of the file
         self.db = sqlite3.connect("")  # a temporary file, which goes when it is closed
@@ -10497,6 +10523,8 @@ class Import:
             self.breaks_off = True
             name = record_name(product.comment)
         name = {table.lower(): table for table in self.tables}.get(name.lower(), name)
+        if isinstance(record, dict):
+            self.count_lost(record)
         if not name or (name in WRAPPERS and name not in self.tables):
             is_page = product.pages and all(fields_in(record, product.pages).values())
             name = record_name(product.pages if is_page else product.comment)
@@ -10512,6 +10540,15 @@ class Import:
         elif name == record_name(product.people):
             texts = fields_in(record, product.people)
             self.db.execute(ADD_AUTHOR, (texts["id"], json.dumps(texts)))
+
+    def count_lost(self, record: Json) -> None:
+        for what, path in self.lost_paths.items():
+            value = pick(record, path)
+            if what == "page titles":
+                self.titles |= {as_text(value)} - {""}
+                self.lost[what] = len(self.titles)
+            elif value is not None:
+                self.lost[what] += is_there(value)
 
     def stage_page(self, values: Texts) -> None:
         location = self.location(values)
@@ -10562,7 +10599,7 @@ class Import:
             location = self.location(values)
         id = values["id"]
         written_time = values["created_at"]
-        name = id or f"{values['nickname']} {written_time}"
+        name = name_in_report(values)
         kind = values["type"] or "comment"
         if kind != "comment":
             self.note(f"skipped: it is a {kind}", name)
@@ -10596,15 +10633,21 @@ class Import:
         """What we store of a comment: by the rules for comments here, but of any length. An
         exported field without a rule is a text."""
         plain = html.unescape if self.product.escaped else str
+        name = name_in_report(values)
         content = content_of(values)
         if len(content.markdown) > TEXT_LIMIT:
-            self.note("cut after 65 536 characters", values["id"])
+            self.note("cut after 65 536 characters", name)
             text = content.markdown[:TEXT_LIMIT].strip()
             content = Content(text, clean(plain_html(text)), own_html=True)
         elif content.own_html and not self.is_ours:
-            self.note("kept as HTML, since Markdown can't say it", values["id"])
+            self.note("kept as HTML, since Markdown can't say it", name)
         row: Json = {name: values[name][:256] for name in comment_fields("exported")}
         email = value_or_empty(proper_email, plain(values["email"]))
+        if values["email"] and not email:
+            self.note("without an email address, since what is there is none", name)
+        website = import_website(plain(values["website"]))
+        if not website and re.sub("https?://", "", values["website"]):
+            self.note("without a website, since what is there is no URL", name)
         ip = masked(plain_ip(values["ip"])).replace(UNKNOWN_IP, "")
         if self.place_of and not self.is_ours:
             row["country"], row["location"] = self.place_of(ip)
@@ -10613,7 +10656,7 @@ class Import:
         row |= {
             "nickname": import_nickname(plain(values["nickname"])),
             "email": "" if email.endswith(".invalid") else email,  # exports make these up
-            "website": import_website(plain(values["website"])),
+            "website": website,
             "content": content.markdown,
             "html": content.html,
             "own_html": content.own_html,
@@ -10736,29 +10779,32 @@ class Import:
         store.add_likes("comment", comment_id, values["likes"])
         return comment_id
 
-    def report(self) -> str:
+    def report(self, language: str) -> str:
+        """What was done, in Chinese for `zh` and its kinds."""
+        say = functools.partial(translated, language=language)
         counts = self.counts
         there = counts["done"] - counts["new"]
         skipped = counts["read"] - counts["done"]
         totals = f"{counts['new']} new, {there} already here, {skipped} skipped"
-        lines = [f"{self.name}: {counts['read']} read, {totals}"]
+        lines = [say(f"{self.name}: {counts['read']} read, {totals}")]
         for event, names in self.names.items():
             shown = ", ".join(names[:NAMES_IN_REPORT])
             more = " …" if len(names) > NAMES_IN_REPORT else ""
-            event = event.replace("{}", str(counts["unreadable"]))
+            event = say(event.replace("{}", str(counts["unreadable"])))
             lines.append(f"  {event} ({len(names)}): {shown}{more}")
-        statuses = [f"{counts[status]} {status}" for status in STATUSES if counts[status]]
+        statuses = [f"{counts[status]} {say(status)}" for status in STATUSES if counts[status]]
         if statuses:
-            lines.append(f"  new: {', '.join(statuses)}")
-        lines.append(f"  new pages: {counts['new pages']}")
+            lines.append("  " + say(f"new: {', '.join(statuses)}"))
+        lines.append("  " + say(f"new pages: {counts['new pages']}"))
         totals_of_pages = ("closed pages", "views added", "likes of pages added")
-        lines += [f"  {each}: {counts[each]}" for each in totals_of_pages if counts[each]]
+        lines += [f"  {say(each)}: {counts[each]}" for each in totals_of_pages if counts[each]]
         if not self.encoding.startswith("utf"):
-            lines.append(f"  text is read as {self.encoding}")
+            lines.append("  " + say(f"text is read as {self.encoding}"))
         if counts["read"] and self.product.zone:
-            lines.append(f"  times without a time zone are read as {self.zone} (--zone)")
-        if counts["read"] and self.product.lost:
-            lines.append(f"  not carried: {self.product.lost}")
+            lines.append("  " + say(f"times without a time zone are read as {self.zone} (--zone)"))
+        lost = [f"{say(what)} ({self.lost[what]})" for what in self.lost_paths if self.lost[what]]
+        if lost:
+            lines.append("  " + say(f"not carried: {', '.join(lost)}"))
         return "\n".join(lines)
 
 
@@ -11600,16 +11646,18 @@ def backup(config: Config, arguments: Arguments) -> int:
         raise OperatorError(f"{target} is there already: name another file")
     else:
         back_up_to(path, target, progress=show)
-    print(f"Backup written to {target} ({size_of(target) / MEGA:.1f} MB, verified)")
+    text = f"Backup written to {target} ({size_of(target) / MEGA:.1f} MB, verified)"
+    print(translated(text, terminal_language()))
     return 0
 
 
 def restore_command(config: Config, arguments: Arguments) -> int:
     now = World().timestamp()
     replaced = restore(config.database, Path(arguments.what), now)
-    print(f"Restored {arguments.what}. All sessions were ended.")
+    language = terminal_language()
+    print(translated(f"Restored {arguments.what}. All sessions were ended.", language))
     if replaced:
-        print(f"The old database is kept as {replaced}")
+        print(translated(f"The old database is kept as {replaced}", language))
     return 0
 
 
@@ -11631,6 +11679,7 @@ def recount(config: Config, arguments: Arguments) -> int:
 
 def import_command(config: Config, arguments: Arguments) -> int:
     source = Path(arguments.what)
+    language = terminal_language()
     if not source.is_file():
         raise OperatorError(f"{source}: there is no such file")
     with contextlib.ExitStack() as resources:
@@ -11643,18 +11692,19 @@ def import_command(config: Config, arguments: Arguments) -> int:
             resources.callback(importer.db.close)
             if fault:
                 importer.note("the file breaks off: what follows is not in it", fault)
-            importer.stage(plain, progress("read"))
+            importer.stage(plain, progress(translated("read", language)))
         importer.arrange(arguments.host or "")
         is_new = not size_of(config.database)
         opened = command_store(config, is_new=is_new, dry_run=arguments.dry_run)
         store = resources.enter_context(opened)
-        importer.add_all(store, progress("imported"))
-    print(importer.report())
+        importer.add_all(store, progress(translated("imported", language)))
+    print(importer.report(language))
     if is_new:  # the owner may run the import in the wrong folder
-        reason = "" if arguments.file else f" (there is no commentd.ini in {Path.cwd()})"
-        print(f"the database is a new one: {config.database}{reason}")
+        reason = f" (there is no commentd.ini in {Path.cwd()})"
+        place = f"the database is a new one: {config.database}"
+        print(translated(place if arguments.file else f"{place}{reason}", language))
     if arguments.dry_run:
-        print("this was a dry run: nothing is written")
+        print(translated("this was a dry run: nothing is written", language))
     return 0
 
 
@@ -11957,6 +12007,19 @@ COMMANDS = {
 }
 
 
+# What their --help says below the options.
+EPILOGS = {
+    "import": (
+        "FILE is what the product exports, also compressed (.gz, .tar.gz), or the SQLite file\n"
+        "of Isso or Cusdis. Where to get it: commentd help import"
+    ),
+    "export": (
+        "commentd (the default) is for another commentd. data is JSON of what readers see, by\n"
+        "page, for the templates of a site. The others are for other products."
+    ),
+}
+
+
 def parse_arguments(argv: list[str] | None) -> Arguments:
     """The command and its arguments. Wrong use ends the program with exit code 2."""
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
@@ -11971,7 +12034,14 @@ def parse_arguments(argv: list[str] | None) -> Arguments:
     parser.add_argument("--version", action="version", version=f"commentd {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     for name, (_, parameters, help_text) in COMMANDS.items():
-        command = commands.add_parser(name, help=help_text, description=help_text, parents=[common])
+        command = commands.add_parser(
+            name,
+            help=help_text,
+            description=help_text,
+            epilog=EPILOGS.get(name),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            parents=[common],
+        )
         for parameter in parameters.split():
             dest = "new" if parameter == "NEW" else "what"
             nargs = "?" if parameter.startswith("[") else None
@@ -12121,7 +12191,7 @@ def main(argv: list[str] | None = None) -> int:
     except Unavailable:  # the store has logged why
         text = "the database is busy or read-only: try again"
     for line in text.splitlines():
-        print(f"commentd: {line}", file=sys.stderr)
+        print(f"commentd: {translated(line, terminal_language())}", file=sys.stderr)
     return code
 
 

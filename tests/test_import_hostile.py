@@ -449,7 +449,7 @@ def test_characters_that_can_not_be_read_are_counted_and_named(desk: Desk) -> No
         desk.use(f"{product}.db")
         data = MAKERS[product](comments).replace(b"cafX XY", b"caf\xe9 \xff\xfe")
         result = desk.bring(data)
-        assert "  � stands for 3 characters that can't be read (1): a2\n" in result.text
+        assert "  unreadable characters: 3, each shown as � (1): a2\n" in result.text
         assert desk.kept[NOON + 1]["content"] == "caf� ��"
 
 

@@ -21,7 +21,7 @@ import products
 import pytest
 from conftest import CANARY, Outside
 from inside import add_account, token_of
-from products import MAKERS, MOVING, NOON, ROWS, Desk, Row, Said, file_of
+from products import MAKERS, MOVING, NOON, ROWS, Desk, Row, Said, file_of, waline, waline_row
 
 from commentd import proper_nickname
 
@@ -579,6 +579,58 @@ def test_control_characters_in_html_are_dropped(desk: Desk) -> None:
         desk.use(f"{product}.db")
         desk.bring(MAKERS[product]([Said(text="<p>a&#x18;b&#7;c&#x85;</p>")]))
         assert desk.only()["content"].rstrip("…") == "abc"
+
+
+def test_the_report_names_what_is_in_this_file_and_is_not_carried(desk: Desk) -> None:
+    row = {**ROWS["twikoo"](Said("a1")), "downs": [], "avatar": "", "ups": None, "master": False}
+    bare = desk.bring(file_of("twikoo", [row]))
+    assert "not carried" not in bare.text
+    more = {"ua": "Mozilla/5.0", "downs": ["x"], "master": True}
+    result = desk.bring(file_of("twikoo", [row, {**row, "_id": "a2", **more}]))
+    line = "  not carried: user agents (1), downvotes (1), marks of the admin (1)\n"
+    assert line in result.text
+    for product, lost in {
+        "disqus": "page titles (1)", "isso": "page titles (1)", "cusdis": "page titles (1)",
+    }.items():  # fmt: skip
+        desk.use(f"{product}.db")
+        assert f"  not carried: {lost}\n" in desk.bring(MAKERS[product]([Said()])).text, product
+    line = json.loads(MAKERS["remark42"]([Said()]).splitlines()[1])
+    for votes, lost in (({}, 0), ({"a": True}, 0), ({"a": True, "b": False}, 1)):
+        desk.use("remark42.db")
+        text = desk.bring(json.dumps({**line, "votes": votes})).text
+        assert text.count("not carried: downvotes (subtracted from the likes) (1)") == lost
+
+
+def test_what_is_dropped_of_a_comment_is_named(desk: Desk) -> None:
+    rows = [
+        waline_row(Said("a1", email="ann at home", website="none of yours")),
+        waline_row(Said("a2", NOON + 1, email="x@y.invalid", website="http://")),
+        waline_row(Said("a3", NOON + 2, email="ann@example.com", website="a.example")),
+    ]
+    result = desk.bring(file_of("waline", rows))
+    assert result.named("without an email address") == ["a1"]
+    assert result.named("without a website") == ["a1"]
+
+
+@pytest.mark.parametrize("language", ["zh_CN.UTF-8", "zh_TW.UTF-8"])
+def test_the_report_is_chinese_where_the_terminal_is(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, language: str
+) -> None:
+    monkeypatch.setenv("LC_ALL", language)
+    thread = [Said("1"), Said("2", NOON + 1, "77", email="?"), Said("3", "no", page="")]
+    data = waline(thread, Counter=[{"url": "/a/", "time": 7, "reaction0": 1}])
+    lines = desk.bring(data, "--dry-run").text.splitlines()
+    assert len(lines) == 11
+    assert [line for line in lines if line.isascii()] == []
+    assert lines[0].endswith("读取 3，新增 2，已存在 0，跳过 1") or "略過 1" in lines[0]
+    for wrong in (b"PK\x03\x04", b"nothing", b'{"type": "waline", ', b"<html>"):
+        assert not desk.bring(wrong).failure.isascii()
+    desk.bring(data)
+    backup = desk.folder / "backup.db"
+    assert not desk.ask("backup", backup).text.isascii()
+    restored = desk.ask("restore", backup).text.splitlines()
+    assert len(restored) == 2
+    assert not any(map(str.isascii, restored))
 
 
 def test_names_of_waline_users_are_found_wherever_they_stand(desk: Desk) -> None:
