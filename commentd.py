@@ -11907,9 +11907,10 @@ def print_manual(config: Config, arguments: Arguments) -> int:
 
 def example(config: Config, arguments: Arguments) -> int:
     kind = arguments.what
+    is_utf8 = str(sys.stdout.encoding).lower() == "utf-8"  # as settings are read
+    arguments.language = terminal_language() if is_utf8 else "en"
     if not kind:
-        is_utf8 = str(sys.stdout.encoding).lower() == "utf-8"  # as settings are read
-        text = example_config(terminal_language() if is_utf8 else "en")
+        text = example_config(arguments.language)
     elif kind == "container":
         text = plain_template("Containerfile")
     elif kind in ("systemd", "systemd@"):
@@ -11944,6 +11945,7 @@ def proxy_settings(config: Config, arguments: Arguments) -> str:
     return plain_template(
         f"{kind}-prefix.conf" if url.path else f"{kind}.conf",
         program=shlex.join(own_command(arguments.file)),
+        chinese=arguments.language.startswith("zh"),
         url=url,
         upstream=upstream,
     )
@@ -11972,6 +11974,7 @@ def systemd_unit(config: Config, arguments: Arguments) -> str:
     return plain_template(
         "commentd.service",
         program=shlex.join(own_command(arguments.file)),
+        chinese=arguments.language.startswith("zh"),
         many=many,
         folder=unit_folder,
         written=" ".join([f'"{folder}"' if many else unit_word(folder), *map(unit_word, written)]),

@@ -420,6 +420,13 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
     return names
 
 
+def assert_speaks_http_2(front: Front, authority: ssl.SSLContext) -> None:
+    authority.set_alpn_protocols(["h2", "http/1.1"])
+    with front.connect() as line:
+        assert isinstance(line, ssl.SSLSocket)
+        assert line.selected_alpn_protocol() == "h2"
+
+
 @pytest.mark.parametrize("kind", PROXIES)
 def test_https_works_too(tmp_path: Path, kind: str, certificate: tuple[Path, Path]) -> None:
     def edit(printed: str) -> str:
@@ -433,10 +440,30 @@ def test_https_works_too(tmp_path: Path, kind: str, certificate: tuple[Path, Pat
         return printed
 
     authority = ssl.create_default_context(cafile=str(certificate[0]))
-    with site(tmp_path, kind, "unix") as here, services(tmp_path) as start:
-        service = start(**here.settings(f"https://{HOST}:{here.port}"))
-        with here.proxy(service, "", edit, authority) as front:
+    with site(tmp_path, kind, "unix") as here, services(tmp_path) as start, free_port() as plain:
+        ports = {"nginx": {" 443 ": here.port, ":443 ": here.port, " 80;": plain, ":80;": plain}}
+        ports["caddy"] = {"https://comments.example": here.port}
+
+        def with_own_ports(printed: str) -> str:
+            for written, port in ports[kind].items():
+                assert printed.count(written) >= 1, written
+                if kind == "caddy":
+                    printed = printed.replace(written, f"{written}:{port}")
+                else:
+                    number = re.sub(r"\D", "", written)
+                    printed = printed.replace(written, written.replace(number, str(port)))
+            return edit(printed)
+
+        service = start(**here.settings(f"https://{HOST}"))
+        with here.proxy(service, "", with_own_ports, authority) as front:
             response = front.say("hi", "X-Forwarded-For: 6.6.6.6", client="127.0.0.9")
+            assert_speaks_http_2(front, authority)
+            if kind == "nginx":  # Caddy redirects by itself, from its http_port
+                with socket.create_connection((ME, plain), 20) as line:
+                    line.sendall(request("GET", "/admin?x=1"))
+                    moved = answer_on(line)
+                target = f"https://{HOST}/admin?x=1"
+                assert (moved.status, moved.headers["Location"]) == (301, target)
     assert (response.status, response.json["comment"]["ip"]) == (200, "127.0.0.9")
     assert response.headers["Strict-Transport-Security"] == "max-age=31536000"
     assert_single(response)
