@@ -853,8 +853,9 @@ class Thread extends HTMLElement {
       like.count = n
       like.ariaPressed = liked
       like.ariaLabel = `${word} ${n}`
-      // Beside the number of comments, a bare heart would seem to like these.
-      like.replaceChildren(id ? '' : h('span', {}, word), n || '')
+      const shown = id ? [] : [word] // beside the number of comments, a bare heart would seem to like these
+      if (n) shown.push(n)
+      like.textContent = shown.join(' ')
     }
     like.show(recall('likes', []).includes(id ?? this.url), count)
     return like

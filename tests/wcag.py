@@ -491,6 +491,13 @@ def wear(page: Page, report: Report, dress: Dress, *where: str) -> None:
     report.check("look", follows, "the accent is not the page's", *where, *dress)
 
 
+# The tools of a field come when it gets the focus.
+EQUIPPED = """() => {
+  const field = document.querySelector('commentd-thread').shadowRoot.activeElement
+  return !field?.matches('.form > .field') || field.form.querySelector('.tools button')
+}"""
+
+
 def stops(page: Page) -> Iterator[Json]:
     """Where Tab stops in the widget, from the heading before it."""
     seen: list[Json] = []
@@ -505,6 +512,7 @@ def stops(page: Page) -> Iterator[Json]:
         if not stop or stop in seen:
             return
         seen.append(stop)
+        page.wait_for_function(EQUIPPED)
         yield stop
 
 
