@@ -405,9 +405,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 SELECTED = pytest.StashKey[int]()
 LEFT_TO_THE_LONG_TIER = pytest.StashKey[int]()
+LEFT_TO_ROOT = pytest.StashKey[int]()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.geteuid() != 0:
+        leave_to_root(config, items)
     if any("::" in argument for argument in config.args):
         return  # what is named runs, all of it
     long = {item for item in items if is_long(item)}
@@ -423,12 +426,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = wanted
 
 
+def leave_to_root(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left = [item for item in items if item.get_closest_marker("root")]
+    config.stash[LEFT_TO_ROOT] = len(left)
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in set(left)]
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """A worker of xdist tells the process that prints the summary what it left out."""
     if hasattr(session.config, "workeroutput"):
         stash = session.config.stash
         session.config.workeroutput["selected"] = stash.get(SELECTED, None)
         session.config.workeroutput["left"] = stash.get(LEFT_TO_THE_LONG_TIER, None)
+        session.config.workeroutput["left_to_root"] = stash.get(LEFT_TO_ROOT, None)
 
 
 def pytest_testnodedown(node: Any) -> None:
@@ -437,6 +448,8 @@ def pytest_testnodedown(node: Any) -> None:
         node.config.stash[SELECTED] = output["selected"]
     if output.get("left") is not None:
         node.config.stash[LEFT_TO_THE_LONG_TIER] = output["left"]
+    if output.get("left_to_root") is not None:
+        node.config.stash[LEFT_TO_ROOT] = output["left_to_root"]
 
 
 FAST: list[str] = []  # the fast test that is running, if one is
@@ -478,6 +491,8 @@ def pytest_terminal_summary(
     """What was left out; and what the campaigns did, where they went on for a while."""
     if left := config.stash.get(LEFT_TO_THE_LONG_TIER, 0):
         terminalreporter.line(f"{left} cases were left to the long tier (pytest --seconds 60)")
+    if left := config.stash.get(LEFT_TO_ROOT, 0):
+        terminalreporter.line(f"{left} tests need root (sudo .venv/bin/pytest -m root)")
     if config.getoption("fast") and config.stash.get(SELECTED, 1) == 0:
         terminalreporter.line("nothing here is fast: run it without --fast")
     if not config.getoption("seconds"):

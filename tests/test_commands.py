@@ -234,7 +234,7 @@ def test_the_commands_of_the_readme_are_sound_shell_and_ci_runs_the_same() -> No
     assert "\n".join(plain) in SHELL
     script = ROOT / ".ci/run"
     subprocess.run(["bash", "-n", script], check=True)
-    assert script.read_text("utf-8").splitlines()[-1] == test
+    assert test in script.read_text("utf-8").splitlines()
 
 
 def test_every_campaign_that_is_named_finds_its_tests() -> None:

@@ -717,7 +717,7 @@ def test_a_full_disk_leaves_the_pages_and_no_part(app: App, built: Path) -> None
     assert "public/a/b.html: File too large\n" in faults
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+@pytest.mark.root
 def test_a_rendered_page_keeps_its_owner_and_rights(app: App, built: Path) -> None:
     page = built / "ü.html"
     os.chown(page, 4321, 4322)

@@ -82,7 +82,7 @@ def one_change(source: str, chance: random.Random) -> tuple[int, str]:
 def is_seen(program: str, *tests: str) -> bool:
     """Whether a test fails: first of the fast tier, then of the whole test command."""
     copy = Path(tempfile.mkdtemp())  # not below a folder that only root may enter
-    left_out = (".git", ".venv", ".hypothesis", "*cache*", "commentd.db*")
+    left_out = (".git", ".venv", ".hypothesis", ".*_cache", "__pycache__", "commentd.db*")
     shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*left_out), dirs_exist_ok=True)
     (copy / "commentd.py").write_text(program, "utf-8")
     environ = {n: v for n, v in os.environ.items() if n != "CI" and "PYTEST" not in n}

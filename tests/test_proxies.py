@@ -175,7 +175,7 @@ class Site:
             yield front
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
 
 
 @contextlib.contextmanager

@@ -39,7 +39,7 @@ LOGIN = {"email": "ann@example.com", "password": "wrong", "captcha_token": "x"}
 POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; sandbox"
 JSON = "application/json; charset=utf-8"
 TWO_BLOGS = {"site_origins": (BLOG, "http://localhost:4000")}
-PATIENCE = 20  # seconds
+PATIENCE = 60  # seconds, as of `until`
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Service:
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE)
 
     def end(self) -> None:
         if self.process.poll() is None:

@@ -74,7 +74,7 @@ def new_cgroup() -> Path:
     try:
         return Path(tempfile.mkdtemp(prefix="commentd-test-", dir=found[1] if found else "/none"))
     except OSError as error:
-        pytest.skip(f"systemd needs root, and a cgroup 2 of its own: {error}")
+        pytest.skip(f"systemd needs a cgroup 2 of its own: {error}")
 
 
 def remove(group: Path) -> bool:
@@ -157,6 +157,7 @@ def booted(folder: Path, kind: str, **sections: dict[str, str]) -> Iterator[Unit
         until(lambda: remove(group))
 
 
+@pytest.mark.root
 def test_under_the_printed_unit_everything_works(tmp_path: Path) -> None:
     """The unit for several blogs; the next test has the unit for one."""
     with booted(tmp_path / "blog", "systemd@") as unit:
@@ -183,6 +184,7 @@ def test_under_the_printed_unit_everything_works(tmp_path: Path) -> None:
         assert "Traceback" not in unit.said
 
 
+@pytest.mark.root
 def test_wrong_settings_are_reported_once_and_not_tried_again(tmp_path: Path) -> None:
     """A missing backup folder is reported, and readers are served."""
     with booted(tmp_path / "blog", "systemd", backup={"folder": "/srv/missing/copies"}) as unit:
