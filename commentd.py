@@ -681,6 +681,140 @@ def comment_link(link: str, comment_id: int) -> str:
 
 # Markdown
 
+# Punctuation beyond ASCII that ends a bare URL: quotes, brackets, full-width and CJK marks, and
+# those of Arabic, Hindi, Thai and other languages; also hidden marks, and symbols such as emoji.
+# Hyphens, middle dots and joiners may stand within a URL, since they stand within words.
+ENDS_URL = (
+    "\xa1\xa6-\xa9\xab-\xb1\xb4\xb6\xbb\xbf\u037e\u0589\u05c0\u05c3\u060c\u061b-\u061f"
+    "\u06d4\u0964\u0965\u0e4f\u0e5a\u0e5b\u104a\u104b\u1362-\u1368\u17d4-\u17d6\u200b"
+    "\u200e\u200f\u2014-\u203e\u2041-\u206f\u2190-\u2bff\u2e00-\u2e7f\u3001-\u3004"
+    "\u3008-\u3020\u3030\u303d\ufd3e\ufd3f\ufe10-\ufe19\ufe30-\ufe6f\ufeff-\uff0f\uff1a-\uff20"
+    "\uff3b-\uff40\uff5b-\uff65\uffe0-\uffff\U0001f000-\U0001faff"
+)
+# These end a URL where text of another script follows at once: `(https://example.com)好`.
+ENDS_URL_BEFORE_TEXT = ",;!*')"
+# A host ends where another script follows a top-level domain: `https://github.com是` and so on.
+# A bracket within a URL belongs to it together with its partner: `?x[]=1`.
+BARE_URL = (
+    r"(?<![A-Za-z0-9])[Hh][Tt][Tt][Pp][Ss]?://(?=[^\W_])"
+    rf"(?:[^\s<>\"`\[\]/?#{ENDS_URL}]*?\.[A-Za-z]{{2,}}"
+    rf"(?=[^\0-\x7f])(?![^\s/?#.{ENDS_URL}]*+\.)"
+    rf"|(?:[^\s<>\"`\[\]{ENDS_URL}{ENDS_URL_BEFORE_TEXT}]"
+    rf"|[{ENDS_URL_BEFORE_TEXT}](?![^\0-\x7f])"
+    rf"|\[[^\s<>\"`\[\]{ENDS_URL}]*\])+)"
+)
+# Not part of a URL at its end, though it may stand within one.
+AFTER_URL = "?!.,:;*_~'\\\u200c\u200d\u2010\u2011\u2012\u2013\xb7\u30fb"
+ENTITY_AT_END = re.compile(r"&[A-Za-z0-9]{1,32};\Z")
+
+
+def parse_bare_url(
+    inline: mistune.InlineParser, match: re.Match[str], state: mistune.InlineState
+) -> int:
+    """A URL that stands in a text without brackets. It ends as GitHub Flavored Markdown has it,
+    but also where text follows that has no spaces between words, as in Chinese."""
+    url = match[0]
+    # The pattern stops at a bracket before another script, but it may close one of the URL.
+    if state.src.startswith(")", match.end()) and url.count("(") > url.count(")"):
+        url += ")"
+    url = url_alone(url)
+    if state.in_link or state.depth >= inline.max_nested_level:
+        inline.process_text(url, state)
+    else:
+        link = {"type": "link", "children": [{"type": "text", "raw": url}]}
+        attributes = {"url": mistune.util.escape_url(url)}
+        state.append_token({**link, "attrs": attributes, "_autolink": url})
+    return match.start() + len(url)
+
+
+def url_alone(text: str) -> str:
+    """A URL without the punctuation that only follows it: `/a).` is `/a`, `/a_(b)` stays."""
+    unmatched = text.count(")") - text.count("(")
+    end = len(text)
+    while end:
+        last = text[end - 1]
+        if entity := ENTITY_AT_END.search(text, max(0, end - 34), end):
+            end = entity.start()
+        elif last == ")" and unmatched > 0:
+            unmatched -= 1
+            end -= 1
+        elif last in AFTER_URL:
+            end -= 1
+        else:
+            break
+    return text[:end]
+
+
+# Characters of Chinese, Japanese and Korean with their punctuation, and selectors of variants.
+CJK = (
+    "\u1100-\u11ff\u2e80-\u303e\u3040-\ua4cf\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe6f"
+    "\uff01-\uffee\U0001aff0-\U0001b16f\U00020000-\U0003ffff\U000e0100-\U000e01ef"
+)
+# A letter that stands for nothing: an Egyptian hieroglyph that no comment needs.
+SILENT_LETTER = "\U00013428"
+
+
+class CommentInline(mistune.InlineParser):
+    """Links bare URLs, and finds bold and italic text also beside the punctuation of Chinese,
+    Japanese and Korean: these languages have no spaces there, which CommonMark expects
+    (commonmark-spec#650)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register("bare_url", BARE_URL, parse_bare_url, start_chars=["H", "h"])
+
+    def finalize_tokens(self, tokens: list[Json], depth: int) -> list[Json]:
+        """While emphasis is searched, a letter stands between asterisks and what mistune takes for
+        punctuation: beside letters, asterisks may open and close it. That has the effect of the
+        rules of markdown-cjk-friendly. Marks are no punctuation in CommonMark: `**नमस्ते**जी`."""
+        text = "".join(map(shown_by, tokens))
+        if "*" not in text or text.isascii() or SILENT_LETTER in text:
+            return super().finalize_tokens(tokens, depth)
+        start = 0
+        for token in tokens:
+            end = start + len(shown_by(token))
+            if token["type"] == "text" and token.get("_emphasis", True):
+                token["raw"] = with_silent_letters(text, start, end)
+            start = end
+        return without_silent_letters(super().finalize_tokens(tokens, depth))
+
+
+def shown_by(token: Json) -> str:
+    """The text of a token, or one character for what is no text."""
+    if token["type"] == "text":
+        return str(token["raw"])
+    return "\n" if token["type"] in ("softbreak", "linebreak") else "\ufffc"
+
+
+def with_silent_letters(text: str, start: int, end: int) -> str:
+    """A part of a text, with silent letters beside its asterisks where they are needed."""
+    pieces = []
+    for run in re.compile(r"\*+").finditer(text, start, end):
+        before = text[run.start() - 1 : run.start()] or "\n"
+        after = text[run.end() : run.end() + 1] or "\n"
+        near_cjk = bool(re.search(f"[{CJK}]", before + after))
+        pieces.append(text[start : run.start()])
+        pieces += [silent_letter(before, near_cjk), run[0], silent_letter(after, near_cjk)]
+        start = run.end()
+    return "".join(pieces) + text[start:end]
+
+
+def silent_letter(neighbour: str, near_cjk: bool) -> str:
+    """What stands between asterisks and the character beside them."""
+    if neighbour.isalnum() or neighbour.isspace():
+        return ""
+    is_punctuation = unicodedata.category(neighbour)[0] in "PS"
+    return SILENT_LETTER if near_cjk or not is_punctuation else ""
+
+
+def without_silent_letters(tokens: list[Json]) -> list[Json]:
+    for token in tokens:
+        if token["type"] == "text":
+            token["raw"] = token["raw"].replace(SILENT_LETTER, "")
+        elif token["type"] in ("emphasis", "strong"):
+            without_silent_letters(token["children"])
+    return tokens
+
 
 class CommentRenderer(mistune.HTMLRenderer):
     """Renders headings, images and nested links as text that reads well, since the allow-list of
@@ -695,7 +829,7 @@ class CommentRenderer(mistune.HTMLRenderer):
     def link(self, text: str, url: str, title: str | None = None) -> str:
         # An image in a link has become a link in a link.
         bare = re.sub(r"</?a\b[^>]*>", "", text)
-        return super().link(bare, url)
+        return super().link(bare, with_plain_host(url))
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
         return self.link(text or html.escape(url), url)
@@ -705,8 +839,22 @@ class CommentRenderer(mistune.HTMLRenderer):
         return super().block_code(code, html.unescape(info or "").strip())
 
 
-MARKDOWN = mistune.create_markdown(
-    renderer=CommentRenderer(escape=True), plugins=["url", "strikethrough"]
+def with_plain_host(url: str) -> str:
+    """A URL whose host is written as people write it: `https://中文.example`, which mistune has
+    percent-encoded. Many programs cannot read a host that is encoded so."""
+    match = re.match(r"(?i)(https?://)([^/?#]+)(.*)", url)
+    if not match:
+        return url
+    scheme, host, rest = match.groups()
+    return (
+        scheme + re.sub("(?i)(?:%[89a-f][0-9a-f])+", lambda found: unquoted(found[0]), host) + rest
+    )
+
+
+MARKDOWN = mistune.Markdown(
+    renderer=CommentRenderer(escape=True),
+    inline=CommentInline(),
+    plugins=[mistune.plugins.import_plugin("strikethrough")],
 )
 
 
@@ -739,13 +887,18 @@ LANGUAGE = re.compile(r"(?ai)(?<!\S)lang(?:uage)?-([a-z0-9][a-z0-9+#-]{0,19})(?!
 
 
 def safe_attribute(tag: str, attribute: str, value: str) -> str | None:
-    """An absolute link, or the language of code; other products add further classes."""
+    """An absolute link, the language of code (other products add further classes), or the number
+    that a list begins with."""
     if attribute == "class":
         language = LANGUAGE.search(value)
         return f"language-{language[1].lower()}" if language else None
     # `http:x` has a scheme and is relative all the same.
     is_absolute = re.match(r"(?i)https?://[^/\s]|mailto:", value)
-    return value if is_absolute or attribute != "href" else None
+    if attribute == "href" and not is_absolute:
+        return None
+    if attribute == "start" and not re.fullmatch("[0-9]{1,9}", value):
+        return None
+    return value
 
 
 TAGS = "p br em strong del code pre blockquote ul ol li a hr"
@@ -758,7 +911,7 @@ def clean(markup: str) -> str:
     return nh3.clean(
         markup,
         tags={*TAGS.split()},
-        attributes={"a": {"href"}, "code": {"class"}, "*": set()},
+        attributes={"a": {"href"}, "code": {"class"}, "ol": {"start"}, "*": set()},
         url_schemes={"http", "https", "mailto"},
         url_relative="deny",
         attribute_filter=safe_attribute,
@@ -4456,9 +4609,9 @@ def plain_text(markup: str) -> str:
     """HTML as the filter reads it: without tags and URLs, whose hosts are terms of their own."""
     text = re.sub(r"</?(?:a|em|strong|del|code)\b[^>]*>", "", markup)  # via**gra** is one word
     text = re.sub(r"<[^>]*>", " ", text)
-    text = folded(html.unescape(text))
-    text = re.sub(r"https?://\S+", " ", text)
-    return re.sub(BETWEEN, "", text)
+    # Before it is folded: that makes the full-width comma behind a URL a part of it.
+    text = re.sub(BARE_URL, " ", html.unescape(text))
+    return re.sub(BETWEEN, "", folded(text))
 
 
 def words_in(text: str) -> Iterator[str]:

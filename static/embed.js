@@ -91,6 +91,7 @@ sheet.replaceSync(`
 .apart { padding-top: 2em; border-top: 1px solid var(--_line) }
 h2 { margin-bottom: 1em }
 ul, ol { padding-inline-start: 1.5em }
+[start] { padding-inline-start: 3em }
 [role=list] { list-style: none; padding: 0 }
 a { color: var(--_accent) }
 button, select, summary, textarea, input { color: inherit; font: inherit; field-sizing: content; border: 0; border-radius: var(--_radius); background: none }
@@ -428,6 +429,8 @@ function formatted(html) {
       const href = decoded(/ href="([^"]*)"/.exec(attributes)?.[1] ?? '')
       if (tag === 'a' && /^(https?:\/\/|mailto:)/i.test(href)) Object.assign(node, {href, rel})
       if (tag === 'pre') node.tabIndex = 0
+      const start = tag === 'ol' && / start="(\d+)"/.exec(attributes)
+      if (start) node.start = start[1]
       const language = tag === 'code' && /language-[\w#+-]+/.exec(attributes)
       if (language) {
         node.className = language

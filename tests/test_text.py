@@ -2,22 +2,25 @@
 Markdown; then what a real browser makes of all that."""
 
 import contextlib
+import html
 import itertools
 import json
 import random
 import re
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import inside
 import mistune
 import pytest
 import webtest
 from blog import Pages, blog, say, service
-from conftest import CANARY, Campaign
+from conftest import CANARY, Campaign, Visitor
 from hypothesis import example, given
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, BrowserContext, Request
@@ -390,6 +393,8 @@ class Judge(HTMLParser):
         assert len(attributes) == len(attrs)
         assert attributes.pop("rel", None) == (REL if tag == "a" else None)
         target = attributes.pop("href", "mailto:" if tag == "a" else None)
+        start = attributes.pop("start", None) if tag == "ol" else None
+        assert re.fullmatch("[0-9]{1,9}", start or "1")
         language = attributes.pop("class", None) if tag == "code" else None
         assert re.fullmatch("(?a)language-[a-z0-9][a-z0-9+#-]{0,19}", language or "language-x")
         assert not attributes, attributes
@@ -597,6 +602,183 @@ def test_the_language_of_code_may_be_anything(caplog: pytest.LogCaptureFixture) 
             shown = safe_html(f"{fence}{info}\nx\n{fence}")
             assert shown == f"<pre><code{name}>x\n</code></pre>\n", info
     assert caplog.records == []
+
+
+# A bare URL, in ⟦⟧ as it is linked, and the text beside it.
+BARE_URLS = (
+    """
+See ⟦https://example.com/a⟧.
+See ⟦https://example.com/a⟧, then ⟦http://b.example⟧!
+Really? ⟦https://example.com/d⟧?
+(see ⟦https://example.com/x/y/⟧).
+⟦https://en.wikipedia.org/wiki/Foo_(bar)⟧
+(⟦https://en.wikipedia.org/wiki/Foo_(bar)⟧)
+⟦https://en.wikipedia.org/wiki/Foo_(bar)_(baz)⟧, and so on
+⟦https://example.com/?q=(business))+ok⟧
+⟦https://example.com/q⟧))).
+"⟦https://example.com/a⟧" '⟦https://example.com/a⟧'
+⟦https://example.com/a⟧... ⟦https://example.com/a⟧:
+⟦https://example.com/a,b;c=1!d⟧;
+⟦https://example.com/?a=1⟧&copy; ⟦https://example.com/?a=1&b=2⟧
+⟦https://example.com/?x[]=1&y[]=2⟧ [⟦https://example.com/a⟧]
+⟦https://example.com/~ann/*/a:b⟧*
+⟦Https://Example.com/A⟧ ⟦HTTP://EXAMPLE.COM⟧
+⟦http://localhost:4000/a⟧ ⟦http://127.0.0.1/⟧ ⟦https://example.com:8443/a⟧
+⟦https://example.com/#/guide?id=a⟧ ⟦https://example.com/a#b⟧
+xhttps://example.com/a https:// http://. https://? http://[::1]/
+⟦https://example.com/a–b⟧ – ⟦https://example.com/a⟧— ⟦https://example.com/a⟧…
+⟦https://example.com/a⟧’s “⟦https://example.com/a⟧” «⟦https://example.com/a⟧»
+⟦https://example.com/a⟧👍 ⟦https://example.com⟧❤️ ⟦https://example.com/a⟧→
+⟦https://example.com/caf%C3%A9⟧ ⟦https://example.com/café⟧ ⟦https://bücher.example/ä⟧
+⟦https://web.archive.org/web/2020/https://example.com/⟧
+请看⟦https://example.com/a⟧，谢谢。还有（⟦https://example.com/b⟧）吧
+《x》⟦http://t.cn/RUy3HJN⟧《一尺》
+⟦https://github.com⟧，好
+⟦https://github.com⟧很好，见a.b
+网站⟦https://www.example.com.cn⟧的
+⟦https://example.com/a⟧。⟦https://example.com/b⟧；⟦https://example.com/c⟧！⟦https://example.com/d⟧？
+⟦https://example.com/a⟧、⟦https://example.com/b⟧：⟦https://example.com/c⟧
+“⟦https://example.com/a⟧”‘⟦https://example.com/b⟧’好
+「⟦https://example.com/a⟧」『⟦https://example.com/b⟧』【⟦https://example.com/c⟧】〔⟦https://example.com/d⟧〕
+（⟦https://example.com/a⟧）〈⟦https://example.com/b⟧〉［⟦https://example.com/c⟧］｛⟦https://example.com/d⟧｝
+⟦https://example.com/a⟧——好 ⟦https://example.com/a⟧……好 ⟦https://example.com/a⟧～好
+⟦https://example.com/a⟧　好 ⟦https://example.com/a⟧｜好 ⟦https://example.com/a⟧＞好
+(⟦https://example.com/b⟧)吧 [⟦https://example.com/b⟧]吧
+⟦https://example.com/a⟧,谢谢 ⟦https://example.com/a⟧!谢谢 ⟦https://example.com/a⟧;好
+⟦https://example.com/%E4%BD%A0%E5%A5%BD⟧。好
+⟦https://example.com/你好⟧。好
+⟦https://example.com/你好/世界.html?查询=值#片段⟧，好
+⟦https://zh.wikipedia.org/wiki/史蒂夫·乔布斯⟧。
+⟦https://zh.wikipedia.org/wiki/Wikipedia:首页⟧）
+⟦https://中文.com⟧，⟦https://中文.com/路径⟧。
+⟦https://例子.中国/路径⟧。
+⟦https://ja.wikipedia.org/wiki/東京_(曖昧さ回避)⟧について
+⟦https://ja.wikipedia.org/wiki/スティーブ・ジョブズ⟧・
+詳しくは⟦https://example.jp/記事⟧、または「⟦https://例え.jp⟧」をご覧ください。
+⟦https://example.jp⟧です。⟦https://example.jp/a⟧〜
+⟦https://example.com/a⟧｡｢⟦https://example.com/b⟧｣
+⟦https://example.com/ａｂ⟧．
+⟦https://example.kr/글⟧。 ⟦https://example.kr⟧에서
+⟦https://fa.example/می‌خواهم⟧، و ⟦https://ar.example/مقالة⟧؟ ⟦https://ar.example/a⟧؛
+⟦https://th.example/หน้า⟧๚ ⟦https://hi.example/पृष्ठ⟧।
+⟦https://example.com/a⟧\u200b ⟦https://example.com/a⟧\u200f ⟦https://example.com/a⟧\ufeff
+⟦https://example.com/a⟧\u2069 ⟦https://example.com/a⟧\u00a0b
+<b>⟦https://example.com/a⟧</b>
+""".encode()
+    .decode("unicode-escape")
+    .encode("latin-1")
+    .decode()
+    .strip()
+    .splitlines()
+)
+
+# Markdown, and what is shown. A link is in ⟦⟧ as above.
+SHOWN = {
+    "<https://example.com/中文>，好": "⟦https://example.com/中文⟧，好",
+    "`https://example.com/`，好": "<code>https://example.com/</code>，好",
+    "https://example.com/`x`": "⟦https://example.com/⟧<code>x</code>",
+    "**https://example.com/c**好": "<strong>⟦https://example.com/c⟧</strong>好",
+    "**看https://example.com/c，好**吧": "<strong>看⟦https://example.com/c⟧，好</strong>吧",
+    "*https://example.com/c*，好": "<em>⟦https://example.com/c⟧</em>，好",
+    "_https://example.com/c_": "<em>⟦https://example.com/c⟧</em>",
+    "~~https://example.com/c~~好": "<del>⟦https://example.com/c⟧</del>好",
+    "[看https://example.com/a，好](https://b.example)":
+        '<a href="https://b.example">看https://example.com/a，好</a>',
+    "[好](https://中文.com/路径)":
+        '<a href="https://中文.com/%E8%B7%AF%E5%BE%84">好</a>',
+    "他说**“好”**吧": "他说<strong>“好”</strong>吧",
+    "**真，**她": "<strong>真，</strong>她",
+    "見る**「本」**です": "見る<strong>「本」</strong>です",
+    "这是**“重点”**内容，还有**加粗。**后文":
+        "这是<strong>“重点”</strong>内容，还有<strong>加粗。</strong>后文",
+    "用**`npm`**吧": "用<strong><code>npm</code></strong>吧",
+    "**[好](https://b.example)**吧":
+        '<strong><a href="https://b.example">好</a></strong>吧',
+    "**스크립트(script)**라고": "<strong>스크립트(script)</strong>라고",
+    '真*"好"*吧 真**(好)**吧': '真<em>"好"</em>吧 真<strong>(好)</strong>吧',
+    "***“好”***吧": "<em><strong>“好”</strong></em>吧",
+    "**《书》****“好”**": "<strong>《书》****“好”</strong>",
+    "注意：**重要！**请看": "注意：<strong>重要！</strong>请看",
+    "これは**重要。**です": "これは<strong>重要。</strong>です",
+    "**葛󠄀城（市）**は": "<strong>葛󠄀城（市）</strong>は",
+    "**नमस्ते**जी **ครับผมได้**ที่": "<strong>नमस्ते</strong>जी <strong>ครับผมได้</strong>ที่",
+    "2**3**4 a*b*c * d * e": "2<strong>3</strong>4 a<em>b</em>c * d * e",
+    'a**"b"**c snake_case_name': 'a**"b"**c snake_case_name',
+    "\\*“好”\\*吧 `**“好”**吧`": "*“好”*吧 <code>**“好”**吧</code>",
+    "「_好_」": "「<em>好</em>」",
+    "\U00013428**“好”**吧": "\U00013428**“好”**吧",
+}  # fmt: skip
+BLOCKS = {
+    "3. c\n4. d": '<ol start="3">\n<li>c</li>\n<li>d</li>\n</ol>\n',
+    "2024. 好年份": '<ol start="2024">\n<li>好年份</li>\n</ol>\n',
+    "0) 零": '<ol start="0">\n<li>零</li>\n</ol>\n',
+    "1. a\n2. b": "<ol>\n<li>a</li>\n<li>b</li>\n</ol>\n",
+    "   好\n": "好",
+    "　　好": "好",
+}
+
+
+def link_to(url: str) -> str:
+    scheme, host, path = re.findall("(?i)(https?://)([^/?#]+)(.*)", url)[0]
+    href = html.escape(scheme + host + quote(path, safe="/?#%:@!$&()*+,;=~"))
+    return f'<a href="{href}">{html.escape(url, quote=False)}</a>'
+
+
+def linked(text: str) -> str:
+    """The HTML for a text with links in ⟦⟧."""
+    return re.sub("⟦(.*?)⟧", lambda found: link_to(found[1]), text)
+
+
+def rendered(paragraph: str) -> str:
+    """The HTML of a comment without the attributes and the paragraph that all have."""
+    return paragraph.replace(f' rel="{REL}"', "").removeprefix("<p>").removesuffix("</p>\n")
+
+
+def markdown_cases() -> dict[str, str]:
+    cases = {}
+    for line in BARE_URLS:
+        pieces = re.split("⟦(.*?)⟧", line)
+        shown = [html.escape(piece, quote=False) for piece in pieces]
+        shown[1::2] = map(link_to, pieces[1::2])
+        cases["".join(pieces)] = "".join(shown)
+    cases |= {written: linked(shown) for written, shown in SHOWN.items()}
+    return cases | BLOCKS
+
+
+without_limits = pytest.mark.parametrize("settings", [{"limits_enabled": False}], ids=[""])
+
+
+def previewed(visitor: Visitor, text: str) -> str:
+    markup: str = visitor.post_json("/comments/preview", {"content": text}).json["html"]
+    return markup
+
+
+@without_limits
+def test_a_url_ends_and_bold_begins_where_people_mean_it(visitor: Visitor) -> None:
+    cases = markdown_cases()
+    assert len(cases) >= 90
+    shown = {text: rendered(previewed(visitor, text)) for text in cases}
+    expected = {text: markup.replace("\xa0", "&nbsp;") for text, markup in cases.items()}
+    assert {text: each for text, each in shown.items() if each != expected[text]} == {}
+
+
+@without_limits
+def test_what_is_shown_is_the_same_wherever_it_is_read(visitor: Visitor) -> None:
+    texts = [*markdown_cases()]
+    for start in range(0, len(texts), 20):
+        path = f"/{start}/"
+        for text in texts[start : start + 20]:
+            visitor.say(text, page_url=path)
+        expected = [previewed(visitor, text) for text in texts[start : start + 20]]
+        query = {"url": path, "limit": 100}
+        listed = visitor.get("/comments", query).json["comments"]
+        assert sorted(comment["html"] for comment in listed) == sorted(expected)
+        for page in ("fragment", "thread"):
+            shown = visitor.get(f"/{page}", query).text.replace(' tabindex="0"', "")
+            assert [markup for markup in expected if markup.strip() not in shown] == []
+        feed = ElementTree.fromstring(visitor.get("/feed.atom", query).text)
+        contents = [each.text or "" for each in feed.iterfind("{*}entry/{*}content")]
+        assert [markup for markup in expected if markup not in contents] == []
 
 
 REPEATED = [
