@@ -279,6 +279,25 @@ def has_controls(text: str) -> bool:
     return bool(CONTROLS.search(text))
 
 
+# As Word, PowerPoint, PDF viewers and old systems write them: VT, FF, NEL, a lone CR and so on.
+OTHER_LINE_BREAKS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+STRAY_CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def without_controls(text: str) -> str:
+    """A pasted text: each line break is a line feed, and no control character is left but these
+    and tabs. Nobody sees such characters, so nobody could remove them."""
+    return STRAY_CONTROLS.sub("", OTHER_LINE_BREAKS.sub("\n", text))
+
+
+def bare_content(text: str) -> str:
+    """The text of a comment without control characters, and without space around it. Four spaces
+    or a tab before the first line stay: they mark it as code."""
+    text = re.sub(r"\A\s*\n", "", without_controls(text)).rstrip()
+    is_code = re.match(r" {4}| {0,3}\t", text)
+    return text if is_code else text.lstrip()
+
+
 def is_blank(text: str) -> bool:
     """Whether there is nothing to see: only spaces, controls, marks and invisible characters."""
     rest = INVISIBLE.sub("", text)
@@ -369,21 +388,36 @@ def language_of(requested: str, text: str) -> str:
 # Names
 
 
-# Invisible parts of an emoji: a selector after a symbol or before a keycap, and a joiner between
-# two emoji.
-EMOJI_PARTS = re.compile(
-    r"(?<=[^\w\s])\ufe0f|\ufe0f(?=\u20e3)"
+# What is invisible by itself and has a meaning where it stands: emoji, and words of many scripts,
+# are written with it. The order of the alternatives has no meaning.
+PARTS_OF_NAMES = re.compile(
+    # A selector after a symbol (☕︎, ☕️, ℹ️) or before a keycap, and a joiner between two emoji.
+    r"(?<=[^\w\s])[\ufe0e\ufe0f]|(?<=\u2139)[\ufe0e\ufe0f]|\ufe0f(?=\u20e3)"
     r"|(?<=[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f])\u200d(?=[\u2190-\u2bff\U0001f000-\U0001faff])"
+    # The flag of a region, such as England's.
+    r"|(?<=\U0001f3f4)[\U000e0030-\U000e007a]+\U000e007f"
+    # A variant of a Han character (UTS 37), and of a Mongolian one.
+    r"|(?<=[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\ufe00-\ufe02\U000e0100-\U000e01ef]"
+    r"|(?<=[\u1820-\u18aa])[\u180b-\u180d\u180f]|(?<=[\u1820-\u18aa])\u180e(?=[\u1820-\u18aa])"
 )
-# Separators of lines, and radicals: they look like Han characters, and nobody types them in a name.
-NOT_IN_NAMES = re.compile("[\u2028\u2029\u2e80-\u2eff]")
+# Scripts whose characters take their shapes from their neighbours, and that write words with
+# joiners (Unicode core specification, section 23.2): Arabic, Syriac, N'Ko and others; those of
+# India, Sri Lanka, Burma, Cambodia, Mongolia and Java.
+JOINING = "\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17ff\u1820-\u18aa\ua980-\ua9df"
+JOINERS = re.compile(f"(?<=[{JOINING}])[\u200c\u200d]+")
+# Radicals: they look like Han characters, and nobody types them in a name.
+NOT_IN_NAMES = re.compile("[\u2e80-\u2eff]")
 
 
 def proper_nickname(text: str) -> str:
-    """Composed (NFC) and trimmed. `ValueError` for control, bidi and invisible characters, for four
-    marks in a row, and for what is empty or too long."""
-    name = unicodedata.normalize("NFC", text).strip()
-    bare = EMOJI_PARTS.sub("", name)
+    """Composed (NFC), on one line, and without what is invisible at its ends. `ValueError` for
+    invisible characters inside, which would make two names of one look, for four marks in a row,
+    and for what is empty or too long."""
+    if "\0" in text:
+        raise ValueError
+    name = unicodedata.normalize("NFC", " ".join(without_controls(text).split("\n")))
+    name = trimmed(JOINERS.sub(needed_joiner, name))
+    bare = without_parts(name)
     kinds = "".join(unicodedata.category(character)[0] for character in bare)
     if "C" in kinds or INVISIBLE.search(bare) or NOT_IN_NAMES.search(bare):
         raise ValueError
@@ -392,11 +426,51 @@ def proper_nickname(text: str) -> str:
     return name
 
 
-# Cyrillic and Greek characters, and digits, that look Latin (from Unicode's confusables.txt).
+def needed_joiner(match: re.Match[str]) -> str:
+    """One joiner within a word. At its end there is one after a sign that mutes the vowel, as in
+    Malayalam; others are gone."""
+    before = match.string[match.start() - 1]
+    after = match.string[match.end() :]
+    is_within = re.match(f"[{JOINING}]", after)
+    mutes_vowel = unicodedata.combining(before) == 9
+    joiner = match[0][0]
+    return joiner if is_within or (mutes_vowel and joiner == "\u200d") else ""
+
+
+def without_parts(name: str) -> str:
+    """A name without the invisible characters that have a meaning where they stand."""
+    return PARTS_OF_NAMES.sub("", JOINERS.sub("", name))
+
+
+def trimmed(text: str) -> str:
+    """Without space and invisible characters at the ends: they come along when a text is copied."""
+    needed = {
+        position
+        for pattern in (PARTS_OF_NAMES, JOINERS)
+        for match in pattern.finditer(text)
+        for position in range(*match.span())
+    }
+    shown = [
+        position
+        for position, character in enumerate(text)
+        if position in needed or not is_invisible(character)
+    ]
+    return text[shown[0] : shown[-1] + 1] if shown else ""
+
+
+def is_invisible(character: str) -> bool:
+    if character.isspace() or INVISIBLE.match(character):
+        return True
+    return unicodedata.category(character) in ("Cc", "Cf")
+
+
+# Cyrillic and Greek characters, and digits, that look Latin (from Unicode's confusables.txt), and
+# digits that people write for Latin characters.
 LOOK_LATIN = str.maketrans(
-    "АВЕЅІЈКМНОРСТУХҮѴӀавеѕіјкмнопрстухүѵӏһԁԛԝьΑΒΕΖΗΙΚΜΝΟΡΤΥΧαβγεηικνορςτυχω01|",
-    "ABESIJKMHOPCTYXYVIabesijkmhonpctyxyvlhdqwbABEZHIKMNOPTYXabyenikvopctuxwoll",
+    "АВЕЅІЈКМНОРСТУХҮѴӀавеѕіјкмнопрстухүѵӏһԁԛԝьΑΒΕΖΗΙΚΜΝΟΡΤΥΧαβγεηικνορςτυχω01|345789",
+    "ABESIJKMHOPCTYXYVIabesijkmhonpctyxyvlhdqwbABEZHIKMNOPTYXabyenikvopctuxwolleastbg",
 )
+SIGNS_LOOK_LATIN = str.maketrans("$@€£", "sael")
 LATIN_NAME = re.compile(r".*LATIN .*(?:LETTER|CAPITAL) ([A-Z])(?: WITH .*)?")
 # Scripts with so many Latin shapes that a whole name can be forged in them.
 FORGEABLE = {"LATIN", "CHEROKEE", "COPTIC", "LISU", "CANADIAN", "DESERET", "OSAGE"}
@@ -412,7 +486,8 @@ def script_of(character: str) -> str:
 def has_shape(character: str) -> bool:
     """Whether a character is alphanumeric, or drawn like one that is."""
     is_drawn = character.isalnum() or latin_base(character) != ""
-    return is_drawn and script_of(character) != "MODIFIER"
+    # The tags of flags are invisible, and named after Latin characters.
+    return is_drawn and script_of(character) not in ("MODIFIER", "TAG")
 
 
 def latin_base(character: str) -> str:
@@ -442,13 +517,22 @@ def skeleton(nickname: str) -> str:
     mixed = len(scripts) > 1
     shapes = "".join(latin_shape(character, mixed=mixed) for character in characters)
     shapes = shapes.replace("rn", "m").replace("l", "i")
-    return shapes or nickname.strip()
+    return shapes or folded(nickname)
 
 
 # The badge of an admin in the languages of the widget, and other words that claim the same.
-TITLES = """author admin owner official autor auteur автор админ الإدارة
-            作者 博主 站长 站長 管理员 管理員 管理人 운영자 글쓴이"""
+TITLES = """author admin owner official blogger verified moderator mod webmaster administrator
+            editor staff team support founder host
+            autor auteur officiel administrateur propriétaire offiziell inhaber betreiber besitzer
+            oficial administrador propietario dono verificado vérifié verifiziert
+            автор админ администратор владелец модератор официальный
+            الإدارة المدير المشرف الكاتب رسمي
+            作者 博主 站长 站長 管理员 管理員 管理人 版主 楼主 樓主 小编 小編 客服 站务 站務
+            官方 官号 官號 认证 認證 已认证 已認證 本人 公式 運営 管理者 著者 筆者
+            운영자 글쓴이 관리자 공식 주인장 주인 작성자 본인"""
 TITLE_SKELETONS = {skeleton(title) for title in TITLES.split()}
+ONLY_TITLES = re.compile(f"(?:{'|'.join(map(re.escape, TITLE_SKELETONS))})+")  # `官方认证`
+ARTICLES = {"the", "a", "an", "our", "your", "le", "la", "el", "o", "der", "die", "das"}
 IN_BRACKETS = re.compile(r"[(<[{【〔〈《「『〖].*?(?:[])>}】〕〉》」』〗]|$)")
 
 
@@ -464,15 +548,21 @@ def looks_like(nickname: str, admin: str) -> bool:
 
 
 def without_titles(nickname: str) -> str:
-    """The other words of a nickname. A title may be of another script: `Boss Админ`."""
+    """The other words of a nickname. A title may be of another script: `Boss Админ`. Its article
+    goes with it: `Boss the author`."""
     words = re.findall(r"\w+", nickname)
-    return " ".join(word for word in words if skeleton(word) not in TITLE_SKELETONS)
+    others = [word for word in words if not ONLY_TITLES.fullmatch(skeleton(word))]
+    if len(others) < len(words):
+        others = [word for word in others if word.lower() not in ARTICLES] or others
+    return " ".join(others)
 
 
 def skeletons(name: str) -> set[str]:
-    """The skeleton of a name, with and without what stands in brackets."""
+    """The skeletons of a name: with and without what stands in brackets, and with signs read as
+    Latin characters (`bo$$`)."""
     bare = IN_BRACKETS.sub("", unicodedata.normalize("NFKC", name))
-    return {skeleton(text) for text in {name, bare} if text.strip()}
+    texts = {name, bare, name.translate(SIGNS_LOOK_LATIN)}
+    return {skeleton(text) for text in texts if text.strip()}
 
 
 # Email addresses, hosts and IP addresses
@@ -484,20 +574,34 @@ EMAIL = re.compile(
 )
 
 
+# The full-width forms of ASCII, and the Chinese full stop, as input methods of Chinese and Japanese
+# leave them. No other look-alike of an ASCII character is read as one.
+FULL_WIDTH = {code + 0xFEE0: chr(code) for code in range(0x21, 0x7F)} | {0x3002: "."}
+
+
 def proper_email(text: str) -> str:
-    """The one spelling of an email address: plain ASCII, lower case. `ValueError` for others."""
-    address = text.strip(" ").lower()
-    if not text.isascii() or not EMAIL.fullmatch(address):
+    """The one spelling of an email address: plain ASCII, lower case, without what came along when
+    it was pasted. `ValueError` for others."""
+    plain = trimmed(text).translate(FULL_WIDTH)
+    address = re.sub(" *@ *", "@", plain.lower()).removeprefix("mailto:").rstrip(".,;")
+    if not plain.isascii() or not EMAIL.fullmatch(address):
         raise ValueError("must be an email address, such as ann@example.com")
     return address
 
 
+# A host without a scheme, as people type it: the last part is no number and no file.
+BARE_WEBSITE = re.compile(r"(?:[^\W_][\w-]*\.)+(?:[^\W\d_]{2,}|xn--[\w-]+)(?::[0-9]+)?(?:[/?#].*)?")
+
+
 def proper_website(text: str) -> str:
-    """An http(s) URL with a host and without a user; `ValueError` for any other."""
-    bare = text.strip()
+    """An http(s) URL with a host and without a user; `ValueError` for any other. Without a scheme
+    it gets `https://`."""
+    bare = trimmed(text).rstrip("。，")
+    if BARE_WEBSITE.fullmatch(bare):
+        bare = f"https://{bare}"
     url = urllib.parse.urlsplit(bare)
     is_web = re.fullmatch(r"(?i)https?://[^\s<>\"'`\\]+", bare) and url.hostname
-    if not is_web or "@" in url.netloc or url.port == 0 or has_controls(text):
+    if not is_web or "@" in url.netloc or url.port == 0 or has_controls(bare):
         raise ValueError
     return bare
 
@@ -695,7 +799,7 @@ ENDS_URL = (
 ENDS_URL_BEFORE_TEXT = ",;!*')"
 # A host ends where another script follows a top-level domain: `https://github.com是` and so on.
 # A bracket within a URL belongs to it together with its partner: `?x[]=1`.
-BARE_URL = (
+URL_IN_TEXT = (
     r"(?<![A-Za-z0-9])[Hh][Tt][Tt][Pp][Ss]?://(?=[^\W_])"
     rf"(?:[^\s<>\"`\[\]/?#{ENDS_URL}]*?\.[A-Za-z]{{2,}}"
     rf"(?=[^\0-\x7f])(?![^\s/?#.{ENDS_URL}]*+\.)"
@@ -761,7 +865,7 @@ class CommentInline(mistune.InlineParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.register("bare_url", BARE_URL, parse_bare_url, start_chars=["H", "h"])
+        self.register("bare_url", URL_IN_TEXT, parse_bare_url, start_chars=["H", "h"])
 
     def finalize_tokens(self, tokens: list[Json], depth: int) -> list[Json]:
         """While emphasis is searched, a letter stands between asterisks and what mistune takes for
@@ -771,19 +875,19 @@ class CommentInline(mistune.InlineParser):
         if "*" not in text or text.isascii() or SILENT_LETTER in text:
             return super().finalize_tokens(tokens, depth)
         start = 0
-        for token in tokens:
-            end = start + len(shown_by(token))
-            if token["type"] == "text" and token.get("_emphasis", True):
-                token["raw"] = with_silent_letters(text, start, end)
+        for piece in tokens:
+            end = start + len(shown_by(piece))
+            if piece["type"] == "text" and piece.get("_emphasis", True):
+                piece["raw"] = with_silent_letters(text, start, end)
             start = end
         return without_silent_letters(super().finalize_tokens(tokens, depth))
 
 
-def shown_by(token: Json) -> str:
-    """The text of a token, or one character for what is no text."""
-    if token["type"] == "text":
-        return str(token["raw"])
-    return "\n" if token["type"] in ("softbreak", "linebreak") else "\ufffc"
+def shown_by(piece: Json) -> str:
+    """The text of a token of mistune, or one character for what is no text."""
+    if piece["type"] == "text":
+        return str(piece["raw"])
+    return "\n" if piece["type"] in ("softbreak", "linebreak") else "\ufffc"
 
 
 def with_silent_letters(text: str, start: int, end: int) -> str:
@@ -808,11 +912,13 @@ def silent_letter(neighbour: str, near_cjk: bool) -> str:
 
 
 def without_silent_letters(tokens: list[Json]) -> list[Json]:
-    for token in tokens:
-        if token["type"] == "text":
-            token["raw"] = token["raw"].replace(SILENT_LETTER, "")
-        elif token["type"] in ("emphasis", "strong"):
-            without_silent_letters(token["children"])
+    pieces = [*tokens]
+    while pieces:
+        piece = pieces.pop()
+        if piece["type"] == "text":
+            piece["raw"] = piece["raw"].replace(SILENT_LETTER, "")
+        elif piece["type"] in ("emphasis", "strong"):
+            pieces += piece["children"]
     return tokens
 
 
@@ -4520,7 +4626,9 @@ def print_email(message: str) -> None:
     text = parsed.get_content().replace("\r\n", "\n")
     frame = "-" * 72
     head = f"To: {parsed['To']}\nSubject: {parsed['Subject']}\n"
-    print(f"{frame}\n{head}\n{text}{frame}", flush=True)
+    # A terminal would obey an escape sequence in the text of a stranger.
+    shown = STRAY_CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", f"{head}\n{text}")
+    print(f"{frame}\n{shown}{frame}", flush=True)
 
 
 @dataclass(frozen=True)
@@ -4610,7 +4718,7 @@ def plain_text(markup: str) -> str:
     text = re.sub(r"</?(?:a|em|strong|del|code)\b[^>]*>", "", markup)  # via**gra** is one word
     text = re.sub(r"<[^>]*>", " ", text)
     # Before it is folded: that makes the full-width comma behind a URL a part of it.
-    text = re.sub(BARE_URL, " ", html.unescape(text))
+    text = re.sub(URL_IN_TEXT, " ", html.unescape(text))
     return re.sub(BETWEEN, "", folded(text))
 
 
@@ -6416,8 +6524,16 @@ def nickname_field(context: RequestContext, *, optional: bool = False) -> str:
     return proper_field(context.form, "nickname", 256, proper_nickname, optional=optional)
 
 
+def line_field(form: Json, name: str, most: int) -> str:
+    """An optional text on one line, without control characters."""
+    text = text_field(form, name, most, optional=True)
+    return " ".join(without_controls(text).split())
+
+
 def code_field(context: RequestContext, name: str) -> str:
-    code = text_field(context.form, name, 6)
+    """Six digits. Emails and input methods add spaces, and full-width digits."""
+    text = text_field(context.form, name, 64).translate(FULL_WIDTH)
+    code = "".join(character for character in text if not is_invisible(character))
     if not re.fullmatch("[0-9]{6}", code):
         raise BadRequest("验证码是 6 位数字", f"{name}_invalid")
     return code
@@ -6432,14 +6548,11 @@ def website_field(context: RequestContext) -> str:
 
 
 def content_field(context: RequestContext) -> str:
-    text = text_field(context.form, "content", BODY_LIMIT)
-    text = text.replace("\r\n", "\n").strip()
+    text = bare_content(text_field(context.form, "content", BODY_LIMIT))
     if len(text) > context.config.comments_max_length:
         raise BadRequest("评论内容过长", "content_too_long")
     if is_blank(text):
         raise BadRequest("请填写评论内容", "content_missing")
-    if re.search(r"[\0-\x08\x0b-\x1f\x7f-\x9f]", text):
-        raise BadRequest("评论内容不能含有控制字符", "content_invalid")
     return text
 
 
@@ -7595,7 +7708,7 @@ def follow_page(context: RequestContext) -> Json:
 def report_comment(context: RequestContext, comment_id: int) -> Json:
     """`{reason?}` to `{success}`: asks the owner to look at the comment again."""
     store = context.store
-    reason = " ".join(text_field(context.form, "reason", 500, optional=True).split())
+    reason = line_field(context.form, "reason", 500)
     block = matching_block(store, Target(ip=context.client.ip), context.now)
     with context.writing():
         check_visible(context, comment_id)
@@ -8562,7 +8675,7 @@ def add_block(context: RequestContext) -> Json:
     kind = choice_field(form, "kind", BLOCK_KINDS)
     value = proper_field(form, "value", 254, functools.partial(proper_block, kind))
     days = number_field(form, "days", 3650, optional=True)
-    note = text_field(form, "note", 200, optional=True)
+    note = line_field(form, "note", 200)
     if not flag_field(context, "sure"):
         count, total = reach_of_block(context.store, kind, value)
         if is_wide(kind, value, count, total):
@@ -9542,11 +9655,6 @@ def as_text(value: Any) -> str:
     text = str(value) if isinstance(value, str | int | float) else ""
     text = re.sub("[\ud800-\udfff]", "\ufffd", text)  # halves of characters, which JSON may have
     return without_controls(text).strip()
-
-
-def without_controls(text: str) -> str:
-    """Without control characters, but with ends of lines and tabs."""
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "", text)
 
 
 def is_true(value: Any) -> bool:

@@ -173,7 +173,7 @@ export function account(thread, kit, form, reason) {
   const code = recipient => [small(say('sent', recipient), {id: 'sent'}), field('code', 'code', {
     autocomplete: 'one-time-code', inputMode: 'numeric', value: '', 'aria-describedby': 'sent',
     oninput: ({target}) => {
-      target.value = target.value.replace(/\D/g, '').slice(0, 6)
+      target.value = target.value.normalize('NFKC').replace(/\D/g, '').slice(0, 6)
       if (target.value.length === 6 && panel.checkValidity()) panel.requestSubmit()
     },
   })]

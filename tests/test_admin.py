@@ -332,7 +332,7 @@ def test_no_other_text_is_a_link(visitor: Visitor, app: App) -> None:
     assert claim(visitor, secret, 400, email=None)["code"] == "email_missing"
     assert claim(visitor, secret, 400, nickname=None)["code"] == "nickname_missing"
     assert claim(visitor, secret, 400, email="Owner <o@b.example>")["code"] == "email_invalid"
-    assert claim(visitor, secret, 400, nickname="\u202eOwner")["code"] == "nickname_invalid"
+    assert claim(visitor, secret, 400, nickname="Ow\u202ener")["code"] == "nickname_invalid"
     assert claim(visitor, secret)["token"]
 
 
@@ -700,7 +700,7 @@ def test_what_an_admin_writes_is_held_to_the_same_rules(visitor: Visitor, owner:
     for field, value, code in (
         ("content", "", "content_missing"),
         ("content", " \u200b", "content_missing"),
-        ("content", "a\x07", "content_invalid"),
+        ("content", "a\0", "content_invalid"),
         ("content", "x" * 2001, "content_too_long"),
         ("nickname", "a\u202eb", "nickname_invalid"),
         ("website", "javascript:alert(1)", "website_invalid"),

@@ -115,7 +115,7 @@ def test_a_reader_registers_and_logs_in(app: App, visitor: Visitor, outside: Out
 
 
 UNFIT: dict[str, list[Any]] = {  # beside what is of a wrong type, or too long
-    "email_invalid": [f"{ANN}\n", f"{ANN}\nBcc: {BOB}", f"Ann <{ANN}>", "аnn@example.com"],
+    "email_invalid": [f"{ANN}\nBcc: {BOB}", f"Ann <{ANN}>", "аnn@example.com"],
     "password_missing": [..., None, ""],
     "password_invalid": [12345678, "a\x00b"],
     "password_too_long": ["密" * 1025],
@@ -165,7 +165,7 @@ GOOD: Json = {"email": ANN, "token": "123456"}
 BAD_BODIES: list[tuple[Any, Json, int]] = [
     *((junk, {}, 400) for junk in (b"{", b"", {"email": ANN}, {"token": "123456"})),
     *((GOOD | {"email": email}, {}, 400) for email in ("nobody@example.com", "no address")),
-    *((GOOD | {"token": code}, {}, 400) for code in ("12345", "12345a", "１２３４５６", 123456)),
+    *((GOOD | {"token": code}, {}, 400) for code in ("12345", "12345a", "①②③④⑤⑥", 123456)),
     (GOOD | {"request_id": 7}, {}, 400),
     (GOOD | {"more": "x" * 66_000}, {}, 413),
     (GOOD, {"Content-Type": "text/plain"}, 415),
@@ -186,6 +186,20 @@ def test_verifying_fails_alike_slips_are_free(app: App, visitor: Visitor, outsid
         assert "WWW-Authenticate" not in response.headers
     assert sql(app, "SELECT tries FROM registration") == [(0,)]
     assert visitor.verify(code) == SUCCESS
+
+
+def test_a_code_is_taken_however_it_was_pasted(visitor: Visitor, outside: Outside) -> None:
+    ways: list[Callable[[str], str]] = [
+        lambda code: f" {code[:3]} {code[3:]}\n",
+        lambda code: "\u200b" + code + "\ufeff",
+        lambda code: "".join(chr(ord(digit) + 0xFEE0) for digit in code),  # full width
+        lambda code: "\u3000".join(code),
+    ]
+    for number, way in enumerate(ways):
+        outside.time += HOUR
+        email = f"ann{number}@example.com"
+        code, _ = code_for(visitor, outside, email=email)
+        assert visitor.verify(way(code), email) == SUCCESS
 
 
 # Signing in by a code

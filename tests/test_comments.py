@@ -99,6 +99,14 @@ def test_the_text_is_kept_but_for_blanks_around_it(visitor: Visitor) -> None:
         "𝄞" * 2000: "𝄞" * 2000,
         " \r\n" + "x" * 2000 + "\r\n ": "x" * 2000,
         "a\r\n" * 1000: ("a\n" * 1000).strip(),
+        "\n \n    code\n": "    code",
+        "\tcode": "\tcode",
+        "   hi": "hi",
+        "\u3000\u3000hi\u3000": "hi",
+        # What PowerPoint, Word, PDF viewers and old systems leave.
+        "a\x0bb\x0cc\rd\x85e\u2028f\u2029g": "a\nb\nc\nd\ne\nf\ng",
+        "a\x01b\x08c\x18d\x1b[31me\x7ff\x9fg": "abcd[31mefg",
+        "\x0b\x02hi\x1f\x0c": "hi",
     }
     same = ("{0} %s \\ \" ' & <b>", "\u202eright\u200b", "👩‍💻")
     for sent, kept in [*cases.items(), *((text, text) for text in same)]:
@@ -115,13 +123,25 @@ def test_the_length_counts_characters_after_trimming(visitor: Visitor) -> None:
         assert visitor.say(text, status=400) == refusal
 
 
+def test_of_control_characters_in_a_name_no_more_is_left(visitor: Visitor) -> None:
+    names = {
+        "Ann\x0bLee": "Ann Lee",
+        "\u200fAnn\x1b\u200e": "Ann",
+        "محمد\u200cعلی": "محمد\u200cعلی",
+    }
+    for sent, kept in names.items():
+        assert visitor.say(nickname=sent)["comment"]["nickname"] == kept
+    for name in ("nickname", "content"):
+        assert visitor.say(**{"status": 400, name: "a\0b"})["code"] == f"{name}_invalid"
+
+
 UNFIT: dict[str, list[Any]] = {  # beside what is of a wrong type, missing or too long
     "page_url_invalid": [f"/a{c}b" for c in "\0\n\x7f\x85\u2028"],
-    "nickname_invalid": ["  ", "a\nb", "x" * 65, "a\u202eb"],
+    "nickname_invalid": ["  ", "\u200b\x1b", "x" * 65, "a\u202eb"],
     "parent_id_invalid": [0, 1.0, True, "1", 2**63],
-    "email_invalid": ["ann@localhost", "ann@exаmple.com", "a b@c.de", "a@b.cd\n"],
+    "email_invalid": ["ann@localhost", "ann@exаmple.com", "a b@c.de", "a\n@b.cd"],
     "email_too_long": ["a" * 250 + "@b.cd"],
-    "website_invalid": ["ann.example", "//ann.example", "javascript:alert(1)", "http://a@b.cd"],
+    "website_invalid": ["ann", "//ann.example", "javascript:alert(1)", "http://a@b.cd"],
 }
 
 

@@ -130,7 +130,7 @@ def test_an_edit_changes_nothing_but_the_text(app: App, visitor: Visitor) -> Non
 
 BAD_TEXTS: dict[str, list[Any]] = {
     "content_missing": [None, "\n\t \r\n", "\u200b\u200d", *(c * 3 for c in "\u3164\u2800\u0301")],
-    "content_invalid": [5, ["a"], *(f"a{control}b" for control in "\0\x07\x1b\x7f\x85\r")],
+    "content_invalid": [5, ["a"], "a\0b"],
     "content_too_long": ["x" * 2001],
 }
 

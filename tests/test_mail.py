@@ -735,6 +735,24 @@ def test_emails_come_from_the_sender_that_is_set_and_a_long_name_stays_one(
             load_config(None, {"COMMENTD_MAIL_SENDER": wrong})
 
 
+def test_a_strangers_text_gives_the_terminal_no_orders(
+    serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = serve(0, mail_host="", notify_owner=(ANN,))
+    visitor = Visitor(app)
+    visitor.say("hi")
+    # As an import of former times may have left it.
+    inside.sql(app, "UPDATE comment SET content = 'a\x1b[2J\r\x9bb' || char(10) || 'c'")
+    reason = "\x1b]0;pwned\x07rude\x0bword"
+    visitor.post_json("/comments/1/report", {"reason": reason})
+    app.deliver()
+    printed = capsys.readouterr().out
+    assert not re.search("[\0-\x09\x0b-\x1f\x7f-\x9f]", printed)
+    assert "]0;pwnedrude word" in printed
+    assert r"> a\x1b[2J" in printed
+    assert r"> \x9bb" in printed
+
+
 def test_with_no_host_emails_are_printed(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
     app = serve(0, mail_host="")
     visitor = Visitor(app)

@@ -161,7 +161,7 @@ def test_nobody_takes_a_nickname_like_the_owners(here: Here, owner: Reader, ann:
 
 
 BAD_CHANGES: dict[str, list[dict[str, Any]]] = {
-    "nickname_invalid": [{"nickname": bad} for bad in (5, " ", "a\nb", "\u202e", "x" * 65)],
+    "nickname_invalid": [{"nickname": bad} for bad in (5, " ", "a\u202eb", "\u202e", "x" * 65)],
     "answers_invalid": [{"answers": bad} for bad in (1, "yes", None)],
     "new_password_missing": [{"new_password": bad, "password": CANARY} for bad in ("", None)],
     "new_password_too_long": [{"new_password": "é" * 1025, "password": CANARY}],

@@ -214,17 +214,49 @@ NICKNAMES = [
     ("x\u0301\u0302\u0303", "x\u0301\u0302\u0303"), ("a\u00a0b", "a\u00a0b"),
     ("<b>&{0}%s", "<b>&{0}%s"),
 ]  # fmt: skip
+PASTED_NICKNAMES = [
+    *((f"{mark}Ann{mark}", "Ann") for mark in "\u200b\u200e\u200f\ufeff\u2060\u00ad\u061c\u180e"),
+    *((f" {mark} Ann {mark} ", "Ann") for mark in "\u202a\u202d\u202e\u2800\u3164\u034f\u115f\t"),
+    ("\u2068Ann\u2069", "Ann"), ("\u202bمحمد\u202c", "محمد"), ("\ufeff \u200b李雷\u200b", "李雷"),
+    ("Ann\u200d", "Ann"), ("Ann\u200c", "Ann"), ("👩\u200d", "👩"), ("\u200d👩", "👩"),
+    ("Ann\ufe0f", "Ann"), ("Ann\U000e0100", "Ann"), ("Ann\U000e0067\U000e007f", "Ann"),
+    ("a\nb", "a b"), ("a\r\nb", "a b"), ("a\x0bb", "a b"), ("a\x0cb", "a b"), ("a\x85b", "a b"),
+    ("a\u2028b", "a b"), ("a\u2029b", "a b"), ("a\x7fb", "ab"), ("a\x1b[1mb", "a[1mb"),
+    ("a\x08b", "ab"), ("\x1eAnn\x02", "Ann"), ("محمد\u200c علی", "محمد علی"), ("علی\u200c", "علی"),
+    ("می\u200c\u200cخواهم", "می\u200cخواهم"),
+]  # fmt: skip
+# Each needs what is invisible in it.
+JOINED_NICKNAMES = [
+    "محمد\u200cعلی", "علی\u200cرضا", "نور\u200cالدین", "می\u200cخواهم", "क्\u200dष",
+    "शर्\u200cमा", "गर्\u200dयो", "दर्\u200dया", "ශ්\u200dරී", "ක්\u200dෂ", "നന്\u200d",
+    "അവന്\u200d", "കൺ\u200cമണി", "র\u200d্যাব", "ক্\u200cষ", "ರ\u200d್ಯ", "ರಾಜ್\u200cಕುಮಾರ್",
+    "க்\u200cஷ", "రాజ్\u200cకుమార్", "నాగార్జున\u200cరెడ్డి", "ક્\u200dષ", "ਖ੍\u200dਯ",
+    "李\U000e0100華", "葛\U000e0100城", "辻\U000e0101", "☕\ufe0e", "☕\ufe0f", "❤\ufe0e",
+    "ℹ\ufe0f", "©\ufe0e", "❤\ufe0f\u200d🔥", "👩🏽\u200d🚀",
+    "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f Tom", "ᠪᠠ\u180eᠠ", "ᠭ\u180b",
+]  # fmt: skip
 NO_NICKNAMES = [
-    "", " ", "\u3000\n", "x" * 65, "👩" * 65, "a\nb", "a\0b", "a\x7fb", "a\x85b", "a\u2028b",
-    "a\u2029b", "a\u202eb", "a\u202db", "a\u2066b", "a\u2069b", "a\u200eb", "a\u200fb", "a\u061cb",
-    "a\u200bb", "a\u200cb", "a\u200db", "a\u2060b", "a\ufeffb", "a\u00adb", "a\u180eb", "\u200d",
-    "👩\u200d", "\u200d👩", "👩\u200da", "a\u200d👩", "👩\u200d\u200d💻", "\u3164", "\u115f\u1160",
-    "\u2800\u2800", "\uffa0", "\u0301", "\ufe0f", "x\u0301\u0302\u0303\u0304", "\u0301" * 5 + "x",
-    "x\u0301\ufe0f\u0302\ufe0f\u0303\ufe0f\u0304", "\ue000x", "\U000e0041x", "x\ufff9", "\ufdd0x",
-    "\ud800x", "x\u0378",
+    "", " ", "\u3000\n", "x" * 65, "👩" * 65, "a\0b", "a\u202eb", "a\u202db", "a\u2066b",
+    "a\u2069b", "a\u200eb", "a\u200fb", "a\u061cb", "a\u200bb", "a\u200cb", "a\u200db", "a\u2060b",
+    "a\ufeffb", "a\u00adb", "a\u180eb", "\u200d", "小\u200c明", "李\ufe0e明", "x\U000e0100y",
+    "👩\u200da", "a\u200d👩", "👩\u200d\u200d💻", "\u3164", "\u115f\u1160", "a🏴\U000e0067b",
+    "\u2800\u2800", "\uffa0", "\u0301", "\ufe0f", "\u200e\u2068\u2069", "\x1b\x02",
+    "x\u0301\u0302\u0303\u0304", "\u0301" * 5 + "x", "x\u0301\ufe0f\u0302\ufe0f\u0303\ufe0f\u0304",
+    "\ue000x", "x\U000e0041y", "x\ufff9y", "\ufdd0x", "\ud800x", "x\u0378",
     "站⻓",  # with a radical, which is no letter of a name
     *(f"An{hidden}n" for hidden in "\ufe0f\ufe00\u034f\u180b\u17b5\u1160\u3164\uffa0\u2800"),
 ]  # fmt: skip
+
+
+def test_a_nickname_is_kept_with_the_joiners_that_its_script_needs() -> None:
+    for name in JOINED_NICKNAMES:
+        assert_kept(proper_nickname, [(name, name), (f"\u200f{name} \u200e", name)])
+        assert looks_like(re.sub("[\u200c\u200d]", "", name), name)
+        assert looks_like(name, re.sub("[\u200c\u200d]", "", name))
+
+
+def test_what_came_along_with_a_pasted_nickname_is_gone() -> None:
+    assert_kept(proper_nickname, PASTED_NICKNAMES)
 
 
 def test_a_nickname_is_kept_composed_and_trimmed() -> None:
@@ -245,7 +277,12 @@ ALIKE = {
     "Boss": [
         "Boss (Author)", "Boss ✓", "Boss 博主", "【博主】Boss", "[Admin] BOSS", "Boss (Berlin",
         "Bоss Αuthor", "Boss — Автор", "B(o)ss", "站长Boss", "Boss （官方）",
-        "Boss Админ", "Автор Boss", "Boss الإدارة",
+        "Boss Админ", "Автор Boss", "Boss الإدارة", "Boss 官方", "Boss官方", "官方认证 Boss",
+        "Boss verified", "Boss the author", "The official Boss", "BossBlogger", "Blogger Boss",
+        "Boss 本人", "Boss 公式", "Boss 관리자", "Boss Владелец",
+        "Boss, your host", "Boss ✅ verified",
+        "Bo55", "8oss", "bo$$", "B0$5", "8o55 (admin)", "Boss$", "Boss@", "Boss!",
+        "Boss🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", "Boss\ufe0f",
     ],
 }  # fmt: skip
 
@@ -253,6 +290,8 @@ ALIKE = {
 def test_names_that_look_alike_are_taken_for_one_another() -> None:
     for admin, names in ALIKE.items():
         assert [name for name in names if not looks_like(name, admin)] == []
+    for other in ("Boss5", "Boss2", "Bobby", "Bossa", "Bosse", "Boss and friends"):
+        assert not looks_like(other, "Boss"), other
     for other in ("admin", "admin10", "admin1000", "badmin100", "管理员", "..."):
         assert not looks_like(other, "admin100")
         assert not looks_like("admin100", other)
@@ -298,23 +337,25 @@ def test_honest_names_are_taken_for_no_other() -> None:
 
 NO_EMAILS = [
     "", "@", "ann", "ann@", "@b.cd", "ann@localhost", "a@b@c.de", "a b@c.de", "a@b c.de", ".a@b.cd",
-    "a.@b.cd", "a..b@c.de", "a@.b.cd", "a@b..cd", "a@b.cd.", "a@-b.cd", "a@b-.cd", "a@b_c.de",
+    "a.@b.cd", "a..b@c.de", "a@.b.cd", "a@b..cd", "a@-b.cd", "a@b-.cd", "a@b_c.de",
     "a" * 65 + "@b.cd", "a@" + "b." * 126 + "c", "a@" + "b" * 64 + ".cd", '"a b"@c.de',
-    "a@[1.2.3.4]", "Ann <ann@b.cd>", "ann@b.cd,bob@b.cd", "ann@b.cd;", "a\n@b.cd", "a@b.cd\n",
+    "a@[1.2.3.4]", "Ann <ann@b.cd>", "ann@b.cd,bob@b.cd", "ann@b.cd bob@b.cd", "a\n@b.cd",
     "a@b.cd\r\nBcc: x@y.zz", "a\0@b.cd", "a\t@b.cd", "(a)a@b.cd", "a@b.cd(a)", "a\\@b.cd",
-    "a:b@c.de", "\u00a0ann@example.com", "аnn@example.com", "ann@exаmple.com", "ａnn@example.com",
-    "ann＠example.com", "ann@example。com", "ann@example.ⅽom", "ann@\u212aexample.com",
+    "a:b@c.de", "аnn@example.com", "ann@exаmple.com", "𝐚nn@example.com", "ann﹫example.com",
+    "ann@example․com", "mailto:", "mailto:mailto:a@b.cd", "ann@example.ⅽom",
+    "ann@\u212aexample.com",
     "annı@example.com", "an\u200bn@example.com", "ann@exam\u00adple.com", "é@b.cd", "a@é.cd",
     "=?utf-8?q?x?=@b.cd", "=?us-ascii?b?YQ==?=@b.cd",
 ]  # fmt: skip
 NO_WEBSITES = [
-    "ann.example", "//ann.example", "/path", "ftp://a.b", "javascript:alert(1)", "data:text/html,x",
+    "ann", "//ann.example", "/path", "localhost:80", "1.5", "ann@b.cd", "ann.example:x", "a.b c.de",
+    "ftp://a.b", "javascript:alert(1)", "data:text/html,x",
     "JaVaScript://a.b/%0aalert(1)", "vbscript:x", "mailto:a@b.cd", "file:///etc/passwd", "http:",
     "http://", "http:///x", "http:a.b", "http:/a.b", "https://u@a.b", "https://u:p@a.b",
     "https://@a.b", "http://a b/", "http://a.b/x y", 'http://a.b/"onload=', "http://a.b/'x",
     "http://a.b/<b>", "http://a.b\\@c.d", "http:\\\\a.b", "http://a.b/`", "http://a\t.b",
     "java\nscript:x", "http://a\0.b", "http://a.b:99999/", "http://a.b:x/", "http://[::1",
-    "http://[x]/", "http://?x", "http://#x", "\u2028http://a.b/\u2028x",
+    "http://[x]/", "http://?x", "http://#x", "\u2028http://a.b/\u2028x", "http://a.b/\x1bx",
 ]  # fmt: skip
 
 
@@ -324,6 +365,11 @@ def test_an_address_has_one_spelling() -> None:
         ("a.b+tag@sub.example.co", "a.b+tag@sub.example.co"), ("o'neil@a-b.cd", "o'neil@a-b.cd"),
         ("a@xn--fsqu00a.cn", "a@xn--fsqu00a.cn"), ("a" * 64 + "@b.cd", "a" * 64 + "@b.cd"),
         ("a@" + "b." * 125 + "c", "a@" + "b." * 125 + "c"), ("{a}%s@b.cd", "{a}%s@b.cd"),
+        ("ann＠example.com", "ann@example.com"), ("ａnn＠example。com。", "ann@example.com"),
+        ("mailto:ann@example.com", "ann@example.com"), ("ann @ example.com", "ann@example.com"),
+        ("ann@example.com.", "ann@example.com"), ("ann@example.com，", "ann@example.com"),
+        ("\u00a0ann@example.com\n", "ann@example.com"), ("\u3000ann@b.cd\u3000", "ann@b.cd"),
+        ("\u2068ann@b.cd\u2069", "ann@b.cd"), ("\ufeffann@b.cd\u200b", "ann@b.cd"),
     ]  # fmt: skip
     assert_kept(proper_email, cases)
     assert_kept(proper_email, [(kept.upper(), kept) for _, kept in cases])
@@ -339,6 +385,10 @@ def test_a_website_is_kept_as_typed() -> None:
         ("HTTPS://Ann.Example:8443/é?a=b&c#d", "HTTPS://Ann.Example:8443/é?a=b&c#d"),
         ("http://[2001:db8::1]:80/", "http://[2001:db8::1]:80/"), ("http://李.cn", "http://李.cn"),
         ("https://a/?next=http://b@c", "https://a/?next=http://b@c"),
+        ("ann.example", "https://ann.example"), ("www.Ann.example/a?b", "https://www.Ann.example/a?b"),
+        ("博客.cn", "https://博客.cn"), ("ann.example:8080/", "https://ann.example:8080/"),
+        ("\u200bhttps://a.b/\ufeff\u3000", "https://a.b/"), ("\u2068a.bc\u2069\n", "https://a.bc"),
+        ("https://a.bc。", "https://a.bc"),
     ]  # fmt: skip
     assert_kept(proper_website, cases)
 
@@ -713,6 +763,9 @@ BLOCKS = {
     "2024. 好年份": '<ol start="2024">\n<li>好年份</li>\n</ol>\n',
     "0) 零": '<ol start="0">\n<li>零</li>\n</ol>\n',
     "1. a\n2. b": "<ol>\n<li>a</li>\n<li>b</li>\n</ol>\n",
+    "    if a:\n        b": "<pre><code>if a:\n    b</code></pre>\n",
+    "\tif a:\n\t\tb": "<pre><code>if a:\n\tb</code></pre>\n",
+    "\n\n    if a:": "<pre><code>if a:</code></pre>\n",
     "   好\n": "好",
     "　　好": "好",
 }
