@@ -1709,10 +1709,31 @@ def static_folder() -> Path:
     return installed if installed.is_dir() else here / "static"
 
 
-def manual(language: str) -> dict[str, str]:
-    """The topics of the manual, as Markdown: in Chinese for `zh` and its kinds, else in English."""
-    folder = static_folder() / "help" / ("zh" if language.startswith("zh") else "en")
-    return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.md"))}
+# The topics of the manual in the order in which a blog owner meets them. Each group has a title in
+# English and in Chinese.
+MANUAL = (
+    ("Start", "开始", ("deploy", "import")),
+    (
+        "Your blog",
+        "你的博客",
+        ("embed", "hugo", "hexo", "jekyll", "astro", "theme", "fragment", "include"),
+    ),
+    ("Run", "日常", ("moderation", "webhooks", "backup", "move", "export", "privacy")),
+    ("Reference", "参考", ("security", "limits", "speed", "api")),
+)
+
+
+def manual(language: str) -> dict[str, dict[str, str]]:
+    """The manual by groups and topics, as Markdown: in Chinese for `zh` and its kinds, else in
+    English."""
+    is_chinese = language.startswith("zh")
+    folder = static_folder() / "help" / ("zh" if is_chinese else "en")
+    return {
+        chinese if is_chinese else english: {
+            name: (folder / f"{name}.md").read_text("utf-8") for name in names
+        }
+        for english, chinese, names in MANUAL
+    }
 
 
 def terminal_language(environ: Mapping[str, str] = os.environ) -> str:
@@ -8237,7 +8258,8 @@ def manual_page(context: RequestContext) -> Response:
     """A topic of the manual, or the list of topics."""
     limit_client(context, "preview")  # which renders Markdown, too
     language = query_text(context, "lang")
-    topics = manual(language)
+    groups = manual(language)
+    topics = {name: text for each in groups.values() for name, text in each.items()}
     name = query_text(context, "topic")
     if name and name not in topics:
         raise NotFound("没有这个网址")
@@ -8246,6 +8268,7 @@ def manual_page(context: RequestContext) -> Response:
         "help.html",
         chinese=language.startswith("zh"),
         titles={each: topic_title(text) for each, text in topics.items()},
+        groups=groups,
         name=name,
         topic=manual_html(topics.get(name, "")),
     )
@@ -12156,13 +12179,18 @@ def move(config: Config, arguments: Arguments) -> int:
 
 def print_manual(config: Config, arguments: Arguments) -> int:
     """Prints a topic of the manual, or the list of topics, in the language of the terminal."""
-    topics = manual(terminal_language())
-    listed = "".join(f"\n  {name:12}{topic_title(text)}" for name, text in topics.items())
-    name = arguments.what
-    if name and name not in topics:
-        print(f"commentd: there is no topic {name}; the topics are:{listed}", file=sys.stderr)
+    groups = manual(terminal_language())
+    topics = {name: text for each in groups.values() for name, text in each.items()}
+    listed = ""
+    for group, texts in groups.items():
+        listed += f"\n\n{group}"
+        for name, text in texts.items():
+            listed += f"\n  {name:12}{topic_title(text)}"
+    wanted = arguments.what
+    if wanted and wanted not in topics:
+        print(f"commentd: there is no topic {wanted}; the topics are:{listed}", file=sys.stderr)
         return 2
-    print(topics[name] if name else f"commentd help TOPIC\n{listed}\n", end="")
+    print(topics[wanted] if wanted else f"commentd help TOPIC{listed}\n", end="")
     return 0
 
 

@@ -146,6 +146,12 @@ def test_the_manual_is_a_page_for_each_topic(visitor: Visitor, language: str) ->
     topics = MANUAL[language]
     listed = visitor.get("/admin/help", {"lang": language}).text
     assert f'<html lang="{language}' in listed
+    groups = re.findall("<h2>(.*?)</h2>", listed)
+    assert groups == (
+        ["Start", "Your blog", "Run", "Reference"]
+        if language == "en"
+        else ["开始", "你的博客", "日常", "参考"]
+    )
     for name, text in topics.items():
         title = text.splitlines()[0].removeprefix("# ")
         assert title in html.unescape(listed)
