@@ -56,6 +56,7 @@ import os
 import pwd
 import re
 import secrets
+import select
 import shlex
 import shutil
 import signal
@@ -3046,7 +3047,6 @@ class Store:
         self.has_erased = False  # whether erased data is still in the -wal
         self.lock = threading.Lock()
         self.local = ThreadState()
-        self.seats = threading.Semaphore(8)  # for threads that wait to write
         # The number of writes by this process that may change what readers see; views do not count.
         # What a command writes is seen when the cache entry expires.
         self.changes = 0
@@ -3122,11 +3122,10 @@ class Store:
 
     @contextlib.contextmanager
     def write_lock(self) -> Iterator[None]:
-        """The lock of the one writer. At most eight of the twelve threads wait for it, so that
-        readers are served when another program holds the file. They wait for five seconds, as
-        SQLite does for a lock of another process."""
+        """The lock of the one writer. A thread waits for it for five seconds, as SQLite does for a
+        lock of another process."""
         late = Unavailable("暂时无法保存，请稍后再试", "storage")
-        with holding(self.seats, 0.2, late), holding(self.lock, 5, late):
+        with holding(self.lock, 5, late):
             with self.machine_faults():
                 # Commands may write while the service runs: before SQLite 3.51.3, two writers at
                 # once can corrupt a WAL database (sqlite.org/wal.html#walresetbug).
@@ -6024,6 +6023,11 @@ class Clients:
             return self.behind_unnamed_proxy(ip, hops[0])
         return Client(ip, networks_of(ip))
 
+    def of_peer(self, address: str) -> str:
+        """The network of a peer that has sent nothing yet; "" for a trusted proxy."""
+        ip = plain_ip(address)
+        return "" if self.trusts(ip) else networks_of(ip)[0][0]
+
     def trusts(self, ip: str) -> bool:
         if not ip:
             return False
@@ -6501,6 +6505,7 @@ REFUSALS = {
     405: BadRequest("这个网址不接受这种请求方法", "method_not_allowed"),
     413: Problem("请求内容太大", "body_too_large", status=413),
     431: Problem("请求头太大", "headers_too_large", status=431),
+    503: Unavailable("暂时无法保存，请稍后再试", "storage"),
     # A Transfer-Encoding.
     501: Problem("请求必须带 Content-Length", "length_required", status=411),
 }
@@ -11467,14 +11472,23 @@ def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list
 # -- Serving ------------------------------------------------------------------
 
 # Serving builds on internals of waitress: what the imports at the top name, what these classes
-# override, and of the server `asyncore`, `_map`, `active_channels`, `handle_accept`, `add_task`. A
-# waitress with another digest serves as it is. Read what changed before you write that digest here.
+# override, and of the server `asyncore`, `_map`, `active_channels`, `handle_accept`. A waitress
+# with another digest serves as it is, except for its `task_dispatcher`: `Workers` stands in its
+# place in any case. Read what changed before you write that digest here.
 KNOWN_WAITRESS = "a04ce61748ea636c"  # 3.0.2
 CONNECTIONS = 1000
-PIPELINE = 8  # requests that one connection may send ahead
 REQUEST_SECONDS = 20  # for a whole request to arrive
 RESPONSE_SECONDS = 60  # for a whole response to be read
-UNREAD_BYTES = 256 * MEGA  # of all responses; above it, the connections that wait longest close
+UNREAD_BYTES = 256 * MEGA  # of all responses
+UNREAD_BYTES_OF_ONE = 16 * MEGA  # of all responses to one client, unless it is a single one
+READING_THREADS = 2  # more would take the interpreter lock from each other and the event loop
+WAITING_THREADS = 16  # eight requests may wait for a password, four for a captcha provider
+READING_THREADS_OF_ONE = 1  # of one client at once
+WAITING_THREADS_OF_ONE = 2
+QUEUE_SECONDS = 5  # that a write waits for a thread
+SWEEP_SECONDS = 0.25
+EVENTS_OF_ONE = 64  # of one client in a turn of the event loop
+CROWD_SECONDS = 0.1  # that a response waits at most while more events come than that
 CACHE_BYTES = 16 * MEGA
 CACHE_SECONDS = 10
 LOOP_SECONDS = 0.05  # of each turn, for cache entries: the detour to a thread takes longer
@@ -11520,7 +11534,7 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
         response = refusal(REFUSALS.get(self.request.error.code, INTERNAL))
         self.status = f"{response.status} {HTTPStatus(response.status).phrase}"
         self.response_headers.append(("Content-Type", response.content_type))
-        self.response_headers.extend(headers.items())
+        self.response_headers.extend({**headers, **response.headers}.items())
         self.set_close_on_finish()
         self.content_length = len(response.body)
         self.write(response.body)
@@ -11609,27 +11623,81 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
     parser_class = StrictParser
     error_task_class = RefusalTask
     task_class = OneSendTask
+    client = ""  # whose connection this is; "" if that cannot be told, as of a proxy
+    ahead = b""  # what was read of the next requests. They wait until the response is read.
     cache_key = b""  # of the response that is being made, if it can be cached
     in_loop = False  # whether the event loop makes the response
+    request: Any = None  # the one that arrives
     unfinished: Any = None  # the request that arrives, or the buffer that is sent
     since = 0.0  # when `sweep` first saw it
 
+    def __init__(
+        self, server: Any, sock: socket.socket, addr: Any, *rest: Any, **named: Any
+    ) -> None:
+        super().__init__(server, sock, addr, *rest, **named)
+        self.belong_to(server.services.clients.of_peer(addr[0]))
+
+    def del_channel(self, map: Any = None) -> None:
+        super().del_channel(map)
+        self.server.connections[self.client].pop(self, None)
+
+    def belong_to(self, client: str) -> None:
+        """Notes whose connection this is. Above half of all, one of that client closes."""
+        connections = self.server.connections
+        connections[self.client].pop(self, None)
+        self.client = client
+        own = connections[client]
+        own[self] = None
+        if client and len(own) > self.server.adj.connection_limit // 2:
+            idlest = min(own, key=lambda each: (each.is_busy, each.last_activity))
+            idlest.handle_close()
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self.requests or self.total_outbufs_len)
+
+    def readable(self) -> bool:
+        """The event loop asks this before each wait, so the next request begins here."""
+        if self.ahead and not self.is_busy:
+            data = self.ahead
+            self.ahead = b""
+            self.received(data)
+        return bool(super().readable())
+
     def received(self, data: bytes) -> bool:
+        """Takes one request out of the data. waitress would parse all that were sent ahead."""
         self.cache_key = b""
         self.in_loop = False
-        is_busy = self.requests or self.request or self.will_close or self.close_when_flushed
-        if not is_busy and self.send_cached(data):
+        is_ending = self.will_close or self.close_when_flushed
+        if not (self.request or is_ending) and self.send_cached(data):
             return True
-        received = bool(super().received(data))
         with self.requests_lock:
-            if len(self.requests) > PIPELINE:
-                del self.requests[PIPELINE:]
-                self.requests[-1].headers["CONNECTION"] = "close"
-        if self.in_loop and self.requests:
+            if self.will_close or self.close_when_flushed:
+                return False
+            while data and not self.requests:
+                if self.request is None:
+                    self.request = self.parser_class(self.adj)
+                data = data[self.request.received(data) :]
+                if self.request.completed:
+                    if not self.request.empty:
+                        self.requests.append(self.request)
+                    self.request = None
+            self.ahead = data
+        if self.requests:
+            self.begin()
+        return True
+
+    def begin(self) -> None:
+        """Responds to the request that has arrived, here or in a worker thread."""
+        client = client_of(self, self.server.services.clients)
+        if client != self.client:
+            self.belong_to(client)
+        if self.in_loop:
             began = time.monotonic()
             self.service()
             self.server.loop_seconds += time.monotonic() - began
-        return received
+        elif self.connected:
+            self.server.add_task(self)
 
     def send_cached(self, data: bytes) -> bool:
         """False unless the data is one plain GET whose response is cached."""
@@ -11660,51 +11728,210 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
         return bool(self.will_close if self.requests else super().writable())
 
 
-class FairQueue(deque[Any]):
-    """Requests that wait for a thread: the second one of a client after the first ones of all."""
+def client_of(channel: Any, clients: Clients) -> str:
+    """The network of the client whose request a connection has; "" if it cannot be told."""
+    environ = {f"HTTP_{name}": value for name, value in channel.requests[0].headers.items()}
+    environ["REMOTE_ADDR"] = channel.addr[0]
+    return clients.of(environ).network
 
-    def append(self, channel: Any) -> None:
-        headers = channel.requests[0].headers
-        environ = {f"HTTP_{name}": value for name, value in headers.items()}
-        environ["REMOTE_ADDR"] = channel.addr[0]
-        channel.client = channel.server.services.clients.of(environ).network
-        channel.turn = sum(other.client == channel.client for other in self)
-        earlier = sum(other.turn <= channel.turn for other in self)
-        self.insert(earlier, channel)
+
+class Overloaded:
+    """What waitress is told about a request that waited too long: it is refused."""
+
+    code = 503
+
+    def to_response(self, ident: str | None = None) -> tuple[str, list[tuple[str, str]], bytes]:
+        response = refusal(REFUSALS[self.code])
+        headers = {"Content-Type": response.content_type, **response.headers}
+        return "503 Service Unavailable", [*headers.items()], response.body
+
+
+class Lane:
+    """Requests that wait for a thread, and the threads, which start when they are needed. Clients
+    take turns. Of one client, only a few requests are at work, so that it leaves some threads."""
+
+    def __init__(
+        self, threads: int, of_one: int, calm: threading.Event, patience: float = math.inf
+    ) -> None:
+        """`of_one`: the most threads that one client has at once. `patience`: after how many
+        seconds in the queue a request is refused."""
+        self.most_threads = threads
+        self.of_one = of_one
+        self.patience = patience
+        self.calm = calm
+        self.changed = threading.Condition()
+        self.threads: list[threading.Thread] = []
+        self.idle = 0
+        self.is_closed = False
+        # By client, the next one first: connections with a request, and when it came.
+        self.queues: dict[str, deque[tuple[Any, float]]] = {}
+        self.size = 0  # of all queues
+        self.at_work: Counter[str] = Counter()
+
+    def add(self, client: str, channel: Any) -> None:
+        with self.changed:
+            self.queues.setdefault(client, deque()).append((channel, time.monotonic()))
+            self.size += 1
+            if self.size > self.idle and len(self.threads) < self.most_threads:
+                thread = threading.Thread(target=self.work, daemon=True)
+                self.threads.append(thread)
+                thread.start()
+            else:
+                self.changed.notify()
+
+    def work(self) -> None:
+        """What each thread does."""
+        while found := self.next():
+            client, channel = found
+            self.calm.wait(CROWD_SECONDS)
+            try:
+                channel.service()
+            except Exception:
+                log.exception("a response failed")
+            with self.changed:
+                self.at_work[client] -= 1
+                if not self.at_work[client]:
+                    del self.at_work[client]
+
+    def next(self) -> tuple[str, Any] | None:
+        """The client whose turn it is, and its connection; None when the lane is closed."""
+        with self.changed:
+            while (client := self.client_in_turn()) is None:
+                if self.is_closed:
+                    return None
+                self.idle += 1
+                self.changed.wait()
+                self.idle -= 1
+            queue = self.queues.pop(client)
+            channel, came_at = queue.popleft()
+            self.size -= 1
+            if queue:
+                self.queues[client] = queue  # now the last one
+            self.at_work[client] += 1
+        if time.monotonic() - came_at > self.patience and channel.requests:
+            channel.requests[0].error = Overloaded()
+        return client, channel
+
+    def client_in_turn(self) -> str | None:
+        for client in self.queues:
+            if not client or self.at_work[client] < self.of_one:
+                return client
+        return None
+
+    def close(self, ends_at: float) -> None:
+        """Waits until that time for the requests that are there."""
+        with self.changed:
+            self.is_closed = True
+            self.changed.notify_all()
+        for thread in self.threads:
+            thread.join(max(0, ends_at - time.monotonic()))
+
+
+class Workers:
+    """Makes the responses, in place of the threads of waitress. What reads a few rows never waits
+    for what may take long: the write lock, passwords, captcha providers, the lists of admins."""
+
+    def __init__(self, clients: Clients) -> None:
+        self.clients = clients
+        # While a crowd arrives, the event loop has the interpreter lock for itself.
+        self.calm = threading.Event()
+        self.calm.set()
+        self.reading = Lane(READING_THREADS, READING_THREADS_OF_ONE, self.calm)
+        self.waiting = Lane(WAITING_THREADS, WAITING_THREADS_OF_ONE, self.calm, QUEUE_SECONDS)
+
+    def add_task(self, channel: Any) -> None:
+        lane = self.reading if is_short(channel.requests[0]) else self.waiting
+        lane.add(client_of(channel, self.clients), channel)
+
+    def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> None:
+        ends_at = time.monotonic() + timeout
+        self.reading.close(ends_at)
+        self.waiting.close(ends_at)
+
+
+def is_short(request: Any) -> bool:
+    """Whether the response takes a few milliseconds, and nothing is written."""
+    if request.error:
+        return True
+    is_read = request.command in ("GET", "HEAD", "OPTIONS") and request.path != "/health"
+    return is_read and "AUTHORIZATION" not in request.headers
 
 
 def accept_waiting(server: Any) -> None:
-    """Accepts all waiting connections. waitress accepts one a turn, too slow for a crowd."""
-    before = -1
-    while before < len(server._map) < server.adj.connection_limit:
-        before = len(server._map)
-        type(server).handle_accept(server)
+    """Accepts some of the waiting connections. waitress accepts one a turn, which is slow."""
+    for _ in range(EVENTS_OF_ONE):
+        if len(server._map) >= server.adj.connection_limit:
+            return
+        try:
+            accepted = server.accept()
+            if accepted is None:
+                return
+            connection, address = accepted
+            server.set_socket_options(connection)
+        except OSError:  # the client has left already
+            continue
+        address = server.fix_addr(address)
+        FastChannel(server, connection, address, server.adj, map=server._map)
+    server.is_crowded = True
 
 
 def sweep(server: Any, now: float) -> None:
-    """Closes connections whose request or response does not end, and the oldest if there are too
-    many. waitress only closes silent ones: a client that sends a byte now and then would stay."""
+    """Closes connections whose request or response does not end, and makes room. waitress only
+    closes silent ones: a client that sends a byte now and then would stay."""
     channels = []
-    for channel in server.active_channels.values():
-        # A download, which is a file, may take longer.
-        if channel.requests or isinstance(channel.outbufs[0], ReadOnlyFileBasedBuffer):
+    for channel in [*server.active_channels.values()]:
+        if isinstance(channel.outbufs[0], ReadOnlyFileBasedBuffer):  # a download may take longer
             continue
-        channels.append(channel)
+        if channel.requests:
+            channels.append(channel)
+            continue
         unfinished = channel.outbufs[0] if channel.total_outbufs_len else channel.request
         if unfinished is not channel.unfinished:
             channel.unfinished = unfinished
             channel.since = now
-    channels.sort(key=lambda c: c.since if c.unfinished else c.last_activity)
-    excess = len(server.active_channels) - server.adj.connection_limit * 9 // 10
-    excess_bytes = sum(channel.total_outbufs_len for channel in channels) - UNREAD_BYTES
-    for channel in channels:
-        unread = channel.total_outbufs_len
-        seconds = RESPONSE_SECONDS if unread else REQUEST_SECONDS
-        is_late = channel.unfinished and now - channel.since > seconds
-        if is_late or excess > 0 or (unread and excess_bytes > 0):
-            excess -= 1
-            excess_bytes -= unread
+        seconds = RESPONSE_SECONDS if channel.total_outbufs_len else REQUEST_SECONDS
+        if channel.unfinished and now - channel.since > seconds:
             channel.handle_close()
+        else:
+            channels.append(channel)
+    close_excess_unread(channels)
+    excess = len(server.active_channels) - server.adj.connection_limit * 9 // 10
+    if excess > 0:
+        # Of a new connection, it is not known yet whose it is: a proxy may have opened it.
+        known = [c for c in channels if c.client or now - c.creation_time > 1]
+        for _, _, channel in weighed(known, lambda channel: 1)[:excess]:
+            channel.handle_close()
+
+
+def close_excess_unread(channels: list[Any]) -> None:
+    """Closes the connections of clients that leave too much unread."""
+    excess = sum(channel.total_outbufs_len for channel in channels) - UNREAD_BYTES
+    for weight, _, channel in weighed(channels, lambda channel: channel.total_outbufs_len):
+        unread = channel.total_outbufs_len
+        is_too_much = channel.client and weight > max(UNREAD_BYTES_OF_ONE, unread)
+        if unread and (is_too_much or excess > 0):
+            excess -= unread
+            channel.handle_close()
+
+
+def weighed(channels: list[Any], measure: Callable[[Any], int]) -> list[tuple[int, float, Any]]:
+    """The connections in the order in which they close to make room. A connection weighs as much as
+    all of its client that had news after it, and itself. So those of the client with most come
+    first, and that of a client with a single one comes last."""
+    found = []
+    weights: Counter[str] = Counter()
+    channels = sorted(channels, key=last_news)
+    for channel in channels[::-1]:
+        weights[channel.client] += measure(channel)
+        found.append((weights[channel.client], last_news(channel), channel))
+    found.sort(key=lambda entry: (-entry[0], entry[1]))
+    return found
+
+
+def last_news(channel: Any) -> float:
+    """When a connection last did something. A byte of an unfinished request does not count."""
+    is_stuck = channel.unfinished and not channel.requests
+    return float(channel.since if is_stuck else channel.last_activity)
 
 
 def refuse_if_taken(path: str) -> None:
@@ -11717,7 +11944,7 @@ def refuse_if_taken(path: str) -> None:
 
 
 WAITRESS_SETTINGS: Json = {
-    "threads": 12,
+    "threads": 1,  # `Workers` takes its place
     "asyncore_use_poll": True,
     "channel_request_lookahead": 0,  # CVE-2024-49768
     "outbuf_high_watermark": 1 << 40,  # never reached: no thread waits for a slow client
@@ -11749,14 +11976,14 @@ def make_server(app: Callable[..., Any], services: Services, *, fast: bool) -> A
     except OSError as error:
         cause = os.strerror(error.errno) if error.errno else error
         raise OSError(f"can't listen on {listen} ({cause}): change [server] listen") from None
+    server.task_dispatcher.set_thread_count(0)
+    server.task_dispatcher = Workers(services.clients)
     if fast:
         server.channel_class = FastChannel
         server.services = services
         server.response_cache = ResponseCache(services, server.adj)
-        dispatcher = server.task_dispatcher
-        dispatcher.queue = FairQueue()
+        server.connections = defaultdict(dict)
         server.handle_accept = functools.partial(accept_waiting, server)
-        server.add_task = lambda channel: channel.in_loop or dispatcher.add_task(channel)
     return server
 
 
@@ -11788,7 +12015,7 @@ def run_server(server: Any, stopping: threading.Event) -> None:
         turn(server, 1)
         now = server.services.clock()
         is_full = len(server._map) >= server.adj.connection_limit
-        if is_full or not 0 <= now - swept_at < 1:
+        if is_full or not 0 <= now - swept_at < SWEEP_SECONDS:
             swept_at = now
             sweep(server, now)
     drain(server)
@@ -11797,7 +12024,42 @@ def run_server(server: Any, stopping: threading.Event) -> None:
 def turn(server: Any, seconds: float) -> None:
     """Waits for events and handles them, once."""
     server.loop_seconds = 0
-    server.asyncore.loop(timeout=seconds, count=1, map=server._map, use_poll=True)
+    server.is_crowded = False
+    poller = select.poll()
+    for descriptor, each in [*server._map.items()]:
+        flags = select.POLLIN if each.readable() else 0
+        if each.writable() and not each.accepting:
+            flags |= select.POLLOUT
+        if flags:
+            poller.register(descriptor, flags)
+    ready = [(server._map[descriptor], flags) for descriptor, flags in poller.poll(1000 * seconds)]
+    if len(ready) > EVENTS_OF_ONE:
+        handled = in_turns(ready)
+        server.is_crowded = len(handled) < len(ready)
+        ready = handled
+    for each, flags in ready:
+        if each is server._map.get(each._fileno):  # else it was closed meanwhile
+            server.asyncore.readwrite(each, flags)
+    calm = server.task_dispatcher.calm
+    if server.is_crowded:
+        calm.clear()
+    elif not calm.is_set():
+        calm.set()
+
+
+def in_turns(ready: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
+    """Events in the order in which they are handled: a second one of a client after the first ones
+    of all. A client with many leaves some to the next turn of the loop."""
+    ready.sort(key=lambda event: getattr(event[0], "last_activity", 0))
+    counts: Counter[str] = Counter()
+    ranked = []
+    for event in ready:
+        client = getattr(event[0], "client", "the server itself")
+        counts[client] += 1
+        if counts[client] <= EVENTS_OF_ONE:
+            ranked.append((counts[client], event))
+    ranked.sort(key=operator.itemgetter(0))
+    return [event for _, event in ranked]
 
 
 def drain(server: Any, seconds: float = 10) -> None:
@@ -11811,7 +12073,7 @@ def drain(server: Any, seconds: float = 10) -> None:
     while quiet_turns < 3 and time.monotonic() < ends_at:
         turn(server, 0.02)
         channels = server.active_channels.values()
-        is_busy = any(channel.requests or channel.total_outbufs_len for channel in channels)
+        is_busy = any(channel.is_busy or channel.ahead for channel in channels)
         quiet_turns = 0 if is_busy else quiet_turns + 1
     server.task_dispatcher.shutdown(timeout=1)
 

@@ -200,8 +200,8 @@ def recount(app: App) -> None:
 
 
 def seat(app: App, many: int) -> None:
-    """So many may write, and hash passwords, at once."""
-    app.services.store.seats = app.services.hasher.seats = threading.Semaphore(many)
+    """So many may hash passwords at once."""
+    app.services.hasher.seats = threading.Semaphore(many)
 
 
 @contextmanager

@@ -20,18 +20,20 @@ from commentd import App, drain, make_server
 
 T = TypeVar("T")
 Turn = Callable[[float], object]
-# How many connections there may be, requests on one, and seconds for a request and for a response.
-CONNECTIONS, PIPELINE = commentd.CONNECTIONS, commentd.PIPELINE
+# How many connections there may be, and seconds for a request and for a response.
+CONNECTIONS = commentd.CONNECTIONS
 REQUEST_TIME, REPLY_TIME = commentd.REQUEST_SECONDS, commentd.RESPONSE_SECONDS
-LIMITS = {"untaken": "UNREAD_BYTES", "cached": "CACHE_BYTES"}
+LIMITS = {
+    "untaken": "UNREAD_BYTES",
+    "untaken_by_one": "UNREAD_BYTES_OF_ONE",
+    "cached": "CACHE_BYTES",
+    "queue_seconds": "QUEUE_SECONDS",
+}
 # Programs that start the service in another way, for `test_server.Service`.
 PROGRAM = "import resource, sys, commentd, waitress\n{0}\nsys.exit(commentd.main())"
 BRIEF = PROGRAM.format("commentd.CACHE_SECONDS = 1")
 IMPATIENT = PROGRAM.format("commentd.REQUEST_SECONDS = commentd.RESPONSE_SECONDS = 1")
-ONE_THREAD = PROGRAM.format(
-    "create = waitress.create_server\n"
-    "waitress.create_server = lambda app, **how: create(app, **{**how, 'threads': 1})"
-)
+ONE_THREAD = PROGRAM.format("commentd.READING_THREADS = commentd.WAITING_THREADS = 1")
 
 
 def until(ready: Callable[[], T], seconds: float = 60) -> T:
@@ -158,10 +160,11 @@ class Queue(Ground):
             self.gate.wait()
             return app(environ, start)
 
-        super().__init__(*turned(app, serves=application), outside)
-        pool = self.server.task_dispatcher
-        pool.set_thread_count(1)
-        until(lambda: len(pool.threads) == 1)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(commentd, "READING_THREADS", 1)
+            patch.setattr(commentd, "WAITING_THREADS", 1)
+            server, turn = turned(app, serves=application)
+        super().__init__(server, turn, outside)
 
     def ask(self, raw: bytes, ip: str = "127.0.0.1") -> None:
         """Sends a request and waits until the server has read it."""

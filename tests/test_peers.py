@@ -7,12 +7,14 @@ import socket
 import sqlite3
 import ssl
 import struct
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 import test_server
@@ -22,7 +24,6 @@ from serving import (
     CONNECTIONS,
     IMPATIENT,
     ONE_THREAD,
-    PIPELINE,
     PROGRAM,
     REPLY_TIME,
     REQUEST_TIME,
@@ -186,6 +187,169 @@ def test_the_longest_silent_connections_make_room(ground: Ground) -> None:
     assert ground.sweep(1006, most=2)[-2:] == [True, True]
 
 
+# One client among others
+
+ATTACKER, HONEST = "127.0.0.66", "127.0.0.7"
+
+
+def open_of(ground: Ground) -> list[bool]:
+    """Which connections are open."""
+    names = {channel.addr for channel in ground.server.active_channels.values()}
+    return [peer.getsockname() in names for peer in ground.peers]
+
+
+def test_one_client_has_at_most_half_of_the_connections(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ground.server.adj, "connection_limit", 8)
+    ground.come(ip=HONEST)
+    for _ in range(6):
+        ground.come(ip=ATTACKER)
+    assert open_of(ground) == [True, False, False, True, True, True, True]
+
+
+def test_those_of_the_client_with_most_make_room(ground: Ground) -> None:
+    for raw in (b"", HEALTH, b"GET /comm"):
+        ground.come(raw, HONEST)
+    ground.come(b"", "127.0.0.8")
+    for raw in (b"", HEALTH, b"GET /comm", LIST, LIST, LIST):
+        ground.come(raw, ATTACKER)
+    ground.sweep(1000)
+    still_open = ground.sweep(1000, most=7)
+    assert still_open[:4] == [True] * 4
+    assert still_open[4:].count(True) == 3
+
+
+def test_the_client_that_reads_least_is_cut(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ground.come(LIST, HONEST)
+    for _ in range(4):
+        ground.come(LIST, ATTACKER)
+    one = ground.untaken(ground.peers[0])
+    limit(monkeypatch, untaken=3 * one + one // 2)
+    assert ground.sweep(1000) == [True, False, False, True, True]
+    limit(monkeypatch, untaken_by_one=one // 2)
+    assert ground.sweep(1000) == [True, False, False, False, True]
+
+
+class Names:
+    """An application that notes the User-Agents of its requests, and keeps those of `a`."""
+
+    def __init__(self) -> None:
+        self.began, self.gate = list[str](), threading.Event()
+
+    def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
+        name = environ["HTTP_USER_AGENT"]
+        self.began.append(name)
+        if name == "a":
+            self.gate.wait()
+        start_response("200 OK", [("Content-Length", "2"), ("Content-Type", "text/plain")])
+        return [b"ok"]
+
+
+@pytest.fixture
+def names() -> Iterator[Names]:
+    names = Names()
+    yield names
+    names.gate.set()
+
+
+@pytest.fixture
+def lobby(config: Config, outside: Outside, names: Names) -> Iterator[Ground]:
+    """A server with that application, which trusts a proxy."""
+    how = replace(config, server_listen="127.0.0.1:0", server_trusted_proxy=("127.0.0.1",))
+    with (
+        closing(make_app(how, outside.world, rounds=1)) as app,
+        closing(Ground(*turned(app, serves=names), outside)) as ground,
+    ):
+        yield ground
+        names.gate.set()
+
+
+def sent(ground: Ground, raw: bytes, ip: str = "127.0.0.1") -> socket.socket:
+    """A connection on which the server has a request."""
+    peer = ground.come(ip=ip)
+    channel = ground.channel(peer)
+    channel.last_activity = 0
+    peer.sendall(raw)
+    ground.until(lambda: channel.last_activity)
+    return peer
+
+
+def served(ground: Ground, peer: socket.socket) -> bool:
+    """Whether the connection gets a response."""
+    return bool(ground.until(lambda: not ground.channel(peer).requests))
+
+
+def by(name: str, client: str, method: str = "GET") -> bytes:
+    body = b"{}" if method == "POST" else b""
+    return request(method, "/x", f"User-Agent: {name}", f"X-Forwarded-For: {client}", body=body)
+
+
+@pytest.mark.parametrize(("method", "most"), [("GET", 1), ("POST", 2)])
+def test_one_client_does_not_hold_all_threads(
+    lobby: Ground, names: Names, method: str, most: int
+) -> None:
+    """Even if it has a whole /64 behind a proxy."""
+    for number in range(20):
+        sent(lobby, by("a", f"2001:db8:1:2::{number:x}", method))
+    assert served(lobby, sent(lobby, by("b", "192.0.2.7", method)))
+    assert names.began.count("a") == most
+
+
+def test_readers_do_not_wait_for_writers(lobby: Ground, names: Names) -> None:
+    for number in range(40):
+        sent(lobby, by("a", f"192.0.2.{number}", "POST"))
+    assert served(lobby, sent(lobby, by("b", "198.51.100.7")))
+
+
+def test_busy_connections_of_one_client_close_before_any_of_another(
+    lobby: Ground, names: Names
+) -> None:
+    lobby.come()
+    sent(lobby, by("a", "198.51.100.7"))
+    for _ in range(6):
+        sent(lobby, by("a", "192.0.2.66"))
+    assert lobby.sweep(1000, most=5) == [True, True, False, False, False, True, True, True]
+
+
+def test_the_next_request_of_a_pipeline_waits_until_the_response_is_read(ground: Ground) -> None:
+    peer = ground.come(LIST * 2 + HEALTH, ATTACKER)
+    one = ground.untaken(ground.come(LIST, HONEST))
+    for _ in range(5):
+        ground.turn(0)
+    assert 0 < ground.untaken(peer) <= one
+    ground.take(peer)
+    ground.until(lambda: ground.untaken(peer))
+
+
+def test_a_crowd_of_events_leaves_a_turn_to_others(lobby: Ground) -> None:
+    crowd = [lobby.come(ip=ATTACKER) for _ in range(80)]
+    honest = lobby.come(ip=HONEST)
+    for peer in [*crowd, honest]:
+        peer.sendall(b"GET /comm")
+    lobby.turn(0.1)
+    begun = [bool(lobby.channel(peer).request) for peer in [*crowd, honest]]
+    assert begun[-1]
+    assert not all(begun)
+
+
+def test_a_write_that_waited_too_long_is_refused(
+    config: Config, outside: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit(monkeypatch, queue_seconds=-1)
+    how = replace(config, server_listen="127.0.0.1:0")
+    with (
+        closing(make_app(how, outside.world, rounds=1)) as app,
+        closing(Ground(*turned(app), outside)) as ground,
+    ):
+        peer = ground.come(LIKED)
+        answer = answer_on(peer)
+        assert (answer.status, answer.json["code"]) == (503, "storage")
+        assert int(answer.headers["Retry-After"]) > 0
+
+
 # What could be read as two requests
 
 
@@ -347,7 +511,7 @@ def unwilling(service: Service) -> socket.socket:
     """A client that asks for long responses and does not read them."""
     peer = service.connect()
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    peer.sendall(LIST * PIPELINE)
+    peer.sendall(LIST * 8)
     return peer
 
 
@@ -381,7 +545,7 @@ def test_endless_requests_are_cut_and_leak_nothing(start: Start) -> None:
         dripping = [service.sent(raw) for raw in [*PARTS.values(), hello()]]
         unread = [unwilling(service) for _ in range(3)]
         until(lambda: cut(dripping))  # noqa: B023
-        until(lambda: held(service) == (before[0] + 1, before[1]))
+        until(lambda: held(service) == before + 1)
         for peer in unread:
             peer.close()
     idle.sendall(HEALTH)
@@ -396,7 +560,7 @@ def test_no_thread_waits_for_a_client_that_does_not_read(start: Start, loop: str
     # More than there are threads. Each health comes between two requests of a pipeline.
     for _ in range(5):
         unwilling(service)
-    for _ in range(PIPELINE):
+    for _ in range(8):
         assert service.ask("GET", "/health").status == 200
         assert service.ask("GET", "/comments?url=/other/&page=2").status == 200
     service.end()

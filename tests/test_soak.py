@@ -48,7 +48,6 @@ class Town:
         self.excuses: list[list[Any]] = []  # [what, from, until]
         self.counts: Counter[str] = Counter()
         self.start()
-        self.threads = held(self.service)[1]
 
     def start(self) -> None:
         """Starts the service, by turns with the response cache and without."""
@@ -253,7 +252,7 @@ def test_nothing_is_lost_and_nothing_grows_under_faults(town: Town, campaign: Ca
         for client in clients:
             client.join()
     assert not town.wrong
-    until(lambda: held(town.service) == (1, town.threads))
+    until(lambda: held(town.service) == 1)
     if len(used) > 20:  # minutes in one process
         quarter = len(used) // 4
         early = statistics.median(used[quarter : 2 * quarter])
