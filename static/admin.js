@@ -90,7 +90,7 @@ function relativeTime(date) {
 
 /** A time to wait, such as “7 seconds” or “57 minutes”. */
 function duration(seconds) {
-  const [unit, size] = UNITS.find(([, size]) => seconds >= 2 * size) ?? ['second', 1]
+  const [unit, size] = UNITS.find(([, length]) => seconds >= 2 * length) ?? ['second', 1]
   return Math.ceil(seconds / size).toLocaleString(lang, {style: 'unit', unit, unitDisplay: 'long'})
 }
 
@@ -147,7 +147,7 @@ async function call(method, path, body) {
 function errorText(failure) {
   const {code, error, status, retry} = failure
   if (!code) console.error(failure)
-  const key = [code, status].find(key => key !== 'failed' && has(key))
+  const key = [code, status].find(each => each !== 'failed' && has(each))
   if (key === 'block_wide') return say(key, failure.count, failure.total)
   return key ? say(key, duration(retry)) : (lang === 'zh-CN' && text(error)) || say('failed')
 }
@@ -277,9 +277,9 @@ let oneTimeLink
 
 /** Takes a one-time link out of the URL at once, so that it does not stay in the history. */
 function takeLink() {
-  const [, link] = /^#link=(.*)/.exec(location.hash) ?? []
-  if (link === undefined) return
-  oneTimeLink = link
+  const [, secret] = /^#link=(.*)/.exec(location.hash) ?? []
+  if (secret === undefined) return
+  oneTimeLink = secret
   history.replaceState(null, '', location.pathname)
 }
 
@@ -319,7 +319,7 @@ let main
 let notice
 let selectionBar
 let listStatus
-let counts = {}
+let statusCounts = {} // the number of comments of each status
 
 /** Draws the page around the views. */
 function drawFrame() {
@@ -393,11 +393,11 @@ function show() {
 
 /** Shows the number of comments of each status. */
 function showCounts(changed) {
-  counts = changed ?? counts
-  const {waiting, reported = 0} = counts
+  statusCounts = changed ?? statusCounts
+  const {waiting, reported = 0} = statusCounts
   const open = waiting + reported // shown in the menu and the title
   for (const node of document.querySelectorAll('[data-count]')) {
-    const n = node.closest('header') ? open : counts[node.dataset.count]
+    const n = node.closest('header') ? open : statusCounts[node.dataset.count]
     node.textContent = n > 0 ? number(n) : ''
   }
   document.title = `${open > 0 ? `(${number(open)}) ` : ''}${say(currentView()[0])} · commentd`
@@ -490,10 +490,10 @@ function listing({path, key = path, query = {}, draw, none = 'none', skips, grou
   return list
 }
 
-function line(head, notes, ...acts) {
+function line(head, notes, ...buttons) {
   // The buttons have the same names in each row.
-  for (const act of acts.filter(each => each)) act.setAttribute('aria-description', head.textContent)
-  return h('li', {class: 'line'}, h('div', {class: 'what'}, head, notes), h('div', {class: 'acts row'}, ...acts))
+  for (const act of buttons.filter(each => each)) act.setAttribute('aria-description', head.textContent)
+  return h('li', {class: 'line'}, h('div', {class: 'what'}, head, notes), h('div', {class: 'acts row'}, ...buttons))
 }
 
 /** Replaces a row. Returns the element that gets the focus. */
@@ -520,24 +520,24 @@ const TYPING = 300 // ms after the last key, until the list follows
  * values, so that going back works. */
 function finder(name, params, selects, draw) {
   const found = h('div', {}, draw(params))
-  let timer
+  let typing
   let typed = false
-  const hash = () => `#${name}?${new URLSearchParams([...new FormData(form)].filter(([, value]) => value))}`
+  const hashOfForm = () => `#${name}?${new URLSearchParams([...new FormData(form)].filter(([, value]) => value))}`
   const go = () => {
-    clearTimeout(timer)
-    if (location.hash === hash()) show()
-    else location.hash = hash()
+    clearTimeout(typing)
+    if (location.hash === hashOfForm()) show()
+    else location.hash = hashOfForm()
   }
   const follow = () => {
-    if (!form.isConnected || location.hash === hash()) return
-    history[typed ? 'replaceState' : 'pushState'](null, '', hash()) // one step back, not one for each key
+    if (!form.isConnected || location.hash === hashOfForm()) return
+    history[typed ? 'replaceState' : 'pushState'](null, '', hashOfForm()) // one step back, not one for each key
     typed = true
     selectionBar.replaceChildren()
     found.replaceChildren(draw(currentView()[1]))
   }
   const onType = ({isComposing}) => {
-    clearTimeout(timer)
-    if (!isComposing) timer = setTimeout(follow, TYPING)
+    clearTimeout(typing)
+    if (!isComposing) typing = setTimeout(follow, TYPING)
   }
   const box = h('input', {
     type: 'search', name: 'q', ariaLabel: say('search'), value: params.get('q') ?? '', 'aria-keyshortcuts': '/',
@@ -614,8 +614,8 @@ async function setStatus(items, status) {
     setTimeout(show)
     throw {code: 'text_changed'}
   }
-  for (const {was} of moved) counts = {...counts, [was]: counts[was] - 1}
-  showCounts({...counts, [status]: counts[status] + moved.length})
+  for (const {was} of moved) statusCounts = {...statusCounts, [was]: statusCounts[was] - 1}
+  showCounts({...statusCounts, [status]: statusCounts[status] + moved.length})
   relearn()
   return moved
 }
@@ -664,7 +664,7 @@ async function moderate(items, status, {blocked, unblock} = {}) {
   })
   try {
     await moved
-    if (reported) showCounts({...counts, reported: counts.reported - reported}) // undoing brings no reports back
+    if (reported) showCounts({...statusCounts, reported: statusCounts.reported - reported}) // undoing brings no reports back
   } catch (error) {
     restore({refused: true})
     announce(sentences(blocked, errorText(error)), unblock)
@@ -701,7 +701,7 @@ function score({spam, content, nickname}) {
   const written = `${text(nickname)} ${text(content)}`.toLowerCase()
   const [colon, comma] = /^(zh|ja)/.test(lang) ? ['：', '、'] : [': ', lang === 'ar' ? '، ' : ', ']
   const terms = (before, isSpam) => {
-    const tokens = listOf(spam.tokens).filter(({score}) => isSpam === score > .5).map(({token}) => text(token))
+    const tokens = listOf(spam.tokens).filter(each => isSpam === each.score > .5).map(({token}) => text(token))
     return joined(tokens, written).flatMap((term, i) => [i ? comma : before + colon, termText(term)])
   }
   if (spam.score < .5) return span(say('score_ham', percent(spam.score)), ...terms('', false))
@@ -747,7 +747,7 @@ const FACTS = {
 }
 
 function facts(comment) {
-  const shown = Object.entries(FACTS).map(([word, show]) => [word, show(comment)]).filter(([, value]) => value)
+  const shown = Object.entries(FACTS).map(([word, factOf]) => [word, factOf(comment)]).filter(([, value]) => value)
   return h('dl', {class: 'facts'}, ...shown.map(([word, value]) =>
     h('div', {class: word}, h('dt', {class: 'sr'}, say(word)), h('dd', {}, value))))
 }
@@ -867,10 +867,10 @@ function reply(item) {
     const reported = listOf(item.comment.reports).length > 0
     const restore = showMoved([item], 'visible')
     showCounts({
-      ...counts,
-      [status]: counts[status] - hidden,
-      visible: counts.visible + hidden + 1,
-      reported: counts.reported - reported,
+      ...statusCounts,
+      [status]: statusCounts[status] - hidden,
+      visible: statusCounts.visible + hidden + 1,
+      reported: statusCounts.reported - reported,
     })
     relearn()
     announce(sentences(hidden && say('did_visible', 1), say('did_reply')), async () => {
@@ -956,7 +956,7 @@ const comments = (query, none) => listing({
     showCounts(response.counts)
     if (!current()) setCurrent(rows()[0])
     const empty = main.querySelector('.none')
-    const {reported} = counts
+    const {reported} = statusCounts
     if (query.status === 'waiting' && reported > 0 && !empty.children.length) {
       empty.append(h('p', {}, link('#queue?status=reported', say('n_reported', reported))))
     }
@@ -1058,12 +1058,13 @@ function pageLine(row) {
   const rename = () => {
     let merge // the URL of an existing page, once the service has said so
     const address = inputField('page_url', 'page_url', {value: text(page_url), required: true, maxLength: 2048})
-    dialog(say('rename'), 'save', [h('p', {}, say('rename_lead')), address], async ({page_url}, form) => {
+    dialog(say('rename'), 'save', [h('p', {}, say('rename_lead')), address], async (filled, form) => {
+      const wanted = filled.page_url
       try {
-        return await put({page_url, ...merge === page_url && {merge: true}})
+        return await put({page_url: wanted, ...merge === wanted && {merge: true}})
       } catch (error) {
         const taken = error.code === 'page_exists'
-        merge = taken ? page_url : undefined
+        merge = taken ? wanted : undefined
         form.querySelector('.main').textContent = say(taken ? 'merge' : 'save')
         throw error
       }
@@ -1201,7 +1202,7 @@ function chart(word, days) {
   const shape = {viewBox: `0 0 ${10 * days.length} 60`, preserveAspectRatio: 'none'}
   const picture = svg('svg', {...shape, role: 'img', 'aria-label': `${say(word)}: ${sum}`}, ...bars)
   const shown = h('span', {class: 'small'}, sum)
-  const plot = total ? h('div', {class: 'plot'}, picture, slider(word, days, values, bars, text => { shown.textContent = text ?? sum })) : picture
+  const plot = total ? h('div', {class: 'plot'}, picture, slider(word, days, values, bars, told => { shown.textContent = told ?? sum })) : picture
   return h('figure', {}, h('figcaption', {}, h('b', {}, say(word)), shown),
     h('div', {class: 'axis small', ariaHidden: 'true'}, span(total ? number(most) : ''), span(number(0))), plot,
     h('div', {class: 'ends small', ariaHidden: 'true'}, span(dayText(days[0]?.day)), span(dayText(days.at(-1)?.day))))
@@ -1290,8 +1291,8 @@ function backupSection() {
     h('a', {href, download: `commentd-${new Date().toISOString().slice(0, 10)}.db`}).click()
     setTimeout(() => URL.revokeObjectURL(href), 60e3)
   }
-  const ask = () => dialog(say('backup'), 'download', [ownPassword()], fetched)
-  return [h('h2', {}, say('backup')), h('p', {}, say('backup_lead')), button(say('download'), ask, {class: 'main'})]
+  const open = () => dialog(say('backup'), 'download', [ownPassword()], fetched)
+  return [h('h2', {}, say('backup')), h('p', {}, say('backup_lead')), button(say('download'), open, {class: 'main'})]
 }
 
 /** Chinese has no space beside its wide punctuation. */
@@ -1331,7 +1332,7 @@ const ACTS = {
 function press(key) {
   const places = [selectionBar, current(), notice, document.querySelector('footer')]
   const buttons = places.map(place => place?.querySelector(`[aria-keyshortcuts="${key}"]`))
-  const found = buttons.find(button => button)
+  const found = buttons.find(each => each)
   if (ACTS[key]) ACTS[key]()
   else if (found) found.click()
   else if (key === 'u' && undo) takeBack(undo) // the message with the button has gone

@@ -68,7 +68,7 @@ PAGE_OF_A_LINK = r"""<!doctype html>
 <h1>(?P=title)</h1>
 (<p>(?P<who>(( · )?<bdi>[^<>]*</bdi>)+)</p><pre dir="auto">(?P<text>[^<>]*)</pre>
 )?((?x:<form[ ]method="post"[ ]action="(?P<action>\?[^"<>]*)">
-<button([ ]class="quiet")?>(?P<button>[^<>]*)</button></form>)
+<button([ ]class="(quiet|danger)")?>(?P<button>[^<>]*)</button></form>)
 )?(<nav><a href="(admin|https://blog\.example/[^"<>]*)">[^<>]*</a></nav>
 )?</main>
 </body>
