@@ -9803,25 +9803,25 @@ def direct_link(link: re.Match[str]) -> str:
     return f'<a href="{url}"{text}'
 
 
-# Where WordPress makes a link of a URL: not in links and code.
+# What WordPress makes a link of when it shows a comment: a bare URL, but not in links and code.
+# Here it ends before punctuation of Chinese and Japanese, too.
 BARE_URL = re.compile(
-    r"(?is)<(a|code|pre)\b.*?</\1>|<[^>]*>"
-    r"|(?<![\w/.@-])((?:https?://|www\.)[^\s<>\"、。《》「」『』【】！（），：；？“”]+)"
+    r"(?is)<(a|code|pre)\b.*?</\1>|<[^>]*>|(?<![a-z0-9_/.@-])"
+    r"((?:https?://|www\.)(?:(?!&(?:lt|gt|nbsp);)[^\s<>\"、。《》「」『』【】！（），：；？“”])+)"
 )
 
 
-def linked(markup: str) -> str:
+def with_links(markup: str) -> str:
     """Our HTML with links for its bare URLs."""
 
     def link(match: re.Match[str]) -> str:
         if not match[2]:
             return match[0]
-        url = re.sub(r"(?:[.,:;!?'*]|&quot;)+$", "", match[2])
-        if "(" not in url:
-            url = url.rstrip(").,:;!?")
-        rest = match[2].removeprefix(url)
+        url = match[2].rstrip(".,:;!?'")
+        while url.endswith(")") and url.count(")") > url.count("("):
+            url = url[:-1].rstrip(".,:;!?'")
         target = url if "://" in url else f"http://{url}"
-        return f'<a href="{target}">{url}</a>{rest}'
+        return f'<a href="{target}">{url}</a>{match[2].removeprefix(url)}'
 
     return BARE_URL.sub(link, markup)
 
@@ -9860,7 +9860,7 @@ def content_of(values: Texts) -> Content:
         return Content(markdown, safe_html(markdown))
     direct = DISQUS_LINK.sub(direct_link, values["disqus"])
     written = html_in(either or values["html"] or direct)
-    return content_of_html(written or linked(html_in(paragraphs_of(values["lines"]))))
+    return content_of_html(written or with_links(html_in(paragraphs_of(values["lines"]))))
 
 
 # Importing: HTML as Markdown
@@ -10067,12 +10067,11 @@ def content_of_html(markup: str) -> Content:
         reader.close()
     except ValueError:
         return Content(text_of(markup), markup, own_html=True)
-    looks = appearance(markup)
     markdown = ""
     for escapes in (False, True):
         markdown = "\n\n".join(MarkdownWriter(escapes).blocks(reader.open[0]))
         shown = safe_html(markdown)
-        if appearance(shown) == looks:
+        if look_alike(shown, markup):
             return Content(markdown, shown)
     return Content(markdown, markup, own_html=True)
 
@@ -10098,6 +10097,13 @@ SAME_BLOCKS = {
     re.compile(rf"(?:{GAP}|\n)*(</?(?:ul|ol|li|blockquote|pre|hr)\b[^>]*>)(?:{GAP}|\n)*"): r"\1",
     re.compile(rf"{GAP}*\n(?:{GAP}|\n)*"): "\n",
 }
+
+
+def look_alike(one: str, other: str) -> bool:
+    """Whether readers see the same of both. Most HTML differs in the ends of lines alone, if at
+    all, which is seen sooner."""
+    same = re.sub("(?<=>)\n", "", one) == re.sub("(?<=>)\n", "", other)
+    return same or appearance(one) == appearance(other)
 
 
 def appearance(markup: str) -> tuple[str, list[str]]:

@@ -323,3 +323,49 @@ def test_a_waline_or_artalk_file_has_markdown_where_it_can(desk: Desk) -> None:
     waline = json.loads(desk.export("waline"))
     assert [row["comment"] for row in waline["data"]["Comment"]] == expected
     assert [row["content"] for row in json.loads(desk.export("artalk"))] == expected
+
+
+# What products show that their files do not say
+
+LINK = '<a href="{0}" rel="nofollow ugc noopener noreferrer">{1}</a>'.format
+OF_WORDPRESS = {
+    # It makes links of bare URLs.
+    "see http://a.example/x?a=1&amp;b=2, or (https://b.example/c).":
+        f"see {LINK('http://a.example/x?a=1&amp;b=2', 'http://a.example/x?a=1&amp;b=2')}, or "
+        f"({LINK('https://b.example/c', 'https://b.example/c')}).",
+    "www.a.example!": f"{LINK('http://www.a.example', 'www.a.example')}!",
+    "(&lt;https://a.example/a&gt;)":
+        f"(&lt;{LINK('https://a.example/a', 'https://a.example/a')}&gt;)",
+    "https://a.example/A_(b)": LINK("https://a.example/A_(b)", "https://a.example/A_(b)"),
+    "请看https://a.example/a，谢谢": f"请看{LINK('https://a.example/a', 'https://a.example/a')}，谢谢",
+    '<a href="https://a.example/">https://b.example/</a>':
+        LINK("https://a.example/", "https://b.example/"),
+    "<code>https://a.example/</code> ann@www.a.example":
+        "<code>https://a.example/</code> ann@www.a.example",
+    # Films and frames are links.
+    '<iframe width="5" src="//www.y.example/embed/x"></iframe>':
+        LINK("https://www.y.example/embed/x", "https://www.y.example/embed/x"),
+    '<object width="4"><param name="movie" value="https://y.example/v/x"></param>'
+    '<param name="wmode" value="https://no.example/"></param>'
+    '<embed src="https://y.example/v/x"></embed></object> ok':
+        f"{LINK('https://y.example/v/x', 'https://y.example/v/x')} ok",
+    '<video controls><source src="https://y.example/a.mp4"></video>':
+        LINK("https://y.example/a.mp4", "https://y.example/a.mp4"),
+    '<object data="https://y.example/a.swf"></object>':
+        LINK("https://y.example/a.swf", "https://y.example/a.swf"),
+    '<iframe src="javascript:alert(1)"></iframe>a<embed src="data:text/html,x">': "a",
+}  # fmt: skip
+
+
+def test_bare_urls_and_films_of_wordpress_are_links(desk: Desk, outside: Outside) -> None:
+    said = [Said(f"{n}", NOON + n, text=text) for n, text in enumerate(OF_WORDPRESS)]
+    desk.bring(MAKERS["wordpress"](said))
+    found = [html.strip() for html in shown(desk, outside)]
+    assert found == [f"<p>{text}</p>" for text in OF_WORDPRESS.values()]
+    check_identity(desk, outside)
+
+
+def test_empty_lines_in_code_of_wordpress_stay(desk: Desk, outside: Outside) -> None:
+    desk.bring(MAKERS["wordpress"]([Said(text="see\n\n<pre>a\n\n\nb\nc</pre>\n\nand\nd")]))
+    (markup,) = shown(desk, outside)
+    assert markup == "<p>see</p>\n<pre><code>a\n\n\nb\nc\n</code></pre>\n<p>and<br>\nd</p>\n"
