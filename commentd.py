@@ -9836,7 +9836,7 @@ def html_in(markup: str) -> str:
     if not re.match(r"(?i)\s*<(p|pre|blockquote|ul|ol)\b", markup):
         markup = f"<p>{markup}"
     cleaned = without_controls(clean(markup))  # a reference may have stood for one
-    cleaned = re.sub(r"<p>\s*</p>", "", cleaned).strip()
+    cleaned = re.sub(r"<p>(?:\s|&nbsp;)*</p>", "", cleaned).strip()
     return re.sub(r'(?s)<a rel="[^"]*">(.*?)</a>', r"\1", cleaned)  # links that lead nowhere
 
 
@@ -10069,7 +10069,7 @@ def content_of_html(markup: str) -> Content:
         return Content(text_of(markup), markup, own_html=True)
     markdown = ""
     for escapes in (False, True):
-        markdown = "\n\n".join(MarkdownWriter(escapes).blocks(reader.open[0]))
+        markdown = "\n\n".join(MarkdownWriter(escapes).blocks(reader.open[0])).strip()
         shown = safe_html(markdown)
         if look_alike(shown, markup):
             return Content(markdown, shown)

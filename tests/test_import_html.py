@@ -164,7 +164,14 @@ def element(tag: str, inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 TEXT = st.lists(WORDS.map(escaped), min_size=1, max_size=4).flatmap(
     lambda words: st.sampled_from([" ".join(words), "".join(words), f" {' '.join(words)} "])
 )
-LEAVES = TEXT | st.just("<br>") | st.just("<br><br>") | st.just(" ") | element("code", TEXT)
+LEAVES = (
+    TEXT
+    | st.sampled_from(["&nbsp;", "\u3000", "&#x18;"])
+    | st.just("<br>")
+    | st.just("<br><br>")
+    | st.just(" ")
+    | element("code", TEXT)
+)
 INLINE = st.recursive(
     LEAVES,
     lambda inner: (
