@@ -312,6 +312,12 @@ def escaped(line: str) -> str:
     return "".join(characters)
 
 
+def shortened(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    return f"{text[:most]} …"
+
+
 def one_line(text: str) -> str:
     """A text for an email header: one line of at most 120 characters, without hidden characters
     and without encoded words (RFC 2047), which some programs read as new headers. Bidi isolates go
@@ -320,7 +326,8 @@ def one_line(text: str) -> str:
     shown = "".join(each for each in spaced if unicodedata.category(each)[0] != "C")
     line = " ".join(shown.split())
     # This comes last: a dropped character may have stood between `=` and `?`.
-    return re.sub(r"=(?=\?)|\?(?==)", r"\g<0> ", line)[:120]
+    line = re.sub(r"=(?=\?)|\?(?==)", r"\g<0> ", line)
+    return shortened(line, 118)
 
 
 MOST_MARKS = 30  # on one character: Unicode's stream-safe format (UAX 15, section 13)
@@ -1399,10 +1406,10 @@ class Config:
         "30",
     )
     notify_language: str = setting(
-        f"The language of emails to the owner: {', '.join(sorted(LANGUAGES))}, or "
-        "comment (that of the first comment).",
-        one_of("comment", *sorted(LANGUAGES)),
-        "comment",
+        f"The language of emails and messages to you: {', '.join(sorted(LANGUAGES))}, or\n"
+        "account (that in which the recipient last signed in at /admin).",
+        one_of("account", *sorted(LANGUAGES)),
+        "account",
     )
     notify_owner: Strings = setting(
         "Who gets an email about new comments: email addresses, or nobody. Empty: all admins.",
@@ -3292,7 +3299,9 @@ class Store:
         return self.one(Account, "SELECT * FROM account WHERE email = ?", email)
 
     def admins(self) -> list[Account]:
-        return self.all(Account, "SELECT * FROM account WHERE role = 'admin' AND blocked = 0")
+        """The oldest account first."""
+        sql = "SELECT * FROM account WHERE role = 'admin' AND blocked = 0 ORDER BY id"
+        return self.all(Account, sql)
 
     def accounts(self, like: str, before: int, limit: int) -> list[AccountSummary]:
         """The newest first, with an id below `before`; `like` is a pattern or ""."""
@@ -3353,6 +3362,9 @@ class Store:
                    version = a.version + 1
             RETURNING *"""
         return self.all(Account, sql, email, nickname, password, now)[0]
+
+    def set_language(self, user_id: int, language: str) -> None:
+        self.run("UPDATE account SET language = ? WHERE id = ?", language, user_id)
 
     def revoke_tokens(self, user_id: int) -> None:
         self.run("UPDATE account SET version = version + 1 WHERE id = ?", user_id)
@@ -5070,12 +5082,6 @@ def texts_in(language: str) -> dict[str, str]:
 # Composing
 
 
-def shortened(text: str, most: int) -> str:
-    if len(text) <= most:
-        return text
-    return f"{text[:most]} …"
-
-
 def quoted(text: str, most: int = 2000) -> str:
     """Each line behind `> `, so that none passes for a text of ours."""
     lines = shortened(text, most).splitlines()
@@ -5152,11 +5158,21 @@ class Recipient:
 
     def subject(self, name: str, comment: Comment, count: int = 1) -> str:
         """The subject of an email or webhook about `count` comments. `comment` is the first."""
-        page = unquoted(comment.page_url)[:80]
+        page = self.page_shown(comment, 80)
         if is_foreign(comment.page_url, self.services.config.site_origins):
             page = self.texts["elsewhere"]
         suffix = "subject" if count == 1 else "many_subject"
         return self.text(f"{name}_{suffix}", page=page, n=count)
+
+    def page_shown(self, comment: Comment, most: int) -> str:
+        """The path of a page as people read it; of a page elsewhere its URL, with a note. A space
+        follows a URL: mail programs would take for a part of it what stands behind."""
+        shown = unquoted(comment.page_url)
+        if is_foreign(comment.page_url, self.services.config.site_origins):
+            note = self.texts["foreign"].strip()
+            return f"{shortened(shown, most)} {note}"
+        path = re.sub("(?i)^https?://[^/?#]*", "", shown) or "/"
+        return shortened(path, most)
 
     def section(self, name: str, comment: Comment, **more: object) -> str:
         """The part of an email that shows one comment. `more`: what else the text needs."""
@@ -5218,11 +5234,23 @@ def changed_email(services: MailServices, account: Account) -> Json:
 
 
 def owner_as_recipient(services: MailServices, to: str, comment: Comment) -> Recipient:
-    """The owner, who has chosen the language of emails and webhooks."""
-    language = services.config.notify_language
-    if language == "comment":
-        language = comment.language
-    return Recipient(services, to, language, is_owner=True)
+    return Recipient(services, to, owner_language(services, to, comment), is_owner=True)
+
+
+def owner_language(services: MailServices, to: str, comment: Comment) -> str:
+    """The language of emails and webhooks to the owner: the one that is set, else that of the
+    recipient's account. For a chat, or an email address without an account, it is that of the
+    first admin; that of the comment if no admin has one yet."""
+    chosen = services.config.notify_language
+    if chosen != "account":
+        return chosen
+    account = services.store.account_with_email(to)
+    if account and account.language:
+        return account.language
+    for admin in services.store.admins():
+        if admin.language:
+            return admin.language
+    return comment.language
 
 
 # Webhooks
@@ -5514,13 +5542,10 @@ def owner_section(owner: Recipient, comment: FullComment) -> str:
     urls = owner.moderation_links(comment, STATUSES, services.timestamp())
     links = owner.text(f"{kind}_links", **urls) if urls else ""
     website = f"\n> \n> {comment.website}" if comment.website else ""
-    page = unquoted(comment.page_url)[:120]
-    if is_foreign(comment.page_url, services.config.site_origins):
-        page += owner.texts["foreign"]
     return owner.section(
         f"{kind}_text",
         comment,
-        page=page,
+        page=owner.page_shown(comment, 120),
         website=website,
         held=owner.why_held(comment),
         n=len(reports),
@@ -6836,6 +6861,15 @@ def password_field(context: RequestContext, name: str = "password") -> str:
     return text_field(context.form, name, 1024)
 
 
+def new_admin_password(context: RequestContext, name: str) -> str:
+    """The password that an admin chose. A hash does not tell its length: the pages look at that
+    before they hash it. A reader may have any password, but an admin's opens everything."""
+    password = password_field(context, name)
+    if len(password) < 8:
+        raise BadRequest("管理员的密码至少要 8 个字符", "password_too_short")
+    return password
+
+
 def spend_captcha(context: RequestContext, captcha: Captcha | None) -> None:
     """`Forbidden` if it was used before."""
     if captcha and not context.store.spend_captcha(captcha.signature, captcha.expires_at):
@@ -7817,7 +7851,8 @@ def change_me(context: RequestContext) -> Json:
 
 def hash_of_new_password(context: RequestContext) -> str:
     """`Forbidden` unless the form shows that the caller is the holder."""
-    password = password_field(context, "new_password")
+    field_for = new_admin_password if context.is_admin else password_field
+    password = field_for(context, "new_password")
     if "code" not in context.form:
         confirm_password(context)  # which takes a seat for itself
     with context.hasher.seat():
@@ -8290,7 +8325,7 @@ def admin_captcha(context: RequestContext) -> Json:
 
 @route("POST", "/admin/login", Permission.PUBLIC)
 def admin_login(context: RequestContext) -> Json:
-    """`{email, password, captcha_token}` to `{token, nickname, email}`. The token opens /admin. The
+    """`{email, password, captcha_token, lang?}` to `{token, nickname, email}`. It opens /admin. The
     token of `/auth/login`, which scripts of the blog can read, does not."""
     email = email_field(context)
     password = password_field(context)
@@ -8309,6 +8344,11 @@ def admin_login(context: RequestContext) -> Json:
 
 
 def admin_session(context: RequestContext, account: Account) -> Json:
+    """The token for the admin page. Its language is that of emails to the admin."""
+    language = known_language(optional_field(context, "lang"))
+    if language:
+        with context.store.writing():
+            context.store.set_language(account.id, language)
     remember_client(context, account)
     token = make_token(account.claims, context.key, context.now, "admin")
     return {"token": token, **attributes(account, "nickname email")}
@@ -8347,11 +8387,11 @@ def admin_link(context: RequestContext) -> Json:
 
 @route("POST", "/admin/claim", Permission.PUBLIC)
 def claim(context: RequestContext) -> Json:
-    """`{link, email, nickname, password}` to `{token, nickname, email}`: makes the account an
-    admin's, with this password. A link for an address needs no `email`, an existing account no
+    """`{link, email, nickname, password, lang?}` to `{token, nickname, email}`: makes the account
+    an admin's, with this password. A link for an address needs no `email`, an existing account no
     `nickname`."""
     email = email_of_link(context) or email_field(context)
-    password = password_field(context)
+    password = new_admin_password(context, "password")
     has_account = context.store.account_with_email(email) is not None
     nickname = nickname_field(context, optional=has_account)
     stored = hash_within_limits(context, email, password, None, ("login",))
@@ -8837,10 +8877,13 @@ def link_page(
     """The page that a signed link opens. With `params` it has a button that does what they say;
     when something was done, they undo it. `more`: a `comment`, and a `link` as a URL and its label.
     Title and label are names of texts."""
+    # A link speaks the language of its email, whatever the browser does. A part of one may have
+    # lost it.
+    accepted = context.environ.get("HTTP_ACCEPT_LANGUAGE", "")
     page = translated_page(
         context,
         "link.html",
-        context.query.get("lang", [""])[0],
+        context.query.get("lang", [""])[0] or preferred_language(accepted),
         title=title,
         site=context.config.blog_name,
         params=params,

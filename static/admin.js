@@ -239,7 +239,7 @@ const credentials = () => [
 
 async function signIn({email, password}) {
   keep(ME, {email})
-  keep(ME, await ask('POST', 'login', {email, password, captcha_token: await captchaToken()}))
+  keep(ME, await ask('POST', 'login', {email, password, captcha_token: await captchaToken(), lang}))
 }
 
 let signInDialog // one for all requests that fail at the same time
@@ -293,10 +293,11 @@ async function claim() {
     const fields = [
       !email && inputField('email', 'email', {type: 'email', required: true, autocomplete: 'username'}),
       !known && inputField('nickname', 'nickname', {required: true, autocomplete: 'nickname', maxLength: 64}),
-      h('div', {}, passwordField('new-password', email), h('p', {class: 'small'}, say('advice'))),
+      h('div', {}, passwordField('new-password', email), h('p', {class: 'small'}, say('password_too_short'))),
     ]
-    const form = panel(admin ? 'save' : 'begin', fields, async filled => {
-      keep(ME, await ask('POST', 'claim', {link: oneTimeLink, ...filled}))
+    const form = panel(admin ? 'save' : 'begin', fields, async (filled, {password}) => {
+      if ([...password.value].length < 8) throw {code: 'password_too_short'} // its hash does not tell
+      keep(ME, await ask('POST', 'claim', {link: oneTimeLink, lang, ...filled}))
       oneTimeLink = undefined
       enter(admin ? 'queue' : 'welcome')
       if (admin) announce(say('renewed'))

@@ -342,6 +342,22 @@ def test_no_other_text_is_a_link(visitor: Visitor, app: App) -> None:
     assert claim(visitor, secret)["token"]
 
 
+def test_an_admin_has_a_password_of_eight_characters(visitor: Visitor, app: App) -> None:
+    secret = link(app)
+    for short in ("abc", "七个字的密码啊"):
+        assert claim(visitor, secret, 400, password=short)["code"] == "password_too_short"
+    hashed = hashlib.sha256(b"abc").hexdigest()  # whose length only the page knows
+    assert claim(visitor, secret, password=hashed)["token"]
+    change = {"password": hashed, "new_password": "1234567"}
+    visitor.authorization = ("Bearer", inside.token_of(app, OWNER))
+    assert visitor.patch_json("/me", change, status=400).json["code"] == "password_too_short"
+    assert visitor.patch_json("/me", change | {"new_password": "12345678"}).json["success"]
+    inside.add_account(app, "ann@example.com", "Ann", CANARY)
+    visitor.authorization = ("Bearer", inside.token_of(app, "ann@example.com"))
+    change = {"password": CANARY, "new_password": "abc"}
+    assert visitor.patch_json("/me", change).json["success"], "readers have any password"
+
+
 def test_a_new_link_for_an_address_ends_the_one_before(visitor: Visitor, app: App) -> None:
     for email in ("", OWNER):
         first, second = link(app, email), link(app, email)
@@ -376,12 +392,12 @@ def test_a_claim_renews_the_password_alone(ann: Visitor, app: App, db: sqlite3.C
     ann.authorization = None
     db.execute("UPDATE account SET blocked = 1")
     secret = link(app, "ann@example.com")
-    response = claim(ann, secret, email=None, nickname=None, password="another")
+    response = claim(ann, secret, email=None, nickname=None, password="another one")
     token = response.pop("token")
     assert response == {"nickname": "Ann", "email": "ann@example.com"}
     assert enter(ann, token)["comments"][0]["user_id"] == 1
     assert ann.login(status=401) == REFUSED  # the password is another
-    assert ann.login(password="another")["role"] == "admin"
+    assert ann.login(password="another one")["role"] == "admin"
     headers = {"Authorization": f"Bearer {old}"}
     assert ann.post_json("/auth/logout", {}, headers=headers, status=401).json == INVALID
 

@@ -339,19 +339,85 @@ def test_the_owner_is_told_at_once_and_why_a_comment_waits(here: Here) -> None:
     assert "casino.example" in here.open(approve).who
 
 
-@named
-def test_an_email_speaks_as_the_widget_did_else_as_the_comment_does(here: Here) -> None:
-    for lang, content, chinese in [
-        ("zh-CN", "Hello", True),
-        ("en", "你好", False),
-        ("xx", "Bonjour", False),
-        (None, "你好", True),
-    ]:
-        here.say(content, lang=lang)
+CHINESE, ENGLISH = "发表了评论", "New comment"
+
+
+def signs_in_at_admin(here: Here, email: str, lang: str) -> None:
+    body = {"email": email, "password": CANARY, "captcha_token": "x", "lang": lang}
+    here.post_json("/admin/login", body)
+
+
+def test_an_admin_gets_emails_in_the_language_of_the_admin_page(here: Here, owner: Reader) -> None:
+    claim(here.served, CO_OWNER, "Co")
+    signs_in_at_admin(here, OWNER, "en-GB")
+    signs_in_at_admin(here, CO_OWNER, "zh-CN")
+    chinese_browser = {"Accept-Language": "zh-CN"}
+    for comment, lang in (("Hello", "en"), ("你好", "zh-CN"), ("Bonjour", "fr")):
+        here.forget()
+        here.say(comment, lang=lang)
         here.later()
-        text = here.texts(OWNER)[-1]
-        assert ("发表了评论" in text, "New comment" in text) == (chinese, not chinese), lang
-        assert (here.open(link_to("spam", text)).lang == "zh") == chinese, lang
+        (english,), (chinese,) = here.texts(OWNER), here.texts(CO_OWNER)
+        assert (ENGLISH in english, CHINESE in chinese) == (True, True), lang
+        # The browser does not change the language of a link, nor of what a press leads to.
+        link = path_of(link_to("spam", english))
+        page = here.get(link, headers=chinese_browser).text
+        assert '<html lang="en"' in page
+        assert "Is this comment spam?" in page
+        assert here.open(link_to("spam", chinese)).lang == "zh"
+    signs_in_at_admin(here, OWNER, "de")
+    here.forget()
+    here.say("again", lang="en")
+    here.later()
+    assert "Neuer Kommentar" in here.texts(OWNER)[0]
+    # Of a link that was cut, only the browser tells who reads it.
+    cut = here.get("/mail?do=spam", headers=chinese_browser, status=403).text
+    assert '<html lang="zh"' in cut
+
+
+def test_an_address_without_an_account_gets_the_language_of_the_first_admin(start: Start) -> None:
+    with start(notify_owner=(LU,)) as here:
+        for lang in (None, "zh-CN"):
+            here.say("你好", lang=lang)
+            here.later()
+            assert CHINESE in here.texts(LU)[-1], "nobody has a language yet"
+        claim(here.served, OWNER, "Owner")
+        signs_in_at_admin(here, OWNER, "en")
+        here.say("你们好", lang="zh-CN")
+        here.later()
+        assert ENGLISH in here.texts(LU)[-1]
+
+
+def test_who_becomes_admin_by_a_link_has_the_language_of_its_page(here: Here) -> None:
+    body = {"link": inside.admin_link(here.served), "email": OWNER, "nickname": "Owner"}
+    here.post_json("/admin/claim", {**body, "password": CANARY, "lang": "ja"})
+    here.say("Hello", lang="en")
+    here.deliver()
+    assert "コメントがありました" in here.texts(OWNER)[0]
+
+
+LONG_PATH = "/" + "a-long-title-of-a-page-" * 9
+
+
+@named
+def test_no_url_in_an_email_runs_into_the_text_behind_it(here: Here) -> None:
+    pages = ["/a/", f"{BLOG}/b/%E4%BD%A0/", BLOG + LONG_PATH, LONG_PATH]
+    pages += [f"https://evil.example{LONG_PATH}", "https://evil.example/x"]
+    for language in EMAIL_TEXTS:
+        inside.sql(here.served, "DELETE FROM account")
+        claim(here.served, OWNER, "Owner")
+        signs_in_at_admin(here, OWNER, language)
+        for page in pages:
+            here.forget()
+            number = here.say(f"in {language}", page_url=page)["comment"]["id"]
+            inside.moderate(here.served, number, "waiting" if page == pages[0] else "visible")
+            here.later()
+            (message,), (text,) = here.arrived(OWNER), here.texts(OWNER)
+            for url in re.findall(r"https?://\S*", text):
+                assert re.fullmatch(r"[!-~]+", url), (language, url)
+            shown = text.split("\n\n")[0]
+            assert "https://blog.example" not in shown
+            assert ("…" in shown) == (len(page) > 150), (language, page)
+            assert ("…" in message["Subject"]) == (LONG_PATH in page and "evil" not in page)
 
 
 @pytest.mark.parametrize("settings", [{**NAMED, "notify_language": "zh"}])

@@ -418,7 +418,7 @@ def test_what_was_given_up_is_tried_again_or_dropped_by_the_owner(here: Here, ho
     here.later(DAY)
     assert {row["due_at"] for row in here.outbox()} == {None}
     kept = owner.get("/admin/outbox").json["emails"]
-    assert [each["failure"] for each in kept] == ["expired"] * 3
+    assert [each["failure"] for each in kept] == ["Refused 404"] * 3
     hook.usual, count = OK, len(hook.calls)
     assert owner.delete_json(f"/admin/outbox/{kept[1]['id']}", {}).json == {"success": True}
     assert owner.post_json(f"/admin/outbox/{kept[2]['id']}", {}).json == {"success": True}
@@ -549,7 +549,7 @@ def test_no_secret_gets_into_a_log_or_onto_the_owners_page(
             response = owner.get("/admin/settings").text + owner.get("/admin/outbox").text
             assert '"(hidden)"' in response
             assert CANARY not in response + caplog.text
-            assert "expired" in caplog.text
+            assert "; given up" in caplog.text
 
 
 # What chats are told
