@@ -4,13 +4,8 @@
 export async function adopt(thread, kit, target) {
   const fragment = thread.$('section')
   const query = {url: thread.url, since: thread.dataset.mark}
-  let changes
-  try {
-    changes = await kit.ask('comments?' + new URLSearchParams(query))
-    if (!changes.settings) throw new kit.Failure('unreadable')
-  } catch (error) {
-    return showFailure(thread, kit, fragment, target, error)
-  }
+  const changes = await kit.ask('comments?' + new URLSearchParams(query))
+  if (!changes.settings) throw new kit.Failure('unreadable')
   if (!fragment.isConnected) return // something else is shown now
   delete thread.dataset.mark
   const comments = withChanges(threadsOf(fragment), changes, thread.getAttribute('sort'))
@@ -26,17 +21,6 @@ export async function adopt(thread, kit, target) {
   for (const item of items) keepLook(kit, item, looks[item.dataset.id], thread.language)
   // An article that was just put in has no content to press before the next frame.
   requestAnimationFrame(() => requestAnimationFrame(() => press(thread)))
-}
-
-/** The comments stay. Where the form would be, a text says why there is none, and a button tries again. */
-async function showFailure(thread, kit, fragment, target, error) {
-  const reason = await kit.whyNotShown(error)
-  const text = thread.say(reason === 'offline' ? 'unreachable' : reason)
-  const again = kit.button(thread.say('retry'), () => thread.use('adopt.js', 'adopt', target), {class: 'more'})
-  const note = kit.h('p', {class: 'row', role: 'alert'}, kit.h('span', {}, text), again)
-  const form = fragment.querySelector('.form')
-  if (form) form.replaceChildren(note)
-  else thread.announce(text)
 }
 
 /** The top-level comments of a fragment with their replies, as the API lists them. */

@@ -631,13 +631,35 @@ class Thread extends HTMLElement {
     if (!mark) this.$('section')?.remove()
     if (!TEXTS[language]) await loadTexts(language).catch(() => {}) // then it speaks English
     if (key !== this.#shownKey) return
-    if (mark) return this.use('adopt.js', 'adopt', this.#target)
+    if (!TEXTS[language]) this.language = 'en'
+    if (mark) return this.#adopt()
     this.draw()
     this.load({around: this.#target})
   }
 
+  /** Draws the thread in place of a fragment. If that fails, its comments stay. Where the form would be, a text says why
+      there is none, and a button tries again. */
+  async #adopt() {
+    const fragment = this.$('section')
+    try {
+      const {adopt} = await this.#loaded('adopt.js')
+      await adopt(this, Thread.kit, this.#target)
+    } catch (error) {
+      const reason = await whyNotShown(error)
+      const form = fragment.querySelector('div.form')
+      if (!form) return this.announce(this.say(reason)) // the page is closed
+      const [field] = form.children
+      const text = reason === 'offline' ? field.dataset.unreachable : this.say(reason)
+      const again = () => {
+        form.replaceChildren(field)
+        this.#adopt()
+      }
+      const press = button(this.say('retry'), again, {class: 'more'})
+      form.replaceChildren(h('p', {class: 'row', role: 'alert'}, h('span', {}, text), press))
+    }
+  }
+
   draw() {
-    if (!TEXTS[this.language]) this.language = 'en'
     const dir = this.language === 'ar' ? 'rtl' : 'ltr'
     const heading = this.getAttribute('heading')
     let before = this
@@ -742,12 +764,18 @@ class Thread extends HTMLElement {
   async use(file, name, ...values) {
     let script
     try {
-      [script] = await Promise.all([load(file), loadTexts(this.language)])
-    } catch {
-      if (name !== 'attend') this.announce(this.say('offline'))
+      script = await this.#loaded(file)
+    } catch (error) {
+      if (name !== 'attend') this.announce(this.say(await whyNotShown(error)))
       return
     }
     return script[name](this, Thread.kit, ...values)
+  }
+
+  /** A script that is loaded on first use, when the texts that it says are there too. */
+  async #loaded(file) {
+    const [script] = await Promise.all([load(file), loadTexts(this.language)])
+    return script
   }
 
   /** Draws the line above the list: totals, likes and the order. */
@@ -952,7 +980,7 @@ class Thread extends HTMLElement {
 // What the other scripts use of this one.
 Thread.kit = {
   Failure, ask, button, formatted, h, hash, isEmail, keep, languageOf, load, loadTexts, makeHash, me, recall, relativeTime, report,
-  timeOf, whyNotShown,
+  timeOf,
 }
 
 // -- Start --------------------------------------------------------------------

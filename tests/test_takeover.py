@@ -265,6 +265,46 @@ def test_with_the_service_down_comments_stay_and_the_form_says_so(
     expect(page.locator("commentd-thread .body")).to_have_text("hello")
 
 
+@widget.service_with(site_origins=("https://blog.example",))
+def test_a_blog_that_is_not_in_the_settings_keeps_its_comments_and_is_told(
+    app: App, site: Site, page: Page
+) -> None:
+    say(app, "hello", "Ann")
+    write(app, site)
+    opened(page, site)
+    come_near(page)
+    expect(page.get_by_role("alert")).to_contain_text("Comments are not enabled for this site.")
+    expect(page.locator("commentd-thread .body")).to_have_text("hello")
+
+
+def test_when_the_changes_cannot_be_had_the_reader_is_told_and_can_try_again(
+    app: App, site: Site, page: Page
+) -> None:
+    say(app, "hello", "Ann")
+    write(app, site)
+    opened(page, site)
+    page.route("**/comments?*", lambda route: route.abort())
+    come_near(page)
+    expect(page.get_by_role("alert")).to_contain_text(widget_text("unreachable"))
+    page.unroute("**/comments?*")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_label("Write a comment…")).to_be_visible()
+    expect(page.locator("commentd-thread .body")).to_have_text("hello")
+
+
+def test_without_scripts_a_text_says_that_writing_needs_them(
+    app: App, site: Site, browser: Browser
+) -> None:
+    say(app, "hello", "Ann")
+    write(app, site)
+    page = new_context(browser, java_script_enabled=False).new_page()
+    page.goto(site.address + POST)
+    expect(page.locator("noscript p")).to_have_text(widget_text("script"))
+    expect(page.locator("noscript p")).to_be_visible()
+    expect(page.locator("commentd-thread textarea")).to_be_hidden()
+    page.context.close()
+
+
 @pytest.mark.parametrize(("lang", "text"), [("en", "The comments"), ("zh-CN", "评论服务")])
 def test_with_the_service_down_an_empty_thread_says_so_and_holds_no_height(
     app: App, site: Site, page: Page, lang: str, text: str

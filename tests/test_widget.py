@@ -359,6 +359,44 @@ def test_a_lazy_thread_waits_until_it_is_near_or_a_link_leads_into_it(view: View
     expect(comment(page, "No. 1.")).to_be_visible()
 
 
+def scripts(asked: list[str]) -> list[str]:
+    """The scripts that were loaded for what readers do."""
+    return [line for line in asked if "more.js" in line]
+
+
+@pytest.mark.parametrize("attribute", ["loading=lazy", ""])
+def test_a_reader_who_never_comes_near_loads_nothing_for_it(view: View, attribute: str) -> None:
+    fill(view.app, 3)
+    page = view.page
+    page.clock.install()
+    view(
+        '<div style="height: 9000px">An essay</div>'
+        f"<commentd-thread {attribute}></commentd-thread>{TAG}"
+    )
+    expect(page.locator("commentd-thread:defined")).to_have_count(1)
+    settled(page)
+    page.clock.fast_forward(120_000)
+    settled(page)
+    assert scripts(view.asked) == []
+    page.mouse.wheel(0, 9000)
+    expect(comment(page, "No. 1.")).to_be_visible()
+    page.clock.fast_forward(120_000)
+    settled(page)
+    assert len(scripts(view.asked)) == 1
+
+
+def test_a_thread_that_was_taken_away_loads_nothing_later(view: View) -> None:
+    fill(view.app, 1)
+    page = view.page
+    page.clock.install()
+    view()
+    expect(comment(page, "No. 1.")).to_be_visible()
+    page.locator("commentd-thread").evaluate("thread => thread.remove()")
+    page.clock.fast_forward(120_000)
+    settled(page)
+    assert scripts(view.asked) == []
+
+
 def test_several_threads_of_one_page_are_each_their_own(view: View) -> None:
     fill(view.app, 25, "/first/")
     ids = fill(view.app, 15, "/second/")
@@ -691,6 +729,31 @@ def test_what_was_deleted_leaves_its_place_to_its_replies(view: View) -> None:
     moderate(view.app, top + 1, "deleted")
     page = view(lang="en")
     expect(page.locator(".head b")).to_have_text("1 comment")
+
+
+def test_what_waits_for_approval_is_not_said_to_be_removed(view: View) -> None:
+    top = nested(view.app, 2)[0]
+    moderate(view.app, top, "waiting")
+    page = view()
+    expect(page.locator("article").first).to_have_text("该评论正在等待审核。")
+    expect(comment(page, "Depth 1.")).to_be_visible()
+    moderate(view.app, top, "spam")
+    page = view()
+    expect(page.locator("article").first).to_have_text("评论已删除。")
+
+
+def test_lists_code_and_menus_show_what_they_are(view: View) -> None:
+    wide = "x = 1 + " * 60
+    say(view.app, f"- one\n  - deep\n\n1. first\n\n```\n{wide}\n```\n\n```\nshort\n```")
+    page = view()
+    style = "(node, name) => getComputedStyle(node)[name]"
+    for selector, wanted in (("ul", "disc"), ("ul ul", "circle"), ("ol", "decimal")):
+        shown = page.locator(f".body {selector}").first
+        assert shown.evaluate(style, "listStyleType") == wanted, selector
+    masks = page.locator("pre").evaluate_all("all => all.map(n => getComputedStyle(n).maskImage)")
+    assert [mask != "none" for mask in masks] == [True, False]
+    page.mouse.move(0, 0)
+    assert float(page.locator(".quiet").evaluate(style, "opacity")) >= 0.6
 
 
 def in_languages(*languages: str) -> str:
