@@ -2126,7 +2126,9 @@ PRAGMAS = (
 def connect(path: Path) -> sqlite3.Connection:
     """A connection in autocommit mode: a transaction begins with BEGIN. `Store` makes sure that no
     two threads use one at once."""
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    # `rw`: a missing file is an error. An empty one would look like a blog without comments.
+    uri = f"{path.absolute().as_uri()}?mode=rw"
+    db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     try:
         for pragma in PRAGMAS:
             db.execute(f"PRAGMA {pragma}")
@@ -2141,6 +2143,11 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def schema_version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def count_tables(db: sqlite3.Connection) -> int:
+    """The number of tables, indexes and triggers."""
+    return int(db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0])
 
 
 def size_of(path: Path) -> int:
@@ -3051,6 +3058,8 @@ class Store:
         self.as_command = as_command
         self.zone: tzinfo | None = None  # of statistics
         self.damaged = False
+        self.moved = False  # whether the file is not where it was
+        self.inodes: list[int] = []  # what was opened: the file and its -wal
         self.has_erased = False  # whether erased data is still in the -wal
         self.lock = threading.Lock()
         self.local = ThreadState()
@@ -3073,6 +3082,8 @@ class Store:
                     self.writer = connect(path)
                 opened.callback(self.close_writer)
                 self.bring_up_to_date(back_up)
+                self.tables = count_tables(self.writer)
+                self.inodes = self.inodes_now()
                 self.opened = opened.pop_all()  # the locks and the writer
         except (OSError, sqlite3.Error) as error:
             raise SchemaError(f"{path} can't be written: {error}") from None
@@ -3142,10 +3153,41 @@ class Store:
             finally:
                 self.write_turn.rollback()
 
+    def inodes_now(self) -> list[int]:
+        """What tells the file and its -wal from others of the same names; 0 stands for none."""
+        paths = (self.path, Path(f"{self.path}-wal"))
+        return [path.stat().st_ino if path.exists() else 0 for path in paths]
+
+    def check_place(self) -> None:
+        """`Unavailable` if the file was moved, deleted or replaced since it was opened. What is
+        written then is lost, and a new connection reads another file. SQLite does the same check,
+        but not in WAL mode."""
+        if not self.inodes:  # it is not open yet
+            return
+        moved = self.inodes_now() != self.inodes
+        if moved and not self.moved:
+            log.critical(
+                "%s or its -wal was moved, deleted or replaced: nothing is read or written until it"
+                " is back, or the service is restarted",
+                self.path,
+            )
+        elif self.moved and not moved:
+            log.info("%s is back", self.path)
+        self.moved = moved
+        if moved:
+            raise Unavailable("数据库文件不在原处，请联系管理员", "storage")
+
+    def check_tables(self) -> None:
+        """`Unavailable` if another program has dropped a table."""
+        if count_tables(self.db) != self.tables:
+            log.error("%s lacks tables that it had at the start: restore a backup", self.path)
+            raise Unavailable("数据库不完整，请联系管理员", "storage")
+
     @contextlib.contextmanager
     def machine_faults(self) -> Iterator[None]:
         """Raises `Unavailable` when the disk is full, another program holds a lock, or the file is
-        damaged."""
+        damaged or gone."""
+        self.check_place()
         try:
             yield
         except (sqlite3.Error, MemoryError) as error:
@@ -7010,7 +7052,9 @@ def is_closed(services: Services, page: Page) -> bool:
 
 @route("GET", "/health", Permission.PUBLIC)
 def health(context: RequestContext) -> Json:
-    """`{ok}`; 503 if nothing can be written, which is tried every five seconds."""
+    """`{ok}`; 503 if nothing can be written, which is tried every five seconds, or if the database
+    is not what it was at the start."""
+    context.store.check_tables()
     with context.writing():
         context.store.use_limit(context.now, "health")
     return {"ok": True}

@@ -599,3 +599,71 @@ def test_a_request_costs_the_same_however_much_there_is(
     for name, (few, many) in costs.items():
         assert few > 0, name
         assert many - few < 200, (name, few, many)  # a third of a step for each new comment
+
+
+# The file is not where it was
+
+
+def moved(service: Service) -> None:
+    service.path.rename(service.path.with_name("gone.db"))
+
+
+def moved_back(service: Service) -> None:
+    service.path.with_name("gone.db").rename(service.path)
+
+
+def folder_moved(service: Service) -> None:
+    service.path.parent.rename(service.path.parent.with_name("elsewhere"))
+
+
+def folder_moved_back(service: Service) -> None:
+    service.path.parent.with_name("elsewhere").rename(service.path.parent)
+
+
+def replaced(service: Service) -> None:
+    another = service.path.with_name("another.db")
+    another.write_bytes(service.path.read_bytes())
+    another.replace(service.path)
+
+
+def wal_deleted(service: Service) -> None:
+    Path(f"{service.path}-wal").unlink()
+
+
+def table_dropped(service: Service) -> None:
+    with closing(sqlite3.connect(service.path)) as db:
+        db.execute("DROP TABLE day")
+
+
+LOSSES: dict[str, tuple[Callable[[Service], None], Callable[[Service], None] | None]] = {
+    "moved": (moved, moved_back),
+    "deleted": (lambda service: service.path.unlink(), None),
+    "replaced": (replaced, None),
+    "folder moved": (folder_moved, folder_moved_back),
+    "-wal deleted": (wal_deleted, None),
+    "table dropped": (table_dropped, None),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_service_whose_file_is_lost_says_so(tmp_path: Path, loss: str) -> None:
+    lose, find = LOSSES[loss]
+    service = Service(tmp_path / "site").greeted()
+    try:
+        assert service.ask("POST", "/comments", body=COMMENT).status == 200
+        lose(service)
+        names = sorted(path.name for path in tmp_path.rglob("*.db*"))
+        assert service.ask("GET", "/health").status == 503
+        if loss != "table dropped":
+            assert service.ask("POST", "/comments", body=COMMENT).status == 503
+            assert service.ask("GET", f"/comments?url={PAGE}").status == 503
+        assert sorted(path.name for path in tmp_path.rglob("*.db*")) == names
+        if find:
+            find(service)
+            until(lambda: service.ask("GET", "/health").status == 200)
+            assert service.ask("GET", f"/comments?url={PAGE}").json["total"] == 1
+            assert service.stop() == 0
+            assert_whole(str(service.path))
+    finally:
+        service.end()
