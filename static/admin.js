@@ -195,7 +195,7 @@ function panel(word, fields, work, cancel) {
         form.ariaBusy = 'false'
       }
     },
-  }, ...fields, fault, h('div', {class: 'row'}, h('button', {class: 'main'}, say(word)), cancel && button(say('cancel'), cancel)))
+  }, ...fields, fault, h('div', {class: 'row'}, h('button', {class: word === 'drop' ? 'main danger' : 'main'}, say(word)), cancel && button(say('cancel'), cancel)))
   return form
 }
 
