@@ -11773,7 +11773,7 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
                 data = data[self.request.received(data) :]
                 if self.request.completed:
                     if not self.request.empty:
-                        self.requests.append(self.request)
+                        self.requests = [self.request]
                     self.request = None
             self.ahead = data
         if self.requests:
