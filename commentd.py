@@ -9621,7 +9621,7 @@ PRODUCTS = {
         COUNTER,
         "Users: id=objectId nickname=display_name email website=url",
         lost=f"reactions={'|'.join(f'reaction{number}' for number in range(9))},"
-        "user agents=ua,avatars=avatar,labels of authors=label",
+        "user agents=ua,avatars=avatar,labels of authors=label,page titles=title",
         zone="+08:00",  # that of its image, for storages other than LeanCloud
     ),
     "twikoo": Product(
@@ -9862,11 +9862,36 @@ def films_as_links(markup: str) -> str:
     return FILM.sub(replaced, markup)
 
 
+LINK_TAG = re.compile(r"(?i)<a\s([^<>]*)>([^<>]*)</a>")
+# Other tags that people write within Markdown, each with what takes its place.
+TAGS_IN_MARKDOWN = {
+    re.compile(r"(?i)<(b|strong)>([^\s<](?:[^<]*[^\s<])?)</\1>"): r"**\2**",
+    re.compile(r"(?i)<(i|em)>([^\s<](?:[^<]*[^\s<])?)</\1>"): r"*\2*",
+    re.compile(r"(?i)<(s|del|strike)>([^\s<](?:[^<]*[^\s<])?)</\1>"): r"~~\2~~",
+    re.compile(r"(?i)<br\s*/?>\n?"): "\n",
+}
+
+
+def link_in_markdown(tag: re.Match[str]) -> str:
+    """Markdown for an `<a>` element; its text alone if it leads to no website."""
+    url = attributes_in(tag[1]).get("href", "").strip()
+    text = " ".join(tag[2].split())
+    if not re.match("https?://", url) or re.search(r"[\s<>]", url):
+        return text
+    if text in ("", url):
+        return f"<{url}>"
+    escaped = re.sub(r"[\[\]\\]", r"\\\g<0>", text)
+    return f"[{escaped}](<{url}>)"
+
+
 def markdown_in(text: str) -> str:
-    """Another product's Markdown as ours. Its images are HTML."""
+    """Another product's Markdown as ours. Some of it is HTML, such as images."""
     pieces = CODE.split(text)
     for number in range(0, len(pieces), 2):  # those that are no code
         piece = images_as_links(pieces[number], "[{name}](<{url}>)")
+        piece = LINK_TAG.sub(link_in_markdown, piece)
+        for tag, markdown in TAGS_IN_MARKDOWN.items():
+            piece = tag.sub(markdown, piece)
         pieces[number] = AT_ANCHOR.sub(r"\1", piece)
     return "".join(pieces)
 
@@ -10954,6 +10979,8 @@ class Import:
             return "", values["id"], url
         if not url or len(url) > 2048 or has_controls(url):
             return "", "", ""
+        # A path may begin with two slashes: hosts have a dot or a port.
+        url = re.sub(r"\A//(?=[^.:/]*(?:/|\Z))", "/", url)
         written_host = HOST.match(url)
         host = host_of(f"any://{written_host[1]}") if written_host else ""
         blog = one_line(values["site"]) or host.removeprefix("www.")

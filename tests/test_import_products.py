@@ -466,6 +466,10 @@ BY_AN_IMPORTER = {
     '<p>Hi,</p><p>Good <br>x <a href="https://a.example/">l</a></p>':
         f"<p>Hi,</p><p>Good<br>x {LINK}l</a></p>",
     "a *b* `<p>`": "<p>a <em>b</em> <code>&lt;p&gt;</code></p>",
+    'a <b>c</b><br><A HREF= "https://a.example/" rel="x"> d [e] </a>\n<i>f</i> <u>g</u>':
+        f"<p>a <strong>c</strong><br>{LINK}d [e]</a><br><em>f</em> &lt;u&gt;g&lt;/u&gt;</p>",
+    '<a href="https://a.example/"></a> <a href="javascript:alert(1)">b</a> `<b>c</b>`':
+        f"<p>{LINK}https://a.example/</a> b <code>&lt;b&gt;c&lt;/b&gt;</code></p>",
 }  # fmt: skip
 
 
@@ -566,6 +570,12 @@ def test_a_parent_may_be_a_path_of_all_above(desk: Desk) -> None:
     thread = [Said("1"), Said("2", NOON + 1, "1"), Said("3", NOON + 2, "1,2")]
     assert "at the top" not in desk.bring(MAKERS["wordpress"](thread)).text
     assert desk.kept[NOON + 2]["above"] == NOON + 1
+
+
+def test_a_path_may_begin_with_two_slashes(desk: Desk) -> None:
+    """As browsers have it where a link is written so."""
+    desk.bring(MAKERS["twikoo"]([Said("1", page="//link/"), Said("2", page="//blog.example/b/")]))
+    assert {*desk.pages} == {"/link", "/b"}
 
 
 def test_a_comment_without_an_id_is_named_by_its_author_and_time(desk: Desk) -> None:
