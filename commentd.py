@@ -685,7 +685,18 @@ def networks_of(ip: str) -> list[tuple[str, int]]:
 
 # Page keys
 
-TRACKING = re.compile(r"(fbclid|gclid|msclkid|mc_[ce]id|yclid|igshid|spm|utm_[^=]*)(=|\Z)")
+# Parameters that say where a reader came from, and cache busters with milliseconds (pjax#189).
+# None of them is a part of the page. `from` may be one, except for what WeChat adds.
+TRACKING = re.compile(
+    r"(?:utm_[^=]*|fbclid|gclid|gbraid|wbraid|msclkid|yclid|twclid|ttclid|mc_[ce]id"
+    r"|mkt_tok|igshid|spm|_hsenc|_ga|_gl|isappinstalled|nsukey)(?:=|\Z)"
+    r"|from=(?:timeline|singlemessage|groupmessage)\Z|(?:t|_|_t)=1[0-9]{12}\Z"
+)
+# A heading within a route of docsify. One that begins with a digit would be `_1` there, so a number
+# is the page itself: `#/post?id=7`.
+HEADING = re.compile(r"id=(?![0-9])")
+# What may stand in a path raw or encoded (RFC 3986, section 3.3), and browsers leave as it is.
+SUB_DELIMITERS = re.compile("(?i)%(21|2[6-9a-c]|3a|3d|40)")
 RESERVED = ":/?#[]@!$&'()*+,;=%"  # RFC 3986, section 2.2, and the percent sign itself
 
 
@@ -708,19 +719,23 @@ def page_name(text: str, own_origins: Iterable[str]) -> PageName:
         key = f"//{host}{path or '/'}"
         if host in map(host_of, own_origins):
             key = "/" + path.lstrip("/")
-    return PageName(without_index(key), page_url)
+    return PageName(without_index(with_sub_delimiters(key)), page_url)
 
 
 def without_tracking(url: str) -> str:
-    """Without tracking parameters, and without the fragment unless it is a route (`#/`, `#!`)."""
+    """Without tracking parameters, and without the fragment unless it is a route (`#/`, `#!`). A
+    route loses the heading that docsify adds: `#/guide?id=section`."""
     base, _, fragment = url.partition("#")
-    url, _, query = base.partition("?")
-    kept = [each for each in query.split("&") if each and not TRACKING.match(each)]
-    if kept:
-        url += "?" + "&".join(kept)
-    if fragment.startswith(("/", "!")):
-        url += "#" + fragment
-    return url
+    url = without_parameters(base, TRACKING)
+    if fragment.startswith("/"):
+        return f"{url}#{without_parameters(fragment, HEADING)}"
+    return f"{url}#{fragment}" if fragment.startswith("!") else url
+
+
+def without_parameters(url: str, pattern: re.Pattern[str]) -> str:
+    path, _, query = url.partition("?")
+    kept = [each for each in query.split("&") if each and not pattern.match(each)]
+    return f"{path}?{'&'.join(kept)}" if kept else path
 
 
 def unquoted(text: str) -> str:
@@ -728,16 +743,15 @@ def unquoted(text: str) -> str:
     that encodes nothing becomes `%25`: otherwise it could encode with what follows it."""
 
     def decode(match: re.Match[str]) -> str:
-        try:
-            decoded = urllib.parse.unquote(match[0], errors="strict")
-        except UnicodeDecodeError:
-            return match[0].upper()
+        decoded = urllib.parse.unquote(match[0], errors="surrogateescape")
         return "".join(map(encode_reserved, decoded))
 
     return re.sub(r"(?:%[0-9A-Fa-f]{2})+|%", decode, text)
 
 
 def encode_reserved(character: str) -> str:
+    if "\udc80" <= character <= "\udcff":  # a byte that is no UTF-8
+        return f"%{ord(character) - 0xDC00:02X}"
     if character in RESERVED or has_controls(character):
         return urllib.parse.quote(character, safe="")
     return character
@@ -749,11 +763,27 @@ def quoted_url(page_url: str) -> str:
     return urllib.parse.quote(page_url, safe=RESERVED)
 
 
+def with_sub_delimiters(key: str) -> str:
+    """With `!$&'()*+,:=@` as such in the path, where their encoded forms mean the same."""
+    path, rest = split_path(key)
+    if not path.startswith("/"):
+        return key
+    host = re.sub("(?s)(?<=[^/])/.*", "", path) if path.startswith("//") else ""
+    path = path.removeprefix(host)
+    return host + SUB_DELIMITERS.sub(lambda found: urllib.parse.unquote(found[0]), path) + rest
+
+
 def without_index(key: str) -> str:
-    """Without `index.html` and slashes at the end of the path; the root is `/`."""
+    """Without `index.html` and slashes at the end of the path, and slashes at the end of a route
+    of docsify; the root is `/`."""
     path, rest = split_path(key)
     while path.endswith(("/", "/index.html")):
         path = path.removesuffix("/index.html").rstrip("/")
+    query, mark, route = rest.partition("#/")
+    if mark:
+        route_path, route_query = split_path(route)
+        route = route_path.rstrip("/") + route_query
+        rest = f"{query}#/{route}" if route else query
     return (path or "/") + rest
 
 
@@ -11575,6 +11605,9 @@ def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list
         raise SettingsError("end both URLs with *, or neither")
     lines = []
     old_key = page_name(old, origins).key
+    # The keys of pages that were made by older rules may be none that these rules make.
+    if any(page.key == old for page in store.all_pages()):
+        old_key = old
     keys_grow = len(page_name(new, origins).key) > len(old_key)
     with store.writing():
         # In an order in which no page moves twice.

@@ -515,7 +515,8 @@ class Thread extends HTMLElement {
     firstUrls ??= pageUrls()
     const isCurrent = canonical.host && (href !== firstUrls[0] || here === firstUrls[1])
     const {pathname, search, hash} = isCurrent ? canonical : location
-    return this.getAttribute('page') || pathname + search + (/^#[!/]/.test(hash) ? hash : '')
+    const route = /^#[!/]/.test(hash) ? hash.replace(/^(#\/[^?]*)\?id=\D[^&]*$/, '$1') : '' // docsify's headings
+    return this.getAttribute('page') || pathname + search + route
   }
 
   get #sort() {

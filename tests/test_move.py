@@ -141,6 +141,14 @@ def test_pages_move_where_it_says(home: Home, name: str) -> None:
     assert_whole(str(home.path))
 
 
+def test_a_page_with_a_key_of_older_rules_can_be_moved_by_that_key(home: Home) -> None:
+    written(home, "/new/", "/old/")
+    with closing(sqlite3.connect(home.path)) as db, db:
+        db.execute("UPDATE page SET key = '/new?from=timeline' WHERE key = '/old'")
+    assert move(home, "/new?from=timeline", "/new/") == (["/old/ -> /new/ (merged)"], 1)
+    assert pages(home) == {"/new/": 3}
+
+
 @pytest.mark.parametrize("word", ["/a/x/?q=%20b", "/a/*", "/*", f"{BLOG}/*"])
 def test_onto_itself_nothing_changes(home: Home, word: str) -> None:
     written(home, "/a/", "/a/x/?q=%20b", "/a/%E6%96%87/", "/a/文/b/index.html", f"{BLOG}/c/")

@@ -515,12 +515,33 @@ def test_the_page_is_that_of_the_canonical_link_else_that_of_the_address_bar(vie
         ("", "http://[broken/", POST),
         ("#/notes/1", "", POST + "#/notes/1"),
         ("#!/notes/1", "", POST + "#!/notes/1"),
+        ("#/notes?id=heading", "", POST + "#/notes"),
+        ("#/notes?id=7", "", POST + "#/notes?id=7"),
     ):
         view.asked.clear()
         head = f'<link rel="canonical" href="{canonical}">' if canonical else ""
         page = view(head=head, at=at)
         expect(page.locator(".none")).to_be_visible()
         assert urls(view.asked) == [wanted], (at, canonical)
+
+
+def test_headings_and_what_others_add_to_a_url_keep_the_thread(view: View) -> None:
+    say(view.app, "Of the guide.", page=POST + "#/guide")
+    say(view.app, "Of C++.", page="/C++/")
+    page = view(at="#/guide")
+    expect(page.locator(".body")).to_have_text("Of the guide.")
+    page.locator("textarea").fill("A draft")
+    page.evaluate("location.hash = '#/guide?id=heading'")
+    page.evaluate("location.hash = '#/guide?id=_1-next'")
+    expect(page.locator("textarea")).to_have_value("A draft")
+    for url, text in (
+        (POST + "?from=timeline&isappinstalled=0#/guide/", "Of the guide."),
+        ("/C%2B%2B/?_=1796000517531", "Of C++."),
+        (POST + "?t=1796000517531#/guide?id=heading", "Of the guide."),
+        ("/C++/?nsukey=a%2Fb&from=groupmessage", "Of C++."),
+    ):
+        page.evaluate("url => history.pushState(null, '', url)", url)
+        expect(page.locator(".body")).to_have_text(text)
 
 
 # Counts
