@@ -7258,11 +7258,11 @@ def is_known_client(context: RequestContext, email: str) -> bool:
 
 
 def remember_client(context: RequestContext, account: Account) -> None:
-    """Who signs in is known from now on."""
+    """Who signs in is known from now on. The caller holds the transaction: where it fails, nothing
+    is done, and a code or a link can be used again."""
     if context.client.network:
         network = known_network(context, account.id)
-        with context.store.writing():
-            context.store.remember_network(account.id, network, context.now)
+        context.store.remember_network(account.id, network, context.now)
 
 
 @route("POST", "/auth/verify", Permission.PUBLIC, one_refusal="验证码错误或已过期")
@@ -7330,7 +7330,8 @@ def login(context: RequestContext) -> Json:
         account = authenticated_by_code(context, email)
     else:
         account = authenticated(context, email, password_field(context), captcha_field(context))
-    remember_client(context, account)
+        with context.writing():
+            remember_client(context, account)
     token = make_token(account.claims, context.key, context.now)
     return {"token": token, **attributes(account, "nickname role")}
 
@@ -7344,6 +7345,7 @@ def authenticated_by_code(context: RequestContext, email: str) -> Account:
         # The email address may have been blocked since the code was sent.
         if confirmed and not is_blocked_email(context.store, email, context.now):
             account = account_of_code(context, confirmed)
+            remember_client(context, account)
     if account is None:
         raise Unauthorized("验证码错误或已过期", "code_wrong")
     return account
@@ -7913,12 +7915,12 @@ def change_me(context: RequestContext) -> Json:
         changed = store.change_account(me.id, nickname, stored)
         if stored:
             store.forget_networks(me.id)
+            remember_client(context, changed)
             store.add_message(context.now, **changed_email(context, me))
         if answers:
             store.subscribe(context.subscriber, 0, answers)
     response = {"success": True, "nickname": changed.nickname}
     if stored:
-        remember_client(context, changed)
         response["token"] = make_token(changed.claims, context.key, context.now)
     return response
 
@@ -8413,17 +8415,21 @@ def admin_login(context: RequestContext) -> Json:
         log.warning("a sign-in at /admin failed, from %s", network)
         raise
     with context.writing():
+        note_admin(context, account)
         audit(context, "sign_in", who=account.nickname)
     return admin_session(context, account)
 
 
-def admin_session(context: RequestContext, account: Account) -> Json:
-    """The token for the admin page. Its language is that of emails to the admin."""
+def note_admin(context: RequestContext, account: Account) -> None:
+    """Who signs in at /admin is known from now on, and gets emails in the language of that page.
+    The caller holds the transaction, as for `remember_client`."""
+    remember_client(context, account)
     language = known_language(optional_field(context, "lang"))
     if language:
-        with context.store.writing():
-            context.store.set_language(account.id, language)
-    remember_client(context, account)
+        context.store.set_language(account.id, language)
+
+
+def admin_session(context: RequestContext, account: Account) -> Json:
     token = make_token(account.claims, context.key, context.now, "admin")
     return {"token": token, **attributes(account, "nickname email")}
 
@@ -8472,6 +8478,7 @@ def claim(context: RequestContext) -> Json:
     with context.writing():
         email_of_link(context)  # it may have been used meanwhile
         account = context.store.make_admin(email, nickname, stored, context.now)
+        note_admin(context, account)
         audit(context, "claim", who=account.nickname)
     return admin_session(context, account)
 

@@ -335,7 +335,7 @@ def test_an_admin_needs_the_password(app: App, ann: Visitor, outside: Outside) -
     sql(app, "UPDATE account SET role = 'admin'")
     assert refused_code(ann, form, code=not_the(form["code"])) == "code_wrong"
     assert refused_code(ann, form, 403) == "password_required"
-    for method, more in (("PATCH", {"new_password": "new"}), ("DELETE", {"comments": "keep"})):
+    for method, more in (("PATCH", {"new_password": "new " * 4}), ("DELETE", {"comments": "keep"})):
         response = ann.request(
             "/me", method=method, body=json.dumps(form | more).encode(), status=403,
             headers={"Content-Type": "application/json"},

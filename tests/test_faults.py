@@ -259,6 +259,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "POST /comments/<comment_id:id>/report": ("", {"reason": "rude"}),
     "PATCH /me": (ANN, {"nickname": "Anna", "answers": False}),
     "PATCH /me, a password": (ANN, {"new_password": "another one", **SAFE}),
+    "POST /me/code": (ANN, {}),
     "DELETE /me": (ANN, {"comments": "keep", **SAFE}),
     "DELETE /me, and all": (ANN, {"comments": "delete", **SAFE}),
     "POST /admin/login": ("", account(OWNER)),
