@@ -741,7 +741,7 @@ def test_what_was_deleted_leaves_its_place_to_its_replies(view: View) -> None:
     page = view(at=f"#comment-{top}")
     expect(page.locator("article")).to_have_count(3)
     gone = page.locator("article").first
-    expect(gone).to_have_text("评论已删除。")
+    expect(gone).to_have_text("评论已移除。")
     expect(gone).to_have_attribute("data-target", "")
     expect(gone.get_by_role("button")).to_have_count(0)
     expect(comment(page, "Depth 1.")).to_be_visible()
@@ -760,7 +760,7 @@ def test_what_waits_for_approval_is_not_said_to_be_removed(view: View) -> None:
     expect(comment(page, "Depth 1.")).to_be_visible()
     moderate(view.app, top, "spam")
     page = view()
-    expect(page.locator("article").first).to_have_text("评论已删除。")
+    expect(page.locator("article").first).to_have_text("评论已移除。")
 
 
 def test_lists_code_and_menus_show_what_they_are(view: View) -> None:

@@ -666,7 +666,7 @@ def test_an_expired_login_is_renewed_or_left(
 ) -> None:
     page = signed_in(ground, faults=REFUSED)
     outside.ahead = 8 * 86400
-    expired = "Your session has expired. Sign in again, or continue as a guest."
+    expired = "You are no longer signed in. Sign in again, or continue as a guest."
     for text in ("As myself.", "As a guest, then."):
         main(page).fill(text)
         keyboard(button(page, "Post"))
@@ -1159,7 +1159,7 @@ def test_a_busy_service_is_asked_again_for_half_a_minute_without_a_word(ground: 
     for _ in range(8):
         page.clock.run_for(5000)
         page.evaluate("() => new Promise(requestAnimationFrame)")
-    assert_told(page, None, "busy")
+    assert_told(page, None, "can’t be saved right now")
     expect(main(page)).to_have_value("Second.")
     assert 2 < len(tried) < 8
 
@@ -1230,7 +1230,7 @@ def test_authors_see_what_waits_again_after_an_edit_in_its_place(ground: Ground)
     )
     page.reload()
     expect(article(page, "An answer.")).to_be_visible()
-    expect(article(page, "Mine.")).to_contain_text("Only you can see it")
+    expect(article(page, "Mine.")).to_contain_text("Other readers can’t see it yet")
     stranger = ground.open()
     expect(stranger.get_by_text("This comment is awaiting approval.")).to_be_visible()
     expect(stranger.get_by_text("This comment was removed.")).to_have_count(0)
@@ -1349,7 +1349,7 @@ def test_pressing_post_again_and_again_makes_one_comment(ground: Ground) -> None
 
 
 def expect_waiting(page: Page, text: str) -> None:
-    expect(article(page, text).get_by_text("Waiting for approval. Only you")).to_be_visible()
+    expect(article(page, text).get_by_text("Waiting for approval. Other readers")).to_be_visible()
 
 
 @service_with(moderation_hold="all", privacy_policy_url="https://blog.example/privacy")
