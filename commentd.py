@@ -1774,7 +1774,7 @@ def manual(language: str) -> dict[str, dict[str, str]]:
     }
 
 
-def terminal_language(environ: Mapping[str, str] = os.environ) -> str:
+def terminal_language(environ: Mapping[str, str]) -> str:
     names = ("LC_ALL", "LC_MESSAGES", "LANG")  # in the order that POSIX gives them
     return next(filter(None, map(environ.get, names)), "")
 
@@ -10379,7 +10379,7 @@ def declared_encoding(start: bytes) -> str:
         name = declaration[1].decode()
         with contextlib.suppress(LookupError, UnicodeError):
             known = codecs.lookup(name).name
-            if known != "utf-8" and "<?xml".encode(known) == b"<?xml":
+            if known != "utf-8" and "<?xml".encode(known).startswith(b"<?xml"):
                 return LARGER_ENCODINGS.get(known, known)
     return ""
 
@@ -11787,6 +11787,7 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
     ahead = b""  # what was read of the next requests. They wait until the response is read.
     cache_key = b""  # of the response that is being made, if it can be cached
     in_loop = False  # whether the event loop makes the response
+    requests: list[Any]  # the one that is at work
     request: Any = None  # the one that arrives
     unfinished: Any = None  # the request that arrives, or the buffer that is sent
     since = 0.0  # when `sweep` first saw it
@@ -12290,7 +12291,7 @@ def serve(config: Config, arguments: Arguments) -> int:
 
 def check(config: Config, arguments: Arguments) -> int:
     """Prints findings, the worst first, and settings; 1 if something does not work."""
-    language = terminal_language()
+    language = terminal_language(os.environ)
     world = World()
     findings = [
         *check_settings(config),
@@ -12353,14 +12354,14 @@ def backup(config: Config, arguments: Arguments) -> int:
     else:
         back_up_to(path, target, progress=show)
     text = f"Backup written to {target} ({size_of(target) / MEGA:.1f} MB, verified)"
-    print(translated(text, terminal_language()))
+    print(translated(text, terminal_language(os.environ)))
     return 0
 
 
 def restore_command(config: Config, arguments: Arguments) -> int:
     now = World().timestamp()
     replaced = restore(config.database, Path(arguments.what), now)
-    language = terminal_language()
+    language = terminal_language(os.environ)
     print(translated(f"Restored {arguments.what}. All sessions were ended.", language))
     if replaced:
         print(translated(f"The old database is kept as {replaced}", language))
@@ -12385,7 +12386,7 @@ def recount(config: Config, arguments: Arguments) -> int:
 
 def import_command(config: Config, arguments: Arguments) -> int:
     source = Path(arguments.what)
-    language = terminal_language()
+    language = terminal_language(os.environ)
     if not source.is_file():
         raise OperatorError(f"{source}: there is no such file")
     with contextlib.ExitStack() as resources:
@@ -12601,7 +12602,7 @@ def move(config: Config, arguments: Arguments) -> int:
 
 def print_manual(config: Config, arguments: Arguments) -> int:
     """Prints a topic of the manual, or the list of topics, in the language of the terminal."""
-    groups = manual(terminal_language())
+    groups = manual(terminal_language(os.environ))
     topics = {name: text for each in groups.values() for name, text in each.items()}
     listed = ""
     for group, texts in groups.items():
@@ -12619,7 +12620,7 @@ def print_manual(config: Config, arguments: Arguments) -> int:
 def example(config: Config, arguments: Arguments) -> int:
     kind = arguments.what
     is_utf8 = str(sys.stdout.encoding).lower() == "utf-8"  # as settings are read
-    arguments.language = terminal_language() if is_utf8 else "en"
+    arguments.language = terminal_language(os.environ) if is_utf8 else "en"
     if not kind:
         text = example_config(arguments.language)
     elif kind == "container":
@@ -12905,7 +12906,7 @@ def main(argv: list[str] | None = None) -> int:
     except Unavailable:  # the store has logged why
         text = "the database is busy or read-only: try again"
     for line in text.splitlines():
-        print(f"commentd: {translated(line, terminal_language())}", file=sys.stderr)
+        print(f"commentd: {translated(line, terminal_language(os.environ))}", file=sys.stderr)
     return code
 
 
