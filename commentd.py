@@ -5310,19 +5310,23 @@ def owner_as_recipient(services: MailServices, to: str, comment: Comment) -> Rec
 
 
 def owner_language(services: MailServices, to: str, comment: Comment) -> str:
-    """The language of emails and webhooks to the owner: the one that is set, else that of the
-    recipient's account. For a chat, or an email address without an account, it is that of the
-    first admin; that of the comment if no admin has one yet."""
+    """The language of emails and webhooks to the owner: the one that is set, else their own; that
+    of the comment if no admin has one yet."""
     chosen = services.config.notify_language
     if chosen != "account":
         return chosen
+    return usual_language(services, to) or comment.language
+
+
+def usual_language(services: MailServices, to: str) -> str:
+    """The language of the account with that email address; that of the first admin for a chat, an
+    email address without an account, and an account whose language is unknown. "" if no admin has
+    one."""
     account = services.store.account_with_email(to)
-    if account and account.language:
-        return account.language
-    for admin in services.store.admins():
-        if admin.language:
-            return admin.language
-    return comment.language
+    for each in (account, *services.store.admins()):
+        if each and each.language:
+            return each.language
+    return ""
 
 
 # Webhooks
@@ -5675,7 +5679,8 @@ def author_email(
     """Replies on one page, to the author of what they reply to, who can end such emails."""
     replies = [*news.values()]
     own = parents[replies[0].parent_id]
-    author = Recipient(services, to, own.language)
+    # An imported comment has no language.
+    author = Recipient(services, to, own.language or usual_language(services, to))
     sections = []
     for reply in replies[:MOST_QUOTED]:
         quote = quoted(parents[reply.parent_id].content, 300)
@@ -5699,7 +5704,8 @@ def ask_guest(services: MailServices, unasked: News, subscription: str) -> None:
         store.drop_notifications(unasked)
         return
     own, *_ = unasked.values()
-    guest = Recipient(services, own.email, own.language)
+    language = own.language or usual_language(services, own.email)
+    guest = Recipient(services, own.email, language)
     confirm = guest.signed_link(do="confirm", id=own.id, until=now + LINK_LIFE)
     email = guest.plain_email("ask", confirm=confirm)
     email["subscriber"] = subscriber_of(services.key, own.email)
@@ -7190,11 +7196,14 @@ def new_registration(
     email = request["email"]
     request_id = context.random_bytes(16).hex()
     code = new_code(context.random_bytes)
-    message = code_email(context, email, request["language"], code, warning)
+    account = context.store.account_with_email(email)
+    language = request["language"] or (account.language if account else "")
+    message = code_email(context, email, language, code, warning)
     code_hash = keyed_hash(context.key, "code", request_id, code)
     blocked = is_blocked_email(context.store, email, context.now)
     values = {
         **request,
+        "language": language,
         "request_id": request_id,
         "code": "" if blocked else code_hash,
         "client": keyed_hash(context.key, "client", context.client.network or request_id),

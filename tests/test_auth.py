@@ -275,6 +275,21 @@ def test_a_code_makes_an_account_without_a_password(
     assert visitor.login(status=401) == WRONG
 
 
+def test_a_code_for_an_account_speaks_its_language_unless_another_is_asked_for(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
+    sql(app, "UPDATE account SET language = 'de'")
+    outside.time += HOUR
+    sign_in_code(stranger(app, 1), outside)
+    assert "Der Code meldet dich an" in outside.text()
+    outside.time += MINUTE
+    sign_in_code(stranger(app, 1), outside, lang="fr")
+    assert "Votre code" in outside.text()
+    outside.time += MINUTE
+    new_account(ann, outside, password="a new passphrase")
+    assert sql(app, "SELECT language FROM account") == [("de",)]
+
+
 def test_a_code_is_not_used_up_while_others_sign_in(
     app: App, ann: Visitor, outside: Outside
 ) -> None:

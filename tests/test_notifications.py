@@ -395,6 +395,24 @@ def test_who_becomes_admin_by_a_link_has_the_language_of_its_page(here: Here) ->
     assert "コメントがありました" in here.texts(OWNER)[0]
 
 
+@pytest.mark.parametrize("to", [ANN, LU])
+def test_news_of_an_imported_comment_come_in_the_language_of_the_account_or_of_the_blog(
+    here: Here, owner: Reader, to: str
+) -> None:
+    signs_in_at_admin(here, OWNER, "de")
+    ann = here.newcomer(ANN, "Ann")
+    here.sql("UPDATE account SET language = 'ja' WHERE email = ?", ANN)
+    number = ann.said("Hello") if to == ANN else here.said("Hello", email=LU)
+    here.sql("UPDATE comment SET language = ''")
+    here.said("A reply", parent_id=number)
+    here.later()
+    (message,) = here.arrived(to)
+    expected = (
+        EMAIL_TEXTS["ja"]["author_subject"] if to == ANN else EMAIL_TEXTS["de"]["ask_subject"]
+    )
+    assert message["Subject"] == expected.format(site="blog.example")
+
+
 LONG_PATH = "/" + "a-long-title-of-a-page-" * 9
 
 
