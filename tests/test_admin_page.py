@@ -579,7 +579,7 @@ def test_a_comment_is_edited_in_place(desk: Desk) -> None:
     name.fill("\u202e")
     page.keyboard.press("Escape")  # would lose what was typed
     button(page, "Save").click()
-    hidden = "Please choose another name: up to 64 characters, no invisible ones."
+    hidden = "Please choose another name: up to 64 characters, with no hidden ones inside."
     expect(alert(page)).to_have_text(hidden)
     name.fill("Ann")
     text.fill("x" * 2001)
