@@ -24,7 +24,7 @@ from conftest import CANARY, Outside, Visitor, dump
 from inside import add_account, database_path, sql
 from test_backup import live
 from test_commands import ROOT, run_here
-from test_mail import PostOffice
+from test_mail import Clerk, PostOffice
 from test_server import services
 from test_source import whole_tree
 
@@ -193,7 +193,7 @@ def test_check_logs_in_to_the_mail_server_and_sends_a_test_email(tmp_path: Path)
     with post_office() as office:
         report = check(tmp_path, **mail(office.port))
         assert (report.of("mail"), office.emails) == (["ok"], [])
-        stranger = check(tmp_path, **mail(office.port) | {"mail_user": "", "mail_password": ""})
+        stranger = check(tmp_path, **mail(office.port) | NO_LOGIN)
         assert stranger.words("mail").endswith(" is reachable")
         report = check(tmp_path, "--mail", "Owner@Blog.example", **mail(office.port))
     assert report.of("mail") == ["ok", "ok"]
@@ -227,6 +227,22 @@ def test_mail_errors_are_explained(tmp_path: Path) -> None:
     for address in ("owner", "a@blog.example\nb"):
         code, text, errors = run_here(tmp_path, "check", "--mail", address)
         assert (code, text, "address" in errors) == (2, "", True), address
+
+
+def test_check_says_what_the_mail_server_said_but_no_secret_that_it_repeats(tmp_path: Path) -> None:
+    said = "Login Fail. Please enter your authorization code to login."  # as QQ Mail does
+    with closing(Clerk()) as clerk:
+        clerk.open()
+        clerk.script = {"EHLO": "250-mail.example\r\n250 AUTH PLAIN"}
+        clerk.script["AUTH"] = f"535 {said} <ann@blog.example> {CANARY}"
+        report = check(tmp_path, **mail(clerk.port, password=CANARY))
+        assert f"{said} … … (535): check [mail] user and password" in report.words("mail")
+        clerk.script = {"MAIL": "553 Mail from must equal authorized user"}
+        report = check(tmp_path, "--mail", "ann@blog.example", **mail(clerk.port) | NO_LOGIN)
+        assert "Mail from must equal authorized user (553)" in report.words("mail")
+
+
+NO_LOGIN = {"mail_user": "", "mail_password": ""}
 
 
 @contextmanager
