@@ -91,7 +91,7 @@ sheet.replaceSync(`
 .apart { padding-top: 2em; border-top: 1px solid var(--_line) }
 h2 { margin-bottom: 1em }
 ul, ol { padding-inline-start: 1.5em }
-[start] { padding-inline-start: 3em }
+[start] { padding-inline-start: 3.25em }
 [role=list] { list-style: none; padding: 0 }
 a { color: var(--_accent) }
 button, select, summary, textarea, input { color: inherit; font: inherit; field-sizing: content; border: 0; border-radius: var(--_radius); background: none }

@@ -128,6 +128,18 @@ def test_an_edit_changes_nothing_but_the_text(app: App, visitor: Visitor) -> Non
     assert different == {"content", "html", "edited_at", "changed"}
 
 
+def test_a_text_with_control_characters_of_former_times_can_be_edited(
+    app: App, visitor: Visitor
+) -> None:
+    posted = visitor.say("hi")
+    old = "a\x18b\x0bc"
+    inside.sql(app, "UPDATE comment SET content = ?", old)
+    for text, kept in ((old, "ab\nc"), (old + " d", "ab\nc d")):
+        body = {"content": text, "edit_token": posted["edit_token"]}
+        edited = visitor.patch_json("/comments/1", body).json["comment"]
+        assert edited["content"] == kept
+
+
 BAD_TEXTS: dict[str, list[Any]] = {
     "content_missing": [None, "\n\t \r\n", "\u200b\u200d", *(c * 3 for c in "\u3164\u2800\u0301")],
     "content_invalid": [5, ["a"], "a\0b"],

@@ -30,7 +30,7 @@ TEXTS = [
     "</script><script>alert(1)</script>",
     "<!-- <script> -->]]><![CDATA[",
     "&lt;b&gt; &amp; &nbsp; &#0; \" ' ` = {} %s {0} {{json}} {{title}} {{body}} \\1 \\g<0>",
-    "x\u2028\u2029\ufffe\uffff\ufeff\u202e\U0001f600\U0010ffff",
+    "x\n\n\ufffe\uffff\ufeff\u202e\U0001f600\U0010ffff",
     "[x](javascript:alert(1)) ![x](https://evil.example/x.png) <img src=x onerror=alert(1)>",
     "* a\n* b\n\n> q\n\n```\n<b>\n```\n~~s~~ **b** `c` https://lu.example/?a=1&b=2",
 ]

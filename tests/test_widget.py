@@ -765,8 +765,11 @@ def test_what_waits_for_approval_is_not_said_to_be_removed(view: View) -> None:
 
 def test_lists_code_and_menus_show_what_they_are(view: View) -> None:
     wide = "x = 1 + " * 60
-    say(view.app, f"- one\n  - deep\n\n1. first\n\n```\n{wide}\n```\n\n```\nshort\n```")
+    lists = "- one\n  - deep\n\n1. first\n\n2024) a good year"
+    say(view.app, f"{lists}\n\n```\n{wide}\n```\n\n```\nshort\n```")
     page = view()
+    starts = page.locator(".body ol").evaluate_all("all => all.map(list => list.start)")
+    assert starts == [1, 2024]
     style = "(node, name) => getComputedStyle(node)[name]"
     for selector, wanted in (("ul", "disc"), ("ul ul", "circle"), ("ol", "decimal")):
         shown = page.locator(f".body {selector}").first
