@@ -2180,6 +2180,22 @@ def count_tables(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0])
 
 
+# The first byte of a page that holds rows, and the size of its header.
+PAGE_HEADERS = {2: 12, 5: 12, 10: 8, 13: 8}
+
+
+def unused(page: bytes, number: int) -> tuple[int, int]:
+    """Where the unused part of a page begins and ends (sqlite.org/fileformat2.html#b_tree_pages).
+    When a row moves to another page, SQLite leaves its bytes there, despite `secure_delete`."""
+    start = 100 if number == 1 else 0
+    header_size = PAGE_HEADERS.get(page[start])
+    if header_size is None:
+        return 0, 0
+    cells = int.from_bytes(page[start + 3 : start + 5])
+    content = int.from_bytes(page[start + 5 : start + 7])
+    return start + header_size + 2 * cells, content
+
+
 def size_of(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
@@ -3023,7 +3039,7 @@ RATE_LIMITS = {
 PAUSES = {
     "health": {5: 1},
     "purge": {MINUTE: 1},
-    "vacuum": {DAY: 1},
+    "wipe": {DAY: 1},
     "unnamed_proxy": {DAY: 1},
     "quiet": {MINUTE: 2**31},  # never used up: it only makes a request write
 }
@@ -3050,6 +3066,7 @@ sqlite3.register_adapter(dict, json.dumps)
 MACHINE_FAULTS = {*range(5, 12), 13, 14, 15, 26}
 DAMAGE = {11, 26}
 NO_END = 2**63 - 1  # an id above all others
+WIPED_AT_ONCE = 2048  # pages of the file, of 4 kB
 
 
 @contextlib.contextmanager
@@ -3088,6 +3105,8 @@ class Store:
         self.as_command = as_command
         self.zone: tzinfo | None = None  # of statistics
         self.damaged = False
+        self.file: Any = None  # the database file, for `wipe_some`
+        self.next_page = 0  # which `wipe_some` looks at; 0 if it has no work
         self.moved = False  # whether the file is not where it was
         self.inodes: list[int] = []  # what was opened: the file and its -wal
         self.has_erased = False  # whether erased data is still in the -wal
@@ -3113,6 +3132,7 @@ class Store:
                 opened.callback(self.close_writer)
                 self.bring_up_to_date(back_up)
                 self.tables = count_tables(self.writer)
+                self.page_size = int(self.writer.execute("PRAGMA page_size").fetchone()[0])
                 self.inodes = self.inodes_now()
                 self.opened = opened.pop_all()  # the locks and the writer
         except (OSError, sqlite3.Error) as error:
@@ -3241,6 +3261,8 @@ class Store:
                     reader.close()
             self.readers.clear()
             self.opened.close()
+            if self.file:
+                self.file.close()
 
     def close_writer(self) -> None:
         """Empties the -wal into the file. Closing alone would not: a command may have it open."""
@@ -3254,19 +3276,69 @@ class Store:
         """Erased data survives in the -wal until it is overwritten, so truncate it. This does not
         wait for readers: the next call will do."""
         with self.write_lock(), self.machine_faults():
-            self.writer.execute("PRAGMA busy_timeout = 0")
-            try:
-                busy, *_ = self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            finally:
-                self.writer.execute("PRAGMA busy_timeout = 5000")
-            self.has_erased = bool(busy)
+            self.has_erased = not self.truncate_wal()
 
-    def vacuum(self) -> None:
-        """Rewrites the file. When a row moves to another place in it, its bytes stay at the old
-        one, and `secure_delete` does not reach them."""
+    def truncate_wal(self) -> bool:
+        """Whether the -wal is empty now. The caller has the write lock."""
+        self.writer.execute("PRAGMA busy_timeout = 0")
+        try:
+            busy, *_ = self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            self.writer.execute("PRAGMA busy_timeout = 5000")
+        return not busy
+
+    def begin_wiping(self) -> None:
+        """Has the next calls of `wipe_some` go through the file."""
+        self.has_erased = True  # what the -wal has must be in the file first
+        self.next_page = 1
+
+    def wipe_some(self) -> None:
+        """Overwrites what rows that moved have left in the next pages of the file. VACUUM would do
+        that too, but it keeps all writers waiting while it rewrites a large file."""
+        if not self.next_page or self.has_erased:
+            return
+        if self.file is None:
+            # It stays open until the connections are closed: closing it earlier would release their
+            # locks (sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled).
+            self.file = open(self.path, "r+b", buffering=0)  # noqa: SIM115
+        size = self.page_size
+        self.file.seek((self.next_page - 1) * size)
+        data = self.file.read(WIPED_AT_ONCE * size)
+        found = []
+        for offset in range(0, len(data), size):
+            number = self.next_page + offset // size
+            page = data[offset : offset + size]  # perhaps out of date: `wipe` reads it again
+            begin, end = unused(page, number)
+            if page[begin:end].strip(b"\0"):
+                found.append(number)
+        if found and not self.wipe(found):
+            return
+        is_last = len(data) < WIPED_AT_ONCE * size
+        self.next_page = 0 if is_last else self.next_page + WIPED_AT_ONCE
+
+    def wipe(self, pages: list[int]) -> bool:
+        """Overwrites what rows have left in these pages; False if a reader is in the way. SQLite
+        never reads these bytes. Nobody else writes to the file meanwhile: the -wal is empty, and
+        stays so."""
         with self.write_lock(), self.machine_faults():
-            self.has_erased = True  # even if it fails: what it wrote is in the -wal
-            self.writer.execute("VACUUM")
+            if not self.truncate_wal():
+                return False
+            self.writer.execute("BEGIN IMMEDIATE")
+            try:
+                if size_of(Path(f"{self.path}-wal")):  # another program was faster
+                    return False
+                for number in pages:
+                    offset = (number - 1) * self.page_size
+                    self.file.seek(offset)
+                    begin, end = unused(self.file.read(self.page_size), number)
+                    self.file.seek(offset + begin)
+                    self.file.write(bytes(end - begin))
+                os.fsync(self.file.fileno())
+            finally:
+                self.writer.rollback()
+                # The cache has the pages as they were, and would write them again.
+                self.writer.execute("PRAGMA shrink_memory")
+        return True
 
     def run(self, sql: str, *values: Any, **named: Any) -> sqlite3.Cursor:
         """Runs a statement. Up to four values stand in order (`?`), others by name."""
@@ -9098,7 +9170,7 @@ class App:
 
     def tick(self) -> float:
         """Writes views. Once a minute, drops what has expired, and what the settings do not keep
-        any longer. Once a day, rewrites the file."""
+        any longer. Once a day, wipes what erased data has left in the file."""
         services = self.services
         config = services.config
         store = services.store
@@ -9106,7 +9178,7 @@ class App:
         flush_views(services)
         with store.writing():
             minute_passed = not store.use_limit(now, "purge")
-            day_passed = minute_passed and not store.use_limit(now, "vacuum")
+            day_passed = minute_passed and not store.use_limit(now, "wipe")
             if minute_passed:
                 store.purge(now)
                 store.forget(now - max(HOUR, config.privacy_keep_ip_days * DAY))
@@ -9115,9 +9187,11 @@ class App:
             if services.clients.unnamed_proxy:
                 store.use_limit(now, "unnamed_proxy")  # for `check` to see
         if day_passed:
-            store.vacuum()
+            store.begin_wiping()
         if minute_passed and store.has_erased:
             store.empty_wal()
+        with store.machine_faults():
+            store.wipe_some()
         return 1
 
     def deliver(self) -> float:

@@ -1011,7 +1011,7 @@ def test_rate_limits_are_forgotten_in_time(app: App, visitor: Visitor, outside: 
     assert len(sql(app, "SELECT name FROM rate_limit")) > 6
     outside.time += DAY
     app.tick()
-    assert sql(app, "SELECT name FROM rate_limit") == [("purge/60",), ("vacuum/86400",)]
+    assert sql(app, "SELECT name FROM rate_limit") == [("purge/60",), ("wipe/86400",)]
 
 
 def test_nobody_is_locked_out_by_a_clock_that_went_wrong(app: App, outside: Outside) -> None:

@@ -222,6 +222,36 @@ def test_a_stop_leaves_no_byte_behind(app: App, outside: Outside, db: sqlite3.Co
     assert_whole(str(path))
 
 
+@pytest.mark.slow
+@NO_LIMITS
+def test_what_was_erased_leaves_a_large_file_while_authors_write(
+    app: App, outside: Outside, db: sqlite3.Connection
+) -> None:
+    path, chance = Path(inside.database_path(app)), random.Random(2)
+    db.execute("PRAGMA secure_delete = ON")
+    fill(db, 9000)
+    emails = [f"{chance.getrandbits(64):016x}@secret.example" for _ in range(9000)]
+    grown = [(email, "x" * chance.randrange(1500), n + 1) for n, email in enumerate(emails)]
+    chance.shuffle(grown)
+    db.execute("BEGIN")
+    db.executemany("UPDATE comment SET email = ?, content = ? WHERE id = ?", grown)
+    db.execute("UPDATE comment SET email = '', masked = 1")
+    db.execute("COMMIT")
+    db.close()
+
+    def left() -> set[bytes]:
+        held = b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+        return {*re.findall(rb"[0-9a-f]{16}@secret\.example", held)}
+
+    assert left(), "no row has moved"
+    for number in range(8):
+        outside.time += DAY if number == 0 else 1
+        app.tick()
+        Visitor(app).say(f"{number}")
+    assert left() == set()
+    assert_whole(str(path))
+
+
 # The work
 
 
