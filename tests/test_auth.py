@@ -1089,6 +1089,29 @@ def test_all_together_get_two_hundred_emails_an_hour(app: App, outside: Outside)
     assert emails_of(app, outside, 1, 0, ANN) == 1
 
 
+def kinds_of(asked: list[str]) -> list[str]:
+    """The statements, without their values."""
+    return [re.sub(r"'[^']*'|\b\d+\b", "?", " ".join(statement.split())) for statement in asked]
+
+
+def test_a_code_costs_the_same_work_whether_there_is_an_account_or_not(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
+    outside.time += HOUR
+    asked = {}
+    for number, email in enumerate((ANN, BOB)):
+        eve = stranger(app, number)
+        form = {"email": email, "captcha_token": "x"}
+        with inside.statements(app) as asking:
+            request_id = eve.post_json("/auth/code", form).json["request_id"]
+        guess = {"email": email, "code": "000000", "request_id": request_id}
+        with inside.statements(app) as guessing:
+            eve.post_json("/auth/login", guess, status=401)
+        asked[email] = kinds_of(asking), kinds_of(guessing)
+    assert asked[ANN] == asked[BOB]
+    assert min(map(len, asked[ANN])) > 8
+
+
 def ask_from_anywhere(app: App, outside: Outside, times: int = 12) -> None:
     """Strangers ask for codes for Ann, from a new network each time, for a day."""
     for number in range(times):
