@@ -9353,10 +9353,10 @@ def assets_with(picture: str) -> dict[str, Response]:
     assets = {}
     folder = static_folder()
     for path in folder.rglob("*"):
-        content_type = MIME.get(path.suffix)
         # These are for the program itself.
-        is_served = path.name not in ("emails.json", "intl.json") and path.parent.name != "terminal"
-        if not content_type or not is_served:
+        is_own = path.name in ("emails.json", "intl.json") or path.parent.name == "terminal"
+        content_type = MIME.get(path.suffix)
+        if not content_type or is_own:
             continue
         body = path.read_bytes()
         if path.suffix == ".js":
