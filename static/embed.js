@@ -189,6 +189,8 @@ pre code { all: unset }
   .replies { padding-inline-start: 1.25em; position: relative }
   .line:empty { inset-block: 0; inset-inline-start: -8px }
   .views { display: none }
+  .head { column-gap: var(--_space) }
+  .head > * { padding-inline: 0 }
   .page { width: 100%; order: 1 }
 }
 @container (min-width: 34em) {
