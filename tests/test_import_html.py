@@ -376,3 +376,24 @@ def test_empty_lines_in_code_of_wordpress_stay(desk: Desk, outside: Outside) -> 
     desk.bring(MAKERS["wordpress"]([Said(text="see\n\n<pre>a\n\n\nb\nc</pre>\n\nand\nd")]))
     (markup,) = shown(desk, outside)
     assert markup == "<p>see</p>\n<pre><code>a\n\n\nb\nc\n</code></pre>\n<p>and<br>\nd</p>\n"
+
+
+def test_the_html_in_our_own_export_is_cleaned_as_any_other(desk: Desk, outside: Outside) -> None:
+    desk.bring(MAKERS["disqus"]([Said(text="<p><code>a <b>b</b></code></p>")]))
+    whole = desk.whole()
+    hostile = (
+        '<p onclick="x()">c <code>d</code><script>alert(1)</script><a href="javascript:y">e</a>'
+    )
+    whole["comments"][0]["html"] = hostile
+    desk.use("there.db")
+    desk.bring(json.dumps(whole))
+    (markup,) = shown(desk, outside)
+    assert re.sub(' rel="[^"]*"', "", markup) == "<p>c <code>d</code><a>e</a></p>"
+    check_identity(desk, outside)
+
+
+def test_the_report_names_what_stayed_html(desk: Desk) -> None:
+    said = [Said(f"a{n}", NOON + n, text=text) for n, text in enumerate([*OWN, *PLAIN])]
+    report = desk.bring(MAKERS["disqus"](said), "--dry-run").text
+    assert f"  kept as HTML, since Markdown can't say it ({len(OWN)}): a0, a1, a2, a3\n" in report
+    assert "kept as HTML" not in desk.bring(MAKERS["disqus"](said[len(OWN) :]), "--dry-run").text
