@@ -10366,7 +10366,7 @@ def appearance(markup: str) -> tuple[str, list[str]]:
             text = pattern.sub(spelling, text)
     for pattern, spelling in SAME_BLOCKS.items():
         text = pattern.sub(spelling, text)
-    return text.strip(), code_blocks
+    return text.strip(" \n"), code_blocks
 
 
 # Importing: files

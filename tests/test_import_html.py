@@ -37,7 +37,9 @@ class Reading(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
         if tag == "br" and ("pre", "") in self.open:
-            self.code.append("\n")
+            self.code[-1] += "\n"
+        if tag == "pre":
+            self.code.append("")
         if tag not in ("br", "hr"):
             detail = urllib.parse.unquote(values.get("href") or "")
             if tag == "code" and ("pre", "") in self.open:
@@ -49,14 +51,14 @@ class Reading(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if ("pre", "") in self.open:
-            self.code.append(data)
+            self.code[-1] += data
             return
         places = [each for each in self.open if each[0] not in ("p",)]
         for word in re.findall(r"[^ \t\r\n\f]+", data):
             self.said.append((word, tuple(sorted(set(places)))))
 
 
-def reading(markup: str) -> tuple[Any, str]:
+def reading(markup: str) -> tuple[Any, list[str]]:
     """Words beside each other may be cut in two by tags that show nothing, so they are joined."""
     found = Reading(markup)
     said: list[list[Any]] = []
@@ -65,7 +67,7 @@ def reading(markup: str) -> tuple[Any, str]:
             said[-1][0] += word
         else:
             said.append([word, places])
-    return said, "".join(found.code).strip("\n")
+    return said, [code.strip("\n") for code in found.code]
 
 
 # Single shapes
