@@ -10150,6 +10150,9 @@ class ElementReader(html.parser.HTMLParser):
         self.open = [Element("")]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in EMPHASIS and tag in [element.tag for element in self.open]:
+            self.open.append(self.open[-1])  # emphasis within the same emphasis shows nothing
+            return
         siblings = self.open[-1].children
         last = siblings[-1] if siblings else ""
         if isinstance(last, Element) and last.tag == tag and tag in EMPHASIS:
@@ -10191,10 +10194,10 @@ class MarkdownWriter:
         if element.tag == "pre":
             return self.code_block(element)
         if element.tag == "hr":
-            return "---"
+            return "***"  # in a list, `---` would end it
         if element.tag == "blockquote":
             lines = "\n\n".join(self.blocks(element)).split("\n")
-            return "\n".join(f"> {line}".rstrip(" ") for line in lines)
+            return "\n".join(f"> {line}" if line else ">" for line in lines)
         if element.tag in ("ul", "ol"):
             return self.list_items(element, is_second=is_second)
         return self.paragraph(element)
@@ -10246,7 +10249,8 @@ class MarkdownWriter:
         if element.tag == "code":
             return "\n".join(map(code_span, element.text.split("\n")))
         text = self.inline(element)
-        inner = text.strip(" \n")
+        # Emphasis neither begins nor ends with a space of any kind.
+        inner = text.strip()
         if not inner:
             return text
         start, end = text.split(inner, 1)
@@ -10311,11 +10315,12 @@ def content_of_html(markup: str) -> Content:
 INLINE_START = r"(<(?:em|strong|del|code|a [^>]*)>)"
 INLINE_END = r"(</(?:em|strong|del|code|a)>)"
 GAP = "(?: |<br>)"
+ANY_GAP = "(?: |<br>|&nbsp;|\u3000)"
 # What readers can't tell apart, each with its one spelling. Blocks that are paragraphs have become
 # ends of lines.
 SAME_INLINE = {
-    re.compile(f"{INLINE_START}({GAP}+)"): r"\2\1",
-    re.compile(f"({GAP}+){INLINE_END}"): r"\2\1",
+    re.compile(f"{INLINE_START}({ANY_GAP}+)"): r"\2\1",
+    re.compile(f"({ANY_GAP}+){INLINE_END}"): r"\2\1",
     re.compile(r"<(em|strong|del|code|a)\b[^>]*></\1>"): "",
     re.compile(r"</(em|strong|del)><\1>|<(em|strong|del)>(?=<\2>)|</(em|strong|del)>(?=</\3>)"): "",
     re.compile("<em><strong>"): "<strong><em>",
@@ -11549,7 +11554,7 @@ def as_wordpress(export: Export) -> Iterator[str]:
 def wxr_comment(row: Json) -> str:
     # Disqus wants an email address, and takes authors with the same one for one person.
     author = sha256_of(row["nickname"])[:12]
-    shows_text = re.search(r">[^<\s]", row["html"])
+    shows_text = not is_blank(text_of(row["html"]))
     row |= {
         # WordPress keeps names and websites as HTML.
         "nickname": html.escape(row["nickname"], quote=False),

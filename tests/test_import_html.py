@@ -31,6 +31,7 @@ class Reading(HTMLParser):
         self.open: list[tuple[str, str]] = []
         self.said: list[tuple[str, tuple[tuple[str, str], ...]]] = []
         self.code: list[str] = []
+        self.wide_spaces = 0
         self.feed(markup)
         self.close()
 
@@ -54,11 +55,12 @@ class Reading(HTMLParser):
             self.code[-1] += data
             return
         places = [each for each in self.open if each[0] not in ("p",)]
-        for word in re.findall(r"[^ \t\r\n\f]+", data):
+        self.wide_spaces += len(re.findall("[\u00a0\u3000]", data))
+        for word in data.split():
             self.said.append((word, tuple(sorted(set(places)))))
 
 
-def reading(markup: str) -> tuple[Any, list[str]]:
+def reading(markup: str) -> tuple[Any, list[str], int]:
     """Words beside each other may be cut in two by tags that show nothing, so they are joined."""
     found = Reading(markup)
     said: list[list[Any]] = []
@@ -67,7 +69,7 @@ def reading(markup: str) -> tuple[Any, list[str]]:
             said[-1][0] += word
         else:
             said.append([word, places])
-    return said, [code.strip("\n") for code in found.code]
+    return said, [code.strip("\n") for code in found.code], found.wide_spaces
 
 
 # Single shapes
@@ -78,7 +80,9 @@ PLAIN = {
     "<p><b>a</b> <i>b</i> <s>c</s></p>": "**a** *b* ~~c~~",
     "<p>un<b>believ</b>able <b>a<i>b</i></b></p>": "un**believ**able **a*b***",
     "<p><b> a </b>b<i></i></p>": "**a** b",
+    "<p><b>a:&nbsp;</b>b</p>": "**a:**\u00a0b",
     "<p><b>a</b><b>b</b></p>": "**ab**",
+    "<p><b><strong>a</strong></b></p>": "**a**",
     # Breaks and paragraphs.
     "<p>a<br>b</p><p>c</p>": "a\nb\n\nc",
     "<p>a<br><br>b</p>": "a\n\nb",
@@ -106,7 +110,8 @@ PLAIN = {
     "<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>": "- a\n  - b\n- c",
     "<ol><li><p>a</p><pre>b</pre></li><li>c</li></ol>": "1. a\n\n   ```\n   b\n   ```\n\n2. c",
     "<ul><li>a</li></ul><ul><li>b</li></ul>": "- a\n\n* b",
-    "<p>a</p><hr><p>b</p>": "a\n\n---\n\nb",
+    "<blockquote><pre> a \n\n </pre></blockquote>": "> ```\n>  a \n>\n>  \n> ```",
+    "<p>a</p><hr><p>b</p>": "a\n\n***\n\nb",
     # What only looks like Markdown stays text. Where it does no harm, it is left as it is.
     "<p># a<br>1. b<br>- c<br>&gt; d<br>===</p>": "\\# a\n1\\. b\n\\- c\n\\> d\n\\===",
     "<p>2 * 3 * 4, snake_case, 1 &lt; 2 &amp; 3, &amp;amp;</p>":
