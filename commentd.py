@@ -10589,9 +10589,11 @@ NO_TAG = re.compile("<(?![A-Za-z_:/])")
 TAG_NAME = re.compile(r"<([A-Za-z_][\w:.-]*)[^<>]*>\s*\Z")
 SECTION_ENDS = {"<![CDATA[": "]]>", "<!--": "-->", "<?": "?>"}
 SECTION_MARK = re.compile(r"(?i)<!\[CDATA\[|\]\]>|<!--|-->|<\?|\?>|<!DOCTYPE")
-# Elements that a file has many of. Where one is damaged, reading goes on with the next.
-REPEATED_ELEMENTS = ("item", "thread", "post")
-REPEATED_START = re.compile(rf"<(?:{'|'.join(REPEATED_ELEMENTS)})[\s>]")
+# Where reading goes on after a damaged place: with the next page or comment. In the posts of Disqus
+# an empty `<thread/>` names a page.
+NEXT_RECORD = re.compile(
+    r"<(?:\w+:)?(?:item|comment)[\s>]|</item>|<(?:thread|post)(?:\s[^<>]*)?(?<!/)>"
+)
 
 
 def xml_lines(text: TextIO) -> Iterator[tuple[int, str]]:
@@ -10694,14 +10696,29 @@ class XmlElements:
             self.path[-1][1][name] = values or "".join(self.texts)
 
     def leave_damaged(self) -> None:
-        """Leaves the elements in which the file is damaged. What is known of an `<item>` stays,
-        since whole comments in it belong to its page."""
+        """Leaves the elements in which the file is damaged, but for an `<item>`: other comments in
+        it belong to its page."""
         names = [name for name, _ in self.path]
-        depths = [names.index(name) for name in REPEATED_ELEMENTS if name in names]
-        for name, values in self.path[min(depths, default=len(names)) :]:
-            if name == "item":
-                self.records.append((name, {**values, "in": str(self.items)}))
-        del self.path[min(depths, default=len(names)) :]
+        if "item" in names:
+            del self.path[names.index("item") + 1 :]
+        else:
+            depths = [names.index(name) for name in ("thread", "post") if name in names]
+            del self.path[min(depths, default=len(names)) :]
+
+    def end_item(self) -> None:
+        """Ends the open `<item>`, if there is one."""
+        while any(name == "item" for name, _ in self.path):
+            self.end("")
+
+    def rest(self, piece: str) -> str:
+        """What can be read of a piece after a damaged place; "" if nothing can."""
+        in_item = any(name == "item" for name, _ in self.path)
+        for start in NEXT_RECORD.finditer(piece):
+            if start[0].startswith("<item"):
+                self.end_item()
+            if in_item or start[0] != "</item>":
+                return piece[start.start() :]
+        return ""
 
 
 def xml_records(text: TextIO) -> Records:
@@ -10710,11 +10727,10 @@ def xml_records(text: TextIO) -> Records:
     number = 0
     for number, piece in xml_pieces(text):
         if parser is None:
-            start = REPEATED_START.search(piece)
-            if not start:
+            piece = elements.rest(piece)
+            if not piece:
                 continue
             parser = elements.new_parser()
-            piece = piece[start.start() :]
         try:
             parser.Parse(piece)
         except expat.ExpatError as error:
@@ -10728,8 +10744,9 @@ def xml_records(text: TextIO) -> Records:
             parser.Parse("</file>", True)
     except expat.ExpatError:
         elements.leave_damaged()
-        yield from elements.records
         yield BREAKS_OFF, f"line {number} (the file breaks off)"
+    elements.end_item()
+    yield from elements.records
 
 
 @contextlib.contextmanager
