@@ -101,6 +101,23 @@ def test_version_help_and_example_work_with_wrong_settings(tmp_path: Path) -> No
     assert run(tmp_path, "example", python=("-S",)) == (1, "", message)
 
 
+def test_files_for_servers_say_in_chinese_where_they_go(tmp_path: Path) -> None:
+    for url in ("https://comments.example", "https://blog.example/talk"):
+        (tmp_path / "commentd.ini").write_text(f"[server]\npublic_url = {url}\n")
+        for kind in ("nginx", "caddy", "systemd", "systemd@"):
+            english, chinese = (
+                run_here(tmp_path, "example", kind, LC_ALL=language)[1]
+                for language in ("en_US.UTF-8", "zh_CN.UTF-8")
+            )
+            comment = re.compile(r"^\s*#(?! ? ?[a-z_]+ off;|   ).*\n", re.M)
+            assert comment.sub("", english) == comment.sub("", chinese), kind
+            said = comment.findall(chinese)
+            assert said, kind
+            assert [line for line in said if "{{" in line] == []
+            assert re.search("[\u4e00-\u9fff]", said[0]), kind
+            assert english.isascii(), kind
+
+
 def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
     usage = ["dance", "--dance", "--config", "serve twice", "check twice", "recount twice"]
     usage += ["backup once twice", "restore", "recount --mail a@example.com"]
