@@ -7535,14 +7535,20 @@ def changes_since(context: RequestContext, name: PageName, page: Page) -> Json:
     }
 
 
+REPLY_CHARACTERS = 300_000  # of all replies in a list
+
+
 def first_replies(store: Store, root: Comment, limit: int) -> tuple[list[Comment], int]:
     """The first replies of a thread, and how many more there are. A hundred, or fewer, so
-    that a response has at most a thousand."""
+    that a response has at most a thousand, and not too much text."""
     most = min(100, 1000 // limit)
     replies = store.comments("thread", "oldest", 0, most + 1, root.id)
-    if len(replies) <= most:
+    lengths = itertools.accumulate(len(reply.html) for reply in replies[:most])
+    fitting = sum(length <= REPLY_CHARACTERS // limit for length in lengths)
+    shown = replies[: max(1, fitting)]
+    if len(shown) == len(replies):
         return replies, 0
-    return replies[:most], store.count_replies(root.id) - most
+    return shown, store.count_replies(root.id) - len(shown)
 
 
 def with_replies(context: RequestContext, root: Comment, limit: int) -> Json:

@@ -158,6 +158,21 @@ def test_a_thread_carries_a_hundred_replies_and_tells_of_more(visitor: Visitor, 
     assert all_ == every_page(visitor, 7, thread=1)
 
 
+def test_a_list_of_long_replies_is_not_too_long(visitor: Visitor, app: App) -> None:
+    """Otherwise one request would have the service make 12 MB."""
+    grow(app, [None, *[1] * 99])
+    long = "x" * 10_000
+    sql(app, "UPDATE comment SET html = ?", long)
+
+    def carried(limit: int) -> tuple[int, int]:
+        (root,) = visitor.listing(view="threads", limit=limit)["comments"]
+        return len(root["replies"]), root["more_replies"]
+
+    assert carried(6) == (5, 94)
+    assert carried(100) == (1, 98), "there is always one"
+    assert len(ids(visitor.listing(thread=1, limit=100))) == 99
+
+
 def test_a_thread_lists_its_replies_and_no_others(visitor: Visitor, app: App) -> None:
     grow(app, [None, None, 1, 3, 2])
     grow(app, [None, None], page_url="/other/")
