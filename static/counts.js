@@ -49,7 +49,7 @@ async function latest({ask, formatted, h, languageOf, relativeTime, report, time
       const {id, page_url, nickname, html} = comment
       const page = new URL(page_url, location.origin)
       if (page.origin !== location.origin) continue
-      page.hash = 'comment-' + id
+      if (!/^#[!/]/.test(page.hash)) page.hash = 'comment-' + id // a route stays
       const body = formatted(html)
       if (body.children.length > 1) body.querySelector('blockquote')?.remove() // the text of another
       const text = [...body.textContent.trim()]

@@ -458,6 +458,9 @@ const formats = {}
 /** A formatter of `Intl`, made once: each takes up to 10 ms on a phone. */
 const formatOf = (kind, lang, options) => formats[kind + lang] ??= new Intl[kind](lang, options)
 
+/** The URL of a comment on this page. A page that is itself a route (`#/guide`) stays as it is. */
+const linkTo = id => new URL(/^#[!/]/.test(location.hash) ? location.hash : '#comment-' + id, location)
+
 const timeOf = comment => new Date(comment.created_at.replace(' ', 'T') + '+08:00')
 
 function relativeTime(then, lang) {
@@ -872,7 +875,7 @@ class Thread extends HTMLElement {
         admin && badge('admin'), comment.pinned && badge('pinned'),
         to && h('span', {}, '› ', h('bdi', {}, to)),
         note(placeName(comment, this.language)),
-        h('a', {href: new URL('#comment-' + id, location), title: then.toLocaleString(this.language)}, time),
+        h('a', {href: linkTo(id), title: then.toLocaleString(this.language)}, time),
         comment.edited && note(this.say('edited'))),
       body,
       h('div', {class: 'actions row'}, ...comment.status === 'waiting' ? [note(this.say('waiting'))] : [
@@ -982,7 +985,7 @@ class Thread extends HTMLElement {
 
 // What the other scripts use of this one.
 Thread.kit = {
-  Failure, ask, button, formatted, h, hash, isEmail, keep, languageOf, load, loadTexts, makeHash, me, recall, relativeTime, report,
+  Failure, ask, button, formatted, h, hash, isEmail, keep, languageOf, linkTo, load, loadTexts, makeHash, me, recall, relativeTime, report,
   timeOf,
 }
 

@@ -653,7 +653,7 @@ export async function follow(thread, kit, id) {
 
 /** Copies the URL of a comment. Where there is no clipboard (plain http), it goes into the address bar. */
 async function link(thread, kit, id) {
-  const url = new URL('#comment-' + id, location)
+  const url = kit.linkTo(id)
   try {
     await navigator.clipboard.writeText(url)
     thread.announce(thread.say('copied'))

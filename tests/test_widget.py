@@ -528,8 +528,12 @@ def test_the_page_is_that_of_the_canonical_link_else_that_of_the_address_bar(vie
 def test_headings_and_what_others_add_to_a_url_keep_the_thread(view: View) -> None:
     say(view.app, "Of the guide.", page=POST + "#/guide")
     say(view.app, "Of C++.", page="/C++/")
-    page = view(at="#/guide")
+    latest = "<ul data-commentd-latest></ul>"
+    page = view(TAG + latest, at="#/guide")
     expect(page.locator(".body")).to_have_text("Of the guide.")
+    # The router of the page knows no `#comment-1`.
+    assert page.locator("a:has(time)").get_attribute("href") == page.url
+    expect(page.locator("ul a").last).to_have_attribute("href", page.url)
     page.locator("textarea").fill("A draft")
     page.evaluate("location.hash = '#/guide?id=heading'")
     page.evaluate("location.hash = '#/guide?id=_1-next'")
