@@ -231,8 +231,8 @@ function h(tag, props = {}, ...children) {
   return node
 }
 
-/** What the service would refuse need not be sent. It looks closer. */
-const isEmail = text => /^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(text)
+/** What the service would refuse need not be sent. It looks closer, and reads full-width characters too. */
+const isEmail = text => /^[^\s@]+ *@ *[^\s@]+[.。][^\s@]+$/.test(text.normalize('NFKC').trim())
 
 const button = (text, onclick, props) => h('button', {type: 'button', onclick, ...props}, text)
 

@@ -1180,6 +1180,16 @@ def test_an_email_address_is_looked_at_before_anything_is_sent(ground: Ground) -
     assert comments == codes == []
 
 
+def test_an_email_address_and_a_code_are_taken_as_input_methods_write_them(ground: Ground) -> None:
+    page = ground.open(faults=REFUSED)
+    panel = open_account(page)
+    textbox(panel, "Email").fill(" " + MAIL.replace("@", "＠").replace(".", "。"))
+    button(panel, "Email me a code").click()
+    code = ground.code(page)
+    code_field(page).fill("".join(chr(ord(digit) + 0xFEE0) for digit in code))
+    expect(page.get_by_role("form", name="Create an account")).to_be_visible()
+
+
 def test_a_script_that_failed_to_load_leaves_the_others_as_they_are(ground: Ground) -> None:
     page = ground.reader()
     ground.expected += ["could not be loaded", "Failed to load resource"]
