@@ -1159,9 +1159,9 @@ def base_url(text: str) -> str:
 
 def web_page(text: str) -> str:
     text = without_quotes(text)
-    with contextlib.suppress(ValueError):
-        if not text or re.fullmatch("https?://[^/?#]+([/?#][!-~]*)?", proper_website(text)):
-            return text
+    is_whole = value_or_empty(proper_website, text) == text  # with its scheme
+    if is_whole and re.fullmatch("(https?://[^/?#]+([/?#][!-~]*)?)?", text):
+        return text
     raise ValueError("must be a URL such as https://blog.example/privacy/")
 
 
