@@ -31,6 +31,7 @@ from conftest import Outside
 from inside import add_account, moderate, sql, token_of
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 from test_commands import MANUAL
+from webob import Request
 from webtest import TestApp
 
 from commentd import App
@@ -1206,6 +1207,17 @@ def test_a_first_view_asks_for_two_things_and_leaves_nothing(view: View) -> None
 
 
 # Promises
+
+
+def test_the_readme_says_how_large_the_widget_is(app: App) -> None:
+    request = Request.blank("/embed.js", headers={"Accept-Encoding": "gzip"})
+    size = len(request.get_response(app).body) / 1000
+    readme = (STATIC.parent / "README.md").read_text("utf-8")
+    said = re.findall(r"(?:widget is|组件压缩后|组件只有) (\d+) kB", readme)
+    assert len(said) == 5
+    for number in said:
+        assert abs(int(number) - size) < 1
+    assert readme.count(f" {said[0]} kB instead of ") == 3
 
 
 def test_each_part_that_the_manual_names_can_be_styled(view: View) -> None:
