@@ -10301,6 +10301,23 @@ def text_of(markup: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
+# Lines that begin with a letter, and in which no character has a meaning in Markdown.
+PLAIN_LINES = re.compile(
+    r"""(?:[^\W\d_](?:[^\W_]|[ ,.!?'"()，。！？、])*(?<! )(?:\n{1,2}(?=.)|\Z))+"""
+)
+
+
+def plain_paragraphs(markdown: str) -> str:
+    """The HTML of a text without any Markdown, as the renderer makes it; "" for any other text.
+    Half of all comments are such, and rendering takes most of the time of an import."""
+    if not PLAIN_LINES.fullmatch(markdown):
+        return ""
+    paragraphs = markdown.split("\n\n")
+    return "".join(
+        f"<p>{each}</p>\n".replace("\n", "<br>\n", each.count("\n")) for each in paragraphs
+    )
+
+
 def content_of_html(markup: str) -> Content:
     """Our HTML as Markdown that is shown alike; as it is, if there is none."""
     reader = ElementReader()
@@ -10312,7 +10329,7 @@ def content_of_html(markup: str) -> Content:
     markdown = ""
     for escapes in (False, True):
         markdown = "\n\n".join(MarkdownWriter(escapes).blocks(reader.open[0])).strip()
-        shown = safe_html(markdown)
+        shown = plain_paragraphs(markdown) or safe_html(markdown)
         if look_alike(shown, markup):
             return Content(markdown, shown)
     return Content(markdown, markup, own_html=True)

@@ -86,6 +86,7 @@ PLAIN = {
     # Breaks and paragraphs.
     "<p>a<br>b</p><p>c</p>": "a\nb\n\nc",
     "<p>a<br><br>b</p>": "a\n\nb",
+    "<p>It's \"a\", (b)!<br>你好，<br>c</p><p>d  e</p>": 'It\'s "a", (b)!\n你好，\nc\n\nd e',
     "<p><i>a<br><br>b</i></p>": "*a\n\\\nb*",
     "<p>a  b\nc</p>": "a b c",
     # Links.
