@@ -11878,7 +11878,8 @@ class ResponseCache:
         environ = {f"HTTP_{name}": value for name, value in headers.items()}
         environ |= {"REQUEST_METHOD": "GET", "REMOTE_ADDR": ip}
         accepts_gzip = bool(ACCEPTS_GZIP.search(headers.get("ACCEPT_ENCODING", "")))
-        variant = (accepts_gzip, headers.get("ORIGIN"), headers.get("IF_NONE_MATCH"))
+        names = ("HOST", "ORIGIN", "IF_NONE_MATCH")
+        variant = (accepts_gzip, *map(headers.get, names))
         client = self.services.clients.of(environ) if is_real_view(environ) else None
         return repr(variant).encode(), client
 

@@ -161,6 +161,17 @@ def test_no_client_gets_a_response_cached_for_another(
     assert campaign.figures["304s"]
 
 
+def test_a_response_for_one_host_is_not_sent_for_another(
+    app: App, fronts: tuple[Front, Front]
+) -> None:
+    fill(app)
+    fast, _ = fronts
+    other = PLAIN.replace(b"Host: comments.example", b"Host: comments.other")
+    for each in (PLAIN, PLAIN, other, other, PLAIN):
+        fast.ask(each)
+    assert fast.worked == 2  # one of each host
+
+
 def test_a_response_to_a_token_is_never_cached(app: App, fronts: tuple[Front, Front]) -> None:
     fill(app)
     fast, stock = fronts
