@@ -22,7 +22,7 @@ import sqlite3
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -329,21 +329,6 @@ def campaign(request: pytest.FixtureRequest) -> Campaign:
 
 
 # -- The three tiers
-
-
-def sample(cases: Iterable[Any], count: int) -> list[Any]:
-    """Parameters of a test: `count` of the cases in the test command, all others in the long tier.
-
-    The choice is the same at each run. `hypothesis` cases and campaigns need no sample: they have
-    settings of their own."""
-    listed = list(cases)
-    chosen = set(random.Random(0).sample(range(len(listed)), min(count, len(listed))))
-    return [
-        case
-        if number in chosen
-        else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.long)
-        for number, case in enumerate(listed)
-    ]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

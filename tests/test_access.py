@@ -81,7 +81,6 @@ def report(stage: wcag.Stage) -> wcag.Report:
     return stage.report
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(("state", "lang", "dress"), ONCE)
 def test_a_state_shuts_nobody_out(
     stage: wcag.Stage, report: wcag.Report, state: str, lang: str, dress: wcag.Dress
@@ -91,7 +90,6 @@ def test_a_state_shuts_nobody_out(
     assert report.checks["1.4.3"] > 0
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("path", [*PATHS, "to point"])
 def test_a_path_is_walked_by_keys_alone_and_a_press_that_moves_away_does_nothing(
     stage: wcag.Stage, report: wcag.Report, path: str

@@ -12,7 +12,6 @@ import pytest
 import test_access as access
 import test_writing as writing
 from blog import OWNER, POST, WATCH, owner_token, say
-from conftest import sample
 from inside import sql
 from playwright.sync_api import Locator, Page, expect
 from test_access import DESK, PHONE, assert_nobody_is_shut_out
@@ -366,7 +365,6 @@ def test_an_account_that_does_not_come_can_be_asked_for_again(ground: Ground) ->
 # The end of an account
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("choice", ["stay", "go"])
 def test_an_account_goes_with_its_comments_as_its_owner_wants(ground: Ground, choice: str) -> None:
     page = signed_in(ground)
@@ -424,7 +422,7 @@ def test_an_account_does_not_go_by_mistake(ground: Ground) -> None:
 # Comments without a name
 
 
-@pytest.mark.parametrize("lang", sample(sorted(WORDS), 1))
+@pytest.mark.parametrize("lang", ["en", "zh-CN", "ar"])
 def test_a_comment_without_name_says_so_in_the_readers_language(ground: Ground, lang: str) -> None:
     parent = 0
     for number in range(4):

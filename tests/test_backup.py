@@ -551,7 +551,6 @@ THERE: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_backup_takes_the_place_of_whatever_is_there(tmp_path: Path, killed: bool) -> None:
     home = tmp_path / "home"
@@ -701,7 +700,6 @@ def of_root(tmp_path: Path) -> Path:
 RECORD = '{"_id": 1, "comment": "hi", "url": "/", "created": 1}'
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("whose", ["commentd.ini", "."])
 @pytest.mark.root
 def test_root_obeys_no_settings_of_others(anothers: Path, of_root: Path, whose: str) -> None:

@@ -617,7 +617,6 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(500)
 
 
 @pytest.mark.usefixtures("app")
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("content", "levels"),
     [

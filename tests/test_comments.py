@@ -362,7 +362,6 @@ def test_an_author_has_the_place_of_their_ip_address(app: App, settings: dict[st
         ({"privacy_show_ip": "none"}, {""}),
     ],
 )
-@pytest.mark.every_case
 def test_readers_see_of_an_address_what_the_owner_says(visitor: Visitor, seen: set[str]) -> None:
     visitor.say()
     visitor.extra_environ["REMOTE_ADDR"] = "2001:db8:12:34::1"

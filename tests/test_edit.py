@@ -163,7 +163,6 @@ def test_an_edit_and_a_preview_keep_the_rules_of_a_comment(visitor: Visitor, gue
 # When
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("settings", "minutes"), [({}, 15), *[({"comments_edit_minutes": n}, n) for n in (0, 1)]]
 )

@@ -528,7 +528,6 @@ def kept(home: Home, lost: set[str]) -> list[list[Any]]:
     return [[row[name] for name in names] for row in rows] + pages
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("name", LOST)
 def test_what_another_format_loses_is_said_and_the_rest_comes_back(
     tmp_path: Path, name: str

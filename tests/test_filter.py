@@ -360,7 +360,6 @@ def test_after_twenty_clicks_spam_of_that_kind_is_held_and_says_why_and_what_is_
 
 
 @pytest.mark.slow
-@pytest.mark.every_case
 @pytest.mark.parametrize(("good", "bad"), [(15, 5), (5, 15), (10, 9), (16, 4), (4, 16)])
 def test_it_starts_at_twenty_comments(owner: Judge, visitor: Visitor, good: int, bad: int) -> None:
     active = good + bad >= 20 and min(good, bad) >= 5
@@ -527,7 +526,6 @@ OVERTAKEN: dict[str, tuple[int, str, Act]] = {
 @pytest.mark.slow
 @WITH_CAPTCHA
 @pytest.mark.parametrize("what", OVERTAKEN)
-@pytest.mark.every_case
 def test_what_became_wrong_meanwhile_is_refused(app: App, owner: Judge, what: str) -> None:
     status, code, act = OVERTAKEN[what]
     guest = Judge(app)

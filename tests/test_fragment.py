@@ -300,7 +300,6 @@ def with_fragment(site: Site, visitor: Visitor, lang: str, **query: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.every_case
 @pytest.mark.parametrize("lang", ["en", "ar"])
 @pytest.mark.parametrize("how", [{"width": 320}, {"width": 900}, {"width": 390, "touch": True}])
 def test_it_stands_where_the_widget_will_stand(

@@ -103,7 +103,6 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 
 @each
-@pytest.mark.every_case
 def test_each_comment_comes_once_and_a_dry_run_tells_the_same(desk: Desk, product: str) -> None:
     make = MAKERS[product]
     file, newer = desk.file(make(blog())), desk.file(make(blog(15)), "newer")
@@ -301,7 +300,6 @@ DONE_HERE: dict[str, Callable[[Visitor, Visitor, Outside], object]] = {
 
 
 @pytest.mark.parametrize("done", DONE_HERE)
-@pytest.mark.every_case
 @quiet
 def test_what_was_done_here_stays_done(
     desk: Desk, owner: Visitor, visitor: Visitor, outside: Outside, done: str
@@ -624,7 +622,6 @@ ODD_WORDS = [
 
 
 @each
-@pytest.mark.every_case
 def test_no_name_and_no_address_loses_a_comment(desk: Desk, product: str) -> None:
     in_xml = product in products.XML
     words = [w for w in ODD_WORDS if not in_xml or not re.search("[\x00\x1b]", w)]
@@ -958,7 +955,6 @@ def test_no_account_is_touched(desk: Desk, app: App, ann: Visitor, owner: Visito
     assert ann.login()["token"]
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("shown", [True, False])
 def test_where_an_address_is_from_is_found_as_for_what_is_written_here(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, outside: Outside, shown: bool

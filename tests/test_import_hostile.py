@@ -199,7 +199,6 @@ def untouched(folder: Path) -> dict[str, tuple[bytes, int]]:
 
 
 @each_database
-@pytest.mark.every_case
 @pytest.mark.parametrize("mode", ["delete", "wal", "wal left behind"])
 def test_a_foreign_database_and_its_folder_stay_as_they_are(
     desk: Desk, tmp_path_factory: pytest.TempPathFactory, product: str, mode: str
@@ -309,7 +308,6 @@ def test_json_above_64_mb_is_refused_but_for_lines_of_it(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("product", TEXTS)
-@pytest.mark.every_case
 def test_of_a_file_that_breaks_off_comes_what_stood_before(desk: Desk, product: str) -> None:
     """The line where it does is named. The whole file later brings the rest, as it is."""
     comments = [Said(str(n), NOON + n, text=f"text {n} {'word ' * 40}end") for n in range(160)]
@@ -371,7 +369,6 @@ XML_DAMAGE = {
 
 @each_xml
 @pytest.mark.parametrize("damage", XML_DAMAGE)
-@pytest.mark.every_case
 def test_xml_is_read_in_spite_of_what_programs_leave_in_it(
     desk: Desk, product: str, damage: str
 ) -> None:
@@ -414,7 +411,6 @@ SAYS_IT = {
 
 @each_xml
 @pytest.mark.parametrize("encoding", SAYS_IT)
-@pytest.mark.every_case
 def test_the_encoding_that_xml_declares_is_obeyed(desk: Desk, product: str, encoding: str) -> None:
     text = MAKERS[product]([Said(text=SAYS_IT[encoding])]).decode()
     result = desk.bring(re.sub("(?i)utf-8", encoding, text, count=1).encode(encoding))
@@ -424,7 +420,6 @@ def test_the_encoding_that_xml_declares_is_obeyed(desk: Desk, product: str, enco
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-@pytest.mark.every_case
 def test_text_in_an_encoding_that_nobody_declares_is_read(desk: Desk, encoding: str) -> None:
     text = ENCODINGS[encoding]
     for product in TEXTS:

@@ -138,7 +138,6 @@ def wanted(name: str) -> list[Row]:
 
 
 @each_file
-@pytest.mark.every_case
 def test_a_file_comes_in_whole(desk: Desk, outside: Outside, name: str) -> None:
     whole = WHOLE[name]
     rows = wanted(name)
@@ -181,7 +180,6 @@ def test_a_file_comes_in_whole(desk: Desk, outside: Outside, name: str) -> None:
 
 
 @each_file
-@pytest.mark.every_case
 def test_no_secret_of_the_source_comes_in(desk: Desk, name: str) -> None:
     assert re.search(rb"[cC]anary|SECRET|\$2a\$|session-key", (MOVING / name).read_bytes())
     bring(desk, name)
@@ -254,7 +252,6 @@ OTHERWISE: dict[str, tuple[str, str, str, Shown]] = {
 
 
 @pytest.mark.parametrize("what", OTHERWISE)
-@pytest.mark.every_case
 def test_what_may_be_otherwise_in_a_file(desk: Desk, what: str) -> None:
     product, old, new, shown = OTHERWISE[what]
     text = MAKERS[product](TWO).decode()
@@ -340,7 +337,6 @@ SHAPES: dict[str, list[tuple[Any, Any]]] = {
 
 
 @pytest.mark.parametrize("field", SHAPES)
-@pytest.mark.every_case
 def test_a_field_may_have_many_shapes(desk: Desk, field: str) -> None:
     """What each becomes; the kept column has another name where it is a time or a reply."""
     column = {"at": "created_at", "parent": "parent_id"}.get(field, field)
@@ -552,7 +548,6 @@ IN_A_FRAME = {
 
 @pytest.mark.parametrize("frame", IN_A_FRAME)
 @pytest.mark.parametrize("product", ["twikoo", "artalk", "valine"])
-@pytest.mark.every_case
 def test_records_may_stand_in_a_frame(desk: Desk, product: str, frame: str) -> None:
     rows = [ROWS[product](Said("a1", text="a, ]b")), ROWS[product](Said("a2", NOON + 1, "a1"))]
     data = IN_A_FRAME[frame] % ",".join(map(json.dumps, rows))

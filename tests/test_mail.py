@@ -518,7 +518,6 @@ def test_an_email_outlives_hours_without_a_server_and_is_given_up_after_a_day(
     assert kept == ([(None, failure, True)] if hours == 24 else []), "the owner may try again"
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("end", ["used", "expired", "replaced"])
 def test_a_code_is_wiped_everywhere(serve: Serve, outside: Outside, shut: Clerk, end: str) -> None:
     app = serve(shut.port)

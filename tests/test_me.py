@@ -371,7 +371,6 @@ def test_news_of_many_pages_are_one_email_with_a_way_to_end_each(here: Here, ann
     assert followers(here) == set()
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("settings", [mail.NAMED, {**USUAL, "notify_pages": ("* = nobody",)}])
 def test_the_owner_who_follows_has_one_email(
     here: Here, owner: Reader, settings: dict[str, Any]
@@ -907,7 +906,6 @@ def seen(path: Path, secrets: dict[str, str]) -> set[str]:
     return {name for name, text in secrets.items() if text.lower().encode() in raw}
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("stop", [False, True], ids=["running", "stopped"])
 @ENDS
 def test_a_minute_after_an_account_went_no_byte_tells_of_it(

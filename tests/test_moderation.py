@@ -664,7 +664,6 @@ PUBLIC = [f"/comments?{query}url=" for query in ("", "view=threads&", "sort=like
 PUBLIC += ["/thread?url=", "/feed.atom?url=", "/fragment?url="]
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("sql", SPOILT)
 def test_a_poisoned_row_hurts_only_itself(
     config: Config,

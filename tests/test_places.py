@@ -59,7 +59,6 @@ def damaged(whole: bytes) -> dict[str, bytes | None]:
 
 
 @pytest.mark.parametrize("broken", ["places4.db", "places6.db"])
-@pytest.mark.every_case
 def test_a_table_that_can_not_be_read_is_named_and_its_addresses_are_unknown(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, broken: str
 ) -> None:

@@ -50,7 +50,7 @@ from test_server import (
 
 from commentd import BODY_LIMIT
 
-pytestmark = [pytest.mark.slow, pytest.mark.every_case]
+pytestmark = pytest.mark.slow
 
 HOST = "comments.example"  # as `request` says
 PLACES = ":".join((os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin"))

@@ -335,7 +335,6 @@ def restless() -> Iterator[None]:
     sys.setswitchinterval(usual)
 
 
-@pytest.mark.every_case
 @pytest.mark.usefixtures("restless")
 @pytest.mark.parametrize("race", RACES, ids=lambda race: race.__name__)
 def test_many_at_once(

@@ -302,7 +302,6 @@ OLD_RANGES = """{
 }"""
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("old", [False, True])
 def test_what_is_selected_is_quoted(app: App, page: Page, touch: View, old: bool) -> None:
     say(app, "\n\n".join(f"Paragraph {n}." for n in range(8)))

@@ -146,7 +146,6 @@ def test_a_theme_has_the_comments_in_its_own_place(
 
 
 @pytest.mark.slow
-@pytest.mark.every_case
 @pytest.mark.parametrize("name", ["en/astro", "zh/hexo", "en/hugo", "zh/jekyll"])
 def test_the_guides_hold_no_height_for_readers_without_javascript(
     browser: Browser, name: str

@@ -173,7 +173,6 @@ WRITES = {
 }
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_refuses_writes_and_nothing_else(visitor: Visitor, fault: str) -> None:
     visitor.say("kept")
@@ -195,7 +194,6 @@ def test_a_fault_refuses_writes_and_nothing_else(visitor: Visitor, fault: str) -
     assert visitor.listing(url="/other/")["views"] == 2  # the first view was not lost
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("fault", FAULTS)
 def test_an_email_is_sent_once_without_a_note(
     visitor: Visitor, outside: Outside, fault: str, caplog: pytest.LogCaptureFixture

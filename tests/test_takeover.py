@@ -105,7 +105,6 @@ def test_the_loader_is_light(visitor: Visitor) -> None:
     assert len(gzip.compress(script, 9)) <= 2000
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("how", ["by a link", "in an old browser", "at the end"])
 def test_the_widget_takes_over_without_moving_anything(
     app: App, site: Site, page: Page, how: str

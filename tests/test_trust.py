@@ -91,7 +91,6 @@ def test_an_admin_reads_nobodys_code_in_the_outbox_and_does_not_lengthen_its_lif
 # Emails
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("whose", ["the answer", "what is answered"])
 def test_an_email_that_was_given_up_keeps_nothing_that_its_author_erased(
     visitor: Visitor, owner: Visitor, app: App, outside: Outside, whose: str, db: Any
@@ -326,7 +325,6 @@ def test_a_start_takes_away_what_a_kill_left_and_nothing_of_another_blog(tmp_pat
 @pytest.mark.parametrize(
     "settings", [{"limits_enabled": False, "webhook_url": "https://hook.example/"}]
 )
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("kind", "value"), [("address", "198.51.100.9"), ("address", "198.51.100.8/30"), ("email", LU)]
 )
@@ -396,7 +394,6 @@ def written(app: App, ask: Callable[[], object]) -> list[bool]:
         ("/auth/register", 200, [True, True]),
     ],
 )
-@pytest.mark.every_case
 def test_as_much_is_written_whatever_is_known_of_an_address(
     visitor: Visitor,
     app: App,

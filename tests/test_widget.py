@@ -417,7 +417,6 @@ def test_several_threads_of_one_page_are_each_their_own(view: View) -> None:
     assert page.evaluate("document.activeElement.getAttribute('page')") == "/second/"
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("head", "body"),
     [
@@ -1144,7 +1143,6 @@ TYPES = "; require-trusted-types-for 'script'; trusted-types 'none'"
 
 
 @service_with(captcha_provider="altcha")
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     "policy", [POLICY, POLICY + "; worker-src blob:" + TYPES], ids=["strict", "types"]
 )
