@@ -413,18 +413,22 @@ PARTS_OF_NAMES = re.compile(
 # India, Sri Lanka, Burma, Cambodia, Mongolia and Java.
 JOINING = "\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17ff\u1820-\u18aa\ua980-\ua9df"
 JOINERS = re.compile(f"(?<=[{JOINING}])[\u200c\u200d]+")
+# What separates the words of scripts without spaces, so that lines can break there: the space bar
+# of Khmer keyboards types it.
+WORD_BREAKS = re.compile("(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])[\u200b\u2060]+")
 # Radicals: they look like Han characters, and nobody types them in a name.
 NOT_IN_NAMES = re.compile("[\u2e80-\u2eff]")
 
 
 def proper_nickname(text: str) -> str:
-    """Composed (NFC), on one line, and without what is invisible at its ends. `ValueError` for
-    invisible characters inside, which would make two names of one look, for four marks in a row,
-    and for what is empty or too long."""
+    """Composed (NFC), on one line, and without what is invisible at the ends of its words.
+    `ValueError` for invisible characters inside, which would make two names of one look, for four
+    marks in a row, and for what is empty or too long."""
     if "\0" in text:
         raise ValueError
-    name = unicodedata.normalize("NFC", " ".join(without_controls(text).split("\n")))
-    name = trimmed(JOINERS.sub(needed_joiner, name))
+    name = unicodedata.normalize("NFC", re.sub("[\n\t]", " ", without_controls(text)))
+    name = WORD_BREAKS.sub("", JOINERS.sub(needed_joiner, name))
+    name = trimmed(re.sub(r"\S+", lambda word: trimmed(word[0]), name))
     bare = without_parts(name)
     kinds = "".join(unicodedata.category(character)[0] for character in bare)
     if "C" in kinds or INVISIBLE.search(bare) or NOT_IN_NAMES.search(bare):
@@ -827,7 +831,7 @@ def comment_link(link: str, comment_id: int) -> str:
 # those of Arabic, Hindi, Thai and other languages; also hidden marks, and symbols such as emoji.
 # Hyphens, middle dots and joiners may stand within a URL, since they stand within words.
 ENDS_URL = (
-    "\xa1\xa6-\xa9\xab-\xb1\xb4\xb6\xbb\xbf\u037e\u0589\u05c0\u05c3\u060c\u061b-\u061f"
+    "\xa1\xa6-\xa9\xab\xac\xae-\xb1\xb4\xb6\xbb\xbf\u037e\u0589\u05c0\u05c3\u060c\u061b-\u061f"
     "\u06d4\u0964\u0965\u0e4f\u0e5a\u0e5b\u104a\u104b\u1362-\u1368\u17d4-\u17d6\u200b"
     "\u200e\u200f\u2014-\u203e\u2041-\u206f\u2190-\u2bff\u2e00-\u2e7f\u3001-\u3004"
     "\u3008-\u3020\u3030\u303d\ufd3e\ufd3f\ufe10-\ufe19\ufe30-\ufe6f\ufeff-\uff0f\uff1a-\uff20"
@@ -835,18 +839,22 @@ ENDS_URL = (
 )
 # These end a URL where text of another script follows at once: `(https://example.com)好`.
 ENDS_URL_BEFORE_TEXT = ",;!*')"
-# A host ends where another script follows a top-level domain: `https://github.com是` and so on.
+# Not a soft hyphen: pages that hyphenate leave them within URLs that are copied.
+OTHER_SCRIPT = r"(?=[^\0-\x7f\xad])"
+# A host ends where another script follows a top-level domain, an IPv4 address or a port:
+# `https://github.com是`, `http://localhost:8080是` and so on.
 # A bracket within a URL belongs to it together with its partner: `?x[]=1`.
 URL_IN_TEXT = (
     r"(?<![A-Za-z0-9])[Hh][Tt][Tt][Pp][Ss]?://(?=[^\W_])"
-    rf"(?:[^\s<>\"`\[\]/?#{ENDS_URL}]*?\.[A-Za-z]{{2,}}"
-    rf"(?=[^\0-\x7f])(?![^\s/?#.{ENDS_URL}]*+\.)"
+    rf"(?:[^\s<>\"`\[\]/?#{ENDS_URL}]*?"
+    rf"(?:\.(?:[A-Za-z]{{2,}}|[0-9]{{1,3}}){OTHER_SCRIPT}(?![^\s/?#.{ENDS_URL}]*+\.[^\W_])"
+    rf"|:[0-9]{{1,5}}{OTHER_SCRIPT})"
     rf"|(?:[^\s<>\"`\[\]{ENDS_URL}{ENDS_URL_BEFORE_TEXT}]"
     rf"|[{ENDS_URL_BEFORE_TEXT}](?![^\0-\x7f])"
     rf"|\[[^\s<>\"`\[\]{ENDS_URL}]*\])+)"
 )
 # Not part of a URL at its end, though it may stand within one.
-AFTER_URL = "?!.,:;*_~'\\\u200c\u200d\u2010\u2011\u2012\u2013\xb7\u30fb"
+AFTER_URL = "?!.,:;*_~'\\\xad\u200c\u200d\u2010\u2011\u2012\u2013\xb7\u30fb"
 ENTITY_AT_END = re.compile(r"&[A-Za-z0-9]{1,32};\Z")
 
 
@@ -5002,10 +5010,16 @@ class Target:
 
 
 def target_of(written: FullComment) -> Target:
-    shown = re.sub(r"<[^>]*>", "", written.html)  # "via**gra**" reads as one word
+    shown = shown_text(written)
     text = " ".join([*written.texts, shown])
-    hosts = hosts_in(written.email, written.website, written.html)
+    hosts = hosts_in(written.email, written.website, written.html) | hosts_in(shown)
     return Target(written.ip, written.email, folded(text), hosts)
+
+
+def shown_text(written: Comment) -> str:
+    """What readers see and may copy: `via**gra**` is one word, and `https://evil。example` one URL,
+    though the link ends within it."""
+    return html.unescape(re.sub(r"<[^>]*>", "", written.html))
 
 
 def matches(kind: str, value: str, target: Target) -> bool:
@@ -5146,7 +5160,8 @@ def suspicion(store: Store, key: bytes, written: FullComment, hold: str, doubt: 
     if doubt:
         return doubt
     has_link = hold == "links" and (written.website or "<a " in written.html)
-    if has_link or len(written_hosts(written.html)) > MOST_HOSTS:
+    counts = (len(written_hosts(text)) for text in (written.html, shown_text(written)))
+    if has_link or max(counts) > MOST_HOSTS:
         return "links"
     if hold == "first" and not store.count_known(written):
         return "first"

@@ -246,6 +246,9 @@ PASTED_NICKNAMES = [
     ("Ann\ufe0f", "Ann"), ("Ann\U000e0100", "Ann"), ("Ann\U000e0067\U000e007f", "Ann"),
     ("a\nb", "a b"), ("a\r\nb", "a b"), ("a\x0bb", "a b"), ("a\x0cb", "a b"), ("a\x85b", "a b"),
     ("a\u2028b", "a b"), ("a\u2029b", "a b"), ("a\x7fb", "ab"), ("a\x1b[1mb", "a[1mb"),
+    ("a\tb", "a b"), ("Tom\u200e Smith", "Tom Smith"), ("محمد\u200f (علي)", "محمد (علي)"),
+    ("\u2066Ann\u2069 \u2066B.\u2069", "Ann B."), ("សុខ\u200bចាន់", "សុខចាន់"),
+    ("สม\u200bชาย", "สมชาย"), ("မောင်\u200bမောင်", "မောင်မောင်"),
     ("a\x08b", "ab"), ("\x1eAnn\x02", "Ann"), ("محمد\u200c علی", "محمد علی"), ("علی\u200c", "علی"),
     ("می\u200c\u200cخواهم", "می\u200cخواهم"),
 ]  # fmt: skip
@@ -710,6 +713,10 @@ xhttps://example.com/a https:// http://. https://? http://[::1]/
 ⟦https://github.com⟧，好
 ⟦https://github.com⟧很好，见a.b
 网站⟦https://www.example.com.cn⟧的
+⟦https://github.com⟧是好网站.
+打开⟦http://localhost:8080⟧就行 ⟦http://192.168.1.1⟧是路由器 ⟦https://例え.com:80⟧で
+⟦https://example.com:8080⟧είναι ⟦http://127.0.0.1:4000/a⟧ ⟦http://127.0.0.1:4000⟧，好
+⟦https://example.com/a⟧\u00ad ⟦https://exam\u00adple.com/lo\u00adng⟧，好
 ⟦https://example.com/a⟧。⟦https://example.com/b⟧；⟦https://example.com/c⟧！⟦https://example.com/d⟧？
 ⟦https://example.com/a⟧、⟦https://example.com/b⟧：⟦https://example.com/c⟧
 “⟦https://example.com/a⟧”‘⟦https://example.com/b⟧’好
