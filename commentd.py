@@ -692,15 +692,19 @@ def networks_of(ip: str) -> list[tuple[str, int]]:
 # Parameters that say where a reader came from, and cache busters with milliseconds (pjax#189).
 # None of them is a part of the page. `from` may be one, except for what WeChat adds.
 TRACKING = re.compile(
-    r"(?:utm_[^=]*|fbclid|gclid|gbraid|wbraid|msclkid|yclid|twclid|ttclid|mc_[ce]id"
-    r"|mkt_tok|igshid|spm|_hsenc|_ga|_gl|isappinstalled|nsukey)(?:=|\Z)"
+    r"(?:utm_[^=]*|mtm_[^=]*|fbclid|gclid|dclid|gbraid|wbraid|gad_source|srsltid|msclkid|ysclid"
+    r"|yclid|twclid|ttclid|li_fat_id|mc_[ce]id|mkt_tok|igshid|igsh|spm|vd_source|_hsenc|_hsmi|_ga|_gl"
+    r"|isappinstalled|nsukey)(?:=|\Z)"
     r"|from=(?:timeline|singlemessage|groupmessage)\Z|(?:t|_|_t)=1[0-9]{12}\Z"
 )
-# A heading within a route of docsify. One that begins with a digit would be `_1` there, so a number
-# is the page itself: `#/post?id=7`.
-HEADING = re.compile(r"id=(?![0-9])")
+# A heading within a route of docsify, which makes it lower-case and puts `_` before a digit. So what
+# begins with a digit, or has upper case, is the id of a page: `#/post?id=7`. So is a long number in
+# hexadecimal, such as a UUID. `embed.js` has the same pattern.
+HEADING = re.compile(
+    r"id=(?![0-9]|(?=.*[0-9])[0-9a-f-]{16,}\Z)(?:%[0-9A-Fa-f]{2}|[^%A-Z])*\Z", re.DOTALL
+)
 # What may stand in a path raw or encoded (RFC 3986, section 3.3), and browsers leave as it is.
-SUB_DELIMITERS = re.compile("(?i)%(21|2[6-9a-c]|3a|3d|40)")
+SUB_DELIMITERS = re.compile("(?i)%(21|24|2[6-9a-c]|3a|3b|3d|40)")
 RESERVED = ":/?#[]@!$&'()*+,;=%"  # RFC 3986, section 2.2, and the percent sign itself
 
 
@@ -768,7 +772,7 @@ def quoted_url(page_url: str) -> str:
 
 
 def with_sub_delimiters(key: str) -> str:
-    """With `!$&'()*+,:=@` as such in the path, where their encoded forms mean the same."""
+    """With `!$&'()*+,:;=@` as such in the path, where their encoded forms mean the same."""
     path, rest = split_path(key)
     if not path.startswith("/"):
         return key

@@ -498,6 +498,9 @@ const parsed = new Promise(resolve => {
   else resolve()
 })
 
+/** A heading within a route of docsify, as in `commentd.py`. The id of a page is none: `?id=7`. */
+const HEADING = /^(#\/[^?]*)\?id=(?!\d|(?=.*\d)[\da-f-]{16,}$)(?:%[\dA-Fa-f]{2}|[^%&A-Z])*$/
+
 /** The two URLs of a page. Where PJAX changes the location, an old canonical link may stay. */
 const pageUrls = () => [document.querySelector('link[rel=canonical]')?.href, location.pathname]
 let firstUrls
@@ -520,7 +523,7 @@ class Thread extends HTMLElement {
     firstUrls ??= pageUrls()
     const isCurrent = canonical.host && (href !== firstUrls[0] || here === firstUrls[1])
     const {pathname, search, hash} = isCurrent ? canonical : location
-    const route = /^#[!/]/.test(hash) ? hash.replace(/^(#\/[^?]*)\?id=\D[^&]*$/, '$1') : '' // docsify's headings
+    const route = /^#[!/]/.test(hash) ? hash.replace(HEADING, '$1') : ''
     return this.getAttribute('page') || pathname + search + route
   }
 
