@@ -697,9 +697,9 @@ TRACKING = re.compile(
     r"|isappinstalled|nsukey)(?:=|\Z)"
     r"|from=(?:timeline|singlemessage|groupmessage)\Z|(?:t|_|_t)=1[0-9]{12}\Z"
 )
-# A heading within a route of docsify, which makes it lower-case and puts `_` before a digit. So what
-# begins with a digit, or has upper case, is the id of a page: `#/post?id=7`. So is a long number in
-# hexadecimal, such as a UUID. `embed.js` has the same pattern.
+# A heading within a route of docsify, which makes it lower-case and puts `_` before a digit. So
+# what begins with a digit, or has upper case, is the id of a page: `#/post?id=7`. So is a long
+# number in hexadecimal, such as a UUID. `embed.js` has the same pattern.
 HEADING = re.compile(
     r"id=(?![0-9]|(?=.*[0-9])[0-9a-f-]{16,}\Z)(?:%[0-9A-Fa-f]{2}|[^%A-Z])*\Z", re.DOTALL
 )

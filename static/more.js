@@ -348,7 +348,8 @@ const CAPTCHA_LIFE = 50 * 60e3 // ms
 function captchaOf(thread, kit, posting) {
   const present = captchas.get(thread)
   if (present && Date.now() - present.at < CAPTCHA_LIFE && !(posting && present.failed)) return present
-  const captcha = {at: Date.now(), failed: false}
+  // All fields are here from the start: a setter of the page on `Object.prototype` could take a later one.
+  const captcha = {at: Date.now(), challenge: undefined, token: undefined, failed: false}
   captchas.set(thread, captcha)
   captcha.challenge = kit.ask('captcha').then(challenge => {
     captcha.at = Date.now()

@@ -882,7 +882,7 @@ def test_what_people_write_is_only_text_on_the_page_of_a_link(here: Here) -> Non
         text = here.texts(OWNER)[-1]
         for do in ("spam", "deleted"):
             shown, done = here.open(link_to(do, text)), here.press(link_to(do, text))
-            assert shown.text == done.text == content.strip()
+            assert shown.text == done.text == commentd.bare_content(content)
             assert shown.who.startswith(f"{nickname} · /")
 
 
