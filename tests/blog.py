@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from inside import add_account, now, sql, token_of
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import TimeoutError as TooLong
 from serving import turned
 from webtest import TestApp
 
@@ -34,7 +35,7 @@ SWITCHES = [
 ]
 PLAIN = partial(argparse.RawDescriptionHelpFormatter, width=100)
 POST = "/2026/lines/"
-WATCH = (Path(__file__).parent / "bench.js").read_text("utf-8")  # window.bench
+WATCH = (Path(__file__).parent / "watch.js").read_text("utf-8")  # window.watch
 # The widget looks at what is selected when that rests for a tenth of a second.
 RESTED = "() => new Promise(go => setTimeout(go, 150))"
 PATIENCE = 20_000  # ms that a test waits in a browser: a machine may be busy
@@ -129,6 +130,24 @@ def painted(page: Page) -> Page:
     watch = "new PerformanceObserver(() => go(true)).observe({type: 'paint', buffered: true})"
     page.wait_for_function(f"() => new Promise(go => {watch})")
     return page
+
+
+def screen(width: int) -> Json:
+    """A phone or a desk, as Playwright takes it."""
+    phone = width < 600
+    return {
+        "viewport": {"width": width, "height": 844 if phone else 768},
+        "device_scale_factor": 2 if phone else 1,
+        "is_mobile": phone,
+        "has_touch": phone,
+    }
+
+
+def settle(page: Page) -> None:
+    """Waits until no request is open, or for two seconds, and until animations are over."""
+    with suppress(TooLong):
+        page.wait_for_load_state("networkidle", timeout=2000)
+    page.wait_for_timeout(300)
 
 
 @contextmanager

@@ -1,7 +1,6 @@
-"""The widget on blogs as others make them: `python tests/sites.py FOLDER` makes pictures, with
-`--only NAME` for some of the blogs; test_sites.py has the same blogs in the long tier.
+"""The widget on blogs as others make them, for test_sites.py and pictures/guides.py.
 
-Each blog is made in FOLDER by its generator, with a theme as its authors publish it, and gets the
+Each blog is made in a folder by its generator, with a theme as its authors publish it, and gets the
 comments by what the manual says for that theme, word for word, so that the guides are proven here.
 
 Node with npm, git, and for Jekyll Debian's jekyll, jekyll-theme-minima and
@@ -9,7 +8,6 @@ ruby-jekyll-{archives,feed,include-cache,paginate,redirect-from,seo-tag,sitemap}
 The rest comes from npm, PyPI and GitHub, once. Of what a theme asks of other hosts there are only
 the npm packages named below."""
 
-import argparse
 import json
 import os
 import re
@@ -27,12 +25,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page, Route
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 import blog
-import shots
+from playwright.sync_api import Browser, Page, Route
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = "https://comments.example"  # where the guides mean one's own
@@ -380,7 +374,7 @@ def served(folder: Path) -> Iterator[str]:
 def opened(browser: Browser, packages: Path, width: int, scheme: str = "light", **how: Any) -> Page:
     """A new page of a phone or a desk. What it asks of a network for npm packages comes from the
     disk, the rest not at all."""
-    screen = shots.screen(width)
+    screen = blog.screen(width)
     context = blog.new_context(browser, locale="zh-CN", color_scheme=scheme, **screen, **how)
     context.add_init_script(blog.WATCH)
 
@@ -394,34 +388,3 @@ def opened(browser: Browser, packages: Path, width: int, scheme: str = "light", 
 
     context.route("**/*", elsewhere)
     return context.new_page()
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=blog.PLAIN)
-    parser.add_argument("folder", type=Path, metavar="FOLDER")
-    parser.add_argument("--only", action="append", choices=SITES, metavar="NAME")
-    options = parser.parse_args()
-    folder = options.folder.resolve()
-    with blog.own_app() as app, blog.service(app) as service, blog.chromium() as browser:
-        blog.conversation(app, PATH)
-        for name in options.only or SITES:
-            try:
-                built = make(folder, name, service)
-            except NotHere as error:
-                print(f"{name} can't be had: {error}")
-                continue
-            packages = folder / "packages" / SITES[name].generator
-            with served(built) as url:
-                for width, scheme in product((390, 1280), ("light", "dark")):
-                    page = opened(browser, packages, width, scheme)
-                    page.goto(url + PATH)
-                    page.locator("commentd-thread textarea").first.focus()
-                    shots.settle(page)
-                    file = folder / f"{name}-{width}-{scheme}.png"
-                    page.screenshot(path=file, full_page=True, animations="disabled")
-                    page.context.close()
-                    print(file, flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -23,7 +23,7 @@ settings, ground, account = writing.settings, writing.ground, writing.account
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 DESK = {"viewport": {"width": 1024, "height": 768}}
-TARGETS = "least => bench.low(least)"
+TARGETS = "least => watch.low(least)"
 
 
 def prefer(page: Page, scheme: Any) -> None:
@@ -47,7 +47,7 @@ def assert_nobody_is_shut_out(page: Page, where: str) -> None:
     assert (where, nodes_of(found["violations"])) == (where, [])
     for scheme in ("light", "dark"):
         prefer(page, scheme)
-        low = [each for each in page.evaluate("bench.texts()") if each[1] < 4.5]
+        low = [each for each in page.evaluate("watch.texts()") if each[1] < 4.5]
         assert (where, scheme, low) == (where, scheme, [])
 
 
@@ -150,9 +150,9 @@ def test_changes_are_announced_and_the_same_one_twice_too(ground: Ground, accoun
     expect(status).to_be_empty()
     post(page, "First.")
     expect(status).to_have_text("Posted.")
-    page.evaluate("bench.listen()")
+    page.evaluate("watch.listen()")
     mine = post(page, "Second.")
-    assert "Posted." in page.evaluate("bench.told")
+    assert "Posted." in page.evaluate("watch.told")
     writing.choose(mine, "Delete")
     button(page, "Delete it?").click()
     expect(status).to_have_text("This comment was removed.")

@@ -503,7 +503,7 @@ def assert_open_to_all(page: Page, where: str) -> None:
     page.set_viewport_size({"width": 320, "height": 640})
     page.wait_for_function("document.documentElement.clientWidth === 320")
     assert page.evaluate("document.documentElement.scrollWidth") == 320
-    _, _, missed = page.evaluate("bench.targets()")
+    _, _, missed = page.evaluate("watch.targets()")
     assert missed == []
 
 

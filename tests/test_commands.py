@@ -270,9 +270,9 @@ def test_every_campaign_that_is_named_finds_its_tests() -> None:
 
 def test_the_bench_has_the_tables_that_are_named() -> None:
     speed = (ROOT / "tests/speed.md").read_text("utf-8")
-    (first,) = re.findall(r"python tests/bench_http.py (\w+)", speed)
+    (first,) = re.findall(r"python tests/bench/bench_http.py (\w+)", speed)
     (others,) = re.findall(r"same works with (.*) in place of", speed)
-    bench = (ROOT / "tests/bench_http.py").read_text("utf-8")
+    bench = (ROOT / "tests/bench/bench_http.py").read_text("utf-8")
     for table in (first, *re.findall(r"`(\w+)`", others)):
         assert f"\ndef {table}(" in bench
 

@@ -86,7 +86,7 @@ def test_the_sdist_holds_the_source_and_makes_the_same_wheel(built: Path, tmp_pa
         how: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
         sdist.extractall(tmp_path, **how)
     top = ["commentd.py", "commentd.example.ini", "pyproject.toml", "README.md", "LICENSE"]
-    tests = [f"tests/{path.name}" for path in (ROOT / "tests").glob("*.py")]
+    tests = [str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("*.py")]
     needed = {*top, *tests, *(f"static/{name}" for name in STATIC)}
     assert needed <= names
     others = names - needed - {"PKG-INFO", ".gitignore"}

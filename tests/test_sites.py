@@ -7,7 +7,6 @@ from typing import Any
 
 import blog
 import pytest
-import shots
 import sites
 from playwright.sync_api import Browser, Page, Route, expect
 from sites import MUTE, PATH, QUIET, SITES
@@ -54,10 +53,10 @@ def shifts_at_the_end(page: Page, site: sites.Site, url: str) -> list[Any]:
         page.route(part, lambda route: held.append(route))
     page.goto(url, wait_until="domcontentloaded")
     page.evaluate("document.fonts.ready")
-    shots.settle(page)
+    blog.settle(page)
     page.evaluate("scrollTo({top: 1e6, behavior: 'instant'})")
-    shots.settle(page)
-    before = page.evaluate("bench.shifts.length")
+    blog.settle(page)
+    before = page.evaluate("watch.shifts.length")
     if site.stays:
         page.locator(site.stays).evaluate(TOPS)
     held[0].fallback()
@@ -67,7 +66,7 @@ def shifts_at_the_end(page: Page, site: sites.Site, url: str) -> list[Any]:
     page.evaluate(FRAMES)
     held[1].fallback()
     page.locator("commentd-thread article").first.wait_for(state="attached")
-    shots.settle(page)
+    blog.settle(page)
     if site.stays:
         return list(page.evaluate("[...tops].slice(1)"))
     return moved(page, before)
@@ -75,7 +74,7 @@ def shifts_at_the_end(page: Page, site: sites.Site, url: str) -> list[Any]:
 
 def moved(page: Page, before: int = 0) -> list[str]:
     """What moved in the page. Bars and buttons that a theme shows while one scrolls are its own."""
-    shifts = page.evaluate("before => bench.shifts.slice(before)", before)
+    shifts = page.evaluate("before => watch.shifts.slice(before)", before)
     parts = [part for _, _, sources in shifts for part in sources.split(" | ")]
     return [part for part in parts if not re.match(OF_THEMES, part)]
 
@@ -83,7 +82,7 @@ def moved(page: Page, before: int = 0) -> list[str]:
 def look(page: Page, site: sites.Site, url: str) -> dict[str, Any]:
     """Opened at the top: where the comments are, what moved, which texts are faint."""
     page.goto(url)
-    shots.settle(page)
+    blog.settle(page)
     threads = page.locator("commentd-thread")
     found = {
         "comments": (threads.count(), threads.locator("article").count()),
@@ -93,8 +92,8 @@ def look(page: Page, site: sites.Site, url: str) -> dict[str, Any]:
     threads.first.locator("textarea").focus()
     for scheme in SCHEMES:
         page.emulate_media(color_scheme=scheme)
-        shots.settle(page)
-        texts = page.evaluate("bench.texts()")
+        blog.settle(page)
+        texts = page.evaluate("watch.texts()")
         assert len(texts) > 50
         found[f"faint in {scheme}"] = [each for each in texts if each[1] < 4.5]
     return found
@@ -104,7 +103,7 @@ def follow_a_link(page: Page) -> tuple[int, int]:
     """The threads and comments after a link to the other post."""
     page.locator(f'a[href="{QUIET}"]').first.evaluate("link => link.click()")
     page.wait_for_url(f"**{QUIET}")
-    shots.settle(page)
+    blog.settle(page)
     threads = page.locator("commentd-thread")
     return threads.count(), threads.locator("article").count()
 

@@ -325,7 +325,8 @@ def test_logs_hold_no_secret_and_no_text_of_readers() -> None:
 
 def test_every_function_that_asserts_is_a_test_or_is_used() -> None:
     nodes = {
-        path: list(ast.walk(ast.parse(path.read_text("utf-8")))) for path in ROOT.glob("tests/*.py")
+        path: list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        for path in ROOT.glob("tests/**/*.py")
     }
     used = Counter(
         node.id if isinstance(node, ast.Name) else node.attr

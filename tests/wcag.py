@@ -362,7 +362,7 @@ class Stage:
                 page.wait_for_function(READY)
             if state.role == "admin":
                 page.wait_for_function(MODERATES)
-            page.evaluate("bench.listen()")
+            page.evaluate("watch.listen()")
             state.act(page)
             page.wait_for_timeout(50)
             yield page
@@ -399,16 +399,16 @@ def examine(stage: Stage, name: str, lang: str, dresses: list[Dress], *, whole: 
             stage.english[name] = found
         for dress in dresses:
             wear(page, report, dress, *where)
-            report.ratios("1.4.3", page.evaluate("bench.texts()"), 4.5, *where, *dress)
-            report.ratios("1.4.11", page.evaluate("bench.edges()"), 3, *where, *dress)
+            report.ratios("1.4.3", page.evaluate("watch.texts()"), 4.5, *where, *dress)
+            report.ratios("1.4.11", page.evaluate("watch.edges()"), 3, *where, *dress)
             if "forced" in dress:
-                bare = page.evaluate("bench.bare()")
+                bare = page.evaluate("watch.bare()")
                 report.none("1.4.11", bare, "in forced colours no border is seen of", *where)
         if whole:
             walk(page, report, *where)
             for dress in dresses:
                 wear(page, report, dress, *where)
-                rings = [[f"focus of {e}", ring] for e, ring in page.evaluate("bench.rings()")]
+                rings = [[f"focus of {e}", ring] for e, ring in page.evaluate("watch.rings()")]
                 report.ratios("1.4.11", rings, 3, *where, *dress)
         wear(page, report, ("essay", "light"), *where)
         targets(page, report, *where)
@@ -439,7 +439,7 @@ def names(page: Page, report: Report, english: set[str], *where: str) -> Iterato
     report.check("3.1.2", fine, f"the widget says that it is in {lang or 'no language'}", *where)
     letters = LETTERS.get(lang.partition("-")[0])
     report.none(
-        "2.5.3", page.evaluate("bench.misnamed()"), "the name lacks what is read on", *where
+        "2.5.3", page.evaluate("watch.misnamed()"), "the name lacks what is read on", *where
     )
     written = set(page.locator("commentd-thread :is(.body a, b a, kbd)").all_text_contents())
     file = ROOT / f"static/words/{lang}.json"
@@ -501,14 +501,14 @@ EQUIPPED = """() => {
 def stops(page: Page) -> Iterator[Json]:
     """Where Tab stops in the widget, from the heading before it."""
     seen: list[Json] = []
-    if not page.evaluate("bench.start()"):
+    if not page.evaluate("watch.start()"):
         for key in ("Tab", "Shift+Tab"):  # in a dialog; a mouse that opened it leaves no ring
             page.keyboard.press(key)
-        seen.append(page.evaluate("bench.stop()"))
+        seen.append(page.evaluate("watch.stop()"))
         yield seen[0]
     while len(seen) < 200:
         page.keyboard.press("Tab")
-        stop = page.evaluate("bench.stop()")
+        stop = page.evaluate("watch.stop()")
         if not stop or stop in seen:
             return
         seen.append(stop)
@@ -524,7 +524,7 @@ def walk(page: Page, report: Report, *where: str) -> None:
         report.check("2.4.7", stop["ring"] > 1.1, f"{spot} shows no focus", *where)
         report.check("2.4.11", not stop["covered"], f"{spot} is covered when focused", *where)
     report.check("3.2.1", page.url == address, "the focus alone leads to another page", *where)
-    report.none("2.1.1", page.evaluate("bench.missed()"), "Tab does not reach", *where)
+    report.none("2.1.1", page.evaluate("watch.missed()"), "Tab does not reach", *where)
     for one, two in pairwise(found):
         row = min(one["bottom"], two["bottom"]) - max(one["top"], two["top"])
         back = (one["x"] - two["x"]) * (-1 if two["rtl"] else 1) > 0
@@ -532,14 +532,14 @@ def walk(page: Page, report: Report, *where: str) -> None:
         beside = row > 8 and back and not one["floats"] and not two["floats"]
         what = f"Tab goes back from `{one['spot']}` to `{two['spot']}`"
         report.check("2.4.3", not beside and two["bottom"] > one["top"] + 2, what, *where)
-    if page.evaluate("bench.modal()"):
+    if page.evaluate("watch.modal()"):
         return
     report.check(
-        "2.1.2", not page.evaluate("bench.stop()"), "Tab does not leave the widget", *where
+        "2.1.2", not page.evaluate("watch.stop()"), "Tab does not leave the widget", *where
     )
     if found:
         page.keyboard.press("Shift+Tab")
-        last = page.evaluate("bench.stop()?.spot") == found[-1]["spot"]
+        last = page.evaluate("watch.stop()?.spot") == found[-1]["spot"]
         report.check("2.1.2", last, "Shift+Tab does not lead back in", *where)
 
 
@@ -550,11 +550,11 @@ def targets(page: Page, report: Report, *where: str) -> None:
         if by == "finger":
             page.set_viewport_size({"width": 390, "height": 844})
             cdp.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
-        count, large, small = page.evaluate("bench.targets()")
+        count, large, small = page.evaluate("watch.targets()")
         report.checks["2.5.8"] += count
         for what in small:
             report.check("2.5.8", False, f"{what} ({by})", *where)
-    low = page.evaluate("bench.low(43.98)")
+    low = page.evaluate("watch.low(43.98)")
     report.none("best practice", low, "less than 44 px for a finger:", *where)
     report.large = [report.large[0] + large, report.large[1] + count]
     cdp.send("Emulation.setTouchEmulationEnabled", {"enabled": False})
@@ -581,7 +581,7 @@ SIZES = {
 LOOK_AT = """async () => {
   { CHANGE }
   for (let i = 0; i < 3; i++) await new Promise(requestAnimationFrame)
-  return [[...bench.wide(), ...bench.cut()], bench.controls()]
+  return [[...watch.wide(), ...watch.cut()], watch.controls()]
 }"""
 
 
@@ -596,8 +596,8 @@ def room(page: Page, report: Report, *where: str) -> None:
             report.check(criterion, False, f"{fault} ({size})", *where)
         counts.add(count)
     report.check("1.3.4", len(counts) == 1, "controls come and go with the size", *where)
-    report.none("1.4.5", page.evaluate("bench.media()"), "images or media:", *where)
-    moving = page.evaluate("bench.moving()")
+    report.none("1.4.5", page.evaluate("watch.media()"), "images or media:", *where)
+    moving = page.evaluate("watch.moving()")
     report.check("2.2.2", not moving, "something moves by itself", *where)
 
 
@@ -631,7 +631,7 @@ def use(selector: str, text: str | None = None) -> Step:
     """Tab until it is there; then Enter, or this text in place of what it holds."""
 
     def step(hand: Hand) -> None:
-        hand.page.evaluate("bench.told.length = 0")
+        hand.page.evaluate("watch.told.length = 0")
         reached = True
         try:
             keyboard(hand.page.locator(selector).first, text)
@@ -647,17 +647,17 @@ def do(act: Act) -> Step:
 
 
 def focus(selector: str, after: str) -> Step:
-    is_there = f"bench.at({json.dumps(selector)})"
+    is_there = f"watch.at({json.dumps(selector)})"
     return lambda h: h.check("2.4.3", h.becomes(is_there), f"the focus is lost after {after}")
 
 
 def told_of(what: str) -> Step:
-    heard = "bench.told.length > 0"
+    heard = "watch.told.length > 0"
     return lambda h: h.check("4.1.3", h.becomes(heard), f"nothing is announced: {what}")
 
 
 def says(criterion: str, selector: str, what: str) -> Step:
-    return lambda h: h.check(criterion, h.becomes(f"bench.has({json.dumps(selector)})"), what)
+    return lambda h: h.check(criterion, h.becomes(f"watch.has({json.dumps(selector)})"), what)
 
 
 def keeps(selector: str, value: str, after: str) -> Step:
@@ -692,12 +692,12 @@ def type_the_code(hand: Hand) -> None:
     hint = field.evaluate("e => e.ariaDescribedByElements?.map(d => d.textContent).join() ?? ''")
     [(email,), *_] = sql(hand.app, "SELECT message FROM outbox ORDER BY id DESC")
     hand.page.keyboard.insert_text(code_in(email))
-    if hand.becomes("!bench.has('.panel [name=code]')"):
+    if hand.becomes("!watch.has('.panel [name=code]')"):
         hand.report.wonder(f"3.2.2: the last digit sends the code, after “{hint}”", *hand.where)
 
 
 def letters_outside(hand: Hand) -> None:
-    look = "[bench.stop(), scrollY, document.querySelector('commentd-thread').shadowRoot.innerHTML]"
+    look = "[watch.stop(), scrollY, document.querySelector('commentd-thread').shadowRoot.innerHTML]"
     hand.page.evaluate("document.activeElement.blur()")
     before = hand.page.evaluate(look)
     key(*"abcdefghijklmnopqrstuvwxyz0123456789?/.,[]")(hand.page)
@@ -718,7 +718,7 @@ def press_and_move_away(hand: Hand) -> None:
     hand.check("2.5.2", not done, "a press acts before it ends")
     for target in hand.page.locator("article").all():
         target.hover()
-        faults = hand.page.evaluate("bench.cut()")
+        faults = hand.page.evaluate("watch.cut()")
         hand.check("1.4.13", not faults, f"what hovering shows covers something: {faults}")
 
 

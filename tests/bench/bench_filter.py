@@ -1,5 +1,5 @@
 """How well the spam filter learns from an owner's clicks, on comments that others have labelled;
-run by hand, such as `python tests/bench_filter.py Youtube0*.csv`.
+run by hand, such as `python tests/bench/bench_filter.py Youtube0*.csv`.
 
 The files are as those of the YouTube Spam Collection (Alberto, Lochter, Almeida: TubeSpam, 2015;
 archive.ics.uci.edu/dataset/380): `COMMENT_ID,AUTHOR,DATE,CONTENT,CLASS`, where class 1 is spam.
@@ -20,7 +20,8 @@ from typing import Any
 
 import webtest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import inside
 

@@ -1,8 +1,8 @@
 // What tests and benchmarks ask of the widget in the browser; runs before the page's own scripts.
-window.bench = {shifts: [], told: []}
+window.watch = {shifts: [], told: []}
 {
   const {round, max, min} = Math
-  const widget = () => bench.thread ?? document.querySelector('commentd-thread')
+  const widget = () => watch.thread ?? document.querySelector('commentd-thread')
   const all = root => [...root.querySelectorAll('*')].flatMap(
     e => e.shadowRoot ? [e, ...all(e.shadowRoot)] : [e])
   const inside = () => widget()?.shadowRoot ? all(widget().shadowRoot) : []
@@ -29,8 +29,8 @@ window.bench = {shifts: [], told: []}
   const controls = () => inside().filter(e => seen(e) && e.matches(`a[href], button, select,
     input:not([type=hidden]), textarea, summary, [contenteditable], [role=button],
     [tabindex]:not([tabindex^="-"])`))
-  bench.controls = () => controls().length
-  bench.has = selector => inside().some(e => e.matches(selector) && seen(e))
+  watch.controls = () => controls().length
+  watch.has = selector => inside().some(e => e.matches(selector) && seen(e))
 
   // Time and layout
 
@@ -43,7 +43,7 @@ window.bench = {shifts: [], told: []}
   new PerformanceObserver(list => {
     for (const {value, hadRecentInput, startTime, sources} of list.getEntries()) {
       const what = sources.map(moved).join(' | ')
-      if (!hadRecentInput) bench.shifts.push([value, round(startTime), what])
+      if (!hadRecentInput) watch.shifts.push([value, round(startTime), what])
     }
   }).observe({type: 'layout-shift', buffered: true})
 
@@ -80,7 +80,7 @@ window.bench = {shifts: [], told: []}
     return round(max(...pair) / min(...pair) * 100) / 100
   }
   const on = (e, color) => against(painted(e, rgba(color)), painted(e))
-  bench.texts = () => inside().filter(seen).flatMap(e => [
+  watch.texts = () => inside().filter(seen).flatMap(e => [
     ...hasText(e) ? [[spot(e), on(e, getComputedStyle(e).color)]] : [],
     ...e.placeholder && !e.value
       ? [[spot(e) + '::placeholder', on(e, getComputedStyle(e, '::placeholder').color)]] : []])
@@ -94,9 +94,9 @@ window.bench = {shifts: [], told: []}
     return max(...colors.map(color => on(around, color)))
   }
   /** In forced colours, what has lost its border. */
-  bench.bare = () => inside().filter(e =>
+  watch.bare = () => inside().filter(e =>
     e.matches('.button, .more, input, textarea, .badge') && seen(e) && edge(e) < 3).map(spot)
-  bench.edges = () => inside().filter(rendered).flatMap(e => {
+  watch.edges = () => inside().filter(rendered).flatMap(e => {
     const text = e.innerText?.trim(), mine = ratio => [[spot(e), ratio]]
     if (e.matches('.like')) return mine(edge(e, '::before'))
     if (e.matches('input, textarea')) return mine(edge(e))
@@ -123,14 +123,14 @@ window.bench = {shifts: [], told: []}
     return against(painted(parent(e), [r, g, b, a * opacity]), painted(parent(e)))
   }
   const visited = new Set()
-  bench.start = () => {
+  watch.start = () => {
     visited.clear()
     const heading = document.querySelector('#comments')
     heading.tabIndex = -1
     heading.focus()
     return !modal()
   }
-  bench.stop = () => {
+  watch.stop = () => {
     const e = active()
     if (!e) return null
     visited.add(e)
@@ -144,12 +144,12 @@ window.bench = {shifts: [], told: []}
       bottom: bottom + scrollY, floats: e.matches('.line, .quote'), rtl: e.matches(':dir(rtl)'),
       name: called.trim(), tag: e.localName}
   }
-  bench.modal = () => Boolean(modal())
-  bench.missed = () => stops().filter(e => !visited.has(e)).map(spot)
+  watch.modal = () => Boolean(modal())
+  watch.missed = () => stops().filter(e => !visited.has(e)).map(spot)
   /** After a key, so that the browser shows the focus. */
-  bench.rings = () => stops().map(e => (e.focus({preventScroll: true}), [spot(e), ring(e)]))
-  bench.at = selector => active()?.matches(selector)
-  bench.misnamed = () => controls().filter(e => e.ariaLabel && hasText(e)
+  watch.rings = () => stops().map(e => (e.focus({preventScroll: true}), [spot(e), ring(e)]))
+  watch.at = selector => active()?.matches(selector)
+  watch.misnamed = () => controls().filter(e => e.ariaLabel && hasText(e)
     && !e.ariaLabel.toLowerCase().includes(e.innerText.trim().toLowerCase())).map(spot)
 
   // Room
@@ -177,7 +177,7 @@ window.bench = {shifts: [], told: []}
   }
   /** SC 2.5.8: how many there are, how many have 44 pixels, and which have not even 24, are not met
    * so far around their middles, and have another one so near. */
-  bench.targets = () => {
+  watch.targets = () => {
     const free = stops().filter(e => !inSentence(e))
     const has = least => e => min(box(e).width, box(e).height) >= least - .01
     const small = free.filter(e => !has(24)(e) && !reached(e) && !isFar(e))
@@ -186,17 +186,17 @@ window.bench = {shifts: [], told: []}
   }
   /** What a finger finds too small. What stands in the line of a name, which may be a short word,
    * and the line beside replies have no room for its width. */
-  bench.low = least => inside().filter(e => e.matches(
+  watch.low = least => inside().filter(e => e.matches(
     'button, select, summary, input, textarea, .links a, .meta a') && e.checkVisibility())
     .filter(e => e.matches('.meta a') ? box(e).height < 23.98
       : min(box(e).width, box(e).height) < (e.matches('.line') ? 23.98 : least))
     .map(e => `${spot(e)} ${round(box(e).width)} x ${round(box(e).height)}`)
-  bench.wide = () => inside().filter(e => seen(e) && !e.closest('pre *, .sr'))
+  watch.wide = () => inside().filter(e => seen(e) && !e.closest('pre *, .sr'))
     .filter(e => box(e).right > innerWidth + 1 || box(e).left < -1)
     .map(e => `\`${spot(e)}\` leaves the page`)
     .concat(document.documentElement.scrollWidth > innerWidth ? 'the page scrolls sideways' : [])
   /** Texts that a box cuts, or that lie on each other, where nothing is meant to come up. */
-  bench.cut = () => {
+  watch.cut = () => {
     const texts = inside().filter(e => rendered(e)
       && !e.closest('.sr, pre, .folded, [role=status], .quote, dialog')).flatMap(e =>
       [...e.childNodes].filter(n => n.nodeType === 3 && n.data.trim()).map(n => {
@@ -218,14 +218,14 @@ window.bench = {shifts: [], told: []}
       && min(r.bottom, o.bottom) - o.top > min(r.height, o.height) / 2)
       .map(([o]) => `\`${spot(e)}\` and \`${spot(o)}\` lie on each other`)))
   }
-  bench.media = () => inside().filter(e =>
+  watch.media = () => inside().filter(e =>
     e.matches('img, picture, canvas, audio, video, object, embed, iframe, marquee')).map(spot)
   /** What moves for longer than five seconds (SC 2.2.2). */
-  bench.moving = () => widget().shadowRoot.getAnimations()
+  watch.moving = () => widget().shadowRoot.getAnimations()
     .filter(each => each.effect.getComputedTiming().endTime > 5000).length
-  bench.listen = () => new MutationObserver(() => {
+  watch.listen = () => new MutationObserver(() => {
     for (const e of inside().filter(e => e.matches('[role=status], [role=alert], [aria-live]'))) {
-      if (e.textContent.trim() && e.textContent !== e.told) bench.told.push(e.textContent)
+      if (e.textContent.trim() && e.textContent !== e.told) watch.told.push(e.textContent)
       e.told = e.textContent
     }
   }).observe(widget().shadowRoot, {childList: true, subtree: true, characterData: true})

@@ -1,5 +1,6 @@
 """What comments cost a reader, with a fragment in the page and with the ordinary tag, as a Markdown
-table that marks the goals that the fragment misses; run by hand: `python tests/bench_widget.py`.
+table that marks the goals that the fragment misses; run by hand:
+`python tests/bench/bench_widget.py`.
 
 The page is an article with seven comments, on a phone (390 x 844, a quarter of this machine's CPU)
 with an empty cache, over HTTP/1.1 without DNS and TLS, texts zipped; `--rtt` is what each request
@@ -19,17 +20,16 @@ from urllib.request import urlopen
 
 from playwright.sync_api import Browser, Page, Request
 
-HOME = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(HOME))
+HOME = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(HOME), str(HOME / "tests")]
 
 import blog  # noqa: E402
-import shots  # noqa: E402
 
 PHONE, DESK = 390, 1280
 Row = dict[str, tuple[object, bool]]  # by column: what was found, and whether the goal is met
 PLACES = ("0", "document.body.scrollHeight / 2", "1e6")
 THREAD = "document.querySelector('commentd-thread')"
-SHIFT = "bench.shifts.reduce((sum, [value]) => sum + value, 0)"
+SHIFT = "watch.shifts.reduce((sum, [value]) => sum + value, 0)"
 # When the browser first paints anything, and a comment that is in the window.
 TIMES = f"""window.times = new Promise(go => {{
   const isShown = node => {{
@@ -70,7 +70,7 @@ def ways(service: str) -> dict[str, str]:
 
 @contextmanager
 def opened(browser: Browser, width: int, options: argparse.Namespace) -> Iterator[Page]:
-    context = browser.new_context(locale="en", **shots.screen(width))
+    context = browser.new_context(locale="en", **blog.screen(width))
     page = context.new_page()
     page.add_init_script(blog.WATCH)
     page.add_init_script(TIMES)
@@ -89,7 +89,7 @@ def times(browser: Browser, url: str, options: argparse.Namespace) -> Row:
         with opened(browser, PHONE, options) as page:
             page.goto(f"{url}#comments")
             paint, comment = page.evaluate("times")
-            shots.settle(page)
+            blog.settle(page)
             turns.append([paint / 1000, comment / 1000, page.evaluate(SHIFT)])
     paints, comments, shifts = zip(*turns, strict=True)
     return {
@@ -108,7 +108,7 @@ def shifts(browser: Browser, url: str, width: int, options: argparse.Namespace) 
             page.wait_for_load_state("networkidle")
             page.evaluate(f"{THREAD}.scrollIntoView({{behavior: 'instant'}})")
             page.locator("commentd-thread form").wait_for()
-            shots.settle(page)
+            blog.settle(page)
             found.append(page.evaluate(SHIFT))
     return {f"at {width} px": (", ".join(f"{each:.2g}" for each in found), not any(found))}
 
@@ -132,7 +132,7 @@ def stopped(browser: Browser, url: str, options: argparse.Namespace) -> Row:
     with opened(browser, PHONE, options) as page:
         page.goto(url)
         page.mouse.wheel(0, 1e6)
-        shots.settle(page)
+        blog.settle(page)
         count, form = page.evaluate(READABLE)
     every = len(blog.CONVERSATION)
     return {"service stopped: comments": (count, count == every), "form": (form, bool(form))}

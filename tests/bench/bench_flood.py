@@ -1,5 +1,6 @@
 """Whether one client that floods the service holds up the others, as a Markdown table; run by hand:
-`python tests/bench_flood.py` for this checkout, or with the folders of several, which take turns.
+`python tests/bench/bench_flood.py` for this checkout, or with the folders of several, which take
+turns.
 
 The flood opens many connections and asks on each for the longest list there is. It reads `whole`
 responses, leaves them `unread`, or has sent eight requests ahead on each connection (`pipelined`).
@@ -27,7 +28,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-HOME = Path(__file__).resolve().parent.parent
+HOME = Path(__file__).resolve().parents[2]
 TEXT = "评论" * 950
 CONNECTIONS = [0, 350, 900]  # without a flood: what the machine alone adds
 WAYS = ["whole", "unread", "pipelined"]

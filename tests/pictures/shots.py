@@ -1,5 +1,5 @@
 """The pictures of README.md: the thread in both schemes, side by side, and the admin page. Run by
-hand: `python tests/shots.py --readme FOLDER`."""
+hand: `python tests/pictures/shots.py --readme FOLDER`."""
 
 import argparse
 import base64
@@ -12,13 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import Page
-from playwright.sync_api import TimeoutError as TooLong
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import blog
 import wcag
-from blog import Json
 from inside import sql, token_of
 
 # The column, from above the heading to the footer's first line.
@@ -30,30 +29,12 @@ COLUMN = """() => {
 }"""
 
 
-def screen(width: int) -> Json:
-    """A phone or a desk, as Playwright takes it."""
-    phone = width < 600
-    return {
-        "viewport": {"width": width, "height": 844 if phone else 768},
-        "device_scale_factor": 2 if phone else 1,
-        "is_mobile": phone,
-        "has_touch": phone,
-    }
-
-
 @contextmanager
 def shown(stage: wcag.Stage, lang: str, scheme: str) -> Iterator[Page]:
-    browser = {**screen(560), "color_scheme": scheme}
+    browser = {**blog.screen(560), "color_scheme": scheme}
     with stage.opened(wcag.STATES["thread"], "thread", lang, **browser) as page:
-        settle(page)
+        blog.settle(page)
         yield page
-
-
-def settle(page: Page) -> None:
-    """Waits until no request is open, or for two seconds, and until animations are over."""
-    with contextlib.suppress(TooLong):
-        page.wait_for_load_state("networkidle", timeout=2000)
-    page.wait_for_timeout(300)
 
 
 # Comments for the picture of the admin page: why they wait, their author and text.
@@ -74,7 +55,7 @@ def thread_picture(stage: wcag.Stage) -> bytes:
                 "(it, sort) => it.setAttribute('sort', sort)", sort
             )
             page.set_viewport_size({"width": 560, "height": 6000})
-            settle(page)
+            blog.settle(page)
             clip = page.evaluate(COLUMN)
             clip |= {"y": clip["y"] + 116, "height": 620}  # below the heading, with a reply
             half = page.screenshot(full_page=True, clip=clip, animations="disabled")
@@ -103,7 +84,7 @@ def admin_picture(stage: wcag.Stage) -> bytes:
     page.add_init_script(f"localStorage.setItem(...{kept})")
     page.goto(f"{stage.service}/admin")
     page.locator("article").first.wait_for()
-    settle(page)
+    blog.settle(page)
     picture = page.screenshot(animations="disabled")
     context.close()
     return picture

@@ -1,5 +1,5 @@
 """How fast the service is, its lists beside nginx, as Markdown tables; run by hand:
-`python tests/bench_http.py listings`, or `mixed`, or `writing`.
+`python tests/bench/bench_http.py listings`, or `mixed`, or `writing`.
 
 Each server runs in its own process and is driven by wrk with one thread, by the same command and
 eight browser headers. All share this machine and take turns within a run; figures are medians of
@@ -30,8 +30,8 @@ from statistics import median
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-HOME = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(HOME))
+HOME = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(HOME), str(HOME / "tests")]
 
 import bench_servers as servers  # noqa: E402
 import inside  # noqa: E402
