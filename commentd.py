@@ -65,6 +65,7 @@ import socket
 import sqlite3
 import ssl
 import stat
+import struct
 import sys
 import tarfile
 import tempfile
@@ -2198,14 +2199,19 @@ PAGE_HEADERS = {2: 12, 5: 12, 10: 8, 13: 8}
 
 def unused(page: bytes, number: int) -> tuple[int, int]:
     """Where the unused part of a page begins and ends (sqlite.org/fileformat2.html#b_tree_pages).
-    When a row moves to another page, SQLite leaves its bytes there, despite `secure_delete`."""
+    When a row moves to another page, SQLite leaves its bytes there, despite `secure_delete`. Both
+    are 0 if the page holds no rows, or is damaged."""
     start = 100 if number == 1 else 0
-    header_size = PAGE_HEADERS.get(page[start])
+    header_size = PAGE_HEADERS.get(page[start]) if len(page) >= 512 else None
     if header_size is None:
         return 0, 0
-    cells = int.from_bytes(page[start + 3 : start + 5])
-    content = int.from_bytes(page[start + 5 : start + 7])
-    return start + header_size + 2 * cells, content
+    free_block, cells, content = struct.unpack_from(">HHH", page, start + 1)
+    content = content or 65536
+    begin = start + header_size + 2 * cells
+    if not begin <= content <= len(page):
+        return 0, 0
+    used = [free_block or content, *struct.unpack_from(f">{cells}H", page, begin - 2 * cells)]
+    return (begin, content) if min(used) >= content else (0, 0)
 
 
 def size_of(path: Path) -> int:
@@ -3307,15 +3313,14 @@ class Store:
     def wipe_some(self) -> None:
         """Overwrites what rows that moved have left in the next pages of the file. VACUUM would do
         that too, but it keeps all writers waiting while it rewrites a large file."""
-        if not self.next_page or self.has_erased:
+        if not self.next_page or self.has_erased or not self.open_file():
             return
-        if self.file is None:
-            # It stays open until the connections are closed: closing it earlier would release their
-            # locks (sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled).
-            self.file = open(self.path, "r+b", buffering=0)  # noqa: SIM115
         size = self.page_size
-        self.file.seek((self.next_page - 1) * size)
-        data = self.file.read(WIPED_AT_ONCE * size)
+        if not self.has_plain_pages():
+            self.next_page = 0
+            self.vacuum()
+            return
+        data = self.read_pages(self.next_page, WIPED_AT_ONCE)
         found = []
         for offset in range(0, len(data), size):
             number = self.next_page + offset // size
@@ -3328,29 +3333,62 @@ class Store:
         is_last = len(data) < WIPED_AT_ONCE * size
         self.next_page = 0 if is_last else self.next_page + WIPED_AT_ONCE
 
+    def open_file(self) -> bool:
+        """Opens the database file beside SQLite. It stays open until the connections are closed:
+        closing it earlier would release their locks
+        (sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled)."""
+        if self.file is None:
+            file = open(self.path, "r+b", buffering=0)  # noqa: SIM115
+            if os.fstat(file.fileno()).st_ino != self.inodes[0]:  # it was replaced just now
+                file.close()
+                return False
+            self.file = file
+        return True
+
+    def read_pages(self, first: int, count: int) -> bytes:
+        """Pages as they are in the file, fewer at its end."""
+        self.file.seek((first - 1) * self.page_size)
+        return bytes(self.file.read(count * self.page_size))
+
+    def has_plain_pages(self) -> bool:
+        """Whether only pages that hold rows begin with one of `PAGE_HEADERS`, so that `unused` is
+        right (sqlite.org/fileformat2.html#the_database_header)."""
+        header = self.read_pages(1, 1)
+        reserved = header[20]  # of each page, for a checksum of the page
+        # With `auto_vacuum`, some pages are maps of pages, and begin with 1 to 5.
+        has_maps = any(header[52:56])
+        # All others begin with the number of a page: the first of its four bytes is 0 or 1.
+        pages = size_of(self.path) // self.page_size
+        return not reserved and not has_maps and pages < 2 << 24
+
     def wipe(self, pages: list[int]) -> bool:
         """Overwrites what rows have left in these pages; False if a reader is in the way. SQLite
-        never reads these bytes. Nobody else writes to the file meanwhile: the -wal is empty, and
-        stays so."""
+        never reads these bytes, so a crash in between does no harm. Nobody else writes to the file
+        meanwhile: the -wal is empty, and stays so."""
         with self.write_lock(), self.machine_faults():
             if not self.truncate_wal():
                 return False
             self.writer.execute("BEGIN IMMEDIATE")
             try:
-                if size_of(Path(f"{self.path}-wal")):  # another program was faster
+                # Another program may have been faster. It may even have changed `auto_vacuum`.
+                if size_of(Path(f"{self.path}-wal")) or not self.has_plain_pages():
                     return False
                 for number in pages:
-                    offset = (number - 1) * self.page_size
-                    self.file.seek(offset)
-                    begin, end = unused(self.file.read(self.page_size), number)
-                    self.file.seek(offset + begin)
+                    begin, end = unused(self.read_pages(number, 1), number)
+                    self.file.seek((number - 1) * self.page_size + begin)
                     self.file.write(bytes(end - begin))
-                os.fsync(self.file.fileno())
             finally:
                 self.writer.rollback()
                 # The cache has the pages as they were, and would write them again.
                 self.writer.execute("PRAGMA shrink_memory")
+        os.fsync(self.file.fileno())  # authors do not wait for it
         return True
+
+    def vacuum(self) -> None:
+        """Has SQLite rewrite the file, if `wipe` can't tell which pages hold rows."""
+        with self.write_lock(), self.machine_faults():
+            self.has_erased = True  # even if it fails: what it wrote is in the -wal
+            self.writer.execute("VACUUM")
 
     def run(self, sql: str, *values: Any, **named: Any) -> sqlite3.Cursor:
         """Runs a statement. Up to four values stand in order (`?`), others by name."""

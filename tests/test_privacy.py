@@ -252,6 +252,68 @@ def test_what_was_erased_leaves_a_large_file_while_authors_write(
     assert_whole(str(path))
 
 
+# Databases that commentd does not make itself, but that an owner may have rewritten.
+LAYOUTS = {
+    "maps of pages": ("auto_vacuum = FULL", "page_size = 512"),
+    "small pages": ("page_size = 512",),
+    "the largest pages": ("page_size = 65536",),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_was_erased_leaves_a_file_of_any_layout_and_nothing_else_does(
+    tmp_path: Path, outside: Outside, layout: str
+) -> None:
+    path, chance = tmp_path / "commentd.db", random.Random(4)
+    config = Config(database_path=str(path))
+    make_app(config, outside.world, rounds=1).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for pragma in ("journal_mode = DELETE", *LAYOUTS[layout]):
+            db.execute(f"PRAGMA {pragma}")
+        db.execute("VACUUM")
+        made = make_app(config, outside.world, rounds=1)
+        db.execute("PRAGMA secure_delete = ON")
+        fill(db, 4000)
+        ids = list(range(1, 4001))
+        chance.shuffle(ids)
+        emails = [(f"{n:016x}@secret.example", "x" * chance.randrange(200), n) for n in ids]
+        db.execute("BEGIN")
+        db.executemany("UPDATE comment SET email = ?, content = ? WHERE id = ?", emails)
+        db.execute("UPDATE comment SET email = '', masked = 1")
+        db.execute("COMMIT")
+        assert b"@secret.example" in path.read_bytes() + Path(f"{path}-wal").read_bytes()
+        kept = db.execute("SELECT * FROM comment").fetchall()
+        age(made, outside, DAY)
+        for _ in range(8):
+            age(made, outside, 30)
+        assert db.execute("SELECT * FROM comment").fetchall() == kept
+    made.close()
+    assert b"@secret.example" not in path.read_bytes()
+    assert_whole(str(path))
+
+
+def test_a_damaged_page_does_not_spoil_the_pages_behind_it(
+    tmp_path: Path, outside: Outside
+) -> None:
+    path = tmp_path / "commentd.db"
+    config = Config(database_path=str(path))
+    with closing(make_app(config, outside.world, rounds=1)) as app:
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            fill(db, 4000)
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        age(app, outside, DAY)
+        whole = path.read_bytes()
+        with_rows = [at for at in range(0, len(whole), 4096) if whole[at] == 13]
+        damaged = with_rows[len(with_rows) // 2]
+        with path.open("r+b") as file:
+            file.seek(damaged + 5)
+            file.write(b"\xff\xff")  # says that the rows of this page begin at byte 65535
+        age(app, outside, DAY)
+    behind = slice(damaged + 4096, damaged + 17 * 4096)
+    assert path.read_bytes()[behind] == whole[behind]
+
+
 # The work
 
 
