@@ -849,15 +849,15 @@ OTHER_SCRIPT = r"(?=[^\0-\x7f\xad])"
 # A host ends where another script follows a top-level domain, an IPv4 address or a port:
 # `https://github.com是`, `http://localhost:8080是` and so on.
 # A bracket within a URL belongs to it together with its partner: `?x[]=1`.
-URL_IN_TEXT = (
-    r"(?<![A-Za-z0-9])[Hh][Tt][Tt][Pp][Ss]?://(?=[^\W_])"
-    rf"(?:[^\s<>\"`\[\]/?#{ENDS_URL}]*?"
+AFTER_SCHEME = (
+    rf"(?=[^\W_])(?:[^\s<>\"`\[\]/?#{ENDS_URL}]*?"
     rf"(?:\.(?:[A-Za-z]{{2,}}|[0-9]{{1,3}}){OTHER_SCRIPT}(?![^\s/?#.{ENDS_URL}]*+\.[^\W_])"
     rf"|:[0-9]{{1,5}}{OTHER_SCRIPT})"
     rf"|(?:[^\s<>\"`\[\]{ENDS_URL}{ENDS_URL_BEFORE_TEXT}]"
     rf"|[{ENDS_URL_BEFORE_TEXT}](?![^\0-\x7f])"
     rf"|\[[^\s<>\"`\[\]{ENDS_URL}]*\])+)"
 )
+URL_IN_TEXT = rf"(?<![A-Za-z0-9])[Hh][Tt][Tt][Pp][Ss]?://{AFTER_SCHEME}"
 # Not part of a URL at its end, though it may stand within one.
 AFTER_URL = "?!.,:;*_~'\\\xad\u200c\u200d\u2010\u2011\u2012\u2013\xb7\u30fb"
 ENTITY_AT_END = re.compile(r"&[A-Za-z0-9]{1,32};\Z")
@@ -866,13 +866,8 @@ ENTITY_AT_END = re.compile(r"&[A-Za-z0-9]{1,32};\Z")
 def parse_bare_url(
     inline: mistune.InlineParser, match: re.Match[str], state: mistune.InlineState
 ) -> int:
-    """A URL that stands in a text without brackets. It ends as GitHub Flavored Markdown has it,
-    but also where text follows that has no spaces between words, as in Chinese."""
-    url = match[0]
-    # The pattern stops at a bracket before another script, but it may close one of the URL.
-    if state.src.startswith(")", match.end()) and url.count("(") > url.count(")"):
-        url += ")"
-    url = url_alone(url)
+    """A URL that stands in a text without brackets."""
+    url = bare_url(match)
     if state.in_link or state.depth >= inline.max_nested_level:
         inline.process_text(url, state)
     else:
@@ -880,6 +875,16 @@ def parse_bare_url(
         attributes = {"url": mistune.util.escape_url(url)}
         state.append_token({**link, "attrs": attributes, "_autolink": url})
     return match.start() + len(url)
+
+
+def bare_url(match: re.Match[str]) -> str:
+    """The URL where a pattern for one has matched. It ends as GitHub Flavored Markdown has it, but
+    also where text follows that has no spaces between words, as in Chinese."""
+    url = match[0]
+    # The pattern stops at a bracket before another script, but it may close one of the URL.
+    if match.string.startswith(")", match.end()) and url.count("(") > url.count(")"):
+        url += ")"
+    return url_alone(url)
 
 
 def url_alone(text: str) -> str:
@@ -10098,27 +10103,30 @@ def direct_link(link: re.Match[str]) -> str:
     return f'<a href="{url}"{text}'
 
 
-# What WordPress makes a link of when it shows a comment: a bare URL, but not in links and code.
-# Here it ends before punctuation of Chinese and Japanese, too.
-BARE_URL = re.compile(
-    r"(?is)<(a|code|pre)\b.*?</\1>|<[^>]*>|(?<![a-z0-9_/.@-])"
-    r"((?:https?://|www\.)(?:(?!&(?:lt|gt|nbsp);)[^\s<>\"、。《》「」『』【】！（），：；？“”])+)"
-)
+# WordPress makes links of bare URLs when it shows a comment, but not in links and code.
+WORDPRESS_URL = re.compile(rf"{URL_IN_TEXT}|(?<![\w/.@-])www\.{AFTER_SCHEME}")
+TAG_LINK_OR_CODE = re.compile(r"(?is)(<(?:a|code|pre)\b.*?</(?:a|code|pre)>|<[^>]*>)")
 
 
 def with_links(markup: str) -> str:
     """Our HTML with links for its bare URLs."""
+    pieces = TAG_LINK_OR_CODE.split(markup)
+    pieces[::2] = map(text_with_links, pieces[::2])
+    return clean("".join(pieces))
 
-    def link(match: re.Match[str]) -> str:
-        if not match[2]:
-            return match[0]
-        url = match[2].rstrip(".,:;!?'")
-        while url.endswith(")") and url.count(")") > url.count("("):
-            url = url[:-1].rstrip(".,:;!?'")
+
+def text_with_links(markup: str) -> str:
+    """The same for HTML without tags."""
+    text = html.unescape(markup)
+    linked = ""
+    start = 0
+    for match in WORDPRESS_URL.finditer(text):
+        url = bare_url(match)
         target = url if "://" in url else f"http://{url}"
-        return f'<a href="{target}">{url}</a>{match[2].removeprefix(url)}'
-
-    return BARE_URL.sub(link, markup)
+        linked += html.escape(text[start : match.start()])
+        linked += f'<a href="{html.escape(target)}">{html.escape(url)}</a>'
+        start = match.start() + len(url)
+    return linked + html.escape(text[start:])
 
 
 def html_in(markup: str) -> str:
@@ -11073,9 +11081,7 @@ def import_nickname(text: str) -> str:
 
 
 def import_website(text: str) -> str:
-    has_no_scheme = re.match(r"[\w-]+(\.[\w-]+)+(?![^/])", text)
-    url = f"http://{text}" if has_no_scheme else text
-    return value_or_empty(proper_website, url) if len(text) <= 2048 else ""
+    return value_or_empty(proper_website, text) if len(text) <= 2048 else ""
 
 
 def name_in_report(values: Texts) -> str:

@@ -353,6 +353,11 @@ OF_WORDPRESS = {
         f"(&lt;{LINK('https://a.example/a', 'https://a.example/a')}&gt;)",
     "https://a.example/A_(b)": LINK("https://a.example/A_(b)", "https://a.example/A_(b)"),
     "请看https://a.example/a，谢谢": f"请看{LINK('https://a.example/a', 'https://a.example/a')}，谢谢",
+    "看https://a.example是，www.b.example:80是":
+        f"看{LINK('https://a.example', 'https://a.example')}是，"
+        f"{LINK('http://www.b.example:80', 'www.b.example:80')}是",
+    "&nbsp; [via https://a.example/]":
+        f"&nbsp; [via {LINK('https://a.example/', 'https://a.example/')}]",
     '<a href="https://a.example/">https://b.example/</a>':
         LINK("https://a.example/", "https://b.example/"),
     "<code>https://a.example/</code> ann@www.a.example":

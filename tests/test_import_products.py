@@ -317,8 +317,9 @@ NICKNAMES = {
     "<b>Ann</b>": "<b>Ann</b>", 12345: "12345", None: "Anonymous", "\u200b\u2060": "Anonymous",
 }  # fmt: skip
 WEBSITES = {
-    " http://a.example ": "http://a.example", "blog.example": "http://blog.example",
-    "www.b.example/x?y=1": "http://www.b.example/x?y=1", "没有": "", None: "", 7: "", True: "",
+    " http://a.example ": "http://a.example", "blog.example": "https://blog.example",
+    "www.b.example/x?y=1": "https://www.b.example/x?y=1", "1.2": "",
+    "例え.jp。": "https://例え.jp", "没有": "", None: "", 7: "", True: "",
 }  # fmt: skip
 ADDRESSES = {
     "203.0.113.77": "203.0.113.0", "::ffff:203.0.113.77": "203.0.113.0", "unknown": "", "": "",
