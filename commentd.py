@@ -11158,11 +11158,11 @@ class Import:
             self.breaks_off = True
             name = record_name(product.comment)
         name = {table.lower(): table for table in self.tables}.get(name.lower(), name)
-        if isinstance(record, dict):
-            self.count_lost(record)
         if not name or (name in WRAPPERS and name not in self.tables):
             is_page = product.pages and all(fields_in(record, product.pages).values())
             name = record_name(product.pages if is_page else product.comment)
+        if isinstance(record, dict):
+            self.count_lost(name, record)
         if name == record_name(product.comment):
             self.counts["read"] += 1
             if isinstance(record, dict):
@@ -11176,11 +11176,13 @@ class Import:
             texts = fields_in(record, product.people)
             self.db.execute(ADD_AUTHOR, (texts["id"], json.dumps(texts)))
 
-    def count_lost(self, record: Json) -> None:
+    def count_lost(self, name: str, record: Json) -> None:
+        # The blog and its categories have titles, too.
+        has_page = name in (record_name(self.product.pages), record_name(self.product.comment))
         for what, path in self.lost_paths.items():
             value = pick(record, path)
             if what == "page titles":
-                self.titles |= {as_text(value)} - {""}
+                self.titles |= {as_text(value)} - {""} if has_page else set()
                 self.lost[what] = len(self.titles)
             elif value is not None:
                 self.lost[what] += is_there(value)

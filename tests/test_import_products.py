@@ -600,6 +600,14 @@ def test_the_report_names_what_is_in_this_file_and_is_not_carried(desk: Desk) ->
     }.items():  # fmt: skip
         desk.use(f"{product}.db")
         assert f"  not carried: {lost}\n" in desk.bring(MAKERS[product]([Said()])).text, product
+    # The blog and its categories have titles, too.
+    for product, page, more in (
+        ("disqus", b"<thread", b"<category><title>General</title></category><thread"),
+        ("wordpress", b"<item>", b"<title>My blog</title><item><title>T</title>"),
+    ):
+        desk.use(f"{product}-more.db")
+        text = MAKERS[product]([Said()]).replace(page, more, 1)
+        assert "  not carried: page titles (1)\n" in desk.bring(text).text, product
     line = json.loads(MAKERS["remark42"]([Said()]).splitlines()[1])
     for votes, lost in (({}, 0), ({"a": True}, 0), ({"a": True, "b": False}, 1)):
         desk.use("remark42.db")
