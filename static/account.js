@@ -103,10 +103,10 @@ export function account(thread, kit, form, reason) {
   }
 
   /** Shows who is signed in, where a guest would write a name. */
-  function greet(form) {
-    const guest = form.querySelector('.guest')
-    guest.hidden = !!form.subject.change
-    const open = button(say('account'), () => account(thread, kit, form, 'open'), {class: 'account'})
+  function greet(guestForm) {
+    const guest = guestForm.querySelector('.guest')
+    guest.hidden = !!guestForm.subject.change
+    const open = button(say('account'), () => account(thread, kit, guestForm, 'open'), {class: 'account'})
     const buttons = h('span', {class: 'signed'}, open, button(say('signout'), signOut))
     guest.replaceChildren(h('p', {class: 'row'}, h('span', {}, say('as', me().nickname)), buttons))
   }
@@ -128,8 +128,8 @@ export function account(thread, kit, form, reason) {
   const field = (name, word, props) => h('label', {}, h('span', {}, say(word)), h('input', {class: 'field',
     name, required: true, value: typed[name] ?? '', oninput: event => { typed[name] = event.target.value.trim() }, ...props,
   }))
-  const nickname = () => field('nickname', 'name', {autocomplete: 'nickname', dir: 'auto'})
-  const email = () => field('email', 'address', {type: 'email', autocomplete: 'username', inputMode: 'email'})
+  const nicknameField = () => field('nickname', 'name', {autocomplete: 'nickname', dir: 'auto'})
+  const emailField = () => field('email', 'address', {type: 'email', autocomplete: 'username', inputMode: 'email'})
   const password = (autocomplete, word = 'password', name = 'password') =>
     field(name, word, {type: 'password', autocomplete, value: ''})
   const small = (text, props) => h('p', {class: 'small', ...props}, text)
@@ -141,43 +141,43 @@ export function account(thread, kit, form, reason) {
 
   const STEPS = {
     in: () => ({
-      title: 'signin', fields: [email()],
+      title: 'signin', fields: [emailField()],
       submit: 'send', act: () => sendCode(), others: [goTo('usepassword', 'password'), cancel()],
     }),
     code: () => ({
-      title: 'code', fields: code(typed.email),
+      title: 'code', fields: codeFields(typed.email),
       submit: 'confirm', act: typed.registering ? confirmRegistration : signInByCode,
       others: [button(say('again'), sendAgain), goTo('back', 'in'), cancel()],
     }),
-    name: () => ({title: 'register', fields: [nickname()], submit: 'register', act: signInByCode, others: [cancel()]}),
+    name: () => ({title: 'register', fields: [nicknameField()], submit: 'register', act: signInByCode, others: [cancel()]}),
     password: () => ({
-      title: 'signin', fields: [email(), password('current-password')],
+      title: 'signin', fields: [emailField(), password('current-password')],
       submit: 'signin', act: signIn, others: canMail ? [goTo('usecode', 'in'), goTo('register', 'up'), cancel()] : [cancel()],
     }),
     up: () => ({
-      title: 'register', fields: [nickname(), email(), password('new-password'), small(say('advice'))],
+      title: 'register', fields: [nicknameField(), emailField(), password('new-password'), small(say('advice'))],
       submit: 'send', act: register, others: [goTo('back', 'password'), cancel()],
     }),
     me: () => ({title: 'account', fields: [small('…')], act: rename, others: [button(say('close'), close)]}), // see `showProfile`
     change: () => ({
-      title: 'change', fields: [username(), ...proof(), password('new-password', 'newone', 'fresh'), small(say('advice'))],
+      title: 'change', fields: [username(), ...proofFields(), password('new-password', 'newone', 'fresh'), small(say('advice'))],
       submit: 'save', act: changePassword, others: back('change'),
     }),
     erase: () => ({
-      title: 'erase', fields: [commentsChoice(), username(), ...proof()],
+      title: 'erase', fields: [commentsChoice(), username(), ...proofFields()],
       submit: 'erase', act: erase, others: back('erase'),
     }),
   }
 
   /** The field for a code takes six digits however they are pasted, and sends them when the step is complete. */
-  const code = recipient => [small(say('sent', recipient), {id: 'sent'}), field('code', 'code', {
+  const codeFields = recipient => [small(say('sent', recipient), {id: 'sent'}), field('code', 'code', {
     autocomplete: 'one-time-code', inputMode: 'numeric', value: '', 'aria-describedby': 'sent',
     oninput: ({target}) => {
       target.value = target.value.normalize('NFKC').replace(/\D/g, '').slice(0, 6)
       if (target.value.length === 6 && panel.checkValidity()) panel.requestSubmit()
     },
   })]
-  const proof = () => byCode ? code(accountEmail) : [password('current-password', 'current')]
+  const proofFields = () => byCode ? codeFields(accountEmail) : [password('current-password', 'current')]
 
   /** Says to password managers whose password it is. */
   const username = () => h('input', {type: 'email', autocomplete: 'username', value: accountEmail, hidden: true})
@@ -432,7 +432,7 @@ export function account(thread, kit, form, reason) {
   async function changePassword() {
     checkFields('password', 'fresh')
     const isShort = [...panel.fresh.value].length < 8 // its hash does not tell
-    if (isShort && me().role === 'admin') throw {code: 'password_too_short'}
+    if (isShort && me().role === 'admin') throw new Failure('password_too_short')
     const {token} = await confirmed('PATCH', {new_password: digest(panel.fresh.value, hash)})
     keep('me', {...me(), token})
     thread.announce(say('changed'))

@@ -114,7 +114,16 @@ function table(caption, heads, rows) {
 const ME = 'commentd admin'
 const me = () => recall(ME, {})
 
-/** The JSON of a response, or the file. Throws {code, error, status, retry}. */
+/** What went wrong with a request, or with what was typed: `code` names it. `details` may hold the fields of the
+    response, its `status` and the seconds to wait (`retry`). Every other error is a bug of this script. */
+class Failure extends Error {
+  constructor(code, details) {
+    super(code)
+    Object.assign(this, details, {name: 'Failure', code})
+  }
+}
+
+/** The JSON of a response, or the file. Throws a `Failure`. */
 async function ask(method, path, body) {
   const {token} = me()
   const file = path === 'backup'
@@ -126,10 +135,12 @@ async function ask(method, path, body) {
     response = await fetch('admin/' + path, {method, headers, signal, body: JSON.stringify(body), credentials: 'omit'})
     result = await (file && response.ok ? response.blob() : response.json())
   } catch {
-    throw {code: 'offline'} // a response without JSON comes from a proxy
+    throw new Failure('offline') // a response without JSON comes from a proxy
   }
   if (response.ok) return result
-  throw {code: 'failed', ...result, status: response.status, retry: Number(response.headers.get('Retry-After')) || 60}
+  const {code = 'failed', ...details} = Object(result)
+  const retry = Number(response.headers.get('Retry-After')) || 60
+  throw new Failure(code, {...details, status: response.status, retry})
 }
 
 /** The same for an admin who is signed in. Where the session has ended, a dialog asks them to sign in again. */
@@ -296,7 +307,7 @@ async function claim() {
       h('div', {}, passwordField('new-password', email), h('p', {class: 'small'}, say('password_too_short'))),
     ]
     const form = panel(admin ? 'save' : 'begin', fields, async (filled, {password}) => {
-      if ([...password.value].length < 8) throw {code: 'password_too_short'} // its hash does not tell
+      if ([...password.value].length < 8) throw new Failure('password_too_short') // its hash does not tell
       keep(ME, await ask('POST', 'claim', {link: oneTimeLink, lang, ...filled}))
       oneTimeLink = undefined
       enter(admin ? 'queue' : 'welcome')
@@ -613,7 +624,7 @@ async function setStatus(items, status) {
   }
   if (edited) { // the admin has not read the new text
     setTimeout(show)
-    throw {code: 'text_changed'}
+    throw new Failure('text_changed')
   }
   for (const {was} of moved) statusCounts = {...statusCounts, [was]: statusCounts[was] - 1}
   showCounts({...statusCounts, [status]: statusCounts[status] + moved.length})

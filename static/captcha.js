@@ -37,7 +37,9 @@ async function loadApi({Failure}, provider, key) {
     try {
       if (!loadedApi(provider)) await loadScript(src)
       break
-    } catch {} // the console has the URL and the reason
+    } catch {
+      // The console has the URL and the reason.
+    }
   }
   const api = loadedApi(provider)
   if (!api) throw new Failure('captcha_down')
@@ -53,7 +55,9 @@ export async function captcha(thread, kit, {provider, site_key, action}) {
     try {
       await execute()
       return execute // a token is valid for two minutes, so each comment gets a new one
-    } catch {} // a key of version 2
+    } catch {
+      // It is a key of version 2, which shows a box.
+    }
   }
   return new Promise((callback, reject) => {
     const box = document.createElement('div')

@@ -71,7 +71,7 @@ export function paint(code) {
   const ranges = TONES.map(rangesOf)
   for (const node of code.childNodes) {
     for (const {index, 0: text, groups} of node.textContent.matchAll(pattern)) {
-      const tone = TONES.findIndex(tone => groups[tone])
+      const tone = TONES.findIndex(name => groups[name])
       const endOffset = index + text.length
       ranges[tone].add(new StaticRange({startContainer: node, startOffset: index, endContainer: node, endOffset}))
     }

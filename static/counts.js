@@ -14,7 +14,7 @@ export async function fill(kit) {
       latest(kit, node)
       continue
     }
-    const kind = Object.keys(TOTALS).find(kind => node.hasAttribute('data-commentd-' + kind))
+    const kind = Object.keys(TOTALS).find(name => node.hasAttribute('data-commentd-' + name))
     const url = node.getAttribute('data-commentd-' + kind) || location.pathname
     const show = () => {
       const total = cache.get(url)?.[TOTALS[kind]]

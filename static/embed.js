@@ -254,7 +254,9 @@ function recall(key, fallback, area = 'localStorage') {
   let value = memory[key]
   try {
     value ??= JSON.parse(window[area].getItem(SERVICE + key))
-  } catch {}
+  } catch {
+    // The reader blocks storage, or it holds what others wrote.
+  }
   return value?.constructor === fallback.constructor ? value : fallback
 }
 
@@ -263,7 +265,9 @@ function keep(key, value, area = 'localStorage') {
   try {
     window[area].setItem(SERVICE + key, JSON.stringify(value ?? null))
     delete memory[key]
-  } catch {}
+  } catch {
+    // Storage is blocked or full: it is kept until the page is left.
+  }
 }
 
 /** The reader: {nickname, email, website, token?, id?, role?} */
@@ -309,7 +313,9 @@ async function ask(path, body, method = body ? 'POST' : 'GET', token = body && m
   let content = text
   try {
     content = JSON.parse(text)
-  } catch {} // some responses are plain texts, and those of a proxy may be a page
+  } catch {
+    // Some responses are plain texts, and those of a proxy may be a page.
+  }
   if (response.ok) return content
   const {code = 'offline', error} = Object(content)
   throw new Failure(code, {error, status: response.status, retry: response.headers.get('Retry-After')})
@@ -431,8 +437,8 @@ function formatted(html) {
       const href = decoded(/ href="([^"]*)"/.exec(attributes)?.[1] ?? '')
       if (tag === 'a' && /^(https?:\/\/|mailto:)/i.test(href)) Object.assign(node, {href, rel})
       if (tag === 'pre') node.tabIndex = 0
-      const start = tag === 'ol' && / start="(\d+)"/.exec(attributes)
-      if (start) node.start = start[1]
+      const first = tag === 'ol' && / start="(\d+)"/.exec(attributes)
+      if (first) node.start = first[1]
       const language = tag === 'code' && /language-[\w#+-]+/.exec(attributes)
       if (language) {
         node.className = language
@@ -466,7 +472,7 @@ const timeOf = comment => new Date(comment.created_at.replace(' ', 'T') + '+08:0
 function relativeTime(then, lang) {
   const minutes = Math.max(0, Date.now() - then) / 60000
   if (minutes > 43200) return formatOf('DateTimeFormat', lang, {dateStyle: 'medium'}).format(then)
-  const [unit, size] = [['day', 1440], ['hour', 60], ['minute', 1]].find(([, size]) => minutes >= size) ?? ['second', 1]
+  const [unit, size] = [['day', 1440], ['hour', 60], ['minute', 1]].find(([, least]) => minutes >= least) ?? ['second', 1]
   return formatOf('RelativeTimeFormat', lang, {numeric: 'auto'}).format(-Math.floor(minutes / size), unit)
 }
 
@@ -522,8 +528,8 @@ class Thread extends HTMLElement {
     const canonical = h('a', {href: href ?? 'x:'})
     firstUrls ??= pageUrls()
     const isCurrent = canonical.host && (href !== firstUrls[0] || here === firstUrls[1])
-    const {pathname, search, hash} = isCurrent ? canonical : location
-    const route = /^#[!/]/.test(hash) ? hash.replace(HEADING, '$1') : ''
+    const {pathname, search, hash: fragment} = isCurrent ? canonical : location
+    const route = /^#[!/]/.test(fragment) ? fragment.replace(HEADING, '$1') : ''
     return this.getAttribute('page') || pathname + search + route
   }
 
@@ -546,13 +552,13 @@ class Thread extends HTMLElement {
       if (this.#shownKey || this.#target) this.#start()
       if (this.totals?.page && this.#target) this.use('more.js', 'follow', this.#target)
     }, {signal})
-    const start = () => setTimeout(() => this.#start()) // after the page's router
+    const startSoon = () => setTimeout(() => this.#start()) // after the page's router
     document.addEventListener('transitionend', ({target}) => target.contains(this.#link) && this.#tint(), {signal})
-    window.navigation?.addEventListener('currententrychange', () => this.#shownKey && start(), {signal})
+    window.navigation?.addEventListener('currententrychange', () => this.#shownKey && startSoon(), {signal})
     this.shadowRoot.adoptedStyleSheets = [sheet]
     this.append(this.#link)
-    if (this.getAttribute('loading') !== 'lazy' || this.#target) start()
-    else this.#onceNear(start)
+    if (this.getAttribute('loading') !== 'lazy' || this.#target) startSoon()
+    else this.#onceNear(startSoon)
     await parsed
     if (!document.getElementById('comments')) this.id ||= 'comments'
   }
@@ -741,9 +747,9 @@ class Thread extends HTMLElement {
         queueMicrotask(() => this.shadowRoot.querySelectorAll('article > .body').forEach(body => this.#fold(body)))
       }
       more.hidden = true
-      let count = 0
+      let shown = 0
       for (const comment of listing.comments) {
-        if (count++ > 9 && Date.now() > pause) { // a long list, on a slow phone
+        if (shown++ > 9 && Date.now() > pause) { // a long list, on a slow phone
           await new Promise(resolve => setTimeout(resolve))
           if (!this.shadowRoot.contains(more)) return
           pause = Date.now() + 50
@@ -771,20 +777,20 @@ class Thread extends HTMLElement {
 
   /** Calls a function of a script that is loaded on first use. */
   async use(file, name, ...values) {
-    let script
+    let loaded
     try {
-      script = await this.#loaded(file)
+      loaded = await this.#loaded(file)
     } catch (error) {
       if (name !== 'attend') this.announce(this.say(await whyNotShown(error)))
       return
     }
-    return script[name](this, Thread.kit, ...values)
+    return loaded[name](this, Thread.kit, ...values)
   }
 
   /** A script that is loaded on first use, when the texts that it says are there too. */
   async #loaded(file) {
-    const [script] = await Promise.all([load(file), loadTexts(this.language)])
-    return script
+    const [loaded] = await Promise.all([load(file), loadTexts(this.language)])
+    return loaded
   }
 
   /** Draws the line above the list: totals, likes and the order. */
@@ -997,7 +1003,7 @@ Thread.kit = {
 const COUNTED = '[data-commentd-count], [data-commentd-views], [data-commentd-likes], [data-commentd-latest]'
 
 /** Fills totals of other pages and the latest comments, where the page wants some. */
-function count() {
+function fillCounts() {
   if (document.querySelector(COUNTED)) load('counts.js').then(counts => counts.fill(Thread.kit)).catch(() => {})
 }
 
@@ -1005,13 +1011,13 @@ const isCounted = node => node instanceof Element && (node.matches(COUNTED) || n
 
 /** Pages change all the time. Only what was added is looked at. */
 function countAdded(changes) {
-  if (changes.some(({addedNodes}) => [...addedNodes].some(isCounted))) count()
+  if (changes.some(({addedNodes}) => [...addedNodes].some(isCounted))) fillCounts()
 }
 
 function start() {
   firstUrls ??= pageUrls()
   if (!document.querySelector('commentd-thread') && !script.closest('head')) script.after(h('commentd-thread'))
-  count()
+  fillCounts()
 }
 
 if (!customElements.get('commentd-thread')) {

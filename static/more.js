@@ -71,17 +71,17 @@ const TEXT_KEYS = {
 
 /** A time to wait, such as “40 seconds” or “57 minutes”. */
 function duration(seconds, language) {
-  const [unit, size] = [['hour', 3600], ['minute', 60]].find(([, size]) => seconds >= 2 * size) ?? ['second', 1]
+  const [unit, size] = [['hour', 3600], ['minute', 60]].find(([, length]) => seconds >= 2 * length) ?? ['second', 1]
   return Math.ceil(seconds / size).toLocaleString(language, {style: 'unit', unit, unitDisplay: 'long'})
 }
 
 /** The text of an error, by its code or the first word of it. The service's own texts are Chinese. */
 function errorText(thread, {code = 'failed', error, retry}) {
   const [first] = code.split('_')
-  const own = thread.language === 'zh-CN' && error
+  const original = thread.language === 'zh-CN' && error
   let n = Number(retry ?? 60)
   if (code === 'too_many') n = duration(n, thread.language)
-  return thread.say(code, n) ?? thread.say(TEXT_KEYS[first]) ?? (own || thread.say('failed'))
+  return thread.say(code, n) ?? thread.say(TEXT_KEYS[first]) ?? (original || thread.say('failed'))
 }
 
 /** Shows an error beside `near`, or beside the field that its code names, until the reader changes something. */
@@ -139,17 +139,17 @@ function countDown(thread, note, error, clear) {
 }
 
 /** Shows or hides the preview of a text. */
-export async function preview(thread, kit, form, press) {
+export async function preview(thread, kit, form, opener) {
   const shown = form.querySelector('.preview')
   if (shown) {
-    press.ariaExpanded = false
+    opener.ariaExpanded = false
     return shown.remove()
   }
   try {
     const {html} = await kit.ask('comments/preview', {content: form.content.value})
     form.querySelector('.preview')?.remove() // they pressed twice before a response came
     form.querySelector('.guest').parentNode.append(kit.h('div', {class: 'aside preview'}, kit.formatted(html)))
-    press.ariaExpanded = true
+    opener.ariaExpanded = true
   } catch (error) {
     showError(thread, kit, form, error)
   }
@@ -470,7 +470,7 @@ export async function like(thread, kit, heart, id) {
     heart.show(liked, count)
     if (!id) thread.totals.page_likes = count
   }
-  const send = undo => id
+  const sendLike = undo => id
     ? askPatiently(kit, 'comment/like', {id, undo})
     : askPatiently(kit, 'page/like', {page_url: key, undo})
   let stored = [isLiked(), heart.count] // at the service
@@ -481,10 +481,10 @@ export async function like(thread, kit, heart, id) {
   try {
     while (isLiked() !== stored[0]) {
       const undo = stored[0]
-      const response = await send(undo).catch(error => {
+      const response = await sendLike(undo).catch(error => {
         if (error.code !== 'token_invalid') throw error
         keep('me', {...me(), token: undefined, id: undefined})
-        return send(undo)
+        return sendLike(undo)
       })
       stored = [!undo, response.likes ?? response.page_likes]
     }
@@ -540,15 +540,15 @@ export async function rest(thread, kit, item, button) {
 // -- Menu ---------------------------------------------------------------------
 
 /** Opens the menu of a comment: what a reader may do with it, and its author, and an admin. */
-export function menu(thread, kit, press) {
+export function menu(thread, kit, opener) {
   if (thread.$('.menu')) return // they pressed twice while this file was on its way
   const {h} = kit
-  const item = press.closest('li')
+  const item = opener.closest('li')
   addStyle(thread)
 
   function close() {
     dialog.remove()
-    press.setAttribute('aria-expanded', false)
+    opener.setAttribute('aria-expanded', false)
   }
 
   function move({key}) {
@@ -560,14 +560,14 @@ export function menu(thread, kit, press) {
 
   const buttons = choicesOf(thread, kit, item).map(choice => menuButton(thread, kit, choice))
   const dialog = h('dialog', {
-    class: 'menu', 'aria-label': press.getAttribute('aria-label'), onclose: close, onkeydown: move,
+    class: 'menu', 'aria-label': opener.getAttribute('aria-label'), onclose: close, onkeydown: move,
     onclick: ({target}) => target === dialog && dialog.close(), // beside the menu
   }, ...buttons)
-  press.focus() // Safari does not focus a clicked button, and the focus returns there
-  press.setAttribute('aria-expanded', true)
+  opener.focus() // Safari does not focus a clicked button, and the focus returns there
+  opener.setAttribute('aria-expanded', true)
   thread.$('section').append(dialog)
   dialog.showModal()
-  placeMenu(dialog, press)
+  placeMenu(dialog, opener)
 }
 
 function choicesOf(thread, kit, item) {
@@ -576,7 +576,7 @@ function choicesOf(thread, kit, item) {
   const choices = [{word: 'link', act: () => link(thread, kit, comment.id)}]
   if (recall('reports', []).includes(comment.id)) choices.push({word: 'reported'})
   else if (!isMine(kit, comment) && me().role !== 'admin') {
-    choices.push({word: 'report', act: () => report(thread, kit, comment.id)})
+    choices.push({word: 'report', act: () => openReport(thread, kit, comment.id)})
   }
   return [...choices, ...Object.values(thread.menus).flatMap(more => more(item))]
 }
@@ -595,10 +595,10 @@ function menuButton(thread, {button}, {word, act, sure}) {
 }
 
 /** Puts a menu below its button, or above it, and inside the window. */
-function placeMenu(dialog, press) {
-  const {left, right, top, bottom} = press.getBoundingClientRect()
+function placeMenu(dialog, opener) {
+  const {left, right, top, bottom} = opener.getBoundingClientRect()
   const {width, height} = dialog.getBoundingClientRect()
-  const start = press.matches(':dir(rtl)') ? right - width : left
+  const start = opener.matches(':dir(rtl)') ? right - width : left
   const isAbove = innerHeight - bottom < height && top > height
   dialog.style.setProperty('--_left', `max(8px, min(${start}px, 100vw - ${width + 8}px))`) // inside, however narrow it becomes
   dialog.style.setProperty('--_top', `${isAbove ? top - height : bottom}px`)
@@ -667,18 +667,18 @@ async function link(thread, kit, id) {
 // -- Reports ------------------------------------------------------------------
 
 /** Opens the form that asks what is wrong with a comment. */
-function report(thread, kit, id) {
+function openReport(thread, kit, id) {
   const {ask, button, h, keep, me, recall} = kit
   const article = itemOf(thread, id).firstChild
   article.querySelector('form')?.remove()
 
-  async function send() {
+  async function sendReport() {
     try {
       await ask(`comments/${id}/report`, {reason: form.reason.value.trim()})
     } catch (error) {
       if (error.code !== 'token_invalid') throw error
       keep('me', {...me(), token: undefined, id: undefined}) // guests may report too
-      return send()
+      return sendReport()
     }
     keep('reports', [id, ...recall('reports', [])].slice(0, 500))
     form.remove()
@@ -690,7 +690,7 @@ function report(thread, kit, id) {
     event.preventDefault()
     if (form.ariaBusy === 'true') return
     form.ariaBusy = true
-    await send().catch(error => showError(thread, kit, form, error))
+    await sendReport().catch(error => showError(thread, kit, form, error))
     form.ariaBusy = false
   }
 
@@ -784,14 +784,14 @@ export function own(thread, kit, posted) {
       form.querySelector('.button').textContent = thread.say('save')
       form.querySelector('.links button')?.remove()
     }
-    async function send(form, content, draft) {
+    async function sendChange(form, content, draft) {
       const change = {content, edit_token: editToken(kit, id)}
       const {comment} = await askPatiently(kit, 'comments/' + id, change, 'PATCH')
       if (mine()[id]) remember({[id]: {...mine()[id], comment}})
       keep(draft, undefined, 'sessionStorage')
       thread.put(comment).firstChild.focus()
     }
-    return {id, setUp, send}
+    return {id, setUp, send: sendChange}
   }
 
   thread.decorators.own = mark

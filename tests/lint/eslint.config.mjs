@@ -1,0 +1,20 @@
+// What tests/test_lint.py asks of the scripts in static/. They are modules, but for those that pages load by a
+// plain script tag.
+import js from '@eslint/js'
+import globals from 'globals'
+
+export default [
+  js.configs.recommended,
+  {
+    languageOptions: {globals: globals.browser},
+    linterOptions: {reportUnusedDisableDirectives: 'error'},
+    rules: {
+      eqeqeq: 'error',
+      'no-shadow': 'error',
+      'no-throw-literal': 'error',
+      'no-var': 'error',
+      'prefer-const': ['error', {destructuring: 'all'}],
+    },
+  },
+  {files: ['static/{embed,home,loader}.js'], languageOptions: {sourceType: 'script'}},
+]

@@ -1,0 +1,52 @@
+"""The scripts and styles in `static/` pass ESLint and stylelint. What they ask for stands in
+`tests/lint/`. npm installs them once, outside of what git holds."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parent.parent
+CONFIGURATION = ROOT / "tests" / "lint"
+
+
+def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+    )
+
+
+def install_linters(folder: Path) -> None:
+    """Into pytest's own cache, with the versions of the lock file. Later runs need no network."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("this machine lacks npm (Debian's packages nodejs and npm)")
+    lock = (CONFIGURATION / "package-lock.json").read_bytes()
+    installed = folder / "installed.json"
+    shutil.copytree(CONFIGURATION, folder, dirs_exist_ok=True)
+    if installed.exists() and installed.read_bytes() == lock:
+        return
+    done = run(npm, "ci", cwd=folder)
+    if done.returncode:
+        pytest.skip(f"npm could not install the linters: {done.stdout}")
+    installed.write_bytes(lock)
+
+
+def test_scripts_and_styles_have_no_fault_that_linters_find(pytestconfig: pytest.Config) -> None:
+    # One test, so that two workers do not install at once.
+    folder = pytestconfig.cache.mkdir("lint")
+    install_linters(folder)
+    programs = folder / "node_modules" / ".bin"
+    eslint = programs / "eslint", "--config", folder / "eslint.config.mjs", "static"
+    stylelint = programs / "stylelint", "--config", folder / "stylelint.config.mjs", "static/*.css"
+    for command in (eslint, stylelint):
+        done = run(*command, cwd=ROOT)
+        assert done.returncode == 0, done.stdout
