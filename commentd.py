@@ -6046,11 +6046,18 @@ def smtp_reply(error: Exception) -> tuple[int, str]:
     """The code and the text of a mail server's reply; (0, "") for an error that holds none."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         [(code, reply)] = error.recipients.values()
-        return code, reply.decode(errors="replace")
+        return code, reply_text(reply)
     if isinstance(error, smtplib.SMTPResponseException):
         text = error.smtp_error
-        return error.smtp_code, text if isinstance(text, str) else text.decode(errors="replace")
+        return error.smtp_code, text if isinstance(text, str) else reply_text(text)
     return 0, ""
+
+
+def reply_text(reply: bytes) -> str:
+    """UTF-8, or else GBK: mail servers in China say in it what they need."""
+    with contextlib.suppress(UnicodeDecodeError):
+        return reply.decode()
+    return reply.decode("gb18030", errors="replace")
 
 
 def mail_refusal(config: Config, to: str, error: Exception) -> tuple[int, str]:
@@ -6064,9 +6071,10 @@ def mail_refusal(config: Config, to: str, error: Exception) -> tuple[int, str]:
         for secret in (*encoded, password):
             said = said.replace(secret, "…")
     said = re.sub("[!-~]*(@|%40)[!-~]+", "…", said)
-    name = to.partition("@")[0]
-    if name:
-        said = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "…", said)
+    local_part = to.partition("@")[0]
+    for name in (local_part, local_part.partition("+")[0]):  # `ann+blog`, and the mailbox `ann`
+        if name:
+            said = re.sub(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", "…", said)
     said = escaped(" ".join(said.split()))
     return code, shortened(said, 300)
 

@@ -262,7 +262,7 @@ class Talk(socketserver.StreamRequestHandler):
         if reply == "silence":
             self.connection.recv(1)  # until the other side has had enough
             return ""
-        self.wfile.write(f"{reply}\r\n".encode() if reply else b"")
+        self.wfile.write(f"{reply}\r\n".encode(errors="surrogateescape") if reply else b"")
         return "" if reply.startswith("421") else reply  # RFC 5321, 3.8: 421 hangs up
 
 
@@ -403,6 +403,7 @@ def test_an_email_that_is_refused_for_good_is_given_up_without_its_text(
 
 OFFERS_LOGIN = {"EHLO": "250-mail.example\r\n250 AUTH PLAIN", "AUTH": "235 ok"}
 QQ = "Login Fail. Please enter your authorization code to login."
+IN_GBK = "535 请使用授权码登录。".encode("gbk").decode(errors="surrogateescape")
 FAULTS_OF_SETTINGS: list[tuple[dict[str, str], str]] = [
     ({"CONNECT": "554 5.7.1 no"}, "554 5.7.1 no"),
     ({"EHLO": "550 no", "HELO": "550 Invalid name"}, "550 Invalid name"),
@@ -416,6 +417,7 @@ FAULTS_OF_SETTINGS: list[tuple[dict[str, str], str]] = [
         "SMTPException No suitable authentication method found.",
     ),
     ({"AUTH": f"535 {QQ}"}, f"535 {QQ}"),
+    ({"AUTH": IN_GBK}, "535 请使用授权码登录。"),
     # It repeats what was sent: user and password, and the password alone.
     ({"AUTH": "535-bad\r\n535 AGJsb2cAZ2VoZWlt geheim Z2VoZWlt!"}, "535 bad … … …!"),
     (
@@ -425,6 +427,7 @@ FAULTS_OF_SETTINGS: list[tuple[dict[str, str], str]] = [
     ({"MAIL": "553 " + "authorized user " * 40}, "553 " + ("authorized user " * 40)[:300] + " …"),
     ({"RCPT": f"554 5.7.1 <{ANN}>: Relay access denied"}, "554 5.7.1 … Relay access denied"),
     ({"RCPT": "550 relay not permitted for ann"}, "550 relay not permitted for …"),
+    ({"RCPT": "550 relay not permitted for ANN at work"}, "550 relay not permitted for … at work"),
     ({"RCPT": "530 Authentication required"}, "530 Authentication required"),
     ({"DOT": "550-5.7.26 DMARC\r\n550 5.7.26 fails"}, "550 5.7.26 DMARC 5.7.26 fails"),
 ]
