@@ -1909,3 +1909,15 @@ def test_without_texts_the_page_says_so_and_tries_again(desk: Desk) -> None:
     page.unroute_all()
     button(page, "Try again · 重试").click()
     expect(heading(page, "En attente")).to_be_visible()
+
+
+def test_nothing_lies_over_the_topics_of_the_manual_in_a_low_window(desk: Desk) -> None:
+    for language, height in (("zh", 600), ("zh", 850), ("en", 720)):
+        page = desk.new_page(viewport={"width": 1200, "height": height})
+        page.goto(f"{desk.service}/admin/help?lang={language}&topic=limits")
+        for _ in ("at the top", "at the end"):
+            topics, footer = (page.locator(each).bounding_box() for each in ("nav", "footer"))
+            assert topics
+            assert footer
+            assert topics["y"] + topics["height"] <= footer["y"], (language, height)
+            page.evaluate("scrollTo(0, document.body.scrollHeight)")
