@@ -1659,6 +1659,10 @@ def file_entries(path: Path | None, language: str = "en") -> Iterator[Entry]:
 
 def reading_error(error: Exception) -> str:
     """Why a file could not be read, without its lines, which may hold secrets."""
+    if isinstance(error, configparser.DuplicateSectionError):
+        return f"line {error.lineno}: [{error.section}] is there twice: write each section once"
+    if isinstance(error, configparser.DuplicateOptionError):
+        return f"line {error.lineno}: [{error.section}] {error.option} is there twice"
     if isinstance(error, configparser.MissingSectionHeaderError):
         return f"line {error.lineno}: a [section] must come first"
     if isinstance(error, configparser.ParsingError):
@@ -1748,7 +1752,7 @@ def settings_in_effect(config: Config, language: str = "en") -> Iterator[Json]:
         value = getattr(config, name)
         text = ini_text(value)
         if text and setting_field.metadata["secret"]:
-            text = "(hidden)"
+            text = translated("(hidden)", language)
         yield {
             "section": section,
             "key": key,
@@ -12446,6 +12450,11 @@ def drain(server: Any, seconds: float = 10) -> None:
 Arguments = argparse.Namespace
 
 
+def tell(text: str, output: TextIO | None = None) -> None:
+    """Prints a text in the language of the terminal."""
+    print(translated(text, terminal_language(os.environ)), file=output)
+
+
 def greet(app: App, server: Any) -> None:
     """Prints where the service runs and what the owner can do next."""
     services = app.services
@@ -12463,10 +12472,13 @@ def greet(app: App, server: Any) -> None:
     else:
         link = new_admin_link(store, services, "")
         lines.append(f"Become admin: {url}/admin#link={link} (works once, within an hour)")
-    if not config.mail_host:
-        effect = ", so readers can't register" if config.server_public_url else ""
-        lines.append(f"No mail server ([mail] host): emails are printed here{effect}")
-    print("\n  ".join(lines), flush=True)
+    if not config.mail_host and config.server_public_url:
+        effect = "emails are printed here, so readers can't register"
+        lines.append(f"No mail server ([mail] host): {effect}")
+    elif not config.mail_host:
+        lines.append("No mail server ([mail] host): emails are printed here")
+    language = terminal_language(os.environ)
+    print("\n  ".join(translated(line, language) for line in lines), flush=True)
 
 
 def serve(config: Config, arguments: Arguments) -> int:
@@ -12521,7 +12533,7 @@ def print_settings(config: Config, arguments: Arguments, language: str) -> None:
     sources = {name: source.partition(": ")[0] for name, _, source in entries}
     title = "All settings:" if arguments.verbose else "What is set (all settings: -v):"
     print(f"\n{translated(title, language)}\n")
-    for each in settings_in_effect(config):
+    for each in settings_in_effect(config, language):
         name = f"{each['section']}_{each['key']}"
         if name in sources or arguments.verbose:
             source = translated(sources.get(name, "default"), language)
@@ -12555,18 +12567,16 @@ def backup(config: Config, arguments: Arguments) -> int:
         raise OperatorError(f"{target} is there already: name another file")
     else:
         back_up_to(path, target, progress=show)
-    text = f"Backup written to {target} ({size_of(target) / MEGA:.1f} MB, verified)"
-    print(translated(text, terminal_language(os.environ)))
+    tell(f"Backup written to {target} ({size_of(target) / MEGA:.1f} MB, verified)")
     return 0
 
 
 def restore_command(config: Config, arguments: Arguments) -> int:
     now = World().timestamp()
     replaced = restore(config.database, Path(arguments.what), now)
-    language = terminal_language(os.environ)
-    print(translated(f"Restored {arguments.what}. All sessions were ended.", language))
+    tell(f"Restored {arguments.what}. All sessions were ended.")
     if replaced:
-        print(translated(f"The old database is kept as {replaced}", language))
+        tell(f"The old database is kept as {replaced}")
     return 0
 
 
@@ -12574,15 +12584,16 @@ def admin(config: Config, arguments: Arguments) -> int:
     email = arguments.what
     with command_store(config) as store:
         link = new_admin_link(store, World(), email)
-    print(f"Open this link within an hour to make {email} an admin and set a password:\n")
-    print(f"  {config.service_url}/admin#link={link}\n\nIt works once.")
+    tell(f"Open this link within an hour to make {email} an admin and set a password:")
+    print(f"\n  {config.service_url}/admin#link={link}\n")
+    tell("It works once.")
     return 0
 
 
 def recount(config: Config, arguments: Arguments) -> int:
     with command_store(config) as store, store.writing():
         corrected = store.recount()
-    print(f"{corrected} counters corrected" if corrected else "all counters were correct")
+    tell(f"{corrected} counters corrected" if corrected else "all counters were correct")
     return 0
 
 
@@ -12611,9 +12622,9 @@ def import_command(config: Config, arguments: Arguments) -> int:
     if is_new:  # the owner may run the import in the wrong folder
         reason = f" (there is no commentd.ini in {Path.cwd()})"
         place = f"the database is a new one: {config.database}"
-        print(translated(place if arguments.file else f"{place}{reason}", language))
+        tell(place if arguments.file else f"{place}{reason}")
     if arguments.dry_run:
-        print(translated("this was a dry run: nothing is written", language))
+        tell("this was a dry run: nothing is written")
     return 0
 
 
@@ -12622,6 +12633,7 @@ def export_command(config: Config, arguments: Arguments) -> int:
     if name not in EXPORTERS:
         raise SettingsError(f"exports are: {', '.join(EXPORTERS)}")
     write, lost = EXPORTERS[name]
+    language = terminal_language(os.environ)
     # Not straight to the output: while its reader stalls, the -wal could not be emptied.
     with tempfile.TemporaryFile() as exported:
         with command_store(config) as store:
@@ -12632,9 +12644,10 @@ def export_command(config: Config, arguments: Arguments) -> int:
         exported.seek(0)
         shutil.copyfileobj(exported, sys.stdout.buffer)
         sys.stdout.flush()
-    if not arguments.emails:
-        lost += ", email addresses (--emails)"
-    print(f"Not exported: {lost}", file=sys.stderr)
+    if arguments.emails:
+        tell(f"Not exported: {translated(lost, language)}", sys.stderr)
+    else:
+        tell(f"Not exported: {translated(lost, language)}, email addresses (--emails)", sys.stderr)
     return 0
 
 
@@ -12670,10 +12683,12 @@ def render_command(config: Config, arguments: Arguments) -> int:
     for line in skipped:
         print(line, file=sys.stderr)
     counts["skipped"] = len(skipped)
-    for result in ("rendered", "unchanged", "without a thread", "skipped"):
-        print(f"pages {result}: {counts[result]}")
+    tell(f"pages rendered: {counts['rendered']}")
+    tell(f"pages unchanged: {counts['unchanged']}")
+    tell(f"pages without a thread: {counts['without a thread']}")
+    tell(f"pages skipped: {counts['skipped']}")
     if arguments.dry_run:
-        print("this was a dry run: nothing is written")
+        tell("this was a dry run: nothing is written")
     return 1 if skipped else 0
 
 
@@ -12696,7 +12711,7 @@ def only_render_in(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print(f"commentd: another render writes into {folder}: waiting", file=sys.stderr)
+            tell(f"commentd: another render writes into {folder}: waiting", sys.stderr)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
@@ -12797,8 +12812,12 @@ def move(config: Config, arguments: Arguments) -> int:
         lines = move_pages(store, arguments.what, arguments.new, config.site_origins)
     for line in lines:
         print(line)
-    hint = "" if lines else "; the URLs of all pages are at /admin"
-    print(f"pages that {'would move' if arguments.dry_run else 'moved'}: {len(lines)}{hint}")
+    if not lines:
+        tell("pages that moved: 0; the URLs of all pages are at /admin")
+    elif arguments.dry_run:
+        tell(f"pages that would move: {len(lines)}")
+    else:
+        tell(f"pages that moved: {len(lines)}")
     return 0
 
 
@@ -12813,7 +12832,8 @@ def print_manual(config: Config, arguments: Arguments) -> int:
             listed += f"\n  {name:12}{topic_title(text)}"
     wanted = arguments.what
     if wanted and wanted not in topics:
-        print(f"commentd: there is no topic {wanted}; the topics are:{listed}", file=sys.stderr)
+        tell(f"commentd: there is no topic {wanted}; the topics are:", sys.stderr)
+        print(listed.removeprefix("\n"), file=sys.stderr)
         return 2
     print(topics[wanted] if wanted else f"commentd help TOPIC{listed}\n", end="")
     return 0

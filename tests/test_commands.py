@@ -137,6 +137,37 @@ def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
         assert not list(tmp_path.iterdir()), arguments
 
 
+def test_what_commands_print_is_chinese_where_the_terminal_is(tmp_path: Path) -> None:
+    chinese = {"LC_ALL": "", "LC_MESSAGES": "", "LANG": "zh_CN.UTF-8"}
+    (tmp_path / "public").mkdir()
+    comment = {
+        "objectId": "a",
+        "url": "/a/",
+        "nick": "甲",
+        "comment": "好",
+        "createdAt": "2020-01-01",
+    }
+    (tmp_path / "old.json").write_text(json.dumps({"results": [comment]}), "utf-8")
+    for arguments, printed in {
+        "backup": "没有这个数据库\n",
+        "recount": "先启动一次服务\n",
+        "import old.json": "valine：读取 1，新增 1，已存在 0，跳过 0\n",
+        "admin ann@example.com": "让 ann@example.com 成为管理员",
+        "move /c/ /b/": "移动的页面：0；全部页面的网址见 /admin",
+        "move /a/* /b/": "两个网址要么都以 * 结尾",
+        "render public": "跳过的页面：0\n",
+        "render nowhere": "nowhere：没有这个文件夹\n",
+        "export": "没有导出：账号、谁点了赞、设置（这些在 `commentd backup` 的备份里）；邮箱",
+        "export waline --emails": "没有导出：修改记录、关闭的页面、页面的赞\n",
+        "export x": "导出的格式有：commentd, data",
+        "example x": "能打印的配置有：",
+        "help dance": "没有 dance 这个主题；全部主题：\n",
+    }.items():
+        code, text, errors = run_here(tmp_path, *arguments.split(), **chinese)
+        assert printed in text + errors, (arguments, code, text, errors)
+    assert run_here(tmp_path, "recount", **chinese) == (0, "所有计数都正确\n", "")
+
+
 def test_help_prints_the_manual_in_the_language_of_the_terminal(tmp_path: Path) -> None:
     (tmp_path / "commentd.ini").write_text("[mail]\nhots = x\n")
     for environ, language in (
@@ -154,8 +185,12 @@ def test_help_prints_the_manual_in_the_language_of_the_terminal(tmp_path: Path) 
             assert re.search(rf"^  {name} +{re.escape(first)}$", listed, re.M)
         code, text, errors = run_here(tmp_path, "help", "dance", **environ)
         assert (code, text) == (2, "")
-        first, _, rest = errors.partition(":\n")
-        assert first == "commentd: there is no topic dance; the topics are"
+        first, _, rest = errors.partition("\n")
+        assert first in (
+            "commentd: there is no topic dance; the topics are:",
+            "commentd: 没有 dance 这个主题；全部主题：",
+            "commentd: 沒有 dance 這個主題；全部主題：",
+        )
         assert rest.strip() == listed.partition("\n\n")[2].strip()
         groups = [line for line in listed.splitlines()[1:] if re.match(r"\S", line)]
         assert groups in (

@@ -184,6 +184,8 @@ def test_errors_are_chinese_where_the_terminal_is(path: Path) -> None:
     ]
     (error,) = errors_of(path, "port = 1\n", LANG="zh_TW.UTF-8")
     assert error == f"{path}: 第 1 行：前面要先有 [小節]"
+    (error,) = errors_of(path, "[site]\n[mail]\n[site]\n", LANG="zh_CN.UTF-8")
+    assert error == f"{path}: 第 3 行：[site] 写了两次：每个小节只能写一次"
 
 
 def test_no_setting_holds_a_control_character(path: Path) -> None:
@@ -237,8 +239,8 @@ def test_the_environment_wins_and_a_byte_order_mark_is_no_part(path: Path) -> No
 
 def test_a_file_that_can_not_be_read_is_one_error(path: Path, tmp_path: Path) -> None:
     for text, reason in [
-        (b"[mail]\nport = 1\nport = 2\n", "'port' in section 'mail' already exists"),
-        (b"[mail]\nport = 1\n[mail]\n", "[line 3]: section 'mail' already exists"),
+        (b"[mail]\nport = 1\nport = 2\n", "line 3: [mail] port is there twice"),
+        (b"[mail]\nport = 1\n[mail]\n", "line 3: [mail] is there twice: write each section once"),
         (b"[mail]\nsender = \xff\n", "not UTF-8"),
         (b"port = 1\n", "section"),
         (b"[mail]\nport\n", "line"),
