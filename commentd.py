@@ -314,9 +314,12 @@ def escaped(line: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
+    """A URL at the cut goes, unless it is the whole text: half of one opens another page."""
     if len(text) <= most:
         return text
-    return f"{text[:most]} …"
+    cut = text[:most]
+    without_url = cut if text[most].isspace() else re.sub(r"(?i)https?://\S*\Z", "", cut)
+    return f"{without_url.rstrip() or cut} …"
 
 
 def one_line(text: str) -> str:

@@ -1211,6 +1211,20 @@ def test_unsubscribing_holds_on_a_renamed_page(here: Here, owner: Reader, replie
 
 
 @pytest.mark.parametrize("settings", [{**NAMED, "comments_max_length": 9000}])
+def test_a_cut_in_an_email_leaves_no_half_of_a_url(here: Here, ann: Reader) -> None:
+    url = "https://example.com/a/long/path"
+    mine = ann.said("字" * 290 + url)
+    here.said(f"{'字' * 1990} {url}", parent_id=mine)
+    here.deliver()
+    assert here.told(ANN) == [["字" * 1990 + " …", "字" * 290 + " …"]]
+    here.forget()
+    whole = "字" * (300 - len(url)) + url
+    here.said("好", parent_id=ann.said(f"{whole} 字", page_url="/2/"), page_url="/2/")
+    here.later()
+    assert ["好", f"{whole} …"] in here.told(ANN)
+
+
+@pytest.mark.parametrize("settings", [{**NAMED, "comments_max_length": 9000}])
 def test_a_long_text_is_cut_in_an_email_and_hides_no_website(here: Here, ann: Reader) -> None:
     long, cut = "字" * 9000, "字" * 2000 + " …"
     here.said(long, parent_id=ann.said(long), website="https://casino.example/")
