@@ -9666,7 +9666,7 @@ def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
         yield login
         can_send = login.level == "ok"
     if to and can_send:
-        success = f"{to} is sent an email" + ("" if config.mail_host else ", printed here")
+        success = f"the email to {to} is " + ("sent" if config.mail_host else "printed here")
         yield run_check(
             "mail", success, lambda: send_test_email(config, world, to), refusal_in=refused
         )

@@ -48,7 +48,7 @@ for (const [key, en, zh] of [
   ['edited', 'edited', '已修改'],
   ['waiting', 'Waiting for approval. Other readers can’t see it yet.', '等待审核，其他读者暂时看不到。'],
   ['retry', 'Try again', '重试'],
-  ['offline', 'Comments can’t be reached. Your draft is kept.', '连不上评论服务，内容不会丢。'],
+  ['offline', 'Comments can’t be reached. What you write is kept.', '连不上评论服务，内容不会丢。'],
   ['refused', 'Comments are not enabled for this site.', '此网站未开通评论服务。'],
   ['broken', 'Comments can’t be shown.', '评论无法显示。'],
   ['page', 'Comments are closed.', '评论已关闭。'],

@@ -492,7 +492,7 @@ export async function like(thread, kit, heart, id) {
   } catch (error) {
     set(...stored)
     const place = heart.closest('article, .head')
-    const code = error.code === 'offline' ? 'failed' : error.code // the text for `offline` speaks of a draft
+    const code = error.code === 'offline' ? 'failed' : error.code // the text for `offline` speaks of what one writes
     showError(thread, kit, place, {...error, code}, id ? undefined : place)
   }
   heart.busy = false

@@ -204,7 +204,7 @@ def test_check_logs_in_to_the_mail_server_and_sends_a_test_email(tmp_path: Path)
     assert b"\r\nSubject: commentd: test\r\n" in email.content
     printed = check(tmp_path, "--mail", "owner@blog.example").text
     assert "\nTo: owner@blog.example\nSubject: commentd: test\n" in printed
-    assert "owner@blog.example is sent an email, printed here\n" in printed
+    assert "the email to owner@blog.example is printed here\n" in printed
 
 
 def test_mail_errors_are_explained(tmp_path: Path) -> None:

@@ -1317,7 +1317,11 @@ def test_a_response_without_comments_is_said_and_can_be_asked_for_again(view: Vi
         page.route("**/comments?*", respond, times=1)
         set_attributes(page, {"limit": f"{number}"})
         is_away = status == 502
-        text = "Comments can’t be reached" if is_away else "Comments can’t be shown."
+        text = (
+            "Comments can’t be reached. What you write is kept."
+            if is_away
+            else "Comments can’t be shown."
+        )
         expect(alert).to_contain_text(text)
         shown = page.locator("commentd-thread section").inner_text()
         assert not re.search(r"undefined|\[object|[一-鿿]", shown), body
