@@ -81,9 +81,9 @@ function relativeTime(date) {
   const seconds = (date - Date.now()) / 1000
   const distance = Math.abs(seconds)
   if (distance > 2592e3) return date.toLocaleDateString(lang, {dateStyle: 'medium'})
-  const format = new Intl.RelativeTimeFormat(lang, {numeric: 'auto'})
   const found = UNITS.find(([, size]) => distance >= size)
-  if (!found) return format.format(0, 'second') // “now”, as at the widget
+  if (!found) return say('now')
+  const format = new Intl.RelativeTimeFormat(lang, {numeric: 'auto'})
   const [unit, size] = found
   return format.format(seconds > 0 ? Math.round(seconds / size) : Math.ceil(seconds / size), unit)
 }

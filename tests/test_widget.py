@@ -808,7 +808,7 @@ def test_places_are_named_in_the_language_of_the_reader(view: View) -> None:
 
 
 AGO = {
-    "zh-CN": ["现在", "30分钟前", "1小时前", "3小时前", "昨天", "前天", "3天前"],
+    "zh-CN": ["刚刚", "30分钟前", "1小时前", "3小时前", "昨天", "前天", "3天前"],
     "en": ["now", "30 minutes ago", "1 hour ago", "3 hours ago", "yesterday", "2 days ago",
         "3 days ago"],
 }  # fmt: skip
