@@ -538,17 +538,20 @@ def skeleton(nickname: str) -> str:
 
 # The badge of an admin in the languages of the widget, and other words that claim the same.
 TITLES = """author admin owner official blogger verified moderator mod webmaster administrator
-            editor staff team support founder host
-            autor auteur officiel administrateur propriétaire offiziell inhaber betreiber besitzer
-            oficial administrador propietario dono verificado vérifié verifiziert
-            автор админ администратор владелец модератор официальный
+            editor staff team support founder host system
+            autor autorin auteur auteure autrice officiel officielle administrateur modérateur
+            propriétaire offiziell inhaber inhaberin betreiber betreiberin besitzer moderatorin
+            redaktion autora oficial administrador administradora moderador moderadora propietario
+            dono verificado vérifié verifiziert
+            автор админ администратор владелец модератор официальный редакция
             الإدارة المدير المشرف الكاتب رسمي
             作者 博主 站长 站長 管理员 管理員 管理人 版主 楼主 樓主 小编 小編 客服 站务 站務
-            官方 官号 官號 认证 認證 已认证 已認證 本人 公式 運営 管理者 著者 筆者
+            本站 原作者 系统 系統 群主 UP主 管理组 管理組 管理者 運営者 編集部 スタッフ
+            官方 官号 官號 认证 認證 已认证 已認證 本人 公式 運営 著者 筆者
             운영자 글쓴이 관리자 공식 주인장 주인 작성자 본인"""
 TITLE_SKELETONS = {skeleton(title) for title in TITLES.split()}
 ONLY_TITLES = re.compile(f"(?:{'|'.join(map(re.escape, TITLE_SKELETONS))})+")  # `官方认证`
-ARTICLES = {"the", "a", "an", "our", "your", "le", "la", "el", "o", "der", "die", "das"}
+ARTICLES = {"the", "a", "an", "our", "your", "le", "la", "l", "el", "o", "der", "die", "das"}
 IN_BRACKETS = re.compile(r"[(<[{【〔〈《「『〖].*?(?:[])>}】〕〉》」』〗]|$)")
 
 

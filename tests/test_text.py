@@ -317,6 +317,8 @@ ALIKE = {
         "Boss verified", "Boss the author", "The official Boss", "BossBlogger", "Blogger Boss",
         "Boss 本人", "Boss 公式", "Boss 관리자", "Boss Владелец",
         "Boss, your host", "Boss ✅ verified",
+        "Boss l’auteur", "Boss, die Autorin", "Boss (Redaktion)", "Moderador Boss", "Boss 本站",
+        "系统 Boss", "Boss UP主", "Boss スタッフ", "Boss Редакция", "Boss System",
         "Bo55", "8oss", "bo$$", "B0$5", "8o55 (admin)", "Boss$", "Boss@", "Boss!",
         "Boss🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", "Boss\ufe0f",
     ],
