@@ -12852,7 +12852,7 @@ def example(config: Config, arguments: Arguments) -> int:
     if not kind:
         text = example_config(arguments.language)
     elif kind == "container":
-        text = plain_template("Containerfile")
+        text = plain_template("Containerfile", chinese=arguments.language.startswith("zh"))
     elif kind in ("systemd", "systemd@"):
         text = systemd_unit(config, arguments)
     elif kind in ("caddy", "nginx"):

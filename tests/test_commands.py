@@ -161,6 +161,8 @@ def test_what_commands_print_is_chinese_where_the_terminal_is(tmp_path: Path) ->
         "export waline --emails": "没有导出：修改记录、关闭的页面、页面的赞\n",
         "export x": "导出的格式有：commentd, data",
         "example x": "能打印的配置有：",
+        "example nginx": "# commentd 前面的 nginx。",
+        "example container": "# 用容器运行 commentd，",
         "help dance": "没有 dance 这个主题；全部主题：\n",
     }.items():
         code, text, errors = run_here(tmp_path, *arguments.split(), **chinese)
