@@ -9529,7 +9529,7 @@ def check_settings(config: Config) -> Iterator[Finding]:
     if behind_proxy and not config.server_trusted_proxy:
         name = "unix" if config.listens_on_file else "127.0.0.1"
         effect = "otherwise all readers appear to have the same IP address"
-        yield Finding("warn", "unnamed_proxy", f"set [server] trusted_proxy = {name}: {effect}")
+        yield Finding("warn", "trusted_proxy", f"set [server] trusted_proxy = {name}: {effect}")
     yield from check_captcha_settings(config, warn)
     if config.webhook_url.startswith("http:"):
         yield Finding(
@@ -9606,7 +9606,7 @@ def check_figures(config: Config, figures: Figures, now: int) -> Iterator[Findin
         yield Finding("fail", "clock", text)
     if figures.unnamed_proxy and not config.server_trusted_proxy:
         text = "requests come through a proxy that is not trusted: set [server] trusted_proxy"
-        yield Finding("warn", "unnamed_proxy", text)
+        yield Finding("warn", "trusted_proxy", text)
     if figures.failed or figures.late:
         yield Finding(
             "warn", "outbox", f"emails that failed: {figures.failed}, delayed: {figures.late}"
@@ -9751,7 +9751,7 @@ def home(context: RequestContext) -> Response:
         # Only topics and levels: nothing that tells of the machine.
         state = {each.topic: each.level for each in findings_inside(context)}
         if context.clients.unnamed_proxy:
-            state["unnamed_proxy"] = "warn"
+            state["trusted_proxy"] = "warn"
     return html_page(context, "home.html", state=json_in_html(state))
 
 

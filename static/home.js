@@ -23,7 +23,7 @@
       mail: 'No mail server: emails, with the codes of new accounts, are printed to the terminal.',
       origins: 'Any site can use this service. List your blog so that only it can.',
       public_url: 'The service is only reachable on this machine. Put Caddy or nginx in front and set its public URL. After that, this page is off; the tag and this checklist are on the admin page, under Settings.',
-      unnamed_proxy: 'Requests come through a proxy that isn’t listed in trusted_proxy, so all visitors share one IP address.',
+      trusted_proxy: 'Requests come through a proxy that isn’t listed in trusted_proxy, so all visitors share one IP address.',
       captcha: 'The captcha is off or uses a public test key. The default, altcha, needs no key.',
       limits: 'Rate limits are off. Remove “enabled = no” from [limits].',
       disk: 'The disk is nearly full.',
@@ -52,7 +52,7 @@
       mail: '没有配置邮件服务器：邮件（包括注册验证码）会打印在终端里。',
       origins: '现在任何网站都能嵌入并发表评论。填上你的博客地址，就只允许它使用。',
       public_url: '服务只在本机可用。在前面放上 Caddy 或 nginx，并填上对外的网址。之后这个页面不再显示；要贴的代码和这份清单，在管理页面的“设置”里。',
-      unnamed_proxy: '有反向代理在转发请求，但没有写进 trusted_proxy，所有访客会被当成同一个人。',
+      trusted_proxy: '有反向代理在转发请求，但没有写进 trusted_proxy，所有访客会被当成同一个人。',
       captcha: '没有人机验证，或者用的是公开的测试密钥。默认的 altcha 不需要密钥。',
       limits: '任何人都可以无限发表。请去掉 [limits] 里的 enabled = no。',
       disk: '磁盘快满了。',
@@ -100,7 +100,7 @@
     mail: '[mail]\nhost = smtp.example.com\nuser = comments@example.com\npassword = …',
     origins: '[site]\norigins = https://blog.example',
     public_url: '[server]\npublic_url = https://comments.example\ntrusted_proxy = 127.0.0.1',
-    unnamed_proxy: '[server]\ntrusted_proxy = 127.0.0.1',
+    trusted_proxy: '[server]\ntrusted_proxy = 127.0.0.1',
   }
 
   /** What to set, with lines for the configuration file. */

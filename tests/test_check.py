@@ -153,7 +153,7 @@ def test_unsafe_settings_of_a_public_service_are_warned_about(tmp_path: Path) ->
         (public, {("warn", "mail"), ("warn", "origins")}),
         (safe, set()),
         (safe | {"server_public_url": "http://c.example"}, {("warn", "public_url")}),
-        (safe | {"server_trusted_proxy": ""}, {("warn", "unnamed_proxy")}),
+        (safe | {"server_trusted_proxy": ""}, {("warn", "trusted_proxy")}),
         (safe | {"server_trusted_proxy": "", "server_listen": "0.0.0.0:80"}, set()),
         (safe | {"captcha_provider": "none"}, {("warn", "captcha")}),
         (safe | {"limits_enabled": "no"}, {("warn", "limits")}),
@@ -164,7 +164,7 @@ def test_unsafe_settings_of_a_public_service_are_warned_about(tmp_path: Path) ->
         (asked | {"captcha_verify_url": f"http://{nobody}"}, {("warn", "captcha")}),
         *((asked | {"captcha_secret": secret}, {("warn", "captcha")}) for secret in TRIAL_SECRETS),
     ]
-    topics = {"mail", "origins", "public_url", "unnamed_proxy", "captcha", "limits", "webhook"}
+    topics = {"mail", "origins", "public_url", "trusted_proxy", "captcha", "limits", "webhook"}
     for settings, wanted in cases:
         found = {(level, topic) for level, topic, _ in check(tmp_path, **settings).found}
         reported = {pair for pair in found if pair[1] in topics and pair[0] in ("note", "warn")}
@@ -374,7 +374,7 @@ def test_a_sound_database_is_ok(kept: Path) -> None:
     before = beside(kept)
     report = check(kept)
     assert (report.code, report.of("database")) == (0, ["ok"])
-    bad = {"clock", "counters", "outbox", "rights", "unnamed_proxy"}
+    bad = {"clock", "counters", "outbox", "rights", "trusted_proxy"}
     assert not bad & {topic for _, topic, _ in report.found}
     assert "comments: 1, accounts: 0" in report.words("database")
     assert beside(kept) == before
