@@ -3,6 +3,7 @@ and who looked."""
 
 import itertools
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
@@ -199,6 +200,19 @@ def test_around_finds_the_page_in_a_thread_and_else_the_first(visitor: Visitor, 
         for unknown in (2, 9, 10, 11, 99, 2**63 - 1):
             listing = visitor.listing(around=unknown, page=3, limit=2, **query)
             assert listing["page"] == 1, (query, unknown)
+
+
+def test_a_thread_may_be_thousands_of_replies_deep(visitor: Visitor, app: App) -> None:
+    """Deeper than Python calls functions."""
+    depth = 2 * sys.getrecursionlimit()
+    grow(app, [None, *range(1, depth)])
+    assert visitor.listing(view="threads")["comments"][0]["more_replies"] == depth - 101
+    around = visitor.listing(view="threads", thread=1, around=depth)
+    assert depth in ids(around)
+    for path in ("/thread", "/fragment", "/feed.atom"):
+        visitor.get(path, {"url": PAGE})
+    hide(app, 1, depth)
+    assert visitor.listing()["total"] == depth - 2
 
 
 def test_what_changed_is_neither_searched_nor_sorted_as_a_whole(visitor: Visitor, app: App) -> None:

@@ -1,0 +1,210 @@
+"""Whether a text of the program stands in its source, or is made of what comes from outside.
+
+It is followed back through variables, loops, arguments and calls, not by what these are called, so
+that a new statement or pattern needs no entry anywhere."""
+
+import ast
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+SOURCE = (Path(__file__).parent.parent / "commentd.py").read_text("utf-8")
+
+
+@dataclass(eq=False)
+class Scope:
+    """A function, or the module, with what its names are bound to."""
+
+    node: ast.AST
+    outer: "Scope | None" = None
+    of_class: str = ""
+    # What each name is given, or what it goes through in a loop.
+    given: dict[str, list[ast.expr]] = field(default_factory=dict)
+    calls: list[ast.Call] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return getattr(self.node, "name", "")
+
+    @property
+    def parameters(self) -> list[str]:
+        if not isinstance(self.node, Function):
+            return []
+        arguments = self.node.args
+        return [each.arg for each in [*arguments.posonlyargs, *arguments.args]]
+
+    @property
+    def named_parameters(self) -> list[str]:
+        return [each.arg for each in self.node.args.kwonlyargs] if self.parameters else []
+
+    def default(self, parameter: str) -> list[ast.expr]:
+        arguments = self.node.args  # type: ignore[attr-defined]
+        last = self.parameters[len(self.parameters) - len(arguments.defaults) :]
+        defaults = dict(zip(last, arguments.defaults, strict=True))
+        defaults |= dict(zip(self.named_parameters, arguments.kw_defaults, strict=True))
+        return [defaults[parameter]] if defaults.get(parameter) else []
+
+    def annotation(self, parameter: str) -> str:
+        arguments = self.node.args  # type: ignore[attr-defined]
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        of_it = [a.annotation for a in every if a.arg == parameter]
+        return ast.unparse(of_it[0]) if of_it[0] else ""
+
+    def bind(self, target: ast.expr, value: ast.expr) -> None:
+        for node in ast.walk(target):
+            if isinstance(node, ast.Name):
+                self.given.setdefault(node.id, []).append(value)
+
+
+def fill(scope: Scope, node: ast.AST, found: list[Scope]) -> None:
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                of_class = node.name if isinstance(node, ast.ClassDef) else scope.of_class
+                inner = Scope(child, scope, of_class)
+                found.append(inner)
+                fill(inner, child, found)
+                continue
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    scope.bind(target, value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                scope.bind(target, value)
+            case (
+                ast.AugAssign(target=target, value=value)
+                | ast.NamedExpr(target=target, value=value)
+            ):
+                scope.bind(target, value)
+            case ast.For(target=target, iter=value) | ast.comprehension(target=target, iter=value):
+                scope.bind(target, value)
+            case ast.Call():
+                scope.calls.append(child)
+        fill(scope, child, found)
+
+
+@functools.cache
+def scopes() -> list[Scope]:
+    """The module, and its functions."""
+    tree = ast.parse(SOURCE)
+    found = [Scope(tree)]
+    fill(found[0], tree, found)
+    return found
+
+
+def calls_of(called: Scope) -> Iterator[tuple[Scope, ast.Call]]:
+    """By its bare name; of a method, by `self` in its own class."""
+    for scope in scopes():
+        for call in scope.calls:
+            match call.func:
+                case ast.Name(id=name):
+                    is_it = name == called.name and called.parameters[:1] != ["self"]
+                case ast.Attribute(value=ast.Name(id="self"), attr=name):
+                    is_it = name == called.name and scope.of_class == called.of_class
+                case _:
+                    is_it = False
+            if is_it:
+                yield scope, call
+
+
+def called_by(scope: Scope) -> Iterator[Scope]:
+    """The functions that are called by their bare names, or by `self` in one class."""
+    for call in scope.calls:
+        match call.func:
+            case ast.Name(id=name):
+                outer: Scope | None = scope
+                while outer and not (found := [s for s in named(name) if s.outer is outer]):
+                    outer = outer.outer
+                yield from (each for each in found if each.parameters[:1] != ["self"])
+            case ast.Attribute(value=ast.Name(id="self"), attr=name):
+                yield from (each for each in named(name) if each.of_class == scope.of_class)
+
+
+def named(name: str) -> list[Scope]:
+    return [scope for scope in scopes() if scope.name == name]
+
+
+def arguments(called: Scope, parameter: str) -> Iterator[tuple[Scope, ast.expr]]:
+    """What a function is called with."""
+    names = [name for name in called.parameters if name != "self"]
+    for scope, call in calls_of(called):
+        for keyword in call.keywords:
+            if keyword.arg == parameter:
+                yield scope, keyword.value
+        if parameter in names and names.index(parameter) < len(call.args):
+            yield scope, call.args[names.index(parameter)]
+
+
+def is_made_at_load(name: str) -> bool:
+    """Whether it is a class of which nothing is made after the module is loaded."""
+    makers = [scope for scope in scopes() for call in scope.calls if ast.unparse(call.func) == name]
+    return bool(makers) and all(scope.outer is None for scope in makers)
+
+
+Seen = frozenset[tuple[Scope, str]]
+
+
+def foreign(value: ast.expr, scope: Scope, seen: Seen = frozenset()) -> list[str]:
+    """What in a text comes from outside: nothing in a constant, a choice among constants, or what
+    is made of constants and numbers."""
+
+    def of(*parts: ast.expr) -> list[str]:
+        return [each for part in parts for each in foreign(part, scope, seen)]
+
+    match value:
+        case ast.Constant():
+            return []
+        case ast.Name(id=name):
+            return foreign_by_name(name, scope, seen)
+        case ast.JoinedStr(values=parts):
+            return of(*parts)
+        case ast.FormattedValue(value=part) | ast.Starred(value=part):
+            return of(part)
+        case ast.Attribute(value=ast.Name(id="self"), attr=name):
+            if any(each.of_class == scope.of_class and each.name == name for each in scopes()):
+                return []  # a method
+        case ast.Attribute(value=whole) | ast.Subscript(value=whole):
+            return of(whole)  # one of a table, whatever chooses it
+        case ast.BinOp(left=left, right=right):
+            return of(left, right)
+        case ast.IfExp(body=one, orelse=other):
+            return of(one, other)
+        case ast.BoolOp(values=parts) | ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return of(*parts)
+        case ast.Dict(keys=keys, values=values):
+            return of(*filter(None, keys), *values)
+        case ast.ListComp(elt=part) | ast.SetComp(elt=part) | ast.GeneratorExp(elt=part):
+            return of(part)
+        case ast.Call(func=ast.Name(id="range" | "len")):
+            return []  # numbers
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr="escape")):
+            return []  # means itself in a pattern
+        case ast.Call(func=ast.Name(id="map"), args=[ast.Attribute(attr="escape"), _]):
+            return []
+        case ast.Call(func=ast.Name(id="sorted" | "zip" | "reversed"), args=parts):
+            return of(*parts)
+        case ast.Call(func=ast.Attribute(value=text), args=parts):
+            return of(text, *parts)  # such as `" | ".join(…)`
+    return [f"{scope.name}: {ast.unparse(value)}"]
+
+
+def foreign_by_name(name: str, scope: Scope, seen: Seen) -> list[str]:
+    if (scope, name) in seen:
+        return []  # it depends on the others
+    if scope.outer is None:
+        # What stands in the module was made when it was loaded.
+        return [] if name in scope.given else [name]
+    seen |= {(scope, name)}
+    if name in [*scope.parameters, *scope.named_parameters]:
+        if is_made_at_load(scope.annotation(name)):
+            return []
+        found = [(scope, each) for each in scope.default(name)]
+        found += arguments(scope, name)
+    elif name in scope.given:
+        found = [(scope, each) for each in scope.given[name]]
+    else:
+        return foreign_by_name(name, scope.outer, seen)
+    if not found:
+        return [f"{scope.name}: {name}"]
+    return [each for where, value in found for each in foreign(value, where, seen)]
