@@ -6812,9 +6812,11 @@ def line_field(form: Json, name: str, most: int) -> str:
 
 
 def code_field(context: RequestContext, name: str) -> str:
-    """Six digits. Emails and input methods add spaces, and full-width digits."""
-    text = text_field(context.form, name, 64).translate(FULL_WIDTH)
-    code = "".join(character for character in text if not is_invisible(character))
+    """Six digits, of any script: Arabic keyboards have their own. Emails and input methods add
+    spaces."""
+    text = text_field(context.form, name, 64)
+    shown = (character for character in text if not is_invisible(character))
+    code = "".join(str(unicodedata.decimal(character, character)) for character in shown)
     if not re.fullmatch("[0-9]{6}", code):
         raise BadRequest("验证码是 6 位数字", f"{name}_invalid")
     return code

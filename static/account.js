@@ -169,11 +169,15 @@ export function account(thread, kit, form, reason) {
     }),
   }
 
+  /** The digits of Arabic and Persian keyboards. The last four bits of each are its value. */
+  const ARABIC_DIGIT = /[\u0660-\u0669\u06f0-\u06f9]/g
+
   /** The field for a code takes six digits however they are pasted, and sends them when the step is complete. */
   const codeFields = recipient => [small(say('sent', recipient), {id: 'sent'}), field('code', 'code', {
     autocomplete: 'one-time-code', inputMode: 'numeric', value: '', 'aria-describedby': 'sent',
     oninput: ({target}) => {
-      target.value = target.value.normalize('NFKC').replace(/\D/g, '').slice(0, 6)
+      const digits = target.value.normalize('NFKC').replace(ARABIC_DIGIT, digit => digit.charCodeAt() & 15)
+      target.value = digits.replace(/\D/g, '').slice(0, 6)
       if (target.value.length === 6 && panel.checkValidity()) panel.requestSubmit()
     },
   })]

@@ -194,6 +194,8 @@ def test_a_code_is_taken_however_it_was_pasted(visitor: Visitor, outside: Outsid
         lambda code: "\u200b" + code + "\ufeff",
         lambda code: "".join(chr(ord(digit) + 0xFEE0) for digit in code),  # full width
         lambda code: "\u3000".join(code),
+        lambda code: "".join(chr(ord(digit) + 0x630) for digit in code),  # Arabic
+        lambda code: "".join(chr(ord(digit) + 0x6C0) for digit in code),  # Persian
     ]
     for number, way in enumerate(ways):
         outside.time += HOUR
