@@ -10011,8 +10011,12 @@ def status_in(record: Any, rules: str) -> str:
 
 # Importing: the text of a comment
 
-HTML_START = re.compile(r"(?i)\s*<(p|pre|blockquote|[uo]l|h\d|div|table|hr)\b|\s*<a class=")
-IMAGE = re.compile(r"(?i)<img\b([^<>]*)>")
+HTML_START = re.compile(
+    r"(?i)\s*<(p|pre|blockquote|[uod]l|h\d|div|section|article|table|hr|details|figure|center)\b"
+    r"|\s*<a class="
+)
+LINK_OR_IMAGE = re.compile(r"(?i)<(/?a|img)\b([^<>]*)>")
+WEB = re.compile("https?://")
 FILM = re.compile(r"(?i)<(iframe|embed|object|param|video|audio|source)\b([^<>]*)>")
 ATTRIBUTE = re.compile(r"""(?s)([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
 STICKER = re.compile("(?i)(?<![a-z])(v?emo(ji|t)|smil[ei]|owo|sticker|tv_)")
@@ -10020,7 +10024,15 @@ CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
 PREFORMATTED = re.compile(r"(?is)\n?(<pre\b.*?</pre>)\n?")
 AT_ANCHOR = re.compile(r"\[(@[^\[\]]*)\]\(#[^()]*\)")  # how replies of Waline begin
 # Elements that we do not keep, and those that take their place.
-SIMILAR_TAGS = {"b": "strong", "i": "em", "s|strike": "del", "div|h[1-6]|table|tr|section": "p"}
+SIMILAR_TAGS = {
+    "b": "strong",
+    "i|cite|dfn|var": "em",
+    "s|strike": "del",
+    "kbd|samp|tt": "code",
+    "div|section|article|h[1-6]|table|caption|tr|dl|dt|dd|details|summary|figure|figcaption": "p",
+}
+# What readers see of others.
+SEEN_OF_TAGS = {re.compile(r"(?i)</t[dh]\s*>"): " ", re.compile(r"(?i)</?q(\s[^<>]*)?>"): '"'}
 # Links in Disqus lead to a URL with the target and a hash, and a URL as their text is cut:
 # `<a href="https://disq.us/url?url=https%3A%2F%2Fb.example%3AQpX_0&amp;cuid=1">https://b...</a>`.
 DISQUS_LINK = re.compile(
@@ -10038,18 +10050,34 @@ def attributes_in(tag: str) -> dict[str, str]:
     return values
 
 
-def images_as_links(text: str, link: str, quote: Callable[[str], str] = str) -> str:
-    """The text with a link for each `<img>` element; with the name alone for a sticker."""
+def images_as_links(text: str, link: Callable[[str, str], str]) -> str:
+    """The text with a link for each `<img>` element. `link` takes a name and a URL; this is "" for
+    a sticker, and for an image in a link, where a click leads elsewhere."""
+    in_link = False
 
     def replaced(tag: re.Match[str]) -> str:
-        attributes = attributes_in(tag[1])
+        nonlocal in_link
+        attributes = attributes_in(tag[2])
+        if tag[1].lower() != "img":
+            in_link = bool(WEB.match(attributes.get("href", "")))
+            return tag[0]
         url = attributes.get("src", "")
         file_name = url.rpartition("/")[2]
-        name = quote(attributes.get("alt") or attributes.get("atk-emoticon") or file_name)
-        is_link = re.match("https?://", url) and not STICKER.search(tag[1])
-        return link.format(name=name, url=quote(url)) if is_link else name
+        name = attributes.get("alt") or attributes.get("atk-emoticon") or file_name
+        is_link = WEB.match(url) and not in_link and not STICKER.search(tag[2])
+        return link(name, url if is_link else "")
 
-    return IMAGE.sub(replaced, text)
+    return LINK_OR_IMAGE.sub(replaced, text)
+
+
+def html_link(text: str, url: str) -> str:
+    return f'<a href="{html.escape(url)}">{html.escape(text)}</a>' if url else html.escape(text)
+
+
+def markdown_link(text: str, url: str) -> str:
+    """A link to a URL without spaces."""
+    target = url if PLAIN_TARGET.fullmatch(url) else f"<{url}>"
+    return f"[{text}]({target})" if url else text
 
 
 def films_as_links(markup: str) -> str:
@@ -10062,20 +10090,23 @@ def films_as_links(markup: str) -> str:
         if tag[1].lower() == "param" and attributes.get("name", "").lower() in ("movie", "src"):
             url = attributes.get("value", "")
         url = re.sub("^//", "https://", url)
-        if url in linked or not re.match("https?://", url):
+        if url in linked or not WEB.match(url):
             return ""
         linked.add(url)
-        return f'<a href="{html.escape(url)}">{html.escape(url)}</a>'
+        return html_link(url, url)
 
     return FILM.sub(replaced, markup)
 
 
+# Tags that people write within Markdown, each with what takes its place. Others are shown as text.
 LINK_TAG = re.compile(r"(?i)<a\s([^<>]*)>([^<>]*)</a>")
-# Other tags that people write within Markdown, each with what takes its place.
 TAGS_IN_MARKDOWN = {
     re.compile(r"(?i)<(b|strong)>([^\s<](?:[^<]*[^\s<])?)</\1>"): r"**\2**",
     re.compile(r"(?i)<(i|em)>([^\s<](?:[^<]*[^\s<])?)</\1>"): r"*\2*",
     re.compile(r"(?i)<(s|del|strike)>([^\s<](?:[^<]*[^\s<])?)</\1>"): r"~~\2~~",
+    re.compile(r"(?i)<(code|kbd|samp|tt)>([^<`]+)</\1>"): r"`\2`",
+    re.compile(r"(?i)<(u|ins|mark|small|big|sub|sup|font|span)(?:\s[^<>]*)?>([^<]*)</\1>"): r"\2",
+    re.compile(r"(?i)<(p|div|center)(?:\s[^<>]*)?>([^<]*)</\1>"): "\n\n\\2\n\n",
     re.compile(r"(?i)<br\s*/?>\n?"): "\n",
 }
 
@@ -10084,24 +10115,26 @@ def link_in_markdown(tag: re.Match[str]) -> str:
     """Markdown for an `<a>` element; its text alone if it leads to no website."""
     url = attributes_in(tag[1]).get("href", "").strip()
     text = " ".join(tag[2].split())
-    if not re.match("https?://", url) or re.search(r"[\s<>]", url):
+    if not WEB.match(url) or re.search(r"[\s<>]", url):
         return text
     if text in ("", url):
         return f"<{url}>"
-    escaped = re.sub(r"[\[\]\\]", r"\\\g<0>", text)
-    return f"[{escaped}](<{url}>)"
+    return markdown_link(re.sub(r"[\[\]\\]", r"\\\g<0>", text), url)
 
 
 def markdown_in(text: str) -> str:
     """Another product's Markdown as ours. Some of it is HTML, such as images."""
     pieces = CODE.split(text)
     for number in range(0, len(pieces), 2):  # those that are no code
-        piece = images_as_links(pieces[number], "[{name}](<{url}>)")
-        piece = LINK_TAG.sub(link_in_markdown, piece)
-        for tag, markdown in TAGS_IN_MARKDOWN.items():
-            piece = tag.sub(markdown, piece)
+        piece = images_as_links(pieces[number], markdown_link)
+        for _ in range(3):  # tags in tags
+            piece = LINK_TAG.sub(link_in_markdown, piece)
+            for tag, markdown in TAGS_IN_MARKDOWN.items():
+                piece = tag.sub(markdown, piece)
+        # References, which Markdown knows elsewhere: `&lt;`.
+        piece = re.sub(r"&#?\w+;", lambda name: html.unescape(name[0]), piece)
         pieces[number] = AT_ANCHOR.sub(r"\1", piece)
-    return "".join(pieces)
+    return without_controls("".join(pieces)).strip()
 
 
 def paragraphs_of(text: str) -> str:
@@ -10143,17 +10176,17 @@ def text_with_links(markup: str) -> str:
     for match in WORDPRESS_URL.finditer(text):
         url = bare_url(match)
         target = url if "://" in url else f"http://{url}"
-        linked += html.escape(text[start : match.start()])
-        linked += f'<a href="{html.escape(target)}">{html.escape(url)}</a>'
+        linked += html.escape(text[start : match.start()]) + html_link(url, target)
         start = match.start() + len(url)
     return linked + html.escape(text[start:])
 
 
 def html_in(markup: str) -> str:
     """Another product's HTML as ours. Images become links."""
-    link = '<a href="{url}">{name}</a>'
-    markup = images_as_links(markup[:MARKUP_LIMIT], link, html.escape)
+    markup = images_as_links(markup[:MARKUP_LIMIT], html_link)
     markup = films_as_links(markup)
+    for tag, seen in SEEN_OF_TAGS.items():
+        markup = tag.sub(seen, markup)
     for names, similar in SIMILAR_TAGS.items():
         markup = re.sub(rf"(?i)<(/?)({names})\b[^<>]*>", rf"<\1{similar}>", markup)
     if not re.match(r"(?i)\s*<(p|pre|blockquote|ul|ol)\b", markup):
@@ -10260,7 +10293,8 @@ class ElementReader(html.parser.HTMLParser):
         self.open.pop()
 
     def handle_data(self, data: str) -> None:
-        self.open[-1].children.append(data)
+        is_code_block = any(element.tag == "pre" for element in self.open)
+        self.open[-1].children.append(data if is_code_block else SPACES.sub(" ", data))
 
 
 @dataclass(frozen=True)
@@ -10328,8 +10362,7 @@ class MarkdownWriter:
         text = ""
         for child in element.children:
             if isinstance(child, str):
-                spaced = SPACES.sub(" ", child)
-                text += SPECIAL.sub(r"\\\g<0>", spaced) if self.escapes else spaced
+                text += SPECIAL.sub(r"\\\g<0>", child) if self.escapes else child
             else:
                 text += self.inline_element(child)
         return text
@@ -10370,7 +10403,7 @@ def longest_run(code: str) -> int:
 
 
 def code_span(code: str) -> str:
-    code = SPACES.sub(" ", code).strip(" ")
+    code = code.strip(" ")
     if not code:
         return ""
     fence = "`" * (longest_run(code) + 1)

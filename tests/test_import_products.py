@@ -414,6 +414,14 @@ HTML = {
     "<ul><li>a<ul><li>b</li></ul></li></ul><ol><li>c</li></ol>":
         "<ul><li>a<ul><li>b</li></ul></li></ul><ol><li>c</li></ol>",
     "<p>a<script>alert(1)</script><style>p{}</style><iframe src=x></iframe>b</p>": "<p>ab</p>",
+    '<p><a href="https://a.example/"><img src="https://b.example/i.png" alt="i"></a></p>':
+        f"<p>{LINK}i</a></p>",
+    '<p><a href="/big.png"><img src="https://a.example/" alt="i"></a></p>': f"<p>{LINK}i</a></p>",
+    "<table><tr><th>a</th><td>b</td></tr><tr><td>c</td></tr></table>": "<p>a b</p><p>c</p>",
+    "<dl><dt>a</dt><dd>b</dd></dl><details><summary>c</summary>d</details>":
+        "<p>a</p><p>b</p><p>c</p><p>d</p>",
+    "<p><tt>a</tt> <kbd>b</kbd> <q>c</q> <cite>d</cite></p>":
+        '<p><code>a</code> <code>b</code> "c" <em>d</em></p>',
     "<p>a</b></p></div><p>b 👩‍👩‍👧 עברית": "<p>a</p><p>b 👩‍👩‍👧 עברית</p>",
 }  # fmt: skip
 MARKDOWN = {
@@ -427,6 +435,16 @@ MARKDOWN = {
     'a <img src="https://b.example/x.png" atk-emoticon="ok"> *b*': "<p>a ok <em>b</em></p>",
     "![cat](https://a.example/)": f"<p>{LINK}cat</a></p>",
     "[@Ann](#5f01): hi": "<p>@Ann: hi</p>",
+    "a &lt;b&gt; &amp;amp; 4&nbsp;m ?x=1&lt=2 `&lt;`":
+        "<p>a &lt;b&gt; &amp;amp; 4&nbsp;m ?x=1&amp;lt=2 <code>&amp;lt;</code></p>",
+    'a <a href="https://a.example/"><img src="https://b.example/i.png" alt="i"></a>':
+        f"<p>a {LINK}i</a></p>",
+    'a <b>b <i>c</i> <a href="https://a.example/">d</a></b>':
+        f"<p>a <strong>b <em>c</em> {LINK}d</a></strong></p>",
+    'a <span style="x">b <font color="red">c</font></span> <u>d</u>': "<p>a b c d</p>",
+    "a<p>b</p><div>c</div> d": "<p>a</p><p>b</p><p>c</p><p>d</p>",
+    "a <code>*b*</code> List<String> <div>":
+        "<p>a <code>*b*</code> List&lt;String&gt; &lt;div&gt;</p>",
 }  # fmt: skip
 
 
@@ -464,7 +482,7 @@ BY_AN_IMPORTER = {
         f"<p>Hi,</p><p>Good<br>x {LINK}l</a></p>",
     "a *b* `<p>`": "<p>a <em>b</em> <code>&lt;p&gt;</code></p>",
     'a <b>c</b><br><A HREF= "https://a.example/" rel="x"> d [e] </a>\n<i>f</i> <u>g</u>':
-        f"<p>a <strong>c</strong><br>{LINK}d [e]</a><br><em>f</em> &lt;u&gt;g&lt;/u&gt;</p>",
+        f"<p>a <strong>c</strong><br>{LINK}d [e]</a><br><em>f</em> g</p>",
     '<a href="https://a.example/"></a> <a href="javascript:alert(1)">b</a> `<b>c</b>`':
         f"<p>{LINK}https://a.example/</a> b <code>&lt;b&gt;c&lt;/b&gt;</code></p>",
 }  # fmt: skip
