@@ -249,7 +249,7 @@ class Front:
         self.connections.append(connection)
         if room:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
-        connection.settimeout(20)
+        connection.settimeout(60)
         connection.connect(("127.0.0.1", self.port))
         if room:
             name = connection.getsockname()

@@ -112,7 +112,7 @@ class Service:
         unix = self.address.startswith("unix:")
         connection = socket.socket(socket.AF_UNIX if unix else socket.AF_INET)
         self.opened.append(connection)
-        connection.settimeout(20)
+        connection.settimeout(60)
         host, _, port = self.address.removeprefix("http://").removeprefix("unix:").rpartition(":")
         try:
             connection.connect(port if unix else (host, int(port)))
@@ -516,7 +516,7 @@ def rows(service: Service, sql: str) -> list[Any]:
 
 @pytest.mark.parametrize(("loop", "number"), [("fast", signal.SIGTERM), ("stock", signal.SIGINT)])
 def test_a_stop_completes_requests_and_writes_views(start: Start, loop: str, number: int) -> None:
-    service = start(server=LOOPS[loop])
+    service = start(program=PATIENT, server=LOOPS[loop])
     # Two passwords are hashed at a time, two wait. Connections are accepted and read in order, so
     # these requests were read when a later one is answered.
     flights = [service.sent(request("POST", "/auth/login", body=LOGIN)) for _ in range(4)]

@@ -379,11 +379,11 @@ def test_a_reader_who_never_comes_near_loads_nothing_for_it(view: View, attribut
     page.clock.fast_forward(120_000)
     settled(page)
     assert scripts(view.asked) == []
-    page.mouse.wheel(0, 9000)
-    expect(comment(page, "No. 1.")).to_be_visible()
-    settled(page)
     with page.expect_request("**/more.js*"):
-        page.clock.fast_forward(120_000)
+        page.mouse.wheel(0, 9000)
+        expect(comment(page, "No. 1.")).to_be_visible()
+        settled(page)
+        page.clock.fast_forward(120_000)  # a lazy thread has only begun
     settled(page)
     assert len(scripts(view.asked)) == 1
 
