@@ -48,8 +48,14 @@ Change = Callable[[Json, str, dict[str, str], bytes], tuple[str, dict[str, str],
 # Servers and browser
 
 
+class BlogServer(ThreadingHTTPServer):
+    pages: Pages
+
+
 class Blog(BaseHTTPRequestHandler):
-    """Responds with `server.pages`, zipped where that is taken."""
+    """Responds with the server's pages, zipped where that is taken."""
+
+    server: BlogServer
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # head and body in one go
@@ -75,7 +81,7 @@ class Blog(BaseHTTPRequestHandler):
 @contextmanager
 def blog(pages: Pages) -> Iterator[str]:
     """The URL of a blog with these pages; they may change while it runs."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Blog)
+    server = BlogServer(("127.0.0.1", 0), Blog)
     server.pages = pages
     thread = threading.Thread(target=server.serve_forever, args=[0.05], daemon=True)
     thread.start()

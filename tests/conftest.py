@@ -41,6 +41,8 @@ START = 1_795_000_000  # 2026-11-18 11:06:40 UTC
 CANARY = "Canary-7Q9-passphrase"  # a password that must never be seen again
 PAGE = "/2026/hello/"
 
+Status = int | str  # the status of a response that a test expects; "*" is any
+
 # What a refused request may change: budgets, tries, spent captchas.
 VOLATILE = {"rate_limit", "spent_captcha", "sqlite_sequence"}
 
@@ -190,7 +192,7 @@ class Visitor(webtest.TestApp):  # type: ignore[misc]
         """webtest's, for bodies that are not JSON."""
         return super().post(*args, **kw)
 
-    def say(self, content: str = "hi", status: int = 200, **fields: Any) -> Any:
+    def say(self, content: str = "hi", status: Status = 200, **fields: Any) -> Any:
         """Post a comment as a guest; the whole JSON of the reply."""
         body = {"page_url": PAGE, "nickname": "Ann", "content": content, "captcha_token": "x"}
         headers = fields.pop("headers", {})
@@ -199,11 +201,11 @@ class Visitor(webtest.TestApp):  # type: ignore[misc]
     def listing(self, **query: Any) -> Any:
         return self.get("/comments", {"url": PAGE, **query}).json
 
-    def register(self, email: str = "ann@example.com", status: int = 200, **fields: Any) -> Any:
+    def register(self, email: str = "ann@example.com", status: Status = 200, **fields: Any) -> Any:
         body = {"email": email, "nickname": "Ann", "password": CANARY, "captcha_token": "x"}
         return self.post_json("/auth/register", body | fields, status=status).json
 
-    def login(self, email: str = "ann@example.com", status: int = 200, **fields: Any) -> Any:
+    def login(self, email: str = "ann@example.com", status: Status = 200, **fields: Any) -> Any:
         body = {"email": email, "password": CANARY, "captcha_token": "x"}
         return self.post_json("/auth/login", body | fields, status=status).json
 
@@ -214,7 +216,7 @@ class Visitor(webtest.TestApp):  # type: ignore[misc]
         return request_id
 
     def verify(
-        self, token: str, email: str = "ann@example.com", status: int = 200, **f: Any
+        self, token: str, email: str = "ann@example.com", status: Status = 200, **f: Any
     ) -> str:
         body = {"email": email, "token": token, **f}
         text: str = self.post_json("/auth/verify", body, status=status).text
@@ -364,8 +366,12 @@ def pytest_configure(config: pytest.Config) -> None:
 SLOW_FIXTURES = {"browser", "campaign"}
 
 
+def fixtures_of(item: pytest.Item) -> set[str]:
+    return set(item.fixturenames) if isinstance(item, pytest.Function) else set()
+
+
 def is_slow(item: pytest.Item) -> bool:
-    return bool(item.get_closest_marker("slow") or SLOW_FIXTURES & set(item.fixturenames))
+    return bool(item.get_closest_marker("slow") or SLOW_FIXTURES & fixtures_of(item))
 
 
 def is_long(item: pytest.Item) -> bool:
@@ -374,7 +380,8 @@ def is_long(item: pytest.Item) -> bool:
 
 def goes_on(item: pytest.Item) -> bool:
     """Whether more time lets it try more: a campaign, or examples that hypothesis makes."""
-    return "campaign" in item.fixturenames or hasattr(item.obj, "hypothesis")
+    function = item.function if isinstance(item, pytest.Function) else None
+    return "campaign" in fixtures_of(item) or hasattr(function, "hypothesis")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

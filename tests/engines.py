@@ -26,7 +26,7 @@ from serving import until
 
 T = TypeVar("T")
 Send = Callable[..., Any]  # a command and what it is given → its value
-SILENT = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+SILENT: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 # As root, as CI may run, WebKit's sandbox does not start.
 UNSANDBOXED = {"WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS": "1", "LIBGL_ALWAYS_SOFTWARE": "1"}
 FIREFOX_PREFERENCES = {

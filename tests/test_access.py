@@ -22,7 +22,7 @@ pages, address, config = writing.pages, writing.address, writing.config
 settings, ground, account = writing.settings, writing.ground, writing.account
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
-DESK = {"viewport": {"width": 1024, "height": 768}}
+DESK: dict[str, Any] = {"viewport": {"width": 1024, "height": 768}}
 TARGETS = "least => watch.low(least)"
 
 

@@ -18,7 +18,7 @@ import test_writing as writing
 from axe_playwright_python.base import AXE_SCRIPT
 from blog import new_context, nodes_of, painted, say, service
 from inside import sql
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Browser, Dialog, Locator, Page, Route, expect
 from serving import until
 from test_access import DESK, PHONE
 from test_commands import MANUAL
@@ -88,8 +88,12 @@ class Desk:
         page = context.new_page()
         page.on("console", lambda message: self.heard.append(message.text))
         page.on("pageerror", lambda error: self.heard.append(f"{error}\n{error.stack}"))
-        # A dialog of the browser's is of a script that should not run.
-        page.on("dialog", lambda dialog: self.heard.append(dialog.message) or dialog.dismiss())
+
+        def dismiss(dialog: Dialog) -> None:
+            self.heard.append(dialog.message)
+            dialog.dismiss()
+
+        page.on("dialog", dismiss)  # of a script that should not run
         return page
 
     def open(self, view: str = "queue", **how: Any) -> Page:
@@ -541,7 +545,11 @@ def test_a_reply_in_place_approves_and_undo_takes_back_both(desk: Desk) -> None:
     page.keyboard.press("r")
     page.keyboard.insert_text("Half a thought")
     page.keyboard.press("Escape")  # a draft is kept
-    for close in (lambda: page.keyboard.press("Escape"), lambda: button(page, "Cancel").click()):
+    ways: list[Callable[[], None]] = [
+        lambda: page.keyboard.press("Escape"),
+        lambda: button(page, "Cancel").click(),
+    ]
+    for close in ways:
         expect(row(page, "One.")).to_be_focused()
         expect(box(page)).to_have_count(0)
         keyboard(button(hand(page), "Reply"))
@@ -1297,7 +1305,7 @@ def test_an_email_or_a_call_of_a_webhook_is_tried_again_or_dropped(desk: Desk, s
     soon = re.compile("^next in ")
     expect(notes(page, "To ann2")).to_have_text(["ann2@example.com", "1 try", soon])
     hook = line(page, "Message about a comment")
-    failed = ["Webhook", "1 try", "Refused 404", soon]
+    failed: list[str | re.Pattern[str]] = ["Webhook", "1 try", "Refused 404", soon]
     expect(hook.locator(".dots > span")).to_have_text(failed)
     mouse(button(line(page, "To ann1"), "Try again"))
     told(page, "Sending again.")

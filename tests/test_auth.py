@@ -484,7 +484,7 @@ def test_a_code_confirms_its_own_registration(app: App, visitor: Visitor, outsid
         for code, request_id in [(mine, eves_request), (eves, my_request), (mine, "f" * 32)]:
             assert visitor.verify(code, email, 400, request_id=request_id) == FAILURE
         assert visitor.verify(mine, CAROL, 400, request_id=my_request) == FAILURE
-        own = {"request_id": my_request} if named else {}
+        own: dict[str, Any] = {"request_id": my_request} if named else {}
         assert stranger(app, 2).verify(mine, email, **own) == SUCCESS
         assert visitor.login(email)["nickname"] == "Ann"
         assert visitor.login(email, password="evil", status=401) == WRONG
@@ -613,7 +613,8 @@ def test_right_codes_are_no_guesses(app: App, visitor: Visitor, outside: Outside
     for named in (False, True):
         code, request_id = code_for(visitor, outside)
         guess(app, code, 4)
-        assert visitor.verify(code, **({"request_id": request_id} if named else {})) == SUCCESS
+        own: dict[str, Any] = {"request_id": request_id} if named else {}
+        assert visitor.verify(code, **own) == SUCCESS
         outside.time += HOUR
     assert sql(app, "SELECT used FROM rate_limit WHERE name LIKE 'guess/%'") == [(8,)]
 
@@ -666,7 +667,7 @@ def test_a_login_that_fails_tells_and_does_the_same_for_every_address(
     for name in NAMES:
         fail(name)
     for number in range(3):
-        waits = {"status": 401, "password": f"waits {number}"}
+        waits: dict[str, Any] = {"status": 401, "password": f"waits {number}"}
         assert stranger(app, 8).login(**waits) == UNVERIFIED
         assert stranger(app, 7).login(BOB, **waits) == UNVERIFIED
     sql(app, "UPDATE account SET blocked = 1")
@@ -719,8 +720,8 @@ def test_a_password_and_its_sha256_are_the_same(visitor: Visitor, outside: Outsi
         again, email = FORMS[number - 1], f"n{number}@example.com"
         for password, form in ((CANARY, first), ("other", again)):
             code, _ = code_for(visitor, outside, email=email, password=form(password))
-            waits = {"password": FORMS[number - 2](password), "status": 401}
-            assert visitor.login(email, **waits) == UNVERIFIED
+            waiting = FORMS[number - 2](password)
+            assert visitor.login(email, 401, password=waiting) == UNVERIFIED
             visitor.verify(code, email)
             visitor.served.deliver()
             for shape in FORMS:
@@ -802,8 +803,15 @@ def test_more_rounds_rehash_passwords(config: Config, outside: Outside, hashes: 
 @pytest.mark.parametrize("settings", [{}, {"token_key": "a key that the owner chose, long enough"}])
 def test_a_token_holds_the_claims_of_the_contract(app: App, ann: Visitor, settings: Json) -> None:
     key = settings.get("token_key", token_key(app).decode()).encode()
-    options = {"verify_exp": False, "verify_iat": False}  # the clock of this test is not the real
-    claims = jwt.decode(ann.authorization[1], key, algorithms=["HS256"], options=options)
+    claims = jwt.decode(
+        ann.authorization[1],
+        key,
+        algorithms=["HS256"],
+        options={
+            "verify_exp": False,
+            "verify_iat": False,
+        },  # the clock of this test is not the real
+    )
     times = {"exp": START + 7 * DAY, "iat": START}
     assert claims == {"id": 1, "email": ANN, "role": "user", **times, "use": "login", "ver": 1}
     assert all(type(claims[name]) is int for name in ("id", "exp", "iat", "ver"))

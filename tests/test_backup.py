@@ -24,8 +24,9 @@ from typing import Any
 import pytest
 from conftest import PAGE, START, Outside, Visitor, assert_whole, dump
 from inside import REFUSALS, database_path, sql
+from serving import until
 from test_commands import run, run_here
-from test_server import COMMENT, Service, services, until
+from test_server import COMMENT, Service, services
 from test_storage import (
     Writer,
     forked,
@@ -348,7 +349,7 @@ def test_two_blogs_that_share_a_folder_lose_no_copy(
     """Even if their databases have the same name: the second blog is told, and makes none there."""
     folder = tmp_path / "backups"
 
-    def kept(name: str, days: int = 1, **words: str) -> list[list[str]]:
+    def kept(name: str, days: int = 1, **words: Any) -> list[list[str]]:
         """What the backups say after some days of a blog."""
         path = str(tmp_path / name / "commentd.db")
         own = replace(config, database_path=path, backup_keep=2)
@@ -432,20 +433,27 @@ def test_damage_costs_no_copy_that_is_whole(
 
 # Put back
 
+
+def foreign(path: Path) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE note (text)")
+
+
+def folder_instead(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "damaged": (lambda p: p.write_bytes(p.read_bytes()[:5000] + noise(5000)), "is damaged"),
     "cut": (lambda p: os.truncate(p, p.stat().st_size - 4096), "is damaged"),
     "newer": (lambda p: p.write_bytes(with_version(p.read_bytes(), 99)), "newer commentd"),
-    "foreign": (lambda p: (p.unlink(), foreign(p)), "another program"),
+    "foreign": (foreign, "another program"),
     "empty": (lambda p: os.truncate(p, 0), "is no backup"),
     "missing": (lambda p: p.unlink(), "no such file"),
-    "a folder": (lambda p: (p.unlink(), p.mkdir()), "no such file"),
+    "a folder": (folder_instead, "no such file"),
 }
-
-
-def foreign(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("CREATE TABLE note (text)")
 
 
 def test_what_is_no_backup_is_not_put_back(tmp_path: Path) -> None:

@@ -16,10 +16,11 @@ from urllib.parse import quote
 import inside
 import pytest
 import test_openapi
+from api import OPERATIONS
 from conftest import CANARY, PAGE, Campaign, Outside, Visitor
 from inside import database_path, sql
 from serving import Front, fronts_of, limit, undated
-from test_openapi import OPERATIONS, PERMISSION, Town, fields, forms, with_metrics
+from test_openapi import PERMISSION, Town, fields, forms, with_metrics
 from test_peers import with_comments
 from test_server import BLOG, FOREIGN, request
 

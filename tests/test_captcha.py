@@ -22,9 +22,10 @@ import pytest
 import test_mail
 import webtest
 from conftest import CANARY, PAGE, Outside, Visitor
+from serving import until
 from test_comments import at_once
 from test_mail import tls
-from test_server import services, until
+from test_server import services
 
 from commentd import App, Config, load_config, main, make_app
 

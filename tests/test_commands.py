@@ -14,6 +14,7 @@ import textwrap
 import tomllib
 import unicodedata
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -81,7 +82,7 @@ def run_here(folder: Path, *arguments: str, **environ: str) -> tuple[int, str, s
 @pytest.mark.slow
 def test_version_help_and_example_work_with_wrong_settings(tmp_path: Path) -> None:
     assert run(tmp_path, "example") == (0, example_config("en"), "")
-    chinese = {"LC_ALL": "zh_CN.UTF-8", "PYTHONIOENCODING": "utf-8"}
+    chinese: dict[str, Any] = {"LC_ALL": "zh_CN.UTF-8", "PYTHONIOENCODING": "utf-8"}
     assert run(tmp_path, "example", **chinese)[1] == example_config("zh")
     chinese["PYTHONIOENCODING"] = "gbk"  # which is no encoding of settings
     assert run(tmp_path, "example", **chinese)[1] == example_config("en")

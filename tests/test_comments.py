@@ -132,7 +132,8 @@ def test_of_control_characters_in_a_name_no_more_is_left(visitor: Visitor) -> No
     for sent, kept in names.items():
         assert visitor.say(nickname=sent)["comment"]["nickname"] == kept
     for name in ("nickname", "content"):
-        assert visitor.say(**{"status": 400, name: "a\0b"})["code"] == f"{name}_invalid"
+        fields: dict[str, Any] = {name: "a\0b"}
+        assert visitor.say(status=400, **fields)["code"] == f"{name}_invalid"
 
 
 UNFIT: dict[str, list[Any]] = {  # beside what is of a wrong type, missing or too long
@@ -275,15 +276,20 @@ def test_what_differs_is_no_double(ann: Visitor, app: App) -> None:
     assert ann.say("of an account") == first
     visitor = Visitor(app, "198.51.100.8")
     visitor.say()
-    differing = ({"content": "ho"}, {"nickname": "Bob"}, {"page_url": "/other"}, {"parent_id": 2})
+    differing: list[dict[str, Any]] = [
+        {"content": "ho"},
+        {"nickname": "Bob"},
+        {"page_url": "/other"},
+        {"parent_id": 2},
+    ]
     for number, other in enumerate(differing, 3):
         assert visitor.say(**other)["comment"]["id"] == number
     assert Visitor(app, "198.51.100.9").say()["comment"]["id"] == 7  # another guest of the name
 
 
-def solved(visitor: Visitor) -> str:
+def solved(visitor: Visitor, path: str = "/captcha") -> str:
     """A token for a challenge, found as a browser finds it."""
-    challenge = visitor.get("/captcha").json
+    challenge = visitor.get(path).json
     del challenge["provider"]
     parameters = challenge["parameters"]
     start = hashlib.sha256(bytes.fromhex(parameters["salt"] + parameters["nonce"]))

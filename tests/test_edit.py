@@ -7,7 +7,7 @@ from typing import Any
 import inside
 import pytest
 import webtest
-from conftest import PAGE, START, Outside, Visitor, dump
+from conftest import PAGE, START, Outside, Status, Visitor, dump
 from hypothesis import HealthCheck, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
@@ -28,7 +28,7 @@ ALTCHA = pytest.mark.parametrize("settings", [{"captcha_provider": "altcha"}])
 
 
 def edit(
-    visitor: Visitor, token: str = "", content: str = "ho", status: int = 200, of: object = 1
+    visitor: Visitor, token: str = "", content: str = "ho", status: Status = 200, of: object = 1
 ) -> Any:
     body = {"content": content, "edit_token": token}
     return visitor.patch_json(f"/comments/{of}", body, status=status).json
@@ -47,7 +47,7 @@ def both(visitor: Visitor, token: str = "", status: int = 404, of: object = 1) -
         assert verb(visitor, token, status=status, of=of) == GONE, (token, of)
 
 
-def preview(visitor: Visitor, content: str = "hi", status: int = 200) -> Any:
+def preview(visitor: Visitor, content: str = "hi", status: Status = 200) -> Any:
     return visitor.post_json("/comments/preview", {"content": content}, status=status).json
 
 

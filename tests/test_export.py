@@ -58,15 +58,17 @@ class Home:
         (folder / "commentd.ini").write_text(ini)
 
     def do(self, *words: str) -> tuple[int, bytes, str]:
-        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="\n") for _ in range(2))
+        printed, told = io.BytesIO(), io.BytesIO()
+        out = io.TextIOWrapper(printed, "utf-8", newline="\n")
+        err = io.TextIOWrapper(told, "utf-8", newline="\n")
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
                 code = main(["--config", str(self.folder / "commentd.ini"), *words])
             except SystemExit as ended:  # of argparse
                 code = int(str(ended.code))
-            out.flush(), err.flush()
-        printed: list[bytes] = [out.buffer.getvalue(), err.buffer.getvalue()]  # type: ignore[attr-defined]
-        return code, printed[0], printed[1].decode()
+            out.flush()
+            err.flush()
+        return code, printed.getvalue(), told.getvalue().decode()
 
     def export(self, *words: str) -> bytes:
         code, text, _ = self.do("export", *words)
@@ -190,13 +192,13 @@ def live(home: Home, life: list[Any], start: int = LONG_AGO) -> None:
                 password=CANARY,
             )
         for page_url, closed, opened, views, likes, rows in life:
-            name = page_name(page_url, {"https://blog.example"})
-            page = store.add_page(name.key, name.page_url, start, start + opened)
+            named = page_name(page_url, {"https://blog.example"})
+            page = store.add_page(named.key, named.page_url, start, start + opened)
             store.run("UPDATE page SET views = :views WHERE id = :id", views=views, id=page.id)
             store.run("UPDATE page SET closed = :closed WHERE id = :id", closed=closed, id=page.id)
-            like = {"undo": False, "now": start}
             for number in range(likes):
-                store.like("page", id=page.id, visitor=f"visitor {number}", **like)
+                visitor = f"visitor {number}"
+                store.like("page", id=page.id, visitor=visitor, undo=False, now=start)
             grow(store, page.id, rows, start)
 
 
@@ -579,7 +581,9 @@ def check_wordpress(text: bytes, shown: list[Row]) -> None:
     is empty; WordPress both dates, and answers on the page of what they answer."""
     root = ElementTree.fromstring(text.decode("utf-8"))
     assert root.findtext("channel/wp:wxr_version", "", NAMESPACES) == "1.2"
-    numbers, mails, posts = [], {}, []
+    numbers: list[int] = []
+    mails: dict[str, str] = {}
+    posts: list[int] = []
     for item in root.iterfind("channel/item"):
         posts.append(int(item.findtext("wp:post_id", "", NAMESPACES)))
         assert item.findtext("title")
@@ -727,8 +731,9 @@ def program(home: Home, *words: str, to: Any = subprocess.PIPE, **environ: str) 
     """The program in a process of its own."""
     command = [sys.executable, "-W", "error", str(ROOT / "commentd.py"), *words]
     kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
-    how = {"cwd": home.folder, "env": kept | environ, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, stdout=to, **how)
+    return subprocess.Popen(
+        command, cwd=home.folder, env=kept | environ, stdout=to, stderr=subprocess.PIPE
+    )
 
 
 @pytest.mark.slow

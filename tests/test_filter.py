@@ -15,9 +15,9 @@ import pytest
 import test_admin
 import webtest
 from conftest import CANARY, PAGE, START, Outside, Visitor
+from products import Said, wordpress
 from test_admin import OWNER, Judge, block, change, do, judge, new_owner, queue, rows
 from test_comments import solved
-from test_import import Said, wordpress
 from test_moderation import edit, held, settled, shown
 
 from commentd import App, Config, main, make_app, safe_html
@@ -25,7 +25,10 @@ from commentd import App, Config, main, make_app, safe_html
 owner, visitor = test_admin.owner, test_admin.visitor
 ANN = "ann@example.com"
 MINUTE, DAY = 60, 86400
-SETTINGS = {"limits_enabled": False, "server_public_url": "https://comments.example"}
+SETTINGS: dict[str, Any] = {
+    "limits_enabled": False,
+    "server_public_url": "https://comments.example",
+}
 WITH_CAPTCHA = pytest.mark.parametrize("settings", [{"captcha_provider": "altcha"}], ids=["limits"])
 Counts = dict[int, list[int]]
 

@@ -13,18 +13,9 @@ import inside
 import pytest
 import test_openapi
 import webtest
-from api import ROUTES
+from api import OPERATIONS, ROUTES
 from conftest import PAGE, Campaign, Outside
-from test_openapi import (
-    METRICS,
-    OPERATIONS,
-    PERMISSION,
-    Town,
-    fields,
-    forms,
-    required,
-    with_metrics,
-)
+from test_openapi import METRICS, PERMISSION, Town, fields, forms, required, with_metrics
 from test_server import BLOG, FOREIGN, POLICY
 
 from commentd import App, Config, make_app
@@ -123,8 +114,10 @@ def assert_due(config: Config, method: str, path: str, sent: dict[str, str], res
 
 @pytest.fixture
 def apps(config: Config, tmp_path: Path, outside: Outside) -> Iterator[list[tuple[Config, App]]]:
-    paths = [{"database_path": str(tmp_path / f"{number}.db")} for number in range(len(SETTINGS))]
-    configs = [replace(config, **path, **how) for path, how in zip(paths, SETTINGS, strict=True)]
+    configs = [
+        replace(config, database_path=str(tmp_path / f"{number}.db"), **how)
+        for number, how in enumerate(SETTINGS)
+    ]
     with contextlib.ExitStack() as stack:
         made = [closing(make_app(each, outside.world, rounds=1)) for each in configs]
         yield [*zip(configs, map(stack.enter_context, made), strict=True)]

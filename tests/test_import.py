@@ -3,6 +3,7 @@ an interrupted import goes on, readers and writers do not wait, and the report s
 What is particular to a product is in test_import_products.py."""
 
 import gzip
+import html
 import io
 import itertools
 import json
@@ -20,6 +21,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -566,7 +568,7 @@ def test_an_impossible_time_is_that_of_parent_page_or_today(desk: Desk, outside:
 
 def test_nothing_of_here_is_of_a_time_to_come(desk: Desk) -> None:
     """Else it would stand above all that is written here, until then."""
-    years = [int(products.datetime(year, 1, 1).timestamp()) for year in (3000, 9999)]
+    years = [int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (3000, 9999)]
     for product in MAKERS:
         desk.use(f"{product}.db")
         comments = [Said("1", START + 20 * HOUR), Said("2", START - 5, text="ho")]
@@ -670,7 +672,7 @@ def test_a_long_comment_is_kept_whole(desk: Desk, outside: Outside) -> None:
                 assert shown[number] == safe_html(texts[number])
         for number in (4, 5):
             without_paragraphs = re.sub("</?p>", "", shown[number])
-            text = products.html.unescape(without_paragraphs.replace("<br>", "\n"))
+            text = html.unescape(without_paragraphs.replace("<br>", "\n"))
             assert text == kept[number]
 
 
@@ -727,7 +729,7 @@ def test_it_joins_the_page_that_is_here(desk: Desk, visitor: Visitor) -> None:
 def test_a_comment_of_no_page_is_skipped_and_named(desk: Desk) -> None:
     for product in ROWS:
         desk.use(f"{product}.db")
-        pages = [None, "", "  ", {}, [], "/a\nb", "/" + "x" * 3000]
+        pages: list[Any] = [None, "", "  ", {}, [], "/a\nb", "/" + "x" * 3000]
         rows = [ROWS[product](Said(f"a{n}", page=page)) for n, page in enumerate(pages)]
         result = desk.bring(file_of(product, [*rows, ROWS[product](Said("b"))]))
         assert result.counts == (8, 1, 0, 7)
@@ -875,7 +877,8 @@ def test_readers_and_writers_do_not_wait_for_an_import(tmp_path: Path) -> None:
         assert 0 < left < 700
         reader = Reader(service)
         reader.start()
-        process, posted = begun(tmp_path, "import", "export"), []
+        process = begun(tmp_path, "import", "export")
+        posted: list[int] = []
         while process.poll() is None:
             body = {**COMMENT, "page_url": "/0/", "content": f"meanwhile {len(posted)}"}
             answer = service.ask("POST", "/comments", body=body)

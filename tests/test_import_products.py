@@ -15,11 +15,11 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import products
 import pytest
-from conftest import CANARY, Outside
+from conftest import CANARY, START, Outside
 from inside import add_account, token_of
 from products import MAKERS, MOVING, NOON, ROWS, Desk, Row, Said, file_of, waline, waline_row
 
@@ -97,7 +97,7 @@ def bring(desk: Desk, name: str, *words: str) -> products.Result:
 
 def day(seconds: int | None) -> str | None:
     """A time, or `now` for that of the test."""
-    if seconds is None or seconds == products.START:
+    if seconds is None or seconds == START:
         return "now" if seconds else None
     return str(datetime.fromtimestamp(seconds, UTC))[:19]
 
@@ -333,7 +333,7 @@ SHAPES: dict[str, list[tuple[Any, Any]]] = {
     "website": [*WEBSITES.items(), *((value, "") for value in OBJECTS)],
     "ip": [*ADDRESSES.items(), *((value, "") for value in OBJECTS)],
     "email": [(value, "") for value in NO_EMAIL],
-    "parent": [(value, None) for value in (None, "", "0", 0, {}, [])],
+    "parent": [(value, None) for value in (None, "", "0", 0, *OBJECTS)],
 }
 
 
@@ -370,7 +370,7 @@ def test_nothing_but_text_and_page_is_enough(desk: Desk) -> None:
     names += " is_pending is_pinned vote_up vote_down page_title page_admin_only user_id href"
     names += " updated updatedAt updated_at createdAt site_name site_urls master mailMd5 avatar"
     for product in ROWS:
-        for none in (None, {}, []):
+        for none in (None, *OBJECTS):
             row = ROWS[product](Said(text="文")) | dict.fromkeys(names.split(), none)
             desk.use("commentd.db")
             desk.bring(file_of(product, [row]), "--format", product)
@@ -521,7 +521,9 @@ def test_valine_is_told_in_every_shape_in_which_it_occurs(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz"])
-def test_the_archive_of_leancloud_is_read_as_it_comes(desk: Desk, mode: str) -> None:
+def test_the_archive_of_leancloud_is_read_as_it_comes(
+    desk: Desk, mode: Literal["w", "w:gz"]
+) -> None:
     users = HEAD.replace("Comment", "_User") + '{"objectId":"u","password":"SECRET"}\n'
     files = {
         "Counter.0.jsonl": (MOVING / "counter.jsonl").read_text("utf-8"),
@@ -619,18 +621,18 @@ def test_the_report_names_what_is_in_this_file_and_is_not_carried(desk: Desk) ->
         desk.use(f"{product}.db")
         assert f"  not carried: {lost}\n" in desk.bring(MAKERS[product]([Said()])).text, product
     # The blog and its categories have titles, too.
-    for product, page, more in (
+    for product, page, titles in (
         ("disqus", b"<thread", b"<category><title>General</title></category><thread"),
         ("wordpress", b"<item>", b"<title>My blog</title><item><title>T</title>"),
     ):
         desk.use(f"{product}-more.db")
-        text = MAKERS[product]([Said()]).replace(page, more, 1)
-        assert "  not carried: page titles (1)\n" in desk.bring(text).text, product
-    line = json.loads(MAKERS["remark42"]([Said()]).splitlines()[1])
-    for votes, lost in (({}, 0), ({"a": True}, 0), ({"a": True, "b": False}, 1)):
+        file = MAKERS[product]([Said()]).replace(page, titles, 1)
+        assert "  not carried: page titles (1)\n" in desk.bring(file).text, product
+    comment = json.loads(MAKERS["remark42"]([Said()]).splitlines()[1])
+    for votes, times in (({}, 0), ({"a": True}, 0), ({"a": True, "b": False}, 1)):
         desk.use("remark42.db")
-        text = desk.bring(json.dumps({**line, "votes": votes})).text
-        assert text.count("not carried: downvotes (subtracted from the likes) (1)") == lost
+        text = desk.bring(json.dumps({**comment, "votes": votes})).text
+        assert text.count("not carried: downvotes (subtracted from the likes) (1)") == times
 
 
 def test_what_is_dropped_of_a_comment_is_named(desk: Desk) -> None:

@@ -65,10 +65,14 @@ def test_what_the_oracle_solves_passes(visitor: Visitor, app: App, outside: Outs
         assert 20_000 <= payload["solution"]["counter"] <= 150_000, "nobody works longer"
         comment(visitor, payload, text=str(number))
     # What somebody solved who made the challenge themselves.
-    there = {"counter": 321, "expires_at": outside.time + HOUR}
+    ends = int(outside.time + HOUR)
     for secret in (inside.token_key(app), b"x" * 32):
-        challenge = altcha.create_challenge("SHA-256", 1, hmac_secret=secret, **there)
-        made = altcha.Payload(challenge, altcha.solve_challenge(challenge)).to_base64()
+        challenge = altcha.create_challenge(
+            "SHA-256", 1, hmac_secret=secret, counter=321, expires_at=ends
+        )
+        solution = altcha.solve_challenge(challenge)
+        assert solution
+        made = altcha.Payload(challenge, solution).to_base64()
         assert visitor.say("of others", captcha_token=str(made), status=403) == CAPTCHA_FAILED
 
 

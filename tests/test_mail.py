@@ -48,9 +48,15 @@ def serve(config: Config, outside: Outside, empty_database: Path) -> Iterator[Se
     started: list[App] = []
 
     def start(port: int, **settings: Any) -> App:
-        usual = {"mail_host": "127.0.0.1", "mail_port": port, "mail_security": "none"}
-        usual |= {"mail_sender": "Blog <comments@blog.example>", "notify_owner": (ANN,)}
-        changed = replace(config, **(usual | settings))
+        usual = replace(
+            config,
+            mail_host="127.0.0.1",
+            mail_port=port,
+            mail_security="none",
+            mail_sender="Blog <comments@blog.example>",
+            notify_owner=(ANN,),
+        )
+        changed = replace(usual, **settings)
         if not Path(changed.database_path).exists():
             shutil.copy(empty_database, changed.database_path)
         started.append(make_app(changed, World(clock=lambda: outside.time), rounds=1))
@@ -76,13 +82,15 @@ def read(message: str | bytes) -> EmailMessage:
 
 
 def code_in(message: str | bytes) -> str:
-    return re.findall(r"^ {4}(\d{6})\b", read(message).get_content(), re.M)[0]
+    found = re.search(r"^ {4}(\d{6})\b", read(message).get_content(), re.M)
+    assert found
+    return found[1]
 
 
 # A mail server that keeps to the rules
 
 
-class PostOffice(Controller):  # type: ignore[misc]
+class PostOffice(Controller):
     """On a port that the system chose; keeps what it is handed, and how."""
 
     def __init__(self, **how: Any) -> None:
@@ -266,6 +274,10 @@ class Talk(socketserver.StreamRequestHandler):
         return "" if reply.startswith("421") else reply  # RFC 5321, 3.8: 421 hangs up
 
 
+# What is replied at a step, or made of what was said there.
+Script = dict[str, str | Callable[[str], str]]
+
+
 class Clerk(socketserver.ThreadingTCPServer):
     """A mail server with a script: what it replies at a step, else the usual."""
 
@@ -276,7 +288,7 @@ class Clerk(socketserver.ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), Talk, bind_and_activate=False)
         self.server_bind()  # connections are refused until it listens
         self.port = self.server_address[1]
-        self.script: dict[str, str | Callable[[str], str]] = {}
+        self.script: Script = {}
         self.calls, self.closing, self.is_open = 0, threading.Event(), False
         self.said: list[str] = []
         self.emails: list[bytes] = []
@@ -401,10 +413,10 @@ def test_an_email_that_is_refused_for_good_is_given_up_without_its_text(
         assert outbox(app) == []
 
 
-OFFERS_LOGIN = {"EHLO": "250-mail.example\r\n250 AUTH PLAIN", "AUTH": "235 ok"}
+OFFERS_LOGIN: Script = {"EHLO": "250-mail.example\r\n250 AUTH PLAIN", "AUTH": "235 ok"}
 QQ = "Login Fail. Please enter your authorization code to login."
 IN_GBK = "535 请使用授权码登录。".encode("gbk").decode(errors="surrogateescape")
-FAULTS_OF_SETTINGS: list[tuple[dict[str, str], str]] = [
+FAULTS_OF_SETTINGS: list[tuple[Script, str]] = [
     ({"CONNECT": "554 5.7.1 no"}, "554 5.7.1 no"),
     ({"EHLO": "550 no", "HELO": "550 Invalid name"}, "550 Invalid name"),
     (
@@ -696,8 +708,9 @@ def test_no_text_adds_an_email(tmp_path: Path, empty_database: Path, outside: Ou
 
 def test_an_email_with_a_code_holds_nothing_a_stranger_typed(serve: Serve, clerk: Clerk) -> None:
     app = serve(clerk.port, site_name="Ann's blog")
-    fields = {"nickname": "Win at evil.example", "password": "and again", "website": "evil.example"}
-    Visitor(app).register("bob@example.com", **fields, **{"Accept-Language": "evil"})
+    fields: dict[str, Any] = {"nickname": "Win at evil.example", "password": "and again"}
+    fields |= {"website": "evil.example", "Accept-Language": "evil"}
+    Visitor(app).register("bob@example.com", **fields)
     Visitor(app, "192.0.2.1").register("carol@example.com", nickname="C")
     for number, name in enumerate(("dan", "eve"), 2):
         Visitor(app, f"192.0.2.{number}").ask_for_code(f"{name}@example.com", nickname="evil")

@@ -100,8 +100,8 @@ def reported(owner: Reader) -> Any:
 
 
 def test_an_account_reads_what_is_its_own(ann: Reader) -> None:
-    shown = {"email": ANN, "nickname": "Ann", "role": "user", "language": "", "created_at": AT}
-    shown |= {"comments": 0, "answers": True, "follows": [], "has_password": True}
+    shown: dict[str, Any] = {"email": ANN, "nickname": "Ann", "role": "user", "language": ""}
+    shown |= {"created_at": AT, "comments": 0, "answers": True, "follows": [], "has_password": True}
     assert me(ann) == shown
     assert me(ann, url=PAGE) == {**shown, "following": False}
     follow(ann)
@@ -179,8 +179,9 @@ def test_what_is_no_nickname_wish_or_password_changes_nothing(ann: Reader) -> No
 
 def test_nothing_else_of_an_account_can_be_changed(here: Here, ann: Reader) -> None:
     before = here.sql("SELECT * FROM account")
-    wishes = {"role": "admin", "id": 9, "email": "eve@example.com", "blocked": 0, "version": 0}
-    assert change(ann, **wishes, verified=True, user_id=9, created_at=1)["success"]
+    wishes: dict[str, Any] = {"role": "admin", "id": 9, "email": "eve@example.com"}
+    wishes |= {"blocked": 0, "version": 0, "verified": True, "user_id": 9, "created_at": 1}
+    assert change(ann, **wishes)["success"]
     assert change(ann, password="wrong", nickname="")["nickname"] == "Ann"
     assert here.sql("SELECT * FROM account") == before
 
@@ -239,7 +240,8 @@ def test_with_a_wrong_password_nothing_grave_is_done(here: Here, ann: Reader) ->
         ):
             assert refused["code"] == "wrong_password", wrong
     assert leave(ann, "delete", 400, password="")["code"] == "password_missing"
-    for comments in ("", None, "all", "Keep", 1, True, ["keep"], {}):
+    no_choice: list[Any] = ["", None, "all", "Keep", 1, True, ["keep"], {}]
+    for comments in no_choice:
         refused = leave(ann, comments, 400)
         assert refused["code"] in ("comments_missing", "comments_invalid", "comments_too_long")
     assert me(ann)["nickname"] == "Ann"
@@ -460,8 +462,8 @@ def test_a_link_asks_before_it_ends_emails_about_a_page(here: Here, link: str) -
     again = here.press(done.action)
     assert again.title == "You’ll get emails about new comments on this page."
     assert followers(here) == TWO
-    one_click = {"params": {"List-Unsubscribe": "One-Click"}}
-    ended = here.press(link, headers={"Origin": "https://mail.example"}, **one_click)
+    one_click = {"List-Unsubscribe": "One-Click"}
+    ended = here.press(link, headers={"Origin": "https://mail.example"}, params=one_click)
     assert ended.told == done.told
     assert followers(here) == ONE_ENDED
     for gone in ("comment", "follow WHERE page_id = 1", "page WHERE id = 1"):
@@ -525,7 +527,8 @@ def test_a_report_is_seen_by_the_owner_alone(visitor: Reader, owner: Reader, ann
 def test_only_what_readers_see_can_be_reported_and_for_a_short_reason(here: Here) -> None:
     here.said()
     assert report(here, 1, "x" * 501, 400)["code"] == "reason_too_long"
-    for reason in (5, ["a"], {}, True, "a\0b"):
+    no_text: list[Any] = [5, ["a"], {}, True, "a\0b"]
+    for reason in no_text:
         assert report(here, 1, reason, 400)["code"] == "reason_invalid", reason
     for status in ("waiting", "spam", "deleted"):
         inside.moderate(here.served, 1, status)

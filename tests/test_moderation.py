@@ -86,7 +86,7 @@ def test_the_first_of_each_author_may_wait(ann: Visitor, owner: Visitor, app: Ap
     home, train = Judge(app, ip="192.0.2.1"), Judge(app, ip="192.0.2.2")
     number = 0
 
-    def says(who: Visitor, **fields: str) -> str:
+    def says(who: Visitor, **fields: Any) -> str:
         nonlocal number
         number += 1
         who.say(f"number {number}", **fields)
@@ -125,7 +125,8 @@ WORDS = [
 @settled(moderation_words=("Casino", "Weight  loss", "viagra", "Straße", "免费送"))
 def test_comments_with_a_word_wait_in_any_case_and_width(visitor: Visitor, owner: Visitor) -> None:
     for number, (fields, why) in enumerate(WORDS):
-        visitor.say(**{"content": f"No. {number}", **fields})
+        comment: dict[str, Any] = {"content": f"No. {number}", **fields}
+        visitor.say(**comment)
         assert held(owner) == ("waiting" if why else "visible", why), fields
 
 
@@ -225,7 +226,7 @@ for _text in (f"https://{PUNYCODE}/", "https://пример.рф/", "[x](https:/
 @pytest.mark.parametrize(("kind", "value", "ip", "fields", "meets"), MEETINGS)
 @settled()
 def test_what_meets_a_block_is_kept_as_spam(
-    app: App, owner: Visitor, kind: str, value: str, ip: str, fields: dict[str, str], meets: bool
+    app: App, owner: Visitor, kind: str, value: str, ip: str, fields: dict[str, Any], meets: bool
 ) -> None:
     kept = block(owner, kind, value, sure=True)["block"]["value"]
     if kind in ("address", "email"):  # the reason shows no more than readers see
@@ -482,7 +483,7 @@ def test_a_pin_is_of_its_page_alone(visitor: Visitor, owner: Visitor) -> None:
 
 # What is purged
 
-TRACES = {
+TRACES: dict[str, Any] = {
     "nickname": "Nemesis-of-Kos",
     "content": "wording-that-was-spam",
     "email": "trace@evil-mail.example",
@@ -580,7 +581,7 @@ def test_a_page_that_was_closed_stays_closed_though_nobody_reads_it(
 
 def fresh(owner: Visitor) -> Visitor:
     """The admin with a token of now."""
-    token = test_admin.token_of(owner.served, test_admin.OWNER, "admin")
+    token = inside.token_of(owner.served, test_admin.OWNER, "admin")
     owner.authorization = ("Bearer", token)
     return owner
 

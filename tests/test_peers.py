@@ -2,6 +2,7 @@
 send ambiguous requests. None holds a thread, a descriptor or the log for long."""
 
 import contextlib
+import functools
 import re
 import socket
 import sqlite3
@@ -402,7 +403,8 @@ AMBIGUOUS = [
 def answers(service: Service, raw: bytes) -> tuple[bytes, list[int]]:
     """All data until the connection closes or a second response begins, and the statuses; 0 stands
     for closed."""
-    received, found = b"", []
+    received = b""
+    found: list[int] = []
     with service.sent(raw) as peer:
         peer.settimeout(5)
         with contextlib.suppress(ConnectionResetError, TimeoutError):
@@ -520,6 +522,12 @@ def poke(peers: list[socket.socket]) -> None:
     for peer in peers:
         with contextlib.suppress(OSError):
             peer.send(b"1")
+
+
+def given_up(peers: list[socket.socket], service: Service, before: int) -> bool:
+    """Whether no connection is held any more, after one more byte on each."""
+    poke(peers)
+    return held(service) == before
 
 
 def cut(peers: list[socket.socket]) -> bool:
@@ -672,7 +680,7 @@ def test_an_honest_reader_is_answered_beside_hostile_ones(start: Start, campaign
                 go_on(peer, pieces, chance)
             reader.ask(chance)
         left = [peer for peer, _ in crowd if peer.fileno() >= 0]
-        until(lambda: poke(left) or held(service) == before)  # noqa: B023
+        until(functools.partial(given_up, left, service, before))
         for peer, _ in crowd:
             peer.close()
         service.opened.clear()

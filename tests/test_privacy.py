@@ -403,16 +403,26 @@ def test_no_address_that_anybody_writes_is_called(
 
     for name in ("create_connection", "getaddrinfo", "gethostbyname", "getfqdn"):
         monkeypatch.setattr(socket, name, refuse)
-    names = {"site_origins": ("https://blog.example",), "server_public_url": "https://c.example"}
-    app = make_app(replace(config, server_listen="0.0.0.0:80", **names), outside.world, rounds=1)
+    open_to_all = replace(
+        config,
+        server_listen="0.0.0.0:80",
+        site_origins=("https://blog.example",),
+        server_public_url="https://c.example",
+    )
+    app = make_app(open_to_all, outside.world, rounds=1)
     with closing(app):
         inside.add_account(app, "owner@example.com", "Owner", CANARY, "admin")
         owner = Visitor(app)
         owner.authorization = ("Bearer", inside.token_of(app, "owner@example.com", "admin"))
-        guest = {"website": f"{WEB}/me", "email": "lu@198-51-100-9.example", "lang": "en"}
         text = f"{WEB}/a ![x]({WEB}/x.png) [y]({WEB}/y) <img src={WEB}/z>"
         visitor = Visitor(app)
-        posted = visitor.say(text, page_url=f"{WEB}/page/", **guest)
+        posted = visitor.say(
+            text,
+            page_url=f"{WEB}/page/",
+            website=f"{WEB}/me",
+            email="lu@198-51-100-9.example",
+            lang="en",
+        )
         number, token = posted["comment"]["id"], posted["edit_token"]
         visitor.post_json("/comments/preview", {"content": text})
         edit = {"content": f"{text} more", "edit_token": token}

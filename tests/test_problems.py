@@ -20,10 +20,10 @@ import inside
 import pytest
 import test_openapi
 import webtest
-from api import NEED_TOKEN, ROUTES, Route
+from api import NEED_TOKEN, OPERATIONS, ROUTES, Route
 from conftest import CANARY, PAGE, START, Visitor, dump
 from test_admin import Judge
-from test_openapi import OPERATIONS, Town
+from test_openapi import Town
 
 from commentd import App, Config, World, main, make_app
 
@@ -74,7 +74,8 @@ def eve(town: Town) -> Eve:
     eve = Eve(town.app)
     eve.town, eve.forms, eve.required = town, {}, {}
     for route in WRITES:
-        form = next(iter(test_openapi.forms(OPERATIONS[str(route)])), {"properties": {}})
+        forms = test_openapi.forms(OPERATIONS[str(route)])
+        form: dict[str, Any] = forms[0] if forms else {"properties": {}}
         eve.forms[route] = town.values(str(route), test_openapi.fields(form, whole=True))
         eve.required[route] = [*test_openapi.fields(form, whole=False)]
     return eve

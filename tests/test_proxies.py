@@ -29,6 +29,7 @@ import pytest
 import sites
 from conftest import PAGE
 from playwright.sync_api import Browser, Page, expect
+from serving import until
 from test_commands import MANUAL, ROOT, run
 from test_server import (
     AS_JSON,
@@ -45,7 +46,6 @@ from test_server import (
     request,
     rows,
     services,
-    until,
 )
 
 from commentd import BODY_LIMIT

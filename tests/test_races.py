@@ -183,7 +183,9 @@ def of_registrations_three_wait_and_one_account_comes(site: Site, chance: Random
 def likes_and_undos_leave_one_or_none_each(site: Site, chance: Random) -> None:
     many = site.many
     site.say()
-    what, form = chance.choice([("comment", {"id": 1}), ("page", {"page_url": PAGE})])
+    forms: dict[str, dict[str, Any]] = {"comment": {"id": 1}, "page": {"page_url": PAGE}}
+    what = chance.choice([*forms])
+    form = forms[what]
     count = {"comment": "likes", "page": "page_likes"}[what]
     path, rows = f"/{what}/like", f"SELECT count(*) FROM {what}_liker"
     count_ = f"SELECT {count} FROM {what}"

@@ -25,8 +25,9 @@ import pytest
 import webtest
 from conftest import CANARY, PAGE, Campaign, Outside, Visitor, assert_whole, cut_off
 from inside import REFUSALS, add_account, database_path, in_its_thread, token_of, writer
+from serving import until
 from test_commands import run_here
-from test_server import COMMENT, LOGIN, Service, answer_on, request, services, until
+from test_server import COMMENT, LOGIN, Service, answer_on, request, services
 
 from commentd import MIGRATIONS, App, Config, World, make_app, migrate
 
@@ -60,9 +61,11 @@ def forked(work: Callable[[], object]) -> Any:
         data = pipe.read()
     status = os.waitpid(child, 0)[1]
     assert status in (0, 9), status
-    done, result = pickle.loads(data) if status == 0 else (True, None)
-    assert done, result
-    return result
+    if status == 9:
+        return None
+    done, given = pickle.loads(data)
+    assert done, given
+    return given
 
 
 # Killed

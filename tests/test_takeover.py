@@ -163,7 +163,7 @@ def test_the_take_over_changes_no_pixel_but_of_controls_and_accents(
     page.locator("commentd-thread form").wait_for()
     settled(page)
     difference = ImageChops.difference(before, picture(page, boxes))
-    assert max(most for _, most in difference.getextrema()) < 16  # of 255, as muted text
+    assert max(difference.tobytes()) < 16  # of 255, as muted text
 
 
 def test_a_script_that_is_there_before_its_fragment_shows_it(

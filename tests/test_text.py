@@ -495,10 +495,17 @@ class Judge(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         assert self.opened.pop() == tag
 
-    def refuse(self, data: str) -> None:
+    def handle_comment(self, data: str) -> None:
         raise AssertionError(data)
 
-    handle_comment = handle_decl = handle_pi = unknown_decl = refuse
+    def handle_decl(self, decl: str) -> None:
+        raise AssertionError(decl)
+
+    def handle_pi(self, data: str) -> None:
+        raise AssertionError(data)
+
+    def unknown_decl(self, data: str) -> None:
+        raise AssertionError(data)
 
 
 def judged(*markups: str) -> None:

@@ -1,6 +1,7 @@
 """What an attacker must not get: the codes of others, rights that were taken away, emails of ours
 with their own words, the approval of another text, and what is known of an email address."""
 
+import functools
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -418,7 +419,8 @@ def test_as_much_is_written_whatever_is_known_of_an_address(
     for number, email in enumerate((ANN, "blocked@example.com", LU, "nobody@example.com"), 10):
         stranger = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": f"192.0.2.{number}"})
         body = {**form, "email": email}
-        known[email] = written(app, lambda s=stranger, b=body: s.post_json(path, b, status=status))
+        ask = functools.partial(stranger.post_json, path, body, status=status)
+        known[email] = written(app, ask)
     assert known == dict.fromkeys(known, writes)
 
 

@@ -20,8 +20,9 @@ from typing import Any
 
 import pytest
 from conftest import PAGE
+from serving import until
 from test_commands import ROOT
-from test_server import Answer, Service, until
+from test_server import Answer, Service
 
 pytestmark = pytest.mark.slow
 

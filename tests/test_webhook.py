@@ -20,6 +20,7 @@ from typing import Any
 import inside
 import pytest
 from conftest import CANARY, PAGE, START, Outside, Visitor
+from serving import until
 from test_mail import PostOffice, read
 from test_mail import opened as opened  # a fixture
 from test_notifications import (
@@ -40,7 +41,7 @@ from test_notifications import (
     words_of,
 )
 from test_notifications import start as start  # a fixture
-from test_server import services, until
+from test_server import services
 
 from commentd import load_config
 

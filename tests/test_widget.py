@@ -29,7 +29,7 @@ from blog import (
 )
 from conftest import Outside
 from inside import add_account, moderate, sql, token_of
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Browser, Dialog, Locator, Page, Route, expect
 from test_commands import MANUAL
 from webob import Request
 from webtest import TestApp
@@ -116,7 +116,12 @@ def page(
     page = context.new_page()
     page.on("console", lambda m: faults.append(m.text) if m.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: faults.append(f"{error.name}: {error}"))
-    page.on("dialog", lambda dialog: faults.append(dialog.message) or dialog.dismiss())
+
+    def dismiss(dialog: Dialog) -> None:
+        faults.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", dismiss)
     page.on("request", lambda request: asked.append(f"{request.method} {request.url}"))
     yield page
     context.close()
@@ -618,7 +623,8 @@ def test_replies_are_indented_twice_and_then_say_to_whom(view: View) -> None:
     for name in "LMN":  # what replies to a list stands beside it and not in it
         above = say(view.app, "1. one\n2. two\n\n- three", name, hours=200, parent_id=above)
     page = view()
-    bodies = [*(f"Depth {n}." for n in range(6)), "Late.", *[re.compile("one")] * 3]
+    bodies: list[str | re.Pattern[str]] = [f"Depth {n}." for n in range(6)]
+    bodies += ["Late.", *[re.compile("one")] * 3]
     expect(page.locator("article .body")).to_have_text(bodies)
     expect(page.locator(".body article")).to_have_count(0)
     metas = page.locator(".meta").all_inner_texts()
@@ -637,7 +643,11 @@ def test_replies_are_folded_and_unfolded(view: View) -> None:
     nested(view.app, 4)
     page = view()
     line = page.locator(".line").first
-    for press in (lambda: line.click(position={"x": 12, "y": 20}), lambda: line.press("Enter")):
+    ways: list[Callable[[], None]] = [
+        lambda: line.click(position={"x": 12, "y": 20}),
+        lambda: line.press("Enter"),
+    ]
+    for press in ways:
         for name, hidden in (("收起回复", False), ("展开 3 条回复", True)):
             expect(line).to_have_accessible_name(name)
             expect(line).to_have_attribute("aria-expanded", str(not hidden).lower())

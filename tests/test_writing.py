@@ -22,6 +22,7 @@ from playwright.sync_api import Browser, Locator, Page, Request, Route, expect
 from test_captcha import SECRET, SITE_KEY, Siteverify
 from test_mail import PostOffice, code_in, read
 from test_words import WORDS
+from webtest import TestApp
 
 from commentd import App, Config, World
 
@@ -336,7 +337,7 @@ def end_logins(app: App) -> None:
 
 def moderate(app: App, status: str, *ids: int) -> None:
     """What the owner decides."""
-    owner = blog.TestApp(app, {"REMOTE_ADDR": "192.0.2.1"})
+    owner = TestApp(app, {"REMOTE_ADDR": "192.0.2.1"})
     owner.authorization = ("Bearer", blog.owner_token(app))
     for each in ids:
         owner.post_json(f"/comments/{each}/moderate", {"status": status})
@@ -373,10 +374,10 @@ def requests_of(page: Page, path: str) -> list[Request]:
 def refuse(page: Page, path: str, code: str, status: int = 503) -> None:
     """What is written there from now on is refused."""
     headers = {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "Retry-After"}
-    answer = {"status": status, "json": {"error": "不行", "code": code}}
+    answer = {"error": "不行", "code": code}
 
     def fulfil(route: Route) -> None:
-        route.fulfill(headers={**headers, "Retry-After": "40"}, **answer)
+        route.fulfill(headers={**headers, "Retry-After": "40"}, status=status, json=answer)
 
     page.route(f"**{path}", fulfil)
 
@@ -990,7 +991,9 @@ def test_a_press_below_a_form_with_text_hits_what_was_aimed_at(ground: Ground) -
 
 
 def height_of(box: Locator) -> float:
-    return box.bounding_box()["height"]
+    shape = box.bounding_box()
+    assert shape
+    return shape["height"]
 
 
 # As a browser that does not know `field-sizing`.
@@ -1009,7 +1012,7 @@ def test_a_field_grows_to_half_of_the_window_and_shrinks(ground: Ground) -> None
         page.add_init_script(script)
         ground.go(page)
         expect(page.locator(".head > *").first).to_be_visible()
-        half = page.viewport_size["height"] / 2
+        half = page.evaluate("innerHeight") / 2
         box = main(page)
         box.click()
         expect(page.locator(".tools")).to_have_count(1)
@@ -1281,7 +1284,7 @@ def test_who_writes_too_fast_is_told_how_long_to_wait_until_it_is_over(ground: G
     page.clock.install()
     page.reload()
     body = {"page_url": POST, "nickname": "Ann", "captcha_token": "x"}
-    here = blog.TestApp(ground.app, {"REMOTE_ADDR": "127.0.0.1"})
+    here = TestApp(ground.app, {"REMOTE_ADDR": "127.0.0.1"})
     for number in range(5):
         here.post_json("/comments", {**body, "content": f"{number}"})
     write(page, "Sixth.")
@@ -1531,7 +1534,9 @@ def test_the_challenge_comes_with_the_focus_and_the_proof_begins_with_the_first_
         button(page, "Post").click()
     expect(article(page, "First.")).to_be_focused()
     assert len(asked) == 1
-    assert len(sent.value.post_data_json["captcha_token"]) > 200
+    body = sent.value.post_data_json
+    assert body
+    assert len(body["captcha_token"]) > 200
     # What is pasted has a proof of its own, and is not held for having come at once.
     pasted = "What was written elsewhere, at leisure, comes here all at once, and may be shown."
     main(page).click()

@@ -181,7 +181,11 @@ def there(selector: str) -> Act:
 
 
 def key(*names: str) -> Act:
-    return lambda page: [page.keyboard.press(name) for name in names]
+    def press(page: Page) -> None:
+        for name in names:
+            page.keyboard.press(name)
+
+    return press
 
 
 def typed(text: str) -> Act:
@@ -454,7 +458,7 @@ def names(page: Page, report: Report, english: set[str], *where: str) -> Iterato
         if name in chosen and letters and not re.search(letters, name, re.I):
             report.wonder(f"`{name}` is {lang} by its words", *where)
         elif letters:
-            fine = re.search(letters, name, re.I)
+            fine = bool(re.search(letters, name, re.I))
             report.check("3.1.2", fine, f"`{name}` is not in the widget's language", *where)
         elif lang != "en" and name in english:
             report.wonder(f"the name `{name}` is the English one", *where)

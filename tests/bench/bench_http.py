@@ -204,7 +204,7 @@ def screen(peer: Peer, size: int, connections: int, seconds: int) -> Figures:
     known = "" if size else fetched(peer.address, path)[1].get("Etag", "")
     if not size and fetched(peer.address, path, **{"If-None-Match": known})[0] != 304:
         return Figures()
-    unchanged = {"If-None-Match": known} if known else {}
+    unchanged: dict[str, Any] = {"If-None-Match": known} if known else {}
     return loaded(peer, path, connections, seconds, **unchanged)()
 
 
