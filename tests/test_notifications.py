@@ -2,14 +2,15 @@
 they end. `test_mail.py` has their way to the mail server, `test_me.py` followers and reports."""
 
 import base64
-import html
 import json
 import re
 import shutil
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from email.message import EmailMessage
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -54,39 +55,61 @@ def settings() -> dict[str, Any]:
 
 # The page of a link, and a reader who opens it
 
-# All of it: nobody's words can be more than text in the four places that texts have.
-PAGE_OF_A_LINK = r"""<!doctype html>
-<html lang="(?P<lang>[a-z-]+)" dir="(ltr|rtl)">
-<head>
-<meta charset="utf-8">
-(<meta name="[a-z-]+" content="[\w=,. -]+">\n){3}<title>(?P<title>[^<>]*)</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="home.css">
-</head>
-<body>
-<main class="link">
-<h1>(?P=title)</h1>
-(<p>(?P<who>(( · )?<bdi>[^<>]*</bdi>)+)</p><pre dir="auto">(?P<text>[^<>]*)</pre>
-)?((?x:<form[ ]method="post"[ ]action="(?P<action>\?[^"<>]*)">
-<button([ ]class="(quiet|danger)")?>(?P<button>[^<>]*)</button></form>)
-)?(<nav><a href="(admin|https://blog\.example/[^"<>]*)">[^<>]*</a></nav>
-)?</main>
-</body>
-</html>
-"""
+# What may stand in what, each with its attributes, so that nobody's words can be more than text.
+MARKUP = {
+    "html": {"head": "", "body": ""},
+    "head": {"meta": "charset name content", "title": "", "link": "rel href"},
+    "body": {"main": "class"},
+    "main": {"h1": "", "p": "", "pre": "dir", "form": "method action", "nav": ""},
+    "p": {"bdi": ""},
+    "form": {"button": "class"},
+    "nav": {"a": "href"},
+}
 
 
-class Shown:
+class Shown(HTMLParser):
     """What the page of a link shows; there is none with any markup that is not ours."""
 
     def __init__(self, markup: str) -> None:
-        found = re.fullmatch(PAGE_OF_A_LINK, markup)
-        assert found, markup
-        texts = {name: html.unescape(text or "") for name, text in found.groupdict().items()}
-        self.title, self.text, self.button = texts["title"], texts["text"], texts["button"]
-        self.lang, self.action = texts["lang"], texts["action"]
+        super().__init__()
+        self.open_elements: list[str] = []
+        self.attributes: dict[str, dict[str, str | None]] = {}
+        self.texts: dict[str, str] = defaultdict(str)
+        self.feed(markup)
+        self.close()
+        assert self.open_elements == []
+        self.title, self.text, self.button = (self.texts[tag] for tag in ("h1", "pre", "button"))
         # Each name is kept apart from the line that it stands in, which it could else turn.
-        self.who = html.unescape(re.sub("</?bdi>", "", found["who"] or ""))
+        self.who = self.texts["p"]
+        self.lang = self.attributes["html"]["lang"]
+        self.action = self.attributes.get("form", {}).get("action", "")
+        assert self.texts["title"] == self.title
+        assert self.attributes["html"]["dir"] in ("ltr", "rtl")
+        assert self.attributes.get("pre", {"dir": "auto"}) == {"dir": "auto"}
+        assert self.attributes.get("form", {"method": "post"})["method"] == "post"
+        assert re.fullmatch(r"(\?[^<>]*)?", self.action)
+        link = self.attributes.get("a", {"href": "admin"})["href"]
+        assert re.fullmatch("admin|https://blog\\.example/.*", link)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if self.open_elements:
+            inside = MARKUP.get(self.open_elements[-1], {})
+            assert tag in inside, self.rawdata
+            assert {name for name, _ in attributes} <= {*inside[tag].split()}, self.rawdata
+        if tag in ("meta", "link"):
+            return
+        assert tag == "bdi" or tag not in self.attributes, f"a second {tag}: {self.rawdata}"
+        self.attributes[tag] = dict(attributes)
+        self.open_elements.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert tag == self.open_elements.pop(), self.rawdata
+
+    def handle_data(self, data: str) -> None:
+        place = "p" if "p" in self.open_elements else (self.open_elements or [""])[-1]
+        if place in ("", *MARKUP) and place != "p":
+            assert data.isspace(), self.rawdata
+        self.texts[place] += data
 
     @property
     def told(self) -> tuple[str, str, str, str]:
