@@ -593,16 +593,16 @@ EMAIL = re.compile(
 )
 
 
-# The full-width forms of ASCII, and the Chinese full stop, as input methods of Chinese and Japanese
-# leave them. No other look-alike of an ASCII character is read as one.
-FULL_WIDTH = {code + 0xFEE0: chr(code) for code in range(0x21, 0x7F)} | {0x3002: "."}
+# The full-width forms of ASCII, and the Chinese full stop (also the half-width one of Japanese), as
+# input methods leave them. No other look-alike of an ASCII character is read as one.
+FULL_WIDTH = {code + 0xFEE0: chr(code) for code in range(0x21, 0x7F)} | {0x3002: ".", 0xFF61: "."}
 
 
 def proper_email(text: str) -> str:
     """The one spelling of an email address: plain ASCII, lower case, without what came along when
     it was pasted. `ValueError` for others."""
-    plain = trimmed(text).translate(FULL_WIDTH)
-    address = re.sub(" *@ *", "@", plain.lower()).removeprefix("mailto:").rstrip(".,;")
+    plain = trimmed(text).rstrip("、").translate(FULL_WIDTH).strip("<>")
+    address = re.sub(" *@ *", "@", plain.lower()).removeprefix("mailto:").strip(" ").rstrip(".,;")
     if not plain.isascii() or not EMAIL.fullmatch(address):
         raise ValueError("must be an email address, such as ann@example.com")
     return address
@@ -611,11 +611,15 @@ def proper_email(text: str) -> str:
 # A host without a scheme, as people type it: the last part is no number and no file.
 BARE_WEBSITE = re.compile(r"(?:[^\W_][\w-]*\.)+(?:[^\W\d_]{2,}|xn--[\w-]+)(?::[0-9]+)?(?:[/?#].*)?")
 
+SCHEME_AND_HOST = re.compile("(?i)(?:[hｈ][tｔ][tｔ][pｐ][sｓ]?[:：][/／]{2})?[^/?#／]+")
+
 
 def proper_website(text: str) -> str:
     """An http(s) URL with a host and without a user; `ValueError` for any other. Without a scheme
-    it gets `https://`."""
-    bare = trimmed(text).rstrip("。，")
+    it gets `https://`. Input methods leave full-width characters before the path."""
+    pasted = trimmed(text).rstrip("。，、；！").strip("<>")
+    start = SCHEME_AND_HOST.match(pasted)
+    bare = start[0].translate(FULL_WIDTH) + pasted[start.end() :] if start else pasted
     if BARE_WEBSITE.fullmatch(bare):
         bare = f"https://{bare}"
     url = urllib.parse.urlsplit(bare)

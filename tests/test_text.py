@@ -407,6 +407,7 @@ def test_an_address_has_one_spelling() -> None:
         ("mailto:ann@example.com", "ann@example.com"), ("ann @ example.com", "ann@example.com"),
         ("ann@example.com.", "ann@example.com"), ("ann@example.com，", "ann@example.com"),
         ("\u00a0ann@example.com\n", "ann@example.com"), ("\u3000ann@b.cd\u3000", "ann@b.cd"),
+        ("<ann@b.cd>", "ann@b.cd"), ("ann@b｡cd、", "ann@b.cd"), ("Mailto: ann@b.cd", "ann@b.cd"),
         ("\u2068ann@b.cd\u2069", "ann@b.cd"), ("\ufeffann@b.cd\u200b", "ann@b.cd"),
     ]  # fmt: skip
     assert_kept(proper_email, cases)
@@ -426,7 +427,9 @@ def test_a_website_is_kept_as_typed() -> None:
         ("ann.example", "https://ann.example"), ("www.Ann.example/a?b", "https://www.Ann.example/a?b"),
         ("博客.cn", "https://博客.cn"), ("ann.example:8080/", "https://ann.example:8080/"),
         ("\u200bhttps://a.b/\ufeff\u3000", "https://a.b/"), ("\u2068a.bc\u2069\n", "https://a.bc"),
-        ("https://a.bc。", "https://a.bc"),
+        ("https://a.bc。", "https://a.bc"), ("https://a.bc/d、", "https://a.bc/d"),
+        ("http：//a.bc/d：e", "http://a.bc/d：e"), ("ｈｔｔｐｓ：／／ａ。bc", "https://a.bc"),
+        ("a。bc", "https://a.bc"), ("a．bc/d", "https://a.bc/d"), ("<https://a.bc/>", "https://a.bc/"),
     ]  # fmt: skip
     assert_kept(proper_website, cases)
 
