@@ -5516,7 +5516,7 @@ def webhook_body(services: MailServices, comment: FullComment, webhook: Message)
     heading = name_of(owner.texts, comment)
     why = why_look(owner, comment, webhook, reason)
     if why:
-        heading += f" ({why})"
+        heading += f"\n{why}"
     # Slack takes 3000 characters. Discord takes 4096, escapes and links included.
     text = f"{heading}\n\n{shortened(comment.content, 1000)}"
     name = "owner_reported" if is_report else "owner"
@@ -5601,7 +5601,7 @@ def telegram_body(services: MailServices, subject: str, text: str, buttons: Butt
         if "." in host and url.startswith(f"{public_url}/"):
             keyboard.append([{"text": label, "url": url}])
         else:
-            lines.append(f"{label}: {url}")
+            lines.append(f"\n{label}\n{url}")
     body: Json = {
         "chat_id": params["chat_id"][0],
         "text": "\n".join(lines),

@@ -616,7 +616,7 @@ def telegram(body: Any) -> str:
             assert {*button} == {"text", "url"}
             assert re.fullmatch(LABEL, button["text"])
             assert re.fullmatch(LINK, button["url"])
-    text = re.sub(rf"\n[^\n]+: {LINK}\Z", "", body["text"])  # to the page of the comment
+    text = re.sub(rf"\n\n[^\n]+\n{LINK}\Z", "", body["text"])  # to the page of the comment
     return text.partition("\n\n")[2]
 
 
@@ -692,7 +692,7 @@ def test_a_chat_says_why_a_comment_waits_and_its_reports(telling: Telling, hook:
             before = here.listing()["total"]
             number = here.said(f"hi {kind}")
             here.deliver()
-            waits = f"Ann (awaiting approval: every comment needs it)\n\nhi {kind}"
+            waits = f"Ann\nawaiting approval: every comment needs it\n\nhi {kind}"
             assert only(hook.calls[0], kind) == waits
             links = links_of(hook.calls[0])
             assert [words_of(link)["do"] for link in links] == ["visible", "spam", "deleted"]
@@ -708,7 +708,7 @@ def test_a_chat_says_why_a_comment_waits_and_its_reports(telling: Telling, hook:
                 EMAIL_TEXTS["en"]["report_none"],
             ]
             shown = [only(call, kind) for call in hook.calls[1:]]
-            assert shown == [f"Ann (reported by a reader: {r})\n\nhi {kind}" for r in reasons]
+            assert shown == [f"Ann\nreported by a reader: {r}\n\nhi {kind}" for r in reasons]
 
 
 def test_a_chat_is_told_no_more_than_it_takes(telling: Telling, hook: Hook) -> None:
