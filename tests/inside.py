@@ -71,6 +71,11 @@ def writer(app: App) -> sqlite3.Connection:
     return app.services.store.writer
 
 
+def rows_written(app: App) -> int:
+    """How many rows the service has added, changed or deleted so far."""
+    return writer(app).total_changes
+
+
 def sql(app: App, statement: str, *values: Any) -> list[Any]:
     """The rows of one statement on the database file, committed."""
     with closing(sqlite3.connect(database_path(app))) as db, db:

@@ -37,7 +37,9 @@ class Scope:
 
     @property
     def named_parameters(self) -> list[str]:
-        return [each.arg for each in self.node.args.kwonlyargs] if self.parameters else []
+        if not isinstance(self.node, Function):
+            return []
+        return [each.arg for each in self.node.args.kwonlyargs]
 
     def default(self, parameter: str) -> list[ast.expr]:
         arguments = self.node.args  # type: ignore[attr-defined]
