@@ -2258,6 +2258,14 @@ def read_only(path: Path) -> Iterator[sqlite3.Connection]:
         ) from None
 
 
+def is_empty(path: Path) -> bool:
+    """Whether there is no database yet: no file, or one that was cut off while it was made."""
+    if not size_of(path):
+        return True
+    with read_only(path) as db:
+        return schema_version(db) == 0 and count_tables(db) == 0
+
+
 # The first takes a while on a large file. The second takes longer: it compares each index with its
 # table.
 QUICK_CHECK = "PRAGMA quick_check(1)"
@@ -12659,7 +12667,7 @@ def import_command(config: Config, arguments: Arguments) -> int:
                 importer.note("the file breaks off: what follows is not in it", fault)
             importer.stage(plain, progress(translated("read", language)))
         importer.arrange(arguments.host or "")
-        is_new = not size_of(config.database)
+        is_new = is_empty(config.database)
         opened = command_store(config, is_new=is_new, dry_run=arguments.dry_run)
         store = resources.enter_context(opened)
         importer.add_all(store, progress(translated("imported", language)))

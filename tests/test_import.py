@@ -183,6 +183,15 @@ def test_wherever_it_was_killed_it_goes_on(desk: Desk) -> None:
     assert {0 < n < 90 for n in left} == {True, False}
 
 
+def test_a_database_that_was_cut_off_while_it_was_made_is_a_new_one(desk: Desk) -> None:
+    file = desk.file(waline(blog(3)))
+    desk.use("cut.db", made=False)
+    with closing(sqlite3.connect(desk.path)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+    assert desk.path.stat().st_size
+    assert desk.bring(file).counts == (3, 3, 0, 0)
+
+
 @pytest.mark.slow
 def test_two_imports_at_a_time_bring_each_comment_once(desk: Desk) -> None:
     desk.file(waline(blog(600)))
