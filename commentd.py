@@ -3967,15 +3967,17 @@ class Store:
 
     def erase_hidden(self, before: int) -> None:
         """Erases some of the comments that were hidden before that time. The rows of comments that
-        were erased, now or by their authors, go when no reply needs them."""
+        were erased, now or by their authors, go when no reply needs them, some at once."""
         sql = "SELECT id FROM comment WHERE hidden_at < ? ORDER BY hidden_at LIMIT 200"
         self.erase_comments(self.values(sql, before))
         sql = """
-            DELETE FROM comment
-             WHERE status = 'deleted' AND content = '' AND hidden_at IS NULL
-               AND NOT EXISTS (SELECT 1 FROM comment AS reply
-                                WHERE reply.parent_id = comment.id
-                                   OR reply.thread_id = comment.id)"""
+            DELETE FROM comment WHERE id IN
+                   (SELECT id FROM comment
+                     WHERE status = 'deleted' AND content = '' AND hidden_at IS NULL
+                       AND NOT EXISTS (SELECT 1 FROM comment AS reply
+                                        WHERE reply.parent_id = comment.id
+                                           OR reply.thread_id = comment.id)
+                     LIMIT 200)"""
         self.run(sql)
 
     def update_shown(self, ids: list[int]) -> None:
@@ -4476,13 +4478,17 @@ class Store:
         self.run_script(sql, now=now)
 
     def forget(self, before: int) -> None:
-        """Makes likes and reports that are older than that time anonymous, and masks 500 older IP
-        addresses."""
+        """Makes reports that are older than that time anonymous, and of the likes and IP addresses
+        500 each: a long stop, or a shorter time in the settings, may leave very many."""
         sql = """
             UPDATE comment_liker SET visitor = 'past ' || random(), liked_at = NULL
-             WHERE liked_at < :before;
+             WHERE (comment_id, visitor) IN
+                   (SELECT comment_id, visitor FROM comment_liker
+                     WHERE liked_at < :before ORDER BY liked_at LIMIT 500);
             UPDATE page_liker SET visitor = 'past ' || random(), liked_at = NULL
-             WHERE liked_at < :before;
+             WHERE (page_id, visitor) IN
+                   (SELECT page_id, visitor FROM page_liker
+                     WHERE liked_at < :before ORDER BY liked_at LIMIT 500);
             UPDATE report SET visitor = 'past ' || random()
              WHERE reported_at < :before
                AND visitor NOT LIKE 'past %' AND visitor NOT LIKE 'user %';"""

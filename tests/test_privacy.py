@@ -171,6 +171,37 @@ def test_a_like_forgets_whose_it_was(app: App, outside: Outside, db: sqlite3.Con
     assert likers(db) == left
 
 
+def test_very_many_old_likes_become_anonymous_little_by_little(
+    app: App, outside: Outside, db: sqlite3.Connection
+) -> None:
+    fill(db, 2)
+    liked = [(n % 2 + 1, f"visitor {n}", START + n % 7) for n in range(1200)]
+    db.execute("BEGIN")
+    db.executemany("INSERT INTO comment_liker VALUES (?, ?, ?)", liked)
+    db.executemany("INSERT INTO page_liker VALUES (1, ?, ?)", [each[1:] for each in liked])
+    db.execute("UPDATE comment SET likes = 600")
+    db.execute("UPDATE page SET page_likes = 1200")
+    db.execute("COMMIT")
+    left = []
+    for seconds in (31 * DAY, 60, 60):  # a transaction for all would keep authors waiting
+        age(app, outside, seconds)
+        left.append(db.execute(LEFT).fetchone()[1:])
+    assert left == [(700, 700), (200, 200), (0, 0)]
+
+
+def test_the_rows_of_very_many_erased_comments_go_little_by_little(
+    app: App, outside: Outside, db: sqlite3.Connection
+) -> None:
+    fill(db, 450)
+    db.execute("UPDATE comment SET status = 'deleted', content = '', html = '', shown = 0")
+    db.execute("UPDATE page SET total = 0, threads = 0")
+    left = []
+    for _ in range(3):
+        age(app, outside, 60)
+        left += db.execute("SELECT count(*) FROM comment").fetchone()
+    assert left == [250, 50, 0]
+
+
 def test_a_like_of_an_account_can_be_taken_back_years_later(
     app: App, ann: Visitor, outside: Outside, db: sqlite3.Connection
 ) -> None:
