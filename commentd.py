@@ -12068,15 +12068,17 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
         self.server.connections[self.client].pop(self, None)
 
     def belong_to(self, client: str) -> None:
-        """Notes whose connection this is. Above half of all, one of that client closes."""
+        """Notes whose connection this is. Above half of all, one of that client closes: an idle one
+        of its oldest, else this one. A search through all would be most of the work in a flood."""
         connections = self.server.connections
         connections[self.client].pop(self, None)
         self.client = client
         own = connections[client]
         own[self] = None
         if client and len(own) > self.server.adj.connection_limit // 2:
-            idlest = min(own, key=lambda each: (each.is_busy, each.last_activity))
-            idlest.handle_close()
+            oldest = itertools.islice(own, 16)
+            excess = next((each for each in oldest if not each.is_busy), self)
+            excess.handle_close()
 
     @property
     def is_busy(self) -> bool:
