@@ -9,7 +9,7 @@ import sys
 import types
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar, get_origin
 
@@ -328,42 +328,6 @@ def test_pages_hold_nothing_inline_and_nothing_of_others() -> None:
             r"""(?:src=|href=|url\(|@import|import\()\s*["']?(?:https?:)?//""", text
         )
         assert linked == [], path.name
-
-
-def blocks(source: str, opening: str) -> Iterator[str]:
-    """The text between the braces of each object literal that begins so."""
-    bare = re.sub(r"//.*|/\*.*?\*/", "", re.sub(TEXTS, "''", source))
-    for start in re.finditer(opening + r"\{", bare):
-        depth = 1
-        for mark in re.finditer(r"[{}]", bare[start.end() :]):
-            depth += 1 if mark[0] == "{" else -1
-            if depth == 0:
-                yield bare[start.end() : start.end() + mark.start()]
-                break
-
-
-TEXTS = r"""'(?:[^'\\\n]|\\.)*'(?!\s*:)|"(?:[^"\\\n]|\\.)*"(?!\s*:)|`(?:[^`\\]|\\.)*`"""
-
-
-def test_every_language_of_a_script_has_the_same_words() -> None:
-    seen = 0
-    for path in STATIC:
-        if path.suffix != ".js":
-            continue
-        for table in blocks(path.read_text("utf-8"), r"\bTEXTS\s*=\s*"):
-            languages = list(blocks(table, r"""['"\w-]+\s*:\s*"""))
-            words = [
-                re.findall(r"""(?:^|[,{\s])['"]?([\w-]+)['"]?\s*:""", text) for text in languages
-            ]
-            assert len(words) > 1
-            if not any(words):
-                continue  # filled by rows: test_words.py has those
-            assert len(words[0]) > 5
-            words = [[re.sub("_(one|other)$", "", word) for word in each] for each in words]
-            for one, other in pairwise([sorted(set(each)) for each in words]):
-                assert one == other, path.name
-            seen += 1
-    assert seen
 
 
 def test_the_manual_names_what_a_page_may_style_and_say() -> None:
