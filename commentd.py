@@ -5757,9 +5757,8 @@ def write_to_owner(services: MailServices, to: str, news: News) -> None:
     first = comments[0]
     owner = owner_as_recipient(services, to, first)
     sections = [owner_section(owner, comment) for comment in comments[:MOST_QUOTED]]
-    name = "owner"
-    if len(comments) == 1 and services.store.reports(first.id):
-        name = "owner_reported"
+    is_any_reported = any(services.store.reports(comment.id) for comment in comments)
+    name = "owner_reported" if is_any_reported else "owner"
     public_url = services.config.server_public_url
     end = owner.text("owner_all", link=f"{public_url}/admin") if public_url else ""
     email = owner.email(name, comments, sections, end)

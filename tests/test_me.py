@@ -601,6 +601,19 @@ def test_the_owner_is_told_of_a_report_with_the_reasons(here: Here, ann: Reader)
     assert len(here.arrived(ANN)) == 1  # readers are told nothing of it
 
 
+@named
+def test_an_email_with_a_report_calls_no_old_comment_new(here: Here) -> None:
+    here.said("ugly")
+    here.deliver()
+    here.later()
+    report(here)
+    here.said("a good one")
+    here.later(HOUR)
+    message = here.arrived(OWNER)[-1]
+    assert here.told(OWNER)[-1] == ["ugly", "no reason given", "a good one"]
+    assert message["Subject"] == "blog.example: 2 comments to review"
+
+
 @pytest.mark.parametrize("settings", [{**USUAL, "privacy_keep_ip_days": days} for days in (0, 30)])
 def test_a_report_forgets_whose_it_is(here: Here, settings: dict[str, Any]) -> None:
     here.said()
