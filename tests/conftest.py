@@ -169,8 +169,14 @@ class Visitor(webtest.TestApp):  # type: ignore[misc]
         return response
 
     def judge(self, path: str, method: str, response: Any, status: int, text: str) -> None:
-        secrets = [CANARY, inside.token_key(self.served).decode()]
-        secrets += ["Traceback", "sqlite", "commentd.db", "SELECT "]
+        secrets = [
+            CANARY,
+            inside.token_key(self.served).decode(),
+            "Traceback",
+            "sqlite",
+            "commentd.db",
+            "SELECT ",
+        ]
         everything = text + str(response.headers)
         if response.content_type in ("application/json", "text/plain"):
             assert not [word for word in secrets if word in everything]

@@ -60,13 +60,35 @@ def stops(page: Page) -> list[tuple[str, str, bool]]:
 
 # In the test command, with each look, each scheme and both directions among them. The other states
 # differ little from one of these: they are for the long tier.
-SHOWN = ["thread", "writing, with preview", "mail and website", "no name", "editing", "unfolded"]
-SHOWN += ["quoting", "new comments", "keyboard help", "latest comments", "closed", "refused site"]
-SHOWN += ["offline, posting", "sign in, refused", "register", "code", "admin's menu"]
+SHOWN = [
+    "thread",
+    "writing, with preview",
+    "mail and website",
+    "no name",
+    "editing",
+    "unfolded",
+    "quoting",
+    "new comments",
+    "keyboard help",
+    "latest comments",
+    "closed",
+    "refused site",
+    "offline, posting",
+    "sign in, refused",
+    "register",
+    "code",
+    "admin's menu",
+]
 DRESSES = cycle([("essay", "light"), ("code", "dark"), ("photo", "light"), ("essay", "forced")])
 ONCE = [*zip(SHOWN, cycle(["en", "zh-CN", "ar"]), DRESSES, strict=False)]
-PATHS = ["to like", "to fold and unfold", "to leave a menu", "to order", "to show more"]
-PATHS += ["to use single keys"]
+PATHS = [
+    "to like",
+    "to fold and unfold",
+    "to leave a menu",
+    "to order",
+    "to show more",
+    "to use single keys",
+]
 
 
 @pytest.fixture(scope="module")

@@ -1284,13 +1284,25 @@ def test_figures_fill_gaps(visitor: Visitor, owner: Visitor, app: App, outside: 
 # Blocks that would meet many readers
 
 WIDE = [
-    *[("address", "0.0.0.0/0", 20), ("address", "203.0.0.0/15", 20), ("address", "::/0", 0)],
-    *[("address", "2001:db8::/31", 0), ("word", "e", 1), ("word", " Ｅ ", 1), ("word", "thank", 5)],
-    *[("word", "谢", 6), ("domain", "mail.example", 7), ("domain", "qq.com", 0)],
+    ("address", "0.0.0.0/0", 20),
+    ("address", "203.0.0.0/15", 20),
+    ("address", "::/0", 0),
+    ("address", "2001:db8::/31", 0),
+    ("word", "e", 1),
+    ("word", " Ｅ ", 1),
+    ("word", "thank", 5),
+    ("word", "谢", 6),
+    ("domain", "mail.example", 7),
+    ("domain", "qq.com", 0),
 ]
 NARROW = [
-    *[("address", "203.0.0.0/16"), ("address", "203.0.113.7"), ("address", "2001:db8::/32")],
-    *[("email", "ann@mail.example"), ("word", "ee"), ("word", "赌"), ("word", "good")],
+    ("address", "203.0.0.0/16"),
+    ("address", "203.0.113.7"),
+    ("address", "2001:db8::/32"),
+    ("email", "ann@mail.example"),
+    ("word", "ee"),
+    ("word", "赌"),
+    ("word", "good"),
     ("domain", "spam.example"),
 ]
 
@@ -1298,8 +1310,11 @@ NARROW = [
 @NO_LIMITS
 def test_a_wide_block_is_made_only_for_who_is_sure(visitor: Visitor, owner: Visitor) -> None:
     for number in range(20):  # which have much in common
-        words = ["thank you" if number < 5 else "谢谢" if number < 11 else "yo"]
-        words += ["deep" if number == 11 else "", "good" if 11 <= number < 15 else ""]
+        words = [
+            "thank you" if number < 5 else "谢谢" if number < 11 else "yo",
+            "deep" if number == 11 else "",
+            "good" if 11 <= number < 15 else "",
+        ]
         email = f"g{number}@mail.example" if number < 7 else ""
         visitor.say(f"{number} {' '.join(words)}", nickname="Jo", email=email)
     for kind, value in NARROW:

@@ -195,9 +195,17 @@ def test_a_response_to_a_token_is_never_cached(app: App, fronts: tuple[Front, Fr
 
 # What changes
 
-WATCHED = [LIST, f"{LIST}&view=threads", f"/comments?url={OTHER}", "/comments?url=/new/&page=2"]
-WATCHED += ["/feed.atom", f"/pages?url={PAGE}&url={OTHER}&url=/new/", f"/thread?url={PAGE}"]
-WATCHED += [f"/fragment?url={PAGE}", f"{LIST}&since=1"]
+WATCHED = [
+    LIST,
+    f"{LIST}&view=threads",
+    f"/comments?url={OTHER}",
+    "/comments?url=/new/&page=2",
+    "/feed.atom",
+    f"/pages?url={PAGE}&url={OTHER}&url=/new/",
+    f"/thread?url={PAGE}",
+    f"/fragment?url={PAGE}",
+    f"{LIST}&since=1",
+]
 
 # Requests of these need one field of several.
 OPTIONAL = {"POST /admin/comments", "PATCH /admin/pages/{page_id}", "PATCH /admin/users/{user_id}"}

@@ -354,10 +354,14 @@ def test_check_leaves_the_database_as_it_was(kept: Path) -> None:
         with closing(sqlite3.connect(kept / f"{name}.db")) as db:
             db.execute(f"PRAGMA {pragma}")
     for path, level, word in [
-        *[("fresh.db", "note", "first start"), ("empty.db", "note", "first start")],
-        *[("none/c.db", "fail", "no such folder"), (".", "fail", "can't be opened")],
-        *[("text.db", "fail", "damaged"), ("cut.db", "fail", "damaged")],
-        *[("newer.db", "fail", "newer commentd"), ("older.db", "fail", "start the service once")],
+        ("fresh.db", "note", "first start"),
+        ("empty.db", "note", "first start"),
+        ("none/c.db", "fail", "no such folder"),
+        (".", "fail", "can't be opened"),
+        ("text.db", "fail", "damaged"),
+        ("cut.db", "fail", "damaged"),
+        ("newer.db", "fail", "newer commentd"),
+        ("older.db", "fail", "start the service once"),
         ("foreign.db", "fail", "another program"),
     ]:
         before = beside(kept)

@@ -120,10 +120,23 @@ def test_files_for_servers_say_in_chinese_where_they_go(tmp_path: Path) -> None:
 
 
 def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
-    usage = ["dance", "--dance", "--config", "serve twice", "check twice", "recount twice"]
-    usage += ["backup once twice", "restore", "recount --mail a@example.com"]
-    usage += ["import", "import x y", "import x --format none", "import x --format"]
-    usage += ["import x --host", "import --dry-run"]
+    usage = [
+        "dance",
+        "--dance",
+        "--config",
+        "serve twice",
+        "check twice",
+        "recount twice",
+        "backup once twice",
+        "restore",
+        "recount --mail a@example.com",
+        "import",
+        "import x y",
+        "import x --format none",
+        "import x --format",
+        "import x --host",
+        "import --dry-run",
+    ]
     commands = ("import file", "move /a /b", "backup", "")
     usage += [f"{command} --emails" for command in commands]  # only an export takes it
     wrong = dict.fromkeys(usage, "usage: commentd ")

@@ -139,8 +139,12 @@ def test_a_row_without_an_id_is_known_by_page_time_author_and_text(desk: Desk) -
         for other in ({"likes": 5}, {"status": "waiting"}, {"website": "http://x.example"}):
             newer = [replace(comment, page=comment.page.rstrip("/"), **other) for comment in thread]
             assert desk.bring(make(newer)).counts == (12, 0, 12, 0)
-        apart = [replace(thread[0], text="other"), replace(thread[0], nickname="Bob")]
-        apart += [replace(thread[0], page="/b/"), replace(thread[0], at=NOON + 1)]
+        apart = [
+            replace(thread[0], text="other"),
+            replace(thread[0], nickname="Bob"),
+            replace(thread[0], page="/b/"),
+            replace(thread[0], at=NOON + 1),
+        ]
         assert desk.bring(make(apart)).counts == (4, 4, 0, 0)
 
 
@@ -559,8 +563,11 @@ def test_an_impossible_time_is_that_of_parent_page_or_today(desk: Desk, outside:
         desk.use(f"{product}.db")
         outside.time = START
         bad = [Said(f"a{n}", time, "1", text=f"a{n}") for n, time in enumerate(NONSENSE)]
-        bad += [Said("below", "no", "a0", text="below"), Said("b", "no", text="on top")]
-        bad += [Said("c", "no", page="/c/", text="alone")]
+        bad += [
+            Said("below", "no", "a0", text="below"),
+            Said("b", "no", text="on top"),
+            Said("c", "no", page="/c/", text="alone"),
+        ]
         comments = [Said("1", NOON + HOUR), *bad, Said("2", NOON)]
         result = desk.bring(MAKERS[product](comments))
         assert (result.code, result.counts[1]) == (0, len(comments))

@@ -108,8 +108,26 @@ def test_the_encoding_is_found_by_its_mark(desk: Desk) -> None:
             assert desk.texts == ["Ä 中 😀", "Second"]
 
 
-PIECES = ["<div>", "<blockquote>", "<ul><li>", "<b>", "<a href='https://a.example/'>"]
-PIECES += ["> ", "*", "[", "- ", "<a ", "<!--", "<", "<?", "&#", "<b>x!", "](", "`", "<p>"]
+PIECES = [
+    "<div>",
+    "<blockquote>",
+    "<ul><li>",
+    "<b>",
+    "<a href='https://a.example/'>",
+    "> ",
+    "*",
+    "[",
+    "- ",
+    "<a ",
+    "<!--",
+    "<",
+    "<?",
+    "&#",
+    "<b>x!",
+    "](",
+    "`",
+    "<p>",
+]
 
 
 def test_what_is_nested_or_repeated_without_end_breaks_nothing(desk: Desk) -> None:

@@ -277,7 +277,9 @@ BROWSERS = [
 def test_only_a_person_who_looks_at_the_page_is_a_view(visitor: Visitor, app: App) -> None:
     visitor.say()
     looks: list[tuple[dict[str, Any], dict[str, str]]] = [
-        *(({"page": 2}, {}), ({"around": 1}, {}), ({"thread": 1}, {})),
+        ({"page": 2}, {}),
+        ({"around": 1}, {}),
+        ({"thread": 1}, {}),
         ({"around": 1, "view": "threads"}, {}),
         *(({}, {"Sec-Purpose": how}) for how in ("prefetch", "prefetch;prerender")),
         *(({}, {"User-Agent": robot}) for robot in ROBOTS),

@@ -874,7 +874,8 @@ def test_the_outbox_tells_nothing_of_who_went(here: Here, ann: Reader, comments:
 
 WRITES: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", "/comments", {**COMMENT, "content": "too late"}),
-    *[("POST", "/comment/like", {"id": 1}), ("POST", "/comments/1/report", {})],
+    ("POST", "/comment/like", {"id": 1}),
+    ("POST", "/comments/1/report", {}),
     *[("POST", f"/page/{word}", {"page_url": PAGE}) for word in ("like", "follow")],
     ("PATCH", "/me", {"nickname": "Late", "answers": False}),
     ("PATCH", "/me", {"new_password": NEW, "password": CANARY}),

@@ -441,8 +441,14 @@ LONG_PATH = "/" + "a-long-title-of-a-page-" * 9
 
 @named
 def test_no_url_in_an_email_runs_into_the_text_behind_it(here: Here) -> None:
-    pages = ["/a/", f"{BLOG}/b/%E4%BD%A0/", BLOG + LONG_PATH, LONG_PATH]
-    pages += [f"https://evil.example{LONG_PATH}", "https://evil.example/x"]
+    pages = [
+        "/a/",
+        f"{BLOG}/b/%E4%BD%A0/",
+        BLOG + LONG_PATH,
+        LONG_PATH,
+        f"https://evil.example{LONG_PATH}",
+        "https://evil.example/x",
+    ]
     for language in EMAIL_TEXTS:
         inside.sql(here.served, "DELETE FROM account")
         claim(here.served, OWNER, "Owner")
@@ -745,8 +751,12 @@ def test_what_a_link_did_can_be_undone(here: Here) -> None:
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_a_link_does_it_once_for_whoever_presses(here: Here, owner: Reader, lang: str) -> None:
     links, words = links_of_each_kind(here, owner, lang), EMAIL_TEXTS[lang]
-    anybody = [{"Authorization": "Bearer nonsense"}, {"Authorization": "Basic eA=="}]
-    anybody += [{"Origin": "https://evil.example"}, {"Origin": "null"}]
+    anybody = [
+        {"Authorization": "Bearer nonsense"},
+        {"Authorization": "Basic eA=="},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+    ]
     logged = len(owner.get("/admin/audit").json["audit"])
     for number, do in enumerate(KINDS):
         path, headers, before = path_of(links[do]), anybody[number % 4], here.rows()

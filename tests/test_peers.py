@@ -458,8 +458,13 @@ def test_headers_may_have_16_kib(quiet: Service) -> None:
 
 def test_a_half_closed_connection_gets_whole_responses(quiet: Service) -> None:
     for raw, statuses in (
-        *[(HEALTH, [200, 0]), (LIKED, [200, 0]), (HEALTH * 2, [200, 200]), (b"", [0])],
-        *[(HEALTH[:-2], [0]), (LIKED[:-2], [0]), (HEALTH + HEALTH[:-2], [200, 0])],
+        (HEALTH, [200, 0]),
+        (LIKED, [200, 0]),
+        (HEALTH * 2, [200, 200]),
+        (b"", [0]),
+        (HEALTH[:-2], [0]),
+        (LIKED[:-2], [0]),
+        (HEALTH + HEALTH[:-2], [200, 0]),
     ):
         with quiet.sent(raw) as peer:
             peer.shutdown(socket.SHUT_WR)

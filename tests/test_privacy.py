@@ -489,8 +489,14 @@ def test_no_public_reply_holds_an_address_or_a_hash_of_one(app: App, ann: Visito
     shown.append(Visitor(app).say("an answer", parent_id=1, email="lu.guest@example.net"))
     shown += [Visitor(app).say(email="lu.guest@example.net"), ann.listing()]
     paths = ["/comments/latest", "/feed.atom", "/metrics", "/captcha", "/health"]
-    queries = ["/comments?url={}", "/comments?url={}&view=threads", "/comments?url={}&thread=1"]
-    queries += ["/pages?url={}", "/feed.atom?url={}", "/thread?url={}"]
+    queries = [
+        "/comments?url={}",
+        "/comments?url={}&view=threads",
+        "/comments?url={}&thread=1",
+        "/pages?url={}",
+        "/feed.atom?url={}",
+        "/thread?url={}",
+    ]
     for reader in (Visitor(app), ann):
         for path in [*paths, *(query.format(PAGE) for query in queries)]:
             shown.append(reader.get(path).text)

@@ -691,7 +691,9 @@ def test_an_excerpt_is_text_of_eighty_characters(app: App, view: View) -> None:
 BROKEN = [
     *[("page_url", url) for url in ("https://evil.example/", "//evil.example/x")],
     *[("page_url", url) for url in ("javascript:hit=1", "data:text/html,x", "http://[")],
-    *[("created_at", "never"), ("created_at", None), ("html", None)],
+    ("created_at", "never"),
+    ("created_at", None),
+    ("html", None),
 ]
 
 

@@ -29,9 +29,17 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 resource = pytest.importorskip("resource", reason="this system does not limit descriptors")
 
 CLIENTS, PAGES = 6, [f"/{number}/" for number in range(9)]
-READ = [f"/comments?url={PAGES[0]}&view=threads&sort=likes", "/comments/latest", "/embed.js"]
-READ += ["/pages?" + "&".join(f"url={page}" for page in PAGES), "/feed.atom", "/captcha"]
-READ += [f"/thread?url={PAGES[0]}", "/health", *(f"/comments?url={page}" for page in PAGES)]
+READ = [
+    f"/comments?url={PAGES[0]}&view=threads&sort=likes",
+    "/comments/latest",
+    "/embed.js",
+    "/pages?" + "&".join(f"url={page}" for page in PAGES),
+    "/feed.atom",
+    "/captcha",
+    f"/thread?url={PAGES[0]}",
+    "/health",
+    *(f"/comments?url={page}" for page in PAGES),
+]
 GONE = 0  # in place of a status: the connection ended without an answer
 
 

@@ -179,7 +179,9 @@ def test_only_imports_go_down_by_functions_that_call_themselves() -> None:
     called = {scope: set(written.called_by(scope)) for scope in written.scopes()}
     below = called
     for _ in called:  # those called by those called
-        wider = {scope: names.union(*(below[name] for name in names)) for scope, names in below.items()}
+        wider = {
+            scope: names.union(*(below[name] for name in names)) for scope, names in below.items()
+        }
         if wider == below:
             break
         below = wider

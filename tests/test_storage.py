@@ -543,9 +543,18 @@ def test_each_reference_can_be_found_from_its_other_end(db: sqlite3.Connection) 
 
 
 COSTS = [f"/comments?url=/a/&view={v}&sort={s}" for v in ("flat", "threads") for s in SORTS]
-COSTS += ["/comments?url=/a/&thread=1&sort=oldest", "/comments?url=/a/&page=2", "/comments/latest"]
-COSTS += ["/pages?url=/a/&url=/b/", "/feed.atom", "/feed.atom?url=/a/", "/health"]
-COSTS += ["/thread?url=/a/", "/fragment?url=/a/", "/comments?url=/a/&sort=oldest&around=1"]
+COSTS += [
+    "/comments?url=/a/&thread=1&sort=oldest",
+    "/comments?url=/a/&page=2",
+    "/comments/latest",
+    "/pages?url=/a/&url=/b/",
+    "/feed.atom",
+    "/feed.atom?url=/a/",
+    "/health",
+    "/thread?url=/a/",
+    "/fragment?url=/a/",
+    "/comments?url=/a/&sort=oldest&around=1",
+]
 
 
 @pytest.mark.slow

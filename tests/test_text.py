@@ -648,8 +648,14 @@ def writing(chance: random.Random, depth: int = 3) -> str:
     text = re.sub(r"\{(\w+)\}", lambda found: chosen(found[1]), "".join(forms))
     while depth == 3 and chance.random() < 0.6:
         cut, at = sorted(chance.choices(range(len(text) + 1), k=2))
-        pieces = [text[cut:at], "", chance.choice(FRAGMENTS), chance.choice(ATTACKS)]
-        pieces += [text[cut:at][::-1], text[cut:at] * chance.choice([2, 3, 50])]
+        pieces = [
+            text[cut:at],
+            "",
+            chance.choice(FRAGMENTS),
+            chance.choice(ATTACKS),
+            text[cut:at][::-1],
+            text[cut:at] * chance.choice([2, 3, 50]),
+        ]
         text = (text[:cut] + chance.choice(pieces) + text[at:])[:2000]
     return text
 

@@ -657,9 +657,21 @@ HOSTILE = [
     "{held} {0} %s %(x)s {{title}}",
     "\u202eevil\u202c \u2028 \u2066x\u2069 e\u0301 \ufffe 👩‍👩‍👧",
 ]
-PAGES = ["/<!channel>", "/x|Approve", '/a b"c', "/@everyone", "/你好", "//evil.example/"]
-PAGES += ["/x)[Approve](https://evil.example/a", "/\\)[x](y)", "javascript:alert(1)", "a key"]
-PAGES += ["https://evil.example/?x=<b>", "/x]*y*", "/&lt;"]
+PAGES = [
+    "/<!channel>",
+    "/x|Approve",
+    '/a b"c',
+    "/@everyone",
+    "/你好",
+    "//evil.example/",
+    "/x)[Approve](https://evil.example/a",
+    "/\\)[x](y)",
+    "javascript:alert(1)",
+    "a key",
+    "https://evil.example/?x=<b>",
+    "/x]*y*",
+    "/&lt;",
+]
 
 
 @pytest.mark.slow

@@ -987,10 +987,16 @@ def test_nothing_comes_of_html_but_what_is_listed_whatever_a_service_sends(view:
 
 
 POISON = [
-    *[("country", "<b>"), ("country", "constructor"), ("location", "<img src=x onerror=hit=1>")],
+    ("country", "<b>"),
+    ("country", "constructor"),
+    ("location", "<img src=x onerror=hit=1>"),
     *[("website", f"{scheme}hit=1") for scheme in ("javascript:", "https:javascript:")],
-    *[("website", "data:text/html,x"), ("website", None)],
-    *[("nickname", "<script>hit=1</script>"), ("role", "<b>"), ("html", ""), ("created_at", "<b>")],
+    ("website", "data:text/html,x"),
+    ("website", None),
+    ("nickname", "<script>hit=1</script>"),
+    ("role", "<b>"),
+    ("html", ""),
+    ("created_at", "<b>"),
 ]
 
 

@@ -156,9 +156,15 @@ def test_emails_speak_what_the_widget_speaks() -> None:
 
 def test_emails_are_in_the_language_that_the_widget_spoke(app: App, ann: Visitor) -> None:
     for lang, name, language in (
-        *[("zh-CN", "Hello", "zh"), ("zh-TW", "Hello", "zh-tw"), ("de", "Hi", "de")],
-        *[("de-AT", "Hi", "de"), ("en", "你好", "en"), ("xx", "你好", "zh"), ("", "Hi", "en")],
-        *[("__class__", "Hi", "en"), ("None", "Hi", "en")],
+        ("zh-CN", "Hello", "zh"),
+        ("zh-TW", "Hello", "zh-tw"),
+        ("de", "Hi", "de"),
+        ("de-AT", "Hi", "de"),
+        ("en", "你好", "en"),
+        ("xx", "你好", "zh"),
+        ("", "Hi", "en"),
+        ("__class__", "Hi", "en"),
+        ("None", "Hi", "en"),
     ):
         sql(app, "UPDATE account SET nickname = ?", name)
         ann.post_json("/page/follow", {"page_url": PAGE, "lang": lang})

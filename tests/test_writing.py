@@ -966,8 +966,12 @@ def test_a_text_is_formatted_by_keys_or_buttons_and_that_is_undone(ground: Groun
             assert box.evaluate(SELECTED) == selected
             page.keyboard.press("Control+z")
             expect(box).to_have_value(text)
-    toggled = [("Control+b", "word"), ("Control+i", "word"), ("Control+Shift+Period", "one\n\ntwo")]
-    toggled += [("Control+Shift+Digit8", "one\ntwo")]
+    toggled = [
+        ("Control+b", "word"),
+        ("Control+i", "word"),
+        ("Control+Shift+Period", "one\n\ntwo"),
+        ("Control+Shift+Digit8", "one\ntwo"),
+    ]
     for keys, text in toggled:
         box.fill(text)
         page.keyboard.press("Control+a")
