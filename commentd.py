@@ -4418,6 +4418,27 @@ class Store:
             VALUES (?, ?, ?) ON CONFLICT DO NOTHING"""
         self.run(sql, product, product_id, comment_id)
 
+    def put_below(self, comment_id: int, parent_id: int) -> bool:
+        """Makes a top-level comment a reply, with all replies to it. Returns whether that was
+        possible: the parent may be one of these."""
+        sql = """
+            UPDATE comment SET parent_id = parent.id, thread_id = parent.top
+              FROM (SELECT id, coalesce(thread_id, id) AS top
+                      FROM comment WHERE id = :parent_id) AS parent
+             WHERE comment.id = :id AND comment.parent_id IS NULL AND parent.top <> :id
+            RETURNING comment.page_id, comment.thread_id, comment.shown"""
+        row = self.run(sql, id=comment_id, parent_id=parent_id).fetchone()
+        if row is None:
+            return False
+        self.run(
+            "UPDATE comment SET thread_id = ? WHERE thread_id = ?", row["thread_id"], comment_id
+        )
+        if row["shown"]:
+            self.run("UPDATE page SET threads = threads - 1 WHERE id = ?", row["page_id"])
+            self.run("UPDATE comment SET replies = replies + 1 WHERE id = ?", parent_id)
+            self.update_shown([parent_id])
+        return True
+
     def raise_page(self, page_id: int, closed: int, views: int, page_likes: int) -> None:
         """Gives a page the counts that it had elsewhere. None falls, and no page is opened."""
         sql = """
@@ -11464,6 +11485,7 @@ class Import:
         self.counts["done"] += 1
         if imported := store.imported(self.name, row["stamp"]):
             self.matched.add(imported.id)
+            self.find_parent(store, imported, row)
             return
         values = {**json.loads(row["fields"]), **row}
         # Another record of the file may have the same text.
@@ -11476,10 +11498,9 @@ class Import:
         self.counts["new"] += 1
         self.counts[values["status"]] += 1
         page_id = self.page_of(store, values).id
-        parent = store.imported(self.name, values["parent_stamp"])
         values |= {
             "id": values["id"] if self.is_ours else None,  # so that links to it stay valid
-            "parent_id": parent.id if parent and parent.page_id == page_id else None,
+            "parent_id": self.parent_of(store, values, page_id),
             "page_id": page_id,
             "user_id": None,
             "masked": 1,
@@ -11487,6 +11508,16 @@ class Import:
         comment_id = store.add_comment(**values, now=self.now).id
         store.add_likes("comment", comment_id, values["likes"])
         return comment_id
+
+    def parent_of(self, store: Store, row: Json, page_id: int | None) -> int | None:
+        parent = store.imported(self.name, row["parent_stamp"]) if row["parent_stamp"] else None
+        return parent.id if parent and parent.page_id == page_id else None
+
+    def find_parent(self, store: Store, imported: Imported, row: Json) -> None:
+        """Puts a comment below its parent that came without it, from a part of the file."""
+        parent_id = self.parent_of(store, row, imported.page_id)
+        if imported.id and parent_id and store.put_below(imported.id, parent_id):
+            self.note("now below what they reply to", row["stamp"].partition(" ")[0])
 
     def report(self, language: str) -> str:
         """What was done, in Chinese for `zh` and its kinds."""

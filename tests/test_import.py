@@ -400,6 +400,27 @@ def test_a_reply_whose_parent_is_missing_stands_at_the_top(desk: Desk) -> None:
     assert [row["above"] for row in desk.comments] == [None] * 7  # all but the fifth
 
 
+def test_a_whole_file_puts_the_replies_of_a_part_below_their_parents(
+    desk: Desk, outside: Outside
+) -> None:
+    texts = [("1", ""), ("2", "1"), ("3", "2"), ("4", "3"), ("5", "")]
+    thread = [Said(id, NOON + int(id), parent, text=id) for id, parent in texts]
+    for product in ("twikoo", "disqus", "isso"):
+        desk.use(f"{product}.db")
+        desk.bring(MAKERS[product](thread[2:]))
+        assert desk.kept[NOON + 3]["above"] is None
+        result = desk.bring(MAKERS[product](thread))
+        assert result.named("now below") == ["3"]
+        above = [desk.kept[NOON + number]["above"] for number in range(1, 6)]
+        assert above == [None, NOON + 1, NOON + 2, NOON + 3, None]
+        assert "all counters were correct" in desk.ask("recount").text
+        with desk.served(outside) as reader:
+            listed = reader.listing(url="/a/", view="threads", sort="oldest")
+        assert (listed["threads"], listed["total"]) == (2, 5)
+        assert [len(each["replies"]) for each in listed["comments"]] == [3, 0]
+        assert desk.bring(MAKERS[product](thread)).number("now below") == 0
+
+
 def test_a_reply_to_what_is_gone_stays_in_its_thread(desk: Desk) -> None:
     for product in ("valine", "waline", "twikoo"):
         for number, parent in enumerate(("lost", None, "")):
