@@ -18,7 +18,11 @@ import pytest
 
 import commentd
 from commentd import (
+    CHAT_BODIES,
+    CHATS,
+    LANGUAGES,
     MEMORY_LIMITS,
+    PRODUCTS,
     RATE_LIMITS,
     ROUTES,
     App,
@@ -40,6 +44,21 @@ def share_static_files() -> None:
     """Lets all apps of a run share what they read of static/: more than half of making an app."""
     read = functools.cache(commentd.assets_with)
     commentd.assets_with = lambda picture: dict(read(picture))
+
+
+def languages() -> set[str]:
+    """Those of emails and of the pages that their links open."""
+    return {*LANGUAGES}
+
+
+def chats() -> tuple[set[str], set[str]]:
+    """The chats that the settings take, and those that there is a message for."""
+    return {*CHATS}, {*CHAT_BODIES}
+
+
+def products() -> set[str]:
+    """Whose files the import reads."""
+    return {*PRODUCTS}
 
 
 def database_path(app: App) -> str:

@@ -377,7 +377,12 @@ def test_every_setting_that_is_named_exists(tmp_path: Path) -> None:
 def test_the_tables_of_the_manual_are_those_of_the_program(tmp_path: Path, language: str) -> None:
     topics = MANUAL[language]
     listed = re.findall(r"^\| `([A-Z]+ /[^`?]*)`", topics["api"], re.M)
-    assert sorted(each.replace("<", "{").replace(">", "}") for each in listed) == sorted(routes())
+    page = f"static/help/{language}"
+    documented = [each.replace("<", "{").replace(">", "}") for each in listed]
+    lacking = [f"{page}/api.md lacks {route}" for route in routes() - {*documented}]
+    left = [f"{page}/api.md has {route}, commentd.py not" for route in {*documented} - routes()]
+    assert not lacking + left, "\n".join(sorted(lacking + left))
+    assert len(documented) == len({*documented})
     for path in re.findall(r"^curl '?http://127.0.0.1:8080(/[^?']*)", "\n".join(SHELL), re.M):
         assert f"GET {path}" in listed
     record = {"_id": 1, "comment": "hi", "url": "/", "created": 1_790_000_000_000}
@@ -392,9 +397,11 @@ def test_the_tables_of_the_manual_are_those_of_the_program(tmp_path: Path, langu
     formats = run_here(tmp_path, "export", "none")[2].rpartition(": ")[2].strip().split(", ")
     assert len(products + formats) > 15
     for name in {*products} - {"commentd"}:
-        assert re.search(rf"(?im)^## .*\b{name}\b", topics["import"]), name
-        assert name in README.lower()
-    assert [name for name in formats if f"`{name}`" not in topics["export"]] == []
+        heading = re.search(rf"(?im)^## .*\b{name}\b", topics["import"])
+        assert heading, f"{page}/import.md lacks a heading with {name}"
+        assert name in README.lower(), f"README.md lacks {name}"
+    for name in formats:
+        assert f"`{name}`" in topics["export"], f"{page}/export.md lacks `{name}`"
 
 
 def test_the_changes_begin_with_this_version() -> None:

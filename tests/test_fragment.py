@@ -26,12 +26,13 @@ from playwright.sync_api import Browser, expect
 from test_commands import run_here
 from test_hostile import MARKUP
 from test_widget import CLOBBERED, Site
+from test_words import WORDS
 
 from commentd import App, make_app
 
 DAY = 86400
 WIDGET_TAGS = {"zh-CN": "zh", "zh-TW": "zh-tw"}
-LANGUAGES = ["en", "zh-CN", "zh-TW", "ja", "ko", "de", "fr", "es", "pt", "ru", "ar"]
+LANGUAGES = sorted(WORDS)
 
 outside, settings, site = widget.outside, widget.settings, widget.site
 

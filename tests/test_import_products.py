@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+import inside
 import products
 import pytest
 from conftest import CANARY, START, Outside
@@ -135,6 +136,12 @@ def rows_of(desk: Desk, outside: Outside, html: bool) -> list[Row]:
 
 def wanted(name: str) -> list[Row]:
     return [json.loads(line) for line in (MOVING / f"{name}.rows").read_text("utf-8").splitlines()]
+
+
+def test_every_product_has_a_file_of_its_own() -> None:
+    there = {path.name.partition(".")[0] for path in MOVING.glob("*.rows")}
+    lacking = inside.products() - there - {"commentd"}
+    assert not lacking, f"tests/moving lacks a file and its .rows of {sorted(lacking)}"
 
 
 @each_file

@@ -1,5 +1,6 @@
 """The settings: from a file and the environment, with every error reported at once."""
 
+import json
 import logging
 import os
 import re
@@ -338,7 +339,8 @@ def test_what_is_a_password_or_a_key_is_marked_as_a_secret() -> None:
 def test_each_example_line_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path, text = Path("commentd.ini"), example_config("en")
-    assert EXAMPLE.read_text("utf-8") == text
+    command = "LANG=C .venv/bin/commentd example > commentd.example.ini"
+    assert EXAMPLE.read_text("utf-8") == text, f"commentd.example.ini is out of date: {command}"
     assert load(path, text) == Config()
     lines = re.findall("^#([a-z_]+ =.*)", text, re.M)
     assert len(lines) == len(SETTINGS) == len(set(SETTINGS))
@@ -357,8 +359,14 @@ def test_the_chinese_example_has_the_defaults_too(
     setting = "^#([a-z_]+ =.*)"
     assert re.findall(setting, text, re.M) == re.findall(setting, example_config("en"), re.M)
     assert load(Path("commentd.ini"), re.sub(setting, r"\1", text, flags=re.M)) == Config()
+    lacking = [
+        f"static/terminal/{language}.json lacks {json.dumps(each.metadata['help'])}"
+        for language in ("zh", "zh-tw")
+        for each in fields(Config)
+        if translated(each.metadata["help"], language).isascii()
+    ]
+    assert not lacking, "\n".join(lacking)
     for each in fields(Config):
         help_text = translated(each.metadata["help"], "zh")
-        assert not help_text.isascii(), each.name
-        assert help_text.count("\n") < 3
+        assert help_text.count("\n") < 3, f"static/terminal/zh.json: {each.name} has four lines"
         assert help_text.replace("\n", "\n# ") in text

@@ -21,6 +21,7 @@ import inside
 import pytest
 from conftest import CANARY, PAGE, START, Outside, Visitor
 from serving import until
+from test_commands import MANUAL
 from test_mail import PostOffice, read
 from test_mail import opened as opened  # a fixture
 from test_notifications import (
@@ -672,6 +673,23 @@ PAGES = [
     "/x]*y*",
     "/&lt;",
 ]
+
+
+def test_a_chat_is_in_every_place_that_has_to_know_it() -> None:
+    offered, written = inside.chats()
+    everywhere = offered | written | {*CHATS}
+    places = {
+        "commentd.py: CHATS": offered,
+        "commentd.py: CHAT_BODIES": written,
+        "tests/test_webhook.py: PATHS": {*CHATS},
+    }
+    for language, topics in MANUAL.items():
+        named = {chat for chat in everywhere if f"`{chat}`" in topics["webhooks"]}
+        places[f"static/help/{language}/webhooks.md"] = named
+    lacking = [
+        f"{place} lacks {chat}" for place, known in places.items() for chat in everywhere - known
+    ]
+    assert not lacking, "\n".join(sorted(lacking))
 
 
 @pytest.mark.slow

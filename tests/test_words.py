@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import inside
 from conftest import PAGE, Visitor
 from inside import sql
 from playwright.sync_api import Browser
@@ -42,10 +43,61 @@ def bare(words: dict[str, str]) -> dict[str, set[str]]:
     return found
 
 
+def object_of(browser: Browser, script: str, name: str) -> Any:
+    """What a script binds to a constant, as the browser reads it."""
+    [_, bound] = (STATIC / script).read_text("utf-8").split(f"const {name} = ")
+    end = re.search(r"\n *}\n", bound)
+    assert end
+    page = browser.new_page()
+    value = page.evaluate(f"({bound[: end.end()]})")
+    page.close()
+    return value
+
+
+def places_of_languages(browser: Browser) -> dict[str, set[str]]:
+    """Each place that has to know a language, and the languages that it knows, by the names of the
+    widget."""
+    intl = json.loads((STATIC / "intl.json").read_bytes())
+    [bases] = re.findall(r"\^\(([a-z|]+)\)\(\?!", EMBED)
+    places = {
+        "static/words/{}.json": {*FILES},
+        "static/words/admin-{}.json": {*ADMIN},
+        "static/emails.json: {}": {*EMAILS},
+        "static/intl.json: {}": {*intl},
+        "commentd.py: LANGUAGES: {}": inside.languages(),
+        "static/embed.js: languageOf: {}": {*bases.split("|"), "en", "zh-tw"},
+        "static/admin.js: LANGUAGES: {}": {*object_of(browser, "admin.js", "LANGUAGES")},
+    }
+    for folder, topics in MANUAL.items():
+        row = next(line for line in topics["embed"].splitlines() if line.startswith("| `lang` |"))
+        found = re.findall("`([a-z]{2}(?:-[A-Z]{2})?)`", row)
+        places[f"static/help/{folder}/embed.md: `lang`: {{}}"] = {*found}
+    of_widget = {"zh": "zh-CN", "zh-tw": "zh-TW"}
+    return {place: {of_widget.get(n, n) for n in names} for place, names in places.items()}
+
+
+def test_a_language_is_in_every_place_that_has_to_know_it(browser: Browser) -> None:
+    places = places_of_languages(browser)
+    everywhere = set().union(*places.values())
+    lacking = [
+        f"missing: {place.format(language)}"
+        for place, known in places.items()
+        for language in sorted(everywhere - known)
+    ]
+    assert not lacking, "\n".join(lacking)
+
+
 def test_a_language_has_every_word_with_its_placeholders() -> None:
-    assert ADMIN.keys() == WORDS.keys()
+    for prefix, tables in (("", WORDS), ("admin-", ADMIN)):
+        english = bare(tables["en"])
+        for language, words in tables.items():
+            file, own = f"static/words/{prefix}{language}.json", bare(words)
+            lacking = [f"{file} lacks {key}" for key in english.keys() - own.keys()]
+            left = [f"{file} has {key}, English not" for key in own.keys() - english.keys()]
+            assert not lacking + left, "\n".join(sorted(lacking + left))
+            for key, names in english.items():
+                assert own[key] == names, f"{file}: {key} has other placeholders than English"
     for language, words in [*WORDS.items(), *ADMIN.items()]:
-        assert bare(words) == bare((ADMIN if "skip" in words else WORDS)["en"]), language
         for key, text in words.items():
             assert text == text.strip() != "", (language, key)
             if key != "level_fail":
@@ -75,7 +127,7 @@ def test_each_language_counts_as_its_readers_do(browser: Browser) -> None:
         assert keys >= {"count", "fresh", "n_comments"}
         for key in keys:
             given = {name.removeprefix(f"{key}_") for name in counted if name.startswith(f"{key}_")}
-            assert given == set(page.evaluate(rules)), (language, key)
+            assert given == set(page.evaluate(rules)), f"{key}_* in static/words: {language}"
     page.close()
 
 
@@ -108,27 +160,6 @@ def test_the_page_of_the_admin_says_all_that_it_has_words_for() -> None:
     assert {key for key in keys - said if short.sub("", key) not in said} == set()
 
 
-def test_the_manual_names_the_languages_that_there_are() -> None:
-    for topics in MANUAL.values():
-        row = next(line for line in topics["embed"].splitlines() if line.startswith("| `lang` |"))
-        assert set(re.findall("`([a-z]{2}(?:-[A-Z]{2})?)`", row)) == set(FILES)
-
-
-def object_of(browser: Browser, script: str, name: str) -> Any:
-    """What a script binds to a constant, as the browser reads it."""
-    [_, bound] = (STATIC / script).read_text("utf-8").split(f"const {name} = ")
-    end = re.search(r"\n *}\n", bound)
-    assert end
-    page = browser.new_page()
-    value = page.evaluate(f"({bound[: end.end()]})")
-    page.close()
-    return value
-
-
-def test_the_admin_page_offers_the_languages_that_there_are(browser: Browser) -> None:
-    assert set(object_of(browser, "admin.js", "LANGUAGES")) == set(ADMIN)
-
-
 def test_the_page_of_a_newcomer_says_the_same_in_each_language(browser: Browser) -> None:
     texts = object_of(browser, "home.js", "TEXTS")
     assert [language for language in texts if texts[language].keys() != texts["en"].keys()] == []
@@ -138,7 +169,9 @@ def test_emails_say_the_same_in_each_language() -> None:
     english = EMAILS["en"]
     assert [key for key in english if key.startswith(("code_", "changed_"))] == [*BILINGUAL]
     for language, words in {**EMAILS, "zh+en": {**english, **BILINGUAL}}.items():
-        assert words.keys() == english.keys(), language
+        lacking, left = english.keys() - words.keys(), words.keys() - english.keys()
+        assert not lacking, f"static/emails.json: {language} lacks {sorted(lacking)}"
+        assert not left, f"static/emails.json: {language} has {sorted(left)}, English not"
         assert re.search(r"\n {4}\{code\}\n\D*\b10(?!\d)", words["code_text"]), language
         for key, text in words.items():
             where = (language, key)
@@ -148,10 +181,6 @@ def test_emails_say_the_same_in_each_language() -> None:
             assert ends[0] == ends[1], where
             if language in EMAILS:
                 assert text.count("\n") == english[key].count("\n"), where
-
-
-def test_emails_speak_what_the_widget_speaks() -> None:
-    assert {name.replace("zh-CN", "zh").lower() for name in FILES} == set(EMAILS)
 
 
 def test_emails_are_in_the_language_that_the_widget_spoke(app: App, ann: Visitor) -> None:
