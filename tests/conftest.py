@@ -5,7 +5,7 @@ fault, refusals are `{error, code}` and change nothing but rate limits, no secre
 strict. When a test ends, the database is whole and its counters equal recounted ones.
 
 The tiers:
-  pytest --fast         what needs no browser and no other process
+  pytest --fast         what needs no browser and no other process, and what reads the source
   pytest                that, and what needs them
   pytest --seconds 60   the long tier: what is marked `long`, and each campaign for that long
 """
@@ -465,7 +465,8 @@ sys.addaudithook(forbid_processes)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Any:
-    if not is_slow(item) and not is_long(item):
+    of_its_own = item.get_closest_marker("reads_the_source")
+    if not is_slow(item) and not is_long(item) and not of_its_own:
         FAST.append(item.nodeid)
     try:
         return (yield)

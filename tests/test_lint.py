@@ -1,13 +1,14 @@
-"""The scripts and styles in `static/` pass ESLint and stylelint. What they ask for stands in
-`tests/lint/`. npm installs them once, outside of what git holds."""
+"""What linters and types find without running anything.
+
+Python passes ruff and mypy. The scripts and styles in `static/` pass ESLint and stylelint, whose
+rules stand in `tests/lint/`. npm installs them once, outside of what git holds."""
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-
-pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
 CONFIGURATION = ROOT / "tests" / "lint"
@@ -40,6 +41,14 @@ def install_linters(folder: Path) -> None:
     installed.write_bytes(lock)
 
 
+@pytest.mark.reads_the_source
+@pytest.mark.parametrize("check", ["ruff format --check .", "ruff check .", "mypy"])
+def test_python_has_no_fault_that_linters_and_types_find(check: str) -> None:
+    done = run(sys.executable, "-m", *check.split(), cwd=ROOT)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
 def test_scripts_and_styles_have_no_fault_that_linters_find(pytestconfig: pytest.Config) -> None:
     # One test, so that two workers do not install at once.
     folder = pytestconfig.cache.mkdir("lint")

@@ -73,7 +73,7 @@ class Shown(HTMLParser):
     def __init__(self, markup: str) -> None:
         super().__init__()
         self.open_elements: list[str] = []
-        self.attributes: dict[str, dict[str, str | None]] = {}
+        self.attributes: dict[str, dict[str, str]] = {}
         self.texts: dict[str, str] = defaultdict(str)
         self.feed(markup)
         self.close()
@@ -99,7 +99,7 @@ class Shown(HTMLParser):
         if tag in ("meta", "link"):
             return
         assert tag == "bdi" or tag not in self.attributes, f"a second {tag}: {self.rawdata}"
-        self.attributes[tag] = dict(attributes)
+        self.attributes[tag] = {name: value or "" for name, value in attributes}
         self.open_elements.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
