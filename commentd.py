@@ -630,10 +630,21 @@ def proper_website(text: str) -> str:
 
 
 def host_of(origin: str) -> str:
-    """Host and port as browsers spell them: lower case, without the usual port of the scheme."""
+    """Host and port as browsers spell them: lower case, in ASCII, without the usual port of the
+    scheme."""
     scheme, _, host = origin.lower().rstrip("/").partition("://")
     usual_port = ":443" if scheme == "https" else ":80"
-    return host.removesuffix(usual_port)
+    return ascii_host(host.removesuffix(usual_port))
+
+
+def ascii_host(host: str) -> str:
+    """As browsers send it: `xn--9krq6q.cn` for `博客.cn`; with its port, if it has one."""
+    name, colon, port = host.partition(":")
+    labels = [
+        label if label.isascii() or len(label) > 63 else f"xn--{label.encode('punycode').decode()}"
+        for label in name.split(".")
+    ]
+    return ".".join(labels) + colon + port
 
 
 MOST_HOSTS = 30  # looked up in one comment; a comment with more of them waits
@@ -1152,11 +1163,7 @@ def with_ascii_host(url: str) -> str:
     """The URL with its host as browsers send it: `https://xn--9krq6q.cn` for `https://博客.cn`."""
     scheme, _, rest = url.partition("://")
     host, slash, path = rest.partition("/")
-    labels = [
-        label if label.isascii() else f"xn--{label.encode('punycode').decode()}"
-        for label in host.lower().split(".")
-    ]
-    return f"{scheme.lower()}://{'.'.join(labels)}{slash}{path}"
+    return f"{scheme.lower()}://{ascii_host(host.lower())}{slash}{path}"
 
 
 def origin(text: str) -> str:

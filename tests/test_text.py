@@ -95,7 +95,12 @@ def test_json_that_is_strict_is_read() -> None:
 
 # Names of pages
 
-OWN = {"https://blog.example", "https://blog.example:8443", "http://localhost:4000"}
+OWN = {
+    "https://blog.example",
+    "https://xn--bcher-kva.example",
+    "https://blog.example:8443",
+    "http://localhost:4000",
+}
 
 SAME_PAGES: dict[str, list[str]] = {
     "/2026/hello": [
@@ -154,6 +159,8 @@ SAME_PAGES: dict[str, list[str]] = {
         "https://other.example", "http://other.example/", "//other.example/index.html",
         "https://OTHER.example:443/", "http://other.example:80",
     ],
+    "//xn--9krq6q.example/a": ["https://博客.example/a", "https://xn--9krq6q.example:443/a/"],
+    "/of-bücher": ["https://bücher.example/of-bücher", "https://xn--bcher-kva.example/of-bücher/"],
     "//other.example/a": ["https://other.example/a", "http://other.example/a/#x"],
     "//other.example:8443/a": ["https://other.example:8443/a"],
     "//blog.example:9000/a": ["https://blog.example:9000/a"],
