@@ -9166,12 +9166,13 @@ def link_page(
     title: str,
     params: Params | None = None,
     *,
+    button: str = "",
     status: int = 200,
     **more: Any,
 ) -> Response:
     """The page that a signed link opens. With `params` it has a button that does what they say;
-    when something was done, they undo it. `more`: a `comment`, and a `link` as a URL and its label.
-    Title and label are names of texts."""
+    when something was done, they undo it. `button`: the name of what it does, if not their `do`.
+    `more`: a `comment`, and a `link` as a URL and its label. Title and label are names of texts."""
     # A link speaks the language of its email, whatever the browser does. A part of one may have
     # lost it.
     accepted = context.environ.get("HTTP_ACCEPT_LANGUAGE", "")
@@ -9182,6 +9183,7 @@ def link_page(
         title=title,
         site=context.config.blog_name,
         params=params,
+        button=button or (params or {}).get("do"),
         action=f"?{signed_query(context.key, params or {})}",
         unquoted=unquoted,
         **more,
@@ -9195,17 +9197,20 @@ def moderation_page(context: RequestContext, params: Params) -> Response:
     comment = full_comment(context, int(params["id"]))
     if not may_moderate_by_link(context, params["who"], comment):
         return link_page(context, "bad", status=403)
+    status = params["do"]
+    # A reported comment that stays is not approved anew, and there is nothing to undo.
+    stays = status == params["was"]
+    name = "keep" if stays else status
     fresh = {**params, "version": comment.version}
     if fresh != params:
         code = 409 if context.is_post else 200
-        return link_page(context, "changed", fresh, comment=comment, status=code)
-    status = params["do"]
+        return link_page(context, "changed", fresh, comment=comment, button=name, status=code)
     if context.is_post:
         give_status(context, comment.id, status, params["version"])
     elif comment.status != status or context.store.reports(comment.id):
-        return link_page(context, f"page_{status}", params, comment=comment)
-    back = {**params, "do": params["was"], "was": status}
-    return link_page(context, f"done_{status}", back, comment=comment, link=("admin", "more"))
+        return link_page(context, f"page_{name}", params, comment=comment, button=name)
+    back = None if stays else {**params, "do": params["was"], "was": status}
+    return link_page(context, f"done_{name}", back, comment=comment, link=("admin", "more"))
 
 
 def subscription_page(context: RequestContext, params: Params) -> Response:

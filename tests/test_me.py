@@ -614,6 +614,20 @@ def test_an_email_with_a_report_calls_no_old_comment_new(here: Here) -> None:
     assert message["Subject"] == "blog.example: 2 comments to review"
 
 
+@named
+def test_to_keep_a_reported_comment_has_a_page_of_that_name_and_no_undo(here: Here) -> None:
+    here.said("ugly")
+    here.deliver()
+    here.later()
+    report(here)
+    here.deliver()
+    links = {words_of(link)["do"]: link for link in links_in(here.texts(OWNER)[-1])}
+    page = here.open(links["visible"])
+    assert (page.title, page.button) == ("Keep this comment?", "Keep")
+    for done in (here.press(links["visible"]), here.open(links["visible"])):
+        assert (done.title, done.button) == ("Kept: everybody can still read it.", "")
+
+
 @pytest.mark.parametrize("settings", [{**USUAL, "privacy_keep_ip_days": days} for days in (0, 30)])
 def test_a_report_forgets_whose_it_is(here: Here, settings: dict[str, Any]) -> None:
     here.said()
