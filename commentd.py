@@ -12496,19 +12496,22 @@ def turn(server: Any, seconds: float) -> None:
     server.loop_seconds = 0
     server.is_crowded = False
     poller = select.poll()
+    polled = {}
     for descriptor, each in [*server._map.items()]:
         flags = select.POLLIN if each.readable() else 0
         if each.writable() and not each.accepting:
             flags |= select.POLLOUT
         if flags:
             poller.register(descriptor, flags)
-    ready = [(server._map[descriptor], flags) for descriptor, flags in poller.poll(1000 * seconds)]
+            polled[descriptor] = each
+    # Not of `_map`: a call of `readable` may have sent a response, and closed a connection.
+    ready = [(polled[descriptor], flags) for descriptor, flags in poller.poll(1000 * seconds)]
     if len(ready) > EVENTS_OF_ONE:
         handled = in_turns(ready)
         server.is_crowded = len(handled) < len(ready)
         ready = handled
     for each, flags in ready:
-        if each is server._map.get(each._fileno):  # else it was closed meanwhile
+        if each is server._map.get(each._fileno):  # else it is closed
             server.asyncore.readwrite(each, flags)
     calm = server.task_dispatcher.calm
     if server.is_crowded:

@@ -100,6 +100,21 @@ PARTS = {
 }
 
 
+def test_a_client_that_leaves_between_two_responses_stops_nothing(ground: Ground) -> None:
+    short = request("GET", "/comments?url=/short/")
+    ground.come(short)
+    leaving = ground.come()
+    channel = ground.channel(leaving)
+    leaving.sendall(short * 2)  # the second response comes from the cache
+    ground.until(lambda: channel.requests)
+    until(lambda: not channel.requests)  # the first response is sent, the loop has not turned yet
+    leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    leaving.close()
+    for _ in range(3):
+        ground.turn(0)
+    assert len(ground.server.active_channels) == 1
+
+
 def test_slow_requests_each_have_their_own_deadline(ground: Ground) -> None:
     now, peer, stream, received = 1000.0, ground.come(), LIKED * 3, b""
     for piece in in_bites(stream, 7):  # the end of one comes with the next one's beginning
