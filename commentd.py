@@ -11549,7 +11549,7 @@ class Import:
             lines.append("  " + say(f"new: {', '.join(statuses)}"))
         lines.append("  " + say(f"new pages: {counts['new pages']}"))
         totals_of_pages = ("closed pages", "views added", "likes of pages added")
-        lines += [f"  {say(each)}: {counts[each]}" for each in totals_of_pages if counts[each]]
+        lines += [f"  {say(f'{each}: {counts[each]}')}" for each in totals_of_pages if counts[each]]
         if not self.encoding.startswith("utf"):
             lines.append("  " + say(f"text is read as {self.encoding}"))
         if counts["read"] and self.product.zone:

@@ -162,11 +162,14 @@ def test_what_commands_print_is_chinese_where_the_terminal_is(tmp_path: Path) ->
         "createdAt": "2020-01-01",
     }
     (tmp_path / "old.json").write_text(json.dumps({"results": [comment]}), "utf-8")
+    counter = {"objectId": "b", "url": "/a/", "title": "甲", "time": 321}
+    (tmp_path / "views.json").write_text(json.dumps({"results": [counter]}), "utf-8")
     for arguments, printed in {
         "backup": "没有这个数据库\n",
         "recount": "先启动一次服务\n",
         "import old.json": "valine：读取 1，新增 1，已存在 0，跳过 0\n",
         "admin ann@example.com": "让 ann@example.com 成为管理员",
+        "import views.json": "  增加的阅读数：321\n",
         "move /c/ /b/": "移动的页面：0；全部页面的网址见 /admin",
         "move /a/* /b/": "两个网址要么都以 * 结尾",
         "render public": "跳过的页面：0\n",
