@@ -7,7 +7,7 @@
   const TEXTS = {
     en: {
       works: 'It works.',
-      lead: 'Your comment service is running. This is what your readers will see. Write the first comment: nothing leaves this machine.',
+      lead: 'Your comment service is running. This is what your readers will see. Write the first comment: it is kept on this machine.',
       try: 'Try it',
       tag: 'Put it on your blog',
       paste: 'Paste this line where you want the comments:',
@@ -36,7 +36,7 @@
     },
     zh: {
       works: '跑起来了。',
-      lead: '评论服务已在运行。读者看到的就是下面这样。写一条评论试试，数据只留在这台机器上。',
+      lead: '评论服务已在运行。读者看到的就是下面这样。写一条评论试试，它存在这台机器上。',
       try: '试一试',
       tag: '放进你的博客',
       paste: '把这一行贴到要显示评论的地方：',
