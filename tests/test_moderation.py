@@ -1,5 +1,6 @@
 """What is held, blocked, closed, pinned and purged, and how little of it readers can tell."""
 
+import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -11,7 +12,20 @@ import pytest
 import test_admin
 import webtest
 from conftest import CANARY, PAGE, START, Outside, Visitor
-from test_admin import Judge, block, change, do, ids, judge, new_admin, pages, pin, queue, rows
+from test_admin import (
+    OWNER,
+    Judge,
+    block,
+    change,
+    do,
+    ids,
+    judge,
+    new_admin,
+    pages,
+    pin,
+    queue,
+    rows,
+)
 from test_comments import solved
 
 from commentd import App, Config, main, make_app, masked
@@ -694,10 +708,25 @@ PUBLIC = [f"/comments?{query}url=" for query in ("", "view=threads&", "sort=like
 PUBLIC += ["/thread?url=", "/feed.atom?url=", "/fragment?url="]
 
 
+@pytest.fixture(scope="module")
+def before_poison(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Path:
+    """A database with two admins and three comments, of which the second is on another page."""
+    path = tmp_path_factory.mktemp("poison") / "commentd.db"
+    shutil.copy(empty_database, path)
+    config = Config(database_path=str(path), captcha_provider="none", limits_enabled=False)
+    with closing(make_app(config, Outside().world, rounds=1)) as app:
+        new_admin(app)
+        new_admin(app, "second@example.com", "Second")
+        for url in (PAGE, "/other/", PAGE):
+            Judge(app).say(f"on {url}", page_url=url)
+    return path
+
+
 @pytest.mark.parametrize("sql", SPOILT)
 def test_a_poisoned_row_hurts_only_itself(
     config: Config,
     outside: Outside,
+    before_poison: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsysbinary: pytest.CaptureFixture[bytes],
     sql: str,
@@ -705,12 +734,10 @@ def test_a_poisoned_row_hurts_only_itself(
     """With a plain client, since the checks of a visitor fail on some of these rows."""
     monkeypatch.setenv("COMMENTD_DATABASE_PATH", config.database_path)
     config = replace(config, limits_enabled=False)
+    shutil.copy(before_poison, config.database_path)
     with closing(make_app(config, outside.world, rounds=1)) as app:
-        admin, _ = new_admin(app)
-        new_admin(app, "second@example.com", "Second")
+        admin = inside.token_of(app, OWNER, "admin")
         client = webtest.TestApp(app)
-        for url in (PAGE, "/other/", PAGE):
-            Judge(app).say(f"on {url}", page_url=url)
         with closing(sqlite3.connect(config.database_path, isolation_level=None)) as db:
             db.execute(sql)
         for path in PUBLIC:
