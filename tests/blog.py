@@ -29,8 +29,13 @@ from commentd import App, Config, make_app
 # The headless shell is the same browser without a window: a third of the CPU.
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 SWITCHES = [
-    *["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"],
-    *["--disable-background-networking", "--disable-component-update", "--disable-sync"],
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
     "--host-resolver-rules=MAP blog.test 127.0.0.1, MAP comments.test 127.0.0.1",
 ]
 PLAIN = partial(argparse.RawDescriptionHelpFormatter, width=100)

@@ -167,8 +167,16 @@ toc: true
 comments:
 """
 CHIRPY_PARTS = (
-    *("_data/assets", "_data/contact.yml", "_data/share.yml", "_data/locales/zh-CN.yml"),
-    *("_includes", "_layouts", "_plugins", "_sass", "_tabs", "assets"),
+    "_data/assets",
+    "_data/contact.yml",
+    "_data/share.yml",
+    "_data/locales/zh-CN.yml",
+    "_includes",
+    "_layouts",
+    "_plugins",
+    "_sass",
+    "_tabs",
+    "assets",
 )
 ASTRO_CONFIG = """import { defineConfig } from 'astro/config'
 export default defineConfig({ site: 'https://blog.example' })

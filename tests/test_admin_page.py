@@ -1338,7 +1338,8 @@ def test_the_log_tells_what_was_done_and_by_whom(desk: Desk) -> None:
     expect(rows).to_have_count(6)
     assert {*page.locator("li.line time").all_inner_texts()} == {"now"}  # as at the widget
     assert rows.all_inner_texts() == [
-        *("Ann newdeed 7", "On the server became admin 7"),
+        "Ann newdeed 7",
+        "On the server became admin 7",
         "Via email link deleted: comment \u20687\u2069",
         "江屿 marked as spam: comment \u20681\u2069",
         "江屿 held: comment \u20681\u2069",

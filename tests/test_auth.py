@@ -733,9 +733,15 @@ ODD, LONG = " Pässword\u00e9 ", "x" * 1023 + "y"
 ODD_HASH = hashlib.sha256(ODD.encode()).hexdigest()
 NEARLY = {  # a password, and what is not the same
     ODD: [
-        *(ODD.strip(), ODD + " ", ODD.upper(), ODD.casefold(), ODD + "\n"),
+        ODD.strip(),
+        ODD + " ",
+        ODD.upper(),
+        ODD.casefold(),
+        ODD + "\n",
         ODD.replace("\u00e9", "e\u0301"),
-        *(ODD_HASH[:63], ODD_HASH + " ", hashlib.sha256(ODD_HASH.encode()).hexdigest()),
+        ODD_HASH[:63],
+        ODD_HASH + " ",
+        hashlib.sha256(ODD_HASH.encode()).hexdigest(),
     ],
     LONG: [LONG[:-1], "x" * 1024, "y" + LONG[1:], LONG[:72]],
     # Short and common ones are taken.
@@ -870,11 +876,24 @@ def test_a_token_that_the_service_did_not_sign_is_refused(app: App, ann: Visitor
         jwt_of({"alg": "none"}, claims, key),
         jwt_of({"alg": "HS256", "crit": ["x"], "x": 1}, claims, key),
         jwt_of({"alg": "HS256"}, [claims], key),
-        *(f"{none}.{payload}.", f"{none}.{payload}.{seal}"),
-        *(f"{head}.{payload}.", f"{head}.{payload}", f"{head}.{payload}.{seal}="),
-        *(f"{head}.{payload}.{seal}.{seal}", f"{head}.{payload}A.{seal}"),
-        *(f"{head}.{payload}.{seal[:-5]}", f"{good} {good}"),
-        *("a.b.c", "a.b", "a.b.c.d", "..", "...", "x", "", "\xe9.\xe9.\xe9", "x" * 4097),
+        f"{none}.{payload}.",
+        f"{none}.{payload}.{seal}",
+        f"{head}.{payload}.",
+        f"{head}.{payload}",
+        f"{head}.{payload}.{seal}=",
+        f"{head}.{payload}.{seal}.{seal}",
+        f"{head}.{payload}A.{seal}",
+        f"{head}.{payload}.{seal[:-5]}",
+        f"{good} {good}",
+        "a.b.c",
+        "a.b",
+        "a.b.c.d",
+        "..",
+        "...",
+        "x",
+        "",
+        "\xe9.\xe9.\xe9",
+        "x" * 4097,
     ]
     ann.authorization = None
     for token in forged:

@@ -511,7 +511,11 @@ def test_a_database_has_one_name_however_links_lead_to_it(config: Config, tmp_pa
     assert said(path) == new
     beside = {each.name for each in tmp_path.iterdir()}
     assert beside - {"new.db-lock", "new.db-turn"} == {
-        *("volume", "linked", "link.db", "new.db", "backups")
+        "volume",
+        "linked",
+        "link.db",
+        "new.db",
+        "backups",
     }
 
 

@@ -80,15 +80,31 @@ PLAIN = get(LIST)
 
 # What readers ask, of a page with threads, pins, tombstones and more than one page of comments.
 VIEWS = [
-    *("", "&page=2", "&limit=3&page=2", "&sort=oldest", "&sort=likes", "&view=threads&around=9"),
-    *("&view=threads&sort=likes&limit=2&page=2", "&thread=1", "&around=9&limit=2", "&page=1000"),
+    "",
+    "&page=2",
+    "&limit=3&page=2",
+    "&sort=oldest",
+    "&sort=likes",
+    "&view=threads&around=9",
+    "&view=threads&sort=likes&limit=2&page=2",
+    "&thread=1",
+    "&around=9&limit=2",
+    "&page=1000",
 ]
 TARGETS = [
     *(LIST + view for view in VIEWS),
-    *(f"/comments?url={quote('/ünknown/')}&view=threads&page=3", "/comments/latest?limit=30"),
-    *(f"/pages?url={PAGE}", f"/pages?url={PAGE}&url={OTHER}&url=/nothing/", "/comments/latest"),
-    *("/feed.atom", f"/feed.atom?url={PAGE}", f"/thread?url={PAGE}", "/thread?url=/nothing/"),
-    *(f"/thread?url={PAGE}&page=2&lang=de", f"/fragment?url={PAGE}&lang=de", f"{LIST}&since=0"),
+    f"/comments?url={quote('/ünknown/')}&view=threads&page=3",
+    "/comments/latest?limit=30",
+    f"/pages?url={PAGE}",
+    f"/pages?url={PAGE}&url={OTHER}&url=/nothing/",
+    "/comments/latest",
+    "/feed.atom",
+    f"/feed.atom?url={PAGE}",
+    f"/thread?url={PAGE}",
+    "/thread?url=/nothing/",
+    f"/thread?url={PAGE}&page=2&lang=de",
+    f"/fragment?url={PAGE}&lang=de",
+    f"{LIST}&since=0",
 ]
 FILES = ["/embed.js", "/words/de.json"]
 

@@ -465,8 +465,20 @@ TEMPLATES = {
 }
 # Whose errors become findings.
 SETTINGS_ERRORS = {
-    *("whole_number", "one_of", "yes_or_no", "origin", "base_url", "web_page", "network", "parsed"),
-    *("listening", "smtp_host", "signing_key", "zone_named", "mailbox", "webhook_secret"),
+    "whole_number",
+    "one_of",
+    "yes_or_no",
+    "origin",
+    "base_url",
+    "web_page",
+    "network",
+    "parsed",
+    "listening",
+    "smtp_host",
+    "signing_key",
+    "zone_named",
+    "mailbox",
+    "webhook_secret",
 }
 CHECKED = {"read_only", "check_database_file", "figures_of", "other_claim"}
 

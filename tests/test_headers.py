@@ -40,7 +40,7 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 # No site of the owner's.
 OTHER_SITES = [FOREIGN, f"{BLOG}.evil.example", BLOG.replace("https", "http"), f"{BLOG}:444"]
-METHODS = [*("GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS", "TRACE", "BREW")]
+METHODS = ["GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS", "TRACE", "BREW"]
 STATUSES = (400, 401, 403, 404, 409, 413, 414, 415, 429, 500, 503)
 KEPT = {"/feed.atom": 300, "/thread": 300, "/openapi.json": 3600, "/embed.js": 3600}
 KEPT |= {"/picture": 3600}

@@ -570,11 +570,33 @@ def test_the_report_counts_what_waits_and_what_is_closed(desk: Desk) -> None:
 # Times
 
 NONSENSE = [
-    *["", "0000-00-00 00:00:00", "0001-01-01T00:00:00Z", "0000-01-01", "9999-12-31T23:59:59Z"],
-    *["10000-01-01", "1969-12-31T23:59:59Z", "2026-02-30 10:00:00", "2021-13-45T99:99:99Z"],
-    *["-0001-01-01T00:00:00Z", "yesterday", moment(START + 3 * DAY), str(START + 3 * DAY)],
-    *["-1", "1e400", "nan", "99999999999999999999", "9" * 400, None, True, {}, [], {"iso": None}],
-    *[{"$date": {}}, {"$numberLong": "many"}, {"__type": "Date"}, 1.5e300],
+    "",
+    "0000-00-00 00:00:00",
+    "0001-01-01T00:00:00Z",
+    "0000-01-01",
+    "9999-12-31T23:59:59Z",
+    "10000-01-01",
+    "1969-12-31T23:59:59Z",
+    "2026-02-30 10:00:00",
+    "2021-13-45T99:99:99Z",
+    "-0001-01-01T00:00:00Z",
+    "yesterday",
+    moment(START + 3 * DAY),
+    str(START + 3 * DAY),
+    "-1",
+    "1e400",
+    "nan",
+    "99999999999999999999",
+    "9" * 400,
+    None,
+    True,
+    {},
+    [],
+    {"iso": None},
+    {"$date": {}},
+    {"$numberLong": "many"},
+    {"__type": "Date"},
+    1.5e300,
 ]
 
 
@@ -645,18 +667,18 @@ def test_a_zone_that_is_none_is_wrong_use(desk: Desk) -> None:
 # Names, email addresses, lengths
 
 ODD_WORDS = [
-    *["", " ", "\u200b\u200d", "\x00\x1b[31mred", "a\nb\r\nc", "\u202egnp.exe", "n" * 300],
-    *["名" * 300, "e" + "\u0301" * 50, "👩‍👩‍👧‍👦", "👩‍👩‍👧‍👦" * 60],
-    *["\ufeffbom", " \u3164\u2800 ", "\u202e", "undefined"],
-    *["Anonymous\ufffd\ue000", "<script>alert(1)</script>", "'; DROP TABLE comment; --"],
-    *["javascript:alert(1)", "JaVaScRiPt:alert(1)", "javascript://ann.example/%0aalert(1)", "#"],
-    *["data:text/html,x", "//evil.example", "http://", "http://user:pass@evil.example", "/ann"],
-    *["http://evil.example/a b", 'http://evil.example/"onclick="x', "http://[::1", "null"],
-    *["http://evil.example:99999", "ftp://evil.example", "x" * 3000, "java\tscript:alert(1)"],
-    *["https://ok.example/?a=1&b=2", "ok.example", "a@b", "a@b@c.example", "mailto:a@b.example"],
-    *["ann@example.com\nBcc: x@evil.example", "=?utf-8?q?x?=@evil.example", "ann@"],
-    *["Ann <ann@example.com>", "ann@" + "x" * 300 + ".example", "ＡＮＮ@example.com"],
-    *["ann@例子.中国", "ann@example.com, b@example.com", " OK@Example.com "],
+    "", " ", "\u200b\u200d", "\x00\x1b[31mred", "a\nb\r\nc", "\u202egnp.exe", "n" * 300,
+    "名" * 300, "e" + "\u0301" * 50, "👩‍👩‍👧‍👦", "👩‍👩‍👧‍👦" * 60,
+    "\ufeffbom", " \u3164\u2800 ", "\u202e", "undefined",
+    "Anonymous\ufffd\ue000", "<script>alert(1)</script>", "'; DROP TABLE comment; --",
+    "javascript:alert(1)", "JaVaScRiPt:alert(1)", "javascript://ann.example/%0aalert(1)", "#",
+    "data:text/html,x", "//evil.example", "http://", "http://user:pass@evil.example", "/ann",
+    "http://evil.example/a b", 'http://evil.example/"onclick="x', "http://[::1", "null",
+    "http://evil.example:99999", "ftp://evil.example", "x" * 3000, "java\tscript:alert(1)",
+    "https://ok.example/?a=1&b=2", "ok.example", "a@b", "a@b@c.example", "mailto:a@b.example",
+    "ann@example.com\nBcc: x@evil.example", "=?utf-8?q?x?=@evil.example", "ann@",
+    "Ann <ann@example.com>", "ann@" + "x" * 300 + ".example", "ＡＮＮ@example.com",
+    "ann@例子.中国", "ann@example.com, b@example.com", " OK@Example.com ",
 ]  # fmt: skip
 
 
@@ -738,9 +760,11 @@ def test_without_a_text_nothing_comes_in_but_what_holds_a_reply(desk: Desk) -> N
 
 def test_the_spellings_of_a_page_are_one(desk: Desk) -> None:
     spellings = [
-        *("/2024/%E4%BD%A0%E5%A5%BD", "/2024/%e4%bd%a0%e5%a5%bd/index.html"),
+        "/2024/%E4%BD%A0%E5%A5%BD",
+        "/2024/%e4%bd%a0%e5%a5%bd/index.html",
         *(f"{host}/2024/你好/" for host in ("", "http://blog.example", "//BLOG.example")),
-        *("/2024/你好/?utm_source=feed&fbclid=7", "https://blog.example/2024/你好"),
+        "/2024/你好/?utm_source=feed&fbclid=7",
+        "https://blog.example/2024/你好",
         "https://www.blog.example/2024/你好/#comments",
     ]
     thread = [Said(str(n), NOON + n, page=page) for n, page in enumerate(spellings, 1)]

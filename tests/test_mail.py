@@ -34,8 +34,15 @@ from commentd import App, Config, World, load_config, make_app
 ANN = "ann@example.com"
 MINUTE, HOUR, DAY = 60, 3600, 86400
 HEADERS = [
-    *("Message-ID", "From", "To", "Subject", "Date", "Auto-Submitted"),
-    *("Content-Type", "Content-Transfer-Encoding", "MIME-Version"),
+    "Message-ID",
+    "From",
+    "To",
+    "Subject",
+    "Date",
+    "Auto-Submitted",
+    "Content-Type",
+    "Content-Transfer-Encoding",
+    "MIME-Version",
 ]
 NEWS_HEADERS = [*HEADERS, "In-Reply-To", "References"]
 UNSUBSCRIBE = ["List-Unsubscribe", "List-Unsubscribe-Post"]
@@ -608,12 +615,19 @@ def test_no_request_waits_for_the_mail_server_nor_tells_faults(serve: Serve, cle
 # What emails are made of
 
 INJECTED = [
-    *["=?utf-8?q?a=0aBcc:_eve@evil.example?=", "=?utf-8?q?a?= =?utf-8?q?=0d=0aX:_y?="],
+    "=?utf-8?q?a=0aBcc:_eve@evil.example?=",
+    "=?utf-8?q?a?= =?utf-8?q?=0d=0aX:_y?=",
     "=\u00ad\u00ad?=\u00ad?utf-8?q?a=0d=0aX:_y?\u00ad=?\u00ad=",
     "=\u200b?utf-8?b?YQpCY2M6IGV2ZUBldmlsLmV4YW1wbGU=?\ue000=",
-    *["a\r\nBcc: eve@evil.example\n\nbody", "a\u2028Bcc: x\u2029\x85\x0b\x0c\x1c"],
-    *['Ann, Bob" <eve@evil.example>, "x', "{code} %s {0} {until.__class__}", '\u202e\u202ea"'],
-    *["博客" * 60, "a" * 300, "a\nApprove: https://evil.example/\n\nSpam: x", "a\u2028Spam: x"],
+    "a\r\nBcc: eve@evil.example\n\nbody",
+    "a\u2028Bcc: x\u2029\x85\x0b\x0c\x1c",
+    'Ann, Bob" <eve@evil.example>, "x',
+    "{code} %s {0} {until.__class__}",
+    '\u202e\u202ea"',
+    "博客" * 60,
+    "a" * 300,
+    "a\nApprove: https://evil.example/\n\nSpam: x",
+    "a\u2028Spam: x",
 ]
 
 

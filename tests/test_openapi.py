@@ -353,10 +353,10 @@ CALLERS: dict[str, tuple[str, int, tuple[str, ...], int]] = {
 NOT_FOR_READERS = ["sqlite", "SELECT ", OWNER, "eve@example.com", "guest@", "2001:db8::7"]
 SECRETS = [CANARY, sha256(CANARY.encode()).hexdigest(), "pbkdf2_"]
 ODD: list[Any] = [
-    *(None, True, 0, -1, 1.5, 2, 99, 2**63, 2**64, 10**400, 1e308, "", " ", "1", "１", "-1"),
-    *("\0", "\ud800", "\u202e", "a\r\nb: c", "x" * 300, "\U0001f600" * 65, "<script>"),
-    *("' OR 1=1 --", "{}", "%s", "{{state}}", "../../etc/passwd", "http://[", "\u0130", "1e3"),
-    *("javascript:alert(1)", "a@b@c.example", [], {}, [1], ["1"] * 200, {"a": {"b": [{}]}}),
+    None, True, 0, -1, 1.5, 2, 99, 2**63, 2**64, 10**400, 1e308, "", " ", "1", "１", "-1",
+    "\0", "\ud800", "\u202e", "a\r\nb: c", "x" * 300, "\U0001f600" * 65, "<script>",
+    "' OR 1=1 --", "{}", "%s", "{{state}}", "../../etc/passwd", "http://[", "\u0130", "1e3",
+    "javascript:alert(1)", "a@b@c.example", [], {}, [1], ["1"] * 200, {"a": {"b": [{}]}},
 ]  # fmt: skip
 
 

@@ -400,7 +400,9 @@ AMBIGUOUS = [
     head(CL.replace(b":", b" :")) + LIKE,
     head(ASK, b"Content-Length: -1"),
     # Which host, which header?
-    *(b"GET /health HTTP/1.1\r\n\r\n", ABSOLUTE + b"\r\n\r\n", get(b"Host: x")),
+    b"GET /health HTTP/1.1\r\n\r\n",
+    ABSOLUTE + b"\r\n\r\n",
+    get(b"Host: x"),
     *(get(b"X: a", odd) for odd in (b" b", b"\tHost: b")),
     b"GET /health HTTP/1.1\r\n Host: x\r\nHost: x\r\n\r\n",
     b"GET /health HTTP/1.1\nHost: x\r\n\r\n",
@@ -410,7 +412,8 @@ AMBIGUOUS = [
     *(get(first=odd) for odd in (b"GET /health HTTP/1.1\x0b", b"get /health HTTP/1.1")),
     *(get(first=odd) for odd in (b"GET /health http/1.1", b"GET HTTP/1.1")),
     *(get(first=odd) for odd in (b"GET http://[x/health HTTP/1.1", b"GET /hea\0lth HTTP/1.1")),
-    *(get(first=b"GET /hea\xfflth HTTP/1.1"), b"GET /health\r\n\r\n"),
+    get(first=b"GET /hea\xfflth HTTP/1.1"),
+    b"GET /health\r\n\r\n",
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 ]
 
@@ -644,9 +647,17 @@ def hostile(service: Service, chance: Random) -> tuple[socket.socket, list[bytes
     wrong = [head(length % (len(LIKE) + change)) + LIKE for change in (99, -9)]
     asking = head(ASK, CL)
     kinds = [
-        *([], in_bites(chance.choice([LIST, LIKED, hello()])), wrong[:1], wrong[1:], [asking]),
-        *([LIST * 4], [LIKED + LIST[:9]], [HEALTH] * 40, in_bites(LIST * 9, 9)),
-        *([head(TE)] + [b"1\r\nx\r\n"] * 99, [asking, *in_bites(LIKE * 2)]),
+        [],
+        in_bites(chance.choice([LIST, LIKED, hello()])),
+        wrong[:1],
+        wrong[1:],
+        [asking],
+        [LIST * 4],
+        [LIKED + LIST[:9]],
+        [HEALTH] * 40,
+        in_bites(LIST * 9, 9),
+        [head(TE)] + [b"1\r\nx\r\n"] * 99,
+        [asking, *in_bites(LIKE * 2)],
         [chance.choice(AMBIGUOUS) + HEALTH],
     ]
     peer = service.connect()

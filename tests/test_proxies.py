@@ -221,11 +221,14 @@ def assert_single(response: Answer) -> None:
 # Who asks
 
 FORGED = [
-    *[["X-Forwarded-For: 6.6.6.6"], ["X-Forwarded-For: 6.6.6.6", "X-Forwarded-For: 7.7.7.7"]],
+    ["X-Forwarded-For: 6.6.6.6"],
+    ["X-Forwarded-For: 6.6.6.6", "X-Forwarded-For: 7.7.7.7"],
     ["X-Forwarded-For: unix, 127.0.0.1, ::1"],
     ["X-Forwarded-For: " + ", ".join(["6.6.6.6"] * 700)],
-    *[['X-Forwarded-For: ,,;"<x>" [::1, for=_a, 6.6.6.6:80, 999.1.1.1, %'], ["X-Forwarded-For:"]],
-    *[["X_Forwarded_For: 6.6.6.6"], ["Connection: X-Forwarded-For", "X-Forwarded-For: 6.6.6.6"]],
+    ['X-Forwarded-For: ,,;"<x>" [::1, for=_a, 6.6.6.6:80, 999.1.1.1, %'],
+    ["X-Forwarded-For:"],
+    ["X_Forwarded_For: 6.6.6.6"],
+    ["Connection: X-Forwarded-For", "X-Forwarded-For: 6.6.6.6"],
     ["X-Real-IP: 6.6.6.6", "X-Client-IP: 6.6.6.6", "CF-Connecting-IP: 6.6.6.6"],
     ["Forwarded: for=6.6.6.6;proto=https;host=evil.example"],
     ["X-Forwarded-Proto: https", "X-Forwarded-Host: evil.example", "X-Forwarded-Port: 1"],

@@ -873,9 +873,38 @@ def test_each_text_has_its_own_direction_and_names_are_set_apart(view: View) -> 
 # Hostile texts
 
 ALLOWED = {
-    *("slot", "section", "form", "label", "span", "textarea", "div", "input", "details", "summary"),
-    *("button", "svg", "path", "select", "option", "ol", "li", "article", "b", "bdi", "a", "time"),
-    *("p", "br", "hr", "em", "strong", "del", "code", "pre", "blockquote", "ul"),
+    "slot",
+    "section",
+    "form",
+    "label",
+    "span",
+    "textarea",
+    "div",
+    "input",
+    "details",
+    "summary",
+    "button",
+    "svg",
+    "path",
+    "select",
+    "option",
+    "ol",
+    "li",
+    "article",
+    "b",
+    "bdi",
+    "a",
+    "time",
+    "p",
+    "br",
+    "hr",
+    "em",
+    "strong",
+    "del",
+    "code",
+    "pre",
+    "blockquote",
+    "ul",
 }
 WEBSITE = "https://blog.example/?\"'><img src=x onerror=hit=1>"
 NAMES = [
@@ -883,7 +912,11 @@ NAMES = [
     "<script>alert(1)</script>",
     "&lt;b&gt;&amp;quot;",
     "{n} $& $1",
-    *("__proto__", "constructor", "toString", "hasOwnProperty", "'\"`><svg onload=alert(1)>"),
+    "__proto__",
+    "constructor",
+    "toString",
+    "hasOwnProperty",
+    "'\"`><svg onload=alert(1)>",
 ]
 TEXTS = [
     "<script>hit = 1</script><img src=x onerror=hit=1><svg/onload=hit=1>",
@@ -1023,9 +1056,29 @@ def test_a_poisoned_comment_hurts_only_itself(view: View) -> None:
 CLOBBERED = "".join(
     f"<form name={name}></form><a id={name}></a>"
     for name in (
-        *("body", "head", "title", "readyState", "documentElement", "activeElement", "forms"),
-        *("cookie", "hidden", "defaultView", "SERVICE", "WORDS", "Thread", "h", "ask", "start"),
-        *("localStorage", "fetch", "location", "customElements", "error", "content", "comment-1"),
+        "body",
+        "head",
+        "title",
+        "readyState",
+        "documentElement",
+        "activeElement",
+        "forms",
+        "cookie",
+        "hidden",
+        "defaultView",
+        "SERVICE",
+        "WORDS",
+        "Thread",
+        "h",
+        "ask",
+        "start",
+        "localStorage",
+        "fetch",
+        "location",
+        "customElements",
+        "error",
+        "content",
+        "comment-1",
     )
 )
 
