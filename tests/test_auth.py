@@ -425,7 +425,7 @@ def test_nothing_changes_before_the_code(app: App, ann: Visitor, outside: Outsid
 def test_a_change_is_told_by_email(app: App, ann: Visitor, outside: Outside) -> None:
     outside.time += HOUR
     code = code_for(ann, outside, nickname="Eve")[0]
-    change = "账号：确认后，密码和昵称会改为"
+    change = "密码和昵称会改为刚才填写的"
     assert [change in outside.text(number) for number in (0, 1)] == [False, True]
     ann.verify(code, "ANN@example.com")
     app.deliver()
