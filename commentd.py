@@ -10975,6 +10975,7 @@ def database_records(path: Path, product: Product) -> Records:
 HINTS = {
     r"PK\x03\x04": "it is a ZIP archive: unpack it, and import each file in it",
     r"(?i)<(!doctype )?html\b": "it is a web page: save the export itself",
+    "SQLite format 3": "it is a database that is damaged, or not all of it",
     r"(?s)(<\?xml.*?\?>)?\s*<(feed|rss|rdf:RDF)\b": (
         "it is a feed, which holds only the newest: export the comments where they were written"
     ),
@@ -10988,7 +10989,7 @@ HINTS = {
         "it is a dump of an SQLite database: make one of it with `sqlite3 new.db < FILE`, and"
         " import new.db"
     ),
-    r"(?is)(--|/\*|CREATE |INSERT |SET |DROP ).*\b(CREATE TABLE|INSERT INTO)\b": (
+    r"(?is)(--|/\*|BEGIN |CREATE |INSERT |SET |DROP ).*\b(CREATE TABLE|INSERT INTO)\b": (
         "it is an SQL dump: import what the product itself exports (commentd help import)"
     ),
     r'(?s).*"wm-(id|property|source)"': "webmentions are not read yet",

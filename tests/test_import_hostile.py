@@ -570,6 +570,8 @@ def test_a_file_of_a_known_product_may_be_empty(desk: Desk, product: str) -> Non
 
 OTHER_FILES = {
     "it is a ZIP": b"PK\x03\x04" + bytes(100),
+    "SQL dump": b"BEGIN TRANSACTION;\nCREATE TABLE comments (tid INTEGER);",
+    "it is a database": MAKERS["isso"]([Said()])[:4096],
     "it is a web page": b"\n<!DOCTYPE html>\n<html></html>",
     "it is a feed": b'<?xml version="1.0"?>\n\n<feed xmlns="http://www.w3.org/2005/Atom"></feed>',
     "Typecho": b"-- Dump\nCREATE TABLE `typecho_comments` (`coid` int);",
