@@ -12108,15 +12108,20 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
 
     def del_channel(self, map: Any = None) -> None:
         super().del_channel(map)
-        self.server.connections[self.client].pop(self, None)
+        self.leave_client()
+
+    def leave_client(self) -> None:
+        connections = self.server.connections
+        connections[self.client].pop(self, None)
+        if not connections[self.client]:
+            del connections[self.client]  # else each client ever seen would take memory
 
     def belong_to(self, client: str) -> None:
         """Notes whose connection this is. Above half of all, one of that client closes: an idle one
         of its oldest, else this one. A search through all would be most of the work in a flood."""
-        connections = self.server.connections
-        connections[self.client].pop(self, None)
+        self.leave_client()
         self.client = client
-        own = connections[client]
+        own = self.server.connections[client]
         own[self] = None
         if client and len(own) > self.server.adj.connection_limit // 2:
             oldest = itertools.islice(own, 16)
@@ -12453,7 +12458,7 @@ def make_server(app: Callable[..., Any], services: Services, *, fast: bool) -> A
         server.channel_class = FastChannel
         server.services = services
         server.response_cache = ResponseCache(services, server.adj)
-        server.connections = defaultdict(dict)
+        server.connections = defaultdict(dict)  # those of each client, the oldest first
         server.handle_accept = functools.partial(accept_waiting, server)
     return server
 

@@ -119,6 +119,10 @@ class Ground:
             peer.sendall(raw)
             self.until(lambda: channel.last_activity and not channel.requests)
 
+    def clients(self) -> int:
+        """How many clients the server keeps in memory."""
+        return len(self.server.connections)
+
     def untaken(self, peer: socket.socket) -> int:
         """How many bytes the client has not read."""
         return int(self.channel(peer).total_outbufs_len)

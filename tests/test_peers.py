@@ -115,6 +115,14 @@ def test_a_client_that_leaves_between_two_responses_stops_nothing(ground: Ground
     assert len(ground.server.active_channels) == 1
 
 
+def test_no_client_is_remembered_when_its_connections_are_closed(ground: Ground) -> None:
+    peers = [ground.come(HEALTH, f"127.0.{n}.1") for n in range(9)]
+    assert ground.clients() == 9
+    for peer in peers:
+        peer.close()
+    ground.until(lambda: not ground.clients())
+
+
 def test_slow_requests_each_have_their_own_deadline(ground: Ground) -> None:
     now, peer, stream, received = 1000.0, ground.come(), LIKED * 3, b""
     for piece in in_bites(stream, 7):  # the end of one comes with the next one's beginning
