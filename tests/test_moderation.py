@@ -269,10 +269,10 @@ def test_what_meets_a_block_is_kept_as_spam(
 
 @settled()
 def test_an_account_is_met_by_email_and_an_admin_by_nothing(ann: Visitor, owner: Visitor) -> None:
-    made = [block(owner, *what)["block"]["id"] for what in (("email", "ann@example.com"),)]
+    made = block(owner, "email", "ann@example.com")["block"]["id"]
     ann.say("one")
     assert held(owner) == ("spam", "block: …@example.com")
-    test_admin.drop(owner, f"blocks/{made[0]}")
+    test_admin.drop(owner, f"blocks/{made}")
     block(owner, "domain", "example.com")
     ann.say("two")
     assert held(owner) == ("spam", "block: example.com")

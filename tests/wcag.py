@@ -38,8 +38,12 @@ from test_writing import moderate as moderate_by_api
 from commentd import App, __version__
 
 ROOT = Path(__file__).resolve().parent.parent
-WORDS = {file.stem for file in (ROOT / "static/words").glob("[!a]*.json")} | {"ar"}
-LANGS = ["en", "zh-CN", *sorted(WORDS - {"en", "zh-CN"})]
+WORDS = {file.stem for file in (ROOT / "static/words").glob("*.json")}
+LANGS = [
+    "en",
+    "zh-CN",
+    *sorted(name for name in WORDS - {"en", "zh-CN"} if not name.startswith("admin-")),
+]
 SCHEMES = ["light", "dark", "forced"]
 THEMES = re.findall(
     r"\*\*(essay|code|photo)\*\*.*?```css\n(.*?)```",
