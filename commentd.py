@@ -4529,6 +4529,10 @@ class Store:
             self.run("UPDATE comment SET ip = ?, masked = 1 WHERE id = ?", masked(ip), comment_id)
             self.has_erased = True
 
+    def wrong_counters(self) -> int:
+        """How many counters do not equal what they count."""
+        return sum(self.value(sql) for sql in MISCOUNTS)
+
     def recount(self) -> int:
         """Fixes the counters; returns how many were wrong. A parent is right when its replies
         are, so this repeats; a thousand times at most, since damaged replies may go round."""
@@ -12703,8 +12707,12 @@ def admin(config: Config, arguments: Arguments) -> int:
 
 
 def recount(config: Config, arguments: Arguments) -> int:
-    with command_store(config) as store, store.writing():
-        corrected = store.recount()
+    corrected = 0
+    with command_store(config) as store:
+        # Counting takes seconds in a large file: authors wait for it only if it is needed.
+        if store.wrong_counters():
+            with store.writing():
+                corrected = store.recount()
     tell(f"{corrected} counters corrected" if corrected else "all counters were correct")
     return 0
 
