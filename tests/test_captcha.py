@@ -351,22 +351,31 @@ NO_VERDICT: dict[str, bytes] = {
     "success is a text": reply(PASSES | {"success": "true"}),
     "success is 1": reply(PASSES | {"success": 1}),
     "success is not there": reply({"hostname": HOST, "action": "commentd"}),
-    "it is in a list": reply([PASSES]), "nothing": reply(b""), "cut off": reply(GOOD[:-1]),
+    "it is in a list": reply([PASSES]),
+    "nothing": reply(b""),
+    "cut off": reply(GOOD[:-1]),
     "nested deep": reply(GOOD[:-1] + b', "x": ' + b"[" * 5000 + b"]" * 5000 + b"}"),
     "compressed": reply(gzip.compress(GOOD), "Content-Encoding: gzip"),
-    **{f"status {status}": reply(GOOD, status=f"{status} Word")
-        for status in (201, 204, 304, 400, 403, 429, 500)},
-    **{f"it complains: {error}": reply({"success": False, "error-codes": [error]})
-        for error in ("internal-error", "missing-input-secret")},
+    **{
+        f"status {status}": reply(GOOD, status=f"{status} Word")
+        for status in (201, 204, 304, 400, 403, 429, 500)
+    },
+    **{
+        f"it complains: {error}": reply({"success": False, "error-codes": [error]})
+        for error in ("internal-error", "missing-input-secret")
+    },
     "secret is wrong": reply(
-        {"success": False, "error-codes": ["invalid-input-secret"]}, status="400 Bad Request"),
+        {"success": False, "error-codes": ["invalid-input-secret"]}, status="400 Bad Request"
+    ),
     "secret is wrong, yet a yes": reply(PASSES | {"error-codes": ["invalid-input-secret"]}),
-    "no word": b"", "no HTTP": b"220 mail.example ESMTP\r\n",
+    "no word": b"",
+    "no HTTP": b"220 mail.example ESMTP\r\n",
     "no number as status": reply(GOOD, status="OK 200"),
     "too many headers": reply(GOOD, *[f"X-{n}: x" for n in range(200)]),
     "a header without end": reply(GOOD, "X: " + "x" * 70_000),
-    "a chunk below nothing": chunk("-5"), "no last chunk": chunk(f"{len(GOOD):x}", end=""),
-}  # fmt: skip
+    "a chunk below nothing": chunk("-5"),
+    "no last chunk": chunk(f"{len(GOOD):x}", end=""),
+}
 
 
 YES = {

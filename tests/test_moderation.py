@@ -239,12 +239,18 @@ MEETINGS: list[tuple[str, str, str, dict[str, str], bool]] = [
     ("word", ".*", "192.0.2.1", {"content": "anything"}, False),
 ]
 BLOCKED_LINKS = [
-    "https://EVIL.example/x", "https://evil.example:8443/", "https://user:pw@evil.example/",
-    "https://evil.example./", "[x](HTTPS://Evil.Example)", "[x](mailto:x@evil.example)",
+    "https://EVIL.example/x",
+    "https://evil.example:8443/",
+    "https://user:pw@evil.example/",
+    "https://evil.example./",
+    "[x](HTTPS://Evil.Example)",
+    "[x](mailto:x@evil.example)",
     # What browsers open as the same host (WHATWG URL, 3.5).
-    "https://ｅｖｉｌ.example/", "https://evil。example/", "https://evil%2Eexample/",
+    "https://ｅｖｉｌ.example/",
+    "https://evil。example/",
+    "https://evil%2Eexample/",
     "https://ev\u00adil.example/",
-]  # fmt: skip
+]
 FREE_LINKS = ["https://notevil.example", "https://evil.example.org/evil.example"]
 for _text in BLOCKED_LINKS + FREE_LINKS:
     _case = ("domain", "evil.example", "192.0.2.1", {"content": _text}, _text in BLOCKED_LINKS)

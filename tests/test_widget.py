@@ -294,11 +294,17 @@ def test_one_tag_puts_the_comments_of_the_page_behind_itself(view: View) -> None
 
 
 ATTRIBUTES = {
-    'page="/某页/?n=1"': {"url": "/某页/?n=1"}, 'page=""': {}, 'loading="sometimes"': {},
-    'sort="oldest"': {"sort": "oldest"}, 'sort="likes"': {"sort": "likes"},
-    'sort="best&amp;limit=99"': {}, 'limit="3"': {"limit": "3"},
-    'limit="1000"': {"limit": "100"}, 'limit="-5"': {}, 'limit="many"': {},
-}  # fmt: skip
+    'page="/某页/?n=1"': {"url": "/某页/?n=1"},
+    'page=""': {},
+    'loading="sometimes"': {},
+    'sort="oldest"': {"sort": "oldest"},
+    'sort="likes"': {"sort": "likes"},
+    'sort="best&amp;limit=99"': {},
+    'limit="3"': {"limit": "3"},
+    'limit="1000"': {"limit": "100"},
+    'limit="-5"': {},
+    'limit="many"': {},
+}
 
 
 def test_attributes_say_what_is_shown_and_bad_ones_are_as_none(view: View) -> None:
@@ -827,9 +833,16 @@ def test_places_are_named_in_the_language_of_the_reader(view: View) -> None:
 
 AGO = {
     "zh-CN": ["刚刚", "30分钟前", "1小时前", "3小时前", "昨天", "前天", "3天前"],
-    "en": ["now", "30 minutes ago", "1 hour ago", "3 hours ago", "yesterday", "2 days ago",
-        "3 days ago"],
-}  # fmt: skip
+    "en": [
+        "now",
+        "30 minutes ago",
+        "1 hour ago",
+        "3 hours ago",
+        "yesterday",
+        "2 days ago",
+        "3 days ago",
+    ],
+}
 
 
 @pytest.mark.parametrize("options", [{"timezone_id": "America/New_York"}], ids=[""])
