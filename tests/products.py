@@ -78,11 +78,17 @@ def unhtml(value: Any) -> Any:
 
 def valine_row(comment: Said) -> Row:
     return {
-        "objectId": comment.id, "comment": comment.text, "nick": unhtml(comment.nickname),
-        "mail": unhtml(comment.email), "link": unhtml(comment.website), "ip": comment.ip,
-        "url": comment.page, "pid": comment.parent, "ua": "Mozilla/5.0",
+        "objectId": comment.id,
+        "comment": comment.text,
+        "nick": unhtml(comment.nickname),
+        "mail": unhtml(comment.email),
+        "link": unhtml(comment.website),
+        "ip": comment.ip,
+        "url": comment.page,
+        "pid": comment.parent,
+        "ua": "Mozilla/5.0",
         "insertedAt": moment(comment.at),
-    }  # fmt: skip
+    }
 
 
 def waline_row(comment: Said) -> Row:
@@ -93,22 +99,34 @@ def waline_row(comment: Said) -> Row:
 
 def twikoo_row(comment: Said) -> Row:
     return {
-        "_id": comment.id, "comment": comment.text, "nick": comment.nickname,
-        "mail": comment.email, "link": comment.website, "ip": comment.ip, "url": comment.page,
-        "pid": comment.parent or None, "isSpam": comment.status != "visible",
+        "_id": comment.id,
+        "comment": comment.text,
+        "nick": comment.nickname,
+        "mail": comment.email,
+        "link": comment.website,
+        "ip": comment.ip,
+        "url": comment.page,
+        "pid": comment.parent or None,
+        "isSpam": comment.status != "visible",
         "created": comment.at * 1000 if is_seconds(comment.at) else comment.at,
         "like": [f"{number:032x}" for number in range(comment.likes)],
-    }  # fmt: skip
+    }
 
 
 def artalk_row(comment: Said) -> Row:
     return {
-        "id": comment.id, "rid": comment.parent or "0", "content": comment.text,
-        "nick": comment.nickname, "email": comment.email, "link": comment.website,
-        "ip": comment.ip, "page_key": comment.page, "vote_up": str(comment.likes),
+        "id": comment.id,
+        "rid": comment.parent or "0",
+        "content": comment.text,
+        "nick": comment.nickname,
+        "email": comment.email,
+        "link": comment.website,
+        "ip": comment.ip,
+        "page_key": comment.page,
+        "vote_up": str(comment.likes),
         "is_pending": str(comment.status != "visible").lower(),
         "created_at": moment(comment.at, "%Y-%m-%d %H:%M:%S +0000"),
-    }  # fmt: skip
+    }
 
 
 ROWS = {"valine": valine_row, "waline": waline_row, "twikoo": twikoo_row, "artalk": artalk_row}
@@ -174,13 +192,17 @@ WXR_STATES = {"visible": "1", "waiting": "0", "spam": "spam", "deleted": "trash"
 
 def wordpress_comment(comment: Said) -> str:
     fields = {
-        "wp:comment_id": comment.id, "wp:comment_author": comment.nickname,
-        "wp:comment_author_email": comment.email, "wp:comment_author_url": comment.website,
-        "wp:comment_author_IP": comment.ip, "wp:comment_content": comment.text,
+        "wp:comment_id": comment.id,
+        "wp:comment_author": comment.nickname,
+        "wp:comment_author_email": comment.email,
+        "wp:comment_author_url": comment.website,
+        "wp:comment_author_IP": comment.ip,
+        "wp:comment_content": comment.text,
         "wp:comment_date_gmt": moment(comment.at, "%Y-%m-%d %H:%M:%S"),
-        "wp:comment_approved": WXR_STATES[comment.status], "wp:comment_type": "comment",
+        "wp:comment_approved": WXR_STATES[comment.status],
+        "wp:comment_type": "comment",
         "wp:comment_parent": comment.parent or "0",
-    }  # fmt: skip
+    }
     return f"<wp:comment>{tags(fields)}</wp:comment>\n"
 
 
@@ -200,30 +222,53 @@ def wordpress(thread: Thread, closed: tuple[str, ...] = ()) -> bytes:
 def remark42(thread: Thread) -> bytes:
     lines: list[Any] = [{"version": 1, "users": [], "posts": []}]
     lines += [
-        {"id": each.id, "pid": each.parent, "text": "", "orig": each.text,
-         "user": {"name": each.nickname, "id": "anonymous_1", "picture": "", "admin": False},
-         "locator": {"site": "blog", "url": each.page}, "score": each.likes,
-         "time": moment(each.at), "delete": each.status == "deleted"}
+        {
+            "id": each.id,
+            "pid": each.parent,
+            "text": "",
+            "orig": each.text,
+            "user": {"name": each.nickname, "id": "anonymous_1", "picture": "", "admin": False},
+            "locator": {"site": "blog", "url": each.page},
+            "score": each.likes,
+            "time": moment(each.at),
+            "delete": each.status == "deleted",
+        }
         for each in thread
-    ]  # fmt: skip
+    ]
     return "".join(json.dumps(line) + "\n" for line in lines).encode()
 
 
 def commento(thread: Thread) -> bytes:
     listed = [*thread]
     comments = [
-        {"commentHex": f"{each.id:0>64}", "domain": "", "url": each.page,
-         "commenterHex": f"c{number}", "markdown": each.text, "html": "",
-         "parentHex": f"{each.parent:0>64}" if each.parent else "root", "score": each.likes,
-         "state": "approved" if each.status == "visible" else "unapproved",
-         "creationDate": moment(each.at), "direction": 0, "deleted": False}
+        {
+            "commentHex": f"{each.id:0>64}",
+            "domain": "",
+            "url": each.page,
+            "commenterHex": f"c{number}",
+            "markdown": each.text,
+            "html": "",
+            "parentHex": f"{each.parent:0>64}" if each.parent else "root",
+            "score": each.likes,
+            "state": "approved" if each.status == "visible" else "unapproved",
+            "creationDate": moment(each.at),
+            "direction": 0,
+            "deleted": False,
+        }
         for number, each in enumerate(listed)
-    ]  # fmt: skip
+    ]
     people = [
-        {"commenterHex": f"c{number}", "email": each.email, "name": each.nickname,
-         "link": each.website, "photo": "undefined", "provider": "commento", "isModerator": False}
+        {
+            "commenterHex": f"c{number}",
+            "email": each.email,
+            "name": each.nickname,
+            "link": each.website,
+            "photo": "undefined",
+            "provider": "commento",
+            "isModerator": False,
+        }
         for number, each in enumerate(listed)
-    ]  # fmt: skip
+    ]
     return json.dumps({"version": 1, "comments": comments, "commenters": people}).encode()
 
 
@@ -239,19 +284,33 @@ def comentario(thread: Thread) -> bytes:
         for number, page in enumerate(places)
     ]
     comments = [
-        {"id": uuid(each.id), "parentId": uuid(each.parent) if each.parent else "",
-         "pageId": uuid(9000 + places.index(each.page)), "markdown": each.text, "html": "",
-         "isApproved": each.status == "visible", "isPending": each.status == "waiting",
-         "isDeleted": each.status == "deleted", "isSticky": False, "score": each.likes,
-         "createdTime": moment(each.at), "userCreated": uuid(8_000_000 + number),
-         "authorIP": each.ip, "url": each.page}
+        {
+            "id": uuid(each.id),
+            "parentId": uuid(each.parent) if each.parent else "",
+            "pageId": uuid(9000 + places.index(each.page)),
+            "markdown": each.text,
+            "html": "",
+            "isApproved": each.status == "visible",
+            "isPending": each.status == "waiting",
+            "isDeleted": each.status == "deleted",
+            "isSticky": False,
+            "score": each.likes,
+            "createdTime": moment(each.at),
+            "userCreated": uuid(8_000_000 + number),
+            "authorIP": each.ip,
+            "url": each.page,
+        }
         for number, each in enumerate(listed)
-    ]  # fmt: skip
+    ]
     people = [
-        {"id": uuid(8_000_000 + number), "email": each.email, "name": each.nickname,
-         "websiteUrl": each.website}
+        {
+            "id": uuid(8_000_000 + number),
+            "email": each.email,
+            "name": each.nickname,
+            "websiteUrl": each.website,
+        }
         for number, each in enumerate(listed)
-    ]  # fmt: skip
+    ]
     data = {"version": 3, "pages": pages, "comments": comments, "commenters": people}
     return json.dumps(data).encode()
 
@@ -277,11 +336,25 @@ def isso(thread: Thread) -> bytes:
     places = pages_of(listed)
     threads: list[Any] = [(number, page, "T") for number, page in enumerate(places)]
     comments: list[Any] = [
-        (places.index(each.page), each.id, each.parent or None, each.at, None,
-         ISSO_MODES[each.status], each.ip, each.text, unhtml(each.nickname), unhtml(each.email),
-         unhtml(each.website), each.likes, 0, b"\0", 0)
+        (
+            places.index(each.page),
+            each.id,
+            each.parent or None,
+            each.at,
+            None,
+            ISSO_MODES[each.status],
+            each.ip,
+            each.text,
+            unhtml(each.nickname),
+            unhtml(each.email),
+            unhtml(each.website),
+            each.likes,
+            0,
+            b"\0",
+            0,
+        )
         for each in listed
-    ]  # fmt: skip
+    ]
     return loaded("isso.sql", {"threads": threads, "comments": comments})
 
 
@@ -290,20 +363,38 @@ def cusdis(thread: Thread) -> bytes:
     at = NOON * 1000
     pages: list[Any] = [(page, page, page, "T", at, at, "p") for page in pages_of(listed)]
     comments: list[Any] = [
-        (each.id, each.page, each.at * 1000 if is_seconds(each.at) else each.at, at,
-         at if each.status == "deleted" else None, None, each.email, each.nickname, each.text,
-         int(each.status == "visible"), each.parent or None)
+        (
+            each.id,
+            each.page,
+            each.at * 1000 if is_seconds(each.at) else each.at,
+            at,
+            at if each.status == "deleted" else None,
+            None,
+            each.email,
+            each.nickname,
+            each.text,
+            int(each.status == "visible"),
+            each.parent or None,
+        )
         for each in listed
-    ]  # fmt: skip
+    ]
     project = ("p", "T", at, at, None, "u", None, None, None, None, None)
     return loaded("cusdis.sql", {"projects": [project], "pages": pages, "comments": comments})
 
 
 MAKERS: dict[str, Callable[..., bytes]] = {
-    "waline": waline, "twikoo": of_rows("twikoo"), "wordpress": wordpress, "isso": isso,
-    "valine": of_rows("valine"), "artalk": of_rows("artalk"), "disqus": disqus,
-    "remark42": remark42, "commento": commento, "comentario": comentario, "cusdis": cusdis,
-}  # fmt: skip
+    "waline": waline,
+    "twikoo": of_rows("twikoo"),
+    "wordpress": wordpress,
+    "isso": isso,
+    "valine": of_rows("valine"),
+    "artalk": of_rows("artalk"),
+    "disqus": disqus,
+    "remark42": remark42,
+    "commento": commento,
+    "comentario": comentario,
+    "cusdis": cusdis,
+}
 SQLITE = ("isso", "cusdis")
 XML = ("disqus", "wordpress")
 

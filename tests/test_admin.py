@@ -877,8 +877,11 @@ def test_a_page_takes_in_another_when_the_owner_says_so(
     assert ids(owner.widget.get("/comments/waiting?url=/new/").json) == [2]
     assert visitor.listing()["total"] == 0
     assert rows(db, "SELECT subscriber, page_id FROM subscription ORDER BY 1") == [
-        ("all", 0), ("both", 2), ("new", 2), ("old", 2),
-    ]  # fmt: skip
+        ("all", 0),
+        ("both", 2),
+        ("new", 2),
+        ("old", 2),
+    ]
     assert audit(owner)[-1] == ("Owner", "merge", PAGE, "/new")
     assert change(owner, "pages/2", page_url="/new/", merge=True)["page"]["total"] == 2
 
@@ -1047,16 +1050,19 @@ def test_a_block_is_made_listed_and_lifted(owner: Visitor, outside: Outside, app
 
 
 GOOD_BLOCKS = [
-    ("address", " 203.0.113.9 ", "203.0.113.9"), ("address", "2001:DB8::1", "2001:db8::1"),
+    ("address", " 203.0.113.9 ", "203.0.113.9"),
+    ("address", "2001:DB8::1", "2001:db8::1"),
     ("address", "203.0.113.9/24", "203.0.113.0/24"),
     ("address", "2001:db8:0:0:ffff::/48", "2001:db8::/48"),
     ("address", "::ffff:203.0.113.9", "203.0.113.9"),
     ("address", "203.0.113.9:443", "203.0.113.9"),  # as logs have it
-    ("email", " Eve@Example.COM ", "eve@example.com"), ("domain", "Evil.Example", "evil.example"),
+    ("email", " Eve@Example.COM ", "eve@example.com"),
+    ("domain", "Evil.Example", "evil.example"),
     ("domain", "@evil.example", "evil.example"),
     ("domain", "https://evil.example/path?q", "evil.example"),
-    ("word", " Free  Casino ", "Free  Casino"), ("word", "博彩", "博彩"),
-]  # fmt: skip
+    ("word", " Free  Casino ", "Free  Casino"),
+    ("word", "博彩", "博彩"),
+]
 
 
 @NO_LIMITS
@@ -1075,7 +1081,7 @@ BAD_BLOCKS: list[tuple[str, list[Any]]] = [
     ("name", ["Eve"]),
     ("Word", ["casino"]),
     ("word", ["a\0b", 7, True, ["a"], {"a": 1}, 1.5]),
-]  # fmt: skip
+]
 
 
 @NO_LIMITS

@@ -354,9 +354,12 @@ def test_an_admin_needs_the_password(app: App, ann: Visitor, outside: Outside) -
     assert refused_code(ann, form, 403) == "password_required"
     for method, more in (("PATCH", {"new_password": "new " * 4}), ("DELETE", {"comments": "keep"})):
         response = ann.request(
-            "/me", method=method, body=json.dumps(form | more).encode(), status=403,
+            "/me",
+            method=method,
+            body=json.dumps(form | more).encode(),
+            status=403,
             headers={"Content-Type": "application/json"},
-        )  # fmt: skip
+        )
         assert response.json["code"] == "password_required"
     sql(app, "UPDATE account SET role = 'user', blocked = 1")
     assert refused_code(stranger(app, 1), form) == "code_wrong", "blocked since it was sent"

@@ -302,10 +302,16 @@ def test_each_backup_can_be_served(config: Config, outside: Outside, tmp_path: P
 
 
 OTHERS = [
-    "commentd-20200101-000000-schema1.db", "commentd-20200101-0000.db", "commentd-notes.db",
-    "commentd.db", "commentd-20200101-000000.db.gz", "other-20200101-000000.db",
-    "commentd-eu-20200101-000000.db", ".other-20200101-000000.db.part", ".film.part",
-]  # fmt: skip
+    "commentd-20200101-000000-schema1.db",
+    "commentd-20200101-0000.db",
+    "commentd-notes.db",
+    "commentd.db",
+    "commentd-20200101-000000.db.gz",
+    "other-20200101-000000.db",
+    "commentd-eu-20200101-000000.db",
+    ".other-20200101-000000.db.part",
+    ".film.part",
+]
 
 
 @pytest.mark.parametrize("settings", [{"backup_keep": 1}])

@@ -23,11 +23,23 @@ from commentd import App, Config, make_app, masked
 BODY = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}
 
 SHOWN = {
-    "id": 1, "page_url": PAGE, "nickname": "Ann", "content": "hi", "parent_id": None,
-    "user_id": None, "ip": "203.0.113.0", "location": "", "likes": 0,
-    "created_at": "2026-11-18 19:06:40", "edited": None, "pinned": False, "html": "<p>hi</p>\n",
-    "role": "", "website": "", "country": "",
-}  # fmt: skip
+    "id": 1,
+    "page_url": PAGE,
+    "nickname": "Ann",
+    "content": "hi",
+    "parent_id": None,
+    "user_id": None,
+    "ip": "203.0.113.0",
+    "location": "",
+    "likes": 0,
+    "created_at": "2026-11-18 19:06:40",
+    "edited": None,
+    "pinned": False,
+    "html": "<p>hi</p>\n",
+    "role": "",
+    "website": "",
+    "country": "",
+}
 
 NO_LIMITS = pytest.mark.parametrize("settings", [{"limits_enabled": False}])
 WITH_CAPTCHA = pytest.mark.parametrize("settings", [{"captcha_provider": "altcha"}])
@@ -72,11 +84,26 @@ def test_a_member_may_leave_out_the_nickname(ann: Visitor) -> None:
 
 def test_fields_that_nobody_may_set_are_ignored(visitor: Visitor) -> None:
     wishes = BODY | {
-        "id": 99, "user_id": 1, "role": "admin", "status": "waiting", "likes": 9, "ip": "8.8.8.8",
-        "location": "北京", "country": "CN", "created_at": "2001-01-01 00:00:00", "html": "<b>",
-        "pinned": True, "thread_id": 7, "deleted": True, "verified": True, "page_id": 3,
-        "edited": "2001-01-01 00:00:00", "edited_at": 1, "edit_token": "x", "closed": True,
-    }  # fmt: skip
+        "id": 99,
+        "user_id": 1,
+        "role": "admin",
+        "status": "waiting",
+        "likes": 9,
+        "ip": "8.8.8.8",
+        "location": "北京",
+        "country": "CN",
+        "created_at": "2001-01-01 00:00:00",
+        "html": "<b>",
+        "pinned": True,
+        "thread_id": 7,
+        "deleted": True,
+        "verified": True,
+        "page_id": 3,
+        "edited": "2001-01-01 00:00:00",
+        "edited_at": 1,
+        "edit_token": "x",
+        "closed": True,
+    }
     response = visitor.post_json("/comments?status=spam&user_id=1&role=admin", wishes).json
     assert response.pop("edit_token") != "x"
     assert response == {"success": True, "comment": {**SHOWN, "status": "visible"}}

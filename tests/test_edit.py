@@ -118,10 +118,21 @@ def test_an_edit_changes_nothing_but_the_text(app: App, visitor: Visitor) -> Non
     visitor.post_json("/comment/like", {"id": 2})
     before = row(app, 2)
     wishes = {
-        "content": "ho", "edit_token": posted["edit_token"], "id": 1, "nickname": "Bob",
-        "email": "b@example.com", "user_id": 1, "page_url": "/b", "parent_id": None, "likes": 9,
-        "status": "waiting", "pinned": True, "website": "", "created_at": 1, "role": "admin",
-    }  # fmt: skip
+        "content": "ho",
+        "edit_token": posted["edit_token"],
+        "id": 1,
+        "nickname": "Bob",
+        "email": "b@example.com",
+        "user_id": 1,
+        "page_url": "/b",
+        "parent_id": None,
+        "likes": 9,
+        "status": "waiting",
+        "pinned": True,
+        "website": "",
+        "created_at": 1,
+        "role": "admin",
+    }
     visitor.patch_json("/comments/2?id=1&status=spam", wishes)
     after = row(app, 2)
     different = {name for name in before if before[name] != after[name]}
@@ -275,11 +286,18 @@ def test_the_token_is_in_no_other_reply(visitor: Visitor) -> None:
     tokens = [visitor.say(str(n), parent_id=n or None)["edit_token"] for n in range(2)]
     assert len({*tokens}) == 2
     replies = [
-        visitor.listing(), visitor.listing(view="threads"), visitor.listing(around=1),
-        visitor.say("0"), visitor.post_json("/comment/like", {"id": 1}).json, preview(visitor),
-        visitor.get("/pages", {"url": PAGE}).json, edit(visitor, tokens[0]),
-        edit(visitor, "x", status=404), delete(visitor, tokens[0]), visitor.listing(),
-    ]  # fmt: skip
+        visitor.listing(),
+        visitor.listing(view="threads"),
+        visitor.listing(around=1),
+        visitor.say("0"),
+        visitor.post_json("/comment/like", {"id": 1}).json,
+        preview(visitor),
+        visitor.get("/pages", {"url": PAGE}).json,
+        edit(visitor, tokens[0]),
+        edit(visitor, "x", status=404),
+        delete(visitor, tokens[0]),
+        visitor.listing(),
+    ]
     assert not [t for t in (*tokens, "edit_token") if t in json.dumps(replies)]
 
 
@@ -304,11 +322,24 @@ def test_who_says_the_same_with_another_captcha_is_not_given_it(app: App, visito
 # Preview
 
 MARKDOWN = [
-    "*a* **b** `c` ~~d~~", "# h\n\n- a\n- b\n\n1. c", "> a\n> > b", "<script>alert(1)</script>",
-    "![x](https://e.example/x.png)", "[x](javascript:alert(1))", "[x](//e.example)",
-    "<https://e.example>", "https://e.example/?a=b&c=d", "a\r\nb\r\n\r\nc", "```py\n<b>\n```",
-    "&amp; < > \" '", "{0} %s \\", "\u202eright", "👩‍💻", "a | b\n--|--\n1 | 2", "  x  ",
-]  # fmt: skip
+    "*a* **b** `c` ~~d~~",
+    "# h\n\n- a\n- b\n\n1. c",
+    "> a\n> > b",
+    "<script>alert(1)</script>",
+    "![x](https://e.example/x.png)",
+    "[x](javascript:alert(1))",
+    "[x](//e.example)",
+    "<https://e.example>",
+    "https://e.example/?a=b&c=d",
+    "a\r\nb\r\n\r\nc",
+    "```py\n<b>\n```",
+    "&amp; < > \" '",
+    "{0} %s \\",
+    "\u202eright",
+    "👩‍💻",
+    "a | b\n--|--\n1 | 2",
+    "  x  ",
+]
 
 
 @pytest.mark.slow

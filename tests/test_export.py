@@ -106,14 +106,35 @@ def homes(*names: str) -> Iterator[list[Home]]:
 
 LETTERS = st.characters(exclude_categories=["Cs", "Cc"])
 ODD = (
-    "\u2028\u2029", '"quoted" \\ \'', "]]>", "<!-- -->", "<p>typed</p>", "&amp; &lt;",
+    "\u2028\u2029",
+    '"quoted" \\ \'',
+    "]]>",
+    "<!-- -->",
+    "<p>typed</p>",
+    "&amp; &lt;",
     "שלום \u202e",
-    "👩\u200d👩\u200d👧 🏳\ufe0f\u200d🌈", "`[@a](#3)` [@a](#3) hi", "[deleted]", "\ufffe\uffff",
-    "[a]: https://b.example", ">", "+", "```\n<img src=x>\n```", "null",
-    "https://a.example/?x=1&y=2", "**b**, *i*, ~~s~~\n\n1. one\n2. two\n\n> cited", "#filetype",
-    "😀" * 16_384, '{"format": "commentd"}', "- a\n- b", "  two\nlines", "x" * 10_001,
-    "e\u0301\u0301", "\U0010fffd", "$$\n\t{}", "a\n\n\n\tb",
-)  # fmt: skip
+    "👩\u200d👩\u200d👧 🏳\ufe0f\u200d🌈",
+    "`[@a](#3)` [@a](#3) hi",
+    "[deleted]",
+    "\ufffe\uffff",
+    "[a]: https://b.example",
+    ">",
+    "+",
+    "```\n<img src=x>\n```",
+    "null",
+    "https://a.example/?x=1&y=2",
+    "**b**, *i*, ~~s~~\n\n1. one\n2. two\n\n> cited",
+    "#filetype",
+    "😀" * 16_384,
+    '{"format": "commentd"}',
+    "- a\n- b",
+    "  two\nlines",
+    "x" * 10_001,
+    "e\u0301\u0301",
+    "\U0010fffd",
+    "$$\n\t{}",
+    "a\n\n\n\tb",
+)
 TEXTS = (st.sampled_from(ODD) | st.text(LETTERS | st.sampled_from("\n\t"), max_size=60)).map(
     str.strip
 )
@@ -129,16 +150,31 @@ NAMES = st.sampled_from(["Ann", "Ann", "小明", "Tom & Jerry <b>", '"]]>', "ع�
     LETTERS, max_size=64
 ).filter(proper)
 OWN_PAGES = (
-    "/", "/2026/hello/", "/2026/hello/more/index.html", "/文章/你好/", "/caf%C3%A9", "/x.html",
-    "/?p=12&q=a%26b", "/#/route", f"{BLOG}/whole/?x=ü", "any key of a page", "/a%2Fb", "/50%",
+    "/",
+    "/2026/hello/",
+    "/2026/hello/more/index.html",
+    "/文章/你好/",
+    "/caf%C3%A9",
+    "/x.html",
+    "/?p=12&q=a%26b",
+    "/#/route",
+    f"{BLOG}/whole/?x=ü",
+    "any key of a page",
+    "/a%2Fb",
+    "/50%",
     "/<\"'&>]]>",
-)  # fmt: skip
+)
 FOREIGN_PAGES = ("https://other.example/x/", "http://other.example:8080/y?z=é", "//third.example")
 PAGES = (*OWN_PAGES, *FOREIGN_PAGES)
 ADDRESSES = (
-    "203.0.113.77", "2001:db8:12:34::5", "8.8.8.8", "1.2.4.8", "::ffff:198.51.100.9", "127.0.0.1",
+    "203.0.113.77",
+    "2001:db8:12:34::5",
+    "8.8.8.8",
+    "1.2.4.8",
+    "::ffff:198.51.100.9",
+    "127.0.0.1",
     "",
-)  # fmt: skip
+)
 EMAILS = ("", "", "lu@example.cn", "x+y@b.example")
 WEBSITES = ("", "https://ann.example/?a=1&b=2", "http://例子.example/")
 PLACES = (("", ""), ("CN", "浙江 杭州"), ("DE", "德国"))
@@ -290,10 +326,22 @@ def strict(text: bytes) -> Any:
 
 
 DEEP: Row = {
-    "gap": 0, "user": None, "nickname": "Ann", "email": "lu@example.cn", "website": "",
-    "content": "hi", "ip": "8.8.8.8", "country": "", "location": "", "held": "", "language": "",
-    "likes": 2, "pinned": 0, "created_at": 0, "edited_at": None,
-}  # fmt: skip
+    "gap": 0,
+    "user": None,
+    "nickname": "Ann",
+    "email": "lu@example.cn",
+    "website": "",
+    "content": "hi",
+    "ip": "8.8.8.8",
+    "country": "",
+    "location": "",
+    "held": "",
+    "language": "",
+    "likes": 2,
+    "pinned": 0,
+    "created_at": 0,
+    "edited_at": None,
+}
 
 
 def chain(*statuses: str) -> list[Row]:
@@ -408,8 +456,11 @@ def test_a_newer_export_raises_the_numbers_of_a_page_and_says_by_how_much(tmp_pa
         whole["pages"][0] |= {"views": views, "page_likes": likes, "closed": closed}
         (there.folder / "file").write_text(json.dumps(whole))
         _, report, _ = there.do("import", str(there.folder / "file"))
-        lines = re.findall(r"^  (views|likes of pages|closed pages)(?: added)?: (\d+)$",
-                           report.decode(), re.MULTILINE)  # fmt: skip
+        lines = re.findall(
+            r"^  (views|likes of pages|closed pages)(?: added)?: (\d+)$",
+            report.decode(),
+            re.MULTILINE,
+        )
         sql = "SELECT views, page_likes, closed FROM page WHERE key = '/a'"
         return {name: int(number) for name, number in lines}, there.rows(sql)
 
@@ -504,7 +555,7 @@ LOST = {
     "wordpress": {"likes", "views", "edits", "pins"},
     "artalk": {"spam", "edits", "views", "likes of pages"},
     "waline": {"edits", "closed pages", "likes of pages"},
-}  # fmt: skip
+}
 
 
 def lost_of(errors: str) -> set[str]:
@@ -675,9 +726,12 @@ def check_data(text: bytes, shown: list[Row]) -> None:
 
 
 CHECKS = {
-    "wordpress": check_wordpress, "artalk": check_artalk, "waline": check_waline,
-    "commentd": lambda text, shown: strict(text), "data": check_data,
-}  # fmt: skip
+    "wordpress": check_wordpress,
+    "artalk": check_artalk,
+    "waline": check_waline,
+    "commentd": lambda text, shown: strict(text),
+    "data": check_data,
+}
 ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(ODD)
 
 

@@ -142,11 +142,17 @@ def watch_all(machine: Machine) -> None:
 
 OWNER, ANN, GUEST = "owner@example.com", "ann@example.com", "guest@example.com"
 SITE: dict[str, Any] = {
-    "server_public_url": "https://comments.example", "server_metrics": True, "site_demo": True,
-    "site_contact": OWNER, "webhook_url": "http://127.0.0.1:9/", "privacy_keep_ip_days": 7,
-    "moderation_keep_days": 7, "backup_every": 1, "captcha_provider": "none",
+    "server_public_url": "https://comments.example",
+    "server_metrics": True,
+    "site_demo": True,
+    "site_contact": OWNER,
+    "webhook_url": "http://127.0.0.1:9/",
+    "privacy_keep_ip_days": 7,
+    "moderation_keep_days": 7,
+    "backup_every": 1,
+    "captcha_provider": "none",
     "site_picture": str(Path(__file__).parent.parent / ".ci" / "admin.png"),
-}  # fmt: skip
+}
 NOW = START + 4000
 
 

@@ -462,12 +462,24 @@ def test_nothing_that_was_written_gets_out_of_its_place(visitor: Crawler) -> Non
 
 
 HOSTILE = [
-    "javascript:alert(1)", "data:text/html,<script>alert(1)</script>", "mailto:x@evil.example",
-    '/"><script>alert(1)</script>', "/' onmouseover='alert(1)", "//evil.example/x",
-    "/\\evil.example", "\\\\evil.example\\x", "https://evil.example/y", "HTTPS://EVIL.example/z",
-    "https://blog.example@evil.example/", "https://blog.example.evil.example/",
-    "https:evil.example", "/{{body}}{{json}}", "/\\1\\g<0>", "/x?a=1&b=2&lt;", "/..//evil.example",
-]  # fmt: skip
+    "javascript:alert(1)",
+    "data:text/html,<script>alert(1)</script>",
+    "mailto:x@evil.example",
+    '/"><script>alert(1)</script>',
+    "/' onmouseover='alert(1)",
+    "//evil.example/x",
+    "/\\evil.example",
+    "\\\\evil.example\\x",
+    "https://evil.example/y",
+    "HTTPS://EVIL.example/z",
+    "https://blog.example@evil.example/",
+    "https://blog.example.evil.example/",
+    "https:evil.example",
+    "/{{body}}{{json}}",
+    "/\\1\\g<0>",
+    "/x?a=1&b=2&lt;",
+    "/..//evil.example",
+]
 
 
 def test_no_address_of_a_page_leads_elsewhere(visitor: Crawler) -> None:

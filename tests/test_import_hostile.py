@@ -144,12 +144,17 @@ LAUGHS = "".join(
     f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' if n else '<!ENTITY l0 "ha">' for n in range(20)
 )
 DOCTYPES = {
-    '[<!ENTITY x SYSTEM "file:SECRET">]': "&x;", '[<!ENTITY x SYSTEM "SECRET">]': "&x;",
-    '[<!ENTITY x PUBLIC "-//x" "http://127.0.0.1:9/x">]': "&x;", '[<!ENTITY x "in">]': "&x;",
-    '[<!ENTITY % p SYSTEM "file:SECRET"> %p;]': "x", 'SYSTEM "file:SECRET"': "x", "": "x",
-    'PUBLIC "-//x" "http://127.0.0.1:9/x.dtd"': "x", '[<!ATTLIST post secret CDATA "canary">]': "x",
+    '[<!ENTITY x SYSTEM "file:SECRET">]': "&x;",
+    '[<!ENTITY x SYSTEM "SECRET">]': "&x;",
+    '[<!ENTITY x PUBLIC "-//x" "http://127.0.0.1:9/x">]': "&x;",
+    '[<!ENTITY x "in">]': "&x;",
+    '[<!ENTITY % p SYSTEM "file:SECRET"> %p;]': "x",
+    'SYSTEM "file:SECRET"': "x",
+    "": "x",
+    'PUBLIC "-//x" "http://127.0.0.1:9/x.dtd"': "x",
+    '[<!ATTLIST post secret CDATA "canary">]': "x",
     f"[{LAUGHS}]": "&l19;",
-}  # fmt: skip
+}
 HIDDEN = [
     ("<!-- <![CDATA[ -->", "<!-- ]]> -->"),
     ("<?x <![CDATA[ ?>", "<?x ]]> ?>"),
@@ -491,28 +496,42 @@ def test_a_bomb_is_refused(desk: Desk, product: str) -> None:
 # Files of something else
 
 BAD_FILES: dict[str, bytes] = {
-    "empty": b"", "blank": b" \n \n", "a mark alone": b"\xef\xbb\xbf", "zeros": b"\0" * 5000,
+    "empty": b"",
+    "blank": b" \n \n",
+    "a mark alone": b"\xef\xbb\xbf",
+    "zeros": b"\0" * 5000,
     "text": b"Dear diary,\nnobody comments.\n",
     "a picture": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40,
     "html": b"<!DOCTYPE html><html><head><title>Not found</title></head><body></body></html>",
     "html without a doctype": b"<html><body>Not found</body></html>",
     "a feed": b'<?xml version="1.0"?><rss version="2.0"><channel><item/></channel></rss>',
     "other xml": b'<?xml version="1.0"?><comments><comment>x</comment></comments>',
-    "broken xml": b"<disqus", "an object": b'{"a": 1}', "an empty object": b"{}",
-    "an empty array": b"[]", "an array of numbers": b"[1, 2, 3]",
-    "an array of objects": b'[{"a": 1}, {"b": 2}]', "a number": b"17", "null": b"null",
-    "a text in json": b'"comments"', "broken json": b'{"version": 1, "comments": ',
+    "broken xml": b"<disqus",
+    "an object": b'{"a": 1}',
+    "an empty object": b"{}",
+    "an empty array": b"[]",
+    "an array of numbers": b"[1, 2, 3]",
+    "an array of objects": b'[{"a": 1}, {"b": 2}]',
+    "a number": b"17",
+    "null": b"null",
+    "a text in json": b'"comments"',
+    "broken json": b'{"version": 1, "comments": ',
     "another version": b'{"version": 9, "comments": [], "commenters": []}',
-    "half a surrogate": b'{"\\ud800": "\\udfff"}', "deep json": b"[" * 100_000,
-    "deeper objects": b'{"a":' * 100_000, "an endless number": b'{"version": 1e999999999}',
+    "half a surrogate": b'{"\\ud800": "\\udfff"}',
+    "deep json": b"[" * 100_000,
+    "deeper objects": b'{"a":' * 100_000,
+    "an endless number": b'{"version": 1e999999999}',
     "a long number": b'{"version": ' + b"1" * 100_000 + b"}",
-    "csv": b"id,author,text\n1,Ann,Hello\n", "zip": b"PK\x03\x04" + bytes(100),
-    "gzip of nothing": gzip.compress(b""), "gzip of text": gzip.compress(b"Dear diary"),
+    "csv": b"id,author,text\n1,Ann,Hello\n",
+    "zip": b"PK\x03\x04" + bytes(100),
+    "gzip of nothing": gzip.compress(b""),
+    "gzip of text": gzip.compress(b"Dear diary"),
     "gzip of gzip": gzip.compress(gzip.compress(b"{}")),
-    "gzip cut": gzip.compress(b"x" * 9999)[:15], "gzip's mark alone": b"\x1f\x8b",
+    "gzip cut": gzip.compress(b"x" * 9999)[:15],
+    "gzip's mark alone": b"\x1f\x8b",
     "sqlite's mark alone": b"SQLite format 3\0",
     "sqlite's mark and noise": b"SQLite format 3\0" + b"\xa5" * 5000,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["first", "later"])

@@ -86,9 +86,12 @@ def test_a_challenge_is_in_the_wire_format_and_for_one_reader(visitor: Visitor) 
     assert first == {
         "provider": "altcha",
         "parameters": {
-            "algorithm": "SHA-256", "cost": 1, "expiresAt": START + HOUR, "keyLength": 32,
+            "algorithm": "SHA-256",
+            "cost": 1,
+            "expiresAt": START + HOUR,
+            "keyLength": 32,
         },
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.slow

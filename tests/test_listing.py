@@ -102,9 +102,15 @@ def test_unknown_words_and_wishes_of_the_query_change_nothing(visitor: Visitor, 
 # Threads
 
 SETTINGS = {
-    "captcha": "none", "site_key": "", "login_required": False, "registration": True,
-    "hold": "none", "closed": False, "edit_minutes": 15, "policy_url": "",
-}  # fmt: skip
+    "captcha": "none",
+    "site_key": "",
+    "login_required": False,
+    "registration": True,
+    "hold": "none",
+    "closed": False,
+    "edit_minutes": 15,
+    "policy_url": "",
+}
 
 
 def test_threads_carry_their_replies_flat_and_oldest_first(visitor: Visitor, app: App) -> None:

@@ -921,11 +921,14 @@ def test_who_goes_while_they_write_is_gone(here: Here) -> None:
 # What is left in the file
 
 SECRETS = {
-    "address": "ann.secret-mailbox", "name": "Annabella-Q7-Nickname",
-    "website": "annabella-website-z4", "root": "canary text of the root 8841",
-    "leaf": "canary text of the leaf 5523", "edited": "canary text that was edited away 1290",
+    "address": "ann.secret-mailbox",
+    "name": "Annabella-Q7-Nickname",
+    "website": "annabella-website-z4",
+    "root": "canary text of the root 8841",
+    "leaf": "canary text of the leaf 5523",
+    "edited": "canary text that was edited away 1290",
     "draft": "canary text that waits 6617",
-}  # fmt: skip
+}
 WRITTEN = {"root", "leaf", "draft"}
 
 

@@ -74,12 +74,14 @@ def test_a_page_is_known_by_each_of_its_spellings(home: Home, old: str, new: str
 MOVES: dict[str, tuple[list[str], str, str, list[str]]] = {
     "all that is below": (
         ["/old/", "/old/a/", "/old/b/c.html", "/older/"],
-        "/old/*", "/new/*",
+        "/old/*",
+        "/new/*",
         ["/new/", "/new/a/", "/new/b/c.html", "/older/"],
     ),
     "all that begins so": (
         ["/2019", "/2019/a", "/2020/a", "/2120/a"],
-        "/20*", "/y20*",
+        "/20*",
+        "/y20*",
         ["/y2019", "/y2019/a", "/y2020/a", "/2120/a"],
     ),
     "the date goes": (["/2026/11/hello/", "/2026/"], "/2026/11/*", "/*", ["/hello/", "/2026/"]),
@@ -87,15 +89,17 @@ MOVES: dict[str, tuple[list[str], str, str, list[str]]] = {
     "out of a folder": (["/blog/", "/blog/a/", "/a"], "/blog/*", "/x/*", ["/x/", "/x/a/", "/a"]),
     "from another host": (
         [f"{OTHER}/", f"{OTHER}/a/", f"{OTHER}/b?c=1", f"{OTHER}/?p=12", "/c", f"{OTHER}/#/r"],
-        f"{OTHER}/*", "/*",
+        f"{OTHER}/*",
+        "/*",
         ["/", "/a/", "/b?c=1", "/?p=12", "/c", "/#/r"],
     ),
     "from another host, but http": ([f"{OTHER}/a/"], "http://old.example/*", "/*", ["/a/"]),
-    "to another host": (
-        ["/a/", f"{OTHER}/b"], "/*", f"{THIRD}/*", [f"{THIRD}/a/", f"{OTHER}/b"],
-    ),
+    "to another host": (["/a/", f"{OTHER}/b"], "/*", f"{THIRD}/*", [f"{THIRD}/a/", f"{OTHER}/b"]),
     "from host to host": (
-        [f"{OTHER}/a/", "/a/"], f"{OTHER}/*", f"{THIRD}/*", [f"{THIRD}/a/", "/a/"],
+        [f"{OTHER}/a/", "/a/"],
+        f"{OTHER}/*",
+        f"{THIRD}/*",
+        [f"{THIRD}/a/", "/a/"],
     ),
     "other hosts stay": ([f"{OTHER}/a/", "/a/"], "/*", "/x/*", [f"{OTHER}/a/", "/x/a/"]),
     "Chinese": (["/文章/你好/", "/文章/"], "/文章/你好/", "/hello/", ["/hello/", "/文章/"]),
@@ -107,7 +111,8 @@ MOVES: dict[str, tuple[list[str], str, str, list[str]]] = {
     "queries": (["/?p=12", "/?q=12"], "/?p=*", "/post/*", ["/post/12", "/?q=12"]),
     "queries of the folder itself": (
         ["/old/?x=1", "/old?x=b/c", "/old/index.html?x=3", "/old2?x=1", "/old/#/a"],
-        "/old/*", "/new/*",
+        "/old/*",
+        "/new/*",
         ["/new/?x=1", "/new/?x=b/c", "/new/index.html?x=3", "/old2?x=1", "/new/#/a"],
     ),
     "to queries": (["/post/12", "/post/13"], "/post/*", "/?p=*", ["/?p=12", "/?p=13"]),
@@ -117,13 +122,14 @@ MOVES: dict[str, tuple[list[str], str, str, list[str]]] = {
     "a star in the middle is one": (["/a*b/c", "/axb/c"], "/a*b/*", "/d/*", ["/d/c", "/axb/c"]),
     "the rest as it is written": (
         ["/old/a/?x=1", "/old/%C3%A9/index.html", "/old/b/index.html"],
-        "/old/*", "/new/*",
+        "/old/*",
+        "/new/*",
         ["/new/a/?x=1", "/new/%C3%A9/index.html", "/new/b/index.html"],
     ),
     "nothing": (["/a/", "/A/"], "/b/*", "/c/*", ["/a/", "/A/"]),
     "the case counts": (["/a/", "/A/"], "/A/", "/c/", ["/a/", "/c/"]),
     "another spelling": (["/A%20b/index.html"], "/A b", "/A%20b/", ["/A%20b/"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MOVES)
@@ -213,14 +219,23 @@ def test_what_two_pages_had_is_together_afterwards(home: Home) -> None:
     page = "SELECT id, key, page_url, total, threads, views, page_likes, closed FROM page"
     assert home.rows(page) == [
         {
-            "id": 2, "key": "/new", "page_url": "/new/", "total": 3, "threads": 2, "views": 7,
-            "page_likes": 3, "closed": 0,
+            "id": 2,
+            "key": "/new",
+            "page_url": "/new/",
+            "total": 3,
+            "threads": 2,
+            "views": 7,
+            "page_likes": 3,
+            "closed": 0,
         }
-    ]  # fmt: skip
+    ]
     found = home.rows("SELECT subscriber, page_id, state FROM subscription ORDER BY 1")
     assert [(row["subscriber"], row["page_id"], row["state"]) for row in found] == [
-        ("all", 0, "yes"), ("both", 2, "no"), ("new", 2, "no"), ("old", 2, "yes"),
-    ]  # fmt: skip
+        ("all", 0, "yes"),
+        ("both", 2, "no"),
+        ("new", 2, "no"),
+        ("old", 2, "yes"),
+    ]
     assert {row["page_id"] for row in home.rows("SELECT page_id FROM comment")} == {2}
     assert_whole(str(home.path))
     assert home.do("recount") == (0, b"all counters were correct\n", "")
@@ -318,9 +333,13 @@ def test_lists_have_the_new_url(app: App, visitor: Visitor, config: Config, tmp_
 
 
 WRONG = {
-    "nothing": [], "one word": ["/a/"], "three words": ["/a/", "/b/", "/c/"],
-    "an empty word": ["/a/", ""], "many to one": ["/a/*", "/b/"], "one to many": ["/a/", "/b/*"],
-}  # fmt: skip
+    "nothing": [],
+    "one word": ["/a/"],
+    "three words": ["/a/", "/b/", "/c/"],
+    "an empty word": ["/a/", ""],
+    "many to one": ["/a/*", "/b/"],
+    "one to many": ["/a/", "/b/*"],
+}
 
 
 def test_wrong_use_is_2_and_a_sentence(home: Home) -> None:

@@ -898,11 +898,15 @@ def test_no_other_seal_or_secret_of_ours_opens_a_link(here: Here, links: dict[st
 
 
 HOSTILE = [
-    "</pre><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "مرحبا <b> 你好",
-    "{{title}} {{body}} {{lang}} {{ {links} {0} {} %s", "&lt;b&gt; &amp; &#x22; \" ' `",
-    "</title></main></html><!-- ", "\u202eright to left\u202c \u2028 \u2029 \ufeff x\u0301",
+    "</pre><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "مرحبا <b> 你好",
+    "{{title}} {{body}} {{lang}} {{ {links} {0} {} %s",
+    "&lt;b&gt; &amp; &#x22; \" ' `",
+    "</title></main></html><!-- ",
+    "\u202eright to left\u202c \u2028 \u2029 \ufeff x\u0301",
     '"></form><form action=https://evil.example>',
-]  # fmt: skip
+]
 
 
 @named

@@ -44,10 +44,29 @@ WRONG: dict[type, list[Any]] = {
     int: [*ODD, True, "1", "", 0, -1, 1.0, 2**63, 10**30],
     bool: [*ODD, 0, 1, "yes", ""],
     list: [
-        {}, True, 7, "1", "", [], [0], [-1], [2**63], ["1"], [""], [None], [True], [1.5], [1, True],
-        [[1]], [{}], [1, [2]], [*range(1, 102)], {"1": 1}, ["\ud800"],
+        {},
+        True,
+        7,
+        "1",
+        "",
+        [],
+        [0],
+        [-1],
+        [2**63],
+        ["1"],
+        [""],
+        [None],
+        [True],
+        [1.5],
+        [1, True],
+        [[1]],
+        [{}],
+        [1, [2]],
+        [*range(1, 102)],
+        {"1": 1},
+        ["\ud800"],
     ],
-}  # fmt: skip
+}
 
 
 # What is not looked at in a good form: the link names an email address; nothing is to be merged.
@@ -114,13 +133,22 @@ def assert_refused(route: Route, response: Any, status: int, codes: str, about: 
 
 
 BODIES: dict[str, bytes] = {
-    "nothing": b"", "no JSON": b"email=a@b.c", "half": b'{"n": 1', "two": b"{}{}", "list": b"[]",
-    "null": b"null", "too deep": b'{"a":' + b"[" * 60_000, "double key": b'{"n": 1, "n": 1}',
-    "double key inside": b'{"n": 1, "a": [{"b": 1, "b": 2}]}', "NaN": b'{"n": NaN}',
-    "too large": b'{"n": 1e999}', "very long number": b'{"n": %s}' % (b"9" * 5000),
-    "lone surrogate": b'{"a": "\\udc00"}', "Latin-1": '{"a": "é"}'.encode("latin-1"),
+    "nothing": b"",
+    "no JSON": b"email=a@b.c",
+    "half": b'{"n": 1',
+    "two": b"{}{}",
+    "list": b"[]",
+    "null": b"null",
+    "too deep": b'{"a":' + b"[" * 60_000,
+    "double key": b'{"n": 1, "n": 1}',
+    "double key inside": b'{"n": 1, "a": [{"b": 1, "b": 2}]}',
+    "NaN": b'{"n": NaN}',
+    "too large": b'{"n": 1e999}',
+    "very long number": b'{"n": %s}' % (b"9" * 5000),
+    "lone surrogate": b'{"a": "\\udc00"}',
+    "Latin-1": '{"a": "é"}'.encode("latin-1"),
     "byte order mark": b'\xef\xbb\xbf{"a": 1}',
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow

@@ -848,17 +848,22 @@ GROUNDS = [  # the page's style, its ground, and the colour of a text that is le
     ("body { color: #eee }", "#fff", None),
     ("body { background: #111; color: #ccc }", "#111", "rgb(204, 204, 204)"),
     ("body { color: #000 } main { background: #222 }", "#222", None),
-    ("body { background: #222; color: #eee } main { background: transparent }", "#222",
-     "rgb(238, 238, 238)"),
-]  # fmt: skip
+    (
+        "body { background: #222; color: #eee } main { background: transparent }",
+        "#222",
+        "rgb(238, 238, 238)",
+    ),
+]
 NOT_PLAIN = [
     ("body { background: linear-gradient(#111, #222); color: #eee }", "#181818"),
     ("body { color: #eee; background: url(data:image/svg+xml,%3Csvg/%3E) #0000 }", "#111"),
     ("main { background: rgb(0 0 0 / .85); color: #eee }", "#262626"),
-    ("body { background: #111 } main { background: rgb(255 255 255 / .9); color: #222 }",
-     "#e7e7e7"),
+    (
+        "body { background: #111 } main { background: rgb(255 255 255 / .9); color: #222 }",
+        "#e7e7e7",
+    ),
     ("html { color-scheme: dark; background: linear-gradient(#111, #222) }", "#181818"),
-]  # fmt: skip
+]
 
 
 def test_a_text_too_faint_on_its_ground_is_changed_and_no_other(dressed: View) -> None:
@@ -897,8 +902,10 @@ def test_a_text_can_be_read_after_a_switch_and_back(dressed: View) -> None:
 
 
 def test_the_attribute_says_the_ground_where_the_page_cannot(dressed: View) -> None:
-    for theme, other, own, ground in (("dark", "light", "#000", "#000"),
-                                      ("light", "dark", "#fff", "#fff")):  # fmt: skip
+    for theme, other, own, ground in (
+        ("dark", "light", "#000", "#000"),
+        ("light", "dark", "#fff", "#fff"),
+    ):
         body = f"<commentd-thread theme={theme}></commentd-thread>{TAG}"
         page = dressed(f"body {{ background: #777; color: {own} }}", body)
         page.wait_for_function(f"() => ({SEEN})('{ground}')[1] >= 45")

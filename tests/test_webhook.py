@@ -859,13 +859,18 @@ RULES = f"""
 BOTH = ["ann@example.com", "bob@example.com"]
 TO = {
     **dict.fromkeys(("/photos/1", "/photos/", "/photos/private/2", "/photos"), BOTH),
-    "/old/photos/1": [OWNER], "/quiet": [], "/a/b.pdf?v=2": ["dora@example.com"],
-    "/a/bxpdf?v=2": [OWNER], "/日记/x": ["emil@example.com"],
+    "/old/photos/1": [OWNER],
+    "/quiet": [],
+    "/a/b.pdf?v=2": ["dora@example.com"],
+    "/a/bxpdf?v=2": [OWNER],
+    "/日记/x": ["emil@example.com"],
     # Whoever comments first chooses the spelling.
-    "https://blog.example/photos/1": BOTH, "//BLOG.example/%70hotos/1/#x": BOTH,
-    "https://other.example/photos/1": [OWNER], "/quiet/index.html?utm_source=x": [],
+    "https://blog.example/photos/1": BOTH,
+    "//BLOG.example/%70hotos/1/#x": BOTH,
+    "https://other.example/photos/1": [OWNER],
+    "/quiet/index.html?utm_source=x": [],
     "/a" * 1000: [OWNER],  # a rule that took steps back would not come to an end
-}  # fmt: skip
+}
 
 
 def test_emails_about_a_page_go_to_whom_the_first_rule_names(start: Start, tmp_path: Path) -> None:

@@ -934,16 +934,16 @@ def test_code_is_coloured_where_its_language_is_named(
 
 # What keys or a button make of what is selected, and what is selected then.
 FORMATS = [
-  ("Bold", "Control+b", "one word ", "**one word** ", "one word"),
-  ("Bold", "Control+b", "", "****", ""),
-  ("Italic", "Control+i", "one word ", "*one word* ", "one word"),
-  ("List", "Control+Shift+Digit8", "one\ntwo", "- one\n- two", "- one\n- two"),
-  ("Quote", "Control+Shift+Period", "one\ntwo", "> one\n> two", "> one\n> two"),
-  ("Code", "Control+e", "x = 1", "`x = 1`", "x = 1"),
-  ("Code", "Control+e", "x\ny", "```\nx\ny\n```", "```\nx\ny\n```"),
-  ("Link", "Control+k", "a blog", "[a blog](https://)", "https://"),
-  ("Link", "Control+k", "https://a.example", "[](https://a.example)", ""),
-]  # fmt: skip
+    ("Bold", "Control+b", "one word ", "**one word** ", "one word"),
+    ("Bold", "Control+b", "", "****", ""),
+    ("Italic", "Control+i", "one word ", "*one word* ", "one word"),
+    ("List", "Control+Shift+Digit8", "one\ntwo", "- one\n- two", "- one\n- two"),
+    ("Quote", "Control+Shift+Period", "one\ntwo", "> one\n> two", "> one\n> two"),
+    ("Code", "Control+e", "x = 1", "`x = 1`", "x = 1"),
+    ("Code", "Control+e", "x\ny", "```\nx\ny\n```", "```\nx\ny\n```"),
+    ("Link", "Control+k", "a blog", "[a blog](https://)", "https://"),
+    ("Link", "Control+k", "https://a.example", "[](https://a.example)", ""),
+]
 SELECTED = "field => field.value.slice(field.selectionStart, field.selectionEnd)"
 
 
@@ -1091,12 +1091,16 @@ REFUSALS = [
     ("nickname_taken", 409, "Name", "admin’s name"),
     ("email_invalid", 400, "Email", "ann@example.com"),
     ("website_invalid", 400, "Website", "https://example.com"),
-    ("captcha_failed", 403, "", "you’re human"), ("captcha_down", 403, "", "you’re human"),
+    ("captcha_failed", 403, "", "you’re human"),
+    ("captcha_down", 403, "", "you’re human"),
     ("captcha_token_missing", 403, "", "you’re human"),
-    ("origin_refused", 403, "", "site"), ("storage", 503, "", "later|right now|again|reached"),
-    ("body_too_large", 413, "", "long|large|much"), ("parent_gone", 404, "", "removed"),
-    ("too_many", 429, "", "wait 40 seconds"), ("page_closed", 403, "", "closed"),
-]  # fmt: skip
+    ("origin_refused", 403, "", "site"),
+    ("storage", 503, "", "later|right now|again|reached"),
+    ("body_too_large", 413, "", "long|large|much"),
+    ("parent_gone", 404, "", "removed"),
+    ("too_many", 429, "", "wait 40 seconds"),
+    ("page_closed", 403, "", "closed"),
+]
 
 
 def test_each_refusal_is_told_in_words_beside_its_field(ground: Ground) -> None:
