@@ -13077,8 +13077,7 @@ EPILOGS = {
 }
 
 
-def parse_arguments(argv: list[str] | None) -> Arguments:
-    """The command and its arguments. Wrong use ends the program with exit code 2."""
+def argument_parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     help_text = "settings file (default: ./commentd.ini if it exists)"
     common.add_argument("--config", type=Path, metavar="FILE", help=help_text)
@@ -13106,7 +13105,12 @@ def parse_arguments(argv: list[str] | None) -> Arguments:
             metavar = parameter.strip("[]")
             command.add_argument(dest, metavar=metavar, nargs=nargs, type=kind)
     add_options(commands.choices)
-    arguments = parser.parse_args(argv, Arguments(command="serve", config=None))
+    return parser
+
+
+def parse_arguments(argv: list[str] | None) -> Arguments:
+    """The command and its arguments. Wrong use ends the program with exit code 2."""
+    arguments = argument_parser().parse_args(argv, Arguments(command="serve", config=None))
     arguments.file = arguments.config
     default = Path("commentd.ini")
     if not arguments.file and default.exists():

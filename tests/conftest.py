@@ -35,7 +35,7 @@ import webtest
 
 from commentd import App, Config, World, make_app, zone_named
 
-inside.share_static_files()
+inside.share_what_never_changes()
 
 START = 1_795_000_000  # 2026-11-18 11:06:40 UTC
 CANARY = "Canary-7Q9-passphrase"  # a password that must never be seen again

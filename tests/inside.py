@@ -40,10 +40,12 @@ from commentd import (
 REFUSALS = (commentd.OperatorError, commentd.Unavailable)
 
 
-def share_static_files() -> None:
-    """Lets all apps of a run share what they read of static/: more than half of making an app."""
+def share_what_never_changes() -> None:
+    """Lets all apps of a run share what they read of static/, more than half of making an app; and
+    all commands the parser of their arguments, which takes longer to make than many of them run."""
     read = functools.cache(commentd.assets_with)
     commentd.assets_with = lambda picture: dict(read(picture))
+    commentd.argument_parser = functools.cache(commentd.argument_parser)
 
 
 def languages() -> set[str]:
