@@ -3,6 +3,7 @@
 Python passes ruff and mypy. The scripts and styles in `static/` pass ESLint and stylelint, whose
 rules stand in `tests/lint/`. npm installs them once, outside of what git holds."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 CONFIGURATION = ROOT / "tests" / "lint"
+CHECKS = ["ruff format --check .", "ruff check .", "mypy"]
 
 
 def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -42,10 +44,17 @@ def install_linters(folder: Path) -> None:
 
 
 @pytest.mark.reads_the_source
-@pytest.mark.parametrize("check", ["ruff format --check .", "ruff check .", "mypy"])
+@pytest.mark.parametrize("check", CHECKS)
 def test_python_has_no_fault_that_linters_and_types_find(check: str) -> None:
     done = run(sys.executable, "-m", *check.split(), cwd=ROOT)
     assert done.returncode == 0, done.stdout
+
+
+def test_what_runs_before_a_commit_is_what_the_tests_run() -> None:
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
+    entries = re.findall(r"^ +entry: \.venv/bin/(.+)$", hooks, re.M)
+    # They get the names of files where the tests say ".".
+    assert entries == [check.removesuffix(" .") for check in CHECKS]
 
 
 @pytest.mark.slow

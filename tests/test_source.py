@@ -5,6 +5,7 @@ import functools
 import re
 import shutil
 import subprocess
+import tomllib
 import types
 from collections import Counter
 from collections.abc import Iterator
@@ -33,8 +34,9 @@ ROOT = Path(__file__).parent.parent
 SOURCE = (ROOT / "commentd.py").read_text("utf-8")
 PARTS = dict(re.findall(r"^# -- (\w+) -+\n(.*?)(?=^# -- |\Z)", SOURCE, re.M | re.S))
 STATIC = [p for p in (ROOT / "static").rglob("*") if p.suffix in (".js", ".html", ".css")]
-TOP = "commentd.py commentd.example.ini pyproject.toml README.md LICENSE .gitignore".split()  # noqa: SIM905
-FILES = [ROOT / name for name in TOP] + [
+TOP = "commentd.py commentd.example.ini pyproject.toml README.md LICENSE".split()  # noqa: SIM905
+HIDDEN = [".gitignore", ".editorconfig", ".pre-commit-config.yaml", ".github/CONTRIBUTING.md"]
+FILES = [ROOT / name for name in TOP + HIDDEN] + [
     path
     for folder in ("static", "tests", ".ci")
     for path in (ROOT / folder).rglob("*")
@@ -354,7 +356,7 @@ def test_only_what_the_design_names_lies_at_the_top() -> None:
     command = ["git", "-c", "safe.directory=*", "ls-files"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
     tops = {line.split("/")[0] for line in listed.stdout.splitlines()}
-    assert {t for t in tops if t[0] != "."} == {t for t in TOP if t[0] != "."} | {"static", "tests"}
+    assert {t for t in tops if t[0] != "."} == {*TOP, "static", "tests"}
 
 
 def test_no_file_names_a_machine_it_was_made_on() -> None:
@@ -369,3 +371,36 @@ def test_no_file_names_a_machine_it_was_made_on() -> None:
     for path in FILES:
         text = path.read_text("utf-8")
         assert [word for word in foreign if word in text] == [], path.name
+
+
+def test_editors_are_told_what_the_checks_of_the_project_want() -> None:
+    sections: dict[str, dict[str, str]] = {"": {}}
+    section = ""
+    for line in (ROOT / ".editorconfig").read_text("utf-8").splitlines():
+        if header := re.fullmatch(r"\[(.*)\]", line):
+            section = header[1]
+            sections[section] = {}
+        elif pair := re.fullmatch(r"(\w+) = (.*)", line):
+            sections[section][pair[1]] = pair[2]
+    ruff = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["ruff"]
+    assert sections["*.py"]["max_line_length"] == str(ruff["line-length"])
+    assert sections["*"]["charset"] == "utf-8"
+    for path in FILES:
+        if path.is_relative_to(ROOT / "tests" / "moving"):
+            continue  # as other programs wrote them
+        text = path.read_bytes().decode()
+        assert "\r" not in text, path
+        assert text.endswith("\n"), path
+        assert path.suffix == ".md" or not re.search(" $", text, re.M), path
+
+
+def test_contributors_are_sent_to_what_is_there() -> None:
+    guide = (ROOT / ".github" / "CONTRIBUTING.md").read_text("utf-8")
+    paths = re.findall(r"\b(?:tests|static)/[\w/.-]+\.\w+", guide)
+    assert len(paths) > 10
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    names = re.findall(r"`@?([A-Za-z_]{4,})(?:\([^`]*\))?`", guide)
+    assert len(names) > 10
+    sources = [path for path in FILES if path.suffix in (".py", ".js", ".json")]
+    words = set(re.findall(r"\w+", " ".join(path.read_text("utf-8") for path in sources)))
+    assert [name for name in names if name not in words] == []

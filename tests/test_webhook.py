@@ -682,6 +682,7 @@ def test_a_chat_is_in_every_place_that_has_to_know_it() -> None:
         "commentd.py: CHATS": offered,
         "commentd.py: CHAT_BODIES": written,
         "tests/test_webhook.py: PATHS": {*CHATS},
+        "tests/test_webhook.py: SHAPES": {*SHAPES},
     }
     for language, topics in MANUAL.items():
         named = {chat for chat in everywhere if f"`{chat}`" in topics["webhooks"]}
