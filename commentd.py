@@ -4441,7 +4441,12 @@ class Store:
             "UPDATE comment SET thread_id = ? WHERE thread_id = ?", row["thread_id"], comment_id
         )
         if row["shown"]:
-            self.run("UPDATE page SET threads = threads - 1 WHERE id = ?", row["page_id"])
+            # Readers who have an older list load it anew.
+            sql = """
+                UPDATE page SET threads = threads - 1, stale = 1, changed = changed + 1,
+                       dropped = changed + 1
+                 WHERE id = ?"""
+            self.run(sql, row["page_id"])
             self.run("UPDATE comment SET replies = replies + 1 WHERE id = ?", parent_id)
             self.update_shown([parent_id])
         return True

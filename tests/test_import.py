@@ -409,6 +409,8 @@ def test_a_whole_file_puts_the_replies_of_a_part_below_their_parents(
         desk.use(f"{product}.db")
         desk.bring(MAKERS[product](thread[2:]))
         assert desk.kept[NOON + 3]["above"] is None
+        with desk.served(outside) as reader:
+            mark = reader.listing(url="/a/", since=0)["mark"]
         result = desk.bring(MAKERS[product](thread))
         assert result.named("now below") == ["3"]
         above = [desk.kept[NOON + number]["above"] for number in range(1, 6)]
@@ -416,6 +418,7 @@ def test_a_whole_file_puts_the_replies_of_a_part_below_their_parents(
         assert "all counters were correct" in desk.ask("recount").text
         with desk.served(outside) as reader:
             listed = reader.listing(url="/a/", view="threads", sort="oldest")
+            assert reader.listing(url="/a/", since=mark)["reload"]
         assert (listed["threads"], listed["total"]) == (2, 5)
         assert [len(each["replies"]) for each in listed["comments"]] == [3, 0]
         assert desk.bring(MAKERS[product](thread)).number("now below") == 0
