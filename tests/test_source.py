@@ -222,6 +222,32 @@ def test_nothing_at_module_level_changes_but_routes_while_it_loads() -> None:
 # Safety
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name",
+        "'SELECT ' + name",
+        "f'SELECT {name}'",
+        "'SELECT %s' % name",
+        "'SELECT {}'.format(name)",
+        "'SELECT x'.replace('x', name)",
+        "', '.join(['a', name])",
+        "', '.join(each for each in name)",
+        "name if name else 'SELECT'",
+        "TABLES[name] + name",
+    ],
+)
+def test_a_value_from_outside_is_found_in_a_text(text: str) -> None:
+    def found(text: str) -> set[str]:
+        (function,) = ast.parse(f"def read(name: str): return {text}").body
+        scope = written.Scope(function, written.Scope(ast.Module([], []), given={"TABLES": []}))
+        written.fill(scope, function, [])
+        return set(written.foreign(ast.parse(text, mode="eval").body, scope))
+
+    assert found(text) == {"read: name"}
+    assert found(text.replace("name", "TABLES")) == set()
+
+
 def test_sql_is_constants_with_placeholders() -> None:
     for scope in written.scopes():
         for call in scope.calls:
