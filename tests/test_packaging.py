@@ -88,6 +88,7 @@ def test_the_sdist_holds_the_source_and_makes_the_same_wheel(built: Path, tmp_pa
     top = ["commentd.py", "commentd.example.ini", "pyproject.toml", "README.md", "LICENSE"]
     tests = [str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("*.py")]
     needed = {*top, *tests, *(f"static/{name}" for name in STATIC)}
+    needed |= {".editorconfig", ".github/CONTRIBUTING.md", ".pre-commit-config.yaml"}
     assert needed <= names
     others = names - needed - {"PKG-INFO", ".gitignore"}
     assert [name for name in others if not name.startswith((".ci/", "tests/"))] == []
