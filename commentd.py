@@ -1356,7 +1356,7 @@ CHATS = ("slack", "discord", "telegram", "feishu")  # each has a function in `CH
 @dataclass(frozen=True)
 class Config:
     """Every setting. `mail_host` is `host` under `[mail]`, and COMMENTD_MAIL_HOST, which wins.
-    After a change, run `commentd example > commentd.example.ini`."""
+    After a change, run `LANG=C commentd example > commentd.example.ini`."""
 
     server_listen: str = setting(
         "Where to listen: host:port, or unix:/path for a socket file.", listening, "127.0.0.1:8080"
