@@ -673,8 +673,8 @@ class Thread extends HTMLElement {
         form.replaceChildren(field)
         this.#adopt()
       }
-      const press = button(this.say('retry'), again, {class: 'more'})
-      form.replaceChildren(h('p', {class: 'row', role: 'alert'}, h('span', {}, text), press))
+      const retry = button(this.say('retry'), again, {class: 'more'})
+      form.replaceChildren(h('p', {class: 'row', role: 'alert'}, h('span', {}, text), retry))
     }
   }
 
@@ -928,15 +928,15 @@ class Thread extends HTMLElement {
     const onsubmit = async event => {
       event.preventDefault()
       if (form.ariaBusy === 'true') return
-      const press = form.querySelector('.button')
-      const word = press.textContent
+      const submit = form.querySelector('.button')
+      const word = submit.textContent
       form.ariaBusy = true
-      press.textContent = this.say(change ? 'saving' : 'posting')
+      submit.textContent = this.say(change ? 'saving' : 'posting')
       try {
         await this.use('more.js', 'send', form, draft)
       } finally {
         form.ariaBusy = false
-        press.textContent = word
+        submit.textContent = word
       }
     }
     const form = h('form', {
@@ -1008,7 +1008,8 @@ const COUNTED = '[data-commentd-count], [data-commentd-views], [data-commentd-li
 
 /** Fills totals of other pages and the latest comments, where the page wants some. */
 function fillCounts() {
-  if (document.querySelector(COUNTED)) load('counts.js').then(counts => counts.fill(Thread.kit)).catch(() => {})
+  if (!document.querySelector(COUNTED)) return
+  load('counts.js').then(counts => counts.fill(Thread.kit)).catch(error => report('counts can’t be shown', error))
 }
 
 const isCounted = node => node instanceof Element && (node.matches(COUNTED) || node.querySelector(COUNTED))

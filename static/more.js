@@ -492,8 +492,9 @@ export async function like(thread, kit, heart, id) {
   } catch (error) {
     set(...stored)
     const place = heart.closest('article, .head')
-    const code = error.code === 'offline' ? 'failed' : error.code // the text for `offline` speaks of what one writes
-    showError(thread, kit, place, {...error, code}, id ? undefined : place)
+    // The text for `offline` speaks of what one writes.
+    const shown = error.code === 'offline' ? new kit.Failure('failed', error) : error
+    showError(thread, kit, place, shown, id ? undefined : place)
   }
   heart.busy = false
 }
