@@ -6540,7 +6540,7 @@ def route(
 
 
 def respond(route: Route, services: Services, **segments: Any) -> bottle.HTTPResponse:
-    """Calls the handler of a route. Only this function sees Bottle's request."""
+    """Calls the handler of a route. Handlers never see Bottle's request."""
     environ = bottle.request.environ
     try:
         with services.store.machine_faults():
@@ -6557,6 +6557,10 @@ def respond(route: Route, services: Services, **segments: Any) -> bottle.HTTPRes
     except Exception:
         log.exception("%s %s failed", route.method, route.path)
         response = refusal(INTERNAL, route.one_refusal)
+    return for_bottle(response)
+
+
+def for_bottle(response: Response) -> bottle.HTTPResponse:
     headers = {"Content-Type": response.content_type, **response.headers}
     return bottle.HTTPResponse(response.body, response.status, headers)
 
@@ -9527,9 +9531,7 @@ def bottle_refusal(services: Services, error: bottle.HTTPError) -> Any:
     """The response for a request that no route takes."""
     environ = bottle.request.environ
     if error.status_code == 404 and opens_page(environ):
-        page = missing_page(services, environ)
-        headers = {"Content-Type": page.content_type, **page.headers}
-        return bottle.HTTPResponse(page.body, page.status, headers)
+        return for_bottle(missing_page(services, environ))
     bottle.response.content_type = "application/json; charset=utf-8"
     return refusal(REFUSALS.get(error.status_code, INTERNAL)).body
 
