@@ -11951,9 +11951,10 @@ def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list
 # -- Serving ------------------------------------------------------------------
 
 # Serving builds on internals of waitress: what the imports at the top name, what these classes
-# override, and of the server `asyncore`, `_map`, `active_channels`, `handle_accept`. A waitress
-# with another digest serves as it is, except for its `task_dispatcher`: `Workers` stands in its
-# place in any case. Read what changed before you write that digest here.
+# override, and of the server `asyncore`, `_map`, `active_channels`, and what its `handle_accept`
+# does, which `accept_waiting` replaces. A waitress with another digest serves as it is, except for
+# its `task_dispatcher`: `Workers` stands in its place in any case. Read what changed before you
+# write that digest here.
 KNOWN_WAITRESS = "a04ce61748ea636c"  # 3.0.2
 CONNECTIONS = 1000
 REQUEST_SECONDS = 20  # for a whole request to arrive
@@ -12331,7 +12332,7 @@ class Workers:
         lane = self.reading if is_short(channel.requests[0]) else self.waiting
         lane.add(client_of(channel, self.clients), channel)
 
-    def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> None:
+    def shutdown(self, timeout: float = 5) -> None:
         ends_at = time.monotonic() + timeout
         self.reading.close(ends_at)
         self.waiting.close(ends_at)
