@@ -18,7 +18,7 @@ stands above it.
     Admins        handlers for the admin page, and for the links in emails
     Application   `make_app`: mounts the routes, adds headers, and does the regular work
     Doctor        what `check` finds; the page at `/` and the admin's settings show it too
-    Moving        importers as tables from record to fields, exporters, page moves
+    Moving        importers as tables from record to fields, exporters, built pages, page moves
     Serving       waitress, the response cache, fairness among clients, a clean stop
     Commands      `serve`, `check`, `backup`, `import` and the others; `main`
 """
@@ -7528,7 +7528,7 @@ def registration_with_code(
 def guess_uses(context: RequestContext, email: str, request_id: str) -> list[Use]:
     """The rate limits on which a wrong code counts. For accounts, one is for all clients together:
     otherwise who tries a few codes on each of many accounts would get into one. A client that the
-    account knows has a limit beside that, so that strangers cannot use it up."""
+    account knows has another limit instead, which strangers cannot use up."""
     subject = keyed_hash(context.key, "guess", email)
     uses = client_uses(context, context.client, "wrong_code")
     if not request_id:
@@ -9187,8 +9187,7 @@ def link_page(
     """The page that a signed link opens. With `params` it has a button that does what they say;
     when something was done, they undo it. `button`: the name of what it does, if not their `do`.
     `more`: a `comment`, and a `link` as a URL and its label. Title and label are names of texts."""
-    # A link speaks the language of its email, whatever the browser does. A part of one may have
-    # lost it.
+    # The page is in the language of the email. A link that was not copied whole may have lost it.
     accepted = context.environ.get("HTTP_ACCEPT_LANGUAGE", "")
     page = translated_page(
         context,
