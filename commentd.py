@@ -1116,9 +1116,9 @@ def without_quotes(text: str) -> str:
 
 
 def narrow(text: str) -> str:
-    """What has a fixed form, with letters, digits and punctuation as a Chinese keyboard without
-    its full width types them: `https：／／` is `https://`."""
-    return unicodedata.normalize("NFKC", without_quotes(text)).replace("。", ".")
+    """A text without the full-width letters, digits and punctuation that Chinese input methods
+    leave: `https：／／` becomes `https://`."""
+    return unicodedata.normalize("NFKC", text).replace("。", ".")
 
 
 def whole_number(least: int, most: int) -> Parser:
@@ -1193,7 +1193,6 @@ def base_url(text: str) -> str:
 
 
 def web_page(text: str) -> str:
-    text = without_quotes(text)
     is_whole = value_or_empty(proper_website, text) == text  # with its scheme
     if is_whole and re.fullmatch("(https?://[^/?#]+([/?#][!-~]*)?)?", text):
         return text
@@ -1279,7 +1278,7 @@ MAILBOX = re.compile(
 
 def mailbox(text: str) -> str:
     """`comments@example.com`, or `Name <comments@example.com>`."""
-    text = one_line(without_quotes(text))
+    text = one_line(text)
     if text and not MAILBOX.fullmatch(text):
         raise ValueError("must be an email address, such as comments@example.com")
     return text
