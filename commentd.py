@@ -314,7 +314,8 @@ def escaped(line: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """A URL at the cut goes, unless it is the whole text: half of one opens another page."""
+    """The first `most` characters, and an ellipsis if there are more. A URL at the cut goes, unless
+    it is the whole text: half of one opens another page."""
     if len(text) <= most:
         return text
     cut = text[:most]
@@ -332,6 +333,11 @@ def one_line(text: str) -> str:
     # This comes last: a dropped character may have stood between `=` and `?`.
     line = re.sub(r"=(?=\?)|\?(?==)", r"\g<0> ", line)
     return shortened(line, 118)
+
+
+def terminal_line(text: str) -> str:
+    """A text on one line of about 300 characters at most, `escaped`."""
+    return shortened(escaped(" ".join(text.split())), 300)
 
 
 MOST_MARKS = 30  # on one character: Unicode's stream-safe format (UAX 15, section 13)
@@ -6139,8 +6145,7 @@ def mail_refusal(config: Config, to: str, error: Exception) -> tuple[int, str]:
     for name in (local_part, local_part.partition("+")[0]):  # `ann+blog`, and the mailbox `ann`
         if name:
             said = re.sub(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", "…", said)
-    said = escaped(" ".join(said.split()))
-    return code, shortened(said, 300)
+    return code, terminal_line(said)
 
 
 # Where a server refuses a recipient or an email, but its sentence blames who sends: a login is
@@ -9778,8 +9783,7 @@ def run_check(
     except (OSError, ValueError, Problem) as error:
         name = type(error).__name__
         code, said = refusal_in(error)
-        detail = said if code else str(error)
-        detail = escaped(" ".join(detail.split()))[:300]
+        detail = said if code else terminal_line(str(error))
         hints = [hint for sign, hint in SMTP_HINTS.items() if sign in f"{name} {detail}"]
         text = f"{success.split()[0]}: {detail} ({code or name}){''.join(hints)}"
         return Finding("fail", topic, text)
