@@ -1018,7 +1018,7 @@ class CommentRenderer(mistune.HTMLRenderer):
     def link(self, text: str, url: str, title: str | None = None) -> str:
         # An image in a link has become a link in a link.
         bare = re.sub(r"</?a\b[^>]*>", "", text)
-        return super().link(bare, with_plain_host(url))
+        return super().link(bare, with_decoded_host(url))
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
         return self.link(text or html.escape(url), url)
@@ -1028,16 +1028,15 @@ class CommentRenderer(mistune.HTMLRenderer):
         return super().block_code(code, html.unescape(info or "").strip())
 
 
-def with_plain_host(url: str) -> str:
+def with_decoded_host(url: str) -> str:
     """A URL whose host is written as people write it: `https://中文.example`, which mistune has
     percent-encoded. Many programs cannot read a host that is encoded so."""
     match = re.match(r"(?i)(https?://)([^/?#]+)(.*)", url)
     if not match:
         return url
     scheme, host, rest = match.groups()
-    return (
-        scheme + re.sub("(?i)(?:%[89a-f][0-9a-f])+", lambda found: unquoted(found[0]), host) + rest
-    )
+    decoded = re.sub("(?i)(?:%[89a-f][0-9a-f])+", lambda found: unquoted(found[0]), host)
+    return f"{scheme}{decoded}{rest}"
 
 
 MARKDOWN = mistune.Markdown(
