@@ -4459,7 +4459,7 @@ class Store:
         """Gives a page the counts that it had elsewhere. None falls, and no page is opened."""
         sql = """
             UPDATE page SET closed = max(closed, :closed),
-                   views = CASE WHEN views < :views THEN :views ELSE views END
+                   views = max(views, :views)
              WHERE id = :id RETURNING page_likes"""
         likes = self.value(sql, id=page_id, closed=closed, views=views)
         self.add_likes("page", page_id, page_likes - likes)
@@ -4539,8 +4539,7 @@ class Store:
             self.has_erased = True
 
     def wrong_counters(self) -> int:
-        """How many counters do not equal what they count."""
-        return sum(self.value(sql) for sql in MISCOUNTS)
+        return wrong_counters(self.db)
 
     def recount(self) -> int:
         """Fixes the counters; returns how many were wrong. A parent is right when its replies
@@ -4554,6 +4553,11 @@ class Store:
         return fixed
 
 
+def wrong_counters(db: sqlite3.Connection) -> int:
+    """How many counters do not equal what they count."""
+    return sum(db.execute(sql).fetchone()[0] for sql in MISCOUNTS)
+
+
 def figures_of(path: Path, now: int) -> tuple[Figures, int]:
     """The figures of a file that is left as it is, and how many of its counters are wrong."""
     with read_only(path) as db:
@@ -4561,8 +4565,7 @@ def figures_of(path: Path, now: int) -> tuple[Figures, int]:
             raise SchemaError(f"{path} is of an older commentd: start the service once")
         db.row_factory = sqlite3.Row
         row = db.execute(FIGURES, {"now": now}).fetchone()
-        wrong = sum(db.execute(sql).fetchone()[0] for sql in MISCOUNTS)
-        return Figures(**dict(row)), wrong
+        return Figures(**dict(row)), wrong_counters(db)
 
 
 # -- Places -------------------------------------------------------------------
@@ -5434,15 +5437,16 @@ class Recipient:
 
     def subject(self, name: str, comment: Comment, count: int = 1) -> str:
         """The subject of an email or webhook about `count` comments. `comment` is the first."""
-        page = self.page_shown(comment, 80)
         if is_foreign(comment.page_url, self.services.config.site_origins):
             page = self.texts["elsewhere"]
+        else:
+            page = self.page_shown(comment, 80)
         suffix = "subject" if count == 1 else "many_subject"
         return self.text(f"{name}_{suffix}", page=page, n=count)
 
     def page_shown(self, comment: Comment, most: int) -> str:
-        """The path of a page as people read it; of a page elsewhere its URL, with a note. A space
-        follows a URL: mail programs would take for a part of it what stands behind."""
+        """The path of a page as people read it; of a page elsewhere its URL, with a note. There is
+        a space between them: mail programs would take the note for a part of the URL."""
         shown = unquoted(comment.page_url)
         if is_foreign(comment.page_url, self.services.config.site_origins):
             note = self.texts["foreign"].strip()
