@@ -1805,7 +1805,7 @@ MANUAL = (
 
 
 def manual(language: str) -> dict[str, dict[str, str]]:
-    """The manual by groups and topics, as Markdown: in Chinese for `zh` and its kinds, else in
+    """The manual by groups and topics, as Markdown: in Chinese for `zh` and its variants, else in
     English."""
     is_chinese = language.startswith("zh")
     folder = static_folder() / "help" / ("zh" if is_chinese else "en")
@@ -1824,14 +1824,14 @@ def terminal_language(environ: Mapping[str, str]) -> str:
 
 @functools.cache
 def terminal_texts() -> dict[str, dict[str, str]]:
-    """By language, texts that are printed in English and there. They have `{}` where a text has a
+    """For each language, the texts that are printed, by their English spelling. `{}` stands for a
     value."""
     files = (static_folder() / "terminal").iterdir()
     return {path.stem: json.loads(path.read_bytes()) for path in files}
 
 
 def translated(text: str, language: str) -> str:
-    """A text that is printed, in Chinese for `zh` and its kinds, else in English."""
+    """A text that is printed, in Chinese for `zh` and its variants, else in English."""
     for english, chinese in terminal_texts().get(known_language(language), {}).items():
         pattern = re.escape(english).replace(r"\{\}", "(.*)")
         if match := re.fullmatch(pattern, text):
@@ -3344,7 +3344,7 @@ class Store:
         return not busy
 
     def begin_wiping(self) -> None:
-        """Has the next calls of `wipe_some` go through the file."""
+        """From now on, each call of `wipe_some` does a part of the file, until all is done."""
         self.has_erased = True  # what the -wal has must be in the file first
         self.next_page = 1
 
@@ -4024,7 +4024,8 @@ class Store:
         return self.value(COUNT_LIKES[what], **values) or 0
 
     def add_likes(self, what: str, id: int, likes: int) -> None:
-        """Adds anonymous likes, for imports. They are numbered, and each call counts on."""
+        """Adds anonymous likes, for imports. They are numbered, and each call goes on with the next
+        number."""
         if likes <= 0:
             return
         added = self.value(COUNT_IMPORTED_LIKES[what], id=id)
