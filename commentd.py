@@ -12463,9 +12463,8 @@ def make_server(app: Callable[..., Any], services: Services, *, fast: bool) -> A
             refuse_if_taken(path)
             settings |= {"unix_socket": path, "unix_socket_perms": "660"}
         else:
-            host, _, port = listen.rpartition(":")
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            place = (host.strip("[]"), int(port))
+            place = host_and_port(listen)
+            family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
             settings["sockets"] = [socket.create_server(place, family=family, backlog=1024)]
         server = waitress.create_server(app, **settings)
     except OSError as error:
