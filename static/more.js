@@ -712,10 +712,18 @@ function openReport(thread, kit, id) {
 
 const MONTH = 30 * 86400e3
 
+// Parameters that say where a reader came from, and cache busters. `TRACKING` in commentd.py has the same.
+const TRACKING = [
+  /^(utm_[^=]*|mtm_[^=]*|fbclid|gclid|dclid|gbraid|wbraid|gad_source|srsltid|msclkid|ysclid|yclid|twclid|ttclid)(=|$)/,
+  /^(li_fat_id|mc_[ce]id|mkt_tok|igshid|igsh|spm|vd_source|_hsenc|_hsmi|_ga|_gl|isappinstalled|nsukey)(=|$)/,
+  /^from=(timeline|singlemessage|groupmessage)$/,
+  /^(t|_|_t)=1[0-9]{12}$/,
+]
+
 /** A page's URL without what differs between readers, to compare it. */
 function pageKey(url) {
   const [path, query = ''] = url.split('?')
-  const kept = query.split('&').filter(part => part && !/^(utm_\w+|\w*clid|mc_[ce]id|igshid|spm)=/.test(part))
+  const kept = query.split('&').filter(part => part && !TRACKING.some(each => each.test(part)))
   return [path.replace(/(index\.html)?\/?$/, ''), ...kept].join('&')
 }
 

@@ -293,6 +293,14 @@ def test_a_page_is_named_as_it_was_sent_but_for_tracking() -> None:
         assert page_name(sent, OWN).page_url == kept
 
 
+def test_the_widget_leaves_out_the_same_tracking() -> None:
+    script = (STATIC / "more.js").read_text("utf-8")
+    listed = script.partition("const TRACKING = [")[2].partition("\n]")[0]
+    assert listed
+    words = "[a-z_]{2,}"
+    assert {*re.findall(words, listed)} == {*re.findall(words, commentd.TRACKING.pattern)}
+
+
 def test_different_pages_have_different_keys() -> None:
     cases = [
         ("https://blog.example//other.example/a", "https://other.example/a"),

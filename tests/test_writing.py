@@ -1378,7 +1378,8 @@ def expect_waiting(page: Page, text: str) -> None:
 
 @service_with(moderation_hold="all", privacy_policy_url="https://blog.example/privacy")
 def test_a_comment_that_waits_says_so_and_only_its_author_sees_it(ground: Ground) -> None:
-    page = ground.open(f"{POST}?utm_source=email")
+    # As a reader comes from a newsletter, and one from WeChat.
+    page = ground.open(f"{POST}?utm_source=email&from=timeline&isappinstalled=0&nsukey=a1b2")
     write(page, "Patience.")
     link = page.get_by_role("link", name="Privacy")
     expect(link).to_have_attribute("href", "https://blog.example/privacy")
