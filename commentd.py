@@ -12328,7 +12328,7 @@ class Workers:
 
     def __init__(self, clients: Clients) -> None:
         self.clients = clients
-        # While a crowd arrives, the event loop has the interpreter lock for itself.
+        # While more arrives than one turn can take, the event loop has the interpreter lock alone.
         self.calm = threading.Event()
         self.calm.set()
         self.reading = Lane(READING_THREADS, READING_THREADS_OF_ONE, self.calm)
