@@ -320,6 +320,7 @@ def test_a_link_sets_a_new_password_and_what_is_wrong_with_one_is_said(desk: Des
     told(page, "Your new password is set. Other devices are signed out.")
     expect(heading(page, "Queue")).to_be_visible()
     button(page, "Sign out").click()
+    told(page, "You are signed out, on all devices.")
     for secret in ("0" * 32, "", "<img src=x onerror=alert(1)>"):
         desk.open_link(page, secret)
         expect(heading(page, "This link no longer works")).to_be_visible()
