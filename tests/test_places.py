@@ -2,13 +2,15 @@
 knows a place. Whatever happens to it harms no comment: then the tables answer."""
 
 import importlib.util
+import mmap
 import random
 import re
 import sqlite3
 import sys
+from bisect import bisect
 from contextlib import closing
 from dataclasses import replace
-from ipaddress import ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,56 @@ def test_a_comment_tells_where_it_comes_from(app: App) -> None:
     for peer, place in (KNOWN | dict.fromkeys([*OF_NO_PLACE, ""], NOWHERE)).items():
         comment = Visitor(app, ip=peer).say(f"from {peer}")["comment"]
         assert (comment["country"], comment["location"]) == place, peer
+
+
+class Ranges:
+    """A bundled table, searched without SQL: the range of a number is the last one that starts at
+    it or before it."""
+
+    def __init__(self, path: Path) -> None:
+        with closing(sqlite3.connect(path)) as db:
+            self.places = {
+                number: (country, location)
+                for number, country, location in db.execute(
+                    "SELECT id, country, location FROM place"
+                )
+            }
+            ranges = db.execute("SELECT start, place FROM range ORDER BY start").fetchall()
+        self.starts = [start for start, _ in ranges]
+        self.place_numbers = [place for _, place in ranges]
+
+    def place_of(self, number: int) -> tuple[str, str]:
+        return self.places[self.place_numbers[bisect(self.starts, number) - 1]]
+
+
+def test_any_ipv4_address_has_the_place_of_the_range_that_holds_it() -> None:
+    chance = random.Random(1)
+    table = Ranges(STATIC / "places4.db")
+    numbers = [0, 2**32 - 1]
+    numbers += [chance.getrandbits(32) for _ in range(500)]
+    for start in chance.sample(table.starts[1:], 500):
+        numbers += [start - 1, start]
+    with closing(Places(STATIC)) as places:
+        for number in numbers:
+            address = IPv4Address(number)
+            expected = table.place_of(number) if address.is_global else NOWHERE
+            assert places.of(str(address)) == expected, address
+
+
+def test_any_ipv6_address_has_the_place_of_the_range_that_holds_it() -> None:
+    chance = random.Random(1)
+    table = Ranges(STATIC / "places6.db")
+    numbers = [0, 2**128 - 1]
+    numbers += [chance.getrandbits(128) for _ in range(500)]
+    for start in chance.sample(table.starts[1:], 500):
+        # The table holds the network half of an address, shifted into SQLite's signed numbers.
+        first = (start + 2**63) << 64
+        numbers += [first - 1, first]
+    with closing(Places(STATIC)) as places:
+        for number in numbers:
+            address = IPv6Address(number)
+            expected = table.place_of((number >> 64) - 2**63) if address.is_global else NOWHERE
+            assert places.of(str(address)) == expected, address
 
 
 def damaged(whole: bytes) -> dict[str, bytes | None]:
@@ -207,6 +259,45 @@ def test_what_a_file_says_comes_in_the_words_of_the_tables(
     assert caplog.text == ""
 
 
+REGIONS_OF_CHINA = [
+    ("贵州省", "黔南布依族苗族自治州"),
+    ("贵州省", "黔东南苗族侗族自治州"),
+    ("云南省", "楚雄彝族自治州"),
+    ("云南省", "红河哈尼族彝族自治州"),
+    ("云南省", "西双版纳傣族自治州"),
+    ("云南省", "大理白族自治州"),
+    ("云南省", "德宏傣族景颇族自治州"),
+    ("云南省", "怒江傈僳族自治州"),
+    ("云南省", "迪庆藏族自治州"),
+    ("四川省", "阿坝藏族羌族自治州"),
+    ("青海省", "海西蒙古族藏族自治州"),
+    ("新疆维吾尔自治区", "伊犁哈萨克自治州"),
+    ("新疆维吾尔自治区", "巴音郭楞蒙古自治州"),
+    ("新疆维吾尔自治区", "克孜勒苏柯尔克孜自治州"),
+    ("新疆维吾尔自治区", "阿克苏地区"),
+    ("甘肃省", "临夏回族自治州"),
+    ("吉林省", "延边朝鲜族自治州"),
+    ("湖北省", "恩施土家族苗族自治州"),
+    ("内蒙古自治区", "兴安盟"),
+    ("内蒙古自治区", "赤峰市"),
+]
+
+
+def test_regions_of_china_in_a_file_have_the_names_that_the_tables_give_them(
+    tmp_path: Path,
+) -> None:
+    records = {
+        f"20.{number}.0.0/16": maxmind("CN", "中国", province, city)
+        for number, (province, city) in enumerate(REGIONS_OF_CHINA)
+    }
+    names = Ranges(STATIC / "places4.db").places.values()
+    with opened(mmdb(tmp_path / "own.mmdb", records)) as places:
+        for number, (_, city) in enumerate(REGIONS_OF_CHINA):
+            place = places.of(f"20.{number}.1.1")
+            assert place in names, city
+            assert city.startswith(place[1].split()[1]), city
+
+
 def test_addresses_of_no_place_have_none_whatever_the_file_says(tmp_path: Path) -> None:
     four = "10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 192.0.2.0/24 198.18.0.0/15 20.1.0.0/16"
     six = "fd00::/16 fe80::/16 ::1/128 2001:db8::/32 2001:4860::/32"
@@ -240,7 +331,8 @@ def spoil(kind: str, path: Path) -> Path:
     if kind == "text":
         path.write_bytes(b"version 1\n" * 20)
     if kind == "half":
-        path.write_bytes(path.read_bytes()[:400])
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 2])
     if kind in ("missing", "folder"):
         path.unlink()
     if kind == "folder":
@@ -263,6 +355,26 @@ def test_no_damage_ever_fails_a_look_up(tmp_path: Path, caplog: pytest.LogCaptur
                 places.of(f"{n}.1.2.3")
             assert [places.of("8.8.8.8"), places.of("223.5.5.5")] == [US, HANGZHOU], seed
         assert {record.levelname for record in caplog.records} <= {"WARNING"}, seed
+
+
+@pytest.mark.parametrize("kind", ["text", "half"])
+def test_a_file_that_is_overwritten_while_it_is_open_fails_no_look_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    # Of several pages of memory: where one of a mapped file is gone, to read it ends a process.
+    networks = ["223.5.0.0/16", *(f"20.{n}.{n}.0/24" for n in range(0, 256, 2))]
+    file = mmdb(tmp_path / "own.mmdb", dict.fromkeys(networks, maxmind("FR", "法国")))
+    assert file.stat().st_size > 2 * mmap.PAGESIZE
+    ips = ["223.5.5.5", *(f"20.{n}.{n}.2" for n in range(0, 256, 2))]
+    assert places_of(file, *ips) == [FRANCE] * len(ips)
+    with opened(file) as places:
+        assert places.of("20.2.2.2") == FRANCE
+        spoil(kind, file)
+        assert places.of("8.8.8.8") == US
+        assert places.of("223.5.5.5") in (HANGZHOU, FRANCE)
+        for ip in ips:
+            places.of(ip)
+    assert {record.levelname for record in caplog.records} <= {"WARNING"}
 
 
 def test_a_package_that_is_missing_is_named(
