@@ -8,6 +8,7 @@ import logging
 import re
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -32,6 +33,7 @@ from commentd import (
     make_token,
     new_admin_link,
     once_a_minute,
+    page_name,
     password_scheme,
     term_hash,
 )
@@ -294,6 +296,41 @@ def add_stored_comment(
 ) -> commentd.Comment:
     """Adds a comment with these columns past all rules."""
     return store.add_comment(status, created_at, created_at=created_at, **values)
+
+
+def add_many_comments(
+    path: Path, page_urls: list[str], count: int, *, content: str = "text", nested: bool = False
+) -> None:
+    """Adds visible comments to new pages in turn, in one statement, since the way of the service
+    takes a minute for as many. If they are nested, each replies to the one before it."""
+    now = int(time.time())
+    with writing_store(path) as store:
+        pages = [store.add_page(page_name(url, ()).key, url, now) for url in page_urls]
+        assert [page.id for page in pages] == list(range(1, len(pages) + 1))
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(
+            """WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :count)
+               INSERT INTO comment (id, page_id, parent_id, thread_id, nickname, email, website,
+                                    content, html, ip, country, location, replies, shown, status,
+                                    created_at, masked)
+               SELECT i, 1 + i % :pages, iif(:nested AND i > 1, i - 1, NULL),
+                      iif(:nested AND i > 1, 1, NULL), 'Ann', '', '', :content || ' ' || i,
+                      '<p>' || :content || ' ' || i || '</p>', '8.8.8.0', '', '',
+                      iif(:nested AND i < :count, 1, 0), 1, 'visible', :first + i, 1 FROM n""",
+            {
+                "count": count,
+                "pages": len(page_urls),
+                "nested": nested,
+                "content": content,
+                "first": now - count,
+            },
+        )
+        db.execute(
+            """UPDATE page SET
+                   total = (SELECT count(*) FROM comment WHERE page_id = page.id),
+                   threads = (SELECT count(*) FROM comment
+                               WHERE page_id = page.id AND parent_id IS NULL)"""
+        )
 
 
 @contextmanager

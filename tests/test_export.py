@@ -26,7 +26,7 @@ import pytest
 from conftest import CANARY, Outside, Visitor, assert_whole, dump
 from hypothesis import example, given
 from hypothesis import strategies as st
-from inside import add_stored_comment, writing_store
+from inside import add_many_comments, add_stored_comment, writing_store
 from test_commands import MANUAL, ROOT, run
 
 from commentd import (
@@ -801,6 +801,35 @@ def test_a_pipe_that_closes_early_ends_it_with_a_word_at_most(tmp_path: Path, na
         export.stdout.close()
         assert re.fullmatch(rb"(commentd: .*\n)?", export.stderr.read())
         assert export.wait(60) in (0, 1)
+
+
+def exported_to(file: Path, home: Home, name: str) -> int:
+    """Exports into a file; the most memory that the program took meanwhile, in bytes."""
+    with file.open("wb") as out:
+        export = program(home, "export", name, to=out)
+        with export.stderr:
+            errors = export.stderr.read()
+    _, status, usage = os.wait4(export.pid, 0)
+    export.returncode = os.waitstatus_to_exitcode(status)
+    assert export.returncode == 0, errors
+    return usage.ru_maxrss * 1024
+
+
+@pytest.mark.slow
+def test_an_export_of_ten_times_the_comments_takes_as_much_memory(tmp_path: Path) -> None:
+    few = Home(tmp_path / "few")
+    many = Home(tmp_path / "many")
+    for home, pages in ((few, 3), (many, 30)):
+        page_urls = [f"/{number}/{'x' * 60}/" for number in range(pages)]
+        add_many_comments(home.path, page_urls, 500 * pages, content="word " * 200)
+    for name in EXPORTERS:
+        file = tmp_path / name
+        least = exported_to(file, few, name)
+        smaller = file.stat().st_size
+        most = exported_to(file, many, name)
+        larger = file.stat().st_size
+        # A list of all comments would take more than what is exported of them.
+        assert most - least < (larger - smaller) / 2, name
 
 
 def test_an_export_changes_nothing(lived_in: Home) -> None:
