@@ -730,3 +730,29 @@ def test_an_honest_reader_is_answered_beside_hostile_ones(start: Start, campaign
     assert campaign.figures["MiB more"] <= 20
     assert "Traceback" not in service.said
     assert service.said.count("\n") < 50, service.said
+
+
+# With the deadlines of this program, and of the real one.
+@pytest.mark.parametrize("program", [IMPATIENT, pytest.param("", marks=pytest.mark.long)])
+@pytest.mark.usefixtures("many")
+def test_a_reader_is_answered_beside_500_silent_and_400_slow_clients(
+    start: Start, program: str
+) -> None:
+    service = start(program=program)
+    before = held_at_rest(service)
+    with_comments(service.path, 500)
+    reader = Honest(service)
+    chance = Random(1)
+    silent = [service.connect() for _ in range(500)]
+    slow = [service.sent(LIST[:1]) for _ in range(400)]
+
+    def all_slow_ones_are_cut() -> bool:
+        reader.ask(chance)
+        return cut(slow)  # they send one more byte of an endless request
+
+    until(all_slow_ones_are_cut)
+    for peer in [*silent, *slow]:
+        peer.close()
+    service.opened.clear()
+    until(lambda: held(service) == before)
+    assert "Traceback" not in service.said
