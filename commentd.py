@@ -11,10 +11,16 @@ stands above it.
     Places        the location of an IP address
     Keys          pure functions: passwords, codes, tokens, signed links, the proof of work
     World         clock, randomness, HTTP and SMTP; a test brings its own
+    Site          one blog while it is served: its settings, store, key, world and counters
+    Limits        rate limits, and the views of pages
     Moderation    the spam filter, blocks, and the status of a new text
-    Mail          emails, webhooks and the outbox
-    Plumbing      routes, permissions, rate limits, forms and responses
-    Readers       handlers for those who read and write comments
+    Mail          recipients and emails
+    Chats         webhooks and chats
+    Outbox        writes what is due, sends it, and tries again
+    Web           `Request`, routes, permissions, forms, responses and HTML pages
+    Sign-in       captchas, passwords, codes, and the reader's own account
+    Comments      handlers that list, write, edit, like and report
+    Pages         the feed, the thread as a page and as a fragment, and other files
     Admins        handlers for the admin page, and for the links in emails
     Application   `make_app`: mounts the routes, adds headers, and does the regular work
     Doctor        what `check` finds; the page at `/` and the admin's settings show it too
@@ -4945,34 +4951,401 @@ class World:
     send: Callable[..., None] = send_email
     fetch: Fetch = fetch
 
-    def timestamp(self) -> int:
+    def now(self) -> int:
+        """UTC seconds."""
         return int(self.clock())
 
-    def compose(
-        self,
-        sender: email.headerregistry.Address,
-        to: str,
-        subject: str,
-        text: str,
-        headers: Mapping[str, str] = {},
-    ) -> str:
-        """An email as the mail server gets it. Only the text may hold line breaks."""
-        message = email.message.EmailMessage(policy=email.policy.SMTP)
-        # These headers are written by hand. Python makes encoded words of long ones, where they are
-        # not allowed (RFC 2047, section 5), and drops the quotes of a long name unless it encodes
-        # it.
-        by_hand = {"Message-ID": f"<{self.random_bytes(16).hex()}@{sender.domain}>", **headers}
-        if sender.display_name.isascii():
-            by_hand["From"] = str(sender)
-        else:
-            message["From"] = sender
-        message["To"] = to
-        message["Subject"] = subject
-        message["Date"] = datetime.fromtimestamp(self.clock(), UTC)
-        message["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses out-of-office replies
-        message.set_content(text, cte="base64")  # in short lines of ASCII, for any mail server
-        head = "".join(f"{name}: {value}\r\n" for name, value in by_hand.items())
-        return head + message.as_bytes().decode("ascii")
+
+# -- Site ---------------------------------------------------------------------
+
+
+class PasswordHasher:
+    """Hashes two passwords at a time while six wait, and refuses more. It takes no threads from
+    readers and, on Linux, has a lower priority than they have."""
+
+    def __init__(self) -> None:
+        self.seats = threading.Semaphore(8)
+        # Without an initializer: one that fails would break the pool for good.
+        self.pool = ThreadPoolExecutor(2, "hashing")
+
+    @staticmethod
+    def work(password: str, scheme: str) -> str:
+        # The threads that serve readers go first. A sandbox may refuse that. On other systems than
+        # Linux, it would slow the whole process down.
+        if sys.platform == "linux":  # pragma: no branch - another system
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, 0, 15)  # of this thread
+        return hash_password(password, scheme)
+
+    def hash(self, password: str, scheme: str) -> str:
+        return self.pool.submit(self.work, password, scheme).result()
+
+    def seat(self) -> contextlib.AbstractContextManager[None]:
+        """A place in the queue; `Unavailable` if there is none."""
+        busy = Unavailable("现在登录的人太多，请稍后再试", "busy", retry_after=2)
+        return holding(self.seats, 0, busy)
+
+
+CAPTCHA_ACTION = "commentd"  # what the widget names as its action, where the provider has actions
+
+
+@dataclass
+class CaptchaProvider:
+    """A hosted captcha. Four requests at a time ask the provider, so that the others are served
+    while it is slow."""
+
+    fetch: Fetch
+    config: Config
+    seats: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(4))
+    # When tokens passed: a provider accepts a token only once.
+    passed_at: dict[str, int] = field(default_factory=dict)
+
+    def passes(self, captcha_token: str, now: int) -> bool:
+        """Whether the token passes, or has passed in the last minutes."""
+        down = CaptchaDown("人机验证服务暂时没有响应，请稍后再试")
+        for token, passed_at in [*self.passed_at.items()]:
+            if not 0 <= now - passed_at < 5 * MINUTE:
+                self.passed_at.pop(token, None)
+        if captcha_token in self.passed_at:
+            return True
+        with holding(self.seats, 0.2, down):
+            try:
+                if self.accepts(captcha_token):
+                    self.passed_at[captcha_token] = now
+            except (OSError, CaptchaDown) as error:
+                provider = self.config.captcha_provider
+                log.error("[captcha] %s gives no verdict: %s", provider, error)
+                raise down from None
+        return captcha_token in self.passed_at  # after a double click, the other request passed
+
+    def accepts(self, captcha_token: str) -> bool:
+        """Whether the provider accepts a token. `CaptchaDown` or `OSError` if it gives no verdict,
+        or if the fault is not the visitor's."""
+        config = self.config
+        url = config.captcha_verify_url or SITEVERIFY[config.captcha_provider]
+        form = {"secret": config.captcha_secret, "response": captcha_token}
+        if config.captcha_provider == "hcaptcha":
+            form["sitekey"] = config.captcha_site_key
+        message = urllib.parse.urlencode(form).encode()
+        headers = {"content-type": "application/x-www-form-urlencoded"}
+        status, body = self.fetch(url, message, headers)
+        response = {}
+        with contextlib.suppress(ValueError):
+            response = strict_json(body)
+        errors = str(response.get("error-codes"))
+        if re.search("(missing|invalid)-input-secret", errors):
+            raise CaptchaDown("it refuses [captcha] secret")
+        if 400 <= status < 500 and "input-response" in errors:
+            return False  # the token is at fault; `CaptchaDown` would shut all other visitors out
+        success = response.get("success")
+        if status != 200 or type(success) is not bool or "internal-error" in errors:
+            raise CaptchaDown(f"status {status}, and no verdict")
+        is_test = config.captcha_secret in TEST_SECRETS
+        return success and (is_test or self.is_ours(response))
+
+    def is_ours(self, response: Json) -> bool:
+        """Whether the captcha was solved by a person, on the blog, and for this purpose."""
+        pages = (*self.config.site_origins, self.config.server_public_url)
+        hosts = [urllib.parse.urlsplit(page).hostname for page in pages if page]
+        if response.get("hostname") not in hosts:
+            return False
+        # reCAPTCHA v3 has a score, and suggests 0.5. The score of hCaptcha means the opposite.
+        provider = self.config.captcha_provider
+        has_score = provider == "recaptcha" and "score" in response
+        if has_score:
+            score = response["score"]
+            if type(score) not in (int, float) or score < 0.5:
+                return False
+        has_action = has_score or provider == "turnstile" or "action" in response
+        return not has_action or response.get("action") == CAPTCHA_ACTION
+
+
+# Clients
+
+
+class MinuteCounter:
+    """Counts uses by client and minute in memory: they are too many for rows."""
+
+    MOST = 50_000  # clients and networks in a minute: with more of them, counting starts again
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.minute = 0
+        self.counts: Counter[tuple[str, str]] = Counter()
+
+    def take(self, name: str, networks: list[tuple[str, int]], now: int) -> bool:
+        """Counts one use by a client; False if the limit is used up for one of its networks."""
+        with self.lock:
+            if now // MINUTE != self.minute or len(self.counts) > self.MOST:
+                self.minute = now // MINUTE
+                self.counts.clear()
+            most = MEMORY_LIMITS[name]
+            if any(self.counts[name, network] >= most * factor for network, factor in networks):
+                return False
+            self.counts.update((name, network) for network, _ in networks)
+            return True
+
+
+@dataclass(frozen=True)
+class Client:
+    """The network side of a request. `ip` is "" if it cannot be read. `networks` are as in
+    `networks_of`. They are empty when all visitors would be one client, since they come through a
+    proxy on this machine that the settings do not name."""
+
+    ip: str
+    networks: list[tuple[str, int]]
+
+    @property
+    def network(self) -> str:
+        return self.networks[0][0] if self.networks else ""
+
+
+# All readers behind a local peer that is not named share the limits of so many clients, whatever
+# IP addresses they make up.
+SHARED = 20
+
+
+class Clients:
+    """Finds the client of a request: the peer, or the client that a trusted proxy names."""
+
+    def __init__(self, trusted_proxies: Iterable[str]) -> None:
+        self.trusted = [ipaddress.ip_network(ip) for ip in trusted_proxies if ip != "unix"]
+        self.trusts_file = "unix" in trusted_proxies
+        self.unnamed_proxy = False
+
+    def of(self, environ: Json) -> Client:
+        ip = plain_ip(environ.get("REMOTE_ADDR", ""))
+        is_trusted = self.trusts(ip) if ip else self.trusts_file
+        forwarded = environ.get("HTTP_X_FORWARDED_FOR") or environ.get("HTTP_X_REAL_IP", "")
+        hops = [plain_ip(hop) for hop in reversed(forwarded.split(","))]  # the nearest first
+        if is_trusted:
+            if forwarded:
+                ip = next((hop for hop in hops if not self.trusts(hop)), ip)
+        elif forwarded or environ.get("HTTP_FORWARDED"):
+            return self.behind_unnamed_proxy(ip, hops[0])
+        return Client(ip, networks_of(ip))
+
+    def of_peer(self, address: str) -> str:
+        """The network of a peer that has sent nothing yet; "" for a trusted proxy."""
+        ip = plain_ip(address)
+        return "" if self.trusts(ip) else networks_of(ip)[0][0]
+
+    def trusts(self, ip: str) -> bool:
+        if not ip:
+            return False
+        parsed = ipaddress.ip_address(ip)
+        return any(parsed in network for network in self.trusted)
+
+    def behind_unnamed_proxy(self, peer: str, hop: str) -> Client:
+        """The client of a request with a forwarding header, from a peer that is not trusted:
+        mostly the owner's proxy. In a local network it can be a reader who writes the header and
+        the IP address (`hop`) in it. So all from there share the limits of `SHARED` clients."""
+        named = bool(self.trusted or self.trusts_file)
+        networks = networks_of(peer)
+        ip = ipaddress.ip_address(peer or "::1")
+        if ip.is_loopback:
+            self.notice(peer or "unix")
+            return Client(peer, networks if named else [])
+        # Containers and machines reach each other in networks that are not global.
+        if named or ip.is_global:
+            return Client(peer, networks)
+        self.notice(f"{peer}, if that is yours")
+        shared = [(network, factor * SHARED) for network, factor in networks]
+        return Client(peer, [(f"{peer} for {networks_of(hop)[0][0]}", 1), *shared])
+
+    def notice(self, name: str) -> None:
+        if not self.unnamed_proxy:
+            log.warning(
+                "a proxy that is not named passes requests on, so visitors can't be told apart: "
+                "set [server] trusted_proxy = %s",
+                name,
+            )
+        self.unnamed_proxy = True
+
+
+# Views
+
+
+@dataclass
+class PageViews:
+    """Views of a page since they were last written. `client`, the first one, may add the page."""
+
+    page_url: str
+    client: Client
+    count: int = 0
+
+
+class ViewCounter:
+    """The views since they were last written, by page key."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.pending: dict[str, PageViews] = {}
+
+    def add(self, name: PageName, client: Client) -> None:
+        with self.lock:
+            views = self.pending.setdefault(name.key, PageViews(name.page_url, client))
+            views.count += 1
+
+    def waiting(self, key: str) -> int:
+        views = self.pending.get(key)
+        return views.count if views else 0
+
+    def take(self) -> dict[str, PageViews]:
+        """Forgets the views, which the caller writes."""
+        with self.lock:
+            pending = self.pending
+            self.pending = {}
+        return pending
+
+
+# One blog
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A file of `static/`, as it is served."""
+
+    body: bytes
+    content_type: str
+    gzipped: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """One blog while it is served: what its requests and its regular work share. Whatever is not
+    a pure function takes a site or a request."""
+
+    config: Config
+    store: Store
+    key: bytes  # signs tokens and links
+    world: World
+    places: Places
+    assets: Mapping[str, Asset]  # the files of `static/`, by name
+    clients: Clients
+    captcha_provider: CaptchaProvider
+    rounds: int = ROUNDS  # of the password hash
+    hasher: PasswordHasher = field(default_factory=PasswordHasher)
+    minute_counter: MinuteCounter = field(default_factory=MinuteCounter)
+    views: ViewCounter = field(default_factory=ViewCounter)
+    download_lock: threading.Lock = field(default_factory=threading.Lock)  # of a backup
+
+    def now(self) -> int:
+        """UTC seconds."""
+        return self.world.now()
+
+
+# -- Limits -------------------------------------------------------------------
+
+
+Use = tuple[str, str, int]  # the name of a rate limit, the subject, and a factor on the limit
+
+
+def use_limits(site: Site, *uses: Use) -> int:
+    """Counts one use of each rate limit, or none: returns 0, or the seconds to wait."""
+    if not site.config.limits_enabled:
+        return 0
+    now = site.now()
+    for used, use in enumerate(uses):
+        wait = site.store.use_limit(now, *use)
+        if wait:
+            return_uses(site, *uses[:used])
+            return wait
+    return 0
+
+
+def return_uses(site: Site, *uses: Use) -> None:
+    """Takes back uses that were counted in advance."""
+    for name, subject, _ in uses:
+        site.store.return_use(name, subject)
+
+
+def client_uses(site: Site, client: Client, name: str, *parts: object) -> list[Use]:
+    """The uses of a rate limit by the networks of a client. With `parts`, such as an email
+    address, the limit is for client and parts together."""
+    return [
+        (name, keyed_hash(site.key, "client", network, *parts), factor)
+        for network, factor in client.networks
+    ]
+
+
+def use_memory_limit(site: Site, client: Client, name: str) -> bool:
+    """Counts one use of a limit in memory; False if it is used up."""
+    if not site.config.limits_enabled:
+        return True
+    return site.minute_counter.take(name, client.networks, site.now())
+
+
+TOO_OFTEN = "操作太频繁，请稍后再试"
+
+
+def refuse_after(wait: int, text: str = TOO_OFTEN) -> None:
+    """Refuses the request if there are seconds to wait."""
+    if wait:
+        raise Problem(text, "too_many", status=429, retry_after=wait)
+
+
+def limit_client(site: Site, client: Client, name: str, *parts: object) -> None:
+    """Counts one use by a client; a `Problem` if its rate limit is used up."""
+    if name not in MEMORY_LIMITS:
+        uses = client_uses(site, client, name, *parts)
+        refuse_after(use_limits(site, *uses))
+    elif not use_memory_limit(site, client, name):
+        refuse_after(MINUTE)
+
+
+def limit_all(site: Site, name: str, text: str = TOO_OFTEN) -> None:
+    """Counts one use by all clients together; a `Problem` if that rate limit is used up."""
+    refuse_after(use_limits(site, (name, "", 1)), text)
+
+
+def check_comment_limit(site: Site, client: Client) -> None:
+    """A `Problem` if this client has used up its comments. Nothing is counted, so that costly work
+    can be done between this and the transaction that counts."""
+    if not site.config.limits_enabled:
+        return
+    for use in client_uses(site, client, "comment"):
+        refuse_after(site.store.limit_wait(site.now(), *use))
+
+
+# Views
+
+
+def flush_views(site: Site) -> None:
+    """Writes all views. A page that is not known yet is added if its client may add one. If the
+    disk refuses, these views are lost."""
+    pending = site.views.take()
+    if not pending:
+        return
+    store = site.store
+    now = site.now()
+    with store.writing(only_views=True):
+        for key in store.unknown_pages([*pending]):
+            views = pending[key]
+            uses = client_uses(site, views.client, "page")
+            if use_limits(site, ("pages", "", 1), *uses):
+                del pending[key]
+            else:
+                store.add_page(key, views.page_url, now)
+        store.add_views({key: views.count for key, views in pending.items()}, now)
+
+
+BOTS = re.compile(
+    r"(?<!cu)bots?\b|crawl|spider|slurp|preview|externalhit|prerender|lighthouse", re.I
+)
+
+
+def is_real_view(environ: Json) -> bool:
+    """Whether a person looks: not a bot and not a prefetch."""
+    prefetch = "prefetch" in environ.get("HTTP_SEC_PURPOSE", "")
+    bot = BOTS.search(environ.get("HTTP_USER_AGENT", ""))
+    return environ["REQUEST_METHOD"] == "GET" and not prefetch and not bot
+
+
+def count_view(site: Site, client: Client, name: PageName) -> None:
+    """Counts a view, unless the client has used up its views."""
+    if use_memory_limit(site, client, "view"):
+        site.views.add(name, client)
 
 
 # -- Moderation ---------------------------------------------------------------
@@ -4980,25 +5353,49 @@ class World:
 
 # The spam filter
 
+
 # The spam filter follows Gary Robinson, "A Statistical Approach to the Spam Problem", Linux Journal
 # 107 (2003), after Paul Graham's "A Plan for Spam". Each term gets a badness from the comments that
 # it was in, and Fisher's method makes one score of the worst and the best terms. The constants are
 # those of SpamBayes (Options.py).
 STRENGTH = 0.45  # how much the badness of an unknown term weighs
+
+
 UNKNOWN = 0.5  # that badness: between good and bad
+
+
 MOST_CLUES = 150  # terms that count
+
+
 LEAST_DISTANCE = 0.1  # of a clue from the middle
+
+
 LEAST_CLUES = 3  # where there are fewer, unknown terms are added
+
+
 SPAM_SCORE = 0.9  # from here on a comment is held
+
+
 LEAST_LEARNT = 20  # comments that the filter must know before it holds any
+
+
 LEAST_OF_EACH = 5  # and of each kind
+
 
 # Vowel signs and tones, which `re` does not count as letters: Hindi would fall into consonants.
 BELOW_1B00 = map(chr, range(0x300, 0x1B00))
+
+
 MARKS = "".join(char for char in BELOW_1B00 if unicodedata.category(char)[0] == "M")
+
+
 LETTER = rf"(?:[^\W_{UNSPACED}][{MARKS}]*)"
+
+
 # Compiled when the first comment is read: that takes as long as importing eight modules.
 WORD = rf"[{UNSPACED}]+|{LETTER}+(?:['’-]{LETTER}+)*"
+
+
 # Signs between characters that hide a word: 加-微-信.
 BETWEEN = rf"(?<=[{UNSPACED}])(?:(?![{UNSPACED}])[\W_])+(?=[{UNSPACED}])"
 
@@ -5195,7 +5592,11 @@ def proper_block(kind: str, text: str) -> str:
 # A wider network belongs to several providers: of IPv6 each is given at least a /32 (RIPE-738,
 # section 5.1.2), and few have more than a /16 of IPv4.
 WIDEST_NETWORK = {4: 16, 6: 32}
+
+
 LATEST = 100  # comments on which a new block is tried
+
+
 # Many readers have their email there, though few may have commented yet.
 MAIL_PROVIDERS = re.compile(
     r"(126|163|aol|foxmail|gmail|hotmail|icloud|live|naver|outlook|qq|sina|sohu|yahoo)\.com|"
@@ -5333,18 +5734,14 @@ def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> 
 
 # -- Mail ---------------------------------------------------------------------
 
+
 MOST_QUOTED = 20  # comments in one email
+
+
 UNKNOWN_LANGUAGE = "zh+en"  # of an account: Chinese and English stand side by side
+
+
 WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
-
-
-@dataclass(frozen=True, kw_only=True)
-class MailServices(World):
-    """What emails are composed, stored and sent with. `key` signs tokens and links."""
-
-    config: Config
-    store: Store
-    key: bytes
 
 
 @functools.cache
@@ -5373,11 +5770,37 @@ def name_of(texts: Mapping[str, str], comment: Comment) -> str:
     return comment.nickname or texts["thread_anonymous"]
 
 
+def composed(
+    world: World,
+    sender: email.headerregistry.Address,
+    to: str,
+    subject: str,
+    text: str,
+    headers: Mapping[str, str] = {},
+) -> str:
+    """An email as the mail server gets it. Only the text may hold line breaks."""
+    message = email.message.EmailMessage(policy=email.policy.SMTP)
+    # These headers are written by hand. Python makes encoded words of long ones, where they are
+    # not allowed (RFC 2047, section 5), and drops the quotes of a long name unless it encodes it.
+    by_hand = {"Message-ID": f"<{world.random_bytes(16).hex()}@{sender.domain}>", **headers}
+    if sender.display_name.isascii():
+        by_hand["From"] = str(sender)
+    else:
+        message["From"] = sender
+    message["To"] = to
+    message["Subject"] = subject
+    message["Date"] = datetime.fromtimestamp(world.clock(), UTC)
+    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses out-of-office replies
+    message.set_content(text, cte="base64")  # in short lines of ASCII, for any mail server
+    head = "".join(f"{name}: {value}\r\n" for name, value in by_hand.items())
+    return head + message.as_bytes().decode("ascii")
+
+
 @dataclass(frozen=True)
 class Recipient:
     """Who gets an email or a webhook, in which language. Links are signed for them alone."""
 
-    services: MailServices
+    site: Site
     to: str
     language: str
     is_owner: bool = False
@@ -5387,14 +5810,14 @@ class Recipient:
         return texts_in(self.language)
 
     def text(self, name: str, **values: object) -> str:
-        site = self.services.config.blog_name
-        return self.texts[name].format(site=site, **values)
+        blog_name = self.site.config.blog_name
+        return self.texts[name].format(site=blog_name, **values)
 
     def row(self, subject: str, text: str, headers: Mapping[str, str] = {}) -> Json:
         """An email as `Store.add_message` takes it."""
-        services = self.services
-        sender = services.config.sender
-        message = services.compose(sender, self.to, one_line(subject), text, headers)
+        site = self.site
+        sender = site.config.sender
+        message = composed(site.world, sender, self.to, one_line(subject), text, headers)
         return {"recipient": self.to, "message": message}
 
     def plain_email(self, name: str, **values: object) -> Json:
@@ -5406,10 +5829,10 @@ class Recipient:
     def signed_link(self, **params: object) -> str:
         """A URL whose parameters are signed; "" if readers cannot reach the service. Opening it
         changes nothing: its page has a button."""
-        public_url = self.services.config.server_public_url
+        public_url = self.site.config.server_public_url
         if not public_url:
             return ""
-        key = self.services.key
+        key = self.site.key
         params["who"] = subscriber_of(key, self.to)
         params["lang"] = self.language
         return f"{public_url}/mail?{signed_query(key, params)}"
@@ -5419,7 +5842,7 @@ class Recipient:
     ) -> dict[str, str]:
         """For each status, a link that gives it to a comment, while its text and the recipient's
         role stay. There are none if readers cannot reach the service."""
-        if not self.services.config.server_public_url:
+        if not self.site.config.server_public_url:
             return {}
         params = {
             "was": comment.status,
@@ -5433,12 +5856,12 @@ class Recipient:
         """The URL of a comment on its page; "" if nothing opens that. Readers are sent to the
         owner's pages alone."""
         find = page_link if self.is_owner else own_link
-        page = find(comment.page_url, self.services.config.site_origins)
+        page = find(comment.page_url, self.site.config.site_origins)
         return comment_link(page, comment.id)
 
     def subject(self, name: str, comment: Comment, count: int = 1) -> str:
         """The subject of an email or webhook about `count` comments. `comment` is the first."""
-        if is_foreign(comment.page_url, self.services.config.site_origins):
+        if is_foreign(comment.page_url, self.site.config.site_origins):
             page = self.texts["elsewhere"]
         else:
             page = self.page_shown(comment, 80)
@@ -5449,7 +5872,7 @@ class Recipient:
         """The path of a page as people read it; of a page elsewhere its URL, with a note. There is
         a space between them: mail programs would take the note for a part of the URL."""
         shown = unquoted(comment.page_url)
-        if is_foreign(comment.page_url, self.services.config.site_origins):
+        if is_foreign(comment.page_url, self.site.config.site_origins):
             note = self.texts["foreign"].strip()
             return f"{shortened(shown, most)} {note}"
         path = re.sub("(?i)^https?://[^/?#]*", "", shown) or "/"
@@ -5488,10 +5911,9 @@ class Recipient:
         text = f"\n{line}\n\n".join(sections) + end
         # These headers name a message that is never sent, so that mail programs keep the emails
         # about a thread together (RFC 5322, section 3.6.4).
-        services = self.services
         thread_id = first.thread_id or first.id
-        secret = keyed_hash(services.key, "thread", self.to, thread_id)
-        root = f"<{secret[:32]}@{services.config.sender.domain}>"
+        secret = keyed_hash(self.site.key, "thread", self.to, thread_id)
+        root = f"<{secret[:32]}@{self.site.config.sender.domain}>"
         headers = {"In-Reply-To": root, "References": root}
         if unsubscribe:  # a button of the mail program (RFC 8058)
             headers["List-Unsubscribe"] = f"<{unsubscribe}>"
@@ -5499,271 +5921,57 @@ class Recipient:
         return self.row(subject, text, headers)
 
 
-def code_email(services: MailServices, to: str, language: str, code: str, warning: str) -> Json:
+def code_email(site: Site, to: str, language: str, code: str, warning: str) -> Json:
     """The email with a code. It holds nothing that a stranger typed. `warning` names the text that
     says what the code does, or is ""."""
-    reader = Recipient(services, to, language or UNKNOWN_LANGUAGE)
+    reader = Recipient(site, to, language or UNKNOWN_LANGUAGE)
     shown = reader.text(warning) if warning else ""
     email = reader.plain_email("code", code=code, warning=shown)
     return {**email, "life": CODE_LIFE}
 
 
-def changed_email(services: MailServices, account: Account) -> Json:
+def changed_email(site: Site, account: Account) -> Json:
     """The email to the holder of an account whose password was changed."""
-    holder = Recipient(services, account.email, account.language or UNKNOWN_LANGUAGE)
+    holder = Recipient(site, account.email, account.language or UNKNOWN_LANGUAGE)
     return holder.plain_email("changed")
 
 
-def owner_as_recipient(services: MailServices, to: str, comment: Comment) -> Recipient:
-    return Recipient(services, to, owner_language(services, to, comment), is_owner=True)
+def owner_as_recipient(site: Site, to: str, comment: Comment) -> Recipient:
+    return Recipient(site, to, owner_language(site, to, comment), is_owner=True)
 
 
-def owner_language(services: MailServices, to: str, comment: Comment) -> str:
+def owner_language(site: Site, to: str, comment: Comment) -> str:
     """The language of emails and webhooks to the owner: the one that is set, else their own; that
     of the comment if no admin has one yet."""
-    chosen = services.config.notify_language
+    chosen = site.config.notify_language
     if chosen != "account":
         return chosen
-    return usual_language(services, to) or comment.language
+    return usual_language(site, to) or comment.language
 
 
-def usual_language(services: MailServices, to: str) -> str:
+def usual_language(site: Site, to: str) -> str:
     """The language of the account with that email address; that of the first admin for a chat, an
     email address without an account, and an account whose language is unknown. "" if no admin has
     one."""
-    account = services.store.account_with_email(to)
-    for each in (account, *services.store.admins()):
+    account = site.store.account_with_email(to)
+    for each in (account, *site.store.admins()):
         if each and each.language:
             return each.language
     return ""
 
 
-# Webhooks
-
-
-def add_webhook(
-    services: MailServices, comment_id: int, event: str, report_id: int | None = None
-) -> None:
-    """Tells the owner's program or chat of a comment, if there is one; `event` is created or
-    reported. Its body is made when it is sent."""
-    if services.config.webhook_url:
-        services.store.add_message(
-            services.timestamp(),
-            recipient=WEBHOOK,
-            message="",
-            comment_id=comment_id,
-            report_id=report_id,
-            event=event,
-        )
-
-
-def webhook_body(services: MailServices, comment: FullComment, webhook: Message) -> Json:
-    """What is sent, the same at each try unless the comment has changed. It holds neither a full
-    IP address nor an email address."""
-    config = services.config
-    owner = owner_as_recipient(services, WEBHOOK, comment)
-    is_report = webhook.event == "reported"
-    statuses = ["spam", "deleted"]
-    if is_report or comment.status == "waiting":
-        statuses.insert(0, "visible")
-    links = owner.moderation_links(comment, statuses, webhook.created_at)
-    link = owner.link_to(comment)
-    reason = services.store.reason_of(webhook)
-    if config.webhook_kind == "json":
-        return json_webhook(comment, webhook, reason, link, links)
-    buttons = [(owner.texts[f"button_{status}"], url) for status, url in links.items()]
-    if 0 < len(link) < 500:
-        buttons.append((owner.texts["page"], link))
-    heading = name_of(owner.texts, comment)
-    why = why_look(owner, comment, webhook, reason)
-    if why:
-        heading += f"\n{why}"
-    # Slack takes 3000 characters. Discord takes 4096, escapes and links included.
-    text = f"{heading}\n\n{shortened(comment.content, 1000)}"
-    name = "owner_reported" if is_report else "owner"
-    subject = owner.subject(name, comment)
-    return CHAT_BODIES[config.webhook_kind](services, subject, text, buttons)
-
-
-def json_webhook(
-    comment: FullComment, webhook: Message, reason: str, link: str, links: Mapping[str, str]
-) -> Json:
-    """The body for the owner's own program, as the manual documents it. A new field of a comment
-    is not added by itself."""
-    names = """id page_url parent_id nickname website content html country location status held
-        user_id language"""
-    return {
-        "type": f"comment.{webhook.event}",
-        "timestamp": rfc3339(webhook.created_at),
-        "data": {
-            **attributes(comment, names),
-            "ip": masked(comment.ip),
-            "created_at": rfc3339(comment.created_at),
-            "reason": reason,
-            "link": link,
-            "links": links,
-        },
-    }
-
-
-def why_look(owner: Recipient, comment: Comment, webhook: Message, reason: str) -> str:
-    """Why the owner should look at a comment: a reader reported it, for some reason, or it waits.
-    "" if it was just written."""
-    if webhook.event == "reported":
-        return owner.text("hook_reported", reason=reason or owner.texts["report_none"])
-    if comment.status == "waiting":
-        return owner.text("hook_waiting", held=owner.why_held(comment))
-    return ""
-
-
-Buttons = list[tuple[str, str]]  # label and URL
-
-
-def webhook_signature(key: bytes, message: bytes) -> str:
-    digest = hmac.digest(key, message, "sha256")
-    return base64.b64encode(digest).decode()
-
-
-def slack_body(services: MailServices, subject: str, text: str, buttons: Buttons) -> Json:
-    """docs.slack.dev/messaging/sending-messages-using-incoming-webhooks"""
-    plain = {"type": "plain_text", "text": f"{subject}\n{text}"}
-    blocks = [{"type": "section", "text": plain}]
-    links = [f"<{html.escape(url, quote=False)}|{label}>" for label, url in buttons]
-    if links:
-        markup = {"type": "mrkdwn", "text": " · ".join(links)}
-        blocks.append({"type": "section", "text": markup})
-    return {"text": html.escape(subject, quote=False), "blocks": blocks}
-
-
-def discord_body(services: MailServices, subject: str, text: str, buttons: Buttons) -> Json:
-    """docs.discord.com/developers/resources/webhook. A stranger's text cannot mention anybody."""
-    escapes = str.maketrans({"(": "%28", ")": "%29"})
-    links = [f"[{label}]({url.translate(escapes)})" for label, url in buttons]
-    last_line = " · ".join(links)
-    most = (4094 - len(last_line)) // 2  # each character may become two
-    # Each mark is escaped, so that no text is a link, a mention or an emphasis.
-    text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", text[:most])
-    embed = {"title": subject[:256], "description": f"{text}\n\n{last_line}"}
-    return {"embeds": [embed], "allowed_mentions": {"parse": []}}
-
-
-def telegram_body(services: MailServices, subject: str, text: str, buttons: Buttons) -> Json:
-    """core.telegram.org/bots/api#sendmessage. Plain text, so that nothing in it is markup."""
-    query = urllib.parse.urlsplit(services.config.webhook_url).query
-    params = urllib.parse.parse_qs(query)
-    # Telegram refuses the whole message for one button URL that it does not like, such as a host
-    # without a dot (github.com/rubenlagus/TelegramBots/issues/302). So only our own links are
-    # buttons. In the text, any URL is fine.
-    public_url = services.config.server_public_url
-    host = urllib.parse.urlsplit(public_url).netloc
-    lines = [f"{subject}\n\n{text}"]
-    keyboard = []
-    for label, url in buttons:
-        if "." in host and url.startswith(f"{public_url}/"):
-            keyboard.append([{"text": label, "url": url}])
-        else:
-            lines.append(f"\n{label}\n{url}")
-    body: Json = {
-        "chat_id": params["chat_id"][0],
-        "text": "\n".join(lines),
-        "link_preview_options": {"is_disabled": True},
-    }
-    if keyboard:
-        body["reply_markup"] = {"inline_keyboard": keyboard}
-    return body
-
-
-def feishu_body(services: MailServices, subject: str, text: str, buttons: Buttons) -> Json:
-    """open.feishu.cn, custom bots: a post."""
-    lines = [[{"tag": "text", "text": text}]]
-    links = [{"tag": "a", "text": f"{label} ", "href": url} for label, url in buttons]
-    if links:
-        lines.append(links)
-    translations = {"zh_cn": {"title": subject, "content": lines}}
-    body: Json = {"msg_type": "post", "content": {"post": translations}}
-    secret = services.config.webhook_secret
-    if secret:
-        now = str(services.timestamp())
-        # The signature of nothing, with time and secret as the key.
-        signature = webhook_signature(f"{now}\n{secret}".encode(), b"")
-        body |= {"timestamp": now, "sign": signature}
-    return body
-
-
-CHAT_BODIES = {
-    "slack": slack_body,
-    "discord": discord_body,
-    "telegram": telegram_body,
-    "feishu": feishu_body,
-}
-
-
-def webhook_headers(services: MailServices, webhook: Message, message: bytes) -> dict[str, str]:
-    """As github.com/standard-webhooks/standard-webhooks has them. The id is the same in each try,
-    the time is not."""
-    webhook_id = f"msg_{webhook.created_at}_{webhook.id}"
-    now = str(services.timestamp())
-    headers = {"webhook-id": webhook_id, "webhook-timestamp": now}
-    key = webhook_key(services.config.webhook_secret)
-    if key:
-        signed = f"{webhook_id}.{now}.".encode() + message
-        signature = webhook_signature(key, signed)
-        headers["webhook-signature"] = f"v1,{signature}"
-    return headers
-
-
-class Refused(OSError):
-    """The status with which a webhook was refused, and a code of Feishu."""
-
-
-def post_webhook(services: MailServices, webhook: Message, url: str, body: Json) -> bytes:
-    """One try; `Refused` or another `OSError` unless it was taken. Returns the response."""
-    message = json.dumps(body, ensure_ascii=False).encode()
-    headers = {}
-    if services.config.webhook_kind == "json":
-        headers = webhook_headers(services, webhook, message)
-    status, response = services.fetch(url, message, headers)
-    if not 200 <= status < 300:
-        raise Refused(0, str(status))
-    return response
-
-
-def send_webhook(services: MailServices, webhook: Message, comment: FullComment) -> None:
-    config = services.config
-    body = webhook_body(services, comment, webhook)
-    response = post_webhook(services, webhook, config.webhook_url, body)
-    code = re.search(rb'"code":\s*([1-9]\d*)', response)
-    if config.webhook_kind == "feishu" and code:  # it refuses with the status 200
-        raise Refused(0, f"200 {code[1].decode()}")
-
-
-def send_rebuild(services: MailServices, webhook: Message) -> None:
-    body = {"type": "comments.changed", "timestamp": rfc3339(webhook.created_at)}
-    post_webhook(services, webhook, services.config.webhook_rebuild_url, body)
-
-
-def add_rebuild(services: MailServices) -> None:
-    """Has the site built again in some minutes, if readers could see changes since the last
-    time."""
-    config = services.config
-    if config.webhook_rebuild_url:
-        wait = config.webhook_rebuild_minutes * MINUTE
-        services.store.add_rebuild(services.timestamp(), wait, WEBHOOK)
-
-
 # Notifications
+
 
 News = dict[int, FullComment]  # by the id of the notification
 
 
-def add_email(
-    services: MailServices, ids: Collection[int], email: Json, *limits: tuple[str, object]
-) -> None:
+def add_email(site: Site, ids: Collection[int], email: Json, *limits: tuple[str, object]) -> None:
     """Adds an email to the outbox, which carries some notifications. They wait if a rate limit of
     its recipient, given as its name and its purpose, is used up."""
-    store = services.store
-    now = services.timestamp()
-    subscriber = subscriber_of(services.key, email["recipient"])
+    store = site.store
+    now = site.now()
+    subscriber = subscriber_of(site.key, email["recipient"])
     for name, purpose in limits:
         wait = store.use_limit(now, name, f"{purpose} {subscriber}")
         if wait:
@@ -5778,9 +5986,9 @@ def has_written(email: str, comment: FullComment) -> bool:
     return comment.user_id is not None and comment.email == email
 
 
-def owner_recipients(services: MailServices, comment: Comment) -> list[str]:
+def owner_recipients(site: Site, comment: Comment) -> list[str]:
     """The email addresses that get notifications about all comments on a page."""
-    config = services.config
+    config = site.config
     key = page_name(comment.page_url, config.site_origins).key
     for rule in config.notify_pages:
         pattern, _, emails = rule.rpartition(" = ")
@@ -5791,30 +5999,30 @@ def owner_recipients(services: MailServices, comment: Comment) -> list[str]:
             return emails.split(", ")
     if config.notify_owner:
         return [*config.notify_owner]
-    return [admin.email for admin in services.store.admins()]
+    return [admin.email for admin in site.store.admins()]
 
 
-def is_for_owner(services: MailServices, to: str, comment: FullComment) -> bool:
-    return to in owner_recipients(services, comment) and not has_written(to, comment)
+def is_for_owner(site: Site, to: str, comment: FullComment) -> bool:
+    return to in owner_recipients(site, comment) and not has_written(to, comment)
 
 
-def write_to_owner(services: MailServices, to: str, news: News) -> None:
+def write_to_owner(site: Site, to: str, news: News) -> None:
     """One email about all that is new."""
     comments = [*news.values()]
     first = comments[0]
-    owner = owner_as_recipient(services, to, first)
+    owner = owner_as_recipient(site, to, first)
     sections = [owner_section(owner, comment) for comment in comments[:MOST_QUOTED]]
-    is_any_reported = any(services.store.reports(comment.id) for comment in comments)
+    is_any_reported = any(site.store.reports(comment.id) for comment in comments)
     name = "owner_reported" if is_any_reported else "owner"
-    public_url = services.config.server_public_url
+    public_url = site.config.server_public_url
     end = owner.text("owner_all", link=f"{public_url}/admin") if public_url else ""
     email = owner.email(name, comments, sections, end)
-    add_email(services, news, email, ("notification", "owner"))
+    add_email(site, news, email, ("notification", "owner"))
 
 
 def owner_section(owner: Recipient, comment: FullComment) -> str:
-    services = owner.services
-    reports = services.store.reports(comment.id)
+    site = owner.site
+    reports = site.store.reports(comment.id)
     kind = "owner"
     if reports:
         kind = "owner_reported"
@@ -5823,7 +6031,7 @@ def owner_section(owner: Recipient, comment: FullComment) -> str:
     no_reason = owner.texts["report_none"]
     reasons = [quoted(report.reason or no_reason, 200) for report in reports]
     each_once = [*dict.fromkeys(reasons)]
-    urls = owner.moderation_links(comment, STATUSES, services.timestamp())
+    urls = owner.moderation_links(comment, STATUSES, site.now())
     links = owner.text(f"{kind}_links", **urls) if urls else ""
     website = f"\n> \n> {comment.website}" if comment.website else ""
     return owner.section(
@@ -5838,29 +6046,29 @@ def owner_section(owner: Recipient, comment: FullComment) -> str:
     )
 
 
-def is_for_author(services: MailServices, to: str, reply: FullComment) -> bool:
+def is_for_author(site: Site, to: str, reply: FullComment) -> bool:
     """Whether an author may get an email about a reply, or a question whether they want to."""
-    parent = services.store.comment(reply.parent_id)
+    parent = site.store.comment(reply.parent_id)
     if parent is None or parent.status != "visible" or parent.email != to:
         return False
     is_own = has_written(to, reply) if parent.user_id else reply.email == to
-    if is_own or to in owner_recipients(services, parent):
+    if is_own or to in owner_recipients(site, parent):
         return False
-    return not wants_no_replies(services, to, parent.page_id)
+    return not wants_no_replies(site, to, parent.page_id)
 
 
-def wants_no_replies(services: MailServices, email: str, page_id: int) -> bool:
+def wants_no_replies(site: Site, email: str, page_id: int) -> bool:
     """Whether somebody has ended emails about replies, on that page or on all."""
-    subscriber = subscriber_of(services.key, email)
-    states = services.store.subscriptions(subscriber)
+    subscriber = subscriber_of(site.key, email)
+    states = site.store.subscriptions(subscriber)
     return "no" in (states.get(0), states.get(page_id))
 
 
-def write_to_author(services: MailServices, to: str, news: News) -> None:
+def write_to_author(site: Site, to: str, news: News) -> None:
     """An email about the replies on each page. A guest is asked first: the email address may be
     another person's."""
-    store = services.store
-    subscription = store.subscriptions(subscriber_of(services.key, to)).get(0, "")
+    store = site.store
+    subscription = store.subscriptions(subscriber_of(site.key, to)).get(0, "")
     # `is_for_author` has found each of them.
     parents = {
         reply.parent_id: cast(FullComment, store.comment(reply.parent_id))
@@ -5875,20 +6083,20 @@ def write_to_author(services: MailServices, to: str, news: News) -> None:
         else:
             unasked[id] = parent
     for page_id, replies in by_page.items():
-        email = author_email(services, to, replies, parents)
-        add_email(services, replies, email, ("notification", page_id), ("reply_emails", "author"))
+        email = author_email(site, to, replies, parents)
+        add_email(site, replies, email, ("notification", page_id), ("reply_emails", "author"))
     if unasked:
-        ask_guest(services, unasked, subscription)
+        ask_guest(site, unasked, subscription)
 
 
 def author_email(
-    services: MailServices, to: str, news: News, parents: Mapping[int | None, FullComment]
+    site: Site, to: str, news: News, parents: Mapping[int | None, FullComment]
 ) -> Json:
     """Replies on one page, to the author of what they reply to, who can end such emails."""
     replies = [*news.values()]
     own = parents[replies[0].parent_id]
     # An imported comment has no language.
-    author = Recipient(services, to, own.language or usual_language(services, to))
+    author = Recipient(site, to, own.language or usual_language(site, to))
     sections = []
     for reply in replies[:MOST_QUOTED]:
         quote = quoted(parents[reply.parent_id].content, 300)
@@ -5901,40 +6109,40 @@ def author_email(
     return author.email("author", replies, sections, end, stop)
 
 
-def ask_guest(services: MailServices, unasked: News, subscription: str) -> None:
+def ask_guest(site: Site, unasked: News, subscription: str) -> None:
     """An email that asks a guest, once, whether they want emails about replies to their comments.
     Nothing in it was typed by a stranger. They are limited in all, since a comment may name a
     stranger's email address; without an email, the notifications are dropped."""
-    store = services.store
-    now = services.timestamp()
-    may_ask = services.config.server_public_url and not subscription
+    store = site.store
+    now = site.now()
+    may_ask = site.config.server_public_url and not subscription
     if not may_ask or store.use_limit(now, "questions"):
         store.drop_notifications(unasked)
         return
     own, *_ = unasked.values()
-    language = own.language or usual_language(services, own.email)
-    guest = Recipient(services, own.email, language)
+    language = own.language or usual_language(site, own.email)
+    guest = Recipient(site, own.email, language)
     confirm = guest.signed_link(do="confirm", id=own.id, until=now + LINK_LIFE)
     email = guest.plain_email("ask", confirm=confirm)
-    email["subscriber"] = subscriber_of(services.key, own.email)
+    email["subscriber"] = subscriber_of(site.key, own.email)
     store.subscribe(email["subscriber"], 0, "asked")
-    add_email(services, unasked, email)
+    add_email(site, unasked, email)
 
 
-def is_for_follower(services: MailServices, to: str, comment: FullComment) -> bool:
+def is_for_follower(site: Site, to: str, comment: FullComment) -> bool:
     """Whether a reader follows the page, did not write the comment, and gets no email about it as
     an owner or as the author of its parent."""
-    if comment.page_id not in services.store.follow_languages(to) or has_written(to, comment):
+    if comment.page_id not in site.store.follow_languages(to) or has_written(to, comment):
         return False
-    if to in owner_recipients(services, comment):
+    if to in owner_recipients(site, comment):
         return False
-    parent = services.store.comment(comment.parent_id)
+    parent = site.store.comment(comment.parent_id)
     if parent is None or parent.email != to:
         return True
-    states = services.store.subscriptions(subscriber_of(services.key, to))
+    states = site.store.subscriptions(subscriber_of(site.key, to))
     # As a guest who has not confirmed, they get no more than a question.
     is_unknown_guest = parent.user_id is None and states.get(0) != "yes"
-    return is_unknown_guest or wants_no_replies(services, to, comment.page_id)
+    return is_unknown_guest or wants_no_replies(site, to, comment.page_id)
 
 
 def unfollow_link(follower: Recipient, reader: Account, page_id: int, comment_id: int) -> str:
@@ -5953,16 +6161,16 @@ def followed_sections(
     return sections
 
 
-def write_to_follower(services: MailServices, to: str, news: News) -> None:
+def write_to_follower(site: Site, to: str, news: News) -> None:
     """One email about what is new on the pages that a reader follows, in the language of the first
     one. After each page stands a link that ends it."""
     by_page = operator.attrgetter("page_id")
     comments = sorted(news.values(), key=by_page)
     first = comments[0]
-    languages = services.store.follow_languages(to)
-    follower = Recipient(services, to, languages[first.page_id])
+    languages = site.store.follow_languages(to)
+    follower = Recipient(site, to, languages[first.page_id])
     # `is_for_follower` has found it.
-    reader = cast(Account, services.store.account_with_email(to))
+    reader = cast(Account, site.store.account_with_email(to))
     sections: list[str] = []
     for _, on_page in itertools.groupby(comments[:MOST_QUOTED], by_page):
         sections += followed_sections(follower, reader, [*on_page])
@@ -5975,7 +6183,7 @@ def write_to_follower(services: MailServices, to: str, news: News) -> None:
         # One click ends all that this email is about, and more.
         stop = unfollow_link(follower, reader, 0, 0)
     email = follower.email(name, comments, sections, unsubscribe=stop)
-    add_email(services, news, email, ("notification", "follower"))
+    add_email(site, news, email, ("notification", "follower"))
 
 
 @dataclass(frozen=True)
@@ -5983,8 +6191,8 @@ class Kind:
     """A kind of notifications: whether an email address still gets one when it is due, and what
     adds emails about those that it gets."""
 
-    is_for: Callable[[MailServices, str, FullComment], bool]
-    write_to: Callable[[MailServices, str, News], None]
+    is_for: Callable[[Site, str, FullComment], bool]
+    write_to: Callable[[Site, str, News], None]
 
 
 # A new kind has a line here and in `RECIPIENTS`, a migration that rebuilds `notification` for its
@@ -5998,108 +6206,7 @@ KINDS = {
 }
 
 
-def recipients_of(services: MailServices, kind: str, comment: Comment) -> list[str]:
-    """The email addresses that get news of a comment."""
-    if kind == "owner":
-        return owner_recipients(services, comment)
-    return services.store.recipients(kind, comment)
-
-
-def find_recipients(services: MailServices) -> None:
-    """Of the notifications that are due. Codes are sent in between."""
-    store = services.store
-    for name in KINDS:
-        due = store.due_notifications(name, "", services.timestamp())
-        for id, comment_id in due.items():
-            with store.writing():
-                comment = store.comment(comment_id)  # it may be erased
-                recipients = recipients_of(services, name, comment) if comment else []
-                emails = filter(EMAIL.fullmatch, recipients)  # without "" and `nobody`
-                store.set_recipients(id, [*emails])
-            send_due(services)
-
-
-def write_emails(services: MailServices) -> None:
-    """Adds emails about all that is due to the outbox, which is sent in between."""
-    for name in KINDS:
-        while recipients := services.store.due_recipients(name, services.timestamp()):
-            for to in recipients:
-                write_news(services, name, to)
-            send_due(services)
-
-
-def write_news(services: MailServices, name: str, to: str) -> None:
-    """Adds emails about the notifications of a kind that are due to a recipient. What they get no
-    more is dropped."""
-    store = services.store
-    kind = KINDS[name]
-    with store.writing():
-        due = store.due_notifications(name, to, services.timestamp())
-        news: News = {}
-        for id, comment_id in due.items():
-            comment = store.comment(comment_id)
-            if comment and kind.is_for(services, to, comment):
-                news[id] = comment
-        store.drop_notifications(due.keys() - news)
-        if news:
-            kind.write_to(services, to, news)
-
-
-# Sending
-
-
-def deliver_due(services: MailServices) -> None:
-    """Writes and sends the emails and webhooks that are due. Codes go first each time."""
-    send_due(services)
-    find_recipients(services)
-    write_emails(services)
-
-
-def send_due(services: MailServices) -> None:
-    while message := services.store.due_message(services.timestamp()):
-        deliver(services, message)
-
-
-def deliver(services: MailServices, message: Message) -> None:
-    """One try. The next try is stored first: if the disk fills up in between, the message is not
-    sent in a loop. After a crash it is sent once more, with the same Message-ID."""
-    store = services.store
-    now = services.timestamp()
-    pause = min(HOUR, 5 * 3 ** min(message.tries, 6))  # a damaged count may be huge
-    next_try = min(now + pause, message.expires_at)
-    with store.writing():
-        carried = store.begin_try(message, next_try)
-    if carried is None:  # pragma: no cover - a race
-        return  # a comment in it was hidden or changed since the message was looked up
-    failure, is_over = try_to_send(services, message)
-    if failure:
-        end = "; given up" if is_over else ""
-        kind = "webhook" if message.event else "email"
-        log.warning("%s %d: %s%s", kind, message.id, failure, end)
-    with store.writing():
-        if failure:
-            store.note_failure(message, failure, is_over, now)
-        else:
-            store.end_message(message.id, carried)
-
-
-def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
-    """Sends a message. Returns why it was not accepted, or "", and whether that is final."""
-    if services.timestamp() >= message.expires_at:
-        return message.failure or "expired", True
-    try:
-        if message.event == "rebuild":
-            send_rebuild(services, message)
-        elif message.event:
-            comment = services.store.comment(message.comment_id)
-            if comment:  # pragma: no branch - a race
-                send_webhook(services, message, comment)
-        else:
-            services.send(message.recipient, message.message, **services.config.mail_server)
-    except (OSError, ValueError) as error:
-        failure = failure_text(services.config, message.recipient, error)
-        return failure, is_final(error)
-    return "", True
+# Refusals
 
 
 def failure_text(config: Config, to: str, error: Exception) -> str:
@@ -6167,249 +6274,334 @@ def is_final(error: Exception) -> bool:
     return code >= 500 and not BLAMES_SENDER.search(said)
 
 
-# -- Plumbing -----------------------------------------------------------------
+# -- Chats --------------------------------------------------------------------
+
+
+# Webhooks
+
+
+def add_webhook(site: Site, comment_id: int, event: str, report_id: int | None = None) -> None:
+    """Tells the owner's program or chat of a comment, if there is one; `event` is created or
+    reported. Its body is made when it is sent."""
+    if site.config.webhook_url:
+        site.store.add_message(
+            site.now(),
+            recipient=WEBHOOK,
+            message="",
+            comment_id=comment_id,
+            report_id=report_id,
+            event=event,
+        )
+
+
+def webhook_body(site: Site, comment: FullComment, webhook: Message) -> Json:
+    """What is sent, the same at each try unless the comment has changed. It holds neither a full
+    IP address nor an email address."""
+    config = site.config
+    owner = owner_as_recipient(site, WEBHOOK, comment)
+    is_report = webhook.event == "reported"
+    statuses = ["spam", "deleted"]
+    if is_report or comment.status == "waiting":
+        statuses.insert(0, "visible")
+    links = owner.moderation_links(comment, statuses, webhook.created_at)
+    link = owner.link_to(comment)
+    reason = site.store.reason_of(webhook)
+    if config.webhook_kind == "json":
+        return json_webhook(comment, webhook, reason, link, links)
+    buttons = [(owner.texts[f"button_{status}"], url) for status, url in links.items()]
+    if 0 < len(link) < 500:
+        buttons.append((owner.texts["page"], link))
+    heading = name_of(owner.texts, comment)
+    why = why_look(owner, comment, webhook, reason)
+    if why:
+        heading += f"\n{why}"
+    # Slack takes 3000 characters. Discord takes 4096, escapes and links included.
+    text = f"{heading}\n\n{shortened(comment.content, 1000)}"
+    name = "owner_reported" if is_report else "owner"
+    subject = owner.subject(name, comment)
+    return CHAT_BODIES[config.webhook_kind](site, subject, text, buttons)
+
+
+def json_webhook(
+    comment: FullComment, webhook: Message, reason: str, link: str, links: Mapping[str, str]
+) -> Json:
+    """The body for the owner's own program, as the manual documents it. A new field of a comment
+    is not added by itself."""
+    names = """id page_url parent_id nickname website content html country location status held
+        user_id language"""
+    return {
+        "type": f"comment.{webhook.event}",
+        "timestamp": rfc3339(webhook.created_at),
+        "data": {
+            **attributes(comment, names),
+            "ip": masked(comment.ip),
+            "created_at": rfc3339(comment.created_at),
+            "reason": reason,
+            "link": link,
+            "links": links,
+        },
+    }
+
+
+def why_look(owner: Recipient, comment: Comment, webhook: Message, reason: str) -> str:
+    """Why the owner should look at a comment: a reader reported it, for some reason, or it waits.
+    "" if it was just written."""
+    if webhook.event == "reported":
+        return owner.text("hook_reported", reason=reason or owner.texts["report_none"])
+    if comment.status == "waiting":
+        return owner.text("hook_waiting", held=owner.why_held(comment))
+    return ""
+
+
+Buttons = list[tuple[str, str]]  # label and URL
+
+
+def webhook_signature(key: bytes, message: bytes) -> str:
+    digest = hmac.digest(key, message, "sha256")
+    return base64.b64encode(digest).decode()
+
+
+def slack_body(site: Site, subject: str, text: str, buttons: Buttons) -> Json:
+    """docs.slack.dev/messaging/sending-messages-using-incoming-webhooks"""
+    plain = {"type": "plain_text", "text": f"{subject}\n{text}"}
+    blocks = [{"type": "section", "text": plain}]
+    links = [f"<{html.escape(url, quote=False)}|{label}>" for label, url in buttons]
+    if links:
+        markup = {"type": "mrkdwn", "text": " · ".join(links)}
+        blocks.append({"type": "section", "text": markup})
+    return {"text": html.escape(subject, quote=False), "blocks": blocks}
+
+
+def discord_body(site: Site, subject: str, text: str, buttons: Buttons) -> Json:
+    """docs.discord.com/developers/resources/webhook. A stranger's text cannot mention anybody."""
+    escapes = str.maketrans({"(": "%28", ")": "%29"})
+    links = [f"[{label}]({url.translate(escapes)})" for label, url in buttons]
+    last_line = " · ".join(links)
+    most = (4094 - len(last_line)) // 2  # each character may become two
+    # Each mark is escaped, so that no text is a link, a mention or an emphasis.
+    text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", text[:most])
+    embed = {"title": subject[:256], "description": f"{text}\n\n{last_line}"}
+    return {"embeds": [embed], "allowed_mentions": {"parse": []}}
+
+
+def telegram_body(site: Site, subject: str, text: str, buttons: Buttons) -> Json:
+    """core.telegram.org/bots/api#sendmessage. Plain text, so that nothing in it is markup."""
+    query = urllib.parse.urlsplit(site.config.webhook_url).query
+    params = urllib.parse.parse_qs(query)
+    # Telegram refuses the whole message for one button URL that it does not like, such as a host
+    # without a dot (github.com/rubenlagus/TelegramBots/issues/302). So only our own links are
+    # buttons. In the text, any URL is fine.
+    public_url = site.config.server_public_url
+    host = urllib.parse.urlsplit(public_url).netloc
+    lines = [f"{subject}\n\n{text}"]
+    keyboard = []
+    for label, url in buttons:
+        if "." in host and url.startswith(f"{public_url}/"):
+            keyboard.append([{"text": label, "url": url}])
+        else:
+            lines.append(f"\n{label}\n{url}")
+    body: Json = {
+        "chat_id": params["chat_id"][0],
+        "text": "\n".join(lines),
+        "link_preview_options": {"is_disabled": True},
+    }
+    if keyboard:
+        body["reply_markup"] = {"inline_keyboard": keyboard}
+    return body
+
+
+def feishu_body(site: Site, subject: str, text: str, buttons: Buttons) -> Json:
+    """open.feishu.cn, custom bots: a post."""
+    lines = [[{"tag": "text", "text": text}]]
+    links = [{"tag": "a", "text": f"{label} ", "href": url} for label, url in buttons]
+    if links:
+        lines.append(links)
+    translations = {"zh_cn": {"title": subject, "content": lines}}
+    body: Json = {"msg_type": "post", "content": {"post": translations}}
+    secret = site.config.webhook_secret
+    if secret:
+        now = str(site.now())
+        # The signature of nothing, with time and secret as the key.
+        signature = webhook_signature(f"{now}\n{secret}".encode(), b"")
+        body |= {"timestamp": now, "sign": signature}
+    return body
+
+
+CHAT_BODIES = {
+    "slack": slack_body,
+    "discord": discord_body,
+    "telegram": telegram_body,
+    "feishu": feishu_body,
+}
+
+
+def webhook_headers(site: Site, webhook: Message, message: bytes) -> dict[str, str]:
+    """As github.com/standard-webhooks/standard-webhooks has them. The id is the same in each try,
+    the time is not."""
+    webhook_id = f"msg_{webhook.created_at}_{webhook.id}"
+    now = str(site.now())
+    headers = {"webhook-id": webhook_id, "webhook-timestamp": now}
+    key = webhook_key(site.config.webhook_secret)
+    if key:
+        signed = f"{webhook_id}.{now}.".encode() + message
+        signature = webhook_signature(key, signed)
+        headers["webhook-signature"] = f"v1,{signature}"
+    return headers
+
+
+class Refused(OSError):
+    """The status with which a webhook was refused, and a code of Feishu."""
+
+
+def post_webhook(site: Site, webhook: Message, url: str, body: Json) -> bytes:
+    """One try; `Refused` or another `OSError` unless it was taken. Returns the response."""
+    message = json.dumps(body, ensure_ascii=False).encode()
+    headers = {}
+    if site.config.webhook_kind == "json":
+        headers = webhook_headers(site, webhook, message)
+    status, response = site.world.fetch(url, message, headers)
+    if not 200 <= status < 300:
+        raise Refused(0, str(status))
+    return response
+
+
+def send_webhook(site: Site, webhook: Message, comment: FullComment) -> None:
+    config = site.config
+    body = webhook_body(site, comment, webhook)
+    response = post_webhook(site, webhook, config.webhook_url, body)
+    code = re.search(rb'"code":\s*([1-9]\d*)', response)
+    if config.webhook_kind == "feishu" and code:  # it refuses with the status 200
+        raise Refused(0, f"200 {code[1].decode()}")
+
+
+def send_rebuild(site: Site, webhook: Message) -> None:
+    body = {"type": "comments.changed", "timestamp": rfc3339(webhook.created_at)}
+    post_webhook(site, webhook, site.config.webhook_rebuild_url, body)
+
+
+def add_rebuild(site: Site) -> None:
+    """Has the site built again in some minutes, if readers could see changes since the last
+    time."""
+    config = site.config
+    if config.webhook_rebuild_url:
+        wait = config.webhook_rebuild_minutes * MINUTE
+        site.store.add_rebuild(site.now(), wait, WEBHOOK)
+
+
+# -- Outbox -------------------------------------------------------------------
+
+
+def recipients_of(site: Site, kind: str, comment: Comment) -> list[str]:
+    """The email addresses that get news of a comment."""
+    if kind == "owner":
+        return owner_recipients(site, comment)
+    return site.store.recipients(kind, comment)
+
+
+def find_recipients(site: Site) -> None:
+    """Of the notifications that are due. Codes are sent in between."""
+    store = site.store
+    for name in KINDS:
+        due = store.due_notifications(name, "", site.now())
+        for id, comment_id in due.items():
+            with store.writing():
+                comment = store.comment(comment_id)  # it may be erased
+                recipients = recipients_of(site, name, comment) if comment else []
+                emails = filter(EMAIL.fullmatch, recipients)  # without "" and `nobody`
+                store.set_recipients(id, [*emails])
+            send_due(site)
+
+
+def write_emails(site: Site) -> None:
+    """Adds emails about all that is due to the outbox, which is sent in between."""
+    for name in KINDS:
+        while recipients := site.store.due_recipients(name, site.now()):
+            for to in recipients:
+                write_news(site, name, to)
+            send_due(site)
+
+
+def write_news(site: Site, name: str, to: str) -> None:
+    """Adds emails about the notifications of a kind that are due to a recipient. What they get no
+    more is dropped."""
+    store = site.store
+    kind = KINDS[name]
+    with store.writing():
+        due = store.due_notifications(name, to, site.now())
+        news: News = {}
+        for id, comment_id in due.items():
+            comment = store.comment(comment_id)
+            if comment and kind.is_for(site, to, comment):
+                news[id] = comment
+        store.drop_notifications(due.keys() - news)
+        if news:
+            kind.write_to(site, to, news)
+
+
+# Sending
+
+
+def deliver_due(site: Site) -> None:
+    """Writes and sends the emails and webhooks that are due. Codes go first each time."""
+    send_due(site)
+    find_recipients(site)
+    write_emails(site)
+
+
+def send_due(site: Site) -> None:
+    while message := site.store.due_message(site.now()):
+        deliver(site, message)
+
+
+def deliver(site: Site, message: Message) -> None:
+    """One try. The next try is stored first: if the disk fills up in between, the message is not
+    sent in a loop. After a crash it is sent once more, with the same Message-ID."""
+    store = site.store
+    now = site.now()
+    pause = min(HOUR, 5 * 3 ** min(message.tries, 6))  # a damaged count may be huge
+    next_try = min(now + pause, message.expires_at)
+    with store.writing():
+        carried = store.begin_try(message, next_try)
+    if carried is None:  # pragma: no cover - a race
+        return  # a comment in it was hidden or changed since the message was looked up
+    failure, is_over = try_to_send(site, message)
+    if failure:
+        end = "; given up" if is_over else ""
+        kind = "webhook" if message.event else "email"
+        log.warning("%s %d: %s%s", kind, message.id, failure, end)
+    with store.writing():
+        if failure:
+            store.note_failure(message, failure, is_over, now)
+        else:
+            store.end_message(message.id, carried)
+
+
+def try_to_send(site: Site, message: Message) -> tuple[str, bool]:
+    """Sends a message. Returns why it was not accepted, or "", and whether that is final."""
+    if site.now() >= message.expires_at:
+        return message.failure or "expired", True
+    try:
+        if message.event == "rebuild":
+            send_rebuild(site, message)
+        elif message.event:
+            comment = site.store.comment(message.comment_id)
+            if comment:  # pragma: no branch - a race
+                send_webhook(site, message, comment)
+        else:
+            site.world.send(message.recipient, message.message, **site.config.mail_server)
+    except (OSError, ValueError) as error:
+        failure = failure_text(site.config, message.recipient, error)
+        return failure, is_final(error)
+    return "", True
+
+
+# -- Web ----------------------------------------------------------------------
+
 
 BODY_LIMIT = 64 * 1024
+
+
 CACHEABLE_BYTES = 128 * 1024  # of a response: longer ones would hold up the event loop
-
-
-class PasswordHasher:
-    """Hashes two passwords at a time while six wait, and refuses more. It takes no threads from
-    readers and, on Linux, has a lower priority than they have."""
-
-    def __init__(self) -> None:
-        self.seats = threading.Semaphore(8)
-        # Without an initializer: one that fails would break the pool for good.
-        self.pool = ThreadPoolExecutor(2, "hashing")
-
-    @staticmethod
-    def work(password: str, scheme: str) -> str:
-        # The threads that serve readers go first. A sandbox may refuse that. On other systems than
-        # Linux, it would slow the whole process down.
-        if sys.platform == "linux":  # pragma: no branch - another system
-            with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, 0, 15)  # of this thread
-        return hash_password(password, scheme)
-
-    def hash(self, password: str, scheme: str) -> str:
-        return self.pool.submit(self.work, password, scheme).result()
-
-    def seat(self) -> contextlib.AbstractContextManager[None]:
-        """A place in the queue; `Unavailable` if there is none."""
-        busy = Unavailable("现在登录的人太多，请稍后再试", "busy", retry_after=2)
-        return holding(self.seats, 0, busy)
-
-
-# Hosted captchas
-
-CAPTCHA_ACTION = "commentd"  # what the widget names as its action, where the provider has actions
-
-
-@dataclass
-class CaptchaProvider:
-    """A hosted captcha. Four requests at a time ask the provider, so that the others are served
-    while it is slow."""
-
-    fetch: Fetch
-    config: Config
-    seats: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(4))
-    # When tokens passed: a provider accepts a token only once.
-    passed_at: dict[str, int] = field(default_factory=dict)
-
-    def passes(self, captcha_token: str, now: int) -> bool:
-        """Whether the token passes, or has passed in the last minutes."""
-        down = CaptchaDown("人机验证服务暂时没有响应，请稍后再试")
-        for token, passed_at in [*self.passed_at.items()]:
-            if not 0 <= now - passed_at < 5 * MINUTE:
-                self.passed_at.pop(token, None)
-        if captcha_token in self.passed_at:
-            return True
-        with holding(self.seats, 0.2, down):
-            try:
-                if self.accepts(captcha_token):
-                    self.passed_at[captcha_token] = now
-            except (OSError, CaptchaDown) as error:
-                provider = self.config.captcha_provider
-                log.error("[captcha] %s gives no verdict: %s", provider, error)
-                raise down from None
-        return captcha_token in self.passed_at  # after a double click, the other request passed
-
-    def accepts(self, captcha_token: str) -> bool:
-        """Whether the provider accepts a token. `CaptchaDown` or `OSError` if it gives no verdict,
-        or if the fault is not the visitor's."""
-        config = self.config
-        url = config.captcha_verify_url or SITEVERIFY[config.captcha_provider]
-        form = {"secret": config.captcha_secret, "response": captcha_token}
-        if config.captcha_provider == "hcaptcha":
-            form["sitekey"] = config.captcha_site_key
-        message = urllib.parse.urlencode(form).encode()
-        headers = {"content-type": "application/x-www-form-urlencoded"}
-        status, body = self.fetch(url, message, headers)
-        response = {}
-        with contextlib.suppress(ValueError):
-            response = strict_json(body)
-        errors = str(response.get("error-codes"))
-        if re.search("(missing|invalid)-input-secret", errors):
-            raise CaptchaDown("it refuses [captcha] secret")
-        if 400 <= status < 500 and "input-response" in errors:
-            return False  # the token is at fault; `CaptchaDown` would shut all other visitors out
-        success = response.get("success")
-        if status != 200 or type(success) is not bool or "internal-error" in errors:
-            raise CaptchaDown(f"status {status}, and no verdict")
-        is_test = config.captcha_secret in TEST_SECRETS
-        return success and (is_test or self.is_ours(response))
-
-    def is_ours(self, response: Json) -> bool:
-        """Whether the captcha was solved by a person, on the blog, and for this purpose."""
-        pages = (*self.config.site_origins, self.config.server_public_url)
-        hosts = [urllib.parse.urlsplit(page).hostname for page in pages if page]
-        if response.get("hostname") not in hosts:
-            return False
-        # reCAPTCHA v3 has a score, and suggests 0.5. The score of hCaptcha means the opposite.
-        provider = self.config.captcha_provider
-        has_score = provider == "recaptcha" and "score" in response
-        if has_score:
-            score = response["score"]
-            if type(score) not in (int, float) or score < 0.5:
-                return False
-        has_action = has_score or provider == "turnstile" or "action" in response
-        return not has_action or response.get("action") == CAPTCHA_ACTION
-
-
-class MinuteCounter:
-    """Counts uses by client and minute in memory: they are too many for rows."""
-
-    MOST = 50_000  # clients and networks in a minute: with more of them, counting starts again
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.minute = 0
-        self.counts: Counter[tuple[str, str]] = Counter()
-
-    def take(self, name: str, networks: list[tuple[str, int]], now: int) -> bool:
-        """Counts one use by a client; False if the limit is used up for one of its networks."""
-        with self.lock:
-            if now // MINUTE != self.minute or len(self.counts) > self.MOST:
-                self.minute = now // MINUTE
-                self.counts.clear()
-            most = MEMORY_LIMITS[name]
-            if any(self.counts[name, network] >= most * factor for network, factor in networks):
-                return False
-            self.counts.update((name, network) for network, _ in networks)
-            return True
-
-
-# Clients
-
-
-@dataclass(frozen=True)
-class Client:
-    """The network side of a request. `ip` is "" if it cannot be read. `networks` are as in
-    `networks_of`. They are empty when all visitors would be one client, since they come through a
-    proxy on this machine that the settings do not name."""
-
-    ip: str
-    networks: list[tuple[str, int]]
-
-    @property
-    def network(self) -> str:
-        return self.networks[0][0] if self.networks else ""
-
-
-# All readers behind a local peer that is not named share the limits of so many clients, whatever
-# IP addresses they make up.
-SHARED = 20
-
-
-class Clients:
-    """Finds the client of a request: the peer, or the client that a trusted proxy names."""
-
-    def __init__(self, trusted_proxies: Iterable[str]) -> None:
-        self.trusted = [ipaddress.ip_network(ip) for ip in trusted_proxies if ip != "unix"]
-        self.trusts_file = "unix" in trusted_proxies
-        self.unnamed_proxy = False
-
-    def of(self, environ: Json) -> Client:
-        ip = plain_ip(environ.get("REMOTE_ADDR", ""))
-        is_trusted = self.trusts(ip) if ip else self.trusts_file
-        forwarded = environ.get("HTTP_X_FORWARDED_FOR") or environ.get("HTTP_X_REAL_IP", "")
-        hops = [plain_ip(hop) for hop in reversed(forwarded.split(","))]  # the nearest first
-        if is_trusted:
-            if forwarded:
-                ip = next((hop for hop in hops if not self.trusts(hop)), ip)
-        elif forwarded or environ.get("HTTP_FORWARDED"):
-            return self.behind_unnamed_proxy(ip, hops[0])
-        return Client(ip, networks_of(ip))
-
-    def of_peer(self, address: str) -> str:
-        """The network of a peer that has sent nothing yet; "" for a trusted proxy."""
-        ip = plain_ip(address)
-        return "" if self.trusts(ip) else networks_of(ip)[0][0]
-
-    def trusts(self, ip: str) -> bool:
-        if not ip:
-            return False
-        parsed = ipaddress.ip_address(ip)
-        return any(parsed in network for network in self.trusted)
-
-    def behind_unnamed_proxy(self, peer: str, hop: str) -> Client:
-        """The client of a request with a forwarding header, from a peer that is not trusted:
-        mostly the owner's proxy. In a local network it can be a reader who writes the header and
-        the IP address (`hop`) in it. So all from there share the limits of `SHARED` clients."""
-        named = bool(self.trusted or self.trusts_file)
-        networks = networks_of(peer)
-        ip = ipaddress.ip_address(peer or "::1")
-        if ip.is_loopback:
-            self.notice(peer or "unix")
-            return Client(peer, networks if named else [])
-        # Containers and machines reach each other in networks that are not global.
-        if named or ip.is_global:
-            return Client(peer, networks)
-        self.notice(f"{peer}, if that is yours")
-        shared = [(network, factor * SHARED) for network, factor in networks]
-        return Client(peer, [(f"{peer} for {networks_of(hop)[0][0]}", 1), *shared])
-
-    def notice(self, name: str) -> None:
-        if not self.unnamed_proxy:
-            log.warning(
-                "a proxy that is not named passes requests on, so visitors can't be told apart: "
-                "set [server] trusted_proxy = %s",
-                name,
-            )
-        self.unnamed_proxy = True
-
-
-@dataclass
-class PageViews:
-    """Views of a page since they were last written. `client`, the first one, may add the page."""
-
-    page_url: str
-    client: Client
-    count: int = 0
-
-
-class ViewCounter:
-    """The views since they were last written, by page key."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.pending: dict[str, PageViews] = {}
-
-    def add(self, name: PageName, client: Client) -> None:
-        with self.lock:
-            views = self.pending.setdefault(name.key, PageViews(name.page_url, client))
-            views.count += 1
-
-    def waiting(self, key: str) -> int:
-        views = self.pending.get(key)
-        return views.count if views else 0
-
-    def take(self) -> dict[str, PageViews]:
-        """Forgets the views, which the caller writes."""
-        with self.lock:
-            pending = self.pending
-            self.pending = {}
-        return pending
 
 
 # What handlers are given
@@ -6427,21 +6619,6 @@ class Response:
     gzipped: bytes = b""  # of files, made once at the start
 
 
-@dataclass(frozen=True, kw_only=True)
-class Services(MailServices):
-    """What all requests share."""
-
-    place_of: Callable[[str], tuple[str, str]]  # country and location of an IP address
-    assets: Mapping[str, Response]  # the files of `static/`, by name
-    clients: Clients
-    captcha_provider: CaptchaProvider
-    rounds: int = ROUNDS  # of the password hash
-    hasher: PasswordHasher = field(default_factory=PasswordHasher)
-    minute_counter: MinuteCounter = field(default_factory=MinuteCounter)
-    views: ViewCounter = field(default_factory=ViewCounter)
-    download_lock: threading.Lock = field(default_factory=threading.Lock)  # of a backup
-
-
 @dataclass
 class CacheEntry:
     """A public response in the response cache: the store's `changes` and the time when its handler
@@ -6453,10 +6630,19 @@ class CacheEntry:
     response: bytes = b""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RequestContext(Services):
-    """What a handler is given: the services, and the request."""
+def valid_account(store: Store, user_id: int, version: int) -> Account:
+    """The account; `Unauthorized` if it is deleted or blocked, or if its tokens were revoked."""
+    account = store.account(user_id)
+    if account is None or account.version != version or account.blocked:
+        raise Unauthorized("登录已失效，请重新登录", "token_invalid")
+    return account
 
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a handler is given."""
+
+    site: Site
     now: int
     environ: Json
     query: dict[str, list[str]]
@@ -6473,7 +6659,7 @@ class RequestContext(Services):
     @property
     def subscriber(self) -> str:
         """What stands for the caller's email address in subscriptions."""
-        return subscriber_of(self.key, self.me.email)
+        return subscriber_of(self.site.key, self.me.email)
 
     @property
     def is_admin(self) -> bool:
@@ -6483,22 +6669,27 @@ class RequestContext(Services):
     def is_post(self) -> bool:
         return bool(self.environ["REQUEST_METHOD"] == "POST")
 
+    def limit(self, name: str, *parts: object) -> None:
+        """Counts one use of a rate limit by this client; a `Problem` if it is used up."""
+        limit_client(self.site, self.client, name, *parts)
+
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """One transaction. `Unauthorized` if the caller's token was revoked meanwhile."""
-        with self.store.writing():
-            caller = self.caller
-            if caller:
-                valid_account(self.store, caller.id, caller.version)
+        store = self.site.store
+        with store.writing():
+            if self.caller:
+                valid_account(store, self.caller.id, self.caller.version)
             yield
 
 
-def valid_account(store: Store, user_id: int, version: int) -> Account:
-    """The account; `Unauthorized` if it is deleted or blocked, or if its tokens were revoked."""
-    account = store.account(user_id)
-    if account is None or account.version != version or account.blocked:
-        raise Unauthorized("登录已失效，请重新登录", "token_invalid")
-    return account
+def visitor_of(request: Request) -> str:
+    """Who likes or reports: an account or, for a time, a hash of network and browser."""
+    if request.caller:
+        return f"user {request.caller.id}"
+    network = request.client.network
+    browser = request.environ.get("HTTP_USER_AGENT", "")
+    return keyed_hash(request.site.key, "visitor", network, browser[:512])[:32]
 
 
 # Routes
@@ -6547,21 +6738,21 @@ def route(
     return register
 
 
-def respond(route: Route, services: Services, **segments: Any) -> bottle.HTTPResponse:
+def respond(route: Route, site: Site, **segments: Any) -> bottle.HTTPResponse:
     """Calls the handler of a route. Handlers never see Bottle's request."""
     environ = bottle.request.environ
     try:
-        with services.store.machine_faults():
-            context = context_of(route, services, environ)
-            response = response_of(route.handler(context, **segments))
-        if route.public and context.caller is None:
+        with site.store.machine_faults():
+            request = request_of(route, site, environ)
+            response = response_of(route.handler(request, **segments))
+        if route.public and request.caller is None:
             if len(response.body) <= CACHEABLE_BYTES:
-                environ["commentd.cache_entry"] = context.cache_entry
+                environ["commentd.cache_entry"] = request.cache_entry
             response = compressed(response, environ)
     except Problem as problem:
         response = refusal(problem, route.one_refusal)
         if problem.status == 404 and opens_page(environ):
-            response = missing_page(services, environ)
+            response = missing_page(site, environ)
     except Exception:
         log.exception("%s %s failed", route.method, route.path)
         response = refusal(INTERNAL, route.one_refusal)
@@ -6573,43 +6764,43 @@ def for_bottle(response: Response) -> bottle.HTTPResponse:
     return bottle.HTTPResponse(response.body, response.status, headers)
 
 
-def context_of(route: Route, services: Services, environ: Json) -> RequestContext:
+def request_of(route: Route, site: Site, environ: Json) -> Request:
     writes = route.method != "GET" and not route.by_link
     if writes:
-        check_origin(services, route.path, environ)
-    now = services.timestamp()
-    return RequestContext(
-        **vars(services),
+        check_origin(site, route.path, environ)
+    now = site.now()
+    return Request(
+        site=site,
         now=now,
         environ=environ,
         query=read_query(environ),
         form=read_form(environ) if writes else {},
-        client=services.clients.of(environ),
-        caller=caller_of(route.permission, services, environ, now),
-        cache_entry=CacheEntry(services.store.changes, now),
+        client=site.clients.of(environ),
+        caller=caller_of(route.permission, site, environ, now),
+        cache_entry=CacheEntry(site.store.changes, now),
     )
 
 
-def check_origin(services: Services, path: str, environ: Json) -> None:
+def check_origin(site: Site, path: str, environ: Json) -> None:
     """`Forbidden` for a write from a page of another origin that may not use the path."""
-    if not may_write(services, path, environ):
+    if not may_write(site, path, environ):
         raise Forbidden("这个网站不能在此评论：请管理员把它加入 [site] origins", "origin_refused")
 
 
-def may_write(services: Services, path: str, environ: Json) -> bool:
+def may_write(site: Site, path: str, environ: Json) -> bool:
     """Whether the page that sends a request may write to a path: a page of the service itself, or
     of an origin to which the path is open. What is no browser sends no origin."""
     origin = environ.get("HTTP_ORIGIN", "")
     scheme, _, host = origin.partition("://")
-    public_host = urllib.parse.urlsplit(services.config.server_public_url).netloc
+    public_host = urllib.parse.urlsplit(site.config.server_public_url).netloc
     is_own = scheme in ("http", "https") and host in (public_host, environ.get("HTTP_HOST"))
-    return not origin or is_own or is_open_to(services, path, origin)
+    return not origin or is_own or is_open_to(site, path, origin)
 
 
-def is_open_to(services: Services, path: str, origin: str) -> bool:
+def is_open_to(site: Site, path: str, origin: str) -> bool:
     """Whether pages of another origin may use a path: those of `[site] origins`, or all if it is
     not set. The admin page accepts only its own origin."""
-    origins = services.config.site_origins
+    origins = site.config.site_origins
     return not path.startswith("/admin") and (not origins or origin in origins)
 
 
@@ -6648,9 +6839,7 @@ def read_form(environ: Json) -> Json:
         raise BadRequest("请求内容不是有效的 JSON 对象", "json_invalid") from None
 
 
-def caller_of(
-    permission: Permission, services: Services, environ: Json, now: int
-) -> Account | None:
+def caller_of(permission: Permission, site: Site, environ: Json, now: int) -> Account | None:
     """The account whose token was sent. Role and revocation are read from the database."""
     if permission is Permission.PUBLIC:
         return None
@@ -6659,8 +6848,8 @@ def caller_of(
     if scheme.lower() == "bearer":
         use = "admin" if permission is Permission.ADMIN else "login"
         # No account has the id 0.
-        user_id, version = read_token(token.strip(), services.key, now, use) or (0, 0)
-        account = valid_account(services.store, user_id, version)
+        user_id, version = read_token(token.strip(), site.key, now, use) or (0, 0)
+        account = valid_account(site.store, user_id, version)
     if permission is Permission.ANYONE:
         return account
     if account is None:
@@ -6670,18 +6859,13 @@ def caller_of(
     return account
 
 
-def may_moderate_by_link(services: Services, subscriber: str, comment: Comment) -> bool:
-    """Whether the recipient of a moderation link still gets notifications about that page."""
-    recipients = owner_recipients(services, comment)
-    if services.config.webhook_url:
-        recipients.append(WEBHOOK)
-    return subscriber in [subscriber_of(services.key, each) for each in recipients]
-
-
 # Responses
+
 
 # What the client reads of an error whose details stay in the log.
 INTERNAL = Problem("服务出错了，请稍后再试", "internal", status=500)
+
+
 ACCEPTS_GZIP = re.compile(r"(?i)(?<![\w*])(gzip|\*)(?![\w-])(?!\s*;\s*q=0(\.0*)?\s*(,|$))")
 
 
@@ -6749,7 +6933,7 @@ def templates() -> dict[str, bottle.SimpleTemplate]:
     }
 
 
-def html_page(services: Services, template: str, **variables: Any) -> Response:
+def html_page(site: Site, template: str, **variables: Any) -> Response:
     """A page from a template in `static/`."""
     text = templates()[template].render(**variables)
     headers = {
@@ -6757,17 +6941,17 @@ def html_page(services: Services, template: str, **variables: Any) -> Response:
         "Cache-Control": "no-store",
         "Cross-Origin-Resource-Policy": "same-origin",
     }
-    if services.config.server_public_url.startswith("https:"):  # elsewhere browsers warn of it
+    if site.config.server_public_url.startswith("https:"):  # elsewhere browsers warn of it
         headers["Cross-Origin-Opener-Policy"] = "same-origin"
     return Response(text.encode(), "text/html; charset=utf-8", headers)
 
 
-def translated_page(services: Services, template: str, language: str, **variables: Any) -> Response:
+def translated_page(site: Site, template: str, language: str, **variables: Any) -> Response:
     """As `html_page`, with the texts of a language; English for an unknown one."""
     if language not in LANGUAGES:
         language = "en"
     variables |= {"lang": language, "dir": direction(language), "texts": texts_in(language)}
-    return html_page(services, template, **variables)
+    return html_page(site, template, **variables)
 
 
 def opens_page(environ: Json) -> bool:
@@ -6783,12 +6967,12 @@ def preferred_language(accepted: str) -> str:
     return next(filter(None, known), "")
 
 
-def missing_page(services: Services, environ: Json) -> Response:
+def missing_page(site: Site, environ: Json) -> Response:
     """What a person sees at a URL that does not exist. It tells nothing about the service."""
     language = preferred_language(environ.get("HTTP_ACCEPT_LANGUAGE", ""))
     # Relative, since a proxy may serve all of it below a path of its own.
     root = "../" * (environ["PATH_INFO"].count("/") - 1)
-    page = translated_page(services, "missing.html", language, root=root)
+    page = translated_page(site, "missing.html", language, root=root)
     return replace(page, status=404)
 
 
@@ -6797,9 +6981,15 @@ def json_in_html(data: Json) -> str:
     return re.sub("[<>&]", lambda mark: f"\\u{ord(mark[0]):04x}", json.dumps(data))
 
 
-def headers_for(services: Services, path: str, origin: str, authenticated: bool) -> dict[str, str]:
+def plain_template(name: str, **values: Any) -> str:
+    """The text of a template in `static/` that is no HTML, so that nothing is escaped."""
+    template = bottle.SimpleTemplate(name=name, lookup=[static_folder()], noescape=True)
+    return str(template.render(values))
+
+
+def headers_for(site: Site, path: str, origin: str, authenticated: bool) -> dict[str, str]:
     """The headers of every response to a path, unless its handler sets them."""
-    config = services.config
+    config = site.config
     is_admin = path.startswith("/admin")
     is_private = authenticated or re.match("/(admin|auth/|me(/|$))", path)
     headers = {
@@ -6811,7 +7001,7 @@ def headers_for(services: Services, path: str, origin: str, authenticated: bool)
         "Cache-Control": "no-store" if is_private else "no-cache",
         "Vary": "Accept-Encoding, Origin, Authorization",
     }
-    if is_open_to(services, path, origin):
+    if is_open_to(site, path, origin):
         headers["Access-Control-Allow-Origin"] = origin if config.site_origins else "*"
         headers["Access-Control-Expose-Headers"] = "Retry-After"
     # Under a path, the host is not ours alone.
@@ -6852,9 +7042,9 @@ def text_field(form: Json, name: str, most: int, *, optional: bool = False) -> s
     return value
 
 
-def optional_field(context: RequestContext, name: str) -> str:
+def optional_field(request: Request, name: str) -> str:
     """A text of at most 64 characters; "" if it is missing."""
-    return text_field(context.form, name, 64, optional=True)
+    return text_field(request.form, name, 64, optional=True)
 
 
 def proper_field(
@@ -6868,8 +7058,8 @@ def proper_field(
         raise BadRequest(f"参数 {name} 的格式不对", f"{name}_invalid") from None
 
 
-def nickname_field(context: RequestContext, *, optional: bool = False) -> str:
-    return proper_field(context.form, "nickname", 256, proper_nickname, optional=optional)
+def nickname_field(request: Request, *, optional: bool = False) -> str:
+    return proper_field(request.form, "nickname", 256, proper_nickname, optional=optional)
 
 
 def line_field(form: Json, name: str, most: int) -> str:
@@ -6878,10 +7068,10 @@ def line_field(form: Json, name: str, most: int) -> str:
     return " ".join(without_controls(text).split())
 
 
-def code_field(context: RequestContext, name: str) -> str:
+def code_field(request: Request, name: str) -> str:
     """Six digits, of any script: Arabic keyboards have their own. Emails and input methods add
     spaces."""
-    text = text_field(context.form, name, 64)
+    text = text_field(request.form, name, 64)
     shown = (character for character in text if not is_invisible(character))
     code = "".join(str(unicodedata.decimal(character, character)) for character in shown)
     if not re.fullmatch("[0-9]{6}", code):
@@ -6889,17 +7079,17 @@ def code_field(context: RequestContext, name: str) -> str:
     return code
 
 
-def email_field(context: RequestContext, *, optional: bool = False) -> str:
-    return proper_field(context.form, "email", 254, proper_email, optional=optional)
+def email_field(request: Request, *, optional: bool = False) -> str:
+    return proper_field(request.form, "email", 254, proper_email, optional=optional)
 
 
-def website_field(context: RequestContext) -> str:
-    return proper_field(context.form, "website", 2048, proper_website, optional=True)
+def website_field(request: Request) -> str:
+    return proper_field(request.form, "website", 2048, proper_website, optional=True)
 
 
-def content_field(context: RequestContext) -> str:
-    text = bare_content(text_field(context.form, "content", BODY_LIMIT))
-    if len(text) > context.config.comments_max_length:
+def content_field(request: Request) -> str:
+    text = bare_content(text_field(request.form, "content", BODY_LIMIT))
+    if len(text) > request.site.config.comments_max_length:
         raise BadRequest("评论内容过长", "content_too_long")
     if is_blank(text):
         raise BadRequest("请填写评论内容", "content_missing")
@@ -6918,9 +7108,9 @@ def number_field(form: Json, name: str, most: int = NO_END, *, optional: bool = 
     return value
 
 
-def flag_field(context: RequestContext, name: str) -> bool:
+def flag_field(request: Request, name: str) -> bool:
     """True or false; false if it is missing."""
-    value = context.form.get(name, False)
+    value = request.form.get(name, False)
     if not isinstance(value, bool):
         raise BadRequest(f"参数 {name} 必须是 true 或 false", f"{name}_invalid")
     return value
@@ -6934,328 +7124,614 @@ def choice_field(form: Json, name: str, choices: Collection[str]) -> str:
     return text
 
 
-def query_text(context: RequestContext, name: str) -> str:
+def query_text(request: Request, name: str) -> str:
     """A query parameter, which may stand once."""
-    values = context.query.get(name, [""])
+    values = request.query.get(name, [""])
     if len(values) > 1:
         raise BadRequest(f"参数 {name} 只能出现一次", f"{name}_invalid")
     return values[0]
 
 
-def query_choice(context: RequestContext, name: str, choices: Collection[str]) -> str:
+def query_choice(request: Request, name: str, choices: Collection[str]) -> str:
     """One of the choices; the first one if the parameter is missing."""
-    if name not in context.query:
+    if name not in request.query:
         return next(iter(choices))
-    return choice_field({name: query_text(context, name)}, name, choices)
+    return choice_field({name: query_text(request, name)}, name, choices)
 
 
-def query_number(
-    context: RequestContext, name: str, default: int, most: int, least: int = 1
-) -> int:
-    if name not in context.query:
+def query_number(request: Request, name: str, default: int, most: int, least: int = 1) -> int:
+    if name not in request.query:
         return default
-    text = query_text(context, name)
+    text = query_text(request, name)
     if not re.fullmatch("[0-9]{1,19}", text) or not least <= int(text) <= most:
         raise BadRequest(f"参数 {name} 必须是 {least} 到 {most} 的整数", f"{name}_invalid")
     return int(text)
 
 
-def page_field(context: RequestContext, form: Json, name: str) -> PageName:
+def page_field(request: Request, form: Json, name: str) -> PageName:
     """The page that a field of the form names."""
     text = text_field(form, name, 2048)
     if has_controls(text):
         raise BadRequest(f"参数 {name} 不能含有控制字符", f"{name}_invalid")
     # If the owner has named the blogs, the visitor's origin is none of them.
-    origin = context.environ.get("HTTP_ORIGIN", "")
-    own_origins = context.config.site_origins or [origin]
+    origin = request.environ.get("HTTP_ORIGIN", "")
+    own_origins = request.site.config.site_origins or [origin]
     return page_name(text, own_origins)
 
 
-def query_page(context: RequestContext) -> PageName:
+def query_page(request: Request) -> PageName:
     """The page that the query parameter `url` names."""
-    url = query_text(context, "url")
-    return page_field(context, {"url": url}, "url")
+    url = query_text(request, "url")
+    return page_field(request, {"url": url}, "url")
 
 
-def full_comment(context: RequestContext, comment_id: int) -> FullComment:
-    """A comment of any status; `NotFound` if it was erased."""
-    comment = context.store.comment(comment_id)
-    if comment is None or not comment.content:
-        raise NotFound("评论不存在", "comment_gone")
-    return comment
+def with_times(row: Any, **more: Any) -> Json:
+    """The values of a row, times in Beijing."""
+    values = row if isinstance(row, dict) else vars(row)
+    times = {name: beijing_time(value) for name, value in values.items() if name.endswith("_at")}
+    return {**values, **times, **more}
 
 
-def check_visible(context: RequestContext, comment_id: int) -> None:
-    """`NotFound` if readers cannot see the comment."""
-    comment = context.store.comment(comment_id)
-    if comment is None or comment.status != "visible":
-        raise NotFound("评论不存在", "comment_gone")
+# -- Sign-in ------------------------------------------------------------------
 
 
-# Rate limits
-
-Use = tuple[str, str, int]  # the name of a rate limit, the subject, and a factor on the limit
+# Captchas
 
 
-def use_limits(services: Services, *uses: Use) -> int:
-    """Counts one use of each rate limit, or none: returns 0, or the seconds to wait."""
-    if not services.config.limits_enabled:
-        return 0
-    now = services.timestamp()
-    for used, use in enumerate(uses):
-        wait = services.store.use_limit(now, *use)
-        if wait:
-            return_uses(services, *uses[:used])
-            return wait
-    return 0
-
-
-def return_uses(services: Services, *uses: Use) -> None:
-    """Takes back uses that were counted in advance."""
-    for name, subject, _ in uses:
-        services.store.return_use(name, subject)
-
-
-def client_uses(services: Services, client: Client, name: str, *parts: object) -> list[Use]:
-    """The uses of a rate limit by the networks of a client. With `parts`, such as an email
-    address, the limit is for client and parts together."""
-    return [
-        (name, keyed_hash(services.key, "client", network, *parts), factor)
-        for network, factor in client.networks
-    ]
-
-
-def use_memory_limit(services: Services, client: Client, name: str) -> bool:
-    """Counts one use of a limit in memory; False if it is used up."""
-    if not services.config.limits_enabled:
-        return True
-    return services.minute_counter.take(name, client.networks, services.timestamp())
-
-
-TOO_OFTEN = "操作太频繁，请稍后再试"
-
-
-def refuse_after(wait: int, text: str = TOO_OFTEN) -> None:
-    """Refuses the request if there are seconds to wait."""
-    if wait:
-        raise Problem(text, "too_many", status=429, retry_after=wait)
-
-
-def limit_client(context: RequestContext, name: str, *parts: object) -> None:
-    """Counts one use by this client; a `Problem` if its rate limit is used up."""
-    if name not in MEMORY_LIMITS:
-        uses = client_uses(context, context.client, name, *parts)
-        refuse_after(use_limits(context, *uses))
-    elif not use_memory_limit(context, context.client, name):
-        refuse_after(MINUTE)
-
-
-def limit_all(context: RequestContext, name: str, text: str = TOO_OFTEN) -> None:
-    """Counts one use by all clients together; a `Problem` if that rate limit is used up."""
-    refuse_after(use_limits(context, (name, "", 1)), text)
-
-
-def check_comment_limit(context: RequestContext) -> None:
-    """A `Problem` if this client has used up its comments. Nothing is counted, so that costly work
-    can be done between this and the transaction that counts."""
-    if not context.config.limits_enabled:
-        return
-    for use in client_uses(context, context.client, "comment"):
-        refuse_after(context.store.limit_wait(context.now, *use))
-
-
-def flush_views(services: Services) -> None:
-    """Writes all views. A page that is not known yet is added if its client may add one. If the
-    disk refuses, these views are lost."""
-    pending = services.views.take()
-    if not pending:
-        return
-    store = services.store
-    now = services.timestamp()
-    with store.writing(only_views=True):
-        for key in store.unknown_pages([*pending]):
-            views = pending[key]
-            uses = client_uses(services, views.client, "page")
-            if use_limits(services, ("pages", "", 1), *uses):
-                del pending[key]
-            else:
-                store.add_page(key, views.page_url, now)
-        store.add_views({key: views.count for key, views in pending.items()}, now)
-
-
-BOTS = re.compile(
-    r"(?<!cu)bots?\b|crawl|spider|slurp|preview|externalhit|prerender|lighthouse", re.I
-)
-
-
-def is_real_view(environ: Json) -> bool:
-    """Whether a person looks: not a bot and not a prefetch."""
-    prefetch = "prefetch" in environ.get("HTTP_SEC_PURPOSE", "")
-    bot = BOTS.search(environ.get("HTTP_USER_AGENT", ""))
-    return environ["REQUEST_METHOD"] == "GET" and not prefetch and not bot
-
-
-def count_view(services: Services, client: Client, name: PageName) -> None:
-    """Counts a view, unless the client has used up its views."""
-    if use_memory_limit(services, client, "view"):
-        services.views.add(name, client)
-
-
-# Captchas, visitors, passwords
-
-
-def captcha_field(context: RequestContext, *, own: bool = False) -> Captcha | None:
+def captcha_field(request: Request, *, own: bool = False) -> Captcha | None:
     """The captcha of the form, solved; None if none is needed. `own`: always the proof of work."""
-    provider = context.config.captcha_provider
-    captcha_token = text_field(context.form, "captcha_token", 4096)
+    provider = request.site.config.captcha_provider
+    captcha_token = text_field(request.form, "captcha_token", 4096)
     if provider == "none":
         return None
     if own or provider == "altcha":
-        captcha = solved_captcha(captcha_token, context.key, context.now)
+        captcha = solved_captcha(captcha_token, request.site.key, request.now)
     else:
-        captcha = hosted_captcha(context, captcha_token)
+        captcha = hosted_captcha(request, captcha_token)
     if captcha is None:
         raise Forbidden("人机验证失败，请重试", "captcha_failed")
     return captcha
 
 
-def hosted_captcha(context: RequestContext, captcha_token: str) -> Captcha | None:
+def hosted_captcha(request: Request, captcha_token: str) -> Captcha | None:
     """The captcha that a provider says is solved; else None."""
     signature = sha256_of(captcha_token)
     # A provider accepts a token once. What a repeated one was spent on decides about it.
-    if context.store.spent_on(signature) is None:
-        limit_client(context, "siteverify")
-        if not context.captcha_provider.passes(captcha_token, context.now):
+    if request.site.store.spent_on(signature) is None:
+        request.limit("siteverify")
+        if not request.site.captcha_provider.passes(captcha_token, request.now):
             return None
-    return Captcha(signature, context.now + HOUR)
+    return Captcha(signature, request.now + HOUR)
 
 
-def own_captcha(context: RequestContext) -> Json:
+def own_captcha(request: Request) -> Json:
     """A proof of work, or none if the owner wants none."""
-    if context.config.captcha_provider == "none":
+    if request.site.config.captcha_provider == "none":
         return {"provider": "none"}
-    limit_client(context, "challenge")
-    challenge = new_challenge(context.key, context.now, context.random_bytes)
+    request.limit("challenge")
+    challenge = new_challenge(request.site.key, request.now, request.site.world.random_bytes)
     return {"provider": "altcha", **challenge}
 
 
-def location_fields(context: RequestContext) -> Json:
-    """Where a comment was written, as far as readers may see that."""
-    if not context.config.privacy_show_location:
-        return {}
-    country, location = context.place_of(context.client.ip)
-    return {"country": country, "location": location}
+@route("GET", "/captcha", Permission.PUBLIC)
+def get_captcha(request: Request) -> Json:
+    """The captcha to solve before registering, logging in and commenting."""
+    config = request.site.config
+    provider = config.captcha_provider
+    if provider in ("altcha", "none"):
+        return own_captcha(request)
+    site_key = config.captcha_site_key
+    return {"provider": provider, "site_key": site_key, "action": CAPTCHA_ACTION}
 
 
-def visitor_of(context: RequestContext) -> str:
-    """Who likes or reports: an account or, for a time, a hash of network and browser."""
-    if context.caller:
-        return f"user {context.caller.id}"
-    network = context.client.network
-    browser = context.environ.get("HTTP_USER_AGENT", "")
-    return keyed_hash(context.key, "visitor", network, browser[:512])[:32]
+def spend_captcha(request: Request, captcha: Captcha | None) -> None:
+    """`Forbidden` if it was used before."""
+    if captcha and not request.site.store.spend_captcha(captcha.signature, captcha.expires_at):
+        raise Forbidden("人机验证已用过，请重试", "captcha_failed")
 
 
-def password_field(context: RequestContext, name: str = "password") -> str:
-    return text_field(context.form, name, 1024)
+# Passwords
 
 
-def new_admin_password(context: RequestContext, name: str) -> str:
+def password_field(request: Request, name: str = "password") -> str:
+    return text_field(request.form, name, 1024)
+
+
+def new_admin_password(request: Request, name: str) -> str:
     """The password that an admin chose. A hash does not tell its length: the pages look at that
     before they hash it. A reader may have any password, but an admin's opens everything."""
-    password = password_field(context, name)
+    password = password_field(request, name)
     if len(password) < 8:
         raise BadRequest("管理员的密码至少要 8 个字符", "password_too_short")
     return password
 
 
-def spend_captcha(context: RequestContext, captcha: Captcha | None) -> None:
-    """`Forbidden` if it was used before."""
-    if captcha and not context.store.spend_captcha(captcha.signature, captcha.expires_at):
-        raise Forbidden("人机验证已用过，请重试", "captcha_failed")
-
-
 def hash_within_limits(
-    context: RequestContext, email: str, password: str, captcha: Captcha | None, *limits: Strings
+    request: Request, email: str, password: str, captcha: Captcha | None, *limits: Strings
 ) -> str:
     """The hash of a password for an email address. `Problem` for a used-up limit (name and parts
     as in `limit_client`). The captcha is spent only when there is room in the queue."""
     with contextlib.ExitStack() as seat:
-        with context.writing():
+        with request.writing():
             for limit in limits:
-                limit_client(context, *limit)
-            seat.enter_context(context.hasher.seat())
-            spend_captcha(context, captcha)
-        scheme = scheme_for(context, email)
-        return context.hasher.hash(password, scheme)
+                request.limit(*limit)
+            seat.enter_context(request.site.hasher.seat())
+            spend_captcha(request, captcha)
+        scheme = scheme_for(request, email)
+        return request.site.hasher.hash(password, scheme)
 
 
-def scheme_for(context: RequestContext, email: str) -> str:
+def scheme_for(request: Request, email: str) -> str:
     """How passwords for this email address are hashed: all with one salt, so that a login needs
     one hash for the account and all waiting registrations."""
-    account = context.store.account_with_email(email)
-    waiting = context.store.registrations(email)  # read in any case: the work is the same
+    store = request.site.store
+    account = store.account_with_email(email)
+    waiting = store.registrations(email)  # read in any case: the work is the same
     for each in (account, *waiting):
         if each and each.password:
             return each.password.rpartition("$")[0]
-    return password_scheme(context.rounds, context.key, email)
+    return password_scheme(request.site.rounds, request.site.key, email)
 
 
-def authenticated(
-    context: RequestContext, email: str, password: str, captcha: Captcha | None
-) -> Account:
+def authenticated(request: Request, email: str, password: str, captcha: Captcha | None) -> Account:
     """The account with this password; `Unauthorized` for all else, after the same work."""
     # The password counts as wrong until it proves right.
-    stored = hash_within_limits(context, email, password, captcha, ("login",), ("password", email))
-    account = context.store.account_with_email(email)
+    store = request.site.store
+    stored = hash_within_limits(request, email, password, captcha, ("login",), ("password", email))
+    account = store.account_with_email(email)
     if account is None or account.blocked or not equal_in_constant_time(account.password, stored):
-        waiting = context.store.registrations(email)
+        waiting = store.registrations(email)
         if any(equal_in_constant_time(each.password, stored) for each in waiting):
             raise Unauthorized("邮箱未验证", "email_unverified")
         raise Unauthorized("邮箱或密码错误", "wrong_credentials")
-    with context.writing():
-        return_uses(context, *client_uses(context, context.client, "password", email))
+    with request.writing():
+        return_uses(request.site, *client_uses(request.site, request.client, "password", email))
     with contextlib.suppress(Unavailable):  # the next login can do it
-        strengthen(context, account, password)
+        strengthen(request, account, password)
     return account
 
 
-def strengthen(context: RequestContext, account: Account, password: str) -> None:
+def strengthen(request: Request, account: Account, password: str) -> None:
     """Hashes the password again if the number of rounds was raised since it was stored."""
     rounds = int(account.password.split("$")[1])
-    if rounds >= context.rounds:
+    if rounds >= request.site.rounds:
         return
-    with context.hasher.seat():
-        stored = hash_again(context, account, password)
-    with context.writing():
-        context.store.strengthen_password(account, stored)
+    with request.site.hasher.seat():
+        stored = hash_again(request, account, password)
+    with request.writing():
+        request.site.store.strengthen_password(account, stored)
 
 
-def hash_again(context: RequestContext, account: Account, password: str) -> str:
+def hash_again(request: Request, account: Account, password: str) -> str:
     """The hash of a password of an account, with the present number of rounds. The caller has a
     seat."""
-    scheme = password_scheme(context.rounds, context.key, account.email)
-    return context.hasher.hash(password, scheme)
+    scheme = password_scheme(request.site.rounds, request.site.key, account.email)
+    return request.site.hasher.hash(password, scheme)
 
 
-def confirm_password(context: RequestContext) -> None:
+def confirm_password(request: Request) -> None:
     """`Forbidden` if the form does not hold the caller's own password."""
     try:
-        authenticated(context, context.me.email, password_field(context), None)
+        authenticated(request, request.me.email, password_field(request), None)
     except Unauthorized:
         raise Forbidden("密码不对", "wrong_password") from None
 
 
+# Registering and logging in
+
+
+def check_nickname(request: Request, nickname: str) -> None:
+    """Only an admin may have a name like an admin's."""
+    if request.is_admin:
+        return
+    for admin in request.site.store.admins():
+        if looks_like(nickname, admin.nickname):
+            raise Conflict("这个昵称和管理员的太像，请换一个", "nickname_taken")
+
+
+# Registrations of other clients that may wait for an email address.
+MOST_WAITING = 3
+
+
+MOST_WAITING_KNOWN = 6  # for a client from a network that the account signed in from
+
+
+def code_request(request: Request, email: str) -> Json:
+    """Who gets a code, their language, and the id of the request that it replaces, or ""; as for a
+    code to sign in with."""
+    return {
+        "email": email,
+        "nickname": "",
+        "password": "",
+        "language": known_language(optional_field(request, "lang")),
+        "replaced": optional_field(request, "request_id"),
+    }
+
+
+@route("POST", "/auth/register", Permission.PUBLIC)
+def register(request: Request) -> Json:
+    """Emails a code, which makes the account or changes the existing one.
+
+    `{email, nickname, password, captcha_token, request_id?, lang?}` to `{success, request_id}`.
+    Response and work do not depend on whether the email address has an account or is blocked."""
+    wanted = code_request(request, email_field(request))
+    wanted["nickname"] = nickname_field(request)
+    password = password_field(request)
+    captcha = captcha_field(request)
+    email = wanted["email"]
+    limits = (("register",), ("code", email))
+    wanted["password"] = hash_within_limits(request, email, password, captcha, *limits)
+    warning = "code_warning" if request.site.store.account_with_email(email) else ""
+    return send_code(request, wanted, warning)
+
+
+@route("POST", "/auth/code", Permission.PUBLIC)
+def request_code(request: Request) -> Json:
+    """Emails a code to sign in with, to a known or a new email address.
+
+    `{email, captcha_token, request_id?, lang?}` to `{success, request_id}`. Response and work do
+    not depend on whether the email address has an account or is blocked."""
+    wanted = code_request(request, email_field(request))
+    captcha = captcha_field(request)
+    with request.writing():
+        request.limit("register")
+        request.limit("code", wanted["email"])
+        spend_captcha(request, captcha)
+    return send_code(request, wanted, "code_signin")
+
+
+@route("POST", "/me/code", Permission.USER)
+def request_own_code(request: Request) -> Json:
+    """Emails a code to the caller, which confirms a new password or the end of the account.
+
+    `{request_id?, lang?}` to `{success, request_id}`. Strangers cannot use up its rate limit."""
+    if request.is_admin:
+        raise Forbidden("管理员请用密码登录", "password_required")
+    registration = new_registration(request, code_request(request, request.me.email))
+    recipient = keyed_hash(request.site.key, "mail", request.me.email)
+    with request.writing():
+        refuse_after(use_limits(request.site, ("own_mail", recipient, 1)))
+        keep_code(request, registration)
+    return {"success": True, "request_id": registration.values["request_id"]}
+
+
+@dataclass(frozen=True)
+class NewRegistration:
+    """The values of a registration as the store takes it, and the email with its code. A blocked
+    email address gets none, so that there is no way in."""
+
+    values: Json
+    email: Json | None
+
+
+def new_registration(
+    request: Request, wanted: Json, warning: str = "code_signin"
+) -> NewRegistration:
+    store = request.site.store
+    email = wanted["email"]
+    request_id = request.site.world.random_bytes(16).hex()
+    code = new_code(request.site.world.random_bytes)
+    account = store.account_with_email(email)
+    language = wanted["language"] or (account.language if account else "")
+    message = code_email(request.site, email, language, code, warning)
+    code_hash = keyed_hash(request.site.key, "code", request_id, code)
+    blocked = is_blocked_email(store, email, request.now)
+    values = {
+        **wanted,
+        "language": language,
+        "request_id": request_id,
+        "code": "" if blocked else code_hash,
+        "client": keyed_hash(request.site.key, "client", request.client.network or request_id),
+        "created_at": request.now,
+        "expires_at": request.now + CODE_LIFE,
+    }
+    return NewRegistration(values, None if blocked else message)
+
+
+def send_code(request: Request, wanted: Json, warning: str) -> Json:
+    """Keeps what the code will confirm, and emails it if the email address may get one."""
+    # This is done in any case, so that the time of the response tells nothing.
+    registration = new_registration(request, wanted, warning)
+    request_id = registration.values["request_id"]
+    with request.writing():
+        if take_code_email(request, registration.values):
+            keep_code(request, registration)
+        elif request.site.store.revise_registration(**registration.values):
+            request_id = wanted["replaced"]  # no further email, but the last code is still valid
+    return {"success": True, "request_id": request_id}
+
+
+def keep_code(request: Request, registration: NewRegistration) -> None:
+    store = request.site.store
+    registration_id = store.add_registration(**registration.values)
+    if registration.email:
+        store.add_message(request.now, **registration.email, registration_id=registration_id)
+
+
+def take_code_email(request: Request, values: Json) -> bool:
+    """Counts one more email with a code. False if no further registration may wait for the email
+    address, or if no further email may be sent. For a client that the account knows, some are set
+    aside: otherwise strangers who ask for codes could lock its holder out."""
+    store = request.site.store
+    email = values["email"]
+    # Something is written in any case, so that the time of the response tells nothing.
+    store.use_limit(request.now, "quiet")
+    is_known = is_known_client(request, email)
+    waiting = store.count_others_waiting(**values)
+    # None of them is dropped for a new one. A client's own is replaced.
+    if waiting >= (MOST_WAITING_KNOWN if is_known else MOST_WAITING):
+        return False
+    recipient = keyed_hash(request.site.key, "mail", email)
+    wait = use_limits(request.site, ("mail", recipient, 1), ("mails", "", 1))
+    if wait and is_known:
+        wait = use_limits(request.site, ("known_mail", recipient, 1))
+    return not wait
+
+
+def known_network(request: Request, user_id: int) -> str:
+    """The hash that stands for the client's network among those of one account."""
+    return keyed_hash(request.site.key, "known", user_id, request.client.network)[:32]
+
+
+def is_known_client(request: Request, email: str) -> bool:
+    """Whether the account with that email address has signed in from the client's network."""
+    store = request.site.store
+    account = store.account_with_email(email)
+    user_id = account.id if account else 0  # no account has it; the work is the same
+    network = known_network(request, user_id)
+    return store.knows_network(user_id, network) and bool(request.client.network)
+
+
+def remember_client(request: Request, account: Account) -> None:
+    """Who signs in is known from now on. The caller holds the transaction: where it fails, nothing
+    is done, and a code or a link can be used again."""
+    if request.client.network:
+        network = known_network(request, account.id)
+        request.site.store.remember_network(account.id, network, request.now)
+
+
+@route("POST", "/auth/verify", Permission.PUBLIC, one_refusal="验证码错误或已过期")
+def verify(request: Request) -> str:
+    """`{email, token, request_id?}` to the success text: the account is made or changed."""
+    store = request.site.store
+    with request.writing():
+        confirmed = registration_with_code(request, email_field(request))
+        if confirmed:
+            account = store.confirm(confirmed, request.now)
+            if not account.is_new:
+                store.add_message(request.now, **changed_email(request.site, account))
+    if not confirmed:
+        raise BadRequest("验证码错误或已过期")
+
+    return "验证成功"
+
+
+def registration_with_code(
+    request: Request, email: str, *, sign_in: bool = False
+) -> Registration | None:
+    """What waits for the code in the form, to sign in or otherwise. Each comparison uses up a try.
+    A client that knows the request id has five tries of its own. Without one, it shares the tries
+    of the email address with strangers."""
+    code = code_field(request, "code" if sign_in else "token")
+    request_id = text_field(request.form, "request_id", 64, optional=not sign_in)
+    request.limit("verify")
+    uses = guess_uses(request, email, request_id)
+    if use_limits(request.site, *uses):
+        return None
+    confirmed = None
+    waiting = request.site.store.use_up_try(email, request_id, request.now, sign_in=sign_in)
+    for registration in waiting:
+        code_hash = keyed_hash(request.site.key, "code", registration.request_id, code)
+        if equal_in_constant_time(registration.code, code_hash):
+            confirmed = registration
+    if confirmed or not waiting:  # what was compared with nothing was no guess
+        return_uses(request.site, *uses)
+    return confirmed
+
+
+def guess_uses(request: Request, email: str, request_id: str) -> list[Use]:
+    """The rate limits on which a wrong code counts. For accounts, one is for all clients together:
+    otherwise who tries a few codes on each of many accounts would get into one. A client that the
+    account knows has another limit instead, which strangers cannot use up."""
+    subject = keyed_hash(request.site.key, "guess", email)
+    uses = client_uses(request.site, request.client, "wrong_code")
+    if not request_id:
+        uses.append(("guess", subject, 1))
+    if is_known_client(request, email):
+        uses.append(("known_guess", subject, 1))
+    elif request.site.store.account_with_email(email):
+        uses.append(("guesses", "", 1))
+    else:
+        uses.append(("quiet", "", 1))  # so that the time of the response tells nothing
+    return uses
+
+
+@route("POST", "/auth/login", Permission.PUBLIC)
+def login(request: Request) -> Json:
+    """`{email, password, captcha_token}` or `{email, code, request_id, nickname?}` to `{token,
+    nickname, role}`. The captcha of a code was solved when it was asked for. A nickname is needed
+    for a new account."""
+    email = email_field(request)
+    if "code" in request.form:
+        account = authenticated_by_code(request, email)
+    else:
+        account = authenticated(request, email, password_field(request), captcha_field(request))
+        with request.writing():
+            remember_client(request, account)
+    token = make_token(account.claims, request.site.key, request.now)
+    return {"token": token, **attributes(account, "nickname role")}
+
+
+def authenticated_by_code(request: Request, email: str) -> Account:
+    """The account of this email address, which may be a new one. `Unauthorized` if the form does
+    not hold the code that was sent there."""
+    account = None
+    with request.writing():
+        confirmed = registration_with_code(request, email, sign_in=True)
+        # The email address may have been blocked since the code was sent.
+        if confirmed and not is_blocked_email(request.site.store, email, request.now):
+            account = account_of_code(request, confirmed)
+            remember_client(request, account)
+    if account is None:
+        raise Unauthorized("验证码错误或已过期", "code_wrong")
+    return account
+
+
+def account_of_code(request: Request, registration: Registration) -> Account:
+    """The account as it is, or a new one without a password. The code is used up, unless a problem
+    is raised: a new account without a nickname, or an admin's.
+
+    An admin needs the password. With a code alone, somebody who gets into the mailbox could act as
+    the admin unnoticed. To set a new password revokes the admin's tokens and sends an email."""
+    store = request.site.store
+    account = store.account_with_email(registration.email)
+    if account is None:
+        nickname = nickname_field(request)
+        check_nickname(request, nickname)
+        account = store.confirm(replace(registration, nickname=nickname), request.now)
+    elif account.role == "admin":
+        raise Forbidden("管理员请用密码登录", "password_required")
+    store.drop_registration(registration.request_id)
+    return account
+
+
+@route("POST", "/auth/logout", Permission.USER)
+@route("POST", "/admin/logout", Permission.ADMIN)
+def logout(request: Request) -> Json:
+    """Revokes every token of the account, on all devices."""
+    with request.writing():
+        request.site.store.revoke_tokens(request.me.id)
+    return {"success": True}
+
+
+# The reader's own account
+
+
+@route("GET", "/me", Permission.USER)
+def get_me(request: Request) -> Json:
+    """`?url=` to `{email, nickname, role, language, created_at, has_password, comments, answers,
+    follows, following?}`. `answers`: emails about replies are sent. `following`: emails about that
+    page are sent."""
+    store = request.site.store
+    followed = store.followed(request.me.id)
+    response = {
+        **account_fields(request),
+        "comments": store.count_comments_of(request.me.id),
+        "follows": linked_pages(request, followed),
+    }
+    if "url" in request.query:
+        response["following"] = query_page(request).key in [page.key for page in followed]
+    return response
+
+
+def account_fields(request: Request) -> Json:
+    subscriptions = request.site.store.subscriptions(request.subscriber)
+    shown = attributes(request.me, "email nickname role language created_at")
+    has_password = bool(request.me.password)
+    return with_times(shown, has_password=has_password, answers=subscriptions.get(0) != "no")
+
+
+def linked_pages(request: Request, pages: Iterable[Page]) -> list[Json]:
+    """`{page_url, page_link}` of each page."""
+    origins = request.site.config.site_origins
+    return [
+        {"page_url": page.page_url, "page_link": own_link(page.page_url, origins)} for page in pages
+    ]
+
+
+@route("PATCH", "/me", Permission.USER)
+def change_me(request: Request) -> Json:
+    """`{nickname?, answers?}` or `{new_password, password}` to `{success, nickname, token?}`. A
+    nickname is used for new comments. A new password revokes all older tokens. `code` and
+    `request_id` can stand for the password."""
+    me = request.me
+    store = request.site.store
+    nickname = nickname_field(request, optional=True)
+    # The other fields are checked first, so that an invalid one uses up no code.
+    if nickname not in ("", me.nickname):
+        check_nickname(request, nickname)
+    answers = ""
+    if "answers" in request.form:
+        answers = "yes" if flag_field(request, "answers") else "no"
+    stored = ""
+    if "new_password" in request.form:
+        stored = hash_of_new_password(request)
+    with request.writing():
+        changed = store.change_account(me.id, nickname, stored)
+        if stored:
+            store.forget_networks(me.id)
+            remember_client(request, changed)
+            store.add_message(request.now, **changed_email(request.site, me))
+        if answers:
+            store.subscribe(request.subscriber, 0, answers)
+    response = {"success": True, "nickname": changed.nickname}
+    if stored:
+        response["token"] = make_token(changed.claims, request.site.key, request.now)
+    return response
+
+
+def hash_of_new_password(request: Request) -> str:
+    """`Forbidden` unless the form shows that the caller is the holder."""
+    field_for = new_admin_password if request.is_admin else password_field
+    password = field_for(request, "new_password")
+    if "code" not in request.form:
+        confirm_password(request)  # which takes a seat for itself
+    with request.site.hasher.seat():
+        # A code is used up only when there is room in the queue.
+        if "code" in request.form:
+            confirm_code(request)
+        return hash_again(request, request.me, password)
+
+
+def confirm_holder(request: Request) -> None:
+    """`Forbidden` if the form holds neither the caller's password nor a code that was emailed to
+    them: a token alone, which scripts of the blog can read, is not enough."""
+    if "code" in request.form:
+        confirm_code(request)
+    else:
+        confirm_password(request)
+
+
+def confirm_code(request: Request) -> None:
+    """`Forbidden` if the form does not hold the code that was emailed to the caller."""
+    try:
+        authenticated_by_code(request, request.me.email)
+    except Unauthorized:
+        raise Forbidden("验证码错误或已过期", "code_wrong") from None
+
+
+@route("DELETE", "/me", Permission.USER)
+def delete_me(request: Request) -> Json:
+    """`{password, comments}` to `{success}`; `code` and `request_id` can stand for the password.
+    `comments` is `keep` (without a name) or `delete`."""
+    store = request.site.store
+    me = request.me
+    comments = choice_field(request.form, "comments", ("keep", "delete"))
+    confirm_holder(request)
+    with request.writing():
+        if request.is_admin and len(store.admins()) == 1:
+            raise Conflict("至少要有一位管理员", "last_admin")
+        for comment in store.comments_of(me.id):
+            take_back(store, request.site.key, comment)
+        store.erase_account(me, request.subscriber, comments=comments == "delete")
+    return {"success": True}
+
+
+# -- Comments -----------------------------------------------------------------
+
+
 # Comments and pages in responses
+
 
 PUBLIC_FIELDS = " ".join(comment_fields("public"))
 
 
-def serialize(context: RequestContext, comment: Comment) -> Json:
+def serialize(request: Request, comment: Comment) -> Json:
     """The public fields of a comment, as this caller may see them."""
-    shown = "full" if context.is_admin else context.config.privacy_show_ip
+    config = request.site.config
+    shown = "full" if request.is_admin else config.privacy_show_ip
     ips = {"full": comment.ip, "masked": masked(comment.ip), "none": ""}
-    return {**public_fields(context.config, comment), "ip": ips[shown]}
+    return {**public_fields(config, comment), "ip": ips[shown]}
 
 
 def public_fields(config: Config, comment: Comment) -> Json:
@@ -7279,333 +7755,37 @@ def erased(comment: Comment) -> Comment:
     return replace(comment, **values)
 
 
-def with_times(row: Any, **more: Any) -> Json:
-    """The values of a row, times in Beijing."""
-    values = row if isinstance(row, dict) else vars(row)
-    times = {name: beijing_time(value) for name, value in values.items() if name.endswith("_at")}
-    return {**values, **times, **more}
-
-
 def page_named(store: Store, name: PageName) -> Page:
     """The page; one with the id 0 if nobody has written on it or seen it."""
     return store.page(name.key) or Page(0, name.key, name.page_url)
 
 
-def page_counts(services: Services, page: Page) -> Json:
+def page_counts(site: Site, page: Page) -> Json:
     """`{total, views, page_likes}`, with the views that are not written yet."""
-    views = page.views + services.views.waiting(page.key)
+    views = page.views + site.views.waiting(page.key)
     return {"views": views, **attributes(page, "total page_likes")}
 
 
-def is_closed(services: Services, page: Page) -> bool:
+def is_closed(site: Site, page: Page) -> bool:
     """Whether a page takes no more comments."""
-    days = services.config.comments_close_after_days
-    is_old = days and 0 < page.opened_at <= services.timestamp() - days * DAY
+    days = site.config.comments_close_after_days
+    is_old = days and 0 < page.opened_at <= site.now() - days * DAY
     return bool(page.closed or is_old)
 
 
-# -- Readers ------------------------------------------------------------------
+def full_comment(request: Request, comment_id: int) -> FullComment:
+    """A comment of any status; `NotFound` if it was erased."""
+    comment = request.site.store.comment(comment_id)
+    if comment is None or not comment.content:
+        raise NotFound("评论不存在", "comment_gone")
+    return comment
 
 
-@route("GET", "/health", Permission.PUBLIC)
-def health(context: RequestContext) -> Json:
-    """`{ok}`; 503 if nothing can be written, which is tried every five seconds, or if the database
-    is not what it was at the start."""
-    context.store.check_tables()
-    with context.writing():
-        context.store.use_limit(context.now, "health")
-    return {"ok": True}
-
-
-@route("GET", "/origin", Permission.PUBLIC)
-def get_origin(context: RequestContext) -> Response:
-    """`{allowed}`: whether the page that asks may show comments. Every page can read this, so that
-    the widget knows a missing `[site] origins` from a network that fails or an ad blocker: a
-    browser says the same of all three."""
-    response = response_of({"allowed": may_write(context, "/comments", context.environ)})
-    return replace(response, headers={"Access-Control-Allow-Origin": "*"})
-
-
-@route("GET", "/captcha", Permission.PUBLIC)
-def get_captcha(context: RequestContext) -> Json:
-    """The captcha to solve before registering, logging in and commenting."""
-    provider = context.config.captcha_provider
-    if provider in ("altcha", "none"):
-        return own_captcha(context)
-    site_key = context.config.captcha_site_key
-    return {"provider": provider, "site_key": site_key, "action": CAPTCHA_ACTION}
-
-
-# Registering and logging in
-
-# Registrations of other clients that may wait for an email address.
-MOST_WAITING = 3
-MOST_WAITING_KNOWN = 6  # for a client from a network that the account signed in from
-
-
-def code_request(context: RequestContext, email: str) -> Json:
-    """Who gets a code, their language, and the id of the request that it replaces, or ""; as for a
-    code to sign in with."""
-    return {
-        "email": email,
-        "nickname": "",
-        "password": "",
-        "language": known_language(optional_field(context, "lang")),
-        "replaced": optional_field(context, "request_id"),
-    }
-
-
-@route("POST", "/auth/register", Permission.PUBLIC)
-def register(context: RequestContext) -> Json:
-    """Emails a code, which makes the account or changes the existing one.
-
-    `{email, nickname, password, captcha_token, request_id?, lang?}` to `{success, request_id}`.
-    Response and work do not depend on whether the email address has an account or is blocked."""
-    request = code_request(context, email_field(context))
-    request["nickname"] = nickname_field(context)
-    password = password_field(context)
-    captcha = captcha_field(context)
-    email = request["email"]
-    limits = (("register",), ("code", email))
-    request["password"] = hash_within_limits(context, email, password, captcha, *limits)
-    warning = "code_warning" if context.store.account_with_email(email) else ""
-    return send_code(context, request, warning)
-
-
-@route("POST", "/auth/code", Permission.PUBLIC)
-def request_code(context: RequestContext) -> Json:
-    """Emails a code to sign in with, to a known or a new email address.
-
-    `{email, captcha_token, request_id?, lang?}` to `{success, request_id}`. Response and work do
-    not depend on whether the email address has an account or is blocked."""
-    request = code_request(context, email_field(context))
-    captcha = captcha_field(context)
-    with context.writing():
-        limit_client(context, "register")
-        limit_client(context, "code", request["email"])
-        spend_captcha(context, captcha)
-    return send_code(context, request, "code_signin")
-
-
-@route("POST", "/me/code", Permission.USER)
-def request_own_code(context: RequestContext) -> Json:
-    """Emails a code to the caller, which confirms a new password or the end of the account.
-
-    `{request_id?, lang?}` to `{success, request_id}`. Strangers cannot use up its rate limit."""
-    if context.is_admin:
-        raise Forbidden("管理员请用密码登录", "password_required")
-    registration = new_registration(context, code_request(context, context.me.email))
-    recipient = keyed_hash(context.key, "mail", context.me.email)
-    with context.writing():
-        refuse_after(use_limits(context, ("own_mail", recipient, 1)))
-        keep_code(context, registration)
-    return {"success": True, "request_id": registration.values["request_id"]}
-
-
-@dataclass(frozen=True)
-class NewRegistration:
-    """The values of a registration as the store takes it, and the email with its code. A blocked
-    email address gets none, so that there is no way in."""
-
-    values: Json
-    email: Json | None
-
-
-def new_registration(
-    context: RequestContext, request: Json, warning: str = "code_signin"
-) -> NewRegistration:
-    email = request["email"]
-    request_id = context.random_bytes(16).hex()
-    code = new_code(context.random_bytes)
-    account = context.store.account_with_email(email)
-    language = request["language"] or (account.language if account else "")
-    message = code_email(context, email, language, code, warning)
-    code_hash = keyed_hash(context.key, "code", request_id, code)
-    blocked = is_blocked_email(context.store, email, context.now)
-    values = {
-        **request,
-        "language": language,
-        "request_id": request_id,
-        "code": "" if blocked else code_hash,
-        "client": keyed_hash(context.key, "client", context.client.network or request_id),
-        "created_at": context.now,
-        "expires_at": context.now + CODE_LIFE,
-    }
-    return NewRegistration(values, None if blocked else message)
-
-
-def send_code(context: RequestContext, request: Json, warning: str) -> Json:
-    """Keeps what the code will confirm, and emails it if the email address may get one."""
-    # This is done in any case, so that the time of the response tells nothing.
-    registration = new_registration(context, request, warning)
-    request_id = registration.values["request_id"]
-    with context.writing():
-        if take_code_email(context, registration.values):
-            keep_code(context, registration)
-        elif context.store.revise_registration(**registration.values):
-            request_id = request["replaced"]  # no further email, but the last code is still valid
-    return {"success": True, "request_id": request_id}
-
-
-def keep_code(context: RequestContext, registration: NewRegistration) -> None:
-    store = context.store
-    registration_id = store.add_registration(**registration.values)
-    if registration.email:
-        store.add_message(context.now, **registration.email, registration_id=registration_id)
-
-
-def take_code_email(context: RequestContext, values: Json) -> bool:
-    """Counts one more email with a code. False if no further registration may wait for the email
-    address, or if no further email may be sent. For a client that the account knows, some are set
-    aside: otherwise strangers who ask for codes could lock its holder out."""
-    store = context.store
-    email = values["email"]
-    # Something is written in any case, so that the time of the response tells nothing.
-    store.use_limit(context.now, "quiet")
-    is_known = is_known_client(context, email)
-    waiting = store.count_others_waiting(**values)
-    # None of them is dropped for a new one. A client's own is replaced.
-    if waiting >= (MOST_WAITING_KNOWN if is_known else MOST_WAITING):
-        return False
-    recipient = keyed_hash(context.key, "mail", email)
-    wait = use_limits(context, ("mail", recipient, 1), ("mails", "", 1))
-    if wait and is_known:
-        wait = use_limits(context, ("known_mail", recipient, 1))
-    return not wait
-
-
-def known_network(context: RequestContext, user_id: int) -> str:
-    """The hash that stands for the client's network among those of one account."""
-    return keyed_hash(context.key, "known", user_id, context.client.network)[:32]
-
-
-def is_known_client(context: RequestContext, email: str) -> bool:
-    """Whether the account with that email address has signed in from the client's network."""
-    account = context.store.account_with_email(email)
-    user_id = account.id if account else 0  # no account has it; the work is the same
-    network = known_network(context, user_id)
-    return context.store.knows_network(user_id, network) and bool(context.client.network)
-
-
-def remember_client(context: RequestContext, account: Account) -> None:
-    """Who signs in is known from now on. The caller holds the transaction: where it fails, nothing
-    is done, and a code or a link can be used again."""
-    if context.client.network:
-        network = known_network(context, account.id)
-        context.store.remember_network(account.id, network, context.now)
-
-
-@route("POST", "/auth/verify", Permission.PUBLIC, one_refusal="验证码错误或已过期")
-def verify(context: RequestContext) -> str:
-    """`{email, token, request_id?}` to the success text: the account is made or changed."""
-    with context.writing():
-        confirmed = registration_with_code(context, email_field(context))
-        if confirmed:
-            account = context.store.confirm(confirmed, context.now)
-            if not account.is_new:
-                context.store.add_message(context.now, **changed_email(context, account))
-    if not confirmed:
-        raise BadRequest("验证码错误或已过期")
-
-    return "验证成功"
-
-
-def registration_with_code(
-    context: RequestContext, email: str, *, sign_in: bool = False
-) -> Registration | None:
-    """What waits for the code in the form, to sign in or otherwise. Each comparison uses up a try.
-    A client that knows the request id has five tries of its own. Without one, it shares the tries
-    of the email address with strangers."""
-    code = code_field(context, "code" if sign_in else "token")
-    request_id = text_field(context.form, "request_id", 64, optional=not sign_in)
-    limit_client(context, "verify")
-    uses = guess_uses(context, email, request_id)
-    if use_limits(context, *uses):
-        return None
-    confirmed = None
-    waiting = context.store.use_up_try(email, request_id, context.now, sign_in=sign_in)
-    for registration in waiting:
-        code_hash = keyed_hash(context.key, "code", registration.request_id, code)
-        if equal_in_constant_time(registration.code, code_hash):
-            confirmed = registration
-    if confirmed or not waiting:  # what was compared with nothing was no guess
-        return_uses(context, *uses)
-    return confirmed
-
-
-def guess_uses(context: RequestContext, email: str, request_id: str) -> list[Use]:
-    """The rate limits on which a wrong code counts. For accounts, one is for all clients together:
-    otherwise who tries a few codes on each of many accounts would get into one. A client that the
-    account knows has another limit instead, which strangers cannot use up."""
-    subject = keyed_hash(context.key, "guess", email)
-    uses = client_uses(context, context.client, "wrong_code")
-    if not request_id:
-        uses.append(("guess", subject, 1))
-    if is_known_client(context, email):
-        uses.append(("known_guess", subject, 1))
-    elif context.store.account_with_email(email):
-        uses.append(("guesses", "", 1))
-    else:
-        uses.append(("quiet", "", 1))  # so that the time of the response tells nothing
-    return uses
-
-
-@route("POST", "/auth/login", Permission.PUBLIC)
-def login(context: RequestContext) -> Json:
-    """`{email, password, captcha_token}` or `{email, code, request_id, nickname?}` to `{token,
-    nickname, role}`. The captcha of a code was solved when it was asked for. A nickname is needed
-    for a new account."""
-    email = email_field(context)
-    if "code" in context.form:
-        account = authenticated_by_code(context, email)
-    else:
-        account = authenticated(context, email, password_field(context), captcha_field(context))
-        with context.writing():
-            remember_client(context, account)
-    token = make_token(account.claims, context.key, context.now)
-    return {"token": token, **attributes(account, "nickname role")}
-
-
-def authenticated_by_code(context: RequestContext, email: str) -> Account:
-    """The account of this email address, which may be a new one. `Unauthorized` if the form does
-    not hold the code that was sent there."""
-    account = None
-    with context.writing():
-        confirmed = registration_with_code(context, email, sign_in=True)
-        # The email address may have been blocked since the code was sent.
-        if confirmed and not is_blocked_email(context.store, email, context.now):
-            account = account_of_code(context, confirmed)
-            remember_client(context, account)
-    if account is None:
-        raise Unauthorized("验证码错误或已过期", "code_wrong")
-    return account
-
-
-def account_of_code(context: RequestContext, registration: Registration) -> Account:
-    """The account as it is, or a new one without a password. The code is used up, unless a problem
-    is raised: a new account without a nickname, or an admin's.
-
-    An admin needs the password. With a code alone, somebody who gets into the mailbox could act as
-    the admin unnoticed. To set a new password revokes the admin's tokens and sends an email."""
-    store = context.store
-    account = store.account_with_email(registration.email)
-    if account is None:
-        nickname = nickname_field(context)
-        check_nickname(context, nickname)
-        account = store.confirm(replace(registration, nickname=nickname), context.now)
-    elif account.role == "admin":
-        raise Forbidden("管理员请用密码登录", "password_required")
-    store.drop_registration(registration.request_id)
-    return account
-
-
-@route("POST", "/auth/logout", Permission.USER)
-@route("POST", "/admin/logout", Permission.ADMIN)
-def logout(context: RequestContext) -> Json:
-    """Revokes every token of the account, on all devices."""
-    with context.writing():
-        context.store.revoke_tokens(context.me.id)
-    return {"success": True}
+def check_visible(request: Request, comment_id: int) -> None:
+    """`NotFound` if readers cannot see the comment."""
+    comment = request.site.store.comment(comment_id)
+    if comment is None or comment.status != "visible":
+        raise NotFound("评论不存在", "comment_gone")
 
 
 # Reading
@@ -7615,20 +7795,21 @@ MOST_CHANGES = 100  # since a fragment was made; of more, the list is read again
 
 
 @route("GET", "/comments", Permission.ANYONE, public=True)
-def get_comments(context: RequestContext) -> Json:
+def get_comments(request: Request) -> Json:
     """`?url=&page=&limit=&sort=&view=&thread=&around=` to the comments and counts of a page; or
     `?url=&since=` to what changed since a fragment was made."""
-    store = context.store
-    name = query_page(context)
+    config = request.site.config
+    store = request.site.store
+    name = query_page(request)
     page = page_named(store, name)
-    if "since" in context.query:
-        return changes_since(context, name, page)
-    view = query_choice(context, "view", ("flat", "threads"))
-    sort = query_choice(context, "sort", SORTS)
-    number = query_number(context, "page", 1, 1_000_000)
-    limit = query_number(context, "limit", context.config.comments_page_size, 100)
-    thread = query_number(context, "thread", 0, NO_END)
-    around = query_number(context, "around", 0, NO_END)
+    if "since" in request.query:
+        return changes_since(request, name, page)
+    view = query_choice(request, "view", ("flat", "threads"))
+    sort = query_choice(request, "sort", SORTS)
+    number = query_number(request, "page", 1, 1_000_000)
+    limit = query_number(request, "limit", config.comments_page_size, 100)
+    thread = query_number(request, "thread", 0, NO_END)
+    around = query_number(request, "around", 0, NO_END)
     if thread:
         root = store.comment(thread)
         if not root or root.page_id != page.id or root.parent_id or not root.shown:
@@ -7638,49 +7819,49 @@ def get_comments(context: RequestContext) -> Json:
     if around:
         number = store.position(view, sort, thread or page.id, around) // limit + 1
     elif number == 1 and not thread:
-        note_view(context, name)
+        note_view(request, name)
 
     offset = (number - 1) * limit
     comments = store.comments(view, sort, offset, limit, thread or page.id)
     response = {
         "page": number,
-        **page_counts(context, page),
-        "max_comment_length": context.config.comments_max_length,
+        **page_counts(request.site, page),
+        "max_comment_length": config.comments_max_length,
     }
     if view == "threads":
-        shown = [with_replies(context, root, limit) for root in comments]
-        response |= list_settings(context, page)
+        shown = [with_replies(request, root, limit) for root in comments]
+        response |= list_settings(request, page)
     else:
-        shown = [comment_or_tombstone(context, comment) for comment in comments]
+        shown = [comment_or_tombstone(request, comment) for comment in comments]
     return {"comments": shown, **response}
 
 
-def note_view(context: RequestContext, name: PageName) -> None:
+def note_view(request: Request, name: PageName) -> None:
     """Counts a view of the page, now and each time when the response is sent from the cache."""
-    context.cache_entry.viewed = name
-    if is_real_view(context.environ):
-        count_view(context, context.client, name)
+    request.cache_entry.viewed = name
+    if is_real_view(request.environ):
+        count_view(request.site, request.client, name)
 
 
-def changes_since(context: RequestContext, name: PageName, page: Page) -> Json:
+def changes_since(request: Request, name: PageName, page: Page) -> Json:
     """What readers could see change since a fragment was made that has this mark: comments that
     were added or changed, and the ids of those that are gone. With `reload`, the whole list must be
     read: too much has changed, or more than is known."""
-    since = query_number(context, "since", 0, NO_END, least=0)
-    changed = context.store.changed_comments(page.id, since, MOST_CHANGES + 1)
+    since = query_number(request, "since", 0, NO_END, least=0)
+    changed = request.site.store.changed_comments(page.id, since, MOST_CHANGES + 1)
     reload = not page.dropped <= since <= page.changed or len(changed) > MOST_CHANGES
     if reload:
         changed = []
     else:  # otherwise the request for the list counts the view
-        note_view(context, name)
+        note_view(request, name)
     return {
-        "comments": [comment_or_tombstone(context, each) for each in changed if each.shown],
+        "comments": [comment_or_tombstone(request, each) for each in changed if each.shown],
         "removed": [each.id for each in changed if not each.shown],
         "mark": page.changed,
         "reload": reload,
-        **page_counts(context, page),
-        "max_comment_length": context.config.comments_max_length,
-        **list_settings(context, page),
+        **page_counts(request.site, page),
+        "max_comment_length": request.site.config.comments_max_length,
+        **list_settings(request, page),
     }
 
 
@@ -7700,35 +7881,35 @@ def first_replies(store: Store, root: Comment, limit: int) -> tuple[list[Comment
     return shown, store.count_replies(root.id) - len(shown)
 
 
-def with_replies(context: RequestContext, root: Comment, limit: int) -> Json:
+def with_replies(request: Request, root: Comment, limit: int) -> Json:
     """A top-level comment with its first replies in a flat list."""
-    replies, more_replies = first_replies(context.store, root, limit)
-    shown = [comment_or_tombstone(context, reply) for reply in replies]
-    return {**comment_or_tombstone(context, root), "replies": shown, "more_replies": more_replies}
+    replies, more_replies = first_replies(request.site.store, root, limit)
+    shown = [comment_or_tombstone(request, reply) for reply in replies]
+    return {**comment_or_tombstone(request, root), "replies": shown, "more_replies": more_replies}
 
 
-def tombstone(context: RequestContext, comment: Comment) -> Json:
+def tombstone(request: Request, comment: Comment) -> Json:
     """What keeps the place of a hidden or deleted comment for the replies. One that waits for
     approval says so: nobody removed it."""
     waits = comment.status == "waiting"
-    return {**serialize(context, erased(comment)), "deleted": True, "waiting": waits}
+    return {**serialize(request, erased(comment)), "deleted": True, "waiting": waits}
 
 
-def comment_or_tombstone(context: RequestContext, comment: Comment) -> Json:
+def comment_or_tombstone(request: Request, comment: Comment) -> Json:
     visible = comment.status == "visible"
-    return serialize(context, comment) if visible else tombstone(context, comment)
+    return serialize(request, comment) if visible else tombstone(request, comment)
 
 
-def list_settings(context: RequestContext, page: Page) -> Json:
+def list_settings(request: Request, page: Page) -> Json:
     """How many threads there are, and what the widget needs to know before it shows a form."""
-    config = context.config
+    config = request.site.config
     settings = {
         "captcha": config.captcha_provider,
         "site_key": config.captcha_site_key,
         "login_required": config.comments_login_required,
         "registration": bool(config.mail_host) or not config.server_public_url,
         "hold": config.moderation_hold,
-        "closed": is_closed(context, page),
+        "closed": is_closed(request.site, page),
         "edit_minutes": config.comments_edit_minutes,
         "policy_url": config.privacy_policy_url,
     }
@@ -7736,122 +7917,120 @@ def list_settings(context: RequestContext, page: Page) -> Json:
 
 
 @route("GET", "/pages", Permission.ANYONE, public=True)
-def get_pages(context: RequestContext) -> Json:
+def get_pages(request: Request) -> Json:
     """`?url=…&url=…`, up to 100, to the counts of these pages in the same order."""
-    urls = context.query.get("url", [])
+    urls = request.query.get("url", [])
     if not 1 <= len(urls) <= 100:
         code = "url_invalid" if urls else "url_missing"
         raise BadRequest("请给出 1 到 100 个 url 参数", code)
     pages = []
     for url in urls:
-        name = page_field(context, {"url": url}, "url")
-        page = page_named(context.store, name)
-        pages.append({"page_url": name.page_url, **page_counts(context, page)})
+        name = page_field(request, {"url": url}, "url")
+        page = page_named(request.site.store, name)
+        pages.append({"page_url": name.page_url, **page_counts(request.site, page)})
     return {"pages": pages}
 
 
 @route("GET", "/comments/latest", Permission.ANYONE, public=True)
-def get_latest(context: RequestContext) -> Json:
+def get_latest(request: Request) -> Json:
     """`?limit=6`, up to 30, to the latest comments of the blog."""
-    latest = context.store.latest_comments(query_number(context, "limit", 6, 30))
-    return {"comments": [serialize(context, comment) for comment in latest]}
+    latest = request.site.store.latest_comments(query_number(request, "limit", 6, 30))
+    return {"comments": [serialize(request, comment) for comment in latest]}
 
 
 # Writing
 
 
-def author_fields(context: RequestContext) -> Json:
+def author_fields(request: Request) -> Json:
     """`{user_id, nickname, email, website}`. Only a guest's email address is kept."""
-    caller = context.caller
-    if caller is None and context.config.comments_login_required:
+    caller = request.caller
+    if caller is None and request.site.config.comments_login_required:
         raise Unauthorized("请先登录再评论", "login_required")
-    email = email_field(context, optional=True)
+    email = email_field(request, optional=True)
     return {
         "user_id": caller.id if caller else None,
-        "nickname": nickname_field(context, optional=caller is not None) or context.me.nickname,
+        "nickname": nickname_field(request, optional=caller is not None) or request.me.nickname,
         "email": "" if caller else email,
-        "website": website_field(context),
+        "website": website_field(request),
     }
 
 
-def language_field(context: RequestContext, text: str) -> str:
+def location_fields(request: Request) -> Json:
+    """Where a comment was written, as far as readers may see that."""
+    if not request.site.config.privacy_show_location:
+        return {}
+    country, location = request.site.places.of(request.client.ip)
+    return {"country": country, "location": location}
+
+
+def language_field(request: Request, text: str) -> str:
     """The language that the widget names, else that of the text."""
-    return language_of(optional_field(context, "lang"), text)
+    return language_of(optional_field(request, "lang"), text)
 
 
 @route("POST", "/comments", Permission.ANYONE)
-def post_comment(context: RequestContext) -> Json:
+def post_comment(request: Request) -> Json:
     """`{page_url, nickname, content, captcha_token, parent_id?, email?, website?, lang?}` to
     `{success, comment, edit_token?}`: guests may edit with the edit token."""
-    name = page_field(context, context.form, "page_url")
+    name = page_field(request, request.form, "page_url")
     written = {
-        **author_fields(context),
-        "content": content_field(context),
-        "ip": context.client.ip,
-        "parent_id": number_field(context.form, "parent_id", optional=True) or None,
+        **author_fields(request),
+        "content": content_field(request),
+        "ip": request.client.ip,
+        "parent_id": number_field(request.form, "parent_id", optional=True) or None,
     }
-    written["language"] = language_field(context, written["nickname"] + written["content"])
+    written["language"] = language_field(request, written["nickname"] + written["content"])
     captcha = None
     doubt = ""
     try:
-        captcha = captcha_field(context)
-        if came_too_fast(captcha, written["content"], context.now):
+        captcha = captcha_field(request)
+        if came_too_fast(captcha, written["content"], request.now):
             doubt = "fast"
     except CaptchaDown:
         doubt = "captcha_down"
 
-    earlier = check_destination(context, name, written, captcha)
+    earlier = check_destination(request, name, written, captcha)
     if earlier:
-        return posted(context, earlier, captcha, again=True)
-    check_comment_limit(context)
+        return posted(request, earlier, captcha, again=True)
+    check_comment_limit(request.site, request.client)
     written["html"] = safe_html(written["content"])
-    verdict = verdict_on(context, written, doubt)
-    written |= location_fields(context)
-    with context.writing():
+    verdict = verdict_on(request, written, doubt)
+    written |= location_fields(request)
+    with request.writing():
         # It may have changed meanwhile.
-        earlier = check_destination(context, name, written, captcha)
+        earlier = check_destination(request, name, written, captcha)
         if earlier:
-            return posted(context, earlier, captcha, again=True)
-        page = page_for(context, name)
-        comment = add_comment(context, {**written, "page_id": page.id}, verdict, captcha)
-        return posted(context, comment, captcha, again=False)
+            return posted(request, earlier, captcha, again=True)
+        page = page_for(request, name)
+        comment = add_comment(request, {**written, "page_id": page.id}, verdict, captcha)
+        return posted(request, comment, captcha, again=False)
 
 
 def check_destination(
-    context: RequestContext, name: PageName, written: Json, captcha: Captcha | None
+    request: Request, name: PageName, written: Json, captcha: Captcha | None
 ) -> Comment | None:
     """Refuses what cannot be written on the page. Returns the comment that the same request made
     before. It writes nothing: it runs before the costly work, and again in the transaction."""
-    check_nickname(context, written["nickname"])
-    page = page_named(context.store, name)
+    store = request.site.store
+    check_nickname(request, written["nickname"])
+    page = page_named(store, name)
     if written["parent_id"] is not None:
-        parent = context.store.comment(written["parent_id"])
+        parent = store.comment(written["parent_id"])
         if parent is None or parent.page_id != page.id or parent.status != "visible":
             raise NotFound("要回复的评论不存在", "parent_gone")
-    earlier = earlier_comment(context, {**written, "page_id": page.id}, captcha)
-    if is_closed(context, page) and not earlier:
+    earlier = earlier_comment(request, {**written, "page_id": page.id}, captcha)
+    if is_closed(request.site, page) and not earlier:
         raise Forbidden("这里的评论已关闭", "page_closed")
     return earlier
 
 
-def check_nickname(context: RequestContext, nickname: str) -> None:
-    """Only an admin may have a name like an admin's."""
-    if context.is_admin:
-        return
-    for admin in context.store.admins():
-        if looks_like(nickname, admin.nickname):
-            raise Conflict("这个昵称和管理员的太像，请换一个", "nickname_taken")
-
-
-def earlier_comment(
-    context: RequestContext, written: Json, captcha: Captcha | None
-) -> Comment | None:
+def earlier_comment(request: Request, written: Json, captcha: Captcha | None) -> Comment | None:
     """The comment that the same request made before: after a double click, or when the response
     was lost. `Forbidden` if its captcha was spent on another comment."""
-    store = context.store
+    store = request.site.store
     duplicate = None
-    if context.config.limits_enabled:
-        duplicate = store.same_comment(context.now, **written)
+    if request.site.config.limits_enabled:
+        duplicate = store.same_comment(request.now, **written)
     spent_on = store.spent_on(captcha.signature) if captcha else None
     if duplicate or spent_on is None:
         return duplicate
@@ -7863,372 +8042,268 @@ def earlier_comment(
     raise Forbidden("人机验证已用过，请重试", "captcha_failed")
 
 
-def verdict_on(context: RequestContext, written: Json, doubt: str = "") -> Verdict:
+def verdict_on(request: Request, written: Json, doubt: str = "") -> Verdict:
     """The verdict on a text. An admin's is always visible."""
-    if context.is_admin:
+    config = request.site.config
+    if request.is_admin:
         return Verdict("visible", "")
-    email = context.caller.email if context.caller else written["email"]
+    email = request.caller.email if request.caller else written["email"]
     return moderate_text(
-        context.store,
-        context.key,
+        request.site.store,
+        request.site.key,
         FullComment(**{**NEW_COMMENT, **written, "email": email}),
-        context.now,
-        hold=context.config.moderation_hold,
-        held_terms=context.config.moderation_words,
+        request.now,
+        hold=config.moderation_hold,
+        held_terms=config.moderation_words,
         doubt=doubt,
     )
 
 
-def page_for(context: RequestContext, name: PageName) -> Page:
+def page_for(request: Request, name: PageName) -> Page:
     """The page. A new one is added within the client's rate limit."""
-    page = context.store.page(name.key)
+    store = request.site.store
+    page = store.page(name.key)
     if page is None:
-        limit_client(context, "page")
-        page = context.store.add_page(name.key, name.page_url, context.now)
+        request.limit("page")
+        page = store.add_page(name.key, name.page_url, request.now)
     return page
 
 
 def add_comment(
-    context: RequestContext, written: Json, verdict: Verdict, captcha: Captcha | None
+    request: Request, written: Json, verdict: Verdict, captcha: Captcha | None
 ) -> Comment:
     """Adds a comment, with its notifications and webhook, within the rate limits."""
-    verdict = within_limits(context, verdict)
-    comment = context.store.add_comment(verdict.status, context.now, **written, held=verdict.held)
-    context.store.notify(comment.id, context.now)
-    if verdict.status != "spam" and not context.is_admin:
-        add_webhook(context, comment.id, "created")
+    store = request.site.store
+    verdict = within_limits(request, verdict)
+    comment = store.add_comment(verdict.status, request.now, **written, held=verdict.held)
+    store.notify(comment.id, request.now)
+    if verdict.status != "spam" and not request.is_admin:
+        add_webhook(request.site, comment.id, "created")
     if captcha:
-        context.store.spend_captcha(captcha.signature, captcha.expires_at, comment.id)
+        store.spend_captcha(captcha.signature, captcha.expires_at, comment.id)
     return comment
 
 
-def within_limits(context: RequestContext, verdict: Verdict) -> Verdict:
+def within_limits(request: Request, verdict: Verdict) -> Verdict:
     """Counts a text against the rate limits; `Problem` if the client's is used up. In a flood,
     when that of all clients is used up, what would be shown waits."""
-    limit_client(context, "comment")
-    is_flood = use_limits(context, ("comments", "", 1)) > 0
-    if is_flood and verdict.status == "visible" and not context.is_admin:
+    request.limit("comment")
+    is_flood = use_limits(request.site, ("comments", "", 1)) > 0
+    if is_flood and verdict.status == "visible" and not request.is_admin:
         log.warning("too many comments: further ones wait for approval")
         return replace(verdict, status="waiting", held="flood")
     return verdict
 
 
-def posted(
-    context: RequestContext, comment: Comment, captcha: Captcha | None, *, again: bool
-) -> Json:
+def posted(request: Request, comment: Comment, captcha: Captcha | None, *, again: bool) -> Json:
     """The response to a new comment, or to one that was there (`again`). A guest who repeats
     another's text gets no edit token. A retry does, since its captcha was spent on the comment."""
-    spent_on = context.store.spent_on(captcha.signature) if captcha else None
+    spent_on = request.site.store.spent_on(captcha.signature) if captcha else None
     is_own = not again or spent_on == comment.id
-    response = as_author_sees(context, comment)
-    if is_own and not context.caller:
-        response["edit_token"] = edit_token(context, comment)
+    response = as_author_sees(request, comment)
+    if is_own and not request.caller:
+        response["edit_token"] = edit_token(request, comment)
     return response
 
 
-def as_author_sees(context: RequestContext, comment: Comment) -> Json:
+def as_author_sees(request: Request, comment: Comment) -> Json:
     """`{success, comment}`. Authors see `waiting` instead of `spam`, so that spammers learn
     nothing."""
     status = comment.status if comment.status == "visible" else "waiting"
-    shown = serialize(context, comment)
+    shown = serialize(request, comment)
     return {"success": True, "comment": {**shown, "status": status}}
 
 
-def edit_token(context: RequestContext, comment: Comment) -> str:
+def edit_token(request: Request, comment: Comment) -> str:
     """The token depends on the key, so a backup without the key gives no right to edit. It also
     depends on the time, since an id can be used again after `restore`."""
-    return keyed_hash(context.key, "edit", comment.id, comment.created_at)[:32]
+    return keyed_hash(request.site.key, "edit", comment.id, comment.created_at)[:32]
 
 
 @route("POST", "/comments/preview", Permission.ANYONE)
-def preview(context: RequestContext) -> Json:
+def preview(request: Request) -> Json:
     """`{content}` to the `{html}` that it would be shown as."""
-    content = content_field(context)
-    limit_client(context, "preview")
+    content = content_field(request)
+    request.limit("preview")
     return {"html": safe_html(content)}
 
 
 @route("PATCH", "/comments/<comment_id:id>", Permission.ANYONE)
-def edit_comment(context: RequestContext, comment_id: int) -> Json:
+def edit_comment(request: Request, comment_id: int) -> Json:
     """`{content, edit_token?}` to `{success, comment}`, within `edit_minutes`."""
-    content = content_field(context)
-    comment = editable_comment(context, comment_id)
+    content = content_field(request)
+    comment = editable_comment(request, comment_id)
     if content == comment.content:
-        return as_author_sees(context, comment)
-    check_comment_limit(context)
+        return as_author_sees(request, comment)
+    check_comment_limit(request.site, request.client)
     text = {"content": content, "html": safe_html(content)}
-    verdict = verdict_on(context, {**vars(comment), **text})
-    with context.writing():
-        comment = editable_comment(context, comment_id)
-        change_text(context, comment, text, verdict)
-        return as_author_sees(context, own_comment(context, comment_id))
+    verdict = verdict_on(request, {**vars(comment), **text})
+    with request.writing():
+        comment = editable_comment(request, comment_id)
+        change_text(request, comment, text, verdict)
+        return as_author_sees(request, own_comment(request, comment_id))
 
 
-def own_comment(context: RequestContext, comment_id: int) -> FullComment:
+def own_comment(request: Request, comment_id: int) -> FullComment:
     """A comment that the caller may change; `NotFound` for all others."""
-    token = optional_field(context, "edit_token")
-    comment = full_comment(context, comment_id)
+    token = optional_field(request, "edit_token")
+    comment = full_comment(request, comment_id)
     if comment.user_id is None:
-        may_change = equal_in_constant_time(token, edit_token(context, comment))
+        may_change = equal_in_constant_time(token, edit_token(request, comment))
     else:
-        may_change = context.caller is not None and comment.user_id == context.caller.id
+        may_change = request.caller is not None and comment.user_id == request.caller.id
     if comment.status == "deleted" or not may_change:
         raise NotFound("评论不存在", "comment_gone")
     return comment
 
 
-def is_too_late(context: RequestContext, comment: Comment) -> bool:
+def is_too_late(request: Request, comment: Comment) -> bool:
     """Whether the time to edit a comment is over."""
-    age = context.now - comment.created_at
-    return not 0 <= age < context.config.comments_edit_minutes * MINUTE
+    age = request.now - comment.created_at
+    return not 0 <= age < request.site.config.comments_edit_minutes * MINUTE
 
 
-def editable_comment(context: RequestContext, comment_id: int) -> FullComment:
-    comment = own_comment(context, comment_id)
-    if is_too_late(context, comment):
+def editable_comment(request: Request, comment_id: int) -> FullComment:
+    comment = own_comment(request, comment_id)
+    if is_too_late(request, comment):
         raise Forbidden("已超过可修改的时间", "edit_late")
     return comment
 
 
-def change_text(
-    context: RequestContext, comment: FullComment, text: Json, verdict: Verdict
-) -> None:
+def change_text(request: Request, comment: FullComment, text: Json, verdict: Verdict) -> None:
     """An edit by the author. It may hide the comment, and never shows it."""
-    store = context.store
-    verdict = within_limits(context, verdict)
-    take_back(store, context.key, comment)
-    store.edit_comment(replace(comment, **text), context.now)
+    store = request.site.store
+    verdict = within_limits(request, verdict)
+    take_back(store, request.site.key, comment)
+    store.edit_comment(replace(comment, **text), request.now)
     if comment.status == "spam":  # it stays spam, and nobody is notified
         return
     if verdict.status == "visible":
         verdict = replace(verdict, status=comment.status, held=comment.held)
-    store.set_status(comment.id, verdict.status, context.now, verdict.held)
+    store.set_status(comment.id, verdict.status, request.now, verdict.held)
     if verdict.status == "waiting":  # about a visible one, the owner had an email before
-        store.notify(comment.id, context.now, only_owner=True)
-        add_webhook(context, comment.id, "created")
+        store.notify(comment.id, request.now, only_owner=True)
+        add_webhook(request.site, comment.id, "created")
 
 
 @route("DELETE", "/comments/<comment_id:id>", Permission.ANYONE)
-def delete_comment(context: RequestContext, comment_id: int) -> Json:
+def delete_comment(request: Request, comment_id: int) -> Json:
     """`{edit_token?}` to `{success, comment}`. An account may delete its comments at any time."""
-    with context.writing():
-        comment = own_comment(context, comment_id)
-        if is_too_late(context, comment) and comment.user_id is None:
+    store = request.site.store
+    with request.writing():
+        comment = own_comment(request, comment_id)
+        if is_too_late(request, comment) and comment.user_id is None:
             raise Forbidden("已超过可删除的时间", "edit_late")
-        take_back(context.store, context.key, comment)
-        context.store.erase_comments([comment.id])
+        take_back(store, request.site.key, comment)
+        store.erase_comments([comment.id])
     gone = replace(comment, status="deleted")
-    return {"success": True, "comment": {**tombstone(context, gone), "status": "deleted"}}
+    return {"success": True, "comment": {**tombstone(request, gone), "status": "deleted"}}
 
 
 # Liking, following, reporting
 
 
 @route("POST", "/comment/like", Permission.ANYONE)
-def like_comment(context: RequestContext) -> Json:
+def like_comment(request: Request) -> Json:
     """`{id, undo?}` to `{success, likes, liked}`. A second like changes nothing."""
-    comment_id = number_field(context.form, "id")
-    undo = flag_field(context, "undo")
-    with context.writing():
-        check_visible(context, comment_id)
-        limit_client(context, "like_one", comment_id)
-        likes = like(context, "comment", comment_id, undo=undo)
+    comment_id = number_field(request.form, "id")
+    undo = flag_field(request, "undo")
+    with request.writing():
+        check_visible(request, comment_id)
+        request.limit("like_one", comment_id)
+        likes = like(request, "comment", comment_id, undo=undo)
     return {"success": True, "likes": likes, "liked": not undo}
 
 
 @route("POST", "/page/like", Permission.ANYONE)
-def like_page(context: RequestContext) -> Json:
+def like_page(request: Request) -> Json:
     """`{page_url, undo?}`, or `url` for `page_url`, to `{success, page_likes, liked}`."""
-    field = "url" if "url" in context.form else "page_url"
-    name = page_field(context, context.form, field)
-    undo = flag_field(context, "undo")
-    with context.writing():
-        page = page_named(context.store, name)
+    field = "url" if "url" in request.form else "page_url"
+    name = page_field(request, request.form, field)
+    undo = flag_field(request, "undo")
+    with request.writing():
+        page = page_named(request.site.store, name)
         if not page.id and not undo:
-            page = page_for(context, name)
-            limit_all(context, "pages")
-        likes = like(context, "page", page.id, undo=undo)
+            page = page_for(request, name)
+            limit_all(request.site, "pages")
+        likes = like(request, "page", page.id, undo=undo)
     return {"success": True, "page_likes": likes, "liked": not undo}
 
 
-def like(context: RequestContext, what: str, id: int, *, undo: bool) -> int:
+def like(request: Request, what: str, id: int, *, undo: bool) -> int:
     """Adds a like or takes it back, within the rate limits. Returns the number of likes."""
-    limit_client(context, "like")
-    limit_all(context, "likes", "点赞的人太多，请稍后再试")
-    visitor = visitor_of(context)
-    return context.store.like(what, undo=undo, id=id, visitor=visitor, now=context.now)
+    request.limit("like")
+    limit_all(request.site, "likes", "点赞的人太多，请稍后再试")
+    visitor = visitor_of(request)
+    return request.site.store.like(what, undo=undo, id=id, visitor=visitor, now=request.now)
 
 
 @route("POST", "/page/follow", Permission.USER)
-def follow_page(context: RequestContext) -> Json:
+def follow_page(request: Request) -> Json:
     """`{page_url, undo?, lang?}` to `{success, following}`: emails about new comments there."""
-    name = page_field(context, context.form, "page_url")
-    undo = flag_field(context, "undo")
-    language = language_field(context, context.me.nickname)
-    with context.writing():
-        limit_client(context, "follow")
-        page = context.store.page(name.key)
+    store = request.site.store
+    name = page_field(request, request.form, "page_url")
+    undo = flag_field(request, "undo")
+    language = language_field(request, request.me.nickname)
+    with request.writing():
+        request.limit("follow")
+        page = store.page(name.key)
         if not undo:
-            page = page_for(context, name)
-            context.store.follow(context.me.id, page.id, language)
+            page = page_for(request, name)
+            store.follow(request.me.id, page.id, language)
         elif page:
-            context.store.unfollow(context.me.email, page.id)
+            store.unfollow(request.me.email, page.id)
     return {"success": True, "following": not undo}
 
 
 @route("POST", "/comments/<comment_id:id>/report", Permission.ANYONE)
-def report_comment(context: RequestContext, comment_id: int) -> Json:
+def report_comment(request: Request, comment_id: int) -> Json:
     """`{reason?}` to `{success}`: asks the owner to look at the comment again."""
-    store = context.store
-    reason = line_field(context.form, "reason", 500)
-    block = matching_block(store, Target(ip=context.client.ip), context.now)
-    with context.writing():
-        check_visible(context, comment_id)
-        limit_client(context, "report")
-        limit_all(context, "reports", "举报的人太多，请稍后再试")
-        visitor = visitor_of(context)
+    store = request.site.store
+    reason = line_field(request.form, "reason", 500)
+    block = matching_block(store, Target(ip=request.client.ip), request.now)
+    with request.writing():
+        check_visible(request, comment_id)
+        request.limit("report")
+        limit_all(request.site, "reports", "举报的人太多，请稍后再试")
+        visitor = visitor_of(request)
         if block:
             return {"success": True}
-        report_id = store.report(comment_id, visitor, reason, context.now)
+        report_id = store.report(comment_id, visitor, reason, request.now)
         if report_id:
-            store.notify(comment_id, context.now, only_owner=True)
-            add_webhook(context, comment_id, "reported", report_id)
+            store.notify(comment_id, request.now, only_owner=True)
+            add_webhook(request.site, comment_id, "reported", report_id)
     return {"success": True}
 
 
-# The reader's own account
-
-
-@route("GET", "/me", Permission.USER)
-def get_me(context: RequestContext) -> Json:
-    """`?url=` to `{email, nickname, role, language, created_at, has_password, comments, answers,
-    follows, following?}`. `answers`: emails about replies are sent. `following`: emails about that
-    page are sent."""
-    followed = context.store.followed(context.me.id)
-    response = {
-        **account_fields(context),
-        "comments": context.store.count_comments_of(context.me.id),
-        "follows": linked_pages(context, followed),
-    }
-    if "url" in context.query:
-        response["following"] = query_page(context).key in [page.key for page in followed]
-    return response
-
-
-def account_fields(context: RequestContext) -> Json:
-    subscriptions = context.store.subscriptions(context.subscriber)
-    shown = attributes(context.me, "email nickname role language created_at")
-    has_password = bool(context.me.password)
-    return with_times(shown, has_password=has_password, answers=subscriptions.get(0) != "no")
-
-
-def linked_pages(context: RequestContext, pages: Iterable[Page]) -> list[Json]:
-    """`{page_url, page_link}` of each page."""
-    origins = context.config.site_origins
-    return [
-        {"page_url": page.page_url, "page_link": own_link(page.page_url, origins)} for page in pages
-    ]
-
-
-@route("PATCH", "/me", Permission.USER)
-def change_me(context: RequestContext) -> Json:
-    """`{nickname?, answers?}` or `{new_password, password}` to `{success, nickname, token?}`. A
-    nickname is used for new comments. A new password revokes all older tokens. `code` and
-    `request_id` can stand for the password."""
-    me = context.me
-    store = context.store
-    nickname = nickname_field(context, optional=True)
-    # The other fields are checked first, so that an invalid one uses up no code.
-    if nickname not in ("", me.nickname):
-        check_nickname(context, nickname)
-    answers = ""
-    if "answers" in context.form:
-        answers = "yes" if flag_field(context, "answers") else "no"
-    stored = ""
-    if "new_password" in context.form:
-        stored = hash_of_new_password(context)
-    with context.writing():
-        changed = store.change_account(me.id, nickname, stored)
-        if stored:
-            store.forget_networks(me.id)
-            remember_client(context, changed)
-            store.add_message(context.now, **changed_email(context, me))
-        if answers:
-            store.subscribe(context.subscriber, 0, answers)
-    response = {"success": True, "nickname": changed.nickname}
-    if stored:
-        response["token"] = make_token(changed.claims, context.key, context.now)
-    return response
-
-
-def hash_of_new_password(context: RequestContext) -> str:
-    """`Forbidden` unless the form shows that the caller is the holder."""
-    field_for = new_admin_password if context.is_admin else password_field
-    password = field_for(context, "new_password")
-    if "code" not in context.form:
-        confirm_password(context)  # which takes a seat for itself
-    with context.hasher.seat():
-        # A code is used up only when there is room in the queue.
-        if "code" in context.form:
-            confirm_code(context)
-        return hash_again(context, context.me, password)
-
-
-def confirm_holder(context: RequestContext) -> None:
-    """`Forbidden` if the form holds neither the caller's password nor a code that was emailed to
-    them: a token alone, which scripts of the blog can read, is not enough."""
-    if "code" in context.form:
-        confirm_code(context)
-    else:
-        confirm_password(context)
-
-
-def confirm_code(context: RequestContext) -> None:
-    """`Forbidden` if the form does not hold the code that was emailed to the caller."""
-    try:
-        authenticated_by_code(context, context.me.email)
-    except Unauthorized:
-        raise Forbidden("验证码错误或已过期", "code_wrong") from None
-
-
-@route("DELETE", "/me", Permission.USER)
-def delete_me(context: RequestContext) -> Json:
-    """`{password, comments}` to `{success}`; `code` and `request_id` can stand for the password.
-    `comments` is `keep` (without a name) or `delete`."""
-    store = context.store
-    me = context.me
-    comments = choice_field(context.form, "comments", ("keep", "delete"))
-    confirm_holder(context)
-    with context.writing():
-        if context.is_admin and len(store.admins()) == 1:
-            raise Conflict("至少要有一位管理员", "last_admin")
-        for comment in store.comments_of(me.id):
-            take_back(store, context.key, comment)
-        store.erase_account(me, context.subscriber, comments=comments == "delete")
-    return {"success": True}
+# What is stored of a reader
 
 
 @route("GET", "/me/export", Permission.USER)
-def export_me(context: RequestContext) -> Json:
+def export_me(request: Request) -> Json:
     """All that is stored: `{account, sign_ins, comments, follows, muted, likes, page_likes,
     reports}`. `sign_ins`: when the account last signed in from each network that it is known by."""
-    limit_client(context, "export")
-    store = context.store
-    me = context.me
+    request.limit("export")
+    store = request.site.store
+    me = request.me
     comments = store.comments_of(me.id)
     export: Json = {
-        "account": account_fields(context),
+        "account": account_fields(request),
         "sign_ins": [beijing_time(seen_at) for seen_at in store.sign_in_times(me.id)],
-        "comments": [as_author_sees(context, comment)["comment"] for comment in comments],
-        "follows": linked_pages(context, store.followed(me.id)),
-        "muted": linked_pages(context, store.muted(context.subscriber)),
+        "comments": [as_author_sees(request, comment)["comment"] for comment in comments],
+        "follows": linked_pages(request, store.followed(me.id)),
+        "muted": linked_pages(request, store.muted(request.subscriber)),
     }
     for name, rows in store.traces(f"user {me.id}").items():
         export[name] = [with_times(row) for row in rows]
     return export
 
 
+# -- Pages --------------------------------------------------------------------
+
+
 # The feed and the thread page
+
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # 1.0
 
@@ -8255,57 +8330,61 @@ TEMPLATE_FUNCTIONS = {
 
 
 @route("GET", "/feed.atom", Permission.PUBLIC, public=True)
-def get_feed(context: RequestContext) -> Response:
+def get_feed(request: Request) -> Response:
     """`?url=` to the newest 50 comments of a page, or of all pages of the blog (RFC 4287)."""
-    if "url" in context.query:
-        page = page_named(context.store, query_page(context))
-        comments = context.store.comments("flat", "newest", 0, 50, page.id)
+    store = request.site.store
+    if "url" in request.query:
+        page = page_named(store, query_page(request))
+        comments = store.comments("flat", "newest", 0, 50, page.id)
     else:
         page = None
-        comments = context.store.latest_comments(50)
+        comments = store.latest_comments(50)
     text = templates()["feed.xml"].render(
         **TEMPLATE_FUNCTIONS,
-        config=context.config,
+        config=request.site.config,
         page=page,
         comments=comments,
         updated_at=max([each.edited_at or each.created_at for each in comments], default=0),
-        lasting_id=functools.partial(lasting_id, context),
+        lasting_id=functools.partial(lasting_id, request),
     )
     body = NOT_XML.sub("", text).encode()
     return Response(body, "application/atom+xml; charset=utf-8", max_age(5 * MINUTE))
 
 
-def lasting_id(context: RequestContext, *parts: object) -> str:
+def lasting_id(request: Request, *parts: object) -> str:
     """An id that stays when `public_url` changes (RFC 4287, section 4.2.6)."""
-    hash = keyed_hash(context.key, "feed", *parts)
+    hash = keyed_hash(request.site.key, "feed", *parts)
     return f"urn:commentd:{hash[:32]}"
 
 
 THREADS_ON_PAGE = 20  # of the thread page
+
+
 REPLIES_ON_PAGE = 10  # of each thread
 
 
 @route("GET", "/thread", Permission.PUBLIC, public=True)
-def get_thread(context: RequestContext) -> Response:
+def get_thread(request: Request) -> Response:
     """`?url=&page=&lang=` to the comments of a page as HTML, the oldest first, for readers without
     JavaScript and for search engines."""
-    store = context.store
-    page = page_named(store, query_page(context))
-    number = query_number(context, "page", 1, 1_000_000)
+    config = request.site.config
+    store = request.site.store
+    page = page_named(store, query_page(request))
+    number = query_number(request, "page", 1, 1_000_000)
     offset = (number - 1) * THREADS_ON_PAGE
     threads = []
     for root in store.comments("threads", "oldest", offset, THREADS_ON_PAGE, page.id):
         replies = store.comments("thread", "oldest", 0, REPLIES_ON_PAGE + 1, root.id)
         threads.append([root, *replies])
     comments = [*itertools.chain(*threads)]
-    language = page_language(context, comments)
-    link = own_link(page.page_url, context.config.site_origins)
+    language = page_language(request, comments)
+    link = own_link(page.page_url, config.site_origins)
     response = translated_page(
-        context,
+        request.site,
         "thread.html",
         language,
         **TEMPLATE_FUNCTIONS,
-        config=context.config,
+        config=config,
         page=page,
         back=link,
         number=number,
@@ -8318,9 +8397,9 @@ def get_thread(context: RequestContext) -> Response:
     return replace(response, headers={**response.headers, **max_age(5 * MINUTE)})
 
 
-def page_language(context: RequestContext, comments: list[Comment]) -> str:
+def page_language(request: Request, comments: list[Comment]) -> str:
     """As in the widget; that of most comments if the page or the link does not say it."""
-    requested = query_text(context, "lang")
+    requested = query_text(request, "lang")
     if requested:
         return known_language(requested) or "en"
     counts = Counter(language_of(comment.language, comment.content) for comment in comments)
@@ -8355,6 +8434,7 @@ def linked_data(link: str, page: Page, comments: list[Comment]) -> str:
 
 
 # The fragment: a thread as the widget shows it, as a part of the blog's HTML
+
 
 # With the five minutes while a proxy renews it, what was deleted is gone after ten. While the
 # service is down, nothing can be deleted.
@@ -8485,37 +8565,38 @@ def initial_of(name: str) -> str:
     return name[found.start() : found.end()].upper() if found else ""
 
 
-def fragment_style(services: Services, faces: Iterable[int]) -> str:
+def fragment_style(site: Site, faces: Iterable[int]) -> str:
     """The widget's own style, what only a fragment needs, and the colours of these avatars."""
-    widget = services.assets["embed.js"].body.decode()
+    widget = site.assets["embed.js"].body.decode()
     style: str = re.findall(r"(?s)replaceSync\(`\n(.*?)`\)", widget)[0]
-    style = style.replace("${SERVICE}", f"{services.config.service_url}/")
-    style += services.assets["fragment.css"].body.decode()
+    style = style.replace("${SERVICE}", f"{site.config.service_url}/")
+    style += site.assets["fragment.css"].body.decode()
     for face in faces:
         style += f".avatar[data-face='{face}'] {{ background-color: oklch(.52 .08 {face}) }}\n"
     return style
 
 
 @route("GET", "/fragment.css", Permission.PUBLIC, public=True)
-def get_fragment_style(context: RequestContext) -> Response:
+def get_fragment_style(request: Request) -> Response:
     """`?faces=`, numbers with dots between them, to the style of a fragment."""
-    faces = re.findall("[0-9]{1,4}", query_text(context, "faces"))[:1000]
-    style = fragment_style(context, map(int, faces))
+    faces = re.findall("[0-9]{1,4}", query_text(request, "faces"))[:1000]
+    style = fragment_style(request.site, map(int, faces))
     return Response(style.encode(), "text/css; charset=utf-8", max_age(HOUR))
 
 
 @route("GET", "/fragment", Permission.PUBLIC, public=True)
-def get_fragment(context: RequestContext) -> Response:
+def get_fragment(request: Request) -> Response:
     """`?url=&lang=&sort=&limit=&style=&heading=` to the comments of a page as a part of its HTML.
     `heading`: as the widget's."""
-    name = query_page(context)
-    sort = query_choice(context, "sort", SORTS)
-    limit = query_number(context, "limit", 10, 100)
-    style = query_choice(context, "style", ("inline", "link"))
+    store = request.site.store
+    name = query_page(request)
+    sort = query_choice(request, "sort", SORTS)
+    limit = query_number(request, "limit", 10, 100)
+    style = query_choice(request, "style", ("inline", "link"))
     # Read before its comments, so that the mark is not newer than they are.
-    page = page_named(context.store, name)
-    comments, more_replies = fragment_comments(context.store, page, sort, limit)
-    language = page_language(context, comments)
+    page = page_named(store, name)
+    comments, more_replies = fragment_comments(store, page, sort, limit)
+    language = page_language(request, comments)
     locale = locales()[language]
     visible = [comment for comment in comments if comment.status == "visible"]
     faces = sorted({face_of(comment.nickname or locale.texts["nobody"]) for comment in visible})
@@ -8532,91 +8613,118 @@ def get_fragment(context: RequestContext) -> Response:
         page_url=name.page_url,
         sort=sort,
         limit=limit,
-        heading=query_text(context, "heading") if "heading" in context.query else None,
+        heading=query_text(request, "heading") if "heading" in request.query else None,
         comments={comment.id: comment for comment in comments},
         lists=nested(comments),
         more_replies=more_replies,
-        is_closed=is_closed(context, page),
-        config=context.config,
+        is_closed=is_closed(request.site, page),
+        config=request.site.config,
         style=style,
     )
     # Template engines such as Caddy's would run text in braces.
     text = text.replace("{", "&#123;")
     if style == "inline":
-        text = text.replace('open">', f'open"><style>{fragment_style(context, faces)}</style>', 1)
+        text = text.replace(
+            'open">', f'open"><style>{fragment_style(request.site, faces)}</style>', 1
+        )
     headers = {"Cache-Control": FRAGMENT_CACHING, "X-Robots-Tag": "noindex"}
     return Response(text.encode(), "text/html; charset=utf-8", headers)
 
 
-# Other files
+# What the service says of itself
+
+
+@route("GET", "/health", Permission.PUBLIC)
+def health(request: Request) -> Json:
+    """`{ok}`; 503 if nothing can be written, which is tried every five seconds, or if the database
+    is not what it was at the start."""
+    store = request.site.store
+    store.check_tables()
+    with request.writing():
+        store.use_limit(request.now, "health")
+    return {"ok": True}
+
+
+@route("GET", "/origin", Permission.PUBLIC)
+def get_origin(request: Request) -> Response:
+    """`{allowed}`: whether the page that asks may show comments. Every page can read this, so that
+    the widget knows a missing `[site] origins` from a network that fails or an ad blocker: a
+    browser says the same of all three."""
+    response = response_of({"allowed": may_write(request.site, "/comments", request.environ)})
+    return replace(response, headers={"Access-Control-Allow-Origin": "*"})
 
 
 @route("GET", "/metrics", Permission.PUBLIC)
-def get_metrics(context: RequestContext) -> Response:
+def get_metrics(request: Request) -> Response:
     """Counts in the text format of Prometheus, if `[server] metrics` is on."""
-    if not context.config.server_metrics:
+    store = request.site.store
+    if not request.site.config.server_metrics:
         raise NotFound("没有这个网址")
-    ham, spam = learnt_counts(context.store)
+    ham, spam = learnt_counts(store)
     text = templates()["metrics.txt"].render(
         statuses=STATUSES,
-        counts=context.store.count_statuses(),
-        figures=context.store.figures(context.now),
+        counts=store.count_statuses(),
+        figures=store.figures(request.now),
         ham=ham,
         spam=spam,
     )
     return Response(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
 
+@route("GET", "/.well-known/security.txt", Permission.PUBLIC)
+def get_security_txt(request: Request) -> str:
+    """The security contact (RFC 9116), if `[site] contact` is set."""
+    contact = request.site.config.site_contact
+    if not contact:
+        raise NotFound("没有这个网址")
+    expires = rfc3339(request.now + 30 * DAY)
+    return f"Contact: {contact}\nExpires: {expires}\n"
+
+
+# Other files
+
+
 @route("GET", "/picture", Permission.PUBLIC, public=True)
-def get_picture(context: RequestContext) -> Response:
+def get_picture(request: Request) -> Response:
     """The picture of `[site] picture`."""
     try:
-        body, content_type = read_picture(context.config.site_picture)
+        body, content_type = read_picture(request.site.config.site_picture)
     except (OSError, ValueError):  # there is none, or `check` says why
         raise NotFound("没有这个网址") from None
     return Response(body, content_type, max_age(HOUR))
 
 
-@route("GET", "/.well-known/security.txt", Permission.PUBLIC)
-def get_security_txt(context: RequestContext) -> str:
-    """The security contact (RFC 9116), if `[site] contact` is set."""
-    contact = context.config.site_contact
-    if not contact:
-        raise NotFound("没有这个网址")
-    expires = rfc3339(context.now + 30 * DAY)
-    return f"Contact: {contact}\nExpires: {expires}\n"
-
-
 @route("GET", "/words/<name>", Permission.PUBLIC, public=True)
 @route("GET", "/<name>", Permission.PUBLIC, public=True)
-def get_asset(context: RequestContext, name: str) -> Response:
+def get_asset(request: Request, name: str) -> Response:
     """A file of `static/`."""
-    path = context.environ["PATH_INFO"].lstrip("/")
-    if path not in context.assets:
+    path = request.environ["PATH_INFO"].lstrip("/")
+    asset = request.site.assets.get(path)
+    if asset is None:
         raise NotFound("没有这个网址")
-    return context.assets[path]
+    return Response(asset.body, asset.content_type, max_age(HOUR), gzipped=asset.gzipped)
 
 
 # -- Admins -------------------------------------------------------------------
 
 
 @route("GET", "/admin", Permission.PUBLIC)
-def admin_page(context: RequestContext) -> Response:
-    return html_page(context, "admin.html")
+def admin_page(request: Request) -> Response:
+    return html_page(request.site, "admin.html")
 
 
 @route("GET", "/admin/help", Permission.PUBLIC)
-def manual_page(context: RequestContext) -> Response:
+def manual_page(request: Request) -> Response:
     """A topic of the manual, or the list of topics."""
-    limit_client(context, "preview")  # which renders Markdown, too
-    language = query_text(context, "lang")
+    request.limit("preview")  # which renders Markdown, too
+    language = query_text(request, "lang")
     groups = manual(language)
     topics = {name: text for each in groups.values() for name, text in each.items()}
-    name = query_text(context, "topic")
+    name = query_text(request, "topic")
     if name and name not in topics:
         raise NotFound("没有这个网址")
     return html_page(
-        context,
+        request.site,
         "help.html",
         chinese=language.startswith("zh"),
         titles={each: topic_title(text) for each, text in topics.items()},
@@ -8630,156 +8738,155 @@ def manual_page(context: RequestContext) -> Response:
 
 
 @route("GET", "/admin/captcha", Permission.PUBLIC)
-def admin_captcha(context: RequestContext) -> Json:
+def admin_captcha(request: Request) -> Json:
     """Always the proof of work, so that the owner gets in while the readers' captcha is down."""
-    return own_captcha(context)
+    return own_captcha(request)
 
 
 @route("POST", "/admin/login", Permission.PUBLIC)
-def admin_login(context: RequestContext) -> Json:
+def admin_login(request: Request) -> Json:
     """`{email, password, captcha_token, lang?}` to `{token, nickname, email}`. It opens /admin. The
     token of `/auth/login`, which scripts of the blog can read, does not."""
-    email = email_field(context)
-    password = password_field(context)
-    captcha = captcha_field(context, own=True)
+    email = email_field(request)
+    password = password_field(request)
+    captcha = captcha_field(request, own=True)
     try:
-        account = authenticated(context, email, password, captcha)
+        account = authenticated(request, email, password, captcha)
         if account.role != "admin":
             raise Unauthorized("邮箱或密码错误", "wrong_credentials")
     except Unauthorized:  # rate limits bound how often a stranger writes this line
-        network = masked(context.client.ip) or "somewhere"
+        network = masked(request.client.ip) or "somewhere"
         log.warning("a sign-in at /admin failed, from %s", network)
         raise
-    with context.writing():
-        note_admin(context, account)
-        audit(context, "sign_in", who=account.nickname)
-    return admin_session(context, account)
+    with request.writing():
+        note_admin(request, account)
+        audit(request, "sign_in", who=account.nickname)
+    return admin_session(request, account)
 
 
-def note_admin(context: RequestContext, account: Account) -> None:
+def note_admin(request: Request, account: Account) -> None:
     """Who signs in at /admin is known from now on, and gets emails in the language of that page.
     The caller holds the transaction, as for `remember_client`."""
-    remember_client(context, account)
-    language = known_language(optional_field(context, "lang"))
+    remember_client(request, account)
+    language = known_language(optional_field(request, "lang"))
     if language:
-        context.store.set_language(account.id, language)
+        request.site.store.set_language(account.id, language)
 
 
-def admin_session(context: RequestContext, account: Account) -> Json:
-    token = make_token(account.claims, context.key, context.now, "admin")
+def admin_session(request: Request, account: Account) -> Json:
+    token = make_token(account.claims, request.site.key, request.now, "admin")
     return {"token": token, **attributes(account, "nickname email")}
 
 
 def audit(
-    context: RequestContext, action: str, subject: object = "", detail: str = "", who: str = "mail"
+    request: Request, action: str, subject: object = "", detail: str = "", who: str = "mail"
 ) -> None:
     """Adds a line to the audit log. Readers are in it by number only."""
-    if context.caller:
-        who = context.caller.nickname
-    context.store.add_audit_entry(
-        now=context.now, who=who, action=action, subject=str(subject), detail=detail
+    if request.caller:
+        who = request.caller.nickname
+    request.site.store.add_audit_entry(
+        now=request.now, who=who, action=action, subject=str(subject), detail=detail
     )
 
 
-def email_of_link(context: RequestContext) -> str:
+def email_of_link(request: Request) -> str:
     """The email address of the one-time link in the form; `Forbidden` if the link is not valid."""
-    link = text_field(context.form, "link", 64)
-    email = context.store.admin_link_email(link, context.now)
+    link = text_field(request.form, "link", 64)
+    email = request.site.store.admin_link_email(link, request.now)
     if email is None:
         raise Forbidden("链接已用过或已过期，请运行 commentd admin 再取一个", "link_invalid")
     return email
 
 
 @route("POST", "/admin/link", Permission.PUBLIC)
-def admin_link(context: RequestContext) -> Json:
+def admin_link(request: Request) -> Json:
     """`{link}` to `{email, known, admin}`: the email address of a one-time link, and whether it has
     an account and is an admin's."""
-    limit_client(context, "link")
-    email = email_of_link(context)
-    account = context.store.account_with_email(email)
+    request.limit("link")
+    email = email_of_link(request)
+    account = request.site.store.account_with_email(email)
     is_admin = account is not None and account.role == "admin"
     return {"email": email, "known": account is not None, "admin": is_admin}
 
 
 @route("POST", "/admin/claim", Permission.PUBLIC)
-def claim(context: RequestContext) -> Json:
+def claim(request: Request) -> Json:
     """`{link, email, nickname, password, lang?}` to `{token, nickname, email}`: makes the account
     an admin's, with this password. A link for an address needs no `email`, an existing account no
     `nickname`."""
-    email = email_of_link(context) or email_field(context)
-    password = new_admin_password(context, "password")
-    has_account = context.store.account_with_email(email) is not None
-    nickname = nickname_field(context, optional=has_account)
-    stored = hash_within_limits(context, email, password, None, ("login",))
-    with context.writing():
-        email_of_link(context)  # it may have been used meanwhile
-        account = context.store.make_admin(email, nickname, stored, context.now)
-        note_admin(context, account)
-        audit(context, "claim", who=account.nickname)
-    return admin_session(context, account)
+    store = request.site.store
+    email = email_of_link(request) or email_field(request)
+    password = new_admin_password(request, "password")
+    has_account = store.account_with_email(email) is not None
+    nickname = nickname_field(request, optional=has_account)
+    stored = hash_within_limits(request, email, password, None, ("login",))
+    with request.writing():
+        email_of_link(request)  # it may have been used meanwhile
+        account = store.make_admin(email, nickname, stored, request.now)
+        note_admin(request, account)
+        audit(request, "claim", who=account.nickname)
+    return admin_session(request, account)
 
 
 # Lists
 
 
-def search_pattern(context: RequestContext) -> str:
+def search_pattern(request: Request) -> str:
     """The query parameter `q` as a pattern for LIKE; "" for everything."""
-    text = query_text(context, "q")[:64]
+    text = query_text(request, "q")[:64]
     escaped = re.sub("[!%_]", r"!\g<0>", text)
     return f"%{escaped}%" if text else ""
 
 
-def rows_before(
-    context: RequestContext, find: Callable[[int, int], list[Row]]
-) -> tuple[list[Row], bool]:
+def rows_before(request: Request, find: Callable[[int, int], list[Row]]) -> tuple[list[Row], bool]:
     """`?before=&limit=`: rows with an id below `before`, and whether there are more. `find` takes
     these two numbers."""
-    limit = query_number(context, "limit", 30, 100)
-    rows = find(query_number(context, "before", NO_END, NO_END), limit + 1)
+    limit = query_number(request, "limit", 30, 100)
+    rows = find(query_number(request, "before", NO_END, NO_END), limit + 1)
     return rows[:limit], len(rows) > limit
 
 
 @route("GET", "/admin/comments", Permission.ADMIN)
-def admin_comments(context: RequestContext) -> Json:
+def admin_comments(request: Request) -> Json:
     """`?status=&q=&page=&before=&limit=` to comments, the newest first, and counts by status.
     `?comment=` to that one, if it is still there."""
-    store = context.store
-    comment_id = query_number(context, "comment", 0, NO_END)
+    store = request.site.store
+    comment_id = query_number(request, "comment", 0, NO_END)
     if comment_id:
         comment = store.comment(comment_id)
         comments = [comment] if comment and comment.content else []
         more = False
     else:
-        status = query_choice(context, "status", SEARCH_COMMENTS)
-        page_id = query_number(context, "page", 0, NO_END) or None
-        find = functools.partial(store.search_comments, status, search_pattern(context), page_id)
-        comments, more = rows_before(context, find)
+        status = query_choice(request, "status", SEARCH_COMMENTS)
+        page_id = query_number(request, "page", 0, NO_END) or None
+        find = functools.partial(store.search_comments, status, search_pattern(request), page_id)
+        comments, more = rows_before(request, find)
     ham, spam = learnt_counts(store)
     return {
-        "comments": [comment_for_admin(context, comment) for comment in comments],
+        "comments": [comment_for_admin(request, comment) for comment in comments],
         "more": more,
         "counts": store.count_statuses(),
         "filter": {"ham": ham, "spam": spam, "active": has_learnt_enough(ham, spam)},
     }
 
 
-def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
-    store = context.store
-    origins = context.config.site_origins
+def comment_for_admin(request: Request, comment: FullComment) -> Json:
+    store = request.site.store
+    origins = request.site.config.site_origins
     page = store.page_by_id(comment.page_id)
     parent = store.comment(comment.parent_id)
     opinion = None
     if comment.status in ("waiting", "spam"):
-        opinion = filter_opinion(store, context.key, comment)
+        opinion = filter_opinion(store, request.site.key, comment)
     return {
-        **serialize(context, comment),
+        **serialize(request, comment),
         **attributes(comment, "location country status held email page_id learnt version"),
         "spam": opinion,
         "reports": [with_times(report) for report in store.reports(comment.id)],
         "known": store.count_known(comment),
         "page_link": page_link(comment.page_url, origins),
         "foreign": is_foreign(comment.page_url, origins),
-        "closed": page and is_closed(context, page),
+        "closed": page and is_closed(request.site, page),
         "parent": parent and attributes(parent, "id nickname content"),
     }
 
@@ -8788,16 +8895,16 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
 
 
 @route("POST", "/admin/comments", Permission.ADMIN)
-def moderate_comments(context: RequestContext) -> Json:
+def moderate_comments(request: Request) -> Json:
     """`{ids, status, versions?}` or `{ids, pinned}` to `{success, comments, changed}`. `comments`
     holds what each was before: posting that again undoes it. A comment that was edited since its
     `version` was read is `changed`, and not approved."""
     comments = []
     changed = []
     # One transaction each: all in one would keep others from writing for too long.
-    for comment_id, version in versions_by_id(context.form).items():
+    for comment_id, version in versions_by_id(request.form).items():
         try:
-            was = change_comment(context, comment_id, version)
+            was = change_comment(request, comment_id, version)
             comments.append({"id": comment_id, "was": was})
         except TextChanged:
             changed.append(comment_id)
@@ -8818,23 +8925,23 @@ def versions_by_id(form: Json) -> dict[int, Any]:
     return dict(zip(comment_ids, versions, strict=True))
 
 
-def change_comment(context: RequestContext, comment_id: int, version: object) -> str | bool:
+def change_comment(request: Request, comment_id: int, version: object) -> str | bool:
     """Pins a comment, or gives it a status, as the form says. Returns what it had before. All of it
     is also open to `moderate`, for admins who are logged in on the blog only."""
-    if "pinned" in context.form:
-        return pin(context, comment_id, flag_field(context, "pinned"))
-    status = choice_field(context.form, "status", STATUSES)
-    return give_status(context, comment_id, status, version)
+    if "pinned" in request.form:
+        return pin(request, comment_id, flag_field(request, "pinned"))
+    status = choice_field(request.form, "status", STATUSES)
+    return give_status(request, comment_id, status, version)
 
 
-def give_status(context: RequestContext, comment_id: int, status: str, version: object) -> str:
+def give_status(request: Request, comment_id: int, status: str, version: object) -> str:
     """Gives a comment a status. Returns the old one. `TextChanged` if a comment would be approved
     whose text is not the `version` that was read."""
-    with context.writing():
-        comment = full_comment(context, comment_id)
+    with request.writing():
+        comment = full_comment(request, comment_id)
         if status == "visible":
             check_version(comment, version)
-        set_status(context, comment, status)
+        set_status(request, comment, status)
     return comment.status
 
 
@@ -8845,195 +8952,198 @@ def check_version(comment: Comment, version: object) -> None:
         raise TextChanged("评论内容改过，请再看一遍")
 
 
-def set_status(context: RequestContext, comment: Comment, status: str) -> None:
+def set_status(request: Request, comment: Comment, status: str) -> None:
     """Gives a comment a status and teaches the filter."""
-    store = context.store
-    teach(store, context.key, comment, status, context.now)
+    store = request.site.store
+    teach(store, request.site.key, comment, status, request.now)
     if status != comment.status:
-        store.set_status(comment.id, status, context.now)
-        audit(context, status, comment.id)
+        store.set_status(comment.id, status, request.now)
+        audit(request, status, comment.id)
     elif store.reports(comment.id):
-        audit(context, "keep", comment.id)
+        audit(request, "keep", comment.id)
     store.end_reports(comment.id)
 
 
-def pin(context: RequestContext, comment_id: int, pinned: bool) -> bool:
+def pin(request: Request, comment_id: int, pinned: bool) -> bool:
     """Pins or unpins a comment. Returns whether it was pinned."""
-    with context.writing():
-        comment = full_comment(context, comment_id)
+    with request.writing():
+        comment = full_comment(request, comment_id)
         if pinned != comment.pinned:
             if comment.parent_id or comment.status != "visible":
                 raise BadRequest("只有公开的主评论可以置顶", "pin_invalid")
-            context.store.set_pinned(comment.id, pinned)
-            audit(context, "pin" if pinned else "unpin", comment.id)
+            request.site.store.set_pinned(comment.id, pinned)
+            audit(request, "pin" if pinned else "unpin", comment.id)
     return bool(comment.pinned)
 
 
 @route("PATCH", "/admin/comments/<comment_id:id>", Permission.ADMIN)
-def rewrite_comment(context: RequestContext, comment_id: int) -> Json:
+def rewrite_comment(request: Request, comment_id: int) -> Json:
     """`{content?, nickname?, website?, version?}` to `{success, comment}`."""
+    store = request.site.store
     edited: Json = {}
-    if "content" in context.form:
-        content = content_field(context)
+    if "content" in request.form:
+        content = content_field(request)
         edited = {"content": content, "html": safe_html(content)}
-    nickname = nickname_field(context, optional=True)
+    nickname = nickname_field(request, optional=True)
     if nickname:
         edited["nickname"] = nickname
-    if "website" in context.form:
-        edited["website"] = website_field(context)
-    with context.writing():
-        comment = full_comment(context, comment_id)
-        check_version(comment, optional_field(context, "version"))
-        unteach(context.store, context.key, comment)
-        context.store.edit_comment(replace(comment, **edited), context.now)
-        audit(context, "edit", comment.id)
-        shown = comment_for_admin(context, full_comment(context, comment_id))
+    if "website" in request.form:
+        edited["website"] = website_field(request)
+    with request.writing():
+        comment = full_comment(request, comment_id)
+        check_version(comment, optional_field(request, "version"))
+        unteach(store, request.site.key, comment)
+        store.edit_comment(replace(comment, **edited), request.now)
+        audit(request, "edit", comment.id)
+        shown = comment_for_admin(request, full_comment(request, comment_id))
         return {"success": True, "comment": shown}
 
 
 @route("POST", "/admin/reply", Permission.ADMIN)
-def reply_as_owner(context: RequestContext) -> Json:
+def reply_as_owner(request: Request) -> Json:
     """`{parent_id, content, version?}` to `{success, comment}`. A waiting parent is approved."""
-    store = context.store
-    content = content_field(context)
+    store = request.site.store
+    content = content_field(request)
     markup = safe_html(content)
-    location = location_fields(context)
-    with context.writing():
-        parent = full_comment(context, number_field(context.form, "parent_id"))
-        check_version(parent, optional_field(context, "version"))
+    location = location_fields(request)
+    with request.writing():
+        parent = full_comment(request, number_field(request.form, "parent_id"))
+        check_version(parent, optional_field(request, "version"))
         if parent.status not in ("visible", "waiting"):
             raise NotFound("要回复的评论不存在", "parent_gone")
-        set_status(context, parent, "visible")
+        set_status(request, parent, "visible")
         written = {
             **location,
             "page_id": parent.page_id,
             "parent_id": parent.id,
-            "user_id": context.me.id,
-            "nickname": context.me.nickname,
+            "user_id": request.me.id,
+            "nickname": request.me.nickname,
             "content": content,
-            "ip": context.client.ip,
+            "ip": request.client.ip,
             "language": parent.language,
         }
         # After a double click, the reply is there already.
-        reply = store.same_comment(context.now, **written)
+        reply = store.same_comment(request.now, **written)
         if reply is None:
-            reply = store.add_comment("visible", context.now, **written, html=markup)
-            store.notify(reply.id, context.now)
-            audit(context, "reply", parent.id)
-        shown = comment_for_admin(context, full_comment(context, reply.id))
+            reply = store.add_comment("visible", request.now, **written, html=markup)
+            store.notify(reply.id, request.now)
+            audit(request, "reply", parent.id)
+        shown = comment_for_admin(request, full_comment(request, reply.id))
         return {"success": True, "comment": shown}
 
 
 @route("GET", "/comments/waiting", Permission.MODERATOR)
-def waiting_comments(context: RequestContext) -> Json:
+def waiting_comments(request: Request) -> Json:
     """`?url=` to the waiting comments of a page, the oldest first, with `held` and `version`."""
-    page = page_named(context.store, query_page(context))
-    waiting = context.store.search_comments("waiting", "", page.id, NO_END, 100)
+    store = request.site.store
+    page = page_named(store, query_page(request))
+    waiting = store.search_comments("waiting", "", page.id, NO_END, 100)
     comments = [
-        {**serialize(context, comment), **attributes(comment, "status held version")}
+        {**serialize(request, comment), **attributes(comment, "status held version")}
         for comment in reversed(waiting)
     ]
     return {"comments": comments}
 
 
 @route("POST", "/comments/<comment_id:id>/moderate", Permission.MODERATOR)
-def moderate(context: RequestContext, comment_id: int) -> Json:
+def moderate(request: Request, comment_id: int) -> Json:
     """`{status, version?}` or `{pinned}` to `{success, comment, was}`: all that an admin may do
     with the token that the widget stores on the blog. /admin can undo it."""
-    was = change_comment(context, comment_id, optional_field(context, "version"))
-    comment = full_comment(context, comment_id)
-    shown = {**serialize(context, comment), "status": comment.status}
+    was = change_comment(request, comment_id, optional_field(request, "version"))
+    comment = full_comment(request, comment_id)
+    shown = {**serialize(request, comment), "status": comment.status}
     return {"success": True, "comment": shown, "was": was}
 
 
 # Pages
 
 
-def page_for_admin(context: RequestContext, page: Page) -> Json:
-    closed = is_closed(context, page)
+def page_for_admin(request: Request, page: Page) -> Json:
+    closed = is_closed(request.site, page)
     return {
         **attributes(page, "id page_url"),
-        "page_link": page_link(page.page_url, context.config.site_origins),
-        **page_counts(context, page),
+        "page_link": page_link(page.page_url, request.site.config.site_origins),
+        **page_counts(request.site, page),
         "closed": closed,
         "closed_by_age": closed and not page.closed,
     }
 
 
 @route("GET", "/admin/pages", Permission.ADMIN)
-def admin_pages(context: RequestContext) -> Json:
+def admin_pages(request: Request) -> Json:
     """`?q=&sort=&skip=&limit=` to pages and their counts."""
-    sort = query_choice(context, "sort", SEARCH_PAGES)
-    pattern = search_pattern(context)
-    offset = query_number(context, "skip", 0, 1_000_000, least=0)
-    limit = query_number(context, "limit", 30, 100)
-    pages = context.store.pages(sort, pattern, offset, limit + 1)
-    shown = [page_for_admin(context, page) for page in pages[:limit]]
+    sort = query_choice(request, "sort", SEARCH_PAGES)
+    pattern = search_pattern(request)
+    offset = query_number(request, "skip", 0, 1_000_000, least=0)
+    limit = query_number(request, "limit", 30, 100)
+    pages = request.site.store.pages(sort, pattern, offset, limit + 1)
+    shown = [page_for_admin(request, page) for page in pages[:limit]]
     return {"pages": shown, "more": len(pages) > limit}
 
 
 @route("PATCH", "/admin/pages/<page_id:id>", Permission.ADMIN)
-def change_page(context: RequestContext, page_id: int) -> Json:
+def change_page(request: Request, page_id: int) -> Json:
     """`{closed?, page_url?, merge?}` to `{success, page}`."""
-    store = context.store
-    flush_views(context)  # the views of the old URL go to the new one
-    with context.writing():
+    store = request.site.store
+    flush_views(request.site)  # the views of the old URL go to the new one
+    with request.writing():
         page = store.page_by_id(page_id)
         if page is None:
             raise NotFound("页面不存在", "page_gone")
-        if "closed" in context.form:
-            closed = flag_field(context, "closed")
-            store.set_closed(page.id, closed, context.now)
-            audit(context, "close" if closed else "reopen", page.page_url)
-        if "page_url" in context.form:
-            page_id = rename_page(context, page)
-        changed = page_for_admin(context, store.page_by_id(page_id) or page)
+        if "closed" in request.form:
+            closed = flag_field(request, "closed")
+            store.set_closed(page.id, closed, request.now)
+            audit(request, "close" if closed else "reopen", page.page_url)
+        if "page_url" in request.form:
+            page_id = rename_page(request, page)
+        changed = page_for_admin(request, store.page_by_id(page_id) or page)
         return {"success": True, "page": changed}
 
 
-def rename_page(context: RequestContext, page: Page) -> int:
+def rename_page(request: Request, page: Page) -> int:
     """Gives a page the URL in the form. If another page has it, the two are merged, if the caller
     wants that. Returns the id of the page that has the URL now."""
-    name = page_field(context, context.form, "page_url")
-    other = context.store.page(name.key)
+    store = request.site.store
+    name = page_field(request, request.form, "page_url")
+    other = store.page(name.key)
     merges = other is not None and other.id != page.id
-    if merges and not flag_field(context, "merge"):
+    if merges and not flag_field(request, "merge"):
         raise Conflict("这个地址已有页面，是否合并？", "page_exists")
-    audit(context, "merge" if merges else "rename", page.page_url, name.page_url)
-    return context.store.rename_page(page.id, name.key, name.page_url)
+    audit(request, "merge" if merges else "rename", page.page_url, name.page_url)
+    return store.rename_page(page.id, name.key, name.page_url)
 
 
 # Users and blocks
 
 
 @route("GET", "/admin/users", Permission.ADMIN)
-def admin_users(context: RequestContext) -> Json:
+def admin_users(request: Request) -> Json:
     """`?q=&before=&limit=` to accounts, the newest first."""
-    find = functools.partial(context.store.accounts, search_pattern(context))
-    accounts, more = rows_before(context, find)
+    find = functools.partial(request.site.store.accounts, search_pattern(request))
+    accounts, more = rows_before(request, find)
     users = [
-        with_times(account, blocked=bool(account.blocked), you=account.id == context.me.id)
+        with_times(account, blocked=bool(account.blocked), you=account.id == request.me.id)
         for account in accounts
     ]
     return {"users": users, "more": more}
 
 
 @route("PATCH", "/admin/users/<user_id:id>", Permission.ADMIN)
-def change_user(context: RequestContext, user_id: int) -> Json:
+def change_user(request: Request, user_id: int) -> Json:
     """`{blocked?}` or `{role, password}` (the caller's own password) to `{success}`."""
-    store = context.store
-    if "role" in context.form:
-        confirm_password(context)
-    with context.writing():
+    store = request.site.store
+    if "role" in request.form:
+        confirm_password(request)
+    with request.writing():
         user = store.account(user_id)
         if user is None:
             raise NotFound("用户不存在", "user_gone")
         role = user.role
-        if "role" in context.form:
-            role = choice_field(context.form, "role", ("user", "admin"))
+        if "role" in request.form:
+            role = choice_field(request.form, "role", ("user", "admin"))
         blocked = bool(user.blocked)
-        if "blocked" in context.form:
-            blocked = flag_field(context, "blocked")
+        if "blocked" in request.form:
+            blocked = flag_field(request, "blocked")
         loses_admin = user.role == "admin" and (role != "admin" or blocked)
         if loses_admin and len(store.admins()) == 1:
             raise Conflict("至少要有一位管理员", "last_admin")
@@ -9041,47 +9151,48 @@ def change_user(context: RequestContext, user_id: int) -> Json:
             raise Conflict("不能屏蔽管理员：请先改为普通用户", "is_admin")
         store.set_rights(user.id, role, blocked, revoke=loses_admin or blocked)
         if blocked != user.blocked:
-            audit(context, "block_user" if blocked else "unblock_user", user.id)
+            audit(request, "block_user" if blocked else "unblock_user", user.id)
         if role != user.role:
-            audit(context, "role", user.id, role)
+            audit(request, "role", user.id, role)
     return {"success": True}
 
 
 @route("GET", "/admin/blocks", Permission.ADMIN)
-def admin_blocks(context: RequestContext) -> Json:
-    return {"blocks": [with_times(block) for block in context.store.blocks(context.now)]}
+def admin_blocks(request: Request) -> Json:
+    return {"blocks": [with_times(block) for block in request.site.store.blocks(request.now)]}
 
 
 @route("POST", "/admin/blocks", Permission.ADMIN)
-def add_block(context: RequestContext) -> Json:
+def add_block(request: Request) -> Json:
     """`{kind, value, days?, note?, sure?}` to `{success, block}`. Without `days` it never expires.
     A block that would match many readers is refused unless the caller is `sure`."""
-    form = context.form
+    store = request.site.store
+    form = request.form
     kind = choice_field(form, "kind", BLOCK_KINDS)
     value = proper_field(form, "value", 254, functools.partial(proper_block, kind))
     days = number_field(form, "days", 3650, optional=True)
     note = line_field(form, "note", 200)
-    if not flag_field(context, "sure"):
-        count, total = reach_of_block(context.store, kind, value)
+    if not flag_field(request, "sure"):
+        count, total = reach_of_block(store, kind, value)
         if is_wide(kind, value, count, total):
             text = f"这条屏蔽会命中最近 {total} 条评论中的 {count} 条，确定吗？"
             raise Conflict(text, "block_wide", count=count, total=total)
-    expires_at = context.now + days * DAY if days else None
-    with context.writing():
-        block = context.store.add_block(
-            kind=kind, value=value, note=note, created_at=context.now, expires_at=expires_at
+    expires_at = request.now + days * DAY if days else None
+    with request.writing():
+        block = store.add_block(
+            kind=kind, value=value, note=note, created_at=request.now, expires_at=expires_at
         )
-        audit(context, "block", value, kind)
+        audit(request, "block", value, kind)
     return {"success": True, "block": with_times(block)}
 
 
 @route("DELETE", "/admin/blocks/<block_id:id>", Permission.ADMIN)
-def drop_block(context: RequestContext, block_id: int) -> Json:
-    with context.writing():
-        block = context.store.drop_block(block_id)
+def drop_block(request: Request, block_id: int) -> Json:
+    with request.writing():
+        block = request.site.store.drop_block(block_id)
         if block is None:
             raise NotFound("屏蔽规则不存在", "block_gone")
-        audit(context, "unblock", block.value, block.kind)
+        audit(request, "unblock", block.value, block.kind)
     return {"success": True}
 
 
@@ -9089,17 +9200,17 @@ def drop_block(context: RequestContext, block_id: int) -> Json:
 
 
 @route("GET", "/admin/audit", Permission.ADMIN)
-def admin_audit(context: RequestContext) -> Json:
+def admin_audit(request: Request) -> Json:
     """`?before=&limit=` to who did what, the newest first."""
-    entries, more = rows_before(context, context.store.audit)
+    entries, more = rows_before(request, request.site.store.audit)
     return {"audit": [with_times(entry) for entry in entries], "more": more}
 
 
 @route("GET", "/admin/outbox", Permission.ADMIN)
-def admin_outbox(context: RequestContext) -> Json:
+def admin_outbox(request: Request) -> Json:
     """Emails and webhooks that could not be delivered."""
     shown = []
-    for stuck in context.store.stuck_messages():
+    for stuck in request.site.store.stuck_messages():
         parsed = email.message_from_string(stuck.message, policy=email.policy.default)
         subject = str(parsed["Subject"] or "")
         values = attributes(stuck, "id recipient tries failure due_at")
@@ -9110,81 +9221,94 @@ def admin_outbox(context: RequestContext) -> Json:
 
 @route("POST", "/admin/outbox/<message_id:id>", Permission.ADMIN)
 @route("DELETE", "/admin/outbox/<message_id:id>", Permission.ADMIN)
-def change_message(context: RequestContext, message_id: int) -> Json:
+def change_message(request: Request, message_id: int) -> Json:
     """Sends a message again (POST), or drops it."""
-    with context.writing():
-        if context.is_post:
+    store = request.site.store
+    with request.writing():
+        if request.is_post:
             action = "retry"
-            done = context.store.retry_message(message_id, context.now)
+            done = store.retry_message(message_id, request.now)
         else:
             action = "drop"
-            done = context.store.drop_message(message_id)
+            done = store.drop_message(message_id)
         if not done:
             raise NotFound("邮件不存在", "email_gone")
-        audit(context, action, message_id)
+        audit(request, action, message_id)
     return {"success": True}
 
 
 @route("POST", "/admin/backup", Permission.ADMIN)
-def download_backup(context: RequestContext) -> Response:
+def download_backup(request: Request) -> Response:
     """`{password}`, the caller's own, to a backup of the database, which holds all keys."""
-    confirm_password(context)
+    confirm_password(request)
     busy = Unavailable("暂时无法备份，请稍后再试", "storage")
     try:
-        with holding(context.download_lock, 0, busy):
-            backup = context.store.open_backup()
+        with holding(request.site.download_lock, 0, busy):
+            backup = request.site.store.open_backup()
     except (OperatorError, OSError) as error:
         log.error("no backup to download: %s", error)
         raise busy from None
-    with context.writing():
-        audit(context, "backup")
-    name = f"commentd-{datetime.fromtimestamp(context.now, UTC):%Y%m%d-%H%M%S}.db"
+    with request.writing():
+        audit(request, "backup")
+    name = f"commentd-{datetime.fromtimestamp(request.now, UTC):%Y%m%d-%H%M%S}.db"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(backup, "application/vnd.sqlite3", headers)
 
 
 @route("GET", "/admin/figures", Permission.ADMIN)
-def admin_figures(context: RequestContext) -> Json:
+def admin_figures(request: Request) -> Json:
     """`?days=` to the counts of each day, and the pages with most views and comments."""
-    today = context.store.day_of(context.now)
-    first = today - query_number(context, "days", 30, 366) + 1
+    store = request.site.store
+    today = store.day_of(request.now)
+    first = today - query_number(request, "days", 30, 366) + 1
     return {
-        "days": [vars(day) for day in context.store.days(first, today)],
-        "by_views": top_pages(context, "views"),
-        "by_comments": top_pages(context, "comments"),
+        "days": [vars(day) for day in store.days(first, today)],
+        "by_views": top_pages(request, "views"),
+        "by_comments": top_pages(request, "comments"),
     }
 
 
-def top_pages(context: RequestContext, sort: str) -> list[Json]:
-    return [page_for_admin(context, page) for page in context.store.pages(sort, "", 0, 10)]
+def top_pages(request: Request, sort: str) -> list[Json]:
+    return [page_for_admin(request, page) for page in request.site.store.pages(sort, "", 0, 10)]
 
 
 # Links in emails
 
+
 Params = dict[str, str]  # the parameters of a signed link
+
+
 OPPOSITES = {"stop": "start", "stop_all": "start_all", "unfollow": "follow"}
+
+
+def may_moderate_by_link(site: Site, subscriber: str, comment: Comment) -> bool:
+    """Whether the recipient of a moderation link still gets notifications about that page."""
+    recipients = owner_recipients(site, comment)
+    if site.config.webhook_url:
+        recipients.append(WEBHOOK)
+    return subscriber in [subscriber_of(site.key, each) for each in recipients]
 
 
 @route("GET", "/mail", Permission.PUBLIC, by_link=True)
 @route("POST", "/mail", Permission.PUBLIC, by_link=True)
-def follow_link(context: RequestContext) -> Response:
+def follow_link(request: Request) -> Response:
     """A page that asks whether to do what a signed link says. A POST does it: from the button on
     that page, or from the one click of a mail program (RFC 8058)."""
-    params = {name: " ".join(values) for name, values in context.query.items()}
+    params = {name: " ".join(values) for name, values in request.query.items()}
     signature = params.pop("mac", "")
-    is_genuine = equal_in_constant_time(signature, link_signature(context.key, params))
-    if not is_genuine or context.now >= int(params.get("until", NO_END)):
-        return link_page(context, "bad", status=403)
+    is_genuine = equal_in_constant_time(signature, link_signature(request.site.key, params))
+    if not is_genuine or request.now >= int(params.get("until", NO_END)):
+        return link_page(request, "bad", status=403)
     if params["do"] not in STATUSES:
-        return subscription_page(context, params)
+        return subscription_page(request, params)
     try:
-        return moderation_page(context, params)
+        return moderation_page(request, params)
     except NotFound:
-        return link_page(context, "gone", status=404)
+        return link_page(request, "gone", status=404)
 
 
 def link_page(
-    context: RequestContext,
+    request: Request,
     title: str,
     params: Params | None = None,
     *,
@@ -9196,73 +9320,73 @@ def link_page(
     when something was done, they undo it. `button`: the name of what it does, if not their `do`.
     `more`: a `comment`, and a `link` as a URL and its label. Title and label are names of texts."""
     # The page is in the language of the email. A link that was not copied whole may have lost it.
-    accepted = context.environ.get("HTTP_ACCEPT_LANGUAGE", "")
+    accepted = request.environ.get("HTTP_ACCEPT_LANGUAGE", "")
     page = translated_page(
-        context,
+        request.site,
         "link.html",
-        context.query.get("lang", [""])[0] or preferred_language(accepted),
+        request.query.get("lang", [""])[0] or preferred_language(accepted),
         title=title,
-        site=context.config.blog_name,
+        blog_name=request.site.config.blog_name,
         params=params,
         button=button or (params or {}).get("do"),
-        action=f"?{signed_query(context.key, params or {})}",
+        action=f"?{signed_query(request.site.key, params or {})}",
         unquoted=unquoted,
         **more,
     )
     return replace(page, status=status)
 
 
-def moderation_page(context: RequestContext, params: Params) -> Response:
+def moderation_page(request: Request, params: Params) -> Response:
     """A comment, and the button that gives it a status; after that, one that undoes it. A comment
     that was edited after the email is shown again instead."""
-    comment = full_comment(context, int(params["id"]))
-    if not may_moderate_by_link(context, params["who"], comment):
-        return link_page(context, "bad", status=403)
+    comment = full_comment(request, int(params["id"]))
+    if not may_moderate_by_link(request.site, params["who"], comment):
+        return link_page(request, "bad", status=403)
     status = params["do"]
     # A reported comment that stays is not approved anew, and there is nothing to undo.
     stays = status == params["was"]
     name = "keep" if stays else status
     fresh = {**params, "version": comment.version}
     if fresh != params:
-        code = 409 if context.is_post else 200
-        return link_page(context, "changed", fresh, comment=comment, button=name, status=code)
-    if context.is_post:
-        give_status(context, comment.id, status, params["version"])
-    elif comment.status != status or context.store.reports(comment.id):
-        return link_page(context, f"page_{name}", params, comment=comment, button=name)
+        code = 409 if request.is_post else 200
+        return link_page(request, "changed", fresh, comment=comment, button=name, status=code)
+    if request.is_post:
+        give_status(request, comment.id, status, params["version"])
+    elif comment.status != status or request.site.store.reports(comment.id):
+        return link_page(request, f"page_{name}", params, comment=comment, button=name)
     back = None if stays else {**params, "do": params["was"], "was": status}
-    return link_page(context, f"done_{name}", back, comment=comment, link=("admin", "more"))
+    return link_page(request, f"done_{name}", back, comment=comment, link=("admin", "more"))
 
 
-def subscription_page(context: RequestContext, params: Params) -> Response:
+def subscription_page(request: Request, params: Params) -> Response:
     """A button that begins or ends emails about replies or about a page; after that, one that
     undoes it."""
     action = params["do"]
-    comment = context.store.comment(int(params["id"]))
+    comment = request.site.store.comment(int(params["id"]))
     if action == "stop" and comment is None:
         action = "stop_all"  # nobody knows its page any more
         params = {**params, "do": action}
-    if not context.is_post:
-        return link_page(context, f"page_{action}", params)
-    with context.writing():
+    if not request.is_post:
+        return link_page(request, f"page_{action}", params)
+    with request.writing():
         if action in ("follow", "unfollow"):
-            change_follow(context, params, comment)
+            change_follow(request, params, comment)
         else:
-            change_subscription(context, params, comment)
+            change_subscription(request, params, comment)
     back = {**params, "do": OPPOSITES[action]} if action in OPPOSITES else None
-    url = own_link(comment.page_url, context.config.site_origins) if comment else ""
-    return link_page(context, f"done_{action}", back, link=(url, "page"))
+    url = own_link(comment.page_url, request.site.config.site_origins) if comment else ""
+    return link_page(request, f"done_{action}", back, link=(url, "page"))
 
 
-def change_follow(context: RequestContext, params: Params, comment: Comment | None) -> None:
+def change_follow(request: Request, params: Params, comment: Comment | None) -> None:
     """Follows or unfollows the page on which the comment is now, if the account is still the
     recipient's: after `restore`, its number may be another reader's."""
-    store = context.store
+    store = request.site.store
     page_id = comment.page_id if comment else int(params["page"])
     account = store.account(int(params["user"]))
     if account is None:
         return
-    subscriber = subscriber_of(context.key, account.email)
+    subscriber = subscriber_of(request.site.key, account.email)
     if subscriber != params["who"]:
         return
     if params["do"] == "unfollow":
@@ -9271,11 +9395,9 @@ def change_follow(context: RequestContext, params: Params, comment: Comment | No
         store.follow(account.id, page_id, params["lang"])
 
 
-def change_subscription(
-    context: RequestContext, params: Params, comment: FullComment | None
-) -> None:
+def change_subscription(request: Request, params: Params, comment: FullComment | None) -> None:
     """Begins or ends emails about replies, on the page of the comment or on all pages."""
-    store = context.store
+    store = request.site.store
     action = params["do"]
     subscriber = params["who"]
     stops = action in ("stop", "stop_all")
@@ -9283,16 +9405,17 @@ def change_subscription(
     if comment and action in ("stop", "start"):
         page_id = comment.page_id
     email = comment.email if comment else ""  # also if the comment was erased
-    author = subscriber_of(context.key, email)
+    author = subscriber_of(request.site.key, email)
     if author == subscriber:
         if action == "confirm":
-            store.notify_again(email, subscriber, context.now - LINK_LIFE)
+            store.notify_again(email, subscriber, request.now - LINK_LIFE)
         elif stops:  # they want no emails about new comments either
             store.unfollow(email, page_id)
     store.subscribe(subscriber, page_id, "no" if stops else "yes")
 
 
 # -- Application --------------------------------------------------------------
+
 
 PREFLIGHT = [
     ("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE"),
@@ -9307,16 +9430,15 @@ class App:
     `back_up_if_due` do the regular work: somebody has to call them. Each returns the seconds until
     it wants to be called again."""
 
-    services: Services
-    places: Places
-    site: Callable[..., Iterable[bytes]]  # the routes
+    site: Site
+    routes: Callable[..., Iterable[bytes]]
 
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Adds CORS and security headers to every response, and answers preflights."""
         path = environ.get("PATH_INFO", "")
         origin = environ.get("HTTP_ORIGIN", "")
         authenticated = "HTTP_AUTHORIZATION" in environ
-        added = headers_for(self.services, path, origin, authenticated)
+        added = headers_for(self.site, path, origin, authenticated)
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
             all_headers = added | dict(headers)
@@ -9325,16 +9447,16 @@ class App:
         if environ["REQUEST_METHOD"] == "OPTIONS":
             start("204 No Content", PREFLIGHT)
             return [b""]
-        return self.site(environ, start)
+        return self.routes(environ, start)
 
     def tick(self) -> float:
         """Writes views. Once a minute, drops what has expired, and what the settings do not keep
         any longer. Once a day, wipes what erased data has left in the file."""
-        services = self.services
-        config = services.config
-        store = services.store
-        now = services.timestamp()
-        flush_views(services)
+        site = self.site
+        config = site.config
+        store = site.store
+        now = site.now()
+        flush_views(site)
         with store.writing():
             minute_passed = not store.use_limit(now, "purge")
             day_passed = minute_passed and not store.use_limit(now, "wipe")
@@ -9342,8 +9464,8 @@ class App:
                 store.purge(now)
                 store.forget(now - max(HOUR, config.privacy_keep_ip_days * DAY))
                 store.erase_hidden(now - config.moderation_keep_days * DAY)
-                add_rebuild(services)
-            if services.clients.unnamed_proxy:
+                add_rebuild(site)
+            if site.clients.unnamed_proxy:
                 store.use_limit(now, "unnamed_proxy")  # for `check` to see
         if day_passed:
             store.begin_wiping()
@@ -9355,15 +9477,15 @@ class App:
 
     def deliver(self) -> float:
         """Writes and sends the emails and webhooks that are due."""
-        with self.services.store.machine_faults():
-            deliver_due(self.services)
+        with self.site.store.machine_faults():
+            deliver_due(self.site)
         return 1
 
     def back_up_if_due(self) -> float:
         """Makes a backup when the last one is old, and deletes the oldest."""
-        config = self.services.config
-        store = self.services.store
-        now = self.services.clock()
+        config = self.site.config
+        store = self.site.store
+        now = self.site.world.clock()
         path = config.database
         folder = Path(config.backup_folder)
         # A backup of the future was made by a wrong clock. It must not keep others from being made.
@@ -9390,38 +9512,9 @@ class App:
             with contextlib.suppress(Unavailable, sqlite3.ProgrammingError):
                 self.tick()
         finally:
-            self.services.hasher.pool.shutdown()
-            self.services.store.close()
-            self.places.close()
-
-
-@contextlib.contextmanager
-def command_store(
-    config: Config, *, is_new: bool = False, dry_run: bool = False
-) -> Iterator[Store]:
-    """The store for a command; for a dry run, of a copy that is deleted. Unless it `is_new`, the
-    service may be running on the same file."""
-    path = config.database
-    with contextlib.ExitStack() as resources:
-        if dry_run:
-            folder = resources.enter_context(tempfile.TemporaryDirectory())
-            copy = Path(folder) / path.name
-            if size_of(path):
-                with read_only(path) as db:
-                    copy_database(db, copy)
-            path = copy
-        store = Store(path, as_command=not is_new)
-        store.zone = config.site_timezone
-        yield resources.enter_context(contextlib.closing(store))
-
-
-def new_admin_link(store: Store, world: World, email: str) -> str:
-    """The secret of a one-time link. Within an hour it makes an admin of that email address or,
-    with "" and while there is no admin, of any."""
-    link = world.random_bytes(16).hex()
-    with store.writing():
-        store.add_admin_link(link, email, world.timestamp() + HOUR)
-    return link
+            self.site.hasher.pool.shutdown()
+            self.site.store.close()
+            self.site.places.close()
 
 
 def repeat(work: Callable[[], float], stopping: threading.Event) -> None:
@@ -9454,7 +9547,7 @@ def regular_work(app: App, stopping: threading.Event) -> Iterator[None]:
 
 
 def make_app(config: Config, world: World | None = None, **options: Any) -> App:
-    """The whole service as a WSGI application. `options` are values of `Services`, for tests.
+    """The whole service as a WSGI application. `options` are values of `Site`, for tests.
     `OperatorError` or `Unavailable` if the database cannot be served."""
     world = world or World()
     path = config.database
@@ -9474,23 +9567,23 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
     key = config.token_key or store.token_key(world.random_bytes(32).hex())
     places = places_of(config)
     templates()  # read now: an upgrade replaces the files while this program still runs
-    services = Services(
+    site = Site(
         config=config,
         store=store,
         key=key.encode(),
-        **vars(world),
-        place_of=places.of,
+        world=world,
+        places=places,
         assets=assets_with(config.site_picture),
         clients=Clients(config.server_trusted_proxy),
         captcha_provider=CaptchaProvider(world.fetch, config),
         **options,
     )
-    site = bottle.Bottle()
-    site.default_error_handler = functools.partial(bottle_refusal, services)
-    site.router.add_filter("id", lambda _: ("[0-9]{1,18}", int, str))
+    routes = bottle.Bottle()
+    routes.default_error_handler = functools.partial(bottle_refusal, site)
+    routes.router.add_filter("id", lambda _: ("[0-9]{1,18}", int, str))
     for each in ROUTES:
-        site.route(each.path, each.method, functools.partial(respond, each, services))
-    return App(services, places, site)
+        routes.route(each.path, each.method, functools.partial(respond, each, site))
+    return App(site, routes)
 
 
 def places_of(config: Config) -> Places:
@@ -9502,11 +9595,13 @@ MIME = {
     ".js": "text/javascript; charset=utf-8",
     ".json": "application/json; charset=utf-8",
 }
+
+
 # Comments, blank lines and indentation would be an eighth of what readers load.
 COMMENTS = re.compile(rb"(?m)^\s*(?://.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^\s+| +// .*$")
 
 
-def assets_with(picture: str) -> dict[str, Response]:
+def assets_with(picture: str) -> dict[str, Asset]:
     """The files that are served, by name. They are read once, so that no request names a file.
     `picture`: as in the settings; the widget shows it unless it is ""."""
     assets = {}
@@ -9524,23 +9619,46 @@ def assets_with(picture: str) -> dict[str, Response]:
             body = body.replace(b"\n`)\n", f"\n{PICTURE_STYLE}`)\n".encode(), 1)
         gzipped = gzip.compress(body, mtime=0)
         name = path.relative_to(folder).as_posix()
-        assets[name] = Response(body, content_type, max_age(HOUR), gzipped=gzipped)
+        assets[name] = Asset(body, content_type, gzipped)
     return assets
 
 
-def plain_template(name: str, **values: Any) -> str:
-    """The text of a template in `static/` that is no HTML, so that nothing is escaped."""
-    template = bottle.SimpleTemplate(name=name, lookup=[static_folder()], noescape=True)
-    return str(template.render(values))
-
-
-def bottle_refusal(services: Services, error: bottle.HTTPError) -> Any:
+def bottle_refusal(site: Site, error: bottle.HTTPError) -> Any:
     """The response for a request that no route takes."""
     environ = bottle.request.environ
     if error.status_code == 404 and opens_page(environ):
-        return for_bottle(missing_page(services, environ))
+        return for_bottle(missing_page(site, environ))
     bottle.response.content_type = "application/json; charset=utf-8"
     return refusal(REFUSALS.get(error.status_code, INTERNAL)).body
+
+
+@contextlib.contextmanager
+def command_store(
+    config: Config, *, is_new: bool = False, dry_run: bool = False
+) -> Iterator[Store]:
+    """The store for a command; for a dry run, of a copy that is deleted. Unless it `is_new`, the
+    service may be running on the same file."""
+    path = config.database
+    with contextlib.ExitStack() as resources:
+        if dry_run:
+            folder = resources.enter_context(tempfile.TemporaryDirectory())
+            copy = Path(folder) / path.name
+            if size_of(path):
+                with read_only(path) as db:
+                    copy_database(db, copy)
+            path = copy
+        store = Store(path, as_command=not is_new)
+        store.zone = config.site_timezone
+        yield resources.enter_context(contextlib.closing(store))
+
+
+def new_admin_link(store: Store, world: World, email: str) -> str:
+    """The secret of a one-time link. Within an hour it makes an admin of that email address or,
+    with "" and while there is no admin, of any."""
+    link = world.random_bytes(16).hex()
+    with store.writing():
+        store.add_admin_link(link, email, world.now() + HOUR)
+    return link
 
 
 # -- Doctor -------------------------------------------------------------------
@@ -9759,7 +9877,7 @@ def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
 
 def send_test_email(config: Config, world: World, to: str) -> None:
     text = "Your comment service can send email.\n这封邮件能送到，评论服务的邮件设置就是对的。\n"
-    message = world.compose(config.sender, to, "commentd: test", text)
+    message = composed(world, config.sender, to, "commentd: test", text)
     world.send(to, message, **config.mail_server)
 
 
@@ -9794,48 +9912,48 @@ def run_check(
     return Finding("ok", topic, success)
 
 
-def check_service(services: Services) -> Iterator[Finding]:
+def check_service(site: Site) -> Iterator[Finding]:
     """What a service finds out about itself when it starts."""
-    config = services.config
-    now = services.timestamp()
+    config = site.config
+    now = site.now()
     yield from check_settings(config)
     yield from check_files(config)
-    yield from check_figures(config, services.store.figures(now), now)
+    yield from check_figures(config, site.store.figures(now), now)
 
 
-def findings_inside(services: Services) -> list[Finding]:
+def findings_inside(site: Site) -> list[Finding]:
     """What a running service finds wrong about itself, the worst last."""
-    findings = [*check_service(services), *check_versions()]
+    findings = [*check_service(site), *check_versions()]
     wrong = [finding for finding in findings if finding.level != "ok"]
     return sorted(wrong, key=severity)
 
 
 @route("GET", "/", Permission.PUBLIC)
-def home(context: RequestContext) -> Response:
+def home(request: Request) -> Response:
     """The set-up page for a new owner: the tag to paste, a live widget and a checklist."""
-    config = context.config
+    config = request.site.config
     if config.server_public_url and not config.site_demo:
         raise NotFound("没有这个网址")
     state: Json = {"public": True}
-    if not config.server_public_url and not context.store.admins():
+    if not config.server_public_url and not request.site.store.admins():
         # Only topics and levels: nothing that tells of the machine.
-        state = {each.topic: each.level for each in findings_inside(context)}
-        if context.clients.unnamed_proxy:
+        state = {each.topic: each.level for each in findings_inside(request.site)}
+        if request.site.clients.unnamed_proxy:
             state["trusted_proxy"] = "warn"
-    return html_page(context, "home.html", state=json_in_html(state))
+    return html_page(request.site, "home.html", state=json_in_html(state))
 
 
 @route("GET", "/admin/settings", Permission.ADMIN)
-def admin_settings(context: RequestContext) -> Json:
+def admin_settings(request: Request) -> Json:
     """`?lang=zh` to the settings in effect, with secrets hidden, and what is wrong, the worst
     first."""
-    language = query_text(context, "lang")
+    language = query_text(request, "lang")
     return {
         "version": __version__,
-        "settings": [*settings_in_effect(context.config, language)],
+        "settings": [*settings_in_effect(request.site.config, language)],
         "findings": [
             vars(finding) | {"text": translated(finding.text, language)}
-            for finding in reversed(findings_inside(context))
+            for finding in reversed(findings_inside(request.site))
         ],
     }
 
@@ -12016,7 +12134,7 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
     def execute(self) -> None:
         origin = self.request.headers.get("ORIGIN", "")
         path = getattr(self.request, "path", "")
-        headers = headers_for(self.channel.server.services, path, origin, authenticated=True)
+        headers = headers_for(self.channel.server.site, path, origin, authenticated=True)
         response = refusal(REFUSALS.get(self.request.error.code, INTERNAL))
         self.status = f"{response.status} {HTTPStatus(response.status).phrase}"
         self.response_headers.append(("Content-Type", response.content_type))
@@ -12054,8 +12172,8 @@ class ResponseCache:
     """Public responses as the bytes that were sent. Any write invalidates them, except that of
     views. They expire after ten seconds, so counts of views may be that old."""
 
-    def __init__(self, services: Services, adj: Any) -> None:
-        self.services = services
+    def __init__(self, site: Site, adj: Any) -> None:
+        self.site = site
         self.adj = adj
         self.entries: dict[bytes, CacheEntry] = {}
         self.size = 0
@@ -12078,14 +12196,14 @@ class ResponseCache:
         accepts_gzip = bool(ACCEPTS_GZIP.search(headers.get("ACCEPT_ENCODING", "")))
         names = ("HOST", "ORIGIN", "IF_NONE_MATCH")
         variant = (accepts_gzip, *map(headers.get, names))
-        client = self.services.clients.of(environ) if is_real_view(environ) else None
+        client = self.site.clients.of(environ) if is_real_view(environ) else None
         return repr(variant).encode(), client
 
     def find(self, key: bytes) -> CacheEntry | None:
         entry = self.entries.get(key)
-        if entry is None or entry.changes != self.services.store.changes:
+        if entry is None or entry.changes != self.site.store.changes:
             return None
-        now = self.services.clock()
+        now = self.site.world.clock()
         if 0 <= now - entry.made_at < CACHE_SECONDS:
             return entry
         # This request renews the entry. For another second, all others get the old one.
@@ -12123,7 +12241,7 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
         self, server: Any, sock: socket.socket, addr: Any, *rest: Any, **named: Any
     ) -> None:
         super().__init__(server, sock, addr, *rest, **named)
-        self.belong_to(server.services.clients.of_peer(addr[0]))
+        self.belong_to(server.site.clients.of_peer(addr[0]))
 
     def del_channel(self, map: Any = None) -> None:
         super().del_channel(map)
@@ -12184,7 +12302,7 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
 
     def begin(self) -> None:
         """Responds to the request that has arrived, here or in a worker thread."""
-        client = client_of(self, self.server.services.clients)
+        client = client_of(self, self.server.site.clients)
         if client != self.client:
             self.belong_to(client)
         if self.in_loop:
@@ -12211,7 +12329,7 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
             self.in_loop = key in cache.entries and self.server.loop_seconds < LOOP_SECONDS
             return False
         if entry.viewed and client:
-            count_view(cache.services, client, entry.viewed)
+            count_view(cache.site, client, entry.viewed)
         sent = self.send(entry.response)
         if sent < len(entry.response) and self.connected:
             self.write_soon(entry.response[sent:])
@@ -12450,9 +12568,9 @@ WAITRESS_SETTINGS: Json = {
 }
 
 
-def make_server(app: Callable[..., Any], services: Services, *, fast: bool) -> Any:
+def make_server(app: Callable[..., Any], site: Site, *, fast: bool) -> Any:
     """A server that listens; `OSError` if it cannot. If not `fast`, it is a stock waitress."""
-    listen = services.config.server_listen
+    listen = site.config.server_listen
     # The other 400 are for the database (three a thread) and for responses on the disk.
     limit = max(64, min(CONNECTIONS, os.sysconf("SC_OPEN_MAX") - 400))
     settings = {**WAITRESS_SETTINGS, "connection_limit": limit}
@@ -12471,11 +12589,11 @@ def make_server(app: Callable[..., Any], services: Services, *, fast: bool) -> A
         cause = os.strerror(error.errno) if error.errno else error
         raise OSError(f"can't listen on {listen} ({cause}): change [server] listen") from None
     server.task_dispatcher.set_thread_count(0)
-    server.task_dispatcher = Workers(services.clients)
+    server.task_dispatcher = Workers(site.clients)
     if fast:
         server.channel_class = FastChannel
-        server.services = services
-        server.response_cache = ResponseCache(services, server.adj)
+        server.site = site
+        server.response_cache = ResponseCache(site, server.adj)
         server.connections = defaultdict(dict)  # those of each client, the oldest first
         server.handle_accept = functools.partial(accept_waiting, server)
     return server
@@ -12507,7 +12625,7 @@ def run_server(server: Any, stopping: threading.Event) -> None:
     swept_at = 0.0
     while not stopping.is_set():
         turn(server, 1)
-        now = server.services.clock()
+        now = server.site.world.clock()
         is_full = len(server._map) >= server.adj.connection_limit
         if is_full or not 0 <= now - swept_at < SWEEP_SECONDS:
             swept_at = now
@@ -12587,9 +12705,9 @@ def tell(text: str, output: TextIO | None = None) -> None:
 
 def greet(app: App, server: Any) -> None:
     """Prints where the service runs and what the owner can do next."""
-    services = app.services
-    config = services.config
-    store = services.store
+    site = app.site
+    config = site.config
+    store = site.store
     listen = config.server_listen
     if not listen.startswith("unix:"):
         listen = f"http://{listen.rpartition(':')[0]}:{server.effective_port}"
@@ -12600,7 +12718,7 @@ def greet(app: App, server: Any) -> None:
     if store.admins():
         lines.append(f"Moderate: {url}/admin")
     else:
-        link = new_admin_link(store, services, "")
+        link = new_admin_link(store, site.world, "")
         lines.append(f"Become admin: {url}/admin#link={link} (works once, within an hour)")
     if not config.mail_host and config.server_public_url:
         effect = "emails are printed here, so readers can't register"
@@ -12619,8 +12737,8 @@ def serve(config: Config, arguments: Arguments) -> int:
             "[server] fast = no, until there is a commentd that knows it"
         )
     with contextlib.closing(make_app(config)) as app:
-        server = make_server(app, app.services, fast=fast)
-        for finding in check_service(app.services):
+        server = make_server(app, app.site, fast=fast)
+        for finding in check_service(app.site):
             if finding.level in ("warn", "fail"):
                 log.warning("%s: %s", finding.topic, finding.text)
         # Garbage collection would look through all loaded modules, and stop everything for 10 ms.
@@ -12641,7 +12759,7 @@ def check(config: Config, arguments: Arguments) -> int:
         *check_settings(config),
         *check_files(config),
         *check_versions(),
-        *check_database(config, world.timestamp()),
+        *check_database(config, world.now()),
         *check_outside(config, world, arguments.mail or ""),
     ]
     if not arguments.file:
@@ -12702,7 +12820,7 @@ def backup(config: Config, arguments: Arguments) -> int:
 
 
 def restore_command(config: Config, arguments: Arguments) -> int:
-    now = World().timestamp()
+    now = World().now()
     replaced = restore(config.database, Path(arguments.what), now)
     tell(f"Restored {arguments.what}. All sessions were ended.")
     if replaced:
@@ -12741,7 +12859,7 @@ def import_command(config: Config, arguments: Arguments) -> int:
         place_of = places.of if config.privacy_show_location else None
         with unpacked(source) as (plain, fault):
             product = arguments.format or product_of(plain)
-            now = World().timestamp()
+            now = World().now()
             importer = Import(product, config.site_origins, place_of, now, arguments.zone)
             resources.callback(importer.db.close)
             if fault:
@@ -12799,7 +12917,7 @@ def render_command(config: Config, arguments: Arguments) -> int:
         if not arguments.source:
             store = resources.enter_context(command_store(config))
             app = app_on(store, config, World(), {})
-            resources.callback(app.places.close)
+            resources.callback(app.site.places.close)
             fragment_of = functools.partial(own_fragment, app)
         if not arguments.dry_run:
             resources.enter_context(only_render_in(folder))

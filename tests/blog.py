@@ -179,7 +179,7 @@ def own_app() -> Iterator[App]:
 @contextmanager
 def answering(app: App, change: Change) -> Iterator[None]:
     """Passes each response of the service through `change(environ, status, headers, body)`."""
-    plain = app.site
+    plain = app.routes
 
     def changed(environ: Json, start_response: Callable[..., Any]) -> list[bytes]:
         head: list[Any] = []
@@ -191,11 +191,11 @@ def answering(app: App, change: Change) -> Iterator[None]:
         start_response(status, list(headers.items()))
         return [body]
 
-    app.site = changed
+    app.routes = changed
     try:
         yield
     finally:
-        app.site = plain
+        app.routes = plain
 
 
 def changed_json(body: bytes, **values: Any) -> bytes:

@@ -66,12 +66,12 @@ def products() -> set[str]:
 
 
 def database_path(app: App) -> str:
-    return str(app.services.store.path)
+    return str(app.site.store.path)
 
 
 def token_key(app: App) -> bytes:
     """The key that signs tokens and links. No response may contain it."""
-    return app.services.key
+    return app.site.key
 
 
 def set_mail_patience(monkeypatch: Any, seconds: float) -> None:
@@ -81,17 +81,17 @@ def set_mail_patience(monkeypatch: Any, seconds: float) -> None:
 
 def seal(app: App, purpose: str, *words: str) -> str:
     """What the service signs these words with for a purpose."""
-    return keyed_hash(app.services.key, purpose, *words)
+    return keyed_hash(app.site.key, purpose, *words)
 
 
 def now(app: App) -> int:
     """What the service takes for the time, in seconds since 1970."""
-    return int(app.services.clock())
+    return app.site.now()
 
 
 def writer(app: App) -> sqlite3.Connection:
     """The connection that writes, for faults of the machine."""
-    return app.services.store.writer
+    return app.site.store.writer
 
 
 def rows_written(app: App) -> int:
@@ -108,28 +108,28 @@ def sql(app: App, statement: str, *values: Any) -> list[Any]:
 
 def stored_password(app: App, email: str, password: str) -> str:
     """What the database keeps of a password; `password` as it is sent."""
-    return hash_password(password, password_scheme(app.services.rounds, app.services.key, email))
+    return hash_password(password, password_scheme(app.site.rounds, app.site.key, email))
 
 
 def add_account(app: App, email: str, nickname: str, password: str, role: str = "user") -> int:
     """The id of a verified account that was made without emails; `password` as it is sent."""
     stored = stored_password(app, email, password)
-    with app.services.store.writing():
-        app.services.store.make_admin(email, nickname, stored, now(app))
+    with app.site.store.writing():
+        app.site.store.make_admin(email, nickname, stored, now(app))
     sql(app, "UPDATE account SET role = ? WHERE email = ?", role, email)
     return int(sql(app, "SELECT id FROM account WHERE email = ?", email)[0][0])
 
 
 def token_of(app: App, email: str, use: str = "login", ago: int = 0) -> str:
     """A token as a login of `ago` seconds ago gave it; `use` is `login` or `admin`."""
-    account = app.services.store.account_with_email(email)
+    account = app.site.store.account_with_email(email)
     assert account
-    return make_token(account.claims, app.services.key, now(app) - ago, use)
+    return make_token(account.claims, app.site.key, now(app) - ago, use)
 
 
 def admin_link(app: App, email: str = "") -> str:
     """The secret of the one-time link that `commentd admin EMAIL` prints."""
-    return new_admin_link(app.services.store, app.services, email)
+    return new_admin_link(app.site.store, app.site.world, email)
 
 
 def greet(app: App, port: int) -> None:
@@ -171,15 +171,15 @@ def log_handler(stream: TextIO) -> logging.Handler:
 
 def moderate(app: App, comment_id: int, status: str) -> None:
     """Gives a comment a status, as an admin would."""
-    with app.services.store.writing():
-        app.services.store.set_status(comment_id, status, now(app))
+    with app.site.store.writing():
+        app.site.store.set_status(comment_id, status, now(app))
 
 
 def moderation_link(app: App, comment_id: int, status: str, email: str) -> str:
     """The path of a link that emails to an admin hold."""
-    comment = app.services.store.comment(comment_id)
+    comment = app.site.store.comment(comment_id)
     assert comment
-    recipient = commentd.Recipient(app.services, email, "en")
+    recipient = commentd.Recipient(app.site, email, "en")
     links = recipient.moderation_links(comment, [status], now(app))
     return "/mail?" + links[status].partition("?")[2]
 
@@ -198,7 +198,7 @@ def in_its_thread(work: Callable[[], float]) -> None:
 def just_before_it_writes(app: App, act: Callable[[], object]) -> None:
     """Lets `act` overtake the next request that writes, when all is ready to be written."""
     patch = pytest.MonkeyPatch()
-    store = app.services.store
+    store = app.site.store
     writing = store.writing
 
     @contextmanager
@@ -215,22 +215,22 @@ def just_before_it_writes(app: App, act: Callable[[], object]) -> None:
 def statements(app: App) -> Iterator[list[str]]:
     """The SQL that the service runs meanwhile."""
     asked: list[str] = []
-    for connection in (app.services.store.writer, app.services.store.db):
+    for connection in (app.site.store.writer, app.site.store.db):
         connection.set_trace_callback(asked.append)
     yield asked
-    for connection in (app.services.store.writer, app.services.store.db):
+    for connection in (app.site.store.writer, app.site.store.db):
         connection.set_trace_callback(None)
 
 
 def recount(app: App) -> None:
     """Counts anew what comments and pages have, after rows were written past the service."""
-    with app.services.store.writing():
-        app.services.store.recount()
+    with app.site.store.writing():
+        app.site.store.recount()
 
 
 def seat(app: App, many: int) -> None:
     """So many may hash passwords at once."""
-    app.services.hasher.seats = threading.Semaphore(many)
+    app.site.hasher.seats = threading.Semaphore(many)
 
 
 @contextmanager
@@ -238,13 +238,13 @@ def seats_taken(app: App, many: int) -> Iterator[None]:
     """So many passwords are being hashed, or wait for it."""
     with ExitStack() as stack:
         for _ in range(many):
-            stack.enter_context(app.services.hasher.seat())
+            stack.enter_context(app.site.hasher.seat())
         yield
 
 
 def connections(app: App) -> tuple[sqlite3.Connection, sqlite3.Connection]:
     """Those on which the service writes, and reads for this thread."""
-    return app.services.store.writer, app.services.store.db
+    return app.site.store.writer, app.site.store.db
 
 
 def terms_of(nickname: str, website: str, markup: str) -> list[str]:
@@ -255,21 +255,21 @@ def terms_of(nickname: str, website: str, markup: str) -> list[str]:
 
 def term_number(app: App, term: str) -> int:
     """What the database knows a term of the spam filter as."""
-    return term_hash(app.services.key, term)
+    return term_hash(app.site.key, term)
 
 
 def teach_filter(app: App, term: str, *, spam: int, fine: int) -> None:
     """Lets the spam filter have seen a term in so many comments of each kind, as many as it saw."""
     statement = "INSERT INTO term (hash, ham, spam, learnt_at) VALUES (?, ?, ?, ?)"
     sql(app, statement, 0, fine, spam, now(app))
-    sql(app, statement, term_hash(app.services.key, term), 0, spam, now(app))
+    sql(app, statement, term_hash(app.site.key, term), 0, spam, now(app))
 
 
 def use_up(app: App, limit: str, times: int) -> None:
     """Counts so many requests of all clients together against a rate limit."""
-    with app.services.store.writing():
+    with app.site.store.writing():
         for _ in range(times):
-            assert not commentd.use_limits(app.services, (limit, "", 1))
+            assert not commentd.use_limits(app.site, (limit, "", 1))
 
 
 def rate_limits() -> set[int]:
@@ -281,7 +281,7 @@ def rate_limits() -> set[int]:
 
 def count_few_clients(app: App, most: int) -> None:
     """How many clients are counted in memory, before counting starts again."""
-    app.services.minute_counter.MOST = most
+    app.site.minute_counter.MOST = most
 
 
 @contextmanager

@@ -516,7 +516,7 @@ def lived_in(config: Config, outside: Outside, tmp_path: Path) -> Home:
 
 
 def fill(app: App) -> None:
-    store = app.services.store
+    store = app.site.store
     with store.writing():
         store.run("UPDATE account SET role = 'admin'")
         store.subscribe("c0ffee" * 10, 1, "yes")

@@ -254,7 +254,7 @@ def test_marks_from_before_a_restore_are_void(app: App, visitor: Visitor, tmp_pa
     reader = Reader(visitor)
     settings = {"COMMENTD_DATABASE_PATH": str(tmp_path / "restored.db")}
     assert run_here(folder, "restore", "saved.db", **settings)[0] == 0
-    config = replace(app.services.config, database_path=str(tmp_path / "restored.db"))
+    config = replace(app.site.config, database_path=str(tmp_path / "restored.db"))
     with closing(make_app(config, rounds=1)) as restored:
         reader.visitor = Visitor(restored)
         assert reader.catch_up()["reload"]

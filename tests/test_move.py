@@ -326,7 +326,7 @@ def test_lists_have_the_new_url(app: App, visitor: Visitor, config: Config, tmp_
     assert visitor.get("/comments/latest").json["comments"][0]["page_url"] == "/new/"
     counts = visitor.get("/pages?url=/old/&url=/new/").json["pages"]
     assert [page["total"] for page in counts] == [0, 1]
-    assert app.services.store.page("/old") is None
+    assert app.site.store.page("/old") is None
 
 
 # Wrong use

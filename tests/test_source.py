@@ -32,7 +32,7 @@ def without_docstrings(tree: ast.Module) -> ast.Module:
 
 ROOT = Path(__file__).parent.parent
 SOURCE = (ROOT / "commentd.py").read_text("utf-8")
-PARTS = dict(re.findall(r"^# -- (\w+) -+\n(.*?)(?=^# -- |\Z)", SOURCE, re.M | re.S))
+PARTS = dict(re.findall(r"^# -- ([\w-]+) -+\n(.*?)(?=^# -- |\Z)", SOURCE, re.M | re.S))
 STATIC = [p for p in (ROOT / "static").rglob("*") if p.suffix in (".js", ".html", ".css")]
 TOP = "commentd.py commentd.example.ini pyproject.toml README.md LICENSE".split()  # noqa: SIM905
 HIDDEN = [".gitignore", ".editorconfig", ".pre-commit-config.yaml", ".github/CONTRIBUTING.md"]
@@ -69,7 +69,7 @@ def parts_with(pattern: str) -> set[str]:
 
 def test_the_contents_are_the_banners_in_order() -> None:
     about = ast.get_docstring(whole_tree(), clean=False) or ""
-    contents = re.findall(r"^    (\w+) {2,}\S", about, re.M)
+    contents = re.findall(r"^    ([\w-]+) {2,}\S", about, re.M)
     assert contents == list(PARTS)
     banners = re.findall("^# --.*", SOURCE, re.M)
     assert len(banners) == len(PARTS)
@@ -128,8 +128,8 @@ def test_sql_is_only_in_schema_and_store() -> None:
     assert texts == {"Schema", "Store", "Places", "Moving"}
 
 
-def test_bottle_is_only_in_plumbing_and_application() -> None:
-    assert parts_with(r"\bbottle\.") == {"Plumbing", "Application"}
+def test_bottle_is_only_in_web_and_application() -> None:
+    assert parts_with(r"\bbottle\.") == {"Web", "Application"}
 
 
 @pytest.mark.parametrize(
