@@ -1,8 +1,7 @@
-"""What all tests share: the three tiers, a clock that stands still, a client and the invariants.
+"""The three tiers, and the fixtures that all tests share. What else they share is in `support/`.
 
-Every request that a test makes through `Visitor` is checked: no 5xx unless the test injects a
-fault, refusals are `{error, code}` and change nothing but rate limits, no secret leaves, JSON is
-strict. When a test ends, the database is whole and its counters equal recounted ones.
+Every request that a test makes through `Visitor` is judged (support/client.py). When a test ends,
+the database is whole and its counters equal recounted ones.
 
 The tiers:
   pytest --fast         what needs no browser and no other process, and what reads the source
@@ -10,225 +9,30 @@ The tiers:
   pytest --seconds 60   the long tier: what is marked `long`, and each campaign for that long
 """
 
-import email
-import email.policy
-import itertools
-import json
 import os
-import random
 import shutil
 import signal
 import sqlite3
 import sys
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import hypothesis
-import inside
 import pytest
-import webtest
 
-from commentd import App, Config, World, make_app, zone_named
+pytest.register_assert_rewrite("support")
+
+from commentd import App, Config, make_app, zone_named
+from support import inside
+from support.campaign import Campaign
+from support.client import Visitor
+from support.database import assert_whole
+from support.world import Outside
 
 inside.share_what_never_changes()
-
-START = 1_795_000_000  # 2026-11-18 11:06:40 UTC
-CANARY = "Canary-7Q9-passphrase"  # a password that must never be seen again
-PAGE = "/2026/hello/"
-
-Status = int | str  # the status of a response that a test expects; "*" is any
-
-# What a refused request may change: budgets, tries, spent captchas.
-VOLATILE = {"rate_limit", "spent_captcha", "sqlite_sequence"}
-
-
-@dataclass(frozen=True)
-class SentEmail:
-    """What a test's post office took; `message` is its whole text as RFC 5322 has it."""
-
-    recipient: str
-    message: str
-
-
-class Outside:
-    """The clock and the post office of a test."""
-
-    def __init__(self) -> None:
-        self.time: float = START
-        self.emails: list[SentEmail] = []
-        self.mail_fails_with: Exception | None = None
-        self.happens: Callable[[SentEmail], None] = lambda email: None  # while one is sent
-
-    def send(self, recipient: str, message: str, **server: Any) -> None:
-        sent = SentEmail(recipient, message)
-        self.happens(sent)
-        if self.mail_fails_with:
-            raise self.mail_fails_with
-        self.emails.append(sent)
-
-    @property
-    def world(self) -> World:
-        return World(clock=lambda: self.time, send=self.send)
-
-    def text(self, number: int = -1) -> str:
-        """The body of an email that was sent."""
-        message = email.message_from_string(
-            self.emails[number].message, policy=email.policy.default
-        )
-        content: str = message.get_content()
-        return content
-
-    def code(self, number: int = -1) -> str:
-        """The code in an email that was sent."""
-        return next(word for word in self.text(number).split() if len(word) == 6 and word.isdigit())
-
-
-def dump(path: str) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows of the lasting tables of a database."""
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
-        return rows_of(db)
-
-
-def rows_of(db: sqlite3.Connection) -> dict[str, list[tuple[Any, ...]]]:
-    """The same from a connection. Tries of a code are left out: they are a rate limit too."""
-    tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-    rows = {t: db.execute(f"SELECT * FROM {t}").fetchall() for t in tables if t not in VOLATILE}
-    names = [c[1] for c in db.execute("PRAGMA table_info(registration)")]
-    lasting = [i for i, name in enumerate(names) if name not in ("tries", "named_tries")]
-    rows["registration"] = [tuple(row[i] for i in lasting) for row in rows["registration"]]
-    return rows
-
-
-@contextmanager
-def cut_off(writer: sqlite3.Connection, last: int) -> Iterator[None]:
-    """SQLite is interrupted once, at its `last` step; not at the very end of a COMMIT, for what it
-    wrote is kept by then."""
-    steps, cuts = itertools.count(), [True]
-
-    def cut() -> bool:
-        return next(steps) >= last and writer.in_transaction and bool(cuts) and cuts.pop()
-
-    writer.set_progress_handler(cut, 1)
-    yield
-    writer.set_progress_handler(None, 1)
-
-
-def assert_whole(path: str) -> None:
-    """The file is intact, no row points nowhere, every counter equals a recount."""
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
-        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert db.execute("PRAGMA foreign_key_check").fetchall() == []
-        wrong = db.execute(
-            """SELECT page.id FROM page WHERE total <> (SELECT count(*) FROM comment
-                  WHERE page_id = page.id AND status = 'visible')
-                OR threads <> (SELECT count(*) FROM comment
-                  WHERE page_id = page.id AND shown = 1 AND parent_id IS NULL)
-                OR page_likes <> (SELECT count(*) FROM page_liker WHERE page_id = page.id)"""
-        ).fetchall()
-        assert wrong == []
-        wrong = db.execute(
-            """SELECT c.id FROM comment AS c WHERE likes <> (SELECT count(*) FROM comment_liker
-                  WHERE comment_id = c.id)
-                OR replies <> (SELECT count(*) FROM comment AS r
-                  WHERE r.parent_id = c.id AND r.shown = 1)
-                OR shown <> (status = 'visible' OR replies > 0)"""
-        ).fetchall()
-        assert wrong == []
-
-
-class Visitor(webtest.TestApp):  # type: ignore[misc]
-    """A client whose every request is judged by the invariants."""
-
-    def __init__(self, app: App, ip: str = "203.0.113.7", **environ: str) -> None:
-        super().__init__(app, extra_environ={"REMOTE_ADDR": ip, **environ}, lint=True)
-        self.served = app
-        self.faults_allowed = False
-
-    def do_request(self, req: Any, *args: Any, **kw: Any) -> Any:
-        asked = req.environ["PATH_INFO"]  # Bottle decodes the path in place
-        path = inside.database_path(self.served)
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as before:
-            # A read transaction keeps seeing the database as it is before the request. It begins
-            # with anything that is read of the file; this needs no table.
-            before.execute("BEGIN")
-            before.execute("PRAGMA user_version").fetchone()
-            written = inside.rows_written(self.served)
-            response = super().do_request(req, *args, **kw)
-            if response.status_int >= 400 and inside.rows_written(self.served) != written:
-                assert dump(path) == rows_of(before), "a refusal changed the database"
-        binary = response.content_type in ("application/vnd.sqlite3", "image/png")
-        strictly = "replace" if binary else "strict"
-        status, text = response.status_int, response.body.decode("utf-8", strictly)
-        assert self.faults_allowed or status < 500, text
-        self.judge(asked, req.method, response, status, text)
-        return response
-
-    def judge(self, path: str, method: str, response: Any, status: int, text: str) -> None:
-        secrets = [
-            CANARY,
-            inside.token_key(self.served).decode(),
-            "Traceback",
-            "sqlite",
-            "commentd.db",
-            "SELECT ",
-        ]
-        everything = text + str(response.headers)
-        if response.content_type in ("application/json", "text/plain"):
-            assert not [word for word in secrets if word in everything]
-        assert response.headers["X-Content-Type-Options"] == "nosniff"
-        assert "Server" not in response.headers
-        if response.content_type == "application/json" and method != "HEAD":
-            value = json.loads(text, parse_constant=lambda word: pytest.fail(f"not JSON: {word}"))
-            if status >= 400:
-                details = {"count", "total"} if value["code"] == "block_wide" else set()
-                assert set(value) == {"error", "code"} | details
-                assert value["error"]
-                assert value["code"].replace("_", "").isalpha()
-        elif status == 404 and response.content_type == "text/html":
-            pass  # a browser that opens an unknown URL
-        elif status >= 400 and method != "HEAD":
-            assert path in ("/auth/verify", "/mail"), "only the verification answers in plain text"
-
-    # Small verbs
-
-    def post(self, *args: Any, **kw: Any) -> Any:
-        """webtest's, for bodies that are not JSON."""
-        return super().post(*args, **kw)
-
-    def say(self, content: str = "hi", status: Status = 200, **fields: Any) -> Any:
-        """Post a comment as a guest; the whole JSON of the reply."""
-        body = {"page_url": PAGE, "nickname": "Ann", "content": content, "captcha_token": "x"}
-        headers = fields.pop("headers", {})
-        return self.post_json("/comments", body | fields, headers=headers, status=status).json
-
-    def listing(self, **query: Any) -> Any:
-        return self.get("/comments", {"url": PAGE, **query}).json
-
-    def register(self, email: str = "ann@example.com", status: Status = 200, **fields: Any) -> Any:
-        body = {"email": email, "nickname": "Ann", "password": CANARY, "captcha_token": "x"}
-        return self.post_json("/auth/register", body | fields, status=status).json
-
-    def login(self, email: str = "ann@example.com", status: Status = 200, **fields: Any) -> Any:
-        body = {"email": email, "password": CANARY, "captcha_token": "x"}
-        return self.post_json("/auth/login", body | fields, status=status).json
-
-    def ask_for_code(self, email: str = "ann@example.com", **fields: Any) -> str:
-        """A code to sign in with; the request."""
-        body = {"email": email, "captcha_token": "x"}
-        request_id: str = self.post_json("/auth/code", body | fields).json["request_id"]
-        return request_id
-
-    def verify(
-        self, token: str, email: str = "ann@example.com", status: Status = 200, **f: Any
-    ) -> str:
-        body = {"email": email, "token": token, **f}
-        text: str = self.post_json("/auth/verify", body, status=status).text
-        return text
 
 
 @pytest.fixture
@@ -303,33 +107,10 @@ def db(app: App) -> Iterator[sqlite3.Connection]:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """One Chromium for all tests of a worker. Each test takes a context of its own."""
-    from blog import chromium
+    from support.blog import chromium
 
     with chromium() as running:
         yield running
-
-
-class Campaign:
-    """Rounds of an attack: a few in the test command, as many as fit into `--seconds` in the long
-    tier. Each has chance of its own, so that `--seed` and `--first` give any of them again."""
-
-    def __init__(self, name: str, seed: int, first: int, seconds: float | None) -> None:
-        self.name, self.seed, self.first, self.seconds = name, seed, first, seconds
-        self.figures: Counter[str] = Counter()
-        self.begun_at, self.last = time.monotonic(), first
-
-    def rounds(self, usually: int) -> Iterator[random.Random]:
-        for number in itertools.count(self.first):
-            self.last = number
-            yield random.Random(f"{self.seed} {self.name} {number}")
-            self.figures["seconds"] = lasted = int(time.monotonic() - self.begun_at)
-            if lasted >= self.seconds if self.seconds else number + 1 - self.first >= usually:
-                return
-
-    def __str__(self) -> str:
-        figures = "".join(f", {number:,} {what}" for what, number in self.figures.items())
-        rounds = f"--seed {self.seed}, rounds {self.first:,} to {self.last:,}"
-        return f"{self.name}: {rounds}{figures}"
 
 
 @pytest.fixture

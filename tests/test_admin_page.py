@@ -1,5 +1,6 @@
 """The owner's page at /admin in a real Chromium: by mouse, by keys, on a phone, with hostile rows
-and a bad network. `test_admin.py` has its API, `test_moderate.py` the menu in the widget."""
+and a bad network. `test_admin_api.py` has its API, `test_widget_moderation.py` the menu in the
+widget."""
 
 import hashlib
 import json
@@ -10,22 +11,31 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any
 
-import inside
 import pytest
-import test_server
-import test_widget
-import test_writing as writing
 from axe_playwright_python.base import AXE_SCRIPT
-from blog import new_context, nodes_of, painted, say, service
-from inside import sql
 from playwright.sync_api import Browser, Dialog, Locator, Page, Route, expect
-from serving import until
-from test_access import DESK, PHONE
-from test_commands import MANUAL
-from test_writing import REFUSED, UNREACHED, button, held, keyboard, mouse, reach, requests_of
 from webtest import TestApp
 
+import test_server
+import test_widget
+import test_widget_writing as writing
 from commentd import App
+from support import inside
+from support.blog import new_context, nodes_of, painted, say, service
+from support.inside import sql
+from support.serving import until
+from test_accessibility import DESK, PHONE
+from test_commands import MANUAL
+from test_widget_writing import (
+    REFUSED,
+    UNREACHED,
+    button,
+    held,
+    keyboard,
+    mouse,
+    reach,
+    requests_of,
+)
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import written
+
+from support import provenance
 from test_commands import run
 from test_source import ROOT, SOURCE, STATIC, calls_of, whole_tree
 from test_source import functions as functions_in
@@ -75,11 +76,11 @@ def test_every_test_that_is_named_is_there() -> None:
 
 
 def test_no_pattern_is_made_of_input() -> None:
-    for scope in written.scopes():
+    for scope in provenance.scopes():
         for call in scope.calls:
             if re.fullmatch(r"re\.(?!escape)[a-z]+", ast.unparse(call.func)):
                 # The rules for plural forms come with the program, in static/intl.json.
-                made = set(written.foreign(call.args[0], scope)) - {"count: self.plural"}
+                made = set(provenance.foreign(call.args[0], scope)) - {"count: self.plural"}
                 assert made == set(), ast.unparse(call)
     # It joins patterns that stand above it.
     assert [name for name, text in SCRIPTS.items() if re.search(r"\bRegExp\(", text)] == ["code.js"]

@@ -15,14 +15,16 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-import inside
 import jwt
 import pytest
 import webtest
-from conftest import CANARY, PAGE, START, Outside, Visitor, cut_off, dump
-from inside import database_path, sql, token_key
 
 from commentd import App, Config, make_app
+from support import inside
+from support.client import CANARY, PAGE, Visitor
+from support.database import cut_off, dump
+from support.inside import database_path, sql, token_key
+from support.world import START, Outside
 
 Json = dict[str, Any]
 

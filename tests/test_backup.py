@@ -22,9 +22,14 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from conftest import PAGE, START, Outside, Visitor, assert_whole, dump
-from inside import REFUSALS, database_path, sql
-from serving import until
+
+import commentd
+from commentd import App, Config, World, make_app
+from support.client import PAGE, Visitor
+from support.database import assert_whole, dump
+from support.inside import REFUSALS, database_path, sql
+from support.serving import until
+from support.world import START, Outside
 from test_commands import run, run_here
 from test_server import COMMENT, Service, services
 from test_storage import (
@@ -38,9 +43,6 @@ from test_storage import (
     stranger,
     with_version,
 )
-
-import commentd
-from commentd import App, Config, World, make_app
 
 pytestmark = pytest.mark.slow
 

@@ -13,18 +13,20 @@ from random import Random
 from typing import Any
 from urllib.parse import quote
 
-import inside
 import pytest
-import test_openapi
-from api import OPERATIONS
-from conftest import CANARY, PAGE, Campaign, Outside, Visitor
-from inside import database_path, sql
-from serving import Front, fronts_of, limit, undated
-from test_openapi import PERMISSION, Town, fields, forms, with_metrics
-from test_peers import with_comments
-from test_server import BLOG, FOREIGN, request
 
+import test_openapi
 from commentd import App, Config, make_app
+from support import inside
+from support.api import OPERATIONS
+from support.campaign import Campaign
+from support.client import CANARY, PAGE, Visitor
+from support.inside import database_path, sql
+from support.serving import Front, fronts_of, limit, undated
+from support.world import Outside
+from test_hostile_clients import with_comments
+from test_openapi import PERMISSION, Town, fields, forms, with_metrics
+from test_server import BLOG, FOREIGN, request
 
 pytestmark = pytest.mark.slow
 

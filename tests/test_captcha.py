@@ -17,17 +17,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
-import inside
 import pytest
-import test_mail
 import webtest
-from conftest import CANARY, PAGE, Outside, Visitor
-from serving import until
+
+import test_mail
+from commentd import App, Config, load_config, main, make_app
+from support import inside
+from support.client import CANARY, PAGE, Visitor
+from support.serving import until
+from support.world import Outside
 from test_comments import at_once
 from test_mail import tls
 from test_server import services
-
-from commentd import App, Config, load_config, main, make_app
 
 HOST, ORIGIN = "blog.example", "https://blog.example"
 SECRET, SITE_KEY = "0xSecretOfTheBlog-5581", "site-key-of-the-blog"

@@ -20,15 +20,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import CANARY, Outside, Visitor, dump
-from inside import add_account, database_path, sql
+
+from commentd import MIGRATIONS, SETTINGS, App, Config, __version__, make_app, translated
+from support.client import CANARY, Visitor
+from support.database import dump
+from support.inside import add_account, database_path, sql
+from support.world import Outside
 from test_backup import live
 from test_commands import ROOT, run_here
 from test_mail import Clerk, PostOffice
 from test_server import services
 from test_source import whole_tree
-
-from commentd import MIGRATIONS, SETTINGS, App, Config, __version__, make_app, translated
 
 # What Cloudflare, hCaptcha and Google give for tests.
 TRIAL_SECRETS = [f"{n}x{'0' * 31}AA" for n in (1, 2, 3)]

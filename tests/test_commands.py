@@ -18,10 +18,10 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from conftest import CANARY
-from inside import log_handler, routes
 
 from commentd import COMMANDS, SETTINGS, __version__, example_config, load_config, main
+from support.client import CANARY
+from support.inside import log_handler, routes
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")

@@ -13,12 +13,13 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-import inside
 import pytest
 import webtest
-from conftest import PAGE, START, Outside, Visitor
 
 from commentd import App, Config, make_app, masked
+from support import inside
+from support.client import PAGE, Visitor
+from support.world import START, Outside
 
 BODY = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}
 

@@ -23,11 +23,8 @@ from unittest import mock
 from xml.etree import ElementTree
 
 import pytest
-from conftest import CANARY, Outside, Visitor, assert_whole, dump
 from hypothesis import example, given
 from hypothesis import strategies as st
-from inside import add_many_comments, add_stored_comment, writing_store
-from test_commands import MANUAL, ROOT, run
 
 from commentd import (
     EXPORTERS,
@@ -41,6 +38,11 @@ from commentd import (
     proper_nickname,
     safe_html,
 )
+from support.client import CANARY, Visitor
+from support.database import assert_whole, dump
+from support.inside import add_many_comments, add_stored_comment, writing_store
+from support.world import Outside
+from test_commands import MANUAL, ROOT, run
 
 BLOG = "https://blog.example"
 LONG_AGO = 1_700_000_000  # 2023-11-14: nothing that is imported may be of times to come

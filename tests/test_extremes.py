@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import CANARY, START, Outside, Visitor, assert_whole
-from inside import add_account, add_many_comments, token_of
-from test_commands import run_here
 
 from commentd import App, Config, make_app
+from support.client import CANARY, Visitor
+from support.database import assert_whole
+from support.inside import add_account, add_many_comments, token_of
+from support.world import START, Outside
+from test_commands import run_here
 
 pytestmark = pytest.mark.slow
 

@@ -18,14 +18,17 @@ from typing import Any
 
 import pytest
 import webtest
-from conftest import CANARY, PAGE, START, Campaign, Outside, Visitor, assert_whole, dump
-from inside import REFUSALS, add_account, admin_link, token_of
-from test_commands import run_here
-from test_server import COMMENT
-from test_storage import account, forked, stranger
 
 import commentd
 from commentd import COMMANDS, ROUTES, App, Config, World, make_app
+from support.campaign import Campaign
+from support.client import CANARY, PAGE, Visitor
+from support.database import assert_whole, dump
+from support.inside import REFUSALS, add_account, admin_link, token_of
+from support.world import START, Outside
+from test_commands import run_here
+from test_server import COMMENT
+from test_storage import account, forked, stranger
 
 pytestmark = pytest.mark.slow
 

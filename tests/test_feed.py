@@ -11,20 +11,22 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urljoin, urlsplit
 
-import inside
 import pytest
-import test_admin
-from conftest import CANARY, PAGE, Outside, Visitor, dump
 from hypothesis import HealthCheck, example, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
-from test_admin import Judge
+
+import test_admin_api
+from commentd import PAGE_POLICY, App, Config, __version__, make_app, zone_named
+from support import inside
+from support.client import CANARY, PAGE, Visitor
+from support.database import dump
+from support.world import Outside
+from test_admin_api import Judge
 from test_notifications import BLOG, EMAIL_TEXTS, SERVICE, USUAL
 
-from commentd import PAGE_POLICY, App, Config, __version__, make_app, zone_named
-
 MINUTE, HOUR, DAY = 60, 3600, 86400
-owner = test_admin.owner
+owner = test_admin_api.owner
 
 TEXTS = [
     "</script><script>alert(1)</script>",

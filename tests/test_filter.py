@@ -10,19 +10,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import inside
 import pytest
-import test_admin
 import webtest
-from conftest import CANARY, PAGE, START, Outside, Visitor
-from products import Said, wordpress
-from test_admin import OWNER, Judge, block, change, do, judge, new_owner, queue, rows
-from test_comments import solved
-from test_moderation import edit, held, settled, shown
 
+import test_admin_api
 from commentd import App, Config, main, make_app, safe_html
+from support import inside
+from support.client import CANARY, PAGE, Visitor
+from support.products import Said, wordpress
+from support.world import START, Outside
+from test_admin_api import OWNER, Judge, block, change, do, judge, new_owner, queue, rows
+from test_comments import solved
+from test_moderation_api import edit, held, settled, shown
 
-owner, visitor = test_admin.owner, test_admin.visitor
+owner, visitor = test_admin_api.owner, test_admin_api.visitor
 ANN = "ann@example.com"
 MINUTE, DAY = 60, 86400
 SETTINGS: dict[str, Any] = {

@@ -17,18 +17,19 @@ from itertools import chain, count, takewhile
 from pathlib import Path
 from typing import Any
 
-import inside
 import pytest
-import test_widget as widget
-from blog import POST, article, conversation, new_context, say, service
-from conftest import PAGE, Outside, Visitor
 from playwright.sync_api import Browser, expect
+
+import test_widget as widget
+from commentd import App, make_app
+from support import inside
+from support.blog import POST, article, conversation, new_context, say, service
+from support.client import PAGE, Visitor
+from support.world import Outside
 from test_commands import run_here
-from test_hostile import MARKUP
+from test_hostile_blogs import MARKUP
 from test_widget import CLOBBERED, Site
 from test_words import WORDS
-
-from commentd import App, make_app
 
 DAY = 86400
 WIDGET_TAGS = {"zh-CN": "zh", "zh-TW": "zh-tw"}

@@ -9,16 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import inside
 import pytest
-import test_openapi
 import webtest
-from api import OPERATIONS, ROUTES
-from conftest import PAGE, Campaign, Outside
+
+import test_openapi
+from commentd import App, Config, make_app
+from support import inside
+from support.api import OPERATIONS, ROUTES
+from support.campaign import Campaign
+from support.client import PAGE
+from support.world import Outside
 from test_openapi import METRICS, PERMISSION, Town, fields, forms, required, with_metrics
 from test_server import BLOG, FOREIGN, POLICY
-
-from commentd import App, Config, make_app
 
 pytestmark = pytest.mark.slow
 

@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urljoin
 
-import inside
 import pytest
-from blog import new_context, service
-from conftest import Outside, Visitor
 from playwright.sync_api import Browser, Page, expect
 
 from commentd import App, Config, make_app
+from support import inside
+from support.blog import new_context, service
+from support.client import Visitor
+from support.world import Outside
 
 STATIC = Path(__file__).parent.parent / "static"
 

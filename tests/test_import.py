@@ -25,14 +25,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import products
 import pytest
-from conftest import CANARY, START, Outside, Visitor, assert_whole
 from hypothesis import HealthCheck, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
-from inside import add_account, sql, token_of
-from products import (
+
+import commentd
+from commentd import App, proper_email, proper_nickname, proper_website, safe_html
+from support import products
+from support.client import CANARY, Visitor
+from support.database import assert_whole
+from support.inside import add_account, sql, token_of
+from support.products import (
     DAY,
     HOUR,
     MAKERS,
@@ -49,13 +53,11 @@ from products import (
     waline_row,
     wordpress,
 )
-from serving import until
+from support.serving import until
+from support.world import START, Outside
 from test_backup import killed_at
 from test_server import COMMENT, Answer, Service, services
 from test_storage import little_room
-
-import commentd
-from commentd import App, proper_email, proper_nickname, proper_website, safe_html
 
 desk = products.desk
 PROGRAM = Path(commentd.__file__)

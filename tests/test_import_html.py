@@ -7,16 +7,17 @@ import urllib.parse
 from html.parser import HTMLParser
 from typing import Any
 
-import products
 import pytest
-from conftest import CANARY, Outside, Visitor
 from hypothesis import HealthCheck, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
-from inside import add_account, token_of
-from products import MAKERS, NOON, Desk, Said
 
 from commentd import App, clean, content_of_html, html_in, safe_html
+from support import products
+from support.client import CANARY, Visitor
+from support.inside import add_account, token_of
+from support.products import MAKERS, NOON, Desk, Said
+from support.world import Outside
 
 desk = products.desk
 HTML_PRODUCTS = ("disqus", "twikoo", "valine", "wordpress")

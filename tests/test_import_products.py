@@ -17,14 +17,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-import inside
-import products
 import pytest
-from conftest import CANARY, START, Outside
-from inside import add_account, token_of
-from products import MAKERS, MOVING, NOON, ROWS, Desk, Row, Said, file_of, waline, waline_row
 
 from commentd import proper_nickname
+from support import inside, products
+from support.client import CANARY
+from support.inside import add_account, token_of
+from support.products import (
+    MAKERS,
+    MOVING,
+    NOON,
+    ROWS,
+    Desk,
+    Row,
+    Said,
+    file_of,
+    waline,
+    waline_row,
+)
+from support.world import START, Outside
 
 desk = products.desk
 ANCHOR = ' rel="nofollow ugc noopener noreferrer"'

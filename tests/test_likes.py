@@ -3,12 +3,13 @@
 import sqlite3
 from typing import Any
 
-import inside
 import pytest
-from conftest import PAGE, START, Outside, Visitor
-from test_comments import NO_LIMITS
 
 from commentd import App
+from support import inside
+from support.client import PAGE, Visitor
+from support.world import START, Outside
+from test_comments import NO_LIMITS
 
 BOTH = ("comment", "page")
 TOO_MANY = {"error": "操作太频繁，请稍后再试", "code": "too_many"}

@@ -8,14 +8,16 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-import inside
 import pytest
 import webtest
-from conftest import PAGE, START, Campaign, Outside, Visitor
-from inside import moderate, sql
-from test_origins import visiting
 
 from commentd import App, Config
+from support import inside
+from support.campaign import Campaign
+from support.client import PAGE, Visitor
+from support.inside import moderate, sql
+from support.world import START, Outside
+from test_origins import visiting
 
 NO_LIMITS = pytest.mark.parametrize("settings", [{"limits_enabled": False}])
 HIDDEN = ("waiting", "spam", "deleted")

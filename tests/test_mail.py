@@ -22,14 +22,16 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import inside
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
-from conftest import START, Outside, Visitor, assert_whole
 from webtest import TestApp
 
 from commentd import App, Config, World, load_config, make_app
+from support import inside
+from support.client import Visitor
+from support.database import assert_whole
+from support.world import START, Outside
 
 ANN = "ann@example.com"
 MINUTE, HOUR, DAY = 60, 3600, 86400

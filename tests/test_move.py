@@ -6,16 +6,17 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import Visitor, assert_whole, dump
 from hypothesis import example, given
 from hypothesis import strategies as st
-from inside import writing_store
-from serving import BRIEF, until
+
+from commentd import App, Config, page_name
+from support.client import Visitor
+from support.database import assert_whole, dump
+from support.inside import writing_store
+from support.serving import BRIEF, until
 from test_commands import run, run_here
 from test_export import BLOG, LONG_AGO, Home, chain, homes, live
 from test_server import COMMENT, services
-
-from commentd import App, Config, page_name
 
 OTHER, THIRD = "https://old.example", "https://third.example"
 

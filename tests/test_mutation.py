@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Campaign
+
+from support.campaign import Campaign
 
 ROOT = Path(__file__).parent.parent
 MOST_SECONDS = 3600  # of one run of the test command

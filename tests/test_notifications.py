@@ -1,5 +1,6 @@
 """Emails about comments: who is told of what and when, the pages that their links lead to, and how
-they end. `test_mail.py` has their way to the mail server, `test_me.py` followers and reports."""
+they end. `test_mail.py` has their way to the mail server, `test_account_api.py` followers and
+reports."""
 
 import base64
 import json
@@ -15,15 +16,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-import blog
-import inside
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from conftest import CANARY, PAGE, START, Outside, Visitor, assert_whole, dump
-from test_mail import NEWS_HEADERS, UNSUBSCRIBE, outbox, read
 
 import commentd
 from commentd import App, Config, load_config, make_app
+from support import blog, inside
+from support.client import CANARY, PAGE, Visitor
+from support.database import assert_whole, dump
+from support.world import START, Outside
+from test_mail import NEWS_HEADERS, UNSUBSCRIBE, outbox, read
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 BLOG, SERVICE = "https://blog.example", "https://comments.example"

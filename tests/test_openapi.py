@@ -16,15 +16,18 @@ from random import Random
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import inside
 import jsonschema_rs
 import pytest
 import webtest
-from api import OPERATIONS, PERMISSIONS, ROUTES, SPEC
-from conftest import CANARY, PAGE, START, Campaign, Outside, Visitor, assert_whole
-from test_admin import OWNER, Judge
 
 from commentd import App, __version__
+from support import inside
+from support.api import OPERATIONS, PERMISSIONS, ROUTES, SPEC
+from support.campaign import Campaign
+from support.client import CANARY, PAGE, Visitor
+from support.database import assert_whole
+from support.world import START, Outside
+from test_admin_api import OWNER, Judge
 
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "static" / "openapi.json"

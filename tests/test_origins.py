@@ -7,10 +7,10 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from conftest import Outside, Visitor
-from test_server import BLOG, FOREIGN, TWO_BLOGS
-
 from commentd import ROUTES, Config, make_app
+from support.client import Visitor
+from support.world import Outside
+from test_server import BLOG, FOREIGN, TWO_BLOGS
 
 
 @contextmanager

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_commands import ROOT
-from test_server import COMMENT, Service, services
 
 from commentd import __version__, main
+from test_commands import ROOT
+from test_server import COMMENT, Service, services
 
 pytestmark = pytest.mark.slow
 

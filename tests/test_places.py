@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Visitor
 from mmdb_writer import MMDBWriter
 from netaddr import IPSet
-from test_commands import run_here
 
 from commentd import App, Config, Places, make_app
+from support.client import Visitor
+from test_commands import run_here
 
 ROOT = Path(__file__).parent.parent
 STATIC = ROOT / "static"

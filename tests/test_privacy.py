@@ -12,13 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import inside
 import pytest
 import webtest
-from conftest import CANARY, PAGE, START, Outside, Visitor, assert_whole
-from test_server import COMMENT
 
 from commentd import App, Config, main, make_app, masked
+from support import inside
+from support.client import CANARY, PAGE, Visitor
+from support.database import assert_whole
+from support.world import START, Outside
+from test_server import COMMENT
 
 HOUR, DAY = 3600, 86400
 KEPT = [  # what an author's connection says, what is stored of it, and what is left in the end

@@ -16,16 +16,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import inside
 import pytest
-import test_openapi
 import webtest
-from api import NEED_TOKEN, OPERATIONS, ROUTES, Route
-from conftest import CANARY, PAGE, START, Visitor, dump
-from test_admin import Judge
-from test_openapi import Town
 
+import test_openapi
 from commentd import App, Config, World, main, make_app
+from support import inside
+from support.api import NEED_TOKEN, OPERATIONS, ROUTES, Route
+from support.client import CANARY, PAGE, Visitor
+from support.database import dump
+from support.world import START
+from test_admin_api import Judge
+from test_openapi import Town
 
 town, again = test_openapi.town, test_openapi.again
 SIGNED = "/mail"  # what a link of an email opens: its rights are in the URL (test_notifications.py)

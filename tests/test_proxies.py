@@ -26,10 +26,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sites
-from conftest import PAGE
 from playwright.sync_api import Browser, Page, expect
-from serving import until
+
+from commentd import BODY_LIMIT
+from support import sites
+from support.client import PAGE
+from support.serving import until
 from test_commands import MANUAL, ROOT, run
 from test_server import (
     AS_JSON,
@@ -47,8 +49,6 @@ from test_server import (
     rows,
     services,
 )
-
-from commentd import BODY_LIMIT
 
 pytestmark = pytest.mark.slow
 

@@ -14,13 +14,16 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import inside
 import pytest
 import webtest
-from conftest import CANARY, PAGE, Campaign, Outside, Visitor, assert_whole
-from test_comments import solved
 
 from commentd import Config, make_app
+from support import inside
+from support.campaign import Campaign
+from support.client import CANARY, PAGE, Visitor
+from support.database import assert_whole
+from support.world import Outside
+from test_comments import solved
 
 pytestmark = pytest.mark.slow
 

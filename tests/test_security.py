@@ -4,12 +4,13 @@ owner's contact for security; cached files differ by origin."""
 import re
 from datetime import datetime
 
-import inside
 import pytest
-from conftest import START, Visitor
-from test_commands import MANUAL
 
 from commentd import load_config
+from support import inside
+from support.client import Visitor
+from support.world import START
+from test_commands import MANUAL
 
 
 @pytest.mark.parametrize("language", MANUAL)

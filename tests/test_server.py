@@ -1,6 +1,6 @@
 """The program in a process of its own, over real sockets: its responses, what it refuses before
 any route is asked, whom it serves first, how it starts and stops. `test_origins.py` has the headers
-that pages of other sites depend on, `test_peers.py` has hostile peers."""
+that pages of other sites depend on, `test_hostile_clients.py` has hostile peers."""
 
 import configparser
 import contextlib
@@ -26,11 +26,14 @@ from typing import Any
 
 import pytest
 import waitress
-from conftest import PAGE, Campaign, Outside, assert_whole
-from serving import PROGRAM, Front, Queue, until
 
 import commentd
 from commentd import BODY_LIMIT, Config, main, make_app
+from support.campaign import Campaign
+from support.client import PAGE
+from support.database import assert_whole
+from support.serving import PROGRAM, Front, Queue, until
+from support.world import Outside
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import CANARY
 
 from commentd import SETTINGS, Config, example_config, load_config, translated, zone_named
+from support.client import CANARY
 
 EXAMPLE = Path(__file__).parent.parent / "commentd.example.ini"
 KEY = "k" * 32

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Campaign, assert_whole
-from serving import until
-from test_peers import PARTS, reset
-from test_server import LOOPS, Answer, Service, Start, held, memory, request, services
 
 import commentd
+from support.campaign import Campaign
+from support.database import assert_whole
+from support.serving import until
+from test_hostile_clients import PARTS, reset
+from test_server import LOOPS, Answer, Service, Start, held, memory, request, services
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, TypeVar, get_origin
 
 import pytest
-import written
 
 import commentd
+from support import provenance
 
 pytestmark = pytest.mark.slow
 
@@ -177,7 +177,7 @@ def test_the_network_is_reached_by_one_function_for_the_web_and_one_for_mail() -
 
 def test_only_imports_go_down_by_functions_that_call_themselves() -> None:
     """There the depth of a file has a bound. Replies stand as deep as readers like."""
-    called = {scope: set(written.called_by(scope)) for scope in written.scopes()}
+    called = {scope: set(provenance.called_by(scope)) for scope in provenance.scopes()}
     below = called
     for _ in called:  # those called by those called
         wider = {
@@ -240,19 +240,21 @@ def test_nothing_at_module_level_changes_but_routes_while_it_loads() -> None:
 def test_a_value_from_outside_is_found_in_a_text(text: str) -> None:
     def found(text: str) -> set[str]:
         (function,) = ast.parse(f"def read(name: str): return {text}").body
-        scope = written.Scope(function, written.Scope(ast.Module([], []), given={"TABLES": []}))
-        written.fill(scope, function, [])
-        return set(written.foreign(ast.parse(text, mode="eval").body, scope))
+        scope = provenance.Scope(
+            function, provenance.Scope(ast.Module([], []), given={"TABLES": []})
+        )
+        provenance.fill(scope, function, [])
+        return set(provenance.foreign(ast.parse(text, mode="eval").body, scope))
 
     assert found(text) == {"read: name"}
     assert found(text.replace("name", "TABLES")) == set()
 
 
 def test_sql_is_constants_with_placeholders() -> None:
-    for scope in written.scopes():
+    for scope in provenance.scopes():
         for call in scope.calls:
             if isinstance(call.func, ast.Attribute) and call.func.attr.startswith("execute"):
-                assert written.foreign(call.args[0], scope) == [], ast.unparse(call)
+                assert provenance.foreign(call.args[0], scope) == [], ast.unparse(call)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from test_server import memory, services
 
 pytestmark = pytest.mark.slow

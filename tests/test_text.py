@@ -15,16 +15,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import inside
 import mistune
 import pytest
 import webtest
-from blog import Pages, blog, say, service
-from conftest import CANARY, Campaign, Visitor
 from hypothesis import example, given
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, BrowserContext, Request
-from test_words import WORDS
 
 import commentd
 from commentd import (
@@ -44,6 +40,11 @@ from commentd import (
     safe_html,
     strict_json,
 )
+from support import inside
+from support.blog import Pages, blog, say, service
+from support.campaign import Campaign
+from support.client import CANARY, Visitor
+from test_words import WORDS
 
 TEXT = st.text(st.characters(codec="utf-8"))
 STATIC = Path(commentd.__file__).parent / "static"

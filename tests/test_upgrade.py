@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PAGE, Outside, Visitor, assert_whole
-from inside import REFUSALS
+
+from commentd import COMMANDS, MIGRATIONS, Config, make_app
+from support.client import PAGE, Visitor
+from support.database import assert_whole
+from support.inside import REFUSALS
+from support.world import Outside
 from test_backup import files, found, killed_at
 from test_commands import run_here
 from test_server import COMMENT, services
 from test_storage import schema
-
-from commentd import COMMANDS, MIGRATIONS, Config, make_app
 
 pytestmark = pytest.mark.slow
 

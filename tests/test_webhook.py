@@ -17,10 +17,13 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
-import inside
 import pytest
-from conftest import CANARY, PAGE, START, Outside, Visitor
-from serving import until
+
+from commentd import load_config
+from support import inside
+from support.client import CANARY, PAGE, Visitor
+from support.serving import until
+from support.world import START, Outside
 from test_commands import MANUAL
 from test_mail import PostOffice, read
 from test_mail import opened as opened  # a fixture
@@ -43,8 +46,6 @@ from test_notifications import (
 )
 from test_notifications import start as start  # a fixture
 from test_server import services
-
-from commentd import load_config
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 PATHS = {

@@ -1,5 +1,5 @@
 """The widget in a real Chromium, on a page of another origin, over plain http: embedding, reading,
-hostile texts, hostile pages, a bad network. `test_writing.py` has its forms."""
+hostile texts, hostile pages, a bad network. `test_widget_writing.py` has its forms."""
 
 import json
 import re
@@ -12,7 +12,12 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from blog import (
+from playwright.sync_api import Browser, Dialog, Locator, Page, Route, expect
+from webob import Request
+from webtest import TestApp
+
+from commentd import App
+from support.blog import (
     OWNER,
     POST,
     Json,
@@ -27,15 +32,10 @@ from blog import (
     say,
     service,
 )
-from conftest import Outside
-from inside import add_account, moderate, sql, token_of
-from playwright.sync_api import Browser, Dialog, Locator, Page, Route, expect
+from support.inside import add_account, moderate, sql, token_of
+from support.world import Outside
 from test_commands import MANUAL
 from test_words import WORDS
-from webob import Request
-from webtest import TestApp
-
-from commentd import App
 
 pytestmark = pytest.mark.slow
 

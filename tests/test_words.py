@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-import inside
-from conftest import PAGE, Visitor
-from inside import sql
 from playwright.sync_api import Browser
-from test_commands import MANUAL
 
 from commentd import App
+from support import inside
+from support.client import PAGE, Visitor
+from support.inside import sql
+from test_commands import MANUAL
 
 STATIC = Path(__file__).parent.parent / "static"
 SCRIPTS = ["embed.js", "more.js", "account.js", "moderate.js"]

@@ -23,9 +23,8 @@ import webtest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import inside
-
 from commentd import Config, World, make_app
+from support import inside
 
 OWNER, HOUR = "owner@example.com", 3600
 

@@ -34,10 +34,10 @@ HOME = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(HOME), str(HOME / "tests")]
 
 import bench_servers as servers  # noqa: E402
-import inside  # noqa: E402
 from bench_servers import TEXT, Peer, cpu_seconds, fetched  # noqa: E402
 
 from commentd import Config, make_app, safe_html  # noqa: E402
+from support import inside  # noqa: E402
 
 PAGES = range(1, 1000)  # of ten comments each; one of more is page 1000 and so many
 SMALL = dict.fromkeys(PAGES, 10)

@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, Page, Request
 HOME = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(HOME), str(HOME / "tests")]
 
-import blog  # noqa: E402
+from support import blog  # noqa: E402
 
 PHONE, DESK = 390, 1280
 Row = dict[str, tuple[object, bool]]  # by column: what was found, and whether the goal is met

@@ -1,6 +1,6 @@
 """Pictures of the widget on blogs that follow the guides; run by hand: `python
-tests/pictures/guides.py FOLDER`, with `--only NAME` for some of the blogs. sites.py says what has
-to be installed, and test_sites.py tries the same blogs in the long tier."""
+tests/pictures/guides.py FOLDER`, with `--only NAME` for some of the blogs. support/sites.py says
+what has to be installed, and test_guides.py tries the same blogs in the long tier."""
 
 import argparse
 import sys
@@ -10,8 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import blog
-import sites
+from support import blog, sites
 
 
 def main() -> None:

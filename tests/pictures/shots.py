@@ -16,9 +16,8 @@ from playwright.sync_api import Page
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import blog
-import wcag
-from inside import sql, token_of
+from support import accessibility, blog
+from support.inside import sql, token_of
 
 # The column, from above the heading to the footer's first line.
 COLUMN = """() => {
@@ -30,9 +29,9 @@ COLUMN = """() => {
 
 
 @contextmanager
-def shown(stage: wcag.Stage, lang: str, scheme: str) -> Iterator[Page]:
+def shown(stage: accessibility.Stage, lang: str, scheme: str) -> Iterator[Page]:
     browser = {**blog.screen(560), "color_scheme": scheme}
-    with stage.opened(wcag.STATES["thread"], "thread", lang, **browser) as page:
+    with stage.opened(accessibility.STATES["thread"], "thread", lang, **browser) as page:
         blog.settle(page)
         yield page
 
@@ -46,7 +45,7 @@ WAITING = [
 ]
 
 
-def thread_picture(stage: wcag.Stage) -> bytes:
+def thread_picture(stage: accessibility.Stage) -> bytes:
     """The upper part of the thread at 2x: in English and light beside in Chinese and dark."""
     images = ""
     for lang, scheme, sort in (("en", "light", "likes"), ("zh-CN", "dark", "oldest")):
@@ -67,7 +66,7 @@ def thread_picture(stage: wcag.Stage) -> bytes:
     return picture
 
 
-def admin_picture(stage: wcag.Stage) -> bytes:
+def admin_picture(stage: accessibility.Stage) -> bytes:
     """The queue of the admin page at 2x."""
     blog.owner_token(stage.app)
     for number, (held, name, text) in enumerate(WAITING):
@@ -105,7 +104,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=blog.PLAIN)
     parser.add_argument("--readme", type=Path, metavar="FOLDER", required=True)
     folder: Path = parser.parse_args().readme
-    with blog.chromium() as browser, wcag.staged(browser) as stage:
+    with blog.chromium() as browser, accessibility.staged(browser) as stage:
         for name, take_one in (("thread", thread_picture), ("admin", admin_picture)):
             file = folder / f"{name}.png"
             file.write_bytes(with_few_colours(take_one(stage)))

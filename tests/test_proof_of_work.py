@@ -13,12 +13,14 @@ from itertools import product
 from typing import Any
 
 import altcha
-import inside
 import pytest
 import webtest
-from conftest import PAGE, START, Outside, Visitor, dump
 
 from commentd import App, Config, World, make_app
+from support import inside
+from support.client import PAGE, Visitor
+from support.database import dump
+from support.world import START, Outside
 
 HOUR = 3600
 ANN = "ann@example.com"

@@ -18,15 +18,17 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 import pytest
-from conftest import START, Outside, Visitor, assert_whole, dump
 
 import commentd
 from commentd import Config, main, make_app
+from support.client import Visitor
+from support.database import assert_whole, dump
+from support.world import START, Outside
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 NOON = START - 300 * DAY
 BLOG = "https://blog.example"
-MOVING = Path(__file__).parent / "moving"
+MOVING = Path(__file__).parents[1] / "moving"
 Row = dict[str, Any]
 
 

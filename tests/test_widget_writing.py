@@ -12,19 +12,18 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-import blog
-import inside
 import pytest
-from blog import POST, say
-from conftest import Outside
-from inside import sql
 from playwright.sync_api import Browser, Locator, Page, Request, Route, expect
-from test_captcha import SECRET, SITE_KEY, Siteverify
-from test_mail import PostOffice, code_in, read
-from test_words import WORDS
 from webtest import TestApp
 
 from commentd import App, Config, World
+from support import blog, inside
+from support.blog import POST, say
+from support.inside import sql
+from support.world import Outside
+from test_captcha import SECRET, SITE_KEY, Siteverify
+from test_mail import PostOffice, code_in, read
+from test_words import WORDS
 
 Use = Callable[..., None]
 MAIL, PASSWORD = "ann@example.com", "Tränen, 眼泪 & \U0001f9c5"

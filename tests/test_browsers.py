@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-import test_widget
-from blog import POST, Pages, article, blog, owner_token, service
-from conftest import Outside
-from engines import Window, chromium, firefox, old_webkit, webkit
-from inside import moderate, token_of
 from playwright.sync_api import Browser
-from test_mail import code_in
-from test_widget import fill
 from webtest import TestApp
 
+import test_widget
 from commentd import App, Config, make_app
+from support.blog import POST, Pages, article, blog, owner_token, service
+from support.engines import Window, chromium, firefox, old_webkit, webkit
+from support.inside import moderate, token_of
+from support.world import Outside
+from test_mail import code_in
+from test_widget import fill
 
 pytestmark = pytest.mark.slow
 

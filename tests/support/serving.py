@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import pytest
-from conftest import Outside
 
 import commentd
 from commentd import App, drain, make_server
+from support.world import Outside
 
 T = TypeVar("T")
 Turn = Callable[[float], object]

@@ -18,10 +18,13 @@ from random import Random
 from typing import Any
 
 import pytest
+
 import test_server
-from conftest import CANARY, PAGE, Campaign, Outside
-from inside import add_account, database_path, token_of
-from serving import (
+from commentd import Config, make_app
+from support.campaign import Campaign
+from support.client import CANARY, PAGE
+from support.inside import add_account, database_path, token_of
+from support.serving import (
     CONNECTIONS,
     IMPATIENT,
     ONE_THREAD,
@@ -34,6 +37,7 @@ from serving import (
     turned,
     until,
 )
+from support.world import Outside
 from test_server import (
     AS_JSON,
     LIST,
@@ -48,8 +52,6 @@ from test_server import (
     request,
     services,
 )
-
-from commentd import Config, make_app
 
 pytestmark = pytest.mark.slow
 

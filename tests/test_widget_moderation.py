@@ -1,19 +1,23 @@
 """The admin's menu at the comments on the blog, in a real Chromium: who gets it, what it does, and
-how little its token opens. `test_moderation.py` has the API, `test_admin_page.py` the page."""
+how little its token opens. `test_moderation_api.py` has the API, `test_admin_page.py` the page."""
 
 import hashlib
 import re
 from typing import Any
 
-import inside
 import pytest
-import test_access as access
-import test_writing as writing
-from blog import POST, WATCH, say
-from inside import sql
 from playwright.sync_api import Locator, Page, expect
-from test_access import DESK, PHONE
-from test_writing import (
+from webtest import TestApp
+
+import test_accessibility as access
+import test_widget_writing as writing
+from commentd import App
+from support import inside
+from support.accessibility import MODERATES
+from support.blog import POST, WATCH, say
+from support.inside import sql
+from test_accessibility import DESK, PHONE
+from test_widget_writing import (
     REFUSED,
     UNREACHED,
     Ground,
@@ -26,10 +30,6 @@ from test_writing import (
     said,
     signed_in,
 )
-from wcag import MODERATES
-from webtest import TestApp
-
-from commentd import App
 
 office, outside = writing.office, writing.outside
 pages, address, config = writing.pages, writing.address, writing.config

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-SOURCE = (Path(__file__).parent.parent / "commentd.py").read_text("utf-8")
+SOURCE = (Path(__file__).parents[2] / "commentd.py").read_text("utf-8")
 
 
 @dataclass(eq=False)

@@ -1,15 +1,15 @@
-"""The guides for generators and themes, each followed on a real blog: see sites.py."""
+"""The guides for generators and themes, each followed on a real blog: see support/sites.py."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import blog
 import pytest
-import sites
 from playwright.sync_api import Browser, Page, Route, expect
-from sites import MUTE, PATH, QUIET, SITES
+
+from support import blog, sites
+from support.sites import MUTE, PATH, QUIET, SITES
 
 SCHEMES: tuple[Any, ...] = ("light", "dark")
 OF_THEMES = r"DIV\.back-to-top|NAV\."  # what they show or hide while one scrolls

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-import test_widget as widget
-from blog import POST, say
-from conftest import Campaign
-from inside import add_account, moderate, sql, token_of
 from playwright.sync_api import Browser, Page, expect
-from test_widget import BLOCKED, CLOBBERED, POLICY, TAG, TYPES, Site
 
+import test_widget as widget
 from commentd import App
+from support.blog import POST, say
+from support.campaign import Campaign
+from support.inside import add_account, moderate, sql, token_of
+from test_widget import BLOCKED, CLOBBERED, POLICY, TAG, TYPES, Site
 
 pytestmark = pytest.mark.slow
 

@@ -1,4 +1,4 @@
-"""The widget on blogs as others make them, for test_sites.py and pictures/guides.py.
+"""The widget on blogs as others make them, for test_guides.py and pictures/guides.py.
 
 Each blog is made in a folder by its generator, with a theme as its authors publish it, and gets the
 comments by what the manual says for that theme, word for word, so that the guides are proven here.
@@ -25,10 +25,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import blog
 from playwright.sync_api import Browser, Page, Route
 
-ROOT = Path(__file__).resolve().parent.parent
+from support import blog
+
+ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = "https://comments.example"  # where the guides mean one's own
 PATH, QUIET, MUTE = "/2026/lines/", "/2026/quiet/", "/2026/mute/"
 POSTS = {"lines": (20, "\n\n".join(blog.LINES)), "quiet": (18, blog.LINES[0])}

@@ -10,18 +10,20 @@ from smtplib import SMTPResponseException
 from typing import Any
 
 import pytest
-import test_admin
 import webtest
-from conftest import CANARY, PAGE, Outside, Visitor, assert_whole
-from inside import admin_link, database_path, just_before_it_writes, token_of, writer
-from test_admin import Judge, block, change, do, drop, ids, new_admin, queue
-from test_notifications import link_to
 
 import commentd
+import test_admin_api
 from commentd import App, Config, main, make_app
+from support.client import CANARY, PAGE, Visitor
+from support.database import assert_whole
+from support.inside import admin_link, database_path, just_before_it_writes, token_of, writer
+from support.world import Outside
+from test_admin_api import Judge, block, change, do, drop, ids, new_admin, queue
+from test_notifications import link_to
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
-owner, visitor = test_admin.owner, test_admin.visitor
+owner, visitor = test_admin_api.owner, test_admin_api.visitor
 BLOG, ANN, LU = "https://blog.example", "ann@example.com", "lu@example.cn"
 USUAL: dict[str, Any] = {
     "limits_enabled": False,

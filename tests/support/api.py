@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 SPEC: dict[str, Any] = json.loads(
-    (Path(__file__).parent.parent / "static" / "openapi.json").read_text("utf-8")
+    (Path(__file__).parents[2] / "static" / "openapi.json").read_text("utf-8")
 )
 OPERATIONS: dict[str, Any] = {
     f"{method.upper()} {path}": operation

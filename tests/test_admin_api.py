@@ -11,17 +11,19 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
-import inside
 import jwt
 import pytest
 import webtest
-from conftest import CANARY, PAGE, START, Outside, Visitor, dump
-from inside import admin_link as link
-from inside import token_of
-from test_commands import MANUAL, run
-from test_comments import NO_LIMITS, SHOWN, at_once, solved
 
 from commentd import ROUTES, SETTINGS, App, Config, World, make_app
+from support import inside
+from support.client import CANARY, PAGE, Visitor
+from support.database import dump
+from support.inside import admin_link as link
+from support.inside import token_of
+from support.world import START, Outside
+from test_commands import MANUAL, run
+from test_comments import NO_LIMITS, SHOWN, at_once, solved
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 OWNER, BLOG = "owner@example.com", "https://blog.example"

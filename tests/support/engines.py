@@ -19,10 +19,11 @@ from typing import Any, Protocol, TypeVar
 from urllib.error import HTTPError
 
 import pytest
-from blog import PATIENCE, new_context
 from PIL import Image
 from playwright import sync_api
-from serving import until
+
+from support.blog import PATIENCE, new_context
+from support.serving import until
 
 T = TypeVar("T")
 Send = Callable[..., Any]  # a command and what it is given → its value

@@ -7,12 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import inside
 import pytest
-import test_admin
 import webtest
-from conftest import CANARY, PAGE, START, Outside, Visitor
-from test_admin import (
+
+import test_admin_api
+from commentd import App, Config, main, make_app, masked
+from support import inside
+from support.client import CANARY, PAGE, Visitor
+from support.world import START, Outside
+from test_admin_api import (
     OWNER,
     Judge,
     block,
@@ -28,10 +31,8 @@ from test_admin import (
 )
 from test_comments import solved
 
-from commentd import App, Config, main, make_app, masked
-
 MINUTE, HOUR, DAY = 60, 3600, 86400
-owner, visitor = test_admin.owner, test_admin.visitor
+owner, visitor = test_admin_api.owner, test_admin_api.visitor
 CLOSED = {"error": "这里的评论已关闭", "code": "page_closed"}
 STATES = ("waiting", "spam", "deleted")
 MOST_HOSTS = 30  # whose names are looked up
@@ -278,7 +279,7 @@ def test_an_account_is_met_by_email_and_an_admin_by_nothing(ann: Visitor, owner:
     made = block(owner, "email", "ann@example.com")["block"]["id"]
     ann.say("one")
     assert held(owner) == ("spam", "block: …@example.com")
-    test_admin.drop(owner, f"blocks/{made}")
+    test_admin_api.drop(owner, f"blocks/{made}")
     block(owner, "domain", "example.com")
     ann.say("two")
     assert held(owner) == ("spam", "block: example.com")
@@ -301,7 +302,7 @@ def test_a_block_ends_or_is_lifted(visitor: Visitor, owner: Visitor, outside: Ou
         outside.time = START + seconds
         visitor.say(f"{word} after {seconds}")
         assert held(owner)[0] == status
-    test_admin.drop(owner, "blocks/2")
+    test_admin_api.drop(owner, "blocks/2")
     visitor.say("roulette once more")
     assert held(owner)[0] == "visible"
     assert queue(owner)["counts"]["spam"] == 3  # what it caught stays where it is
@@ -618,7 +619,7 @@ def test_a_page_that_was_closed_stays_closed_though_nobody_reads_it(
 
 def fresh(owner: Visitor) -> Visitor:
     """The admin with a token of now."""
-    token = inside.token_of(owner.served, test_admin.OWNER, "admin")
+    token = inside.token_of(owner.served, test_admin_api.OWNER, "admin")
     owner.authorization = ("Bearer", token)
     return owner
 

@@ -1,5 +1,5 @@
 """The account of a reader, comments without a name, and reports, in a real Chromium on a page of
-another origin. `test_writing.py` has signing in and out."""
+another origin. `test_widget_writing.py` has signing in and out."""
 
 import hashlib
 import json
@@ -7,16 +7,17 @@ import re
 from pathlib import Path
 from typing import Any
 
-import blog
 import pytest
-import test_access as access
-import test_writing as writing
-from blog import OWNER, POST, WATCH, owner_token, say
-from inside import sql
 from playwright.sync_api import Locator, Page, expect
-from test_access import DESK, PHONE, assert_nobody_is_shut_out
-from test_words import WORDS
-from test_writing import (
+from webtest import TestApp
+
+import test_accessibility as access
+import test_widget_writing as writing
+from support import blog
+from support.blog import OWNER, POST, WATCH, owner_token, say
+from support.inside import sql
+from test_accessibility import DESK, PHONE, assert_nobody_is_shut_out
+from test_widget_writing import (
     MAIL,
     PASSWORD,
     REFUSED,
@@ -40,7 +41,7 @@ from test_writing import (
     textbox,
     words_of,
 )
-from webtest import TestApp
+from test_words import WORDS
 
 office, outside = writing.office, writing.outside
 pages, address, config = writing.pages, writing.address, writing.config

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PAGE
-from serving import until
+
+from support.client import PAGE
+from support.serving import until
 from test_commands import ROOT
 from test_server import Answer, Service
 

@@ -13,13 +13,12 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-import inside
-import products
 import pytest
-from conftest import Outside
-from products import MAKERS, NOON, SQLITE, XML, Desk, Result, Said, wordpress
 
 import commentd
+from support import inside, products
+from support.products import MAKERS, NOON, SQLITE, XML, Desk, Result, Said, wordpress
+from support.world import Outside
 
 desk = products.desk
 PROGRAM = Path(commentd.__file__)

@@ -4,18 +4,20 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import inside
 import pytest
 import webtest
-from conftest import PAGE, START, Outside, Status, Visitor, dump
 from hypothesis import HealthCheck, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
-from inside import database_path, sql
-from test_comments import NO_LIMITS, SHOWN, hide, solved
-from test_server import COMMENT
 
 from commentd import App
+from support import inside
+from support.client import PAGE, Status, Visitor
+from support.database import dump
+from support.inside import database_path, sql
+from support.world import START, Outside
+from test_comments import NO_LIMITS, SHOWN, hide, solved
+from test_server import COMMENT
 
 GONE = {"error": "评论不存在", "code": "comment_gone"}
 LATE = {

@@ -6,12 +6,15 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import blog
 import pytest
-import test_widget as widget
-from blog import OWNER, POST, Change, Json, answering, say
-from inside import moderate, sql
 from playwright.sync_api import Locator, Page, expect
+from webtest import TestApp
+
+import test_widget as widget
+from commentd import App
+from support import blog
+from support.blog import OWNER, POST, Change, Json, answering, say
+from support.inside import moderate, sql
 from test_widget import (
     TAG,
     Site,
@@ -26,11 +29,8 @@ from test_widget import (
     texts,
     write_comment,
 )
+from test_widget_writing import held, reach, requests_of
 from test_words import FILES, WORDS
-from test_writing import held, reach, requests_of
-from webtest import TestApp
-
-from commentd import App
 
 pytestmark = pytest.mark.slow
 

@@ -6,16 +6,17 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import inside
 import pytest
-import test_widget as widget
-from blog import OWNER, POST, article, conversation, new_context, say
-from conftest import START, Visitor
 from PIL import Image, ImageChops, ImageDraw
 from playwright.sync_api import Browser, Page, Route, expect
-from test_widget import Site
 
+import test_widget as widget
 from commentd import App
+from support import inside
+from support.blog import OWNER, POST, article, conversation, new_context, say
+from support.client import Visitor
+from support.world import START
+from test_widget import Site
 
 pytestmark = pytest.mark.slow
 outside, settings, site = widget.outside, widget.settings, widget.site

@@ -1,6 +1,6 @@
-"""Whom the widget must not shut out: each of its states as `wcag.py` looks at it (axe-core, names,
-contrast, the keyboard, targets, forced colours, small screens), what is announced, and what does
-not move, in a real Chromium."""
+"""Whom the widget must not shut out: each of its states as `support/accessibility.py` looks at it
+(axe-core, names, contrast, the keyboard, targets, forced colours, small screens), what is
+announced, and what does not move, in a real Chromium."""
 
 import re
 from collections.abc import Iterator
@@ -8,12 +8,13 @@ from itertools import cycle
 from typing import Any
 
 import pytest
-import test_writing as writing
-import wcag
 from axe_playwright_python.sync_playwright import Axe
-from blog import WATCH, nodes_of, say
 from playwright.sync_api import Browser, Page, expect
-from test_writing import Ground, article, button, main, open_account, post, reach
+
+import test_widget_writing as writing
+from support import accessibility
+from support.blog import WATCH, nodes_of, say
+from test_widget_writing import Ground, article, button, main, open_account, post, reach
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +44,7 @@ def prefer(page: Page, scheme: Any) -> None:
 
 def assert_nobody_is_shut_out(page: Page, where: str) -> None:
     """axe-core finds no fault, and every text has contrast in light and in dark."""
-    found = Axe().run(page, "commentd-thread", {"rules": wcag.NO_CONTRAST}).response
+    found = Axe().run(page, "commentd-thread", {"rules": accessibility.NO_CONTRAST}).response
     assert (where, nodes_of(found["violations"])) == (where, [])
     for scheme in ("light", "dark"):
         prefer(page, scheme)
@@ -53,7 +54,7 @@ def assert_nobody_is_shut_out(page: Page, where: str) -> None:
 
 def stops(page: Page) -> list[tuple[str, str, bool]]:
     """What Tab reaches of the widget: kind, name, and whether one sees that it has the focus."""
-    return [(stop["tag"], stop["name"], stop["ring"] > 1.1) for stop in wcag.stops(page)]
+    return [(stop["tag"], stop["name"], stop["ring"] > 1.1) for stop in accessibility.stops(page)]
 
 
 # States
@@ -92,41 +93,45 @@ PATHS = [
 
 
 @pytest.fixture(scope="module")
-def stage(browser: Browser) -> Iterator[wcag.Stage]:
-    with wcag.staged(browser) as made:
+def stage(browser: Browser) -> Iterator[accessibility.Stage]:
+    with accessibility.staged(browser) as made:
         yield made
 
 
 @pytest.fixture
-def report(stage: wcag.Stage) -> wcag.Report:
-    stage.report = wcag.Report()
+def report(stage: accessibility.Stage) -> accessibility.Report:
+    stage.report = accessibility.Report()
     return stage.report
 
 
 @pytest.mark.parametrize(("state", "lang", "dress"), ONCE)
 def test_a_state_shuts_nobody_out(
-    stage: wcag.Stage, report: wcag.Report, state: str, lang: str, dress: wcag.Dress
+    stage: accessibility.Stage,
+    report: accessibility.Report,
+    state: str,
+    lang: str,
+    dress: accessibility.Dress,
 ) -> None:
-    wcag.examine(stage, state, lang, [dress], whole=True)
-    assert wcag.findings_of(report) == []
+    accessibility.examine(stage, state, lang, [dress], whole=True)
+    assert accessibility.findings_of(report) == []
     assert report.checks["1.4.3"] > 0
 
 
 @pytest.mark.parametrize("path", [*PATHS, "to point"])
 def test_a_path_is_walked_by_keys_alone_and_a_press_that_moves_away_does_nothing(
-    stage: wcag.Stage, report: wcag.Report, path: str
+    stage: accessibility.Stage, report: accessibility.Report, path: str
 ) -> None:
-    wcag.walk_path(stage, path, "en")
-    assert wcag.findings_of(report) == []
+    accessibility.walk_path(stage, path, "en")
+    assert accessibility.findings_of(report) == []
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [*wcag.STATES, *wcag.PATHS])
+@pytest.mark.parametrize("name", [*accessibility.STATES, *accessibility.PATHS])
 def test_a_state_shuts_nobody_out_in_all_languages_looks_and_schemes(
-    stage: wcag.Stage, report: wcag.Report, name: str
+    stage: accessibility.Stage, report: accessibility.Report, name: str
 ) -> None:
-    wcag.run(stage, [name], wcag.LANGS, wcag.SCHEMES)
-    assert wcag.findings_of(report) == []
+    accessibility.run(stage, [name], accessibility.LANGS, accessibility.SCHEMES)
+    assert accessibility.findings_of(report) == []
 
 
 # Where the keyboard stops

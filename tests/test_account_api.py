@@ -9,10 +9,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import inside
 import pytest
+
 import test_notifications as mail
-from conftest import CANARY, PAGE, Outside, Visitor, assert_whole
+from commentd import Config, make_app
+from support import inside
+from support.client import CANARY, PAGE, Visitor
+from support.database import assert_whole
+from support.world import Outside
 from test_comments import SHOWN
 from test_mail import NEWS_HEADERS, UNSUBSCRIBE
 from test_notifications import (
@@ -39,8 +43,6 @@ from test_notifications import (
     signed_in,
     words_of,
 )
-
-from commentd import Config, make_app
 
 visitor, here, owner, ann, named = mail.visitor, mail.here, mail.owner, mail.ann, mail.named
 

@@ -1,7 +1,8 @@
 """The widget against WCAG 2.2, level A and AA, in a real Chromium with the real service; run by
-hand: `python tests/wcag.py`, with `--only NAME` for some states or paths, `--lang` and `--scheme`
-for some of those. It prints what was checked and what was found, and ends with 1 when there are
-findings. wcag.md says what that means for each criterion; its figures are those of the last run.
+hand: `python tests/support/accessibility.py`, with `--only NAME` for some states or paths, `--lang`
+and `--scheme` for some of those. It prints what was checked and what was found, and ends with 1
+when there are findings. wcag.md says what that means for each criterion; its figures are those of
+the last run.
 
 Every state is opened in every language: axe-core looks at it, contrasts are computed against what
 is painted behind, Tab walks through, names are read from the browser's accessibility tree, and the
@@ -26,18 +27,18 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Error, Page
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-import blog
-from blog import WATCH, Json, say
-from inside import sql
-from test_mail import code_in
-from test_writing import keyboard, settings_say
-from test_writing import moderate as moderate_by_api
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from commentd import App, __version__
+from support import blog
+from support.blog import WATCH, Json, say
+from support.inside import sql
+from test_mail import code_in
+from test_widget_writing import keyboard, settings_say
+from test_widget_writing import moderate as moderate_by_api
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 WORDS = {file.stem for file in (ROOT / "static/words").glob("*.json")}
 LANGS = [
     "en",

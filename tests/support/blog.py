@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inside import add_account, now, sql, token_of
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from playwright.sync_api import TimeoutError as TooLong
-from serving import turned
 from webtest import TestApp
 
 from commentd import App, Config, make_app
+from support.inside import add_account, now, sql, token_of
+from support.serving import turned
 
 # The headless shell is the same browser without a window: a third of the CPU.
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")

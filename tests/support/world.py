@@ -1,0 +1,52 @@
+"""The clock and the post office of a test."""
+
+import email
+import email.policy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from commentd import World
+
+START = 1_795_000_000  # 2026-11-18 11:06:40 UTC
+
+
+@dataclass(frozen=True)
+class SentEmail:
+    """What a test's post office took; `message` is its whole text as RFC 5322 has it."""
+
+    recipient: str
+    message: str
+
+
+class Outside:
+    """The clock and the post office of a test."""
+
+    def __init__(self) -> None:
+        self.time: float = START
+        self.emails: list[SentEmail] = []
+        self.mail_fails_with: Exception | None = None
+        self.happens: Callable[[SentEmail], None] = lambda email: None  # while one is sent
+
+    def send(self, recipient: str, message: str, **server: Any) -> None:
+        sent = SentEmail(recipient, message)
+        self.happens(sent)
+        if self.mail_fails_with:
+            raise self.mail_fails_with
+        self.emails.append(sent)
+
+    @property
+    def world(self) -> World:
+        return World(clock=lambda: self.time, send=self.send)
+
+    def text(self, number: int = -1) -> str:
+        """The body of an email that was sent."""
+        message = email.message_from_string(
+            self.emails[number].message, policy=email.policy.default
+        )
+        content: str = message.get_content()
+        return content
+
+    def code(self, number: int = -1) -> str:
+        """The code in an email that was sent."""
+        return next(word for word in self.text(number).split() if len(word) == 6 and word.isdigit())
