@@ -95,7 +95,7 @@ def test_an_admin_reads_nobodys_code_in_the_outbox_and_does_not_lengthen_its_lif
 
 
 @pytest.mark.parametrize("whose", ["the answer", "what is answered"])
-def test_an_email_that_was_given_up_keeps_nothing_that_its_author_erased(
+def test_an_undelivered_email_keeps_nothing_that_its_author_erased(
     visitor: Visitor, owner: Visitor, app: App, outside: Outside, whose: str, db: Any
 ) -> None:
     confirmed(visitor, app, outside, ANN)
@@ -169,7 +169,7 @@ def test_strangers_get_thirty_emails_an_hour(visitor: Visitor, app: App, outside
     assert len(outside.emails) == 31
 
 
-def test_a_row_that_was_shown_before_drops_no_email_that_waits(
+def test_an_outbox_row_shown_before_drops_no_email_that_waits_now(
     visitor: Visitor, owner: Visitor, app: App, outside: Outside
 ) -> None:
     outside.mail_fails_with = REFUSED
@@ -234,7 +234,7 @@ def test_a_restore_brings_back_neither_a_used_link_nor_the_token_of_a_lost_accou
 # What is moderated is what was read
 
 
-def test_what_its_author_does_while_the_owner_corrects_it_stays_done(
+def test_an_edit_or_deletion_by_the_author_stays_while_the_owner_corrects_the_comment(
     visitor: Visitor, owner: Visitor, app: App, db: sqlite3.Connection
 ) -> None:
     posted = [visitor.say(text, website="https://lu.example/") for text in ("hello", "one", "two")]
@@ -258,7 +258,9 @@ def test_what_its_author_does_while_the_owner_corrects_it_stays_done(
 
 
 @pytest.mark.parametrize("settings", [{**USUAL, "moderation_hold": "all"}])
-def test_what_was_edited_since_read_is_not_approved(visitor: Visitor, owner: Visitor) -> None:
+def test_a_comment_edited_since_the_owner_read_it_is_not_approved(
+    visitor: Visitor, owner: Visitor
+) -> None:
     mine = [visitor.say(text) for text in ("one", "two")]
     read = {c["id"]: c["version"] for c in queue(owner, status="waiting")["comments"]}
     blogs = owner.widget.get("/comments/waiting", {"url": PAGE}).json["comments"]
@@ -283,7 +285,9 @@ def test_what_was_edited_since_read_is_not_approved(visitor: Visitor, owner: Vis
     "text", ["via\u034fgra", "via\ufe0fgra", "via\u115fgra", "via**gr**a", "via[gr](https://x.cn)a"]
 )
 @pytest.mark.parametrize("settings", [{**USUAL, "moderation_words": ("casino",)}])
-def test_a_word_is_found_as_readers_read_it(visitor: Visitor, owner: Visitor, text: str) -> None:
+def test_blocked_words_are_found_as_readers_read_them(
+    visitor: Visitor, owner: Visitor, text: str
+) -> None:
     block(owner, "word", "viagra")
     visitor.say(text)
     visitor.say(
@@ -296,7 +300,7 @@ def test_a_word_is_found_as_readers_read_it(visitor: Visitor, owner: Visitor, te
 # One does not stop the others
 
 
-def test_one_copy_is_made_at_a_time_and_nothing_is_left(
+def test_one_backup_is_downloaded_at_a_time_and_no_file_is_left(
     owner: Visitor, app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, again = commentd.back_up_to, list[Any]()
@@ -315,7 +319,7 @@ def test_one_copy_is_made_at_a_time_and_nothing_is_left(
     assert {*tmp_path.iterdir()} == before
 
 
-def test_a_start_takes_away_what_a_kill_left_and_nothing_of_another_blog(tmp_path: Path) -> None:
+def test_a_start_removes_files_that_a_kill_left_and_nothing_of_another_blog(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     left = [tmp_path / ".a.db.download", tmp_path / "..a.db.download.part"]
     others = [tmp_path / ".blog-a.db.download", tmp_path / "..blog-a.db.download.part"]
@@ -331,7 +335,7 @@ def test_a_start_takes_away_what_a_kill_left_and_nothing_of_another_blog(tmp_pat
 @pytest.mark.parametrize(
     ("kind", "value"), [("address", "198.51.100.9"), ("address", "198.51.100.8/30"), ("email", LU)]
 )
-def test_why_a_comment_was_held_tells_no_address(
+def test_the_reason_a_comment_was_held_reveals_no_email_or_ip_address(
     visitor: Visitor,
     owner: Visitor,
     app: App,
@@ -356,7 +360,7 @@ def test_why_a_comment_was_held_tells_no_address(
         assert word not in printed + held
 
 
-def test_a_text_is_known_by_all_of_its_hash(visitor: Visitor, owner: Visitor) -> None:
+def test_the_version_of_a_comment_is_all_of_its_hash(visitor: Visitor, owner: Visitor) -> None:
     """Of a part of it, an author could look for two texts that have the same, and have the one
     approved that nobody read."""
     visitor.say()
@@ -364,7 +368,7 @@ def test_a_text_is_known_by_all_of_its_hash(visitor: Visitor, owner: Visitor) ->
     assert len(comment["version"]) * 4 == 256
 
 
-def test_a_sign_in_that_fails_is_in_the_log(
+def test_a_failed_sign_in_is_in_the_log(
     owner: Visitor, app: App, caplog: pytest.LogCaptureFixture
 ) -> None:
     form = {"email": "owner@example.com", "password": "wrong", "captcha_token": "x"}
@@ -397,7 +401,7 @@ def written(app: App, ask: Callable[[], object]) -> list[bool]:
         ("/auth/register", 200, [True, True]),
     ],
 )
-def test_as_much_is_written_whatever_is_known_of_an_address(
+def test_sign_in_routes_write_as_much_for_known_and_unknown_email_addresses(
     visitor: Visitor,
     app: App,
     outside: Outside,

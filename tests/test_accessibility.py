@@ -105,7 +105,7 @@ def report(stage: accessibility.Stage) -> accessibility.Report:
 
 
 @pytest.mark.parametrize(("state", "lang", "dress"), ONCE)
-def test_a_state_shuts_nobody_out(
+def test_each_state_of_the_widget_is_accessible(
     stage: accessibility.Stage,
     report: accessibility.Report,
     state: str,
@@ -118,7 +118,7 @@ def test_a_state_shuts_nobody_out(
 
 
 @pytest.mark.parametrize("path", [*PATHS, "to point"])
-def test_a_path_is_walked_by_keys_alone_and_a_press_that_moves_away_does_nothing(
+def test_each_path_through_the_widget_works_by_keys_alone_and_a_press_that_moves_away_does_nothing(
     stage: accessibility.Stage, report: accessibility.Report, path: str
 ) -> None:
     accessibility.walk_path(stage, path, "en")
@@ -127,7 +127,7 @@ def test_a_path_is_walked_by_keys_alone_and_a_press_that_moves_away_does_nothing
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [*accessibility.STATES, *accessibility.PATHS])
-def test_a_state_shuts_nobody_out_in_all_languages_looks_and_schemes(
+def test_each_state_of_the_widget_is_accessible_in_all_languages_looks_and_schemes(
     stage: accessibility.Stage, report: accessibility.Report, name: str
 ) -> None:
     accessibility.run(stage, [name], accessibility.LANGS, accessibility.SCHEMES)
@@ -161,7 +161,7 @@ def test_tab_goes_through_a_thread_as_one_reads_and_is_seen_everywhere(ground: G
     assert [stop for stop in found if not stop[2]] == []
 
 
-def test_what_is_folded_away_opens_for_the_focus(ground: Ground) -> None:
+def test_a_folded_text_opens_when_a_link_in_it_gets_the_focus(ground: Ground) -> None:
     say(ground.app, "A long text. " * 80 + "[last link](https://a.example/)")
     page = ground.open()
     reach(page.get_by_role("link", name="last link"))
@@ -171,7 +171,9 @@ def test_what_is_folded_away_opens_for_the_focus(ground: Ground) -> None:
 # Announcements and names
 
 
-def test_changes_are_announced_and_the_same_one_twice_too(ground: Ground, account: int) -> None:
+def test_changes_are_announced_to_screen_readers_and_the_same_one_twice_too(
+    ground: Ground, account: int
+) -> None:
     page = watched(ground)
     status = page.get_by_role("status").first
     expect(status).to_be_empty()
@@ -243,7 +245,7 @@ def test_a_like_is_seen_in_forced_colours_which_leave_none_behind(ground: Ground
     expect(hers).to_have_css("color", hers.evaluate(own))
 
 
-def test_reduced_motion_moves_nothing(ground: Ground) -> None:
+def test_reduced_motion_moves_nothing_in_the_widget(ground: Ground) -> None:
     say(ground.app, "Hers.")
     page = ground.open(reduced_motion="reduce")
     expect(article(page, "Hers.")).to_be_visible()

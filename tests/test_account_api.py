@@ -101,7 +101,7 @@ def reported(owner: Reader) -> Any:
 # What an account is told of itself
 
 
-def test_an_account_reads_what_is_its_own(ann: Reader) -> None:
+def test_an_account_reads_its_own_data(ann: Reader) -> None:
     shown: dict[str, Any] = {"email": ANN, "nickname": "Ann", "role": "user", "language": ""}
     shown |= {"created_at": AT, "comments": 0, "answers": True, "follows": [], "has_password": True}
     assert me(ann) == shown
@@ -120,7 +120,7 @@ def test_an_account_reads_what_is_its_own(ann: Reader) -> None:
     assert not me(ann, url=PAGE)["following"]
 
 
-def test_of_another_account_nothing_is_told(here: Here, ann: Reader) -> None:
+def test_an_account_reads_nothing_of_another_account(here: Here, ann: Reader) -> None:
     bea = here.newcomer(BEA, "Bea")
     bea.said()
     follow(bea)
@@ -151,7 +151,9 @@ def test_a_new_nickname_holds_for_what_is_written_from_now_on(here: Here, ann: R
     assert me(ann)["answers"] is False
 
 
-def test_nobody_takes_a_nickname_like_the_owners(here: Here, owner: Reader, ann: Reader) -> None:
+def test_no_account_takes_a_nickname_like_the_owners(
+    here: Here, owner: Reader, ann: Reader
+) -> None:
     for nickname in ("Owner", "OWNER", "0wner", "Оwner", "o w n e r"):
         for more in ({}, {"new_password": NEW, "password": CANARY, "answers": False}):
             assert change(ann, 409, nickname=nickname, **more)["code"] == "nickname_taken"
@@ -171,7 +173,7 @@ BAD_CHANGES: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def test_what_is_no_nickname_wish_or_password_changes_nothing(ann: Reader) -> None:
+def test_a_malformed_change_of_an_account_is_refused_and_changes_nothing(ann: Reader) -> None:
     for code, bodies in BAD_CHANGES.items():
         for fields in bodies:
             refused = change(ann, 400, **{"nickname": "Annette", **fields})
@@ -179,7 +181,7 @@ def test_what_is_no_nickname_wish_or_password_changes_nothing(ann: Reader) -> No
     ann.login()
 
 
-def test_nothing_else_of_an_account_can_be_changed(here: Here, ann: Reader) -> None:
+def test_no_other_field_of_an_account_can_be_changed(here: Here, ann: Reader) -> None:
     before = here.sql("SELECT * FROM account")
     wishes: dict[str, Any] = {"role": "admin", "id": 9, "email": "eve@example.com"}
     wishes |= {"blocked": 0, "version": 0, "verified": True, "user_id": 9, "created_at": 1}
@@ -234,7 +236,7 @@ def test_emails_about_an_account_are_in_its_readers_language(here: Here) -> None
         here.forget()
 
 
-def test_with_a_wrong_password_nothing_grave_is_done(here: Here, ann: Reader) -> None:
+def test_a_wrong_password_allows_no_grave_change_of_an_account(here: Here, ann: Reader) -> None:
     for wrong in ("wrong", CANARY + " ", CANARY.lower(), "x" * 64):
         for refused in (
             change(ann, 403, new_password=NEW, password=wrong, nickname="Eve"),
@@ -253,7 +255,7 @@ def test_with_a_wrong_password_nothing_grave_is_done(here: Here, ann: Reader) ->
 
 
 @LIMITS
-def test_with_a_stolen_token_nobody_guesses_the_password(here: Here, ann: Reader) -> None:
+def test_a_stolen_token_does_not_help_to_guess_the_password(here: Here, ann: Reader) -> None:
     guesses = [{"new_password": NEW, "password": f"guess {number}"} for number in range(7)]
     replies = [ann.patch_json("/me", guess, expect_errors=True) for guess in guesses]
     codes = [reply.json["code"] for reply in replies]
@@ -267,7 +269,7 @@ def test_with_a_stolen_token_nobody_guesses_the_password(here: Here, ann: Reader
 # Emails about replies, and following a page
 
 
-def test_emails_about_replies_end_and_begin_again(here: Here, ann: Reader) -> None:
+def test_emails_about_replies_can_be_switched_off_and_on(here: Here, ann: Reader) -> None:
     first = ann.said()
     for answers, emails in ((False, 0), (False, 0), (True, 1)):
         assert change(ann, answers=answers)["success"]
@@ -286,7 +288,7 @@ def test_emails_about_replies_end_and_begin_again(here: Here, ann: Reader) -> No
     assert followers(here) == set()
 
 
-def test_a_follower_is_told_what_is_new(here: Here, ann: Reader) -> None:
+def test_a_follower_gets_an_email_about_new_comments(here: Here, ann: Reader) -> None:
     here.said("from before")
     here.deliver()
     for _ in range(2):
@@ -339,7 +341,9 @@ def test_a_followers_emails_and_links_are_in_the_language_chosen(here: Here, ann
     assert [here.open(link).lang for link in links] == ["de", "de"]  # one email is in one language
 
 
-def test_followers_get_one_email_none_if_blocked(here: Here, owner: Reader, ann: Reader) -> None:
+def test_followers_get_one_email_and_none_if_blocked(
+    here: Here, owner: Reader, ann: Reader
+) -> None:
     follow(ann)
     first = ann.said("mine")
     here.said("a reply", parent_id=first)
@@ -401,7 +405,9 @@ def test_a_follower_who_confirmed_as_a_guest_has_one_email(here: Here, ann: Read
 
 
 @pytest.mark.parametrize("how", ["spam", "deleted by its author"])
-def test_a_hidden_comment_leaves_the_rest(here: Here, ann: Reader, owner: Reader, how: str) -> None:
+def test_a_comment_hidden_before_its_email_leaves_the_others_in_it(
+    here: Here, ann: Reader, owner: Reader, how: str
+) -> None:
     follow(ann)
     made = here.say("to be hidden", lang="en")
     here.said("to be told")
@@ -558,7 +564,7 @@ def test_a_client_reports_five_an_hour_and_twenty_a_day(here: Here) -> None:
 
 
 @named
-def test_to_moderate_ends_the_reports(here: Here, owner: Reader) -> None:
+def test_moderation_ends_the_reports_of_a_comment(here: Here, owner: Reader) -> None:
     for number in (1, 2, 3):
         here.said(str(number))
         report(here, number, "ugly")
@@ -617,7 +623,7 @@ def test_an_email_with_a_report_calls_no_old_comment_new(here: Here) -> None:
 
 
 @named
-def test_to_keep_a_reported_comment_has_a_page_of_that_name_and_no_undo(here: Here) -> None:
+def test_the_link_to_keep_a_reported_comment_has_its_own_page_and_no_undo(here: Here) -> None:
     here.said("ugly")
     here.deliver()
     here.later()
@@ -631,7 +637,7 @@ def test_to_keep_a_reported_comment_has_a_page_of_that_name_and_no_undo(here: He
 
 
 @pytest.mark.parametrize("settings", [{**USUAL, "privacy_keep_ip_days": days} for days in (0, 30)])
-def test_a_report_forgets_whose_it_is(here: Here, settings: dict[str, Any]) -> None:
+def test_a_report_forgets_who_sent_it(here: Here, settings: dict[str, Any]) -> None:
     here.said()
     report(here, 1, "ugly")
     of_report = "SELECT visitor, comment_id, reason, reported_at FROM report"
@@ -651,7 +657,7 @@ def test_a_report_forgets_whose_it_is(here: Here, settings: dict[str, Any]) -> N
 # What was written before there was an account
 
 
-def test_who_proves_an_address_has_what_was_written_under_it(here: Here) -> None:
+def test_a_new_account_gets_the_guest_comments_with_its_email_address(here: Here) -> None:
     here.said("mine", email="Ann@Example.COM")
     here.said("another's", nickname="Lu", email=LU)
     here.said("nobody's", nickname="Bob")
@@ -684,7 +690,9 @@ def test_who_proves_an_address_has_what_was_written_under_it(here: Here) -> None
         ann.delete_json(f"/comments/{number}", {})
 
 
-def test_what_guests_write_under_an_accounts_email_stays_theirs(here: Here, ann: Reader) -> None:
+def test_guest_comments_with_the_email_address_of_an_account_do_not_become_its_own(
+    here: Here, ann: Reader
+) -> None:
     here.said("Buy pills", email=ANN)
     ann.login()
     assert me(ann)["comments"] == 0
@@ -694,7 +702,7 @@ def test_what_guests_write_under_an_accounts_email_stays_theirs(here: Here, ann:
     assert here.listing()["comments"][0]["user_id"] is None
 
 
-def test_nothing_that_a_stranger_wrote_becomes_an_owners(here: Here, owner: Reader) -> None:
+def test_no_comment_of_a_stranger_becomes_an_admins(here: Here, owner: Reader) -> None:
     ways = ("role", "link", "owner")
     emails = {way: f"{way}@example.com" for way in ways} | {"owner": OWNER}
     for way in ways:
@@ -737,7 +745,9 @@ def lived(here: Here, ann: Reader) -> Reader:
     return ann
 
 
-def test_all_that_is_kept_is_given_out(here: Here, lived: Reader, owner: Reader) -> None:
+def test_the_export_of_an_account_has_all_that_is_kept_of_it(
+    here: Here, lived: Reader, owner: Reader
+) -> None:
     here.post_json("/comment/like", {"id": 3})
     lived.delete_json(f"/comments/{lived.said('mine to delete')}", {})
     everything = export(lived)
@@ -766,7 +776,9 @@ def test_all_that_is_kept_is_given_out(here: Here, lived: Reader, owner: Reader)
     assert statuses == ["visible", "waiting", "visible", "waiting"]
 
 
-def test_who_goes_and_leaves_what_they_wrote_has_no_name_left(here: Here, lived: Reader) -> None:
+def test_a_deleted_account_that_leaves_its_comments_leaves_no_name_on_them(
+    here: Here, lived: Reader
+) -> None:
     before = here.listing(view="threads", sort="oldest")
     assert leave(lived, "keep") == {"success": True}
     after = here.listing(view="threads", sort="oldest")
@@ -778,7 +790,9 @@ def test_who_goes_and_leaves_what_they_wrote_has_no_name_left(here: Here, lived:
     assert (root["likes"], after["page_likes"]) == (2, 1)
 
 
-def test_who_goes_with_all_leaves_tombstones(here: Here, lived: Reader, owner: Reader) -> None:
+def test_a_deleted_account_that_takes_its_comments_leaves_tombstones(
+    here: Here, lived: Reader, owner: Reader
+) -> None:
     moderate(owner, 5, "visible")
     assert here.sql("SELECT * FROM term") != []
     assert leave(lived, "delete") == {"success": True}
@@ -794,7 +808,9 @@ def test_who_goes_with_all_leaves_tombstones(here: Here, lived: Reader, owner: R
 
 
 @ENDS
-def test_who_goes_is_gone(here: Here, lived: Reader, comments: str) -> None:
+def test_a_deleted_account_leaves_no_row_no_token_and_no_way_back(
+    here: Here, lived: Reader, comments: str
+) -> None:
     here.said("as a guest", email=ANN)
     phone, stranger = signed_in(here.served, ANN), Reader(here.served)
     stranger.register(ANN, password=NEW)  # one more that waits for its code
@@ -833,7 +849,7 @@ def test_who_goes_is_gone(here: Here, lived: Reader, comments: str) -> None:
         assert back.post_json("/comment/like", {"id": 1}).json["likes"] == 3
 
 
-def test_the_last_admin_stays(here: Here, owner: Reader) -> None:
+def test_the_last_admin_can_not_delete_the_account(here: Here, owner: Reader) -> None:
     first = signed_in(here.served, OWNER)
     assert leave(first, status=409)["code"] == "last_admin"
     assert leave(first, status=403, password="wrong")["code"] == "wrong_password"
@@ -851,7 +867,7 @@ def test_the_last_admin_stays(here: Here, owner: Reader) -> None:
     assert me(first)["role"] == "admin"
 
 
-def test_emails_that_were_given_up_go_with_the_account(here: Here, lived: Reader) -> None:
+def test_undelivered_emails_are_deleted_with_the_account(here: Here, lived: Reader) -> None:
     here.fail_mail()
     here.said("a reply", parent_id=1)
     here.said("news")
@@ -865,7 +881,9 @@ def test_emails_that_were_given_up_go_with_the_account(here: Here, lived: Reader
 
 @named
 @ENDS
-def test_the_outbox_tells_nothing_of_who_went(here: Here, ann: Reader, comments: str) -> None:
+def test_the_outbox_holds_nothing_of_a_deleted_account(
+    here: Here, ann: Reader, comments: str
+) -> None:
     bea = here.newcomer(BEA, "Bea")
     follow(bea)
     bea.said("a root", nickname="Bea")
@@ -901,7 +919,7 @@ WRITES: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-def test_who_goes_while_they_write_is_gone(here: Here) -> None:
+def test_an_account_deleted_while_it_writes_writes_nothing_more(here: Here) -> None:
     # The request was let in, and waits for its turn to write while the account goes.
     here.said("of a guest")
     for number, (method, path, body) in enumerate(WRITES):
@@ -944,7 +962,7 @@ def seen(path: Path, secrets: dict[str, str]) -> set[str]:
 
 @pytest.mark.parametrize("stop", [False, True], ids=["running", "stopped"])
 @ENDS
-def test_a_minute_after_an_account_went_no_byte_tells_of_it(
+def test_a_minute_after_an_account_was_deleted_no_byte_of_it_is_left(
     config: Config, outside: Outside, comments: str, stop: bool
 ) -> None:
     # Nor as soon as the service has stopped.

@@ -134,7 +134,7 @@ def name_of(route: Any) -> str:
     return f"{route.method} {route.path}"
 
 
-def test_all_below_the_admin_page_is_the_admins_but_for_the_ways_in() -> None:
+def test_all_routes_below_admin_need_an_admin_but_for_the_ways_in() -> None:
     below = {name_of(r): r.permission.name for r in ROUTES if r.path.startswith("/admin")}
     assert {name for name, rank in below.items() if rank != "ADMIN"} == OPEN
     assert {below[name] for name in OPEN} == {"PUBLIC"}
@@ -175,7 +175,9 @@ def call(visitor: Visitor, route: Any, token: str, query: str = "?url=/") -> Any
 
 
 @pytest.mark.parametrize("route", CLOSED, ids=name_of)
-def test_only_admins_are_let_in(app: App, ann: Visitor, db: sqlite3.Connection, route: Any) -> None:
+def test_only_admins_may_use_the_routes_below_admin(
+    app: App, ann: Visitor, db: sqlite3.Connection, route: Any
+) -> None:
     ann.say()
     ann.authorization = None
     for name in ("owner", "former", "blocked", "out"):
@@ -298,7 +300,9 @@ def test_the_command_makes_a_link_beside_the_service(
     assert (code, text, "no address" in errors) == (2, "", True)
 
 
-def test_a_link_tells_what_it_is_for_and_looking_changes_nothing(ann: Visitor, app: App) -> None:
+def test_an_admin_link_says_its_purpose_and_looking_at_it_changes_nothing(
+    ann: Visitor, app: App
+) -> None:
     ann.authorization = None
     for email, known in (("", False), ("ann@example.com", True), ("new@example.com", False)):
         secret = link(app, email)
@@ -314,7 +318,7 @@ def test_a_link_tells_what_it_is_for_and_looking_changes_nothing(ann: Visitor, a
         assert claim(ann, secret, email=email or OWNER)["token"]
 
 
-def test_a_link_lives_for_an_hour(
+def test_an_admin_link_is_good_for_an_hour(
     visitor: Visitor, app: App, outside: Outside, db: sqlite3.Connection
 ) -> None:
     secret = link(app, OWNER)
@@ -330,7 +334,7 @@ def test_a_link_lives_for_an_hour(
     assert rows(db, "SELECT * FROM admin_link") == []
 
 
-def test_no_other_text_is_a_link(visitor: Visitor, app: App) -> None:
+def test_an_admin_link_opens_with_its_own_secret_alone(visitor: Visitor, app: App) -> None:
     secret = link(app)
     hash = hashlib.sha256(secret.encode()).hexdigest()
     for wrong in (hash, secret[:-1], secret + "0", secret + " ", "x", "%", "\u2603" * 16, "0" * 32):
@@ -359,7 +363,9 @@ def test_an_admin_has_a_password_of_eight_characters(visitor: Visitor, app: App)
     assert visitor.patch_json("/me", change).json["success"], "readers have any password"
 
 
-def test_a_new_link_for_an_address_ends_the_one_before(visitor: Visitor, app: App) -> None:
+def test_a_new_admin_link_for_an_email_address_ends_the_one_before(
+    visitor: Visitor, app: App
+) -> None:
     for email in ("", OWNER):
         first, second = link(app, email), link(app, email)
         assert visitor.post_json("/admin/link", {"link": first}, status=403).json == BAD_LINK
@@ -380,14 +386,18 @@ def test_the_link_of_the_start_ends_when_there_is_an_admin(
     assert rows(db, "SELECT email FROM admin_link") == []
 
 
-def test_a_link_for_an_address_makes_no_other_admin(visitor: Visitor, app: App) -> None:
+def test_an_admin_link_for_an_email_address_makes_no_other_admin(
+    visitor: Visitor, app: App
+) -> None:
     response = claim(visitor, link(app, OWNER), email="eve@example.com", nickname="Eve")
     assert (response["email"], response["nickname"]) == (OWNER, "Eve")
     assert visitor.login("eve@example.com", status=401) == REFUSED
 
 
 @NO_LIMITS
-def test_a_claim_renews_the_password_alone(ann: Visitor, app: App, db: sqlite3.Connection) -> None:
+def test_an_admin_link_for_an_account_sets_a_new_password_and_keeps_its_nickname(
+    ann: Visitor, app: App, db: sqlite3.Connection
+) -> None:
     ann.say()
     old = dict([ann.authorization])["Bearer"]
     ann.authorization = None
@@ -404,7 +414,9 @@ def test_a_claim_renews_the_password_alone(ann: Visitor, app: App, db: sqlite3.C
 
 
 @NO_LIMITS
-def test_a_claim_ends_older_registrations(visitor: Visitor, app: App, outside: Outside) -> None:
+def test_an_admin_link_ends_older_registrations_of_the_email_address(
+    visitor: Visitor, app: App, outside: Outside
+) -> None:
     visitor.register(OWNER, password="a stranger's")
     app.deliver()
     claim(visitor, link(app, OWNER))
@@ -430,7 +442,9 @@ def sign_in(visitor: Visitor, email: str = OWNER, status: int = 200, **fields: A
 
 
 @NO_LIMITS
-def test_only_an_admin_signs_in(ann: Visitor, owner: Visitor, db: sqlite3.Connection) -> None:
+def test_only_an_admin_signs_in_at_the_admin_page(
+    ann: Visitor, owner: Visitor, db: sqlite3.Connection
+) -> None:
     ann.authorization = None
     response = sign_in(ann)
     assert enter(ann, response.pop("token"))["counts"]["visible"] == 0
@@ -457,7 +471,9 @@ def test_guesses_at_the_admins_password_are_limited(owner: Visitor, visitor: Vis
     assert do(owner, "backup", 429, password=CANARY)["code"] == "too_many"
 
 
-def test_signing_out_ends_both_kinds_of_token(owner: Visitor, app: App) -> None:
+def test_signing_out_at_the_admin_page_ends_its_token_and_that_of_the_widget(
+    owner: Visitor, app: App
+) -> None:
     assert do(owner, "logout") == {"success": True}
     assert queue(owner, 401) == INVALID
     assert owner.widget.get("/comments/waiting?url=/", status=401).json == INVALID
@@ -465,7 +481,9 @@ def test_signing_out_ends_both_kinds_of_token(owner: Visitor, app: App) -> None:
 
 
 @pytest.mark.parametrize("provider", ["altcha", "turnstile"])
-def test_the_admin_solves_our_own_captcha(config: Any, outside: Outside, provider: str) -> None:
+def test_an_admin_signs_in_with_our_own_captcha(
+    config: Any, outside: Outside, provider: str
+) -> None:
     def broken(url: str, *form: bytes, **headers: str) -> tuple[int, bytes]:
         raise OSError("down")
 
@@ -509,7 +527,7 @@ def test_a_moderator_reads_all_of_a_comment(ann: Visitor, owner: Visitor, app: A
 
 
 @ON_BLOG
-def test_web_urls_are_links_and_foreign_hosts_are_marked(visitor: Visitor, owner: Visitor) -> None:
+def test_the_queue_links_web_urls_and_marks_foreign_hosts(visitor: Visitor, owner: Visitor) -> None:
     evil = "https://blog.example.evil.example/"
     for page_url, page_link, foreign in (
         ("/你好/", f"{BLOG}/%E4%BD%A0%E5%A5%BD/", False),
@@ -531,7 +549,9 @@ def test_web_urls_are_links_and_foreign_hosts_are_marked(visitor: Visitor, owner
 
 
 @NO_LIMITS
-def test_a_list_of_a_state_and_of_a_page(visitor: Visitor, owner: Visitor) -> None:
+def test_the_queue_lists_the_comments_of_a_status_and_of_a_page(
+    visitor: Visitor, owner: Visitor
+) -> None:
     for number in range(1, 9):
         visitor.say(f"number {number}", page_url="/a/" if number % 2 else "/b/")
     for number, status in ((1, "waiting"), (2, "waiting"), (3, "spam"), (4, "deleted")):
@@ -547,7 +567,7 @@ def test_a_list_of_a_state_and_of_a_page(visitor: Visitor, owner: Visitor) -> No
 
 
 @NO_LIMITS
-def test_a_list_goes_on_below_an_id_whatever_is_added(visitor: Visitor, owner: Visitor) -> None:
+def test_the_queue_goes_on_below_an_id_whatever_is_added(visitor: Visitor, owner: Visitor) -> None:
     for number in range(7):
         visitor.say(f"number {number}")
     seen, before = [], 2**63 - 1
@@ -563,7 +583,7 @@ def test_a_list_goes_on_below_an_id_whatever_is_added(visitor: Visitor, owner: V
 
 
 @NO_LIMITS
-def test_a_search_looks_into_all_fields(ann: Visitor, owner: Visitor, app: App) -> None:
+def test_a_search_of_comments_looks_into_all_fields(ann: Visitor, owner: Visitor, app: App) -> None:
     ann.say("of an account")
     guest = Judge(app, ip="45.33.32.156")
     guest.say("Where is Waldo?", nickname="Lu Xun", email="xun@example.cn", page_url="/wo/")
@@ -574,7 +594,7 @@ def test_a_search_looks_into_all_fields(ann: Visitor, owner: Visitor, app: App) 
 
 
 @NO_LIMITS
-def test_in_a_search_each_sign_means_itself(visitor: Visitor, owner: Visitor, app: App) -> None:
+def test_a_search_takes_each_sign_literally(visitor: Visitor, owner: Visitor, app: App) -> None:
     texts = ["100% sure", "snake_case", "snakeXcase", "wow!", r"back\slash", "!%_", "plain [a-z]*"]
     for text in texts:
         visitor.say(text, page_url="/p/", nickname="N")
@@ -591,7 +611,9 @@ def test_in_a_search_each_sign_means_itself(visitor: Visitor, owner: Visitor, ap
 
 
 @NO_LIMITS
-def test_what_is_erased_is_in_no_list(ann: Visitor, owner: Visitor) -> None:
+def test_a_comment_erased_by_its_author_is_in_no_list_of_the_admin(
+    ann: Visitor, owner: Visitor
+) -> None:
     ann.say("of ann")
     ann.say("an answer", parent_id=1)
     ann.say("another")
@@ -613,7 +635,9 @@ def test_what_is_erased_is_in_no_list(ann: Visitor, owner: Visitor) -> None:
 
 
 @NO_LIMITS
-def test_a_status_can_be_undone(visitor: Visitor, owner: Visitor, db: sqlite3.Connection) -> None:
+def test_moderation_returns_the_former_status_so_that_each_can_be_undone(
+    visitor: Visitor, owner: Visitor, db: sqlite3.Connection
+) -> None:
     for number in range(1, 6):
         visitor.say(f"number {number}", parent_id=1 if number == 2 else None)
     before = {1: "visible", 2: "waiting", 3: "spam", 4: "deleted", 5: "visible"}
@@ -645,7 +669,9 @@ BAD_JUDGEMENTS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_a_judgement_that_is_wrong_changes_nothing(visitor: Visitor, owner: Visitor) -> None:
+def test_a_malformed_moderation_request_is_refused_and_changes_nothing(
+    visitor: Visitor, owner: Visitor
+) -> None:
     visitor.say("root")
     visitor.say("leaf", parent_id=1)
     for form, code in BAD_JUDGEMENTS:
@@ -653,7 +679,9 @@ def test_a_judgement_that_is_wrong_changes_nothing(visitor: Visitor, owner: Visi
         assert refused.json["code"] == code, form
 
 
-def test_a_pin_tells_what_was_and_ends_when_hidden(visitor: Visitor, owner: Visitor) -> None:
+def test_pinning_returns_the_former_state_and_ends_when_a_comment_is_hidden(
+    visitor: Visitor, owner: Visitor
+) -> None:
     visitor.say("root")
     was = {"success": True, "comments": [{"id": 1, "was": False}], "changed": []}
     assert pin(owner, [1]) == was
@@ -717,7 +745,7 @@ def test_an_admin_corrects_a_comment(visitor: Visitor, owner: Visitor, outside: 
 
 
 @NO_LIMITS
-def test_what_an_admin_writes_is_held_to_the_same_rules(visitor: Visitor, owner: Visitor) -> None:
+def test_texts_of_an_admin_are_held_to_the_same_rules(visitor: Visitor, owner: Visitor) -> None:
     visitor.say()
     for field, value, code in (
         ("content", "", "content_missing"),
@@ -737,7 +765,7 @@ def test_what_an_admin_writes_is_held_to_the_same_rules(visitor: Visitor, owner:
     assert do(owner, "reply", parent_id=1, content=text)["comment"]["html"] == shown
 
 
-def test_the_owner_answers_and_approves_what_waits(visitor: Visitor, owner: Visitor) -> None:
+def test_a_reply_of_the_owner_approves_a_waiting_comment(visitor: Visitor, owner: Visitor) -> None:
     visitor.say("a question")
     judge(owner, [1], "waiting")
     assert visitor.listing()["total"] == 0
@@ -929,7 +957,7 @@ def test_a_blocked_user_is_signed_out_for_good(ann: Visitor, owner: Visitor) -> 
 
 @NO_LIMITS
 @pytest.mark.parametrize("by", ["account", "email", "domain"])
-def test_whoever_is_blocked_reads_nothing_of_it_at_the_door(
+def test_registration_and_login_do_not_reveal_that_an_account_is_blocked(
     ann: Visitor, owner: Visitor, app: App, outside: Outside, by: str
 ) -> None:
     ann.authorization = None
@@ -954,7 +982,9 @@ def test_whoever_is_blocked_reads_nothing_of_it_at_the_door(
 
 
 @NO_LIMITS
-def test_old_codes_lift_no_block(ann: Visitor, owner: Visitor, app: App, outside: Outside) -> None:
+def test_a_code_from_before_a_block_does_not_lift_it(
+    ann: Visitor, owner: Visitor, app: App, outside: Outside
+) -> None:
     ann.authorization = None
     ann.register(password="fresh")
     app.deliver()
@@ -982,7 +1012,7 @@ def test_a_role_is_given_with_the_admins_password(ann: Visitor, owner: Visitor, 
 
 
 @NO_LIMITS
-def test_the_last_admin_stays_one(ann: Visitor, owner: Visitor) -> None:
+def test_the_last_admin_can_not_be_demoted_or_blocked(ann: Visitor, owner: Visitor) -> None:
     last = {"error": "至少要有一位管理员", "code": "last_admin"}
     demoted = {"role": "user", "password": CANARY}
     assert change(owner, "users/2", 409, **demoted) == last
@@ -1001,7 +1031,9 @@ def test_the_last_admin_stays_one(ann: Visitor, owner: Visitor) -> None:
 
 
 @NO_LIMITS
-def test_of_admins_who_demote_each_other_one_is_left(app: App, db: sqlite3.Connection) -> None:
+def test_admins_who_demote_each_other_at_once_leave_one_admin(
+    app: App, db: sqlite3.Connection
+) -> None:
     for number in range(1, 9):
         new_admin(app, f"n{number}@example.com", f"N{number}")
 
@@ -1087,7 +1119,7 @@ BAD_BLOCKS: list[tuple[str, list[Any]]] = [
 
 
 @NO_LIMITS
-def test_what_cannot_be_blocked_is_refused(owner: Visitor) -> None:
+def test_a_block_of_an_invalid_type_or_value_is_refused(owner: Visitor) -> None:
     for kind, values in BAD_BLOCKS:
         code = "kind_invalid" if kind in ("name", "Word") else "value_invalid"
         for value in values:
@@ -1095,7 +1127,7 @@ def test_what_cannot_be_blocked_is_refused(owner: Visitor) -> None:
     assert blocks(owner) == []
 
 
-def test_a_block_says_how_long_in_whole_days(owner: Visitor) -> None:
+def test_a_block_lasts_a_whole_number_of_days(owner: Visitor) -> None:
     wrong: list[Any] = [0, -1, 3651, 1.5, "3", True, [], 10**30]
     for days in wrong:
         assert block(owner, "word", "x", 400, days=days)["code"] == "days_invalid"
@@ -1107,7 +1139,9 @@ def test_a_block_says_how_long_in_whole_days(owner: Visitor) -> None:
 
 
 @NO_LIMITS
-def test_the_log_has_what_admins_do_and_readers_by_number(visitor: Visitor, owner: Visitor) -> None:
+def test_the_audit_log_has_the_actions_of_admins_and_names_readers_by_number(
+    visitor: Visitor, owner: Visitor
+) -> None:
     for number in range(3):
         visitor.say(f"number {number}", nickname="Nemesis", email="n@example.org")
     for status in ("waiting", "spam", "deleted", "visible"):
@@ -1130,7 +1164,7 @@ def test_the_log_has_what_admins_do_and_readers_by_number(visitor: Visitor, owne
     assert audit(owner)[4:] == [("Owner", a, "1", "") for a in ("pin", "edit", "reply")]
 
 
-def test_the_audit_forgets_after_four_hundred_days(
+def test_the_audit_log_forgets_after_four_hundred_days(
     owner: Visitor, outside: Outside, app: App, db: sqlite3.Connection
 ) -> None:
     do(owner, "blocks", kind="word", value="xyz")
@@ -1174,7 +1208,7 @@ def test_emails_that_were_not_delivered_are_listed_tried_again_and_dropped(
     assert audit(owner) == [("Owner", "retry", "1", "")]
 
 
-def test_no_code_is_sent_again(
+def test_the_outbox_sends_no_code_again(
     visitor: Visitor, owner: Visitor, app: App, outside: Outside
 ) -> None:
     outside.mail_fails_with = ConnectionRefusedError(111, "Connection refused")
@@ -1222,7 +1256,7 @@ def test_settings_are_shown_and_secrets_are_not(owner: Visitor, settings: dict[s
         assert len(english) == len(chinese[kind])
 
 
-def test_the_copy_is_a_whole_database_and_asks_for_the_password(
+def test_a_downloaded_backup_is_a_whole_database_and_asks_for_the_password(
     visitor: Visitor, owner: Visitor, tmp_path: Path, app: App, config: Config
 ) -> None:
     visitor.say("to be kept")
@@ -1248,7 +1282,9 @@ def test_the_copy_is_a_whole_database_and_asks_for_the_password(
         assert Visitor(other).listing()["comments"][0]["content"] == "to be kept"
 
 
-def test_a_backup_that_fails_is_not_our_failure(owner: Visitor, app: App, tmp_path: Path) -> None:
+def test_a_backup_that_the_disk_refuses_is_answered_with_503(
+    owner: Visitor, app: App, tmp_path: Path
+) -> None:
     client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "198.51.100.7"})
     client.authorization = owner.authorization
     aside = tmp_path.with_name(tmp_path.name + "-aside")
@@ -1262,7 +1298,9 @@ def test_a_backup_that_fails_is_not_our_failure(owner: Visitor, app: App, tmp_pa
 
 
 @ON_BLOG
-def test_figures_fill_gaps(visitor: Visitor, owner: Visitor, app: App, outside: Outside) -> None:
+def test_the_statistics_have_a_row_for_each_day_without_gaps(
+    visitor: Visitor, owner: Visitor, app: App, outside: Outside
+) -> None:
     visitor.say()
     visitor.listing()
     visitor.post_json("/comment/like", {"id": 1})
@@ -1316,7 +1354,9 @@ NARROW = [
 
 
 @NO_LIMITS
-def test_a_wide_block_is_made_only_for_who_is_sure(visitor: Visitor, owner: Visitor) -> None:
+def test_a_block_that_would_meet_many_comments_is_made_only_when_confirmed(
+    visitor: Visitor, owner: Visitor
+) -> None:
     for number in range(20):  # which have much in common
         words = [
             "thank you" if number < 5 else "谢谢" if number < 11 else "yo",

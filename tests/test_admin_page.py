@@ -297,7 +297,7 @@ def test_from_a_real_start_to_a_first_comment(start: test_server.Start, browser:
     assert faults == []
 
 
-def test_a_link_goes_out_of_the_address_and_the_history_at_once(desk: Desk) -> None:
+def test_an_admin_link_leaves_the_address_bar_and_the_history_at_once(desk: Desk) -> None:
     secret = inside.admin_link(desk.app, MAIL)
     page = desk.new_page(signed=False)
     desk.open_link(page, secret)
@@ -314,7 +314,9 @@ def test_a_link_goes_out_of_the_address_and_the_history_at_once(desk: Desk) -> N
     assert secret not in page.url
 
 
-def test_a_link_sets_a_new_password_and_what_is_wrong_with_one_is_said(desk: Desk) -> None:
+def test_an_admin_link_sets_a_new_password_and_the_page_says_what_is_wrong_with_one(
+    desk: Desk,
+) -> None:
     desk.expected.append(REFUSED)
     page = desk.new_page(signed=False)
     desk.open_link(page, inside.admin_link(desk.app, MAIL))
@@ -348,7 +350,9 @@ def test_a_link_sets_a_new_password_and_what_is_wrong_with_one_is_said(desk: Des
     expect(heading(page, "Queue")).to_be_visible()
 
 
-def test_a_link_makes_an_admin_and_is_tried_again_where_the_network_failed(desk: Desk) -> None:
+def test_an_admin_link_makes_an_admin_and_is_tried_again_after_a_network_failure(
+    desk: Desk,
+) -> None:
     desk.expected.append(UNREACHED)
     account(desk.app, "ann@blog.example", "Ann", role="user")
     page = desk.new_page(signed=False)
@@ -453,7 +457,7 @@ def test_a_draft_outlives_a_sign_in_that_ended_and_a_former_admin_sees_nothing(d
 # The queue
 
 
-def test_one_after_the_other_is_moderated_and_taken_back(desk: Desk) -> None:
+def test_comments_are_moderated_one_after_the_other_and_each_is_undone(desk: Desk) -> None:
     given(desk.app, "One.", "Two.", "Three.")
     page = desk.open()
     expect(page).to_have_title("(3) Queue · commentd")
@@ -494,7 +498,7 @@ def test_one_after_the_other_is_moderated_and_taken_back(desk: Desk) -> None:
     desk.expect_states(**{"Three.": "deleted"})
 
 
-def test_several_are_selected_and_moderated_at_once_and_taken_back(desk: Desk) -> None:
+def test_several_comments_are_selected_moderated_at_once_and_undone(desk: Desk) -> None:
     given(desk.app, *"ABCDE")
     page = desk.open()
     for key, name in zip("jjjjjkj", "BCDEEDE", strict=True):  # the last leads no further
@@ -528,7 +532,9 @@ def test_several_are_selected_and_moderated_at_once_and_taken_back(desk: Desk) -
 
 
 @pytest.mark.long
-def test_more_than_a_hundred_are_moderated_at_once_and_the_next_are_loaded(desk: Desk) -> None:
+def test_more_than_a_hundred_comments_are_moderated_at_once_and_the_next_are_loaded(
+    desk: Desk,
+) -> None:
     given(desk.app, *[f"No. {n}." for n in range(105)])
     page = desk.open()
     page.get_by_label("Select: By No. 29.").focus()
@@ -719,7 +725,7 @@ def test_a_message_stays_in_the_section_that_it_is_about(desk: Desk) -> None:
     assert page.locator(".bars [role=status]").inner_text() == ""  # at once
 
 
-def test_what_was_put_away_is_put_back(desk: Desk) -> None:
+def test_spam_and_deleted_comments_are_put_back(desk: Desk) -> None:
     ids = given(desk.app, "A.", "B.", "C.", "D.")
     moderate(desk.app, "spam", *ids[:2])
     moderate(desk.app, "deleted", *ids[2:])
@@ -741,7 +747,7 @@ def test_what_was_put_away_is_put_back(desk: Desk) -> None:
     expect(nothing(page, "All done.")).to_be_visible()
 
 
-def test_beside_a_comment_stands_all_that_decides(desk: Desk) -> None:
+def test_the_queue_shows_beside_a_comment_all_that_helps_to_decide(desk: Desk) -> None:
     first = say(desk.app, "Known.", "陆知微", email="lu@blog.example", page="/a/")
     moderate(desk.app, "visible", first)
     fields: Any = {"email": "lu@blog.example", "website": "https://lu.example/"}
@@ -777,7 +783,9 @@ def test_beside_a_comment_stands_all_that_decides(desk: Desk) -> None:
     expect(heading(page, "Comments")).to_be_visible()
 
 
-def test_links_say_where_they_lead_long_texts_fold_and_buttons_are_seen(desk: Desk) -> None:
+def test_the_queue_shows_targets_of_links_folds_long_texts_and_keeps_buttons_in_sight(
+    desk: Desk,
+) -> None:
     given(
         desk.app,
         "A long text. " * 80,
@@ -805,7 +813,9 @@ def test_links_say_where_they_lead_long_texts_fold_and_buttons_are_seen(desk: De
     assert all(action.evaluate(seen) for action in actions)
 
 
-def test_keys_act_only_where_they_are_meant_and_are_turned_off_in_their_list(desk: Desk) -> None:
+def test_keyboard_shortcuts_act_only_in_the_queue_and_are_turned_off_in_their_list(
+    desk: Desk,
+) -> None:
     given(desk.app, "One.", "Two.")
     page = desk.open()
     writes = requests_of(page, "/admin/comments")
@@ -902,7 +912,7 @@ def expect_reported(page: Page, number: str) -> None:
     expect(page.locator(TAB, has_text="Reported")).to_have_text(f"Reported{number}")
 
 
-def test_an_empty_queue_leads_to_what_was_reported_how_often_and_why(desk: Desk) -> None:
+def test_an_empty_queue_leads_to_reported_comments_with_counts_and_reasons(desk: Desk) -> None:
     rude, advert = given(desk.app, "Rude.", "An advert.")
     moderate(desk.app, "visible", rude, advert)
     page = desk.open()
@@ -934,7 +944,7 @@ def test_an_empty_queue_leads_to_what_was_reported_how_often_and_why(desk: Desk)
     assert page.evaluate("document.documentElement.scrollWidth") == 320
 
 
-def test_what_is_reported_is_hidden_shown_again_and_kept(desk: Desk, two: list[int]) -> None:
+def test_a_reported_comment_is_hidden_shown_again_and_kept(desk: Desk, two: list[int]) -> None:
     desk.expected.append(REFUSED)
     page = desk.open()
     keyboard(page.locator(TAB, has_text="Reported"))
@@ -972,7 +982,7 @@ def test_what_is_reported_is_hidden_shown_again_and_kept(desk: Desk, two: list[i
     assert tabs(page) == ["Waiting", "Spam", "Deleted"]
 
 
-def test_reports_are_found_and_many_are_kept_at_once(desk: Desk, two: list[int]) -> None:
+def test_reported_comments_are_found_and_many_are_kept_at_once(desk: Desk, two: list[int]) -> None:
     page = desk.open("comments")
     expect_texts(page, "Rude.", "An advert.", "Fine.")
     assert button(row(page, "Fine."), "Keep").count() == 0
@@ -1008,7 +1018,7 @@ def test_a_filter_that_has_learnt_little_says_when_it_starts(desk: Desk) -> None
 
 
 @settled(moderation_hold="none")
-def test_a_comment_shows_what_the_filter_thinks_and_why(desk: Desk) -> None:
+def test_a_comment_shows_the_verdict_of_the_filter_and_why(desk: Desk) -> None:
     taught(desk.app)
     fine, mixed = given(desk.app, "Backup of SQLite, how?", "加微信问 SQLite")
     moderate(desk.app, "waiting", fine, mixed)
@@ -1067,7 +1077,7 @@ def test_comments_are_searched_by_words_and_status_and_back_works(desk: Desk) ->
     expect(nothing(page, "No comments found.")).to_be_visible()
 
 
-def test_lists_follow_what_is_typed_in_the_search(desk: Desk) -> None:
+def test_the_lists_follow_the_words_typed_in_the_search(desk: Desk) -> None:
     ids = given(desk.app, "Green apple.", "Red apple.", "Pear.")
     page = desk.open("comments")
     page.keyboard.press("x")
@@ -1097,7 +1107,7 @@ def test_lists_follow_what_is_typed_in_the_search(desk: Desk) -> None:
     expect(page.locator("li.line")).to_have_count(1)
 
 
-def test_among_all_comments_what_was_done_with_one_is_seen(desk: Desk) -> None:
+def test_the_list_of_all_comments_shows_what_was_done_with_each(desk: Desk) -> None:
     _, two = given(desk.app, "One.", "Two.")
     moderate(desk.app, "visible", two)
     page = desk.open("comments")
@@ -1364,7 +1374,7 @@ def test_the_log_tells_what_was_done_and_by_whom(desk: Desk) -> None:
     expect(nothing(page, "No comments found.")).to_be_visible()
 
 
-def test_the_same_done_with_many_comments_is_one_line_of_the_log(desk: Desk) -> None:
+def test_the_same_action_on_many_comments_is_one_line_of_the_log(desk: Desk) -> None:
     ids = given(desk.app, "One.", "Two.", "Three.")
     now = inside.now(desk.app)
 
@@ -1400,7 +1410,7 @@ def test_the_same_done_with_many_comments_is_one_line_of_the_log(desk: Desk) -> 
     expect_texts(page, "Three.")
 
 
-def test_each_figure_is_in_a_table_too(desk: Desk) -> None:
+def test_each_chart_of_the_statistics_is_also_a_table(desk: Desk) -> None:
     paged(desk.app)
     today = (inside.now(desk.app) + 8 * HOUR) // DAY
     sql(desk.app, "DELETE FROM day")
@@ -1443,7 +1453,7 @@ def test_each_figure_is_in_a_table_too(desk: Desk) -> None:
         assert " ".join(shown) == rows
 
 
-def test_a_blog_without_figures_yet_is_told_so(desk: Desk) -> None:
+def test_a_blog_without_statistics_yet_is_told_so(desk: Desk) -> None:
     page = desk.open("figures")
     captions = page.locator("figcaption")
     shown = [["Comments", "No comments"], ["Views", "No views"], ["Likes", "No likes"]]
@@ -1508,7 +1518,7 @@ def test_a_backup_is_downloaded_and_asks_for_the_password(desk: Desk) -> None:
 # A bad network
 
 
-def test_a_view_that_does_not_come_says_so_and_is_tried_again(desk: Desk) -> None:
+def test_a_section_that_failed_to_load_says_so_and_is_tried_again(desk: Desk) -> None:
     desk.expected += [REFUSED, UNREACHED]
     page, asked = desk.new_page(), re.compile(r"/admin/\w+")
     retry = button(page.locator("main"), "Try again")
@@ -1537,7 +1547,7 @@ BROKEN: list[tuple[Callable[[Route], None], str]] = [
 ]
 
 
-def test_what_the_service_refuses_comes_back_where_it_was(desk: Desk) -> None:
+def test_a_comment_whose_moderation_was_refused_comes_back_where_it_was(desk: Desk) -> None:
     desk.expected += [REFUSED, UNREACHED]
     given(desk.app, "One.", "Two.", "Three.")
     page = desk.open()
@@ -1759,7 +1769,7 @@ HEIGHTS = "all => all.map(e => Math.round(e.offsetHeight))"
     [("en-US", WINDOW, 24), ("zh-CN", {**TOUCH, "viewport": NARROW}, 44)],
     ids=["en-desk", "zh-phone"],
 )
-def test_no_view_and_nothing_that_opens_shuts_anybody_out(
+def test_each_section_and_dialog_of_the_admin_page_is_accessible(
     desk: Desk, full: None, lang: str, how: dict[str, Any], least: int
 ) -> None:
     page = desk.open(lang=lang, **how)
@@ -1776,7 +1786,7 @@ def test_no_view_and_nothing_that_opens_shuts_anybody_out(
 
 
 @pytest.mark.long
-def test_axe_finds_nothing_at_the_doors(desk: Desk) -> None:
+def test_the_sign_in_pages_of_the_admin_are_accessible(desk: Desk) -> None:
     desk.expected.append(REFUSED)
     page = desk.new_page(signed=False)
     page.goto(f"{desk.service}/admin")
@@ -1801,7 +1811,9 @@ STOP = """
 """
 
 
-def test_tab_reaches_everything_in_sight_and_with_a_name(desk: Desk, full: None) -> None:
+def test_tab_reaches_every_control_of_the_admin_page_and_each_has_a_name(
+    desk: Desk, full: None
+) -> None:
     page = desk.open(signed=False, **WINDOW)
     sign_in(page)
     expect(heading(page, "Queue")).to_be_focused()
@@ -1840,7 +1852,7 @@ def test_tab_reaches_everything_in_sight_and_with_a_name(desk: Desk, full: None)
     expect(heading(page, "Queue")).to_be_visible()
 
 
-def test_forced_colours_lose_nothing_and_reduced_motion_is_still(desk: Desk, full: None) -> None:
+def test_the_admin_page_works_in_forced_colours_and_without_motion(desk: Desk, full: None) -> None:
     page = desk.open(forced_colors="active", reduced_motion="reduce", **WINDOW)
     bars_open(page)
     lost = page.evaluate(
@@ -1871,7 +1883,9 @@ OWN_WORDS = """() => {
 }"""
 
 
-def test_the_language_is_the_browsers_can_change_and_is_no_mixture(desk: Desk, full: None) -> None:
+def test_the_admin_page_speaks_the_language_of_the_browser_or_the_chosen_one_and_no_mixture(
+    desk: Desk, full: None
+) -> None:
     sql(desk.app, "UPDATE account SET nickname = 'Jiang'")
     sql(desk.app, "UPDATE comment SET nickname = 'N', content = 'c', html = '', location = ''")
     page = desk.open(lang="zh-CN")
@@ -1920,7 +1934,7 @@ def test_the_manual_opens_in_the_language_of_the_page(desk: Desk) -> None:
     expect(heading(page, "登录")).to_be_visible()
 
 
-def test_without_texts_the_page_says_so_and_tries_again(desk: Desk) -> None:
+def test_the_admin_page_says_that_its_texts_failed_to_load_and_tries_again(desk: Desk) -> None:
     desk.expected += [UNREACHED]
     page = desk.new_page()
     page.add_init_script("Object.defineProperty(navigator, 'languages', {value: ['nl', 'fr-CA']})")
@@ -1932,7 +1946,7 @@ def test_without_texts_the_page_says_so_and_tries_again(desk: Desk) -> None:
     expect(heading(page, "En attente")).to_be_visible()
 
 
-def test_nothing_lies_over_the_topics_of_the_manual_in_a_low_window(desk: Desk) -> None:
+def test_the_topics_of_the_manual_are_not_covered_in_a_low_window(desk: Desk) -> None:
     for language, height in (("zh", 600), ("zh", 850), ("en", 720)):
         page = desk.new_page(viewport={"width": 1200, "height": height})
         page.goto(f"{desk.service}/admin/help?lang={language}&topic=limits")

@@ -55,19 +55,19 @@ def kind_of(line: dict[str, Any]) -> str:
     return "departs" if kinds == ["test", "departs"] else " and ".join(kinds)
 
 
-def test_every_line_of_both_levels_is_there_once() -> None:
+def test_every_line_of_both_asvs_levels_is_listed_once() -> None:
     without = [number for each in LIST["inapplicable"] for number in each["requirements"].split()]
     assert sorted([*LINES, *without]) == sorted(expected())
 
 
-def test_every_line_is_judged_in_one_way() -> None:
+def test_every_line_of_the_asvs_has_one_verdict() -> None:
     for number, line in LINES.items():
         assert line.keys() <= {"about", *KINDS}, number
         assert kind_of(line) in KINDS, number
         assert all(line.values()), number
 
 
-def test_every_test_that_is_named_is_there() -> None:
+def test_every_test_that_the_asvs_list_names_exists() -> None:
     named = {line["test"] for line in LINES.values() if "test" in line}
     assert named - functions() == set()
 
@@ -75,7 +75,7 @@ def test_every_test_that_is_named_is_there() -> None:
 # Requirements that no other file tests
 
 
-def test_no_pattern_is_made_of_input() -> None:
+def test_no_regular_expression_is_made_of_input() -> None:
     for scope in provenance.scopes():
         for call in scope.calls:
             if re.fullmatch(r"re\.(?!escape)[a-z]+", ast.unparse(call.func)):
@@ -86,7 +86,7 @@ def test_no_pattern_is_made_of_input() -> None:
     assert [name for name, text in SCRIPTS.items() if re.search(r"\bRegExp\(", text)] == ["code.js"]
 
 
-def test_no_window_listens_to_messages() -> None:
+def test_no_script_listens_to_messages_of_other_windows() -> None:
     """But the worker that the proof of work runs in, which only its page can talk to."""
     heard = [
         (name, found)
@@ -98,7 +98,7 @@ def test_no_window_listens_to_messages() -> None:
     assert heard == [("more.js", "`onmessage =")]
 
 
-def test_no_page_goes_elsewhere_by_itself() -> None:
+def test_no_page_navigates_to_another_site_by_itself() -> None:
     ways = r"\blocation(\.href)?\s*=[^=]|\blocation\.(assign|replace)\(|window\.open\(|http-equiv"
     for path in STATIC:
         assert not re.search(ways, path.read_text("utf-8")), path.name
@@ -143,7 +143,7 @@ def test_tls_is_1_2_or_newer() -> None:
     assert re.findall("ssl_protocols (.*);", nginx) == ["TLSv1.2 TLSv1.3"]
 
 
-def test_every_column_is_judged_by_who_may_see_it(db: sqlite3.Connection) -> None:
+def test_every_column_of_the_database_says_who_may_see_it(db: sqlite3.Connection) -> None:
     """Of those that `readers` see some of: a masked address, a state where it was deleted."""
     tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
     columns = {
@@ -157,7 +157,7 @@ def test_every_column_is_judged_by_who_may_see_it(db: sqlite3.Connection) -> Non
     assert {table: sorted(names.split()) for table, names in judged.items()} == columns
 
 
-def test_browsers_keep_what_the_list_names() -> None:
+def test_browsers_store_only_the_keys_that_the_list_names() -> None:
     kept = {word for text in SCRIPTS.values() for word in re.findall(r"\bkeep\('?(\w+)", text)}
     assert kept - {"key"} == {*LIST["browser"]}  # that of the function itself
     others = r"indexedDB|document\.cookie|caches\.open"
@@ -172,7 +172,7 @@ def test_logs_go_to_the_terminal_alone() -> None:
 
 
 @pytest.mark.slow
-def test_each_line_of_the_log_tells_its_zone(tmp_path: Path) -> None:
+def test_each_line_of_the_log_has_its_time_zone(tmp_path: Path) -> None:
     (tmp_path / "commentd.ini").write_text("[mail]\npassword = x\n")
     (tmp_path / "commentd.ini").chmod(0o644)
     _, _, errors = run(tmp_path, "check", TZ="Asia/Kathmandu")

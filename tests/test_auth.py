@@ -127,7 +127,9 @@ UNFIT: dict[str, list[Any]] = {  # beside what is of a wrong type, or too long
 }
 
 
-def test_a_wrong_field_spends_nothing(app: App, visitor: Visitor, hashes: list[int]) -> None:
+def test_a_wrong_field_of_a_registration_or_login_spends_no_hash_and_no_rate_limit(
+    app: App, visitor: Visitor, hashes: list[int]
+) -> None:
     for code, values in UNFIT.items():
         field = re.sub("_(missing|invalid|too_long)$", "", code)
         paths = ["/auth/register"]
@@ -140,7 +142,9 @@ def test_a_wrong_field_spends_nothing(app: App, visitor: Visitor, hashes: list[i
     assert sql(app, "SELECT * FROM rate_limit") == []
 
 
-def test_no_field_sets_more_than_it_may(app: App, visitor: Visitor, outside: Outside) -> None:
+def test_a_registration_sets_no_role_id_or_other_field_of_an_account(
+    app: App, visitor: Visitor, outside: Outside
+) -> None:
     code, _ = code_for(visitor, outside, id=77, role="admin", verified=True, version=9)
     assert visitor.login(role="admin", verified=True, status=401) == UNVERIFIED
     visitor.verify(code, role="admin", nickname="Eve", password="other")
@@ -149,7 +153,9 @@ def test_no_field_sets_more_than_it_may(app: App, visitor: Visitor, outside: Out
     assert rows == [(1, ANN, "Ann", "user", 1)]
 
 
-def test_all_spellings_are_one_account(app: App, visitor: Visitor, outside: Outside) -> None:
+def test_all_spellings_of_an_email_address_are_one_account(
+    app: App, visitor: Visitor, outside: Outside
+) -> None:
     for spelling in ("ANN@Example.COM", "  ann@example.com ", "aNN@eXAMPLE.cOM"):
         for email, nickname in ((spelling, "Ann"), (ANN, "Anna")):
             new_account(visitor, outside, email=email, nickname=nickname)
@@ -176,7 +182,9 @@ BAD_BODIES: list[tuple[Any, Json, int]] = [
 
 
 @pytest.mark.parametrize("settings", [{"site_origins": ("https://blog.example",)}])
-def test_verifying_fails_alike_slips_are_free(app: App, visitor: Visitor, outside: Outside) -> None:
+def test_malformed_verifications_fail_alike_and_cost_no_try(
+    app: App, visitor: Visitor, outside: Outside
+) -> None:
     code, _ = code_for(visitor, outside)
     for content, headers, status in BAD_BODIES:
         outside.time += 5
@@ -279,7 +287,7 @@ def test_a_code_makes_an_account_without_a_password(
     assert visitor.login(status=401) == WRONG
 
 
-def test_a_code_for_an_account_speaks_its_language_unless_another_is_asked_for(
+def test_a_code_for_an_account_comes_in_its_language_unless_another_is_asked_for(
     app: App, ann: Visitor, outside: Outside
 ) -> None:
     sql(app, "UPDATE account SET language = 'de'")
@@ -334,7 +342,7 @@ def test_a_code_is_for_one_request_and_purpose(app: App, ann: Visitor, outside: 
         ann.post_json("/auth/login", form, status=status)
 
 
-def test_no_code_to_sign_in_comes_to_set_a_password(
+def test_a_code_to_set_a_password_is_no_code_to_sign_in(
     app: App, ann: Visitor, outside: Outside
 ) -> None:
     outside.time += HOUR
@@ -348,7 +356,9 @@ def test_no_code_to_sign_in_comes_to_set_a_password(
     assert ann.post_json("/auth/login", form).json["nickname"] == "Ann"
 
 
-def test_an_admin_needs_the_password(app: App, ann: Visitor, outside: Outside) -> None:
+def test_an_admin_signs_in_with_the_password_and_not_with_a_code(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
     outside.time += HOUR
     form = sign_in_code(ann, outside)
     sql(app, "UPDATE account SET role = 'admin'")
@@ -367,7 +377,7 @@ def test_an_admin_needs_the_password(app: App, ann: Visitor, outside: Outside) -
     assert refused_code(stranger(app, 1), form) == "code_wrong", "blocked since it was sent"
 
 
-def test_a_code_is_asked_for_alike_by_every_address(
+def test_asking_for_a_code_gives_the_same_response_for_every_email_address(
     app: App, ann: Visitor, outside: Outside, hashes: list[int]
 ) -> None:
     outside.time += HOUR
@@ -395,7 +405,9 @@ def test_a_code_is_asked_for_alike_by_every_address(
 # Registering again
 
 
-def test_nothing_changes_before_the_code(app: App, ann: Visitor, outside: Outside) -> None:
+def test_a_registration_changes_no_account_before_its_code_is_confirmed(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
     sql(app, "UPDATE account SET role = 'admin'")
     ann.say("mine")
     app.deliver()
@@ -427,7 +439,9 @@ def test_nothing_changes_before_the_code(app: App, ann: Visitor, outside: Outsid
     assert eve.say("and mine")["comment"]["user_id"] == 1
 
 
-def test_a_change_is_told_by_email(app: App, ann: Visitor, outside: Outside) -> None:
+def test_a_change_of_password_and_nickname_is_announced_by_email(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
     outside.time += HOUR
     code = code_for(ann, outside, nickname="Eve")[0]
     change = "密码和昵称会改为刚才填写的"
@@ -456,7 +470,9 @@ def test_confirming_drops_other_registrations(app: App, visitor: Visitor, outsid
 
 
 @unlimited
-def test_a_confirmation_is_whole_or_nothing(app: App, ann: Visitor, outside: Outside) -> None:
+def test_a_confirmation_is_applied_as_a_whole_or_not_at_all(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
     outside.time += HOUR
     guest = stranger(app, 1)
     guest.say("under her email address", email=ANN)
@@ -495,7 +511,9 @@ def test_a_code_confirms_its_own_registration(app: App, visitor: Visitor, outsid
         assert visitor.login(email, password="evil", status=401) == WRONG
 
 
-def test_at_most_three_registrations_wait(app: App, visitor: Visitor, outside: Outside) -> None:
+def test_at_most_three_registrations_wait_for_one_email_address(
+    app: App, visitor: Visitor, outside: Outside
+) -> None:
     codes = []
     for number in range(3):
         codes.append(code_for(stranger(app, number), outside, nickname=f"N{number}"))
@@ -515,7 +533,7 @@ def test_at_most_three_registrations_wait(app: App, visitor: Visitor, outside: O
 
 
 @pytest.mark.parametrize("same_client", [True, False])
-def test_who_registers_again_replaces_their_own(
+def test_a_second_registration_replaces_only_the_first_of_the_same_person(
     app: App, visitor: Visitor, outside: Outside, same_client: bool
 ) -> None:
     code_for(stranger(app, 1), outside, nickname="Eve")
@@ -532,7 +550,9 @@ def test_who_registers_again_replaces_their_own(
     assert visitor.verify(second) == SUCCESS
 
 
-def test_where_no_email_may_go_the_code_is_kept(visitor: Visitor, outside: Outside) -> None:
+def test_a_registration_beyond_the_limit_of_emails_keeps_the_code_sent_before(
+    visitor: Visitor, outside: Outside
+) -> None:
     for _ in range(5):  # all that an email address gets in an hour
         code, request_id = code_for(visitor, outside)
         outside.time += 61
@@ -559,7 +579,9 @@ def test_a_code_lives_for_ten_minutes(visitor: Visitor, outside: Outside) -> Non
         assert visitor.verify(code, email, 400) == FAILURE, seconds
 
 
-def test_for_a_day_it_is_said_unverified(app: App, visitor: Visitor, outside: Outside) -> None:
+def test_a_login_says_for_a_day_that_the_email_address_is_unverified(
+    app: App, visitor: Visitor, outside: Outside
+) -> None:
     code_for(visitor, outside)
     for seconds, refusal in [(601, UNVERIFIED), (DAY - 1, UNVERIFIED), (DAY + 61, WRONG)]:
         outside.time = START + seconds
@@ -569,7 +591,9 @@ def test_for_a_day_it_is_said_unverified(app: App, visitor: Visitor, outside: Ou
         assert sql(app, "SELECT code FROM registration WHERE code <> ''") == []
 
 
-def test_only_its_email_holds_a_code(app: App, visitor: Visitor, outside: Outside) -> None:
+def test_a_code_is_in_its_email_alone_and_not_in_the_database(
+    app: App, visitor: Visitor, outside: Outside
+) -> None:
     code, _ = code_for(visitor, outside)
     visitor.register(BOB)
     (kept,) = sql(app, "SELECT * FROM registration WHERE email = ?", ANN)
@@ -600,7 +624,7 @@ def guess(app: App, code: str, times: int) -> None:
         stranger(app, step).verify(not_the(code, step + 1), status=400)
 
 
-def test_fifteen_wrong_guesses_an_address_a_day(
+def test_an_email_address_allows_fifteen_wrong_codes_a_day(
     app: App, visitor: Visitor, outside: Outside
 ) -> None:
     for _ in range(3):
@@ -614,7 +638,9 @@ def test_fifteen_wrong_guesses_an_address_a_day(
     assert visitor.verify(code_for(visitor, outside)[0]) == SUCCESS
 
 
-def test_right_codes_are_no_guesses(app: App, visitor: Visitor, outside: Outside) -> None:
+def test_right_codes_do_not_count_as_wrong_ones(
+    app: App, visitor: Visitor, outside: Outside
+) -> None:
     for named in (False, True):
         code, request_id = code_for(visitor, outside)
         guess(app, code, 4)
@@ -635,7 +661,7 @@ def seen(response: webtest.TestResponse) -> tuple[Any, ...]:
 NAMES = ("ann", "bob", "carol", "nobody")  # with an account, some that wait, one, none
 
 
-def test_registering_tells_and_does_the_same_for_every_address(
+def test_registering_tells_and_does_the_same_for_every_email_address(
     app: App, ann: Visitor, outside: Outside, hashes: list[int]
 ) -> None:
     outside.time += HOUR
@@ -653,7 +679,7 @@ def test_registering_tells_and_does_the_same_for_every_address(
     assert hashes == [1] * 4
 
 
-def test_a_login_that_fails_tells_and_does_the_same_for_every_address(
+def test_a_failed_login_tells_and_does_the_same_for_every_email_address(
     app: App, ann: Visitor, outside: Outside, hashes: list[int]
 ) -> None:
     outside.time += HOUR
@@ -764,7 +790,9 @@ def test_the_bytes_of_a_password_count_exactly(visitor: Visitor, outside: Outsid
         assert visitor.login(email, password=password)["role"] == "user"
 
 
-def test_only_a_salted_iterated_hash_is_kept(app: App, ann: Visitor, outside: Outside) -> None:
+def test_only_a_salted_iterated_hash_of_a_password_is_kept(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
     outside.time += HOUR
     ann.register(password="other")
     ann.register(BOB)
@@ -787,7 +815,9 @@ def test_a_service_hashes_with_600_000_rounds(config: Config, hashes: list[int])
     assert hashes == [600_000]
 
 
-def test_more_rounds_rehash_passwords(config: Config, outside: Outside, hashes: list[int]) -> None:
+def test_a_login_rehashes_a_password_when_the_rounds_were_raised(
+    config: Config, outside: Outside, hashes: list[int]
+) -> None:
     for rounds, done in [(2, []), (3, [2, 3]), (3, [3]), (2, [3])]:
         app = make_app(config, outside.world, rounds=rounds)
         visitor = Visitor(app)
@@ -950,7 +980,7 @@ def test_to_log_out_ends_all_tokens_of_an_account(app: App, ann: Visitor, outsid
     assert ann.post_json("/auth/logout", {}, status=401).json == refusal
 
 
-def test_the_role_is_the_one_of_the_database(app: App, ann: Visitor) -> None:
+def test_a_token_has_the_role_that_the_database_says(app: App, ann: Visitor) -> None:
     ann.say()
     for role, ip in (("admin", "203.0.113.7"), ("user", "203.0.113.0")):
         sql(app, "UPDATE account SET role = ?", role)
@@ -958,7 +988,7 @@ def test_the_role_is_the_one_of_the_database(app: App, ann: Visitor) -> None:
         assert ann.login()["role"] == role
 
 
-def test_a_token_counts_in_the_header_alone(ann: Visitor) -> None:
+def test_a_token_counts_in_the_authorization_header_alone(ann: Visitor) -> None:
     token = ann.authorization[1]
     ann.authorization = None
     for header in ("Basic YW5uOnB3", f"Token {token}", f"Bearerx {token}", token, ""):
@@ -976,7 +1006,9 @@ def test_a_token_counts_in_the_header_alone(ann: Visitor) -> None:
     assert refusal.json["code"] == "login_required"
 
 
-def test_where_nobody_asks_a_token_is_ignored(visitor: Visitor, outside: Outside) -> None:
+def test_a_bad_token_is_ignored_on_routes_that_need_none(
+    visitor: Visitor, outside: Outside
+) -> None:
     visitor.authorization = ("Bearer", "bad")
     new_account(visitor, outside)
     assert visitor.login()["role"] == "user"
@@ -1017,7 +1049,7 @@ CLIENTS = [  # the IP addresses of one client
 ]
 
 
-def test_a_client_is_told_when_it_may_come_again(app: App, outside: Outside) -> None:
+def test_a_rate_limited_client_is_told_when_to_try_again(app: App, outside: Outside) -> None:
     for addresses, (path, most, window) in zip(CLIENTS, LIMITED, strict=True):
         outside.time += DAY // HOUR * HOUR
         clients = itertools.cycle([Visitor(app, ip) for ip in addresses])
@@ -1048,7 +1080,7 @@ def test_rate_limits_are_forgotten_in_time(app: App, visitor: Visitor, outside: 
     assert sql(app, "SELECT name FROM rate_limit") == [("purge/60",), ("wipe/86400",)]
 
 
-def test_nobody_is_locked_out_by_a_clock_that_went_wrong(app: App, outside: Outside) -> None:
+def test_rate_limits_lock_nobody_out_after_a_wrong_clock(app: App, outside: Outside) -> None:
     outside.time += 30 * DAY
     client = Visitor(app)
     for number in range(11):
@@ -1058,7 +1090,9 @@ def test_nobody_is_locked_out_by_a_clock_that_went_wrong(app: App, outside: Outs
     assert knock(client, "/auth/login", 12).status_int == 401
 
 
-def test_a_second_code_waits_for_a_minute(app: App, visitor: Visitor, outside: Outside) -> None:
+def test_a_second_code_is_refused_within_a_minute(
+    app: App, visitor: Visitor, outside: Outside
+) -> None:
     visitor.register()
     outside.time += 20
     for path in ("/auth/register", "/auth/code"):
@@ -1100,7 +1134,9 @@ def emails_of(app: App, outside: Outside, times: int, seconds: int, email: str) 
     return len(outside.emails) - before
 
 
-def test_an_address_gets_five_emails_an_hour_ten_a_day(app: App, outside: Outside) -> None:
+def test_an_email_address_gets_five_emails_an_hour_and_ten_a_day(
+    app: App, outside: Outside
+) -> None:
     for email, starts_at, times, every, sent in (
         (ANN, 0, 4, 15, 1),
         (ANN, 10 * HOUR, 12, 299, 5),
@@ -1117,7 +1153,9 @@ def test_an_address_gets_five_emails_an_hour_ten_a_day(app: App, outside: Outsid
 
 
 @pytest.mark.slow
-def test_all_together_get_two_hundred_emails_an_hour(app: App, outside: Outside) -> None:
+def test_all_email_addresses_together_get_two_hundred_emails_an_hour(
+    app: App, outside: Outside
+) -> None:
     assert emails_of(app, outside, 202, 1, "n{}@example.com") == 200
     outside.time = START + HOUR
     assert emails_of(app, outside, 1, 0, ANN) == 1
@@ -1155,7 +1193,7 @@ def ask_from_anywhere(app: App, outside: Outside, times: int = 12) -> None:
     outside.emails.clear()
 
 
-def test_strangers_lock_nobody_out_who_has_signed_in_from_there(
+def test_strangers_lock_no_account_out_of_a_network_it_has_signed_in_from(
     app: App, ann: Visitor, outside: Outside
 ) -> None:
     outside.time += HOUR
@@ -1181,7 +1219,7 @@ def test_strangers_lock_nobody_out_who_has_signed_in_from_there(
     assert [email.recipient for email in outside.emails].count(ANN) == 3
 
 
-def test_three_strangers_who_wait_for_a_code_keep_nobody_out(
+def test_three_waiting_registrations_of_strangers_keep_no_reader_out(
     app: App, ann: Visitor, outside: Outside
 ) -> None:
     outside.time += HOUR
@@ -1194,7 +1232,7 @@ def test_three_strangers_who_wait_for_a_code_keep_nobody_out(
 
 
 @pytest.mark.slow
-def test_a_flood_of_registrations_stops_no_code_for_who_is_known(
+def test_a_flood_of_registrations_stops_no_code_for_a_known_account(
     app: App, ann: Visitor, outside: Outside
 ) -> None:
     outside.time += HOUR
@@ -1203,7 +1241,7 @@ def test_a_flood_of_registrations_stops_no_code_for_who_is_known(
     assert ann.post_json("/auth/login", form).json["nickname"] == "Ann"
 
 
-def test_who_is_signed_in_gets_a_code_whatever_strangers_ask_for(
+def test_a_signed_in_reader_gets_a_code_whatever_strangers_ask_for(
     app: App, ann: Visitor, outside: Outside
 ) -> None:
     outside.time += HOUR
@@ -1282,7 +1320,7 @@ def test_all_clients_together_guess_two_hundred_codes_a_day(
     assert stranger(app, 1).post_json("/auth/login", form).json["nickname"] == "N0"
 
 
-def test_one_client_types_twenty_wrong_codes_a_day(
+def test_a_client_may_type_twenty_wrong_codes_a_day(
     app: App, ann: Visitor, outside: Outside
 ) -> None:
     eve = stranger(app, 1)
@@ -1297,7 +1335,9 @@ def test_one_client_types_twenty_wrong_codes_a_day(
 
 
 @unlimited
-def test_without_limits_only_tries_of_codes_are_limited(visitor: Visitor, outside: Outside) -> None:
+def test_only_tries_of_codes_are_limited_where_limits_are_off(
+    visitor: Visitor, outside: Outside
+) -> None:
     for number in range(12):
         for path, *_ in LIMITED:
             assert knock(visitor, path, number % 2).status_int != 429
@@ -1309,7 +1349,7 @@ def test_without_limits_only_tries_of_codes_are_limited(visitor: Visitor, outsid
     assert visitor.verify(code, status=400) == FAILURE
 
 
-def test_in_a_crowd_clients_are_counted_in_memory_from_the_start_again(app: App) -> None:
+def test_rate_limits_in_memory_start_again_when_too_many_clients_are_counted(app: App) -> None:
     inside.count_few_clients(app, 100)
 
     def preview(ip: str) -> int:
@@ -1329,7 +1369,9 @@ def test_in_a_crowd_clients_are_counted_in_memory_from_the_start_again(app: App)
 # Many at once, a restart, and a system that has little to give
 
 
-def test_two_hash_six_wait_one_is_refused(app: App, visitor: Visitor, hashes: list[int]) -> None:
+def test_two_passwords_are_hashed_at_a_time_six_wait_and_the_next_is_refused(
+    app: App, visitor: Visitor, hashes: list[int]
+) -> None:
     busy = stranger(app, 1)  # who is beyond a rate limit, so that nothing is hashed for them
     for number in range(10):
         knock(busy, "/auth/login", number)

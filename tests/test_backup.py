@@ -136,7 +136,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 # A backup
 
 
-def test_commands_and_a_busy_service_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_backup_commands_and_a_busy_service_do_not_disturb_each_other(tmp_path: Path) -> None:
     """Each backup is one moment: what was answered before it began is in it."""
     with services(tmp_path) as start:
         service = start(**QUIET)
@@ -186,7 +186,7 @@ def test_a_backup_is_the_owners_and_leaves_nothing_else(tmp_path: Path, visitor:
         assert dump(str(copy)) == dump(database_path(visitor.served))
 
 
-def test_a_copy_is_the_moment_it_began_at_however_much_is_written_meanwhile(
+def test_a_backup_is_the_database_as_it_began_however_much_is_written_meanwhile(
     tmp_path: Path, app: App, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise it would begin again at each write, and never end while somebody writes."""
@@ -212,7 +212,7 @@ def test_a_copy_is_the_moment_it_began_at_however_much_is_written_meanwhile(
     sql(app, "DROP TABLE bulk")
 
 
-def test_a_copy_is_on_the_disk_before_it_has_its_name(
+def test_a_backup_is_on_the_disk_before_it_has_its_name(
     tmp_path: Path, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target, synced, fsync = tmp_path / "copy.db", [], os.fsync
@@ -227,7 +227,9 @@ def test_a_copy_is_on_the_disk_before_it_has_its_name(
     assert synced == [(f"{tmp_path}/.copy.db.part", False), (str(tmp_path), True)]
 
 
-def test_a_key_that_is_set_is_in_no_file(tmp_path: Path, config: Config, outside: Outside) -> None:
+def test_a_token_key_from_the_settings_is_in_no_backup(
+    tmp_path: Path, config: Config, outside: Outside
+) -> None:
     key = "k3y-of-the-settings-" * 2
     with closing(make_app(replace(config, token_key=key), outside.world, rounds=1)) as app:
         visitor = Visitor(app)
@@ -252,7 +254,7 @@ UNWRITTEN = [  # the name of the backup, or the folder that is set, and what is 
 ]
 
 
-def test_a_copy_that_can_not_be_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_a_backup_that_can_not_be_made_is_refused_in_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "commentd.db"
     missing = f"commentd: {path}: there is no such database\n"
     assert run_here(tmp_path, "backup") == (1, "", missing)
@@ -317,7 +319,9 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("settings", [{"backup_keep": 1}])
-def test_other_files_are_never_deleted(visitor: Visitor, outside: Outside, tmp_path: Path) -> None:
+def test_backups_delete_no_other_file_of_their_folder(
+    visitor: Visitor, outside: Outside, tmp_path: Path
+) -> None:
     folder = tmp_path / "backups"
     folder.mkdir()
     cut_off = ".commentd.db.part"  # of a service that was killed meanwhile
@@ -351,7 +355,7 @@ def test_backups_outlive_a_clock_jump(visitor: Visitor, outside: Outside, tmp_pa
     assert len(found(folder)) == 2
 
 
-def test_two_blogs_that_share_a_folder_lose_no_copy(
+def test_two_blogs_that_share_a_backup_folder_lose_no_backup(
     config: Config, tmp_path: Path, outside: Outside, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Even if their databases have the same name: the second blog is told, and makes none there."""
@@ -384,7 +388,9 @@ def test_two_blogs_that_share_a_folder_lose_no_copy(
 
 
 @pytest.mark.parametrize("settings", [{"backup_every": 0}])
-def test_no_backups_if_unwanted(visitor: Visitor, outside: Outside, tmp_path: Path) -> None:
+def test_no_backups_are_made_where_the_owner_wants_none(
+    visitor: Visitor, outside: Outside, tmp_path: Path
+) -> None:
     visitor.say()
     outside.time += 365 * DAY
     visitor.served.back_up_if_due()
@@ -403,7 +409,7 @@ def test_a_clean_stop_empties_the_wal_although_a_command_has_the_file_open(
     assert wal.stat().st_size == 0
 
 
-def test_a_failure_is_logged_and_tried_again(
+def test_a_backup_that_failed_is_logged_and_tried_again(
     visitor: Visitor, outside: Outside, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     app, folder = visitor.served, tmp_path / "backups"
@@ -422,7 +428,7 @@ def test_a_failure_is_logged_and_tried_again(
     assert len(found(folder)) == 1
 
 
-def test_damage_costs_no_copy_that_is_whole(
+def test_a_damaged_database_costs_no_whole_backup(
     config: Config, outside: Outside, caplog: pytest.LogCaptureFixture
 ) -> None:
     with closing(make_app(replace(config, backup_keep=2), outside.world, rounds=1)) as app:
@@ -464,7 +470,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-def test_what_is_no_backup_is_not_put_back(tmp_path: Path) -> None:
+def test_restore_refuses_a_file_that_is_no_backup(tmp_path: Path) -> None:
     live(tmp_path / "commentd.db", "old", 2)
     live(tmp_path / "whole.db", "new", 2)
     for case, (spoils, words) in REFUSED.items():
@@ -478,7 +484,7 @@ def test_what_is_no_backup_is_not_put_back(tmp_path: Path) -> None:
         assert files(tmp_path) == before, case
 
 
-def test_nothing_is_put_back_under_a_service_that_runs(config: Config, tmp_path: Path) -> None:
+def test_restore_refuses_to_work_under_a_running_service(config: Config, tmp_path: Path) -> None:
     new = live(tmp_path / "new.db", "new", 2)
     with closing(make_app(config, rounds=1)) as app:
         stranger(app).post_json("/comments", COMMENT)
@@ -528,7 +534,7 @@ def test_a_database_has_one_name_however_links_lead_to_it(config: Config, tmp_pa
 
 
 @pytest.mark.usefixtures("impatient")
-def test_nothing_is_put_back_while_another_program_has_the_file(tmp_path: Path) -> None:
+def test_restore_refuses_while_another_program_has_the_database_open(tmp_path: Path) -> None:
     path = tmp_path / "commentd.db"
     old, new = live(path, "old", 9, killed=True), live(tmp_path / "new.db", "new", 2)
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
@@ -572,7 +578,7 @@ THERE: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_backup_takes_the_place_of_whatever_is_there(tmp_path: Path, killed: bool) -> None:
+def test_restore_replaces_any_database_that_is_there(tmp_path: Path, killed: bool) -> None:
     home = tmp_path / "home"
     home.mkdir()
     old = live(home / "commentd.db", "old", 40, killed=killed)
@@ -683,7 +689,7 @@ def run_forked(folder: Path, *words: str, **environ: str) -> tuple[int, str, str
     return result
 
 
-def test_what_root_makes_belongs_to_the_owner_of_the_folder(anothers: Path) -> None:
+def test_files_made_by_root_belong_to_the_owner_of_the_folder(anothers: Path) -> None:
     """Otherwise the service could not open its database after `sudo commentd restore`."""
     with socket.create_server(("127.0.0.1", 0)) as taken:  # so that the service ends at once
         environ = {"COMMENTD_SERVER_LISTEN": f"127.0.0.1:{taken.getsockname()[1]}"}
@@ -760,7 +766,7 @@ def test_root_is_told_whose_rights_a_command_has(anothers: Path, of_root: Path) 
 
 
 @pytest.mark.parametrize("settings", [{"limits_enabled": False}])
-def test_counters_are_fixed(
+def test_recount_fixes_all_counters(
     app: App, visitor: Visitor, db: sqlite3.Connection, tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")  # the command writes nothing there
@@ -804,7 +810,7 @@ def test_counters_are_compared_while_somebody_writes(app: App, db: sqlite3.Conne
 
 
 @pytest.mark.usefixtures("impatient")
-def test_who_writes_has_the_turn_alone(config: Config) -> None:
+def test_a_write_is_refused_while_a_command_holds_the_lock(config: Config) -> None:
     """The lock on a file is held by a command here, then by nobody."""
     with closing(make_app(config)) as app:
         path = f"{config.database_path}-turn"

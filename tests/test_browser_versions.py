@@ -104,7 +104,9 @@ def is_newer(feature: str, than: tuple[float, ...]) -> bool:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_nothing_is_newer_than_the_oldest_browsers_without_a_guard(path: Path) -> None:
+def test_scripts_and_styles_use_nothing_newer_than_the_oldest_browsers_without_a_guard(
+    path: Path,
+) -> None:
     text = code(path)
     found = []
     for feature, versions in FEATURES.items():
@@ -125,7 +127,7 @@ def test_older_browsers_understand_the_widget_and_leave_it_at_the_floor() -> Non
     assert [FEATURES[each] for each in SCRIPT if re.fullmatch(each, gate[1])] == [FLOOR]
 
 
-def test_each_exception_is_used() -> None:
+def test_each_exception_for_a_newer_browser_feature_is_used() -> None:
     everything = "\n".join(map(code, FILES))
     for feature in [*LOST, *GUARDED]:
         assert is_newer(feature, FLOOR)
@@ -140,7 +142,7 @@ def test_each_exception_is_used() -> None:
         *(f"static/help/{lang}/{topic}.md" for lang in ("en", "zh") for topic in TOPICS),
     ],
 )
-def test_the_oldest_browsers_are_named(name: str) -> None:
+def test_the_manual_names_the_oldest_browsers(name: str) -> None:
     text = (ROOT / name).read_text("utf-8")
     for browser, version in zip(BROWSERS, FLOOR, strict=True):
         assert set(re.findall(rf"{browser} ([\d.]*\d)", text)) >= {str(version)}

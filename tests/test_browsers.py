@@ -258,21 +258,27 @@ def journey(window: Window, site: Site) -> None:
     administrate(window, site)
 
 
-def test_a_reader_and_an_admin_find_all_they_need(browser: Browser, site: Site) -> None:
+def test_readers_and_admins_find_everything_by_accessible_names(
+    browser: Browser, site: Site
+) -> None:
     with chromium(browser) as window:
         journey(window, site)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("engine", [firefox, webkit])
-def test_they_find_it_in_other_engines(engine: Engine, site: Site, tmp_path: Path) -> None:
+def test_readers_and_admins_find_everything_in_other_browser_engines(
+    engine: Engine, site: Site, tmp_path: Path
+) -> None:
     with engine(str(tmp_path)) as window:
         journey(window, site)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("engine", [firefox, webkit])
-def test_the_widget_takes_over_in_other_engines(engine: Engine, site: Site, tmp_path: Path) -> None:
+def test_the_widget_takes_over_in_other_browser_engines(
+    engine: Engine, site: Site, tmp_path: Path
+) -> None:
     with engine(str(tmp_path)) as window:
         window.resize(1100, 900)
         take_over(window, site)

@@ -242,7 +242,7 @@ def write(town: Town, label: str) -> bytes:
 
 
 @with_metrics
-def test_what_is_written_shows_at_once(
+def test_a_write_shows_at_once_in_cached_responses(
     town: Town, again: Callable[[], object], fronts: tuple[Front, Front]
 ) -> None:
     fast, stock = fronts
@@ -264,7 +264,9 @@ SOON |= {"privacy_show_ip": "full"}
 
 
 @pytest.mark.parametrize("settings", [SOON], ids=[""])
-def test_changes_by_time_show_too(app: App, outside: Outside, fronts: tuple[Front, Front]) -> None:
+def test_changes_by_time_show_in_cached_responses(
+    app: App, outside: Outside, fronts: tuple[Front, Front]
+) -> None:
     """The page closes, at most ten seconds late, and the IP address is masked, a minute late."""
     fast, stock = fronts
     begun_at, day = int(outside.time), 86400
@@ -327,7 +329,9 @@ def in_pieces(raw: bytes, size: int) -> list[bytes]:
     return [raw[i : i + size] for i in range(0, len(raw), size)]
 
 
-def test_unusual_requests_get_stock_responses(app: App, fronts: tuple[Front, Front]) -> None:
+def test_unusual_requests_get_the_responses_of_the_stock_server(
+    app: App, fronts: tuple[Front, Front]
+) -> None:
     fill(app)
     fast, stock = fronts
     plain = same(fast, stock, PLAIN)
@@ -357,7 +361,9 @@ WHO += [[BROWSER, f"X-Forwarded-For: {client}"] for client in CLIENTS]
 
 
 @pytest.mark.parametrize("trusted", ["127.0.0.1", "192.0.2.99"])
-def test_views_count_as_on_the_stock_server(config: Config, outside: Outside, trusted: str) -> None:
+def test_views_count_on_cached_responses_as_on_the_stock_server(
+    config: Config, outside: Outside, trusted: str
+) -> None:
     with twins(config, outside, limits_enabled=True, server_trusted_proxy=(trusted,)) as both:
         for front in both:
             Visitor(front.app).say()
@@ -376,7 +382,7 @@ def test_views_count_as_on_the_stock_server(config: Config, outside: Outside, tr
 
 
 @pytest.mark.parametrize("seconds", [10, -1000], ids=["later", "the clock was set back"])
-def test_views_show_after_ten_seconds_and_after_the_clock_was_set_back(
+def test_views_show_in_cached_responses_after_ten_seconds_and_after_the_clock_was_set_back(
     app: App, outside: Outside, fronts: tuple[Front, Front], seconds: int
 ) -> None:
     fill(app)
@@ -417,7 +423,7 @@ def test_the_cache_has_a_limit_in_bytes(
     assert len(fast.cached) <= 100_000
 
 
-def test_slow_readers_miss_nothing(
+def test_slow_readers_get_whole_cached_responses(
     app: App, fronts: tuple[Front, Front], campaign: Campaign
 ) -> None:
     """Also one who sends the next request before reading, whether it is cached or not."""

@@ -248,7 +248,7 @@ def assert_down(visitor: Visitor, token: str = "x") -> None:
 # A verdict
 
 
-def test_a_good_token_opens_each_door_once(
+def test_a_good_captcha_token_passes_once_for_comments_registration_and_login(
     asking: Asking, outside: Outside, caplog: pytest.LogCaptureFixture
 ) -> None:
     for kind in KINDS:
@@ -277,7 +277,7 @@ def test_a_good_token_opens_each_door_once(
     assert caplog.messages == []
 
 
-def test_one_token_in_fifty_hands_opens_one_door(asking: Asking) -> None:
+def test_a_captcha_token_sent_fifty_times_at_once_passes_once(asking: Asking) -> None:
     for path, forgets in itertools.product(BODIES, (False, True)):
         with asking() as (visitor, siteverify):
             siteverify.forgets = forgets  # then the single use is ours to see to
@@ -317,7 +317,7 @@ TRIAL = [
 ]
 
 
-def test_only_what_was_solved_on_our_pages_for_us_and_by_people_passes(asking: Asking) -> None:
+def test_a_captcha_passes_only_if_solved_on_our_pages_for_us_and_by_people(asking: Asking) -> None:
     for kind in KINDS:
         with asking(kind, server_public_url="https://comments.example") as (visitor, siteverify):
             client = webtest.TestApp(visitor.served)
@@ -388,7 +388,9 @@ YES = {
 
 
 @pytest.mark.slow
-def test_without_a_verdict_comments_wait(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
+def test_comments_wait_where_the_captcha_provider_gives_no_verdict(
+    asking: Asking, caplog: pytest.LogCaptureFixture
+) -> None:
     with asking() as (visitor, siteverify):
         for name, verdict in NO_VERDICT.items():
             caplog.clear()
@@ -413,7 +415,9 @@ def test_without_a_verdict_comments_wait(asking: Asking, caplog: pytest.LogCaptu
             assert visitor.say(name, captcha_token=name)["comment"]["status"] == "visible", name
 
 
-def test_a_wrong_secret_is_not_in_the_log(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_wrong_captcha_secret_is_not_in_the_log(
+    asking: Asking, caplog: pytest.LogCaptureFixture
+) -> None:
     for kind in KINDS:
         caplog.clear()
         with asking(kind, captcha_secret="0xAnotherSecret-7713") as (visitor, siteverify):
@@ -423,13 +427,13 @@ def test_a_wrong_secret_is_not_in_the_log(asking: Asking, caplog: pytest.LogCapt
         assert "0xAnotherSecret-7713" not in caplog.text
 
 
-def test_a_provider_that_is_not_there_is_down(asking: Asking) -> None:
+def test_a_captcha_provider_that_can_not_be_reached_counts_as_down(asking: Asking) -> None:
     with asking() as (visitor, siteverify):
         siteverify.stop()
         assert_down(visitor)
 
 
-def test_a_redirect_is_not_followed(
+def test_a_redirect_of_the_captcha_provider_is_not_followed(
     visitor: Visitor, siteverify: Siteverify, bystander: Siteverify
 ) -> None:
     visitor.faults_allowed = True
@@ -440,7 +444,7 @@ def test_a_redirect_is_not_followed(
     assert (len(siteverify.asked), bystander.connections) == (2, 0)
 
 
-def test_a_proxy_of_the_environment_hears_nothing(
+def test_captcha_requests_use_no_proxy_of_the_environment(
     visitor: Visitor, siteverify: Siteverify, bystander: Siteverify, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy"):
@@ -453,7 +457,7 @@ def test_a_proxy_of_the_environment_hears_nothing(
 
 
 @pytest.mark.slow
-def test_the_secret_is_told_only_to_whom_a_trusted_certificate_names(
+def test_the_captcha_secret_is_sent_only_to_a_host_that_a_trusted_certificate_names(
     asking: Asking, certificates: Callable[[str], tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for named, trusted in [
@@ -476,7 +480,7 @@ def test_the_secret_is_told_only_to_whom_a_trusted_certificate_names(
 
 
 @pytest.mark.slow
-def test_who_is_silent_is_hung_up_on(asking: Asking) -> None:
+def test_a_silent_captcha_provider_is_left_after_a_deadline(asking: Asking) -> None:
     with asking("hcaptcha") as (visitor, siteverify):
         siteverify.script |= {"silent": ([b"", reply(PASSES)], 20)}
         app = visitor.served
@@ -493,7 +497,9 @@ ENDLESS = {
 }
 
 
-def test_an_endless_response_is_cut_at_the_limit(visitor: Visitor, siteverify: Siteverify) -> None:
+def test_an_endless_response_of_the_captcha_provider_is_cut_at_the_limit(
+    visitor: Visitor, siteverify: Siteverify
+) -> None:
     visitor.faults_allowed = True
     part = b" " * 65_536
     for where, start in ENDLESS.items():
@@ -507,7 +513,9 @@ def test_an_endless_response_is_cut_at_the_limit(visitor: Visitor, siteverify: S
 # Rest and crowds
 
 
-def test_bad_tokens_bring_nobody_down(visitor: Visitor, siteverify: Siteverify) -> None:
+def test_bad_captcha_tokens_do_not_make_the_provider_count_as_down(
+    visitor: Visitor, siteverify: Siteverify
+) -> None:
     for token, error, status in (
         ("of another site", "sitekey-secret-mismatch", "200 OK"),  # of hCaptcha
         ("malformed", "invalid-input-response", "400 Bad Request"),
@@ -521,7 +529,7 @@ def test_bad_tokens_bring_nobody_down(visitor: Visitor, siteverify: Siteverify) 
 
 
 @pytest.mark.slow
-def test_whoever_has_twenty_tokens_checked_in_a_minute_waits(
+def test_a_client_has_twenty_captcha_tokens_checked_a_minute(
     app: App, visitor: Visitor, outside: Outside, siteverify: Siteverify
 ) -> None:
     for path in ["/auth/login"] * 10 + ["/comments"] * 10:
@@ -537,7 +545,9 @@ def test_whoever_has_twenty_tokens_checked_in_a_minute_waits(
     visitor.login(captcha_token=token, status=401)
 
 
-def test_four_ask_at_a_time_and_others_wait_shortly(app: App, siteverify: Siteverify) -> None:
+def test_four_requests_ask_the_captcha_provider_at_a_time_and_others_wait_shortly(
+    app: App, siteverify: Siteverify
+) -> None:
     siteverify.gate.clear()
     texts = [{"content": str(n), "captcha_token": siteverify.issue()} for n in range(5)]
     with ThreadPoolExecutor(5) as threads:
@@ -564,7 +574,7 @@ MALFORMED: dict[str, list[dict[str, Any]]] = {
 BAD_TOKENS = [{"captcha_token": token} for token in ("", 1, "x" * 4097, "\0")]
 
 
-def test_a_slip_reaches_no_provider_and_spends_nothing(
+def test_a_malformed_request_reaches_no_captcha_provider_and_spends_nothing(
     visitor: Visitor, siteverify: Siteverify
 ) -> None:
     token = siteverify.issue()
@@ -578,7 +588,7 @@ def test_a_slip_reaches_no_provider_and_spends_nothing(
     visitor.login(captcha_token=siteverify.issue(), status=401)
 
 
-def test_a_refusal_for_another_reason_leaves_the_token_good(
+def test_a_refusal_for_another_reason_leaves_the_captcha_token_good(
     visitor: Visitor, outside: Outside, siteverify: Siteverify
 ) -> None:
     for number in range(4):
@@ -599,7 +609,7 @@ def test_a_refusal_for_another_reason_leaves_the_token_good(
 # What is told, what is needed
 
 
-def test_pages_are_told_the_provider_and_the_site_key_and_no_secret(asking: Asking) -> None:
+def test_pages_are_told_the_captcha_provider_and_the_site_key_and_no_secret(asking: Asking) -> None:
     for kind, (provider, *_) in KINDS.items():
         with asking(kind) as (visitor, _):
             response = visitor.get("/captcha")
@@ -618,7 +628,9 @@ NEEDED = {
 }
 
 
-def test_a_provider_needs_its_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_captcha_provider_needs_its_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for provider in ("turnstile", "hcaptcha", "recaptcha"):
         environ = {"COMMENTD_CAPTCHA_PROVIDER": provider} | {k: v for k, (v, _) in NEEDED.items()}
         assert load_config(None, environ).captcha_provider == provider
@@ -635,7 +647,9 @@ def test_a_provider_needs_its_settings(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.slow
-def test_the_program_keeps_the_secret(tmp_path: Path, siteverify: Siteverify) -> None:
+def test_the_captcha_secret_is_in_no_log_command_line_or_response(
+    tmp_path: Path, siteverify: Siteverify
+) -> None:
     keys = {"site_key": SITE_KEY, "secret": SECRET, "verify_url": siteverify.url}
     with services(tmp_path) as start:
         service = start(captcha={"provider": "turnstile", **keys}, site={"origins": ORIGIN})

@@ -98,7 +98,7 @@ def settings_of(report: Report) -> dict[tuple[str, str], tuple[str, str]]:
     return {(section, key): (value, source) for section, key, value, source in lines}
 
 
-def test_every_setting_is_printed_with_its_source(tmp_path: Path) -> None:
+def test_check_prints_every_setting_with_its_source(tmp_path: Path) -> None:
     text = "[site]\nname = My blog\ndemo = yes\norigins = https://a.example\n https://b.example\n"
     (tmp_path / "own.ini").write_text(text)
     words, changed = ("--config", "own.ini"), {"site_name": "Other", "backup_every": 12}
@@ -116,7 +116,7 @@ def test_every_setting_is_printed_with_its_source(tmp_path: Path) -> None:
     assert reported["mail", "host"] == ("", "default")
 
 
-def test_no_secret_is_printed(tmp_path: Path) -> None:
+def test_check_prints_no_secret(tmp_path: Path) -> None:
     keys = [("token", "key"), ("mail", "password"), ("captcha", "secret")]
     text = "".join(f"[{section}]\n{key} = {CANARY * 2}\n" for section, key in keys)
     (tmp_path / "commentd.ini").write_text(text)
@@ -209,7 +209,7 @@ def test_check_logs_in_to_the_mail_server_and_sends_a_test_email(tmp_path: Path)
     assert "the email to owner@blog.example is printed here\n" in printed
 
 
-def test_mail_errors_are_explained(tmp_path: Path) -> None:
+def test_check_explains_mail_errors(tmp_path: Path) -> None:
     with post_office() as office:
         refused = check(tmp_path, **mail(office.port, password=CANARY))
         clear = check(tmp_path, **mail(office.port, "starttls"))
@@ -273,7 +273,7 @@ def answering(body: str, status: int = 200) -> Iterator[tuple[str, list[str]]]:
         thread.join()
 
 
-def test_the_captcha_secret_is_tried(tmp_path: Path) -> None:
+def test_check_tries_the_captcha_secret(tmp_path: Path) -> None:
     def verdict(error: str) -> str:
         return json.dumps({"success": False, "error-codes": [error]})
 
@@ -299,7 +299,7 @@ def test_the_captcha_secret_is_tried(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("app")
-def test_the_public_url_is_tried(tmp_path: Path) -> None:
+def test_check_tries_the_public_url(tmp_path: Path) -> None:
     nobody = f"http://127.0.0.1:{closed_port()}"
     assert check(tmp_path, server_public_url=nobody).of("public_url") == ["fail", "warn"]
     wrong = ("<html>ok", '{"status": "ok"}', '{"ok": false}', '["ok"]', "")
@@ -313,7 +313,7 @@ def test_the_public_url_is_tried(tmp_path: Path) -> None:
 # Files, rights, room
 
 
-def test_a_nearly_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_reports_a_nearly_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for free, level in [(1, "fail"), (15, "fail"), (20, "warn"), (65, "ok")]:
         usage = shutil.disk_usage("/")._replace(free=free * 1024 * 1024)
         monkeypatch.setattr(shutil, "disk_usage", lambda path, usage=usage: usage)
@@ -322,7 +322,9 @@ def test_a_nearly_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.Monk
         assert f"{free} MB" in report.words("disk")
 
 
-def test_files_that_others_can_read_are_named(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_names_files_that_others_can_read(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (kept / "backups").mkdir()
     names = ("commentd.db", "backups/commentd-20260101-000000.db")
     (kept / names[1]).touch(0o600)
@@ -376,7 +378,7 @@ def test_check_leaves_the_database_as_it_was(kept: Path) -> None:
     assert not (kept / "none").exists()
 
 
-def test_a_sound_database_is_ok(kept: Path) -> None:
+def test_check_finds_a_sound_database_ok(kept: Path) -> None:
     before = beside(kept)
     report = check(kept)
     assert (report.code, report.of("database")) == (0, ["ok"])
@@ -389,7 +391,7 @@ def test_a_sound_database_is_ok(kept: Path) -> None:
 EMAIL = "INSERT INTO outbox (recipient, message, expires_at, {}) VALUES ('a@example.com', {}, {})"
 
 
-def test_problems_in_the_database_are_reported(kept: Path) -> None:
+def test_check_reports_problems_in_the_database(kept: Path) -> None:
     whole = (kept / "commentd.db").read_bytes()
     for script, topic, level, word in [
         ("UPDATE comment SET created_at = created_at + 3600", "clock", "fail", "behind"),
@@ -405,7 +407,7 @@ def test_problems_in_the_database_are_reported(kept: Path) -> None:
         assert "example.com" not in report.text
 
 
-def test_the_age_of_the_last_backup_is_reported(kept: Path) -> None:
+def test_check_reports_the_age_of_the_last_backup(kept: Path) -> None:
     (kept / "backups").mkdir()
     assert check(kept, backup_every=24).of("backup") == ["note"]
     ages = [(300, "warn", "300 h ago"), (49, "warn", "49 h ago"), (47, "ok", "47 h ago")]
@@ -418,7 +420,7 @@ def test_the_age_of_the_last_backup_is_reported(kept: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_wrong_clock_and_a_backup_folder_of_another_database_are_found(
+def test_check_finds_a_wrong_clock_and_a_backup_folder_of_another_database(
     kept: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     change(kept, "UPDATE comment SET created_at = strftime('%s', 'now') + 3600")
@@ -535,7 +537,7 @@ def findings() -> Iterator[str]:
             yield from {*texts_of(text, assigned)} - {"7"}
 
 
-def test_each_finding_has_a_chinese_text_and_no_chinese_text_is_left_over() -> None:
+def test_each_finding_of_check_has_a_chinese_text_and_none_is_left_over() -> None:
     texts = {*findings()}
     assert len(texts) > 40
     assert [text for text in texts if translated(text, "zh_CN.UTF-8").isascii()] == []
@@ -571,7 +573,7 @@ def test_check_is_chinese_where_the_terminal_is(kept: Path) -> None:
 # Versions
 
 
-def test_a_package_with_known_vulnerabilities_is_reported(
+def test_check_reports_a_package_with_known_vulnerabilities(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
@@ -602,7 +604,9 @@ def state(page: Any) -> Any:
     return json.loads(re.findall(r'<script[^>]+id="state">(.*?)</script>', page.text)[0])
 
 
-def test_the_home_page_shows_only_topics_and_levels(visitor: Visitor, tmp_path: Path) -> None:
+def test_the_home_page_shows_only_topics_and_levels_of_check(
+    visitor: Visitor, tmp_path: Path
+) -> None:
     (tmp_path / "commentd.db").chmod(0o644)
     page = visitor.get("/")
     shown = state(page)
@@ -616,7 +620,7 @@ def test_the_home_page_shows_only_topics_and_levels(visitor: Visitor, tmp_path: 
     assert [word for word in telling if word in page.text] == []
 
 
-def test_the_home_page_hides_findings_from_the_public(
+def test_the_home_page_hides_the_findings_of_check_from_the_public(
     config: Config, app: App, visitor: Visitor, outside: Outside, tmp_path: Path
 ) -> None:
     nothing = {"public": True}
@@ -645,7 +649,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(500)
         (None, ["warn"]),
     ],
 )
-def test_the_picture_of_the_owner_is_one_that_is_served(
+def test_check_warns_if_the_picture_of_the_owner_is_not_served(
     tmp_path: Path, content: bytes | None, levels: list[str]
 ) -> None:
     file = tmp_path / "me"

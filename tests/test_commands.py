@@ -119,7 +119,7 @@ def test_files_for_servers_say_in_chinese_where_they_go(tmp_path: Path) -> None:
             assert english.isascii(), kind
 
 
-def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
+def test_wrong_use_of_a_command_exits_with_2(tmp_path: Path) -> None:
     usage = [
         "dance",
         "--dance",
@@ -151,7 +151,7 @@ def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
         assert not list(tmp_path.iterdir()), arguments
 
 
-def test_what_commands_print_is_chinese_where_the_terminal_is(tmp_path: Path) -> None:
+def test_commands_print_chinese_where_the_terminal_is(tmp_path: Path) -> None:
     chinese = {"LC_ALL": "", "LC_MESSAGES": "", "LANG": "zh_CN.UTF-8"}
     (tmp_path / "public").mkdir()
     comment = {
@@ -220,7 +220,7 @@ def test_help_prints_the_manual_in_the_language_of_the_terminal(tmp_path: Path) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("help", "api"), ("example",)])
-def test_a_pipe_that_is_closed_ends_it_without_a_word(tmp_path: Path, words: Words) -> None:
+def test_a_command_whose_pipe_is_closed_ends_without_a_word(tmp_path: Path, words: Words) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, str(ROOT / "commentd.py"), *words]
@@ -311,7 +311,7 @@ def test_the_commands_of_the_readme_are_sound_shell_and_ci_runs_the_same() -> No
     assert test in script.read_text("utf-8").splitlines()
 
 
-def test_every_campaign_that_is_named_finds_its_tests() -> None:
+def test_every_campaign_that_attacks_md_names_finds_its_tests() -> None:
     """Each row has a file and part of a test's name."""
     attacks = (ROOT / "tests/attacks.md").read_text("utf-8")
     named = re.findall(r"`pytest (tests/\w+\.py)(?: -k (\w+))?", attacks)

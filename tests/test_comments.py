@@ -72,7 +72,7 @@ def test_a_guests_comment_is_answered_and_listed_with_these_fields(visitor: Visi
     assert visitor.listing()["comments"] == [SHOWN]
 
 
-def test_a_member_may_leave_out_the_nickname(ann: Visitor) -> None:
+def test_a_signed_in_author_may_leave_out_the_nickname(ann: Visitor) -> None:
     body = {name: value for name, value in BODY.items() if name != "nickname"}
     mine = {**SHOWN, "user_id": 1, "role": "user"}
     response = ann.post_json("/comments", body).json
@@ -83,7 +83,7 @@ def test_a_member_may_leave_out_the_nickname(ann: Visitor) -> None:
     ann.post_json("/comments", body | {"content": "me too"}, status=400)
 
 
-def test_fields_that_nobody_may_set_are_ignored(visitor: Visitor) -> None:
+def test_fields_of_a_comment_that_nobody_may_set_are_ignored(visitor: Visitor) -> None:
     wishes = BODY | {
         "id": 99,
         "user_id": 1,
@@ -120,7 +120,7 @@ def test_the_email_of_a_guest_never_leaves(visitor: Visitor, db: sqlite3.Connect
 
 
 @NO_LIMITS
-def test_the_text_is_kept_but_for_blanks_around_it(visitor: Visitor) -> None:
+def test_the_text_of_a_comment_is_kept_but_for_blanks_around_it(visitor: Visitor) -> None:
     cases = {
         "  hi \n": "hi",
         "a\r\nb\tc\n\nd": "a\nb\tc\n\nd",
@@ -142,7 +142,7 @@ def test_the_text_is_kept_but_for_blanks_around_it(visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"comments_max_length": 3}])
-def test_the_length_counts_characters_after_trimming(visitor: Visitor) -> None:
+def test_the_length_of_a_comment_counts_characters_after_trimming(visitor: Visitor) -> None:
     assert visitor.listing()["max_comment_length"] == 3
     for fits in (" 三个字\r\n", "a\r\nb", "🏳🌈👩"):
         visitor.say(fits)
@@ -151,7 +151,7 @@ def test_the_length_counts_characters_after_trimming(visitor: Visitor) -> None:
         assert visitor.say(text, status=400) == refusal
 
 
-def test_of_control_characters_in_a_name_no_more_is_left(visitor: Visitor) -> None:
+def test_control_characters_are_removed_from_a_nickname(visitor: Visitor) -> None:
     names = {
         "Ann\x0bLee": "Ann Lee",
         "\u200fAnn\x1b\u200e": "Ann",
@@ -174,7 +174,7 @@ UNFIT: dict[str, list[Any]] = {  # beside what is of a wrong type, missing or to
 }
 
 
-def test_a_refused_text_is_named_by_its_code_and_not_counted(visitor: Visitor) -> None:
+def test_a_refused_comment_has_a_code_and_does_not_count(visitor: Visitor) -> None:
     for code, values in UNFIT.items():
         name = re.sub("_(invalid|too_long)$", "", code)
         for value in values:
@@ -203,7 +203,7 @@ def test_a_reply_must_be_on_the_same_page(visitor: Visitor) -> None:
 
 
 @NO_LIMITS
-def test_nobody_replies_to_what_is_not_visible(visitor: Visitor, app: App) -> None:
+def test_a_reply_to_a_hidden_comment_is_refused(visitor: Visitor, app: App) -> None:
     for status in ("waiting", "spam", "deleted"):
         root = visitor.say(f"root {status}")["comment"]["id"]
         reply = visitor.say("reply", parent_id=root)["comment"]["id"]
@@ -213,7 +213,7 @@ def test_nobody_replies_to_what_is_not_visible(visitor: Visitor, app: App) -> No
         assert deeper["parent_id"] == reply
 
 
-def test_a_hidden_answer_that_nobody_answered_leaves_no_place(visitor: Visitor, app: App) -> None:
+def test_a_hidden_reply_without_replies_leaves_no_tombstone(visitor: Visitor, app: App) -> None:
     visitor.say("root")
     for text in ("hidden", "seen"):
         visitor.say(text, parent_id=1)
@@ -244,7 +244,9 @@ def test_spellings_of_a_page_share_its_comments_under_the_first(visitor: Visitor
 
 
 @pytest.mark.parametrize("settings", [{"comments_login_required": True}])
-def test_the_owner_may_ask_for_an_account(ann: Visitor, app: App) -> None:
+def test_comments_without_an_account_are_refused_where_the_owner_requires_one(
+    ann: Visitor, app: App
+) -> None:
     ann.say("with an account")
     refusal = Visitor(app).say("without", status=401)
     assert refusal == {"error": "请先登录再评论", "code": "login_required"}
@@ -267,7 +269,7 @@ def test_guests_may_not_look_like_an_admin(
     Visitor(app, "198.51.100.9").say(nickname="山間")  # `help security` says so
 
 
-def test_admins_keep_names_and_see_addresses(
+def test_guests_may_not_take_the_nickname_of_an_admin_and_admins_see_ip_addresses(
     ann: Visitor, app: App, db: sqlite3.Connection
 ) -> None:
     db.execute("UPDATE account SET role = 'admin'")
@@ -286,7 +288,9 @@ def test_admins_keep_names_and_see_addresses(
 # Once more
 
 
-def test_a_double_within_a_minute_is_the_first(visitor: Visitor, outside: Outside) -> None:
+def test_the_same_comment_again_within_a_minute_is_the_first(
+    visitor: Visitor, outside: Outside
+) -> None:
     first = visitor.say()
     del first["edit_token"]  # it is not for whoever says the same
     outside.time += 59
@@ -298,7 +302,7 @@ def test_a_double_within_a_minute_is_the_first(visitor: Visitor, outside: Outsid
     assert visitor.listing()["total"] == 3
 
 
-def test_what_differs_is_no_double(ann: Visitor, app: App) -> None:
+def test_a_comment_that_differs_in_any_field_is_another_comment(ann: Visitor, app: App) -> None:
     first = ann.say("of an account")
     ann.extra_environ["REMOTE_ADDR"] = "2001:db8::9"  # the phone has left the house
     assert ann.say("of an account") == first
@@ -336,7 +340,9 @@ def solved(visitor: Visitor, path: str = "/captcha") -> str:
     "settings",
     [{"captcha_provider": "altcha"}, {"captcha_provider": "altcha", "limits_enabled": False}],
 )
-def test_a_spent_captcha_finds_its_comment(visitor: Visitor, app: App, outside: Outside) -> None:
+def test_a_retry_with_a_spent_captcha_token_finds_its_comment(
+    visitor: Visitor, app: App, outside: Outside
+) -> None:
     visitor.say(captcha_token="x", status=403)
     token = solved(visitor)
     visitor.say("reply", captcha_token=token, parent_id=9, status=404)  # spends nothing
@@ -355,7 +361,7 @@ def test_a_spent_captcha_finds_its_comment(visitor: Visitor, app: App, outside: 
 
 
 @WITH_CAPTCHA
-def test_a_retry_does_not_learn_what_moderators_think(visitor: Visitor, app: App) -> None:
+def test_a_retry_does_not_reveal_the_status_of_a_comment(visitor: Visitor, app: App) -> None:
     token = solved(visitor)
     visitor.say(captcha_token=token)
     hide(app, 1, "spam")
@@ -376,7 +382,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("settings", [{}, {"privacy_show_location": False}])
-def test_an_author_has_the_place_of_their_ip_address(app: App, settings: dict[str, Any]) -> None:
+def test_a_comment_has_the_location_of_its_ip_address(app: App, settings: dict[str, Any]) -> None:
     for number, (ip, (seen, country, location)) in enumerate(PLACES.items(), 1):
         there = {"id": number, "ip": seen, "country": country, "location": location}
         if settings:
@@ -396,7 +402,9 @@ def test_an_author_has_the_place_of_their_ip_address(app: App, settings: dict[st
         ({"privacy_show_ip": "none"}, {""}),
     ],
 )
-def test_readers_see_of_an_address_what_the_owner_says(visitor: Visitor, seen: set[str]) -> None:
+def test_readers_see_as_much_of_an_ip_address_as_the_owner_sets(
+    visitor: Visitor, seen: set[str]
+) -> None:
     visitor.say()
     visitor.extra_environ["REMOTE_ADDR"] = "2001:db8:12:34::1"
     visitor.say("six")
@@ -419,7 +427,9 @@ PROXIES: dict[tuple[str, ...], list[tuple[str, str, str]]] = {
 }
 
 
-def test_only_a_named_proxy_says_who_asks(config: Config, outside: Outside) -> None:
+def test_only_a_trusted_proxy_says_the_ip_address_of_a_client(
+    config: Config, outside: Outside
+) -> None:
     others = ("X-Real-IP", "CF-Connecting-IP", "True-Client-IP", "Client-IP")
     headers = dict.fromkeys(others, "6.6.6.6") | {"Forwarded": "for=6.6.6.6"}
     shown = replace(config, privacy_show_ip="full", limits_enabled=False)
@@ -475,7 +485,9 @@ def test_a_forwarding_header_from_a_local_network_is_noticed_and_no_way_round_li
 # How often
 
 
-def test_a_client_writes_five_a_minute_sixty_an_hour(visitor: Visitor, outside: Outside) -> None:
+def test_a_client_may_write_five_comments_a_minute_and_sixty_an_hour(
+    visitor: Visitor, outside: Outside
+) -> None:
     def refusal() -> tuple[Any, int]:
         late = visitor.post_json("/comments", BODY, status=429)
         return late.json, int(late.headers["Retry-After"])
@@ -498,7 +510,7 @@ def test_a_client_writes_five_a_minute_sixty_an_hour(visitor: Visitor, outside: 
     visitor.say()
 
 
-def test_a_household_is_a_client_and_a_provider_ten(app: App) -> None:
+def test_an_ipv6_household_is_one_client_and_a_provider_counts_as_ten(app: App) -> None:
     at = [f"2001:db8:12:{net:x}::{host}" for net in range(10) for host in range(1, 6)]
     for i, ip in enumerate(at):
         Visitor(app, ip).say(str(i))
@@ -510,7 +522,9 @@ def test_a_household_is_a_client_and_a_provider_ten(app: App) -> None:
     Visitor(app, "::ffff:203.0.113.7").say("a mapped address is the same client", status=429)
 
 
-def test_five_a_minute_are_five_however_many_come_at_once(visitor: Visitor, app: App) -> None:
+def test_the_limit_of_five_comments_a_minute_holds_however_many_come_at_once(
+    visitor: Visitor, app: App
+) -> None:
     replies = at_once([poster(app, content=str(i)) for i in range(20)])
     assert Counter(r.status_int for r in replies) == {200: 5, 429: 15}
     assert visitor.listing()["total"] == 5

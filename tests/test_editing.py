@@ -101,7 +101,7 @@ def test_a_guest_edits_with_the_edit_token(visitor: Visitor, guest: str, outside
         assert edit(visitor, guest, content, status=403) == LATE["edit"]
 
 
-def test_an_account_edits_what_it_wrote(ann: Visitor, outside: Outside) -> None:
+def test_an_account_edits_its_own_comments(ann: Visitor, outside: Outside) -> None:
     account, ann.authorization = ann.authorization, None
     token = ann.say("as a guest, before signing in")["edit_token"]
     ann.authorization = account
@@ -141,9 +141,7 @@ def test_an_edit_changes_nothing_but_the_text(app: App, visitor: Visitor) -> Non
     assert different == {"content", "html", "edited_at", "changed"}
 
 
-def test_a_text_with_control_characters_of_former_times_can_be_edited(
-    app: App, visitor: Visitor
-) -> None:
+def test_an_old_comment_with_control_characters_can_be_edited(app: App, visitor: Visitor) -> None:
     posted = visitor.say("hi")
     old = "a\x18b\x0bc"
     inside.sql(app, "UPDATE comment SET content = ?", old)
@@ -179,7 +177,9 @@ def test_an_edit_and_a_preview_keep_the_rules_of_a_comment(visitor: Visitor, gue
 @pytest.mark.parametrize(
     ("settings", "minutes"), [({}, 15), *[({"comments_edit_minutes": n}, n) for n in (0, 1)]]
 )
-def test_a_guest_has_a_quarter_of_an_hour(visitor: Visitor, outside: Outside, minutes: int) -> None:
+def test_a_guest_may_edit_and_delete_for_a_quarter_of_an_hour(
+    visitor: Visitor, outside: Outside, minutes: int
+) -> None:
     assert visitor.listing(view="threads")["settings"]["edit_minutes"] == minutes
     end = minutes * 60
     for number, seconds in enumerate((0, end - 1, end, -1, 400 * 86400)):
@@ -192,7 +192,7 @@ def test_a_guest_has_a_quarter_of_an_hour(visitor: Visitor, outside: Outside, mi
             assert response == LATE[verb] if status == 403 else response["success"], seconds
 
 
-def test_an_account_may_delete_at_any_time(app: App, ann: Visitor) -> None:
+def test_an_account_may_delete_its_comments_at_any_time(app: App, ann: Visitor) -> None:
     for number, (seconds, status) in enumerate(((899, 200), (900, 403), (400 * 86400, 403)), 1):
         ann.say(str(number))
         sql(app, "UPDATE comment SET created_at = created_at - ? WHERE id = ?", seconds, number)
@@ -205,7 +205,9 @@ def test_an_account_may_delete_at_any_time(app: App, ann: Visitor) -> None:
 # Whose
 
 
-def test_what_is_anothers_is_as_missing(app: App, visitor: Visitor, outside: Outside) -> None:
+def test_editing_a_comment_of_another_author_fails_as_if_it_were_missing(
+    app: App, visitor: Visitor, outside: Outside
+) -> None:
     one, other = (visitor.say(text)["edit_token"] for text in ("hi", "oh"))
     for bad in ("", "x", other, one[:-1], one + "0", one.upper(), f" {one}", "é" * 32, "0" * 32):
         both(visitor, bad)
@@ -223,7 +225,7 @@ def test_what_is_anothers_is_as_missing(app: App, visitor: Visitor, outside: Out
     both(visitor, one)
 
 
-def test_an_account_has_no_right_to_others_words(app: App, ann: Visitor) -> None:
+def test_an_account_may_not_edit_comments_of_others(app: App, ann: Visitor) -> None:
     ann.say()
     account, ann.authorization = ann.authorization, None
     ann.say("by a guest")
@@ -244,7 +246,7 @@ def test_an_account_has_no_right_to_others_words(app: App, ann: Visitor) -> None
         assert verb(ann, status=401)["code"] == "token_invalid"
 
 
-def test_no_other_key_opens_a_comment(app: App, ann: Visitor) -> None:
+def test_only_its_own_edit_token_opens_a_comment(app: App, ann: Visitor) -> None:
     account, ann.authorization = ann.authorization, None
     token = ann.say()["edit_token"]
     assert token == inside.seal(app, "edit", "1", str(START))[:32]
@@ -260,7 +262,7 @@ def test_no_other_key_opens_a_comment(app: App, ann: Visitor) -> None:
         assert verb(ann, token)["success"]
 
 
-def test_an_author_cannot_tell_spam_from_what_waits(app: App, visitor: Visitor) -> None:
+def test_an_author_cannot_tell_spam_from_a_waiting_comment(app: App, visitor: Visitor) -> None:
     tokens = [visitor.say(text)["edit_token"] for text in ("one", "two")]
     hide(app, 1, "waiting")
     hide(app, 2, "spam")
@@ -273,7 +275,7 @@ def test_an_author_cannot_tell_spam_from_what_waits(app: App, visitor: Visitor) 
 # The edit token
 
 
-def test_a_token_is_of_one_comment(
+def test_an_edit_token_is_not_good_for_a_later_comment_with_the_same_number(
     app: App, visitor: Visitor, guest: str, outside: Outside
 ) -> None:
     sql(app, "DELETE FROM comment")  # as where a copy was put back
@@ -284,7 +286,7 @@ def test_a_token_is_of_one_comment(
     both(visitor, guest)
 
 
-def test_the_token_is_in_no_other_reply(visitor: Visitor) -> None:
+def test_the_edit_token_is_in_no_response_but_that_to_its_author(visitor: Visitor) -> None:
     tokens = [visitor.say(str(n), parent_id=n or None)["edit_token"] for n in range(2)]
     assert len({*tokens}) == 2
     replies = [
@@ -304,7 +306,7 @@ def test_the_token_is_in_no_other_reply(visitor: Visitor) -> None:
 
 
 @ALTCHA
-def test_who_says_the_same_with_another_captcha_is_not_given_it(app: App, visitor: Visitor) -> None:
+def test_a_repeat_with_another_captcha_token_gets_no_edit_token(app: App, visitor: Visitor) -> None:
     visitor.say(captcha_token=solved(visitor))
     spent_elsewhere, fresh = solved(visitor), solved(visitor)
     visitor.say("oh", captcha_token=spent_elsewhere)
@@ -377,7 +379,7 @@ def test_a_preview_writes_nothing_and_asks_for_no_account(app: App, visitor: Vis
     assert (dump(database_path(app)), sql(app, "SELECT * FROM rate_limit")) == before
 
 
-def test_a_client_previews_120_times_a_minute(visitor: Visitor, outside: Outside) -> None:
+def test_a_client_may_preview_120_times_a_minute(visitor: Visitor, outside: Outside) -> None:
     client = webtest.TestApp(visitor.served, visitor.extra_environ)
     for _ in range(120):
         client.post_json("/comments/preview", {"content": "hi"})
@@ -393,7 +395,9 @@ def test_a_client_previews_120_times_a_minute(visitor: Visitor, outside: Outside
 # How often
 
 
-def test_edits_and_comments_share_a_budget(visitor: Visitor, guest: str, outside: Outside) -> None:
+def test_edits_and_comments_share_a_rate_limit(
+    visitor: Visitor, guest: str, outside: Outside
+) -> None:
     for number in range(4):
         edit(visitor, guest, str(number))
         edit(visitor, guest, " ", status=400)  # what is refused is not counted
@@ -417,7 +421,7 @@ WAITS = {"content": "ho", "html": "<p>ho</p>\n", "edited": "2026-11-18 19:06:40"
 WAITS |= {"status": "waiting"}
 
 
-def test_in_a_flood_what_is_edited_waits(
+def test_an_edited_comment_waits_while_a_flood_lasts(
     app: App, visitor: Visitor, guest: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     visitor.say("reply", parent_id=1)
@@ -437,7 +441,7 @@ def test_in_a_flood_what_is_edited_waits(
 # Deletion
 
 
-def test_what_is_deleted_without_answers_is_in_no_list(visitor: Visitor) -> None:
+def test_a_deleted_comment_without_replies_is_in_no_list(visitor: Visitor) -> None:
     visitor.say("first")
     token = visitor.say()["edit_token"]
     deleted = {"success": True, "comment": stone(id=2, status="deleted")}
@@ -450,7 +454,9 @@ def test_what_is_deleted_without_answers_is_in_no_list(visitor: Visitor) -> None
     assert visitor.get("/pages", {"url": PAGE}).json["pages"][0]["total"] == 1
 
 
-def test_what_is_deleted_keeps_its_place_among_replies(app: App, visitor: Visitor) -> None:
+def test_a_deleted_comment_with_replies_is_a_tombstone_in_its_place(
+    app: App, visitor: Visitor
+) -> None:
     tokens = [visitor.say(str(n), parent_id=n or None)["edit_token"] for n in range(3)]
     edit(visitor, tokens[0])
     sql(app, "UPDATE comment SET pinned = 1 WHERE id = 1")
@@ -495,7 +501,7 @@ def test_a_closed_page_takes_no_comments_but_shows_what_it_has(app: App, ann: Vi
     ann.say("oh")
 
 
-def test_on_a_closed_page_likes_edits_and_deletions_go_on(app: App, ann: Visitor) -> None:
+def test_a_closed_page_still_takes_likes_edits_and_deletions(app: App, ann: Visitor) -> None:
     ann.say("mine")
     account, ann.authorization = ann.authorization, None
     token = ann.say()["edit_token"]

@@ -401,7 +401,9 @@ def told_of(text: bytes, leaving: Iterable[int] = ()) -> Counter[str]:
 
 @pytest.mark.slow
 @given(lives(), lives())
-def test_what_comes_to_other_comments_gives_way(life: list[Any], others: list[Any]) -> None:
+def test_an_export_imported_beside_other_comments_changes_none_of_them(
+    life: list[Any], others: list[Any]
+) -> None:
     with homes("here", "there") as (here, there):
         live(here, life)
         live(there, others, LONG_AGO + 10**7)
@@ -423,7 +425,7 @@ def test_what_comes_to_other_comments_gives_way(life: list[Any], others: list[An
         assert_whole(str(there.path))
 
 
-def test_no_number_is_given_twice_after_an_import(tmp_path: Path) -> None:
+def test_no_comment_number_is_given_twice_after_an_import(tmp_path: Path) -> None:
     """What is known by its number (a link in an email, the right to edit) stays of that comment."""
     here, there = Home(tmp_path / "here"), Home(tmp_path / "there")
     live(here, [("/a/", False, 0, 0, 0, [row | {"gap": 5} for row in chain("visible", "visible")])])
@@ -439,7 +441,7 @@ def test_no_number_is_given_twice_after_an_import(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [0, -1, 2**53, 2**63, 1e300, "12", "x", None, [1], True])
-def test_a_number_that_can_not_be_one_gives_way(tmp_path: Path, number: Any) -> None:
+def test_an_impossible_comment_number_in_an_export_is_replaced(tmp_path: Path, number: Any) -> None:
     here, there = Home(tmp_path / "here"), Home(tmp_path / "there")
     live(here, [("/a/", False, 0, 0, 0, chain("visible"))])
     whole = strict(here.export())
@@ -532,7 +534,7 @@ def fill(app: App) -> None:
 
 @pytest.mark.parametrize("name", [name for name in EXPORTERS if name != "data"])
 @pytest.mark.parametrize("emails", [False, True])
-def test_nothing_secret_is_in_it(lived_in: Home, name: str, emails: bool) -> None:
+def test_an_export_holds_no_secret(lived_in: Home, name: str, emails: bool) -> None:
     text = lived_in.export(name, *["--emails"] * emails).decode(errors="replace")
     result = ["lu@example.cn", "ann@example.com"]
     assert [email in text for email in result] == [emails, emails]
@@ -584,7 +586,7 @@ def kept(home: Home, lost: set[str]) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("name", LOST)
-def test_what_another_format_loses_is_said_and_the_rest_comes_back(
+def test_an_export_in_another_format_names_its_losses_and_the_rest_comes_back(
     tmp_path: Path, name: str
 ) -> None:
     here, there = Home(tmp_path / "here"), Home(tmp_path / "there")
@@ -601,7 +603,7 @@ def test_what_another_format_loses_is_said_and_the_rest_comes_back(
     assert there.take(text)["new"] == 0
 
 
-def test_our_own_says_what_it_does_not_hold(tmp_path: Path) -> None:
+def test_our_own_export_names_what_it_does_not_hold(tmp_path: Path) -> None:
     home = Home(tmp_path)
     live(home, HERE)
     _, _, errors = home.do("export")
@@ -740,7 +742,7 @@ ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.s
 @pytest.mark.slow
 @example([("/a/", False, 0, 0, 0, [chain("visible")[0] | {"content": "[a]: https://b.example"}])])
 @given(lives(texts=ANYTHING | TEXTS))
-def test_files_are_well_formed_and_as_each_product_wants_them(life: list[Any]) -> None:
+def test_exported_files_are_well_formed_and_as_each_product_wants_them(life: list[Any]) -> None:
     with homes("here") as (home,):
         live(home, life)
         shown = strict(home.export())["comments"]
@@ -776,7 +778,7 @@ def test_hugo_finds_the_comments_of_a_page_as_the_manual_says(tmp_path: Path) ->
         assert page.read_text("utf-8").strip() == "Ann: <p>hi</p>"
 
 
-def test_every_format_is_held_to_its_product() -> None:
+def test_every_export_format_is_compared_with_its_product() -> None:
     assert {*CHECKS} == {*EXPORTERS} == {*LOST, "commentd", "data"}
 
 
@@ -794,7 +796,9 @@ def program(home: Home, *words: str, to: Any = subprocess.PIPE, **environ: str) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["commentd", "wordpress"])
-def test_a_pipe_that_closes_early_ends_it_with_a_word_at_most(tmp_path: Path, name: str) -> None:
+def test_an_export_whose_pipe_closes_early_ends_with_a_line_at_most(
+    tmp_path: Path, name: str
+) -> None:
     home = Home(tmp_path)
     # More than any buffer between two programs holds.
     live(home, [("/a/", False, 0, 0, 0, [SAID[0] | {"content": "word " * 3000}] * 100)])
@@ -844,7 +848,9 @@ def test_an_export_changes_nothing(lived_in: Home) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16"])
-def test_the_file_is_utf_8_whatever_the_terminal_speaks(tmp_path: Path, encoding: str) -> None:
+def test_an_exported_file_is_utf_8_whatever_the_terminal_speaks(
+    tmp_path: Path, encoding: str
+) -> None:
     home = Home(tmp_path)
     live(home, [("/文章/", False, 0, 0, 0, [chain("visible")[0] | {"content": "é 你好 😀\u2028"}])])
     with program(home, "export", PYTHONIOENCODING=encoding) as export:
@@ -855,7 +861,7 @@ def test_the_file_is_utf_8_whatever_the_terminal_speaks(tmp_path: Path, encoding
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["disqus", "Commentd", "valine", "..", "x y"])
-def test_a_format_that_is_not_there_names_those_that_are(tmp_path: Path, name: str) -> None:
+def test_an_unknown_export_format_is_refused_with_the_known_ones(tmp_path: Path, name: str) -> None:
     home = Home(tmp_path)
     live(home, HERE)
     code, text, errors = run(home.folder, "export", name)
@@ -874,7 +880,7 @@ def test_without_a_database_there_is_nothing_to_export(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", EXPORTERS)
-def test_nothing_at_all_is_a_file_as_well(tmp_path: Path, name: str) -> None:
+def test_an_export_without_comments_is_a_valid_file(tmp_path: Path, name: str) -> None:
     home = Home(tmp_path)
     live(home, [])
     CHECKS[name](home.export(name), [])

@@ -567,7 +567,9 @@ def assert_all_or_nothing(town: Town, name: str, folder: Path, usual: Told, case
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_whatever_fails_is_done_or_not(town: Town, tmp_path: Path, campaign: Campaign) -> None:
+def test_an_operation_that_fails_anywhere_is_done_as_a_whole_or_not_at_all(
+    town: Town, tmp_path: Path, campaign: Campaign
+) -> None:
     usual, cases = dict[str, Told](), dict[str, list[Case]]()
     names = [*OPERATIONS]
     random.Random(campaign.seed).shuffle(names)
@@ -593,7 +595,7 @@ def test_whatever_fails_is_done_or_not(town: Town, tmp_path: Path, campaign: Cam
             break  # all of them
 
 
-def test_every_route_that_writes_is_among_the_operations() -> None:
+def test_every_route_that_writes_is_tried_with_faults() -> None:
     among = {name.partition(",")[0] for name in OPERATIONS}
     assert {f"{route.method} {route.path}" for route in ROUTES} <= among
     # A service is a start, ticks, emails, copies and a stop; the others change nothing.

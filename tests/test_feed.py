@@ -128,7 +128,7 @@ def number_of(entry: dict[str, str]) -> int:
     return int(entry["link"].rpartition("-")[2])
 
 
-def test_the_feed_of_a_page_tells_what_was_said_there(visitor: Crawler, outside: Outside) -> None:
+def test_the_feed_of_a_page_has_its_comments(visitor: Crawler, outside: Outside) -> None:
     first = said(visitor, "One *two*", nickname="Lu & <Li>", email="lu@e.cn")
     outside.time += 61
     posted = visitor.say("second")
@@ -153,7 +153,7 @@ def test_the_feed_of_a_page_tells_what_was_said_there(visitor: Crawler, outside:
     assert newest["html"].strip() == "<p>second thought</p>"
 
 
-def test_the_feed_of_the_blog_tells_the_newest_fifty_of_its_own_pages(visitor: Crawler) -> None:
+def test_the_feed_of_the_blog_has_the_newest_fifty_of_its_own_pages(visitor: Crawler) -> None:
     numbers = [said(visitor, f"c{n}", page_url=f"/p{n % 3}/") for n in range(55)]
     said(visitor, "foreign", page_url="https://other.example/x")
     said(visitor, "no page", page_url="a key")
@@ -197,7 +197,7 @@ def test_a_page_that_is_a_route_in_the_fragment_is_linked_as_a_whole(visitor: Cr
         assert page.data["comment"][0]["url"] == link
 
 
-def test_what_is_hidden_is_told_nowhere(visitor: Crawler, owner: Judge) -> None:
+def test_a_hidden_comment_is_in_no_feed_and_no_plain_thread(visitor: Crawler, owner: Judge) -> None:
     said(visitor, "seen by all", nickname="Seen")
     number = said(visitor, "secret words", nickname="Nobody", website="https://hidden.example/")
     for path in PATHS:
@@ -211,7 +211,7 @@ def test_what_is_hidden_is_told_nowhere(visitor: Crawler, owner: Judge) -> None:
             assert not [word for word in words if word in text], (status, path)
 
 
-def test_what_has_not_changed_is_not_sent_again(visitor: Crawler) -> None:
+def test_feeds_and_plain_threads_that_have_not_changed_are_not_sent_again(visitor: Crawler) -> None:
     for number, path in enumerate(PATHS):
         said(visitor, f"first {number}")
         first = visitor.get(path)
@@ -231,7 +231,7 @@ def test_what_has_not_changed_is_not_sent_again(visitor: Crawler) -> None:
         assert fresh.headers["ETag"] != etag
 
 
-def test_caches_may_keep_it_and_no_token_is_looked_at(visitor: Crawler) -> None:
+def test_feeds_and_plain_threads_may_be_cached_and_ignore_tokens(visitor: Crawler) -> None:
     said(visitor, "hi")
     for path in PATHS:
         plain = visitor.get(path)
@@ -290,7 +290,9 @@ def test_a_page_that_is_not_the_blogs_has_a_feed_without_addresses(visitor: Craw
 
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "198.51.100.9"])
-def test_no_header_changes_a_url(config: Config, outside: Outside, peer: str) -> None:
+def test_no_request_header_changes_a_url_in_a_feed(
+    config: Config, outside: Outside, peer: str
+) -> None:
     lies = {
         **{f"X-Forwarded-{name}": "evil.example" for name in ("Host", "Server", "Prefix")},
         **dict.fromkeys(("X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Scheme"), "ftp"),
@@ -397,7 +399,7 @@ def thread(visitor: Visitor, url: str = PAGE, **query: Any) -> Shown:
 
 
 @pytest.mark.parametrize("settings", [{"site_timezone": zone_named("Pacific/Kiritimati")}])
-def test_dates_are_those_of_the_time_zone_of_the_blog(visitor: Crawler) -> None:
+def test_dates_of_threads_and_fragments_are_in_the_time_zone_of_the_blog(visitor: Crawler) -> None:
     said(visitor, "hi")
     assert thread(visitor).texts["time"] == ["Nov 19, 2026, 01:06 UTC+14"]
     fragment = visitor.get("/fragment", {"url": PAGE, "lang": "en"}).text
@@ -405,7 +407,9 @@ def test_dates_are_those_of_the_time_zone_of_the_blog(visitor: Crawler) -> None:
     assert ">Nov 19, 2026</time>" in fragment
 
 
-def test_a_thread_needs_no_javascript(visitor: Crawler, owner: Judge, outside: Outside) -> None:
+def test_a_plain_thread_needs_no_javascript(
+    visitor: Crawler, owner: Judge, outside: Outside
+) -> None:
     root = said(visitor, "A *question*", nickname="Lu <b>", email="lu@e.cn")
     outside.time += 1
     reply = owner.widget.say("An answer", nickname="", parent_id=root)["comment"]["id"]
@@ -448,7 +452,7 @@ def linked(number: int, text: str, name: str, later: int, likes: int = 0) -> dic
     }
 
 
-def test_nothing_that_was_written_gets_out_of_its_place(visitor: Crawler) -> None:
+def test_texts_of_readers_stay_text_in_a_plain_thread(visitor: Crawler) -> None:
     name = "</script>{{body}}"
     for number, text in enumerate(TEXTS):
         url = f"/{number}/"
@@ -484,7 +488,7 @@ HOSTILE = [
 ]
 
 
-def test_no_address_of_a_page_leads_elsewhere(visitor: Crawler) -> None:
+def test_no_page_url_makes_a_plain_thread_link_elsewhere(visitor: Crawler) -> None:
     for url in HOSTILE:
         for known in (False, True):
             if known:
@@ -502,7 +506,9 @@ def test_no_address_of_a_page_leads_elsewhere(visitor: Crawler) -> None:
             assert len(feed(visitor, url=url).entries) == int(known)
 
 
-def test_what_is_gone_holds_the_place_of_its_replies(visitor: Crawler, owner: Judge) -> None:
+def test_a_removed_comment_keeps_its_place_in_a_plain_thread(
+    visitor: Crawler, owner: Judge
+) -> None:
     root = said(visitor, "secret root", nickname="Nobody")
     posted = visitor.say("a reply", parent_id=root)
     reply, proof = posted["comment"]["id"], {"edit_token": posted["edit_token"]}
@@ -522,7 +528,9 @@ def test_what_is_gone_holds_the_place_of_its_replies(visitor: Crawler, owner: Ju
     assert thread(visitor).numbers == []
 
 
-def test_a_long_thread_has_pages_that_lead_to_one_another(visitor: Crawler, owner: Judge) -> None:
+def test_a_long_plain_thread_has_pages_that_link_to_one_another(
+    visitor: Crawler, owner: Judge
+) -> None:
     numbers = [said(visitor, f"c{n}") for n in range(20)]
     page = thread(visitor)
     assert page.numbers == numbers
@@ -552,7 +560,7 @@ def test_a_long_thread_has_pages_that_lead_to_one_another(visitor: Crawler, owne
         assert reply.json["code"] == "page_invalid", number
 
 
-def test_a_thread_speaks_each_language(visitor: Crawler, owner: Judge) -> None:
+def test_a_plain_thread_speaks_each_language(visitor: Crawler, owner: Judge) -> None:
     root = said(visitor, "hi")
     said(visitor, "hi", parent_id=root)
     judge(owner, root, "deleted")
@@ -570,7 +578,9 @@ def test_a_thread_speaks_each_language(visitor: Crawler, owner: Judge) -> None:
     assert encoded.texts["title"] == [EMAIL_TEXTS["en"]["thread_title"].format(page="/你好/")]
 
 
-def test_without_a_wish_a_thread_speaks_as_its_comments_do(visitor: Crawler) -> None:
+def test_a_plain_thread_speaks_the_language_of_its_comments_unless_another_is_asked_for(
+    visitor: Crawler,
+) -> None:
     for language, content in {"zh": "你好", "ja": "こんにちは、世界", "en": "hello"}.items():
         [said(visitor, each, page_url=f"/{language}/") for each in (content, f"{content}!", "谢谢")]
         assert thread(visitor, f"/{language}/", lang="").lang == language
@@ -607,14 +617,14 @@ def metrics(visitor: Visitor) -> dict[str, float]:
     return {name: float(value) for name, value in re.findall(sample, reply.text)}
 
 
-def test_counts_are_told_to_nobody_unless_the_owner_wants_it(visitor: Crawler) -> None:
+def test_metrics_are_off_unless_the_owner_wants_them(visitor: Crawler) -> None:
     response, unknown = visitor.get("/metrics", status=404), visitor.get("/nothing", status=404)
     assert response.body == unknown.body
     assert {*response.headers.items()} == {*unknown.headers.items()}
 
 
 @METRICS
-def test_the_counts_are_right(app: App, visitor: Crawler, owner: Judge) -> None:
+def test_the_metrics_are_right(app: App, visitor: Crawler, owner: Judge) -> None:
     assert metrics(visitor)['commentd_comments{status="visible"}'] == 0
     numbers = [said(visitor, f"c{n}", page_url=f"/p{n % 2}/") for n in range(6)]
     for number, status in zip(numbers, ("spam", "spam", "deleted", "waiting"), strict=False):
@@ -638,7 +648,9 @@ def test_the_counts_are_right(app: App, visitor: Crawler, owner: Judge) -> None:
 
 
 @METRICS
-def test_counts_tell_no_more_and_change_nothing(app: App, visitor: Crawler, owner: Judge) -> None:
+def test_metrics_reveal_nothing_but_counts_and_change_nothing(
+    app: App, visitor: Crawler, owner: Judge
+) -> None:
     said(visitor, "words", nickname="Lu", page_url="/a-page/", email="lu@e.cn")
     owner.post_json("/admin/blocks", {"kind": "word", "value": "casino"})
     app.tick()

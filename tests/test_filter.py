@@ -85,7 +85,9 @@ WORDS = {
 }
 
 
-def test_words_are_read_however_they_are_spelt_and_pairs_where_no_blanks_part_them() -> None:
+def test_the_filter_reads_words_however_they_are_spelt_and_pairs_where_no_blanks_part_them() -> (
+    None
+):
     for text, expected in WORDS.items():
         found = {term for term in words(text) if not term.startswith("links:")}
         assert found == {*expected.split()}, text
@@ -107,7 +109,7 @@ def test_words_are_read_however_they_are_spelt_and_pairs_where_no_blanks_part_th
         assert "\u202e" not in "".join(named)
 
 
-def test_words_are_as_bad_as_they_were_seen_and_many_extreme_ones_do_not_overflow(
+def test_the_filter_scores_terms_by_their_counts_and_many_extreme_ones_do_not_overflow(
     app: App, owner: Judge, visitor: Visitor, db: sqlite3.Connection
 ) -> None:
     bad, good = ([f"{kind}{n}" for n in range(70)] for kind in ("bad", "good"))
@@ -184,7 +186,7 @@ def by_email(owner: Judge, visitor: Visitor, number: int, status: str) -> None:
 WAYS = (by_list, by_widget, by_email)
 
 
-def test_each_way_to_approve_and_to_mark_as_spam_teaches_and_its_undo_takes_that_back(
+def test_each_way_to_approve_and_to_mark_as_spam_teaches_the_filter_and_its_undo_takes_that_back(
     owner: Judge, visitor: Visitor, db: sqlite3.Connection
 ) -> None:
     for number in range(3):
@@ -203,7 +205,9 @@ def test_each_way_to_approve_and_to_mark_as_spam_teaches_and_its_undo_takes_that
             assert rows(db, "SELECT * FROM term ORDER BY hash") == before
 
 
-def test_to_reply_teaches_and_to_delete_or_to_pin_does_not(owner: Judge, visitor: Visitor) -> None:
+def test_a_reply_teaches_the_filter_and_deleting_or_pinning_does_not(
+    owner: Judge, visitor: Visitor
+) -> None:
     gone, top = say(visitor, "Off topic"), say(visitor, "On topic")
     judge(owner, [gone], "deleted")
     do(owner, "comments", ids=[top], pinned=True)
@@ -215,7 +219,7 @@ def test_to_reply_teaches_and_to_delete_or_to_pin_does_not(owner: Judge, visitor
     assert learnt(owner) == {gone: "spam", top: "ham", top + 1: ""}
 
 
-def test_the_author_of_spam_cannot_make_it_forget(owner: Judge, visitor: Visitor) -> None:
+def test_the_author_of_spam_can_not_make_the_filter_forget(owner: Judge, visitor: Visitor) -> None:
     posted = visitor.say("Casino bonus")
     judge(owner, [1], "spam")
     edit(visitor, posted, "Thank you")
@@ -224,7 +228,9 @@ def test_the_author_of_spam_cannot_make_it_forget(owner: Judge, visitor: Visitor
     assert figures(owner) == (1, 1, False)
 
 
-def test_with_spam_the_oldest_shown_is_learnt_as_good(owner: Judge, visitor: Visitor) -> None:
+def test_the_filter_learns_the_oldest_visible_comment_as_good_with_each_spam(
+    owner: Judge, visitor: Visitor
+) -> None:
     hidden, first, second, third, bad, worse = (say(visitor, f"No {n}") for n in range(6))
     judge(owner, [hidden], "waiting")
     judge(owner, [second], "visible")
@@ -236,7 +242,9 @@ def test_with_spam_the_oldest_shown_is_learnt_as_good(owner: Judge, visitor: Vis
     assert figures(owner) == (2, 2, False)
 
 
-def test_unseen_spam_is_relearnt(owner: Judge, visitor: Visitor, db: sqlite3.Connection) -> None:
+def test_the_filter_relearns_spam_that_it_took_for_good(
+    owner: Judge, visitor: Visitor, db: sqlite3.Connection
+) -> None:
     older, newer = say(visitor, "Casino one"), say(visitor, "Casino two")
     judge(owner, [newer], "spam")
     assert learnt(owner) == {older: "ham", newer: "spam"}
@@ -249,7 +257,9 @@ def test_unseen_spam_is_relearnt(owner: Judge, visitor: Visitor, db: sqlite3.Con
     assert learnt(owner) == {older: "", newer: "ham"}
 
 
-def test_what_a_block_met_is_learnt_when_it_is_judged_only(owner: Judge, visitor: Visitor) -> None:
+def test_the_filter_learns_a_blocked_comment_only_once_it_is_moderated(
+    owner: Judge, visitor: Visitor
+) -> None:
     block(owner, "word", "casino")
     one, other = say(visitor, "A casino"), say(visitor, "The casino")
     assert [*learnt(owner).values()] == ["", ""]
@@ -258,7 +268,9 @@ def test_what_a_block_met_is_learnt_when_it_is_judged_only(owner: Judge, visitor
     assert learnt(owner) == {one: "spam", other: "ham"}
 
 
-def test_an_edit_makes_it_forget(owner: Judge, visitor: Visitor, db: sqlite3.Connection) -> None:
+def test_an_edit_makes_the_filter_forget_the_former_text(
+    owner: Judge, visitor: Visitor, db: sqlite3.Connection
+) -> None:
     posted = visitor.say("Words")
     judge(owner, [1], "visible")
     edit(visitor, posted, "Others")
@@ -271,7 +283,7 @@ def test_an_edit_makes_it_forget(owner: Judge, visitor: Visitor, db: sqlite3.Con
         assert (learnt(owner), counts(db)) == ({1: ""}, {}), what
 
 
-def test_it_forgets_the_good_comment_that_its_author_deletes_but_no_spam(
+def test_the_filter_forgets_good_comments_that_authors_delete_but_no_spam(
     owner: Judge, visitor: Visitor, app: App
 ) -> None:
     inside.add_account(app, ANN, "Ann", CANARY)
@@ -366,7 +378,7 @@ def assert_passes(owner: Judge, visitor: Visitor, text: str) -> None:
     assert held(owner) == ("visible", ""), text
 
 
-def test_after_twenty_clicks_spam_of_that_kind_is_held_and_says_why_and_what_is_good_passes(
+def test_the_filter_holds_spam_after_twenty_clicks_with_its_reason_and_good_comments_pass(
     taught: None, owner: Judge, visitor: Visitor
 ) -> None:
     assert figures(owner) == (10, 10, True)
@@ -391,7 +403,9 @@ def test_after_twenty_clicks_spam_of_that_kind_is_held_and_says_why_and_what_is_
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("good", "bad"), [(15, 5), (5, 15), (10, 9), (16, 4), (4, 16)])
-def test_it_starts_at_twenty_comments(owner: Judge, visitor: Visitor, good: int, bad: int) -> None:
+def test_the_filter_starts_at_twenty_comments_with_five_of_each_sort(
+    owner: Judge, visitor: Visitor, good: int, bad: int
+) -> None:
     active = good + bad >= 20 and min(good, bad) >= 5
     judge(owner, [say(visitor, f"Good words {n}") for n in range(good)], "visible")
     for number in range(bad):
@@ -409,7 +423,7 @@ def test_it_starts_at_twenty_comments(owner: Judge, visitor: Visitor, good: int,
         assert_passes(owner, visitor, "Casino bonus for all of us")
 
 
-def test_the_owner_reads_the_score_and_the_words_that_made_it(
+def test_the_owner_sees_the_score_of_the_filter_and_the_words_that_made_it(
     taught: None, owner: Judge, visitor: Visitor
 ) -> None:
     for status in ("visible", "spam"):
@@ -450,7 +464,7 @@ def test_an_edit_into_spam_is_held_and_one_of_the_same_kind_as_before_is_not(
 
 
 @settled(moderation_hold="all")
-def test_where_all_wait_the_queue_has_its_opinion_too_and_a_block_counts_more(
+def test_the_filter_scores_comments_where_all_wait_and_a_block_counts_more(
     taught: None, owner: Judge, visitor: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad = next(iter(NEW_SPAM))
@@ -472,7 +486,7 @@ def test_where_all_wait_the_queue_has_its_opinion_too_and_a_block_counts_more(
 # What it keeps, and what that costs
 
 
-def test_no_name_and_no_address_of_an_account_is_left_in_why_its_comments_were_held(
+def test_the_reason_a_comment_was_held_keeps_no_name_or_email_address_of_a_deleted_account(
     taught: None, owner: Judge, visitor: Visitor, ann: Visitor, db: sqlite3.Connection
 ) -> None:
     for number in range(3):
@@ -486,7 +500,7 @@ def test_no_name_and_no_address_of_an_account_is_left_in_why_its_comments_were_h
     assert rows(db, "SELECT DISTINCT held FROM comment") == [("",)]
 
 
-def test_what_it_learnt_outlives_the_spam_and_holds_no_word_of_it(
+def test_the_filter_keeps_its_knowledge_when_spam_is_erased_and_holds_no_word_of_it(
     owner: Judge, visitor: Visitor, outside: Outside, db: sqlite3.Connection
 ) -> None:
     judge(owner, [say(visitor, text) for text in GOOD], "visible")
@@ -506,7 +520,7 @@ def test_what_it_learnt_outlives_the_spam_and_holds_no_word_of_it(
     assert posted["comment"]["status"] == "waiting"
 
 
-def test_it_keeps_the_words_that_were_learnt_last_and_how_many_comments_there_were(
+def test_the_filter_keeps_the_terms_learnt_last_and_the_number_of_comments(
     app: App, owner: Judge, outside: Outside, db: sqlite3.Connection
 ) -> None:
     db.execute("INSERT INTO term VALUES (0, 70, 80, 1)")
@@ -557,7 +571,9 @@ OVERTAKEN: dict[str, tuple[int, str, Act]] = {
 @pytest.mark.slow
 @WITH_CAPTCHA
 @pytest.mark.parametrize("what", OVERTAKEN)
-def test_what_became_wrong_meanwhile_is_refused(app: App, owner: Judge, what: str) -> None:
+def test_a_comment_whose_conditions_changed_while_it_was_sent_is_refused(
+    app: App, owner: Judge, what: str
+) -> None:
     status, code, act = OVERTAKEN[what]
     guest = Judge(app)
     guest.say("first", captcha_token=solved(guest))

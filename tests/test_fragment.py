@@ -65,7 +65,7 @@ def fragment(visitor: Visitor, **query: Any) -> Tree:
 # Contents
 
 
-def test_it_has_the_threads_that_the_widget_shows_in_their_order(visitor: Visitor) -> None:
+def test_a_fragment_has_the_threads_that_the_widget_shows_in_their_order(visitor: Visitor) -> None:
     first = visitor.say("one")["comment"]["id"]
     second = visitor.say("two")["comment"]["id"]
     reply = visitor.say("two's", parent_id=second)["comment"]["id"]
@@ -90,7 +90,9 @@ def test_it_has_the_threads_that_the_widget_shows_in_their_order(visitor: Visito
     visitor.get("/fragment", {}, status=400)
 
 
-def test_long_lists_of_faces_are_judged_at_once(visitor: Visitor) -> None:
+def test_a_long_list_of_faces_for_the_style_of_a_fragment_is_refused_at_once(
+    visitor: Visitor,
+) -> None:
     style = visitor.get("/fragment.css", {"faces": "1.22.9972"}).text
     assert re.findall(r"data-face='(\d+)'", style) == ["1", "22", "9972"]
     assert "data-face='" not in visitor.get("/fragment.css", {"faces": ""}).text
@@ -100,7 +102,7 @@ def test_long_lists_of_faces_are_judged_at_once(visitor: Visitor) -> None:
     assert time.process_time() - began_at < 1
 
 
-def test_a_heading_is_only_text(visitor: Visitor) -> None:
+def test_the_heading_of_a_fragment_is_only_text(visitor: Visitor) -> None:
     visitor.say("hello")
     heading = "<b>{{env}}</b>\" data-mark='9'"
     html = visitor.get("/fragment", {"url": PAGE, "lang": "de", "heading": heading}).text
@@ -115,7 +117,7 @@ def test_a_heading_is_only_text(visitor: Visitor) -> None:
     visitor.get(f"/fragment?url={PAGE}&heading=a&heading=b", status=400)
 
 
-def test_it_has_all_that_the_widget_knows_of_a_comment(app: App, visitor: Visitor) -> None:
+def test_a_fragment_has_all_that_the_widget_knows_of_a_comment(app: App, visitor: Visitor) -> None:
     root = visitor.say("one", website="https://ann.example")["comment"]["id"]
     visitor.say("reply", parent_id=root)
     gone = visitor.say("gone")["comment"]["id"]
@@ -136,7 +138,9 @@ def test_it_has_all_that_the_widget_knows_of_a_comment(app: App, visitor: Visito
     assert shown == listed
 
 
-def test_proxies_keep_it_for_ten_minutes_and_while_the_service_is_down(visitor: Visitor) -> None:
+def test_proxies_keep_a_fragment_for_ten_minutes_and_while_the_service_is_down(
+    visitor: Visitor,
+) -> None:
     visitor.say()
     response = visitor.get("/fragment", {"url": PAGE})
     kept = dict(part.partition("=")[::2] for part in response.headers["Cache-Control"].split(", "))
@@ -176,7 +180,7 @@ class Reader:
 
 
 @pytest.mark.parametrize("settings", [{"limits_enabled": False}])
-def test_what_changed_since_a_fragment_makes_the_list_of_today(
+def test_the_changes_since_a_fragment_make_it_the_current_list(
     app: App, visitor: Visitor, campaign: Any
 ) -> None:
     for chance in campaign.rounds(3):
@@ -202,7 +206,9 @@ def test_what_changed_since_a_fragment_makes_the_list_of_today(
 
 
 @pytest.mark.parametrize("settings", [{"moderation_hold": "all", "limits_enabled": False}])
-def test_a_mark_says_nothing_of_what_readers_never_saw(app: App, visitor: Visitor) -> None:
+def test_the_mark_of_a_fragment_reveals_nothing_of_comments_that_readers_never_saw(
+    app: App, visitor: Visitor
+) -> None:
     held = visitor.say("held")["comment"]["id"]
     inside.moderate(app, held, "spam")
     changes = visitor.listing(since=0)
@@ -211,7 +217,7 @@ def test_a_mark_says_nothing_of_what_readers_never_saw(app: App, visitor: Visito
     assert [each["id"] for each in visitor.listing(since=0)["comments"]] == [held]
 
 
-def test_a_mark_that_is_too_old_or_not_ours_reads_the_whole_list(
+def test_a_mark_that_is_too_old_or_not_ours_reloads_the_whole_list(
     app: App, visitor: Visitor, outside: Outside
 ) -> None:
     first = visitor.say("one")["comment"]["id"]
@@ -230,7 +236,7 @@ def test_a_mark_that_is_too_old_or_not_ours_reads_the_whole_list(
     assert visitor.get("/comments", {"url": "/other/", "since": "7"}).json["reload"]
 
 
-def test_a_fragment_tells_nothing_of_hidden_comments(app: App, visitor: Visitor) -> None:
+def test_a_fragment_reveals_nothing_of_hidden_comments(app: App, visitor: Visitor) -> None:
     hidden = visitor.say("canary", nickname="Canary", website="https://canary.example")
     number = hidden["comment"]["id"]
     reply = visitor.say("reply", parent_id=number)["comment"]["id"]
@@ -304,7 +310,7 @@ def with_fragment(site: Site, visitor: Visitor, lang: str, **query: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("lang", ["en", "ar"])
 @pytest.mark.parametrize("how", [{"width": 320}, {"width": 900}, {"width": 390, "touch": True}])
-def test_it_stands_where_the_widget_will_stand(
+def test_a_fragment_has_the_layout_of_the_widget(
     app: App, site: Site, browser: Browser, lang: str, how: Any
 ) -> None:
     ids = conversation(app)
@@ -401,7 +407,9 @@ LOOK = """() => {
 
 @pytest.mark.slow
 @widget.service_with(site_origins=("https://blog.example",))
-def test_in_any_page_it_is_only_text_and_links(app: App, site: Site, browser: Browser) -> None:
+def test_a_fragment_of_hostile_comments_is_only_text_and_links_in_any_page(
+    app: App, site: Site, browser: Browser
+) -> None:
     for number, name in enumerate(widget.NAMES):
         say(app, f"By name {number}.", name, hours=number)
     inside.sql(app, "UPDATE comment SET website = ?", widget.WEBSITE)
@@ -443,7 +451,7 @@ FORMS = """language => {
 
 
 @pytest.mark.slow
-def test_it_says_what_the_widget_says_in_every_language(
+def test_a_fragment_says_the_same_as_the_widget_in_every_language(
     app: App, site: Site, browser: Browser
 ) -> None:
     for number, country in enumerate(COUNTRIES):
@@ -616,7 +624,7 @@ def test_rendering_over_http_gives_the_same_files(app: App, visitor: Visitor, bu
     assert render(app, built / "missing")[0] == 1
 
 
-def test_a_page_that_the_service_refuses_is_skipped(
+def test_rendering_skips_a_page_that_the_service_refuses(
     app: App, visitor: Visitor, built: Path
 ) -> None:
     refused = f"<commentd-thread page={'x' * 2049}></commentd-thread>"
@@ -633,7 +641,7 @@ def test_a_page_that_the_service_refuses_is_skipped(
 
 
 @pytest.mark.slow
-def test_two_renders_at_once_take_turns(app: App, visitor: Visitor, built: Path) -> None:
+def test_two_renderings_at_once_take_turns(app: App, visitor: Visitor, built: Path) -> None:
     visitor.say("hi", page_url="/post/")
     command = [
         sys.executable,
@@ -659,7 +667,7 @@ def test_two_renders_at_once_take_turns(app: App, visitor: Visitor, built: Path)
     assert render(app, built)[1].startswith("pages rendered: 0\npages unchanged: 4\n")
 
 
-def test_what_lies_in_the_folder_leads_no_write_elsewhere(app: App, built: Path) -> None:
+def test_rendering_follows_no_link_out_of_the_folder(app: App, built: Path) -> None:
     for path in UNTOUCHED:
         (built / path).unlink()
     outside = built.parent / "outside.html"
@@ -684,7 +692,7 @@ def test_what_lies_in_the_folder_leads_no_write_elsewhere(app: App, built: Path)
     assert page_of == [[], [], ["/%C3%BC.html"], ["/named.html"]]
 
 
-def test_nothing_else_stays_in_the_public_folder(app: App, built: Path) -> None:
+def test_rendering_leaves_no_other_file_in_the_public_folder(app: App, built: Path) -> None:
     for path in UNTOUCHED:
         (built / path).unlink()
     old, young = built / "a/.commentd-abc.part", built / ".commentd-def.part"
@@ -696,7 +704,9 @@ def test_nothing_else_stays_in_the_public_folder(app: App, built: Path) -> None:
     assert {*files(built)} == names
 
 
-def test_a_full_disk_leaves_the_pages_and_no_part(app: App, built: Path) -> None:
+def test_rendering_on_a_full_disk_leaves_the_pages_whole_and_no_part_file(
+    app: App, built: Path
+) -> None:
     with (built / "a/b.html").open("a") as page:
         page.write("long " * 1_000_000)
     before = files(built)
@@ -742,7 +752,7 @@ BROKEN = {
 }
 
 
-def test_broken_html_takes_no_longer_and_stops_no_other_page(app: App, built: Path) -> None:
+def test_broken_html_slows_no_rendering_and_stops_no_other_page(app: App, built: Path) -> None:
     for path in UNTOUCHED:
         (built / path).unlink()
     for name, piece in BROKEN.items():
@@ -754,7 +764,7 @@ def test_broken_html_takes_no_longer_and_stops_no_other_page(app: App, built: Pa
     assert (code, named) == (1, ["public/b-threads.html", "public/c.html"])
 
 
-def test_quotes_in_a_page_mean_what_they_mean_in_html(app: App, built: Path) -> None:
+def test_rendering_reads_quotes_in_a_page_as_html_does(app: App, built: Path) -> None:
     page = built / "quotes.html"
     start = "<p class=it's><p '><p title='a>b' alt = \"<!--\" data-x=a\"b>\n"
     page.write_text(f"{start}{SCRIPT}</html>")
@@ -762,7 +772,7 @@ def test_quotes_in_a_page_mean_what_they_mean_in_html(app: App, built: Path) -> 
     assert page.read_text().startswith(f"{start}{SCRIPT}<commentd-thread ")
 
 
-def test_data_for_templates_is_what_readers_see(app: App, visitor: Visitor) -> None:
+def test_the_data_export_for_templates_is_what_readers_see(app: App, visitor: Visitor) -> None:
     root = visitor.say("*root*", email="canary@lu.example")["comment"]["id"]
     reply = visitor.say("reply", parent_id=root, website="https://ann.example")["comment"]["id"]
     spam = visitor.say("spam", page_url="/other/index.html?utm_source=x")["comment"]["id"]

@@ -55,7 +55,9 @@ def test_a_newcomer_pastes_the_tag_and_sees_a_first_comment(app: App, browser_pa
     assert faults == []
 
 
-def test_without_an_admin_the_page_names_what_is_to_be_set(app: App, browser_page: Page) -> None:
+def test_the_home_page_names_missing_settings_while_there_is_no_admin(
+    app: App, browser_page: Page
+) -> None:
     Path(inside.database_path(app)).chmod(0o644)
     with service(app) as address:
         browser_page.goto(address)
@@ -83,7 +85,7 @@ def test_without_an_admin_the_page_names_what_is_to_be_set(app: App, browser_pag
     [{"server_listen": "127.0.0.1:0", "captcha_provider": "none", "limits_enabled": False}],
     ids=["open"],
 )
-def test_what_protects_and_is_off_is_in_the_checklist(app: App, browser_page: Page) -> None:
+def test_the_home_page_lists_protections_that_are_off(app: App, browser_page: Page) -> None:
     with service(app) as address:
         browser_page.goto(address)
         expect(browser_page.get_by_text("没有人机验证")).to_be_visible()
@@ -124,7 +126,7 @@ def test_a_browser_that_opens_an_unknown_url_gets_a_page_in_its_language(
     app.close()
 
 
-def test_the_page_is_off_where_readers_come(config: Config, outside: Outside) -> None:
+def test_the_home_page_is_off_on_a_public_service(config: Config, outside: Outside) -> None:
     public = replace(config, server_public_url="https://comments.example")
     for demo, status in ((False, 404), (True, 200)):
         app = make_app(replace(public, site_demo=demo), outside.world, rounds=1)
@@ -132,7 +134,9 @@ def test_the_page_is_off_where_readers_come(config: Config, outside: Outside) ->
         app.close()
 
 
-def test_nothing_of_the_page_is_inline_and_nothing_comes_from_elsewhere(visitor: Visitor) -> None:
+def test_the_home_page_has_no_inline_script_or_style_and_loads_nothing_from_elsewhere(
+    visitor: Visitor,
+) -> None:
     reply = visitor.get("/")
     policy = reply.headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
@@ -140,7 +144,7 @@ def test_nothing_of_the_page_is_inline_and_nothing_comes_from_elsewhere(visitor:
     assert linked == ["data:,", "home.css", "home.js", "embed.js", "admin"]
 
 
-def test_scripts_lose_their_comments_and_nothing_else(visitor: Visitor) -> None:
+def test_served_scripts_lose_their_comments_and_nothing_else(visitor: Visitor) -> None:
     comments = re.compile(r"^\s*(//.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^\s+| +// .*$", re.M)
     for path in STATIC.glob("*.js"):
         source = path.read_text("utf-8")

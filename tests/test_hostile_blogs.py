@@ -180,7 +180,7 @@ def blogs(app: App, browser: Browser, site: Site) -> Blogs:
     return Blogs(app, browser, site, add_account(app, "ann@example.com", "Ann", "a password"))
 
 
-def test_on_a_hostile_blog_a_comment_is_read_and_written(blogs: Blogs, campaign: Campaign) -> None:
+def test_comments_are_read_and_written_on_a_hostile_blog(blogs: Blogs, campaign: Campaign) -> None:
     for chance in campaign.rounds(8):
         patches = chance.sample([*PATCHES], chance.choice([1, 2, 3, 5]))
         names = chance.sample([*MARKUP], chance.choice([0, 1, 2]))
@@ -194,7 +194,9 @@ def test_setters_of_the_page_on_all_objects_stop_no_comment(blogs: Blogs) -> Non
         visit.write("No. 1.")
 
 
-def test_where_it_can_not_work_it_breaks_nothing(blogs: Blogs, campaign: Campaign) -> None:
+def test_the_widget_breaks_no_blog_on_which_it_can_not_work(
+    blogs: Blogs, campaign: Campaign
+) -> None:
     for chance in campaign.rounds(8):
         what = [*BREAKS][campaign.last % len(BREAKS)]
         names = chance.sample([*MARKUP], chance.choice([0, 1]))

@@ -166,7 +166,9 @@ def test_a_response_that_is_not_read_is_dropped(ground: Ground) -> None:
     assert ground.sweep(1001 + 3 * REPLY_TIME) == [False, False, False]
 
 
-def test_a_download_may_take_longer(config: Config, outside: Outside) -> None:
+def test_a_download_has_a_longer_deadline_than_other_responses(
+    config: Config, outside: Outside
+) -> None:
     """Otherwise no backup would arrive over a slow connection."""
     how = replace(config, server_listen="127.0.0.1:0")
     with closing(make_app(how, outside.world, rounds=1)) as app:
@@ -182,7 +184,7 @@ def test_a_download_may_take_longer(config: Config, outside: Outside) -> None:
             ground.take(peer)
 
 
-def test_the_oldest_unread_responses_are_cut(
+def test_the_oldest_unread_responses_are_cut_when_too_many_bytes_wait(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ground.come()
@@ -195,7 +197,7 @@ def test_the_oldest_unread_responses_are_cut(
     assert ground.sweep(1000) == [True, False, False, True]
 
 
-def test_the_longest_silent_connections_make_room(ground: Ground) -> None:
+def test_the_longest_silent_connections_make_room_for_new_ones(ground: Ground) -> None:
     """A byte of an unfinished request does not count: it would keep a hostile client connected."""
     for _ in range(6):
         ground.come()
@@ -234,7 +236,7 @@ def test_one_client_has_at_most_half_of_the_connections(
     assert open_of(ground) == [True, False, False, True, True, True, True]
 
 
-def test_those_of_the_client_with_most_make_room(ground: Ground) -> None:
+def test_connections_of_the_client_with_most_make_room_first(ground: Ground) -> None:
     for raw in (b"", HEALTH, b"GET /comm"):
         ground.come(raw, HONEST)
     ground.come(b"", "127.0.0.8")
@@ -314,7 +316,7 @@ def by(name: str, client: str, method: str = "GET") -> bytes:
 
 
 @pytest.mark.parametrize(("method", "most"), [("GET", 1), ("POST", 2)])
-def test_one_client_does_not_hold_all_threads(
+def test_one_client_does_not_hold_all_worker_threads(
     lobby: Ground, names: Names, method: str, most: int
 ) -> None:
     """Even if it has a whole /64 behind a proxy."""
@@ -350,7 +352,7 @@ def test_the_next_request_of_a_pipeline_waits_until_the_response_is_read(ground:
     ground.until(lambda: ground.untaken(peer))
 
 
-def test_a_crowd_of_events_leaves_a_turn_to_others(lobby: Ground) -> None:
+def test_a_crowd_of_busy_connections_leaves_a_turn_to_others(lobby: Ground) -> None:
     crowd = [lobby.come(ip=ATTACKER) for _ in range(80)]
     honest = lobby.come(ip=HONEST)
     for peer in [*crowd, honest]:
@@ -595,7 +597,7 @@ def test_endless_requests_are_cut_and_leak_nothing(start: Start) -> None:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_no_thread_waits_for_a_client_that_does_not_read(start: Start, loop: str) -> None:
+def test_no_worker_thread_waits_for_a_client_that_does_not_read(start: Start, loop: str) -> None:
     service = start(program=ONE_THREAD, server=LOOPS[loop])
     with_comments(service.path, 25_000)
     # More than there are threads. Each health comes between two requests of a pipeline.
@@ -608,7 +610,7 @@ def test_no_thread_waits_for_a_client_that_does_not_read(start: Start, loop: str
 
 
 @pytest.mark.usefixtures("many")
-def test_a_crowd_of_silent_connections_makes_room(start: Start) -> None:
+def test_a_crowd_of_silent_connections_makes_room_for_new_ones(start: Start) -> None:
     service = start()
     before = held_at_rest(service)
     for raw in (b"", b"GET /comm"):

@@ -107,7 +107,9 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 
 @each
-def test_each_comment_comes_once_and_a_dry_run_tells_the_same(desk: Desk, product: str) -> None:
+def test_an_import_brings_each_comment_once_and_a_dry_run_reports_the_same(
+    desk: Desk, product: str
+) -> None:
     make = MAKERS[product]
     file, newer = desk.file(make(blog())), desk.file(make(blog(15)), "newer")
     before = files_in(desk.folder)
@@ -131,7 +133,7 @@ def test_each_comment_comes_once_and_a_dry_run_tells_the_same(desk: Desk, produc
     assert len(desk.texts) == 15
 
 
-def test_a_row_without_an_id_is_known_by_page_time_author_and_text(desk: Desk) -> None:
+def test_an_imported_row_without_an_id_is_known_by_page_time_author_and_text(desk: Desk) -> None:
     for product in ("valine", "waline", "twikoo", "artalk"):
         make = MAKERS[product]
         desk.use(f"{product}.db")
@@ -150,7 +152,7 @@ def test_a_row_without_an_id_is_known_by_page_time_author_and_text(desk: Desk) -
         assert desk.bring(make(apart)).counts == (4, 4, 0, 0)
 
 
-def test_what_comes_from_two_products_comes_once(desk: Desk) -> None:
+def test_an_import_of_the_same_comments_from_two_products_brings_them_once(desk: Desk) -> None:
     """Many moved from one to the other, and have a file of each."""
     thread = [replace(comment, likes=0) for comment in blog()]
     assert desk.bring(waline(thread)).counts == (12, 12, 0, 0)
@@ -170,7 +172,7 @@ def test_what_comes_from_two_products_comes_once(desk: Desk) -> None:
 
 
 @pytest.mark.slow
-def test_wherever_it_was_killed_it_goes_on(desk: Desk) -> None:
+def test_an_import_killed_anywhere_goes_on_at_the_next_run(desk: Desk) -> None:
     file = desk.file(waline(blog(90)))
     desk.use("whole.db", made=False)
     desk.bring(file)
@@ -189,7 +191,7 @@ def test_wherever_it_was_killed_it_goes_on(desk: Desk) -> None:
     assert {0 < n < 90 for n in left} == {True, False}
 
 
-def test_a_database_that_was_cut_off_while_it_was_made_is_a_new_one(desk: Desk) -> None:
+def test_an_import_takes_a_half_made_database_for_a_new_one(desk: Desk) -> None:
     file = desk.file(waline(blog(3)))
     desk.use("cut.db", made=False)
     with closing(sqlite3.connect(desk.path)) as db:
@@ -208,7 +210,7 @@ def test_two_imports_at_a_time_bring_each_comment_once(desk: Desk) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_it_with_a_sentence_and_it_goes_on(desk: Desk) -> None:
+def test_an_import_stopped_by_ctrl_c_says_so_and_goes_on_later(desk: Desk) -> None:
     desk.file(waline(blog(1000)))
     process = begun(desk.folder, "import", "export")
     until(lambda: count_in(desk.path))
@@ -222,7 +224,7 @@ def test_ctrl_c_ends_it_with_a_sentence_and_it_goes_on(desk: Desk) -> None:
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_ends_it_with_a_sentence_and_it_goes_on(desk: Desk) -> None:
+def test_an_import_stopped_by_a_full_disk_says_so_and_goes_on_later(desk: Desk) -> None:
     """Wherever it is full: the folder of the database, or that of temporary files."""
     thread = [replace(comment, text=comment.text + " long" * 300) for comment in blog(1000)]
     file = desk.file(gzip.compress(waline(thread)))
@@ -318,7 +320,7 @@ DONE_HERE: dict[str, Callable[[Visitor, Visitor, Outside], object]] = {
 
 @pytest.mark.parametrize("done", DONE_HERE)
 @quiet
-def test_what_was_done_here_stays_done(
+def test_a_second_import_keeps_what_moderators_and_readers_did_meanwhile(
     desk: Desk, owner: Visitor, visitor: Visitor, outside: Outside, done: str
 ) -> None:
     """With the same file again, and with a newer one, in which all that was changed and two more
@@ -342,7 +344,9 @@ def test_what_was_done_here_stays_done(
     assert closed == closed | {page["page_key"]: page["closed"] for page in kept["pages"]}
 
 
-def test_a_page_reopened_here_stays_open(desk: Desk, owner: Visitor, visitor: Visitor) -> None:
+def test_a_second_import_leaves_a_reopened_page_open(
+    desk: Desk, owner: Visitor, visitor: Visitor
+) -> None:
     desk.bring(wordpress(blog(), closed=("/0/",)))
     assert is_closed(visitor)
     assert not is_closed(visitor, "/1/")
@@ -356,7 +360,7 @@ def test_a_page_reopened_here_stays_open(desk: Desk, owner: Visitor, visitor: Vi
     assert (is_closed(visitor), desk.pages["/0"]["views"]) == (False, 50)
 
 
-def test_likes_and_views_never_fall(desk: Desk, app: App, visitor: Visitor) -> None:
+def test_an_import_never_lowers_likes_and_views(desk: Desk, app: App, visitor: Visitor) -> None:
     def counts() -> tuple[int, int]:
         (page,) = visitor.get("/pages", {"url": "/0/"}).json["pages"]
         listed = visitor.listing(url="/0/", limit=100)["comments"]
@@ -382,7 +386,7 @@ def test_likes_and_views_never_fall(desk: Desk, app: App, visitor: Visitor) -> N
 # Who answers whom
 
 
-def test_a_reply_whose_parent_is_missing_stands_at_the_top(desk: Desk) -> None:
+def test_an_imported_reply_without_its_parent_stands_at_the_top(desk: Desk) -> None:
     comments = [
         Said("1"),
         Said("2", NOON + 1, "1", "/b/"),
@@ -402,7 +406,7 @@ def test_a_reply_whose_parent_is_missing_stands_at_the_top(desk: Desk) -> None:
     assert [row["above"] for row in desk.comments] == [None] * 7  # all but the fifth
 
 
-def test_a_whole_file_puts_the_replies_of_a_part_below_their_parents(
+def test_an_import_of_a_whole_file_puts_replies_of_an_earlier_part_below_their_parents(
     desk: Desk, outside: Outside
 ) -> None:
     texts = [("1", ""), ("2", "1"), ("3", "2"), ("4", "3"), ("5", "")]
@@ -426,7 +430,7 @@ def test_a_whole_file_puts_the_replies_of_a_part_below_their_parents(
         assert desk.bring(MAKERS[product](thread)).number("now below") == 0
 
 
-def test_a_reply_to_what_is_gone_stays_in_its_thread(desk: Desk) -> None:
+def test_an_imported_reply_to_a_lost_comment_stays_in_its_thread(desk: Desk) -> None:
     for product in ("valine", "waline", "twikoo"):
         for number, parent in enumerate(("lost", None, "")):
             desk.use(f"{product}{number}.db")
@@ -476,7 +480,9 @@ def expected(thread: list[Said]) -> tuple[dict[int, Said], dict[int, int]]:
 @pytest.mark.slow
 @given(product=st.sampled_from([*FILES]), thread=THREADS)
 @how(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_tangled_replies_become_threads(desk: Desk, product: str, thread: list[Said]) -> None:
+def test_an_import_makes_threads_of_any_tangled_replies(
+    desk: Desk, product: str, thread: list[Said]
+) -> None:
     if product == "wordpress":  # whose comments stand below their pages
         order = [comment.page for comment in thread]
         thread = sorted(thread, key=lambda comment: order.index(comment.page))
@@ -513,7 +519,7 @@ def test_any_tangled_replies_become_threads(desk: Desk, product: str, thread: li
 # What is wrong with a row
 
 
-def test_what_is_wrong_with_a_row_is_told_with_its_name(desk: Desk) -> None:
+def test_the_report_of_an_import_names_each_faulty_row_and_its_fault(desk: Desk) -> None:
     rows: list[Any] = [waline_row(comment) for comment in blog()]
     rows[3:3] = [
         "a text in the place of a comment",
@@ -533,7 +539,7 @@ def test_what_is_wrong_with_a_row_is_told_with_its_name(desk: Desk) -> None:
     assert "a text in the place" in result.text
 
 
-def test_a_long_list_of_what_is_wrong_is_counted_and_begun(desk: Desk) -> None:
+def test_the_report_of_an_import_counts_many_faulty_rows_and_names_the_first(desk: Desk) -> None:
     thread = [Said(f"orphan-{n}", NOON + n, "nobody", text=f"{n}") for n in range(500)]
     result = desk.bring(waline(thread))
     assert result.number("at the top") == 500
@@ -542,7 +548,7 @@ def test_a_long_list_of_what_is_wrong_is_counted_and_begun(desk: Desk) -> None:
     assert all(len(line) < 300 for line in result.text.splitlines())
 
 
-def test_names_of_rows_can_not_write_on_the_terminal(desk: Desk) -> None:
+def test_the_report_of_an_import_shows_no_control_characters(desk: Desk) -> None:
     """A name with an escape sequence or an end of line would write what its maker likes."""
     evil = "\x1b]0;evil\x07\x1b[2K\x9b2J\r\n  0 skipped\u202e"
     for product, row in ROWS.items():
@@ -555,7 +561,7 @@ def test_names_of_rows_can_not_write_on_the_terminal(desk: Desk) -> None:
         assert len(result.text.splitlines()) < 8
 
 
-def test_the_report_counts_what_waits_and_what_is_closed(desk: Desk) -> None:
+def test_the_report_of_an_import_counts_waiting_comments_and_closed_pages(desk: Desk) -> None:
     thread = [
         Said("1"),
         Said("2", NOON + 1, status="waiting", page="/b/"),
@@ -605,7 +611,9 @@ NONSENSE = [
 ]
 
 
-def test_an_impossible_time_is_that_of_parent_page_or_today(desk: Desk, outside: Outside) -> None:
+def test_an_imported_comment_with_an_impossible_time_gets_that_of_its_parent_its_page_or_today(
+    desk: Desk, outside: Outside
+) -> None:
     """And is known again a day later, when today is another day."""
     for product in ROWS:
         desk.use(f"{product}.db")
@@ -630,7 +638,7 @@ def test_an_impossible_time_is_that_of_parent_page_or_today(desk: Desk, outside:
         assert desk.dump() == before
 
 
-def test_nothing_of_here_is_of_a_time_to_come(desk: Desk) -> None:
+def test_no_imported_comment_is_of_the_future(desk: Desk) -> None:
     """Else it would stand above all that is written here, until then."""
     years = [int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (3000, 9999)]
     for product in MAKERS:
@@ -651,7 +659,7 @@ ZONES = {
 }
 
 
-def test_bare_times_are_of_the_zone_that_is_named(desk: Desk) -> None:
+def test_an_import_reads_times_without_zone_in_the_named_zone(desk: Desk) -> None:
     thread = [Said("1", BARE), Said("2", NOON + 1, text="with its zone")]
     for number, words in enumerate(ZONES):
         desk.use(f"{number}.db")
@@ -663,7 +671,7 @@ def test_bare_times_are_of_the_zone_that_is_named(desk: Desk) -> None:
         assert "--zone" not in desk.bring(MAKERS["twikoo"](thread)).text
 
 
-def test_a_zone_that_is_none_is_wrong_use(desk: Desk) -> None:
+def test_an_import_refuses_an_unknown_zone(desk: Desk) -> None:
     for zone in ("Beijing", "8", "+8", "+25:00", "+08:00; DROP"):
         assert desk.bring(waline(blog()), f"--zone={zone}").code == 2
     assert not desk.path.exists()
@@ -725,7 +733,9 @@ ODD_WORDS = [
 
 
 @each
-def test_no_name_and_no_address_loses_a_comment(desk: Desk, product: str) -> None:
+def test_an_import_loses_no_comment_for_an_odd_name_email_address_or_website(
+    desk: Desk, product: str
+) -> None:
     in_xml = product in products.XML
     words = [w for w in ODD_WORDS if not in_xml or not re.search("[\x00\x1b]", w)]
     thread = [Said(str(n), NOON + n, "", "/a/", f"{n}", w, w, w) for n, w in enumerate(words, 1)]
@@ -749,7 +759,7 @@ def test_no_name_and_no_address_loses_a_comment(desk: Desk, product: str) -> Non
 
 
 @pytest.mark.slow
-def test_a_long_comment_is_kept_whole(desk: Desk, outside: Outside) -> None:
+def test_an_import_keeps_a_long_comment_whole(desk: Desk, outside: Outside) -> None:
     def long(size: int, sign: str = "x") -> str:
         return "**a** b_c\nlines " + sign * (size - 16)
 
@@ -778,7 +788,7 @@ def test_a_long_comment_is_kept_whole(desk: Desk, outside: Outside) -> None:
 
 
 @pytest.mark.slow
-def test_without_a_text_nothing_comes_in_but_what_holds_a_reply(desk: Desk) -> None:
+def test_an_import_skips_comments_without_text_unless_they_have_replies(desk: Desk) -> None:
     for product in MAKERS:
         desk.use(f"{product}.db")
         comments = [
@@ -800,7 +810,7 @@ def test_without_a_text_nothing_comes_in_but_what_holds_a_reply(desk: Desk) -> N
 # Pages and hosts
 
 
-def test_the_spellings_of_a_page_are_one(desk: Desk) -> None:
+def test_an_import_takes_all_spellings_of_a_page_for_one(desk: Desk) -> None:
     spellings = [
         "/2024/%E4%BD%A0%E5%A5%BD",
         "/2024/%e4%bd%a0%e5%a5%bd/index.html",
@@ -819,7 +829,7 @@ def test_the_spellings_of_a_page_are_one(desk: Desk) -> None:
         assert "blog.example" not in page["page_url"].lower()
 
 
-def test_it_joins_the_page_that_is_here(desk: Desk, visitor: Visitor) -> None:
+def test_an_import_adds_to_the_page_that_is_there(desk: Desk, visitor: Visitor) -> None:
     url = "https://blog.example/a/"
     visitor.say("of here", page_url=url, headers={"Origin": "https://blog.example"})
     before = desk.whole()["pages"]
@@ -829,7 +839,7 @@ def test_it_joins_the_page_that_is_here(desk: Desk, visitor: Visitor) -> None:
     assert visitor.listing(url="/a")["total"] == visitor.listing(url="/a/")["total"] == 2
 
 
-def test_a_comment_of_no_page_is_skipped_and_named(desk: Desk) -> None:
+def test_an_import_skips_and_names_a_comment_without_a_page(desk: Desk) -> None:
     for product in ROWS:
         desk.use(f"{product}.db")
         pages: list[Any] = [None, "", "  ", {}, [], "/a\nb", "/" + "x" * 3000]
@@ -852,7 +862,7 @@ def several_hosts() -> list[Said]:
 
 
 @each
-def test_of_several_hosts_none_is_taken_before_one_is_named(desk: Desk, product: str) -> None:
+def test_an_import_of_several_hosts_asks_for_one_of_them(desk: Desk, product: str) -> None:
     file = desk.file(MAKERS[product](several_hosts()))
     for words in ([], ["--host", "elsewhere.example"]):
         result = desk.bring(file, *words)
@@ -868,7 +878,7 @@ def test_of_several_hosts_none_is_taken_before_one_is_named(desk: Desk, product:
     assert (result.counts, [*desk.pages], len(desk.comments)) == ((4, 3, 0, 1), ["/a"], 3)
 
 
-def test_the_host_of_the_settings_is_taken_of_itself(desk: Desk) -> None:
+def test_an_import_takes_the_host_of_the_settings_by_itself(desk: Desk) -> None:
     desk.origins = "https://www.blog.example:8310 http://localhost:4000"
     desk.use("other.db")
     result = desk.bring(waline([*several_hosts()[:3], Said("9", page="https://other.example/a/")]))
@@ -879,7 +889,7 @@ def test_the_host_of_the_settings_is_taken_of_itself(desk: Desk) -> None:
     assert "localhost:4000 (1)" in desk.bring(waline(several_hosts())).failure
 
 
-def test_a_host_is_refused_where_the_file_names_none_or_others(desk: Desk) -> None:
+def test_an_import_refuses_a_host_that_the_file_does_not_name(desk: Desk) -> None:
     for product in ("isso", "commento", "waline", "artalk"):
         result = desk.bring(MAKERS[product](blog()), "--host", "nope.example")
         assert "none has a name, so leave it out" in result.failure
@@ -893,7 +903,7 @@ def test_a_host_is_refused_where_the_file_names_none_or_others(desk: Desk) -> No
 # Which files
 
 
-def test_the_product_that_is_named_is_taken_not_what_it_looks_like(desk: Desk) -> None:
+def test_an_import_takes_the_named_format_over_the_detected_one(desk: Desk) -> None:
     rows = [waline_row(comment) for comment in blog()]
     data = file_of("valine", rows)
     assert desk.bring(data, "--dry-run").text.startswith("waline: 12 ")
@@ -913,7 +923,7 @@ def strangers() -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_the_rights_of_files_are_heeded(strangers: Path) -> None:
+def test_an_import_by_root_heeds_the_rights_of_files(strangers: Path) -> None:
     """One that must not be read is refused; the database that root makes belongs to the owner of
     the folder."""
     file = strangers / "export.json"
@@ -932,7 +942,7 @@ def test_the_rights_of_files_are_heeded(strangers: Path) -> None:
     assert "can't write here" in ended(begun(strangers, "render", str(site), "--dry-run")).errors
 
 
-def test_files_may_be_packed_and_have_any_name(desk: Desk) -> None:
+def test_an_import_reads_compressed_files_of_any_name(desk: Desk) -> None:
     for product, make in MAKERS.items():
         desk.use(f"{product}.db")
         file = desk.file(gzip.compress(make(blog())), "-strange name.txt")
@@ -1040,7 +1050,7 @@ def test_an_import_notifies_nobody(desk: Desk, app: App, ann: Visitor, outside: 
 # Whose they are
 
 
-def test_no_account_is_touched(desk: Desk, app: App, ann: Visitor, owner: Visitor) -> None:
+def test_an_import_touches_no_account(desk: Desk, app: App, ann: Visitor, owner: Visitor) -> None:
     ann.say("by an account", nickname="", page_url="/0/")
     Visitor(app, ip="198.51.100.9").say("by a guest", page_url="/0/", email="guest@example.com")
     before = desk.dump()
@@ -1062,7 +1072,7 @@ def test_no_account_is_touched(desk: Desk, app: App, ann: Visitor, owner: Visito
 
 
 @pytest.mark.parametrize("shown", [True, False])
-def test_where_an_address_is_from_is_found_as_for_what_is_written_here(
+def test_an_imported_comment_has_the_location_of_its_ip_address(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, outside: Outside, shown: bool
 ) -> None:
     monkeypatch.setenv("COMMENTD_PRIVACY_SHOW_LOCATION", "yes" if shown else "no")
@@ -1089,7 +1099,7 @@ sys.exit(code)
 
 @pytest.mark.long
 @pytest.mark.parametrize("product", ["wordpress", "isso"])  # JSON is read whole
-def test_memory_does_not_grow_with_the_file(tmp_path: Path, product: str) -> None:
+def test_the_memory_of_an_import_does_not_grow_with_the_file(tmp_path: Path, product: str) -> None:
     """Ten times the comments: a tenth more is room for what is measured, not for a list of them."""
     peaks = []
     for count in (1000, 10_000):
@@ -1110,7 +1120,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, product: str) -> Non
 
 
 @pytest.mark.slow
-def test_progress_is_shown_on_a_terminal_alone_and_reaches_its_end(desk: Desk) -> None:
+def test_an_import_shows_progress_on_a_terminal_alone_and_reaches_its_end(desk: Desk) -> None:
     desk.file(waline(blog(300)))
     ours, theirs = pty.openpty()
     process = begun(desk.folder, "import", "export", stdin=theirs, stderr=theirs)

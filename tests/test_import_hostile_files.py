@@ -63,7 +63,7 @@ HOSTILE = (
 TAG = re.compile(r"</?(p|strong|br|a( href=\"https?://.*)?)>")
 
 
-def test_nothing_hostile_is_shown(desk: Desk, outside: Outside) -> None:
+def test_an_import_of_hostile_texts_shows_only_text(desk: Desk, outside: Outside) -> None:
     for product, make in MAKERS.items():
         desk.use(f"{product}.db")
         desk.bring(make([Said(text=HOSTILE)]))
@@ -74,7 +74,7 @@ def test_nothing_hostile_is_shown(desk: Desk, outside: Outside) -> None:
         assert [tag for tag in tags if not TAG.fullmatch(tag)] == [], product
 
 
-def test_bytes_that_are_no_text_lose_no_other_comment(desk: Desk) -> None:
+def test_bytes_that_are_no_text_cost_an_import_no_other_comment(desk: Desk) -> None:
     comments = [Said("1", text="befXore"), Said("2", NOON + 1, text="Second")]
     for product in MAKERS:
         desk.use(f"{product}.db")
@@ -95,7 +95,7 @@ MARKS = {"utf-8-sig": "", "utf-16": "", "utf-16-le": "\ufeff", "utf-16-be": "\uf
 
 
 @pytest.mark.slow
-def test_the_encoding_is_found_by_its_mark(desk: Desk) -> None:
+def test_an_import_finds_the_encoding_by_its_mark(desk: Desk) -> None:
     comments = [Said("1", text="Ä 中 😀"), Said("2", NOON + 1, text="Second")]
     for product in TEXTS:
         for encoding, mark in MARKS.items():
@@ -129,7 +129,7 @@ PIECES = [
 ]
 
 
-def test_what_is_nested_or_repeated_without_end_breaks_nothing(desk: Desk) -> None:
+def test_an_import_survives_texts_nested_or_repeated_without_end(desk: Desk) -> None:
     for product in ("twikoo", "waline"):
         desk.use(f"{product}.db")
         deep = [Said(n, NOON + n, text=f"<p>x</p>{p * 2000}y") for n, p in enumerate(PIECES, 1)]
@@ -169,7 +169,9 @@ def declaring(product: str, doctype: str, entity: str) -> str:
 
 
 @each_xml
-def test_xml_with_a_doctype_is_refused_and_nothing_is_read(desk: Desk, product: str) -> None:
+def test_an_import_refuses_xml_with_a_doctype_and_reads_nothing_else(
+    desk: Desk, product: str
+) -> None:
     secret = desk.folder / "secret.txt"
     secret.write_text("canary")
     texts = [declaring(product, d.replace("SECRET", str(secret)), e) for d, e in DOCTYPES.items()]
@@ -182,7 +184,7 @@ def test_xml_with_a_doctype_is_refused_and_nothing_is_read(desk: Desk, product: 
         assert nothing_in(desk)
 
 
-def test_what_a_section_speaks_of_is_text(desk: Desk) -> None:
+def test_markup_inside_a_cdata_section_of_an_import_is_text(desk: Desk) -> None:
     """A file is read line by line, and a section may have several."""
     text = "a &lt;!DOCTYPE html> &amp;nbsp; AT&T &amp;lt;?php\n<b>b</b> &amp; [x]] c"
     marked = wordpress([Said("1", text="MARK"), Said("2", NOON + 1)]).decode()
@@ -192,7 +194,9 @@ def test_what_a_section_speaks_of_is_text(desk: Desk) -> None:
 
 
 @each_xml
-def test_entities_that_xml_does_not_know_lose_no_comment(desk: Desk, product: str) -> None:
+def test_entities_that_xml_does_not_know_cost_an_import_no_comment(
+    desk: Desk, product: str
+) -> None:
     names = ["&nbsp;", "&unknown;", "&#0;", "&#xD800;", "&#7;", "& ", "&#x1F600;", "&amp;"]
     comments = [Said(str(n), NOON + n, text=f"a{n}here{n}b") for n in range(len(names))]
     text = MAKERS[product](comments).decode()
@@ -205,7 +209,7 @@ def test_entities_that_xml_does_not_know_lose_no_comment(desk: Desk, product: st
 
 
 @each_xml
-def test_empty_lines_and_a_mark_may_stand_before_an_xml(desk: Desk, product: str) -> None:
+def test_an_import_reads_xml_after_empty_lines_and_a_mark(desk: Desk, product: str) -> None:
     """WordPress prints empty lines there, from plugins; editors add a mark."""
     data = MAKERS[product]([Said("1"), Said("2", NOON + 1, "1")])
     for before in (b"\n\n", b" ", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n"):
@@ -222,7 +226,7 @@ def untouched(folder: Path) -> dict[str, tuple[bytes, int]]:
 
 @each_database
 @pytest.mark.parametrize("mode", ["delete", "wal", "wal left behind"])
-def test_a_foreign_database_and_its_folder_stay_as_they_are(
+def test_an_imported_database_and_its_folder_stay_as_they_are(
     desk: Desk, tmp_path_factory: pytest.TempPathFactory, product: str, mode: str
 ) -> None:
     """A -wal is left behind where the other program was killed: what was written last is in it."""
@@ -247,7 +251,7 @@ def test_a_foreign_database_and_its_folder_stay_as_they_are(
 
 
 @each_database
-def test_a_database_that_is_in_use_is_read(desk: Desk, product: str) -> None:
+def test_an_import_reads_a_database_that_is_in_use(desk: Desk, product: str) -> None:
     file = desk.file(MAKERS[product]([Said()]))
     with closing(sqlite3.connect(file, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = WAL")
@@ -257,7 +261,9 @@ def test_a_database_that_is_in_use_is_read(desk: Desk, product: str) -> None:
 
 
 @each_database
-def test_a_view_in_the_place_of_a_table_is_refused(desk: Desk, product: str) -> None:
+def test_an_imported_database_with_a_view_in_place_of_a_table_is_refused(
+    desk: Desk, product: str
+) -> None:
     for table in ("comments", "threads" if product == "isso" else "pages"):
         file = desk.file(MAKERS[product]([Said()]))
         with closing(sqlite3.connect(file)) as db:
@@ -269,14 +275,14 @@ def test_a_view_in_the_place_of_a_table_is_refused(desk: Desk, product: str) -> 
             assert nothing_in(desk)
 
 
-def test_the_schema_of_a_foreign_database_is_not_trusted(desk: Desk) -> None:
+def test_the_schema_of_an_imported_database_is_not_trusted(desk: Desk) -> None:
     file = desk.file(MAKERS["isso"]([Said()]))
     with inside.foreign_database(file) as db:
         assert db.execute("PRAGMA trusted_schema").fetchone()[0] == 0
 
 
 @each_database
-def test_a_trigger_in_a_foreign_database_does_nothing(desk: Desk, product: str) -> None:
+def test_a_trigger_in_an_imported_database_does_nothing(desk: Desk, product: str) -> None:
     file = desk.file(MAKERS[product]([Said()]))
     with closing(sqlite3.connect(file)) as db:
         for event in ("INSERT", "UPDATE", "DELETE"):
@@ -289,7 +295,7 @@ def test_a_trigger_in_a_foreign_database_does_nothing(desk: Desk, product: str) 
 
 @pytest.mark.slow
 @each_database
-def test_a_column_that_is_computed_does_no_harm(desk: Desk, product: str) -> None:
+def test_a_computed_column_in_an_imported_database_does_no_harm(desk: Desk, product: str) -> None:
     for made_of in ("zeroblob(900000000)", "edit('x')"):
         file = desk.file(MAKERS[product]([Said()]))
         name = "website" if product == "isso" else "by_email"
@@ -308,7 +314,7 @@ def test_a_column_that_is_computed_does_no_harm(desk: Desk, product: str) -> Non
 
 
 @each_database
-def test_a_damaged_database_is_told_of(desk: Desk, product: str) -> None:
+def test_an_import_reports_a_damaged_database(desk: Desk, product: str) -> None:
     whole = MAKERS[product]([Said(str(n), NOON + n, text="word " * 99) for n in range(1, 200)])
     for start in (len(whole) * part // 10 for part in (3, 6, 9)):
         assert desk.bring(whole[:start] + b"\xa5" * 9000 + whole[start + 9000 :]).failure
@@ -318,7 +324,7 @@ def test_a_damaged_database_is_told_of(desk: Desk, product: str) -> None:
 # Packings, ends and bombs
 
 
-def test_json_above_64_mb_is_refused_but_for_lines_of_it(desk: Desk) -> None:
+def test_an_import_refuses_json_above_64_mb_unless_it_comes_in_lines(desk: Desk) -> None:
     file = desk.file(b'[{"page_key": "/"}')
     os.truncate(file, (64 << 20) + 1)
     result = desk.bring(file, "--format", "artalk")
@@ -330,7 +336,9 @@ def test_json_above_64_mb_is_refused_but_for_lines_of_it(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("product", TEXTS)
-def test_of_a_file_that_breaks_off_comes_what_stood_before(desk: Desk, product: str) -> None:
+def test_an_import_of_a_file_that_breaks_off_brings_the_comments_before(
+    desk: Desk, product: str
+) -> None:
     """The line where it does is named. The whole file later brings the rest, as it is."""
     comments = [Said(str(n), NOON + n, text=f"text {n} {'word ' * 40}end") for n in range(160)]
     whole = MAKERS[product](comments)
@@ -353,7 +361,9 @@ def test_of_a_file_that_breaks_off_comes_what_stood_before(desk: Desk, product: 
 
 
 @each_xml
-def test_of_a_file_with_a_damaged_comment_the_others_come(desk: Desk, product: str) -> None:
+def test_an_import_of_a_file_with_a_damaged_comment_brings_the_others(
+    desk: Desk, product: str
+) -> None:
     comments = [Said(str(n), NOON + n, page=f"/{n // 4}/", text=f"text {n}") for n in range(12)]
     text = MAKERS[product](comments).decode().replace(">text 5<", "><p>text 5<br>more<")
     result = desk.bring(text)
@@ -363,7 +373,7 @@ def test_of_a_file_with_a_damaged_comment_the_others_come(desk: Desk, product: s
     assert {*desk.pages} == {"/0", "/1", "/2"}
 
 
-def test_scripts_in_posts_of_wordpress_lose_no_comment(desk: Desk) -> None:
+def test_scripts_in_posts_of_wordpress_cost_an_import_no_comment(desk: Desk) -> None:
     """Their sections stand within those of the file."""
     script = "<script>// <![CDATA[\nx = 1;\n// ]]></script>\nbody ]]> a\n"
     for after in ("", "\n", " "):
@@ -391,7 +401,7 @@ XML_DAMAGE = {
 
 @each_xml
 @pytest.mark.parametrize("damage", XML_DAMAGE)
-def test_xml_is_read_in_spite_of_what_programs_leave_in_it(
+def test_an_import_reads_xml_in_spite_of_what_programs_leave_in_it(
     desk: Desk, product: str, damage: str
 ) -> None:
     comments = [Said("1", text="ä 中"), Said("2", NOON + 1, "1", nickname="B")]
@@ -404,7 +414,7 @@ def test_xml_is_read_in_spite_of_what_programs_leave_in_it(
 
 
 @each_xml
-def test_two_exports_in_one_file_are_both_read(desk: Desk, product: str) -> None:
+def test_an_import_reads_both_of_two_exports_in_one_file(desk: Desk, product: str) -> None:
     one, two = (MAKERS[product]([Said(str(n), NOON + n, page=f"/{n}/")]) for n in range(2))
     two = two.replace(b'dsq:id="90"', b'dsq:id="91"')
     for between in (b"", b"\n"):
@@ -433,7 +443,9 @@ SAYS_IT = {
 
 @each_xml
 @pytest.mark.parametrize("encoding", SAYS_IT)
-def test_the_encoding_that_xml_declares_is_obeyed(desk: Desk, product: str, encoding: str) -> None:
+def test_an_import_obeys_the_encoding_that_xml_declares(
+    desk: Desk, product: str, encoding: str
+) -> None:
     text = MAKERS[product]([Said(text=SAYS_IT[encoding])]).decode()
     result = desk.bring(re.sub("(?i)utf-8", encoding, text, count=1).encode(encoding))
     assert result.counts == (1, 1, 0, 0)
@@ -442,7 +454,7 @@ def test_the_encoding_that_xml_declares_is_obeyed(desk: Desk, product: str, enco
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_text_in_an_encoding_that_nobody_declares_is_read(desk: Desk, encoding: str) -> None:
+def test_an_import_reads_text_in_an_undeclared_encoding(desk: Desk, encoding: str) -> None:
     text = ENCODINGS[encoding]
     for product in TEXTS:
         desk.use(f"{product}.db")
@@ -452,7 +464,7 @@ def test_text_in_an_encoding_that_nobody_declares_is_read(desk: Desk, encoding: 
         assert f"text is read as {'gb18030' if encoding[0] == 'g' else 'cp1252'}" in result.text
 
 
-def test_json_may_be_in_utf_16_or_utf_32_without_a_mark(desk: Desk) -> None:
+def test_an_import_reads_json_in_utf_16_or_utf_32_without_a_mark(desk: Desk) -> None:
     for encoding in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "utf-32"):
         for product in ("valine", "artalk", "twikoo"):
             desk.use(f"{product} {encoding}.db")
@@ -462,7 +474,7 @@ def test_json_may_be_in_utf_16_or_utf_32_without_a_mark(desk: Desk) -> None:
             assert desk.only()["content"] == "中 😀"
 
 
-def test_characters_that_can_not_be_read_are_counted_and_named(desk: Desk) -> None:
+def test_an_import_counts_and_names_unreadable_characters(desk: Desk) -> None:
     comments = [Said("a1", text="中文" * 9), Said("a2", NOON + 1, text="cafX XY"), Said("a3")]
     for product in ("waline", "disqus"):
         desk.use(f"{product}.db")
@@ -484,7 +496,7 @@ def bomb(path: Path, head: bytes, filler: bytes, times: int, tail: bytes = b"") 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("product", ["disqus", "remark42"])
-def test_a_bomb_is_refused(desk: Desk, product: str) -> None:
+def test_an_import_refuses_a_decompression_bomb(desk: Desk, product: str) -> None:
     head, tail = MAKERS[product]([Said(text="MARK")]).split(b"MARK")
     path = bomb(desk.folder / "bomb.gz", head, b" " * (1 << 20), 100, tail)
     assert path.stat().st_size < 2 << 20
@@ -534,7 +546,9 @@ BAD_FILES: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["first", "later"])
-def test_a_file_of_no_known_product_is_refused_with_a_sentence(desk: Desk, there: bool) -> None:
+def test_an_import_refuses_a_file_of_no_known_product_with_a_sentence(
+    desk: Desk, there: bool
+) -> None:
     if there:
         desk.bring(MAKERS["waline"]([Said()]))
         desk.whole()
@@ -551,20 +565,20 @@ def test_a_file_of_no_known_product_is_refused_with_a_sentence(desk: Desk, there
             assert untouched(desk.folder) == before
 
 
-def test_what_can_be_read_is_named_where_a_format_is_not_known(desk: Desk) -> None:
+def test_an_import_of_an_unknown_format_names_the_known_ones(desk: Desk) -> None:
     result = desk.bring(BAD_FILES["text"])
     assert {*MAKERS} <= {*re.findall(r"[\w-]+", result.errors)}
     assert "--format" in result.errors
 
 
-def test_a_file_that_can_not_be_opened_is_told_of(desk: Desk) -> None:
+def test_an_import_names_a_file_that_it_can_not_open(desk: Desk) -> None:
     desk.file(b"x", "source")
     for what in ("", "none.xml", "none/none.xml", "source/x"):
         assert re.search("directory|folder|file", desk.bring(desk.folder / what).failure)
 
 
 @each
-def test_of_another_format_nothing_comes_in(desk: Desk, product: str) -> None:
+def test_an_import_brings_nothing_from_a_file_of_another_format(desk: Desk, product: str) -> None:
     file = desk.file(MAKERS[product]([Said()]))
     for forced in {"disqus", "wordpress", "isso", "cusdis"} - {product}:
         result = desk.bring(file, "--format", forced)
@@ -577,7 +591,7 @@ KNOWN_EMPTY = ("waline", "disqus", "wordpress", "isso", "cusdis", "remark42")
 
 
 @each
-def test_a_file_of_a_known_product_may_be_empty(desk: Desk, product: str) -> None:
+def test_an_import_takes_an_empty_file_of_a_known_product(desk: Desk, product: str) -> None:
     data = MAKERS[product]([])
     if product in KNOWN_EMPTY:
         assert desk.bring(data).counts == (0, 0, 0, 0)
@@ -605,5 +619,5 @@ OTHER_FILES = {
 
 
 @pytest.mark.parametrize("hint", OTHER_FILES)
-def test_whoever_brings_another_file_is_told_what_to_do(desk: Desk, hint: str) -> None:
+def test_an_import_of_a_wrong_file_says_which_file_to_bring(desk: Desk, hint: str) -> None:
     assert hint in desk.bring(OTHER_FILES[hint]).failure

@@ -126,7 +126,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("markup", PLAIN)
-def test_html_becomes_markdown_that_is_shown_alike(markup: str) -> None:
+def test_imported_html_becomes_markdown_that_is_shown_alike(markup: str) -> None:
     content = content_of_html(html_in(markup))
     assert content.markdown == PLAIN[markup]
     assert not content.own_html
@@ -143,7 +143,7 @@ OWN = {
 
 
 @pytest.mark.parametrize("markup", OWN)
-def test_what_markdown_can_not_say_stays_html(markup: str) -> None:
+def test_imported_html_that_markdown_can_not_express_stays_html(markup: str) -> None:
     content = content_of_html(html_in(markup))
     assert content.own_html
     assert content.html == html_in(markup)
@@ -215,7 +215,7 @@ BLOCK = st.recursive(
 @pytest.mark.slow
 @given(BLOCK)
 @how(suppress_health_check=[HealthCheck.too_slow])
-def test_no_word_link_code_list_or_quote_is_lost_or_added(markup: str) -> None:
+def test_imported_html_loses_and_gains_no_word_link_code_list_or_quote(markup: str) -> None:
     content = content_of_html(html_in(markup))
     assert reading(content.html) == reading(html_in(markup))
     if not content.own_html:
@@ -226,7 +226,7 @@ def test_no_word_link_code_list_or_quote_is_lost_or_added(markup: str) -> None:
 @pytest.mark.slow
 @given(st.lists(BLOCK, min_size=1, max_size=4), st.sampled_from([*HTML_PRODUCTS]))
 @how(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
-def test_what_came_as_html_is_exported_and_imported_unchanged(
+def test_imported_html_is_exported_and_imported_unchanged(
     desk: Desk, outside: Outside, texts: list[str], product: str
 ) -> None:
     said = [Said(f"a{number}", NOON + number, text=text) for number, text in enumerate(texts)]
@@ -278,7 +278,7 @@ def rewrite(owner: Visitor, number: int, content: str) -> Any:
     return owner.patch_json(f"/admin/comments/{number}", {"content": content}).json["comment"]
 
 
-def test_a_typo_is_corrected_without_losing_links_and_emphasis(
+def test_an_edit_of_imported_html_keeps_links_and_emphasis(
     desk: Desk, owner: Visitor, visitor: Visitor
 ) -> None:
     text = '<p>A <b>tpyo</b> in <a href="https://a.example/x">a link</a></p><pre>code</pre>'
@@ -289,7 +289,7 @@ def test_a_typo_is_corrected_without_losing_links_and_emphasis(
     assert reading(corrected["html"]) == reading(html_in(text.replace("tpyo", "typo")))
 
 
-def test_an_edit_of_what_stayed_html_starts_from_markdown_that_comes_near(
+def test_an_edit_of_html_that_stayed_html_starts_from_markdown_that_comes_near(
     desk: Desk, owner: Visitor, visitor: Visitor
 ) -> None:
     text = "<p>a <b>b</b> <code>c <b>tpyo</b></code></p>"
@@ -318,7 +318,9 @@ TYPED = [
 
 
 @pytest.mark.parametrize("name", ["waline", "artalk", "wordpress"])
-def test_other_formats_carry_what_readers_see(desk: Desk, outside: Outside, name: str) -> None:
+def test_exports_in_other_formats_carry_what_readers_see(
+    desk: Desk, outside: Outside, name: str
+) -> None:
     said = [Said(f"a{n}", NOON + n, text=text) for n, text in enumerate([*PLAIN, *OWN])]
     typed = [Said(f"b{n}", NOON + 100 + n, text=text) for n, text in enumerate(TYPED)]
     desk.bring(MAKERS["disqus"](said))
@@ -333,7 +335,7 @@ def test_other_formats_carry_what_readers_see(desk: Desk, outside: Outside, name
             assert reading(after) == reading(before)
 
 
-def test_a_waline_or_artalk_file_has_markdown_where_it_can(desk: Desk) -> None:
+def test_exports_for_waline_and_artalk_have_markdown_where_possible(desk: Desk) -> None:
     texts = ["<p><b>a</b> b</p>", "<p><code>a <b>b</b></code></p>"]
     desk.bring(MAKERS["disqus"]([Said(f"{n}", NOON + n, text=t) for n, t in enumerate(texts)]))
     expected = ["**a** b", "<p><code>a <strong>b</strong></code></p>"]
@@ -379,7 +381,7 @@ OF_WORDPRESS = {
 }  # fmt: skip
 
 
-def test_bare_urls_and_films_of_wordpress_are_links(desk: Desk, outside: Outside) -> None:
+def test_bare_urls_and_videos_of_wordpress_become_links(desk: Desk, outside: Outside) -> None:
     said = [Said(f"{n}", NOON + n, text=text) for n, text in enumerate(OF_WORDPRESS)]
     desk.bring(MAKERS["wordpress"](said))
     found = [html.strip() for html in shown(desk, outside)]
@@ -407,7 +409,7 @@ def test_the_html_in_our_own_export_is_cleaned_as_any_other(desk: Desk, outside:
     check_identity(desk, outside)
 
 
-def test_the_report_names_what_stayed_html(desk: Desk) -> None:
+def test_the_report_of_an_import_names_what_stayed_html(desk: Desk) -> None:
     said = [Said(f"a{n}", NOON + n, text=text) for n, text in enumerate([*OWN, *PLAIN])]
     report = desk.bring(MAKERS["disqus"](said), "--dry-run").text
     assert f"  kept as HTML, since Markdown can't say it ({len(OWN)}): a0, a1, a2, a3\n" in report

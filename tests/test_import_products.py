@@ -149,14 +149,14 @@ def wanted(name: str) -> list[Row]:
     return [json.loads(line) for line in (MOVING / f"{name}.rows").read_text("utf-8").splitlines()]
 
 
-def test_every_product_has_a_file_of_its_own() -> None:
+def test_every_product_that_can_be_imported_has_a_test_file() -> None:
     there = {path.name.partition(".")[0] for path in MOVING.glob("*.rows")}
     lacking = inside.products() - there - {"commentd"}
     assert not lacking, f"tests/moving lacks a file and its .rows of {sorted(lacking)}"
 
 
 @each_file
-def test_a_file_comes_in_whole(desk: Desk, outside: Outside, name: str) -> None:
+def test_a_file_of_each_product_is_imported_whole(desk: Desk, outside: Outside, name: str) -> None:
     whole = WHOLE[name]
     rows = wanted(name)
     if whole.html:
@@ -270,7 +270,7 @@ OTHERWISE: dict[str, tuple[str, str, str, Shown]] = {
 
 
 @pytest.mark.parametrize("what", OTHERWISE)
-def test_what_may_be_otherwise_in_a_file(desk: Desk, what: str) -> None:
+def test_an_import_reads_each_variant_of_a_product_file(desk: Desk, what: str) -> None:
     product, old, new, shown = OTHERWISE[what]
     text = MAKERS[product](TWO).decode()
     changed = re.sub(old, new, text)
@@ -283,7 +283,7 @@ def test_what_may_be_otherwise_in_a_file(desk: Desk, what: str) -> None:
 
 
 @pytest.mark.parametrize(("mode", "state"), [(1, "visible"), (2, "waiting"), (3, "waiting")])
-def test_only_what_isso_shows_is_shown(desk: Desk, mode: int, state: str) -> None:
+def test_an_import_of_isso_shows_only_what_isso_shows(desk: Desk, mode: int, state: str) -> None:
     desk.bring(changed(desk, "isso", f"UPDATE comments SET mode = {mode}"))
     assert desk.only()["status"] == state
 
@@ -302,7 +302,7 @@ def test_a_page_of_cusdis_without_an_address_is_its_key(desk: Desk) -> None:
     assert desk.only()["page_key"] == "my key"
 
 
-def test_cusdis_tables_that_came_by_csv_are_read(desk: Desk, outside: Outside) -> None:
+def test_cusdis_tables_that_came_by_csv_are_imported(desk: Desk, outside: Outside) -> None:
     """That is the way from PostgreSQL: nothing is null there, and a truth is a letter."""
     file = given(desk, "cusdis.sql")
     with closing(sqlite3.connect(file)) as db, db:
@@ -356,7 +356,7 @@ SHAPES: dict[str, list[tuple[Any, Any]]] = {
 
 
 @pytest.mark.parametrize("field", SHAPES)
-def test_a_field_may_have_many_shapes(desk: Desk, field: str) -> None:
+def test_an_import_reads_a_field_in_each_of_its_shapes(desk: Desk, field: str) -> None:
     """What each becomes; the kept column has another name where it is a time or a reply."""
     column = {"at": "created_at", "parent": "parent_id"}.get(field, field)
     for product in ROWS:
@@ -373,7 +373,7 @@ def test_a_field_may_have_many_shapes(desk: Desk, field: str) -> None:
         assert b"203.0.113.77" not in desk.raw
 
 
-def test_an_id_is_the_same_as_number_and_as_text(desk: Desk) -> None:
+def test_an_imported_id_is_the_same_as_number_and_as_text(desk: Desk) -> None:
     for product in ROWS:
         desk.use(f"{product}.db")
         for one, two in ((1, "2"), ("1", 2)):
@@ -383,7 +383,7 @@ def test_an_id_is_the_same_as_number_and_as_text(desk: Desk) -> None:
         assert len(desk.comments) == 3
 
 
-def test_nothing_but_text_and_page_is_enough(desk: Desk) -> None:
+def test_an_import_needs_no_more_than_text_and_page(desk: Desk) -> None:
     names = "nick mail email link website pid ip ua like likes ups downs top sticky status isSpam"
     names += " is_pending is_pinned vote_up vote_down page_title page_admin_only user_id href"
     names += " updated updatedAt updated_at createdAt site_name site_urls master mailMd5 avatar"
@@ -475,7 +475,9 @@ def shown_as(desk: Desk, outside: Outside, product: str, texts: list[str]) -> li
     return [look_of(comment["html"]) for comment in listed]
 
 
-def test_html_looks_the_same_and_markdown_stays_markdown(desk: Desk, outside: Outside) -> None:
+def test_imported_html_looks_the_same_and_markdown_stays_markdown(
+    desk: Desk, outside: Outside
+) -> None:
     for product in ("twikoo", "valine", "disqus", "wordpress"):
         texts = [text.replace("\n", "") if product == "wordpress" else text for text in HTML]
         found = shown_as(desk, outside, product, texts)
@@ -531,7 +533,7 @@ OF_VALINE = [
 ]  # fmt: skip
 
 
-def test_valine_is_told_in_every_shape_in_which_it_occurs(desk: Desk) -> None:
+def test_valine_is_recognised_in_every_shape_in_which_it_occurs(desk: Desk) -> None:
     for file in OF_VALINE:
         desk.use("commentd.db")
         assert desk.bring(gzip.compress(file.encode())).text.startswith("valine: ")
@@ -587,7 +589,7 @@ IN_A_FRAME = {
 
 @pytest.mark.parametrize("frame", IN_A_FRAME)
 @pytest.mark.parametrize("product", ["twikoo", "artalk", "valine"])
-def test_records_may_stand_in_a_frame(desk: Desk, product: str, frame: str) -> None:
+def test_an_import_reads_records_inside_a_frame(desk: Desk, product: str, frame: str) -> None:
     rows = [ROWS[product](Said("a1", text="a, ]b")), ROWS[product](Said("a2", NOON + 1, "a1"))]
     data = IN_A_FRAME[frame] % ",".join(map(json.dumps, rows))
     result = desk.bring(data, "--format", product)
@@ -599,33 +601,33 @@ def test_records_may_stand_in_a_frame(desk: Desk, product: str, frame: str) -> N
         assert desk.pages["/a"]["views"] == (7 if "LokiJS" in frame else 0)
 
 
-def test_a_parent_may_be_a_path_of_all_above(desk: Desk) -> None:
+def test_an_imported_parent_may_be_a_path_of_all_comments_above(desk: Desk) -> None:
     """As a converter of Duoshuo writes it."""
     thread = [Said("1"), Said("2", NOON + 1, "1"), Said("3", NOON + 2, "1,2")]
     assert "at the top" not in desk.bring(MAKERS["wordpress"](thread)).text
     assert desk.kept[NOON + 2]["above"] == NOON + 1
 
 
-def test_a_path_may_begin_with_two_slashes(desk: Desk) -> None:
+def test_an_imported_path_may_begin_with_two_slashes(desk: Desk) -> None:
     """As browsers have it where a link is written so."""
     desk.bring(MAKERS["twikoo"]([Said("1", page="//link/"), Said("2", page="//blog.example/b/")]))
     assert {*desk.pages} == {"/link", "/b"}
 
 
-def test_a_comment_without_an_id_is_named_by_its_author_and_time(desk: Desk) -> None:
+def test_an_imported_comment_without_an_id_is_named_by_its_author_and_time(desk: Desk) -> None:
     row = {**ROWS["artalk"](Said("", page="")), "created_at": "2025-03-07"}
     result = desk.bring(file_of("artalk", [row, ROWS["artalk"](Said())]))
     assert result.named("no page") == [f"Ann {row['created_at']}"]
 
 
-def test_control_characters_in_html_are_dropped(desk: Desk) -> None:
+def test_control_characters_in_imported_html_are_dropped(desk: Desk) -> None:
     for product in ("disqus", "twikoo"):
         desk.use(f"{product}.db")
         desk.bring(MAKERS[product]([Said(text="<p>a&#x18;b&#7;c&#x85;</p>")]))
         assert desk.only()["content"].rstrip("…") == "abc"
 
 
-def test_the_report_names_what_is_in_this_file_and_is_not_carried(desk: Desk) -> None:
+def test_the_report_of_an_import_names_what_this_file_has_and_is_not_carried(desk: Desk) -> None:
     row = {**ROWS["twikoo"](Said("a1")), "downs": [], "avatar": "", "ups": None, "master": False}
     bare = desk.bring(file_of("twikoo", [row]))
     assert "not carried" not in bare.text
@@ -653,7 +655,7 @@ def test_the_report_names_what_is_in_this_file_and_is_not_carried(desk: Desk) ->
         assert text.count("not carried: downvotes (subtracted from the likes) (1)") == times
 
 
-def test_what_is_dropped_of_a_comment_is_named(desk: Desk) -> None:
+def test_the_report_of_an_import_names_dropped_fields_of_a_comment(desk: Desk) -> None:
     rows = [
         waline_row(Said("a1", email="ann at home", website="none of yours")),
         waline_row(Said("a2", NOON + 1, email="x@y.invalid", website="http://")),
@@ -665,7 +667,7 @@ def test_what_is_dropped_of_a_comment_is_named(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("language", ["zh_CN.UTF-8", "zh_TW.UTF-8"])
-def test_the_report_is_chinese_where_the_terminal_is(
+def test_the_report_of_an_import_is_chinese_where_the_terminal_is(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, language: str
 ) -> None:
     monkeypatch.setenv("LC_ALL", language)
@@ -710,7 +712,9 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_views_come_from_a_file_of_their_own_and_are_added_once(desk: Desk, name: str) -> None:
+def test_imported_views_come_from_a_file_of_their_own_and_are_added_once(
+    desk: Desk, name: str
+) -> None:
     for _ in range(2):
         desk.bring(MOVING / name)
         assert {key: page["views"] for key, page in desk.pages.items()} == VIEWS[name]
@@ -728,7 +732,7 @@ def of_sites(*sites: tuple[str, str]) -> bytes:
     return file_of("artalk", rows)
 
 
-def test_of_several_sites_of_artalk_one_is_chosen_by_its_name(desk: Desk) -> None:
+def test_an_import_of_artalk_with_several_sites_asks_for_one_of_them(desk: Desk) -> None:
     for words in ([], ["--host", "Site C"], ["--host", "blog.example"]):
         result = desk.bring(of_sites(*SITES), *words)
         assert not desk.path.exists()

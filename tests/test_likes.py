@@ -66,7 +66,9 @@ def test_accounts_and_guests_like_each_for_themselves(ann: Visitor, app: App) ->
         guest.post_json(f"/{what}/like", body_of(what), headers=headers, status=401)
 
 
-def test_one_browser_in_one_household_is_one_visitor(visitor: Visitor, app: App) -> None:
+def test_likes_count_one_browser_in_one_household_as_one_visitor(
+    visitor: Visitor, app: App
+) -> None:
     visitor.say()
     for ip, count in [("2001:db8::1", 1), ("2001:db8::2", 1), ("2001:db8:0:1::1", 2)]:
         assert like(Visitor(app, ip)) == response("comment", count)
@@ -87,7 +89,7 @@ def test_a_like_keeps_no_ip_address_nor_browser(visitor: Visitor, db: sqlite3.Co
 
 
 @NO_LIMITS
-def test_what_is_not_visible_is_not_there_to_like(visitor: Visitor, app: App) -> None:
+def test_a_hidden_or_unknown_comment_can_not_be_liked(visitor: Visitor, app: App) -> None:
     visitor.say()
     like(visitor)
     visitor.say("reply", parent_id=1)  # so that a tombstone is shown
@@ -110,7 +112,9 @@ def test_a_page_is_liked_by_any_spelling_and_either_name(visitor: Visitor, app: 
     assert like(visitor, "page", page_url="/unknown/", undo=True) == unknown
 
 
-def test_a_visitor_likes_ten_times_a_minute(visitor: Visitor, app: App, outside: Outside) -> None:
+def test_a_visitor_may_like_ten_times_a_minute(
+    visitor: Visitor, app: App, outside: Outside
+) -> None:
     visitor.say()
     for i in range(10):
         like(visitor, "comment" if i % 2 else "page", undo=i % 3 == 0)
@@ -121,7 +125,9 @@ def test_a_visitor_likes_ten_times_a_minute(visitor: Visitor, app: App, outside:
     like(visitor)
 
 
-def test_one_ip_address_likes_a_comment_twenty_times(visitor: Visitor, outside: Outside) -> None:
+def test_one_ip_address_may_like_a_comment_twenty_times_a_day(
+    visitor: Visitor, outside: Outside
+) -> None:
     visitor.say()
     visitor.say("two")
     for i in range(20):
@@ -134,7 +140,9 @@ def test_one_ip_address_likes_a_comment_twenty_times(visitor: Visitor, outside: 
     like(visitor)
 
 
-def test_all_like_two_thousand_times_an_hour(visitor: Visitor, app: App, outside: Outside) -> None:
+def test_all_visitors_together_may_like_two_thousand_times_an_hour(
+    visitor: Visitor, app: App, outside: Outside
+) -> None:
     visitor.say()
     inside.use_up(app, "likes", 1998)
     too_many = {"error": "点赞的人太多，请稍后再试", "code": "too_many"}

@@ -50,7 +50,7 @@ def test_python_has_no_fault_that_linters_and_types_find(check: str) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_what_runs_before_a_commit_is_what_the_tests_run() -> None:
+def test_pre_commit_runs_the_same_checks_as_the_tests() -> None:
     hooks = (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
     entries = re.findall(r"^ +entry: \.venv/bin/(.+)$", hooks, re.M)
     # They get the names of files where the tests say ".".

@@ -74,7 +74,9 @@ def every_page(visitor: Visitor, limit: int, **query: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("settings", [{"comments_page_size": 2, "comments_max_length": 500}])
-def test_the_owner_sets_how_many_and_how_long(visitor: Visitor, app: App) -> None:
+def test_the_owner_sets_the_page_size_and_the_length_of_comments(
+    visitor: Visitor, app: App
+) -> None:
     grow(app, [None] * 5)
     listing = visitor.listing(page=2)
     assert (ids(listing), listing["max_comment_length"]) == ([3, 2], 500)
@@ -86,7 +88,7 @@ def test_lists_and_counts_are_not_limited(app: App) -> None:
         client.get(path, {"url": PAGE}, status=200)
 
 
-def test_six_are_listed_at_a_time_newest_first(visitor: Visitor, app: App) -> None:
+def test_comments_are_listed_six_at_a_time_newest_first(visitor: Visitor, app: App) -> None:
     grow(app, [None] * 8)
     assert ids(visitor.listing()) == [8, 7, 6, 5, 4, 3]
     for page, found in ((2, [2, 1]), (3, [])):
@@ -95,7 +97,7 @@ def test_six_are_listed_at_a_time_newest_first(visitor: Visitor, app: App) -> No
     assert visitor.listing(page=1_000_000, limit=100)["comments"] == []
 
 
-def test_unknown_words_and_wishes_of_the_query_change_nothing(visitor: Visitor, app: App) -> None:
+def test_unknown_parameters_of_a_list_change_nothing(visitor: Visitor, app: App) -> None:
     grow(app, [None] * 3)
     hide(app, 2, status="waiting")
     assert ids(visitor.listing(status="waiting", role="admin", all="1", offset="1")) == [3, 1]
@@ -135,7 +137,9 @@ def test_threads_carry_their_replies_flat_and_oldest_first(visitor: Visitor, app
     assert visitor.listing(view="threads", page=2)["threads"] == 2
 
 
-def test_threads_tell_what_a_widget_must_know(config: Config, outside: Outside) -> None:
+def test_threads_have_the_settings_that_a_widget_must_know(
+    config: Config, outside: Outside
+) -> None:
     public = {"server_public_url": "https://c.example"}
     cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"captcha_provider": "altcha"}, {"captcha": "altcha"}),
@@ -150,7 +154,7 @@ def test_threads_tell_what_a_widget_must_know(config: Config, outside: Outside) 
             assert "settings" not in visitor.listing()
 
 
-def test_a_thread_carries_a_hundred_replies_and_tells_of_more(visitor: Visitor, app: App) -> None:
+def test_a_thread_carries_a_hundred_replies_and_counts_the_rest(visitor: Visitor, app: App) -> None:
     def carried(limit: int) -> tuple[list[int], int]:
         (root,) = visitor.listing(view="threads", limit=limit)["comments"]
         return [reply["id"] for reply in root["replies"]], root["more_replies"]
@@ -197,7 +201,9 @@ def test_a_thread_lists_its_replies_and_no_others(visitor: Visitor, app: App) ->
         assert refused == gone, wrong
 
 
-def test_around_finds_the_page_in_a_thread_and_else_the_first(visitor: Visitor, app: App) -> None:
+def test_around_finds_the_page_of_a_comment_in_a_thread_and_else_the_first(
+    visitor: Visitor, app: App
+) -> None:
     assert visitor.listing(around=1, page=3)["page"] == 1
     grow(app, [None, None, None, *[1] * 6])
     grow(app, [None, 10], page_url="/other")
@@ -223,7 +229,7 @@ def test_a_thread_may_be_thousands_of_replies_deep(visitor: Visitor, app: App) -
     assert visitor.listing()["total"] == depth - 2
 
 
-def test_what_changed_is_neither_searched_nor_sorted_as_a_whole(visitor: Visitor, app: App) -> None:
+def test_the_query_for_changed_comments_uses_an_index(visitor: Visitor, app: App) -> None:
     grow(app, [None] * 5)
     _, reader = inside.connections(app)
     asked: list[str] = []
@@ -245,7 +251,9 @@ def views(visitor: Visitor, url: str = PAGE) -> int:
     return pages
 
 
-def test_each_look_at_a_page_is_a_view(visitor: Visitor, app: App, db: sqlite3.Connection) -> None:
+def test_each_request_for_the_first_page_of_a_list_is_a_view(
+    visitor: Visitor, app: App, db: sqlite3.Connection
+) -> None:
     rows = "SELECT key, views FROM page ORDER BY key"
     for number in (1, 2, 3):
         assert visitor.listing(view="threads" if number == 2 else "flat")["views"] == number
@@ -282,7 +290,7 @@ BROWSERS = [
 ]
 
 
-def test_only_a_person_who_looks_at_the_page_is_a_view(visitor: Visitor, app: App) -> None:
+def test_only_requests_of_people_for_the_page_count_as_views(visitor: Visitor, app: App) -> None:
     visitor.say()
     looks: list[tuple[dict[str, Any], dict[str, str]]] = [
         ({"page": 2}, {}),
@@ -305,7 +313,9 @@ def test_only_a_person_who_looks_at_the_page_is_a_view(visitor: Visitor, app: Ap
         assert views(visitor) == number, browser
 
 
-def test_a_client_views_sixty_times_a_minute(visitor: Visitor, app: App, outside: Outside) -> None:
+def test_a_client_counts_at_most_sixty_views_a_minute(
+    visitor: Visitor, app: App, outside: Outside
+) -> None:
     for number in range(1, 66):
         assert visitor.listing()["views"] == min(number, 60)
     assert Visitor(app, "203.0.113.8").listing()["views"] == 61
@@ -319,7 +329,9 @@ def begun(app: App) -> int:
     return len(sql(app, "SELECT 1 FROM page"))
 
 
-def test_a_client_begins_twenty_pages_an_hour(visitor: Visitor, app: App, outside: Outside) -> None:
+def test_a_client_adds_at_most_twenty_new_pages_an_hour(
+    visitor: Visitor, app: App, outside: Outside
+) -> None:
     for i in range(25):
         visitor.listing(url=f"/{i}")
     assert begun(app) == 20
@@ -334,7 +346,9 @@ def test_a_client_begins_twenty_pages_an_hour(visitor: Visitor, app: App, outsid
     assert begun(app) == 22
 
 
-def test_all_clients_look_at_three_hundred_new_pages_an_hour(app: App, outside: Outside) -> None:
+def test_all_clients_together_add_at_most_three_hundred_new_pages_an_hour(
+    app: App, outside: Outside
+) -> None:
     inside.use_up(app, "pages", 290)
     for i in range(20):  # of clients, and behind a proxy that nobody named
         headers = {"X-Forwarded-For": "198.51.100.1"} if i % 2 else {}
@@ -381,7 +395,7 @@ def test_a_page_that_nobody_uses_is_dropped_after_ninety_days(
 # Counts of many pages
 
 
-def test_counts_come_in_the_order_asked_and_make_no_pages(
+def test_counts_of_pages_come_in_the_order_asked_and_make_no_pages(
     visitor: Visitor, app: App, db: sqlite3.Connection
 ) -> None:
     visitor.say(page_url="/one/")
@@ -435,7 +449,9 @@ def expected(known: dict[int, Any], view: str, sort: str) -> list[Any]:
 
 
 @NO_LIMITS
-def test_lists_are_those_of_a_simple_model(app: App, visitor: Visitor, campaign: Campaign) -> None:
+def test_lists_of_comments_are_those_of_a_simple_model(
+    app: App, visitor: Visitor, campaign: Campaign
+) -> None:
     for chance in campaign.rounds(4):
         url, first = f"/{campaign.last}/", 1 + 16 * (campaign.last - campaign.first)
         known: dict[int, Any] = {}
@@ -472,7 +488,7 @@ def latest(visitor: Visitor, **query: Any) -> list[int]:
     return [comment["id"] for comment in visitor.get("/comments/latest", query).json["comments"]]
 
 
-def test_the_latest_of_all_pages_come_six_at_a_time(visitor: Visitor, app: App) -> None:
+def test_the_latest_comments_of_all_pages_come_six_at_a_time(visitor: Visitor, app: App) -> None:
     assert visitor.get("/comments/latest").json == {"comments": []}
     for number in range(4):
         grow(app, [None, None], f"/{number}/")
@@ -483,7 +499,7 @@ def test_the_latest_of_all_pages_come_six_at_a_time(visitor: Visitor, app: App) 
     assert visitor.listing(url="/3/")["views"] == 1
 
 
-def test_the_latest_are_only_what_all_may_see(visitor: Visitor, app: App) -> None:
+def test_the_latest_comments_are_only_those_that_all_may_see(visitor: Visitor, app: App) -> None:
     for status in HIDDEN:
         grow(app, [None])
         first = latest(visitor)[0]
@@ -494,7 +510,7 @@ def test_the_latest_are_only_what_all_may_see(visitor: Visitor, app: App) -> Non
         assert latest(visitor) == [], status
 
 
-def test_the_latest_look_as_in_the_list_of_their_page(visitor: Visitor, app: App) -> None:
+def test_the_latest_comments_look_as_in_the_list_of_their_page(visitor: Visitor, app: App) -> None:
     grow(app, [None])
     visitor.say("An answer.", parent_id=1)
     visitor.say("**Hello.**", email="ann@example.com", website="https://ann.example/")
@@ -502,7 +518,7 @@ def test_the_latest_look_as_in_the_list_of_their_page(visitor: Visitor, app: App
 
 
 @pytest.mark.parametrize("settings", [{"site_origins": ("https://blog.example",)}])
-def test_the_latest_are_of_the_owners_pages_alone(visitor: Visitor, app: App) -> None:
+def test_the_latest_comments_are_of_the_owners_pages_alone(visitor: Visitor, app: App) -> None:
     grow(app, [None], "/a/")
     grow(app, [None], "/b/")
     grow(app, [None] * 40, "https://evil.example/c/")

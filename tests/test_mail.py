@@ -219,7 +219,7 @@ def test_a_code_arrives_at_a_mail_server_and_verifies(
 
 
 @pytest.mark.slow
-def test_nothing_is_told_to_a_server_with_a_wrong_certificate(
+def test_a_mail_server_with_a_wrong_certificate_is_sent_nothing(
     serve: Serve,
     opened: Callable[..., PostOffice],
     certificates: Callable[[str], tuple[str, str]],
@@ -335,7 +335,9 @@ def clerk(shut: Clerk) -> Clerk:
 
 
 @pytest.mark.parametrize("security", ["starttls", "tls"])
-def test_secrets_are_encrypted(serve: Serve, clerk: Clerk, outside: Outside, security: str) -> None:
+def test_mail_passwords_and_emails_are_sent_encrypted_only(
+    serve: Serve, clerk: Clerk, outside: Outside, security: str
+) -> None:
     app = serve(clerk.port, mail_security=security, **LOGIN)
     Visitor(app).register()
     for tries, offer in enumerate(["250 ok", "250 AUTH PLAIN LOGIN", "250 STARTTLS"], 1):
@@ -386,7 +388,7 @@ def test_an_email_is_sent_again_after_a_fault(serve: Serve, outside: Outside, cl
         app.close()
 
 
-def test_a_silent_server_is_sent_nothing(serve: Serve, outside: Outside, clerk: Clerk) -> None:
+def test_a_silent_mail_server_is_sent_nothing(serve: Serve, outside: Outside, clerk: Clerk) -> None:
     app = serve(clerk.port)
     Visitor(app).register()
     for tries, greeting in enumerate(("250 ok", "354 go on", "421 busy", "554 no"), 1):
@@ -480,7 +482,7 @@ def test_an_email_waits_until_the_settings_are_right_and_says_what_the_server_sa
     assert clerk.recipients() == [ANN]
 
 
-def test_a_login_beyond_ascii_is_sent_as_utf_8(
+def test_a_mail_login_beyond_ascii_is_sent_as_utf_8(
     serve: Serve, opened: Callable[..., PostOffice], tmp_path: Path
 ) -> None:
     login = {"mail_user": "блог", "mail_password": "пароль-ü授权"}
@@ -543,7 +545,9 @@ def test_an_email_outlives_hours_without_a_server_and_is_given_up_after_a_day(
 
 
 @pytest.mark.parametrize("end", ["used", "expired", "replaced"])
-def test_a_code_is_wiped_everywhere(serve: Serve, outside: Outside, shut: Clerk, end: str) -> None:
+def test_a_code_is_wiped_everywhere_once_used_expired_or_replaced(
+    serve: Serve, outside: Outside, shut: Clerk, end: str
+) -> None:
     app = serve(shut.port)
     visitor = Visitor(app)
     visitor.register()
@@ -583,7 +587,7 @@ def assert_ends(work: Callable[[], Any]) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_is_silent_is_left(
+def test_a_mail_server_that_falls_silent_is_left(
     serve: Serve, clerk: Clerk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     endless = [*product((*STEPS, "QUIT"), ["silence"], ["none"])]
@@ -600,7 +604,9 @@ def test_a_server_that_is_silent_is_left(
         assert tries == ([] if step == "QUIT" else [1]), (step, how)
 
 
-def test_no_request_waits_for_the_mail_server_nor_tells_faults(serve: Serve, clerk: Clerk) -> None:
+def test_no_request_waits_for_the_mail_server_or_reveals_its_faults(
+    serve: Serve, clerk: Clerk
+) -> None:
     clerk.script = {"RCPT": "550 no"}
     app = serve(clerk.port)
     replies = []
@@ -705,7 +711,9 @@ def emails_about(app: App, text: str, line: str) -> None:
 
 
 @pytest.mark.slow
-def test_no_text_adds_an_email(tmp_path: Path, empty_database: Path, outside: Outside) -> None:
+def test_no_text_of_a_reader_adds_an_email_or_a_header(
+    tmp_path: Path, empty_database: Path, outside: Outside
+) -> None:
     # Whoever chose them: a reader, or the owner in the settings.
     frames = []
     for number, text in enumerate(["plain", *INJECTED]):
@@ -784,7 +792,9 @@ def test_a_strangers_text_gives_the_terminal_no_orders(
     assert r"> \x9bb" in printed
 
 
-def test_with_no_host_emails_are_printed(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+def test_emails_are_printed_where_no_mail_host_is_set(
+    serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
     app = serve(0, mail_host="")
     visitor = Visitor(app)
     visitor.register()

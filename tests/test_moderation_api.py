@@ -57,13 +57,15 @@ def settled(**settings: Any) -> pytest.MarkDecorator:
 
 
 @settled(moderation_hold="none")
-def test_by_default_nothing_waits(visitor: Visitor, owner: Visitor) -> None:
+def test_no_comment_waits_by_default(visitor: Visitor, owner: Visitor) -> None:
     posted = visitor.say("see https://x.example", website="https://y.example")
     assert (posted["comment"]["status"], held(owner)) == ("visible", ("visible", ""))
 
 
 @settled(moderation_hold="all")
-def test_all_may_wait_but_what_an_admin_writes(ann: Visitor, owner: Visitor, app: App) -> None:
+def test_all_comments_but_those_of_admins_wait_if_the_owner_wants(
+    ann: Visitor, owner: Visitor, app: App
+) -> None:
     for who in (ann, Judge(app)):
         posted = who.say(f"by {who}")
         assert posted["comment"]["status"] == "waiting"
@@ -89,7 +91,7 @@ LINKS = [
 
 
 @settled(moderation_hold="links")
-def test_comments_with_links_may_wait(ann: Visitor, owner: Visitor) -> None:
+def test_comments_with_links_wait_if_the_owner_wants(ann: Visitor, owner: Visitor) -> None:
     for text, why in LINKS:
         ann.say(text)
         assert held(owner) == ("waiting" if why else "visible", why), text
@@ -100,7 +102,9 @@ def test_comments_with_links_may_wait(ann: Visitor, owner: Visitor) -> None:
 
 
 @settled(moderation_hold="first")
-def test_the_first_of_each_author_may_wait(ann: Visitor, owner: Visitor, app: App) -> None:
+def test_the_first_comment_of_each_author_waits_if_the_owner_wants(
+    ann: Visitor, owner: Visitor, app: App
+) -> None:
     home, train = Judge(app, ip="192.0.2.1"), Judge(app, ip="192.0.2.2")
     number = 0
 
@@ -151,7 +155,7 @@ def test_comments_with_a_word_wait_in_any_case_and_width(visitor: Visitor, owner
         assert held(owner) == ("waiting" if why else "visible", why), fields
 
 
-def test_more_than_three_hundred_in_an_hour_wait(
+def test_more_than_three_hundred_comments_in_an_hour_wait(
     visitor: Visitor, owner: Judge, outside: Outside, db: sqlite3.Connection
 ) -> None:
     db.execute("INSERT INTO rate_limit VALUES ('comments/3600', '', 299, ?)", (START + HOUR,))
@@ -183,7 +187,7 @@ PACE = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"captcha_provider": "altcha", "limits_enabled": False}])
-def test_what_is_typed_too_fast_waits(visitor: Visitor, owner: Visitor, outside: Outside) -> None:
+def test_a_comment_typed_too_fast_waits(visitor: Visitor, owner: Visitor, outside: Outside) -> None:
     for number, (length, seconds, why) in enumerate(PACE):
         token = solved(visitor)
         outside.time += seconds
@@ -199,7 +203,9 @@ def test_what_is_typed_too_fast_waits(visitor: Visitor, owner: Visitor, outside:
 
 
 @settled()
-def test_who_names_more_hosts_than_are_looked_up_waits(visitor: Visitor, owner: Visitor) -> None:
+def test_a_comment_with_more_hosts_than_are_looked_up_waits(
+    visitor: Visitor, owner: Visitor
+) -> None:
     block(owner, "domain", "evil.example")
     many = [f"https://{number}.example" for number in range(MOST_HOSTS)]
     visitor.say(" ".join(many))
@@ -263,7 +269,7 @@ for _text in (f"https://{PUNYCODE}/", "https://пример.рф/", "[x](https:/
 
 @pytest.mark.parametrize(("kind", "value", "ip", "fields", "meets"), MEETINGS)
 @settled()
-def test_what_meets_a_block_is_kept_as_spam(
+def test_a_comment_that_meets_a_block_is_kept_as_spam(
     app: App, owner: Visitor, kind: str, value: str, ip: str, fields: dict[str, Any], meets: bool
 ) -> None:
     kept = block(owner, kind, value, sure=True)["block"]["value"]
@@ -275,7 +281,9 @@ def test_what_meets_a_block_is_kept_as_spam(
 
 
 @settled()
-def test_an_account_is_met_by_email_and_an_admin_by_nothing(ann: Visitor, owner: Visitor) -> None:
+def test_a_block_meets_an_account_by_its_email_address_and_never_an_admin(
+    ann: Visitor, owner: Visitor
+) -> None:
     made = block(owner, "email", "ann@example.com")["block"]["id"]
     ann.say("one")
     assert held(owner) == ("spam", "block: …@example.com")
@@ -319,7 +327,7 @@ def edit(visitor: Visitor, posted: Any, content: str) -> str:
 
 
 @settled(moderation_words=("casino",), moderation_hold="links")
-def test_an_edit_is_judged_like_a_new_comment(visitor: Visitor, owner: Visitor) -> None:
+def test_an_edit_is_moderated_like_a_new_comment(visitor: Visitor, owner: Visitor) -> None:
     block(owner, "word", "roulette")
     for number, (text, status, why) in enumerate(
         (
@@ -338,7 +346,7 @@ def test_an_edit_is_judged_like_a_new_comment(visitor: Visitor, owner: Visitor) 
 
 
 @settled(moderation_words=("casino",))
-def test_an_edit_does_not_show_what_is_hidden(visitor: Visitor, owner: Visitor) -> None:
+def test_an_edit_does_not_show_a_hidden_comment(visitor: Visitor, owner: Visitor) -> None:
     posted = visitor.say("a casino")
     assert edit(visitor, posted, "harmless") == "waiting"
     assert held(owner) == ("waiting", "word: casino")
@@ -367,7 +375,7 @@ def test_an_approved_first_comment_waits_again_if_edited(visitor: Visitor, owner
 
 
 @settled(moderation_hold="all")
-def test_an_edit_takes_a_pinned_one_away_and_an_admins_edit_passes(
+def test_an_edit_that_waits_ends_a_pin_and_an_admins_edit_passes(
     visitor: Visitor, owner: Visitor
 ) -> None:
     posted = visitor.say("something nice")
@@ -388,7 +396,9 @@ AGE = settled(comments_close_after_days=30)
 
 
 @AGE
-def test_a_page_closes_and_opens_again(visitor: Visitor, owner: Visitor, outside: Outside) -> None:
+def test_a_page_closes_after_its_days_and_opens_again(
+    visitor: Visitor, owner: Visitor, outside: Outside
+) -> None:
     posted = visitor.say("young")
     outside.time = START + 30 * DAY - 1
     visitor.say("just in time")
@@ -427,7 +437,9 @@ def test_a_retry_on_a_closed_page_finds_the_comment(visitor: Visitor, outside: O
 
 
 @settled(comments_close_after_days=30)
-def test_a_pages_age_begins_when_first_seen(visitor: Visitor, app: App, outside: Outside) -> None:
+def test_the_age_of_a_page_begins_when_it_is_first_seen(
+    visitor: Visitor, app: App, outside: Outside
+) -> None:
     visitor.listing()
     app.tick()
     outside.time += 30 * DAY - 1
@@ -437,7 +449,7 @@ def test_a_pages_age_begins_when_first_seen(visitor: Visitor, app: App, outside:
 
 
 @settled(comments_close_after_days=0)
-def test_without_days_no_page_closes_by_itself(visitor: Visitor, outside: Outside) -> None:
+def test_no_page_closes_by_itself_where_no_days_are_set(visitor: Visitor, outside: Outside) -> None:
     visitor.say("one")
     outside.time += 3000 * DAY
     assert visitor.say("two")["comment"]["status"] == "visible"
@@ -458,7 +470,9 @@ def walk(visitor: Visitor, limit: int, **query: Any) -> list[list[int]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("sort", ["newest", "oldest", "likes"])
 @settled()
-def test_pins_stand_first_and_pages_are_full(visitor: Visitor, owner: Visitor, sort: str) -> None:
+def test_pinned_comments_stand_first_and_pages_of_a_list_are_full(
+    visitor: Visitor, owner: Visitor, sort: str
+) -> None:
     for number in range(1, 10):
         visitor.say(f"number {number}", parent_id=3 if number == 4 else None)
     for number in (7, 2):
@@ -487,7 +501,9 @@ def test_pins_stand_first_and_pages_are_full(visitor: Visitor, owner: Visitor, s
 
 
 @settled()
-def test_a_pin_that_is_gone_is_a_tombstone_in_its_place(visitor: Visitor, owner: Visitor) -> None:
+def test_a_hidden_pinned_comment_is_a_tombstone_in_its_usual_place(
+    visitor: Visitor, owner: Visitor
+) -> None:
     first = visitor.say("one")
     visitor.say("a reply", parent_id=1)
     visitor.say("three")
@@ -510,7 +526,9 @@ def test_a_pin_that_is_gone_is_a_tombstone_in_its_place(visitor: Visitor, owner:
 
 
 @settled()
-def test_a_pin_is_of_its_page_alone(visitor: Visitor, owner: Visitor) -> None:
+def test_a_pinned_comment_stands_first_on_its_own_page_alone(
+    visitor: Visitor, owner: Visitor
+) -> None:
     for url in ("/a/", "/b/", "/a/", "/b/"):
         visitor.say(f"on {url}", page_url=url)
     visitor.say("again on /a/", page_url="/a/")
@@ -538,7 +556,7 @@ def in_the_file(app: App) -> list[str]:
 
 
 @settled(moderation_keep_days=10, privacy_keep_ip_days=365)
-def test_what_was_moderated_goes_after_its_days_and_nothing_of_it_is_left(
+def test_spam_and_deleted_comments_are_erased_after_the_days_set_with_all_their_traces(
     app: App, visitor: Visitor, owner: Visitor, outside: Outside, db: sqlite3.Connection
 ) -> None:
     visitor.say("stays")
@@ -567,7 +585,7 @@ def test_what_was_moderated_goes_after_its_days_and_nothing_of_it_is_left(
 
 
 @settled(privacy_keep_ip_days=365)
-def test_nothing_is_left_of_what_its_author_deleted_though_it_was_edited_and_moderated(
+def test_a_comment_deleted_by_its_author_leaves_no_trace_of_edits_and_moderation(
     app: App, owner: Visitor, outside: Outside
 ) -> None:
     author = Judge(app, ip="198.18.7.77")
@@ -582,7 +600,7 @@ def test_nothing_is_left_of_what_its_author_deleted_though_it_was_edited_and_mod
     assert in_the_file(app) == []
 
 
-def test_what_authors_deleted_leaves_no_row_and_no_page(
+def test_a_comment_deleted_by_its_author_leaves_no_row_and_no_page(
     visitor: Visitor, app: App, outside: Outside, db: sqlite3.Connection
 ) -> None:
     posted = [visitor.say(f"No. {number}", page_url="/gone/") for number in range(2)]
@@ -625,7 +643,7 @@ def fresh(owner: Visitor) -> Visitor:
 
 
 @settled(moderation_keep_days=10)
-def test_what_waits_or_was_forgiven_is_not_purged(
+def test_waiting_and_restored_comments_are_not_erased(
     visitor: Visitor, owner: Visitor, app: App, outside: Outside, db: sqlite3.Connection
 ) -> None:
     for number in range(1, 5):
@@ -645,7 +663,7 @@ def test_what_waits_or_was_forgiven_is_not_purged(
 
 
 @settled(moderation_keep_days=10)
-def test_what_is_purged_keeps_the_place_of_its_answers(
+def test_an_erased_comment_keeps_the_place_of_its_replies(
     visitor: Visitor, owner: Visitor, app: App, outside: Outside, db: sqlite3.Connection
 ) -> None:
     for parent in (None, 1, 2, None, 4):
@@ -730,7 +748,7 @@ def before_poison(tmp_path_factory: pytest.TempPathFactory, empty_database: Path
 
 
 @pytest.mark.parametrize("sql", SPOILT)
-def test_a_poisoned_row_hurts_only_itself(
+def test_a_poisoned_row_in_the_queue_hurts_only_itself(
     config: Config,
     outside: Outside,
     before_poison: Path,
@@ -808,7 +826,7 @@ def outputs(visitor: Visitor, number: int) -> list[str]:
 
 @pytest.mark.parametrize("status", STATES)
 @settled(privacy_show_ip="full")
-def test_readers_learn_nothing_of_what_is_hidden(
+def test_readers_learn_nothing_of_hidden_comments(
     app: App, ann: Visitor, owner: Visitor, status: str
 ) -> None:
     ann.say("a root")
@@ -831,7 +849,9 @@ def test_readers_learn_nothing_of_what_is_hidden(
 
 @pytest.mark.parametrize("status", STATES)
 @settled()
-def test_all_that_is_hidden_leaves_one_place(visitor: Visitor, owner: Visitor, status: str) -> None:
+def test_a_hidden_comment_with_replies_leaves_one_tombstone_without_its_data(
+    visitor: Visitor, owner: Visitor, status: str
+) -> None:
     visitor.say("hidden", website="https://x.example")
     visitor.say("an answer", parent_id=1)
     visitor.post_json("/comment/like", {"id": 1})
@@ -846,7 +866,7 @@ def test_all_that_is_hidden_leaves_one_place(visitor: Visitor, owner: Visitor, s
 
 
 @settled(moderation_hold="all")
-def test_authors_read_waiting_of_their_own_comments(visitor: Visitor, owner: Visitor) -> None:
+def test_authors_read_of_their_own_spam_that_it_waits(visitor: Visitor, owner: Visitor) -> None:
     posted = visitor.say("mine")
     for status in ("waiting", "spam"):
         judge(owner, [1], status)
@@ -856,7 +876,7 @@ def test_authors_read_waiting_of_their_own_comments(visitor: Visitor, owner: Vis
 
 
 @settled(moderation_hold="all")
-def test_what_waits_and_is_edited_to_be_blocked_is_spam(visitor: Visitor, owner: Visitor) -> None:
+def test_a_waiting_comment_edited_to_meet_a_block_is_spam(visitor: Visitor, owner: Visitor) -> None:
     posted = visitor.say("fine")
     block(owner, "word", "casino")
     assert edit(visitor, posted, "a casino") == "waiting"

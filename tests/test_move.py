@@ -134,7 +134,7 @@ MOVES: dict[str, tuple[list[str], str, str, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", MOVES)
-def test_pages_move_where_it_says(home: Home, name: str) -> None:
+def test_pages_move_to_the_new_urls(home: Home, name: str) -> None:
     before, old, new, after = MOVES[name]
     written(home, *before)
     lines, count = move(home, old, new)
@@ -157,7 +157,7 @@ def test_a_page_with_a_key_of_older_rules_can_be_moved_by_that_key(home: Home) -
 
 
 @pytest.mark.parametrize("word", ["/a/x/?q=%20b", "/a/*", "/*", f"{BLOG}/*"])
-def test_onto_itself_nothing_changes(home: Home, word: str) -> None:
+def test_a_move_of_a_page_onto_itself_changes_nothing(home: Home, word: str) -> None:
     written(home, "/a/", "/a/x/?q=%20b", "/a/%E6%96%87/", "/a/文/b/index.html", f"{BLOG}/c/")
     before = dump(str(home.path))
     home.do("move", word, word)
@@ -189,7 +189,9 @@ def goes_to(page_url: str, old: str, new: str) -> str:
 @example([("", "/a/"), ("", "/a/a/"), ("", "/a/a/a/"), ("", "/")], "/*", "/a/*")
 @example([("", "/a/"), ("", "/a/a/"), ("", "/a/a/a/"), ("", "/")], "/a/*", "/*")
 @given(WHERE, ENDS, ENDS)
-def test_all_move_at_once_and_none_twice(where: list[tuple[str, str]], old: str, new: str) -> None:
+def test_a_move_of_many_pages_moves_all_at_once_and_none_twice(
+    where: list[tuple[str, str]], old: str, new: str
+) -> None:
     with homes("here") as (home,):
         urls = [host + path for host, path in where]
         written(home, *urls)
@@ -209,7 +211,7 @@ def test_all_move_at_once_and_none_twice(where: list[tuple[str, str]], old: str,
 # One takes in another
 
 
-def test_what_two_pages_had_is_together_afterwards(home: Home) -> None:
+def test_a_page_moved_onto_another_is_merged_with_it(home: Home) -> None:
     deep = chain("visible", "deleted", "waiting", "spam", "visible")
     live(home, [("/old/", True, 0, 3, 3, deep), ("/new/", False, 7, 4, 1, chain("visible"))])
     with writing_store(home.path) as store:
@@ -243,7 +245,9 @@ def test_what_two_pages_had_is_together_afterwards(home: Home) -> None:
 
 
 @pytest.mark.parametrize("closed", [(True, False), (False, True)])
-def test_the_page_that_takes_in_stays_open_or_closed(home: Home, closed: tuple[bool, bool]) -> None:
+def test_a_page_that_takes_in_another_stays_open_or_closed(
+    home: Home, closed: tuple[bool, bool]
+) -> None:
     old, new = closed
     life = [("/old/", old, 0, 0, 0, chain("visible")), ("/new/", new, 7, 0, 0, chain("visible"))]
     live(home, life)
@@ -252,7 +256,7 @@ def test_the_page_that_takes_in_stays_open_or_closed(home: Home, closed: tuple[b
     assert page == {"closed": int(new), "opened_at": LONG_AGO + 7}
 
 
-def test_what_a_page_has_goes_with_it(home: Home) -> None:
+def test_a_move_of_a_page_keeps_all_that_it_has(home: Home) -> None:
     live(home, [("/old/", True, 7, 3, 2, chain("visible", "deleted", "waiting"))])
     before = dump(str(home.path))
     move(home, "/old/", "/new/")
@@ -262,7 +266,7 @@ def test_what_a_page_has_goes_with_it(home: Home) -> None:
     assert [value for value in new if value not in old] == ["/new", "/new/"]
 
 
-def test_what_was_imported_knows_that_it_moved(home: Home) -> None:
+def test_an_import_after_a_move_brings_nothing_twice(home: Home) -> None:
     """A second import brings nothing, and the old page does not come back."""
     there = Home(home.folder / "there")
     live(there, [("/old/", True, 0, 3, 2, chain("visible", "visible"))])
@@ -278,7 +282,7 @@ def test_what_was_imported_knows_that_it_moved(home: Home) -> None:
 # Nothing by halves
 
 
-def test_what_fails_leaves_all_as_it_was(home: Home) -> None:
+def test_a_move_that_fails_leaves_all_as_it_was(home: Home) -> None:
     written(home, "/old/a/", "/old/b/", "/new/b/")
     with closing(sqlite3.connect(home.path)) as db, db:
         db.execute(
@@ -294,7 +298,7 @@ def test_what_fails_leaves_all_as_it_was(home: Home) -> None:
 
 
 @pytest.mark.slow
-def test_readers_soon_find_it_at_the_new_address(tmp_path: Path) -> None:
+def test_readers_soon_find_a_moved_page_at_the_new_url(tmp_path: Path) -> None:
     with services(tmp_path) as start:
         service = start(program=BRIEF, site={"origins": f"\n{BLOG}"})
 
@@ -319,7 +323,9 @@ def test_readers_soon_find_it_at_the_new_address(tmp_path: Path) -> None:
         assert service.ask("POST", "/comments", body=late).status == 404
 
 
-def test_lists_have_the_new_url(app: App, visitor: Visitor, config: Config, tmp_path: Path) -> None:
+def test_lists_have_the_new_url_of_a_moved_page(
+    app: App, visitor: Visitor, config: Config, tmp_path: Path
+) -> None:
     home = Home(tmp_path)
     assert home.path == Path(config.database_path)
     visitor.say(page_url="/old/")
@@ -343,7 +349,7 @@ WRONG = {
 }
 
 
-def test_wrong_use_is_2_and_a_sentence(home: Home) -> None:
+def test_wrong_use_of_move_exits_with_2_and_a_sentence(home: Home) -> None:
     written(home, "/a/", "/a/x/")
     before = dump(str(home.path))
     for name, words in WRONG.items():
@@ -353,7 +359,7 @@ def test_wrong_use_is_2_and_a_sentence(home: Home) -> None:
         assert dump(str(home.path)) == before, name
 
 
-def test_what_means_no_page_says_so_and_changes_nothing(home: Home) -> None:
+def test_a_move_of_no_page_says_so_and_changes_nothing(home: Home) -> None:
     written(home, "/a/")
     before = dump(str(home.path))
     for words in (["/b/", "/c/"], ["/b/*", "/c/*"], ["/a/*x", "/c/"]):
@@ -363,7 +369,7 @@ def test_what_means_no_page_says_so_and_changes_nothing(home: Home) -> None:
 
 
 @pytest.mark.slow
-def test_without_a_database_nothing_moves(tmp_path: Path) -> None:
+def test_a_move_without_a_database_is_refused(tmp_path: Path) -> None:
     code, text, errors = run(tmp_path, "move", "/a/", "/b/")
     assert (code, text) == (1, "")
     assert "go to the folder of commentd.ini" in errors

@@ -110,7 +110,7 @@ def fails(command: list[str], folder: Path, environ: dict[str, str]) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_change_can_be_made_anywhere() -> None:
+def test_a_mutation_can_be_made_anywhere() -> None:
     source = (ROOT / "commentd.py").read_text("utf-8")
     for number in range(5):
         line, program = one_change(source, random.Random(number))
@@ -119,7 +119,7 @@ def test_a_change_can_be_made_anywhere() -> None:
 
 
 @pytest.mark.long
-def test_a_changed_line_is_seen(campaign: Campaign) -> None:
+def test_a_mutated_line_is_noticed_by_the_tests(campaign: Campaign) -> None:
     source = (ROOT / "commentd.py").read_text("utf-8")
     assert not is_seen(source), "the tests fail without a change"
     unseen = []

@@ -340,7 +340,7 @@ def test_the_owner_moderates_by_the_links_of_an_email(here: Here) -> None:
 
 
 @pytest.mark.parametrize("settings", [{**NAMED, "moderation_hold": "links"}])
-def test_the_owner_is_told_at_once_and_why_a_comment_waits(here: Here) -> None:
+def test_the_owner_gets_an_email_at_once_with_the_reason_a_comment_waits(here: Here) -> None:
     here.said("x", nickname="Lu")
     here.deliver()
     (text,) = here.texts(OWNER)
@@ -399,7 +399,9 @@ def test_an_admin_gets_emails_in_the_language_of_the_admin_page(here: Here, owne
     assert '<html lang="zh"' in cut
 
 
-def test_an_address_without_an_account_gets_the_language_of_the_first_admin(start: Start) -> None:
+def test_an_email_address_without_an_account_gets_the_language_of_the_first_admin(
+    start: Start,
+) -> None:
     with start(notify_owner=(LU,)) as here:
         for lang in (None, "zh-CN"):
             here.say("你好", lang=lang)
@@ -412,7 +414,7 @@ def test_an_address_without_an_account_gets_the_language_of_the_first_admin(star
         assert ENGLISH in here.texts(LU)[-1]
 
 
-def test_who_becomes_admin_by_a_link_has_the_language_of_its_page(here: Here) -> None:
+def test_an_admin_made_by_a_link_has_the_language_of_its_page(here: Here) -> None:
     body = {"link": inside.admin_link(here.served), "email": OWNER, "nickname": "Owner"}
     here.post_json("/admin/claim", {**body, "password": CANARY, "lang": "ja"})
     here.say("Hello", lang="en")
@@ -421,7 +423,7 @@ def test_who_becomes_admin_by_a_link_has_the_language_of_its_page(here: Here) ->
 
 
 @pytest.mark.parametrize("to", [ANN, LU])
-def test_news_of_an_imported_comment_come_in_the_language_of_the_account_or_of_the_blog(
+def test_emails_about_an_imported_comment_come_in_the_language_of_the_account_or_the_blog(
     here: Here, owner: Reader, to: str
 ) -> None:
     signs_in_at_admin(here, OWNER, "de")
@@ -480,7 +482,7 @@ def test_owner_and_readers_get_emails_in_their_languages(here: Here, ann: Reader
 
 
 @pytest.mark.parametrize("settings", [{**NAMED, "moderation_hold": "links"}])
-def test_what_comes_soon_after_is_bundled_within_ten_minutes(here: Here) -> None:
+def test_comments_soon_after_an_email_are_bundled_within_ten_minutes(here: Here) -> None:
     here.said("one")
     here.deliver()
     assert len(here.arrived()) == 1
@@ -510,7 +512,7 @@ def test_what_comes_soon_after_is_bundled_within_ten_minutes(here: Here) -> None
 
 @named
 @pytest.mark.slow
-def test_more_comments_than_an_email_takes_are_all_told_of(here: Here) -> None:
+def test_more_comments_than_an_email_takes_are_all_announced(here: Here) -> None:
     visitor = PlainReader(here.served)
     visitor.said()
     here.deliver()
@@ -543,7 +545,7 @@ def test_each_admin_has_an_email_and_none_of_own_comments(here: Here, owner: Rea
         assert here.status_of(first) == ("spam" if role == "admin" else "visible")
 
 
-def test_whom_the_settings_name_is_told(start: Start) -> None:
+def test_the_owners_that_the_settings_name_get_the_emails(start: Start) -> None:
     for wish, whom in (
         ("", [OWNER]),  # who is the only admin
         ("Owner@BLOG.Example", [OWNER]),
@@ -567,7 +569,9 @@ def test_whom_the_settings_name_is_told(start: Start) -> None:
             here.forget()
 
 
-def test_an_address_a_guest_types_hides_nothing(here: Here, owner: Reader, ann: Reader) -> None:
+def test_an_email_address_that_a_guest_types_hides_no_comment_from_its_holder(
+    here: Here, owner: Reader, ann: Reader
+) -> None:
     here.said("Buy now", email=OWNER)
     here.said("You can't see this, Ann", parent_id=ann.said(), email=ANN)
     here.deliver()
@@ -595,7 +599,9 @@ def test_the_emails_of_a_thread_stay_together_in_a_mail_program(here: Here) -> N
 
 
 @pytest.mark.parametrize("settings", [{**USUAL, "notify_owner": (OWNER, CO_OWNER)}])
-def test_what_is_hidden_before_its_email_is_told_to_nobody_else(here: Here, owner: Reader) -> None:
+def test_a_comment_hidden_before_its_email_is_sent_to_nobody_else(
+    here: Here, owner: Reader
+) -> None:
     def refuse(email: Any) -> None:
         if email.recipient == CO_OWNER:
             raise ConnectionRefusedError
@@ -618,7 +624,9 @@ def test_what_is_hidden_before_its_email_is_told_to_nobody_else(here: Here, owne
 
 @named
 @pytest.mark.parametrize("how", ["DELETE", "PATCH"])
-def test_no_email_keeps_the_text_of_what_was_taken_back(here: Here, ann: Reader, how: str) -> None:
+def test_no_waiting_email_keeps_the_text_of_a_deleted_comment(
+    here: Here, ann: Reader, how: str
+) -> None:
     mine = ann.said("a root", nickname="Ann")
     here.later()
     here.forget()
@@ -644,7 +652,7 @@ def test_no_email_keeps_the_text_of_what_was_taken_back(here: Here, ann: Reader,
 
 
 @pytest.mark.parametrize("settings", [NAMED])
-def test_a_comment_deleted_while_its_email_is_sent_is_told_once(here: Here) -> None:
+def test_a_comment_deleted_while_its_email_is_sent_is_announced_once(here: Here) -> None:
     guest = PlainReader(here.served)
     body = {"edit_token": guest.say("first", lang="en")["edit_token"]}
     guest.said("second")
@@ -732,7 +740,7 @@ def links(here: Here, owner: Reader) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("settings", [NAMED, HELD])
-def test_what_a_link_did_can_be_undone(here: Here) -> None:
+def test_the_action_of_an_email_link_can_be_undone(here: Here) -> None:
     here.said()
     here.deliver()
     was = here.status_of(1)
@@ -751,7 +759,9 @@ def test_what_a_link_did_can_be_undone(here: Here) -> None:
 
 @held
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_a_link_does_it_once_for_whoever_presses(here: Here, owner: Reader, lang: str) -> None:
+def test_an_email_link_acts_once_whoever_presses_its_button(
+    here: Here, owner: Reader, lang: str
+) -> None:
     links, words = links_of_each_kind(here, owner, lang), EMAIL_TEXTS[lang]
     anybody = [
         {"Authorization": "Bearer nonsense"},
@@ -792,7 +802,9 @@ def test_a_link_does_it_once_for_whoever_presses(here: Here, owner: Reader, lang
 
 
 @held
-def test_an_edited_text_is_shown_again(here: Here, owner: Reader, links: dict[str, str]) -> None:
+def test_an_email_link_to_an_edited_comment_shows_its_new_text_first(
+    here: Here, owner: Reader, links: dict[str, str]
+) -> None:
     title = "The text has changed since this email was sent. Please look again:"
     labels = {"visible": "Approve", "spam": "Mark as spam", "deleted": "Delete"}
     for changes, who, text in (
@@ -813,7 +825,9 @@ def test_an_edited_text_is_shown_again(here: Here, owner: Reader, links: dict[st
 
 
 @pytest.mark.parametrize("settings", [{**HELD, "moderation_keep_days": 1}])
-def test_links_about_what_is_gone_say_so(here: Here, owner: Reader, links: dict[str, str]) -> None:
+def test_email_links_about_a_deleted_comment_say_so(
+    here: Here, owner: Reader, links: dict[str, str]
+) -> None:
     for number in (2, 1):
         moderate(owner, number, "deleted")
         here.outside.time += 2 * DAY
@@ -828,7 +842,9 @@ def test_links_about_what_is_gone_say_so(here: Here, owner: Reader, links: dict[
 
 
 @held
-def test_a_link_to_moderate_is_good_for_thirty_days(here: Here, links: dict[str, str]) -> None:
+def test_an_email_link_to_moderate_is_good_for_thirty_days(
+    here: Here, links: dict[str, str]
+) -> None:
     here.outside.time = START + 30 * DAY - 1
     kinds = (*STATUSES, "waiting")
     for do in kinds:
@@ -854,7 +870,9 @@ def assert_refused(here: Here, *queries: str) -> None:
 
 @pytest.mark.slow
 @held
-def test_a_link_with_any_parameter_altered_is_refused(here: Here, links: dict[str, str]) -> None:
+def test_an_email_link_with_any_parameter_altered_is_refused(
+    here: Here, links: dict[str, str]
+) -> None:
     for do, link in links.items():
         query, words = urlsplit(link).query, words_of(link)
         mac = words["mac"]
@@ -883,7 +901,9 @@ def test_a_link_with_any_parameter_altered_is_refused(here: Here, links: dict[st
 
 
 @held
-def test_no_other_seal_or_secret_of_ours_opens_a_link(here: Here, links: dict[str, str]) -> None:
+def test_no_other_signature_or_secret_of_ours_opens_an_email_link(
+    here: Here, links: dict[str, str]
+) -> None:
     words = [words_of(link) for link in links.values()]
     mixed = [{**own, "mac": other["mac"]} for own in words for other in words]
     mixed += [{**own, "do": other["do"]} for own in words for other in words]
@@ -912,7 +932,7 @@ HOSTILE = [
 
 
 @named
-def test_what_people_write_is_only_text_on_the_page_of_a_link(here: Here) -> None:
+def test_texts_of_readers_are_only_text_on_the_page_of_an_email_link(here: Here) -> None:
     for content in HOSTILE:
         page = "/" + content[:40].replace("\u2028", "").replace("\u2029", "").strip()
         nickname = re.sub("[^ -~\u0600-\u06ff]", "", content)[:64].strip()
@@ -928,7 +948,9 @@ def test_what_people_write_is_only_text_on_the_page_of_a_link(here: Here) -> Non
 # To authors
 
 
-def test_who_has_an_account_is_told_of_a_reply_at_once(here: Here, ann: Reader) -> None:
+def test_an_author_with_an_account_gets_an_email_about_a_reply_at_once(
+    here: Here, ann: Reader
+) -> None:
     first = ann.said("Why?\nWhy not?", nickname="Ann")
     here.said("Because.", parent_id=first, nickname="Bob", lang="zh")
     here.deliver()
@@ -974,7 +996,7 @@ def test_replies_on_many_pages_are_few_emails_and_none_is_lost(here: Here, ann: 
 
 @to_nobody
 @pytest.mark.parametrize("damaged", ["the reply", "what it answers"])
-def test_news_of_what_is_damaged_waits_and_holds_up_no_other(
+def test_an_email_about_a_damaged_row_waits_and_holds_up_no_other(
     here: Here, ann: Reader, damaged: str
 ) -> None:
     mine = ann.said(nickname="Ann")
@@ -996,7 +1018,9 @@ def test_news_of_what_is_damaged_waits_and_holds_up_no_other(
 
 
 @to_nobody
-def test_a_guest_is_asked_once_and_not_before_there_is_a_reply(here: Here, owner: Reader) -> None:
+def test_a_guest_is_asked_to_confirm_once_and_not_before_there_is_a_reply(
+    here: Here, owner: Reader
+) -> None:
     mine = here.said("question", email=LU)
     here.later()
     assert here.arrived() == []
@@ -1013,7 +1037,7 @@ def test_a_guest_is_asked_once_and_not_before_there_is_a_reply(here: Here, owner
     assert here.recipients() == [LU]
 
 
-def test_the_email_that_asks_holds_nothing_that_a_stranger_typed(here: Here) -> None:
+def test_the_email_that_asks_to_confirm_holds_nothing_that_a_stranger_typed(here: Here) -> None:
     for email, evil in ((LU, "x"), (ANN, "https://evil.example/?a=1")):
         fields = {"nickname": evil, "page_url": f"/{evil}", "website": "https://evil.example/"}
         mine = here.said(evil, email=email, **fields)
@@ -1031,7 +1055,9 @@ def test_the_email_that_asks_holds_nothing_that_a_stranger_typed(here: Here) -> 
 
 
 @to_nobody
-def test_who_confirms_gets_replies_that_waited_and_that_come(here: Here, owner: Reader) -> None:
+def test_a_guest_who_confirms_gets_the_waiting_and_the_coming_replies(
+    here: Here, owner: Reader
+) -> None:
     one = here.said("one", email=LU, nickname="陆", lang="zh")
     two = here.said("two", email=LU, page_url="/other/", lang="zh")
     here.said("to one", parent_id=one)
@@ -1058,7 +1084,7 @@ def test_who_confirms_gets_replies_that_waited_and_that_come(here: Here, owner: 
     assert here.told(LU) == [["to one again", "one"]]
 
 
-def test_to_confirm_is_the_right_of_the_one_address_that_was_asked(here: Here) -> None:
+def test_a_confirmation_link_is_good_for_the_email_address_that_was_asked_alone(here: Here) -> None:
     mine = here.said(email=LU)
     here.said(parent_id=mine)
     here.deliver()
@@ -1071,7 +1097,9 @@ def test_to_confirm_is_the_right_of_the_one_address_that_was_asked(here: Here) -
     assert [each for each in here.told("eve@example.com") if "to Eve" in each] == []
 
 
-def test_nobody_is_told_of_their_own_reply(here: Here, owner: Reader, ann: Reader) -> None:
+def test_an_author_gets_no_email_about_their_own_reply(
+    here: Here, owner: Reader, ann: Reader
+) -> None:
     ann.said("and more", nickname="Ann", parent_id=ann.said("mine", nickname="Ann"))
     here.said("and more", email=LU, parent_id=here.said("a guest's", email=LU))
     before = here.said("before I signed in", email=ANN)
@@ -1087,7 +1115,7 @@ def test_nobody_is_told_of_their_own_reply(here: Here, owner: Reader, ann: Reade
 
 
 @held
-def test_a_reply_that_waits_is_told_once_approved(here: Here, owner: Reader, ann: Reader) -> None:
+def test_a_waiting_reply_is_announced_once_approved(here: Here, owner: Reader, ann: Reader) -> None:
     first = ann.said("mine", nickname="Ann")
     moderate(owner, first, "visible")
     here.deliver()
@@ -1105,7 +1133,7 @@ def test_a_reply_that_waits_is_told_once_approved(here: Here, owner: Reader, ann
 
 
 @to_nobody
-def test_nothing_is_told_of_hidden_replies(here: Here, owner: Reader, ann: Reader) -> None:
+def test_hidden_replies_are_announced_to_nobody(here: Here, owner: Reader, ann: Reader) -> None:
     for status in ("spam", "deleted", "waiting"):
         first = ann.said(f"to be {status}")
         here.said("reply", parent_id=first)
@@ -1153,7 +1181,7 @@ def replied(here: Here, ann: Reader) -> str:
     return text
 
 
-def test_one_click_ends_the_emails_about_a_page(here: Here, replied: str) -> None:
+def test_one_click_unsubscribe_ends_the_emails_about_a_page(here: Here, replied: str) -> None:
     path = path_of(link_to("stop", replied))
     for number, (body, kind, origin) in enumerate(ONE_CLICKS):
         here.said(f"waits for its bundle {number}", parent_id=1, page_url="/one/")
@@ -1171,7 +1199,7 @@ def test_one_click_ends_the_emails_about_a_page(here: Here, replied: str) -> Non
         here.forget()
 
 
-def test_unsubscribing_is_for_one_address_alone(here: Here, replied: str) -> None:
+def test_unsubscribing_is_for_one_email_address_alone(here: Here, replied: str) -> None:
     lus = here.said(email=LU, page_url="/one/")
     here.said("to Lu", parent_id=lus, page_url="/one/")
     here.later()
@@ -1192,7 +1220,7 @@ def test_unsubscribing_is_for_one_address_alone(here: Here, replied: str) -> Non
     assert here.arrived() == []
 
 
-def test_a_subscription_holds_no_address(here: Here, replied: str) -> None:
+def test_a_subscription_holds_no_email_address(here: Here, replied: str) -> None:
     for do in ("stop", "stop_all"):
         here.press(link_to(do, replied))
     kept = here.rows()["subscription"]
@@ -1272,7 +1300,7 @@ def test_a_long_text_is_cut_in_an_email_and_hides_no_website(here: Here, ann: Re
     assert here.told(ANN) == [[cut, "字" * 300 + " …"]]
 
 
-def test_emails_tell_no_address_and_no_place(here: Here, owner: Reader, ann: Reader) -> None:
+def test_emails_hold_no_ip_address_and_no_location(here: Here, owner: Reader, ann: Reader) -> None:
     first = ann.said("mine", nickname="Ann")
     Reader(here.served, "198.51.100.77").said("reply", parent_id=first, email=LU)
     here.deliver()
@@ -1306,7 +1334,9 @@ def test_no_string_begins_a_line_with_what_a_stranger_chose() -> None:
         assert not re.search("[\u4e00-\u9fff] ?[,:;?!]|[,:;?!()] ?[\u4e00-\u9fff]", text), name
 
 
-def test_the_page_of_a_link_fits_and_its_button_works(start: Start, browser: Any) -> None:
+def test_the_page_of_an_email_link_fits_a_phone_and_its_button_works(
+    start: Start, browser: Any
+) -> None:
     public = {"server_listen": "127.0.0.1:0", "server_public_url": "http://comments.test"}
     with (
         start(**{**HELD, **public}) as here,

@@ -70,7 +70,7 @@ def forms(operation: Any) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_it_is_valid_openapi(pytestconfig: pytest.Config) -> None:
+def test_the_openapi_file_is_valid(pytestconfig: pytest.Config) -> None:
     # That takes ten seconds. What was valid is, until the file or the program that says so changes.
     judged = [metadata.version("schemathesis"), sha256(FILE.read_bytes()).hexdigest()]
     if pytestconfig.cache.get("openapi/valid", []) != judged:
@@ -83,7 +83,7 @@ def test_it_is_valid_openapi(pytestconfig: pytest.Config) -> None:
     assert SPEC["info"]["version"] == __version__
 
 
-def test_nothing_in_it_is_missing_double_or_left_over() -> None:
+def test_the_openapi_file_has_nothing_missing_double_or_left_over() -> None:
     used = {each["$ref"] for each in every(SPEC) if "$ref" in each}
     there = {
         f"#/components/{kind}/{name}"
@@ -96,7 +96,7 @@ def test_nothing_in_it_is_missing_double_or_left_over() -> None:
     assert {o["tags"][0] for o in OPERATIONS.values()} == {tag["name"] for tag in SPEC["tags"]}
 
 
-def test_it_has_every_route() -> None:
+def test_the_openapi_file_has_every_route() -> None:
     described = {str(route) for route in ROUTES}
     lacking = [f"static/openapi.json lacks {route}" for route in inside.routes() - described]
     left = [f"commentd.py has no {route}" for route in described - inside.routes()]
@@ -128,7 +128,7 @@ def test_a_public_field_of_a_comment_is_described_and_makes_readers_look_again(
     assert not lacking, "\n".join(sorted(lacking))
 
 
-def test_it_is_served(app: App) -> None:
+def test_the_openapi_file_is_served(app: App) -> None:
     reply = webtest.TestApp(app, lint=True).get("/openapi.json")
     assert reply.json == SPEC
     assert reply.content_type == "application/json"
@@ -136,7 +136,7 @@ def test_it_is_served(app: App) -> None:
 
 
 @pytest.mark.slow
-def test_every_code_of_the_program_is_in_it() -> None:
+def test_the_openapi_file_has_every_error_code() -> None:
     """What a response can hold as its `code`, but for those made of a parameter's name."""
     described, pattern = set[str](), ""
     for status, response in SPEC["components"]["responses"].items():
@@ -350,7 +350,7 @@ with_metrics = pytest.mark.parametrize("settings", [METRICS], ids=["no limits"])
 
 @pytest.mark.slow
 @with_metrics
-def test_what_is_required_is_enough_and_all_is_taken(
+def test_each_route_takes_its_required_fields_alone_and_all_of_its_fields(
     town: Town, again: Callable[[], object]
 ) -> None:
     for label, operation in OPERATIONS.items():
@@ -367,7 +367,7 @@ def test_what_is_required_is_enough_and_all_is_taken(
                 assert response.status_int == 200, (label, body)
 
 
-def test_every_shape_of_a_list_is_described(town: Town) -> None:
+def test_the_openapi_file_describes_every_shape_of_a_list(town: Town) -> None:
     threads = town.ask("GET /comments", {"url": PAGE, "view": "threads"}).json
     gone, answer = threads["comments"][0]["replies"]
     assert (gone["deleted"], "deleted" in answer) == (True, False)
@@ -527,7 +527,7 @@ PAIRS = [(label, caller) for label in OPERATIONS for caller in CALLERS]
 
 
 @with_metrics
-def test_whatever_is_sent_the_reply_is_as_the_file_says_and_no_refusal_changes_a_thing(
+def test_responses_to_random_requests_are_as_the_openapi_file_says_and_no_refusal_changes_anything(
     town: Town, again: Callable[[], object], campaign: Campaign
 ) -> None:
     answered = defaultdict(set)

@@ -138,7 +138,7 @@ os.execv({arguments[0]!r}, {arguments} + sys.argv[1:])"""
     assert "proxy_pass http://127.0.0.1:8080/;" in done(*command, "example", "nginx", **environ)
 
 
-def test_five_packages_are_needed_at_the_floors_that_check_knows() -> None:
+def test_the_project_needs_five_packages_and_no_more() -> None:
     """Those that `commentd check` knows: see test_check."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     needed = {re.split("[^a-z0-9]", each)[0] for each in project["dependencies"]}
@@ -153,7 +153,7 @@ OFFLINE = r"No matching distribution|Could not find a version|ConnectionError|Ma
 
 
 @pytest.mark.long
-def test_one_file_serves_where_no_package_is_installed(tmp_path: Path) -> None:
+def test_the_zipapp_serves_where_no_package_is_installed(tmp_path: Path) -> None:
     pytest.importorskip("shiv")
     file = tmp_path / "commentd.pyz"
     environ = os.environ | {"PYTHON": sys.executable}
@@ -225,7 +225,9 @@ def assert_sound(unit: str, file: Path) -> None:
     assert re.search(r"exposure level for \S+: [01]\.\d OK", scored)
 
 
-def test_a_unit_starts_the_program_in_its_settings_folder(unit: Unit, tmp_path: Path) -> None:
+def test_the_systemd_unit_starts_the_program_in_its_settings_folder(
+    unit: Unit, tmp_path: Path
+) -> None:
     program = tmp_path / "srv/bin/commentd"
     program.parent.mkdir(parents=True)
     program.touch(0o755)
@@ -282,7 +284,7 @@ def test_systemd_reads_the_paths_of_a_unit_whatever_is_in_them(unit: Unit) -> No
         assert read["Command Line"] == f'"{quoted[0]}" {quoted[1]} "{quoted[2]}"'
 
 
-def test_a_template_unit_gives_each_blog_a_folder(unit: Unit, tmp_path: Path) -> None:
+def test_the_systemd_template_unit_gives_each_blog_a_folder(unit: Unit, tmp_path: Path) -> None:
     text = unit("/srv/commentd/bin/commentd", "systemd@")
     assert values(text, "WorkingDirectory") == ["/srv/commentd/%i"]
     assert "/srv/commentd/%i" in values(text, "ReadWritePaths")[0]
@@ -291,7 +293,9 @@ def test_a_template_unit_gives_each_blog_a_folder(unit: Unit, tmp_path: Path) ->
     assert_sound(text, tmp_path / "commentd@.service")
 
 
-def test_a_program_that_is_no_command_is_started_by_this_python(unit: Unit, tmp_path: Path) -> None:
+def test_the_systemd_unit_starts_a_program_that_is_no_command_by_this_python(
+    unit: Unit, tmp_path: Path
+) -> None:
     for name in ("commentd.pyz", "commentd.py"):
         (tmp_path / name).touch(0o644)
         text = unit(name, "systemd")
@@ -302,7 +306,9 @@ def test_a_program_that_is_no_command_is_started_by_this_python(unit: Unit, tmp_
     assert "CacheDirectory" in text or place.startswith(values(text, "WorkingDirectory")[0])
 
 
-def test_homes_are_readable_where_the_program_or_its_python_lives_in_one(unit: Unit) -> None:
+def test_the_systemd_unit_may_read_homes_where_the_program_or_its_python_lives_in_one(
+    unit: Unit,
+) -> None:
     away = "/srv/commentd.py"
     for kind in ("systemd", "systemd@"):
         assert values(unit(away, kind), "ProtectHome") == ["yes"]
@@ -311,7 +317,7 @@ def test_homes_are_readable_where_the_program_or_its_python_lives_in_one(unit: U
                 assert values(text, "ProtectHome") == ["read-only"]
 
 
-def test_the_unit_may_write_wherever_the_settings_say(unit: Unit, tmp_path: Path) -> None:
+def test_the_systemd_unit_may_write_wherever_the_settings_say(unit: Unit, tmp_path: Path) -> None:
     folder = tmp_path / "my blog"
     folder.mkdir()
     text = f"[database]\npath = {tmp_path}/data/c.db\n[backup]\nfolder = ../copies\n"

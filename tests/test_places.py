@@ -43,7 +43,7 @@ OF_NO_PLACE = """10.0.0.1 100.64.0.1 127.0.0.1 192.0.2.1 198.18.0.1 224.0.0.1 0.
 
 
 @pytest.mark.parametrize("settings", [{"limits_enabled": False}], ids=["no limits"])
-def test_a_comment_tells_where_it_comes_from(app: App) -> None:
+def test_a_comment_has_country_and_location_of_its_ip_address(app: App) -> None:
     for peer, place in (KNOWN | dict.fromkeys([*OF_NO_PLACE, ""], NOWHERE)).items():
         comment = Visitor(app, ip=peer).say(f"from {peer}")["comment"]
         assert (comment["country"], comment["location"]) == place, peer
@@ -111,7 +111,7 @@ def damaged(whole: bytes) -> dict[str, bytes | None]:
 
 
 @pytest.mark.parametrize("broken", ["places4.db", "places6.db"])
-def test_a_table_that_can_not_be_read_is_named_and_its_addresses_are_unknown(
+def test_an_unreadable_location_table_is_named_and_its_ip_addresses_are_unknown(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, broken: str
 ) -> None:
     (whole,) = {"places4.db", "places6.db"} - {broken}
@@ -134,7 +134,7 @@ def test_a_table_that_can_not_be_read_is_named_and_its_addresses_are_unknown(
         assert warned == {("WARNING", True)}, kind
 
 
-def test_the_sources_are_named_with_their_licences() -> None:
+def test_the_sources_of_the_location_tables_are_named_with_their_licences() -> None:
     names = ("Unicode CLDR", "Unicode-3.0")
     for file, source in (
         ("places4.db", ("ip2region", "Apache-2.0 OR MIT")),
@@ -151,7 +151,7 @@ def test_the_sources_are_named_with_their_licences() -> None:
         assert rows[0][3] in (ROOT / "README.md").read_text("utf-8")
 
 
-def test_the_script_that_builds_the_tables_finds_them_whole() -> None:
+def test_the_script_that_builds_the_location_tables_finds_them_whole() -> None:
     spec = importlib.util.spec_from_file_location("build_places", ROOT / ".ci/build_places.py")
     assert spec
     assert spec.loader
@@ -245,7 +245,7 @@ RECORDS: list[tuple[dict[str, Any], tuple[str, str]]] = [
 ]
 
 
-def test_what_a_file_says_comes_in_the_words_of_the_tables(
+def test_a_location_file_of_the_owner_is_read_in_the_words_of_the_tables(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     # Each in a network of its own, with nothing known beside it: there the tables answer.
@@ -298,7 +298,7 @@ def test_regions_of_china_in_a_file_have_the_names_that_the_tables_give_them(
             assert city.startswith(place[1].split()[1]), city
 
 
-def test_addresses_of_no_place_have_none_whatever_the_file_says(tmp_path: Path) -> None:
+def test_private_ip_addresses_have_no_location_whatever_the_file_says(tmp_path: Path) -> None:
     four = "10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 192.0.2.0/24 198.18.0.0/15 20.1.0.0/16"
     six = "fd00::/16 fe80::/16 ::1/128 2001:db8::/32 2001:4860::/32"
     for known in (four.split(), six.split()):
@@ -307,7 +307,7 @@ def test_addresses_of_no_place_have_none_whatever_the_file_says(tmp_path: Path) 
         assert places_of(file, public, "", *private) == [FRANCE, *[NOWHERE] * len(known)]
 
 
-def test_a_comment_has_the_place_of_the_file_and_check_warns_if_it_is_unreadable(
+def test_a_comment_has_the_location_of_the_owners_file_and_check_warns_if_it_is_unreadable(
     tmp_path: Path, config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
     for kind in ("good", "text", "half", "missing", "folder"):
@@ -340,7 +340,9 @@ def spoil(kind: str, path: Path) -> Path:
     return path
 
 
-def test_no_damage_ever_fails_a_look_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_location_file_never_fails_a_look_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     says = [maxmind("CN", "中国", "浙江省", "杭州市"), maxmind("FR", "法国"), maxmind("FR", "")]
     file = mmdb(tmp_path / "own.mmdb", {f"{n}.1.0.0/16": says[n % 3] for n in range(20, 60)})
     whole = file.read_bytes()
@@ -377,7 +379,7 @@ def test_a_file_that_is_overwritten_while_it_is_open_fails_no_look_up(
     assert {record.levelname for record in caplog.records} <= {"WARNING"}
 
 
-def test_a_package_that_is_missing_is_named(
+def test_a_location_file_without_its_package_names_the_package(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "maxminddb", None)

@@ -72,7 +72,7 @@ def fill(db: sqlite3.Connection, number: int, ip: str = "45.{0}.{1}.{2}", step: 
 
 
 @pytest.mark.parametrize("settings", [{"privacy_keep_ip_days": d} for d in (0, 1, 30)])
-def test_after_its_days_an_address_is_masked_and_not_before(
+def test_an_ip_address_is_masked_after_its_days_and_not_before(
     app: App, outside: Outside, db: sqlite3.Connection, settings: dict[str, int]
 ) -> None:
     for peer, _, _ in KEPT:
@@ -84,7 +84,7 @@ def test_after_its_days_an_address_is_masked_and_not_before(
 
 
 @NO_LIMITS
-def test_whatever_became_of_a_comment_its_address_is_masked(
+def test_the_ip_address_of_a_comment_is_masked_whatever_its_status(
     app: App, ann: Visitor, outside: Outside, db: sqlite3.Connection
 ) -> None:
     statuses = ("visible", "waiting", "spam", "deleted")
@@ -100,7 +100,7 @@ def test_whatever_became_of_a_comment_its_address_is_masked(
 
 
 @pytest.mark.parametrize("settings", [{}, {"privacy_show_ip": "full"}])
-def test_readers_see_the_same_before_and_after_and_admins_what_is_left(
+def test_masking_changes_nothing_for_readers_and_admins_see_what_is_left(
     app: App, ann: Visitor, outside: Outside, settings: dict[str, str]
 ) -> None:
     inside.sql(app, "UPDATE account SET role = 'admin'")
@@ -118,7 +118,9 @@ def test_readers_see_the_same_before_and_after_and_admins_what_is_left(
     assert (seen(reader), seen(ann)) == (short, short)
 
 
-def test_a_bad_address_stops_nothing(app: App, outside: Outside, db: sqlite3.Connection) -> None:
+def test_an_invalid_ip_address_does_not_stop_the_masking_of_others(
+    app: App, outside: Outside, db: sqlite3.Connection
+) -> None:
     fill(db, len(ODD) + 2)
     for number, (text, left) in enumerate(ODD.items(), 1):
         db.execute("UPDATE comment SET ip = ? WHERE id = ?", (text, number))
@@ -229,7 +231,9 @@ def traces(path: Path, texts: set[str]) -> set[str]:
 
 @pytest.mark.slow
 @NO_LIMITS
-def test_a_stop_leaves_no_byte_behind(app: App, outside: Outside, db: sqlite3.Connection) -> None:
+def test_a_stop_leaves_no_byte_of_a_masked_ip_address(
+    app: App, outside: Outside, db: sqlite3.Connection
+) -> None:
     path, chance = Path(inside.database_path(app)), random.Random(1)
     addresses = {f"145.133.{n}.{chance.randint(100, 255)}" for n in range(100, 250)}
     for n in range(4096, 4121):
@@ -257,7 +261,7 @@ def test_a_stop_leaves_no_byte_behind(app: App, outside: Outside, db: sqlite3.Co
 
 @pytest.mark.slow
 @NO_LIMITS
-def test_what_was_erased_leaves_a_large_file_while_authors_write(
+def test_erased_texts_leave_a_large_database_file_while_authors_write(
     app: App, outside: Outside, db: sqlite3.Connection
 ) -> None:
     path, chance = Path(inside.database_path(app)), random.Random(2)
@@ -295,7 +299,7 @@ LAYOUTS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_was_erased_leaves_a_file_of_any_layout_and_nothing_else_does(
+def test_erased_texts_leave_a_database_file_of_any_layout_and_nothing_else_does(
     tmp_path: Path, outside: Outside, layout: str
 ) -> None:
     path, chance = tmp_path / "commentd.db", random.Random(4)
@@ -326,7 +330,7 @@ def test_what_was_erased_leaves_a_file_of_any_layout_and_nothing_else_does(
     assert_whole(str(path))
 
 
-def test_a_damaged_page_does_not_spoil_the_pages_behind_it(
+def test_a_damaged_page_of_the_database_does_not_stop_the_erasing_behind_it(
     tmp_path: Path, outside: Outside
 ) -> None:
     path = tmp_path / "commentd.db"
@@ -351,7 +355,7 @@ def test_a_damaged_page_does_not_spoil_the_pages_behind_it(
 
 
 @pytest.mark.parametrize("step", [1, 1300])
-def test_many_are_done_in_several_turns_the_oldest_first(
+def test_very_many_old_ip_addresses_are_masked_in_several_turns_the_oldest_first(
     app: App, outside: Outside, db: sqlite3.Connection, step: int
 ) -> None:
     fill(db, 1300, step=step)
@@ -375,7 +379,7 @@ def test_many_are_done_in_several_turns_the_oldest_first(
     assert len(likers(db)) == 2600
 
 
-def test_a_clock_jump_fails_nothing(app: App, outside: Outside, db: sqlite3.Connection) -> None:
+def test_masking_survives_a_clock_jump(app: App, outside: Outside, db: sqlite3.Connection) -> None:
     visitor = Visitor(app, ip="45.33.32.156")
     visitor.say("before")
     likes(visitor)
@@ -394,7 +398,7 @@ def test_a_clock_jump_fails_nothing(app: App, outside: Outside, db: sqlite3.Conn
     assert db.execute(LEFT).fetchone() == (0, 0, 0)
 
 
-def test_where_nothing_is_due_nothing_is_written_and_nothing_scanned_but_once_a_minute(
+def test_masking_writes_nothing_where_nothing_is_due_and_scans_once_a_minute(
     app: App, outside: Outside, db: sqlite3.Connection
 ) -> None:
     fill(db, 1000)
@@ -425,7 +429,7 @@ def test_where_nothing_is_due_nothing_is_written_and_nothing_scanned_but_once_a_
 WEB = "http://198.51.100.9"  # of nobody
 
 
-def test_no_address_that_anybody_writes_is_called(
+def test_no_url_that_a_reader_writes_is_requested(
     tmp_path: Path, config: Config, outside: Outside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[Any] = []
@@ -481,7 +485,9 @@ def test_no_address_that_anybody_writes_is_called(
 
 
 @pytest.mark.parametrize("settings", [{"server_metrics": True}])
-def test_no_public_reply_holds_an_address_or_a_hash_of_one(app: App, ann: Visitor) -> None:
+def test_no_public_response_holds_an_email_or_ip_address_or_a_hash_of_one(
+    app: App, ann: Visitor
+) -> None:
     addresses = ("Lu.Guest@example.net", "lu.guest@example.net", "ann@example.com")
     secrets = [text for a in addresses for text in (a, a.partition("@")[0])]
     for kind in ("md5", "sha1", "sha256", "sha512"):
@@ -507,7 +513,7 @@ def test_no_public_reply_holds_an_address_or_a_hash_of_one(app: App, ann: Visito
     assert [secret for secret in secrets if secret in everything] == []
 
 
-def test_no_place_is_left_of_who_goes(ann: Visitor, db: sqlite3.Connection) -> None:
+def test_a_deleted_account_leaves_no_location(ann: Visitor, db: sqlite3.Connection) -> None:
     ann.extra_environ["REMOTE_ADDR"] = KEPT[0][0]
     ann.say("words that stay")
     kept = "SELECT content, ip, country, location FROM comment"

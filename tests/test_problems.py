@@ -154,7 +154,7 @@ BODIES: dict[str, bytes] = {
 
 
 @pytest.mark.slow
-def test_what_is_no_json_object_is_refused(eve: Eve) -> None:
+def test_a_body_that_is_no_json_object_is_refused(eve: Eve) -> None:
     for route in WRITES:
         good = json.dumps(eve.forms[route]).encode()
         for name, body in some([*BODIES.items()], 5, route):
@@ -167,7 +167,7 @@ def test_what_is_no_json_object_is_refused(eve: Eve) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_not_plain_json_by_its_headers_is_refused(eve: Eve) -> None:
+def test_a_body_that_is_not_json_by_its_headers_is_refused(eve: Eve) -> None:
     kinds = [
         "text/plain",
         "application/x-www-form-urlencoded",
@@ -233,7 +233,7 @@ MORE = """
 """.split()  # noqa: SIM905
 
 
-def test_no_word_of_a_query_shows_more(visitor: Visitor, app: App) -> None:
+def test_no_parameter_of_a_query_shows_more(visitor: Visitor, app: App) -> None:
     visitor.say("seen", email="lu@example.cn")
     hidden = visitor.say("hidden")["comment"]["id"]
     inside.moderate(app, hidden, "waiting")
@@ -248,7 +248,7 @@ def test_no_word_of_a_query_shows_more(visitor: Visitor, app: App) -> None:
             assert sorted(answer.headers.items()) == sorted(plain.headers.items())
 
 
-def test_nothing_that_is_set_changes_over_http() -> None:
+def test_no_setting_changes_over_http() -> None:
     assert {r.method for r in ROUTES if "settings" in r.path} == {"GET"}
     assert [r.path for r in ROUTES if "export" in r.path] == ["/me/export"]
     names = {f.name for f in fields(Config)} - {"site_name", "webhook_url", "privacy_policy_url"}
@@ -381,7 +381,7 @@ PERMISSIONS = {
 }
 
 
-def test_who_may_call_a_route_is_written_here_too() -> None:
+def test_the_permission_of_every_route_is_listed_in_the_tests_too() -> None:
     found = {name: {r.path for r in ROUTES if r.permission == name} for name in PERMISSIONS}
     assert found == PERMISSIONS
 
@@ -434,7 +434,9 @@ def permissions_of(eve: Eve, route: Route) -> None:
 # A failure of our own
 
 
-def test_a_failure_says_nothing_of_itself(config: Config, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_of_the_service_reveals_nothing_of_its_cause(
+    config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
     broken = list[bool]()
 
     def now() -> float:
@@ -475,7 +477,7 @@ def log() -> Iterator[tuple[logging.Logger, io.StringIO]]:
     logger.removeHandler(handler)
 
 
-def test_an_event_is_one_line_of_plain_text(log: tuple[logging.Logger, io.StringIO]) -> None:
+def test_a_log_event_is_one_line_of_plain_text(log: tuple[logging.Logger, io.StringIO]) -> None:
     logger, written = log
     logger.warning("one %s", "a\nERROR b\r\x1b[2Jc\u2028d\u202ee\x85f")
     try:
@@ -488,7 +490,7 @@ def test_an_event_is_one_line_of_plain_text(log: tuple[logging.Logger, io.String
     assert all(line.isprintable() for line in lines)
 
 
-def test_what_strangers_repeat_is_a_line_a_minute(log: tuple[logging.Logger, io.StringIO]) -> None:
+def test_repeated_log_events_are_a_line_a_minute(log: tuple[logging.Logger, io.StringIO]) -> None:
     logger, written = log
     events = [(0, "full")] * 1000 + [(1, "locked")] * 2 + [(59, "full"), (60, "full"), (61, "full")]
     events += [(-10, "full")]  # the clock was set back
@@ -507,7 +509,7 @@ def test_what_strangers_repeat_is_a_line_a_minute(log: tuple[logging.Logger, io.
     assert lines[4:] == [f"ERROR failed: {number}" for number in range(2000)]
 
 
-def test_what_another_machine_answers_steers_no_terminal(
+def test_control_characters_from_a_mail_server_do_not_reach_the_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`check` shows what a mail server says, without its control characters."""

@@ -36,7 +36,7 @@ with_altcha = pytest.mark.parametrize("settings", [ALTCHA], ids=["altcha"])
 unlimited = pytest.mark.parametrize("settings", [ALTCHA | {"limits_enabled": False}], ids=["free"])
 
 
-def test_chance_is_that_of_the_system() -> None:
+def test_random_bytes_come_from_the_operating_system() -> None:
     assert World().random_bytes is secrets.token_bytes
 
 
@@ -61,7 +61,9 @@ def comment(visitor: Visitor, payload: Any, status: int = 200, text: str = "hi")
 
 @pytest.mark.slow
 @unlimited
-def test_what_the_oracle_solves_passes(visitor: Visitor, app: App, outside: Outside) -> None:
+def test_a_solution_of_the_altcha_library_passes_only_for_our_own_challenge(
+    visitor: Visitor, app: App, outside: Outside
+) -> None:
     for number in range(3):
         payload = solved(visitor)
         assert 20_000 <= payload["solution"]["counter"] <= 150_000, "nobody works longer"
@@ -79,7 +81,7 @@ def test_what_the_oracle_solves_passes(visitor: Visitor, app: App, outside: Outs
 
 
 @with_altcha
-def test_a_challenge_is_in_the_wire_format_and_for_one_reader(visitor: Visitor) -> None:
+def test_a_challenge_is_in_the_altcha_format_and_for_one_reader(visitor: Visitor) -> None:
     first, second = (visitor.get("/captcha").json for _ in range(2))
     for name in ("nonce", "salt", "keyPrefix"):
         assert first["parameters"][name] != second["parameters"][name]
@@ -98,7 +100,7 @@ def test_a_challenge_is_in_the_wire_format_and_for_one_reader(visitor: Visitor) 
 
 @pytest.mark.slow
 @unlimited
-def test_without_the_work_there_is_no_solution(visitor: Visitor) -> None:
+def test_a_guessed_solution_of_the_proof_of_work_is_refused(visitor: Visitor) -> None:
     payload = solved(visitor)
     parameters = payload["challenge"]["parameters"]
     begin = bytes.fromhex(parameters["salt"] + parameters["nonce"])
@@ -126,7 +128,7 @@ def changed(value: Any, path: tuple[str, ...], new: Any) -> Any:
 
 @pytest.mark.slow
 @unlimited
-def test_a_solution_with_anything_changed_is_refused(visitor: Visitor) -> None:
+def test_a_solution_of_the_proof_of_work_with_anything_changed_is_refused(visitor: Visitor) -> None:
     payload = solved(visitor)
     free = [("time",), ("provider",), ("derivedKey",)]  # which the service finds by itself
     ways = [path for path in places(payload) if path[-1:] not in free]
@@ -142,7 +144,7 @@ def test_a_solution_with_anything_changed_is_refused(visitor: Visitor) -> None:
 
 
 @with_altcha
-def test_junk_is_refused_and_never_an_exception(visitor: Visitor) -> None:
+def test_junk_in_place_of_a_solution_is_refused_and_never_an_exception(visitor: Visitor) -> None:
     twice = b'{"challenge": {"parameters": {}, "signature": "", "signature": ""}}'
     for junk in (b"[" * 2000, b'{"challenge": 1e999}', twice, b"9" * 2000, b"\xff", b"{}"):
         token = base64.b64encode(junk).decode()
@@ -196,7 +198,9 @@ def test_each_request_needs_its_own_captcha(
 
 
 @with_altcha
-def test_other_refusals_spend_no_captcha(app: App, visitor: Visitor, outside: Outside) -> None:
+def test_other_refusals_spend_no_captcha_token(
+    app: App, visitor: Visitor, outside: Outside
+) -> None:
     token = packed(solved(visitor))
     for path, fields in REQUESTS.items():
         for name in fields:

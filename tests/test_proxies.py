@@ -242,7 +242,7 @@ def test_a_client_cannot_forge_its_ip_address(front: Front) -> None:
         assert seen == (200, f"127.0.2.{number}"), headers
 
 
-def test_rate_limits_are_per_client(front: Front) -> None:
+def test_rate_limits_are_per_client_behind_a_proxy(front: Front) -> None:
     statuses = [front.say(f"{n}", client="127.0.0.9").status for n in range(5)]
     refused = front.say("5", client="127.0.0.9")
     forged = front.say("6", "X-Forwarded-For: 6.6.6.6", client="127.0.0.9")
@@ -256,7 +256,7 @@ def test_rate_limits_are_per_client(front: Front) -> None:
 # What arrives
 
 
-def test_cors_headers_appear_once(front: Front) -> None:
+def test_cors_headers_appear_once_behind_a_proxy(front: Front) -> None:
     own = {f"http://{HOST}:{front.port}": 200, f"http://{HOST}": 200}  # public_url; the header Host
     for origin, status in {BLOG: 200, FOREIGN: 403, **own}.items():
         asks = [f"Origin: {origin}", "Access-Control-Request-Method: POST"]
@@ -288,7 +288,7 @@ def test_size_limits_are_the_same_behind_a_proxy(front: Front) -> None:
     assert front.ask("GET", target).status == 200
 
 
-def test_a_long_list_arrives_whole(front: Front) -> None:
+def test_a_long_list_arrives_whole_behind_a_proxy(front: Front) -> None:
     body = {**COMMENT, "page_url": "/long/"}
     for n in range(10):
         body["content"] = f"{n}".ljust(10_000, "长")
@@ -300,7 +300,7 @@ def test_a_long_list_arrives_whole(front: Front) -> None:
     assert there.json["comments"] == here.json["comments"]
 
 
-def test_an_edit_and_a_deletion_arrive_with_their_bodies(front: Front) -> None:
+def test_an_edit_and_a_deletion_arrive_with_their_bodies_behind_a_proxy(front: Front) -> None:
     made = front.say("to be changed", client="127.0.3.7").json
     target, right = f"/comments/{made['comment']['id']}", {"edit_token": made["edit_token"]}
     edited = front.ask("PATCH", target, body={"content": "changed", **right})
@@ -309,7 +309,7 @@ def test_an_edit_and_a_deletion_arrive_with_their_bodies(front: Front) -> None:
     assert front.ask("DELETE", target, body=right).status == 200
 
 
-def test_a_file_arrives_compressed_with_its_etag(front: Front) -> None:
+def test_a_file_arrives_compressed_with_its_etag_behind_a_proxy(front: Front) -> None:
     plain = front.ask("GET", "/home.js")
     zipped = front.ask("GET", "/home.js", "Accept-Encoding: gzip")
     assert zipped.headers["Content-Encoding"] == "gzip"
@@ -367,7 +367,7 @@ AMBIGUOUS: list[tuple[str, str, bytes]] = [
 ]
 
 
-def test_no_request_hides_another(front: Front) -> None:
+def test_no_request_hides_another_behind_a_proxy(front: Front) -> None:
     for number, (line, headers, body) in enumerate(AMBIGUOUS):
         head = "\r\n".join((line, f"Host: {HOST}", AS_JSON, headers, "", ""))
         raw = head.format(front.prefix, len(body), len(SEEN)).encode("latin-1") + body
@@ -432,7 +432,9 @@ def assert_speaks_http_2(front: Front, authority: ssl.SSLContext) -> None:
 
 
 @pytest.mark.parametrize("kind", PROXIES)
-def test_https_works_too(tmp_path: Path, kind: str, certificate: tuple[Path, Path]) -> None:
+def test_commentd_works_behind_a_proxy_with_https(
+    tmp_path: Path, kind: str, certificate: tuple[Path, Path]
+) -> None:
     def edit(printed: str) -> str:
         if kind == "caddy":  # which gets a certificate by itself on a public host
             return printed.replace(" {\n", " {{\n    tls {} {}\n".format(*certificate), 1)

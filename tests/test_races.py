@@ -342,7 +342,7 @@ def restless() -> Iterator[None]:
 
 @pytest.mark.usefixtures("restless")
 @pytest.mark.parametrize("race", RACES, ids=lambda race: race.__name__)
-def test_many_at_once(
+def test_many_requests_at_once_break_no_rule(
     config: Config, tmp_path: Path, campaign: Campaign, race: Callable[[Site, Random], None]
 ) -> None:
     many = 200 if campaign.seconds else 12

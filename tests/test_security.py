@@ -21,7 +21,7 @@ def test_the_limits_in_the_manual_are_in_force(language: str) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"site_contact": "mailto:ann@example.com"}])
-def test_it_names_the_contact_for_a_month(visitor: Visitor) -> None:
+def test_security_txt_names_the_contact_for_a_month(visitor: Visitor) -> None:
     reply = visitor.get("/.well-known/security.txt")
     assert reply.headers["Content-Type"] == "text/plain; charset=utf-8"
     fields = dict(line.split(": ") for line in reply.text.splitlines())
@@ -30,12 +30,12 @@ def test_it_names_the_contact_for_a_month(visitor: Visitor) -> None:
     assert fields.keys() == {"Contact", "Expires"}
 
 
-def test_without_a_contact_it_looks_like_what_is_not_there(visitor: Visitor) -> None:
+def test_security_txt_without_a_contact_is_like_any_missing_file(visitor: Visitor) -> None:
     reply = visitor.get("/.well-known/security.txt", status=404)
     assert reply.body == visitor.get("/nothing", status=404).body
 
 
-def test_a_contact_is_kept_as_a_uri_that_somebody_can_reach() -> None:
+def test_the_contact_of_security_txt_is_kept_as_a_reachable_uri() -> None:
     ann, page = "mailto:ann@example.com", "https://blog.example/security/"
     for typed, kept in {"": "", "Ann@Example.com": ann, ann: ann, page: page}.items():
         assert load_config(None, {"COMMENTD_SITE_CONTACT": typed}).site_contact == kept
@@ -45,7 +45,7 @@ def test_a_contact_is_kept_as_a_uri_that_somebody_can_reach() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"site_origins": ("https://blog.example",)}])
-def test_a_file_that_is_kept_is_kept_for_each_origin_by_itself(visitor: Visitor) -> None:
+def test_a_cached_file_is_kept_for_each_origin_by_itself(visitor: Visitor) -> None:
     for name in ("embed.js", "more.js", "words/de.json"):
         reply = visitor.get(f"/{name}", headers={"Origin": "https://blog.example"})
         assert "max-age" in reply.headers["Cache-Control"]

@@ -495,7 +495,7 @@ def answers_in(received: bytes, sent: bytes) -> list[int]:
     return statuses
 
 
-def test_random_bytes_do_not_make_it_fail(quiet: Service, campaign: Campaign) -> None:
+def test_random_bytes_do_not_make_the_server_fail(quiet: Service, campaign: Campaign) -> None:
     """Each stream gets whole responses and is closed, and nothing leaks, also if a client does not
     wait for the responses."""
     before, logged, used = held_at_rest(quiet), quiet.said, 0
@@ -577,7 +577,7 @@ def test_a_stop_completes_requests_and_writes_views(start: Start, loop: str, num
     assert rows(service, "SELECT page_url, views FROM page") == [(PAGE, 3)]
 
 
-def test_a_stop_responds_to_what_was_sent_before(start: Start) -> None:
+def test_a_stop_responds_to_requests_sent_before(start: Start) -> None:
     service = start()
     listing = request("GET", "/embed.js", "User-Agent: a bot")
     like = request("POST", "/page/like", body={"page_url": PAGE})

@@ -95,7 +95,7 @@ GOOD: list[tuple[str, str, Any]] = [
 ]
 
 
-def test_a_value_is_read_from_the_file_and_from_the_environment(path: Path) -> None:
+def test_a_setting_is_read_from_the_file_and_from_the_environment(path: Path) -> None:
     for setting, text, value in GOOD:
         section, key, variable = spellings(setting)
         in_file = load(path, f"[{section}]\n{key} = {text}\n")
@@ -131,7 +131,7 @@ BAD = [
 ]
 
 
-def test_a_wrong_value_is_named_with_its_place_and_what_is_meant(path: Path) -> None:
+def test_a_wrong_setting_is_named_with_its_place_and_the_right_form(path: Path) -> None:
     for setting, meant, texts in BAD:
         section, key, variable = spellings(setting)
         for text in texts.split("|"):
@@ -159,7 +159,7 @@ def test_a_port_may_stand_beside_the_mail_host(path: Path) -> None:
     ]
 
 
-def test_what_kubernetes_adds_for_a_service_is_no_setting(path: Path) -> None:
+def test_variables_that_kubernetes_adds_for_a_service_are_no_settings(path: Path) -> None:
     added = """COMMENTD_SERVICE_HOST=10.96.0.11
 COMMENTD_SERVICE_PORT=8080
 COMMENTD_SERVICE_PORT_HTTP=8080
@@ -180,7 +180,7 @@ COMMENTD_MAIL_PORT=tcp://10.96.0.12:25"""
         assert error.startswith(f"{name}: there is no such setting; ")
 
 
-def test_errors_are_chinese_where_the_terminal_is(path: Path) -> None:
+def test_errors_of_settings_are_chinese_where_the_terminal_is(path: Path) -> None:
     text = "[site]\ntimezone = CST\norigins = 博客.cn\n[mial]\nhost = x\n[mail]\nuser = a\n"
     assert errors_of(path, text, LANG="zh_CN.UTF-8") == [
         f"{path}: [site] timezone: 要写时区的名称，中国是 Asia/Shanghai",
@@ -204,7 +204,7 @@ def test_no_setting_holds_a_control_character(path: Path) -> None:
                 assert f"{variable}: must be one line, without control" in errors[0]
 
 
-def test_all_errors_are_reported_at_once(path: Path) -> None:
+def test_all_errors_of_settings_are_reported_at_once(path: Path) -> None:
     text = """[mail]
 hots = smtp.example.com
 user = ann
@@ -243,7 +243,7 @@ def test_the_environment_wins_and_a_byte_order_mark_is_no_part(path: Path) -> No
     assert load(path, b"\xef\xbb\xbf[mail]\r\nport = 26\r\n").mail_port == 26
 
 
-def test_a_file_that_can_not_be_read_is_one_error(path: Path, tmp_path: Path) -> None:
+def test_a_settings_file_that_can_not_be_read_is_one_error(path: Path, tmp_path: Path) -> None:
     for text, reason in [
         (b"[mail]\nport = 1\nport = 2\n", "line 3: [mail] port is there twice"),
         (b"[mail]\nport = 1\n[mail]\n", "line 3: [mail] is there twice: write each section once"),
@@ -259,7 +259,7 @@ def test_a_file_that_can_not_be_read_is_one_error(path: Path, tmp_path: Path) ->
             load_config(missing, {})
 
 
-def test_no_error_repeats_a_secret(path: Path) -> None:
+def test_no_error_of_settings_repeats_a_secret(path: Path) -> None:
     for text in [
         f"[mail]\npassword {CANARY}\n",
         f"password = {CANARY}\n",
@@ -330,13 +330,15 @@ def test_a_readable_secret_is_warned_about(path: Path, caplog: pytest.LogCapture
         assert CANARY not in caplog.text
 
 
-def test_what_is_a_password_or_a_key_is_marked_as_a_secret() -> None:
+def test_settings_for_passwords_and_keys_are_marked_as_secrets() -> None:
     marked = {f.name for f in fields(Config) if f.metadata["secret"]}
     pattern = "password|secret|token_key|webhook_(rebuild_)?url"
     assert marked == {f.name for f in fields(Config) if re.search(pattern, f.name)}
 
 
-def test_each_example_line_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_line_of_the_example_settings_is_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     path, text = Path("commentd.ini"), example_config("en")
     command = "LANG=C .venv/bin/commentd example > commentd.example.ini"
@@ -351,7 +353,7 @@ def test_each_example_line_is_the_default(tmp_path: Path, monkeypatch: pytest.Mo
     assert all(re.search(r"\w{4}.*\.$", f.metadata["help"], re.S) for f in fields(Config))
 
 
-def test_the_chinese_example_has_the_defaults_too(
+def test_the_chinese_example_settings_have_the_defaults_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

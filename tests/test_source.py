@@ -147,7 +147,9 @@ def test_bottle_is_only_in_web_and_application() -> None:
         (r"os\.environ|sys\.argv", {"Commands"}),
     ],
 )
-def test_the_outside_is_reached_only_where_the_contents_say(pattern: str, where: set[str]) -> None:
+def test_network_clock_and_processes_are_used_only_where_the_contents_say(
+    pattern: str, where: set[str]
+) -> None:
     assert parts_with(pattern) - where == set()
 
 
@@ -175,7 +177,7 @@ def test_the_network_is_reached_by_one_function_for_the_web_and_one_for_mail() -
     assert [call for call in opened if "AF_UNIX" not in call] == []
 
 
-def test_only_imports_go_down_by_functions_that_call_themselves() -> None:
+def test_only_imports_use_recursion() -> None:
     """There the depth of a file has a bound. Replies stand as deep as readers like."""
     called = {scope: set(provenance.called_by(scope)) for scope in provenance.scopes()}
     below = called
@@ -237,7 +239,7 @@ def test_nothing_at_module_level_changes_but_routes_while_it_loads() -> None:
         "TABLES[name] + name",
     ],
 )
-def test_a_value_from_outside_is_found_in_a_text(text: str) -> None:
+def test_the_check_of_sql_finds_a_value_in_a_text(text: str) -> None:
     def found(text: str) -> set[str]:
         (function,) = ast.parse(f"def read(name: str): return {text}").body
         scope = provenance.Scope(
@@ -270,7 +272,7 @@ def test_sql_is_constants_with_placeholders() -> None:
         r"(?<![\w.])assert\b",  # `python -O` drops them
     ],
 )
-def test_dangerous_words_are_absent(pattern: str) -> None:
+def test_dangerous_functions_are_absent_from_the_module(pattern: str) -> None:
     assert re.findall(pattern, ast.unparse(whole_tree())) == []
 
 
@@ -332,6 +334,14 @@ def test_every_function_that_asserts_is_a_test_or_is_used() -> None:
                 continue
             asserts = any(isinstance(node, ast.Assert) for node in ast.walk(function))
             assert not asserts, f"{function.name} never runs"
+
+
+def test_every_test_is_named_for_the_feature_and_what_is_promised() -> None:
+    """A red name that begins with "what", "who" or "it" does not say which feature broke."""
+    words = "what|who|whom|whose|it|its|they|them|their|this|that|these|those"
+    vague = rf"def (test_(?:{words})(?:ever)?_\w+)"
+    texts = [path.read_text("utf-8") for path in ROOT.glob("tests/test_*.py")]
+    assert [name for text in texts for name in re.findall(vague, text)] == []
 
 
 # What browsers are given
@@ -401,7 +411,7 @@ def test_no_file_names_a_machine_it_was_made_on() -> None:
         assert [word for word in foreign if word in text] == [], path.name
 
 
-def test_editors_are_told_what_the_checks_of_the_project_want() -> None:
+def test_editor_settings_agree_with_the_checks_of_the_project() -> None:
     sections: dict[str, dict[str, str]] = {"": {}}
     section = ""
     for line in (ROOT / ".editorconfig").read_text("utf-8").splitlines():
@@ -422,7 +432,7 @@ def test_editors_are_told_what_the_checks_of_the_project_want() -> None:
         assert path.suffix == ".md" or not re.search(" $", text, re.M), path
 
 
-def test_contributors_are_sent_to_what_is_there() -> None:
+def test_the_contributing_guide_names_only_what_exists() -> None:
     guide = (ROOT / ".github" / "CONTRIBUTING.md").read_text("utf-8")
     paths = re.findall(r"\b(?:tests|static)/[\w/.-]+\.\w+", guide)
     assert len(paths) > 10

@@ -14,7 +14,7 @@ SERVICE = (
 )
 
 
-def test_a_service_that_answers_is_small_and_has_loaded_no_module_that_few_need(
+def test_a_started_service_is_small_and_has_loaded_no_module_that_few_need(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)

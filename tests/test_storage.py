@@ -112,7 +112,7 @@ def kept_in(path: Path) -> dict[int, str]:
         return dict(db.execute("SELECT id, content FROM comment").fetchall())
 
 
-def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, campaign: Campaign) -> None:
+def test_acknowledged_comments_survive_a_kill(tmp_path: Path, campaign: Campaign) -> None:
     kept: dict[int, str] = {}
     with services(tmp_path) as start:
         for chance in campaign.rounds(2):
@@ -180,7 +180,7 @@ WRITES = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_refuses_writes_and_nothing_else(visitor: Visitor, fault: str) -> None:
+def test_a_fault_of_the_disk_refuses_writes_and_nothing_else(visitor: Visitor, fault: str) -> None:
     visitor.say("kept")
     visitor.faults_allowed = True
     with FAULTS[fault](visitor.served):
@@ -201,7 +201,7 @@ def test_a_fault_refuses_writes_and_nothing_else(visitor: Visitor, fault: str) -
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_an_email_is_sent_once_without_a_note(
+def test_an_email_whose_sending_can_not_be_noted_is_sent_once(
     visitor: Visitor, outside: Outside, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     visitor.register()
@@ -355,7 +355,7 @@ def spoil(path: str, table: str) -> None:
 
 
 @pytest.mark.parametrize("table", ["rate_limit", "comment"])
-def test_damage_that_is_seen_ends_all_writing_and_is_told_once(
+def test_a_damaged_database_ends_all_writing_and_is_reported_once(
     config: Config, outside: Outside, caplog: pytest.LogCaptureFixture, table: str
 ) -> None:
     app = make_app(config, outside.world, rounds=1)
@@ -437,7 +437,7 @@ def assert_refused_untouched(path: Path, words: str, case: object = "") -> None:
     assert found() == before, case
 
 
-def test_a_spoilt_file_is_refused_untouched(lived_in: bytes, tmp_path: Path) -> None:
+def test_a_spoilt_database_file_is_refused_untouched(lived_in: bytes, tmp_path: Path) -> None:
     path = tmp_path / "commentd.db"
     for case, spoils in SPOILT.items():
         path.write_bytes(spoils(lived_in))
@@ -446,7 +446,7 @@ def test_a_spoilt_file_is_refused_untouched(lived_in: bytes, tmp_path: Path) -> 
     assert_refused_untouched(path, "newer commentd")
 
 
-def test_noise_over_any_page_is_seen(lived_in: bytes, tmp_path: Path) -> None:
+def test_noise_over_any_page_of_the_database_is_noticed(lived_in: bytes, tmp_path: Path) -> None:
     path = tmp_path / "commentd.db"
     for start in range(0, len(lived_in), 4096):
         path.write_bytes(lived_in[:start] + noise() + lived_in[start + 4096 :])
@@ -468,13 +468,13 @@ def test_the_database_of_another_program_is_refused_untouched(tmp_path: Path) ->
     assert not (tmp_path / "missing").exists()
 
 
-def test_an_empty_file_is_a_new_one(config: Config) -> None:
+def test_an_empty_database_file_becomes_a_new_database(config: Config) -> None:
     Path(config.database_path).touch()
     make_app(config).close()
     assert_whole(config.database_path)
 
 
-def test_only_the_owner_can_read_the_files(config: Config) -> None:
+def test_only_the_owner_can_read_the_database_files(config: Config) -> None:
     umask = os.umask(0)
     try:
         with closing(make_app(config, rounds=1)) as app:
@@ -660,7 +660,7 @@ LOSSES: dict[str, tuple[Callable[[Service], None], Callable[[Service], None] | N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
-def test_a_service_whose_file_is_lost_says_so(tmp_path: Path, loss: str) -> None:
+def test_a_service_whose_database_file_is_lost_says_so(tmp_path: Path, loss: str) -> None:
     lose, find = LOSSES[loss]
     service = Service(tmp_path / "site").greeted()
     try:

@@ -160,7 +160,7 @@ def booted(folder: Path, kind: str, **sections: dict[str, str]) -> Iterator[Unit
 
 
 @pytest.mark.root
-def test_under_the_printed_unit_everything_works(tmp_path: Path) -> None:
+def test_everything_works_under_the_printed_systemd_unit(tmp_path: Path) -> None:
     """The unit for several blogs; the next test has the unit for one."""
     with booted(tmp_path / "blog", "systemd@") as unit:
         unit.starts()
@@ -187,7 +187,7 @@ def test_under_the_printed_unit_everything_works(tmp_path: Path) -> None:
 
 
 @pytest.mark.root
-def test_wrong_settings_are_reported_once_and_not_tried_again(tmp_path: Path) -> None:
+def test_systemd_does_not_restart_a_service_with_wrong_settings(tmp_path: Path) -> None:
     """A missing backup folder is reported, and readers are served."""
     with booted(tmp_path / "blog", "systemd", backup={"folder": "/srv/missing/copies"}) as unit:
         settings = unit.folder / "commentd.ini"

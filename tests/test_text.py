@@ -271,13 +271,13 @@ SAME_PAGES: dict[str, list[str]] = {
 }
 
 
-def test_the_spellings_of_a_page_have_one_key() -> None:
+def test_the_spellings_of_a_page_have_one_page_key() -> None:
     for key, texts in SAME_PAGES.items():
         for text in [key, *texts]:
             assert (text, page_name(text, OWN).key) == (text, key)
 
 
-def test_a_page_is_named_as_it_was_sent_but_for_tracking() -> None:
+def test_a_page_keeps_its_first_spelling_but_for_tracking() -> None:
     cases = [
         ("/a/index.html?utm_source=x&b=%e4%bd%a0#top", "/a/index.html?b=%e4%bd%a0"),
         ("https://Blog.example:443/a/?fbclid=1", "https://Blog.example:443/a/"),
@@ -302,7 +302,7 @@ def test_the_widget_leaves_out_the_same_tracking() -> None:
     assert {*re.findall(words, listed)} == {*re.findall(words, commentd.TRACKING.pattern)}
 
 
-def test_different_pages_have_different_keys() -> None:
+def test_different_pages_have_different_page_keys() -> None:
     cases = [
         ("https://blog.example//other.example/a", "https://other.example/a"),
         ("/a%C2%85", "/a%85"),
@@ -373,7 +373,7 @@ URLS = st.lists(PIECES | st.text(st.characters(codec="utf-8"), max_size=2), min_
 
 @given(text=URLS)
 @example(text="///%%41a")
-def test_the_key_of_a_key_is_itself(text: str) -> None:
+def test_the_page_key_of_a_page_key_is_itself(text: str) -> None:
     if has_controls(text):
         return
     name = page_name(text, OWN)
@@ -543,7 +543,7 @@ def test_a_nickname_is_kept_with_the_joiners_that_its_script_needs() -> None:
         assert looks_like(name, re.sub("[\u200c\u200d]", "", name))
 
 
-def test_what_came_along_with_a_pasted_nickname_is_gone() -> None:
+def test_invisible_characters_around_a_pasted_nickname_are_removed() -> None:
     assert_kept(proper_nickname, PASTED_NICKNAMES)
 
 
@@ -637,7 +637,7 @@ ALIKE = {
 }
 
 
-def test_names_that_look_alike_are_taken_for_one_another() -> None:
+def test_nicknames_that_look_alike_count_as_the_same() -> None:
     for admin, names in ALIKE.items():
         assert [name for name in names if not looks_like(name, admin)] == []
     for other in ("Boss5", "Boss2", "Bobby", "Bossa", "Bosse", "Boss and friends"):
@@ -669,7 +669,7 @@ def test_letters_of_other_scripts_pass_for_latin_ones() -> None:
     assert [case for case in cases if not looks_like(*case)] == []
 
 
-def test_a_title_or_brackets_make_no_other_name() -> None:
+def test_a_title_or_brackets_make_no_other_nickname() -> None:
     for admin in ("小明【博主】", "小明 (Berlin)", "小明"):
         assert looks_like("小明", admin)
         assert not looks_like("ᏣᎳ", admin), "no letter of Cherokee looks Chinese"
@@ -688,7 +688,7 @@ HONEST = """
 """
 
 
-def test_honest_names_are_taken_for_no_other() -> None:
+def test_honest_nicknames_count_as_no_other() -> None:
     pairs = itertools.permutations(HONEST.split(), 2)
     assert [(one, other) for one, other in pairs if looks_like(one, other)] == []
 
@@ -792,7 +792,7 @@ NO_WEBSITES = [
 ]
 
 
-def test_an_address_has_one_spelling() -> None:
+def test_an_email_address_has_one_spelling() -> None:
     cases = [
         ("ann@example.com", "ann@example.com"),
         (" Ann@Example.COM ", "ann@example.com"),
@@ -820,7 +820,7 @@ def test_an_address_has_one_spelling() -> None:
     assert_kept(proper_email, [(kept.upper(), kept) for _, kept in cases])
 
 
-def test_a_look_alike_of_an_address_is_no_address() -> None:
+def test_a_look_alike_of_an_email_address_is_refused() -> None:
     assert_refused(proper_email, NO_EMAILS)
 
 
@@ -849,7 +849,7 @@ def test_a_website_is_kept_as_typed() -> None:
     assert_kept(proper_website, cases)
 
 
-def test_what_is_no_plain_web_address_is_no_website() -> None:
+def test_a_website_that_is_no_plain_web_url_is_refused() -> None:
     assert_refused(proper_website, NO_WEBSITES)
 
 
@@ -896,7 +896,7 @@ NO_IPS = [
 ]
 
 
-def test_an_address_is_read_masked_and_counted() -> None:
+def test_an_ip_address_is_read_masked_and_counted() -> None:
     for text, expected in (IPS | dict.fromkeys(NO_IPS, ("", "", [("", 1)]))).items():
         ip = plain_ip(text)
         assert (ip, masked(ip), networks_of(ip)) == expected, text
@@ -959,7 +959,7 @@ def judged(*markups: str) -> None:
         assert judge.opened == []
 
 
-def test_the_judge_finds_what_it_is_there_to_find() -> None:
+def test_the_checker_of_html_finds_forbidden_markup() -> None:
     for markup in (
         "<script>x</script>",
         "<p onclick=x>a</p>",
@@ -1228,7 +1228,7 @@ def writing(chance: random.Random, depth: int = 3) -> str:
     return text
 
 
-def test_whatever_is_written_stays_within_the_allow_list(campaign: Campaign) -> None:
+def test_random_markdown_stays_within_the_allow_list(campaign: Campaign) -> None:
     for chance in campaign.rounds(1500):
         text = writing(chance)
         markup, bare = safe_html(text), clean(text)
@@ -1440,7 +1440,9 @@ def test_a_url_ends_and_bold_begins_where_people_mean_it(visitor: Visitor) -> No
 
 
 @without_limits
-def test_what_is_shown_is_the_same_wherever_it_is_read(visitor: Visitor) -> None:
+def test_a_comment_has_the_same_html_in_lists_previews_fragments_threads_and_feeds(
+    visitor: Visitor,
+) -> None:
     texts = [*markdown_cases()]
     for start in range(0, len(texts), 20):
         path = f"/{start}/"
@@ -1515,7 +1517,7 @@ def test_ten_thousand_characters_of_anything_are_rendered() -> None:
         assert clean(markup) == markup, piece
 
 
-def test_what_the_renderer_chokes_on_is_shown_as_text(
+def test_a_text_that_makes_the_renderer_fail_is_shown_as_text(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def choke(_: mistune.Markdown, text: str) -> str:
@@ -1609,7 +1611,9 @@ in_browser = pytest.mark.parametrize(
 
 
 @in_browser
-def test_a_browser_runs_and_fetches_nothing(app: App, ground: Ground, campaign: Campaign) -> None:
+def test_a_browser_runs_and_fetches_nothing_from_a_hostile_comment(
+    app: App, ground: Ground, campaign: Campaign
+) -> None:
     eye, address, home, pages = ground
     for chance in campaign.rounds(2):
         path, markup = f"/post/?n={campaign.last}", {}
@@ -1667,14 +1671,14 @@ HIDDEN = {
 TOO_LONG = ["ﷺ" * 1998, f"a{HOST_OF_253}", ".".join(["é"] * 200), "."]
 
 
-def test_a_host_is_found_however_it_is_written() -> None:
+def test_a_host_in_a_text_is_found_however_it_is_written() -> None:
     for text, host in HIDDEN.items():
         assert hosts_in(f"see http://{text}/x") == {host}
     for text in TOO_LONG:
         assert hosts_in(f"@{text} http://x.example/") == {"x.example"}
 
 
-def test_of_a_run_of_marks_as_many_are_read_as_any_language_has() -> None:
+def test_folding_reads_no_more_combining_marks_than_any_language_has() -> None:
     marks = "\u0301" * 5000 + "\u0316" * 5000
     assert len(folded(f"a{marks}b{marks}")) <= 2 * 31
     assert folded("e\u0301\u200b\u0316") == folded("e\u0316\u0301")

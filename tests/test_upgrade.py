@@ -112,7 +112,7 @@ def start(config: Config, outside: Outside, path: Path | None = None) -> None:
 # The migration
 
 
-def test_nothing_is_lost_in_an_upgrade(
+def test_no_data_is_lost_in_an_upgrade(
     old: Path, config: Config, outside: Outside, newer: None
 ) -> None:
     before, was = rows_of(old), schema_of(old)
@@ -138,7 +138,7 @@ def test_nothing_is_lost_in_an_upgrade(
 # Cut off
 
 
-def test_the_next_start_completes_what_was_cut_off(
+def test_the_next_start_completes_an_upgrade_that_was_cut_off(
     old: Path, config: Config, outside: Outside, newer: None, tmp_path: Path
 ) -> None:
     before, left = rows_of(old), set[int]()
@@ -166,7 +166,7 @@ def test_the_next_start_completes_what_was_cut_off(
     assert left == {OLD, OLD + 1}
 
 
-def test_starts_that_fail_again_and_again_do_not_fill_the_disk_with_backups(
+def test_upgrades_that_fail_again_and_again_do_not_fill_the_disk_with_backups(
     old: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Whoever keeps the service running starts it again every few seconds."""
@@ -183,7 +183,7 @@ def test_starts_that_fail_again_and_again_do_not_fill_the_disk_with_backups(
     assert (run_here(tmp_path)[0], found(tmp_path / "backups")) == (1, set())
 
 
-def test_without_a_backup_there_is_no_migration(
+def test_a_migration_is_not_made_without_a_backup(
     old: Path, config: Config, outside: Outside, newer: None, tmp_path: Path
 ) -> None:
     before, was = rows_of(old), schema_of(old)

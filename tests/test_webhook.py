@@ -196,7 +196,7 @@ def verified(call: Call, secret: str, now: float) -> bool:
 EXAMPLE_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
-def test_a_program_is_told_of_a_comment(here: Here, hook: Hook) -> None:
+def test_a_webhook_is_called_for_a_new_comment(here: Here, hook: Hook) -> None:
     content = "Two *lines*\n\n<script>alert(1)</script>"
     website = "https://lu.example/?a=1&b=2"
     number = here.said(content, nickname="Lu", email="lu@e.cn", website=website, lang="de")
@@ -245,7 +245,9 @@ def test_a_running_service_sends_emails_and_webhooks_at_once(
     assert [call.json["type"] for call in hook.calls] == ["comment.created", "comment.reported"]
 
 
-def test_neither_an_e_mail_nor_a_full_address_is_told(telling: Telling, hook: Hook) -> None:
+def test_a_webhook_gets_no_email_address_and_no_full_ip_address(
+    telling: Telling, hook: Hook
+) -> None:
     ips = {
         "203.0.113.7": "203.0.113.0",
         "2001:db8:12:34:56::7": "2001:db8:12::",
@@ -270,7 +272,7 @@ def test_neither_an_e_mail_nor_a_full_address_is_told(telling: Telling, hook: Ho
                     assert kind != "json" or call.data["ip"] == masked
 
 
-def test_what_a_program_is_told_is_signed(telling: Telling, hook: Hook) -> None:
+def test_calls_of_a_webhook_are_signed(telling: Telling, hook: Hook) -> None:
     # The example of the libraries of Standard Webhooks: the test verifies as they do.
     headers = {"webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp": "1614265330"}
     headers["webhook-signature"] = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
@@ -288,7 +290,7 @@ def test_what_a_program_is_told_is_signed(telling: Telling, hook: Hook) -> None:
         assert call.data["nickname"] == "李"
 
 
-def test_a_report_is_told_once_with_its_reason(here: Here, hook: Hook) -> None:
+def test_a_webhook_is_called_once_for_a_report_with_its_reason(here: Here, hook: Hook) -> None:
     owner = admin(here)
     for reason in ("", "rude to\neverybody"):
         hook.calls.clear()
@@ -308,7 +310,9 @@ def test_a_report_is_told_once_with_its_reason(here: Here, hook: Hook) -> None:
         assert here.listing()["total"] == 0
 
 
-def test_an_edit_that_makes_a_comment_wait_is_told_anew(telling: Telling, hook: Hook) -> None:
+def test_a_webhook_is_called_again_when_an_edit_makes_a_comment_wait(
+    telling: Telling, hook: Hook
+) -> None:
     with telling(moderation_words=("casino",)) as here:
         made = here.say("fine", lang="en")
         here.deliver()
@@ -322,7 +326,9 @@ def test_an_edit_that_makes_a_comment_wait_is_told_anew(telling: Telling, hook: 
 # What is not told
 
 
-def test_what_is_spam_is_hidden_or_is_the_owners_is_not_told(here: Here, hook: Hook) -> None:
+def test_a_webhook_is_not_called_for_spam_hidden_comments_and_the_owners_own(
+    here: Here, hook: Hook
+) -> None:
     owner = claim(here.served, OWNER, "Owner")
     owner.post_json("/admin/blocks", {"kind": "word", "value": "casino"})
     spam = here.say("a casino")
@@ -389,7 +395,9 @@ def test_the_site_is_built_again_ten_minutes_after_a_change_and_not_more_often(
 # Faults of the other side
 
 
-def test_a_call_is_tried_for_a_day_with_one_id_and_new_times(telling: Telling, hook: Hook) -> None:
+def test_a_call_of_a_webhook_is_retried_for_a_day_with_one_id_and_new_times(
+    telling: Telling, hook: Hook
+) -> None:
     hook.usual = BUSY
     with telling(webhook_secret=EXAMPLE_SECRET) as here:
         here.said("hi")
@@ -409,7 +417,9 @@ def test_a_call_is_tried_for_a_day_with_one_id_and_new_times(telling: Telling, h
     assert DAY - HOUR <= times[-1] < DAY
 
 
-def test_what_was_given_up_is_tried_again_or_dropped_by_the_owner(here: Here, hook: Hook) -> None:
+def test_undelivered_webhook_calls_are_tried_again_or_dropped_by_the_owner(
+    here: Here, hook: Hook
+) -> None:
     owner = admin(here)
     hook.usual = b"HTTP/1.1 404 " + CANARY.encode() + b"\r\nContent-Length: 3\r\n\r\nno!"
     numbers = [here.said(content) for content in "abc"]
@@ -457,7 +467,9 @@ YES = [
 ELSEWHERE = "HTTP/1.1 {status} Go\r\nLocation: {url}/elsewhere\r\nContent-Length: 0\r\n\r\n"
 
 
-def test_whatever_is_no_yes_is_tried_again_and_no_redirect_followed(here: Here, hook: Hook) -> None:
+def test_refused_webhook_calls_are_tried_again_and_no_redirect_is_followed(
+    here: Here, hook: Hook
+) -> None:
     answers = dict(REFUSALS)
     for status in (301, 307):
         answers[str(status)] = ELSEWHERE.format(status=status, url=hook.url).encode()
@@ -480,7 +492,7 @@ def test_whatever_is_no_yes_is_tried_again_and_no_redirect_followed(here: Here, 
         assert here.outbox() == [], name
 
 
-def test_a_dead_hook_holds_back_no_code(telling: Telling, hook: Hook) -> None:
+def test_a_dead_webhook_holds_back_no_email_with_a_code(telling: Telling, hook: Hook) -> None:
     hook.usual = BUSY
     with telling(notify_owner=(OWNER,)) as here:
         numbers = [here.said(str(n)) for n in range(20)]
@@ -494,7 +506,7 @@ def test_a_dead_hook_holds_back_no_code(telling: Telling, hook: Hook) -> None:
         assert here.outbox() == []
 
 
-def test_a_call_that_waits_holds_no_text_of_a_comment(here: Here, hook: Hook) -> None:
+def test_a_waiting_webhook_call_holds_no_text_of_a_comment(here: Here, hook: Hook) -> None:
     hook.usual = BUSY
     made = here.say("CANARY words", lang="en")
     here.deliver()
@@ -512,7 +524,7 @@ def test_a_call_that_waits_holds_no_text_of_a_comment(here: Here, hook: Hook) ->
 
 
 @pytest.mark.parametrize("comments", ["keep", "delete"])
-def test_nothing_that_waits_to_be_sent_holds_words_of_who_leaves(
+def test_no_waiting_webhook_call_holds_data_of_a_deleted_account(
     telling: Telling, hook: Hook, comments: str
 ) -> None:
     hook.usual = BUSY
@@ -538,7 +550,7 @@ def test_nothing_that_waits_to_be_sent_holds_words_of_who_leaves(
         assert "ANNS REASON" not in told
 
 
-def test_no_secret_gets_into_a_log_or_onto_the_owners_page(
+def test_no_secret_of_a_webhook_gets_into_a_log_or_onto_the_admin_page(
     telling: Telling, hook: Hook, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -743,7 +755,7 @@ def test_a_chat_says_why_a_comment_waits_and_its_reports(telling: Telling, hook:
             assert shown == [f"Ann\nreported by a reader: {r}\n\nhi {kind}" for r in reasons]
 
 
-def test_a_chat_is_told_no_more_than_it_takes(telling: Telling, hook: Hook) -> None:
+def test_a_chat_message_is_no_longer_than_the_chat_takes(telling: Telling, hook: Hook) -> None:
     for kind in CHATS:
         with telling(kind, comments_max_length=10_000) as here:
             for sign in ("x", "界", "😀", "\n. ", "&"):
@@ -755,7 +767,9 @@ def test_a_chat_is_told_no_more_than_it_takes(telling: Telling, hook: Hook) -> N
                 assert len(call.body) < 20_000
 
 
-def test_telegram_is_asked_for_no_button_that_it_may_refuse(telling: Telling, hook: Hook) -> None:
+def test_telegram_messages_have_no_button_that_telegram_may_refuse(
+    telling: Telling, hook: Hook
+) -> None:
     # Its servers refuse the whole message for a link to a host without a dot.
     for url, buttons in ((SERVICE, 2), ("http://localhost:8080", 0), ("http://x", 0)):
         with telling("telegram", server_public_url=url) as here:
@@ -769,7 +783,9 @@ def test_telegram_is_asked_for_no_button_that_it_may_refuse(telling: Telling, ho
         assert len(re.findall(rf"{re.escape(url)}/mail\S+", body["text"])) == 2 - buttons
 
 
-def test_where_readers_cannot_reach_us_there_are_no_links(telling: Telling, hook: Hook) -> None:
+def test_webhook_calls_have_no_links_where_no_public_url_is_set(
+    telling: Telling, hook: Hook
+) -> None:
     for kind in PATHS:
         with telling(kind, server_public_url="", site_origins=()) as here:
             here.said(f"hi {kind}")
@@ -782,7 +798,9 @@ def test_where_readers_cannot_reach_us_there_are_no_links(telling: Telling, hook
             assert only(call, kind) == f"Ann\n\nhi {kind}"
 
 
-def test_feishu_gets_a_fresh_signature_and_says_no_with_a_200(telling: Telling, hook: Hook) -> None:
+def test_feishu_gets_a_fresh_signature_and_its_refusal_with_200_is_noticed(
+    telling: Telling, hook: Hook
+) -> None:
     hook.script = [BUSY]
     with telling("feishu", webhook_secret=CANARY) as here:
         here.said("hi")
@@ -812,7 +830,9 @@ def test_feishu_gets_a_fresh_signature_and_says_no_with_a_200(telling: Telling, 
 # The links
 
 
-def test_links_moderate_for_the_owner_and_end_with_the_hook(telling: Telling, hook: Hook) -> None:
+def test_links_in_webhook_calls_moderate_and_end_with_the_webhook(
+    telling: Telling, hook: Hook
+) -> None:
     with telling(notify_owner=("nobody",), moderation_hold="all") as here:
         number = here.said("hi")
         here.deliver()

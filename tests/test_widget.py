@@ -282,7 +282,7 @@ def like(place: Locator) -> None:
 # Embedding
 
 
-def test_one_tag_puts_the_comments_of_the_page_behind_itself(view: View) -> None:
+def test_one_script_tag_puts_the_comments_of_the_page_behind_itself(view: View) -> None:
     conversation(view.app)
     for tag in (TAG, TAG.replace(" async", " defer"), PLAIN_TAG):
         view.asked.clear()
@@ -307,7 +307,7 @@ ATTRIBUTES = {
 }
 
 
-def test_attributes_say_what_is_shown_and_bad_ones_are_as_none(view: View) -> None:
+def test_attributes_of_the_widget_say_what_is_shown_and_bad_ones_are_ignored(view: View) -> None:
     threads = [f"<commentd-thread {attribute}></commentd-thread>" for attribute in ATTRIBUTES]
     page = view("".join(threads) + TAG)
     expect(page.locator("commentd-thread .none")).to_have_count(len(ATTRIBUTES))
@@ -332,7 +332,9 @@ SPOKEN = [  # the language around an element, its attribute, and what it speaks
 
 
 @pytest.mark.parametrize("options", [{"locale": "de-DE"}], ids=["de"])
-def test_the_language_is_the_nearest_one_else_that_of_the_browser(view: View) -> None:
+def test_the_widget_speaks_the_nearest_language_of_the_page_else_that_of_the_browser(
+    view: View,
+) -> None:
     markup = "<main lang={}><div><commentd-thread {}></commentd-thread></div></main>"
     threads = [markup.format(lang, attribute) for lang, attribute, _ in SPOKEN]
     page = view("".join(threads) + TAG, lang="")
@@ -385,7 +387,9 @@ def scripts(asked: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("attribute", ["loading=lazy", ""])
-def test_a_reader_who_never_comes_near_loads_nothing_for_it(view: View, attribute: str) -> None:
+def test_a_reader_who_never_comes_near_a_lazy_thread_loads_nothing_for_it(
+    view: View, attribute: str
+) -> None:
     fill(view.app, 3)
     page = view.page
     page.clock.install()
@@ -447,7 +451,9 @@ def test_several_threads_of_one_page_are_each_their_own(view: View) -> None:
     ],
     ids=["element", "thrice", "behind-itself"],
 )
-def test_however_often_the_script_is_there_one_thread_is(view: View, head: str, body: str) -> None:
+def test_one_thread_is_shown_however_often_the_script_is_there(
+    view: View, head: str, body: str
+) -> None:
     say(view.app, "Hello.")
     page = view(body + "<i data-commentd-count=/2026/lines/></i>", head=head)
     expect(page.locator(".body")).to_have_text("Hello.")
@@ -746,7 +752,7 @@ def test_a_link_to_a_comment_shows_its_page_and_on_the_page_adds_it(view: View) 
 
 
 @pytest.mark.long
-def test_a_link_to_no_comment_does_nothing_bad(view: View) -> None:
+def test_a_link_to_an_unknown_comment_does_no_harm(view: View) -> None:
     replies(view.app, 101)
     elsewhere = say(view.app, "Elsewhere.", page="/other/")
     page = view(at="#comment-987654321")
@@ -763,7 +769,7 @@ def test_a_link_to_no_comment_does_nothing_bad(view: View) -> None:
     assert len(lists(view.asked)) <= 12
 
 
-def test_what_was_deleted_leaves_its_place_to_its_replies(view: View) -> None:
+def test_a_deleted_comment_leaves_a_tombstone_above_its_replies(view: View) -> None:
     top = nested(view.app, 2)[0]
     say(view.app, "Another.", hours=200)
     moderate(view.app, top, "deleted")
@@ -782,7 +788,7 @@ def test_what_was_deleted_leaves_its_place_to_its_replies(view: View) -> None:
     expect(page.locator(".head b")).to_have_text("1 comment")
 
 
-def test_what_waits_for_approval_is_not_said_to_be_removed(view: View) -> None:
+def test_the_tombstone_of_a_waiting_comment_does_not_say_removed(view: View) -> None:
     top = nested(view.app, 2)[0]
     moderate(view.app, top, "waiting")
     page = view()
@@ -815,7 +821,7 @@ def in_languages(*languages: str) -> str:
     return "".join(f"<commentd-thread lang={lang}></commentd-thread>" for lang in languages) + TAG
 
 
-def test_places_are_named_in_the_language_of_the_reader(view: View) -> None:
+def test_locations_are_named_in_the_language_of_the_reader(view: View) -> None:
     imported = say(view.app, "Imported.", "Ann", hours=3)
     say(view.app, "Far away.", "Mateo Silva", hours=2)
     say(view.app, "Nearby.", "陆知微", hours=1)
@@ -1013,7 +1019,7 @@ RESPONSES = [
 ]
 
 
-def test_nothing_comes_of_html_but_what_is_listed_whatever_a_service_sends(view: View) -> None:
+def test_the_widget_shows_only_allowed_html_whatever_the_service_sends(view: View) -> None:
     page = view.page
     ids = fill(view.app, len(RESPONSES))
 
@@ -1123,7 +1129,7 @@ FOREIGN = """
 WISHES = "token=a.b.c&service=https://evil.example/&lang=de&limit=1&nickname=Eve"
 
 
-def test_nothing_but_the_number_of_a_comment_comes_from_outside(view: View) -> None:
+def test_the_widget_takes_only_the_number_of_a_comment_from_the_url(view: View) -> None:
     page = view.page
     ids, sent = fill(view.app, 3), list[str]()
     page.on("request", lambda request: sent.append(request.headers.get("authorization", "")))
@@ -1147,7 +1153,7 @@ def test_nothing_but_the_number_of_a_comment_comes_from_outside(view: View) -> N
     assert "a.b.c" not in page.evaluate("JSON.stringify([localStorage, sessionStorage])")
 
 
-def test_what_the_service_sends_changes_no_built_in(view: View) -> None:
+def test_responses_of_the_service_change_no_built_in_object(view: View) -> None:
     fill(view.app, 2)
     poison = b'{"__proto__": {"hit": 1}, "constructor": {"prototype": {"hit": 1}}, "hit": 1, '
 
@@ -1207,7 +1213,7 @@ STYLES = [
 
 
 @pytest.mark.parametrize("options", [{"viewport": {"width": 800, "height": 600}}], ids=[""])
-def test_the_style_of_the_page_hides_nothing(view: View) -> None:
+def test_the_style_of_the_page_hides_nothing_of_the_widget(view: View) -> None:
     nested(view.app, 2)
     page = view('<main><b tabindex="0">Before</b>' + TAG, head="<style></style>", lang="zh-CN")
     expect(page.locator("article")).to_have_count(2)
@@ -1238,7 +1244,7 @@ TYPES = "; require-trusted-types-for 'script'; trusted-types 'none'"
 @pytest.mark.parametrize(
     "policy", [POLICY, POLICY + "; worker-src blob:" + TYPES], ids=["strict", "types"]
 )
-def test_all_works_under_a_strict_policy(view: View, policy: str) -> None:
+def test_the_widget_works_under_a_strict_content_security_policy(view: View, policy: str) -> None:
     page = view.page
     page.add_init_script(COUNT_TURNS)
     strict(view.site, '<p>An essay.</p><i data-commentd-count="/2026/lines/"></i>' + TAG, policy)

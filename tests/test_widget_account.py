@@ -242,7 +242,9 @@ def test_emails_about_replies_are_switched_off_and_on(ground: Ground) -> None:
         expect(replies).to_be_checked(checked=wanted)
 
 
-def test_of_a_switch_pressed_again_and_again_the_last_word_holds(ground: Ground) -> None:
+def test_a_switch_of_the_account_that_is_pressed_again_and_again_keeps_the_last_choice(
+    ground: Ground,
+) -> None:
     page = signed_in(ground)
     open_panel(page)
     before = me(ground)
@@ -261,7 +263,7 @@ def test_of_a_switch_pressed_again_and_again_the_last_word_holds(ground: Ground)
     assert me(ground) == before
 
 
-def test_each_page_that_is_followed_can_be_opened_left_and_taken_up_again(ground: Ground) -> None:
+def test_each_followed_page_can_be_opened_left_and_followed_again(ground: Ground) -> None:
     page = signed_in(ground, faults=REFUSED)
     opened = open_panel(page)
     here, count = switch(page, "emails"), opened.locator("summary")
@@ -297,7 +299,7 @@ def test_each_page_that_is_followed_can_be_opened_left_and_taken_up_again(ground
     expect(here).not_to_be_checked()
 
 
-def test_a_page_leads_nowhere_but_to_the_web(ground: Ground) -> None:
+def test_a_followed_page_is_a_link_only_where_its_url_is_one_of_the_web(ground: Ground) -> None:
     links = ["javascript:alert(1)", "data:text/html,x", "//evil.example/", ""]
 
     def lead(environ: Any, status: str, head: dict[str, str], body: bytes) -> Any:
@@ -316,7 +318,7 @@ def test_a_page_leads_nowhere_but_to_the_web(ground: Ground) -> None:
 # What is kept
 
 
-def test_all_that_is_kept_is_a_file_and_no_url_has_the_token(
+def test_the_data_of_an_account_is_downloaded_as_a_file_and_no_url_has_the_token(
     ground: Ground, tmp_path: Path
 ) -> None:
     follow(ground, POST)
@@ -343,7 +345,7 @@ def test_all_that_is_kept_is_a_file_and_no_url_has_the_token(
     assert page.url == ground.address + POST
 
 
-def test_an_account_that_does_not_come_can_be_asked_for_again(ground: Ground) -> None:
+def test_an_account_panel_that_failed_to_load_can_be_asked_for_again(ground: Ground) -> None:
     ground.expected += [UNREACHED, REFUSED]
     page = signed_in(ground, faults=UNREACHED)
     main(page).fill("Not lost.")
@@ -367,7 +369,9 @@ def test_an_account_that_does_not_come_can_be_asked_for_again(ground: Ground) ->
 
 
 @pytest.mark.parametrize("choice", ["stay", "go"])
-def test_an_account_goes_with_its_comments_as_its_owner_wants(ground: Ground, choice: str) -> None:
+def test_an_account_is_deleted_with_or_without_its_comments_as_its_holder_wants(
+    ground: Ground, choice: str
+) -> None:
     page = signed_in(ground)
     mine = write(page, "My words.")
     number = int(mine.locator("..").get_attribute("data-id") or 0)
@@ -395,7 +399,7 @@ def test_an_account_goes_with_its_comments_as_its_owner_wants(ground: Ground, ch
     assert [word for word in (MAIL, "Ann", "My words", "token") if word in kept] == []
 
 
-def test_an_account_does_not_go_by_mistake(ground: Ground) -> None:
+def test_an_account_is_not_deleted_by_mistake(ground: Ground) -> None:
     page = signed_in(ground, faults=REFUSED)
     ending = step(page, "erase", keyboard)
     group = ending.get_by_role("group", name=EN["erasing"], exact=True)
@@ -509,7 +513,7 @@ def assert_open_to_all(page: Page, where: str) -> None:
 
 
 @pytest.mark.parametrize(("lang", "how"), [("en", DESK), ("ar", PHONE)], ids=["desk", "phone"])
-def test_no_state_of_the_account_shuts_anybody_out(ground: Ground, lang: str, how: Any) -> None:
+def test_each_state_of_the_account_panel_is_accessible(ground: Ground, lang: str, how: Any) -> None:
     say(ground.app, "Buy this.")
     say(ground.app, "Nobody's words.")
     sql(ground.app, "UPDATE comment SET nickname = '' WHERE id = 2")

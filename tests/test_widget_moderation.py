@@ -132,7 +132,7 @@ def test_an_admin_who_signs_in_on_the_blog_gets_the_menu(ground: Ground) -> None
     assert words_of(page, "Waits.") == ["Approve", "Spam", "Delete"]
 
 
-def test_signing_out_takes_the_menu_and_what_waits_away(ground: Ground, use: Use) -> None:
+def test_signing_out_takes_the_menu_and_waiting_comments_away(ground: Ground, use: Use) -> None:
     seen(ground.app)
     say(ground.app, "Waits.")
     page = admin(ground)
@@ -188,7 +188,7 @@ def test_a_reader_who_poses_as_an_admin_gets_nothing(ground: Ground) -> None:
     assert words_of(page, "Seen.") == []
 
 
-def test_what_waits_is_seen_by_its_author_and_the_admin_only(ground: Ground) -> None:
+def test_a_waiting_comment_is_seen_by_its_author_and_the_admin_only(ground: Ground) -> None:
     author = ground.open()
     writing.write(author, "Patience.")
     button(author, re.compile("^Post for approval$")).click()
@@ -220,7 +220,9 @@ def test_what_waits_is_seen_by_its_author_and_the_admin_only(ground: Ground) -> 
 # What it does
 
 
-def test_what_waits_is_approved_and_an_admins_own_is_shown(ground: Ground, use: Use) -> None:
+def test_a_waiting_comment_is_approved_in_the_widget_and_an_admins_own_is_shown(
+    ground: Ground, use: Use
+) -> None:
     seen(ground.app)
     say(ground.app, "Waits.")
     page = admin(ground)
@@ -239,7 +241,7 @@ def test_what_waits_is_approved_and_an_admins_own_is_shown(ground: Ground, use: 
     assert states(ground.app)["Mine."] == "visible"
 
 
-def test_spam_and_deleting_are_undone(ground: Ground, use: Use) -> None:
+def test_marking_as_spam_and_deleting_in_the_widget_are_undone(ground: Ground, use: Use) -> None:
     seen(ground.app)
     say(ground.app, "Waits.")
     page = admin(ground)
@@ -279,7 +281,7 @@ def test_a_comment_with_answers_is_deleted_and_undone_in_its_place(ground: Groun
     assert readers_see(ground) == ["An answer!", "A question?"]
 
 
-def test_what_is_pinned_comes_first_and_says_so(ground: Ground, use: Use) -> None:
+def test_a_pinned_comment_comes_first_and_says_so(ground: Ground, use: Use) -> None:
     seen(ground.app, "Older.")
     seen(ground.app, "Newer.")
     page = admin(ground)
@@ -298,7 +300,7 @@ def test_what_is_pinned_comes_first_and_says_so(ground: Ground, use: Use) -> Non
     expect(reader.locator("article .body")).to_have_text(["Newer.", "Older."])
 
 
-def test_a_reply_waits_under_what_it_answers_and_is_not_pinned(ground: Ground) -> None:
+def test_a_waiting_reply_stands_under_its_parent_and_is_not_pinned(ground: Ground) -> None:
     first = seen(ground.app, "A question?")
     say(ground.app, "An answer!", parent_id=first)
     page = admin(ground, lang="zh-CN")
@@ -340,7 +342,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
 }
 
 
-def test_what_is_refused_is_said_at_the_comment_which_stays(ground: Ground) -> None:
+def test_a_refused_moderation_is_said_at_the_comment_which_stays(ground: Ground) -> None:
     ground.expected += [REFUSED, UNREACHED]
     seen(ground.app)
     page = admin(ground)
@@ -371,7 +373,9 @@ def test_what_is_refused_is_said_at_the_comment_which_stays(ground: Ground) -> N
     ("lang", "kept"),
     [("zh-CN", "zh"), *[pytest.param(each, each, marks=pytest.mark.long) for each in ("en", "ar")]],
 )
-def test_a_comment_keeps_the_language_of_the_widget(ground: Ground, lang: str, kept: str) -> None:
+def test_a_moderated_comment_keeps_the_language_of_the_widget(
+    ground: Ground, lang: str, kept: str
+) -> None:
     page = ground.open(lang=lang)
     sent = requests_of(page, "/comments")
     writing.main(page).fill("12 345")
@@ -388,7 +392,7 @@ def test_a_comment_keeps_the_language_of_the_widget(ground: Ground, lang: str, k
     [("en", DESK, 24), ("ar", PHONE, 44), pytest.param("zh-CN", PHONE, 44, marks=pytest.mark.long)],
     ids=["desk", "phone", "long"],
 )
-def test_the_open_menus_shut_nobody_out(ground: Ground, lang: str, how: Any, least: int) -> None:
+def test_the_open_menus_are_accessible(ground: Ground, lang: str, how: Any, least: int) -> None:
     """A pinned comment of the admin's, a reply, one that waits, and one just marked as spam."""
     first = seen(ground.app, "Hers.", "江屿")
     seen(ground.app, "An answer.", "Mateo Silva", parent_id=first)

@@ -133,7 +133,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("lang", TOLD)
-def test_who_stays_is_told_of_new_comments(
+def test_a_reader_who_stays_is_told_of_new_comments(
     app: App, stay: View, asked: list[str], lang: str
 ) -> None:
     fill(app, 1)
@@ -154,7 +154,7 @@ def test_who_stays_is_told_of_new_comments(
         assert texts(page) == ["No. 1."]
 
 
-def test_what_is_new_is_shown_in_its_place(app: App, stay: View) -> None:
+def test_new_comments_are_shown_in_their_place(app: App, stay: View) -> None:
     ids = fill(app, 12)
     page = stay()
     first = texts(page)
@@ -181,7 +181,7 @@ def test_what_is_new_is_shown_in_its_place(app: App, stay: View) -> None:
     expect(page.locator(".head")).to_contain_text("1 次阅读")
 
 
-def test_nothing_is_asked_while_nobody_sees_the_page(app: App, stay: View) -> None:
+def test_news_are_not_asked_for_while_nobody_sees_the_page(app: App, stay: View) -> None:
     fill(app, 1)
     page = stay()
     see = """seen => {
@@ -200,7 +200,7 @@ def test_nothing_is_asked_while_nobody_sees_the_page(app: App, stay: View) -> No
     assert pass_time(page, 61) == 2
 
 
-def test_comments_that_went_and_those_of_ones_own_are_no_news(app: App, stay: View) -> None:
+def test_deleted_comments_and_ones_own_are_no_news(app: App, stay: View) -> None:
     ids = fill(app, 3)
     page = stay()
     moderate(app, ids[0], "deleted")
@@ -223,7 +223,7 @@ def saying(body: bytes) -> Change:
     return lambda environ, status, head, old: (status, head, body)
 
 
-def test_a_look_that_fails_says_nothing(app: App, stay: View, faults: list[str]) -> None:
+def test_a_failed_look_for_news_says_nothing(app: App, stay: View, faults: list[str]) -> None:
     fill(app, 1)
     page = stay()
     for body in (b"<h1>Sign in to the hotel</h1>", b"{}"):
@@ -308,7 +308,9 @@ OLD_RANGES = """{
 
 
 @pytest.mark.parametrize("old", [False, True])
-def test_what_is_selected_is_quoted(app: App, page: Page, touch: View, old: bool) -> None:
+def test_a_selected_passage_is_quoted_in_a_reply(
+    app: App, page: Page, touch: View, old: bool
+) -> None:
     say(app, "\n\n".join(f"Paragraph {n}." for n in range(8)))
     if old:
         page.add_init_script(OLD_RANGES)
@@ -340,7 +342,7 @@ def test_what_is_selected_is_quoted(app: App, page: Page, touch: View, old: bool
     expect(reply.locator(".body > p")).to_have_text("And comes back.")
 
 
-def test_what_is_selected_while_the_script_comes_is_quoted(
+def test_a_passage_selected_while_the_script_loads_is_quoted(
     app: App, page: Page, view: View
 ) -> None:
     say(app, "Selected early.")
@@ -359,7 +361,9 @@ def test_a_menu_that_is_pressed_twice_opens_once(app: App, page: Page, view: Vie
     expect(page.locator("dialog.menu")).to_have_count(1)
 
 
-def test_nothing_is_offered_for_what_is_not_of_one_comment(app: App, touch: View) -> None:
+def test_no_quote_is_offered_for_a_selection_that_is_not_within_one_comment(
+    app: App, touch: View
+) -> None:
     fill(app, 2)
     alike = "<article><p class=body>Of the page.</p><a class=reply>Reply</a></article>"
     page = touch(f"<p>An essay.</p>{alike}{TAG}")
@@ -390,7 +394,7 @@ QUOTED = [  # what is said, from where to where it is selected, and the quote
 
 
 @pytest.mark.long
-def test_each_line_that_is_quoted_begins_with_its_mark(app: App, touch: View) -> None:
+def test_each_quoted_line_begins_with_its_mark(app: App, touch: View) -> None:
     for number, (content, *_) in enumerate(QUOTED):
         say(app, content, f"Guest {number}")
     page = touch()
@@ -409,7 +413,7 @@ def test_each_line_that_is_quoted_begins_with_its_mark(app: App, touch: View) ->
     assert page.locator("commentd-thread img").count() == 0
 
 
-def test_a_quote_comes_behind_what_was_written_and_is_kept(app: App, touch: View) -> None:
+def test_a_quote_comes_behind_the_text_already_written_and_is_kept(app: App, touch: View) -> None:
     say(app, "One. Two.")
     page = touch()
     comment(page, "One.").get_by_role("button", name="回复").click()
@@ -462,7 +466,7 @@ def here(page: Page) -> str:
     return where
 
 
-def test_keys_move_through_what_is_seen(app: App, touch: View) -> None:
+def test_keys_move_through_the_visible_comments(app: App, touch: View) -> None:
     nested(app, 3)
     fill(app, 1)
     page = touch()
@@ -503,7 +507,9 @@ def test_keys_reply_like_and_begin_to_write(app: App, touch: View) -> None:
     assert here(page) == "No. 2."
 
 
-def test_elsewhere_and_with_other_keys_held_a_letter_is_a_letter(app: App, touch: View) -> None:
+def test_shortcut_letters_do_nothing_in_fields_and_with_modifier_keys(
+    app: App, touch: View
+) -> None:
     fill(app, 2)
     keys = """<script>keys = []
         addEventListener('keydown', e => keys.push([e.key, e.defaultPrevented]))</script>"""
@@ -583,7 +589,9 @@ def test_the_link_of_a_comment_is_copied_and_leads_to_it(app: App, site: Site, p
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["plain", "refused"])
-def test_where_copying_fails_the_address_has_it(app: App, site: Site, page: Page, how: str) -> None:
+def test_the_link_of_a_comment_is_put_into_the_address_bar_where_copying_fails(
+    app: App, site: Site, page: Page, how: str
+) -> None:
     ids = fill(app, 3)
     site.write(TAG)
     if how == "refused":
@@ -595,7 +603,7 @@ def test_where_copying_fails_the_address_has_it(app: App, site: Site, page: Page
     expect(page.locator("[data-target]")).to_contain_text("No. 2.")
 
 
-def test_print_has_the_words_and_nothing_to_press(app: App, touch: View) -> None:
+def test_a_printed_thread_has_the_texts_and_no_buttons(app: App, touch: View) -> None:
     say(app, "\n\n".join(f"Paragraph {n}." for n in range(60)), hours=3)
     nested(app, 2)
     page = touch()
@@ -626,7 +634,7 @@ ANYWHERE = """<p lang=en>Views: <i data-commentd-views=/a/>many</i></p>
     <p><i data-commentd-views></i> <i data-commentd-likes=/unknown/>none</i></p>"""
 
 
-def test_numbers_of_several_pages_take_one_request(app: App, view: View, asked: list[str]) -> None:
+def test_counts_of_several_pages_take_one_request(app: App, view: View, asked: list[str]) -> None:
     fill(app, 2, "/a/")
     sql(app, "UPDATE page SET views = 12345")
     TestApp(app).post_json("/page/like", {"page_url": "/a/"})
@@ -636,7 +644,9 @@ def test_numbers_of_several_pages_take_one_request(app: App, view: View, asked: 
     assert ends(asked, "counts.js") == ["counts.js"]
 
 
-def test_without_numbers_what_stands_there_stays(page: Page, view: View, faults: list[str]) -> None:
+def test_elements_for_counts_stay_as_they_are_where_the_counts_fail(
+    page: Page, view: View, faults: list[str]
+) -> None:
     page.route(re.compile("/pages"), lambda route: route.fulfill(status=502, body="<h1>Bad</h1>"))
     with page.expect_response(re.compile("/pages")) as reply:
         view(ANYWHERE + TAG)
@@ -672,7 +682,7 @@ def test_the_latest_comments_are_listed(app: App, view: View, site: Site, asked:
     expect(comment(page, "Zuletzt.")).to_be_in_viewport()
 
 
-def test_an_excerpt_is_text_of_eighty_characters(app: App, view: View) -> None:
+def test_an_excerpt_of_a_latest_comment_is_text_of_eighty_characters(app: App, view: View) -> None:
     excerpts = {
         "长" * 80: "长" * 80,
         "短" * 81: "短" * 80 + "…",
@@ -697,7 +707,7 @@ BROKEN = [
 ]
 
 
-def test_a_broken_item_is_not_listed_and_spoils_no_other(
+def test_a_broken_latest_comment_is_not_listed_and_spoils_no_other(
     app: App, view: View, site: Site, faults: list[str]
 ) -> None:
     fill(app, 2 * len(BROKEN))
@@ -716,7 +726,9 @@ def test_a_broken_item_is_not_listed_and_spoils_no_other(
     expect_only(faults, "^commentd: one of the latest comments can’t be shown")
 
 
-def test_an_empty_list_stays_as_it_is(view: View, page: Page, faults: list[str]) -> None:
+def test_a_list_of_latest_comments_stays_as_it_is_where_there_are_none(
+    view: View, page: Page, faults: list[str]
+) -> None:
     headers = {"Access-Control-Allow-Origin": "*"}
     answers: list[Json] = [{"body": '{"comments": []}'}, {"body": "{}", "status": 502}]
     page.route(re.compile("/latest"), lambda route: route.fulfill(headers=headers, **answers[0]))
@@ -759,7 +771,9 @@ def expect_shown(page: Page, name: str) -> None:
 
 @pytest.mark.parametrize("order", ["address first", "element first"])
 @pytest.mark.usefixtures("routes")
-def test_the_address_says_which_page(app: App, view: View, asked: list[str], order: str) -> None:
+def test_the_url_says_which_page_of_comments_is_shown(
+    app: App, view: View, asked: list[str], order: str
+) -> None:
     page = view(ELEMENT, "/1/", head=OLD)
     expect_shown(page, "first")
     for name in ("second", "third", "first"):
@@ -780,7 +794,7 @@ def test_the_address_says_which_page(app: App, view: View, asked: list[str], ord
 
 
 @pytest.mark.usefixtures("routes")
-def test_an_element_that_stays_follows_the_address(view: View, asked: list[str]) -> None:
+def test_an_element_that_stays_follows_the_url(view: View, asked: list[str]) -> None:
     page = view(ELEMENT, "/first/", head=TAG)
     expect_shown(page, "first")
     intercept = "navigation.addEventListener('navigate', e => e.intercept({async handler() {}}))"
@@ -866,7 +880,7 @@ NOT_PLAIN = [
 ]
 
 
-def test_a_text_too_faint_on_its_ground_is_changed_and_no_other(dressed: View) -> None:
+def test_a_text_too_faint_on_its_background_is_changed_and_no_other(dressed: View) -> None:
     for style, ground, left_alone in GROUNDS:
         page = dressed("a { color: #888 }" + style, f"<main>{TAG}</main>")
         seen, far, linked = seen_on(page, ground)
@@ -885,7 +899,7 @@ NIGHTS = [  # the style of a page that is switched, and the colour of its text t
 ]
 
 
-def test_a_text_can_be_read_after_a_switch_and_back(dressed: View) -> None:
+def test_texts_stay_readable_after_a_switch_to_dark_and_back(dressed: View) -> None:
     for style, own in NIGHTS:
         page = dressed("html { background: #fff } html.night { background: #1b1b1b } " + style)
         assert seen_on(page, "#fff")[1] == 100
@@ -901,7 +915,7 @@ def test_a_text_can_be_read_after_a_switch_and_back(dressed: View) -> None:
         expect(page.locator("commentd-thread")).to_have_css("color-scheme", "light")
 
 
-def test_the_attribute_says_the_ground_where_the_page_cannot(dressed: View) -> None:
+def test_the_theme_attribute_sets_the_background_where_the_page_cannot(dressed: View) -> None:
     for theme, other, own, ground in (
         ("dark", "light", "#000", "#000"),
         ("light", "dark", "#fff", "#fff"),
@@ -975,7 +989,9 @@ def test_each_language_is_spoken_whole(app: App, view: View, asked: list[str]) -
     assert sorted(ends(asked, "/words/")) == wanted
 
 
-def test_words_may_be_missing(app: App, page: Page, view: View, faults: list[str]) -> None:
+def test_the_widget_speaks_english_where_its_texts_fail_to_load(
+    app: App, page: Page, view: View, faults: list[str]
+) -> None:
     fill(app, 3)
     page.route(re.compile("/words/"), lambda route: route.abort())
     view(lang="ar")

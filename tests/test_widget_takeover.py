@@ -192,7 +192,7 @@ def test_a_script_that_is_there_before_its_fragment_shows_it(
     page.context.close()
 
 
-def test_it_shows_what_changed_since(app: App, site: Site, page: Page) -> None:
+def test_the_widget_shows_changes_since_a_fragment(app: App, site: Site, page: Page) -> None:
     first, second, third = (
         say(app, text, hours=hours) for text, hours in zip("abc", (9, 8, 7), strict=True)
     )
@@ -223,7 +223,7 @@ def test_it_shows_what_changed_since(app: App, site: Site, page: Page) -> None:
         ("likes", ["b", "newer", "c"]),
     ],
 )
-def test_what_came_since_is_where_the_list_has_it(
+def test_comments_added_since_a_fragment_stand_where_the_list_has_them(
     app: App, site: Site, page: Page, sort: str, shown: list[str]
 ) -> None:
     for text, hours in zip("abc", (9, 8, 7), strict=True):
@@ -237,7 +237,7 @@ def test_what_came_since_is_where_the_list_has_it(
     assert texts(page) == shown
 
 
-def test_it_does_what_was_pressed_before_it_came(app: App, site: Site, page: Page) -> None:
+def test_the_widget_acts_on_a_press_from_before_it_loaded(app: App, site: Site, page: Page) -> None:
     say(app, "hello", "Ann", hours=9)
     write(app, site)
     opened(page, site)
@@ -277,7 +277,7 @@ def test_a_blog_that_is_not_in_the_settings_keeps_its_comments_and_is_told(
     expect(page.locator("commentd-thread .body")).to_have_text("hello")
 
 
-def test_when_the_changes_cannot_be_had_the_reader_is_told_and_can_try_again(
+def test_a_reader_is_told_and_can_try_again_when_changes_since_a_fragment_can_not_be_had(
     app: App, site: Site, page: Page
 ) -> None:
     say(app, "hello", "Ann")

@@ -654,7 +654,7 @@ def test_back_cancel_and_a_reload_keep_what_was_typed(ground: Ground) -> None:
 
 
 @service_with(mail_host="", server_public_url="http://comments.test")
-def test_where_no_code_can_be_mailed_nobody_is_asked_to_sign_in(ground: Ground) -> None:
+def test_the_widget_offers_no_sign_in_where_no_code_can_be_mailed(ground: Ground) -> None:
     page = ground.open()
     main(page).focus()
     expect(button(page, "Post")).to_be_visible()
@@ -687,7 +687,7 @@ def test_an_expired_login_is_renewed_or_left(
 
 
 @service_with(comments_login_required=True)
-def test_where_a_login_is_required_it_is_said_in_place_of_the_field(
+def test_the_widget_asks_to_sign_in_in_place_of_the_field_where_a_login_is_required(
     ground: Ground, account: int
 ) -> None:
     page = signed_in(ground, faults=REFUSED)
@@ -764,7 +764,9 @@ def begin(page: Page, where: str, text: str | None = None) -> Locator:
     return box
 
 
-def test_each_form_of_each_page_has_a_draft_that_outlives_what_happens(ground: Ground) -> None:
+def test_each_form_of_each_page_has_a_draft_that_outlives_reloads_and_failures(
+    ground: Ground,
+) -> None:
     say(ground.app, "Hers.")
     say(ground.app, "Hers.", page="/other/")
     page = ground.open(faults=REFUSED)
@@ -1224,7 +1226,7 @@ def test_a_script_that_failed_to_load_leaves_the_others_as_they_are(ground: Grou
     assert len([text for text in ground.heard if "account.js could not be loaded" in text]) == 1
 
 
-def test_what_is_edited_does_not_stand_above_itself(ground: Ground) -> None:
+def test_a_comment_that_is_edited_does_not_stand_above_its_own_form(ground: Ground) -> None:
     page = ground.open()
     mine = post(page, "Mine.")
     choose(mine, "Edit")
@@ -1237,7 +1239,7 @@ def test_what_is_edited_does_not_stand_above_itself(ground: Ground) -> None:
     expect(article(page, "Mine, too.").locator(".body")).to_be_visible()
 
 
-def test_authors_see_what_waits_again_after_an_edit_in_its_place(ground: Ground) -> None:
+def test_authors_see_a_comment_that_waits_again_after_an_edit_in_its_place(ground: Ground) -> None:
     page = ground.open()
     mine = post(page, "Mine.")
     number = sql(ground.app, "SELECT id FROM comment")[0][0]
@@ -1286,7 +1288,9 @@ def test_refusals_of_the_account_are_told_beside_their_fields(ground: Ground) ->
 
 
 @service_with(limits_enabled=True)
-def test_who_writes_too_fast_is_told_how_long_to_wait_until_it_is_over(ground: Ground) -> None:
+def test_an_author_beyond_the_rate_limit_is_told_how_long_to_wait_until_it_is_over(
+    ground: Ground,
+) -> None:
     page = ground.open(faults=REFUSED)
     page.clock.install()
     page.reload()

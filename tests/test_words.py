@@ -87,7 +87,7 @@ def test_a_language_is_in_every_place_that_has_to_know_it(browser: Browser) -> N
     assert not lacking, "\n".join(lacking)
 
 
-def test_a_language_has_every_word_with_its_placeholders() -> None:
+def test_a_language_has_every_text_with_its_placeholders() -> None:
     for prefix, tables in (("", WORDS), ("admin-", ADMIN)):
         english = bare(tables["en"])
         for language, words in tables.items():
@@ -104,13 +104,13 @@ def test_a_language_has_every_word_with_its_placeholders() -> None:
                 assert not re.search(r"[<>]|\b[Ee]rror\b", text), (language, key)
 
 
-def test_no_word_stands_in_two_places() -> None:
+def test_no_text_of_the_widget_stands_in_two_places() -> None:
     for language in ("en", "zh-CN"):
         assert inline(language).keys() & FILES[language].keys() == set()
     assert {len(inline(language)) > 20 for language in ("en", "zh-CN")} == {True}
 
 
-def test_who_chooses_a_password_is_advised_to_make_it_long() -> None:
+def test_a_reader_who_chooses_a_password_is_advised_to_make_it_long() -> None:
     script = (STATIC / "account.js").read_text("utf-8")
     steps = [line for line in script.splitlines() if "password('new-password'" in line]
     assert len(steps) == 2  # to register, and to change it
@@ -131,7 +131,7 @@ def test_each_language_counts_as_its_readers_do(browser: Browser) -> None:
     page.close()
 
 
-def test_every_word_that_a_script_says_is_there_and_none_is_left_over() -> None:
+def test_every_text_that_a_script_shows_exists_and_none_is_left_over() -> None:
     source = "".join((STATIC / name).read_text("utf-8") for name in SCRIPTS)
     used = set(
         re.findall(r"(?:\bsay|\bbadge|(?<!classList\.)\badd|\bagain|\bfield)\('(\w+)'[,)]", source)
@@ -150,7 +150,7 @@ def test_every_word_that_a_script_says_is_there_and_none_is_left_over() -> None:
     }
 
 
-def test_the_page_of_the_admin_says_all_that_it_has_words_for() -> None:
+def test_the_admin_page_uses_every_text_that_it_has() -> None:
     script = (STATIC / "admin.js").read_text("utf-8")
     keys = bare(ADMIN["en"]).keys()
     assert set(re.findall(r"\b(?:say|keyed|badge)\((?:'.', )?'(\w+)'[,)]", script)) - keys == set()
@@ -160,7 +160,7 @@ def test_the_page_of_the_admin_says_all_that_it_has_words_for() -> None:
     assert {key for key in keys - said if short.sub("", key) not in said} == set()
 
 
-def test_the_page_of_a_newcomer_says_the_same_in_each_language(browser: Browser) -> None:
+def test_the_home_page_says_the_same_in_each_language(browser: Browser) -> None:
     texts = object_of(browser, "home.js", "TEXTS")
     assert [language for language in texts if texts[language].keys() != texts["en"].keys()] == []
 
