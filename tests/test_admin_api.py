@@ -18,11 +18,12 @@ import webtest
 from commentd import ROUTES, SETTINGS, App, Config, World, make_app
 from support import inside
 from support.client import CANARY, PAGE, Visitor
+from support.commands import run
 from support.database import dump
 from support.inside import admin_link as link
 from support.inside import token_of
+from support.sources import MANUAL
 from support.world import START, Outside
-from test_commands import MANUAL, run
 from test_comments import NO_LIMITS, SHOWN, at_once, solved
 
 MINUTE, HOUR, DAY = 60, 3600, 86400

@@ -24,8 +24,8 @@ from support import inside
 from support.blog import new_context, nodes_of, painted, say, service
 from support.inside import sql
 from support.serving import until
+from support.sources import MANUAL
 from test_accessibility import DESK, PHONE
-from test_commands import MANUAL
 from test_widget_writing import (
     REFUSED,
     UNREACHED,

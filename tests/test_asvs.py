@@ -2,7 +2,6 @@
 Then tests of requirements that no other file tests."""
 
 import ast
-import functools
 import re
 import sqlite3
 import ssl
@@ -14,9 +13,16 @@ from typing import Any
 import pytest
 
 from support import provenance
-from test_commands import run
-from test_source import ROOT, SOURCE, STATIC, calls_of, whole_tree
-from test_source import functions as functions_in
+from support.commands import run
+from support.sources import (
+    ROOT,
+    SOURCE,
+    STATIC_FILES,
+    calls_of,
+    functions,
+    names_of_tests,
+    whole_tree,
+)
 
 # How many lines of level 1, and then of level 2, each section has.
 SECTIONS = """1.1:0+2 1.2:5+4 1.3:2+9 1.4:0+3 1.5:1+1 2.1:1+2 2.2:2+1 2.3:1+3 2.4:0+1 3.2:2+0
@@ -30,17 +36,7 @@ KINDS = ("test", "kept", "departs", "inapplicable")
 
 LIST: dict[str, Any] = tomllib.loads((ROOT / "tests" / "asvs.toml").read_text("utf-8"))
 LINES: dict[str, dict[str, Any]] = LIST["line"]
-SCRIPTS = {path.name: path.read_text("utf-8") for path in STATIC if path.suffix == ".js"}
-
-
-@functools.cache
-def functions() -> set[str]:
-    """All tests, each as `file::name`."""
-    return {
-        f"{path.name}::{name}"
-        for path in ROOT.glob("tests/test_*.py")
-        for name in re.findall(r"^def (test_\w+)\(", path.read_text("utf-8"), re.M)
-    }
+SCRIPTS = {path.name: path.read_text("utf-8") for path in STATIC_FILES if path.suffix == ".js"}
 
 
 def expected() -> Iterator[str]:
@@ -69,7 +65,7 @@ def test_every_line_of_the_asvs_has_one_verdict() -> None:
 
 def test_every_test_that_the_asvs_list_names_exists() -> None:
     named = {line["test"] for line in LINES.values() if "test" in line}
-    assert named - functions() == set()
+    assert named - names_of_tests() == set()
 
 
 # Requirements that no other file tests
@@ -100,7 +96,7 @@ def test_no_script_listens_to_messages_of_other_windows() -> None:
 
 def test_no_page_navigates_to_another_site_by_itself() -> None:
     ways = r"\blocation(\.href)?\s*=[^=]|\blocation\.(assign|replace)\(|window\.open\(|http-equiv"
-    for path in STATIC:
+    for path in STATIC_FILES:
         assert not re.search(ways, path.read_text("utf-8")), path.name
 
 
@@ -118,7 +114,7 @@ def test_password_fields_are_masked_and_open_to_managers() -> None:
 def test_secrets_are_drawn_with_a_hundred_and_twenty_eight_bits() -> None:
     drawn = [
         (function.name, ast.unparse(call.args[0]))
-        for function in functions_in(whole_tree())
+        for function in functions(whole_tree())
         for call in calls_of(r"(.*\.)?random_bytes", function)
     ]
     few = {(name, size) for name, size in drawn if int(size) < 16}

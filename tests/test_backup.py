@@ -26,11 +26,11 @@ import pytest
 import commentd
 from commentd import App, Config, World, make_app
 from support.client import PAGE, Visitor
+from support.commands import run, run_here
 from support.database import assert_whole, dump
 from support.inside import REFUSALS, database_path, sql
 from support.serving import until
 from support.world import START, Outside
-from test_commands import run, run_here
 from test_server import COMMENT, Service, services
 from test_storage import (
     Writer,

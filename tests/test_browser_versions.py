@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-STATIC = ROOT / "static"
+from support.sources import ROOT, STATIC
+
 BROWSERS = ("Safari", "Firefox", "Chrome")
 FLOOR = (16.4, 119, 111)
 # Where embed.js is understood at all; up to the floor it shows a link.

@@ -23,14 +23,14 @@ import pytest
 
 from commentd import MIGRATIONS, SETTINGS, App, Config, __version__, make_app, translated
 from support.client import CANARY, Visitor
+from support.commands import run_here
 from support.database import dump
 from support.inside import add_account, database_path, sql
+from support.sources import ROOT, whole_tree
 from support.world import Outside
 from test_backup import live
-from test_commands import ROOT, run_here
 from test_mail import Clerk, PostOffice
 from test_server import services
-from test_source import whole_tree
 
 # What Cloudflare, hCaptcha and Google give for tests.
 TRIAL_SECRETS = [f"{n}x{'0' * 31}AA" for n in (1, 2, 3)]

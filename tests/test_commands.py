@@ -1,9 +1,7 @@
 """The command line, and what README.md and the manual say of it and of the API."""
 
 import contextlib
-import io
 import json
-import logging
 import os
 import re
 import socket
@@ -15,21 +13,16 @@ import tomllib
 import unicodedata
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
-from commentd import COMMANDS, SETTINGS, __version__, example_config, load_config, main
+from commentd import COMMANDS, SETTINGS, __version__, example_config, load_config
 from support.client import CANARY
-from support.inside import log_handler, routes
+from support.commands import Words, run, run_here
+from support.inside import routes
+from support.sources import MANUAL, ROOT
 
-ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
-# The topics of the manual, by language.
-MANUAL = {
-    folder.name: {path.stem: path.read_text("utf-8") for path in folder.glob("*.md")}
-    for folder in (ROOT / "static/help").iterdir()
-}
 DOCUMENTS = "\n".join([README, *(text for each in MANUAL.values() for text in each.values())])
 BLOCKS = [
     (kind, textwrap.dedent(text))
@@ -37,46 +30,6 @@ BLOCKS = [
 ]
 SHELL = [text.strip() for kind, text in BLOCKS if kind == "sh"]
 SPANS = re.findall(r"`([^`\n]+)`", re.sub(r"^ *```.*?^ *```$", "", DOCUMENTS, flags=re.M | re.S))
-
-
-Words = tuple[str, ...]
-
-
-def run(
-    folder: Path, *arguments: str, python: Words = ("-W", "error"), **environ: str
-) -> tuple[int, str, str]:
-    """Exit code, output and errors of the program, started in that folder."""
-    command = [sys.executable, *python, str(ROOT / "commentd.py"), *arguments]
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
-    kept["LC_ALL"] = "C.UTF-8"
-    done = subprocess.run(
-        command, cwd=folder, env=kept | environ, capture_output=True, encoding="utf-8", timeout=60
-    )
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stdout, done.stderr
-
-
-def run_here(folder: Path, *arguments: str, **environ: str) -> tuple[int, str, str]:
-    """The same in this process, which takes a tenth of the time."""
-    output, errors = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
-    handler = log_handler(errors)
-    logging.getLogger().addHandler(handler)
-    try:
-        with (
-            contextlib.chdir(folder),
-            mock.patch.dict(os.environ, kept | {"LC_ALL": "C.UTF-8"} | environ, clear=True),
-            contextlib.redirect_stdout(output),
-            contextlib.redirect_stderr(errors),
-        ):
-            code = main([*arguments])
-    except SystemExit as ended:
-        code = int(ended.code or 0)
-    finally:
-        logging.getLogger().removeHandler(handler)
-    output.seek(0)
-    assert "Traceback" not in errors.getvalue()
-    return code, output.read(), errors.getvalue()
 
 
 @pytest.mark.slow

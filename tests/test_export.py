@@ -39,10 +39,11 @@ from commentd import (
     safe_html,
 )
 from support.client import CANARY, Visitor
+from support.commands import run
 from support.database import assert_whole, dump
 from support.inside import add_many_comments, add_stored_comment, writing_store
+from support.sources import MANUAL, ROOT
 from support.world import Outside
-from test_commands import MANUAL, ROOT, run
 
 BLOG = "https://blog.example"
 LONG_AGO = 1_700_000_000  # 2023-11-14: nothing that is imported may be of times to come

@@ -10,10 +10,10 @@ import pytest
 
 from commentd import App, Config, make_app
 from support.client import CANARY, Visitor
+from support.commands import run_here
 from support.database import assert_whole
 from support.inside import add_account, add_many_comments, token_of
 from support.world import START, Outside
-from test_commands import run_here
 
 pytestmark = pytest.mark.slow
 

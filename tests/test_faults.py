@@ -23,10 +23,10 @@ import commentd
 from commentd import COMMANDS, ROUTES, App, Config, World, make_app
 from support.campaign import Campaign
 from support.client import CANARY, PAGE, Visitor
+from support.commands import run_here
 from support.database import assert_whole, dump
 from support.inside import REFUSALS, add_account, admin_link, token_of
 from support.world import START, Outside
-from test_commands import run_here
 from test_server import COMMENT
 from test_storage import account, forked, stranger
 

@@ -25,11 +25,12 @@ from commentd import App, make_app
 from support import inside
 from support.blog import POST, article, conversation, new_context, say, service
 from support.client import PAGE, Visitor
+from support.commands import run_here
+from support.sources import STATIC
+from support.words import WORDS
 from support.world import Outside
-from test_commands import run_here
 from test_hostile_blogs import MARKUP
 from test_widget import CLOBBERED, Site
-from test_words import WORDS
 
 DAY = 86400
 WIDGET_TAGS = {"zh-CN": "zh", "zh-TW": "zh-tw"}
@@ -461,7 +462,7 @@ def test_a_fragment_says_the_same_as_the_widget_in_every_language(
     say(app, "re", parent_id=3, hours=24 * 50)
     inside.moderate(app, 3, "deleted")
     inside.sql(app, "UPDATE page SET total = 1234567")
-    intl = json.loads((widget.STATIC / "intl.json").read_bytes())
+    intl = json.loads((STATIC / "intl.json").read_bytes())
     context = new_context(browser, timezone_id="Asia/Shanghai")
     page = context.new_page()
     visitor = Visitor(app)
@@ -791,5 +792,5 @@ def test_the_data_export_for_templates_is_what_readers_see(app: App, visitor: Vi
     assert shown["website"] == "https://ann.example"
     assert not re.search("203.0.113|canary|spam", text)
     for language in ("en", "zh"):
-        named = (widget.STATIC / f"help/{language}/export.md").read_text("utf-8")
+        named = (STATIC / f"help/{language}/export.md").read_text("utf-8")
         assert {*shown} <= {*re.findall(r"`(\w+)`", named)}

@@ -14,9 +14,8 @@ from commentd import App, Config, make_app
 from support import inside
 from support.blog import new_context, service
 from support.client import Visitor
+from support.sources import STATIC
 from support.world import Outside
-
-STATIC = Path(__file__).parent.parent / "static"
 
 
 @pytest.fixture

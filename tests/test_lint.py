@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from support.sources import ROOT
+
 CONFIGURATION = ROOT / "tests" / "lint"
 CHECKS = ["ruff format --check .", "ruff check .", "mypy"]
 

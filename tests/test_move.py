@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from commentd import App, Config, page_name
 from support.client import Visitor
+from support.commands import run, run_here
 from support.database import assert_whole, dump
 from support.inside import writing_store
 from support.serving import BRIEF, until
-from test_commands import run, run_here
 from test_export import BLOG, LONG_AGO, Home, chain, homes, live
 from test_server import COMMENT, services
 

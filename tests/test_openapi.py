@@ -26,10 +26,10 @@ from support.api import OPERATIONS, PERMISSIONS, ROUTES, SPEC
 from support.campaign import Campaign
 from support.client import CANARY, PAGE, Visitor
 from support.database import assert_whole
+from support.sources import ROOT
 from support.world import START, Outside
 from test_admin_api import OWNER, Judge
 
-ROOT = Path(__file__).parent.parent
 FILE = ROOT / "static" / "openapi.json"
 PERMISSION = {str(route): route.permission for route in ROUTES}
 

@@ -19,13 +19,13 @@ from typing import Any
 import pytest
 
 from commentd import __version__, main
-from test_commands import ROOT
+from support.sources import ROOT
 from test_server import COMMENT, Service, services
 
 pytestmark = pytest.mark.slow
 
 NAME = f"commentd-{__version__}"
-STATIC = {
+FILES = {
     str(path.relative_to(ROOT / "static"))
     for path in (ROOT / "static").rglob("*")
     if path.is_file()
@@ -68,15 +68,15 @@ def test_the_wheel_holds_the_module_its_files_and_nothing_else(built: Path) -> N
     with zipfile.ZipFile(wheel_in(built)) as wheel:
         names = wheel.namelist()
         assert wheel.read("commentd.py") == (ROOT / "commentd.py").read_bytes()
-        for name in STATIC:
+        for name in FILES:
             data = wheel.read(f"commentd_static/{name}")
             assert data == (ROOT / "static" / name).read_bytes()
     about = ["METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"]
     assert sorted(names) == sorted(
-        ["commentd.py", *(f"commentd_static/{name}" for name in STATIC)]
+        ["commentd.py", *(f"commentd_static/{name}" for name in FILES)]
         + [f"{NAME}.dist-info/{name}" for name in about]
     )
-    assert {"places4.db", "places6.db", "home.html", "nginx.conf", "commentd.service"} <= STATIC
+    assert {"places4.db", "places6.db", "home.html", "nginx.conf", "commentd.service"} <= FILES
 
 
 def test_the_sdist_holds_the_source_and_makes_the_same_wheel(built: Path, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_the_sdist_holds_the_source_and_makes_the_same_wheel(built: Path, tmp_pa
         sdist.extractall(tmp_path, **how)
     top = ["commentd.py", "commentd.example.ini", "pyproject.toml", "README.md", "LICENSE"]
     tests = [str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("*.py")]
-    needed = {*top, *tests, *(f"static/{name}" for name in STATIC)}
+    needed = {*top, *tests, *(f"static/{name}" for name in FILES)}
     needed |= {".editorconfig", ".github/CONTRIBUTING.md", ".pre-commit-config.yaml"}
     assert needed <= names
     others = names - needed - {"PKG-INFO", ".gitignore"}
@@ -168,7 +168,7 @@ def test_the_zipapp_serves_where_no_package_is_installed(tmp_path: Path) -> None
     unpacked = tmp_path / "unpacked"
     assert_serves(tmp_path, *bare, file, SHIV_ROOT=unpacked)
     (site,) = unpacked.glob("commentd*/site-packages")
-    assert {name for name in STATIC if not (site / "commentd_static" / name).is_file()} == set()
+    assert {name for name in FILES if not (site / "commentd_static" / name).is_file()} == set()
     (site / "bottle.py").unlink()  # this copy was used
     with pytest.raises(AssertionError, match="bottle"):
         done(*bare, file, "--version", SHIV_ROOT=unpacked)

@@ -20,10 +20,9 @@ from netaddr import IPSet
 
 from commentd import App, Config, Places, make_app
 from support.client import Visitor
-from test_commands import run_here
+from support.commands import run_here
+from support.sources import ROOT, STATIC
 
-ROOT = Path(__file__).parent.parent
-STATIC = ROOT / "static"
 NOWHERE, US, HANGZHOU = ("", ""), ("US", "美国"), ("CN", "浙江 杭州")
 FRANCE, CHINA = ("FR", "法国"), ("CN", "中国")
 HERE = "20.1.2.3"  # in the shipped table: US

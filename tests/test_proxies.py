@@ -31,8 +31,9 @@ from playwright.sync_api import Browser, Page, expect
 from commentd import BODY_LIMIT
 from support import sites
 from support.client import PAGE
+from support.commands import run
 from support.serving import until
-from test_commands import MANUAL, ROOT, run
+from support.sources import MANUAL, ROOT
 from test_server import (
     AS_JSON,
     BLOG,

@@ -3,8 +3,7 @@
 import tomllib
 from typing import Any
 
-from test_asvs import functions
-from test_source import ROOT
+from support.sources import ROOT, names_of_tests
 
 RULES: dict[str, dict[str, Any]] = tomllib.loads(
     (ROOT / "tests" / "rules.toml").read_text("utf-8")
@@ -20,7 +19,7 @@ def test_every_rule_is_there_once_and_has_a_test() -> None:
 
 
 def test_every_test_that_a_rule_names_is_there() -> None:
-    there = functions()
+    there = names_of_tests()
     assert [
         (number, name)
         for number, rule in RULES.items()

@@ -9,8 +9,8 @@ import pytest
 from commentd import load_config
 from support import inside
 from support.client import Visitor
+from support.sources import MANUAL
 from support.world import START
-from test_commands import MANUAL
 
 
 @pytest.mark.parametrize("language", MANUAL)

@@ -10,17 +10,15 @@ import types
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
 from typing import Any, TypeVar, get_origin
 
 import pytest
 
 import commentd
 from support import provenance
+from support.sources import ROOT, SOURCE, STATIC_FILES, Function, calls_of, functions, whole_tree
 
 pytestmark = pytest.mark.slow
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def without_docstrings(tree: ast.Module) -> ast.Module:
@@ -30,10 +28,7 @@ def without_docstrings(tree: ast.Module) -> ast.Module:
     return tree
 
 
-ROOT = Path(__file__).parent.parent
-SOURCE = (ROOT / "commentd.py").read_text("utf-8")
 PARTS = dict(re.findall(r"^# -- ([\w-]+) -+\n(.*?)(?=^# -- |\Z)", SOURCE, re.M | re.S))
-STATIC = [p for p in (ROOT / "static").rglob("*") if p.suffix in (".js", ".html", ".css")]
 TOP = "commentd.py commentd.example.ini pyproject.toml README.md LICENSE".split()  # noqa: SIM905
 HIDDEN = [".gitignore", ".editorconfig", ".pre-commit-config.yaml", ".github/CONTRIBUTING.md"]
 FILES = [ROOT / name for name in TOP + HIDDEN] + [
@@ -44,19 +39,9 @@ FILES = [ROOT / name for name in TOP + HIDDEN] + [
 ]
 
 
-# Not parsed by each worker while it collects.
-@functools.cache
-def whole_tree() -> ast.Module:
-    return ast.parse(SOURCE)
-
-
 @functools.cache
 def part_trees() -> dict[str, ast.Module]:
     return {name: without_docstrings(ast.parse(text)) for name, text in PARTS.items()}
-
-
-def functions(tree: ast.AST) -> list[Function]:
-    return [node for node in ast.walk(tree) if isinstance(node, Function)]
 
 
 def parts_with(pattern: str) -> set[str]:
@@ -151,15 +136,6 @@ def test_network_clock_and_processes_are_used_only_where_the_contents_say(
     pattern: str, where: set[str]
 ) -> None:
     assert parts_with(pattern) - where == set()
-
-
-def calls_of(pattern: str, within: ast.AST | None = None) -> list[ast.Call]:
-    """The calls of what is named so."""
-    return [
-        node
-        for node in ast.walk(within or whole_tree())
-        if isinstance(node, ast.Call) and re.fullmatch(pattern, ast.unparse(node.func))
-    ]
 
 
 def callers_of(pattern: str) -> set[str]:
@@ -348,17 +324,17 @@ def test_every_test_is_named_for_the_feature_and_what_is_promised() -> None:
 
 
 def test_no_script_makes_markup_of_texts() -> None:
-    assert STATIC
+    assert STATIC_FILES
     unsafe = (
         r"(?i)innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment"
         r"|setHTMLUnsafe|\beval\(|new Function|setTimeout\(\s*['\"`]|javascript:"
     )
-    for path in STATIC:
+    for path in STATIC_FILES:
         assert re.findall(unsafe, path.read_text("utf-8")) == [], path.name
 
 
 def test_pages_hold_nothing_inline_and_nothing_of_others() -> None:
-    for path in STATIC:
+    for path in STATIC_FILES:
         text = path.read_text("utf-8")
         if path.suffix == ".html":
             scripts = re.findall(r"<script\b([^>]*)>", text)

@@ -27,11 +27,11 @@ import webtest
 from commentd import MIGRATIONS, App, Config, World, make_app, migrate
 from support.campaign import Campaign
 from support.client import CANARY, PAGE, Visitor
+from support.commands import run_here
 from support.database import assert_whole, cut_off
 from support.inside import REFUSALS, add_account, database_path, in_its_thread, token_of, writer
 from support.serving import until
 from support.world import Outside
-from test_commands import run_here
 from test_server import COMMENT, LOGIN, Service, answer_on, request, services
 
 SORTS = ("newest", "oldest", "likes")

@@ -22,7 +22,7 @@ import pytest
 
 from support.client import PAGE
 from support.serving import until
-from test_commands import ROOT
+from support.sources import ROOT
 from test_server import Answer, Service
 
 pytestmark = pytest.mark.slow

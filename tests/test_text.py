@@ -44,7 +44,7 @@ from support import inside
 from support.blog import Pages, blog, say, service
 from support.campaign import Campaign
 from support.client import CANARY, Visitor
-from test_words import WORDS
+from support.words import WORDS
 
 TEXT = st.text(st.characters(codec="utf-8"))
 STATIC = Path(commentd.__file__).parent / "static"

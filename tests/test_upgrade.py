@@ -18,11 +18,11 @@ import pytest
 
 from commentd import COMMANDS, MIGRATIONS, Config, make_app
 from support.client import PAGE, Visitor
+from support.commands import run_here
 from support.database import assert_whole
 from support.inside import REFUSALS
 from support.world import Outside
 from test_backup import files, found, killed_at
-from test_commands import run_here
 from test_server import COMMENT, services
 from test_storage import schema
 

@@ -23,8 +23,8 @@ from commentd import load_config
 from support import inside
 from support.client import CANARY, PAGE, Visitor
 from support.serving import until
+from support.sources import MANUAL
 from support.world import START, Outside
-from test_commands import MANUAL
 from test_mail import PostOffice, read
 from test_mail import opened as opened  # a fixture
 from test_notifications import (

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -33,13 +32,12 @@ from support.blog import (
     service,
 )
 from support.inside import add_account, moderate, sql, token_of
+from support.sources import MANUAL, ROOT
+from support.words import WORDS
 from support.world import Outside
-from test_commands import MANUAL
-from test_words import WORDS
 
 pytestmark = pytest.mark.slow
 
-STATIC = Path(__file__).parent.parent / "static"
 TAG = '<script src="SERVICE/embed.js" async></script>'
 PLAIN_TAG = TAG.replace(" async", "")
 QUERY = {"url": POST, "view": "threads", "sort": "newest", "limit": "10", "page": "1"}
@@ -1308,7 +1306,7 @@ def test_a_first_view_asks_for_two_things_and_leaves_nothing(view: View) -> None
 def test_the_readme_says_how_large_the_widget_is(app: App) -> None:
     request = Request.blank("/embed.js", headers={"Accept-Encoding": "gzip"})
     size = len(request.get_response(app).body) / 1000
-    readme = (STATIC.parent / "README.md").read_text("utf-8")
+    readme = (ROOT / "README.md").read_text("utf-8")
     said = re.findall(r"(?:widget is|组件压缩后|组件只有) (\d+) kB", readme)
     assert len(said) == 5
     for number in said:

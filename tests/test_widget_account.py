@@ -16,6 +16,7 @@ import test_widget_writing as writing
 from support import blog
 from support.blog import OWNER, POST, WATCH, owner_token, say
 from support.inside import sql
+from support.words import WORDS
 from test_accessibility import DESK, PHONE, assert_nobody_is_shut_out
 from test_widget_writing import (
     MAIL,
@@ -41,7 +42,6 @@ from test_widget_writing import (
     textbox,
     words_of,
 )
-from test_words import WORDS
 
 office, outside = writing.office, writing.outside
 pages, address, config = writing.pages, writing.address, writing.config

@@ -15,6 +15,8 @@ from commentd import App
 from support import blog
 from support.blog import OWNER, POST, Change, Json, answering, say
 from support.inside import moderate, sql
+from support.sources import STATIC
+from support.words import FILES, WORDS
 from test_widget import (
     TAG,
     Site,
@@ -30,7 +32,6 @@ from test_widget import (
     write_comment,
 )
 from test_widget_writing import held, reach, requests_of
-from test_words import FILES, WORDS
 
 pytestmark = pytest.mark.slow
 
@@ -941,7 +942,7 @@ def test_colours_of_the_page_win_and_a_faint_link_is_mixed(dressed: View) -> Non
 def test_no_colour_is_mixed_from_that_of_the_element_itself() -> None:
     # Safari 16.4 and 16.5 crash at that (WebKit bug 256171).
     for script in ("embed.js", "more.js", "account.js"):
-        text = (widget.STATIC / script).read_text("utf-8")
+        text = (STATIC / script).read_text("utf-8")
         assert re.findall(r"(?:--_\w+|color-mix\()[^;{]*currentColor", text) == []
 
 

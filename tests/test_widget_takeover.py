@@ -15,6 +15,7 @@ from commentd import App
 from support import inside
 from support.blog import OWNER, POST, article, conversation, new_context, say
 from support.client import Visitor
+from support.sources import ROOT, STATIC
 from support.world import START
 from test_widget import Site
 
@@ -68,7 +69,7 @@ def write(app: App, site: Site, service: str = "", **query: str) -> None:
     html = html.replace(' sort="newest"', "")  # as in an element of the page, after `render`
     tag = f'<script src="{site.service}/loader.js" async></script>'
     if service:
-        loader = (widget.STATIC / "loader.js").read_text("utf-8")
+        loader = (STATIC / "loader.js").read_text("utf-8")
         site.pages["/loader.js"] = ({"Content-Type": "text/javascript"}, loader)
         tag = f'<script src="/loader.js" data-service="{service}" async></script>'
     site.pages.update(article(site.service, lang="en", tag=html + tag))
@@ -320,10 +321,10 @@ def test_with_the_service_down_an_empty_thread_says_so_and_holds_no_height(
 
 
 def widget_text(key: str) -> str:
-    return str(json.loads((widget.STATIC / "words/en.json").read_bytes())[key])
+    return str(json.loads((STATIC / "words/en.json").read_bytes())[key])
 
 
-@widget.service_with(site_picture=str(widget.STATIC.parent / ".ci/admin.png"))
+@widget.service_with(site_picture=str(ROOT / ".ci/admin.png"))
 def test_the_widget_shows_the_picture_of_the_owner(app: App, site: Site, page: Page) -> None:
     say(app, "hello", OWNER)
     say(app, "hi", "Ann")

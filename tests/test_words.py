@@ -1,9 +1,7 @@
 """What the widget and its emails say, in each language."""
 
-import ast
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser
@@ -12,26 +10,12 @@ from commentd import App
 from support import inside
 from support.client import PAGE, Visitor
 from support.inside import sql
-from test_commands import MANUAL
+from support.sources import MANUAL, ROOT, STATIC
+from support.words import ADMIN, EMBED, FILES, WORDS, inline
 
-STATIC = Path(__file__).parent.parent / "static"
 SCRIPTS = ["embed.js", "more.js", "account.js", "moderate.js"]
-EMBED = (STATIC / "embed.js").read_text("utf-8")
-FILES = {path.stem: json.loads(path.read_bytes()) for path in (STATIC / "words").iterdir()}
-ADMIN = {each.removeprefix("admin-"): FILES.pop(each) for each in [*FILES] if "admin" in each}
 EMAILS = json.loads((STATIC / "emails.json").read_bytes())
 BILINGUAL = EMAILS.pop("zh+en")
-
-
-def inline(language: str) -> dict[str, str]:
-    """The words that stand in the script itself, in a table that Python reads like a browser."""
-    table = EMBED[EMBED.index("[key, en, zh] of [") :].removeprefix("[key, en, zh] of ")
-    rows = ast.literal_eval(table[: table.index("]) {") + 1])
-    column = {"en": 1, "zh-CN": 2}.get(language, 3)
-    return {row[0]: row[column] for row in rows if len(row) > column}
-
-
-WORDS = {language: {**inline(language), **words} for language, words in FILES.items()}
 
 
 def bare(words: dict[str, str]) -> dict[str, set[str]]:
@@ -140,7 +124,7 @@ def test_every_text_that_a_script_shows_exists_and_none_is_left_over() -> None:
     assert used - known.keys() == set()
     quoted = set(re.findall(r"\w+", source.replace(EMBED[: EMBED.index("// -- Style")], "")))
     codes = {"captcha", "code_wrong", "text_changed", "wrong_credentials", "email_unverified"}
-    served = set(re.findall(r"\w+", (STATIC.parent / "commentd.py").read_text("utf-8")))
+    served = set(re.findall(r"\w+", (ROOT / "commentd.py").read_text("utf-8")))
     served |= set(re.findall(r"\w+", (STATIC / "fragment.html").read_text("utf-8")))
     left = {key for key in known if key not in quoted | codes | served}
     assert {key for key in left if not key.endswith("_missing")} <= {
@@ -154,7 +138,7 @@ def test_the_admin_page_uses_every_text_that_it_has() -> None:
     script = (STATIC / "admin.js").read_text("utf-8")
     keys = bare(ADMIN["en"]).keys()
     assert set(re.findall(r"\b(?:say|keyed|badge)\((?:'.', )?'(\w+)'[,)]", script)) - keys == set()
-    served = script + (STATIC.parent / "commentd.py").read_text("utf-8")
+    served = script + (ROOT / "commentd.py").read_text("utf-8")
     said = {*re.findall(r"\w+", served), "ip", "text_changed", "mark", "503"}
     short = re.compile("^(log|did|none|held|level|to|drop|by|score|key)_|_invalid$")
     assert {key for key in keys - said if short.sub("", key) not in said} == set()

@@ -1,0 +1,53 @@
+"""The program as a command: in a process of its own, or in this one."""
+
+import contextlib
+import io
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+from commentd import main
+from support.inside import log_handler
+from support.sources import ROOT
+
+Words = tuple[str, ...]
+
+
+def run(
+    folder: Path, *arguments: str, python: Words = ("-W", "error"), **environ: str
+) -> tuple[int, str, str]:
+    """Exit code, output and errors of the program, started in that folder."""
+    command = [sys.executable, *python, str(ROOT / "commentd.py"), *arguments]
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
+    kept["LC_ALL"] = "C.UTF-8"
+    done = subprocess.run(
+        command, cwd=folder, env=kept | environ, capture_output=True, encoding="utf-8", timeout=60
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def run_here(folder: Path, *arguments: str, **environ: str) -> tuple[int, str, str]:
+    """The same in this process, which takes a tenth of the time."""
+    output, errors = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
+    handler = log_handler(errors)
+    logging.getLogger().addHandler(handler)
+    try:
+        with (
+            contextlib.chdir(folder),
+            mock.patch.dict(os.environ, kept | {"LC_ALL": "C.UTF-8"} | environ, clear=True),
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(errors),
+        ):
+            code = main([*arguments])
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    finally:
+        logging.getLogger().removeHandler(handler)
+    output.seek(0)
+    assert "Traceback" not in errors.getvalue()
+    return code, output.read(), errors.getvalue()
