@@ -16,9 +16,9 @@ from commentd import Config, make_app
 from support import inside
 from support.client import CANARY, PAGE, Visitor
 from support.database import assert_whole
+from support.mail import NEWS_HEADERS, UNSUBSCRIBE
 from support.world import Outside
 from test_comments import SHOWN
-from test_mail import NEWS_HEADERS, UNSUBSCRIBE
 from test_notifications import (
     ANN,
     BILINGUAL,

@@ -16,13 +16,14 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Dialog, Locator, Page, Route, expect
 from webtest import TestApp
 
-import test_server
 import test_widget
 import test_widget_writing as writing
 from commentd import App
 from support import inside
 from support.blog import new_context, nodes_of, painted, say, service
 from support.inside import sql
+from support.service import Start
+from support.service import start as start  # a fixture
 from support.serving import until
 from support.sources import MANUAL
 from test_accessibility import DESK, PHONE
@@ -39,7 +40,7 @@ from test_widget_writing import (
 
 pytestmark = pytest.mark.slow
 
-browser, start, outside = writing.browser, test_server.start, test_widget.outside
+browser, outside = writing.browser, test_widget.outside
 
 BLOG = "https://blog.example"
 MAIL, PASSWORD = "owner@blog.example", "Ein Wort, 一句话 & \U0001f9c5"
@@ -266,7 +267,7 @@ def refuse(page: Page, path: str | re.Pattern[str], status: int, code: str, **mo
 # Getting in
 
 
-def test_from_a_real_start_to_a_first_comment(start: test_server.Start, browser: Browser) -> None:
+def test_from_a_real_start_to_a_first_comment(start: Start, browser: Browser) -> None:
     running = start(moderation={"hold": "all"}, site={"origins": BLOG})
     (link,) = until(lambda: re.findall(r"\S+/admin#link=[0-9a-f]{32}(?= )", running.said))
     comment = {"page_url": "/a/", "nickname": "Ann", "content": "First!", "captcha_token": "x"}

@@ -29,9 +29,9 @@ from support.client import PAGE, Visitor
 from support.commands import run, run_here
 from support.database import assert_whole, dump
 from support.inside import REFUSALS, database_path, sql
+from support.service import COMMENT, Service, services
 from support.serving import until
 from support.world import START, Outside
-from test_server import COMMENT, Service, services
 from test_storage import (
     Writer,
     forked,

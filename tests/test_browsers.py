@@ -16,8 +16,8 @@ from commentd import App, Config, make_app
 from support.blog import POST, Pages, article, blog, owner_token, service
 from support.engines import Window, chromium, firefox, old_webkit, webkit
 from support.inside import moderate, token_of
+from support.mail import code_in
 from support.world import Outside
-from test_mail import code_in
 from test_widget import fill
 
 pytestmark = pytest.mark.slow

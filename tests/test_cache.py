@@ -22,11 +22,11 @@ from support.api import OPERATIONS
 from support.campaign import Campaign
 from support.client import CANARY, PAGE, Visitor
 from support.inside import database_path, sql
+from support.service import BLOG, FOREIGN, request
 from support.serving import Front, fronts_of, limit, undated
 from support.world import Outside
 from test_hostile_clients import with_comments
 from test_openapi import PERMISSION, Town, fields, forms, with_metrics
-from test_server import BLOG, FOREIGN, request
 
 pytestmark = pytest.mark.slow
 

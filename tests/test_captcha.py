@@ -20,15 +20,15 @@ from urllib.parse import parse_qs
 import pytest
 import webtest
 
-import test_mail
 from commentd import App, Config, load_config, main, make_app
 from support import inside
 from support.client import CANARY, PAGE, Visitor
+from support.mail import certificates as certificates  # a fixture
+from support.mail import tls
+from support.service import services
 from support.serving import until
 from support.world import Outside
 from test_comments import at_once
-from test_mail import tls
-from test_server import services
 
 HOST, ORIGIN = "blog.example", "https://blog.example"
 SECRET, SITE_KEY = "0xSecretOfTheBlog-5581", "site-key-of-the-blog"
@@ -54,7 +54,6 @@ BODIES: dict[str, dict[str, Any]] = {
     "/auth/code": {"email": "bob@example.com"},
     "/auth/login": USER,
 }
-certificates = test_mail.certificates
 
 
 class Siteverify(ThreadingHTTPServer):

@@ -26,11 +26,11 @@ from support.client import CANARY, Visitor
 from support.commands import run_here
 from support.database import dump
 from support.inside import add_account, database_path, sql
+from support.mail import Clerk, PostOffice
+from support.service import services
 from support.sources import ROOT, whole_tree
 from support.world import Outside
 from test_backup import live
-from test_mail import Clerk, PostOffice
-from test_server import services
 
 # What Cloudflare, hCaptcha and Google give for tests.
 TRIAL_SECRETS = [f"{n}x{'0' * 31}AA" for n in (1, 2, 3)]

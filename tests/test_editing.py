@@ -15,9 +15,9 @@ from support import inside
 from support.client import PAGE, Status, Visitor
 from support.database import dump
 from support.inside import database_path, sql
+from support.service import COMMENT
 from support.world import START, Outside
 from test_comments import NO_LIMITS, SHOWN, hide, solved
-from test_server import COMMENT
 
 GONE = {"error": "评论不存在", "code": "comment_gone"}
 LATE = {

@@ -26,8 +26,8 @@ from support.client import CANARY, PAGE, Visitor
 from support.commands import run_here
 from support.database import assert_whole, dump
 from support.inside import REFUSALS, add_account, admin_link, token_of
+from support.service import COMMENT
 from support.world import START, Outside
-from test_server import COMMENT
 from test_storage import account, forked, stranger
 
 pytestmark = pytest.mark.slow

@@ -18,9 +18,9 @@ from support import inside
 from support.api import OPERATIONS, ROUTES
 from support.campaign import Campaign
 from support.client import PAGE
+from support.service import BLOG, FOREIGN, POLICY
 from support.world import Outside
 from test_openapi import METRICS, PERMISSION, Town, fields, forms, required, with_metrics
-from test_server import BLOG, FOREIGN, POLICY
 
 pytestmark = pytest.mark.slow
 

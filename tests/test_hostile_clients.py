@@ -19,11 +19,25 @@ from typing import Any
 
 import pytest
 
-import test_server
 from commentd import Config, make_app
 from support.campaign import Campaign
 from support.client import CANARY, PAGE
 from support.inside import add_account, database_path, token_of
+from support.service import (
+    AS_JSON,
+    LIST,
+    LOGIN,
+    LOOPS,
+    Service,
+    Start,
+    answer_on,
+    held,
+    held_at_rest,
+    memory,
+    request,
+    services,
+)
+from support.service import start as start  # a fixture
 from support.serving import (
     CONNECTIONS,
     IMPATIENT,
@@ -38,26 +52,11 @@ from support.serving import (
     until,
 )
 from support.world import Outside
-from test_server import (
-    AS_JSON,
-    LIST,
-    LOGIN,
-    LOOPS,
-    Service,
-    Start,
-    answer_on,
-    held,
-    held_at_rest,
-    memory,
-    request,
-    services,
-)
 
 pytestmark = pytest.mark.slow
 
 resource = pytest.importorskip("resource", reason="this system does not limit descriptors")
 
-start = test_server.start
 
 HEALTH = request("GET", "/health")
 LIKE = b'{"page_url": "/liked/"}'

@@ -53,10 +53,10 @@ from support.products import (
     waline_row,
     wordpress,
 )
+from support.service import COMMENT, Answer, Service, services
 from support.serving import until
 from support.world import START, Outside
 from test_backup import killed_at
-from test_server import COMMENT, Answer, Service, services
 from test_storage import little_room
 
 desk = products.desk

@@ -14,9 +14,9 @@ from support.client import Visitor
 from support.commands import run, run_here
 from support.database import assert_whole, dump
 from support.inside import writing_store
+from support.service import COMMENT, services
 from support.serving import BRIEF, until
 from test_export import BLOG, LONG_AGO, Home, chain, homes, live
-from test_server import COMMENT, services
 
 OTHER, THIRD = "https://old.example", "https://third.example"
 

@@ -24,8 +24,8 @@ from commentd import App, Config, load_config, make_app
 from support import blog, inside
 from support.client import CANARY, PAGE, Visitor
 from support.database import assert_whole, dump
+from support.mail import NEWS_HEADERS, UNSUBSCRIBE, outbox, read
 from support.world import START, Outside
-from test_mail import NEWS_HEADERS, UNSUBSCRIBE, outbox, read
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 BLOG, SERVICE = "https://blog.example", "https://comments.example"

@@ -9,8 +9,8 @@ from typing import Any
 
 from commentd import ROUTES, Config, make_app
 from support.client import Visitor
+from support.service import BLOG, FOREIGN, TWO_BLOGS
 from support.world import Outside
-from test_server import BLOG, FOREIGN, TWO_BLOGS
 
 
 @contextmanager

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from commentd import __version__, main
+from support.service import COMMENT, Service, services
 from support.sources import ROOT
-from test_server import COMMENT, Service, services
 
 pytestmark = pytest.mark.slow
 

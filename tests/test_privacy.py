@@ -19,8 +19,8 @@ from commentd import App, Config, main, make_app, masked
 from support import inside
 from support.client import CANARY, PAGE, Visitor
 from support.database import assert_whole
+from support.service import COMMENT
 from support.world import START, Outside
-from test_server import COMMENT
 
 HOUR, DAY = 3600, 86400
 KEPT = [  # what an author's connection says, what is stored of it, and what is left in the end

@@ -32,9 +32,7 @@ from commentd import BODY_LIMIT
 from support import sites
 from support.client import PAGE
 from support.commands import run
-from support.serving import until
-from support.sources import MANUAL, ROOT
-from test_server import (
+from support.service import (
     AS_JSON,
     BLOG,
     CHUNKED,
@@ -50,6 +48,8 @@ from test_server import (
     rows,
     services,
 )
+from support.serving import until
+from support.sources import MANUAL, ROOT
 
 pytestmark = pytest.mark.slow
 

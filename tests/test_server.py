@@ -2,23 +2,17 @@
 any route is asked, whom it serves first, how it starts and stops. `test_origins.py` has the headers
 that pages of other sites depend on, `test_hostile_clients.py` has hostile peers."""
 
-import configparser
 import contextlib
 import gc
-import http.client
 import json
-import os
 import re
 import shutil
 import signal
 import socket
-import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -27,183 +21,41 @@ from typing import Any
 import pytest
 import waitress
 
-import commentd
 from commentd import BODY_LIMIT, Config, main, make_app
 from support.campaign import Campaign
 from support.client import PAGE
 from support.database import assert_whole
+from support.service import (
+    AS_JSON,
+    BLOG,
+    CHUNKED,
+    COMMENT,
+    FOREIGN,
+    LIST,
+    LOGIN,
+    LOOPS,
+    PATIENCE,
+    POLICY,
+    Answer,
+    Service,
+    Start,
+    answer_on,
+    chunked,
+    held,
+    held_at_rest,
+    memory,
+    padded,
+    request,
+    rows,
+    services,
+)
+from support.service import start as start  # a fixture
 from support.serving import PROGRAM, Front, Queue, until
 from support.world import Outside
 
 pytestmark = pytest.mark.slow
 
-BLOG, FOREIGN = "https://blog.example", "https://evil.example"
-COMMENT = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}
-LOGIN = {"email": "ann@example.com", "password": "wrong", "captcha_token": "x"}
-POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; sandbox"
 JSON = "application/json; charset=utf-8"
-TWO_BLOGS = {"site_origins": (BLOG, "http://localhost:4000")}
-PATIENCE = 60  # seconds, as of `until`
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: http.client.HTTPMessage
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-def request(method: str, target: str, *headers: str, body: bytes | dict[str, Any] = b"") -> bytes:
-    """A request as it goes over the wire."""
-    lines = [f"{method} {target} HTTP/1.1", "Host: comments.example", *headers]
-    if isinstance(body, dict):
-        body = json.dumps(body).encode()
-        lines.append("Content-Type: application/json")
-    if body and not any(line.startswith("Transfer-Encoding") for line in lines):
-        lines.append(f"Content-Length: {len(body)}")
-    return "\r\n".join([*lines, "", ""]).encode() + body
-
-
-def answer_on(connection: socket.socket, method: str = "GET") -> Answer:
-    with closing(http.client.HTTPResponse(connection, method=method)) as response:
-        response.begin()
-        return Answer(response.status, response.headers, response.read())
-
-
-class Service:
-    """`commentd.py` with a folder, a database and a log of its own."""
-
-    def __init__(self, folder: Path, program: str = "", **sections: dict[str, str]) -> None:
-        parser = configparser.ConfigParser(interpolation=None)
-        parser.read_dict({"server": {"listen": "127.0.0.1:0"}, "captcha": {"provider": "none"}})
-        parser.read_dict({"limits": {"enabled": "no"}, "database": {"path": "commentd.db"}})
-        parser.read_dict(sections)
-        folder.mkdir(exist_ok=True)
-        with (folder / "commentd.ini").open("w") as file:
-            parser.write(file)
-        self.settings = (folder / "commentd.ini").read_text()
-        self.path, self.log = folder / parser["database"]["path"], folder / "log"
-        home = Path(commentd.__file__).parent
-        self.opened: list[socket.socket] = []
-        what = ["-c", program] if program else [str(home / "commentd.py")]
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("COMMENTD_")}
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, *what, "--config", str(folder / "commentd.ini")],
-                env={**inherited, "PYTHONPATH": str(home), "PYTHONUNBUFFERED": "1"},
-                stdout=log,
-                stderr=log,
-            )
-
-    @property
-    def said(self) -> str:
-        return self.log.read_text()
-
-    def greeted(self) -> "Service":
-        greeting = re.compile(r"^commentd .* serves .* on (\S+)$", re.M)
-        until(lambda: greeting.search(self.said) or self.process.poll() is not None)
-        found = greeting.search(self.said)
-        assert found, self.said
-        self.address = found[1]
-        return self
-
-    def connect(self) -> socket.socket:
-        unix = self.address.startswith("unix:")
-        connection = socket.socket(socket.AF_UNIX if unix else socket.AF_INET)
-        self.opened.append(connection)
-        connection.settimeout(60)
-        host, _, port = self.address.removeprefix("http://").removeprefix("unix:").rpartition(":")
-        try:
-            connection.connect(port if unix else (host, int(port)))
-        except OSError:
-            connection.close()
-            raise
-        return connection
-
-    def sent(self, raw: bytes) -> socket.socket:
-        connection = self.connect()
-        connection.sendall(raw)
-        return connection
-
-    def raw(self, raw: bytes) -> Answer:
-        with self.sent(raw) as connection:
-            return answer_on(connection, raw.partition(b" ")[0].decode("latin-1"))
-
-    def ask(self, method: str, target: str, *headers: str, **body: Any) -> Answer:
-        return self.raw(request(method, target, *headers, **body))
-
-    def stop(self, number: int = signal.SIGTERM) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(PATIENCE)
-
-    def end(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        for connection in self.opened:
-            connection.close()
-
-
-Start = Callable[..., Service]
-
-
-@contextlib.contextmanager
-def services(folder: Path) -> Iterator[Start]:
-    """Starts services and waits for their greeting; at the end all that still run are stopped."""
-    begun: list[Service] = []
-
-    def start(where: Path = folder, waits: bool = True, **how: Any) -> Service:
-        begun.append(Service(where, **how))
-        return begun[-1].greeted() if waits else begun[-1]
-
-    try:
-        yield start
-        left = [service for service in begun if service.process.poll() is None]
-        codes = [service.stop() for service in left]
-    finally:
-        for service in begun:
-            service.end()
-    assert codes == [0] * len(codes)
-    for service in left:
-        assert_whole(str(service.path))
-
-
-def held(service: Service) -> int:
-    """The number of its sockets and temporary files."""
-    process = Path(f"/proc/{service.process.pid}")
-    if not process.exists():
-        pytest.skip("this system has no /proc")
-    links = []
-    for link in (process / "fd").iterdir():
-        with contextlib.suppress(OSError):
-            links.append(os.readlink(link))
-    return sum("socket:" in link or "(deleted)" in link for link in links)
-
-
-def held_at_rest(service: Service) -> int:
-    """The same of a service that only listens."""
-    assert service.ask("GET", "/health").status == 200  # the event loop runs
-    until(lambda: held(service) == 1)
-    return 1
-
-
-def memory(service: Service) -> int:
-    """In MiB."""
-    status = Path(f"/proc/{service.process.pid}/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0]) // 1024
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    with services(tmp_path) as start:
-        yield start
-
-
-LOOPS = {"fast": {"fast": "yes"}, "stock": {"fast": "no"}}
 
 
 @pytest.fixture(scope="module")
@@ -241,23 +93,11 @@ def assert_safe(response: Answer) -> None:
 # What is served
 
 
-def padded(size: int) -> bytes:
-    """A comment in a body of exactly this size."""
-    return json.dumps(COMMENT).encode().ljust(size)
-
-
-def chunked(body: bytes) -> bytes:
-    pieces = [body[i : i + 5000] for i in range(0, len(body), 5000)]
-    return b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in pieces) + b"0\r\n\r\n"
-
-
 def post(*headers: str, body: bytes = b"{}", target: str = "/comments") -> bytes:
     return request("POST", target, *headers, body=body)
 
 
-AS_JSON, CHUNKED = "Content-Type: application/json", "Transfer-Encoding: chunked"
 ELSEWHERE = {**COMMENT, "page_url": "/wire/"}
-LIST = request("GET", f"/comments?url={PAGE}&limit=100")
 
 
 def test_a_comment_is_posted_and_listed_over_the_wire(either: Service) -> None:
@@ -553,11 +393,6 @@ def left_behind(service: Service) -> int:
     """The size of the -wal."""
     wal = service.path.with_name(service.path.name + "-wal")
     return wal.stat().st_size if wal.exists() else 0
-
-
-def rows(service: Service, sql: str) -> list[Any]:
-    with closing(sqlite3.connect(service.path)) as db:
-        return db.execute(sql).fetchall()
 
 
 @pytest.mark.parametrize(("loop", "number"), [("fast", signal.SIGTERM), ("stock", signal.SIGINT)])

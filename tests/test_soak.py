@@ -21,9 +21,9 @@ import pytest
 import commentd
 from support.campaign import Campaign
 from support.database import assert_whole
+from support.service import LOOPS, Answer, Service, Start, held, memory, request, services
 from support.serving import until
 from test_hostile_clients import PARTS, reset
-from test_server import LOOPS, Answer, Service, Start, held, memory, request, services
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

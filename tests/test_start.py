@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from test_server import memory, services
+from support.service import memory, services
 
 pytestmark = pytest.mark.slow
 

@@ -30,9 +30,9 @@ from support.client import CANARY, PAGE, Visitor
 from support.commands import run_here
 from support.database import assert_whole, cut_off
 from support.inside import REFUSALS, add_account, database_path, in_its_thread, token_of, writer
+from support.service import COMMENT, LOGIN, Service, answer_on, request, services
 from support.serving import until
 from support.world import Outside
-from test_server import COMMENT, LOGIN, Service, answer_on, request, services
 
 SORTS = ("newest", "oldest", "likes")
 PLAIN: dict[str, Any] = {"captcha_provider": "none", "limits_enabled": False}

@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 
 from support.client import PAGE
+from support.service import Answer, Service
 from support.serving import until
 from support.sources import ROOT
-from test_server import Answer, Service
 
 pytestmark = pytest.mark.slow
 

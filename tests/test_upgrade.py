@@ -21,9 +21,9 @@ from support.client import PAGE, Visitor
 from support.commands import run_here
 from support.database import assert_whole
 from support.inside import REFUSALS
+from support.service import COMMENT, services
 from support.world import Outside
 from test_backup import files, found, killed_at
-from test_server import COMMENT, services
 from test_storage import schema
 
 pytestmark = pytest.mark.slow

@@ -22,11 +22,12 @@ import pytest
 from commentd import load_config
 from support import inside
 from support.client import CANARY, PAGE, Visitor
+from support.mail import PostOffice, read
+from support.mail import opened as opened  # a fixture
+from support.service import services
 from support.serving import until
 from support.sources import MANUAL
 from support.world import START, Outside
-from test_mail import PostOffice, read
-from test_mail import opened as opened  # a fixture
 from test_notifications import (
     ANN,
     BLOG,
@@ -45,7 +46,6 @@ from test_notifications import (
     words_of,
 )
 from test_notifications import start as start  # a fixture
-from test_server import services
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 PATHS = {

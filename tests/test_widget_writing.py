@@ -20,10 +20,10 @@ from commentd import App, Config, World
 from support import blog, inside
 from support.blog import POST, say
 from support.inside import sql
+from support.mail import PostOffice, code_in, read
 from support.words import WORDS
 from support.world import Outside
 from test_captcha import SECRET, SITE_KEY, Siteverify
-from test_mail import PostOffice, code_in, read
 
 Use = Callable[..., None]
 MAIL, PASSWORD = "ann@example.com", "Tränen, 眼泪 & \U0001f9c5"

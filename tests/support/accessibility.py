@@ -34,7 +34,7 @@ from commentd import App, __version__
 from support import blog
 from support.blog import WATCH, Json, say
 from support.inside import sql
-from test_mail import code_in
+from support.mail import code_in
 from test_widget_writing import keyboard, settings_say
 from test_widget_writing import moderate as moderate_by_api
 

@@ -44,7 +44,6 @@ WATCH = (Path(__file__).parent / "watch.js").read_text("utf-8")  # window.watch
 # The widget looks at what is selected when that rests for a tenth of a second.
 RESTED = "() => new Promise(go => setTimeout(go, 150))"
 PATIENCE = 20_000  # ms that a test waits in a browser: a machine may be busy
-
 Pages = dict[str, tuple[dict[str, str], str]]
 Json = dict[str, Any]
 Change = Callable[[Json, str, dict[str, str], bytes], tuple[str, dict[str, str], bytes]]

@@ -14,7 +14,6 @@ MANUAL = {
     for folder in (STATIC / "help").iterdir()
 }
 STATIC_FILES = [path for path in STATIC.rglob("*") if path.suffix in (".js", ".html", ".css")]
-
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
