@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -42,6 +43,14 @@ CHANGING = """() => {
   return [...nodes].map(node => {
     const {left, top, right, bottom} = node.getBoundingClientRect()
     return [left - 1, top - 1, right + 1, bottom + 1]
+  })
+}"""
+# The top and bottom of each part of the form of a reply.
+PARTS_OF_A_REPLY = """() => {
+  const {shadowRoot} = document.querySelector('commentd-thread')
+  return [...shadowRoot.querySelectorAll('article form > *')].map(node => {
+    const {top, bottom} = node.getBoundingClientRect()
+    return [Math.round(top), Math.round(bottom)]
   })
 }"""
 SHIFTS = """() => {
@@ -251,6 +260,21 @@ def test_the_widget_acts_on_a_press_from_before_it_loaded(app: App, site: Site, 
     assert box
     page.mouse.click(box["x"] + 5, box["y"] + 5)
     page.locator("commentd-thread article form").wait_for()
+
+
+def test_after_the_take_over_the_parts_of_a_form_stand_below_each_other(
+    app: App, site: Site, page: Page
+) -> None:
+    conversation(app)
+    write(app, site)
+    opened(page, site)
+    come_near(page)
+    page.get_by_role("button", name="Reply to").first.click()
+    page.locator("commentd-thread article").get_by_role("button", name="Post").wait_for()
+    tops_and_bottoms = page.evaluate(PARTS_OF_A_REPLY)
+    assert len(tops_and_bottoms) > 1
+    for (_, bottom), (top, _) in pairwise(tops_and_bottoms):
+        assert bottom <= top + 1  # the format bar covers the border of the field
 
 
 def test_with_the_service_down_comments_stay_and_the_form_says_so(
