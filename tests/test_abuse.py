@@ -13,17 +13,16 @@ import pytest
 import webtest
 
 import commentd
-import test_admin_api
 from commentd import App, Config, main, make_app
+from support.admin import block, change, do, drop, ids, new_admin, queue
+from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor
 from support.database import assert_whole
 from support.inside import admin_link, database_path, just_before_it_writes, token_of, writer
 from support.world import Outside
-from test_admin_api import Judge, block, change, do, drop, ids, new_admin, queue
 from test_notifications import link_to
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
-owner, visitor = test_admin_api.owner, test_admin_api.visitor
 BLOG, ANN, LU = "https://blog.example", "ann@example.com", "lu@example.cn"
 USUAL: dict[str, Any] = {
     "limits_enabled": False,
@@ -180,7 +179,7 @@ def test_an_outbox_row_shown_before_drops_no_email_that_waits_now(
     outside.time += MINUTE
     app.deliver()
     outside.emails.clear()
-    Judge(app, ip="192.0.2.1").register(LU)
+    Visitor(app, ip="192.0.2.1").register(LU)
     assert drop(owner, f"outbox/{stuck['id']}", 404)["code"] == "email_gone"
     assert do(owner, f"outbox/{stuck['id']}", 404)["code"] == "email_gone"
     app.deliver()
@@ -219,12 +218,12 @@ def test_a_restore_brings_back_neither_a_used_link_nor_the_token_of_a_lost_accou
         app.deliver()
         bob.verify(outside.code())
         token = bob.login()["token"]
-        do(Judge(app), "claim", **form)
+        do(Visitor(app), "claim", **form)
     outside.time += HOUR
     monkeypatch.setenv("COMMENTD_DATABASE_PATH", str(path))
     assert main(["restore", str(copy)]) == 0
     with closing(make_app(config, outside.world, rounds=1)) as app:
-        assert do(Judge(app), "claim", 403, **form)["code"] == "link_invalid"
+        assert do(Visitor(app), "claim", 403, **form)["code"] == "link_invalid"
         new_admin(app, "eve@example.com")  # who gets the number of an account that was lost
         header = {"Authorization": f"Bearer {token}"}
         assert plain(app).get("/me", headers=header, status=401).json["code"] == "token_invalid"
@@ -416,7 +415,7 @@ def test_sign_in_routes_write_as_much_for_known_and_unknown_email_addresses(
         visitor.verify(outside.code(), email)
     db.execute("UPDATE account SET blocked = 1 WHERE email <> ?", (ANN,))
     for number in range(3):  # as many as may wait
-        Judge(app, ip=f"192.0.2.{number}").register(LU)
+        Visitor(app, ip=f"192.0.2.{number}").register(LU)
     app.deliver()
     codes = [outside.code(number) for number in range(len(outside.emails))]
     assert "000000" not in codes

@@ -14,11 +14,12 @@ import pytest
 import test_notifications as mail
 from commentd import Config, make_app
 from support import inside
+from support.admin import moderate
 from support.client import CANARY, PAGE, Visitor
+from support.comments import SHOWN
 from support.database import assert_whole
 from support.mail import NEWS_HEADERS, UNSUBSCRIBE
 from support.world import Outside
-from test_comments import SHOWN
 from test_notifications import (
     ANN,
     BILINGUAL,
@@ -38,7 +39,6 @@ from test_notifications import (
     claim,
     link_to,
     links_in,
-    moderate,
     path_of,
     signed_in,
     words_of,
@@ -414,7 +414,7 @@ def test_a_comment_hidden_before_its_email_leaves_the_others_in_it(
     here.fail_mail()
     here.deliver()
     if how == "spam":
-        moderate(owner, 1, "spam")
+        moderate(owner, [1], "spam")
     else:
         here.delete_json("/comments/1", {"edit_token": made["edit_token"]})
     here.fail_mail(False)
@@ -430,7 +430,7 @@ def test_followers_get_what_waited_once_approved(here: Here, owner: Reader, ann:
     here.deliver()
     assert here.arrived() == []
     for number, status in enumerate(("visible", "spam", "deleted"), 1):
-        moderate(owner, number, status)
+        moderate(owner, [number], status)
     here.later()
     assert here.told() == [["good"]]
 
@@ -539,7 +539,7 @@ def test_only_what_readers_see_can_be_reported_and_for_a_short_reason(here: Here
     for reason in no_text:
         assert report(here, 1, reason, 400)["code"] == "reason_invalid", reason
     for status in ("waiting", "spam", "deleted"):
-        inside.moderate(here.served, 1, status)
+        inside.set_status(here.served, 1, status)
         assert report(here, 1, status=404) == GONE, status
     assert report(here, 2, status=404) == GONE
     assert report(here, here.said("again"), "字" * 500)["success"]
@@ -570,7 +570,7 @@ def test_moderation_ends_the_reports_of_a_comment(here: Here, owner: Reader) -> 
         report(here, number, "ugly")
     blog = signed_in(here.served, OWNER)
     blog.post_json("/comments/1/moderate", {"status": "visible"})
-    moderate(owner, 2, "spam")
+    moderate(owner, [2], "spam")
     assert [c["id"] for c in reported(owner)["comments"]] == [3]
     here.later()
     links = links_in(here.texts(OWNER)[-1])
@@ -663,7 +663,7 @@ def test_a_new_account_gets_the_guest_comments_with_its_email_address(here: Here
     here.said("nobody's", nickname="Bob")
     here.said("Buy pills", nickname="Eve", email=ANN)
     here.said("waits", nickname="Bob", email=ANN)
-    inside.moderate(here.served, 5, "waiting")
+    inside.set_status(here.served, 5, "waiting")
     here.register(ANN, nickname="Annette")
     here.deliver()
     owners = "SELECT user_id, email FROM comment ORDER BY id"
@@ -734,7 +734,7 @@ def lived(here: Here, ann: Reader) -> Reader:
     ann.said("a leaf of Ann", parent_id=2)  # 3
     ann.said("on another page", page_url="/two/")  # 4
     ann.said("it waits")  # 5
-    inside.moderate(here.served, 5, "waiting")
+    inside.set_status(here.served, 5, "waiting")
     for number in (1, 2):
         ann.post_json("/comment/like", {"id": number})
     ann.post_json("/page/like", {"page_url": PAGE})
@@ -771,7 +771,7 @@ def test_the_export_of_an_account_has_all_that_is_kept_of_it(
     assert (export(lived)["follows"], export(lived)["muted"]) == ([], page)
     here.press(stopped.action)
     assert export(lived)["muted"] == []
-    moderate(owner, 3, "spam")  # what moderators think is not given out
+    moderate(owner, [3], "spam")  # what moderators think is not given out
     statuses = [c["status"] for c in export(lived)["comments"]]
     assert statuses == ["visible", "waiting", "visible", "waiting"]
 
@@ -793,7 +793,7 @@ def test_a_deleted_account_that_leaves_its_comments_leaves_no_name_on_them(
 def test_a_deleted_account_that_takes_its_comments_leaves_tombstones(
     here: Here, lived: Reader, owner: Reader
 ) -> None:
-    moderate(owner, 5, "visible")
+    moderate(owner, [5], "visible")
     assert here.sql("SELECT * FROM term") != []
     assert leave(lived, "delete") == {"success": True}
     listed = here.listing(view="threads")

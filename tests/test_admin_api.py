@@ -17,17 +17,33 @@ import webtest
 
 from commentd import ROUTES, SETTINGS, App, Config, World, make_app
 from support import inside
+from support.admin import (
+    BLOG,
+    OWNER,
+    block,
+    blocks,
+    change,
+    do,
+    drop,
+    ids,
+    moderate,
+    new_admin,
+    pages,
+    pin,
+    queue,
+    rows,
+)
+from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor
 from support.commands import run
+from support.comments import NO_LIMITS, SHOWN, at_once, solved
 from support.database import dump
 from support.inside import admin_link as link
 from support.inside import token_of
 from support.sources import MANUAL
 from support.world import START, Outside
-from test_comments import NO_LIMITS, SHOWN, at_once, solved
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
-OWNER, BLOG = "owner@example.com", "https://blog.example"
 GONE = {"error": "评论不存在", "code": "comment_gone"}
 BAD_LINK = {"error": "链接已用过或已过期，请运行 commentd admin 再取一个", "code": "link_invalid"}
 REFUSED = {"error": "邮箱或密码错误", "code": "wrong_credentials"}
@@ -39,75 +55,12 @@ NOW = "2026-11-18 19:06:40"
 ON_BLOG = pytest.mark.parametrize("settings", [{"site_origins": (BLOG,), "limits_enabled": False}])
 
 
-class Judge(Visitor):
-    """Knows that an admin may read where the database is."""
-
-    def judge(self, path: str, method: str, response: Any, status: int, text: str) -> None:
-        if path == "/admin/settings":
-            text = text.replace(inside.database_path(self.served), "")
-        super().judge(path, method, response, status, text)
-
-
-def new_admin(app: App, email: str = OWNER, nickname: str = "Owner") -> tuple[str, str]:
-    """An admin's tokens: of the admin page, and of the widget."""
-    inside.add_account(app, email, nickname, CANARY, "admin")
-    return token_of(app, email, "admin"), token_of(app, email, "login")
-
-
-@pytest.fixture
-def visitor(app: App) -> Visitor:
-    return Judge(app)
-
-
-@pytest.fixture
-def owner(app: App) -> Judge:
-    return new_owner(app)
-
-
-def new_owner(app: App) -> Judge:
-    """The admin on the admin page, at an IP address of their own."""
-    admin, widget = new_admin(app)
-    owner = Judge(app, ip="198.51.100.7")
-    owner.authorization = ("Bearer", admin)
-    owner.widget = Judge(app, ip="198.51.100.7")
-    owner.widget.authorization = ("Bearer", widget)
-    return owner
-
-
 def case(**changes: Any) -> dict[str, Any]:
     """What a moderator reads of a guest's comment."""
     added = {"status": "visible", "held": "", "email": "", "known": 0, "page_id": 1}
     added |= {"page_link": "", "foreign": False, "closed": False, "parent": None, "version": ANY}
     added |= {"learnt": "", "spam": None, "reports": []}
     return {**SHOWN, "ip": "203.0.113.7", **added, **changes}
-
-
-def queue(owner: Visitor, code: int = 200, /, **query: Any) -> Any:
-    return owner.get("/admin/comments", query, status=code).json
-
-
-def ids(found: Any, what: str = "comments") -> list[int]:
-    return [each["id"] for each in found[what]]
-
-
-def judge(owner: Visitor, numbers: list[int], to: str, status: int = 200) -> Any:
-    return do(owner, "comments", status, ids=numbers, status=to)
-
-
-def pin(owner: Visitor, numbers: list[int], pinned: bool = True, status: int = 200) -> Any:
-    return do(owner, "comments", status, ids=numbers, pinned=pinned)
-
-
-def do(owner: Visitor, path: str, code: int = 200, /, **form: Any) -> Any:
-    return owner.post_json(f"/admin/{path}", form, status=code).json
-
-
-def change(owner: Visitor, path: str, code: int = 200, /, **form: Any) -> Any:
-    return owner.patch_json(f"/admin/{path}", form, status=code).json
-
-
-def drop(owner: Visitor, path: str, code: int = 200) -> Any:
-    return owner.delete_json(f"/admin/{path}", {}, status=code).json
 
 
 def audit(owner: Visitor) -> list[tuple[str, str, str, str]]:
@@ -118,10 +71,6 @@ def audit(owner: Visitor) -> list[tuple[str, str, str, str]]:
 
 def status_of(db: sqlite3.Connection) -> dict[int, str]:
     return dict(db.execute("SELECT id, status FROM comment"))
-
-
-def rows(db: sqlite3.Connection, sql: str) -> list[Any]:
-    return [tuple(row) for row in db.execute(sql)]
 
 
 # Who is let in
@@ -465,7 +414,7 @@ def test_guesses_at_the_admins_password_are_limited(owner: Visitor, visitor: Vis
     form = {"email": OWNER, "password": CANARY, "captcha_token": "x"}
     answer = visitor.post_json("/admin/login", form, status=429)
     assert int(answer.headers["Retry-After"]) <= 600
-    assert sign_in(Judge(visitor.served, ip="192.0.2.1"))["email"] == OWNER
+    assert sign_in(Visitor(visitor.served, ip="192.0.2.1"))["email"] == OWNER
     for _ in range(5):
         change(owner, "users/1", 403, role="admin", password="wrong")
     assert change(owner, "users/1", 429, role="admin", password=CANARY)["code"] == "too_many"
@@ -478,7 +427,7 @@ def test_signing_out_at_the_admin_page_ends_its_token_and_that_of_the_widget(
     assert do(owner, "logout") == {"success": True}
     assert queue(owner, 401) == INVALID
     assert owner.widget.get("/comments/waiting?url=/", status=401).json == INVALID
-    assert enter(Judge(app), sign_in(Judge(app))["token"])["more"] is False
+    assert enter(Visitor(app), sign_in(Visitor(app))["token"])["more"] is False
 
 
 @pytest.mark.parametrize("provider", ["altcha", "turnstile"])
@@ -492,7 +441,7 @@ def test_an_admin_signs_in_with_our_own_captcha(
     config = replace(config, captcha_provider=provider, **there)
     world = World(clock=lambda: outside.time, send=outside.send, fetch=broken)
     with closing(make_app(config, world, rounds=1)) as app:
-        visitor = Judge(app)
+        visitor = Visitor(app)
         new_admin(app)
         challenge = visitor.get("/admin/captcha").json
         assert set(challenge) == {"provider", "parameters", "signature"}
@@ -507,7 +456,7 @@ def test_an_admin_signs_in_with_our_own_captcha(
 
 @ON_BLOG
 def test_a_moderator_reads_all_of_a_comment(ann: Visitor, owner: Visitor, app: App) -> None:
-    Judge(app).say(
+    Visitor(app).say(
         "from a guest", nickname="Lu", email="lu@example.cn", website="https://lu.example"
     )
     ann.say("an answer", parent_id=1, page_url=f"{BLOG}{PAGE}")
@@ -523,7 +472,7 @@ def test_a_moderator_reads_all_of_a_comment(ann: Visitor, owner: Visitor, app: A
     learnt = {"ham": 0, "spam": 0, "active": False}
     lists = {"comments": [answer, guest], "more": False}
     assert found == {**lists, "counts": counts, "filter": learnt}
-    again = Judge(app).say("once more", nickname="Lu", email="lu@example.cn")["comment"]["id"]
+    again = Visitor(app).say("once more", nickname="Lu", email="lu@example.cn")["comment"]["id"]
     assert {c["id"]: c["known"] for c in queue(owner)["comments"]} == {again: 1, 2: 0, 1: 1}
 
 
@@ -556,7 +505,7 @@ def test_the_queue_lists_the_comments_of_a_status_and_of_a_page(
     for number in range(1, 9):
         visitor.say(f"number {number}", page_url="/a/" if number % 2 else "/b/")
     for number, status in ((1, "waiting"), (2, "waiting"), (3, "spam"), (4, "deleted")):
-        judge(owner, [number], status)
+        moderate(owner, [number], status)
     sums = {"waiting": 2, "spam": 1, "visible": 4, "deleted": 1, "reported": 0}
     assert queue(owner)["counts"] == sums
     assert ids(queue(owner)) == ids(queue(owner, status="all")) == [8, 7, 6, 5, 4, 3, 2, 1]
@@ -586,7 +535,7 @@ def test_the_queue_goes_on_below_an_id_whatever_is_added(visitor: Visitor, owner
 @NO_LIMITS
 def test_a_search_of_comments_looks_into_all_fields(ann: Visitor, owner: Visitor, app: App) -> None:
     ann.say("of an account")
-    guest = Judge(app, ip="45.33.32.156")
+    guest = Visitor(app, ip="45.33.32.156")
     guest.say("Where is Waldo?", nickname="Lu Xun", email="xun@example.cn", page_url="/wo/")
     looked = {"WALDO": [2], "lu x": [2], "xun@example": [2], "45.33.32.1": [2], "/wo/": [2]}
     looked |= {"ann@example.com": [1], PAGE: [1], "account": [1], "a": [2, 1], "nothing": []}
@@ -625,7 +574,7 @@ def test_a_comment_erased_by_its_author_is_in_no_list_of_the_admin(
         assert ids(found) == ([2] if status in ("all", "visible") else []), status
         sums = {"waiting": 0, "spam": 0, "visible": 1, "deleted": 0, "reported": 0}
         assert found["counts"] == sums
-    assert judge(owner, [1, 2, 3], "spam")["comments"] == [{"id": 2, "was": "visible"}]
+    assert moderate(owner, [1, 2, 3], "spam")["comments"] == [{"id": 2, "was": "visible"}]
     assert change(owner, "comments/1", 404, content="back") == GONE
     assert do(owner, "reply", 404, parent_id=1, content="hello?") == GONE
     spam = {"status": "spam"}
@@ -643,16 +592,16 @@ def test_moderation_returns_the_former_status_so_that_each_can_be_undone(
         visitor.say(f"number {number}", parent_id=1 if number == 2 else None)
     before = {1: "visible", 2: "waiting", 3: "spam", 4: "deleted", 5: "visible"}
     for number, status in before.items():
-        judge(owner, [number], status)
+        moderate(owner, [number], status)
     for status in ("spam", "deleted", "waiting", "visible"):
-        response = judge(owner, [3, 1, 2, 99, 4, 1, 5], status)
+        response = moderate(owner, [3, 1, 2, 99, 4, 1, 5], status)
         was = [{"id": number, "was": before[number]} for number in (3, 1, 2, 4, 5)]
         assert response == {"success": True, "comments": was, "changed": []}
         assert set(status_of(db).values()) == {status}
         shown = [5, 4, 3, 2, 1] if status == "visible" else []
         assert ids(visitor.listing(limit=100)) == shown
         for each in response["comments"]:
-            judge(owner, [each["id"]], each["was"])
+            moderate(owner, [each["id"]], each["was"])
         assert status_of(db) == before
         assert ids(visitor.listing(limit=100)) == [5, 1]
 
@@ -689,9 +638,9 @@ def test_pinning_returns_the_former_state_and_ends_when_a_comment_is_hidden(
     assert pin(owner, [1])["comments"] == [{"id": 1, "was": True}]
     assert visitor.listing(view="threads")["comments"][0]["pinned"] is True
     assert queue(owner)["comments"][0]["pinned"] is True
-    judge(owner, [1], "spam")
+    moderate(owner, [1], "spam")
     assert visitor.listing(view="threads")["comments"] == []
-    judge(owner, [1], "visible")
+    moderate(owner, [1], "visible")
     assert visitor.listing(view="threads")["comments"][0]["pinned"] is False
     assert pin(owner, [1]) == was
     assert pin(owner, [1], False)["comments"] == [{"id": 1, "was": True}]
@@ -704,7 +653,7 @@ def test_an_admin_moderates_with_the_widgets_token(visitor: Visitor, owner: Visi
     for number in (1, 2, 3):
         visitor.say(f"number {number}")
     visitor.say("elsewhere", page_url="/other/")
-    judge(owner, [1, 3, 4], "waiting")
+    moderate(owner, [1, 3, 4], "waiting")
     blog = owner.widget
     found = blog.get("/comments/waiting", {"url": PAGE}).json["comments"]
     waits = {"status": "waiting", "held": "", "ip": "203.0.113.7", "version": ANY}
@@ -768,7 +717,7 @@ def test_texts_of_an_admin_are_held_to_the_same_rules(visitor: Visitor, owner: V
 
 def test_a_reply_of_the_owner_approves_a_waiting_comment(visitor: Visitor, owner: Visitor) -> None:
     visitor.say("a question")
-    judge(owner, [1], "waiting")
+    moderate(owner, [1], "waiting")
     assert visitor.listing()["total"] == 0
     response = do(owner, "reply", parent_id=1, content="an answer")
     answer = case(id=2, nickname="Owner", content="an answer", html="<p>an answer</p>\n")
@@ -782,7 +731,7 @@ def test_a_reply_of_the_owner_approves_a_waiting_comment(visitor: Visitor, owner
     for number in (99, 2**63 - 1):
         assert do(owner, "reply", 404, parent_id=number, content="hi") == GONE
     for status in ("spam", "deleted"):
-        judge(owner, [1], status)
+        moderate(owner, [1], status)
         assert do(owner, "reply", 404, parent_id=1, content="hi")["code"] == "parent_gone"
 
 
@@ -803,10 +752,6 @@ def page(**changes: Any) -> dict[str, Any]:
     sums = {"total": 1, "views": 0, "page_likes": 0}
     shown = {"id": 1, "page_url": PAGE, "page_link": f"{BLOG}{PAGE}", **sums}
     return {**shown, "closed": False, "closed_by_age": False, **changes}
-
-
-def pages(owner: Visitor, **query: Any) -> Any:
-    return owner.get("/admin/pages", query).json
 
 
 @ON_BLOG
@@ -878,16 +823,16 @@ def test_uncounted_views_move_with_their_page(visitor: Visitor, owner: Visitor, 
 def test_a_page_takes_in_another_when_the_owner_says_so(
     visitor: Visitor, owner: Visitor, app: App, db: sqlite3.Connection
 ) -> None:
-    second = Judge(app, ip="203.0.113.8")
+    second = Visitor(app, ip="203.0.113.8")
     for url in (PAGE, "/new/"):
         visitor.say("root", page_url=url)
         visitor.post_json("/page/like", {"page_url": url})  # likes both
         visitor.listing(url=url)
     visitor.say("leaf", parent_id=1)
     second.post_json("/page/like", {"page_url": PAGE})
-    Judge(app, ip="203.0.113.9").post_json("/page/like", {"page_url": "/new/"})
+    Visitor(app, ip="203.0.113.9").post_json("/page/like", {"page_url": "/new/"})
     pin(owner, [1])
-    judge(owner, [2], "waiting")
+    moderate(owner, [2], "waiting")
     app.tick()
     for who, page_id in (("both", 1), ("both", 2), ("old", 1), ("new", 2), ("all", 0)):
         db.execute("INSERT INTO subscription VALUES (?, ?, 'no')", (who, page_id))
@@ -933,7 +878,7 @@ def users(owner: Visitor, **query: Any) -> Any:
 def test_users_are_listed_and_looked_for(ann: Visitor, owner: Visitor) -> None:
     ann.say("one")
     ann.say("two")
-    judge(owner, [2], "spam")
+    moderate(owner, [2], "spam")
     me = user(id=2, email=OWNER, nickname="Owner", role="admin", you=True)
     assert users(owner) == {"users": [me, user(comments=1)], "more": False}
     assert users(owner, limit=1) == {"users": [me], "more": True}
@@ -1002,10 +947,10 @@ def test_a_role_is_given_with_the_admins_password(ann: Visitor, owner: Visitor, 
         assert change(owner, "users/1", 403, role="admin", password=wrong) == WRONG_PASSWORD
     assert change(owner, "users/1", 400, role="owner", password=CANARY)["code"] == "role_invalid"
     assert change(owner, "users/1", role="admin", password=CANARY) == {"success": True}
-    enter(Judge(app), token_of(app, "ann@example.com", "admin"))
+    enter(Visitor(app), token_of(app, "ann@example.com", "admin"))
     digest = hashlib.sha256(CANARY.encode()).hexdigest()
     assert change(owner, "users/1", role="user", password=digest) == {"success": True}
-    enter(Judge(app), token_of(app, "ann@example.com", "admin"), 403)
+    enter(Visitor(app), token_of(app, "ann@example.com", "admin"), 403)
     assert audit(owner) == [("Owner", "role", "1", "admin"), ("Owner", "role", "1", "user")]
     for number in ("99", "0", "9" * 18):
         answer = owner.patch_json(f"/admin/users/{number}", {"blocked": True}, status=404)
@@ -1052,14 +997,6 @@ def test_admins_who_demote_each_other_at_once_leave_one_admin(
 
 
 # Blocks
-
-
-def block(owner: Visitor, kind: str, value: Any, code: int = 200, /, **more: Any) -> Any:
-    return do(owner, "blocks", code, kind=kind, value=value, **more)
-
-
-def blocks(owner: Visitor) -> Any:
-    return owner.get("/admin/blocks").json["blocks"]
 
 
 def test_a_block_is_made_listed_and_lifted(owner: Visitor, outside: Outside, app: App) -> None:
@@ -1146,7 +1083,7 @@ def test_the_audit_log_has_the_actions_of_admins_and_names_readers_by_number(
     for number in range(3):
         visitor.say(f"number {number}", nickname="Nemesis", email="n@example.org")
     for status in ("waiting", "spam", "deleted", "visible"):
-        judge(owner, [1], status)
+        moderate(owner, [1], status)
     lines = owner.get("/admin/audit").json
     assert lines["more"] is False
     line = {"created_at": NOW, "who": "Owner", "subject": "1", "detail": ""}
@@ -1157,7 +1094,7 @@ def test_the_audit_log_has_the_actions_of_admins_and_names_readers_by_number(
     assert ids(owner.get("/admin/audit?limit=3").json, "audit") == [4, 3, 2]
     assert owner.get("/admin/audit?limit=3").json["more"] is True
     assert ids(owner.get("/admin/audit?before=3&limit=3").json, "audit") == [2, 1]
-    judge(owner, [1], "visible")  # as it was: nothing to tell
+    moderate(owner, [1], "visible")  # as it was: nothing to tell
     assert len(audit(owner)) == 4
     pin(owner, [1])
     change(owner, "comments/1", content="mended", nickname="Named")
@@ -1376,5 +1313,5 @@ def test_a_block_that_would_meet_many_comments_is_made_only_when_confirmed(
         assert block(owner, kind, value, 400, sure="yes")["code"] == "sure_invalid"
         assert blocks(owner) == []
         drop(owner, f"blocks/{block(owner, kind, value, sure=True)['block']['id']}")
-    judge(owner, [*range(1, 6)], "spam")  # of which a block may meet as much as it likes
+    moderate(owner, [*range(1, 6)], "spam")  # of which a block may meet as much as it likes
     assert block(owner, "word", "thank")["success"]

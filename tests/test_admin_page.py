@@ -171,7 +171,7 @@ def given(app: App, *texts: str, **fields: Any) -> list[int]:
 
 def moderate(app: App, status: str, *ids: int) -> None:
     for each in ids:
-        inside.moderate(app, each, status)
+        inside.set_status(app, each, status)
 
 
 def texts(page: Page) -> list[str]:

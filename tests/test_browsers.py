@@ -15,7 +15,7 @@ import test_widget
 from commentd import App, Config, make_app
 from support.blog import POST, Pages, article, blog, owner_token, service
 from support.engines import Window, chromium, firefox, old_webkit, webkit
-from support.inside import moderate, token_of
+from support.inside import set_status, token_of
 from support.mail import code_in
 from support.world import Outside
 from test_widget import fill
@@ -102,8 +102,8 @@ def site(config: Config, outside: Outside) -> Iterator[Site]:
     open_to_all = replace(config, server_listen="127.0.0.1:0", limits_enabled=False)
     with closing(make_app(open_to_all, outside.world, rounds=1)) as app:
         first, second, *_ = fill(app, 23)
-        moderate(app, first, "waiting")
-        moderate(app, second, "waiting")
+        set_status(app, first, "waiting")
+        set_status(app, second, "waiting")
         owner_token(app)
     guarded = replace(open_to_all, captcha_provider="altcha", mail_host="mail.example")
     pages: Pages = {}

@@ -121,8 +121,8 @@ def fill(app: App) -> None:
     visitor.post_json("/comment/like", {"id": 5})
     visitor.post_json("/page/like", {"page_url": PAGE})
     sql(app, "UPDATE comment SET pinned = 1 WHERE id = 7")
-    inside.moderate(app, 3, "deleted")
-    inside.moderate(app, 8, "waiting")
+    inside.set_status(app, 3, "deleted")
+    inside.set_status(app, 8, "waiting")
 
 
 # The same bytes

@@ -23,12 +23,12 @@ import webtest
 from commentd import App, Config, load_config, main, make_app
 from support import inside
 from support.client import CANARY, PAGE, Visitor
+from support.comments import at_once
 from support.mail import certificates as certificates  # a fixture
 from support.mail import tls
 from support.service import services
 from support.serving import until
 from support.world import Outside
-from test_comments import at_once
 
 HOST, ORIGIN = "blog.example", "https://blog.example"
 SECRET, SITE_KEY = "0xSecretOfTheBlog-5581", "site-key-of-the-blog"

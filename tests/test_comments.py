@@ -1,14 +1,11 @@
 """POST /comments: what may be written, by whom, how often, and what is kept of it."""
 
-import base64
-import hashlib
 import json
 import logging
 import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -19,41 +16,14 @@ import webtest
 from commentd import App, Config, make_app, masked
 from support import inside
 from support.client import PAGE, Visitor
+from support.comments import NO_LIMITS, SHOWN, at_once, solved
 from support.world import START, Outside
 
 BODY = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}
 
-SHOWN = {
-    "id": 1,
-    "page_url": PAGE,
-    "nickname": "Ann",
-    "content": "hi",
-    "parent_id": None,
-    "user_id": None,
-    "ip": "203.0.113.0",
-    "location": "",
-    "likes": 0,
-    "created_at": "2026-11-18 19:06:40",
-    "edited": None,
-    "pinned": False,
-    "html": "<p>hi</p>\n",
-    "role": "",
-    "website": "",
-    "country": "",
-}
 
-NO_LIMITS = pytest.mark.parametrize("settings", [{"limits_enabled": False}])
 WITH_CAPTCHA = pytest.mark.parametrize("settings", [{"captcha_provider": "altcha"}])
 NEW = {"success": True, "comment": {**SHOWN, "status": "visible"}}
-
-
-def hide(app: App, comment_id: int, status: str = "spam") -> None:
-    inside.moderate(app, comment_id, status)
-
-
-def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
-    with ThreadPoolExecutor(len(calls)) as threads:
-        return [future.result() for future in [threads.submit(call) for call in calls]]
 
 
 def poster(app: App, ip: str = "203.0.113.7", **fields: Any) -> Callable[[], Any]:
@@ -207,7 +177,7 @@ def test_a_reply_to_a_hidden_comment_is_refused(visitor: Visitor, app: App) -> N
     for status in ("waiting", "spam", "deleted"):
         root = visitor.say(f"root {status}")["comment"]["id"]
         reply = visitor.say("reply", parent_id=root)["comment"]["id"]
-        hide(app, root, status)
+        inside.set_status(app, root, status)
         visitor.say("another", parent_id=root, status=404)
         deeper = visitor.say("deeper", parent_id=reply)["comment"]
         assert deeper["parent_id"] == reply
@@ -218,7 +188,7 @@ def test_a_hidden_reply_without_replies_leaves_no_tombstone(visitor: Visitor, ap
     for text in ("hidden", "seen"):
         visitor.say(text, parent_id=1)
     for status in ("waiting", "spam", "deleted"):
-        hide(app, 2, status)
+        inside.set_status(app, 2, status)
         (root,) = visitor.listing(view="threads")["comments"]
         assert [reply["id"] for reply in root["replies"]] == [3]
         assert root["more_replies"] == 0
@@ -319,23 +289,6 @@ def test_a_comment_that_differs_in_any_field_is_another_comment(ann: Visitor, ap
     assert Visitor(app, "198.51.100.9").say()["comment"]["id"] == 7  # another guest of the name
 
 
-def solved(visitor: Visitor, path: str = "/captcha") -> str:
-    """A token for a challenge, found as a browser finds it."""
-    challenge = visitor.get(path).json
-    del challenge["provider"]
-    parameters = challenge["parameters"]
-    start = hashlib.sha256(bytes.fromhex(parameters["salt"] + parameters["nonce"]))
-    wanted = bytes.fromhex(parameters["keyPrefix"])
-    for counter in range(150_001):
-        (hashed := start.copy()).update(counter.to_bytes(4))
-        if hashed.digest().startswith(wanted):
-            break
-    solution = {"counter": counter, "derivedKey": hashed.hexdigest()}
-    return base64.b64encode(
-        json.dumps({"challenge": challenge, "solution": solution}).encode()
-    ).decode()
-
-
 @pytest.mark.parametrize(
     "settings",
     [{"captcha_provider": "altcha"}, {"captcha_provider": "altcha", "limits_enabled": False}],
@@ -364,7 +317,7 @@ def test_a_retry_with_a_spent_captcha_token_finds_its_comment(
 def test_a_retry_does_not_reveal_the_status_of_a_comment(visitor: Visitor, app: App) -> None:
     token = solved(visitor)
     visitor.say(captcha_token=token)
-    hide(app, 1, "spam")
+    inside.set_status(app, 1, "spam")
     assert "spam" not in json.dumps(visitor.say(captcha_token=token, status="*"))
     double = visitor.say(captcha_token=solved(visitor))
     assert double["comment"]["id"] == 1

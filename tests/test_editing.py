@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from commentd import App
 from support import inside
 from support.client import PAGE, Status, Visitor
+from support.comments import NO_LIMITS, SHOWN, solved
 from support.database import dump
 from support.inside import database_path, sql
 from support.service import COMMENT
 from support.world import START, Outside
-from test_comments import NO_LIMITS, SHOWN, hide, solved
 
 GONE = {"error": "评论不存在", "code": "comment_gone"}
 LATE = {
@@ -221,7 +221,7 @@ def test_editing_a_comment_of_another_author_fails_as_if_it_were_missing(
     outside.time += 3600  # nor is anybody told that it would be too late
     both(visitor, other)
     assert [c["content"] for c in visitor.listing()["comments"]] == ["oh", "hi"]
-    hide(app, 1, "deleted")
+    inside.set_status(app, 1, "deleted")
     both(visitor, one)
 
 
@@ -264,8 +264,8 @@ def test_only_its_own_edit_token_opens_a_comment(app: App, ann: Visitor) -> None
 
 def test_an_author_cannot_tell_spam_from_a_waiting_comment(app: App, visitor: Visitor) -> None:
     tokens = [visitor.say(text)["edit_token"] for text in ("one", "two")]
-    hide(app, 1, "waiting")
-    hide(app, 2, "spam")
+    inside.set_status(app, 1, "waiting")
+    inside.set_status(app, 2, "spam")
     for do in DO.values():
         replies = [do(visitor, token, of=n)["comment"] for n, token in enumerate(tokens, 1)]
         assert replies[0] | {"id": 2} == replies[1]

@@ -16,17 +16,16 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 
-import test_admin_api
 from commentd import PAGE_POLICY, App, Config, __version__, make_app, zone_named
 from support import inside
+from support.admin import moderate
+from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor
 from support.database import dump
 from support.world import Outside
-from test_admin_api import Judge
 from test_notifications import BLOG, EMAIL_TEXTS, SERVICE, USUAL
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
-owner = test_admin_api.owner
 
 TEXTS = [
     "</script><script>alert(1)</script>",
@@ -61,10 +60,6 @@ def visitor(app: App) -> Crawler:
 def said(visitor: Visitor, content: str = "hi", **fields: Any) -> int:
     number: int = visitor.say(content, **fields)["comment"]["id"]
     return number
-
-
-def judge(owner: Visitor, number: int, status: str) -> None:
-    owner.post_json("/admin/comments", {"ids": [number], "status": status})
 
 
 def posted(visitor: Visitor, **fields: Any) -> Any:
@@ -197,13 +192,15 @@ def test_a_page_that_is_a_route_in_the_fragment_is_linked_as_a_whole(visitor: Cr
         assert page.data["comment"][0]["url"] == link
 
 
-def test_a_hidden_comment_is_in_no_feed_and_no_plain_thread(visitor: Crawler, owner: Judge) -> None:
+def test_a_hidden_comment_is_in_no_feed_and_no_plain_thread(
+    visitor: Crawler, owner: Visitor
+) -> None:
     said(visitor, "seen by all", nickname="Seen")
     number = said(visitor, "secret words", nickname="Nobody", website="https://hidden.example/")
     for path in PATHS:
         assert "secret words" in visitor.get(path).text
     for status in ("spam", "deleted", "waiting"):
-        judge(owner, number, status)
+        moderate(owner, [number], status)
         for path in PATHS:
             text = visitor.get(path).text
             assert "seen by all" in text
@@ -408,7 +405,7 @@ def test_dates_of_threads_and_fragments_are_in_the_time_zone_of_the_blog(visitor
 
 
 def test_a_plain_thread_needs_no_javascript(
-    visitor: Crawler, owner: Judge, outside: Outside
+    visitor: Crawler, owner: Visitor, outside: Outside
 ) -> None:
     root = said(visitor, "A *question*", nickname="Lu <b>", email="lu@e.cn")
     outside.time += 1
@@ -507,7 +504,7 @@ def test_no_page_url_makes_a_plain_thread_link_elsewhere(visitor: Crawler) -> No
 
 
 def test_a_removed_comment_keeps_its_place_in_a_plain_thread(
-    visitor: Crawler, owner: Judge
+    visitor: Crawler, owner: Visitor
 ) -> None:
     root = said(visitor, "secret root", nickname="Nobody")
     posted = visitor.say("a reply", parent_id=root)
@@ -515,7 +512,7 @@ def test_a_removed_comment_keeps_its_place_in_a_plain_thread(
     visitor.patch_json(f"/comments/{reply}", {"content": "second thought", **proof})
     lonely = said(visitor, "secret too", nickname="Nobody")
     for number in (root, lonely):
-        judge(owner, number, "deleted")
+        moderate(owner, [number], "deleted")
     page = thread(visitor, lang="en")
     assert page.numbers == [root, reply]
     assert "This comment was removed." in page.texts["p"]
@@ -524,12 +521,12 @@ def test_a_removed_comment_keeps_its_place_in_a_plain_thread(
     assert page.data["commentCount"] == 1
     raw = visitor.get("/thread", {"url": PAGE}).text
     assert not [word for word in ("secret", "Nobody") if word in raw]
-    judge(owner, reply, "spam")
+    moderate(owner, [reply], "spam")
     assert thread(visitor).numbers == []
 
 
 def test_a_long_plain_thread_has_pages_that_link_to_one_another(
-    visitor: Crawler, owner: Judge
+    visitor: Crawler, owner: Visitor
 ) -> None:
     numbers = [said(visitor, f"c{n}") for n in range(20)]
     page = thread(visitor)
@@ -560,19 +557,19 @@ def test_a_long_plain_thread_has_pages_that_link_to_one_another(
         assert reply.json["code"] == "page_invalid", number
 
 
-def test_a_plain_thread_speaks_each_language(visitor: Crawler, owner: Judge) -> None:
+def test_a_plain_thread_speaks_each_language(visitor: Crawler, owner: Visitor) -> None:
     root = said(visitor, "hi")
     said(visitor, "hi", parent_id=root)
-    judge(owner, root, "deleted")
+    moderate(owner, [root], "deleted")
     for language, words in EMAIL_TEXTS.items():
         page = thread(visitor, lang=language)
         assert (page.lang, page.dir) == (language, "rtl" if language == "ar" else "ltr")
         assert page.texts["title"] == [words["thread_title"].format(page=PAGE)]
         assert words["thread_gone"] in page.texts["p"]
         assert words["thread_back"] in page.texts["a"]
-        judge(owner, root, "waiting")
+        moderate(owner, [root], "waiting")
         assert words["thread_waiting"] in thread(visitor, lang=language).texts["p"]
-        judge(owner, root, "deleted")
+        moderate(owner, [root], "deleted")
         assert thread(visitor, "/none/", lang=language).texts["p"][-1] == words["thread_none"]
     encoded = thread(visitor, quote("/你好/"), lang="en")
     assert encoded.texts["title"] == [EMAIL_TEXTS["en"]["thread_title"].format(page="/你好/")]
@@ -624,11 +621,11 @@ def test_metrics_are_off_unless_the_owner_wants_them(visitor: Crawler) -> None:
 
 
 @METRICS
-def test_the_metrics_are_right(app: App, visitor: Crawler, owner: Judge) -> None:
+def test_the_metrics_are_right(app: App, visitor: Crawler, owner: Visitor) -> None:
     assert metrics(visitor)['commentd_comments{status="visible"}'] == 0
     numbers = [said(visitor, f"c{n}", page_url=f"/p{n % 2}/") for n in range(6)]
     for number, status in zip(numbers, ("spam", "spam", "deleted", "waiting"), strict=False):
-        judge(owner, number, status)
+        moderate(owner, [number], status)
     for ip in ("198.51.100.1", "198.51.100.2"):
         Visitor(app, ip).post_json(f"/comments/{numbers[-1]}/report", {"reason": "x"})
     visitor.listing(url="/p0/")
@@ -649,7 +646,7 @@ def test_the_metrics_are_right(app: App, visitor: Crawler, owner: Judge) -> None
 
 @METRICS
 def test_metrics_reveal_nothing_but_counts_and_change_nothing(
-    app: App, visitor: Crawler, owner: Judge
+    app: App, visitor: Crawler, owner: Visitor
 ) -> None:
     said(visitor, "words", nickname="Lu", page_url="/a-page/", email="lu@e.cn")
     owner.post_json("/admin/blocks", {"kind": "word", "value": "casino"})

@@ -13,17 +13,28 @@ from typing import Any
 import pytest
 import webtest
 
-import test_admin_api
 from commentd import App, Config, main, make_app, safe_html
 from support import inside
+from support.admin import (
+    OWNER,
+    block,
+    change,
+    do,
+    edit,
+    held,
+    moderate,
+    new_owner,
+    queue,
+    rows,
+    settled,
+    shown,
+)
+from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor
+from support.comments import solved
 from support.products import Said, wordpress
 from support.world import START, Outside
-from test_admin_api import OWNER, Judge, block, change, do, judge, new_owner, queue, rows
-from test_comments import solved
-from test_moderation_api import edit, held, settled, shown
 
-owner, visitor = test_admin_api.owner, test_admin_api.visitor
 ANN = "ann@example.com"
 MINUTE, DAY = 60, 86400
 SETTINGS: dict[str, Any] = {
@@ -110,7 +121,7 @@ def test_the_filter_reads_words_however_they_are_spelt_and_pairs_where_no_blanks
 
 
 def test_the_filter_scores_terms_by_their_counts_and_many_extreme_ones_do_not_overflow(
-    app: App, owner: Judge, visitor: Visitor, db: sqlite3.Connection
+    app: App, owner: Visitor, visitor: Visitor, db: sqlite3.Connection
 ) -> None:
     bad, good = ([f"{kind}{n}" for n in range(70)] for kind in ("bad", "good"))
     learn = "INSERT INTO term VALUES (?, ?, ?, 1)"
@@ -126,7 +137,7 @@ def test_the_filter_scores_terms_by_their_counts_and_many_extreme_ones_do_not_ov
         (" ".join(good), 0, 0.01),
         (" ".join([*bad, *good]), 0.49, 0.51),
     ):
-        judge(owner, [say(visitor, text)], "waiting")
+        moderate(owner, [say(visitor, text)], "waiting")
         assert least <= queue(owner)["comments"][0]["spam"]["score"] <= most, text
         terms = queue(owner)["comments"][0]["spam"]["tokens"]
         if text == "once thrice never":  # as Robinson has it
@@ -171,15 +182,15 @@ def say(visitor: Visitor, text: str, **fields: Any) -> int:
     return number
 
 
-def by_list(owner: Judge, visitor: Visitor, number: int, status: str) -> None:
-    judge(owner, [number], status)
+def by_list(owner: Visitor, visitor: Visitor, number: int, status: str) -> None:
+    moderate(owner, [number], status)
 
 
-def by_widget(owner: Judge, visitor: Visitor, number: int, status: str) -> None:
+def by_widget(owner: Visitor, visitor: Visitor, number: int, status: str) -> None:
     owner.widget.post_json(f"/comments/{number}/moderate", {"status": status})
 
 
-def by_email(owner: Judge, visitor: Visitor, number: int, status: str) -> None:
+def by_email(owner: Visitor, visitor: Visitor, number: int, status: str) -> None:
     visitor.post(inside.moderation_link(visitor.served, number, status, OWNER))
 
 
@@ -187,12 +198,12 @@ WAYS = (by_list, by_widget, by_email)
 
 
 def test_each_way_to_approve_and_to_mark_as_spam_teaches_the_filter_and_its_undo_takes_that_back(
-    owner: Judge, visitor: Visitor, db: sqlite3.Connection
+    owner: Visitor, visitor: Visitor, db: sqlite3.Connection
 ) -> None:
     for number in range(3):
-        judge(owner, [say(visitor, f"Known {number}, and more")], "visible")
+        moderate(owner, [say(visitor, f"Known {number}, and more")], "visible")
     number = say(visitor, "Words, some known", website="https://x.example")
-    judge(owner, [number], "waiting")
+    moderate(owner, [number], "waiting")
     before = rows(db, "SELECT * FROM term ORDER BY hash")
     for way in WAYS:
         for status, kind, comments in (("visible", "ham", [4, 0]), ("spam", "spam", [3, 1])):
@@ -206,92 +217,94 @@ def test_each_way_to_approve_and_to_mark_as_spam_teaches_the_filter_and_its_undo
 
 
 def test_a_reply_teaches_the_filter_and_deleting_or_pinning_does_not(
-    owner: Judge, visitor: Visitor
+    owner: Visitor, visitor: Visitor
 ) -> None:
     gone, top = say(visitor, "Off topic"), say(visitor, "On topic")
-    judge(owner, [gone], "deleted")
+    moderate(owner, [gone], "deleted")
     do(owner, "comments", ids=[top], pinned=True)
     assert learnt(owner) == {gone: "", top: ""}
-    judge(owner, [gone], "spam")
-    judge(owner, [gone], "deleted")
-    judge(owner, [top], "waiting")
+    moderate(owner, [gone], "spam")
+    moderate(owner, [gone], "deleted")
+    moderate(owner, [top], "waiting")
     do(owner, "reply", parent_id=top, content="It is.")
     assert learnt(owner) == {gone: "spam", top: "ham", top + 1: ""}
 
 
-def test_the_author_of_spam_can_not_make_the_filter_forget(owner: Judge, visitor: Visitor) -> None:
+def test_the_author_of_spam_can_not_make_the_filter_forget(
+    owner: Visitor, visitor: Visitor
+) -> None:
     posted = visitor.say("Casino bonus")
-    judge(owner, [1], "spam")
+    moderate(owner, [1], "spam")
     edit(visitor, posted, "Thank you")
     assert (learnt(owner), figures(owner)) == ({1: ""}, (0, 1, False))
-    judge(owner, [1], "visible")  # another text than the one that was spam
+    moderate(owner, [1], "visible")  # another text than the one that was spam
     assert figures(owner) == (1, 1, False)
 
 
 def test_the_filter_learns_the_oldest_visible_comment_as_good_with_each_spam(
-    owner: Judge, visitor: Visitor
+    owner: Visitor, visitor: Visitor
 ) -> None:
     hidden, first, second, third, bad, worse = (say(visitor, f"No {n}") for n in range(6))
-    judge(owner, [hidden], "waiting")
-    judge(owner, [second], "visible")
-    judge(owner, [bad], "spam")  # one of each is known already
+    moderate(owner, [hidden], "waiting")
+    moderate(owner, [second], "visible")
+    moderate(owner, [bad], "spam")  # one of each is known already
     known = {hidden: "", first: "", second: "ham", third: "", bad: "spam", worse: ""}
     assert learnt(owner) == known
-    judge(owner, [worse], "spam")
+    moderate(owner, [worse], "spam")
     assert learnt(owner) == known | {first: "ham", worse: "spam"}
     assert figures(owner) == (2, 2, False)
 
 
 def test_the_filter_relearns_spam_that_it_took_for_good(
-    owner: Judge, visitor: Visitor, db: sqlite3.Connection
+    owner: Visitor, visitor: Visitor, db: sqlite3.Connection
 ) -> None:
     older, newer = say(visitor, "Casino one"), say(visitor, "Casino two")
-    judge(owner, [newer], "spam")
+    moderate(owner, [newer], "spam")
     assert learnt(owner) == {older: "ham", newer: "spam"}
-    judge(owner, [older], "spam")
+    moderate(owner, [older], "spam")
     assert {ham for ham, _ in counts(db).values()} == {0}
     assert counts(db)[0] == [0, 2]
-    judge(owner, [older, newer], "visible")
+    moderate(owner, [older, newer], "visible")
     assert (learnt(owner), counts(db)) == ({older: "", newer: ""}, {})
-    judge(owner, [newer], "visible")  # the second click approves it
+    moderate(owner, [newer], "visible")  # the second click approves it
     assert learnt(owner) == {older: "", newer: "ham"}
 
 
 def test_the_filter_learns_a_blocked_comment_only_once_it_is_moderated(
-    owner: Judge, visitor: Visitor
+    owner: Visitor, visitor: Visitor
 ) -> None:
     block(owner, "word", "casino")
     one, other = say(visitor, "A casino"), say(visitor, "The casino")
     assert [*learnt(owner).values()] == ["", ""]
-    judge(owner, [one], "spam")  # which it was
-    judge(owner, [other], "visible")
+    moderate(owner, [one], "spam")  # which it was
+    moderate(owner, [other], "visible")
     assert learnt(owner) == {one: "spam", other: "ham"}
 
 
 def test_an_edit_makes_the_filter_forget_the_former_text(
-    owner: Judge, visitor: Visitor, db: sqlite3.Connection
+    owner: Visitor, visitor: Visitor, db: sqlite3.Connection
 ) -> None:
     posted = visitor.say("Words")
-    judge(owner, [1], "visible")
+    moderate(owner, [1], "visible")
     edit(visitor, posted, "Others")
     assert (learnt(owner), counts(db)) == ({1: ""}, {})
     for what in ("content", "nickname", "website"):
-        judge(owner, [1], "visible")
-        judge(owner, [1], "spam")
+        moderate(owner, [1], "visible")
+        moderate(owner, [1], "spam")
         assert figures(owner) == (0, 1, False)
         change(owner, "comments/1", **{what: "https://other.example"})
         assert (learnt(owner), counts(db)) == ({1: ""}, {}), what
 
 
 def test_the_filter_forgets_good_comments_that_authors_delete_but_no_spam(
-    owner: Judge, visitor: Visitor, app: App
+    owner: Visitor, visitor: Visitor, app: App
 ) -> None:
     inside.add_account(app, ANN, "Ann", CANARY)
     ann = Visitor(app)
     ann.authorization = ("Bearer", inside.token_of(app, ANN))
     written = [visitor.say("Words"), visitor.say("Casino"), ann.say("Others"), ann.say("Pills")]
-    judge(owner, [1, 3], "visible")
-    judge(owner, [2, 4], "spam")
+    moderate(owner, [1, 3], "visible")
+    moderate(owner, [2, 4], "spam")
     assert figures(owner) == (2, 2, False)
     for number, posted in enumerate(written[:2], 1):
         visitor.delete_json(f"/comments/{number}", {"edit_token": posted["edit_token"]})
@@ -346,12 +359,12 @@ NEW_GOOD = [
 ]
 
 
-def teach(owner: Judge, visitor: Visitor) -> None:
+def teach(owner: Visitor, visitor: Visitor) -> None:
     """Twenty clicks."""
     for text in GOOD:
-        judge(owner, [say(visitor, text)], "visible")
+        moderate(owner, [say(visitor, text)], "visible")
     for number, text in enumerate(SPAM):
-        judge(owner, [say(visitor, text, nickname=f"Guest {number}")], "spam")
+        moderate(owner, [say(visitor, text, nickname=f"Guest {number}")], "spam")
 
 
 @pytest.fixture(scope="module")
@@ -360,7 +373,7 @@ def database_after_twenty_clicks(tmp_path_factory: pytest.TempPathFactory) -> Pa
     config = replace(Config(captcha_provider="none"), database_path=str(path), **SETTINGS)
     outside = Outside()
     with closing(make_app(config, outside.world, rounds=1)) as app:
-        teach(new_owner(app), Judge(app))
+        teach(new_owner(app), Visitor(app))
         app.deliver()
         outside.time += DAY
         app.deliver()  # no email to the owner is left
@@ -373,13 +386,13 @@ def taught(database_after_twenty_clicks: Path, config: Config) -> None:
     shutil.copy(database_after_twenty_clicks, config.database_path)
 
 
-def assert_passes(owner: Judge, visitor: Visitor, text: str) -> None:
+def assert_passes(owner: Visitor, visitor: Visitor, text: str) -> None:
     say(visitor, text, nickname="Lu")
     assert held(owner) == ("visible", ""), text
 
 
 def test_the_filter_holds_spam_after_twenty_clicks_with_its_reason_and_good_comments_pass(
-    taught: None, owner: Judge, visitor: Visitor
+    taught: None, owner: Visitor, visitor: Visitor
 ) -> None:
     assert figures(owner) == (10, 10, True)
     for text, reason in NEW_SPAM.items():
@@ -404,31 +417,33 @@ def test_the_filter_holds_spam_after_twenty_clicks_with_its_reason_and_good_comm
 @pytest.mark.slow
 @pytest.mark.parametrize(("good", "bad"), [(15, 5), (5, 15), (10, 9), (16, 4), (4, 16)])
 def test_the_filter_starts_at_twenty_comments_with_five_of_each_sort(
-    owner: Judge, visitor: Visitor, good: int, bad: int
+    owner: Visitor, visitor: Visitor, good: int, bad: int
 ) -> None:
     active = good + bad >= 20 and min(good, bad) >= 5
-    judge(owner, [say(visitor, f"Good words {n}") for n in range(good)], "visible")
+    moderate(owner, [say(visitor, f"Good words {n}") for n in range(good)], "visible")
     for number in range(bad):
         assert_passes(owner, visitor, f"Casino bonus for all {number}")
-        judge(owner, [good + number + 1], "spam")
+        moderate(owner, [good + number + 1], "spam")
     assert figures(owner) == (good, bad, active)
     say(visitor, "Casino bonus for all of you", nickname="Lu")
     assert held(owner)[0] == ("waiting" if active else "visible")
-    judge(owner, [good + bad + 1], "waiting")
+    moderate(owner, [good + bad + 1], "waiting")
     newest = queue(owner)["comments"][0]
     assert (newest["spam"] is not None) == active
     if active:  # it stops when what it learnt is taken back
-        judge(owner, [*range(good + 1, good + bad + 1)], "waiting")
+        moderate(owner, [*range(good + 1, good + bad + 1)], "waiting")
         assert figures(owner) == (good, 0, False)
         assert_passes(owner, visitor, "Casino bonus for all of us")
 
 
 def test_the_owner_sees_the_score_of_the_filter_and_the_words_that_made_it(
-    taught: None, owner: Judge, visitor: Visitor
+    taught: None, owner: Visitor, visitor: Visitor
 ) -> None:
     for status in ("visible", "spam"):
-        judge(owner, [say(visitor, "Both", nickname="Lu")], status)
-    judge(owner, [say(visitor, "Both: casino bonus, thank you, 加微信", nickname="Lu")], "waiting")
+        moderate(owner, [say(visitor, "Both", nickname="Lu")], status)
+    moderate(
+        owner, [say(visitor, "Both: casino bonus, thank you, 加微信", nickname="Lu")], "waiting"
+    )
     opinion = queue(owner)["comments"][0]["spam"]
     assert {*opinion} == {"score", "tokens"}
     assert 0 <= opinion["score"] <= 1
@@ -443,14 +458,14 @@ def test_the_owner_sees_the_score_of_the_filter_and_the_words_that_made_it(
     # What only might be spam passes.
     number = say(visitor, "Real questions", nickname="Lu")
     assert held(owner) == ("visible", "")
-    judge(owner, [number], "waiting")
+    moderate(owner, [number], "waiting")
     assert 0.6 < queue(owner)["comments"][0]["spam"]["score"] < 0.9
     say(visitor, "Casino bonus: https://new.example", nickname="Max")
     assert held(owner)[1].split(" (")[0] == "learnt: bonus, casino"  # and nothing of its one link
 
 
 def test_an_edit_into_spam_is_held_and_one_of_the_same_kind_as_before_is_not(
-    taught: None, owner: Judge, visitor: Visitor
+    taught: None, owner: Visitor, visitor: Visitor
 ) -> None:
     posted = visitor.say(NEW_GOOD[0], nickname="Lu")
     assert edit(visitor, posted, NEW_GOOD[1]) == "visible"
@@ -459,13 +474,13 @@ def test_an_edit_into_spam_is_held_and_one_of_the_same_kind_as_before_is_not(
     assert posted["comment"]["id"] not in shown(visitor)
     # It does not come back by itself, but when the owner approves it.
     assert edit(visitor, posted, NEW_GOOD[0]) == "waiting"
-    judge(owner, [posted["comment"]["id"]], "visible")
+    moderate(owner, [posted["comment"]["id"]], "visible")
     assert posted["comment"]["id"] in shown(visitor)
 
 
 @settled(moderation_hold="all")
 def test_the_filter_scores_comments_where_all_wait_and_a_block_counts_more(
-    taught: None, owner: Judge, visitor: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    taught: None, owner: Visitor, visitor: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad = next(iter(NEW_SPAM))
     for text, is_bad in ((bad, True), (NEW_GOOD[0], False)):
@@ -487,10 +502,10 @@ def test_the_filter_scores_comments_where_all_wait_and_a_block_counts_more(
 
 
 def test_the_reason_a_comment_was_held_keeps_no_name_or_email_address_of_a_deleted_account(
-    taught: None, owner: Judge, visitor: Visitor, ann: Visitor, db: sqlite3.Connection
+    taught: None, owner: Visitor, visitor: Visitor, ann: Visitor, db: sqlite3.Connection
 ) -> None:
     for number in range(3):
-        judge(owner, [say(visitor, f"Casino {number}", nickname="Zorro")], "spam")
+        moderate(owner, [say(visitor, f"Casino {number}", nickname="Zorro")], "spam")
     ann.say(next(iter(NEW_SPAM)), nickname="Zorro")
     assert "zorro" in held(owner)[1]
     block(owner, "email", "ann@example.com")
@@ -501,10 +516,10 @@ def test_the_reason_a_comment_was_held_keeps_no_name_or_email_address_of_a_delet
 
 
 def test_the_filter_keeps_its_knowledge_when_spam_is_erased_and_holds_no_word_of_it(
-    owner: Judge, visitor: Visitor, outside: Outside, db: sqlite3.Connection
+    owner: Visitor, visitor: Visitor, outside: Outside, db: sqlite3.Connection
 ) -> None:
-    judge(owner, [say(visitor, text) for text in GOOD], "visible")
-    judge(owner, [say(visitor, text, nickname="Guest") for text in SPAM], "spam")
+    moderate(owner, [say(visitor, text) for text in GOOD], "visible")
+    moderate(owner, [say(visitor, text, nickname="Guest") for text in SPAM], "spam")
     outside.time += 31 * DAY  # when spam is erased
     for _ in range(2):
         outside.time += MINUTE
@@ -521,7 +536,7 @@ def test_the_filter_keeps_its_knowledge_when_spam_is_erased_and_holds_no_word_of
 
 
 def test_the_filter_keeps_the_terms_learnt_last_and_the_number_of_comments(
-    app: App, owner: Judge, outside: Outside, db: sqlite3.Connection
+    app: App, owner: Visitor, outside: Outside, db: sqlite3.Connection
 ) -> None:
     db.execute("INSERT INTO term VALUES (0, 70, 80, 1)")
     many = [(number, 1, 0, 100 + number) for number in range(1, 60_001)]
@@ -547,17 +562,17 @@ def late_client(app: App, act: Callable[[], object]) -> webtest.TestApp:
     return webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
 
 
-Act = Callable[[Judge, Visitor, str], object]
+Act = Callable[[Visitor, Visitor, str], object]
 
 
-def four_more(owner: Judge, visitor: Visitor, token: str) -> None:
+def four_more(owner: Visitor, visitor: Visitor, token: str) -> None:
     for number in range(4):
         visitor.say(f"number {number}", captcha_token=solved(visitor))
 
 
 OVERTAKEN: dict[str, tuple[int, str, Act]] = {
     "the page closes": (403, "page_closed", lambda o, v, t: change(o, "pages/1", closed=True)),
-    "its parent goes": (404, "parent_gone", lambda o, v, t: judge(o, [1], "deleted")),
+    "its parent goes": (404, "parent_gone", lambda o, v, t: moderate(o, [1], "deleted")),
     "its captcha is spent": (403, "captcha_failed", lambda o, v, t: v.say("ho", captcha_token=t)),
     "a limit is used up": (429, "too_many", four_more),
     "an admin takes the name": (
@@ -572,10 +587,10 @@ OVERTAKEN: dict[str, tuple[int, str, Act]] = {
 @WITH_CAPTCHA
 @pytest.mark.parametrize("what", OVERTAKEN)
 def test_a_comment_whose_conditions_changed_while_it_was_sent_is_refused(
-    app: App, owner: Judge, what: str
+    app: App, owner: Visitor, what: str
 ) -> None:
     status, code, act = OVERTAKEN[what]
-    guest = Judge(app)
+    guest = Visitor(app)
     guest.say("first", captcha_token=solved(guest))
     token = solved(guest)
     late = late_client(app, lambda: act(owner, guest, token))

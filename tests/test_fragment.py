@@ -123,10 +123,10 @@ def test_a_fragment_has_all_that_the_widget_knows_of_a_comment(app: App, visitor
     visitor.say("reply", parent_id=root)
     gone = visitor.say("gone")["comment"]["id"]
     visitor.say("reply", parent_id=gone)
-    inside.moderate(app, gone, "deleted")
+    inside.set_status(app, gone, "deleted")
     held = visitor.say("held")["comment"]["id"]
     visitor.say("reply", parent_id=held)
-    inside.moderate(app, held, "waiting")
+    inside.set_status(app, held, "waiting")
     shown = {}
     for data in map(json.loads, fragment(visitor).all("li", "data-comment")):
         shown[data["id"]] = data
@@ -199,7 +199,7 @@ def test_the_changes_since_a_fragment_make_it_the_current_list(
             elif act == 2:
                 visitor.post_json("/comment/like", {"id": number}, status="*")
             else:
-                inside.moderate(app, number, chance.choice(["visible", "waiting", "deleted"]))
+                inside.set_status(app, number, chance.choice(["visible", "waiting", "deleted"]))
             if chance.random() < 0.3:
                 assert not reader.catch_up()["reload"]
                 assert reader.known == reader.whole()
@@ -211,10 +211,10 @@ def test_the_mark_of_a_fragment_reveals_nothing_of_comments_that_readers_never_s
     app: App, visitor: Visitor
 ) -> None:
     held = visitor.say("held")["comment"]["id"]
-    inside.moderate(app, held, "spam")
+    inside.set_status(app, held, "spam")
     changes = visitor.listing(since=0)
     assert (changes["comments"], changes["removed"], changes["mark"]) == ([], [], 0)
-    inside.moderate(app, held, "visible")
+    inside.set_status(app, held, "visible")
     assert [each["id"] for each in visitor.listing(since=0)["comments"]] == [held]
 
 
@@ -223,7 +223,7 @@ def test_a_mark_that_is_too_old_or_not_ours_reloads_the_whole_list(
 ) -> None:
     first = visitor.say("one")["comment"]["id"]
     reader = Reader(visitor)
-    inside.moderate(app, first, "deleted")
+    inside.set_status(app, first, "deleted")
     assert reader.catch_up()["removed"] == [first]
     reader.mark = 1
     outside.time += 40 * DAY
@@ -245,7 +245,7 @@ def test_a_fragment_reveals_nothing_of_hidden_comments(app: App, visitor: Visito
     # On the deepest level, so it names the author it replies to.
     visitor.say("to that", parent_id=deep)
     for each in (number, deep):
-        inside.moderate(app, each, "spam")
+        inside.set_status(app, each, "spam")
     html = visitor.get("/fragment", {"url": PAGE}).text
     assert "canary" not in html.lower()
     assert Tree(html).all("section", "lang") == ["en"]
@@ -315,10 +315,10 @@ def test_a_fragment_has_the_layout_of_the_widget(
     app: App, site: Site, browser: Browser, lang: str, how: Any
 ) -> None:
     ids = conversation(app)
-    inside.moderate(app, ids[-1], "deleted")  # the widget folds long texts
+    inside.set_status(app, ids[-1], "deleted")  # the widget folds long texts
     for number in range(8):
         say(app, f"No. {number}", f"Guest {number}", website="https://guest.example", hours=99)
-    inside.moderate(app, ids[3], "deleted")
+    inside.set_status(app, ids[3], "deleted")
     inside.sql(app, "UPDATE comment SET pinned = 1, edited_at = 1, country = 'BR' WHERE id = 1")
     inside.sql(app, "UPDATE comment SET created_at = created_at - 60 * 86400")  # dates, not ages
     found = []
@@ -460,7 +460,7 @@ def test_a_fragment_says_the_same_as_the_widget_in_every_language(
         inside.sql(app, "UPDATE comment SET country = ? WHERE id = ?", country, made)
     inside.sql(app, "UPDATE comment SET nickname = '', edited_at = 1, pinned = 1 WHERE id < 3")
     say(app, "re", parent_id=3, hours=24 * 50)
-    inside.moderate(app, 3, "deleted")
+    inside.set_status(app, 3, "deleted")
     inside.sql(app, "UPDATE page SET total = 1234567")
     intl = json.loads((STATIC / "intl.json").read_bytes())
     context = new_context(browser, timezone_id="Asia/Shanghai")
@@ -580,7 +580,7 @@ def test_rendering_puts_comments_into_each_page_and_touches_nothing_else(
 
     assert render(app, built)[1].startswith("pages rendered: 0\npages unchanged: 4\n")
     assert files(built) == after
-    inside.moderate(app, ids["ü.html"], "deleted")
+    inside.set_status(app, ids["ü.html"], "deleted")
     assert render(app, built)[1].startswith("pages rendered: 1\npages unchanged: 3\n")
     assert b"On \xc3\xbc" not in files(built)["ü.html"]
 
@@ -778,8 +778,8 @@ def test_the_data_export_for_templates_is_what_readers_see(app: App, visitor: Vi
     reply = visitor.say("reply", parent_id=root, website="https://ann.example")["comment"]["id"]
     spam = visitor.say("spam", page_url="/other/index.html?utm_source=x")["comment"]["id"]
     visitor.say("other", page_url="/日记/")
-    inside.moderate(app, spam, "spam")
-    inside.moderate(app, root, "spam")
+    inside.set_status(app, spam, "spam")
+    inside.set_status(app, root, "spam")
     settings = {"COMMENTD_DATABASE_PATH": inside.database_path(app)}
     folder = Path(inside.database_path(app)).parent
     code, text, _ = run_here(folder, "export", "data", **settings)

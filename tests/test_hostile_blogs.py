@@ -16,7 +16,7 @@ import test_widget as widget
 from commentd import App
 from support.blog import POST, say
 from support.campaign import Campaign
-from support.inside import add_account, moderate, sql, token_of
+from support.inside import add_account, set_status, sql, token_of
 from test_widget import BLOCKED, CLOBBERED, POLICY, TAG, TYPES, Site
 
 pytestmark = pytest.mark.slow
@@ -150,7 +150,7 @@ class Blogs:
         markup = "".join(MARKUP[name] for name in names)
         html = self.site.html(f"<p>An essay.</p>{markup}{TAG}<footer>End</footer>")
         for (number,) in sql(self.app, "SELECT id FROM comment WHERE status = 'visible'"):
-            moderate(self.app, number, "spam")
+            set_status(self.app, number, "spam")
         say(self.app, "Hello.")
         self.site.pages[POST] = (headers, html)
 

@@ -33,6 +33,7 @@ from hypothesis import strategies as st
 import commentd
 from commentd import App, proper_email, proper_nickname, proper_website, safe_html
 from support import products
+from support.admin import moderate
 from support.client import CANARY, Visitor
 from support.database import assert_whole
 from support.inside import add_account, sql, token_of
@@ -239,10 +240,6 @@ def test_an_import_stopped_by_a_full_disk_says_so_and_goes_on_later(desk: Desk) 
 
 
 # What was done here stays
-
-
-def moderate(owner: Visitor, numbers: list[int], status: str) -> None:
-    owner.post_json("/admin/comments", {"ids": numbers, "status": status})
 
 
 def change(owner: Visitor, path: str, **form: Any) -> None:

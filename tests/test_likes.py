@@ -8,8 +8,8 @@ import pytest
 from commentd import App
 from support import inside
 from support.client import PAGE, Visitor
+from support.comments import NO_LIMITS
 from support.world import START, Outside
-from test_comments import NO_LIMITS
 
 BOTH = ("comment", "page")
 TOO_MANY = {"error": "操作太频繁，请稍后再试", "code": "too_many"}
@@ -95,7 +95,7 @@ def test_a_hidden_or_unknown_comment_can_not_be_liked(visitor: Visitor, app: App
     visitor.say("reply", parent_id=1)  # so that a tombstone is shown
     gone = {"error": "评论不存在", "code": "comment_gone"}
     for hidden in ("waiting", "spam", "deleted"):
-        inside.moderate(app, 1, hidden)
+        inside.set_status(app, 1, hidden)
         for undo in (False, True):
             for number in (1, 99, 2**63 - 1):
                 assert like(visitor, status=404, undo=undo, id=number) == gone

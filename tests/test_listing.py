@@ -15,9 +15,9 @@ from commentd import App, Config
 from support import inside
 from support.campaign import Campaign
 from support.client import PAGE, Visitor
-from support.inside import moderate, sql
+from support.inside import set_status, sql
+from support.service import visiting
 from support.world import START, Outside
-from test_origins import visiting
 
 NO_LIMITS = pytest.mark.parametrize("settings", [{"limits_enabled": False}])
 HIDDEN = ("waiting", "spam", "deleted")
@@ -26,7 +26,7 @@ DAY = 86400
 
 def hide(app: App, *ids: int, status: str = "deleted") -> None:
     for comment_id in ids:
-        moderate(app, comment_id, status)
+        set_status(app, comment_id, status)
 
 
 def grow(app: App, parents: list[int | None], page_url: str = PAGE, step: int = 1) -> None:

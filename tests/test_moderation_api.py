@@ -10,47 +10,35 @@ from typing import Any
 import pytest
 import webtest
 
-import test_admin_api
 from commentd import App, Config, main, make_app, masked
 from support import inside
-from support.client import CANARY, PAGE, Visitor
-from support.world import START, Outside
-from test_admin_api import (
+from support.admin import (
     OWNER,
-    Judge,
     block,
     change,
     do,
+    drop,
+    edit,
+    held,
     ids,
-    judge,
+    moderate,
     new_admin,
     pages,
     pin,
     queue,
     rows,
+    settled,
+    shown,
 )
-from test_comments import solved
+from support.admin import owner as owner  # a fixture
+from support.client import CANARY, PAGE, Visitor
+from support.comments import solved
+from support.world import START, Outside
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
-owner, visitor = test_admin_api.owner, test_admin_api.visitor
 CLOSED = {"error": "这里的评论已关闭", "code": "page_closed"}
 STATES = ("waiting", "spam", "deleted")
 MOST_HOSTS = 30  # whose names are looked up
-
-
-def held(owner: Visitor) -> tuple[str, str]:
-    """The state of the newest comment, and why it is not shown."""
-    newest = queue(owner)["comments"][0]
-    return newest["status"], newest["held"]
-
-
-def shown(visitor: Visitor, **query: Any) -> list[int]:
-    return ids(visitor.listing(limit=100, **query))
-
-
-def settled(**settings: Any) -> pytest.MarkDecorator:
-    """The settings of a test, without limits."""
-    return pytest.mark.parametrize("settings", [{"limits_enabled": False, **settings}], ids=["set"])
 
 
 # What waits
@@ -66,14 +54,14 @@ def test_no_comment_waits_by_default(visitor: Visitor, owner: Visitor) -> None:
 def test_all_comments_but_those_of_admins_wait_if_the_owner_wants(
     ann: Visitor, owner: Visitor, app: App
 ) -> None:
-    for who in (ann, Judge(app)):
+    for who in (ann, Visitor(app)):
         posted = who.say(f"by {who}")
         assert posted["comment"]["status"] == "waiting"
         assert held(owner) == ("waiting", "all")
     assert shown(ann) == []
     assert owner.widget.say("mine", nickname="")["comment"]["status"] == "visible"
     assert shown(ann) == [3]
-    judge(owner, [1, 2], "visible")
+    moderate(owner, [1, 2], "visible")
     assert shown(ann) == [3, 2, 1]
     assert ann.listing(view="threads")["settings"]["hold"] == "all"
 
@@ -105,7 +93,7 @@ def test_comments_with_links_wait_if_the_owner_wants(ann: Visitor, owner: Visito
 def test_the_first_comment_of_each_author_waits_if_the_owner_wants(
     ann: Visitor, owner: Visitor, app: App
 ) -> None:
-    home, train = Judge(app, ip="192.0.2.1"), Judge(app, ip="192.0.2.2")
+    home, train = Visitor(app, ip="192.0.2.1"), Visitor(app, ip="192.0.2.2")
     number = 0
 
     def says(who: Visitor, **fields: Any) -> str:
@@ -117,19 +105,19 @@ def test_the_first_comment_of_each_author_waits_if_the_owner_wants(
     lu = {"nickname": "Lu", "email": "lu@example.cn"}
     assert says(home, **lu) == "first"
     assert says(home, **lu) == "first"  # the one that waits does not count
-    judge(owner, [1], "spam")
+    moderate(owner, [1], "spam")
     assert says(home, **lu) == "first"
-    judge(owner, [2], "visible")
+    moderate(owner, [2], "visible")
     assert says(home, **lu) == ""
     assert says(home, nickname="Lu") == ""  # by name and address
     assert says(train, **lu) == "first"  # anybody may type an e-mail
-    assert says(Judge(app, ip="192.0.2.3"), nickname="Lu") == "first"
+    assert says(Visitor(app, ip="192.0.2.3"), nickname="Lu") == "first"
     assert says(home, nickname="Xun") == "first"
     assert says(home, nickname="Xun", email="lu@example.cn") == "first"
     assert says(ann, nickname="Lu") == "first"  # an account is not the guest of that name
-    judge(owner, [10], "visible")
+    moderate(owner, [10], "visible")
     assert says(ann, nickname="Another") == ""
-    judge(owner, [10, 11], "deleted")
+    moderate(owner, [10, 11], "deleted")
     assert says(ann) == "first"
 
 
@@ -156,7 +144,7 @@ def test_comments_with_a_word_wait_in_any_case_and_width(visitor: Visitor, owner
 
 
 def test_more_than_three_hundred_comments_in_an_hour_wait(
-    visitor: Visitor, owner: Judge, outside: Outside, db: sqlite3.Connection
+    visitor: Visitor, owner: Visitor, outside: Outside, db: sqlite3.Connection
 ) -> None:
     db.execute("INSERT INTO rate_limit VALUES ('comments/3600', '', 299, ?)", (START + HOUR,))
     visitor.say("the last one")
@@ -276,7 +264,7 @@ def test_a_comment_that_meets_a_block_is_kept_as_spam(
     if kind in ("address", "email"):  # the reason shows no more than readers see
         name, _, domain = kept.partition("@")
         kept = f"…@{domain}" if kind == "email" else masked(name.partition("/")[0])
-    Judge(app, ip=ip).say(**fields)
+    Visitor(app, ip=ip).say(**fields)
     assert held(owner) == (("spam", f"block: {kept}") if meets else ("visible", ""))
 
 
@@ -287,7 +275,7 @@ def test_a_block_meets_an_account_by_its_email_address_and_never_an_admin(
     made = block(owner, "email", "ann@example.com")["block"]["id"]
     ann.say("one")
     assert held(owner) == ("spam", "block: …@example.com")
-    test_admin_api.drop(owner, f"blocks/{made}")
+    drop(owner, f"blocks/{made}")
     block(owner, "domain", "example.com")
     ann.say("two")
     assert held(owner) == ("spam", "block: example.com")
@@ -310,20 +298,13 @@ def test_a_block_ends_or_is_lifted(visitor: Visitor, owner: Visitor, outside: Ou
         outside.time = START + seconds
         visitor.say(f"{word} after {seconds}")
         assert held(owner)[0] == status
-    test_admin_api.drop(owner, "blocks/2")
+    drop(owner, "blocks/2")
     visitor.say("roulette once more")
     assert held(owner)[0] == "visible"
     assert queue(owner)["counts"]["spam"] == 3  # what it caught stays where it is
 
 
 # Edits
-
-
-def edit(visitor: Visitor, posted: Any, content: str) -> str:
-    form = {"content": content, "edit_token": posted.get("edit_token", "")}
-    answer = visitor.patch_json(f"/comments/{posted['comment']['id']}", form).json
-    status: str = answer["comment"]["status"]
-    return status
 
 
 @settled(moderation_words=("casino",), moderation_hold="links")
@@ -350,14 +331,14 @@ def test_an_edit_does_not_show_a_hidden_comment(visitor: Visitor, owner: Visitor
     posted = visitor.say("a casino")
     assert edit(visitor, posted, "harmless") == "waiting"
     assert held(owner) == ("waiting", "word: casino")
-    judge(owner, [1], "spam")
+    moderate(owner, [1], "spam")
     assert edit(visitor, posted, "harmless again") == "waiting"
     assert held(owner)[0] == "spam"
-    judge(owner, [1], "visible")
+    moderate(owner, [1], "visible")
     assert edit(visitor, posted, "as good as before") == "visible"
     assert edit(visitor, posted, "a casino") == "waiting"
     assert shown(visitor) == []
-    judge(owner, [1], "deleted")
+    moderate(owner, [1], "deleted")
     form = {"content": "x", "edit_token": posted["edit_token"]}
     assert visitor.patch_json("/comments/1", form, status=404).json["code"] == "comment_gone"
 
@@ -365,11 +346,11 @@ def test_an_edit_does_not_show_a_hidden_comment(visitor: Visitor, owner: Visitor
 @settled(moderation_hold="first")
 def test_an_approved_first_comment_waits_again_if_edited(visitor: Visitor, owner: Visitor) -> None:
     first = visitor.say("something nice")
-    judge(owner, [1], "visible")
+    moderate(owner, [1], "visible")
     assert edit(visitor, first, "something nice") == "visible"  # nothing is changed
     assert edit(visitor, first, "something else") == "waiting"
     assert held(owner) == ("waiting", "first")
-    judge(owner, [1], "visible")
+    moderate(owner, [1], "visible")
     visitor.say("the second")
     assert edit(visitor, first, "known by the second") == "visible"
 
@@ -379,7 +360,7 @@ def test_an_edit_that_waits_ends_a_pin_and_an_admins_edit_passes(
     visitor: Visitor, owner: Visitor
 ) -> None:
     posted = visitor.say("something nice")
-    judge(owner, [1], "visible")
+    moderate(owner, [1], "visible")
     pin(owner, [1])
     assert change(owner, "comments/1", content="something nicer")["comment"]["status"] == "visible"
     assert visitor.listing(view="threads")["comments"][0]["pinned"] is True
@@ -514,11 +495,11 @@ def test_a_hidden_pinned_comment_is_a_tombstone_in_its_usual_place(
 
     pin(owner, [1])
     assert threads() == [(1, True, False), (3, False, False)]
-    judge(owner, [1], "spam")
+    moderate(owner, [1], "spam")
     assert threads() == [(3, False, False), (1, False, True)]
     for limit in (1, 2):
         assert [number for page in walk(visitor, limit) for number in page] == [3, 1]
-    judge(owner, [1], "visible")
+    moderate(owner, [1], "visible")
     assert threads() == [(3, False, False), (1, False, False)]
     pin(owner, [1])
     visitor.delete_json("/comments/1", {"edit_token": first["edit_token"]})
@@ -560,16 +541,16 @@ def test_spam_and_deleted_comments_are_erased_after_the_days_set_with_all_their_
     app: App, visitor: Visitor, owner: Visitor, outside: Outside, db: sqlite3.Connection
 ) -> None:
     visitor.say("stays")
-    author = Judge(app, ip="198.18.7.77")
+    author = Visitor(app, ip="198.18.7.77")
     for text in ("spam", "deleted"):
         author.say(**TRACES | {"content": f"{TRACES['content']} {text}"})
     author.say(**TRACES | {"content": "sharper-wording"})
     change(owner, "comments/4", content="corrected")  # keeps no old words in the end
     visitor.post_json("/comment/like", {"id": 2})
-    judge(owner, [2, 3, 4], "waiting")
+    moderate(owner, [2, 3, 4], "waiting")
     outside.time += 5 * DAY
-    judge(owner, [2], "spam")
-    judge(owner, [3, 4], "deleted")
+    moderate(owner, [2], "spam")
+    moderate(owner, [3, 4], "deleted")
     app.deliver()
     assert {*in_the_file(app)} >= {*TRACES.values(), "198.18.7.77"}
     outside.time += 10 * DAY
@@ -588,11 +569,11 @@ def test_spam_and_deleted_comments_are_erased_after_the_days_set_with_all_their_
 def test_a_comment_deleted_by_its_author_leaves_no_trace_of_edits_and_moderation(
     app: App, owner: Visitor, outside: Outside
 ) -> None:
-    author = Judge(app, ip="198.18.7.77")
+    author = Visitor(app, ip="198.18.7.77")
     posted = author.say(**TRACES)
     edit(author, posted, "sharper-wording")
-    judge(owner, [1], "waiting")
-    judge(owner, [1], "visible")
+    moderate(owner, [1], "waiting")
+    moderate(owner, [1], "visible")
     author.delete_json("/comments/1", {"edit_token": posted["edit_token"]})
     app.deliver()
     outside.time += MINUTE
@@ -637,7 +618,7 @@ def test_a_page_that_was_closed_stays_closed_though_nobody_reads_it(
 
 def fresh(owner: Visitor) -> Visitor:
     """The admin with a token of now."""
-    token = inside.token_of(owner.served, test_admin_api.OWNER, "admin")
+    token = inside.token_of(owner.served, OWNER, "admin")
     owner.authorization = ("Bearer", token)
     return owner
 
@@ -648,11 +629,11 @@ def test_waiting_and_restored_comments_are_not_erased(
 ) -> None:
     for number in range(1, 5):
         visitor.say(f"number {number}")
-    judge(owner, [1], "waiting")
-    judge(owner, [2, 3, 4], "spam")
-    judge(owner, [2], "visible")
+    moderate(owner, [1], "waiting")
+    moderate(owner, [2, 3, 4], "spam")
+    moderate(owner, [2], "visible")
     outside.time += 6 * DAY
-    judge(owner, [4], "deleted")  # counts from now on
+    moderate(owner, [4], "deleted")  # counts from now on
     outside.time += 6 * DAY
     app.tick()
     assert rows(db, "SELECT id, status FROM comment ORDER BY id") == [
@@ -668,7 +649,7 @@ def test_an_erased_comment_keeps_the_place_of_its_replies(
 ) -> None:
     for parent in (None, 1, 2, None, 4):
         visitor.say(f"under {parent}", parent_id=parent)
-    judge(owner, [1, 2, 4, 5], "spam")
+    moderate(owner, [1, 2, 4, 5], "spam")
     outside.time += 10 * DAY + 1
     app.tick()
     assert rows(db, "SELECT id, content, status FROM comment WHERE id < 4") == [
@@ -743,7 +724,7 @@ def before_poison(tmp_path_factory: pytest.TempPathFactory, empty_database: Path
         new_admin(app)
         new_admin(app, "second@example.com", "Second")
         for url in (PAGE, "/other/", PAGE):
-            Judge(app).say(f"on {url}", page_url=url)
+            Visitor(app).say(f"on {url}", page_url=url)
     return path
 
 
@@ -830,10 +811,10 @@ def test_readers_learn_nothing_of_hidden_comments(
     app: App, ann: Visitor, owner: Visitor, status: str
 ) -> None:
     ann.say("a root")
-    Judge(app, ip="198.18.7.77").say(**TRACES, parent_id=1)
-    Judge(app, ip="198.18.7.77").say("an answer to it", parent_id=2, nickname="Lu")
-    judge(owner, [2], status)
-    reader = Judge(app, ip="192.0.2.9")
+    Visitor(app, ip="198.18.7.77").say(**TRACES, parent_id=1)
+    Visitor(app, ip="198.18.7.77").say("an answer to it", parent_id=2, nickname="Lu")
+    moderate(owner, [2], status)
+    reader = Visitor(app, ip="192.0.2.9")
     for visitor in (reader, ann):
         texts = outputs(visitor, 2)
         for trace in TRACES.values():
@@ -855,7 +836,7 @@ def test_a_hidden_comment_with_replies_leaves_one_tombstone_without_its_data(
     visitor.say("hidden", website="https://x.example")
     visitor.say("an answer", parent_id=1)
     visitor.post_json("/comment/like", {"id": 1})
-    judge(owner, [1], status)
+    moderate(owner, [1], status)
     (stone,) = visitor.listing(view="threads")["comments"]
     del stone["replies"], stone["more_replies"]
     texts = ("nickname", "content", "ip", "location", "html", "role", "website", "country")
@@ -869,7 +850,7 @@ def test_a_hidden_comment_with_replies_leaves_one_tombstone_without_its_data(
 def test_authors_read_of_their_own_spam_that_it_waits(visitor: Visitor, owner: Visitor) -> None:
     posted = visitor.say("mine")
     for status in ("waiting", "spam"):
-        judge(owner, [1], status)
+        moderate(owner, [1], status)
         assert edit(visitor, posted, f"mine, {status}") == "waiting"
         assert visitor.say(f"mine, {status}")["comment"]["status"] == "waiting"
     assert CANARY not in str(posted)

@@ -22,6 +22,7 @@ from axe_playwright_python.sync_playwright import Axe
 import commentd
 from commentd import App, Config, load_config, make_app
 from support import blog, inside
+from support.admin import moderate
 from support.client import CANARY, PAGE, Visitor
 from support.database import assert_whole, dump
 from support.mail import NEWS_HEADERS, UNSUBSCRIBE, outbox, read
@@ -276,10 +277,6 @@ def start(config: Config, outside: Outside, empty_database: Path) -> Start:
     return started
 
 
-def moderate(owner: Visitor, number: int, status: str) -> None:
-    owner.post_json("/admin/comments", {"ids": [number], "status": status})
-
-
 def links_in(text: str) -> list[str]:
     return re.findall(r"https://comments\.example/mail\?\S+", text)
 
@@ -460,7 +457,7 @@ def test_no_url_in_an_email_runs_into_the_text_behind_it(here: Here) -> None:
         for page in pages:
             here.forget()
             number = here.say(f"in {language}", page_url=page)["comment"]["id"]
-            inside.moderate(here.served, number, "waiting" if page == pages[0] else "visible")
+            inside.set_status(here.served, number, "waiting" if page == pages[0] else "visible")
             here.later()
             (message,), (text,) = here.arrived(OWNER), here.texts(OWNER)
             for url in re.findall(r"https?://\S*", text):
@@ -616,7 +613,7 @@ def test_a_comment_hidden_before_its_email_is_sent_to_nobody_else(
     assert here.told(OWNER) == [["bad", "good"]]
     assert here.told(CO_OWNER) == [["good"]]
     assert {words_of(link)["id"] for link in links_in(here.texts(CO_OWNER)[0])} == {str(good)}
-    moderate(owner, bad, "visible")
+    moderate(owner, [bad], "visible")
     here.later()
     assert len(here.arrived()) == 2
     assert here.outbox() == []
@@ -821,7 +818,7 @@ def test_an_email_link_to_an_edited_comment_shows_its_new_text_first(
             here.press(again.action)
             assert here.status_of(1) == do
             here.press(links[do], status=409)
-        moderate(owner, 1, "waiting")
+        moderate(owner, [1], "waiting")
 
 
 @pytest.mark.parametrize("settings", [{**HELD, "moderation_keep_days": 1}])
@@ -829,7 +826,7 @@ def test_email_links_about_a_deleted_comment_say_so(
     here: Here, owner: Reader, links: dict[str, str]
 ) -> None:
     for number in (2, 1):
-        moderate(owner, number, "deleted")
+        moderate(owner, [number], "deleted")
         here.outside.time += 2 * DAY
         here.served.tick()
     gone = ("This comment no longer exists.", "", "", "")
@@ -1076,10 +1073,10 @@ def test_a_guest_who_confirms_gets_the_waiting_and_the_coming_replies(
     here.forget()
     # While what it replies to waits for the owner, a reply waits too.
     here.said("to one again", parent_id=one)
-    moderate(owner, one, "waiting")
+    moderate(owner, [one], "waiting")
     here.later()
     assert here.arrived() == []
-    moderate(owner, one, "visible")
+    moderate(owner, [one], "visible")
     here.later(HOUR)
     assert here.told(LU) == [["to one again", "one"]]
 
@@ -1117,7 +1114,7 @@ def test_an_author_gets_no_email_about_their_own_reply(
 @held
 def test_a_waiting_reply_is_announced_once_approved(here: Here, owner: Reader, ann: Reader) -> None:
     first = ann.said("mine", nickname="Ann")
-    moderate(owner, first, "visible")
+    moderate(owner, [first], "visible")
     here.deliver()
     replies = []
     for number in range(2):
@@ -1127,7 +1124,7 @@ def test_a_waiting_reply_is_announced_once_approved(here: Here, owner: Reader, a
     here.press(link_to("visible", here.texts(OWNER)[-2]))
     here.deliver()
     for status in ("visible", "waiting", "visible"):
-        moderate(owner, replies[1], status)
+        moderate(owner, [replies[1]], status)
         here.later()
     assert here.told(ANN) == [["reply 0", "mine"], ["reply 1", "mine"]]
 
@@ -1137,7 +1134,7 @@ def test_hidden_replies_are_announced_to_nobody(here: Here, owner: Reader, ann: 
     for status in ("spam", "deleted", "waiting"):
         first = ann.said(f"to be {status}")
         here.said("reply", parent_id=first)
-        moderate(owner, first, status)
+        moderate(owner, [first], status)
         here.later()
         assert here.arrived() == [], status
     for hidden in (0, 1):
@@ -1147,11 +1144,11 @@ def test_hidden_replies_are_announced_to_nobody(here: Here, owner: Reader, ann: 
         here.fail_mail()
         here.later()
         assert len(here.outbox()) == 1
-        moderate(owner, numbers[hidden], "spam")
+        moderate(owner, [numbers[hidden]], "spam")
         here.fail_mail(False)
         here.later(HOUR)
         assert here.arrived() == []
-        moderate(owner, numbers[hidden], "visible")
+        moderate(owner, [numbers[hidden]], "visible")
         here.later(HOUR)
         assert here.recipients() == [ANN] * hidden
 

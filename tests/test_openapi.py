@@ -22,13 +22,13 @@ import webtest
 
 from commentd import App, __version__
 from support import inside
+from support.admin import OWNER
 from support.api import OPERATIONS, PERMISSIONS, ROUTES, SPEC
 from support.campaign import Campaign
 from support.client import CANARY, PAGE, Visitor
 from support.database import assert_whole
 from support.sources import ROOT
 from support.world import START, Outside
-from test_admin_api import OWNER, Judge
 
 FILE = ROOT / "static" / "openapi.json"
 PERMISSION = {str(route): route.permission for route in ROUTES}
@@ -171,7 +171,7 @@ def assert_described(operation: Any, answer: Any) -> None:
         jsonschema_rs.validate(schema, answer.json)
 
 
-class Witness(Judge):
+class Witness(Visitor):
     """Who sends requests, and holds every reply against the file."""
 
     def ask(self, label: str, path: str, form: Any = None) -> Any:
@@ -291,8 +291,8 @@ def town(app: App, outside: Outside, db: sqlite3.Connection) -> Town:
     ann.post_json("/comments/2/report", {"reason": "rude"})
     other = guest.say(page_url="/other/")["comment"]["id"]
     inside.add_account(app, OWNER, "Owner", CANARY, "admin")
-    inside.moderate(app, 2, "deleted")  # a tombstone
-    inside.moderate(app, other, "waiting")
+    inside.set_status(app, 2, "deleted")  # a tombstone
+    inside.set_status(app, other, "waiting")
     inside.teach_filter(app, "hi", spam=20, fine=20)
     link = sha256(b"1" * 32).hexdigest()
     db.execute("INSERT INTO admin_link VALUES (?, 'ann@example.com', ?)", (link, START + 9))
@@ -303,7 +303,7 @@ def town(app: App, outside: Outside, db: sqlite3.Connection) -> Town:
            VALUES (1, 'a@b.example', 'Subject: hi', 9, ?, 'SMTPDataError 550')""",
         (START + 86400,),
     )
-    owner = Judge(app)
+    owner = Visitor(app)
     owner.authorization = ("Bearer", inside.token_of(app, OWNER, "admin"))
     shown = owner.get("/admin/comments", {"status": "all"}).json["comments"]
     version = {comment["id"]: comment["version"] for comment in shown}[1]

@@ -2,21 +2,10 @@
 cache may keep, and how browsers come again; `test_server.py` what the server refuses by itself."""
 
 import re
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import replace
-from typing import Any
 
-from commentd import ROUTES, Config, make_app
-from support.client import Visitor
-from support.service import BLOG, FOREIGN, TWO_BLOGS
+from commentd import ROUTES, Config
+from support.service import BLOG, FOREIGN, TWO_BLOGS, visiting
 from support.world import Outside
-
-
-@contextmanager
-def visiting(config: Config, outside: Outside, **settings: Any) -> Iterator[Visitor]:
-    with closing(make_app(replace(config, **settings), outside.world, rounds=1)) as app:
-        yield Visitor(app)
 
 
 def test_a_page_of_another_site_may_not_write(config: Config, outside: Outside) -> None:

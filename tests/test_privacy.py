@@ -94,7 +94,7 @@ def test_the_ip_address_of_a_comment_is_masked_whatever_its_status(
         ann.say("a reply", parent_id=above)
     outside.time += DAY
     for number in range(12):
-        inside.moderate(app, number + 1, statuses[number // 3])
+        inside.set_status(app, number + 1, statuses[number // 3])
     age(app, outside, 29 * DAY + 1)
     assert ips(db) == ["203.0.113.0"] * 12
 

@@ -26,7 +26,6 @@ from support.api import NEED_TOKEN, OPERATIONS, ROUTES, Route
 from support.client import CANARY, PAGE, Visitor
 from support.database import dump
 from support.world import START
-from test_admin_api import Judge
 from test_openapi import Town
 
 town, again = test_openapi.town, test_openapi.again
@@ -76,12 +75,7 @@ NOT_READ = [("POST /admin/claim", "email"), ("PATCH /admin/pages/{page_id}", "me
 no_limits = pytest.mark.parametrize("settings", [{"limits_enabled": False}], ids=["no limits"])
 
 
-@pytest.fixture
-def visitor(app: App) -> Visitor:
-    return Judge(app)
-
-
-class Eve(Judge):
+class Eve(Visitor):
     """Somebody before a town in which there is one of everything; with the forms that are good
     there, and the tokens that each permission asks for."""
 
@@ -236,7 +230,7 @@ MORE = """
 def test_no_parameter_of_a_query_shows_more(visitor: Visitor, app: App) -> None:
     visitor.say("seen", email="lu@example.cn")
     hidden = visitor.say("hidden")["comment"]["id"]
-    inside.moderate(app, hidden, "waiting")
+    inside.set_status(app, hidden, "waiting")
     robot = {"User-Agent": "a bot"}  # whose looking is no view
     lists = ["/comments", "/comments?view=threads", "/comments/latest", "/pages", "/feed.atom"]
     for path in [*lists, "/thread", "/me", "/captcha", "/health", "/home.js"]:

@@ -21,9 +21,9 @@ from commentd import Config, make_app
 from support import inside
 from support.campaign import Campaign
 from support.client import CANARY, PAGE, Visitor
+from support.comments import solved
 from support.database import assert_whole
 from support.world import Outside
-from test_comments import solved
 
 pytestmark = pytest.mark.slow
 

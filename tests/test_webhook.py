@@ -21,6 +21,7 @@ import pytest
 
 from commentd import load_config
 from support import inside
+from support.admin import moderate
 from support.client import CANARY, PAGE, Visitor
 from support.mail import PostOffice, read
 from support.mail import opened as opened  # a fixture
@@ -41,7 +42,6 @@ from test_notifications import (
     claim,
     content,
     link_to,
-    moderate,
     signed_in,
     words_of,
 )
@@ -337,7 +337,7 @@ def test_a_webhook_is_not_called_for_spam_hidden_comments_and_the_owners_own(
     for status in ("spam", "deleted"):
         number = here.said(f"to be {status}")
         report(here, number)
-        moderate(owner, number, status)
+        moderate(owner, [number], status)
     taken_back = here.say("taken back")
     proof = {"edit_token": taken_back["edit_token"]}
     here.delete_json(f"/comments/{taken_back['comment']['id']}", proof)
@@ -375,7 +375,7 @@ def test_the_site_is_built_again_ten_minutes_after_a_change_and_not_more_often(
         here.post_json("/comment/like", {"id": number})
         assert calls_after(30) == 1
         hook.script = [BUSY, BUSY]
-        inside.moderate(here.served, number, "deleted")
+        inside.set_status(here.served, number, "deleted")
         assert calls_after(9) == 1
         assert calls_after(20) == 4  # two tries failed
         assert here.outbox() == []
@@ -441,7 +441,7 @@ def test_undelivered_webhook_calls_are_tried_again_or_dropped_by_the_owner(
     assert int(call.headers["webhook-timestamp"]) == here.outside.time
     # Of what is gone for good, nothing is kept.
     assert len(here.outbox()) == 1
-    moderate(owner, numbers[2], "deleted")
+    moderate(owner, [numbers[2]], "deleted")
     here.outside.time += 31 * DAY
     here.served.tick()
     assert here.outbox() == []

@@ -31,7 +31,7 @@ from support.blog import (
     say,
     service,
 )
-from support.inside import add_account, moderate, sql, token_of
+from support.inside import add_account, set_status, sql, token_of
 from support.sources import MANUAL, ROOT
 from support.words import WORDS
 from support.world import Outside
@@ -770,7 +770,7 @@ def test_a_link_to_an_unknown_comment_does_no_harm(view: View) -> None:
 def test_a_deleted_comment_leaves_a_tombstone_above_its_replies(view: View) -> None:
     top = nested(view.app, 2)[0]
     say(view.app, "Another.", hours=200)
-    moderate(view.app, top, "deleted")
+    set_status(view.app, top, "deleted")
     sql(view.app, "UPDATE page SET views = 1286")
     page = view(at=f"#comment-{top}")
     expect(page.locator("article")).to_have_count(3)
@@ -781,18 +781,18 @@ def test_a_deleted_comment_leaves_a_tombstone_above_its_replies(view: View) -> N
     expect(comment(page, "Depth 1.")).to_be_visible()
     expect(page.locator(".head b")).to_have_text("2 条评论")
     expect(page.locator(".head .views")).to_have_text(re.compile(r"1,28\d 次阅读"))
-    moderate(view.app, top + 1, "deleted")
+    set_status(view.app, top + 1, "deleted")
     page = view(lang="en")
     expect(page.locator(".head b")).to_have_text("1 comment")
 
 
 def test_the_tombstone_of_a_waiting_comment_does_not_say_removed(view: View) -> None:
     top = nested(view.app, 2)[0]
-    moderate(view.app, top, "waiting")
+    set_status(view.app, top, "waiting")
     page = view()
     expect(page.locator("article").first).to_have_text("该评论正在等待审核。")
     expect(comment(page, "Depth 1.")).to_be_visible()
-    moderate(view.app, top, "spam")
+    set_status(view.app, top, "spam")
     page = view()
     expect(page.locator("article").first).to_have_text("评论已移除。")
 

@@ -14,7 +14,7 @@ import test_widget as widget
 from commentd import App
 from support import blog
 from support.blog import OWNER, POST, Change, Json, answering, say
-from support.inside import moderate, sql
+from support.inside import set_status, sql
 from support.sources import STATIC
 from support.words import FILES, WORDS
 from test_widget import (
@@ -204,13 +204,13 @@ def test_news_are_not_asked_for_while_nobody_sees_the_page(app: App, stay: View)
 def test_deleted_comments_and_ones_own_are_no_news(app: App, stay: View) -> None:
     ids = fill(app, 3)
     page = stay()
-    moderate(app, ids[0], "deleted")
+    set_status(app, ids[0], "deleted")
     pass_time(page, 61)
     expect(page.locator(".fresh")).to_have_text("")
     say(app, "New.", hours=0)
     pass_time(page, 91)
     expect(fresh(page)).to_have_text("1 条新评论")
-    moderate(app, ids[1], "deleted")
+    set_status(app, ids[1], "deleted")
     pass_time(page, 61)
     expect(fresh(page)).to_have_count(0)
     write_comment(page, "Mine.")

@@ -1244,7 +1244,7 @@ def test_authors_see_a_comment_that_waits_again_after_an_edit_in_its_place(groun
     mine = post(page, "Mine.")
     number = sql(ground.app, "SELECT id FROM comment")[0][0]
     say(ground.app, "An answer.", parent_id=number)
-    inside.moderate(ground.app, number, "waiting")
+    inside.set_status(ground.app, number, "waiting")
     page.evaluate(
         """([key, id]) => {
         const own = JSON.parse(localStorage.getItem(key))

@@ -52,6 +52,8 @@ class Visitor(webtest.TestApp):  # type: ignore[misc]
         return response
 
     def judge(self, path: str, method: str, response: Any, status: int, text: str) -> None:
+        if path == "/admin/settings":  # an admin may read where the database is
+            text = text.replace(inside.database_path(self.served), "")
         secrets = [
             CANARY,
             inside.token_key(self.served).decode(),

@@ -169,7 +169,7 @@ def log_handler(stream: TextIO) -> logging.Handler:
     return handler
 
 
-def moderate(app: App, comment_id: int, status: str) -> None:
+def set_status(app: App, comment_id: int, status: str) -> None:
     """Gives a comment a status, as an admin would."""
     with app.site.store.writing():
         app.site.store.set_status(comment_id, status, now(app))

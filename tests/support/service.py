@@ -12,17 +12,19 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import commentd
-from support.client import PAGE
+from commentd import Config, make_app
+from support.client import PAGE, Visitor
 from support.database import assert_whole
 from support.serving import until
+from support.world import Outside
 
 BLOG, FOREIGN = "https://blog.example", "https://evil.example"
 COMMENT = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}
@@ -209,3 +211,9 @@ LIST = request("GET", f"/comments?url={PAGE}&limit=100")
 def rows(service: Service, sql: str) -> list[Any]:
     with closing(sqlite3.connect(service.path)) as db:
         return db.execute(sql).fetchall()
+
+
+@contextmanager
+def visiting(config: Config, outside: Outside, **settings: Any) -> Iterator[Visitor]:
+    with closing(make_app(replace(config, **settings), outside.world, rounds=1)) as app:
+        yield Visitor(app)
