@@ -10367,6 +10367,12 @@ def text_with_links(markup: str) -> str:
     return linked + html.escape(text[start:])
 
 
+def clean_foreign(markup: str) -> str:
+    """`clean`, twice. Within an element that it drops, such as `<button>`, a paragraph may begin in
+    a paragraph and a link in a link. The second time, one ends where the next one begins."""
+    return clean(clean(markup))
+
+
 def html_in(markup: str) -> str:
     """Another product's HTML as ours. Images become links."""
     markup = images_as_links(markup[:MARKUP_LIMIT], html_link)
@@ -10377,7 +10383,7 @@ def html_in(markup: str) -> str:
         markup = re.sub(rf"(?i)<(/?)({names})\b[^<>]*>", rf"<\1{similar}>", markup)
     if not re.match(r"(?i)\s*<(p|pre|blockquote|ul|ol)\b", markup):
         markup = f"<p>{markup}"
-    cleaned = without_controls(clean(markup))  # a reference may have stood for one
+    cleaned = without_controls(clean_foreign(markup))  # a reference may have stood for one
     cleaned = re.sub(r"<p>(?:\s|&nbsp;)*</p>", "", cleaned).strip()
     return re.sub(r'(?s)<a rel="[^"]*">(.*?)</a>', r"\1", cleaned)  # links that lead nowhere
 
@@ -10397,7 +10403,7 @@ def content_of(values: Texts) -> Content:
     either = values["either"]
     markdown = values["markdown"] or markdown_in(either)
     if values["own_html"]:
-        return Content(markdown, clean(values["own_html"]), own_html=True)
+        return Content(markdown, clean_foreign(values["own_html"]), own_html=True)
     if markdown and not HTML_START.match(either):
         return Content(markdown, safe_html(markdown))
     direct = DISQUS_LINK.sub(direct_link, values["disqus"])

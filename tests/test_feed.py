@@ -347,7 +347,9 @@ class Shown(HTMLParser):
         assert len(named) == len(attrs)
         if self.within:
             assert tag in WRITTEN, tag
-            assert {*named} <= ({"href", "rel"} if tag == "a" else {"start"}), (tag, named)
+            allowed = {"a": {"href", "rel"}, "ol": {"start"}, "code": {"class"}}.get(tag, set())
+            assert {*named} <= allowed, (tag, named)
+            assert re.match("language-[a-z0-9]", named.get("class", "language-x"))
             assert re.match("https?:|mailto:", named.get("href", "https:"))
         else:
             assert tag in TAGS, tag

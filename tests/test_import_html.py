@@ -409,6 +409,35 @@ def test_the_html_in_our_own_export_is_cleaned_as_any_other(desk: Desk, outside:
     check_identity(desk, outside)
 
 
+# HTML that stays HTML, in elements that are dropped. Within them, a browser lets a paragraph begin
+# in a paragraph and a link in a link.
+CODE = "<code>a <b>b</b></code>"
+NESTED_IN_ITS_LIKE = {
+    f"<a>x<marquee><p>y<a>z {CODE}</a></p></marquee></a>": f"<p>x</p><p>yz {CODE}</p>",
+    f"<p>x<button><p>y</p></button> {CODE}</p>": f"<p>x</p><p>y</p> {CODE}",
+    f"<p>x {CODE}<select><p>y</select></p>z": f"<p>x {CODE}</p><p>y</p>z",
+}
+
+
+def test_no_paragraph_or_link_of_an_import_stands_in_another(desk: Desk, outside: Outside) -> None:
+    said = [Said(f"{n}", NOON + n, text=text) for n, text in enumerate(NESTED_IN_ITS_LIKE)]
+    desk.bring(MAKERS["disqus"](said))
+    found = [markup.replace("strong>", "b>") for markup in shown(desk, outside)]
+    assert found == [*NESTED_IN_ITS_LIKE.values()]
+
+
+def test_no_paragraph_or_link_of_our_own_export_stands_in_another(
+    desk: Desk, outside: Outside
+) -> None:
+    desk.bring(MAKERS["disqus"]([Said(text="<p><code>a <b>b</b></code></p>")]))
+    whole = desk.whole()
+    whole["comments"][0]["html"] = "<p>x<object><p>y</p></object></p>"
+    desk.use("there.db")
+    desk.bring(json.dumps(whole))
+    (markup,) = shown(desk, outside)
+    assert clean(markup) == markup
+
+
 def test_the_report_of_an_import_names_what_stayed_html(desk: Desk) -> None:
     said = [Said(f"a{n}", NOON + n, text=text) for n, text in enumerate([*OWN, *PLAIN])]
     report = desk.bring(MAKERS["disqus"](said), "--dry-run").text

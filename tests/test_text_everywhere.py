@@ -1,0 +1,218 @@
+"""Hostile texts, by each way to write one and each way to read one: the markup of a text is the
+same everywhere, nothing beyond the allow-list comes through, and emails are plain text."""
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commentd import App, Config, World, make_app
+from support.campaign import Campaign
+from support.client import CANARY, Visitor
+from support.commands import run_here
+from support.database import assert_whole
+from support.inside import add_account, token_of
+from support.mail import read
+from support.products import MAKERS, Said
+from support.world import Outside
+from test_feed import Feed
+from test_feed import Shown as ThreadPage
+from test_notifications import Reader, content, links_in, path_of
+from test_text import fields, judged
+
+pytestmark = pytest.mark.slow
+
+BLOG = "https://blog.example"
+PAGES = ["/<b>", f"{BLOG}/?a&lt;(b)", "/\"'><script>/"]
+HOOKS = {
+    "json": "https://program.example/hook",
+    "slack": "https://hooks.slack.example/services/T0/B0/x",
+    "discord": "https://discord.example/api/webhooks/1/x",
+    "telegram": "https://telegram.example/botx/sendMessage?chat_id=-1",
+    "feishu": "https://feishu.example/open-apis/bot/v2/hook/x",
+}
+
+
+class Site:
+    """A service, the admin and a guest, and what was sent to the hook of the owner."""
+
+    def __init__(self, config: Config, outside: Outside, page: str) -> None:
+        self.outside = outside
+        self.page = page
+        self.webhooks: list[bytes] = []
+        world = World(clock=lambda: outside.time, send=outside.send, fetch=self.take_webhook)
+        self.app: App = make_app(config, world, rounds=1)
+        add_account(self.app, "owner@example.com", "Owner", CANARY, "admin")
+        self.guest = Reader(self.app)
+        self.owner = Reader(self.app)
+        self.owner.authorization = ("Bearer", token_of(self.app, "owner@example.com", "admin"))
+
+    def take_webhook(self, url: str, message: bytes, *headers: object) -> tuple[int, bytes]:
+        self.webhooks.append(message)
+        return 200, b"{}"
+
+    def new_comment(self, written: dict[str, Any], parent: int | None = None) -> Any:
+        form = {"page_url": self.page, "captcha_token": "x", "lang": "en", "email": "lu@e.cn"}
+        return self.guest.post_json("/comments", {**form, **written, "parent_id": parent}).json
+
+
+def hostile_text(chance: random.Random) -> dict[str, Any]:
+    """What a stranger writes, without the two characters that a feed can't hold (XML 1.0)."""
+    written = fields(chance)
+    written["content"] = written["content"].translate({0xFFFE: None, 0xFFFF: None})
+    return written
+
+
+def by_each_way_in(site: Site, written: dict[str, Any]) -> dict[str, str]:
+    """The markup that the service makes of one text, however it comes in."""
+    other = written | {"content": "another text"}
+    preview = site.guest.post_json("/comments/preview", {"content": written["content"]}).json
+    comment = site.new_comment(written)
+    number = comment["comment"]["id"]
+    site.outside.time += 61  # else the same text is taken for a repetition
+    reply = site.new_comment(written, number)
+    site.outside.time += 61
+    edited = site.new_comment(other, number)
+    edited = site.guest.patch_json(
+        f"/comments/{edited['comment']['id']}", written | {"edit_token": edited["edit_token"]}
+    ).json
+    site.outside.time += 61
+    corrected = site.new_comment(other, number)
+    corrected = site.owner.patch_json(f"/admin/comments/{corrected['comment']['id']}", written).json
+    site.outside.time += 61
+    form = {"page_url": site.page, "parent_id": number, "content": written["content"]}
+    admin_reply = site.owner.post_json("/admin/reply", form).json
+    reason = {"reason": written["content"][:500]}
+    site.guest.post_json(f"/comments/{number}/report", reason)
+    return {
+        "preview": preview["html"],
+        "comment": comment["comment"]["html"],
+        "reply": reply["comment"]["html"],
+        "edit": edited["comment"]["html"],
+        "correction by an admin": corrected["comment"]["html"],
+        "reply of an admin": admin_reply["comment"]["html"],
+    }
+
+
+def lists_of(site: Site) -> dict[str, list[str]]:
+    """The markup of all comments, by each way to read them one by one."""
+    page = {"url": site.page, "limit": 100}
+    listed = site.guest.get("/comments", page).json["comments"]
+    threads = site.guest.get("/comments", {**page, "view": "threads", "limit": 5}).json["comments"]
+    found = {
+        "list": [comment["html"] for comment in listed],
+        "threads": [
+            comment["html"] for thread in threads for comment in (thread, *thread["replies"])
+        ],
+        "feed": [entry["html"] for entry in Feed(site.guest.get("/feed.atom")).entries],
+    }
+    for name, visitor, path in (
+        ("latest", site.guest, "/comments/latest?limit=30"),
+        ("queue", site.owner, "/admin/comments?status=visible&limit=100"),
+    ):
+        found[name] = [comment["html"] for comment in visitor.get(path).json["comments"]]
+    return found
+
+
+def emails_of(site: Site) -> Iterator[str]:
+    """The texts of all emails; each has nothing but a text, and its links open."""
+    site.outside.time += 3600
+    site.app.deliver()
+    for sent in site.outside.emails:
+        message = read(sent.message)
+        assert message.get_content_type() == "text/plain"
+        text = content(message)
+        for link in links_in(text):
+            site.guest.get(path_of(link), status="*")
+        yield text
+
+
+def settings_for(config: Config, chance: random.Random) -> Config:
+    hook = chance.choice([*HOOKS])
+    return replace(
+        config,
+        site_origins=(BLOG,),
+        server_public_url="https://comments.example",
+        limits_enabled=False,
+        comments_max_length=10_000,
+        webhook_kind=hook,
+        webhook_url=HOOKS[hook],
+    )
+
+
+def test_no_way_in_or_out_changes_the_markup_of_a_text(
+    config: Config, tmp_path: Path, campaign: Campaign
+) -> None:
+    for chance in campaign.rounds(5):
+        folder = tmp_path / str(campaign.last)
+        folder.mkdir()
+        settings = settings_for(replace(config, database_path=str(folder / "commentd.db")), chance)
+        site = Site(settings, Outside(), chance.choice(PAGES))
+        with closing(site.app):
+            written = hostile_text(chance)
+            markups = by_each_way_in(site, written)
+            expected = markups["preview"]
+            assert dict.fromkeys(markups, expected) == markups, written
+            judged(expected)
+
+            for name, found in lists_of(site).items():
+                assert {*found} == {expected}, (name, written)
+                campaign.figures["markups compared"] += len(found)
+            # With fewer threads asked for, more text of the replies is in the response.
+            page = {"url": site.page, "limit": 5}
+            ThreadPage(site.guest.get("/thread", page))
+            for path in ("/thread", "/fragment"):
+                shown = site.guest.get(path, page).text
+                # What the page and the fragment add: a keyboard reaches long code, and no template
+                # engine of the blog runs what stands in braces.
+                shown = shown.replace(' tabindex="0"', "").replace("&#123;", "{")
+                assert shown.count(expected.strip()) >= 5, (path, written)
+
+            campaign.figures["emails"] += len([*emails_of(site)])
+            campaign.figures["webhooks"] += len(site.webhooks)
+            for message in site.webhooks:
+                told = json.loads(message)
+                if settings.webhook_kind == "json":
+                    assert told["data"]["html"] == expected
+        code, exported, errors = run_here(folder, "export", "data")
+        assert code == 0, errors
+        for comments in json.loads(exported).values():
+            assert {comment["html"] for comment in comments} == {expected}
+        assert_whole(settings.database_path)
+
+
+def test_no_import_lets_through_more_than_the_allow_list(
+    config: Config, tmp_path: Path, campaign: Campaign
+) -> None:
+    for chance in campaign.rounds(3):
+        folder = tmp_path / str(campaign.last)
+        folder.mkdir()
+        written = fields(chance)
+        for number, (product, make) in enumerate(MAKERS.items()):
+            comment = Said(
+                id=number + 1,
+                page=f"/{product}/",
+                text=written["content"],
+                nickname=written["nickname"],
+                website=written["website"],
+            )
+            (folder / product).write_bytes(make([comment]))
+            code, report, errors = run_here(folder, "import", product)
+            assert code == 0, (product, errors)
+            assert "1 read" in report, (product, report)  # of some texts nothing is left
+        settings = replace(config, database_path=str(folder / "commentd.db"))
+        with closing(make_app(settings, Outside().world, rounds=1)) as app:
+            visitor = Visitor(app)
+            for product in MAKERS:
+                listed = visitor.listing(url=f"/{product}/")["comments"]
+                judged(*(comment["html"] for comment in listed))
+                campaign.figures["comments judged"] += len(listed)
+                ThreadPage(visitor.get("/thread", {"url": f"/{product}/"}))
+            Feed(visitor.get("/feed.atom"))
+        assert_whole(settings.database_path)
+    assert campaign.figures["comments judged"] > 0
