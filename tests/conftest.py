@@ -30,21 +30,21 @@ from support import inside
 from support.campaign import Campaign
 from support.client import Visitor
 from support.database import assert_whole
-from support.world import Outside
+from support.world import FakeWorld
 
 inside.share_what_never_changes()
 
 
 @pytest.fixture
-def outside() -> Outside:
-    return Outside()
+def fake_world() -> FakeWorld:
+    return FakeWorld()
 
 
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database right after its migrations, which take longer than most tests."""
     path = tmp_path_factory.mktemp("empty") / "commentd.db"
-    make_app(Config(database_path=str(path)), Outside().world, rounds=1).close()
+    make_app(Config(database_path=str(path)), FakeWorld().world, rounds=1).close()
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("DELETE FROM rate_limit")  # what closing the app took
     return path
@@ -69,13 +69,13 @@ def settings() -> dict[str, Any]:
 
 @pytest.fixture
 def app(
-    config: Config, settings: dict[str, Any], outside: Outside, empty_database: Path
+    config: Config, settings: dict[str, Any], fake_world: FakeWorld, empty_database: Path
 ) -> Iterator[App]:
     """The service, with one round of hashing, so that tests do not wait for it."""
     changed = replace(config, **settings)
     if not Path(changed.database_path).exists():
         shutil.copy(empty_database, changed.database_path)
-    made = make_app(changed, outside.world, rounds=1)
+    made = make_app(changed, fake_world.world, rounds=1)
     yield made
     made.close()
     assert_whole(inside.database_path(made))
@@ -87,11 +87,11 @@ def visitor(app: App) -> Visitor:
 
 
 @pytest.fixture
-def ann(app: App, visitor: Visitor, outside: Outside) -> Visitor:
+def ann(app: App, visitor: Visitor, fake_world: FakeWorld) -> Visitor:
     """A visitor with an account, signed in by its token."""
     visitor.register()
     app.deliver()
-    visitor.verify(outside.code())
+    visitor.verify(fake_world.code())
     visitor.authorization = ("Bearer", visitor.login()["token"])
     return visitor
 

@@ -19,7 +19,7 @@ from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor
 from support.database import assert_whole
 from support.inside import admin_link, database_path, just_before_it_writes, token_of, writer
-from support.world import Outside
+from support.world import FakeWorld
 from test_notifications import link_to
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -45,26 +45,26 @@ def plain(app: App, like: Visitor | None = None) -> webtest.TestApp:
     return client
 
 
-def confirmed(visitor: Visitor, app: App, outside: Outside, email: str) -> None:
+def confirmed(visitor: Visitor, app: App, fake_world: FakeWorld, email: str) -> None:
     """An address whose owner wants to know of replies."""
     mine = visitor.say(email=email, page_url="/first/")["comment"]["id"]
     visitor.say("answer", parent_id=mine, page_url="/first/")
     app.deliver()
-    link = link_to("confirm", outside.text())
+    link = link_to("confirm", fake_world.text())
     plain(app).post(f"/mail?{link.partition('?')[2]}")
     for _ in range(2):
-        outside.time += HOUR
+        fake_world.time += HOUR
         app.deliver()
-    outside.emails.clear()
+    fake_world.emails.clear()
 
 
 # Other people's codes
 
 
 def test_an_admin_reads_nobodys_code_in_the_outbox_and_does_not_lengthen_its_life(
-    visitor: Visitor, owner: Visitor, app: App, outside: Outside, db: sqlite3.Connection
+    visitor: Visitor, owner: Visitor, app: App, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
-    outside.mail_fails_with = REFUSED
+    fake_world.mail_fails_with = REFUSED
     visitor.register(LU)
     visitor.register(ANN)
     app.deliver()
@@ -73,19 +73,19 @@ def test_an_admin_reads_nobodys_code_in_the_outbox_and_does_not_lengthen_its_lif
     assert sorted(shown) == [(ANN, "", False), (LU, "", False)]
     for stuck in ids(answer.json, "emails"):
         assert do(owner, f"outbox/{stuck}", 404)["code"] == "email_gone"
-    outside.mail_fails_with = None
-    outside.time += HOUR / 10
+    fake_world.mail_fails_with = None
+    fake_world.time += HOUR / 10
     app.deliver()
-    assert len(outside.emails) == 2
-    assert [outside.code(n) for n in (0, 1) if outside.code(n) in answer.text] == []
-    outside.mail_fails_with = REFUSED
+    assert len(fake_world.emails) == 2
+    assert [fake_world.code(n) for n in (0, 1) if fake_world.code(n) in answer.text] == []
+    fake_world.mail_fails_with = REFUSED
     visitor.register("late@example.com")
     app.deliver()
-    outside.mail_fails_with = None
-    outside.time += 610
+    fake_world.mail_fails_with = None
+    fake_world.time += 610
     app.deliver()
     app.tick()
-    assert len(outside.emails) == 2
+    assert len(fake_world.emails) == 2
     assert {*db.execute("SELECT code FROM registration")} == {("",)}
     assert db.execute("SELECT message FROM outbox").fetchall() == [("",)]
 
@@ -95,12 +95,12 @@ def test_an_admin_reads_nobodys_code_in_the_outbox_and_does_not_lengthen_its_lif
 
 @pytest.mark.parametrize("whose", ["the answer", "what is answered"])
 def test_an_undelivered_email_keeps_nothing_that_its_author_erased(
-    visitor: Visitor, owner: Visitor, app: App, outside: Outside, whose: str, db: Any
+    visitor: Visitor, owner: Visitor, app: App, fake_world: FakeWorld, whose: str, db: Any
 ) -> None:
-    confirmed(visitor, app, outside, ANN)
+    confirmed(visitor, app, fake_world, ANN)
     mine = visitor.say("my secret", email=ANN)
     answer = visitor.say("a secret too", parent_id=mine["comment"]["id"], nickname="Lu")
-    outside.mail_fails_with = SMTPResponseException(550, b"no")
+    fake_world.mail_fails_with = SMTPResponseException(550, b"no")
     app.deliver()
     assert [x["can_retry"] for x in owner.get("/admin/outbox").json["emails"]] == [True]
     erased = answer if whose == "the answer" else mine
@@ -110,9 +110,11 @@ def test_an_undelivered_email_keeps_nothing_that_its_author_erased(
 
 
 @pytest.mark.slow
-def test_many_replies_hold_up_nobodys_emails(visitor: Visitor, app: App, outside: Outside) -> None:
+def test_many_replies_hold_up_nobodys_emails(
+    visitor: Visitor, app: App, fake_world: FakeWorld
+) -> None:
     for email in (LU, ANN):
-        confirmed(visitor, app, outside, email)
+        confirmed(visitor, app, fake_world, email)
     client = plain(app)  # faster than a visitor, who looks at the whole file
     for number in range(220):
         fields = {"nickname": "Lu", "captcha_token": "x", "email": LU, "page_url": f"/{number}/"}
@@ -120,13 +122,13 @@ def test_many_replies_hold_up_nobodys_emails(visitor: Visitor, app: App, outside
         answer = {"nickname": "Eve", "email": "", "content": "a", "parent_id": above}
         client.post_json("/comments", {**fields, **answer})
     app.deliver()
-    outside.time += 20 * MINUTE
+    fake_world.time += 20 * MINUTE
     mine = visitor.say("Ann's", email=ANN)["comment"]["id"]
     visitor.say("to Ann", parent_id=mine)
     for _ in range(10):
-        outside.time += MINUTE
+        fake_world.time += MINUTE
         app.deliver()
-    assert [email.recipient for email in outside.emails if email.recipient == ANN] == [ANN]
+    assert [email.recipient for email in fake_world.emails if email.recipient == ANN] == [ANN]
 
 
 @pytest.mark.parametrize(
@@ -140,50 +142,52 @@ def test_many_replies_hold_up_nobodys_emails(visitor: Visitor, app: App, outside
     ],
 )
 def test_no_page_name_is_email_text(
-    visitor: Visitor, app: App, outside: Outside, page_url: str
+    visitor: Visitor, app: App, fake_world: FakeWorld, page_url: str
 ) -> None:
-    confirmed(visitor, app, outside, ANN)
+    confirmed(visitor, app, fake_world, ANN)
     mine = visitor.say(page_url=page_url, email=ANN)["comment"]["id"]
     visitor.say("please sign in", page_url=page_url, nickname="Security", parent_id=mine)
     app.deliver()
-    (email,) = outside.emails
+    (email,) = fake_world.emails
     head, _, _ = email.message.partition("\n\n")
     assert email.recipient == ANN
     assert "evil" not in head
-    assert not [word for word in outside.text().split() if word.startswith("https://evil")]
-    assert "locked" not in outside.text()
+    assert not [word for word in fake_world.text().split() if word.startswith("https://evil")]
+    assert "locked" not in fake_world.text()
 
 
-def test_strangers_get_thirty_emails_an_hour(visitor: Visitor, app: App, outside: Outside) -> None:
+def test_strangers_get_thirty_emails_an_hour(
+    visitor: Visitor, app: App, fake_world: FakeWorld
+) -> None:
     above = None
     for number in range(45):
         email = f"victim{number}@example.com"
         above = visitor.say(f"{number}", email=email, parent_id=above)["comment"]["id"]
     app.deliver()
-    assert len({email.recipient for email in outside.emails}) == len(outside.emails) == 30
-    outside.time += HOUR
+    assert len({email.recipient for email in fake_world.emails}) == len(fake_world.emails) == 30
+    fake_world.time += HOUR
     visitor.say("in another hour", parent_id=above)  # who was not asked can be
     app.deliver()
-    assert outside.emails[-1].recipient == "victim44@example.com"
-    assert len(outside.emails) == 31
+    assert fake_world.emails[-1].recipient == "victim44@example.com"
+    assert len(fake_world.emails) == 31
 
 
 def test_an_outbox_row_shown_before_drops_no_email_that_waits_now(
-    visitor: Visitor, owner: Visitor, app: App, outside: Outside
+    visitor: Visitor, owner: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
-    outside.mail_fails_with = REFUSED
+    fake_world.mail_fails_with = REFUSED
     visitor.register(ANN)
     app.deliver()
     (stuck,) = owner.get("/admin/outbox").json["emails"]
-    outside.mail_fails_with = None
-    outside.time += MINUTE
+    fake_world.mail_fails_with = None
+    fake_world.time += MINUTE
     app.deliver()
-    outside.emails.clear()
+    fake_world.emails.clear()
     Visitor(app, ip="192.0.2.1").register(LU)
     assert drop(owner, f"outbox/{stuck['id']}", 404)["code"] == "email_gone"
     assert do(owner, f"outbox/{stuck['id']}", 404)["code"] == "email_gone"
     app.deliver()
-    assert [email.recipient for email in outside.emails] == [LU]
+    assert [email.recipient for email in fake_world.emails] == [LU]
 
 
 # Rights that were taken away
@@ -205,24 +209,24 @@ def test_a_link_for_an_admin_ends_with_the_role(visitor: Visitor, owner: Visitor
 
 
 def test_a_restore_brings_back_neither_a_used_link_nor_the_token_of_a_lost_account(
-    config: Config, outside: Outside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    config: Config, fake_world: FakeWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, copy = Path(config.database_path), tmp_path / "copy.db"
     form = {"nickname": "Owner", "password": CANARY}
-    with closing(make_app(config, outside.world, rounds=1)) as app:
+    with closing(make_app(config, fake_world.world, rounds=1)) as app:
         form["link"] = admin_link(app, "owner@example.com")
         with closing(sqlite3.connect(path)) as db, closing(sqlite3.connect(copy)) as saved:
             db.backup(saved)
         bob = Visitor(app)
         bob.register()
         app.deliver()
-        bob.verify(outside.code())
+        bob.verify(fake_world.code())
         token = bob.login()["token"]
         do(Visitor(app), "claim", **form)
-    outside.time += HOUR
+    fake_world.time += HOUR
     monkeypatch.setenv("COMMENTD_DATABASE_PATH", str(path))
     assert main(["restore", str(copy)]) == 0
-    with closing(make_app(config, outside.world, rounds=1)) as app:
+    with closing(make_app(config, fake_world.world, rounds=1)) as app:
         assert do(Visitor(app), "claim", 403, **form)["code"] == "link_invalid"
         new_admin(app, "eve@example.com")  # who gets the number of an account that was lost
         header = {"Authorization": f"Bearer {token}"}
@@ -403,7 +407,7 @@ def written(app: App, ask: Callable[[], object]) -> list[bool]:
 def test_sign_in_routes_write_as_much_for_known_and_unknown_email_addresses(
     visitor: Visitor,
     app: App,
-    outside: Outside,
+    fake_world: FakeWorld,
     db: sqlite3.Connection,
     path: str,
     status: int,
@@ -412,12 +416,12 @@ def test_sign_in_routes_write_as_much_for_known_and_unknown_email_addresses(
     for email in (ANN, "blocked@example.com"):
         visitor.register(email)
         app.deliver()
-        visitor.verify(outside.code(), email)
+        visitor.verify(fake_world.code(), email)
     db.execute("UPDATE account SET blocked = 1 WHERE email <> ?", (ANN,))
     for number in range(3):  # as many as may wait
         Visitor(app, ip=f"192.0.2.{number}").register(LU)
     app.deliver()
-    codes = [outside.code(number) for number in range(len(outside.emails))]
+    codes = [fake_world.code(number) for number in range(len(fake_world.emails))]
     assert "000000" not in codes
     form = {"nickname": "N", "password": "wrong one", "token": "000000", "captcha_token": "x"}
     known = {}
@@ -439,9 +443,9 @@ def test_no_visitor_names_a_page_on_a_host_that_is_not_the_owners(visitor: Visit
     assert pages == [PAGE]
 
 
-def test_a_waiting_password_confirms_nothing(app: App, ann: Visitor, outside: Outside) -> None:
+def test_a_waiting_password_confirms_nothing(app: App, ann: Visitor, fake_world: FakeWorld) -> None:
     """Otherwise a stolen token takes the account: register its address with another password."""
-    outside.time += 120
+    fake_world.time += 120
     Visitor(app, "198.51.100.9").register(password="a stranger's own")
     body = {"new_password": "taken over", "password": "a stranger's own"}
     assert ann.patch_json("/me", body, status=403).json["code"] == "wrong_password"

@@ -14,13 +14,13 @@ from playwright.sync_api import Browser, Page, expect
 import test_widget_writing as writing
 from support import accessibility
 from support.blog import WATCH, nodes_of, say
-from test_widget_writing import Ground, article, button, main, open_account, post, reach
+from test_widget_writing import BlogSite, article, button, main, open_account, post, reach
 
 pytestmark = pytest.mark.slow
 
-browser, office, outside = writing.browser, writing.office, writing.outside
+browser, mail_server, fake_world = writing.browser, writing.mail_server, writing.fake_world
 pages, address, config = writing.pages, writing.address, writing.config
-settings, ground, account = writing.settings, writing.ground, writing.account
+settings, blog_site, account = writing.settings, writing.blog_site, writing.account
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 DESK: dict[str, Any] = {"viewport": {"width": 1024, "height": 768}}
@@ -93,61 +93,61 @@ PATHS = [
 
 
 @pytest.fixture(scope="module")
-def stage(browser: Browser) -> Iterator[accessibility.Stage]:
-    with accessibility.staged(browser) as made:
+def examined_site(browser: Browser) -> Iterator[accessibility.ExaminedSite]:
+    with accessibility.examined_site_running(browser) as made:
         yield made
 
 
 @pytest.fixture
-def report(stage: accessibility.Stage) -> accessibility.Report:
-    stage.report = accessibility.Report()
-    return stage.report
+def report(examined_site: accessibility.ExaminedSite) -> accessibility.Report:
+    examined_site.report = accessibility.Report()
+    return examined_site.report
 
 
 @pytest.mark.parametrize(("state", "lang", "dress"), ONCE)
 def test_each_state_of_the_widget_is_accessible(
-    stage: accessibility.Stage,
+    examined_site: accessibility.ExaminedSite,
     report: accessibility.Report,
     state: str,
     lang: str,
     dress: accessibility.Dress,
 ) -> None:
-    accessibility.examine(stage, state, lang, [dress], whole=True)
+    accessibility.examine(examined_site, state, lang, [dress], whole=True)
     assert accessibility.findings_of(report) == []
     assert report.checks["1.4.3"] > 0
 
 
 @pytest.mark.parametrize("path", [*PATHS, "to point"])
 def test_each_path_through_the_widget_works_by_keys_alone_and_a_press_that_moves_away_does_nothing(
-    stage: accessibility.Stage, report: accessibility.Report, path: str
+    examined_site: accessibility.ExaminedSite, report: accessibility.Report, path: str
 ) -> None:
-    accessibility.walk_path(stage, path, "en")
+    accessibility.walk_path(examined_site, path, "en")
     assert accessibility.findings_of(report) == []
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [*accessibility.STATES, *accessibility.PATHS])
 def test_each_state_of_the_widget_is_accessible_in_all_languages_looks_and_schemes(
-    stage: accessibility.Stage, report: accessibility.Report, name: str
+    examined_site: accessibility.ExaminedSite, report: accessibility.Report, name: str
 ) -> None:
-    accessibility.run(stage, [name], accessibility.LANGS, accessibility.SCHEMES)
+    accessibility.run(examined_site, [name], accessibility.LANGS, accessibility.SCHEMES)
     assert accessibility.findings_of(report) == []
 
 
 # Where the keyboard stops
 
 
-def watched(ground: Ground, **how: Any) -> Page:
-    page = ground.open(**how)
+def watched(blog_site: BlogSite, **how: Any) -> Page:
+    page = blog_site.open(**how)
     page.evaluate(WATCH)
     return page
 
 
-def test_tab_goes_through_a_thread_as_one_reads_and_is_seen_everywhere(ground: Ground) -> None:
-    say(ground.app, "Older.", "Bo", website="https://bo.example/", likes=1)
-    first = say(ground.app, "[Newer](https://a.example/).", "Cy", hours=0.5)
-    say(ground.app, "A reply.", "Di", hours=0.4, parent_id=first)
-    page = watched(ground)
+def test_tab_goes_through_a_thread_as_one_reads_and_is_seen_everywhere(blog_site: BlogSite) -> None:
+    say(blog_site.app, "Older.", "Bo", website="https://bo.example/", likes=1)
+    first = say(blog_site.app, "[Newer](https://a.example/).", "Cy", hours=0.5)
+    say(blog_site.app, "A reply.", "Di", hours=0.4, parent_id=first)
+    page = watched(blog_site)
     expect(article(page, "Older.")).to_be_visible()
     found = stops(page)
     names = [re.sub(r"\d+ (minutes|hour) ago", "T", name) for _, name, _ in found]
@@ -161,9 +161,9 @@ def test_tab_goes_through_a_thread_as_one_reads_and_is_seen_everywhere(ground: G
     assert [stop for stop in found if not stop[2]] == []
 
 
-def test_a_folded_text_opens_when_a_link_in_it_gets_the_focus(ground: Ground) -> None:
-    say(ground.app, "A long text. " * 80 + "[last link](https://a.example/)")
-    page = ground.open()
+def test_a_folded_text_opens_when_a_link_in_it_gets_the_focus(blog_site: BlogSite) -> None:
+    say(blog_site.app, "A long text. " * 80 + "[last link](https://a.example/)")
+    page = blog_site.open()
     reach(page.get_by_role("link", name="last link"))
     expect(page.locator("article .body")).to_have_css("max-height", "none")
 
@@ -172,9 +172,9 @@ def test_a_folded_text_opens_when_a_link_in_it_gets_the_focus(ground: Ground) ->
 
 
 def test_changes_are_announced_to_screen_readers_and_the_same_one_twice_too(
-    ground: Ground, account: int
+    blog_site: BlogSite, account: int
 ) -> None:
-    page = watched(ground)
+    page = watched(blog_site)
     status = page.get_by_role("status").first
     expect(status).to_be_empty()
     post(page, "First.")
@@ -190,8 +190,8 @@ def test_changes_are_announced_to_screen_readers_and_the_same_one_twice_too(
     expect(status).to_have_text("You are signed in.")
 
 
-def test_an_error_is_an_alert_only_where_the_focus_does_not_lead_to_it(ground: Ground) -> None:
-    page = ground.open()
+def test_an_error_is_an_alert_only_where_the_focus_does_not_lead_to_it(blog_site: BlogSite) -> None:
+    page = blog_site.open()
     main(page).fill("")
     button(page, "Post").click()
     expect(main(page)).to_be_focused()
@@ -201,9 +201,9 @@ def test_an_error_is_an_alert_only_where_the_focus_does_not_lead_to_it(ground: G
     expect(page.get_by_role("alert")).to_have_text("Please write something first.")
 
 
-def test_the_parts_of_a_thread_say_what_they_are_and_whose(ground: Ground) -> None:
-    say(ground.app, "Hers.", "Noor Rahman", likes=2)
-    page = ground.open()
+def test_the_parts_of_a_thread_say_what_they_are_and_whose(blog_site: BlogSite) -> None:
+    say(blog_site.app, "Hers.", "Noor Rahman", likes=2)
+    page = blog_site.open()
     region = page.get_by_role("region", name="Comments")
     for role in ("list", "listitem", "article"):
         expect(region.get_by_role(role)).to_have_count(1)
@@ -228,9 +228,9 @@ def test_the_parts_of_a_thread_say_what_they_are_and_whose(ground: Ground) -> No
 # Forced colours and motion
 
 
-def test_a_like_is_seen_in_forced_colours_which_leave_none_behind(ground: Ground) -> None:
-    say(ground.app, "Hers: https://hers.example/")
-    page = ground.open(forced_colors="active")
+def test_a_like_is_seen_in_forced_colours_which_leave_none_behind(blog_site: BlogSite) -> None:
+    say(blog_site.app, "Hers: https://hers.example/")
+    page = blog_site.open(forced_colors="active")
     heart = article(page, "Hers:").locator(".like")
     shape = "e => getComputedStyle(e, '::before').clipPath"
     hollow = heart.evaluate(shape)
@@ -245,9 +245,9 @@ def test_a_like_is_seen_in_forced_colours_which_leave_none_behind(ground: Ground
     expect(hers).to_have_css("color", hers.evaluate(own))
 
 
-def test_reduced_motion_moves_nothing_in_the_widget(ground: Ground) -> None:
-    say(ground.app, "Hers.")
-    page = ground.open(reduced_motion="reduce")
+def test_reduced_motion_moves_nothing_in_the_widget(blog_site: BlogSite) -> None:
+    say(blog_site.app, "Hers.")
+    page = blog_site.open(reduced_motion="reduce")
     expect(article(page, "Hers.")).to_be_visible()
     moving = page.evaluate(
         """() => [...document.querySelector('commentd-thread').shadowRoot.querySelectorAll('*')]

@@ -41,7 +41,7 @@ from support.database import dump
 from support.inside import admin_link as link
 from support.inside import token_of
 from support.sources import MANUAL
-from support.world import START, Outside
+from support.world import START, FakeWorld
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 GONE = {"error": "评论不存在", "code": "comment_gone"}
@@ -237,14 +237,14 @@ def test_the_start_prints_a_link_while_there_is_no_admin(
 
 @pytest.mark.slow
 def test_the_command_makes_a_link_beside_the_service(
-    visitor: Visitor, app: App, outside: Outside, tmp_path: Path
+    visitor: Visitor, app: App, fake_world: FakeWorld, tmp_path: Path
 ) -> None:
     there: dict[str, Any] = {"COMMENTD_DATABASE_PATH": inside.database_path(app)}
     there |= {"COMMENTD_SERVER_PUBLIC_URL": "https://c.example/talk"}
     code, text, errors = run(tmp_path, "admin", "Owner@Example.com", **there)
     (secret,) = re.findall(r" https://c\.example/talk/admin#link=([0-9a-f]{32})\n", text)
     assert (code, errors) == (0, "")
-    outside.time = time.time()  # the command has the clock of the machine
+    fake_world.time = time.time()  # the command has the clock of the machine
     assert claim(visitor, secret, email=None)["email"] == OWNER
     code, text, errors = run(tmp_path, "admin", "no address", **there)
     assert (code, text, "no address" in errors) == (2, "", True)
@@ -269,17 +269,17 @@ def test_an_admin_link_says_its_purpose_and_looking_at_it_changes_nothing(
 
 
 def test_an_admin_link_is_good_for_an_hour(
-    visitor: Visitor, app: App, outside: Outside, db: sqlite3.Connection
+    visitor: Visitor, app: App, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
     secret = link(app, OWNER)
     for seconds in (HOUR, HOUR + 1, 30 * DAY):
-        outside.time = START + seconds
+        fake_world.time = START + seconds
         assert claim(visitor, secret, 403) == BAD_LINK
         assert visitor.post_json("/admin/link", {"link": secret}, status=403).json == BAD_LINK
-    outside.time = START + HOUR - 1
+    fake_world.time = START + HOUR - 1
     assert claim(visitor, secret)["token"]
     link(app, OWNER)  # which nobody takes
-    outside.time += HOUR
+    fake_world.time += HOUR
     app.tick()
     assert rows(db, "SELECT * FROM admin_link") == []
 
@@ -365,12 +365,12 @@ def test_an_admin_link_for_an_account_sets_a_new_password_and_keeps_its_nickname
 
 @NO_LIMITS
 def test_an_admin_link_ends_older_registrations_of_the_email_address(
-    visitor: Visitor, app: App, outside: Outside
+    visitor: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
     visitor.register(OWNER, password="a stranger's")
     app.deliver()
     claim(visitor, link(app, OWNER))
-    visitor.verify(outside.code(), OWNER, status=400)
+    visitor.verify(fake_world.code(), OWNER, status=400)
     assert visitor.login(OWNER)["role"] == "admin"
     assert visitor.login(OWNER, password="a stranger's", status=401) == REFUSED
 
@@ -432,14 +432,14 @@ def test_signing_out_at_the_admin_page_ends_its_token_and_that_of_the_widget(
 
 @pytest.mark.parametrize("provider", ["altcha", "turnstile"])
 def test_an_admin_signs_in_with_our_own_captcha(
-    config: Any, outside: Outside, provider: str
+    config: Any, fake_world: FakeWorld, provider: str
 ) -> None:
     def broken(url: str, *form: bytes, **headers: str) -> tuple[int, bytes]:
         raise OSError("down")
 
     there = {"captcha_site_key": "k", "captcha_secret": "s", "site_origins": (BLOG,)}
     config = replace(config, captcha_provider=provider, **there)
-    world = World(clock=lambda: outside.time, send=outside.send, fetch=broken)
+    world = World(clock=lambda: fake_world.time, send=fake_world.send, fetch=broken)
     with closing(make_app(config, world, rounds=1)) as app:
         visitor = Visitor(app)
         new_admin(app)
@@ -680,9 +680,11 @@ def test_an_admin_moderates_with_the_widgets_token(visitor: Visitor, owner: Visi
 # Writing as the owner
 
 
-def test_an_admin_corrects_a_comment(visitor: Visitor, owner: Visitor, outside: Outside) -> None:
+def test_an_admin_corrects_a_comment(
+    visitor: Visitor, owner: Visitor, fake_world: FakeWorld
+) -> None:
     visitor.say("teh text", email="ann@example.org", website="https://a.example")
-    outside.time += HOUR
+    fake_world.time += HOUR
     response = change(owner, "comments/1", content="*the* text")
     mended = case(content="*the* text", html="<p><em>the</em> text</p>\n", email="ann@example.org")
     mended |= {"website": "https://a.example", "edited": "2026-11-18 20:06:40"}
@@ -904,7 +906,7 @@ def test_a_blocked_user_is_signed_out_for_good(ann: Visitor, owner: Visitor) -> 
 @NO_LIMITS
 @pytest.mark.parametrize("by", ["account", "email", "domain"])
 def test_registration_and_login_do_not_reveal_that_an_account_is_blocked(
-    ann: Visitor, owner: Visitor, app: App, outside: Outside, by: str
+    ann: Visitor, owner: Visitor, app: App, fake_world: FakeWorld, by: str
 ) -> None:
     ann.authorization = None
     if by == "account":
@@ -912,13 +914,13 @@ def test_registration_and_login_do_not_reveal_that_an_account_is_blocked(
     else:
         value = {"email": "Ann@Example.com", "domain": "example.com"}[by]
         do(owner, "blocks", kind=by, value=value)
-    sent = len(outside.emails)
+    sent = len(fake_world.emails)
     fresh: dict[str, Any] = {"password": "fresh"}
     blocked, free = ann.register(**fresh), ann.register("lu@free.example", **fresh)
     assert set(blocked) == set(free) == {"success", "request_id"}
     assert len(blocked["request_id"]) == len(free["request_id"])
     app.deliver()
-    assert [email.recipient for email in outside.emails[sent:]] == ["lu@free.example"]
+    assert [email.recipient for email in fake_world.emails[sent:]] == ["lu@free.example"]
     ann.verify("000000", request_id=blocked["request_id"], status=400)
     for email in ("ann@example.com", "lu@free.example"):
         assert ann.login(email, status=401, **fresh)["code"] == "email_unverified"
@@ -929,13 +931,13 @@ def test_registration_and_login_do_not_reveal_that_an_account_is_blocked(
 
 @NO_LIMITS
 def test_a_code_from_before_a_block_does_not_lift_it(
-    ann: Visitor, owner: Visitor, app: App, outside: Outside
+    ann: Visitor, owner: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
     ann.authorization = None
     ann.register(password="fresh")
     app.deliver()
     change(owner, "users/1", blocked=True)
-    ann.verify(outside.code(), status="*")
+    ann.verify(fake_world.code(), status="*")
     assert users(owner)["users"][1]["blocked"] is True
     assert ann.login(password="fresh", status=401)["code"] in ("wrong_credentials",)
 
@@ -999,7 +1001,7 @@ def test_admins_who_demote_each_other_at_once_leave_one_admin(
 # Blocks
 
 
-def test_a_block_is_made_listed_and_lifted(owner: Visitor, outside: Outside, app: App) -> None:
+def test_a_block_is_made_listed_and_lifted(owner: Visitor, fake_world: FakeWorld, app: App) -> None:
     response = block(owner, "address", "203.0.113.9/24", days=3, note="a flood")
     made = {"id": 1, "kind": "address", "value": "203.0.113.0/24", "note": "a flood"}
     made |= {"created_at": NOW, "expires_at": "2026-11-21 19:06:40"}
@@ -1007,7 +1009,7 @@ def test_a_block_is_made_listed_and_lifted(owner: Visitor, outside: Outside, app
     word = {"id": 2, "kind": "word", "value": "casino", "note": "", "created_at": NOW}
     assert block(owner, "word", " casino ")["block"] == {**word, "expires_at": None}
     assert blocks(owner) == [{**word, "expires_at": None}, made]
-    outside.time += 3 * DAY
+    fake_world.time += 3 * DAY
     app.tick()
     assert blocks(owner) == [{**word, "expires_at": None}]
     assert drop(owner, "blocks/2") == {"success": True}
@@ -1103,13 +1105,13 @@ def test_the_audit_log_has_the_actions_of_admins_and_names_readers_by_number(
 
 
 def test_the_audit_log_forgets_after_four_hundred_days(
-    owner: Visitor, outside: Outside, app: App, db: sqlite3.Connection
+    owner: Visitor, fake_world: FakeWorld, app: App, db: sqlite3.Connection
 ) -> None:
     do(owner, "blocks", kind="word", value="xyz")
-    outside.time += 400 * DAY
+    fake_world.time += 400 * DAY
     app.tick()
     assert len(rows(db, "SELECT * FROM audit")) == 1
-    outside.time += MINUTE + 1
+    fake_world.time += MINUTE + 1
     app.tick()
     assert rows(db, "SELECT * FROM audit") == []
 
@@ -1119,26 +1121,26 @@ def test_the_audit_log_forgets_after_four_hundred_days(
 
 @NO_LIMITS
 def test_emails_that_were_not_delivered_are_listed_tried_again_and_dropped(
-    visitor: Visitor, owner: Visitor, app: App, outside: Outside
+    visitor: Visitor, owner: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
     visitor.say("hello", page_url="/你好/")
     assert owner.get("/admin/outbox").json == {"emails": []}
-    outside.mail_fails_with = ConnectionRefusedError(111, "Connection refused")
+    fake_world.mail_fails_with = ConnectionRefusedError(111, "Connection refused")
     app.deliver()
     (email,) = owner.get("/admin/outbox").json["emails"]
     failed = {"tries": 1, "failure": "ConnectionRefusedError Connection refused"}
     failed |= {"due_at": "2026-11-18 19:06:45", "can_retry": True}
     assert email == {"id": 1, "recipient": OWNER, "subject": email["subject"], **failed}
     assert "/你好/" in email["subject"]
-    outside.time += DAY
+    fake_world.time += DAY
     app.deliver()
     (email,) = owner.get("/admin/outbox").json["emails"]
     assert (email["due_at"], email["failure"]) == (None, failed["failure"])
     assert email["can_retry"]
-    outside.mail_fails_with = None
+    fake_world.mail_fails_with = None
     assert do(owner, "outbox/1") == {"success": True}
     app.deliver()
-    assert [email.recipient for email in outside.emails] == [OWNER]
+    assert [email.recipient for email in fake_world.emails] == [OWNER]
     assert owner.get("/admin/outbox").json == {"emails": []}
     gone = {"error": "邮件不存在", "code": "email_gone"}
     for number in ("1", "99", "9" * 18):
@@ -1147,12 +1149,12 @@ def test_emails_that_were_not_delivered_are_listed_tried_again_and_dropped(
 
 
 def test_the_outbox_sends_no_code_again(
-    visitor: Visitor, owner: Visitor, app: App, outside: Outside
+    visitor: Visitor, owner: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
-    outside.mail_fails_with = ConnectionRefusedError(111, "Connection refused")
+    fake_world.mail_fails_with = ConnectionRefusedError(111, "Connection refused")
     visitor.register("lu@example.cn")
     app.deliver()
-    outside.time += HOUR
+    fake_world.time += HOUR
     app.deliver()
     (email,) = owner.get("/admin/outbox").json["emails"]
     assert (email["recipient"], email["subject"]) == ("lu@example.cn", "")
@@ -1237,17 +1239,17 @@ def test_a_backup_that_the_disk_refuses_is_answered_with_503(
 
 @ON_BLOG
 def test_the_statistics_have_a_row_for_each_day_without_gaps(
-    visitor: Visitor, owner: Visitor, app: App, outside: Outside
+    visitor: Visitor, owner: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
     visitor.say()
     visitor.listing()
     visitor.post_json("/comment/like", {"id": 1})
-    outside.time = START + 2 * DAY  # from here on: the 20th in Beijing
+    fake_world.time = START + 2 * DAY  # from here on: the 20th in Beijing
     visitor.say("again")
     visitor.say("and again", page_url="/other/")
     visitor.post_json("/page/like", {"page_url": PAGE})
     visitor.post_json("/page/like", {"page_url": PAGE, "undo": True})
-    outside.time = START + 2 * DAY + 4 * HOUR + 54 * MINUTE  # in Beijing another day has begun
+    fake_world.time = START + 2 * DAY + 4 * HOUR + 54 * MINUTE  # in Beijing another day has begun
     visitor.say("at midnight")
     app.tick()
     response = owner.get("/admin/figures?days=5").json

@@ -40,7 +40,7 @@ from test_widget_writing import (
 
 pytestmark = pytest.mark.slow
 
-browser, outside = writing.browser, test_widget.outside
+browser, fake_world = writing.browser, test_widget.fake_world
 
 BLOG = "https://blog.example"
 MAIL, PASSWORD = "owner@blog.example", "Ein Wort, 一句话 & \U0001f9c5"
@@ -74,7 +74,7 @@ def account(app: App, email: str = MAIL, nickname: str = "江屿", role: str = "
 
 
 @dataclass
-class Desk:
+class AdminBrowser:
     """The service with an admin, and the browser before it."""
 
     app: App
@@ -134,15 +134,17 @@ class Desk:
 
 
 @pytest.fixture
-def desk(app: App, browser: Browser) -> Iterator[Desk]:
+def admin_browser(app: App, browser: Browser) -> Iterator[AdminBrowser]:
     account(app)
     with service(app) as address, ExitStack() as stack:
-        desk = Desk(app, browser, address, stack)
-        yield desk
+        admin_browser = AdminBrowser(app, browser, address, stack)
+        yield admin_browser
         stack.close()
-        assert [s for s in desk.heard if not any(e in s for e in desk.expected)] == []
+        assert [
+            s for s in admin_browser.heard if not any(e in s for e in admin_browser.expected)
+        ] == []
         own = (f"{address}/", f"blob:{address}/", "data:")
-        assert [url for url in desk.asked if not url.startswith(own)] == []
+        assert [url for url in admin_browser.asked if not url.startswith(own)] == []
 
 
 def there(page: Page) -> Page:
@@ -298,29 +300,31 @@ def test_from_a_real_start_to_a_first_comment(start: Start, browser: Browser) ->
     assert faults == []
 
 
-def test_an_admin_link_leaves_the_address_bar_and_the_history_at_once(desk: Desk) -> None:
-    secret = inside.admin_link(desk.app, MAIL)
-    page = desk.new_page(signed=False)
-    desk.open_link(page, secret)
+def test_an_admin_link_leaves_the_address_bar_and_the_history_at_once(
+    admin_browser: AdminBrowser,
+) -> None:
+    secret = inside.admin_link(admin_browser.app, MAIL)
+    page = admin_browser.new_page(signed=False)
+    admin_browser.open_link(page, secret)
     expect(page.get_by_label("Password")).to_be_focused()
-    assert page.url == f"{desk.service}/admin"
+    assert page.url == f"{admin_browser.service}/admin"
     assert secret not in page.evaluate("JSON.stringify([history.state, {...localStorage}])")
     page.go_back()
     page.go_forward()
     expect(heading(page, "Sign in")).to_be_visible()
     assert secret not in page.url
-    secret = inside.admin_link(desk.app, MAIL)  # one that is opened where the page is open
+    secret = inside.admin_link(admin_browser.app, MAIL)  # one that is opened where the page is open
     page.evaluate("secret => { location.hash = '#link=' + secret }", secret)
     expect(heading(page, "Set a new password")).to_be_visible()
     assert secret not in page.url
 
 
 def test_an_admin_link_sets_a_new_password_and_the_page_says_what_is_wrong_with_one(
-    desk: Desk,
+    admin_browser: AdminBrowser,
 ) -> None:
-    desk.expected.append(REFUSED)
-    page = desk.new_page(signed=False)
-    desk.open_link(page, inside.admin_link(desk.app, MAIL))
+    admin_browser.expected.append(REFUSED)
+    page = admin_browser.new_page(signed=False)
+    admin_browser.open_link(page, inside.admin_link(admin_browser.app, MAIL))
     expect(heading(page, "Set a new password")).to_be_visible()
     expect(page.get_by_text(f"For \u2068{MAIL}\u2069.")).to_be_visible()
     expect(page.locator("form input:visible")).to_have_count(1)
@@ -335,7 +339,7 @@ def test_an_admin_link_sets_a_new_password_and_the_page_says_what_is_wrong_with_
     button(page, "Sign out").click()
     told(page, "You are signed out, on all devices.")
     for secret in ("0" * 32, "", "<img src=x onerror=alert(1)>"):
-        desk.open_link(page, secret)
+        admin_browser.open_link(page, secret)
         expect(heading(page, "This link no longer works")).to_be_visible()
         # A restart prints a link only while there is no admin.
         advice = "Links work once, within an hour. For a new one, run “commentd admin EMAIL”"
@@ -345,26 +349,26 @@ def test_an_admin_link_sets_a_new_password_and_the_page_says_what_is_wrong_with_
     expect(alert(page)).to_contain_text("Wrong email or password")
     sign_in(page, "another one")
     expect(heading(page, "Queue")).to_be_visible()
-    desk.open_link(page, "0" * 32)  # who is signed in needs no other link
+    admin_browser.open_link(page, "0" * 32)  # who is signed in needs no other link
     expect(heading(page, "This link no longer works")).to_be_visible()
     button(page, "Go to the queue").click()
     expect(heading(page, "Queue")).to_be_visible()
 
 
 def test_an_admin_link_makes_an_admin_and_is_tried_again_after_a_network_failure(
-    desk: Desk,
+    admin_browser: AdminBrowser,
 ) -> None:
-    desk.expected.append(UNREACHED)
-    account(desk.app, "ann@blog.example", "Ann", role="user")
-    page = desk.new_page(signed=False)
+    admin_browser.expected.append(UNREACHED)
+    account(admin_browser.app, "ann@blog.example", "Ann", role="user")
+    page = admin_browser.new_page(signed=False)
     page.route("**/admin/link", lambda route: route.abort())
-    desk.open_link(page, inside.admin_link(desk.app, "new@blog.example"))
+    admin_browser.open_link(page, inside.admin_link(admin_browser.app, "new@blog.example"))
     expect(page.get_by_text("The service can’t be reached")).to_be_visible()
     page.unroute("**/admin/link")
     button(page, "Try again").click()
     expect(page.get_by_label("Name")).to_be_focused()
     expect(page.get_by_label("Email")).to_have_count(0)
-    desk.open_link(page, inside.admin_link(desk.app, "ann@blog.example"))
+    admin_browser.open_link(page, inside.admin_link(admin_browser.app, "ann@blog.example"))
     expect(page.get_by_text("For \u2068ann@blog.example\u2069.")).to_be_visible()
     page.get_by_label("Password").fill("another one")
     button(page, "Begin").click()
@@ -372,10 +376,12 @@ def test_an_admin_link_makes_an_admin_and_is_tried_again_after_a_network_failure
 
 
 @settled(captcha_provider="turnstile", captcha_site_key="k", captcha_secret="s")
-def test_an_admin_signs_in_with_our_own_proof_of_work_whatever_readers_solve(desk: Desk) -> None:
-    desk.expected.append(REFUSED)
-    account(desk.app, "ann@blog.example", "Ann", role="user")
-    page = desk.open(signed=False)
+def test_an_admin_signs_in_with_our_own_proof_of_work_whatever_readers_solve(
+    admin_browser: AdminBrowser,
+) -> None:
+    admin_browser.expected.append(REFUSED)
+    account(admin_browser.app, "ann@blog.example", "Ann", role="user")
+    page = admin_browser.open(signed=False)
     expect(page.get_by_label("Email")).to_be_focused()
     sent = requests_of(page, "/admin/login")
     refused = "Wrong email or password, or not an admin account."
@@ -394,10 +400,10 @@ def test_an_admin_signs_in_with_our_own_proof_of_work_whatever_readers_solve(des
     assert PASSWORD not in page.evaluate(STORED)
 
 
-def test_signing_out_ends_the_token_and_leaves_nothing_behind(desk: Desk) -> None:
-    desk.expected.append(UNREACHED)
-    given(desk.app, "Hers.")
-    page = desk.open()
+def test_signing_out_ends_the_token_and_leaves_nothing_behind(admin_browser: AdminBrowser) -> None:
+    admin_browser.expected.append(UNREACHED)
+    given(admin_browser.app, "Hers.")
+    page = admin_browser.open()
     page.route("**/admin/logout", lambda route: route.abort())
     token = page.evaluate(TOKEN)
     button(page, "Sign out").click()
@@ -417,14 +423,16 @@ def test_signing_out_ends_the_token_and_leaves_nothing_behind(desk: Desk) -> Non
     expect(page.get_by_label("Email")).to_have_value(MAIL)
 
 
-def test_a_draft_outlives_a_sign_in_that_ended_and_a_former_admin_sees_nothing(desk: Desk) -> None:
-    desk.expected.append(REFUSED)
-    given(desk.app, "Hers.")
-    page = desk.open()
+def test_a_draft_outlives_a_sign_in_that_ended_and_a_former_admin_sees_nothing(
+    admin_browser: AdminBrowser,
+) -> None:
+    admin_browser.expected.append(REFUSED)
+    given(admin_browser.app, "Hers.")
+    page = admin_browser.open()
     again = page.get_by_role("dialog", name="Please sign in again")
     page.keyboard.press("r")
     page.keyboard.insert_text("A long thought.")
-    desk.end_logins()
+    admin_browser.end_logins()
     page.keyboard.press("Control+Enter")
     expect(again).to_be_visible()
     page.keyboard.press("Escape")
@@ -435,7 +443,7 @@ def test_a_draft_outlives_a_sign_in_that_ended_and_a_former_admin_sees_nothing(d
     expect(hand(page)).to_be_visible()
     page.keyboard.press("r")
     expect(box(page)).to_have_value("A long thought.")
-    desk.end_logins()
+    admin_browser.end_logins()
     mouse(button(row(page, "Hers."), "Approve and reply"))
     expect(again.get_by_label("Email")).to_have_value(MAIL)
     keyboard(again.get_by_label("Password"), PASSWORD)
@@ -443,8 +451,8 @@ def test_a_draft_outlives_a_sign_in_that_ended_and_a_former_admin_sees_nothing(d
     told(page, "Approved. Replied.")
     written = "SELECT nickname, content, status FROM comment ORDER BY id"
     both = [("By Hers.", "Hers.", "visible"), ("江屿", "A long thought.", "visible")]
-    assert sql(desk.app, written) == both
-    sql(desk.app, "UPDATE account SET role = 'user'")
+    assert sql(admin_browser.app, written) == both
+    sql(admin_browser.app, "UPDATE account SET role = 'user'")
     page.evaluate("location.hash = '#comments'")
     expect(again).to_be_visible()
     assert texts(page) == []
@@ -458,9 +466,11 @@ def test_a_draft_outlives_a_sign_in_that_ended_and_a_former_admin_sees_nothing(d
 # The queue
 
 
-def test_comments_are_moderated_one_after_the_other_and_each_is_undone(desk: Desk) -> None:
-    given(desk.app, "One.", "Two.", "Three.")
-    page = desk.open()
+def test_comments_are_moderated_one_after_the_other_and_each_is_undone(
+    admin_browser: AdminBrowser,
+) -> None:
+    given(admin_browser.app, "One.", "Two.", "Three.")
+    page = admin_browser.open()
     expect(page).to_have_title("(3) Queue · commentd")
     expect(hand(page)).to_contain_text("One.")
     for word in STATUS:
@@ -475,7 +485,7 @@ def test_comments_are_moderated_one_after_the_other_and_each_is_undone(desk: Des
             expect_texts(page, "One.", "Two.", "Three.")
             expect(row(page, "One.")).to_be_focused()
             expect(page).to_have_title("(3) Queue · commentd")
-            desk.expect_states("waiting")
+            admin_browser.expect_states("waiting")
     page.keyboard.down("a")
     page.keyboard.down("a")  # a repeat, as of a key that is held
     page.keyboard.up("a")
@@ -486,22 +496,24 @@ def test_comments_are_moderated_one_after_the_other_and_each_is_undone(desk: Des
     expect(nothing(page, "All done. Nothing is waiting.")).to_be_focused()
     expect(page).to_have_title("Queue · commentd")
     assert page.locator("[data-count=waiting]").all_inner_texts() == ["", ""]
-    desk.expect_states(**{"One.": "visible", "Two.": "spam", "Three.": "deleted"})
+    admin_browser.expect_states(**{"One.": "visible", "Two.": "spam", "Three.": "deleted"})
     gone = "document.querySelector('.bars [role=status]').replaceChildren()"  # the message
     page.evaluate(gone)
     page.keyboard.press("u")
     expect_texts(page, "Three.")
-    desk.expect_states(**{"Three.": "waiting"})
+    admin_browser.expect_states(**{"Three.": "waiting"})
     by_keys(page, "Delete")
     go(page, "queue?status=spam").evaluate(gone)
     page.keyboard.press("u")
     expect(page.locator(".bars [role=status]")).to_be_empty()
-    desk.expect_states(**{"Three.": "deleted"})
+    admin_browser.expect_states(**{"Three.": "deleted"})
 
 
-def test_several_comments_are_selected_moderated_at_once_and_undone(desk: Desk) -> None:
-    given(desk.app, *"ABCDE")
-    page = desk.open()
+def test_several_comments_are_selected_moderated_at_once_and_undone(
+    admin_browser: AdminBrowser,
+) -> None:
+    given(admin_browser.app, *"ABCDE")
+    page = admin_browser.open()
     for key, name in zip("jjjjjkj", "BCDEEDE", strict=True):  # the last leads no further
         page.keyboard.press(key)
         expect(row(page, f"By {name}")).to_be_focused()
@@ -516,7 +528,7 @@ def test_several_comments_are_selected_moderated_at_once_and_undone(desk: Desk) 
     expect(bar).to_be_empty()
     told(page, "3 comments are spam.")
     expect(page).to_have_title("(2) Queue · commentd")
-    desk.expected.append(UNREACHED)
+    admin_browser.expected.append(UNREACHED)
     page.route("**/admin/comments", lambda route: route.abort())
     by_mouse(page, "Undo")
     told(page, re.compile("can’t be reached"))
@@ -524,7 +536,7 @@ def test_several_comments_are_selected_moderated_at_once_and_undone(desk: Desk) 
     by_keys(page, "Undo")
     told(page, "Undone.")
     expect_texts(page, *"ABCDE")
-    desk.expect_states("waiting")
+    admin_browser.expect_states("waiting")
     page.keyboard.press("x")
     mouse(button(page, "Select all"))
     expect(bar).to_contain_text("5 selected")
@@ -534,10 +546,10 @@ def test_several_comments_are_selected_moderated_at_once_and_undone(desk: Desk) 
 
 @pytest.mark.long
 def test_more_than_a_hundred_comments_are_moderated_at_once_and_the_next_are_loaded(
-    desk: Desk,
+    admin_browser: AdminBrowser,
 ) -> None:
-    given(desk.app, *[f"No. {n}." for n in range(105)])
-    page = desk.open()
+    given(admin_browser.app, *[f"No. {n}." for n in range(105)])
+    page = admin_browser.open()
     page.get_by_label("Select: By No. 29.").focus()
     reach(button(page, "Show more"))
     page.keyboard.press("Enter")
@@ -553,13 +565,13 @@ def test_more_than_a_hundred_comments_are_moderated_at_once_and_the_next_are_loa
     expect(nothing(page, "All done.")).to_be_focused()
     page.keyboard.press("u")
     told(page, "Undone.")
-    desk.expect_states("waiting")
+    admin_browser.expect_states("waiting")
     expect(page).to_have_title("(105) Queue · commentd")
 
 
-def test_a_reply_in_place_approves_and_undo_takes_back_both(desk: Desk) -> None:
-    given(desk.app, "One.", "Two.")
-    page = desk.open()
+def test_a_reply_in_place_approves_and_undo_takes_back_both(admin_browser: AdminBrowser) -> None:
+    given(admin_browser.app, "One.", "Two.")
+    page = admin_browser.open()
     page.keyboard.press("r")
     page.keyboard.insert_text("Half a thought")
     page.keyboard.press("Escape")  # a draft is kept
@@ -584,17 +596,17 @@ def test_a_reply_in_place_approves_and_undo_takes_back_both(desk: Desk) -> None:
         expect_texts(page, "Two.")
         expect(row(page, "Two.")).to_be_focused()
         expect(page).to_have_title("(1) Queue · commentd")
-        desk.expect_states(**{"One.": "visible", text: "visible", "Two.": "waiting"})
+        admin_browser.expect_states(**{"One.": "visible", text: "visible", "Two.": "waiting"})
         BOTH[number](page, "Undo")
         told(page, "Undone.")
         expect_texts(page, "One.", "Two.")
-        desk.expect_states(**{"One.": "waiting", text: "deleted", "Two.": "waiting"})
+        admin_browser.expect_states(**{"One.": "waiting", text: "deleted", "Two.": "waiting"})
 
 
-def test_a_comment_is_edited_in_place(desk: Desk) -> None:
-    desk.expected.append(REFUSED)
-    given(desk.app, "A tpyo.", website="https://old.example/")
-    page = desk.open()
+def test_a_comment_is_edited_in_place(admin_browser: AdminBrowser) -> None:
+    admin_browser.expected.append(REFUSED)
+    given(admin_browser.app, "A tpyo.", website="https://old.example/")
+    page = admin_browser.open()
     form = page.locator("article form")
     text, name, website = (form.get_by_label(each) for each in ("Text", "Name", "Website"))
     page.keyboard.press("e")
@@ -613,7 +625,7 @@ def test_a_comment_is_edited_in_place(desk: Desk) -> None:
     button(page, "Save").click()
     expect(alert(page)).to_have_text("This is too long.")
     expect(text).to_have_value("x" * 2001)
-    assert desk.states() == {"A tpyo.": "waiting"}
+    assert admin_browser.states() == {"A tpyo.": "waiting"}
     text.fill("A **typo**.")
     website.fill("")
     page.keyboard.press("Enter")
@@ -621,26 +633,30 @@ def test_a_comment_is_edited_in_place(desk: Desk) -> None:
     expect(page.get_by_role("article", name="Comment by \u2068Ann\u2069")).to_be_focused()
     expect(page.locator(".body strong")).to_have_text("typo")
     expect(hand(page)).to_contain_text("edited")
-    kept = sql(desk.app, "SELECT nickname, content, website, status FROM comment")
+    kept = sql(admin_browser.app, "SELECT nickname, content, website, status FROM comment")
     assert kept == [("Ann", "A **typo**.", "", "waiting")]
 
 
-def test_an_author_is_blocked_by_what_the_comment_tells(desk: Desk) -> None:
+def test_an_author_is_blocked_by_what_the_comment_tells(admin_browser: AdminBrowser) -> None:
     fields: Any = {"email": "eve@evil.example", "website": "https://www.spam.example/x"}
-    say(desk.app, "Next.")
-    say(desk.app, "Buy https://linked.example/a and https://www.linked.example/b !", **fields)
-    page = desk.open()
+    say(admin_browser.app, "Next.")
+    say(
+        admin_browser.app,
+        "Buy https://linked.example/a and https://www.linked.example/b !",
+        **fields,
+    )
+    page = admin_browser.open()
     blocks = "SELECT value, (expires_at - created_at) / 86400 FROM block"
     keyboard(button(hand(page), "Block"))
     keyboard(button(dialog(page), "Block"))
     told(page, "Blocked: \u2068223.5.5.5\u2069. Marked as spam.")
     expect_texts(page, "Next.")
     expect(row(page, "Next.")).to_be_focused()
-    assert sql(desk.app, blocks) == [("223.5.5.5", 30)]
+    assert sql(admin_browser.app, blocks) == [("223.5.5.5", 30)]
     page.keyboard.press("u")
     told(page, "Undone.")
     expect(row(page, "Buy")).to_be_focused()
-    desk.expect_states("waiting")
+    admin_browser.expect_states("waiting")
     for kind, value in {
         "Email": "eve@evil.example",
         "Domain spam.example": "spam.example",
@@ -654,34 +670,34 @@ def test_an_author_is_blocked_by_what_the_comment_tells(desk: Desk) -> None:
         button(dialog(page), "Block").click()
         expect(dialog(page)).to_have_count(0)
         told(page, f"Blocked: \u2068{value}\u2069.")
-        assert sql(desk.app, blocks) == [(value, None)]
+        assert sql(admin_browser.app, blocks) == [(value, None)]
         page.keyboard.press("u")
         told(page, "Undone.")
-        assert sql(desk.app, blocks) == []
+        assert sql(admin_browser.app, blocks) == []
 
 
-def test_undoing_a_block_that_failed_half_way_is_tried_again(desk: Desk) -> None:
-    desk.expected += [UNREACHED, REFUSED]
-    given(desk.app, "One.", "Two.")
-    page = desk.open()
+def test_undoing_a_block_that_failed_half_way_is_tried_again(admin_browser: AdminBrowser) -> None:
+    admin_browser.expected += [UNREACHED, REFUSED]
+    given(admin_browser.app, "One.", "Two.")
+    page = admin_browser.open()
     button(hand(page), "Block").click()
     button(dialog(page), "Block").click()
     told(page, re.compile("Marked as spam.$"))
-    desk.expect_states(**{"One.": "spam"})
+    admin_browser.expect_states(**{"One.": "spam"})
     page.route("**/admin/comments", lambda route: route.abort())
     page.keyboard.press("u")
     told(page, re.compile("can’t be reached"))
-    assert sql(desk.app, "SELECT value FROM block") == []
+    assert sql(admin_browser.app, "SELECT value FROM block") == []
     page.unroute("**/admin/comments")
     page.keyboard.press("u")
     told(page, "Undone.")
-    desk.expect_states("waiting")
+    admin_browser.expect_states("waiting")
     expect_texts(page, "One.", "Two.")
 
 
-def test_a_button_does_nothing_more_while_its_request_runs(desk: Desk) -> None:
-    paged(desk.app)
-    page = desk.open("pages")
+def test_a_button_does_nothing_more_while_its_request_runs(admin_browser: AdminBrowser) -> None:
+    paged(admin_browser.app)
+    page = admin_browser.open("pages")
     sent = requests_of(page, "/admin/pages/1")
     with held(page, "**/admin/pages/*"):
         close = button(line(page, "/a/"), "Close")
@@ -692,12 +708,12 @@ def test_a_button_does_nothing_more_while_its_request_runs(desk: Desk) -> None:
     with held(page, "**/admin/logout"):
         button(page, "Sign out").dblclick()
     expect(heading(page, "Sign in")).to_be_visible()
-    assert len([url for url in desk.asked if url.endswith("/admin/logout")]) == 1
+    assert len([url for url in admin_browser.asked if url.endswith("/admin/logout")]) == 1
 
 
-def test_escape_closes_what_is_open(desk: Desk) -> None:
-    given(desk.app, "One.", "Two.", "Three.")
-    page = desk.open()
+def test_escape_closes_what_is_open(admin_browser: AdminBrowser) -> None:
+    given(admin_browser.app, "One.", "Two.", "Three.")
+    page = admin_browser.open()
     bar, message = page.get_by_role("region", name="Select"), page.locator(".bars [role=status]")
     page.keyboard.press("a")
     told(page, "Approved.")
@@ -717,20 +733,20 @@ def test_escape_closes_what_is_open(desk: Desk) -> None:
     told(page, "Undone.")
 
 
-def test_a_message_stays_in_the_section_that_it_is_about(desk: Desk) -> None:
-    given(desk.app, "One.")
-    page = desk.open()
+def test_a_message_stays_in_the_section_that_it_is_about(admin_browser: AdminBrowser) -> None:
+    given(admin_browser.app, "One.")
+    page = admin_browser.open()
     page.keyboard.press("a")
     told(page, "Approved.")
     go(page, "pages")
     assert page.locator(".bars [role=status]").inner_text() == ""  # at once
 
 
-def test_spam_and_deleted_comments_are_put_back(desk: Desk) -> None:
-    ids = given(desk.app, "A.", "B.", "C.", "D.")
-    moderate(desk.app, "spam", *ids[:2])
-    moderate(desk.app, "deleted", *ids[2:])
-    page = desk.open()
+def test_spam_and_deleted_comments_are_put_back(admin_browser: AdminBrowser) -> None:
+    ids = given(admin_browser.app, "A.", "B.", "C.", "D.")
+    moderate(admin_browser.app, "spam", *ids[:2])
+    moderate(admin_browser.app, "deleted", *ids[2:])
+    page = admin_browser.open()
     expect(nothing(page, "All done.")).to_be_visible()
     tabs = page.get_by_role("navigation", name="Status")
     for status, (first, second) in {"spam": ("A.", "B."), "deleted": ("C.", "D.")}.items():
@@ -742,21 +758,23 @@ def test_spam_and_deleted_comments_are_put_back(desk: Desk) -> None:
         expect_texts(page, second)
         button(hand(page), "Put back").click()
         expect_texts(page)
-    desk.expect_states("visible")
+    admin_browser.expect_states("visible")
     page.go_back()
     page.go_back()
     expect(nothing(page, "All done.")).to_be_visible()
 
 
-def test_the_queue_shows_beside_a_comment_all_that_helps_to_decide(desk: Desk) -> None:
-    first = say(desk.app, "Known.", "陆知微", email="lu@blog.example", page="/a/")
-    moderate(desk.app, "visible", first)
+def test_the_queue_shows_beside_a_comment_all_that_helps_to_decide(
+    admin_browser: AdminBrowser,
+) -> None:
+    first = say(admin_browser.app, "Known.", "陆知微", email="lu@blog.example", page="/a/")
+    moderate(admin_browser.app, "visible", first)
     fields: Any = {"email": "lu@blog.example", "website": "https://lu.example/"}
-    say(desk.app, "A reply.", "陆知微", page="/a/", parent_id=first, **fields)
-    sql(desk.app, "INSERT INTO block VALUES (1, 'word', 'casino', '', 0, NULL)")
-    say(desk.app, "A casino.", "Mateo Silva", page="https://other.example/z")
-    page = desk.open()
-    sql(desk.app, "UPDATE comment SET country = 'US' WHERE content = 'Known.'")
+    say(admin_browser.app, "A reply.", "陆知微", page="/a/", parent_id=first, **fields)
+    sql(admin_browser.app, "INSERT INTO block VALUES (1, 'word', 'casino', '', 0, NULL)")
+    say(admin_browser.app, "A casino.", "Mateo Silva", page="https://other.example/z")
+    page = admin_browser.open()
+    sql(admin_browser.app, "UPDATE comment SET country = 'US' WHERE content = 'Known.'")
     facts = row(page, "A reply.").locator(".facts")
     shown = dict(zip(*(facts.locator(tag).all_inner_texts() for tag in ("dt", "dd")), strict=True))
     expected = {
@@ -785,16 +803,16 @@ def test_the_queue_shows_beside_a_comment_all_that_helps_to_decide(desk: Desk) -
 
 
 def test_the_queue_shows_targets_of_links_folds_long_texts_and_keeps_buttons_in_sight(
-    desk: Desk,
+    admin_browser: AdminBrowser,
 ) -> None:
     given(
-        desk.app,
+        admin_browser.app,
         "A long text. " * 80,
         "[blog.example](https://evil.example/x), https://plain.example/ [home](mailto:a@b.cn)",
     )
-    page = desk.new_page(**WINDOW)
+    page = admin_browser.new_page(**WINDOW)
     page.add_init_script("delete URL.canParse")  # Safari 16
-    page.goto(f"{desk.service}/admin")
+    page.goto(f"{admin_browser.service}/admin")
     links = there(page).locator(".body a")
     expect(links).to_have_count(3)
     expect(page.locator(".body a[data-host]")).to_have_text("blog.example")
@@ -815,10 +833,10 @@ def test_the_queue_shows_targets_of_links_folds_long_texts_and_keeps_buttons_in_
 
 
 def test_keyboard_shortcuts_act_only_in_the_queue_and_are_turned_off_in_their_list(
-    desk: Desk,
+    admin_browser: AdminBrowser,
 ) -> None:
-    given(desk.app, "One.", "Two.")
-    page = desk.open()
+    given(admin_browser.app, "One.", "Two.")
+    page = admin_browser.open()
     writes = requests_of(page, "/admin/comments")
     for combination in ("Control+s", "Alt+a", "Meta+d", "Control+u", "A"):
         page.keyboard.press(combination)
@@ -843,22 +861,22 @@ def test_keyboard_shortcuts_act_only_in_the_queue_and_are_turned_off_in_their_li
     assert [each.method for each in writes if each.method != "GET"] == []
 
 
-def test_quick_keys_on_a_slow_network_lose_nothing(desk: Desk) -> None:
-    given(desk.app, *"ABCDE")
-    page = desk.open()
+def test_quick_keys_on_a_slow_network_lose_nothing(admin_browser: AdminBrowser) -> None:
+    given(admin_browser.app, *"ABCDE")
+    page = admin_browser.open()
     with held(page, "**/admin/comments"):
         page.keyboard.press("s")
         by_keys(page, "Undo")  # before the response came
         told(page, "One moment…")
     told(page, "Undone.")
     expect_texts(page, *"ABCDE")
-    desk.expect_states("waiting")
+    admin_browser.expect_states("waiting")
     with held(page, "**/admin/comments"):
         for key in "asdas":
             page.keyboard.press(key)
         expect(nothing(page, "All done.")).to_be_focused()
     told(page, "Marked as spam.")
-    desk.expect_states(A="visible", B="spam", C="deleted", D="visible", E="spam")
+    admin_browser.expect_states(A="visible", B="spam", C="deleted", D="visible", E="spam")
     expect(page).to_have_title("Queue · commentd")
 
 
@@ -895,12 +913,12 @@ def taught(app: App) -> None:
 
 
 @pytest.fixture
-def two(desk: Desk) -> list[int]:
+def reported_ids(admin_browser: AdminBrowser) -> list[int]:
     """Three visible comments. Readers have reported the first two."""
-    ids = given(desk.app, "Rude.", "An advert.", "Fine.")
-    moderate(desk.app, "visible", *ids)
-    report(desk.app, ids[0], "Insults", "insults me", "")
-    report(desk.app, ids[1], "Advert")
+    ids = given(admin_browser.app, "Rude.", "An advert.", "Fine.")
+    moderate(admin_browser.app, "visible", *ids)
+    report(admin_browser.app, ids[0], "Insults", "insults me", "")
+    report(admin_browser.app, ids[1], "Advert")
     return ids
 
 
@@ -913,14 +931,16 @@ def expect_reported(page: Page, number: str) -> None:
     expect(page.locator(TAB, has_text="Reported")).to_have_text(f"Reported{number}")
 
 
-def test_an_empty_queue_leads_to_reported_comments_with_counts_and_reasons(desk: Desk) -> None:
-    rude, advert = given(desk.app, "Rude.", "An advert.")
-    moderate(desk.app, "visible", rude, advert)
-    page = desk.open()
+def test_an_empty_queue_leads_to_reported_comments_with_counts_and_reasons(
+    admin_browser: AdminBrowser,
+) -> None:
+    rude, advert = given(admin_browser.app, "Rude.", "An advert.")
+    moderate(admin_browser.app, "visible", rude, advert)
+    page = admin_browser.open()
     assert tabs(page) == ["Waiting", "Spam", "Deleted"]
-    report(desk.app, rude, "Insults", "insults me", "", "Insults")
+    report(admin_browser.app, rude, "Insults", "insults me", "", "Insults")
     hostile = ["<img src=x onerror=alert(1)>", "__proto__", "\u202egnp.exe \u2066", "字" * 500]
-    report(desk.app, advert, *hostile, "Twice", "Twice")
+    report(admin_browser.app, advert, *hostile, "Twice", "Twice")
     page.set_viewport_size({"width": 320, "height": 640})
     page.reload()
     there(page)
@@ -945,9 +965,11 @@ def test_an_empty_queue_leads_to_reported_comments_with_counts_and_reasons(desk:
     assert page.evaluate("document.documentElement.scrollWidth") == 320
 
 
-def test_a_reported_comment_is_hidden_shown_again_and_kept(desk: Desk, two: list[int]) -> None:
-    desk.expected.append(REFUSED)
-    page = desk.open()
+def test_a_reported_comment_is_hidden_shown_again_and_kept(
+    admin_browser: AdminBrowser, reported_ids: list[int]
+) -> None:
+    admin_browser.expected.append(REFUSED)
+    page = admin_browser.open()
     keyboard(page.locator(TAB, has_text="Reported"))
     expect(hand(page).locator(".body")).to_have_text("Rude.")
     refuse(page, "**/admin/comments", 503, "storage")
@@ -960,12 +982,12 @@ def test_a_reported_comment_is_hidden_shown_again_and_kept(desk: Desk, two: list
     by_mouse(page, "Spam")
     told(page, "Marked as spam.")
     expect_texts(page, "An advert.")
-    desk.expect_states(**{"Rude.": "spam"})
+    admin_browser.expect_states(**{"Rude.": "spam"})
     expect_reported(page, "1")
     by_keys(page, "Undo")
     told(page, "Undone.")
     expect_texts(page, "Rude.", "An advert.")
-    desk.expect_states("visible")
+    admin_browser.expect_states("visible")
     # Moderation ends the reports of a comment. Undoing it does not bring them back.
     expect(row(page, "Rude.")).not_to_contain_text("Reported by")
     expect_reported(page, "1")
@@ -976,37 +998,39 @@ def test_a_reported_comment_is_hidden_shown_again_and_kept(desk: Desk, two: list
     keyboard(button(page, "Send"))
     told(page, "Replied.")
     expect(nothing(page, "No open reports.")).to_be_visible()
-    until(lambda: reports(desk.app) == 0)
-    desk.expect_states("visible")
+    until(lambda: reports(admin_browser.app) == 0)
+    admin_browser.expect_states("visible")
     expect(page).to_have_title("Queue · commentd")
     go(page, "queue")
     assert tabs(page) == ["Waiting", "Spam", "Deleted"]
 
 
-def test_reported_comments_are_found_and_many_are_kept_at_once(desk: Desk, two: list[int]) -> None:
-    page = desk.open("comments")
+def test_reported_comments_are_found_and_many_are_kept_at_once(
+    admin_browser: AdminBrowser, reported_ids: list[int]
+) -> None:
+    page = admin_browser.open("comments")
     expect_texts(page, "Rude.", "An advert.", "Fine.")
     assert button(row(page, "Fine."), "Keep").count() == 0
     button(row(page, "Rude."), "Keep").click()
     told(page, "Kept.")
     expect(row(page, "Rude.").locator(".reports")).to_have_count(0)
-    until(lambda: reports(desk.app) == 1)
-    report(desk.app, two[2], "Dull")
+    until(lambda: reports(admin_browser.app) == 1)
+    report(admin_browser.app, reported_ids[2], "Dull")
     page.get_by_label("Status").select_option("reported")
     expect_texts(page, "An advert.", "Fine.")
     page.get_by_role("checkbox").first.check()
     button(page.locator(".bars"), "Select all").click()
     button(page.locator(".bars"), "Keep").click()
     told(page, "2 comments kept.")
-    until(lambda: reports(desk.app) == 0)
-    desk.expect_states("visible")
+    until(lambda: reports(admin_browser.app) == 0)
+    admin_browser.expect_states("visible")
 
 
-def test_a_filter_that_has_learnt_little_says_when_it_starts(desk: Desk) -> None:
-    ids = given(desk.app, "One", "Two", "Three", "Four")
-    click(desk.app, "spam", *ids[:2])
-    click(desk.app, "visible", ids[2])
-    page = desk.open()
+def test_a_filter_that_has_learnt_little_says_when_it_starts(admin_browser: AdminBrowser) -> None:
+    ids = given(admin_browser.app, "One", "Two", "Three", "Four")
+    click(admin_browser.app, "spam", *ids[:2])
+    click(admin_browser.app, "visible", ids[2])
+    page = admin_browser.open()
     trained = "Spam filter: trained on 2 spam and 1 good comments. It starts at 20"
     expect(page.locator(".filter")).to_contain_text(trained)
     expect(page.locator("main .score")).to_have_count(0)
@@ -1019,12 +1043,12 @@ def test_a_filter_that_has_learnt_little_says_when_it_starts(desk: Desk) -> None
 
 
 @settled(moderation_hold="none")
-def test_a_comment_shows_the_verdict_of_the_filter_and_why(desk: Desk) -> None:
-    taught(desk.app)
-    fine, mixed = given(desk.app, "Backup of SQLite, how?", "加微信问 SQLite")
-    moderate(desk.app, "waiting", fine, mixed)
-    given(desk.app, "Casino bonus for you https://casino.example")
-    page = desk.open(lang="zh-CN")
+def test_a_comment_shows_the_verdict_of_the_filter_and_why(admin_browser: AdminBrowser) -> None:
+    taught(admin_browser.app)
+    fine, mixed = given(admin_browser.app, "Backup of SQLite, how?", "加微信问 SQLite")
+    moderate(admin_browser.app, "waiting", fine, mixed)
+    given(admin_browser.app, "Casino bonus for you https://casino.example")
+    page = admin_browser.open(lang="zh-CN")
     score = row(page, "问").locator(".score")
     expect(score).to_contain_text(re.compile(r"拿不准，\W?\d+%\W?：加微信；正常词：没有链接"))
     expect(score.locator("bdi", has_text="微")).to_have_text(["加微信"])
@@ -1056,10 +1080,12 @@ def test_a_comment_shows_the_verdict_of_the_filter_and_why(desk: Desk) -> None:
 # All comments
 
 
-def test_comments_are_searched_by_words_and_status_and_back_works(desk: Desk) -> None:
-    _, red, _ = given(desk.app, "Green apple.", "Red apple.", "Pear.")
-    moderate(desk.app, "visible", red)
-    page = desk.open()
+def test_comments_are_searched_by_words_and_status_and_back_works(
+    admin_browser: AdminBrowser,
+) -> None:
+    _, red, _ = given(admin_browser.app, "Green apple.", "Red apple.", "Pear.")
+    moderate(admin_browser.app, "visible", red)
+    page = admin_browser.open()
     page.keyboard.press("/")
     expect(search(page)).to_be_focused()
     page.keyboard.type("apple")
@@ -1078,9 +1104,9 @@ def test_comments_are_searched_by_words_and_status_and_back_works(desk: Desk) ->
     expect(nothing(page, "No comments found.")).to_be_visible()
 
 
-def test_the_lists_follow_the_words_typed_in_the_search(desk: Desk) -> None:
-    ids = given(desk.app, "Green apple.", "Red apple.", "Pear.")
-    page = desk.open("comments")
+def test_the_lists_follow_the_words_typed_in_the_search(admin_browser: AdminBrowser) -> None:
+    ids = given(admin_browser.app, "Green apple.", "Red apple.", "Pear.")
+    page = admin_browser.open("comments")
     page.keyboard.press("x")
     page.keyboard.press("/")
     page.keyboard.type("apple")
@@ -1097,36 +1123,38 @@ def test_the_lists_follow_the_words_typed_in_the_search(desk: Desk) -> None:
     search(page).fill("pear")
     button(page.get_by_role("search"), "Search").click()
     expect_texts(page, "Pear.")
-    paged(desk.app)
+    paged(admin_browser.app)
     go(page, "pages")
     search(page).press_sequentially("/b")
     expect(page.locator("li.line")).to_have_count(1)
-    account(desk.app, "ann@example.com", "Ann", "user")
+    account(admin_browser.app, "ann@example.com", "Ann", "user")
     go(page, "users")
     expect(page.locator("li.line")).to_have_count(2)
     search(page).press_sequentially("ann@")
     expect(page.locator("li.line")).to_have_count(1)
 
 
-def test_the_list_of_all_comments_shows_what_was_done_with_each(desk: Desk) -> None:
-    _, two = given(desk.app, "One.", "Two.")
-    moderate(desk.app, "visible", two)
-    page = desk.open("comments")
+def test_the_list_of_all_comments_shows_what_was_done_with_each(
+    admin_browser: AdminBrowser,
+) -> None:
+    _, two = given(admin_browser.app, "One.", "Two.")
+    moderate(admin_browser.app, "visible", two)
+    page = admin_browser.open("comments")
     by_keys(page, "Spam")
     expect(button(row(page, "One."), "Put back")).to_be_visible()
     expect(row(page, "Two.")).to_be_focused()
     by_mouse(page, "Undo")
     told(page, "Undone.")
     expect(button(row(page, "One."), "Approve")).to_have_count(1)
-    desk.expect_states(**{"One.": "waiting"})
+    admin_browser.expect_states(**{"One.": "waiting"})
     keyboard(button(row(page, "Two."), "Pin"))
     expect(row(page, "Two.").get_by_text("Pinned")).to_be_visible()
     expect(row(page, "Two.")).to_be_focused()
     pinned = "SELECT content FROM comment WHERE pinned = 1"
-    assert sql(desk.app, pinned) == [("Two.",)]
+    assert sql(admin_browser.app, pinned) == [("Two.",)]
     keyboard(button(row(page, "Two."), "Unpin"))
     expect(button(row(page, "Two."), "Pin")).to_be_visible()
-    assert sql(desk.app, pinned) == []
+    assert sql(admin_browser.app, pinned) == []
 
 
 # Pages
@@ -1139,12 +1167,16 @@ def paged(app: App) -> None:
 
 
 @settled(comments_close_after_days=10)
-def test_pages_are_listed_with_their_totals_closed_and_reopened(desk: Desk) -> None:
-    paged(desk.app)
-    page = desk.open("pages")
+def test_pages_are_listed_with_their_totals_closed_and_reopened(
+    admin_browser: AdminBrowser,
+) -> None:
+    paged(admin_browser.app)
+    page = admin_browser.open("pages")
     a, closed = line(page, "/a/"), "SELECT page_url FROM page WHERE closed"
     expect(notes(page, "/a/")).to_have_text(["1 comment", "1,286 views", "0 likes"])
-    moderate(desk.app, "visible", say(desk.app, "5.", page="/%E4%BD%A0%E5%A5%BD/"))
+    moderate(
+        admin_browser.app, "visible", say(admin_browser.app, "5.", page="/%E4%BD%A0%E5%A5%BD/")
+    )
     page.reload()
     decoded = page.get_by_role("link", name="/你好/", exact=True)
     expect(decoded).to_have_attribute("href", f"{BLOG}/%E4%BD%A0%E5%A5%BD/")
@@ -1154,11 +1186,11 @@ def test_pages_are_listed_with_their_totals_closed_and_reopened(desk: Desk) -> N
     mouse(button(a, "Close"))
     expect(button(a, "Reopen")).to_be_focused()
     expect(a.locator(".badge")).to_have_text("closed")
-    assert sql(desk.app, closed) == [("/a/",)]
+    assert sql(admin_browser.app, closed) == [("/a/",)]
     mouse(button(a, "Reopen"))
     expect(button(a, "Close")).to_be_focused()
-    assert sql(desk.app, closed) == []
-    sql(desk.app, "UPDATE page SET opened_at = 1 WHERE page_url = '/a/'")
+    assert sql(admin_browser.app, closed) == []
+    sql(admin_browser.app, "UPDATE page SET opened_at = 1 WHERE page_url = '/a/'")
     for order, first in {"views": "/a/", "comments": "/b/"}.items():
         page.get_by_label("Order").select_option(order)
         expect(page.locator("li.line").first).to_contain_text(first)
@@ -1172,11 +1204,13 @@ def test_pages_are_listed_with_their_totals_closed_and_reopened(desk: Desk) -> N
     expect_texts(page, "One.")
 
 
-def test_a_page_gets_another_url_and_takes_in_another_when_asked_twice(desk: Desk) -> None:
-    desk.expected.append(REFUSED)
-    paged(desk.app)
-    moderate(desk.app, "visible", say(desk.app, "Four.", page="/c/"))
-    page = desk.open("pages")
+def test_a_page_gets_another_url_and_takes_in_another_when_asked_twice(
+    admin_browser: AdminBrowser,
+) -> None:
+    admin_browser.expected.append(REFUSED)
+    paged(admin_browser.app)
+    moderate(admin_browser.app, "visible", say(admin_browser.app, "Four.", page="/c/"))
+    page = admin_browser.open("pages")
     url, exists = dialog(page).get_by_label("URL"), "There is already a page at that URL"
     keyboard(button(line(page, "/a/"), "Rename"))
     expect(url).to_have_value("/a/")
@@ -1186,14 +1220,14 @@ def test_a_page_gets_another_url_and_takes_in_another_when_asked_twice(desk: Des
     expect(line(page, "/new/").get_by_role("button").first).to_be_focused()
     expect(line(page, "/a/")).to_have_count(0)
     urls = "SELECT page_url FROM page ORDER BY 1"
-    assert sql(desk.app, urls) == [("/b/",), ("/c/",), ("/new/",)]
+    assert sql(admin_browser.app, urls) == [("/b/",), ("/c/",), ("/new/",)]
     mouse(button(line(page, "/new/"), "Rename"))
     for other in ("/b/", "/c/"):  # consent is for one URL
         mouse(url, other)
         with page.expect_response("**/admin/pages/*"):
             page.keyboard.press("Enter")
         expect(alert(dialog(page))).to_contain_text(exists)
-    assert len(sql(desk.app, urls)) == 3
+    assert len(sql(admin_browser.app, urls)) == 3
     mouse(url, "/b/")
     with page.expect_response("**/admin/pages/*"):
         page.keyboard.press("Enter")
@@ -1201,26 +1235,26 @@ def test_a_page_gets_another_url_and_takes_in_another_when_asked_twice(desk: Des
     mouse(button(dialog(page), "Merge"))
     expect(line(page, "/new/")).to_have_count(0)
     expect(line(page, "/b/")).to_contain_text("3 comments")
-    merged = sql(desk.app, "SELECT page_url, total, views FROM page ORDER BY 1")
+    merged = sql(admin_browser.app, "SELECT page_url, total, views FROM page ORDER BY 1")
     assert merged == [("/b/", 3, 1286), ("/c/", 1, 0)]
 
 
 # Users and blocks
 
 
-def test_users_are_blocked_and_given_a_role(desk: Desk) -> None:
-    desk.expected.append(REFUSED)
-    account(desk.app, "ann@example.com", "Ann", "user")
-    page = desk.open("users")
+def test_users_are_blocked_and_given_a_role(admin_browser: AdminBrowser) -> None:
+    admin_browser.expected.append(REFUSED)
+    account(admin_browser.app, "ann@example.com", "Ann", "user")
+    page = admin_browser.open("users")
     ann, me = line(page, "Ann"), line(page, MAIL)
     blocked = "SELECT nickname FROM account WHERE blocked"
     expect(button(me, "Block")).to_have_count(0)
     mouse(button(ann, "Block"))
     expect(ann.locator(".badge")).to_have_text("blocked")
-    assert sql(desk.app, blocked) == [("Ann",)]
+    assert sql(admin_browser.app, blocked) == [("Ann",)]
     mouse(button(ann, "Unblock"))
     expect(ann.locator(".badge")).to_have_count(0)
-    assert sql(desk.app, blocked) == []
+    assert sql(admin_browser.app, blocked) == []
     own = dialog(page).get_by_label("Your password")
     button(me, "Remove as admin").click()
     own.fill(PASSWORD)
@@ -1244,9 +1278,12 @@ def test_users_are_blocked_and_given_a_role(desk: Desk) -> None:
     expect(dialog(page)).to_have_attribute("aria-label", "Please sign in again")
 
 
-def test_a_block_is_added_removed_and_comes_back_as_it_was(desk: Desk) -> None:
-    desk.expected.append(REFUSED)
-    page, kept = desk.open("blocks"), "SELECT kind, value, note, expires_at FROM block ORDER BY 2"
+def test_a_block_is_added_removed_and_comes_back_as_it_was(admin_browser: AdminBrowser) -> None:
+    admin_browser.expected.append(REFUSED)
+    page, kept = (
+        admin_browser.open("blocks"),
+        "SELECT kind, value, note, expires_at FROM block ORDER BY 2",
+    )
     value = page.get_by_label("Value")
     page.get_by_label("Type").select_option("word")
     value.fill(" casino ")
@@ -1257,30 +1294,30 @@ def test_a_block_is_added_removed_and_comes_back_as_it_was(desk: Desk) -> None:
     told(page, re.compile("^Blocked: "))
     page.keyboard.press("u")
     expect(nothing(page, "Nothing is blocked.")).to_be_visible()
-    for number, ends in enumerate((None, inside.now(desk.app) + 9 * DAY), 1):
+    for number, ends in enumerate((None, inside.now(admin_browser.app) + 9 * DAY), 1):
         add = "INSERT INTO block VALUES (?, 'word', ?, 'Enough.', 0, ?)"
-        sql(desk.app, add, number, f"w{number}", ends)
+        sql(admin_browser.app, add, number, f"w{number}", ends)
     page.reload()
     there(page)
-    before = sql(desk.app, kept)
+    before = sql(admin_browser.app, kept)
     for word in ("w1", "w2"):
         keyboard(button(line(page, word), "Remove"))
         expect(line(page, word)).to_have_count(0)
         told(page, f"No longer blocked: \u2068{word}\u2069.")
         keyboard(button(page, "Undo"))
         expect(line(page, word)).to_be_visible()
-        assert sql(desk.app, kept) == before
+        assert sql(admin_browser.app, kept) == before
     page.get_by_label("Type").select_option("address")
     value.fill("not an address")
     button(page, "Add").click()
     expect(alert(page)).to_contain_text("This can’t be blocked")
     expect(value).to_have_value("not an address")
-    expect(line(desk.open("log"), "unblocked: w2")).to_contain_text("Word")
+    expect(line(admin_browser.open("log"), "unblocked: w2")).to_contain_text("Word")
 
 
-def test_a_block_that_would_meet_many_is_asked_about(desk: Desk) -> None:
-    desk.expected.append(REFUSED)
-    page = desk.open("blocks")
+def test_a_block_that_would_meet_many_is_asked_about(admin_browser: AdminBrowser) -> None:
+    admin_browser.expected.append(REFUSED)
+    page = admin_browser.open("blocks")
     value, wide = page.get_by_label("Value"), line(page, "0.0.0.0/0")
     blocks = "SELECT value FROM block ORDER BY 1"
     many = re.compile("block [0-9]+ of the latest [0-9]+ comments")
@@ -1294,19 +1331,19 @@ def test_a_block_that_would_meet_many_is_asked_about(desk: Desk) -> None:
     page.keyboard.press("Enter")
     expect(line(page, "192.0.2.1")).to_be_visible()
     expect(button(page, "Add")).to_be_visible()
-    assert sql(desk.app, blocks) == [("192.0.2.1",)]
+    assert sql(admin_browser.app, blocks) == [("192.0.2.1",)]
     value.fill("0.0.0.0/0")
     button(page, "Add").click()
     button(page, "Block anyway").click()
     expect(wide).to_be_visible()
-    assert sql(desk.app, blocks) == [("0.0.0.0/0",), ("192.0.2.1",)]
+    assert sql(admin_browser.app, blocks) == [("0.0.0.0/0",), ("192.0.2.1",)]
 
 
 # Mail, log, figures, settings
 
 
 @pytest.fixture
-def stuck(app: App) -> None:
+def undelivered(app: App) -> None:
     """Two emails and a call of a webhook that could not be delivered; one email is given up."""
     now = inside.now(app)
     for to, due, failure in (
@@ -1320,8 +1357,10 @@ def stuck(app: App) -> None:
         sql(app, f"{add} VALUES (?, ?, ?, ?, ?, ?, ?)", *values)
 
 
-def test_an_email_or_a_call_of_a_webhook_is_tried_again_or_dropped(desk: Desk, stuck: None) -> None:
-    page = desk.open("mail")
+def test_an_email_or_a_call_of_a_webhook_is_tried_again_or_dropped(
+    admin_browser: AdminBrowser, undelivered: None
+) -> None:
+    page = admin_browser.open("mail")
     given_up = ["ann1@example.com", "1 try", "550 no such user", "given up"]
     expect(notes(page, "To ann1")).to_have_text(given_up)
     soon = re.compile("^next in ")
@@ -1333,7 +1372,9 @@ def test_an_email_or_a_call_of_a_webhook_is_tried_again_or_dropped(desk: Desk, s
     told(page, "Sending again.")
     expect(line(page, "To ann1")).to_have_count(0)
     left = "SELECT recipient, tries, failure FROM outbox WHERE due_at <= ?"
-    assert sql(desk.app, left, inside.now(desk.app)) == [("ann1@example.com", 0, "")]
+    assert sql(admin_browser.app, left, inside.now(admin_browser.app)) == [
+        ("ann1@example.com", 0, "")
+    ]
     mouse(button(line(page, "To ann2"), "Discard"))
     expect(dialog(page)).to_contain_text("Discard this email for good?")
     mouse(button(dialog(page), "Discard"))
@@ -1342,19 +1383,19 @@ def test_an_email_or_a_call_of_a_webhook_is_tried_again_or_dropped(desk: Desk, s
     expect(dialog(page)).to_contain_text("Discard this message for good?")
     keyboard(button(dialog(page), "Discard"))
     expect(nothing(page, "No undelivered emails.")).to_be_focused()
-    assert sql(desk.app, "SELECT recipient FROM outbox") == [("ann1@example.com",)]
+    assert sql(admin_browser.app, "SELECT recipient FROM outbox") == [("ann1@example.com",)]
 
 
-def test_the_log_tells_what_was_done_and_by_whom(desk: Desk) -> None:
-    given(desk.app, "One.")
+def test_the_log_tells_what_was_done_and_by_whom(admin_browser: AdminBrowser) -> None:
+    given(admin_browser.app, "One.")
     add = "INSERT INTO audit (created_at, who, action, subject, detail) VALUES (?, ?, ?, ?, 'so')"
-    page = desk.open()
+    page = admin_browser.open()
     for key, status in {"a": "Approved.", "u": "Undone.", "s": "Marked as spam."}.items():
         page.keyboard.press(key)
         told(page, status)
-    desk.expect_states("spam")
+    admin_browser.expect_states("spam")
     for who, action in (("mail", "deleted"), ("command", "claim"), ("Ann", "newdeed")):
-        sql(desk.app, add, inside.now(desk.app), who, action, "7")
+        sql(admin_browser.app, add, inside.now(admin_browser.app), who, action, "7")
     go(page, "log")
     rows = page.locator("li.line .what > :first-child")
     expect(rows).to_have_count(6)
@@ -1375,13 +1416,15 @@ def test_the_log_tells_what_was_done_and_by_whom(desk: Desk) -> None:
     expect(nothing(page, "No comments found.")).to_be_visible()
 
 
-def test_the_same_action_on_many_comments_is_one_line_of_the_log(desk: Desk) -> None:
-    ids = given(desk.app, "One.", "Two.", "Three.")
-    now = inside.now(desk.app)
+def test_the_same_action_on_many_comments_is_one_line_of_the_log(
+    admin_browser: AdminBrowser,
+) -> None:
+    ids = given(admin_browser.app, "One.", "Two.", "Three.")
+    now = inside.now(admin_browser.app)
 
     def done(who: str, action: str, subject: object, ago: int, detail: str = "") -> None:
         sql(
-            desk.app,
+            admin_browser.app,
             "INSERT INTO audit (created_at, who, action, subject, detail) VALUES (?, ?, ?, ?, ?)",
             *(now - ago, who, action, str(subject), detail),
         )
@@ -1392,7 +1435,7 @@ def test_the_same_action_on_many_comments_is_one_line_of_the_log(desk: Desk) -> 
     done("Ann", "visible", ids[0], 50)
     done("Ann", "close", "/a/", 40)
     done("Ann", "rename", "/a/", 30, "/%E4%BD%A0/")
-    page = desk.open("log")
+    page = admin_browser.open("log")
     rows = page.locator("li.line .what > :first-child")
     assert [row.inner_text().split("\n")[0] for row in rows.all()] == [
         "Ann renamed: page /a/",
@@ -1411,13 +1454,13 @@ def test_the_same_action_on_many_comments_is_one_line_of_the_log(desk: Desk) -> 
     expect_texts(page, "Three.")
 
 
-def test_each_chart_of_the_statistics_is_also_a_table(desk: Desk) -> None:
-    paged(desk.app)
-    today = (inside.now(desk.app) + 8 * HOUR) // DAY
-    sql(desk.app, "DELETE FROM day")
+def test_each_chart_of_the_statistics_is_also_a_table(admin_browser: AdminBrowser) -> None:
+    paged(admin_browser.app)
+    today = (inside.now(admin_browser.app) + 8 * HOUR) // DAY
+    sql(admin_browser.app, "DELETE FROM day")
     for ago, totals in {0: (3, 40, 5), 29: (1, 2, 0), 30: (9, 9, 9)}.items():
-        sql(desk.app, "INSERT INTO day VALUES (?, ?, ?, ?)", today - ago, *totals)
-    page = desk.open("figures")
+        sql(admin_browser.app, "INSERT INTO day VALUES (?, ?, ?, ?)", today - ago, *totals)
+    page = admin_browser.open("figures")
     charts = page.get_by_role("img").all()
     assert [each.get_attribute("aria-label") for each in charts] == [
         "Comments: 4 (most in one day: 3)",
@@ -1454,8 +1497,8 @@ def test_each_chart_of_the_statistics_is_also_a_table(desk: Desk) -> None:
         assert " ".join(shown) == rows
 
 
-def test_a_blog_without_statistics_yet_is_told_so(desk: Desk) -> None:
-    page = desk.open("figures")
+def test_a_blog_without_statistics_yet_is_told_so(admin_browser: AdminBrowser) -> None:
+    page = admin_browser.open("figures")
     captions = page.locator("figcaption")
     shown = [["Comments", "No comments"], ["Views", "No views"], ["Likes", "No likes"]]
     assert [each.inner_text().split("\n") for each in captions.all()] == shown
@@ -1473,9 +1516,9 @@ def test_a_blog_without_statistics_yet_is_told_so(desk: Desk) -> None:
     mail_sender="me@blog.example",
     moderation_hold="first",
 )
-def test_the_settings_in_force_are_shown_and_no_secret(desk: Desk) -> None:
-    desk.expected.append("Cross-Origin-Opener-Policy")  # this page came over plain http
-    page = desk.open("settings", **WINDOW)
+def test_the_settings_in_force_are_shown_and_no_secret(admin_browser: AdminBrowser) -> None:
+    admin_browser.expected.append("Cross-Origin-Opener-Policy")  # this page came over plain http
+    page = admin_browser.open("settings", **WINDOW)
     secret, hold, url = (
         page.get_by_role("row", name=re.compile(re.escape(name)))
         for name in ("[mail] password", "[moderation] hold", "[server] public_url")
@@ -1485,12 +1528,12 @@ def test_the_settings_in_force_are_shown_and_no_secret(desk: Desk) -> None:
     expect(hold).to_contain_text("changed")
     expect(hold.locator("td")).to_have_text("first")
     assert "Canary" not in page.content()
-    assert inside.token_key(desk.app).decode() not in page.content()
+    assert inside.token_key(admin_browser.app).decode() not in page.content()
     in_one_line = "e => e.getClientRects().length === 1"
     assert url.get_by_text("https://comments.blog.example", exact=True).evaluate(in_one_line)
     expect(page.get_by_role("heading", name="Setup checklist")).to_be_visible()
     expect(page.locator("main > ul li").first).to_be_visible()
-    tag = f'<script src="{desk.service}/embed.js" async></script>'
+    tag = f'<script src="{admin_browser.service}/embed.js" async></script>'
     expect(page.locator("pre.tag")).to_have_text(tag)
     mouse(button(page, "Copy"))
     told(page, "Selected. Press Ctrl+C or ⌘C to copy.")  # plain http has no clipboard
@@ -1500,9 +1543,9 @@ def test_the_settings_in_force_are_shown_and_no_secret(desk: Desk) -> None:
     expect(page.locator("main > ul li [lang=zh-TW]").first).to_contain_text("沒有頻率限制")
 
 
-def test_a_backup_is_downloaded_and_asks_for_the_password(desk: Desk) -> None:
-    desk.expected.append(REFUSED)
-    page = desk.open("settings")
+def test_a_backup_is_downloaded_and_asks_for_the_password(admin_browser: AdminBrowser) -> None:
+    admin_browser.expected.append(REFUSED)
+    page = admin_browser.open("settings")
     own = dialog(page).get_by_label("Your password")
     keyboard(button(page, "Download"))
     keyboard(own, "not mine")
@@ -1519,13 +1562,15 @@ def test_a_backup_is_downloaded_and_asks_for_the_password(desk: Desk) -> None:
 # A bad network
 
 
-def test_a_section_that_failed_to_load_says_so_and_is_tried_again(desk: Desk) -> None:
-    desk.expected += [REFUSED, UNREACHED]
-    page, asked = desk.new_page(), re.compile(r"/admin/\w+")
+def test_a_section_that_failed_to_load_says_so_and_is_tried_again(
+    admin_browser: AdminBrowser,
+) -> None:
+    admin_browser.expected += [REFUSED, UNREACHED]
+    page, asked = admin_browser.new_page(), re.compile(r"/admin/\w+")
     retry = button(page.locator("main"), "Try again")
     for view in ("queue", "figures"):
         page.route(asked, lambda route: route.abort())
-        page.goto(f"{desk.service}/admin#{view}")
+        page.goto(f"{admin_browser.service}/admin#{view}")
         error = alert(page.locator("main"))
         expect(error).to_have_text("The service can’t be reached. What you have written is kept.")
         for wait, shown in (("7", "7 seconds"), ("3412", "57 minutes"), ("86399", "24 hours")):
@@ -1548,10 +1593,12 @@ BROKEN: list[tuple[Callable[[Route], None], str]] = [
 ]
 
 
-def test_a_comment_whose_moderation_was_refused_comes_back_where_it_was(desk: Desk) -> None:
-    desk.expected += [REFUSED, UNREACHED]
-    given(desk.app, "One.", "Two.", "Three.")
-    page = desk.open()
+def test_a_comment_whose_moderation_was_refused_comes_back_where_it_was(
+    admin_browser: AdminBrowser,
+) -> None:
+    admin_browser.expected += [REFUSED, UNREACHED]
+    given(admin_browser.app, "One.", "Two.", "Three.")
+    page = admin_browser.open()
     for work, words in BROKEN:
         page.route("**/admin/comments", work)
         page.keyboard.press("a")
@@ -1571,7 +1618,7 @@ def test_a_comment_whose_moderation_was_refused_comes_back_where_it_was(desk: De
     told(page, "Approved. Replied.")
     page.keyboard.press("a")
     told(page, "Approved.")
-    desk.expect_states(**{"One.": "visible", "Two.": "visible", "Three.": "waiting"})
+    admin_browser.expect_states(**{"One.": "visible", "Two.": "visible", "Three.": "waiting"})
 
 
 # Hostile rows
@@ -1649,13 +1696,16 @@ def assert_unharmed(page: Page, view: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
-def test_hostile_rows_run_nothing_and_hide_no_other(desk: Desk) -> None:
-    add_good_rows(desk.app)
+def test_hostile_rows_run_nothing_and_hide_no_other(admin_browser: AdminBrowser) -> None:
+    add_good_rows(admin_browser.app)
     for ill in ILL:
-        spoil(desk.app, ill)
+        spoil(admin_browser.app, ill)
     for name, then in TIMES.items():
-        spoil(desk.app, name, then)
-    page, many = desk.open(viewport={"width": 320, "height": 640}), len(ILL) + len(TIMES) + 1
+        spoil(admin_browser.app, name, then)
+    page, many = (
+        admin_browser.open(viewport={"width": 320, "height": 640}),
+        len(ILL) + len(TIMES) + 1,
+    )
     for view in TABS:
         go(page, view)
         assert_unharmed(page, view)
@@ -1675,7 +1725,7 @@ def test_hostile_rows_run_nothing_and_hide_no_other(desk: Desk) -> None:
 
 
 @pytest.fixture
-def full(app: App, stuck: None) -> None:
+def filled_lists(app: App, undelivered: None) -> None:
     """Something in every list."""
     fields: Any = {"email": "lu@blog.example", "website": "https://lu.example/"}
     first = say(app, "**Bold**, `code` and [a link](https://a.example/)", **fields)
@@ -1771,9 +1821,9 @@ HEIGHTS = "all => all.map(e => Math.round(e.offsetHeight))"
     ids=["en-desk", "zh-phone"],
 )
 def test_each_section_and_dialog_of_the_admin_page_is_accessible(
-    desk: Desk, full: None, lang: str, how: dict[str, Any], least: int
+    admin_browser: AdminBrowser, filled_lists: None, lang: str, how: dict[str, Any], least: int
 ) -> None:
-    page = desk.open(lang=lang, **how)
+    page = admin_browser.open(lang=lang, **how)
     expect(page.locator("html")).to_have_attribute("lang", lang.replace("en-US", "en"))
     for number, state in enumerate(every_state(page)):
         # Each state is seen in the dark by the long tier, on a phone.
@@ -1787,13 +1837,17 @@ def test_each_section_and_dialog_of_the_admin_page_is_accessible(
 
 
 @pytest.mark.long
-def test_the_sign_in_pages_of_the_admin_are_accessible(desk: Desk) -> None:
-    desk.expected.append(REFUSED)
-    page = desk.new_page(signed=False)
-    page.goto(f"{desk.service}/admin")
-    for link in ("", *(inside.admin_link(desk.app, email) for email in ("", MAIL)), "0" * 32):
+def test_the_sign_in_pages_of_the_admin_are_accessible(admin_browser: AdminBrowser) -> None:
+    admin_browser.expected.append(REFUSED)
+    page = admin_browser.new_page(signed=False)
+    page.goto(f"{admin_browser.service}/admin")
+    for link in (
+        "",
+        *(inside.admin_link(admin_browser.app, email) for email in ("", MAIL)),
+        "0" * 32,
+    ):
         if link:
-            desk.open_link(page, link)
+            admin_browser.open_link(page, link)
         expect(page.locator("main .door")).to_be_visible()
         assert_axe_is_content(page, link)
 
@@ -1813,9 +1867,9 @@ STOP = """
 
 
 def test_tab_reaches_every_control_of_the_admin_page_and_each_has_a_name(
-    desk: Desk, full: None
+    admin_browser: AdminBrowser, filled_lists: None
 ) -> None:
-    page = desk.open(signed=False, **WINDOW)
+    page = admin_browser.open(signed=False, **WINDOW)
     sign_in(page)
     expect(heading(page, "Queue")).to_be_focused()
     for view in [*VIEWS, "welcome"]:
@@ -1845,7 +1899,7 @@ def test_tab_reaches_every_control_of_the_admin_page_and_each_has_a_name(
     expect(page.get_by_role("main")).to_be_focused()
     assert page.url.endswith("#pages")
     token = page.evaluate(TOKEN)
-    assert [url for url in desk.asked if token in url] == []
+    assert [url for url in admin_browser.asked if token in url] == []
     assert page.context.cookies() == []
     page.go_back()
     expect(page.get_by_role("heading", level=1)).not_to_have_text("Pages")
@@ -1853,8 +1907,10 @@ def test_tab_reaches_every_control_of_the_admin_page_and_each_has_a_name(
     expect(heading(page, "Queue")).to_be_visible()
 
 
-def test_the_admin_page_works_in_forced_colours_and_without_motion(desk: Desk, full: None) -> None:
-    page = desk.open(forced_colors="active", reduced_motion="reduce", **WINDOW)
+def test_the_admin_page_works_in_forced_colours_and_without_motion(
+    admin_browser: AdminBrowser, filled_lists: None
+) -> None:
+    page = admin_browser.open(forced_colors="active", reduced_motion="reduce", **WINDOW)
     bars_open(page)
     lost = page.evaluate(
         """() => [...document.querySelectorAll('.bar, input, textarea, select, .badge')]
@@ -1885,11 +1941,14 @@ OWN_WORDS = """() => {
 
 
 def test_the_admin_page_speaks_the_language_of_the_browser_or_the_chosen_one_and_no_mixture(
-    desk: Desk, full: None
+    admin_browser: AdminBrowser, filled_lists: None
 ) -> None:
-    sql(desk.app, "UPDATE account SET nickname = 'Jiang'")
-    sql(desk.app, "UPDATE comment SET nickname = 'N', content = 'c', html = '', location = ''")
-    page = desk.open(lang="zh-CN")
+    sql(admin_browser.app, "UPDATE account SET nickname = 'Jiang'")
+    sql(
+        admin_browser.app,
+        "UPDATE comment SET nickname = 'N', content = 'c', html = '', location = ''",
+    )
+    page = admin_browser.open(lang="zh-CN")
     for view in TABS:
         words = {*re.findall("[A-Za-z]{3,}", go(page, view).evaluate(OWN_WORDS))}
         assert (view, words - {"commentd", "SQLite", "ini", "Jiang", "Webhook"}) == (view, set())
@@ -1906,7 +1965,7 @@ def test_the_admin_page_speaks_the_language_of_the_browser_or_the_chosen_one_and
     page.get_by_label("Language").select_option("ar")
     expect(page.locator("html")).to_have_attribute("dir", "rtl")
     page.route("**/words/admin-zh-CN.json", lambda route: route.abort())
-    desk.expected += [UNREACHED]
+    admin_browser.expected += [UNREACHED]
     chosen = page.get_by_label("اللغة")
     chosen.select_option("简体中文")
     told(page, re.compile("^تعذّر الاتصال"))
@@ -1918,9 +1977,9 @@ def test_the_admin_page_speaks_the_language_of_the_browser_or_the_chosen_one_and
     expect(heading(page, "待审")).to_be_visible()
 
 
-def test_the_manual_opens_in_the_language_of_the_page(desk: Desk) -> None:
-    page = desk.new_page(signed=False, lang="zh-CN")
-    page.goto(f"{desk.service}/admin")
+def test_the_manual_opens_in_the_language_of_the_page(admin_browser: AdminBrowser) -> None:
+    page = admin_browser.new_page(signed=False, lang="zh-CN")
+    page.goto(f"{admin_browser.service}/admin")
     page.get_by_role("link", name="帮助").click()
     expect(heading(page, "帮助")).to_be_visible()
     assert_axe_is_content(page, "list")
@@ -1935,22 +1994,26 @@ def test_the_manual_opens_in_the_language_of_the_page(desk: Desk) -> None:
     expect(heading(page, "登录")).to_be_visible()
 
 
-def test_the_admin_page_says_that_its_texts_failed_to_load_and_tries_again(desk: Desk) -> None:
-    desk.expected += [UNREACHED]
-    page = desk.new_page()
+def test_the_admin_page_says_that_its_texts_failed_to_load_and_tries_again(
+    admin_browser: AdminBrowser,
+) -> None:
+    admin_browser.expected += [UNREACHED]
+    page = admin_browser.new_page()
     page.add_init_script("Object.defineProperty(navigator, 'languages', {value: ['nl', 'fr-CA']})")
     page.route("**/words/admin-*", lambda route: route.abort())
-    page.goto(f"{desk.service}/admin")
+    page.goto(f"{admin_browser.service}/admin")
     expect(alert(page)).to_contain_text("The service can’t be reached. 暂时连不上服务。")
     page.unroute_all()
     button(page, "Try again · 重试").click()
     expect(heading(page, "En attente")).to_be_visible()
 
 
-def test_the_topics_of_the_manual_are_not_covered_in_a_low_window(desk: Desk) -> None:
+def test_the_topics_of_the_manual_are_not_covered_in_a_low_window(
+    admin_browser: AdminBrowser,
+) -> None:
     for language, height in (("zh", 600), ("zh", 850), ("en", 720)):
-        page = desk.new_page(viewport={"width": 1200, "height": height})
-        page.goto(f"{desk.service}/admin/help?lang={language}&topic=limits")
+        page = admin_browser.new_page(viewport={"width": 1200, "height": height})
+        page.goto(f"{admin_browser.service}/admin/help?lang={language}&topic=limits")
         for _ in ("at the top", "at the end"):
             topics, footer = (page.locator(each).bounding_box() for each in ("nav", "footer"))
             assert topics

@@ -24,7 +24,7 @@ from support import inside
 from support.client import CANARY, PAGE, Visitor
 from support.database import cut_off, dump
 from support.inside import database_path, sql, token_key
-from support.world import START, Outside
+from support.world import START, FakeWorld
 
 Json = dict[str, Any]
 
@@ -50,15 +50,15 @@ def stranger(app: App, number: int) -> Visitor:
     return Visitor(app, f"198.51.100.{number}")
 
 
-def code_for(visitor: Visitor, outside: Outside, **fields: Any) -> tuple[str, str]:
+def code_for(visitor: Visitor, fake_world: FakeWorld, **fields: Any) -> tuple[str, str]:
     """Registers; the code in the email, and the request."""
     request_id = visitor.register(**fields)["request_id"]
     visitor.served.deliver()
-    return outside.code(), request_id
+    return fake_world.code(), request_id
 
 
-def new_account(visitor: Visitor, outside: Outside, **fields: Any) -> None:
-    visitor.verify(code_for(visitor, outside, **fields)[0], fields.get("email", ANN))
+def new_account(visitor: Visitor, fake_world: FakeWorld, **fields: Any) -> None:
+    visitor.verify(code_for(visitor, fake_world, **fields)[0], fields.get("email", ANN))
 
 
 def sign_in(visitor: Visitor, email: str = ANN, **fields: Any) -> None:
@@ -94,26 +94,26 @@ def refused(visitor: Visitor) -> None:
 # The contract
 
 
-def test_a_reader_registers_and_logs_in(app: App, visitor: Visitor, outside: Outside) -> None:
+def test_a_reader_registers_and_logs_in(app: App, visitor: Visitor, fake_world: FakeWorld) -> None:
     registered = visitor.post_json("/auth/register", body(nickname="  Ann  "))
     assert registered.json == {"success": True, "request_id": registered.json["request_id"]}
     assert re.fullmatch("[0-9a-f]{32}", registered.json["request_id"])
     assert visitor.login(status=401) == UNVERIFIED
 
     app.deliver()
-    assert [email.recipient for email in outside.emails] == [ANN]
-    verified = visitor.post_json("/auth/verify", {"email": ANN, "token": outside.code()})
+    assert [email.recipient for email in fake_world.emails] == [ANN]
+    verified = visitor.post_json("/auth/verify", {"email": ANN, "token": fake_world.code()})
     assert (verified.status_int, verified.text) == (200, SUCCESS)
     assert verified.headers["Content-Type"] == "text/plain; charset=utf-8"
     for response in (registered, verified):
         assert response.headers["Cache-Control"] == "no-store"
-    assert visitor.verify(outside.code(), status=400) == FAILURE
+    assert visitor.verify(fake_world.code(), status=400) == FAILURE
 
     logged_in = visitor.login()
     assert logged_in == {"token": logged_in["token"], "nickname": "Ann", "role": "user"}
     assert visitor.login(password="other", status=401) == WRONG
     app.deliver()
-    assert len(outside.emails) == 1
+    assert len(fake_world.emails) == 1
 
 
 UNFIT: dict[str, list[Any]] = {  # beside what is of a wrong type, or too long
@@ -143,9 +143,9 @@ def test_a_wrong_field_of_a_registration_or_login_spends_no_hash_and_no_rate_lim
 
 
 def test_a_registration_sets_no_role_id_or_other_field_of_an_account(
-    app: App, visitor: Visitor, outside: Outside
+    app: App, visitor: Visitor, fake_world: FakeWorld
 ) -> None:
-    code, _ = code_for(visitor, outside, id=77, role="admin", verified=True, version=9)
+    code, _ = code_for(visitor, fake_world, id=77, role="admin", verified=True, version=9)
     assert visitor.login(role="admin", verified=True, status=401) == UNVERIFIED
     visitor.verify(code, role="admin", nickname="Eve", password="other")
     assert visitor.login(role="admin")["role"] == "user"
@@ -154,18 +154,18 @@ def test_a_registration_sets_no_role_id_or_other_field_of_an_account(
 
 
 def test_all_spellings_of_an_email_address_are_one_account(
-    app: App, visitor: Visitor, outside: Outside
+    app: App, visitor: Visitor, fake_world: FakeWorld
 ) -> None:
     for spelling in ("ANN@Example.COM", "  ann@example.com ", "aNN@eXAMPLE.cOM"):
         for email, nickname in ((spelling, "Ann"), (ANN, "Anna")):
-            new_account(visitor, outside, email=email, nickname=nickname)
-            assert outside.emails[-1].recipient == ANN
+            new_account(visitor, fake_world, email=email, nickname=nickname)
+            assert fake_world.emails[-1].recipient == ANN
             assert visitor.login(spelling)["nickname"] == nickname
-            outside.time += HOUR
+            fake_world.time += HOUR
             app.deliver()
     others = ["a.nn@example.com", "ann+a@example.com", "ann@a.example.com"]
     for other in others:  # dots and tags make another one
-        new_account(visitor, outside, email=other)
+        new_account(visitor, fake_world, email=other)
     assert sql(app, "SELECT email FROM account ORDER BY id") == [(e,) for e in (ANN, *others)]
 
 
@@ -183,11 +183,11 @@ BAD_BODIES: list[tuple[Any, Json, int]] = [
 
 @pytest.mark.parametrize("settings", [{"site_origins": ("https://blog.example",)}])
 def test_malformed_verifications_fail_alike_and_cost_no_try(
-    app: App, visitor: Visitor, outside: Outside
+    app: App, visitor: Visitor, fake_world: FakeWorld
 ) -> None:
-    code, _ = code_for(visitor, outside)
+    code, _ = code_for(visitor, fake_world)
     for content, headers, status in BAD_BODIES:
-        outside.time += 5
+        fake_world.time += 5
         sent = content if isinstance(content, bytes) else json.dumps(content).encode()
         headers = {"Content-Type": "application/json"} | headers
         response = visitor.post("/auth/verify", sent, headers=headers, status=status)
@@ -198,7 +198,7 @@ def test_malformed_verifications_fail_alike_and_cost_no_try(
     assert visitor.verify(code) == SUCCESS
 
 
-def test_a_code_is_taken_however_it_was_pasted(visitor: Visitor, outside: Outside) -> None:
+def test_a_code_is_taken_however_it_was_pasted(visitor: Visitor, fake_world: FakeWorld) -> None:
     ways: list[Callable[[str], str]] = [
         lambda code: f" {code[:3]} {code[3:]}\n",
         lambda code: "\u200b" + code + "\ufeff",
@@ -208,34 +208,34 @@ def test_a_code_is_taken_however_it_was_pasted(visitor: Visitor, outside: Outsid
         lambda code: "".join(chr(ord(digit) + 0x6C0) for digit in code),  # Persian
     ]
     for number, way in enumerate(ways):
-        outside.time += HOUR
+        fake_world.time += HOUR
         email = f"ann{number}@example.com"
-        code, _ = code_for(visitor, outside, email=email)
+        code, _ = code_for(visitor, fake_world, email=email)
         assert visitor.verify(way(code), email) == SUCCESS
 
 
 # Signing in by a code
 
 
-def sign_in_code(visitor: Visitor, outside: Outside, email: str = ANN, **fields: Any) -> Json:
+def sign_in_code(visitor: Visitor, fake_world: FakeWorld, email: str = ANN, **fields: Any) -> Json:
     """Asks for a code; the form that signs in with it."""
     visitor.served.deliver()  # what is sent before
     request_id = visitor.ask_for_code(email, **fields)
     visitor.served.deliver()
-    return {"email": email, "code": outside.code(), "request_id": request_id}
+    return {"email": email, "code": fake_world.code(), "request_id": request_id}
 
 
 def refused_code(visitor: Visitor, form: Json, status: int = 401, **fields: Any) -> str:
     return str(visitor.post_json("/auth/login", form | fields, status=status).json["code"])
 
 
-def test_a_code_signs_in_and_changes_nothing(app: App, ann: Visitor, outside: Outside) -> None:
-    outside.time += HOUR
+def test_a_code_signs_in_and_changes_nothing(app: App, ann: Visitor, fake_world: FakeWorld) -> None:
+    fake_world.time += HOUR
     before = sql(app, "SELECT * FROM account")
     phone = stranger(app, 1)
-    form = sign_in_code(phone, outside, "ANN@example.com", lang="de")
-    assert "Der Code meldet dich an. Gib ihn nicht weiter." in outside.text()
-    assert "Das warst nicht du?" in outside.text()
+    form = sign_in_code(phone, fake_world, "ANN@example.com", lang="de")
+    assert "Der Code meldet dich an. Gib ihn nicht weiter." in fake_world.text()
+    assert "Das warst nicht du?" in fake_world.text()
     assert refused_code(phone, form, code=not_the(form["code"])) == "code_wrong"
     logged_in = phone.post_json("/auth/login", form | {"nickname": "Eve"}).json
     assert logged_in == {"token": logged_in["token"], "nickname": "Ann", "role": "user"}
@@ -246,16 +246,16 @@ def test_a_code_signs_in_and_changes_nothing(app: App, ann: Visitor, outside: Ou
     assert sql(app, "SELECT * FROM registration") == []
     assert refused_code(phone, form) == "code_wrong", "a code works once"
     app.deliver()
-    assert len(outside.emails) == 2, "nobody is told of a change"
+    assert len(fake_world.emails) == 2, "nobody is told of a change"
 
 
 def test_a_code_makes_an_account_without_a_password(
-    app: App, visitor: Visitor, outside: Outside, hashes: list[int]
+    app: App, visitor: Visitor, fake_world: FakeWorld, hashes: list[int]
 ) -> None:
     inside.add_account(app, BOB, "Bob", CANARY, "admin")
     visitor.say("as a guest", email=ANN)
     hashes.clear()
-    form = sign_in_code(visitor, outside)
+    form = sign_in_code(visitor, fake_world)
     for number in range(6):  # the right code is no wrong try
         assert refused_code(visitor, form, 400) == "nickname_missing", number
     assert refused_code(visitor, form, 409, nickname="Bob") == "nickname_taken"
@@ -269,8 +269,8 @@ def test_a_code_makes_an_account_without_a_password(
         assert visitor.login(email, 401) == WRONG
     assert hashes == [1, 1]
 
-    outside.time += HOUR
-    form = sign_in_code(visitor, outside) | {"new_password": CANARY}
+    fake_world.time += HOUR
+    form = sign_in_code(visitor, fake_world) | {"new_password": CANARY}
     for wrong in ({"code": not_the(form["code"])}, {"request_id": "0" * 32}):
         assert visitor.patch_json("/me", form | wrong, status=403).json["code"] == "code_wrong"
     visitor.patch_json("/me", form | {"nickname": "Bob"}, status=409)
@@ -281,32 +281,32 @@ def test_a_code_makes_an_account_without_a_password(
     assert visitor.get("/me").json["has_password"] is True
     assert visitor.login()["nickname"] == "Ann"
 
-    outside.time += HOUR
-    form = sign_in_code(visitor, outside) | {"comments": "keep"}
+    fake_world.time += HOUR
+    form = sign_in_code(visitor, fake_world) | {"comments": "keep"}
     assert visitor.delete_json("/me", form).json == {"success": True}
     assert visitor.login(status=401) == WRONG
 
 
 def test_a_code_for_an_account_comes_in_its_language_unless_another_is_asked_for(
-    app: App, ann: Visitor, outside: Outside
+    app: App, ann: Visitor, fake_world: FakeWorld
 ) -> None:
     sql(app, "UPDATE account SET language = 'de'")
-    outside.time += HOUR
-    sign_in_code(stranger(app, 1), outside)
-    assert "Der Code meldet dich an" in outside.text()
-    outside.time += MINUTE
-    sign_in_code(stranger(app, 1), outside, lang="fr")
-    assert "Votre code" in outside.text()
-    outside.time += MINUTE
-    new_account(ann, outside, password="a new passphrase")
+    fake_world.time += HOUR
+    sign_in_code(stranger(app, 1), fake_world)
+    assert "Der Code meldet dich an" in fake_world.text()
+    fake_world.time += MINUTE
+    sign_in_code(stranger(app, 1), fake_world, lang="fr")
+    assert "Votre code" in fake_world.text()
+    fake_world.time += MINUTE
+    new_account(ann, fake_world, password="a new passphrase")
     assert sql(app, "SELECT language FROM account") == [("de",)]
 
 
 def test_a_code_is_not_used_up_while_others_sign_in(
-    app: App, ann: Visitor, outside: Outside
+    app: App, ann: Visitor, fake_world: FakeWorld
 ) -> None:
-    outside.time += HOUR
-    form = sign_in_code(ann, outside) | {"new_password": "another passphrase"}
+    fake_world.time += HOUR
+    form = sign_in_code(ann, fake_world) | {"new_password": "another passphrase"}
     with inside.seats_taken(app, 8):
         ann.faults_allowed = True
         assert ann.patch_json("/me", form, status=503).json["code"] == "busy"
@@ -315,11 +315,13 @@ def test_a_code_is_not_used_up_while_others_sign_in(
 
 
 @unlimited
-def test_a_code_is_for_one_request_and_purpose(app: App, ann: Visitor, outside: Outside) -> None:
-    outside.time += HOUR
-    form = sign_in_code(ann, outside)
-    code, request_id = code_for(stranger(app, 1), outside, password="evil")
-    other = sign_in_code(stranger(app, 2), outside, BOB)
+def test_a_code_is_for_one_request_and_purpose(
+    app: App, ann: Visitor, fake_world: FakeWorld
+) -> None:
+    fake_world.time += HOUR
+    form = sign_in_code(ann, fake_world)
+    code, request_id = code_for(stranger(app, 1), fake_world, password="evil")
+    other = sign_in_code(stranger(app, 2), fake_world, BOB)
     for wrong in (
         {"request_id": request_id},
         {"request_id": other["request_id"]},
@@ -335,32 +337,32 @@ def test_a_code_is_for_one_request_and_purpose(app: App, ann: Visitor, outside: 
     assert ann.post_json("/auth/login", form).json["role"] == "user"
 
     for wait, tries, status in ((599, 4, 200), (600, 0, 401), (0, 5, 401)):
-        form = sign_in_code(ann, outside)
+        form = sign_in_code(ann, fake_world)
         for step in range(1, tries + 1):
             assert refused_code(ann, form, code=not_the(form["code"], step)) == "code_wrong"
-        outside.time += wait
+        fake_world.time += wait
         ann.post_json("/auth/login", form, status=status)
 
 
 def test_a_code_to_set_a_password_is_no_code_to_sign_in(
-    app: App, ann: Visitor, outside: Outside
+    app: App, ann: Visitor, fake_world: FakeWorld
 ) -> None:
-    outside.time += HOUR
-    form = sign_in_code(ann, outside)
+    fake_world.time += HOUR
+    form = sign_in_code(ann, fake_world)
     again = {"request_id": form["request_id"]}  # no second email is sent within a minute
     assert stranger(app, 1).register(password="evil", **again) != {"success": True, **again}
     assert stranger(app, 2).ask_for_code(**again) == form["request_id"]
     app.deliver()
-    assert len(outside.emails) == 2
+    assert len(fake_world.emails) == 2
     assert ann.verify(form["code"], status=400, **again) == FAILURE
     assert ann.post_json("/auth/login", form).json["nickname"] == "Ann"
 
 
 def test_an_admin_signs_in_with_the_password_and_not_with_a_code(
-    app: App, ann: Visitor, outside: Outside
+    app: App, ann: Visitor, fake_world: FakeWorld
 ) -> None:
-    outside.time += HOUR
-    form = sign_in_code(ann, outside)
+    fake_world.time += HOUR
+    form = sign_in_code(ann, fake_world)
     sql(app, "UPDATE account SET role = 'admin'")
     assert refused_code(ann, form, code=not_the(form["code"])) == "code_wrong"
     assert refused_code(ann, form, 403) == "password_required"
@@ -378,16 +380,16 @@ def test_an_admin_signs_in_with_the_password_and_not_with_a_code(
 
 
 def test_asking_for_a_code_gives_the_same_response_for_every_email_address(
-    app: App, ann: Visitor, outside: Outside, hashes: list[int]
+    app: App, ann: Visitor, fake_world: FakeWorld, hashes: list[int]
 ) -> None:
-    outside.time += HOUR
+    fake_world.time += HOUR
     stranger(app, 0).register(BOB)
     stranger(app, 1).ask_for_code(CAROL)
     inside.add_account(app, "dan@example.com", "Dan", CANARY)
     sql(app, "UPDATE account SET blocked = 1 WHERE nickname = 'Dan'")
-    outside.time += HOUR
+    fake_world.time += HOUR
     app.deliver()
-    before = len(outside.emails)
+    before = len(fake_world.emails)
     hashes.clear()
     responses = []
     for number, name in enumerate(("ann", "bob", "carol", "dan", "new"), 10):
@@ -398,7 +400,7 @@ def test_asking_for_a_code_gives_the_same_response_for_every_email_address(
     assert responses == [responses[0]] * 5
     assert hashes == []
     app.deliver()
-    sent = [email.recipient for email in outside.emails[before:]]
+    sent = [email.recipient for email in fake_world.emails[before:]]
     assert sorted(sent) == [f"{name}@example.com" for name in ("ann", "bob", "carol", "new")]
 
 
@@ -406,17 +408,17 @@ def test_asking_for_a_code_gives_the_same_response_for_every_email_address(
 
 
 def test_a_registration_changes_no_account_before_its_code_is_confirmed(
-    app: App, ann: Visitor, outside: Outside
+    app: App, ann: Visitor, fake_world: FakeWorld
 ) -> None:
     sql(app, "UPDATE account SET role = 'admin'")
     ann.say("mine")
     app.deliver()
     before = dump(database_path(app))
     eve = stranger(app, 1)
-    outside.time += HOUR
-    code, _ = code_for(eve, outside, nickname="Eve", password="new")
+    fake_world.time += HOUR
+    code, _ = code_for(eve, fake_world, nickname="Eve", password="new")
     for kept in (CANARY, "Eve"):
-        assert kept not in outside.emails[-1].message + outside.text()
+        assert kept not in fake_world.emails[-1].message + fake_world.text()
 
     now = dump(database_path(app))
     assert {table for table in now if now[table] != before[table]} == {"registration"}
@@ -440,26 +442,28 @@ def test_a_registration_changes_no_account_before_its_code_is_confirmed(
 
 
 def test_a_change_of_password_and_nickname_is_announced_by_email(
-    app: App, ann: Visitor, outside: Outside
+    app: App, ann: Visitor, fake_world: FakeWorld
 ) -> None:
-    outside.time += HOUR
-    code = code_for(ann, outside, nickname="Eve")[0]
+    fake_world.time += HOUR
+    code = code_for(ann, fake_world, nickname="Eve")[0]
     change = "密码和昵称会改为刚才填写的"
-    assert [change in outside.text(number) for number in (0, 1)] == [False, True]
+    assert [change in fake_world.text(number) for number in (0, 1)] == [False, True]
     ann.verify(code, "ANN@example.com")
     app.deliver()
-    assert [email.recipient for email in outside.emails] == [ANN] * 3
-    assert "密码" in outside.text(2)
-    assert not re.search(r"Eve|\d{6}", outside.text(2))
+    assert [email.recipient for email in fake_world.emails] == [ANN] * 3
+    assert "密码" in fake_world.text(2)
+    assert not re.search(r"Eve|\d{6}", fake_world.text(2))
 
 
-def test_confirming_drops_other_registrations(app: App, visitor: Visitor, outside: Outside) -> None:
+def test_confirming_drops_other_registrations(
+    app: App, visitor: Visitor, fake_world: FakeWorld
+) -> None:
     others = []
     for number in (1, 2):
-        others.append(code_for(stranger(app, number), outside, password=f"other {number}"))
-        outside.time += MINUTE + 1
-    mine, _ = code_for(visitor, outside)
-    outside.mail_fails_with = OSError("down")
+        others.append(code_for(stranger(app, number), fake_world, password=f"other {number}"))
+        fake_world.time += MINUTE + 1
+    mine, _ = code_for(visitor, fake_world)
+    fake_world.mail_fails_with = OSError("down")
     visitor.verify(mine)
     for code, request_id in others:
         assert visitor.verify(code, status=400) == FAILURE
@@ -471,13 +475,13 @@ def test_confirming_drops_other_registrations(app: App, visitor: Visitor, outsid
 
 @unlimited
 def test_a_confirmation_is_applied_as_a_whole_or_not_at_all(
-    app: App, ann: Visitor, outside: Outside
+    app: App, ann: Visitor, fake_world: FakeWorld
 ) -> None:
-    outside.time += HOUR
+    fake_world.time += HOUR
     guest = stranger(app, 1)
     guest.say("under her email address", email=ANN)
-    code, request_id = code_for(guest, outside, nickname="Anna", password="new")
-    code_for(stranger(app, 2), outside)
+    code, request_id = code_for(guest, fake_world, nickname="Anna", password="new")
+    code_for(stranger(app, 2), fake_world)
     guest.faults_allowed = True  # and what a refusal changes, the visitor sees
     for last in itertools.count(5, 25):
         form = {"email": ANN, "token": code, "request_id": request_id}
@@ -494,13 +498,15 @@ def test_a_confirmation_is_applied_as_a_whole_or_not_at_all(
 # Which registration a code confirms
 
 
-def test_a_code_confirms_its_own_registration(app: App, visitor: Visitor, outside: Outside) -> None:
+def test_a_code_confirms_its_own_registration(
+    app: App, visitor: Visitor, fake_world: FakeWorld
+) -> None:
     for email, named in ((ANN, True), (BOB, False)):  # or each that waits is tried
-        outside.time += HOUR
-        mine, my_request = code_for(visitor, outside, email=email)
-        outside.time += MINUTE + 1
+        fake_world.time += HOUR
+        mine, my_request = code_for(visitor, fake_world, email=email)
+        fake_world.time += MINUTE + 1
         fields = {"email": email, "nickname": "Eve", "password": "evil"}
-        eves, eves_request = code_for(stranger(app, 1), outside, **fields)
+        eves, eves_request = code_for(stranger(app, 1), fake_world, **fields)
         assert mine != eves
         for code, request_id in [(mine, eves_request), (eves, my_request), (mine, "f" * 32)]:
             assert visitor.verify(code, email, 400, request_id=request_id) == FAILURE
@@ -512,37 +518,37 @@ def test_a_code_confirms_its_own_registration(app: App, visitor: Visitor, outsid
 
 
 def test_at_most_three_registrations_wait_for_one_email_address(
-    app: App, visitor: Visitor, outside: Outside
+    app: App, visitor: Visitor, fake_world: FakeWorld
 ) -> None:
     codes = []
     for number in range(3):
-        codes.append(code_for(stranger(app, number), outside, nickname=f"N{number}"))
-        outside.time += MINUTE + 1
+        codes.append(code_for(stranger(app, number), fake_world, nickname=f"N{number}"))
+        fake_world.time += MINUTE + 1
     waiting = dump(database_path(app))["registration"]
     assert set(visitor.register()) == {"success", "request_id"}
     app.deliver()
-    assert len(outside.emails) == 3
+    assert len(fake_world.emails) == 3
     assert dump(database_path(app))["registration"] == waiting
 
-    outside.time = START + 600  # the first has expired and gives way
-    code, request_id = code_for(visitor, outside)
+    fake_world.time = START + 600  # the first has expired and gives way
+    code, request_id = code_for(visitor, fake_world)
     wait = "SELECT nickname FROM registration WHERE expires_at > ? ORDER BY id"
-    assert sql(app, wait, outside.time) == [("N1",), ("N2",), ("Ann",)]
+    assert sql(app, wait, fake_world.time) == [("N1",), ("N2",), ("Ann",)]
     assert visitor.verify(codes[0][0], status=400) == FAILURE
     assert visitor.verify(code, request_id=request_id) == SUCCESS
 
 
 @pytest.mark.parametrize("same_client", [True, False])
 def test_a_second_registration_replaces_only_the_first_of_the_same_person(
-    app: App, visitor: Visitor, outside: Outside, same_client: bool
+    app: App, visitor: Visitor, fake_world: FakeWorld, same_client: bool
 ) -> None:
-    code_for(stranger(app, 1), outside, nickname="Eve")
-    outside.time += MINUTE + 1
-    first, request_id = code_for(visitor, outside, password="first")
-    outside.time += MINUTE + 1
+    code_for(stranger(app, 1), fake_world, nickname="Eve")
+    fake_world.time += MINUTE + 1
+    first, request_id = code_for(visitor, fake_world, password="first")
+    fake_world.time += MINUTE + 1
     fields = {} if same_client else {"request_id": request_id}
     again = visitor if same_client else stranger(app, 2)
-    second, _ = code_for(again, outside, password="second", **fields)
+    second, _ = code_for(again, fake_world, password="second", **fields)
     assert visitor.verify(first, status=400, request_id=request_id) == FAILURE
     assert visitor.login(password="first", status=401) == WRONG
     assert visitor.login(password="second", status=401) == UNVERIFIED
@@ -551,11 +557,11 @@ def test_a_second_registration_replaces_only_the_first_of_the_same_person(
 
 
 def test_a_registration_beyond_the_limit_of_emails_keeps_the_code_sent_before(
-    visitor: Visitor, outside: Outside
+    visitor: Visitor, fake_world: FakeWorld
 ) -> None:
     for _ in range(5):  # all that an email address gets in an hour
-        code, request_id = code_for(visitor, outside)
-        outside.time += 61
+        code, request_id = code_for(visitor, fake_world)
+        fake_world.time += 61
     late = stranger(visitor.served, 9)
     again = late.register(request_id=request_id, nickname="Anna", password="newer")
     assert again == {"success": True, "request_id": request_id}
@@ -566,25 +572,25 @@ def test_a_registration_beyond_the_limit_of_emails_keeps_the_code_sent_before(
 # The life of a code
 
 
-def test_a_code_lives_for_ten_minutes(visitor: Visitor, outside: Outside) -> None:
+def test_a_code_lives_for_ten_minutes(visitor: Visitor, fake_world: FakeWorld) -> None:
     cases = [(0, 200), (599, 200), (600, 400)]
     for number, (seconds, status) in enumerate(cases):
-        outside.time = sent_at = START + number * 30 * DAY
+        fake_world.time = sent_at = START + number * 30 * DAY
         email = f"n{number}@example.com"
-        code, request_id = code_for(visitor, outside, email=email)
-        outside.time += seconds
+        code, request_id = code_for(visitor, fake_world, email=email)
+        fake_world.time += seconds
         visitor.verify(code, email, status, request_id=request_id)
         visitor.verify(code, email, 400)
-        outside.time = sent_at + 600
+        fake_world.time = sent_at + 600
         assert visitor.verify(code, email, 400) == FAILURE, seconds
 
 
 def test_a_login_says_for_a_day_that_the_email_address_is_unverified(
-    app: App, visitor: Visitor, outside: Outside
+    app: App, visitor: Visitor, fake_world: FakeWorld
 ) -> None:
-    code_for(visitor, outside)
+    code_for(visitor, fake_world)
     for seconds, refusal in [(601, UNVERIFIED), (DAY - 1, UNVERIFIED), (DAY + 61, WRONG)]:
-        outside.time = START + seconds
+        fake_world.time = START + seconds
         app.tick()
         assert visitor.login(status=401) == refusal
         assert visitor.login(password="other", status=401) == WRONG
@@ -592,9 +598,9 @@ def test_a_login_says_for_a_day_that_the_email_address_is_unverified(
 
 
 def test_a_code_is_in_its_email_alone_and_not_in_the_database(
-    app: App, visitor: Visitor, outside: Outside
+    app: App, visitor: Visitor, fake_world: FakeWorld
 ) -> None:
-    code, _ = code_for(visitor, outside)
+    code, _ = code_for(visitor, fake_world)
     visitor.register(BOB)
     (kept,) = sql(app, "SELECT * FROM registration WHERE email = ?", ANN)
     for known in (code, hashlib.sha256(code.encode()).hexdigest()):
@@ -605,14 +611,14 @@ def test_a_code_is_in_its_email_alone_and_not_in_the_database(
 # Tries
 
 
-def test_five_wrong_tries_end_a_code(visitor: Visitor, outside: Outside) -> None:
-    code, request_id = code_for(visitor, outside)
+def test_five_wrong_tries_end_a_code(visitor: Visitor, fake_world: FakeWorld) -> None:
+    code, request_id = code_for(visitor, fake_world)
     for step in range(1, 6):
         assert visitor.verify(not_the(code, step), status=400, request_id=request_id) == FAILURE
     for named in ({"request_id": request_id}, {}):
         assert visitor.verify(code, status=400, **named) == FAILURE
-    outside.time += HOUR
-    code, _ = code_for(visitor, outside)
+    fake_world.time += HOUR
+    code, _ = code_for(visitor, fake_world)
     for step in range(1, 5):
         visitor.verify(not_the(code, step), status=400)
     assert visitor.verify(code) == SUCCESS
@@ -625,28 +631,28 @@ def guess(app: App, code: str, times: int) -> None:
 
 
 def test_an_email_address_allows_fifteen_wrong_codes_a_day(
-    app: App, visitor: Visitor, outside: Outside
+    app: App, visitor: Visitor, fake_world: FakeWorld
 ) -> None:
     for _ in range(3):
-        guess(app, code_for(visitor, outside)[0], 5)
-        outside.time += HOUR
-    code, request_id = code_for(visitor, outside)
+        guess(app, code_for(visitor, fake_world)[0], 5)
+        fake_world.time += HOUR
+    code, request_id = code_for(visitor, fake_world)
     assert visitor.verify(code, status=400) == FAILURE
     guess(app, code, 15)
     assert visitor.verify(code, request_id=request_id) == SUCCESS, "burning them locks nobody out"
-    outside.time = START + DAY
-    assert visitor.verify(code_for(visitor, outside)[0]) == SUCCESS
+    fake_world.time = START + DAY
+    assert visitor.verify(code_for(visitor, fake_world)[0]) == SUCCESS
 
 
 def test_right_codes_do_not_count_as_wrong_ones(
-    app: App, visitor: Visitor, outside: Outside
+    app: App, visitor: Visitor, fake_world: FakeWorld
 ) -> None:
     for named in (False, True):
-        code, request_id = code_for(visitor, outside)
+        code, request_id = code_for(visitor, fake_world)
         guess(app, code, 4)
         own: dict[str, Any] = {"request_id": request_id} if named else {}
         assert visitor.verify(code, **own) == SUCCESS
-        outside.time += HOUR
+        fake_world.time += HOUR
     assert sql(app, "SELECT used FROM rate_limit WHERE name LIKE 'guess/%'") == [(8,)]
 
 
@@ -662,12 +668,12 @@ NAMES = ("ann", "bob", "carol", "nobody")  # with an account, some that wait, on
 
 
 def test_registering_tells_and_does_the_same_for_every_email_address(
-    app: App, ann: Visitor, outside: Outside, hashes: list[int]
+    app: App, ann: Visitor, fake_world: FakeWorld, hashes: list[int]
 ) -> None:
-    outside.time += HOUR
+    fake_world.time += HOUR
     for number in range(5):
         stranger(app, number).register(CAROL if number == 4 else BOB)
-        outside.time += MINUTE + 1
+        fake_world.time += MINUTE + 1
     hashes.clear()
     responses = []
     for number, name in enumerate(NAMES, 10):
@@ -680,13 +686,13 @@ def test_registering_tells_and_does_the_same_for_every_email_address(
 
 
 def test_a_failed_login_tells_and_does_the_same_for_every_email_address(
-    app: App, ann: Visitor, outside: Outside, hashes: list[int]
+    app: App, ann: Visitor, fake_world: FakeWorld, hashes: list[int]
 ) -> None:
-    outside.time += HOUR
+    fake_world.time += HOUR
     for number in range(3):
         for email in (ANN, BOB):
             stranger(app, number).register(email, password=f"waits {number}")
-        outside.time += MINUTE + 1
+        fake_world.time += MINUTE + 1
     stranger(app, 0).register(CAROL)
     hashes.clear()
     responses = []
@@ -709,9 +715,11 @@ def test_a_failed_login_tells_and_does_the_same_for_every_email_address(
     assert hashes == [1] * 12
 
 
-def test_a_wrong_code_tells_nothing_of_an_account(app: App, ann: Visitor, outside: Outside) -> None:
-    outside.time += HOUR
-    code, _ = code_for(stranger(app, 1), outside, email=BOB)
+def test_a_wrong_code_tells_nothing_of_an_account(
+    app: App, ann: Visitor, fake_world: FakeWorld
+) -> None:
+    fake_world.time += HOUR
+    code, _ = code_for(stranger(app, 1), fake_world, email=BOB)
     bodies = [{"email": f"{name}@example.com", "token": not_the(code)} for name in NAMES]
     responses = [seen(ann.post_json("/auth/verify", each, status=400)) for each in bodies]
     assert responses == [responses[0]] * 4
@@ -746,11 +754,11 @@ FORMS: list[Callable[[str], str]] = [
 
 
 @unlimited
-def test_a_password_and_its_sha256_are_the_same(visitor: Visitor, outside: Outside) -> None:
+def test_a_password_and_its_sha256_are_the_same(visitor: Visitor, fake_world: FakeWorld) -> None:
     for number, first in enumerate(FORMS):
         again, email = FORMS[number - 1], f"n{number}@example.com"
         for password, form in ((CANARY, first), ("other", again)):
-            code, _ = code_for(visitor, outside, email=email, password=form(password))
+            code, _ = code_for(visitor, fake_world, email=email, password=form(password))
             waiting = FORMS[number - 2](password)
             assert visitor.login(email, 401, password=waiting) == UNVERIFIED
             visitor.verify(code, email)
@@ -781,19 +789,19 @@ NEARLY = {  # a password, and what is not the same
 
 
 @unlimited
-def test_the_bytes_of_a_password_count_exactly(visitor: Visitor, outside: Outside) -> None:
+def test_the_bytes_of_a_password_count_exactly(visitor: Visitor, fake_world: FakeWorld) -> None:
     for number, (password, others) in enumerate(NEARLY.items()):
         email = f"n{number}@example.com"
-        new_account(visitor, outside, email=email, password=password)
+        new_account(visitor, fake_world, email=email, password=password)
         for other in others:
             assert visitor.login(email, 401, password=other) == WRONG, other
         assert visitor.login(email, password=password)["role"] == "user"
 
 
 def test_only_a_salted_iterated_hash_of_a_password_is_kept(
-    app: App, ann: Visitor, outside: Outside
+    app: App, ann: Visitor, fake_world: FakeWorld
 ) -> None:
-    outside.time += HOUR
+    fake_world.time += HOUR
     ann.register(password="other")
     ann.register(BOB)
     kept = sql(app, "SELECT password FROM account UNION ALL SELECT password FROM registration")
@@ -816,13 +824,13 @@ def test_a_service_hashes_with_600_000_rounds(config: Config, hashes: list[int])
 
 
 def test_a_login_rehashes_a_password_when_the_rounds_were_raised(
-    config: Config, outside: Outside, hashes: list[int]
+    config: Config, fake_world: FakeWorld, hashes: list[int]
 ) -> None:
     for rounds, done in [(2, []), (3, [2, 3]), (3, [3]), (2, [3])]:
-        app = make_app(config, outside.world, rounds=rounds)
+        app = make_app(config, fake_world.world, rounds=rounds)
         visitor = Visitor(app)
         if not done:
-            new_account(visitor, outside)
+            new_account(visitor, fake_world)
             token = ("Bearer", visitor.login()["token"])
         else:
             hashes.clear()
@@ -858,9 +866,9 @@ def test_a_token_holds_the_claims_of_the_contract(app: App, ann: Visitor, settin
     assert all(type(claims[name]) is int for name in ("id", "exp", "iat", "ver"))
 
 
-def test_a_token_lives_for_seven_days(ann: Visitor, outside: Outside) -> None:
+def test_a_token_lives_for_seven_days(ann: Visitor, fake_world: FakeWorld) -> None:
     for seconds, good in [(7 * DAY - 1, True), (7 * DAY, False), (-60, True), (-61, False)]:
-        outside.time = START + seconds
+        fake_world.time = START + seconds
         if good:
             ann.listing()
         else:
@@ -962,9 +970,11 @@ def test_a_token_does_not_name_its_key(ann: Visitor, monkeypatch: pytest.MonkeyP
     assert called == []
 
 
-def test_to_log_out_ends_all_tokens_of_an_account(app: App, ann: Visitor, outside: Outside) -> None:
+def test_to_log_out_ends_all_tokens_of_an_account(
+    app: App, ann: Visitor, fake_world: FakeWorld
+) -> None:
     bob = stranger(app, 1)
-    new_account(bob, outside, email=BOB)
+    new_account(bob, fake_world, email=BOB)
     sign_in(bob, BOB)
     phone = ("Bearer", ann.login()["token"])
     assert ann.post_json("/auth/logout", {}).json == {"success": True}
@@ -1007,10 +1017,10 @@ def test_a_token_counts_in_the_authorization_header_alone(ann: Visitor) -> None:
 
 
 def test_a_bad_token_is_ignored_on_routes_that_need_none(
-    visitor: Visitor, outside: Outside
+    visitor: Visitor, fake_world: FakeWorld
 ) -> None:
     visitor.authorization = ("Bearer", "bad")
-    new_account(visitor, outside)
+    new_account(visitor, fake_world)
     assert visitor.login()["role"] == "user"
     for path in ("/captcha", "/health", "/embed.js"):
         visitor.get(path, status=200)
@@ -1049,13 +1059,13 @@ CLIENTS = [  # the IP addresses of one client
 ]
 
 
-def test_a_rate_limited_client_is_told_when_to_try_again(app: App, outside: Outside) -> None:
+def test_a_rate_limited_client_is_told_when_to_try_again(app: App, fake_world: FakeWorld) -> None:
     for addresses, (path, most, window) in zip(CLIENTS, LIMITED, strict=True):
-        outside.time += DAY // HOUR * HOUR
+        fake_world.time += DAY // HOUR * HOUR
         clients = itertools.cycle([Visitor(app, ip) for ip in addresses])
         for number in range(most):
             assert knock(next(clients), path, number).status_int != 429, (addresses, path)
-            outside.time += 1
+            fake_world.time += 1
         late = knock(next(clients), path, 99)
         assert late.status_int == 429, (addresses, path)
         assert late.headers["Retry-After"] == str(window - most)
@@ -1065,56 +1075,60 @@ def test_a_rate_limited_client_is_told_when_to_try_again(app: App, outside: Outs
             assert late.json == TOO_MANY
         for neighbour in ("203.0.113.8", "2001:db8:1:3::1"):
             assert knock(Visitor(app, neighbour), path, 98).status_int != 429
-        outside.time += window - most - 1
+        fake_world.time += window - most - 1
         assert knock(next(clients), path, 97).headers["Retry-After"] == "1"
-        outside.time += 1
+        fake_world.time += 1
         assert knock(next(clients), path, 96).status_int != 429
 
 
-def test_rate_limits_are_forgotten_in_time(app: App, visitor: Visitor, outside: Outside) -> None:
+def test_rate_limits_are_forgotten_in_time(
+    app: App, visitor: Visitor, fake_world: FakeWorld
+) -> None:
     for number, (path, *_) in enumerate(LIMITED):
         knock(visitor, path, number)
     assert len(sql(app, "SELECT name FROM rate_limit")) > 6
-    outside.time += DAY
+    fake_world.time += DAY
     app.tick()
     assert sql(app, "SELECT name FROM rate_limit") == [("purge/60",), ("wipe/86400",)]
 
 
-def test_rate_limits_lock_nobody_out_after_a_wrong_clock(app: App, outside: Outside) -> None:
-    outside.time += 30 * DAY
+def test_rate_limits_lock_nobody_out_after_a_wrong_clock(app: App, fake_world: FakeWorld) -> None:
+    fake_world.time += 30 * DAY
     client = Visitor(app)
     for number in range(11):
         response = knock(client, "/auth/login", number)
     assert response.status_int == 429
-    outside.time -= 30 * DAY
+    fake_world.time -= 30 * DAY
     assert knock(client, "/auth/login", 12).status_int == 401
 
 
 def test_a_second_code_is_refused_within_a_minute(
-    app: App, visitor: Visitor, outside: Outside
+    app: App, visitor: Visitor, fake_world: FakeWorld
 ) -> None:
     visitor.register()
-    outside.time += 20
+    fake_world.time += 20
     for path in ("/auth/register", "/auth/code"):
         late = visitor.post_json(path, body(email="ANN@example.com"), status=429)
         assert (late.json, late.headers["Retry-After"]) == (TOO_MANY, "40")
     stranger(app, 1).register()
-    outside.time += 40
+    fake_world.time += 40
     visitor.register()
 
 
-def test_five_wrong_passwords_make_a_client_wait(app: App, ann: Visitor, outside: Outside) -> None:
+def test_five_wrong_passwords_make_a_client_wait(
+    app: App, ann: Visitor, fake_world: FakeWorld
+) -> None:
     for number, email in enumerate((ANN, "nobody@example.com")):
-        outside.time += HOUR
+        fake_world.time += HOUR
         client = stranger(app, number)
         for _ in range(5):
             assert client.login(email, 401, password="wrong") == WRONG
-            outside.time += 1
+            fake_world.time += 1
         assert ann.login()["role"] == "user", "the owner is not locked out by others"
         late = client.post_json("/auth/login", body(email=email), status=429)
         assert (late.json, late.headers["Retry-After"]) == (TOO_MANY, "595")
         client.login("another@example.com", 401)
-        outside.time += 595
+        fake_world.time += 595
         client.login(email, 200 if email == ANN else 401)
     for _ in range(4):
         ann.login(password="wrong", status=401)
@@ -1122,20 +1136,20 @@ def test_five_wrong_passwords_make_a_client_wait(app: App, ann: Visitor, outside
         ann.login()
 
 
-def emails_of(app: App, outside: Outside, times: int, seconds: int, email: str) -> int:
+def emails_of(app: App, fake_world: FakeWorld, times: int, seconds: int, email: str) -> int:
     """How many emails come of so many registrations, each of another client."""
-    before = len(outside.emails)
+    before = len(fake_world.emails)
     for number in range(times):
-        ip = str(ip_address(10 << 24 | int(outside.time) % 2**24))
+        ip = str(ip_address(10 << 24 | int(fake_world.time) % 2**24))
         client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": ip})
         assert client.post_json("/auth/register", body(email=email.format(number))).json["success"]
         app.deliver()
-        outside.time += seconds
-    return len(outside.emails) - before
+        fake_world.time += seconds
+    return len(fake_world.emails) - before
 
 
 def test_an_email_address_gets_five_emails_an_hour_and_ten_a_day(
-    app: App, outside: Outside
+    app: App, fake_world: FakeWorld
 ) -> None:
     for email, starts_at, times, every, sent in (
         (ANN, 0, 4, 15, 1),
@@ -1148,17 +1162,17 @@ def test_an_email_address_gets_five_emails_an_hour_and_ten_a_day(
         (BOB, 2 * DAY + HOUR - 1, 1, 1, 0),
         (BOB, 2 * DAY + HOUR, 1, 1, 1),
     ):
-        outside.time = START + starts_at
-        assert emails_of(app, outside, times, every, email) == sent, starts_at
+        fake_world.time = START + starts_at
+        assert emails_of(app, fake_world, times, every, email) == sent, starts_at
 
 
 @pytest.mark.slow
 def test_all_email_addresses_together_get_two_hundred_emails_an_hour(
-    app: App, outside: Outside
+    app: App, fake_world: FakeWorld
 ) -> None:
-    assert emails_of(app, outside, 202, 1, "n{}@example.com") == 200
-    outside.time = START + HOUR
-    assert emails_of(app, outside, 1, 0, ANN) == 1
+    assert emails_of(app, fake_world, 202, 1, "n{}@example.com") == 200
+    fake_world.time = START + HOUR
+    assert emails_of(app, fake_world, 1, 0, ANN) == 1
 
 
 def kinds_of(asked: list[str]) -> list[str]:
@@ -1167,9 +1181,9 @@ def kinds_of(asked: list[str]) -> list[str]:
 
 
 def test_a_code_costs_the_same_work_whether_there_is_an_account_or_not(
-    app: App, ann: Visitor, outside: Outside
+    app: App, ann: Visitor, fake_world: FakeWorld
 ) -> None:
-    outside.time += HOUR
+    fake_world.time += HOUR
     asked = {}
     for number, email in enumerate((ANN, BOB)):
         eve = stranger(app, number)
@@ -1184,81 +1198,81 @@ def test_a_code_costs_the_same_work_whether_there_is_an_account_or_not(
     assert min(map(len, asked[ANN])) > 8
 
 
-def ask_from_anywhere(app: App, outside: Outside, times: int = 12) -> None:
+def ask_from_anywhere(app: App, fake_world: FakeWorld, times: int = 12) -> None:
     """Strangers ask for codes for Ann, from a new network each time, for a day."""
     for number in range(times):
         stranger(app, 100 + number).ask_for_code()
-        outside.time += 10 * MINUTE
+        fake_world.time += 10 * MINUTE
     app.deliver()
-    outside.emails.clear()
+    fake_world.emails.clear()
 
 
 def test_strangers_lock_no_account_out_of_a_network_it_has_signed_in_from(
-    app: App, ann: Visitor, outside: Outside
+    app: App, ann: Visitor, fake_world: FakeWorld
 ) -> None:
-    outside.time += HOUR
-    ask_from_anywhere(app, outside)
-    form = sign_in_code(ann, outside)
+    fake_world.time += HOUR
+    ask_from_anywhere(app, fake_world)
+    form = sign_in_code(ann, fake_world)
     assert ann.post_json("/auth/login", form).json["nickname"] == "Ann"
-    outside.time += MINUTE
-    new_account(ann, outside, password="a new passphrase")
+    fake_world.time += MINUTE
+    new_account(ann, fake_world, password="a new passphrase")
     assert ann.login(password="a new passphrase")["nickname"] == "Ann"
     # On another network nothing comes, and the response tells nothing of that.
     app.deliver()
-    outside.emails.clear()
+    fake_world.emails.clear()
     elsewhere = stranger(app, 1).post_json("/auth/code", {"email": ANN, "captcha_token": "x"})
     nobody = stranger(app, 1).post_json("/auth/code", {"email": BOB, "captcha_token": "x"})
     assert seen(elsewhere)[:2] == seen(nobody)[:2]
     app.deliver()
-    assert [email.recipient for email in outside.emails] == [BOB]
+    assert [email.recipient for email in fake_world.emails] == [BOB]
     # What is set aside is a part, too.
     for _ in range(8):
-        outside.time += HOUR
+        fake_world.time += HOUR
         ann.ask_for_code()
         app.deliver()
-    assert [email.recipient for email in outside.emails].count(ANN) == 3
+    assert [email.recipient for email in fake_world.emails].count(ANN) == 3
 
 
 def test_three_waiting_registrations_of_strangers_keep_no_reader_out(
-    app: App, ann: Visitor, outside: Outside
+    app: App, ann: Visitor, fake_world: FakeWorld
 ) -> None:
-    outside.time += HOUR
+    fake_world.time += HOUR
     for number in range(3):
         stranger(app, number).register(password="evil")
-        outside.time += MINUTE
+        fake_world.time += MINUTE
     app.deliver()
-    form = sign_in_code(ann, outside)
+    form = sign_in_code(ann, fake_world)
     assert ann.post_json("/auth/login", form).json["nickname"] == "Ann"
 
 
 @pytest.mark.slow
 def test_a_flood_of_registrations_stops_no_code_for_a_known_account(
-    app: App, ann: Visitor, outside: Outside
+    app: App, ann: Visitor, fake_world: FakeWorld
 ) -> None:
-    outside.time += HOUR
-    assert emails_of(app, outside, 202, 1, "n{}@example.com") == 200
-    form = sign_in_code(ann, outside)
+    fake_world.time += HOUR
+    assert emails_of(app, fake_world, 202, 1, "n{}@example.com") == 200
+    form = sign_in_code(ann, fake_world)
     assert ann.post_json("/auth/login", form).json["nickname"] == "Ann"
 
 
 def test_a_signed_in_reader_gets_a_code_whatever_strangers_ask_for(
-    app: App, ann: Visitor, outside: Outside
+    app: App, ann: Visitor, fake_world: FakeWorld
 ) -> None:
-    outside.time += HOUR
+    fake_world.time += HOUR
     sql(app, "DELETE FROM known_network")
-    ask_from_anywhere(app, outside)
+    ask_from_anywhere(app, fake_world)
     asked = {"lang": "de"}
     request_id = ann.post_json("/me/code", asked).json["request_id"]
     late = ann.post_json("/me/code", asked, status=429)
     assert (late.json, late.headers["Retry-After"]) == (TOO_MANY, "60")
     app.deliver()
-    assert "Der Code meldet dich an" in outside.text()
-    form = {"code": outside.code(), "request_id": request_id, "new_password": "another one"}
+    assert "Der Code meldet dich an" in fake_world.text()
+    form = {"code": fake_world.code(), "request_id": request_id, "new_password": "another one"}
     ann.authorization = ("Bearer", ann.patch_json("/me", form).json["token"])
     for _ in range(4):
-        outside.time += HOUR
+        fake_world.time += HOUR
         ann.post_json("/me/code", {})
-    outside.time += HOUR
+    fake_world.time += HOUR
     ann.post_json("/me/code", {}, status=429)
     sql(app, "UPDATE account SET role = 'admin'")
     assert ann.post_json("/me/code", {}, status=403).json["code"] == "password_required"
@@ -1267,10 +1281,10 @@ def test_a_signed_in_reader_gets_a_code_whatever_strangers_ask_for(
 
 
 def test_an_account_is_known_by_its_last_five_networks_for_ninety_days(
-    app: App, ann: Visitor, outside: Outside
+    app: App, ann: Visitor, fake_world: FakeWorld
 ) -> None:
     for number in range(6):
-        outside.time += HOUR
+        fake_world.time += HOUR
         stranger(app, number).login()
     ((kept,),) = sql(app, "SELECT count(*) FROM known_network")
     assert kept == 5
@@ -1278,21 +1292,21 @@ def test_an_account_is_known_by_its_last_five_networks_for_ninety_days(
     assert [
         row for row in sql(app, "SELECT network FROM known_network") if "198.51" in row[0]
     ] == []
-    outside.time += 7 * DAY - HOUR
+    fake_world.time += 7 * DAY - HOUR
     stranger(app, 5).login()
-    outside.time += 84 * DAY
+    fake_world.time += 84 * DAY
     app.tick()
     assert sql(app, "SELECT count(*) FROM known_network") == [(1,)]
-    new_account(stranger(app, 9), outside, password="a new passphrase")
+    new_account(stranger(app, 9), fake_world, password="a new passphrase")
     assert sql(app, "SELECT * FROM known_network") == []
 
 
-def guess_codes(app: App, outside: Outside, email: str, first: int, clients: int) -> int:
+def guess_codes(app: App, fake_world: FakeWorld, email: str, first: int, clients: int) -> int:
     """Wrong codes of so many clients, five for each code; how many were compared."""
     before = sql(app, "SELECT coalesce(sum(named_tries), 0) FROM registration")[0][0]
     for number in range(first, first + clients):
         client = Visitor(app, f"192.0.2.{number}")
-        form = sign_in_code(client, outside, email)
+        form = sign_in_code(client, fake_world, email)
         for step in range(1, 6):
             refused_code(client, form, code=not_the(form["code"], step))
     return int(sql(app, "SELECT sum(named_tries) FROM registration")[0][0] - before)
@@ -1300,34 +1314,36 @@ def guess_codes(app: App, outside: Outside, email: str, first: int, clients: int
 
 @pytest.mark.slow
 def test_all_clients_together_guess_two_hundred_codes_a_day(
-    app: App, ann: Visitor, outside: Outside
+    app: App, ann: Visitor, fake_world: FakeWorld
 ) -> None:
-    outside.time += HOUR
+    fake_world.time += HOUR
     readers = [f"n{number}@example.com" for number in range(44)]
     for number, email in enumerate(readers):
         inside.add_account(app, email, f"N{number}", CANARY)
-    compared = [guess_codes(app, outside, email, number, 1) for number, email in enumerate(readers)]
+    compared = [
+        guess_codes(app, fake_world, email, number, 1) for number, email in enumerate(readers)
+    ]
     assert compared == [5] * 40 + [0] * 4
     # Nobody else gets into an account by a code until tomorrow, but for who is known there.
-    form = sign_in_code(stranger(app, 1), outside, readers[0])
+    form = sign_in_code(stranger(app, 1), fake_world, readers[0])
     assert refused_code(stranger(app, 1), form) == "code_wrong"
-    form = sign_in_code(ann, outside)
+    form = sign_in_code(ann, fake_world)
     assert refused_code(ann, form, code=not_the(form["code"])) == "code_wrong"
     assert ann.post_json("/auth/login", form).json["nickname"] == "Ann"
-    new_account(stranger(app, 2), outside, email="new@example.com")  # gets into no account
-    outside.time += DAY
-    form = sign_in_code(stranger(app, 1), outside, readers[0])
+    new_account(stranger(app, 2), fake_world, email="new@example.com")  # gets into no account
+    fake_world.time += DAY
+    form = sign_in_code(stranger(app, 1), fake_world, readers[0])
     assert stranger(app, 1).post_json("/auth/login", form).json["nickname"] == "N0"
 
 
 def test_a_client_may_type_twenty_wrong_codes_a_day(
-    app: App, ann: Visitor, outside: Outside
+    app: App, ann: Visitor, fake_world: FakeWorld
 ) -> None:
     eve = stranger(app, 1)
     compared = 0
     for _ in range(6):
-        outside.time += HOUR
-        form = sign_in_code(eve, outside, BOB)
+        fake_world.time += HOUR
+        form = sign_in_code(eve, fake_world, BOB)
         for step in range(1, 6):
             refused_code(eve, form, code=not_the(form["code"], step))
         compared += sql(app, "SELECT named_tries FROM registration")[0][0]
@@ -1336,14 +1352,14 @@ def test_a_client_may_type_twenty_wrong_codes_a_day(
 
 @unlimited
 def test_only_tries_of_codes_are_limited_where_limits_are_off(
-    visitor: Visitor, outside: Outside
+    visitor: Visitor, fake_world: FakeWorld
 ) -> None:
     for number in range(12):
         for path, *_ in LIMITED:
             assert knock(visitor, path, number % 2).status_int != 429
     for _ in range(7):
         visitor.login(password="wrong", status=401)
-    code, _ = code_for(visitor, outside)
+    code, _ = code_for(visitor, fake_world)
     for step in range(5):
         visitor.verify(not_the(code, step + 1), status=400)
     assert visitor.verify(code, status=400) == FAILURE
@@ -1391,15 +1407,15 @@ def test_two_passwords_are_hashed_at_a_time_six_wait_and_the_next_is_refused(
     visitor.register()
 
 
-def test_codes_tokens_and_limits_outlive_a_restart(config: Config, outside: Outside) -> None:
-    with closing(make_app(config, outside.world, rounds=1)) as app:
+def test_codes_tokens_and_limits_outlive_a_restart(config: Config, fake_world: FakeWorld) -> None:
+    with closing(make_app(config, fake_world.world, rounds=1)) as app:
         visitor = Visitor(app)
-        new_account(visitor, outside)
+        new_account(visitor, fake_world)
         token = visitor.login()["token"]
         for _ in range(5):
             visitor.login(password="wrong", status=401)
-        code, request_id = code_for(visitor, outside, email=BOB)
-    with closing(make_app(config, outside.world, rounds=1)) as app:
+        code, request_id = code_for(visitor, fake_world, email=BOB)
+    with closing(make_app(config, fake_world.world, rounds=1)) as app:
         visitor = Visitor(app)
         visitor.login(status=429)
         posted = visitor.say(headers={"Authorization": f"Bearer {token}"})

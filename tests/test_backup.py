@@ -31,7 +31,7 @@ from support.database import assert_whole, dump
 from support.inside import REFUSALS, database_path, sql
 from support.service import COMMENT, Service, services
 from support.serving import until
-from support.world import START, Outside
+from support.world import START, FakeWorld
 from test_storage import (
     Writer,
     forked,
@@ -60,7 +60,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in names}
 
 
-def said(path: Path) -> list[str]:
+def comments_in(path: Path) -> list[str]:
     """The comments of a database, with those in the -wal."""
     with closing(sqlite3.connect(path)) as db:
         return [text for (text,) in db.execute("SELECT content FROM comment ORDER BY 1")]
@@ -83,7 +83,7 @@ def live(path: Path, name: str, rows: int, *, killed: bool = False) -> list[str]
     return texts
 
 
-def put_back(path: Path, source: str = "new.db") -> Path | None:
+def restored_copy(path: Path, source: str = "new.db") -> Path | None:
     """`commentd restore` in the folder of a database: where what was there is kept."""
     code, text, errors = run_here(path.parent, "restore", source)
     assert (code, errors) == (0, "")
@@ -118,7 +118,7 @@ def killed_at(line: int, work: Callable[[], object]) -> bool:
         os._exit(1)
 
 
-class Impatient(sqlite3.Connection):
+class UnwaitingConnection(sqlite3.Connection):
     """Waits for no lock."""
 
     def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
@@ -128,8 +128,8 @@ class Impatient(sqlite3.Connection):
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    connect = partial(sqlite3.connect, factory=Impatient, timeout=0.01)
+def no_lock_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = partial(sqlite3.connect, factory=UnwaitingConnection, timeout=0.01)
     monkeypatch.setattr(sqlite3, "connect", connect)
 
 
@@ -208,7 +208,7 @@ def test_a_backup_is_the_database_as_it_began_however_much_is_written_meanwhile(
     app.back_up_if_due()
     assert 3 <= next(steps) <= 5
     (copy,) = (tmp_path / "backups").glob("*.db")
-    assert said(copy) == ["before"]
+    assert comments_in(copy) == ["before"]
     sql(app, "DROP TABLE bulk")
 
 
@@ -228,14 +228,14 @@ def test_a_backup_is_on_the_disk_before_it_has_its_name(
 
 
 def test_a_token_key_from_the_settings_is_in_no_backup(
-    tmp_path: Path, config: Config, outside: Outside
+    tmp_path: Path, config: Config, fake_world: FakeWorld
 ) -> None:
     key = "k3y-of-the-settings-" * 2
-    with closing(make_app(replace(config, token_key=key), outside.world, rounds=1)) as app:
+    with closing(make_app(replace(config, token_key=key), fake_world.world, rounds=1)) as app:
         visitor = Visitor(app)
         visitor.register()
         app.deliver()
-        visitor.verify(outside.code())
+        visitor.verify(fake_world.code())
         assert visitor.login()["token"]
         visitor.say()
         app.back_up_if_due()
@@ -280,26 +280,26 @@ def test_a_backup_that_can_not_be_made_is_refused_in_a_sentence(tmp_path: Path) 
 # Kept by the service itself
 
 
-def test_each_backup_can_be_served(config: Config, outside: Outside, tmp_path: Path) -> None:
+def test_each_backup_can_be_served(config: Config, fake_world: FakeWorld, tmp_path: Path) -> None:
     config = replace(config, backup_every=6, backup_keep=2)
     folder, seen = Path(config.backup_folder), set[str]()
-    with closing(make_app(config, outside.world, rounds=1)) as app:
+    with closing(make_app(config, fake_world.world, rounds=1)) as app:
         assert app.back_up_if_due() == MINUTE
         assert not folder.exists()  # nothing was worth a copy
         for hour in range(20):
             Visitor(app).say(f"hour {hour}")
             for _ in range(3):
                 app.back_up_if_due()
-                outside.time += 20 * MINUTE
+                fake_world.time += 20 * MINUTE
             seen |= found(folder)
     assert len(seen) == 4
     assert sorted(seen)[-2:] == sorted(found(folder))
     for hour, copy in zip((12, 18), sorted(folder.glob("*.db")), strict=True):
         other = tmp_path / str(hour)
         other.mkdir()
-        put_back(other / "commentd.db", str(copy))
+        restored_copy(other / "commentd.db", str(copy))
         path = str(other / "commentd.db")
-        with closing(make_app(replace(config, database_path=path), outside.world)) as app:
+        with closing(make_app(replace(config, database_path=path), fake_world.world)) as app:
             comments = Visitor(app).listing(sort="oldest", limit=100)["comments"]
             assert [c["content"] for c in comments] == [f"hour {n}" for n in range(hour + 1)]
         assert_whole(path)
@@ -320,7 +320,7 @@ OTHERS = [
 
 @pytest.mark.parametrize("settings", [{"backup_keep": 1}])
 def test_backups_delete_no_other_file_of_their_folder(
-    visitor: Visitor, outside: Outside, tmp_path: Path
+    visitor: Visitor, fake_world: FakeWorld, tmp_path: Path
 ) -> None:
     folder = tmp_path / "backups"
     folder.mkdir()
@@ -331,7 +331,7 @@ def test_backups_delete_no_other_file_of_their_folder(
     visitor.say()
     for _ in range(3):
         visitor.served.back_up_if_due()
-        outside.time += DAY
+        fake_world.time += DAY
     kept = {name: (folder / name).read_text() for name in OTHERS if (folder / name).exists()}
     assert kept == {name: name for name in OTHERS}
     assert len(found(folder) - set(OTHERS)) == 1
@@ -339,24 +339,26 @@ def test_backups_delete_no_other_file_of_their_folder(
 
 
 @pytest.mark.parametrize("settings", [{"backup_keep": 2}])
-def test_backups_outlive_a_clock_jump(visitor: Visitor, outside: Outside, tmp_path: Path) -> None:
+def test_backups_outlive_a_clock_jump(
+    visitor: Visitor, fake_world: FakeWorld, tmp_path: Path
+) -> None:
     app, folder = visitor.served, tmp_path / "backups"
     for jump, content in ((0, "0"), (DAY, "1"), (1000 * HOUR, "2"), (-1000 * HOUR, "2")):
-        outside.time += jump
+        fake_world.time += jump
         visitor.say(content)
         made = 0
         for _ in range(30):
             before = folder.stat().st_mtime_ns if folder.exists() else 0
             app.back_up_if_due()
             made += folder.stat().st_mtime_ns != before
-            outside.time += HOUR
+            fake_world.time += HOUR
         assert made == 2  # at once, and a day later
-        assert content in [text for backup in folder.glob("*.db") for text in said(backup)]
+        assert content in [text for backup in folder.glob("*.db") for text in comments_in(backup)]
     assert len(found(folder)) == 2
 
 
 def test_two_blogs_that_share_a_backup_folder_lose_no_backup(
-    config: Config, tmp_path: Path, outside: Outside, caplog: pytest.LogCaptureFixture
+    config: Config, tmp_path: Path, fake_world: FakeWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Even if their databases have the same name: the second blog is told, and makes none there."""
     folder = tmp_path / "backups"
@@ -365,13 +367,13 @@ def test_two_blogs_that_share_a_backup_folder_lose_no_backup(
         """What the backups say after some days of a blog."""
         path = str(tmp_path / name / "commentd.db")
         own = replace(config, database_path=path, backup_keep=2)
-        with closing(make_app(own, outside.world, rounds=1)) as app:
+        with closing(make_app(own, fake_world.world, rounds=1)) as app:
             if words:
                 Visitor(app).say(**words)
             for _ in range(days):
                 app.back_up_if_due()
-                outside.time += DAY
-        return [said(copy) for copy in sorted(folder.glob("*.db"))]
+                fake_world.time += DAY
+        return [comments_in(copy) for copy in sorted(folder.glob("*.db"))]
 
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -389,10 +391,10 @@ def test_two_blogs_that_share_a_backup_folder_lose_no_backup(
 
 @pytest.mark.parametrize("settings", [{"backup_every": 0}])
 def test_no_backups_are_made_where_the_owner_wants_none(
-    visitor: Visitor, outside: Outside, tmp_path: Path
+    visitor: Visitor, fake_world: FakeWorld, tmp_path: Path
 ) -> None:
     visitor.say()
-    outside.time += 365 * DAY
+    fake_world.time += 365 * DAY
     visitor.served.back_up_if_due()
     assert list(tmp_path.glob("backups/*.db")) == []
 
@@ -410,7 +412,7 @@ def test_a_clean_stop_empties_the_wal_although_a_command_has_the_file_open(
 
 
 def test_a_backup_that_failed_is_logged_and_tried_again(
-    visitor: Visitor, outside: Outside, caplog: pytest.LogCaptureFixture, tmp_path: Path
+    visitor: Visitor, fake_world: FakeWorld, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     app, folder = visitor.served, tmp_path / "backups"
     visitor.say()
@@ -423,24 +425,24 @@ def test_a_backup_that_failed_is_logged_and_tried_again(
     assert [record.levelno for record in caplog.records] == [logging.ERROR] * 2
     words = "can't be made: File exists.*\n.*could not be written"
     assert re.search(words, caplog.text)
-    outside.time += 10 * MINUTE
+    fake_world.time += 10 * MINUTE
     assert app.back_up_if_due() == MINUTE
     assert len(found(folder)) == 1
 
 
 def test_a_damaged_database_costs_no_whole_backup(
-    config: Config, outside: Outside, caplog: pytest.LogCaptureFixture
+    config: Config, fake_world: FakeWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with closing(make_app(replace(config, backup_keep=2), outside.world, rounds=1)) as app:
+    with closing(make_app(replace(config, backup_keep=2), fake_world.world, rounds=1)) as app:
         Visitor(app).say()
         for _ in range(2):
             app.back_up_if_due()
-            outside.time += DAY
+            fake_world.time += DAY
         before = found(Path(config.backup_folder))
         spoil(config.database_path, "page_liker")
         for _ in range(3):
             assert app.back_up_if_due() == 10 * MINUTE
-            outside.time += DAY
+            fake_world.time += DAY
         assert found(Path(config.backup_folder)) == before
         assert "is damaged" in caplog.text
 
@@ -493,10 +495,10 @@ def test_restore_refuses_to_work_under_a_running_service(config: Config, tmp_pat
         error = f"commentd: another commentd is running on {path}: stop it first\n"
         assert run_here(tmp_path, "restore", "new.db") == (1, "", error)
         assert (dump(config.database_path), found(tmp_path)) == (before, names)
-    kept = put_back(Path(config.database_path))
+    kept = restored_copy(Path(config.database_path))
     assert kept
     assert re.fullmatch(r"commentd\.db\.\d{8}-\d{6}", kept.name)
-    assert (said(kept), said(Path(config.database_path))) == (["hi"], new)
+    assert (comments_in(kept), comments_in(Path(config.database_path))) == (["hi"], new)
 
 
 def test_a_database_has_one_name_however_links_lead_to_it(config: Config, tmp_path: Path) -> None:
@@ -522,7 +524,7 @@ def test_a_database_has_one_name_however_links_lead_to_it(config: Config, tmp_pa
         assert run_here(tmp_path, "backup", **environ)[0] == 0
         assert run_here(tmp_path, "recount", **environ)[0] == 0
     assert (tmp_path / "link.db").is_symlink()
-    assert said(path) == new
+    assert comments_in(path) == new
     beside = {each.name for each in tmp_path.iterdir()}
     assert beside - {"new.db-lock", "new.db-turn"} == {
         "volume",
@@ -533,7 +535,7 @@ def test_a_database_has_one_name_however_links_lead_to_it(config: Config, tmp_pa
     }
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("no_lock_wait")
 def test_restore_refuses_while_another_program_has_the_database_open(tmp_path: Path) -> None:
     path = tmp_path / "commentd.db"
     old, new = live(path, "old", 9, killed=True), live(tmp_path / "new.db", "new", 2)
@@ -542,14 +544,14 @@ def test_restore_refuses_while_another_program_has_the_database_open(tmp_path: P
         reader.execute("SELECT * FROM comment").fetchone()
         error = f"commentd: another program has {path} open: stop it first\n"
         assert run_here(tmp_path, "restore", "new.db") == (1, "", error)
-        assert said(path) == old
+        assert comments_in(path) == old
     with closing(sqlite3.connect(f"{path}-turn", isolation_level=None)) as command:
         command.execute("BEGIN EXCLUSIVE")  # it writes, or it is a restore
         code, _, errors = run_here(tmp_path, "recount")
         assert (code, "can't be written" in errors) == (1, True)
         code, _, errors = run_here(tmp_path, "restore", "new.db")
         assert (code, "another commentd is running" in errors) == (1, True)
-        assert said(path) == old
+        assert comments_in(path) == old
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         code, _, errors = run_here(tmp_path, "admin", "ann@example.com")
@@ -561,11 +563,11 @@ def test_restore_refuses_while_another_program_has_the_database_open(tmp_path: P
     in_the_way.mkdir()
     code, _, errors = run_here(tmp_path, "restore", "new.db")
     assert (code, f"commentd: {path} could not be replaced: " in errors) == (1, True)
-    assert said(path) == old
+    assert comments_in(path) == old
     in_the_way.rmdir()
-    kept = put_back(path)
+    kept = restored_copy(path)
     assert kept
-    assert (said(path), said(kept)) == (new, old)
+    assert (comments_in(path), comments_in(kept)) == (new, old)
 
 
 THERE: dict[str, Callable[[Path], object]] = {
@@ -587,14 +589,14 @@ def test_restore_replaces_any_database_that_is_there(tmp_path: Path, killed: boo
         path = tmp_path / case / "commentd.db"
         shutil.copytree(home, path.parent)
         changes(path)
-        kept = put_back(path)
-        assert said(path) == new, case
+        kept = restored_copy(path)
+        assert comments_in(path) == new, case
         assert_whole(str(path))
         if case != "missing":
             assert kept, case
             assert [p.stat().st_mode & 0o777 for p in (path, kept)] == [0o600] * 2, case
             if case == "whole" or killed:  # where it was killed, all its pages are in the -wal
-                assert said(kept) == old, case
+                assert comments_in(kept) == old, case
             elif case == "noise":
                 assert kept.read_bytes() == noise(20_000)
         assert not [name for name in found(path.parent) if re.search(r"restored|^\.", name)], case
@@ -612,15 +614,15 @@ def test_a_kill_at_any_line_of_a_restore_leaves_the_old_or_the_new(tmp_path: Pat
         path = folder / "commentd.db"
         died = killed_at(line, lambda: run_here(folder, "restore", "new.db"))  # noqa: B023
         assert_whole(str(path))
-        now = said(path)
+        now = comments_in(path)
         outcomes.append([old, new].index(now))
         if now == new:
             (kept,) = folder.glob("commentd.db.2*[0-9]")
-            assert said(kept) == old
+            assert comments_in(kept) == old
             kept.rename(folder / "kept")  # the next one may be of the same second
-        last = put_back(path)  # what was left does no harm to the next one
+        last = restored_copy(path)  # what was left does no harm to the next one
         assert last
-        assert (said(last), said(path)) == (now, new)
+        assert (comments_in(last), comments_in(path)) == (now, new)
         shutil.rmtree(folder)
         if not died:
             break
@@ -629,7 +631,7 @@ def test_a_kill_at_any_line_of_a_restore_leaves_the_old_or_the_new(tmp_path: Pat
 
 
 def test_no_token_outlives_a_restore(
-    config: Config, outside: Outside, app: App, ann: Visitor, tmp_path: Path
+    config: Config, fake_world: FakeWorld, app: App, ann: Visitor, tmp_path: Path
 ) -> None:
     tokens = [ann.authorization[1]]
 
@@ -645,17 +647,17 @@ def test_no_token_outlives_a_restore(
     tokens.append(ann.login()["token"])
     again(2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(commentd, "World", partial(World, clock=lambda: outside.time))
+        patch.setattr(commentd, "World", partial(World, clock=lambda: fake_world.time))
         for later in (HOUR, 1, 1):
             app.close()
-            outside.time += later
-            put_back(Path(config.database_path), "copy.db")
-            app = make_app(config, outside.world, rounds=1)
+            fake_world.time += later
+            restored_copy(Path(config.database_path), "copy.db")
+            app = make_app(config, fake_world.world, rounds=1)
             ann = Visitor(app)
             for token in tokens:
                 headers = {"Authorization": f"Bearer {token}"}
                 assert ann.say(status=401, headers=headers)["code"] == "token_invalid"
-            outside.time += 30 * MINUTE * (later == HOUR)  # and the clock's limits
+            fake_world.time += 30 * MINUTE * (later == HOUR)  # and the clock's limits
             tokens.append(ann.login()["token"])
             ann.authorization = ("Bearer", tokens[-1])
             ann.say(f"after {later}")
@@ -667,7 +669,7 @@ def test_no_token_outlives_a_restore(
 
 
 @pytest.fixture
-def anothers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder_of_another_user(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with a database, of another user if root runs the test."""
     owner = 1234 if os.geteuid() == 0 else os.geteuid()
     with tempfile.TemporaryDirectory() as name:
@@ -689,34 +691,46 @@ def run_forked(folder: Path, *words: str, **environ: str) -> tuple[int, str, str
     return result
 
 
-def test_files_made_by_root_belong_to_the_owner_of_the_folder(anothers: Path) -> None:
+def test_files_made_by_root_belong_to_the_owner_of_the_folder(folder_of_another_user: Path) -> None:
     """Otherwise the service could not open its database after `sudo commentd restore`."""
     with socket.create_server(("127.0.0.1", 0)) as taken:  # so that the service ends at once
         environ = {"COMMENTD_SERVER_LISTEN": f"127.0.0.1:{taken.getsockname()[1]}"}
-        code, _, errors = run_forked(anothers, "serve", **environ)
+        code, _, errors = run_forked(folder_of_another_user, "serve", **environ)
     assert (code, "Address already in use" in errors) == (1, True)
     for words in (["check"], ["recount"], ["backup"], ["backup", "one.db"], ["restore", "one.db"]):
-        assert run_forked(anothers, *words)[0] == 0
-    (anothers / "commentd.db").chmod(0o444)  # as a third user's; SQLite leaves -wal and -shm
-    assert (run_forked(anothers, "restore", "one.db")[0], len(found(anothers))) == (1, 6)
+        assert run_forked(folder_of_another_user, *words)[0] == 0
+    (folder_of_another_user / "commentd.db").chmod(
+        0o444
+    )  # as a third user's; SQLite leaves -wal and -shm
+    assert (
+        run_forked(folder_of_another_user, "restore", "one.db")[0],
+        len(found(folder_of_another_user)),
+    ) == (1, 6)
 
 
-def test_a_planted_link_is_not_followed_by_root(anothers: Path, tmp_path: Path) -> None:
+def test_a_planted_link_is_not_followed_by_root(
+    folder_of_another_user: Path, tmp_path: Path
+) -> None:
     victim = tmp_path / "victim"
     victim.write_text("of root")
     victim.chmod(0o600)
     for name in ("commentd.db-turn", "commentd.db-lock", "commentd.db"):
-        (anothers / name).unlink(missing_ok=True)
-        (anothers / name).symlink_to(victim)
-        os.chown(anothers / name, anothers.stat().st_uid, -1, follow_symlinks=False)
+        (folder_of_another_user / name).unlink(missing_ok=True)
+        (folder_of_another_user / name).symlink_to(victim)
+        os.chown(
+            folder_of_another_user / name,
+            folder_of_another_user.stat().st_uid,
+            -1,
+            follow_symlinks=False,
+        )
         for words in (["recount"], ["backup"], ["restore", "none.db"], ["check"]):
-            run_forked(anothers, *words)
+            run_forked(folder_of_another_user, *words)
         assert (victim.read_text(), victim.stat().st_uid) == ("of root", os.geteuid()), name
-        (anothers / name).unlink()
+        (folder_of_another_user / name).unlink()
 
 
 @pytest.fixture
-def of_root(tmp_path: Path) -> Path:
+def folder_of_root(tmp_path: Path) -> Path:
     """A folder that only root may enter."""
     folder = tmp_path / "of root"
     folder.mkdir(mode=0o700)
@@ -728,34 +742,42 @@ RECORD = '{"_id": 1, "comment": "hi", "url": "/", "created": 1}'
 
 @pytest.mark.parametrize("whose", ["commentd.ini", "."])
 @pytest.mark.root
-def test_root_obeys_no_settings_of_others(anothers: Path, of_root: Path, whose: str) -> None:
+def test_root_obeys_no_settings_of_others(
+    folder_of_another_user: Path, folder_of_root: Path, whose: str
+) -> None:
     """Who can change the settings would else choose where root writes."""
-    owner = anothers.stat().st_uid
-    (anothers / "commentd.ini").write_text(f"[database]\npath = {of_root}/commentd.db\n")
+    owner = folder_of_another_user.stat().st_uid
+    (folder_of_another_user / "commentd.ini").write_text(
+        f"[database]\npath = {folder_of_root}/commentd.db\n"
+    )
     if whose == "commentd.ini":  # else who owns the folder can put another file there
-        os.chown(anothers / "commentd.ini", owner, -1)
-    (anothers / "file").write_text(RECORD)
+        os.chown(folder_of_another_user / "commentd.ini", owner, -1)
+    (folder_of_another_user / "file").write_text(RECORD)
     for words in (["import", "file"], ["recount"], ["backup", "x.db"], ["restore", "commentd.db"]):
-        code, _, errors = run_forked(anothers, *words)
+        code, _, errors = run_forked(folder_of_another_user, *words)
         assert (code, "may not use it" in errors or "can't be" in errors) == (1, True)
-    assert list(of_root.iterdir()) == []
+    assert list(folder_of_root.iterdir()) == []
     for name in ("commentd.ini", "file"):
-        os.chown(anothers / name, owner, -1)
+        os.chown(folder_of_another_user / name, owner, -1)
 
 
 @pytest.mark.root
-def test_root_is_told_whose_rights_a_command_has(anothers: Path, of_root: Path) -> None:
-    (of_root / "file").write_text(RECORD)
+def test_root_is_told_whose_rights_a_command_has(
+    folder_of_another_user: Path, folder_of_root: Path
+) -> None:
+    (folder_of_root / "file").write_text(RECORD)
     for words in (["import"], ["restore"]):
-        code, text, errors = run_forked(anothers, *words, str(of_root / "file"))
+        code, text, errors = run_forked(
+            folder_of_another_user, *words, str(folder_of_root / "file")
+        )
         assert (code, text) == (1, "")
-        assert f"{of_root}/file" in errors
+        assert f"{folder_of_root}/file" in errors
         assert "root takes the rights of the owner of" in errors
         assert "(user 1234)" in errors
-    (pages := anothers / "public").mkdir()
+    (pages := folder_of_another_user / "public").mkdir()
     (pages / "a.html").write_text("<commentd-thread></commentd-thread>")
     for words in ([], ["--dry-run"]):
-        code, _, errors = run_forked(anothers, "render", "public", *words)
+        code, _, errors = run_forked(folder_of_another_user, "render", "public", *words)
         assert (code, "a.html: this user can't write here" in errors) == (1, True)
     shutil.chown(pages, "nobody")
     assert "(user nobody)" in run(pages, "recount")[2]
@@ -809,7 +831,7 @@ def test_counters_are_compared_while_somebody_writes(app: App, db: sqlite3.Conne
     db.execute("ROLLBACK")
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("no_lock_wait")
 def test_a_write_is_refused_while_a_command_holds_the_lock(config: Config) -> None:
     """The lock on a file is held by a command here, then by nobody."""
     with closing(make_app(config)) as app:
@@ -835,7 +857,7 @@ def test_litestream_loses_nothing_that_it_has_seen(tmp_path: Path) -> None:
         copy.unlink(missing_ok=True)
         words = ["-integrity-check", "full", "-o", str(copy), replica]
         done = subprocess.run([program, "restore", *words], capture_output=True)
-        return said(copy) if done.returncode == 0 else []
+        return comments_in(copy) if done.returncode == 0 else []
 
     def post(service: Service, text: str) -> None:
         assert service.ask("POST", "/comments", body={**COMMENT, "content": text}).status == 200
@@ -857,7 +879,7 @@ def test_litestream_loses_nothing_that_it_has_seen(tmp_path: Path) -> None:
                 process.kill()
                 process.wait()
         (tmp_path / "elsewhere").mkdir()
-        put_back(tmp_path / "elsewhere/commentd.db", str(copy))
+        restored_copy(tmp_path / "elsewhere/commentd.db", str(copy))
         again = start(tmp_path / "elsewhere", **QUIET)
         query = f"/comments?url={PAGE}&limit=100&view=flat&sort=oldest"
         comments = again.ask("GET", query).json["comments"]

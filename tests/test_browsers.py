@@ -17,7 +17,7 @@ from support.blog import POST, Pages, article, blog, owner_token, service
 from support.engines import Window, chromium, firefox, old_webkit, webkit
 from support.inside import set_status, token_of
 from support.mail import code_in
-from support.world import Outside
+from support.world import FakeWorld
 from test_widget import fill
 
 pytestmark = pytest.mark.slow
@@ -72,7 +72,7 @@ Engine = Callable[[str], AbstractContextManager[Window]]
 OWNER_EMAIL = "owner@example.com"
 
 
-outside = test_widget.outside
+fake_world = test_widget.fake_world
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Site:
     """A blog and its service, under the names that every engine knows for this machine."""
 
     app: App
-    outside: Outside
+    fake_world: FakeWorld
     pages: Pages
     blog: str
     service: str
@@ -97,10 +97,10 @@ class Site:
 
 
 @pytest.fixture
-def site(config: Config, outside: Outside) -> Iterator[Site]:
+def site(config: Config, fake_world: FakeWorld) -> Iterator[Site]:
     """With 23 comments, and from then on with a captcha."""
     open_to_all = replace(config, server_listen="127.0.0.1:0", limits_enabled=False)
-    with closing(make_app(open_to_all, outside.world, rounds=1)) as app:
+    with closing(make_app(open_to_all, fake_world.world, rounds=1)) as app:
         first, second, *_ = fill(app, 23)
         set_status(app, first, "waiting")
         set_status(app, second, "waiting")
@@ -108,13 +108,13 @@ def site(config: Config, outside: Outside) -> Iterator[Site]:
     guarded = replace(open_to_all, captcha_provider="altcha", mail_host="mail.example")
     pages: Pages = {}
     with (
-        closing(make_app(guarded, outside.world, rounds=1)) as app,
+        closing(make_app(guarded, fake_world.world, rounds=1)) as app,
         service(app) as address,
         blog(pages) as home,
     ):
         home = home.replace("blog.test", "localhost")
         address = address.replace("comments.test", "127.0.0.1")
-        yield Site(app, outside, pages, home, address)
+        yield Site(app, fake_world, pages, home, address)
 
 
 # The journey
@@ -211,7 +211,7 @@ def sign_in(window: Window, site: Site) -> None:
     window.click(".panel button", "Email me a code")
     window.see(".panel [name=code]")
     site.app.deliver()
-    sent = [mail.message for mail in site.outside.emails if mail.recipient == READER_EMAIL]
+    sent = [mail.message for mail in site.fake_world.emails if mail.recipient == READER_EMAIL]
     window.write(".panel [name=code]", "", code_in(sent[-1]))
 
 
@@ -289,17 +289,21 @@ def test_the_widget_takes_over_in_other_browser_engines(
 
 
 @pytest.fixture
-def old(tmp_path: Path) -> Iterator[Window]:
+def old_browser(tmp_path: Path) -> Iterator[Window]:
     with old_webkit(str(tmp_path)) as window:
         yield window
 
 
-def test_an_old_browser_shows_a_link_to_the_plain_page_of_comments(old: Window, site: Site) -> None:
-    old.go(site.write())
-    old.click("a", "评论")
-    old.see("main", "No. 22.")
+def test_an_old_browser_shows_a_link_to_the_plain_page_of_comments(
+    old_browser: Window, site: Site
+) -> None:
+    old_browser.go(site.write())
+    old_browser.click("a", "评论")
+    old_browser.see("main", "No. 22.")
 
 
-def test_an_old_browser_says_that_it_is_too_old_for_the_admin_page(old: Window, site: Site) -> None:
-    old.go(f"{site.service}/admin")
-    old.see("p", "at least Safari 16.4")
+def test_an_old_browser_says_that_it_is_too_old_for_the_admin_page(
+    old_browser: Window, site: Site
+) -> None:
+    old_browser.go(f"{site.service}/admin")
+    old_browser.see("p", "at least Safari 16.4")

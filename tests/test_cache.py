@@ -23,14 +23,14 @@ from support.campaign import Campaign
 from support.client import CANARY, PAGE, Visitor
 from support.inside import database_path, sql
 from support.service import BLOG, FOREIGN, request
-from support.serving import Front, fronts_of, limit, undated
-from support.world import Outside
+from support.serving import RunningServer, fast_and_stock_servers, limit, undated
+from support.world import FakeWorld
 from test_hostile_clients import with_comments
-from test_openapi import PERMISSION, Town, fields, forms, with_metrics
+from test_openapi import PERMISSION, FullService, fields, forms, with_metrics
 
 pytestmark = pytest.mark.slow
 
-town, again = test_openapi.town, test_openapi.again
+full_service, reset = test_openapi.full_service, test_openapi.reset
 
 IP = b"203.0.113.7"
 ROBOT = "User-Agent: a bot"  # whose views are not counted
@@ -55,22 +55,24 @@ def config(config: Config) -> Config:
 
 
 @contextlib.contextmanager
-def twins(config: Config, outside: Outside, **settings: Any) -> Iterator[tuple[Front, Front]]:
+def twins(
+    config: Config, fake_world: FakeWorld, **settings: Any
+) -> Iterator[tuple[RunningServer, RunningServer]]:
     """Two services with the same clock and randomness, for the same requests."""
     with contextlib.ExitStack() as stack:
         both = []
         for name in ("fast", "stock"):
             path = config.database_path.replace(".db", f"-{name}.db")
-            world = replace(outside.world, random_bytes=Random(1).randbytes)
+            world = replace(fake_world.world, random_bytes=Random(1).randbytes)
             app = make_app(replace(config, database_path=path, **settings), world, rounds=1)
             stack.callback(app.close)
             both.append(app)
-        yield stack.enter_context(fronts_of(*both))
+        yield stack.enter_context(fast_and_stock_servers(*both))
 
 
 @pytest.fixture
-def fronts(app: App) -> Iterator[tuple[Front, Front]]:
-    with fronts_of(app) as both:
+def fast_and_stock(app: App) -> Iterator[tuple[RunningServer, RunningServer]]:
+    with fast_and_stock_servers(app) as both:
         yield both
 
 
@@ -128,7 +130,7 @@ def fill(app: App) -> None:
 # The same bytes
 
 
-def same(fast: Front, stock: Front, raw: bytes) -> bytes:
+def same(fast: RunningServer, stock: RunningServer, raw: bytes) -> bytes:
     """The response, which is the same from the stock server, the fast one and its cache."""
     expected = stock.ask(raw)
     assert fast.ask(raw) == expected, raw
@@ -138,9 +140,11 @@ def same(fast: Front, stock: Front, raw: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("settings", [{"site_origins": (BLOG,)}], ids=["blog"])
-def test_a_cached_response_equals_the_stock_servers(app: App, fronts: tuple[Front, Front]) -> None:
+def test_a_cached_response_equals_the_stock_servers(
+    app: App, fast_and_stock: tuple[RunningServer, RunningServer]
+) -> None:
     fill(app)
-    fast, stock = fronts
+    fast, stock = fast_and_stock
     for target in TARGETS + FILES:
         plain = same(fast, stock, get(target))
         assert plain.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -167,33 +171,35 @@ def form(chance: Random, etag: str) -> list[str]:
 
 @pytest.mark.parametrize("settings", [{}, {"site_origins": (BLOG,)}], ids=["any", "blog"])
 def test_no_client_gets_a_response_cached_for_another(
-    app: App, fronts: tuple[Front, Front], campaign: Campaign
+    app: App, fast_and_stock: tuple[RunningServer, RunningServer], campaign: Campaign
 ) -> None:
     """The cache holds all variants of few requests, so that a wrong one would be found."""
     fill(app)
     etags = dict[str, str]()
     for chance in campaign.rounds(20):
         target = chance.choice(["/comments/latest", TARGETS[0], TARGETS[-1], "/embed.js"])
-        response = same(*fronts, get(target, *form(chance, etags.get(target, '"x"'))))
+        response = same(*fast_and_stock, get(target, *form(chance, etags.get(target, '"x"'))))
         etags[target] = header(response, "Etag")
         campaign.figures["304s"] += response.startswith(b"HTTP/1.1 304")
     assert campaign.figures["304s"]
 
 
 def test_a_response_for_one_host_is_not_sent_for_another(
-    app: App, fronts: tuple[Front, Front]
+    app: App, fast_and_stock: tuple[RunningServer, RunningServer]
 ) -> None:
     fill(app)
-    fast, _ = fronts
+    fast, _ = fast_and_stock
     other = PLAIN.replace(b"Host: comments.example", b"Host: comments.other")
     for each in (PLAIN, PLAIN, other, other, PLAIN):
         fast.ask(each)
     assert fast.worked == 2  # one of each host
 
 
-def test_a_response_to_a_token_is_never_cached(app: App, fronts: tuple[Front, Front]) -> None:
+def test_a_response_to_a_token_is_never_cached(
+    app: App, fast_and_stock: tuple[RunningServer, RunningServer]
+) -> None:
     fill(app)
-    fast, stock = fronts
+    fast, stock = fast_and_stock
     inside.add_account(app, OWNER, "Owner", CANARY, "admin")
     token = inside.token_of(app, OWNER)
     for target in TARGETS:
@@ -231,27 +237,29 @@ OPTIONAL |= {"PATCH /me"}
 WRITES = [label for label in OPERATIONS if not label.startswith("GET") and label not in OPTIONAL]
 
 
-def write(town: Town, label: str) -> bytes:
+def write(full_service: FullService, label: str) -> bytes:
     """A request of this operation, by an account that may do it."""
     method, path = label.split()
-    path = re.sub("{(.*?)}", lambda name: str(town.good[name[1]]), path)
+    path = re.sub("{(.*?)}", lambda name: str(full_service.good[name[1]]), path)
     needed = forms(OPERATIONS[label])[:1]
-    body = town.values(label, fields(needed[0], whole=False)) if needed else {}
-    token = f"Authorization: Bearer {town.tokens[PERMISSION[label]]}"
+    body = full_service.values(label, fields(needed[0], whole=False)) if needed else {}
+    token = f"Authorization: Bearer {full_service.tokens[PERMISSION[label]]}"
     return request(method, path, token, body=body)
 
 
 @with_metrics
 def test_a_write_shows_at_once_in_cached_responses(
-    town: Town, again: Callable[[], object], fronts: tuple[Front, Front]
+    full_service: FullService,
+    reset: Callable[[], object],
+    fast_and_stock: tuple[RunningServer, RunningServer],
 ) -> None:
-    fast, stock = fronts
+    fast, stock = fast_and_stock
     requests, changed = [get(target) for target in WATCHED], 0
     for label in WRITES:
-        again()
-        town.app.tick()  # what was brought back is seen
+        reset()
+        full_service.app.tick()  # what was brought back is seen
         before = fast.responses(*requests)
-        response = fast.ask(write(town, label))
+        response = fast.ask(write(full_service, label))
         assert response.startswith(b"HTTP/1.1 200 OK"), (label, response)
         after = fast.responses(*requests)
         assert after == stock.responses(*requests), label
@@ -265,16 +273,16 @@ SOON |= {"privacy_show_ip": "full"}
 
 @pytest.mark.parametrize("settings", [SOON], ids=[""])
 def test_changes_by_time_show_in_cached_responses(
-    app: App, outside: Outside, fronts: tuple[Front, Front]
+    app: App, fake_world: FakeWorld, fast_and_stock: tuple[RunningServer, RunningServer]
 ) -> None:
     """The page closes, at most ten seconds late, and the IP address is masked, a minute late."""
-    fast, stock = fronts
-    begun_at, day = int(outside.time), 86400
+    fast, stock = fast_and_stock
+    begun_at, day = int(fake_world.time), 86400
     Visitor(app).say()
     requests = [get(LIST + view) for view in ("", "&view=threads")]
     shown = [fast.responses(*requests)]
     for seconds in (day - 1, day + 60, 3 * day - 1, 3 * day + 9):
-        outside.time = begun_at + seconds
+        fake_world.time = begun_at + seconds
         app.tick()
         shown.append(fast.responses(*requests))
         assert shown[-1] == stock.responses(*requests)
@@ -330,10 +338,10 @@ def in_pieces(raw: bytes, size: int) -> list[bytes]:
 
 
 def test_unusual_requests_get_the_responses_of_the_stock_server(
-    app: App, fronts: tuple[Front, Front]
+    app: App, fast_and_stock: tuple[RunningServer, RunningServer]
 ) -> None:
     fill(app)
-    fast, stock = fronts
+    fast, stock = fast_and_stock
     plain = same(fast, stock, PLAIN)
     for raw in ODD:
         expected = stock.stream(raw)
@@ -362,19 +370,19 @@ WHO += [[BROWSER, f"X-Forwarded-For: {client}"] for client in CLIENTS]
 
 @pytest.mark.parametrize("trusted", ["127.0.0.1", "192.0.2.99"])
 def test_views_count_on_cached_responses_as_on_the_stock_server(
-    config: Config, outside: Outside, trusted: str
+    config: Config, fake_world: FakeWorld, trusted: str
 ) -> None:
-    with twins(config, outside, limits_enabled=True, server_trusted_proxy=(trusted,)) as both:
-        for front in both:
-            Visitor(front.app).say()
+    with twins(config, fake_world, limits_enabled=True, server_trusted_proxy=(trusted,)) as both:
+        for server in both:
+            Visitor(server.app).say()
         for number, (who, how) in enumerate(
             itertools.product(WHO, ["", "&view=threads", "&page=2"])
         ):
             for page in (PAGE, f"/{number}/"):
                 raw = request("GET", f"/comments?url={page}{how}", *who)
-                for front in both:
-                    assert front.responses(raw, raw)[1].startswith(b"HTTP/1.1 200 OK")
-            outside.time += number % 3
+                for server in both:
+                    assert server.responses(raw, raw)[1].startswith(b"HTTP/1.1 200 OK")
+            fake_world.time += number % 3
             assert number % 10 or views_of(both[0].app) == views_of(both[1].app)
         assert views_of(both[0].app) == views_of(both[1].app)
         assert sum(views for _, views in views_of(both[0].app)) > 20
@@ -383,10 +391,13 @@ def test_views_count_on_cached_responses_as_on_the_stock_server(
 
 @pytest.mark.parametrize("seconds", [10, -1000], ids=["later", "the clock was set back"])
 def test_views_show_in_cached_responses_after_ten_seconds_and_after_the_clock_was_set_back(
-    app: App, outside: Outside, fronts: tuple[Front, Front], seconds: int
+    app: App,
+    fake_world: FakeWorld,
+    fast_and_stock: tuple[RunningServer, RunningServer],
+    seconds: int,
 ) -> None:
     fill(app)
-    fast, stock = fronts
+    fast, stock = fast_and_stock
     app.tick()  # so that only views are written later
     targets = [LIST, f"{LIST}&view=threads", f"/pages?url={PAGE}", f"/pages?url={PAGE}&url=/new/"]
     requests = [get(target) for target in targets]
@@ -394,7 +405,7 @@ def test_views_show_in_cached_responses_after_ten_seconds_and_after_the_clock_wa
     for target in (LIST, "/comments?url=/new/"):
         stock.ask(request("GET", target))
     app.tick()
-    outside.time += seconds
+    fake_world.time += seconds
     after = fast.responses(*requests)
     assert after == stock.responses(*requests)
     assert all(one != other for one, other in zip(before, after, strict=True))
@@ -405,11 +416,11 @@ def test_views_show_in_cached_responses_after_ten_seconds_and_after_the_clock_wa
 
 
 def test_the_cache_has_a_limit_in_bytes(
-    app: App, fronts: tuple[Front, Front], monkeypatch: pytest.MonkeyPatch
+    app: App, fast_and_stock: tuple[RunningServer, RunningServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit(monkeypatch, cached=100_000)
     with_comments(database_path(app), 4_000)
-    fast, stock = fronts
+    fast, stock = fast_and_stock
     for number in range(150):
         fast.ask(get(f"{LIST}&x={number}"))
         assert len(fast.cached) <= 100_000
@@ -424,11 +435,11 @@ def test_the_cache_has_a_limit_in_bytes(
 
 
 def test_slow_readers_get_whole_cached_responses(
-    app: App, fronts: tuple[Front, Front], campaign: Campaign
+    app: App, fast_and_stock: tuple[RunningServer, RunningServer], campaign: Campaign
 ) -> None:
     """Also one who sends the next request before reading, whether it is cached or not."""
     with_comments(database_path(app), 800)
-    fast, _ = fronts
+    fast, _ = fast_and_stock
     requests = [get(f"{LIST}&limit=100"), get(f"{LIST}&limit=100", "X: \t"), get("/embed.js")]
     responses = fast.responses(*requests)
     for chance in campaign.rounds(4):

@@ -28,7 +28,7 @@ from support.mail import certificates as certificates  # a fixture
 from support.mail import tls
 from support.service import services
 from support.serving import until
-from support.world import Outside
+from support.world import FakeWorld
 
 HOST, ORIGIN = "blog.example", "https://blog.example"
 SECRET, SITE_KEY = "0xSecretOfTheBlog-5581", "site-key-of-the-blog"
@@ -63,7 +63,7 @@ class Siteverify(ThreadingHTTPServer):
     PATH = "/api/siteverify"
 
     def __init__(self, kind: str, certificate: tuple[str, str] | None = None) -> None:
-        super().__init__(("127.0.0.1", 0), Desk)
+        super().__init__(("127.0.0.1", 0), SiteverifyHandler)
         if certificate:
             self.socket = tls(certificate).wrap_socket(self.socket, server_side=True)
         scheme = "https" if certificate else "http"
@@ -130,7 +130,7 @@ class Siteverify(ThreadingHTTPServer):
         return {"success": True, **self.issued[token]}
 
 
-class Desk(BaseHTTPRequestHandler):
+class SiteverifyHandler(BaseHTTPRequestHandler):
     server: Siteverify
     timeout = 20
 
@@ -204,11 +204,13 @@ def settings(siteverify: Siteverify) -> dict[str, Any]:
     return settings_of(siteverify)
 
 
-Asking = Callable[..., AbstractContextManager[tuple[Visitor, Siteverify]]]
+StartWithProvider = Callable[..., AbstractContextManager[tuple[Visitor, Siteverify]]]
 
 
 @pytest.fixture
-def asking(config: Config, outside: Outside, empty_database: Path, tmp_path: Path) -> Asking:
+def start_with_provider(
+    config: Config, fake_world: FakeWorld, empty_database: Path, tmp_path: Path
+) -> StartWithProvider:
     """Starts a service of its own with a provider of a kind; limits are off."""
     numbers = itertools.count()
 
@@ -220,7 +222,7 @@ def asking(config: Config, outside: Outside, empty_database: Path, tmp_path: Pat
         with closing(Siteverify(kind, certificate)) as server:
             usual = {**settings_of(server), "limits_enabled": False, "database_path": str(path)}
             changed = replace(config, **{**usual, **settings})
-            with closing(make_app(changed, outside.world, rounds=1)) as app:
+            with closing(make_app(changed, fake_world.world, rounds=1)) as app:
                 visitor = Visitor(app)
                 visitor.faults_allowed = True
                 yield visitor, server
@@ -248,15 +250,15 @@ def assert_down(visitor: Visitor, token: str = "x") -> None:
 
 
 def test_a_good_captcha_token_passes_once_for_comments_registration_and_login(
-    asking: Asking, outside: Outside, caplog: pytest.LogCaptureFixture
+    start_with_provider: StartWithProvider, fake_world: FakeWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     for kind in KINDS:
-        with asking(kind) as (visitor, siteverify):
+        with start_with_provider(kind) as (visitor, siteverify):
             tokens = [siteverify.issue() for _ in range(3)]
             assert visitor.say(captcha_token=tokens[0])["comment"]["status"] == "visible"
             visitor.register(captcha_token=tokens[1])
             visitor.served.deliver()
-            visitor.verify(outside.code())
+            visitor.verify(fake_world.code())
             assert visitor.login(captcha_token=tokens[2])["token"]
             # Nothing of the reader but the token is told: no address.
             own = {"secret": SECRET} | ({"sitekey": SITE_KEY} if kind == "hcaptcha" else {})
@@ -276,9 +278,11 @@ def test_a_good_captcha_token_passes_once_for_comments_registration_and_login(
     assert caplog.messages == []
 
 
-def test_a_captcha_token_sent_fifty_times_at_once_passes_once(asking: Asking) -> None:
+def test_a_captcha_token_sent_fifty_times_at_once_passes_once(
+    start_with_provider: StartWithProvider,
+) -> None:
     for path, forgets in itertools.product(BODIES, (False, True)):
-        with asking() as (visitor, siteverify):
+        with start_with_provider() as (visitor, siteverify):
             siteverify.forgets = forgets  # then the single use is ours to see to
             token, app = siteverify.issue(), visitor.served
             numbered = [{"content": str(n)} if path == "/comments" else {} for n in range(50)]
@@ -316,9 +320,14 @@ TRIAL = [
 ]
 
 
-def test_a_captcha_passes_only_if_solved_on_our_pages_for_us_and_by_people(asking: Asking) -> None:
+def test_a_captcha_passes_only_if_solved_on_our_pages_for_us_and_by_people(
+    start_with_provider: StartWithProvider,
+) -> None:
     for kind in KINDS:
-        with asking(kind, server_public_url="https://comments.example") as (visitor, siteverify):
+        with start_with_provider(kind, server_public_url="https://comments.example") as (
+            visitor,
+            siteverify,
+        ):
             client = webtest.TestApp(visitor.served)
             for cases, wanted in ((OURS, 200), (FOREIGN, 403)):
                 for number, known in enumerate(k for each, k in cases if each == kind):
@@ -328,7 +337,7 @@ def test_a_captcha_passes_only_if_solved_on_our_pages_for_us_and_by_people(askin
                     assert response.status_int == wanted, (kind, known)
                     assert wanted == 403 or response.json["comment"]["status"] == "visible"
     for kind, secret, host in TRIAL:  # public secrets, for which no host is looked at
-        with asking(kind, captcha_secret=secret) as (visitor, siteverify):
+        with start_with_provider(kind, captcha_secret=secret) as (visitor, siteverify):
             siteverify.secret = secret
             visitor.say(captcha_token=siteverify.issue(hostname=host, action=...))
             visitor.say("ho", captcha_token="x", status=403)
@@ -388,9 +397,9 @@ YES = {
 
 @pytest.mark.slow
 def test_comments_wait_where_the_captcha_provider_gives_no_verdict(
-    asking: Asking, caplog: pytest.LogCaptureFixture
+    start_with_provider: StartWithProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with asking() as (visitor, siteverify):
+    with start_with_provider() as (visitor, siteverify):
         for name, verdict in NO_VERDICT.items():
             caplog.clear()
             siteverify.script["all"] = [verdict], 0
@@ -415,19 +424,24 @@ def test_comments_wait_where_the_captcha_provider_gives_no_verdict(
 
 
 def test_a_wrong_captcha_secret_is_not_in_the_log(
-    asking: Asking, caplog: pytest.LogCaptureFixture
+    start_with_provider: StartWithProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
     for kind in KINDS:
         caplog.clear()
-        with asking(kind, captcha_secret="0xAnotherSecret-7713") as (visitor, siteverify):
+        with start_with_provider(kind, captcha_secret="0xAnotherSecret-7713") as (
+            visitor,
+            siteverify,
+        ):
             assert_down(visitor, siteverify.issue())
         reason = f"[captcha] {KINDS[kind][0]} gives no verdict: it refuses [captcha] secret"
         assert caplog.messages.count(reason) == 3
         assert "0xAnotherSecret-7713" not in caplog.text
 
 
-def test_a_captcha_provider_that_can_not_be_reached_counts_as_down(asking: Asking) -> None:
-    with asking() as (visitor, siteverify):
+def test_a_captcha_provider_that_can_not_be_reached_counts_as_down(
+    start_with_provider: StartWithProvider,
+) -> None:
+    with start_with_provider() as (visitor, siteverify):
         siteverify.stop()
         assert_down(visitor)
 
@@ -457,7 +471,9 @@ def test_captcha_requests_use_no_proxy_of_the_environment(
 
 @pytest.mark.slow
 def test_the_captcha_secret_is_sent_only_to_a_host_that_a_trusted_certificate_names(
-    asking: Asking, certificates: Callable[[str], tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+    start_with_provider: StartWithProvider,
+    certificates: Callable[[str], tuple[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for named, trusted in [
         ("IP:127.0.0.1", False),
@@ -468,7 +484,7 @@ def test_the_captcha_secret_is_sent_only_to_a_host_that_a_trusted_certificate_na
         certificate = certificates(named)
         if trusted:
             monkeypatch.setenv("SSL_CERT_FILE", certificate[0])
-        with asking(certificate=certificate) as (visitor, siteverify):
+        with start_with_provider(certificate=certificate) as (visitor, siteverify):
             token = siteverify.issue()
             if trusted and named == "IP:127.0.0.1":
                 assert visitor.say(captcha_token=token)["comment"]["status"] == "visible"
@@ -479,8 +495,10 @@ def test_the_captcha_secret_is_sent_only_to_a_host_that_a_trusted_certificate_na
 
 
 @pytest.mark.slow
-def test_a_silent_captcha_provider_is_left_after_a_deadline(asking: Asking) -> None:
-    with asking("hcaptcha") as (visitor, siteverify):
+def test_a_silent_captcha_provider_is_left_after_a_deadline(
+    start_with_provider: StartWithProvider,
+) -> None:
+    with start_with_provider("hcaptcha") as (visitor, siteverify):
         siteverify.script |= {"silent": ([b"", reply(PASSES)], 20)}
         app = visitor.served
         calls = [asker(app, "/comments", captcha_token=t, content=t) for t in siteverify.script]
@@ -529,7 +547,7 @@ def test_bad_captcha_tokens_do_not_make_the_provider_count_as_down(
 
 @pytest.mark.slow
 def test_a_client_has_twenty_captcha_tokens_checked_a_minute(
-    app: App, visitor: Visitor, outside: Outside, siteverify: Siteverify
+    app: App, visitor: Visitor, fake_world: FakeWorld, siteverify: Siteverify
 ) -> None:
     for path in ["/auth/login"] * 10 + ["/comments"] * 10:
         visitor.post_json(path, BODIES[path] | {"captcha_token": "x"}, status=403)
@@ -540,7 +558,7 @@ def test_a_client_has_twenty_captcha_tokens_checked_a_minute(
     assert len(siteverify.asked) == 20
     neighbour = Visitor(app, "198.51.100.9")
     neighbour.login(captcha_token=siteverify.issue(), status=401)
-    outside.time += 60
+    fake_world.time += 60
     visitor.login(captcha_token=token, status=401)
 
 
@@ -588,7 +606,7 @@ def test_a_malformed_request_reaches_no_captcha_provider_and_spends_nothing(
 
 
 def test_a_refusal_for_another_reason_leaves_the_captcha_token_good(
-    visitor: Visitor, outside: Outside, siteverify: Siteverify
+    visitor: Visitor, fake_world: FakeWorld, siteverify: Siteverify
 ) -> None:
     for number in range(4):
         visitor.say(str(number), captcha_token=siteverify.issue())
@@ -597,20 +615,22 @@ def test_a_refusal_for_another_reason_leaves_the_captcha_token_good(
     visitor.say("said after all", captcha_token=token)
     token = siteverify.issue()
     visitor.say("beyond the limit", captcha_token=token, status=429)
-    outside.time += 60
+    fake_world.time += 60
     visitor.say("a minute later", captcha_token=token)
     token = siteverify.issue()
     visitor.say("reply", captcha_token=token, parent_id=9, status=404)
-    outside.time += 300
+    fake_world.time += 300
     visitor.say("after five minutes", captcha_token=token, status=403)
 
 
 # What is told, what is needed
 
 
-def test_pages_are_told_the_captcha_provider_and_the_site_key_and_no_secret(asking: Asking) -> None:
+def test_pages_are_told_the_captcha_provider_and_the_site_key_and_no_secret(
+    start_with_provider: StartWithProvider,
+) -> None:
     for kind, (provider, *_) in KINDS.items():
-        with asking(kind) as (visitor, _):
+        with start_with_provider(kind) as (visitor, _):
             response = visitor.get("/captcha")
             expected = {"provider": provider, "site_key": SITE_KEY, "action": "commentd"}
             assert response.json == expected

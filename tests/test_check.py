@@ -26,10 +26,10 @@ from support.client import CANARY, Visitor
 from support.commands import run_here
 from support.database import dump
 from support.inside import add_account, database_path, sql
-from support.mail import Clerk, PostOffice
+from support.mail import MailServer, ScriptedMailServer
 from support.service import services
 from support.sources import ROOT, whole_tree
-from support.world import Outside
+from support.world import FakeWorld
 from test_backup import live
 
 # What Cloudflare, hCaptcha and Google give for tests.
@@ -76,7 +76,7 @@ def beside(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Path:
+def used_folder(tmp_path: Path) -> Path:
     """A folder with a database of one comment, after a clean stop."""
     live(tmp_path / "commentd.db", "hi", 1)
     return tmp_path
@@ -177,12 +177,12 @@ def test_unsafe_settings_of_a_public_service_are_warned_about(tmp_path: Path) ->
 
 
 @contextmanager
-def post_office() -> Iterator[PostOffice]:
-    office = PostOffice(auth_require_tls=False)
-    office.start()
+def post_office() -> Iterator[MailServer]:
+    mail_server = MailServer(auth_require_tls=False)
+    mail_server.start()
     with ExitStack() as stack:
-        stack.callback(office.stop)
-        yield office
+        stack.callback(mail_server.stop)
+        yield mail_server
 
 
 def mail(port: int, security: str = "none", password: str = "geheim") -> dict[str, object]:
@@ -192,16 +192,16 @@ def mail(port: int, security: str = "none", password: str = "geheim") -> dict[st
 
 
 def test_check_logs_in_to_the_mail_server_and_sends_a_test_email(tmp_path: Path) -> None:
-    with post_office() as office:
-        report = check(tmp_path, **mail(office.port))
-        assert (report.of("mail"), office.emails) == (["ok"], [])
-        stranger = check(tmp_path, **mail(office.port) | NO_LOGIN)
+    with post_office() as mail_server:
+        report = check(tmp_path, **mail(mail_server.port))
+        assert (report.of("mail"), mail_server.emails) == (["ok"], [])
+        stranger = check(tmp_path, **mail(mail_server.port) | NO_LOGIN)
         assert stranger.words("mail").endswith(" is reachable")
-        report = check(tmp_path, "--mail", "Owner@Blog.example", **mail(office.port))
+        report = check(tmp_path, "--mail", "Owner@Blog.example", **mail(mail_server.port))
     assert report.of("mail") == ["ok", "ok"]
     assert "owner@blog.example" in report.words("mail").lower()
-    assert office.logins == [(b"blog", b"geheim")] * 3
-    (email,) = office.emails
+    assert mail_server.logins == [(b"blog", b"geheim")] * 3
+    (email,) = mail_server.emails
     assert (email.mail_from, email.rcpt_tos) == ("blog@blog.example", ["owner@blog.example"])
     assert b"\r\nSubject: commentd: test\r\n" in email.content
     printed = check(tmp_path, "--mail", "owner@blog.example").text
@@ -210,17 +210,17 @@ def test_check_logs_in_to_the_mail_server_and_sends_a_test_email(tmp_path: Path)
 
 
 def test_check_explains_mail_errors(tmp_path: Path) -> None:
-    with post_office() as office:
-        refused = check(tmp_path, **mail(office.port, password=CANARY))
-        clear = check(tmp_path, **mail(office.port, "starttls"))
-        garbled = check(tmp_path, **mail(office.port, "tls"))
-        assert office.emails == []
-    closed = check(tmp_path, "--mail", "a@blog.example", **mail(office.port))
+    with post_office() as mail_server:
+        refused = check(tmp_path, **mail(mail_server.port, password=CANARY))
+        clear = check(tmp_path, **mail(mail_server.port, "starttls"))
+        garbled = check(tmp_path, **mail(mail_server.port, "tls"))
+        assert mail_server.emails == []
+    closed = check(tmp_path, "--mail", "a@blog.example", **mail(mail_server.port))
     for report, word in (
         (refused, "(535): check [mail] user and password; many mail providers want a code"),
         (clear, "may want [mail] security = tls, or none"),
         (garbled, "try [mail] security = starttls"),
-        (closed, f"127.0.0.1:{office.port}: [Errno 111] Connection refused"),
+        (closed, f"127.0.0.1:{mail_server.port}: [Errno 111] Connection refused"),
     ):
         assert report.of("mail") == ["fail"]  # and no email is tried
         assert word.lower() in report.words("mail").lower()
@@ -233,14 +233,16 @@ def test_check_explains_mail_errors(tmp_path: Path) -> None:
 
 def test_check_says_what_the_mail_server_said_but_no_secret_that_it_repeats(tmp_path: Path) -> None:
     said = "Login Fail. Please enter your authorization code to login."  # as QQ Mail does
-    with closing(Clerk()) as clerk:
-        clerk.open()
-        clerk.script = {"EHLO": "250-mail.example\r\n250 AUTH PLAIN"}
-        clerk.script["AUTH"] = f"535 {said} <ann@blog.example> {CANARY}"
-        report = check(tmp_path, **mail(clerk.port, password=CANARY))
+    with closing(ScriptedMailServer()) as scripted_server:
+        scripted_server.open()
+        scripted_server.script = {"EHLO": "250-mail.example\r\n250 AUTH PLAIN"}
+        scripted_server.script["AUTH"] = f"535 {said} <ann@blog.example> {CANARY}"
+        report = check(tmp_path, **mail(scripted_server.port, password=CANARY))
         assert f"{said} … … (535): check [mail] user and password" in report.words("mail")
-        clerk.script = {"MAIL": "553 Mail from must equal authorized user"}
-        report = check(tmp_path, "--mail", "ann@blog.example", **mail(clerk.port) | NO_LOGIN)
+        scripted_server.script = {"MAIL": "553 Mail from must equal authorized user"}
+        report = check(
+            tmp_path, "--mail", "ann@blog.example", **mail(scripted_server.port) | NO_LOGIN
+        )
         assert "Mail from must equal authorized user (553)" in report.words("mail")
 
 
@@ -323,39 +325,41 @@ def test_check_reports_a_nearly_full_disk(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_check_names_files_that_others_can_read(
-    kept: Path, monkeypatch: pytest.MonkeyPatch
+    used_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (kept / "backups").mkdir()
+    (used_folder / "backups").mkdir()
     names = ("commentd.db", "backups/commentd-20260101-000000.db")
-    (kept / names[1]).touch(0o600)
-    assert check(kept).of("rights") == []
+    (used_folder / names[1]).touch(0o600)
+    assert check(used_folder).of("rights") == []
     for name in names:
-        (kept / name).chmod(0o640)
-    assert check(kept).of("rights") == ["warn"] * len(names)
-    (kept / "commentd.db-wal").write_bytes(b"")
-    (kept / "commentd.db-wal").chmod(0o604)
-    report = check(kept)
+        (used_folder / name).chmod(0o640)
+    assert check(used_folder).of("rights") == ["warn"] * len(names)
+    (used_folder / "commentd.db-wal").write_bytes(b"")
+    (used_folder / "commentd.db-wal").chmod(0o604)
+    report = check(used_folder)
     for name in (*names, "commentd.db-wal"):
         assert f"{name}: run chmod 600" in report.words("rights")
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    assert check(kept).of("rights")[0] == "fail"
+    assert check(used_folder).of("rights")[0] == "fail"
 
 
 # The database
 
 
-def test_check_leaves_the_database_as_it_was(kept: Path) -> None:
-    whole = (kept / "commentd.db").read_bytes()
-    (kept / "empty.db").touch()
-    (kept / "text.db").write_text("not a database, though long enough to be read as one " * 99)
-    (kept / "cut.db").write_bytes(whole[: len(whole) // 2 + 99])
+def test_check_leaves_the_database_as_it_was(used_folder: Path) -> None:
+    whole = (used_folder / "commentd.db").read_bytes()
+    (used_folder / "empty.db").touch()
+    (used_folder / "text.db").write_text(
+        "not a database, though long enough to be read as one " * 99
+    )
+    (used_folder / "cut.db").write_bytes(whole[: len(whole) // 2 + 99])
     for name, pragma in [
         ("newer", f"user_version = {len(MIGRATIONS) + 1}"),
         ("older", f"user_version = {len(MIGRATIONS) - 1}"),
         ("foreign", "application_id = 7"),
     ]:
-        (kept / f"{name}.db").write_bytes(whole)
-        with closing(sqlite3.connect(kept / f"{name}.db")) as db:
+        (used_folder / f"{name}.db").write_bytes(whole)
+        with closing(sqlite3.connect(used_folder / f"{name}.db")) as db:
             db.execute(f"PRAGMA {pragma}")
     for path, level, word in [
         ("fresh.db", "note", "first start"),
@@ -368,71 +372,71 @@ def test_check_leaves_the_database_as_it_was(kept: Path) -> None:
         ("older.db", "fail", "start the service once"),
         ("foreign.db", "fail", "another program"),
     ]:
-        before = beside(kept)
-        report = check(kept, database_path=path)
+        before = beside(used_folder)
+        report = check(used_folder, database_path=path)
         assert report.of("database") == [level], path
         assert word in report.words("database")
-        new = {name for name, data in beside(kept).items() if before.get(name) != data}
+        new = {name for name, data in beside(used_folder).items() if before.get(name) != data}
         assert new <= {f"{path}-turn", f"{path}-lock"}, path
-    assert not (kept / "fresh.db-turn").exists()
-    assert not (kept / "none").exists()
+    assert not (used_folder / "fresh.db-turn").exists()
+    assert not (used_folder / "none").exists()
 
 
-def test_check_finds_a_sound_database_ok(kept: Path) -> None:
-    before = beside(kept)
-    report = check(kept)
+def test_check_finds_a_sound_database_ok(used_folder: Path) -> None:
+    before = beside(used_folder)
+    report = check(used_folder)
     assert (report.code, report.of("database")) == (0, ["ok"])
     bad = {"clock", "counters", "outbox", "rights", "trusted_proxy"}
     assert not bad & {topic for _, topic, _ in report.found}
     assert "comments: 1, accounts: 0" in report.words("database")
-    assert beside(kept) == before
+    assert beside(used_folder) == before
 
 
 EMAIL = "INSERT INTO outbox (recipient, message, expires_at, {}) VALUES ('a@example.com', {}, {})"
 
 
-def test_check_reports_problems_in_the_database(kept: Path) -> None:
-    whole = (kept / "commentd.db").read_bytes()
+def test_check_reports_problems_in_the_database(used_folder: Path) -> None:
+    whole = (used_folder / "commentd.db").read_bytes()
     for script, topic, level, word in [
         ("UPDATE comment SET created_at = created_at + 3600", "clock", "fail", "behind"),
         ("UPDATE page SET total = 7", "counters", "fail", "1 counters are wrong; run"),
         (EMAIL.format("failure", "''", f"{2**40}, 'x 554'"), "outbox", "warn", "failed: 1"),
         (EMAIL.format("due_at", "'x'", f"{2**40}, 1"), "outbox", "warn", "delayed: 1"),
     ]:
-        (kept / "commentd.db").write_bytes(whole)
-        change(kept, script)
-        report = check(kept)
+        (used_folder / "commentd.db").write_bytes(whole)
+        change(used_folder, script)
+        report = check(used_folder)
         assert report.of(topic) == [level], script
         assert word in report.words(topic)
         assert "example.com" not in report.text
 
 
-def test_check_reports_the_age_of_the_last_backup(kept: Path) -> None:
-    (kept / "backups").mkdir()
-    assert check(kept, backup_every=24).of("backup") == ["note"]
+def test_check_reports_the_age_of_the_last_backup(used_folder: Path) -> None:
+    (used_folder / "backups").mkdir()
+    assert check(used_folder, backup_every=24).of("backup") == ["note"]
     ages = [(300, "warn", "300 h ago"), (49, "warn", "49 h ago"), (47, "ok", "47 h ago")]
     for hours, level, words in [*ages, (1, "ok", "1 h ago")]:
         made = datetime.fromtimestamp(time.time() - hours * HOUR - 60, UTC)
-        (kept / f"backups/commentd-{made:%Y%m%d-%H%M%S}.db").touch(0o600)
-        report = check(kept, backup_every=24)
+        (used_folder / f"backups/commentd-{made:%Y%m%d-%H%M%S}.db").touch(0o600)
+        report = check(used_folder, backup_every=24)
         assert (report.of("backup"), words in report.words("backup")) == ([level], True), hours
-    assert check(kept, backup_every=0).of("backup") == ["note"]
+    assert check(used_folder, backup_every=0).of("backup") == ["note"]
 
 
 @pytest.mark.slow
 def test_check_finds_a_wrong_clock_and_a_backup_folder_of_another_database(
-    kept: Path, tmp_path_factory: pytest.TempPathFactory
+    used_folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    change(kept, "UPDATE comment SET created_at = strftime('%s', 'now') + 3600")
+    change(used_folder, "UPDATE comment SET created_at = strftime('%s', 'now') + 3600")
     other = tmp_path_factory.mktemp("other")
     live(other / "commentd.db", "other", 1)
-    folder = str(kept / "backups")
+    folder = str(used_folder / "backups")
     assert run_here(other, "backup", COMMENTD_BACKUP_FOLDER=folder)[0] == 0
     error = f"backups holds the backups of {other}/commentd.db: name another"
-    report = check(kept)
+    report = check(used_folder)
     assert (report.code, error in report.words("backup")) == (1, True)
-    assert error in run_here(kept, "backup")[2]
-    with services(kept) as start:
+    assert error in run_here(used_folder, "backup")[2]
+    with services(used_folder) as start:
         assert "clock: the system clock is wrong" in start().said
 
 
@@ -552,11 +556,11 @@ def test_each_finding_of_check_has_a_chinese_text_and_none_is_left_over() -> Non
                 assert part.strip() in said, english
 
 
-def test_check_is_chinese_where_the_terminal_is(kept: Path) -> None:
+def test_check_is_chinese_where_the_terminal_is(used_folder: Path) -> None:
     settings = {"mail_host": "127.0.0.1", "mail_port": closed_port(), "mail_sender": "a@b.c"}
     language = {"LC_ALL": "", "LC_MESSAGES": "", "LANG": "zh_CN.UTF-8"}
     variables = {f"COMMENTD_{name.upper()}": str(value) for name, value in settings.items()}
-    code, text, errors = run_here(kept, "check", **variables, **language)
+    code, text, errors = run_here(used_folder, "check", **variables, **language)
     assert (code, errors) == (1, "")
     lines = [words for _, _, words in LINE.findall(text)]
     assert len(lines) > 5
@@ -566,7 +570,7 @@ def test_check_is_chinese_where_the_terminal_is(kept: Path) -> None:
     assert "错误：1，警告：" in text
     assert "用 `systemctl start commentd` 启动" in text
     for taiwan in ("zh_TW.UTF-8", "zh_HK", "zh-Hant"):
-        text = run_here(kept, "check", **variables, **language | {"LANG": taiwan})[1]
+        text = run_here(used_folder, "check", **variables, **language | {"LANG": taiwan})[1]
         assert "commentd.db：留言 1 則，帳號 0 個" in text
 
 
@@ -621,7 +625,7 @@ def test_the_home_page_shows_only_topics_and_levels_of_check(
 
 
 def test_the_home_page_hides_the_findings_of_check_from_the_public(
-    config: Config, app: App, visitor: Visitor, outside: Outside, tmp_path: Path
+    config: Config, app: App, visitor: Visitor, fake_world: FakeWorld, tmp_path: Path
 ) -> None:
     nothing = {"public": True}
     assert state(visitor.get("/")) != nothing
@@ -631,7 +635,7 @@ def test_the_home_page_hides_the_findings_of_check_from_the_public(
     assert state(visitor.get("/")) == nothing
     public = replace(config, server_public_url="https://comments.example", site_demo=True)
     public = replace(public, database_path=str(tmp_path / "other.db"))
-    with closing(make_app(public, outside.world, rounds=1)) as other:
+    with closing(make_app(public, fake_world.world, rounds=1)) as other:
         assert state(Visitor(other).get("/")) == nothing
 
 

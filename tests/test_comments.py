@@ -17,7 +17,7 @@ from commentd import App, Config, make_app, masked
 from support import inside
 from support.client import PAGE, Visitor
 from support.comments import NO_LIMITS, SHOWN, at_once, solved
-from support.world import START, Outside
+from support.world import START, FakeWorld
 
 BODY = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}
 
@@ -259,15 +259,15 @@ def test_guests_may_not_take_the_nickname_of_an_admin_and_admins_see_ip_addresse
 
 
 def test_the_same_comment_again_within_a_minute_is_the_first(
-    visitor: Visitor, outside: Outside
+    visitor: Visitor, fake_world: FakeWorld
 ) -> None:
     first = visitor.say()
     del first["edit_token"]  # it is not for whoever says the same
-    outside.time += 59
+    fake_world.time += 59
     for _ in range(9):  # which takes nothing of the rate limit
         assert visitor.say(" hi\r\n") == first
     for number, seconds in enumerate((2, -3600), 2):  # a clock that is set back makes none
-        outside.time += seconds
+        fake_world.time += seconds
         assert visitor.say()["comment"]["id"] == number
     assert visitor.listing()["total"] == 3
 
@@ -294,13 +294,13 @@ def test_a_comment_that_differs_in_any_field_is_another_comment(ann: Visitor, ap
     [{"captcha_provider": "altcha"}, {"captcha_provider": "altcha", "limits_enabled": False}],
 )
 def test_a_retry_with_a_spent_captcha_token_finds_its_comment(
-    visitor: Visitor, app: App, outside: Outside
+    visitor: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
     visitor.say(captcha_token="x", status=403)
     token = solved(visitor)
     visitor.say("reply", captcha_token=token, parent_id=9, status=404)  # spends nothing
     first = visitor.say(captcha_token=token)
-    outside.time += 120  # beyond the minute of doubles
+    fake_world.time += 120  # beyond the minute of doubles
     assert visitor.say(captcha_token=token) == first
     failed = {"error": "人机验证已用过，请重试", "code": "captcha_failed"}
     for other in ({"content": "ho"}, {"nickname": "Bob"}, {"page_url": "/b"}, {"parent_id": 1}):
@@ -381,7 +381,7 @@ PROXIES: dict[tuple[str, ...], list[tuple[str, str, str]]] = {
 
 
 def test_only_a_trusted_proxy_says_the_ip_address_of_a_client(
-    config: Config, outside: Outside
+    config: Config, fake_world: FakeWorld
 ) -> None:
     others = ("X-Real-IP", "CF-Connecting-IP", "True-Client-IP", "Client-IP")
     headers = dict.fromkeys(others, "6.6.6.6") | {"Forwarded": "for=6.6.6.6"}
@@ -391,7 +391,7 @@ def test_only_a_trusted_proxy_says_the_ip_address_of_a_client(
         walks.append(("unix:/run/c", named, [("localhost", "198.51.100.1", ip)]))
     for listen, proxies, cases in walks:
         there = replace(shown, server_trusted_proxy=proxies, server_listen=listen)
-        with closing(make_app(there, outside.world, rounds=1)) as app:
+        with closing(make_app(there, fake_world.world, rounds=1)) as app:
             for peer, forwarded, ip in cases:
                 posted = Visitor(app, peer).say(headers=headers | {"X-Forwarded-For": forwarded})
                 assert posted["comment"]["ip"] == ip, (proxies, peer, forwarded)
@@ -439,7 +439,7 @@ def test_a_forwarding_header_from_a_local_network_is_noticed_and_no_way_round_li
 
 
 def test_a_client_may_write_five_comments_a_minute_and_sixty_an_hour(
-    visitor: Visitor, outside: Outside
+    visitor: Visitor, fake_world: FakeWorld
 ) -> None:
     def refusal() -> tuple[Any, int]:
         late = visitor.post_json("/comments", BODY, status=429)
@@ -451,15 +451,15 @@ def test_a_client_may_write_five_comments_a_minute_and_sixty_an_hour(
             assert refusal() == (too_many, 60)
             assert visitor.say("4")["comment"]["id"] == 5  # a double is none more
             Visitor(visitor.served, "203.0.113.8").say("the neighbour")
-            outside.time += 59
+            fake_world.time += 59
             assert refusal() == (too_many, 1)
-            outside.time += 1
+            fake_world.time += 1
         elif i and i % 5 == 0:
-            outside.time += 60
+            fake_world.time += 60
         visitor.say(f"{i}")
-    outside.time += 60
+    fake_world.time += 60
     assert refusal() == (too_many, 3600 - 12 * 60)
-    outside.time = START + 3600
+    fake_world.time = START + 3600
     visitor.say()
 
 

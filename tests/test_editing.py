@@ -17,7 +17,7 @@ from support.comments import NO_LIMITS, SHOWN, solved
 from support.database import dump
 from support.inside import database_path, sql
 from support.service import COMMENT
-from support.world import START, Outside
+from support.world import START, FakeWorld
 
 GONE = {"error": "评论不存在", "code": "comment_gone"}
 LATE = {
@@ -73,7 +73,7 @@ def row(app: App, number: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def guest(visitor: Visitor) -> str:
+def guest_token(visitor: Visitor) -> str:
     """The edit token of a first comment."""
     token: str = visitor.say()["edit_token"]
     return token
@@ -84,31 +84,33 @@ def guest(visitor: Visitor) -> str:
 HO = {"content": "**ho**", "html": "<p><strong>ho</strong></p>\n", "edited": "2026-11-18 19:07:40"}
 
 
-def test_a_guest_edits_with_the_edit_token(visitor: Visitor, guest: str, outside: Outside) -> None:
-    outside.time += 60
-    assert edit(visitor, guest, " **ho**\r\n") == written(**HO)
+def test_a_guest_edits_with_the_edit_token(
+    visitor: Visitor, guest_token: str, fake_world: FakeWorld
+) -> None:
+    fake_world.time += 60
+    assert edit(visitor, guest_token, " **ho**\r\n") == written(**HO)
     assert visitor.listing()["comments"] == [{**SHOWN, **HO}]
     (thread,) = visitor.listing(view="threads")["comments"]
     assert thread == {**SHOWN, **HO, "replies": [], "more_replies": 0}
     assert visitor.say()["comment"]["id"] == 2  # what was edited away may be said again
     assert "edit_token" not in visitor.say("**ho**")
-    outside.time += 60
-    assert edit(visitor, guest)["comment"]["edited"] == "2026-11-18 19:08:40"
-    outside.time += 899 - 120  # the time is that of the comment, not of its last edit
-    edit(visitor, guest, "oh")
-    outside.time += 1
+    fake_world.time += 60
+    assert edit(visitor, guest_token)["comment"]["edited"] == "2026-11-18 19:08:40"
+    fake_world.time += 899 - 120  # the time is that of the comment, not of its last edit
+    edit(visitor, guest_token, "oh")
+    fake_world.time += 1
     for content in ("ah", "oh"):
-        assert edit(visitor, guest, content, status=403) == LATE["edit"]
+        assert edit(visitor, guest_token, content, status=403) == LATE["edit"]
 
 
-def test_an_account_edits_its_own_comments(ann: Visitor, outside: Outside) -> None:
+def test_an_account_edits_its_own_comments(ann: Visitor, fake_world: FakeWorld) -> None:
     account, ann.authorization = ann.authorization, None
     token = ann.say("as a guest, before signing in")["edit_token"]
     ann.authorization = account
     edit(ann, status=404)
     assert edit(ann, token)["comment"]["user_id"] is None
     assert "edit_token" not in ann.say()
-    outside.time += 60
+    fake_world.time += 60
     ann.extra_environ["REMOTE_ADDR"] = "2001:db8::9"  # the phone has left the house
     assert edit(ann, content="**ho**", of=2) == written(id=2, user_id=1, role="user", **HO)
     assert edit(ann, "whatever", "oh", of=2)["comment"]["content"] == "oh"
@@ -158,10 +160,12 @@ BAD_TEXTS: dict[str, list[Any]] = {
 }
 
 
-def test_an_edit_and_a_preview_keep_the_rules_of_a_comment(visitor: Visitor, guest: str) -> None:
+def test_an_edit_and_a_preview_keep_the_rules_of_a_comment(
+    visitor: Visitor, guest_token: str
+) -> None:
     for code, contents in BAD_TEXTS.items():
         for content in contents:
-            body = {"content": content, "edit_token": guest}
+            body = {"content": content, "edit_token": guest_token}
             refusals = [
                 visitor.post_json("/comments", COMMENT | body, status=400).json,
                 visitor.post_json("/comments/preview", body, status=400).json,
@@ -178,15 +182,15 @@ def test_an_edit_and_a_preview_keep_the_rules_of_a_comment(visitor: Visitor, gue
     ("settings", "minutes"), [({}, 15), *[({"comments_edit_minutes": n}, n) for n in (0, 1)]]
 )
 def test_a_guest_may_edit_and_delete_for_a_quarter_of_an_hour(
-    visitor: Visitor, outside: Outside, minutes: int
+    visitor: Visitor, fake_world: FakeWorld, minutes: int
 ) -> None:
     assert visitor.listing(view="threads")["settings"]["edit_minutes"] == minutes
     end = minutes * 60
     for number, seconds in enumerate((0, end - 1, end, -1, 400 * 86400)):
         for verb, do in DO.items():
-            outside.time = START + number * 3600
+            fake_world.time = START + number * 3600
             made = visitor.say(f"{verb} {number}")
-            outside.time += seconds
+            fake_world.time += seconds
             status = 200 if 0 <= seconds < end else 403
             response = do(visitor, made["edit_token"], status=status, of=made["comment"]["id"])
             assert response == LATE[verb] if status == 403 else response["success"], seconds
@@ -206,7 +210,7 @@ def test_an_account_may_delete_its_comments_at_any_time(app: App, ann: Visitor) 
 
 
 def test_editing_a_comment_of_another_author_fails_as_if_it_were_missing(
-    app: App, visitor: Visitor, outside: Outside
+    app: App, visitor: Visitor, fake_world: FakeWorld
 ) -> None:
     one, other = (visitor.say(text)["edit_token"] for text in ("hi", "oh"))
     for bad in ("", "x", other, one[:-1], one + "0", one.upper(), f" {one}", "é" * 32, "0" * 32):
@@ -218,7 +222,7 @@ def test_editing_a_comment_of_another_author_fails_as_if_it_were_missing(
         both(visitor, one, of=of)
     for of in ("-1", "1.0", "1e0", "+1", "%EF%BC%91", "%20", "1%20", "%00", "x", "1;2", "9" * 19):
         visitor.delete_json(f"/comments/{of}", {"edit_token": one}, status=404)
-    outside.time += 3600  # nor is anybody told that it would be too late
+    fake_world.time += 3600  # nor is anybody told that it would be too late
     both(visitor, other)
     assert [c["content"] for c in visitor.listing()["comments"]] == ["oh", "hi"]
     inside.set_status(app, 1, "deleted")
@@ -276,14 +280,14 @@ def test_an_author_cannot_tell_spam_from_a_waiting_comment(app: App, visitor: Vi
 
 
 def test_an_edit_token_is_not_good_for_a_later_comment_with_the_same_number(
-    app: App, visitor: Visitor, guest: str, outside: Outside
+    app: App, visitor: Visitor, guest_token: str, fake_world: FakeWorld
 ) -> None:
     sql(app, "DELETE FROM comment")  # as where a copy was put back
     sql(app, "UPDATE sqlite_sequence SET seq = 0 WHERE name = 'comment'")
     sql(app, "UPDATE page SET total = 0, threads = 0")
-    outside.time += 60
+    fake_world.time += 60
     assert visitor.say("another")["comment"]["id"] == 1
-    both(visitor, guest)
+    both(visitor, guest_token)
 
 
 def test_the_edit_token_is_in_no_response_but_that_to_its_author(visitor: Visitor) -> None:
@@ -379,7 +383,7 @@ def test_a_preview_writes_nothing_and_asks_for_no_account(app: App, visitor: Vis
     assert (dump(database_path(app)), sql(app, "SELECT * FROM rate_limit")) == before
 
 
-def test_a_client_may_preview_120_times_a_minute(visitor: Visitor, outside: Outside) -> None:
+def test_a_client_may_preview_120_times_a_minute(visitor: Visitor, fake_world: FakeWorld) -> None:
     client = webtest.TestApp(visitor.served, visitor.extra_environ)
     for _ in range(120):
         client.post_json("/comments/preview", {"content": "hi"})
@@ -388,7 +392,7 @@ def test_a_client_may_preview_120_times_a_minute(visitor: Visitor, outside: Outs
     assert 0 < int(late.headers["Retry-After"]) <= 60
     preview(Visitor(visitor.served, "203.0.113.8"))
     visitor.say("those of comments are others")
-    outside.time += 60
+    fake_world.time += 60
     preview(visitor)
 
 
@@ -396,24 +400,24 @@ def test_a_client_may_preview_120_times_a_minute(visitor: Visitor, outside: Outs
 
 
 def test_edits_and_comments_share_a_rate_limit(
-    visitor: Visitor, guest: str, outside: Outside
+    visitor: Visitor, guest_token: str, fake_world: FakeWorld
 ) -> None:
     for number in range(4):
-        edit(visitor, guest, str(number))
-        edit(visitor, guest, " ", status=400)  # what is refused is not counted
+        edit(visitor, guest_token, str(number))
+        edit(visitor, guest_token, " ", status=400)  # what is refused is not counted
         edit(visitor, "x", status=404)
-    form = {"content": "x", "edit_token": guest}
+    form = {"content": "x", "edit_token": guest_token}
     reply = visitor.patch_json("/comments/1", form, status=429)
     assert (reply.json, reply.headers["Retry-After"]) == (TOO_MANY, "60")
     visitor.say("six", status=429)
-    assert edit(visitor, guest, "3")["success"]  # the same text is no edit
-    outside.time += 60
-    edit(visitor, guest, "x")
-    outside.time += 899 - 60
+    assert edit(visitor, guest_token, "3")["success"]  # the same text is no edit
+    fake_world.time += 60
+    edit(visitor, guest_token, "x")
+    fake_world.time += 899 - 60
     fresh = visitor.say("fresh")["edit_token"]
-    outside.time += 1
+    fake_world.time += 1
     for number in range(4):
-        edit(visitor, guest, f"late {number}", status=403)
+        edit(visitor, guest_token, f"late {number}", status=403)
         edit(visitor, fresh, str(number), of=2)
 
 
@@ -422,12 +426,12 @@ WAITS |= {"status": "waiting"}
 
 
 def test_an_edited_comment_waits_while_a_flood_lasts(
-    app: App, visitor: Visitor, guest: str, caplog: pytest.LogCaptureFixture
+    app: App, visitor: Visitor, guest_token: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     visitor.say("reply", parent_id=1)
     inside.use_up(app, "comments", 298)
-    assert edit(visitor, guest, "hi")["comment"]["status"] == "visible"  # no edit
-    assert edit(visitor, guest) == written(**WAITS)
+    assert edit(visitor, guest_token, "hi")["comment"]["status"] == "visible"  # no edit
+    assert edit(visitor, guest_token) == written(**WAITS)
     (record,) = caplog.records
     assert record.getMessage() == "too many comments: further ones wait for approval"
     assert [c["id"] for c in visitor.listing()["comments"]] == [2]
@@ -435,7 +439,7 @@ def test_an_edited_comment_waits_while_a_flood_lasts(
     assert thread["deleted"]
     assert "ho" not in json.dumps(thread)
     visitor.say("another", parent_id=1, status=404)
-    assert edit(visitor, guest, "oh")["comment"]["status"] == "waiting"
+    assert edit(visitor, guest_token, "oh")["comment"]["status"] == "waiting"
 
 
 # Deletion

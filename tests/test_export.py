@@ -43,14 +43,14 @@ from support.commands import run
 from support.database import assert_whole, dump
 from support.inside import add_many_comments, add_stored_comment, writing_store
 from support.sources import MANUAL, ROOT
-from support.world import Outside
+from support.world import FakeWorld
 
 BLOG = "https://blog.example"
 LONG_AGO = 1_700_000_000  # 2023-11-14: nothing that is imported may be of times to come
 Row = dict[str, Any]
 
 
-class Home:
+class Installation:
     """A folder with settings and, once something is written, a database; and the program, in this
     process, since to start one takes longer than what it does."""
 
@@ -99,10 +99,10 @@ def figures(report: str) -> dict[str, int]:
 
 
 @contextlib.contextmanager
-def homes(*names: str) -> Iterator[list[Home]]:
+def installations(*names: str) -> Iterator[list[Installation]]:
     """For examples of a property, which share what pytest gives a test."""
     with tempfile.TemporaryDirectory() as folder:
-        yield [Home(Path(folder) / name) for name in names]
+        yield [Installation(Path(folder) / name) for name in names]
 
 
 # Whole databases
@@ -220,9 +220,9 @@ def lives(draw: st.DrawFn, pages: tuple[str, ...] = PAGES, texts: Any = TEXTS) -
     return life
 
 
-def live(home: Home, life: list[Any], start: int = LONG_AGO) -> None:
+def live(installation: Installation, life: list[Any], start: int = LONG_AGO) -> None:
     """All of that, in a new database."""
-    with writing_store(home.path) as store:
+    with writing_store(installation.path) as store:
         for name in ("lu@example.cn", "max@example.de"):
             store.run(
                 """INSERT INTO account (email, nickname, password, created_at)
@@ -291,10 +291,10 @@ ALL_COMMENTS = """
 PLACE = ("id", "page_key", "parent_id")
 
 
-def documented(home: Home, emails: bool) -> Row:
+def documented(installation: Installation, emails: bool) -> Row:
     """What the manual says of the file, made of the rows. What was deleted stands where it holds
     something that was not, and nothing of it is left."""
-    rows = {row["id"]: row for row in home.rows(ALL_COMMENTS)}
+    rows = {row["id"]: row for row in installation.rows(ALL_COMMENTS)}
     holding: set[int] = set()
     for row in rows.values():
         above = row["parent_id"] if row["status"] != "deleted" else None
@@ -315,7 +315,7 @@ def documented(home: Home, emails: bool) -> Row:
     pages = [
         {word: row[word] for word in ("page_url", "views", "page_likes", "closed")}
         | {"page_key": row["key"], "opened_at": moment(row["opened_at"])}
-        for row in home.rows("SELECT * FROM page ORDER BY key")
+        for row in installation.rows("SELECT * FROM page ORDER BY key")
     ]
     return {"format": "commentd", "version": 1, "pages": pages, "comments": comments}
 
@@ -362,21 +362,21 @@ def chain(*statuses: str) -> list[Row]:
 @given(lives(), st.booleans())
 def test_an_export_is_complete_and_comes_through_unchanged(life: list[Any], emails: bool) -> None:
     flags = ["--emails"] * emails
-    with homes("here", "there") as (here, there):
-        live(here, life)
-        text = here.export(*flags)
+    with installations("here", "there") as (source, target):
+        live(source, life)
+        text = source.export(*flags)
         whole = strict(text)
-        assert whole == documented(here, emails)
+        assert whole == documented(source, emails)
         if not whole["pages"]:
             return
         n = len(whole["comments"])
-        result = there.take(text)
+        result = target.take(text)
         assert result == {"read": n, "new": n, "already here": 0, "skipped": 0, **pages_of(result)}
-        assert there.export(*flags) == text
-        assert_whole(str(there.path))
-        before = dump(str(there.path))
-        assert there.take(text)["already here"] == n
-        assert dump(str(there.path)) == before
+        assert target.export(*flags) == text
+        assert_whole(str(target.path))
+        before = dump(str(target.path))
+        assert target.take(text)["already here"] == n
+        assert dump(str(target.path)) == before
 
 
 def pages_of(result: dict[str, int]) -> dict[str, int]:
@@ -405,75 +405,77 @@ def told_of(text: bytes, leaving: Iterable[int] = ()) -> Counter[str]:
 def test_an_export_imported_beside_other_comments_changes_none_of_them(
     life: list[Any], others: list[Any]
 ) -> None:
-    with homes("here", "there") as (here, there):
-        live(here, life)
-        live(there, others, LONG_AGO + 10**7)
-        text, before = here.export(), {row["id"]: row for row in there.rows(ALL_COMMENTS)}
-        pages = {row["key"]: row for row in there.rows("SELECT * FROM page")}
+    with installations("here", "there") as (source, target):
+        live(source, life)
+        live(target, others, LONG_AGO + 10**7)
+        text, before = source.export(), {row["id"]: row for row in target.rows(ALL_COMMENTS)}
+        pages = {row["key"]: row for row in target.rows("SELECT * FROM page")}
         if life:
-            assert there.take(text)["already here"] == 0
-        after = {row["id"]: row for row in there.rows(ALL_COMMENTS)}
+            assert target.take(text)["already here"] == 0
+        after = {row["id"]: row for row in target.rows(ALL_COMMENTS)}
         assert {number: after[number] for number in before} == before
-        assert told_of(there.export(), {*before}) == told_of(text)
+        assert told_of(target.export(), {*before}) == told_of(text)
         free = {row["id"] for row in strict(text)["comments"]} - {*before}
         assert {number for number in free if number < max(before, default=0)} <= {*after}
-        for row in there.rows("SELECT * FROM page"):
+        for row in target.rows("SELECT * FROM page"):
             old = pages.get(row["key"], row)
             assert (row["id"], row["page_url"]) == (old["id"], old["page_url"])
             assert row["closed"] >= old["closed"]
             assert row["views"] >= old["views"]
             assert row["page_likes"] >= old["page_likes"]
-        assert_whole(str(there.path))
+        assert_whole(str(target.path))
 
 
 def test_no_comment_number_is_given_twice_after_an_import(tmp_path: Path) -> None:
     """What is known by its number (a link in an email, the right to edit) stays of that comment."""
-    here, there = Home(tmp_path / "here"), Home(tmp_path / "there")
-    live(here, [("/a/", False, 0, 0, 0, [row | {"gap": 5} for row in chain("visible", "visible")])])
-    there.take(here.export())
-    with writing_store(there.path) as store:
+    source, target = Installation(tmp_path / "here"), Installation(tmp_path / "there")
+    live(
+        source, [("/a/", False, 0, 0, 0, [row | {"gap": 5} for row in chain("visible", "visible")])]
+    )
+    target.take(source.export())
+    with writing_store(target.path) as store:
         last = store.value("SELECT max(id) FROM comment") or 0
         store.set_status(last, "spam", 1)
         store.erase_hidden(LONG_AGO * 2)
         page = store.page("/a")
         assert page
         grow(store, page.id, chain("visible"), LONG_AGO)
-    assert {row["id"] for row in there.rows("SELECT id FROM comment")} == {1, last + 1}
+    assert {row["id"] for row in target.rows("SELECT id FROM comment")} == {1, last + 1}
 
 
 @pytest.mark.parametrize("number", [0, -1, 2**53, 2**63, 1e300, "12", "x", None, [1], True])
 def test_an_impossible_comment_number_in_an_export_is_replaced(tmp_path: Path, number: Any) -> None:
-    here, there = Home(tmp_path / "here"), Home(tmp_path / "there")
-    live(here, [("/a/", False, 0, 0, 0, chain("visible"))])
-    whole = strict(here.export())
+    source, target = Installation(tmp_path / "here"), Installation(tmp_path / "there")
+    live(source, [("/a/", False, 0, 0, 0, chain("visible"))])
+    whole = strict(source.export())
     whole["comments"][0]["id"] = number
-    assert there.take(json.dumps(whole).encode())["new"] == 1
-    (row,) = there.rows(ALL_COMMENTS)
+    assert target.take(json.dumps(whole).encode())["new"] == 1
+    (row,) = target.rows(ALL_COMMENTS)
     assert row["id"] == (12 if number == "12" else 1)
 
 
 def test_a_newer_export_raises_the_numbers_of_a_page_and_says_by_how_much(tmp_path: Path) -> None:
-    here, there = Home(tmp_path / "here"), Home(tmp_path / "there")
-    live(here, [("/a/", False, 0, 3, 5, chain("visible")), ("/b/", False, 0, 0, 2, [])])
-    whole = strict(here.export())
+    source, target = Installation(tmp_path / "here"), Installation(tmp_path / "there")
+    live(source, [("/a/", False, 0, 3, 5, chain("visible")), ("/b/", False, 0, 0, 2, [])])
+    whole = strict(source.export())
 
     def take(views: int, likes: int, *, closed: int = 0) -> tuple[dict[str, int], list[Row]]:
         whole["pages"][0] |= {"views": views, "page_likes": likes, "closed": closed}
-        (there.folder / "file").write_text(json.dumps(whole))
-        _, report, _ = there.do("import", str(there.folder / "file"))
+        (target.folder / "file").write_text(json.dumps(whole))
+        _, report, _ = target.do("import", str(target.folder / "file"))
         lines = re.findall(
             r"^  (views|likes of pages|closed pages)(?: added)?: (\d+)$",
             report.decode(),
             re.MULTILINE,
         )
         sql = "SELECT views, page_likes, closed FROM page WHERE key = '/a'"
-        return {name: int(number) for name, number in lines}, there.rows(sql)
+        return {name: int(number) for name, number in lines}, target.rows(sql)
 
     first = ({"views": 3, "likes of pages": 7}, [{"views": 3, "page_likes": 5, "closed": 0}])
     assert take(3, 5) == first
     assert take(3, 5) == ({}, first[1])
     # Somebody likes the page here, too.
-    with writing_store(there.path) as store:
+    with writing_store(target.path) as store:
         page = store.page("/a")
         assert page
         store.like("page", id=page.id, visitor="a visitor", undo=False, now=LONG_AGO)
@@ -488,7 +490,7 @@ def test_a_newer_export_raises_the_numbers_of_a_page_and_says_by_how_much(tmp_pa
         {"views": 1, "likes of pages": 12},
         [{"views": 10, "page_likes": 20, "closed": 0}],
     )
-    assert_whole(str(there.path))
+    assert_whole(str(target.path))
 
 
 # What must not be in it
@@ -498,16 +500,16 @@ FULL, FULL6 = "198.51.100.77", "2001:db8:12:34::77"
 
 
 @pytest.fixture
-def lived_in(config: Config, outside: Outside, tmp_path: Path) -> Home:
+def used_installation(config: Config, fake_world: FakeWorld, tmp_path: Path) -> Installation:
     """A service with accounts, an admin, emails, blocks, subscriptions, likes."""
-    outside.time = LONG_AGO
+    fake_world.time = LONG_AGO
     config = replace(config, server_public_url="https://c.example", mail_host="mail.invalid")
-    app = make_app(config, outside.world, rounds=1)
+    app = make_app(config, fake_world.world, rounds=1)
     with closing(app):
         ann = Visitor(app, ip=FULL)
         ann.register(nickname="Ann")
         app.deliver()
-        ann.verify(outside.code())
+        ann.verify(fake_world.code())
         ann.authorization = ("Bearer", ann.login()["token"])
         ann.say("from an account")
         guest = Visitor(app, ip=FULL6)
@@ -515,9 +517,9 @@ def lived_in(config: Config, outside: Outside, tmp_path: Path) -> Home:
         guest.post_json("/comment/like", {"id": 1})
         guest.register("bob@example.com", nickname="Bob")
         fill(app)
-    home = Home(tmp_path)
-    assert home.path == Path(config.database_path)
-    return home
+    installation = Installation(tmp_path)
+    assert installation.path == Path(config.database_path)
+    return installation
 
 
 def fill(app: App) -> None:
@@ -535,12 +537,14 @@ def fill(app: App) -> None:
 
 @pytest.mark.parametrize("name", [name for name in EXPORTERS if name != "data"])
 @pytest.mark.parametrize("emails", [False, True])
-def test_an_export_holds_no_secret(lived_in: Home, name: str, emails: bool) -> None:
-    text = lived_in.export(name, *["--emails"] * emails).decode(errors="replace")
+def test_an_export_holds_no_secret(
+    used_installation: Installation, name: str, emails: bool
+) -> None:
+    text = used_installation.export(name, *["--emails"] * emails).decode(errors="replace")
     result = ["lu@example.cn", "ann@example.com"]
     assert [email in text for email in result] == [emails, emails]
     texts = set()
-    with closing(sqlite3.connect(lived_in.path)) as db:
+    with closing(sqlite3.connect(used_installation.path)) as db:
         tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         for table in {*tables} - {"comment", "page", "sqlite_sequence"}:
             for row in db.execute(f"SELECT * FROM {table}"):
@@ -574,9 +578,9 @@ COLUMNS = {"likes": "likes", "pins": "pinned", "edits": "edited_at"}
 PAGE_COLUMNS = {"views": "views", "closed pages": "closed", "likes of pages": "page_likes"}
 
 
-def kept(home: Home, lost: set[str]) -> list[list[Any]]:
+def kept(installation: Installation, lost: set[str]) -> list[list[Any]]:
     """What comments and pages say, without what is lost and what was deleted."""
-    whole, hidden = strict(home.export("--emails")), {"deleted", *lost & {"spam"}}
+    whole, hidden = strict(installation.export("--emails")), {"deleted", *lost & {"spam"}}
     lost = lost | {"likes of pages"} if "likes" in lost else lost
     names = ["page_key", "nickname", "email", "content", "ip", "status", "created_at"]
     names += [column for what, column in COLUMNS.items() if what not in lost]
@@ -590,33 +594,33 @@ def kept(home: Home, lost: set[str]) -> list[list[Any]]:
 def test_an_export_in_another_format_names_its_losses_and_the_rest_comes_back(
     tmp_path: Path, name: str
 ) -> None:
-    here, there = Home(tmp_path / "here"), Home(tmp_path / "there")
+    source, target = Installation(tmp_path / "here"), Installation(tmp_path / "there")
     rows = chain("deleted", "visible", "visible", "spam", "waiting")
     rows = [row | {"created_at": number} for number, row in enumerate(rows)]
     rows[1] |= {"pinned": 1, "edited_at": 9}
-    live(here, [("/a/", True, 0, 3, 2, rows)])
+    live(source, [("/a/", True, 0, 3, 2, rows)])
     emails = {"email addresses (--emails)"}
-    assert lost_of(here.do("export", name)[2]) == LOST[name] | emails
-    _, text, errors = here.do("export", name, "--emails")
+    assert lost_of(source.do("export", name)[2]) == LOST[name] | emails
+    _, text, errors = source.do("export", name, "--emails")
     assert lost_of(errors) == LOST[name]
-    there.take(text)
-    assert kept(there, LOST[name]) == kept(here, LOST[name])
-    assert there.take(text)["new"] == 0
+    target.take(text)
+    assert kept(target, LOST[name]) == kept(source, LOST[name])
+    assert target.take(text)["new"] == 0
 
 
 def test_our_own_export_names_what_it_does_not_hold(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    live(home, HERE)
-    _, _, errors = home.do("export")
+    installation = Installation(tmp_path)
+    live(installation, HERE)
+    _, _, errors = installation.do("export")
     assert re.match("Not exported: accounts.*, email addresses", errors)
-    assert "email addresses" not in home.do("export", "--emails")[2]
+    assert "email addresses" not in installation.do("export", "--emails")[2]
 
 
 def test_views_of_pages_without_comments_go_to_waline(tmp_path: Path) -> None:
-    here, there = Home(tmp_path / "here"), Home(tmp_path / "there")
-    live(here, [("/seen/", False, 0, 3, 0, []), ("/文章/", False, 0, 2, 0, chain("visible"))])
-    there.take(here.export("waline"))
-    seen = there.rows("SELECT page_url, views FROM page ORDER BY views")
+    source, target = Installation(tmp_path / "here"), Installation(tmp_path / "there")
+    live(source, [("/seen/", False, 0, 3, 0, []), ("/文章/", False, 0, 2, 0, chain("visible"))])
+    target.take(source.export("waline"))
+    seen = target.rows("SELECT page_url, views FROM page ORDER BY views")
     assert seen == [{"page_url": "/文章/", "views": 2}, {"page_url": "/seen/", "views": 3}]
 
 
@@ -650,11 +654,11 @@ def check_wordpress(text: bytes, shown: list[Row]) -> None:
         assert item.findtext("wp:status", "", NAMESPACES) == "publish"
         assert item.findtext("wp:comment_status", "", NAMESPACES) in ("open", "closed")
         assert is_time(item.findtext("wp:post_date_gmt", "", NAMESPACES))
-        here: list[int] = []
+        numbers_of_item: list[int] = []
         above = []
         for comment in item.iterfind("wp:comment", NAMESPACES):
             values = {child.tag.partition("}")[2]: child.text or "" for child in comment}
-            here.append(int(values["comment_id"]))
+            numbers_of_item.append(int(values["comment_id"]))
             above.append(int(values["comment_parent"]))
             for name in ("author", "author_email", "author_IP", "content"):
                 assert values[f"comment_{name}"].strip()
@@ -664,8 +668,8 @@ def check_wordpress(text: bytes, shown: list[Row]) -> None:
             assert is_time(values["comment_date_gmt"])
             assert values["comment_date"] == values["comment_date_gmt"]
             assert "comment_author_url" in values
-        assert {*above} <= {0, *here}
-        numbers += here
+        assert {*above} <= {0, *numbers_of_item}
+        numbers += numbers_of_item
     assert sorted(numbers) == sorted(row["id"] for row in shown)
     assert len({*posts}) == len(posts)
 
@@ -744,14 +748,14 @@ ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.s
 @example([("/a/", False, 0, 0, 0, [chain("visible")[0] | {"content": "[a]: https://b.example"}])])
 @given(lives(texts=ANYTHING | TEXTS))
 def test_exported_files_are_well_formed_and_as_each_product_wants_them(life: list[Any]) -> None:
-    with homes("here") as (home,):
-        live(home, life)
-        shown = strict(home.export())["comments"]
+    with installations("here") as (installation,):
+        live(installation, life)
+        shown = strict(installation.export())["comments"]
         for name in EXPORTERS:
-            CHECKS[name](home.export(name), shown)
-            CHECKS[name](home.export(name, "--emails"), shown)
+            CHECKS[name](installation.export(name), shown)
+            CHECKS[name](installation.export(name, "--emails"), shown)
         with mock.patch.dict(os.environ, COMMENTD_PRIVACY_SHOW_LOCATION="no"):
-            pages = strict(home.export("data"))
+            pages = strict(installation.export("data"))
         for comment in [each for comments in pages.values() for each in comments]:
             assert comment["country"] + comment["location"] == ""
 
@@ -761,21 +765,21 @@ def test_hugo_finds_the_comments_of_a_page_as_the_manual_says(tmp_path: Path) ->
     if shutil.which("hugo") is None:
         pytest.skip("there is no hugo: install Debian's package hugo")
     for language, manual in MANUAL.items():
-        home = Home(tmp_path / language)
-        live(home, [("/blog/2026/日记/", False, 0, 0, 0, chain("visible"))])
+        installation = Installation(tmp_path / language)
+        live(installation, [("/blog/2026/日记/", False, 0, 0, 0, chain("visible"))])
         # The first is for newer versions than Debian's.
         _, lines = re.findall(r"```\n({{.*?)```", manual["export"], re.DOTALL)
         files = {
-            "data/comments.json": home.export("data").decode(),
+            "data/comments.json": installation.export("data").decode(),
             "hugo.toml": 'baseURL = "https://b.example/blog/"\npermalinks.posts = "/:year/:title/"',
             "content/posts/1.md": "---\ntitle: 日记\ndate: 2026-01-01\n---\n",
             "layouts/_default/single.html": lines,
         }
         for name, text in files.items():
-            (home.folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (home.folder / name).write_text(text, "utf-8")
-        subprocess.run(["hugo", "--quiet"], cwd=home.folder, check=True)
-        page = home.folder / "public/2026/日记/index.html"
+            (installation.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (installation.folder / name).write_text(text, "utf-8")
+        subprocess.run(["hugo", "--quiet"], cwd=installation.folder, check=True)
+        page = installation.folder / "public/2026/日记/index.html"
         assert page.read_text("utf-8").strip() == "Ann: <p>hi</p>"
 
 
@@ -786,12 +790,14 @@ def test_every_export_format_is_compared_with_its_product() -> None:
 # The command
 
 
-def program(home: Home, *words: str, to: Any = subprocess.PIPE, **environ: str) -> Any:
+def program(
+    installation: Installation, *words: str, to: Any = subprocess.PIPE, **environ: str
+) -> Any:
     """The program in a process of its own."""
     command = [sys.executable, "-W", "error", str(ROOT / "commentd.py"), *words]
     kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
     return subprocess.Popen(
-        command, cwd=home.folder, env=kept | environ, stdout=to, stderr=subprocess.PIPE
+        command, cwd=installation.folder, env=kept | environ, stdout=to, stderr=subprocess.PIPE
     )
 
 
@@ -800,20 +806,20 @@ def program(home: Home, *words: str, to: Any = subprocess.PIPE, **environ: str) 
 def test_an_export_whose_pipe_closes_early_ends_with_a_line_at_most(
     tmp_path: Path, name: str
 ) -> None:
-    home = Home(tmp_path)
+    installation = Installation(tmp_path)
     # More than any buffer between two programs holds.
-    live(home, [("/a/", False, 0, 0, 0, [SAID[0] | {"content": "word " * 3000}] * 100)])
-    with program(home, "export", name) as export:
+    live(installation, [("/a/", False, 0, 0, 0, [SAID[0] | {"content": "word " * 3000}] * 100)])
+    with program(installation, "export", name) as export:
         assert export.stdout.read(3)
         export.stdout.close()
         assert re.fullmatch(rb"(commentd: .*\n)?", export.stderr.read())
         assert export.wait(60) in (0, 1)
 
 
-def exported_to(file: Path, home: Home, name: str) -> int:
+def exported_to(file: Path, installation: Installation, name: str) -> int:
     """Exports into a file; the most memory that the program took meanwhile, in bytes."""
     with file.open("wb") as out:
-        export = program(home, "export", name, to=out)
+        export = program(installation, "export", name, to=out)
         with export.stderr:
             errors = export.stderr.read()
     _, status, usage = os.wait4(export.pid, 0)
@@ -824,11 +830,11 @@ def exported_to(file: Path, home: Home, name: str) -> int:
 
 @pytest.mark.slow
 def test_an_export_of_ten_times_the_comments_takes_as_much_memory(tmp_path: Path) -> None:
-    few = Home(tmp_path / "few")
-    many = Home(tmp_path / "many")
-    for home, pages in ((few, 3), (many, 30)):
+    few = Installation(tmp_path / "few")
+    many = Installation(tmp_path / "many")
+    for installation, pages in ((few, 3), (many, 30)):
         page_urls = [f"/{number}/{'x' * 60}/" for number in range(pages)]
-        add_many_comments(home.path, page_urls, 500 * pages, content="word " * 200)
+        add_many_comments(installation.path, page_urls, 500 * pages, content="word " * 200)
     for name in EXPORTERS:
         file = tmp_path / name
         least = exported_to(file, few, name)
@@ -839,12 +845,12 @@ def test_an_export_of_ten_times_the_comments_takes_as_much_memory(tmp_path: Path
         assert most - least < (larger - smaller) / 2, name
 
 
-def test_an_export_changes_nothing(lived_in: Home) -> None:
-    before = dump(str(lived_in.path))
+def test_an_export_changes_nothing(used_installation: Installation) -> None:
+    before = dump(str(used_installation.path))
     for name in ("", *EXPORTERS):
-        lived_in.export(*[name] if name else [])
-    assert dump(str(lived_in.path)) == before
-    assert lived_in.export() == lived_in.export("commentd")
+        used_installation.export(*[name] if name else [])
+    assert dump(str(used_installation.path)) == before
+    assert used_installation.export() == used_installation.export("commentd")
 
 
 @pytest.mark.slow
@@ -852,36 +858,39 @@ def test_an_export_changes_nothing(lived_in: Home) -> None:
 def test_an_exported_file_is_utf_8_whatever_the_terminal_speaks(
     tmp_path: Path, encoding: str
 ) -> None:
-    home = Home(tmp_path)
-    live(home, [("/文章/", False, 0, 0, 0, [chain("visible")[0] | {"content": "é 你好 😀\u2028"}])])
-    with program(home, "export", PYTHONIOENCODING=encoding) as export:
+    installation = Installation(tmp_path)
+    live(
+        installation,
+        [("/文章/", False, 0, 0, 0, [chain("visible")[0] | {"content": "é 你好 😀\u2028"}])],
+    )
+    with program(installation, "export", PYTHONIOENCODING=encoding) as export:
         text, errors = export.communicate()
     assert b"Traceback" not in errors
-    assert text == home.export()
+    assert text == installation.export()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["disqus", "Commentd", "valine", "..", "x y"])
 def test_an_unknown_export_format_is_refused_with_the_known_ones(tmp_path: Path, name: str) -> None:
-    home = Home(tmp_path)
-    live(home, HERE)
-    code, text, errors = run(home.folder, "export", name)
+    installation = Installation(tmp_path)
+    live(installation, HERE)
+    code, text, errors = run(installation.folder, "export", name)
     assert (code, text) == (2, "")
     assert {*re.findall(r"\w+", errors)} >= {*EXPORTERS}
 
 
 @pytest.mark.slow
 def test_without_a_database_there_is_nothing_to_export(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+    installation = Installation(tmp_path)
     for words in (["export"], ["export", "waline"]):
         code, text, errors = run(tmp_path, *words)
         assert (code, text) == (1, "")
         assert "commentd.db: go to the folder of commentd.ini" in errors
-    assert not home.path.exists()
+    assert not installation.path.exists()
 
 
 @pytest.mark.parametrize("name", EXPORTERS)
 def test_an_export_without_comments_is_a_valid_file(tmp_path: Path, name: str) -> None:
-    home = Home(tmp_path)
-    live(home, [])
-    CHECKS[name](home.export(name), [])
+    installation = Installation(tmp_path)
+    live(installation, [])
+    CHECKS[name](installation.export(name), [])

@@ -13,7 +13,7 @@ from support.client import CANARY, Visitor
 from support.commands import run_here
 from support.database import assert_whole
 from support.inside import add_account, add_many_comments, token_of
-from support.world import START, Outside
+from support.world import START, FakeWorld
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +91,7 @@ def write_and_moderate(app: App, visitor: Visitor, owner: Visitor, count: int) -
 
 @pytest.mark.parametrize("count", [500, pytest.param(25_000, marks=pytest.mark.long)])
 def test_four_times_the_comments_of_a_page_make_no_response_larger(
-    config: Config, outside: Outside, tmp_path: Path, count: int
+    config: Config, fake_world: FakeWorld, tmp_path: Path, count: int
 ) -> None:
     responses: list[dict[str, int]] = []
     for rows in (count, 4 * count):
@@ -100,7 +100,7 @@ def test_four_times_the_comments_of_a_page_make_no_response_larger(
         path = folder / "commentd.db"
         large = replace(config, database_path=str(path), limits_enabled=False, site_origins=(BLOG,))
         add_rows(path, rows)
-        with closing(make_app(large, outside.world, rounds=1)) as app:
+        with closing(make_app(large, fake_world.world, rounds=1)) as app:
             add_account(app, OWNER, "Owner", CANARY, "admin")
             visitor = Visitor(app)
             owner = Visitor(app)

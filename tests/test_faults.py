@@ -27,7 +27,7 @@ from support.commands import run_here
 from support.database import assert_whole, dump
 from support.inside import REFUSALS, add_account, admin_link, token_of
 from support.service import COMMENT
-from support.world import START, Outside
+from support.world import START, FakeWorld
 from test_storage import account, forked, stranger
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ MINUTE, DAY = 60, 86400
 # The machine
 
 
-class Dead(BaseException):
+class Killed(BaseException):
     """The process was to be killed, and is not dead yet."""
 
 
@@ -60,15 +60,19 @@ FAULTS: dict[str, dict[str, Any]] = {
         "corrupt": lambda: sql_fault(sqlite3.SQLITE_CORRUPT, sqlite3.DatabaseError),
         "memory": MemoryError,
         "bug": Bug,
-        "kill": Dead,
+        "kill": Killed,
     },
     "system": {
         "full": lambda: OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
         "input/output": lambda: OSError(errno.EIO, os.strerror(errno.EIO)),
-        "kill": Dead,
+        "kill": Killed,
     },
-    "world": {"refused": lambda: ConnectionRefusedError(111, "refused"), "bug": Bug, "kill": Dead},
-    "end": {"kill": Dead},
+    "world": {
+        "refused": lambda: ConnectionRefusedError(111, "refused"),
+        "bug": Bug,
+        "kill": Killed,
+    },
+    "end": {"kill": Killed},
 }
 SYSTEM = ("fsync", "open", "replace", "link", "rename", "mkdir", "unlink")
 
@@ -97,14 +101,14 @@ class Machine:
             self.each()
         self.steps.append((kind, what))
         fails = len(self.steps) - 1 == self.at
-        if fails and FAULTS[kind][self.fault] is Dead:
+        if fails and FAULTS[kind][self.fault] is Killed:
             os.kill(os.getpid(), 9)
         self.on = True
         if fails:
             raise FAULTS[kind][self.fault]()
 
 
-class Watched(sqlite3.Connection):
+class WatchedConnection(sqlite3.Connection):
     """A connection whose statements and commits are steps."""
 
     machine: Machine
@@ -135,13 +139,13 @@ def watch_all(machine: Machine) -> None:
 
         return call
 
-    Watched.machine = machine
-    sqlite3.connect = partial(sqlite3.connect, factory=Watched)  # type: ignore[assignment]
+    WatchedConnection.machine = machine
+    sqlite3.connect = partial(sqlite3.connect, factory=WatchedConnection)  # type: ignore[assignment]
     for name in SYSTEM:
         setattr(os, name, watched(name))
 
 
-# The town: a database with something of all
+# The service: a database with something of all
 
 OWNER, ANN, GUEST = "owner@example.com", "ann@example.com", "guest@example.com"
 SITE: dict[str, Any] = {
@@ -172,19 +176,19 @@ class Client(Visitor):
             response = webtest.TestApp.do_request(self, req, *args, expect_errors=True)
             text = response.body.decode("utf-8", "replace")
         if asked != "/admin/settings":  # where an admin may read where the database is
-            self.judge(asked, req.method, response, response.status_int, text)
+            self.check_response(asked, req.method, response, response.status_int, text)
         return response
 
 
 @dataclass
-class Town:
+class FaultyService:
     config: Config
     machine: Machine
     facts: dict[str, Any]
-    outside: Outside = field(default_factory=Outside)
+    fake_world: FakeWorld = field(default_factory=FakeWorld)
 
     def __post_init__(self) -> None:
-        self.outside.time = NOW
+        self.fake_world.time = NOW
         self.chance = random.Random(7)
 
     @property
@@ -195,7 +199,7 @@ class Town:
     def world(self) -> World:
         def send(*email: str, **server: Any) -> None:
             self.machine.step("world", "send")
-            self.outside.send(*email)
+            self.fake_world.send(*email)
 
         def fetch(*_: Any, **how: Any) -> tuple[int, bytes]:
             self.machine.step("world", "fetch")
@@ -204,14 +208,16 @@ class Town:
         def chance(size: int) -> bytes:
             return self.chance.randbytes(size)
 
-        return World(clock=lambda: self.outside.time, random_bytes=chance, send=send, fetch=fetch)
+        return World(
+            clock=lambda: self.fake_world.time, random_bytes=chance, send=send, fetch=fetch
+        )
 
     @cached_property
     def app(self) -> App:
         return make_app(self.config, self.world, rounds=1)
 
     def ask(self, name: str, who: str, **form: Any) -> Any:
-        """A request, named by its route. In paths and forms stand facts of the town."""
+        """A request, named by its route. In paths and forms stand facts of that database."""
         method, path = name.partition(",")[0].split()
         path = PATHS.get(path, path) if method == "GET" else path
         path = re.sub("<(\\w+)(?::id)?>", lambda found: str(self.facts[found[1]]), path)
@@ -228,7 +234,7 @@ class Town:
         return getattr(client, f"{method.lower()}_json")(path, form)
 
     def does(self, work: Callable[[], Any], later: float = 0) -> None:
-        self.outside.time += later
+        self.fake_world.time += later
         with self.machine:
             work()
 
@@ -312,29 +318,37 @@ for route in ROUTES:
         admin = OWNER if route.path.startswith("/admin/") else ""
         REQUESTS[f"GET {route.path}"] = READERS.get(route.path, admin), {}
 
-Operation = Callable[[Town], Any]
+Operation = Callable[[FaultyService], Any]
 OPERATIONS: dict[str, Operation] = {
-    name: lambda town, name=name, who=who, form=form: town.ask(name, who, **form)  # type: ignore[misc]
+    name: lambda faulty_service, name=name, who=who, form=form: faulty_service.ask(
+        name, who, **form
+    )  # type: ignore[misc]
     for name, (who, form) in REQUESTS.items()
 }
 OPERATIONS |= {
     # By itself
-    "views": lambda town: town.does(town.app.tick),
-    "a tick": lambda town: town.does(town.app.tick, MINUTE),
-    "a tick, days later": lambda town: town.does(town.app.tick, 100 * DAY),
-    "emails": lambda town: town.does(town.app.deliver),
-    "a copy": lambda town: town.does(town.app.back_up_if_due),
-    "a stop": lambda town: town.does(town.app.close),
+    "views": lambda faulty_service: faulty_service.does(faulty_service.app.tick),
+    "a tick": lambda faulty_service: faulty_service.does(faulty_service.app.tick, MINUTE),
+    "a tick, days later": lambda faulty_service: faulty_service.does(
+        faulty_service.app.tick, 100 * DAY
+    ),
+    "emails": lambda faulty_service: faulty_service.does(faulty_service.app.deliver),
+    "a copy": lambda faulty_service: faulty_service.does(faulty_service.app.back_up_if_due),
+    "a stop": lambda faulty_service: faulty_service.does(faulty_service.app.close),
     # Without a service
-    "a start": lambda town: town.does(lambda: town.app),
-    "the first start": lambda town: town.does(lambda: town.app),
-    "commentd admin": lambda town: town.command("admin", "eve@example.com"),
-    "commentd backup": lambda town: town.command("backup"),
-    "commentd restore": lambda town: town.command("restore", town.facts["copy"]),
-    "commentd recount": lambda town: town.command("recount"),
-    "commentd move": lambda town: town.command("move", PAGE, "/moved/"),
-    "commentd import": lambda town: town.command("import", town.facts["export"]),
-    "commentd export": lambda town: town.command("export"),
+    "a start": lambda faulty_service: faulty_service.does(lambda: faulty_service.app),
+    "the first start": lambda faulty_service: faulty_service.does(lambda: faulty_service.app),
+    "commentd admin": lambda faulty_service: faulty_service.command("admin", "eve@example.com"),
+    "commentd backup": lambda faulty_service: faulty_service.command("backup"),
+    "commentd restore": lambda faulty_service: faulty_service.command(
+        "restore", faulty_service.facts["copy"]
+    ),
+    "commentd recount": lambda faulty_service: faulty_service.command("recount"),
+    "commentd move": lambda faulty_service: faulty_service.command("move", PAGE, "/moved/"),
+    "commentd import": lambda faulty_service: faulty_service.command(
+        "import", faulty_service.facts["export"]
+    ),
+    "commentd export": lambda faulty_service: faulty_service.command("export"),
 }
 # What is done without a service, or begins with none.
 ALONE = [name for name in OPERATIONS if name.startswith(("a start", "the first", "commentd "))]
@@ -356,17 +370,17 @@ A_MINUTE_LATER = {
 
 
 @pytest.fixture(scope="module")
-def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
+def faulty_service(tmp_path_factory: pytest.TempPathFactory) -> FaultyService:
     """A database with something of all, closed cleanly, and what one has to know of it."""
     home = tmp_path_factory.mktemp("town")
-    outside = Outside()
+    fake_world = FakeWorld()
     facts: dict[str, Any] = {"page_id": 1, "user_id": 1, "block_id": 1}
     config = Config(
         database_path=str(home / "commentd.db"), backup_folder=str(home / "backups"), **SITE
     )
     chance = random.Random(1)
     world = replace(
-        outside.world, random_bytes=chance.randbytes, fetch=lambda *_, **how: (200, b"{}")
+        fake_world.world, random_bytes=chance.randbytes, fetch=lambda *_, **how: (200, b"{}")
     )
     with closing(make_app(config, world, rounds=1)) as app:
         for email in (ANN, "cat@example.com"):
@@ -375,7 +389,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
         web = Visitor(app, "203.0.113.8", HTTP_USER_AGENT="Mozilla/5.0")
         for number in range(3):
             web.say(f"{number} " + "long " * 300, email=GUEST)
-        outside.time += 61
+        fake_world.time += 61
         ann = Visitor(app, "203.0.113.9")
         ann.authorization = ("Bearer", token_of(app, ANN))
         for words in ({}, {"parent_id": 1}, {"page_url": "/other/"}):
@@ -391,27 +405,27 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
         web.post_json("/page/like", {"page_url": PAGE})
         web.post_json("/comments/3/report", {"reason": "?"})
         for _ in range(4):
-            outside.time += 600
+            fake_world.time += 600
             app.tick()
             app.deliver()
-        texts = "\n".join(outside.text(number) for number in range(len(outside.emails)))
+        texts = "\n".join(fake_world.text(number) for number in range(len(fake_world.emails)))
         for name, what in (("moderates", "do=spam"), ("confirms", "do=confirm")):
             links = re.findall(rf"https://comments\.example(/mail\?\S*{what}\S*)", texts)
             facts[name] = links[0]
         facts["link"] = admin_link(app, "dan@example.com")
-        outside.time = NOW - 400
+        fake_world.time = NOW - 400
         posted = web.say("mine")
         facts |= {"comment_id": posted["comment"]["id"], "edit_token": posted["edit_token"]}
         web.register("bob@example.com")
         app.deliver()
-        (number,) = [n for n, email in enumerate(outside.emails) if "bob@" in email.recipient]
-        facts["code"] = outside.code(number)
-        outside.time = NOW - 61
+        (number,) = [n for n, email in enumerate(fake_world.emails) if "bob@" in email.recipient]
+        facts["code"] = fake_world.code(number)
+        fake_world.time = NOW - 61
         web.register("cid@example.com")
         ann.patch_json("/me", {"new_password": CANARY, **SAFE})  # which an email tells
-        outside.mail_fails_with = OSError("down")
+        fake_world.mail_fails_with = OSError("down")
         app.deliver()
-        outside.time = NOW
+        fake_world.time = NOW
         web.say("told to nobody yet", parent_id=1)
         owner.authorization = ("Bearer", token_of(app, OWNER, "admin"))
         emails = owner.get("/admin/outbox").json["emails"]
@@ -421,7 +435,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
     (home / "export.json").write_text(text)
     facts |= {"export": str(home / "export.json"), "copy": str(home / "copy.db")}
     shutil.copy(config.database_path, facts["copy"])
-    return Town(config, Machine(), facts)
+    return FaultyService(config, Machine(), facts)
 
 
 # What is left
@@ -462,7 +476,7 @@ def attempt(work: Callable[[], Any], fault: str) -> str:
 
 
 @dataclass
-class Told:
+class Outcome:
     """What a process tells of an operation."""
 
     how: str
@@ -473,67 +487,72 @@ class Told:
     files: set[str]
 
 
-def play(town: Town, name: str) -> Told:
-    machine, states = town.machine, list[State]()
+def play(faulty_service: FaultyService, name: str) -> Outcome:
+    machine, states = faulty_service.machine, list[State]()
 
     def see() -> None:
-        if (now := state(town.path)) not in states:
+        if (now := state(faulty_service.path)) not in states:
             states.append(now)
 
     watch_all(machine)
     if name not in ALONE:
-        _ = town.app
+        _ = faulty_service.app
         if name == "views":
-            stranger(town.app).get("/comments?url=/seen/")
+            stranger(faulty_service.app).get("/comments?url=/seen/")
     see()
     if machine.at < 0:
         machine.each = see
-    town.chance.seed(2)
-    how = attempt(lambda: OPERATIONS[name](town), machine.fault)
+    faulty_service.chance.seed(2)
+    how = attempt(lambda: OPERATIONS[name](faulty_service), machine.fault)
     machine.each = lambda: None
     steps = machine.steps[:]
     with machine:
         machine.step("end")
     see()
-    again = go_on(town, name, how) if machine.at >= 0 else ""
-    files = {path.name for path in town.path.parent.rglob("*")}
-    return Told(how, states, steps, again, state(town.path), files)
+    again = go_on(faulty_service, name, how) if machine.at >= 0 else ""
+    files = {path.name for path in faulty_service.path.parent.rglob("*")}
+    return Outcome(how, states, steps, again, state(faulty_service.path), files)
 
 
-def go_on(town: Town, name: str, how: str) -> str:
+def go_on(faulty_service: FaultyService, name: str, how: str) -> str:
     """The machine works again: how the same operation goes now, if it did not."""
-    town.outside.time = NOW + (MINUTE if name in A_MINUTE_LATER else 0)
+    faulty_service.fake_world.time = NOW + (MINUTE if name in A_MINUTE_LATER else 0)
     if name not in ALONE and name != "a stop":
-        health = stranger(town.app).get("/health", expect_errors=True)
-        if town.machine.fault == "corrupt" and health.status_int == 503:
-            town.app.close()  # where it sees damage it writes no more, until it is started again
-            del town.app
-        stranger(town.app).get("/health", status=200)
-    town.chance.seed(2)
-    again = "" if how == "done" else attempt(lambda: OPERATIONS[name](town), "")
-    if "app" in vars(town):
-        town.app.close()
-    assert_whole(str(town.path))
+        health = stranger(faulty_service.app).get("/health", expect_errors=True)
+        if faulty_service.machine.fault == "corrupt" and health.status_int == 503:
+            # Where it sees damage it writes no more, until it is started again.
+            faulty_service.app.close()
+            del faulty_service.app
+        stranger(faulty_service.app).get("/health", status=200)
+    faulty_service.chance.seed(2)
+    again = "" if how == "done" else attempt(lambda: OPERATIONS[name](faulty_service), "")
+    if "app" in vars(faulty_service):
+        faulty_service.app.close()
+    assert_whole(str(faulty_service.path))
     return again
 
 
-def in_a_child(town: Town, name: str, folder: Path, at: int = -1, fault: str = "") -> Told | None:
+def in_a_child(
+    faulty_service: FaultyService, name: str, folder: Path, at: int = -1, fault: str = ""
+) -> Outcome | None:
     """Do it in a process of its own, on a copy or on what is there; None when it died."""
     path = folder / "commentd.db"
-    config = replace(town.config, database_path=str(path), backup_folder=str(folder / "copies"))
+    config = replace(
+        faulty_service.config, database_path=str(path), backup_folder=str(folder / "copies")
+    )
     if not folder.exists():
         folder.mkdir()
         if name != "the first start":
-            shutil.copy(town.path, path)
-    theirs = Town(config, Machine(at, fault), town.facts)
-    result: Told | None = forked(lambda: play(theirs, name))
+            shutil.copy(faulty_service.path, path)
+    theirs = FaultyService(config, Machine(at, fault), faulty_service.facts)
+    result: Outcome | None = forked(lambda: play(theirs, name))
     return result
 
 
 Case = tuple[int, str]
 
 
-def cases_of(result: Told, seed: str) -> list[Case]:
+def cases_of(result: Outcome, seed: str) -> list[Case]:
     """All that may happen, at each step and after the last, in an order of chance."""
     steps = [*result.steps, ("end", "")]
     cases = [(at, fault) for at, (of, _) in enumerate(steps) for fault in FAULTS[of]]
@@ -541,14 +560,16 @@ def cases_of(result: Told, seed: str) -> list[Case]:
     return cases
 
 
-def assert_all_or_nothing(town: Town, name: str, folder: Path, usual: Told, case: Case) -> str:
+def assert_all_or_nothing(
+    faulty_service: FaultyService, name: str, folder: Path, usual: Outcome, case: Case
+) -> str:
     """How it went."""
     after, which = usual.states[-1], f"{name}, {case[1]} at {case[0]}"
     which += f": {[*usual.steps, 'the end'][case[0]]}"
-    result = in_a_child(town, name, folder, *case)
+    result = in_a_child(faulty_service, name, folder, *case)
     if result is None:  # it died
-        config = replace(town.config, database_path=str(folder / "commentd.db"))
-        make_app(config, replace(town.world, clock=lambda: NOW), rounds=1).close()
+        config = replace(faulty_service.config, database_path=str(folder / "commentd.db"))
+        make_app(config, replace(faulty_service.world, clock=lambda: NOW), rounds=1).close()
         assert_whole(config.database_path)
         left = state(Path(config.database_path))
         assert left in usual.states, which
@@ -568,9 +589,9 @@ def assert_all_or_nothing(town: Town, name: str, folder: Path, usual: Told, case
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_an_operation_that_fails_anywhere_is_done_as_a_whole_or_not_at_all(
-    town: Town, tmp_path: Path, campaign: Campaign
+    faulty_service: FaultyService, tmp_path: Path, campaign: Campaign
 ) -> None:
-    usual, cases = dict[str, Told](), dict[str, list[Case]]()
+    usual, cases = dict[str, Outcome](), dict[str, list[Case]]()
     names = [*OPERATIONS]
     random.Random(campaign.seed).shuffle(names)
     for _ in campaign.rounds(len(names) // 4):
@@ -578,7 +599,7 @@ def test_an_operation_that_fails_anywhere_is_done_as_a_whole_or_not_at_all(
         name, folder = names[number], tmp_path / "x"
         shutil.rmtree(folder, ignore_errors=True)
         if name not in usual:
-            result = in_a_child(town, name, folder)
+            result = in_a_child(faulty_service, name, folder)
             shutil.rmtree(folder)
             assert result
             assert result.how == "done"
@@ -589,7 +610,9 @@ def test_an_operation_that_fails_anywhere_is_done_as_a_whole_or_not_at_all(
                 cases[name] = [case for case in cases[name] if case[1] not in ("memory", "bug")]
             campaign.figures["cases"] += len(cases[name])
         if turn < len(cases[name]):
-            how = assert_all_or_nothing(town, name, folder, usual[name], cases[name][turn])
+            how = assert_all_or_nothing(
+                faulty_service, name, folder, usual[name], cases[name][turn]
+            )
             campaign.figures[how] += 1
         elif turn >= max(map(len, cases.values())):
             break  # all of them

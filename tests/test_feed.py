@@ -22,7 +22,7 @@ from support.admin import moderate
 from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor
 from support.database import dump
-from support.world import Outside
+from support.world import FakeWorld
 from test_notifications import BLOG, EMAIL_TEXTS, SERVICE, USUAL
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -38,11 +38,11 @@ TEXTS = [
 PATHS = ("/feed.atom", f"/feed.atom?url={PAGE}", f"/thread?url={PAGE}")
 
 
-class Crawler(Visitor):
+class FeedVisitor(Visitor):
     """Knows that the thread is a page, and the feed is XML."""
 
-    def judge(self, path: str, method: str, response: Any, status: int, text: str) -> None:
-        super().judge(path, method, response, status, text)
+    def check_response(self, path: str, method: str, response: Any, status: int, text: str) -> None:
+        super().check_response(path, method, response, status, text)
         assert CANARY not in text
         assert not re.search(r"[\w.]+@e\.cn|203\.0\.113\.7", text)
 
@@ -53,11 +53,11 @@ def settings() -> dict[str, Any]:
 
 
 @pytest.fixture
-def visitor(app: App) -> Crawler:
-    return Crawler(app)
+def visitor(app: App) -> FeedVisitor:
+    return FeedVisitor(app)
 
 
-def said(visitor: Visitor, content: str = "hi", **fields: Any) -> int:
+def post_comment(visitor: Visitor, content: str = "hi", **fields: Any) -> int:
     number: int = visitor.say(content, **fields)["comment"]["id"]
     return number
 
@@ -123,12 +123,12 @@ def number_of(entry: dict[str, str]) -> int:
     return int(entry["link"].rpartition("-")[2])
 
 
-def test_the_feed_of_a_page_has_its_comments(visitor: Crawler, outside: Outside) -> None:
-    first = said(visitor, "One *two*", nickname="Lu & <Li>", email="lu@e.cn")
-    outside.time += 61
+def test_the_feed_of_a_page_has_its_comments(visitor: FeedVisitor, fake_world: FakeWorld) -> None:
+    first = post_comment(visitor, "One *two*", nickname="Lu & <Li>", email="lu@e.cn")
+    fake_world.time += 61
     posted = visitor.say("second")
-    said(visitor, "elsewhere", page_url="/other/")
-    outside.time += 60
+    post_comment(visitor, "elsewhere", page_url="/other/")
+    fake_world.time += 60
     path, proof = f"/comments/{posted['comment']['id']}", {"edit_token": posted["edit_token"]}
     visitor.patch_json(path, {"content": "second thought", **proof})
     found = feed(visitor, url=PAGE)
@@ -148,10 +148,10 @@ def test_the_feed_of_a_page_has_its_comments(visitor: Crawler, outside: Outside)
     assert newest["html"].strip() == "<p>second thought</p>"
 
 
-def test_the_feed_of_the_blog_has_the_newest_fifty_of_its_own_pages(visitor: Crawler) -> None:
-    numbers = [said(visitor, f"c{n}", page_url=f"/p{n % 3}/") for n in range(55)]
-    said(visitor, "foreign", page_url="https://other.example/x")
-    said(visitor, "no page", page_url="a key")
+def test_the_feed_of_the_blog_has_the_newest_fifty_of_its_own_pages(visitor: FeedVisitor) -> None:
+    numbers = [post_comment(visitor, f"c{n}", page_url=f"/p{n % 3}/") for n in range(55)]
+    post_comment(visitor, "foreign", page_url="https://other.example/x")
+    post_comment(visitor, "no page", page_url="a key")
     found = feed(visitor)
     assert found.title == "Ann's <blog> & more"
     assert found.links["self"] == f"{SERVICE}/feed.atom"
@@ -162,15 +162,17 @@ def test_the_feed_of_the_blog_has_the_newest_fifty_of_its_own_pages(visitor: Cra
     assert [e["html"].strip() for e in one.entries] == [f"<p>c{n}</p>" for n in range(54, -1, -3)]
 
 
-def test_a_feed_has_fifty_and_a_thread_says_what_does_not_fit(visitor: Crawler) -> None:
-    root = said(visitor, "root")
-    numbers = [said(visitor, f"c{n}", parent_id=root) for n in range(51)]
+def test_a_feed_has_fifty_and_a_thread_says_what_does_not_fit(visitor: FeedVisitor) -> None:
+    root = post_comment(visitor, "root")
+    numbers = [post_comment(visitor, f"c{n}", parent_id=root) for n in range(51)]
     assert [number_of(entry) for entry in feed(visitor, url=PAGE).entries] == numbers[:0:-1]
     assert [href for href in thread(visitor).hrefs if href.endswith(f"#comment-{root}")]
 
 
-def test_all_spellings_of_a_page_have_its_feed_and_one_canonical_thread(visitor: Crawler) -> None:
-    number, link = said(visitor, "hi", page_url="/日记/x/"), f"{BLOG}/{quote('日记')}/x/"
+def test_all_spellings_of_a_page_have_its_feed_and_one_canonical_thread(
+    visitor: FeedVisitor,
+) -> None:
+    number, link = post_comment(visitor, "hi", page_url="/日记/x/"), f"{BLOG}/{quote('日记')}/x/"
     for url in ("/日记/x", f"{BLOG}/%E6%97%A5%E8%AE%B0/x/index.html?utm_source=y#z"):
         (entry,) = feed(visitor, url=url).entries
         assert entry["link"] == f"{link}#comment-{number}"
@@ -180,11 +182,11 @@ def test_all_spellings_of_a_page_have_its_feed_and_one_canonical_thread(visitor:
         assert page.data["@id"] == link
 
 
-def test_a_page_that_is_a_route_in_the_fragment_is_linked_as_a_whole(visitor: Crawler) -> None:
+def test_a_page_that_is_a_route_in_the_fragment_is_linked_as_a_whole(visitor: FeedVisitor) -> None:
     for page_url in ("/#/日记/x", "/app#!x"):
-        number = said(visitor, "hi", page_url=page_url)
+        number = post_comment(visitor, "hi", page_url=page_url)
         for n in range(51):
-            said(visitor, f"c{n}", page_url=page_url, parent_id=number)
+            post_comment(visitor, f"c{n}", page_url=page_url, parent_id=number)
         link = BLOG + quote(page_url, safe="/#!")
         assert {entry["link"] for entry in feed(visitor, url=page_url).entries} == {link}
         page = thread(visitor, page_url)
@@ -193,10 +195,12 @@ def test_a_page_that_is_a_route_in_the_fragment_is_linked_as_a_whole(visitor: Cr
 
 
 def test_a_hidden_comment_is_in_no_feed_and_no_plain_thread(
-    visitor: Crawler, owner: Visitor
+    visitor: FeedVisitor, owner: Visitor
 ) -> None:
-    said(visitor, "seen by all", nickname="Seen")
-    number = said(visitor, "secret words", nickname="Nobody", website="https://hidden.example/")
+    post_comment(visitor, "seen by all", nickname="Seen")
+    number = post_comment(
+        visitor, "secret words", nickname="Nobody", website="https://hidden.example/"
+    )
     for path in PATHS:
         assert "secret words" in visitor.get(path).text
     for status in ("spam", "deleted", "waiting"):
@@ -208,9 +212,11 @@ def test_a_hidden_comment_is_in_no_feed_and_no_plain_thread(
             assert not [word for word in words if word in text], (status, path)
 
 
-def test_feeds_and_plain_threads_that_have_not_changed_are_not_sent_again(visitor: Crawler) -> None:
+def test_feeds_and_plain_threads_that_have_not_changed_are_not_sent_again(
+    visitor: FeedVisitor,
+) -> None:
     for number, path in enumerate(PATHS):
-        said(visitor, f"first {number}")
+        post_comment(visitor, f"first {number}")
         first = visitor.get(path)
         etag = first.headers["ETag"]
         assert re.fullmatch('"[0-9a-f]+"', etag)
@@ -222,14 +228,14 @@ def test_feeds_and_plain_threads_that_have_not_changed_are_not_sent_again(visito
         assert visitor.get(path, headers={"If-None-Match": '"x"'}).body == first.body
         head = visitor.head(path)
         assert (head.headers["ETag"], head.body) == (etag, b"")
-        said(visitor, f"second {number}")
+        post_comment(visitor, f"second {number}")
         fresh = visitor.get(path, headers={"If-None-Match": etag}, status=200)
         assert f"second {number}" in fresh.text
         assert fresh.headers["ETag"] != etag
 
 
-def test_feeds_and_plain_threads_may_be_cached_and_ignore_tokens(visitor: Crawler) -> None:
-    said(visitor, "hi")
+def test_feeds_and_plain_threads_may_be_cached_and_ignore_tokens(visitor: FeedVisitor) -> None:
+    post_comment(visitor, "hi")
     for path in PATHS:
         plain = visitor.get(path)
         seconds = re.fullmatch(r"public, max-age=(\d+)", plain.headers["Cache-Control"])
@@ -248,7 +254,7 @@ def test_feeds_and_plain_threads_may_be_cached_and_ignore_tokens(visitor: Crawle
 @example(content="\ufffe\uffff", nickname="x\ufffex")
 @example(content="]]>", nickname="]]>")
 @how(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_feed_is_always_well_formed(visitor: Crawler, content: str, nickname: str) -> None:
+def test_a_feed_is_always_well_formed(visitor: FeedVisitor, content: str, nickname: str) -> None:
     if kept := posted(visitor, content=content, nickname=nickname):
         entry = feed(visitor, url=PAGE).entries[0]
         assert entry["name"] == "".join(CHARS.findall(kept["nickname"]))
@@ -260,11 +266,11 @@ def squeezed(text: str) -> str:
     return "".join(CHARS.findall(text)).replace("\r\n", "\n").replace("\r", "\n")
 
 
-def test_a_poisoned_row_breaks_no_feed(visitor: Crawler, db: sqlite3.Connection) -> None:
+def test_a_poisoned_row_breaks_no_feed(visitor: FeedVisitor, db: sqlite3.Connection) -> None:
     """By an older program, or an import."""
-    said(visitor, "before")
-    number = said(visitor, "poisoned")
-    said(visitor, "after")
+    post_comment(visitor, "before")
+    number = post_comment(visitor, "poisoned")
+    post_comment(visitor, "after")
     bad = "\x00\x01\x08\x0b\x1b\x7f\ufffe\uffff</content></entry>]]>&#1;<script>alert(1)</script>"
     values = (bad, bad, bad, "", number)
     sql = "UPDATE comment SET nickname = ?, content = ?, html = ?, website = ? WHERE id = ?"
@@ -276,9 +282,9 @@ def test_a_poisoned_row_breaks_no_feed(visitor: Crawler, db: sqlite3.Connection)
     assert "<script>alert" not in visitor.get("/thread", {"url": PAGE}).text
 
 
-def test_a_page_that_is_not_the_blogs_has_a_feed_without_addresses(visitor: Crawler) -> None:
+def test_a_page_that_is_not_the_blogs_has_a_feed_without_addresses(visitor: FeedVisitor) -> None:
     for url in ("https://other.example/a?b=1&c=2", "a key", "javascript:alert(1)"):
-        said(visitor, "hi", page_url=url)
+        post_comment(visitor, "hi", page_url=url)
         found = feed(visitor, url=url)
         assert [entry["link"] for entry in found.entries] == [""]
         assert "alternate" not in found.links
@@ -288,7 +294,7 @@ def test_a_page_that_is_not_the_blogs_has_a_feed_without_addresses(visitor: Craw
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "198.51.100.9"])
 def test_no_request_header_changes_a_url_in_a_feed(
-    config: Config, outside: Outside, peer: str
+    config: Config, fake_world: FakeWorld, peer: str
 ) -> None:
     lies = {
         **{f"X-Forwarded-{name}": "evil.example" for name in ("Host", "Server", "Prefix")},
@@ -299,9 +305,9 @@ def test_no_request_header_changes_a_url_in_a_feed(
     }
     for public in ("", SERVICE):  # not even by the proxy that is named
         usual = {**USUAL, "server_public_url": public, "server_trusted_proxy": ("127.0.0.1/32",)}
-        with closing(make_app(replace(config, **usual), outside.world, rounds=1)) as app:
-            visitor = Crawler(app, peer)
-            said(visitor, "hi")
+        with closing(make_app(replace(config, **usual), fake_world.world, rounds=1)) as app:
+            visitor = FeedVisitor(app, peer)
+            post_comment(visitor, "hi")
             for path in (*PATHS, "/admin"):
                 plain, response = visitor.get(path), visitor.get(path, headers=lies)
                 assert response.body == plain.body
@@ -319,7 +325,7 @@ WRITTEN |= {"hr"}
 VOID = {"meta", "link", "br", "hr"}
 
 
-class Shown(HTMLParser):
+class ThreadPage(HTMLParser):
     """A thread as a page; raises for any markup that is not ours."""
 
     def __init__(self, response: Any) -> None:
@@ -393,13 +399,15 @@ class Shown(HTMLParser):
     handle_comment = handle_pi = unknown_decl = refuse
 
 
-def thread(visitor: Visitor, url: str = PAGE, **query: Any) -> Shown:
-    return Shown(visitor.get("/thread", {"url": url, **query}))
+def thread(visitor: Visitor, url: str = PAGE, **query: Any) -> ThreadPage:
+    return ThreadPage(visitor.get("/thread", {"url": url, **query}))
 
 
 @pytest.mark.parametrize("settings", [{"site_timezone": zone_named("Pacific/Kiritimati")}])
-def test_dates_of_threads_and_fragments_are_in_the_time_zone_of_the_blog(visitor: Crawler) -> None:
-    said(visitor, "hi")
+def test_dates_of_threads_and_fragments_are_in_the_time_zone_of_the_blog(
+    visitor: FeedVisitor,
+) -> None:
+    post_comment(visitor, "hi")
     assert thread(visitor).texts["time"] == ["Nov 19, 2026, 01:06 UTC+14"]
     fragment = visitor.get("/fragment", {"url": PAGE, "lang": "en"}).text
     assert 'title="Nov 19, 2026, 01:06 UTC+14"' in fragment
@@ -407,13 +415,13 @@ def test_dates_of_threads_and_fragments_are_in_the_time_zone_of_the_blog(visitor
 
 
 def test_a_plain_thread_needs_no_javascript(
-    visitor: Crawler, owner: Visitor, outside: Outside
+    visitor: FeedVisitor, owner: Visitor, fake_world: FakeWorld
 ) -> None:
-    root = said(visitor, "A *question*", nickname="Lu <b>", email="lu@e.cn")
-    outside.time += 1
+    root = post_comment(visitor, "A *question*", nickname="Lu <b>", email="lu@e.cn")
+    fake_world.time += 1
     reply = owner.widget.say("An answer", nickname="", parent_id=root)["comment"]["id"]
-    below = said(visitor, "Thanks", parent_id=reply)
-    other = said(visitor, "Another")
+    below = post_comment(visitor, "Thanks", parent_id=reply)
+    other = post_comment(visitor, "Another")
     visitor.post_json("/comment/like", {"id": root})
     page = thread(visitor, lang="en")
     assert (page.lang, page.dir) == ("en", "ltr")
@@ -451,11 +459,11 @@ def linked(number: int, text: str, name: str, later: int, likes: int = 0) -> dic
     }
 
 
-def test_texts_of_readers_stay_text_in_a_plain_thread(visitor: Crawler) -> None:
+def test_texts_of_readers_stay_text_in_a_plain_thread(visitor: FeedVisitor) -> None:
     name = "</script>{{body}}"
     for number, text in enumerate(TEXTS):
         url = f"/{number}/"
-        said(visitor, text, nickname=name, page_url=url)
+        post_comment(visitor, text, nickname=name, page_url=url)
         page = thread(visitor, url)
         (comment,) = page.data["comment"]
         assert (comment["text"], comment["author"]["name"]) == (text, name)
@@ -487,11 +495,11 @@ HOSTILE = [
 ]
 
 
-def test_no_page_url_makes_a_plain_thread_link_elsewhere(visitor: Crawler) -> None:
+def test_no_page_url_makes_a_plain_thread_link_elsewhere(visitor: FeedVisitor) -> None:
     for url in HOSTILE:
         for known in (False, True):
             if known:
-                said(visitor, "hi", page_url=url)
+                post_comment(visitor, "hi", page_url=url)
             page = thread(visitor, url, lang="en")
             assert page.texts["h1"] == [f"Comments on {url}"]
             for href in page.hrefs:
@@ -506,13 +514,13 @@ def test_no_page_url_makes_a_plain_thread_link_elsewhere(visitor: Crawler) -> No
 
 
 def test_a_removed_comment_keeps_its_place_in_a_plain_thread(
-    visitor: Crawler, owner: Visitor
+    visitor: FeedVisitor, owner: Visitor
 ) -> None:
-    root = said(visitor, "secret root", nickname="Nobody")
+    root = post_comment(visitor, "secret root", nickname="Nobody")
     posted = visitor.say("a reply", parent_id=root)
     reply, proof = posted["comment"]["id"], {"edit_token": posted["edit_token"]}
     visitor.patch_json(f"/comments/{reply}", {"content": "second thought", **proof})
-    lonely = said(visitor, "secret too", nickname="Nobody")
+    lonely = post_comment(visitor, "secret too", nickname="Nobody")
     for number in (root, lonely):
         moderate(owner, [number], "deleted")
     page = thread(visitor, lang="en")
@@ -528,18 +536,18 @@ def test_a_removed_comment_keeps_its_place_in_a_plain_thread(
 
 
 def test_a_long_plain_thread_has_pages_that_link_to_one_another(
-    visitor: Crawler, owner: Visitor
+    visitor: FeedVisitor, owner: Visitor
 ) -> None:
-    numbers = [said(visitor, f"c{n}") for n in range(20)]
+    numbers = [post_comment(visitor, f"c{n}") for n in range(20)]
     page = thread(visitor)
     assert page.numbers == numbers
     assert not {"prev", "next"} & {*page.links}
-    numbers += [said(visitor, f"c{n}") for n in range(20, 45)]
+    numbers += [post_comment(visitor, f"c{n}") for n in range(20, 45)]
     pinned = numbers.pop(30)
     owner.post_json("/admin/comments", {"ids": [pinned], "pinned": True})
     pages, query = [], "?" + urlencode({"url": PAGE, "lang": "en"})
     while query:
-        page = Shown(visitor.get(f"/thread{query}"))
+        page = ThreadPage(visitor.get(f"/thread{query}"))
         pages.append(page)
         assert page.links["canonical"] == BLOG + PAGE
         query = page.links.get("next", "").removeprefix("thread")
@@ -550,7 +558,7 @@ def test_a_long_plain_thread_has_pages_that_link_to_one_another(
     assert (first, second, third) == ([pinned, *numbers[:19]], numbers[19:39], numbers[39:])
     assert "Pinned" in pages[0].texts["span"]
     assert ["prev" in page.links for page in pages] == [False, True, True]
-    assert Shown(visitor.get("/" + pages[2].links["prev"])).numbers == second
+    assert ThreadPage(visitor.get("/" + pages[2].links["prev"])).numbers == second
     beyond = thread(visitor, page=1_000_000, lang="en")
     assert beyond.numbers == []
     assert "No comments yet." in beyond.texts["p"]
@@ -559,9 +567,9 @@ def test_a_long_plain_thread_has_pages_that_link_to_one_another(
         assert reply.json["code"] == "page_invalid", number
 
 
-def test_a_plain_thread_speaks_each_language(visitor: Crawler, owner: Visitor) -> None:
-    root = said(visitor, "hi")
-    said(visitor, "hi", parent_id=root)
+def test_a_plain_thread_speaks_each_language(visitor: FeedVisitor, owner: Visitor) -> None:
+    root = post_comment(visitor, "hi")
+    post_comment(visitor, "hi", parent_id=root)
     moderate(owner, [root], "deleted")
     for language, words in EMAIL_TEXTS.items():
         page = thread(visitor, lang=language)
@@ -578,17 +586,22 @@ def test_a_plain_thread_speaks_each_language(visitor: Crawler, owner: Visitor) -
 
 
 def test_a_plain_thread_speaks_the_language_of_its_comments_unless_another_is_asked_for(
-    visitor: Crawler,
+    visitor: FeedVisitor,
 ) -> None:
     for language, content in {"zh": "你好", "ja": "こんにちは、世界", "en": "hello"}.items():
-        [said(visitor, each, page_url=f"/{language}/") for each in (content, f"{content}!", "谢谢")]
+        [
+            post_comment(visitor, each, page_url=f"/{language}/")
+            for each in (content, f"{content}!", "谢谢")
+        ]
         assert thread(visitor, f"/{language}/", lang="").lang == language
     for requested, language in (("de-AT", "de"), ("zh-TW", "zh-tw"), ("</script>", "en")):
         assert thread(visitor, "/ja/", lang=requested).lang == language
 
 
-def test_a_feed_reader_finds_the_feed_and_a_browser_the_style_of_a_thread(visitor: Crawler) -> None:
-    number = said(visitor, "hi")
+def test_a_feed_reader_finds_the_feed_and_a_browser_the_style_of_a_thread(
+    visitor: FeedVisitor,
+) -> None:
+    number = post_comment(visitor, "hi")
     raw = visitor.get("/thread", {"url": PAGE}).text
     (tag,) = re.findall('<link rel="alternate"[^>]*>', raw)
     assert 'type="application/atom+xml"' in tag
@@ -616,16 +629,16 @@ def metrics(visitor: Visitor) -> dict[str, float]:
     return {name: float(value) for name, value in re.findall(sample, reply.text)}
 
 
-def test_metrics_are_off_unless_the_owner_wants_them(visitor: Crawler) -> None:
+def test_metrics_are_off_unless_the_owner_wants_them(visitor: FeedVisitor) -> None:
     response, unknown = visitor.get("/metrics", status=404), visitor.get("/nothing", status=404)
     assert response.body == unknown.body
     assert {*response.headers.items()} == {*unknown.headers.items()}
 
 
 @METRICS
-def test_the_metrics_are_right(app: App, visitor: Crawler, owner: Visitor) -> None:
+def test_the_metrics_are_right(app: App, visitor: FeedVisitor, owner: Visitor) -> None:
     assert metrics(visitor)['commentd_comments{status="visible"}'] == 0
-    numbers = [said(visitor, f"c{n}", page_url=f"/p{n % 2}/") for n in range(6)]
+    numbers = [post_comment(visitor, f"c{n}", page_url=f"/p{n % 2}/") for n in range(6)]
     for number, status in zip(numbers, ("spam", "spam", "deleted", "waiting"), strict=False):
         moderate(owner, [number], status)
     for ip in ("198.51.100.1", "198.51.100.2"):
@@ -648,9 +661,9 @@ def test_the_metrics_are_right(app: App, visitor: Crawler, owner: Visitor) -> No
 
 @METRICS
 def test_metrics_reveal_nothing_but_counts_and_change_nothing(
-    app: App, visitor: Crawler, owner: Visitor
+    app: App, visitor: FeedVisitor, owner: Visitor
 ) -> None:
-    said(visitor, "words", nickname="Lu", page_url="/a-page/", email="lu@e.cn")
+    post_comment(visitor, "words", nickname="Lu", page_url="/a-page/", email="lu@e.cn")
     owner.post_json("/admin/blocks", {"kind": "word", "value": "casino"})
     app.tick()
     before = dump(inside.database_path(app))

@@ -32,8 +32,8 @@ from support.admin import (
 from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor
 from support.comments import solved
-from support.products import Said, wordpress
-from support.world import START, Outside
+from support.products import ForeignComment, wordpress
+from support.world import START, FakeWorld
 
 ANN = "ann@example.com"
 MINUTE, DAY = 60, 86400
@@ -371,17 +371,17 @@ def teach(owner: Visitor, visitor: Visitor) -> None:
 def database_after_twenty_clicks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("taught") / "commentd.db"
     config = replace(Config(captcha_provider="none"), database_path=str(path), **SETTINGS)
-    outside = Outside()
-    with closing(make_app(config, outside.world, rounds=1)) as app:
+    fake_world = FakeWorld()
+    with closing(make_app(config, fake_world.world, rounds=1)) as app:
         teach(new_owner(app), Visitor(app))
         app.deliver()
-        outside.time += DAY
+        fake_world.time += DAY
         app.deliver()  # no email to the owner is left
     return path
 
 
 @pytest.fixture
-def taught(database_after_twenty_clicks: Path, config: Config) -> None:
+def taught_filter(database_after_twenty_clicks: Path, config: Config) -> None:
     """What the service starts with; to be named before whatever needs the service."""
     shutil.copy(database_after_twenty_clicks, config.database_path)
 
@@ -392,7 +392,7 @@ def assert_passes(owner: Visitor, visitor: Visitor, text: str) -> None:
 
 
 def test_the_filter_holds_spam_after_twenty_clicks_with_its_reason_and_good_comments_pass(
-    taught: None, owner: Visitor, visitor: Visitor
+    taught_filter: None, owner: Visitor, visitor: Visitor
 ) -> None:
     assert figures(owner) == (10, 10, True)
     for text, reason in NEW_SPAM.items():
@@ -437,7 +437,7 @@ def test_the_filter_starts_at_twenty_comments_with_five_of_each_sort(
 
 
 def test_the_owner_sees_the_score_of_the_filter_and_the_words_that_made_it(
-    taught: None, owner: Visitor, visitor: Visitor
+    taught_filter: None, owner: Visitor, visitor: Visitor
 ) -> None:
     for status in ("visible", "spam"):
         moderate(owner, [say(visitor, "Both", nickname="Lu")], status)
@@ -465,7 +465,7 @@ def test_the_owner_sees_the_score_of_the_filter_and_the_words_that_made_it(
 
 
 def test_an_edit_into_spam_is_held_and_one_of_the_same_kind_as_before_is_not(
-    taught: None, owner: Visitor, visitor: Visitor
+    taught_filter: None, owner: Visitor, visitor: Visitor
 ) -> None:
     posted = visitor.say(NEW_GOOD[0], nickname="Lu")
     assert edit(visitor, posted, NEW_GOOD[1]) == "visible"
@@ -480,7 +480,11 @@ def test_an_edit_into_spam_is_held_and_one_of_the_same_kind_as_before_is_not(
 
 @settled(moderation_hold="all")
 def test_the_filter_scores_comments_where_all_wait_and_a_block_counts_more(
-    taught: None, owner: Visitor, visitor: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    taught_filter: None,
+    owner: Visitor,
+    visitor: Visitor,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bad = next(iter(NEW_SPAM))
     for text, is_bad in ((bad, True), (NEW_GOOD[0], False)):
@@ -491,7 +495,7 @@ def test_the_filter_scores_comments_where_all_wait_and_a_block_counts_more(
     say(visitor, bad, nickname="Max")
     assert held(owner) == ("spam", "block: casino")
     # What is imported is not held.
-    (tmp_path / "export").write_bytes(wordpress([Said("1", START - DAY, text=bad)]))
+    (tmp_path / "export").write_bytes(wordpress([ForeignComment("1", START - DAY, text=bad)]))
     monkeypatch.setenv("COMMENTD_DATABASE_PATH", inside.database_path(owner.served))
     assert main(["import", str(tmp_path / "export")]) == 0
     newest = max(queue(owner)["comments"], key=lambda each: each["id"])
@@ -502,7 +506,7 @@ def test_the_filter_scores_comments_where_all_wait_and_a_block_counts_more(
 
 
 def test_the_reason_a_comment_was_held_keeps_no_name_or_email_address_of_a_deleted_account(
-    taught: None, owner: Visitor, visitor: Visitor, ann: Visitor, db: sqlite3.Connection
+    taught_filter: None, owner: Visitor, visitor: Visitor, ann: Visitor, db: sqlite3.Connection
 ) -> None:
     for number in range(3):
         moderate(owner, [say(visitor, f"Casino {number}", nickname="Zorro")], "spam")
@@ -516,13 +520,13 @@ def test_the_reason_a_comment_was_held_keeps_no_name_or_email_address_of_a_delet
 
 
 def test_the_filter_keeps_its_knowledge_when_spam_is_erased_and_holds_no_word_of_it(
-    owner: Visitor, visitor: Visitor, outside: Outside, db: sqlite3.Connection
+    owner: Visitor, visitor: Visitor, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
     moderate(owner, [say(visitor, text) for text in GOOD], "visible")
     moderate(owner, [say(visitor, text, nickname="Guest") for text in SPAM], "spam")
-    outside.time += 31 * DAY  # when spam is erased
+    fake_world.time += 31 * DAY  # when spam is erased
     for _ in range(2):
-        outside.time += MINUTE
+        fake_world.time += MINUTE
         visitor.served.tick()
     path = Path(inside.database_path(visitor.served))
     data = b"".join(file.read_bytes() for file in path.parent.glob(path.name + "*"))
@@ -536,14 +540,14 @@ def test_the_filter_keeps_its_knowledge_when_spam_is_erased_and_holds_no_word_of
 
 
 def test_the_filter_keeps_the_terms_learnt_last_and_the_number_of_comments(
-    app: App, owner: Visitor, outside: Outside, db: sqlite3.Connection
+    app: App, owner: Visitor, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
     db.execute("INSERT INTO term VALUES (0, 70, 80, 1)")
     many = [(number, 1, 0, 100 + number) for number in range(1, 60_001)]
     db.execute("BEGIN")
     db.executemany("INSERT INTO term VALUES (?, ?, ?, ?)", many)
     db.execute("COMMIT")
-    outside.time += MINUTE
+    fake_world.time += MINUTE
     app.tick()
     left = [number for (number,) in rows(db, "SELECT hash FROM term ORDER BY hash")]
     assert left[0] == 0

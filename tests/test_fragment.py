@@ -28,7 +28,7 @@ from support.client import PAGE, Visitor
 from support.commands import run_here
 from support.sources import STATIC
 from support.words import WORDS
-from support.world import Outside
+from support.world import FakeWorld
 from test_hostile_blogs import MARKUP
 from test_widget import CLOBBERED, Site
 
@@ -36,7 +36,7 @@ DAY = 86400
 WIDGET_TAGS = {"zh-CN": "zh", "zh-TW": "zh-tw"}
 LANGUAGES = sorted(WORDS)
 
-outside, settings, site = widget.outside, widget.settings, widget.site
+fake_world, settings, site = widget.fake_world, widget.settings, widget.site
 
 
 class Tree(HTMLParser):
@@ -219,14 +219,14 @@ def test_the_mark_of_a_fragment_reveals_nothing_of_comments_that_readers_never_s
 
 
 def test_a_mark_that_is_too_old_or_not_ours_reloads_the_whole_list(
-    app: App, visitor: Visitor, outside: Outside
+    app: App, visitor: Visitor, fake_world: FakeWorld
 ) -> None:
     first = visitor.say("one")["comment"]["id"]
     reader = Reader(visitor)
     inside.set_status(app, first, "deleted")
     assert reader.catch_up()["removed"] == [first]
     reader.mark = 1
-    outside.time += 40 * DAY
+    fake_world.time += 40 * DAY
     app.tick()
     assert inside.sql(app, "SELECT id FROM comment") == []
     assert reader.catch_up()["reload"]  # the row is deleted, so the change cannot be listed
@@ -671,10 +671,10 @@ def test_two_renderings_at_once_take_turns(app: App, visitor: Visitor, built: Pa
 def test_rendering_follows_no_link_out_of_the_folder(app: App, built: Path) -> None:
     for path in UNTOUCHED:
         (built / path).unlink()
-    outside = built.parent / "outside.html"
-    outside.write_text(SCRIPT)
-    (built / "linked.html").symlink_to(outside)
-    (built / ".commentd.part").symlink_to(outside)
+    linked_file = built.parent / "outside.html"
+    linked_file.write_text(SCRIPT)
+    (built / "linked.html").symlink_to(linked_file)
+    (built / ".commentd.part").symlink_to(linked_file)
     (built / "again.html").symlink_to("ü.html")
     (built / "stored").write_text(f"<i>{SCRIPT}")
     (built / "named.html").symlink_to("stored")
@@ -684,9 +684,9 @@ def test_rendering_follows_no_link_out_of_the_folder(app: App, built: Path) -> N
         "pages rendered: 5\npages unchanged: 0\npages without a thread: 0\npages skipped: 1\n",
     )
     assert faults == (
-        f"public/linked.html: it is a link to {outside}, which is outside of the folder\n"
+        f"public/linked.html: it is a link to {linked_file}, which is outside of the folder\n"
     )
-    assert outside.read_text() == SCRIPT
+    assert linked_file.read_text() == SCRIPT
     links = ("linked.html", ".commentd.part", "again.html", "named.html")
     assert all((built / name).is_symlink() for name in links)
     page_of = [Tree((built / name).read_text()).all("commentd-thread", "page") for name in links]

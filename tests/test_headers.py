@@ -19,12 +19,12 @@ from support.api import OPERATIONS, ROUTES
 from support.campaign import Campaign
 from support.client import PAGE
 from support.service import BLOG, FOREIGN, POLICY
-from support.world import Outside
-from test_openapi import METRICS, PERMISSION, Town, fields, forms, required, with_metrics
+from support.world import FakeWorld
+from test_openapi import METRICS, PERMISSION, FullService, fields, forms, required, with_metrics
 
 pytestmark = pytest.mark.slow
 
-town, again = test_openapi.town, test_openapi.again
+full_service, reset = test_openapi.full_service, test_openapi.reset
 
 # What browsers are told
 
@@ -115,13 +115,15 @@ def assert_due(config: Config, method: str, path: str, sent: dict[str, str], res
 
 
 @pytest.fixture
-def apps(config: Config, tmp_path: Path, outside: Outside) -> Iterator[list[tuple[Config, App]]]:
+def apps(
+    config: Config, tmp_path: Path, fake_world: FakeWorld
+) -> Iterator[list[tuple[Config, App]]]:
     configs = [
         replace(config, database_path=str(tmp_path / f"{number}.db"), **how)
         for number, how in enumerate(SETTINGS)
     ]
     with contextlib.ExitStack() as stack:
-        made = [closing(make_app(each, outside.world, rounds=1)) for each in configs]
+        made = [closing(make_app(each, fake_world.world, rounds=1)) for each in configs]
         yield [*zip(configs, map(stack.enter_context, made), strict=True)]
 
 
@@ -152,17 +154,21 @@ def test_each_response_has_due_headers(apps: list[tuple[Config, App]], campaign:
 
 
 @with_metrics
-def test_each_successful_operation_has_its_headers(town: Town, again: Callable[[], object]) -> None:
+def test_each_successful_operation_has_its_headers(
+    full_service: FullService, reset: Callable[[], object]
+) -> None:
     for label, operation in OPERATIONS.items():
-        again()
+        reset()
         method, path = label.split()
-        path = re.sub("{(.*?)}", lambda name: str(town.good[name[1]]), path)
-        query = town.values(label, required(operation))
-        form = next((town.values(label, fields(f, whole=False)) for f in forms(operation)), None)
-        response = town.ask(label, query, form)
+        path = re.sub("{(.*?)}", lambda name: str(full_service.good[name[1]]), path)
+        query = full_service.values(label, required(operation))
+        form = next(
+            (full_service.values(label, fields(f, whole=False)) for f in forms(operation)), None
+        )
+        response = full_service.ask(label, query, form)
         assert response.status_int == 200, label
         sent = {"Authorization": "Bearer x"}
-        assert PERMISSION[label] in town.tokens
+        assert PERMISSION[label] in full_service.tokens
         assert_due(Config(**METRICS), method, path, sent, response)
 
 
@@ -172,7 +178,7 @@ def test_a_compressed_response_has_its_own_etag(app: App) -> None:
     plain = client.get("/embed.js").headers["ETag"]
     zipped = client.get("/embed.js", headers=zip_it).headers["ETag"]
     assert plain != zipped
-    again = {"If-None-Match": zipped}
-    unchanged = client.get("/embed.js", headers=again | zip_it, status=304).headers
+    reset = {"If-None-Match": zipped}
+    unchanged = client.get("/embed.js", headers=reset | zip_it, status=304).headers
     assert (unchanged["ETag"], "Content-Encoding" in unchanged) == (zipped, False)
-    assert client.get("/embed.js", headers=again, status=200).headers["ETag"] == plain
+    assert client.get("/embed.js", headers=reset, status=200).headers["ETag"] == plain

@@ -15,7 +15,7 @@ from support import inside
 from support.blog import new_context, service
 from support.client import Visitor
 from support.sources import STATIC
-from support.world import Outside
+from support.world import FakeWorld
 
 
 @pytest.fixture
@@ -92,11 +92,11 @@ def test_the_home_page_lists_protections_that_are_off(app: App, browser_page: Pa
 
 
 def test_a_browser_that_opens_an_unknown_url_gets_a_page_in_its_language(
-    config: Config, outside: Outside
+    config: Config, fake_world: FakeWorld
 ) -> None:
     browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     settings = replace(config, server_public_url="https://comments.example", site_name="Secret")
-    app = make_app(settings, outside.world, rounds=1)
+    app = make_app(settings, fake_world.world, rounds=1)
     visitor = Visitor(app)
     for path in ("/", "/foo", "/foo/bar/", "/admin/help?topic=nothing", "/metrics"):
         for accepted, text in {
@@ -125,10 +125,10 @@ def test_a_browser_that_opens_an_unknown_url_gets_a_page_in_its_language(
     app.close()
 
 
-def test_the_home_page_is_off_on_a_public_service(config: Config, outside: Outside) -> None:
+def test_the_home_page_is_off_on_a_public_service(config: Config, fake_world: FakeWorld) -> None:
     public = replace(config, server_public_url="https://comments.example")
     for demo, status in ((False, 404), (True, 200)):
-        app = make_app(replace(public, site_demo=demo), outside.world, rounds=1)
+        app = make_app(replace(public, site_demo=demo), fake_world.world, rounds=1)
         Visitor(app).get("/", status=status)
         app.close()
 

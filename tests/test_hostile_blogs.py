@@ -21,7 +21,7 @@ from test_widget import BLOCKED, CLOBBERED, POLICY, TAG, TYPES, Site
 
 pytestmark = pytest.mark.slow
 
-outside, settings, site = widget.outside, widget.settings, widget.site
+fake_world, settings, site = widget.fake_world, widget.settings, widget.site
 
 MAIL = "canary@lu.example"
 

@@ -45,13 +45,13 @@ from support.serving import (
     PROGRAM,
     REPLY_TIME,
     REQUEST_TIME,
-    Ground,
+    SteppedServer,
     gone,
     limit,
     turned,
     until,
 )
-from support.world import Outside
+from support.world import FakeWorld
 
 pytestmark = pytest.mark.slow
 
@@ -84,12 +84,12 @@ def with_comments(path: str | Path, size: int) -> None:
 
 
 @pytest.fixture
-def ground(config: Config, outside: Outside) -> Iterator[Ground]:
+def stepped_server(config: Config, fake_world: FakeWorld) -> Iterator[SteppedServer]:
     how = replace(config, server_listen="127.0.0.1:0")
-    with closing(make_app(how, outside.world, rounds=1)) as app:
+    with closing(make_app(how, fake_world.world, rounds=1)) as app:
         with_comments(database_path(app), 40_000)
-        with closing(Ground(*turned(app), outside)) as ground:
-            yield ground
+        with closing(SteppedServer(*turned(app), fake_world)) as stepped_server:
+            yield stepped_server
 
 
 HEAD = LIKED.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
@@ -101,35 +101,39 @@ PARTS = {
 }
 
 
-def test_a_client_that_leaves_between_two_responses_stops_nothing(ground: Ground) -> None:
+def test_a_client_that_leaves_between_two_responses_stops_nothing(
+    stepped_server: SteppedServer,
+) -> None:
     short = request("GET", "/comments?url=/short/")
-    ground.come(short)
-    leaving = ground.come()
-    channel = ground.channel(leaving)
+    stepped_server.come(short)
+    leaving = stepped_server.come()
+    channel = stepped_server.channel(leaving)
     leaving.sendall(short * 2)  # the second response comes from the cache
-    ground.until(lambda: channel.requests)
+    stepped_server.until(lambda: channel.requests)
     until(lambda: not channel.requests)  # the first response is sent, the loop has not turned yet
     leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     leaving.close()
     for _ in range(3):
-        ground.turn(0)
-    assert len(ground.server.active_channels) == 1
+        stepped_server.turn(0)
+    assert len(stepped_server.server.active_channels) == 1
 
 
-def test_no_client_is_remembered_when_its_connections_are_closed(ground: Ground) -> None:
-    peers = [ground.come(HEALTH, f"127.0.{n}.1") for n in range(9)]
-    assert ground.clients() == 9
+def test_no_client_is_remembered_when_its_connections_are_closed(
+    stepped_server: SteppedServer,
+) -> None:
+    peers = [stepped_server.come(HEALTH, f"127.0.{n}.1") for n in range(9)]
+    assert stepped_server.clients() == 9
     for peer in peers:
         peer.close()
-    ground.until(lambda: not ground.clients())
+    stepped_server.until(lambda: not stepped_server.clients())
 
 
-def test_slow_requests_each_have_their_own_deadline(ground: Ground) -> None:
-    now, peer, stream, received = 1000.0, ground.come(), LIKED * 3, b""
+def test_slow_requests_each_have_their_own_deadline(stepped_server: SteppedServer) -> None:
+    now, peer, stream, received = 1000.0, stepped_server.come(), LIKED * 3, b""
     for piece in in_bites(stream, 7):  # the end of one comes with the next one's beginning
-        ground.say(peer, piece)
+        stepped_server.say(peer, piece)
         now += (REQUEST_TIME - 2) * 7 / len(LIKED)
-        assert ground.sweep(now) == [True]
+        assert stepped_server.sweep(now) == [True]
     peer.settimeout(60)
     while received.count(b"HTTP/1.1 200 OK") < 3:
         data = peer.recv(65536)
@@ -137,81 +141,83 @@ def test_slow_requests_each_have_their_own_deadline(ground: Ground) -> None:
         received += data
 
 
-def test_an_idle_connection_closes_after_two_minutes(ground: Ground) -> None:
-    new, used = ground.come(), ground.come(HEALTH)
-    ground.sweep(1000)
-    assert ground.sweep(1000 + 10 * (REQUEST_TIME + REPLY_TIME)) == [True, True]
+def test_an_idle_connection_closes_after_two_minutes(stepped_server: SteppedServer) -> None:
+    new, used = stepped_server.come(), stepped_server.come(HEALTH)
+    stepped_server.sweep(1000)
+    assert stepped_server.sweep(1000 + 10 * (REQUEST_TIME + REPLY_TIME)) == [True, True]
     for peer in (new, used):
-        ground.say(peer, HEALTH)
+        stepped_server.say(peer, HEALTH)
         assert not gone(peer)
-    ground.look_for_silence(time.time() + 119)
+    stepped_server.look_for_silence(time.time() + 119)
     assert not gone(new)
-    ground.look_for_silence(time.time() + 121)
-    ground.until(lambda: gone(new) and gone(used))
+    stepped_server.look_for_silence(time.time() + 121)
+    stepped_server.until(lambda: gone(new) and gone(used))
 
 
-def test_a_response_that_is_not_read_is_dropped(ground: Ground) -> None:
+def test_a_response_that_is_not_read_is_dropped(stepped_server: SteppedServer) -> None:
     """Also if a byte of it is read now and then. Each response has its own deadline."""
-    never, rarely, slowly = (ground.come(LIST) for _ in range(3))
+    never, rarely, slowly = (stepped_server.come(LIST) for _ in range(3))
     for second in range(0, REPLY_TIME + 1, 5):
         never.recv(0)
         rarely.recv(1)
-        ground.turn(0)
-        assert ground.sweep(1000 + second) == [True] * 3
+        stepped_server.turn(0)
+        assert stepped_server.sweep(1000 + second) == [True] * 3
         if second == REPLY_TIME // 2:
-            ground.take(slowly)
-            ground.say(slowly, LIST)
-    assert ground.sweep(1001 + REPLY_TIME) == [False, False, True]
-    assert ground.sweep(1001 + 3 * REPLY_TIME) == [False, False, False]
+            stepped_server.take(slowly)
+            stepped_server.say(slowly, LIST)
+    assert stepped_server.sweep(1001 + REPLY_TIME) == [False, False, True]
+    assert stepped_server.sweep(1001 + 3 * REPLY_TIME) == [False, False, False]
 
 
 def test_a_download_has_a_longer_deadline_than_other_responses(
-    config: Config, outside: Outside
+    config: Config, fake_world: FakeWorld
 ) -> None:
     """Otherwise no backup would arrive over a slow connection."""
     how = replace(config, server_listen="127.0.0.1:0")
-    with closing(make_app(how, outside.world, rounds=1)) as app:
+    with closing(make_app(how, fake_world.world, rounds=1)) as app:
         with_comments(database_path(app), 40_000)
         add_account(app, "ann@example.com", "Ann", CANARY, "admin")
         bearer = f"Authorization: Bearer {token_of(app, 'ann@example.com', 'admin')}"
-        with closing(Ground(*turned(app), outside)) as ground:
+        with closing(SteppedServer(*turned(app), fake_world)) as stepped_server:
             form = {"password": CANARY}
-            peer = ground.come(request("POST", "/admin/backup", bearer, body=form))
+            peer = stepped_server.come(request("POST", "/admin/backup", bearer, body=form))
             for now in (1000, 1001 + 2 * REPLY_TIME):
-                assert ground.untaken(peer) > 1 << 20
-                assert ground.sweep(now) == [True]
-            ground.take(peer)
+                assert stepped_server.untaken(peer) > 1 << 20
+                assert stepped_server.sweep(now) == [True]
+            stepped_server.take(peer)
 
 
 def test_the_oldest_unread_responses_are_cut_when_too_many_bytes_wait(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
+    stepped_server: SteppedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ground.come()
+    stepped_server.come()
     for _ in range(3):
-        ground.come(LIST)
-    waiting = [ground.untaken(peer) for peer in ground.peers]
+        stepped_server.come(LIST)
+    waiting = [stepped_server.untaken(peer) for peer in stepped_server.peers]
     limit(monkeypatch, untaken=sum(waiting))
-    assert ground.sweep(1000) == [True] * 4
+    assert stepped_server.sweep(1000) == [True] * 4
     limit(monkeypatch, untaken=sum(waiting) - waiting[1] - 1)
-    assert ground.sweep(1000) == [True, False, False, True]
+    assert stepped_server.sweep(1000) == [True, False, False, True]
 
 
-def test_the_longest_silent_connections_make_room_for_new_ones(ground: Ground) -> None:
+def test_the_longest_silent_connections_make_room_for_new_ones(
+    stepped_server: SteppedServer,
+) -> None:
     """A byte of an unfinished request does not count: it would keep a hostile client connected."""
     for _ in range(6):
-        ground.come()
-    ground.say(ground.peers[0], HEALTH)
-    assert ground.sweep(1000, most=4) == [True, False, False, True, True, True]
-    for peer in ground.peers[:1] + ground.peers[3:]:
-        ground.say(peer, b"GET /comm")
-    ground.sweep(1000, most=4)
-    ground.come(b"GET /comm")
-    assert ground.sweep(1005, most=4).count(True) == 4
-    dripping = [peer for peer in ground.peers[:-1] if not gone(peer)]
+        stepped_server.come()
+    stepped_server.say(stepped_server.peers[0], HEALTH)
+    assert stepped_server.sweep(1000, most=4) == [True, False, False, True, True, True]
+    for peer in stepped_server.peers[:1] + stepped_server.peers[3:]:
+        stepped_server.say(peer, b"GET /comm")
+    stepped_server.sweep(1000, most=4)
+    stepped_server.come(b"GET /comm")
+    assert stepped_server.sweep(1005, most=4).count(True) == 4
+    dripping = [peer for peer in stepped_server.peers[:-1] if not gone(peer)]
     for peer in dripping:
-        ground.say(peer, b"e")
-    ground.come(b"GET /comm")
-    assert ground.sweep(1006, most=2)[-2:] == [True, True]
+        stepped_server.say(peer, b"e")
+    stepped_server.come(b"GET /comm")
+    assert stepped_server.sweep(1006, most=2)[-2:] == [True, True]
 
 
 # One client among others
@@ -219,48 +225,48 @@ def test_the_longest_silent_connections_make_room_for_new_ones(ground: Ground) -
 ATTACKER, HONEST = "127.0.0.66", "127.0.0.7"
 
 
-def open_of(ground: Ground) -> list[bool]:
+def open_of(stepped_server: SteppedServer) -> list[bool]:
     """Which connections are open."""
-    names = {channel.addr for channel in ground.server.active_channels.values()}
-    return [peer.getsockname() in names for peer in ground.peers]
+    open_names = {channel.addr for channel in stepped_server.server.active_channels.values()}
+    return [peer.getsockname() in open_names for peer in stepped_server.peers]
 
 
 def test_one_client_has_at_most_half_of_the_connections(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
+    stepped_server: SteppedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ground.server.adj, "connection_limit", 8)
-    ground.come(ip=HONEST)
+    monkeypatch.setattr(stepped_server.server.adj, "connection_limit", 8)
+    stepped_server.come(ip=HONEST)
     for _ in range(6):
-        ground.come(ip=ATTACKER)
-    assert open_of(ground) == [True, False, False, True, True, True, True]
+        stepped_server.come(ip=ATTACKER)
+    assert open_of(stepped_server) == [True, False, False, True, True, True, True]
 
 
-def test_connections_of_the_client_with_most_make_room_first(ground: Ground) -> None:
+def test_connections_of_the_client_with_most_make_room_first(stepped_server: SteppedServer) -> None:
     for raw in (b"", HEALTH, b"GET /comm"):
-        ground.come(raw, HONEST)
-    ground.come(b"", "127.0.0.8")
+        stepped_server.come(raw, HONEST)
+    stepped_server.come(b"", "127.0.0.8")
     for raw in (b"", HEALTH, b"GET /comm", LIST, LIST, LIST):
-        ground.come(raw, ATTACKER)
-    ground.sweep(1000)
-    still_open = ground.sweep(1000, most=7)
+        stepped_server.come(raw, ATTACKER)
+    stepped_server.sweep(1000)
+    still_open = stepped_server.sweep(1000, most=7)
     assert still_open[:4] == [True] * 4
     assert still_open[4:].count(True) == 3
 
 
 def test_the_client_that_reads_least_is_cut(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
+    stepped_server: SteppedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ground.come(LIST, HONEST)
+    stepped_server.come(LIST, HONEST)
     for _ in range(4):
-        ground.come(LIST, ATTACKER)
-    one = ground.untaken(ground.peers[0])
+        stepped_server.come(LIST, ATTACKER)
+    one = stepped_server.untaken(stepped_server.peers[0])
     limit(monkeypatch, untaken=3 * one + one // 2)
-    assert ground.sweep(1000) == [True, False, False, True, True]
+    assert stepped_server.sweep(1000) == [True, False, False, True, True]
     limit(monkeypatch, untaken_by_one=one // 2)
-    assert ground.sweep(1000) == [True, False, False, False, True]
+    assert stepped_server.sweep(1000) == [True, False, False, False, True]
 
 
-class Names:
+class RecordingApp:
     """An application that notes the User-Agents of its requests, and keeps those of `a`."""
 
     def __init__(self) -> None:
@@ -276,37 +282,39 @@ class Names:
 
 
 @pytest.fixture
-def names() -> Iterator[Names]:
-    names = Names()
-    yield names
-    names.gate.set()
+def recording_app() -> Iterator[RecordingApp]:
+    recording_app = RecordingApp()
+    yield recording_app
+    recording_app.gate.set()
 
 
 @pytest.fixture
-def lobby(config: Config, outside: Outside, names: Names) -> Iterator[Ground]:
+def recording_server(
+    config: Config, fake_world: FakeWorld, recording_app: RecordingApp
+) -> Iterator[SteppedServer]:
     """A server with that application, which trusts a proxy."""
     how = replace(config, server_listen="127.0.0.1:0", server_trusted_proxy=("127.0.0.1",))
     with (
-        closing(make_app(how, outside.world, rounds=1)) as app,
-        closing(Ground(*turned(app, serves=names), outside)) as ground,
+        closing(make_app(how, fake_world.world, rounds=1)) as app,
+        closing(SteppedServer(*turned(app, serves=recording_app), fake_world)) as stepped_server,
     ):
-        yield ground
-        names.gate.set()
+        yield stepped_server
+        recording_app.gate.set()
 
 
-def sent(ground: Ground, raw: bytes, ip: str = "127.0.0.1") -> socket.socket:
+def sent(stepped_server: SteppedServer, raw: bytes, ip: str = "127.0.0.1") -> socket.socket:
     """A connection on which the server has a request."""
-    peer = ground.come(ip=ip)
-    channel = ground.channel(peer)
+    peer = stepped_server.come(ip=ip)
+    channel = stepped_server.channel(peer)
     channel.last_activity = 0
     peer.sendall(raw)
-    ground.until(lambda: channel.last_activity)
+    stepped_server.until(lambda: channel.last_activity)
     return peer
 
 
-def served(ground: Ground, peer: socket.socket) -> bool:
+def served(stepped_server: SteppedServer, peer: socket.socket) -> bool:
     """Whether the connection gets a response."""
-    return bool(ground.until(lambda: not ground.channel(peer).requests))
+    return bool(stepped_server.until(lambda: not stepped_server.channel(peer).requests))
 
 
 def by(name: str, client: str, method: str = "GET") -> bytes:
@@ -316,62 +324,77 @@ def by(name: str, client: str, method: str = "GET") -> bytes:
 
 @pytest.mark.parametrize(("method", "most"), [("GET", 1), ("POST", 2)])
 def test_one_client_does_not_hold_all_worker_threads(
-    lobby: Ground, names: Names, method: str, most: int
+    recording_server: SteppedServer, recording_app: RecordingApp, method: str, most: int
 ) -> None:
     """Even if it has a whole /64 behind a proxy."""
     for number in range(20):
-        sent(lobby, by("a", f"2001:db8:1:2::{number:x}", method))
-    assert served(lobby, sent(lobby, by("b", "192.0.2.7", method)))
-    assert names.began.count("a") == most
+        sent(recording_server, by("a", f"2001:db8:1:2::{number:x}", method))
+    assert served(recording_server, sent(recording_server, by("b", "192.0.2.7", method)))
+    assert recording_app.began.count("a") == most
 
 
-def test_readers_do_not_wait_for_writers(lobby: Ground, names: Names) -> None:
+def test_readers_do_not_wait_for_writers(
+    recording_server: SteppedServer, recording_app: RecordingApp
+) -> None:
     for number in range(40):
-        sent(lobby, by("a", f"192.0.2.{number}", "POST"))
-    assert served(lobby, sent(lobby, by("b", "198.51.100.7")))
+        sent(recording_server, by("a", f"192.0.2.{number}", "POST"))
+    assert served(recording_server, sent(recording_server, by("b", "198.51.100.7")))
 
 
 def test_busy_connections_of_one_client_close_before_any_of_another(
-    lobby: Ground, names: Names
+    recording_server: SteppedServer, recording_app: RecordingApp
 ) -> None:
-    lobby.come()
-    sent(lobby, by("a", "198.51.100.7"))
+    recording_server.come()
+    sent(recording_server, by("a", "198.51.100.7"))
     for _ in range(6):
-        sent(lobby, by("a", "192.0.2.66"))
-    assert lobby.sweep(1000, most=5) == [True, True, False, False, False, True, True, True]
+        sent(recording_server, by("a", "192.0.2.66"))
+    assert recording_server.sweep(1000, most=5) == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
 
 
-def test_the_next_request_of_a_pipeline_waits_until_the_response_is_read(ground: Ground) -> None:
-    peer = ground.come(LIST * 2 + HEALTH, ATTACKER)
-    one = ground.untaken(ground.come(LIST, HONEST))
+def test_the_next_request_of_a_pipeline_waits_until_the_response_is_read(
+    stepped_server: SteppedServer,
+) -> None:
+    peer = stepped_server.come(LIST * 2 + HEALTH, ATTACKER)
+    one = stepped_server.untaken(stepped_server.come(LIST, HONEST))
     for _ in range(5):
-        ground.turn(0)
-    assert 0 < ground.untaken(peer) <= one
-    ground.take(peer)
-    ground.until(lambda: ground.untaken(peer))
+        stepped_server.turn(0)
+    assert 0 < stepped_server.untaken(peer) <= one
+    stepped_server.take(peer)
+    stepped_server.until(lambda: stepped_server.untaken(peer))
 
 
-def test_a_crowd_of_busy_connections_leaves_a_turn_to_others(lobby: Ground) -> None:
-    crowd = [lobby.come(ip=ATTACKER) for _ in range(80)]
-    honest = lobby.come(ip=HONEST)
+def test_a_crowd_of_busy_connections_leaves_a_turn_to_others(
+    recording_server: SteppedServer,
+) -> None:
+    crowd = [recording_server.come(ip=ATTACKER) for _ in range(80)]
+    honest = recording_server.come(ip=HONEST)
     for peer in [*crowd, honest]:
         peer.sendall(b"GET /comm")
-    lobby.turn(0.1)
-    begun = [bool(lobby.channel(peer).request) for peer in [*crowd, honest]]
+    recording_server.turn(0.1)
+    begun = [bool(recording_server.channel(peer).request) for peer in [*crowd, honest]]
     assert begun[-1]
     assert not all(begun)
 
 
 def test_a_write_that_waited_too_long_is_refused(
-    config: Config, outside: Outside, monkeypatch: pytest.MonkeyPatch
+    config: Config, fake_world: FakeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit(monkeypatch, queue_seconds=-1)
     how = replace(config, server_listen="127.0.0.1:0")
     with (
-        closing(make_app(how, outside.world, rounds=1)) as app,
-        closing(Ground(*turned(app), outside)) as ground,
+        closing(make_app(how, fake_world.world, rounds=1)) as app,
+        closing(SteppedServer(*turned(app), fake_world)) as stepped_server,
     ):
-        peer = ground.come(LIKED)
+        peer = stepped_server.come(LIKED)
         answer = answer_on(peer)
         assert (answer.status, answer.json["code"]) == (503, "storage")
         assert int(answer.headers["Retry-After"]) > 0
@@ -381,7 +404,7 @@ def test_a_write_that_waited_too_long_is_refused(
 
 
 @pytest.fixture(scope="module")
-def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def shared_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service for all tests that leave it unchanged."""
     with services(tmp_path_factory.mktemp("peers")) as start:
         yield start()
@@ -445,14 +468,14 @@ def answers(service: Service, raw: bytes) -> tuple[bytes, list[int]]:
     return received, found
 
 
-def test_ambiguous_requests_are_refused_once(quiet: Service) -> None:
-    before = quiet.said
+def test_ambiguous_requests_are_refused_once(shared_service: Service) -> None:
+    before = shared_service.said
     for raw in AMBIGUOUS:
-        received, statuses = answers(quiet, raw + HEALTH)
+        received, statuses = answers(shared_service, raw + HEALTH)
         assert statuses in ([400, 0], [411, 0] if b"Transfer-Encoding" in raw else []), raw
         assert b'"code"' in received, raw
         assert b"\r\nConnection: close\r\n" in received, raw
-    assert quiet.said == before, "a stranger writes the log"
+    assert shared_service.said == before, "a stranger writes the log"
 
 
 PLAIN = [
@@ -466,26 +489,26 @@ PLAIN = [
 ]
 
 
-def test_unusual_but_clear_requests_are_answered(quiet: Service) -> None:
+def test_unusual_but_clear_requests_are_answered(shared_service: Service) -> None:
     for raw in PLAIN:
-        assert answers(quiet, raw + HEALTH)[1] == [200, 200], raw
+        assert answers(shared_service, raw + HEALTH)[1] == [200, 200], raw
 
 
-def test_a_body_that_is_too_large_gets_no_100_continue(quiet: Service) -> None:
-    assert answers(quiet, head(ASK, b"Content-Length: 99999999"))[1] == [413, 0]
+def test_a_body_that_is_too_large_gets_no_100_continue(shared_service: Service) -> None:
+    assert answers(shared_service, head(ASK, b"Content-Length: 99999999"))[1] == [413, 0]
 
 
-def test_headers_may_have_16_kib(quiet: Service) -> None:
+def test_headers_may_have_16_kib(shared_service: Service) -> None:
     lines = [b"X-%d: y" % i for i in range(500)]
     for size, status in ((16 * 1024 - 1, 200), (16 * 1024, 431)):
         padding = size - len(get(*lines, b"P: "))
-        assert quiet.raw(get(*lines, b"P: " + b"p" * padding)).status == status, size
+        assert shared_service.raw(get(*lines, b"P: " + b"p" * padding)).status == status, size
 
 
 # Peers that leave
 
 
-def test_a_half_closed_connection_gets_whole_responses(quiet: Service) -> None:
+def test_a_half_closed_connection_gets_whole_responses(shared_service: Service) -> None:
     for raw, statuses in (
         (HEALTH, [200, 0]),
         (LIKED, [200, 0]),
@@ -495,7 +518,7 @@ def test_a_half_closed_connection_gets_whole_responses(quiet: Service) -> None:
         (LIKED[:-2], [0]),
         (HEALTH + HEALTH[:-2], [200, 0]),
     ):
-        with quiet.sent(raw) as peer:
+        with shared_service.sent(raw) as peer:
             peer.shutdown(socket.SHUT_WR)
             received = b"".join(iter(lambda: peer.recv(65536), b""))
         found = [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", received)]
@@ -507,13 +530,13 @@ def reset(peer: socket.socket) -> None:
     peer.close()
 
 
-def test_a_client_that_leaves_early_leaks_nothing(quiet: Service) -> None:
-    before = held_at_rest(quiet)
+def test_a_client_that_leaves_early_leaks_nothing(shared_service: Service) -> None:
+    before = held_at_rest(shared_service)
     for raw in [request("POST", "/auth/login", body=LOGIN)] * 4 + [LIKED, LIST] * 20:
-        reset(quiet.sent(raw))
-    until(lambda: held(quiet) == before)
-    assert quiet.ask("GET", "/health").status == 200
-    assert "Traceback" not in quiet.said
+        reset(shared_service.sent(raw))
+    until(lambda: held(shared_service) == before)
+    assert shared_service.ask("GET", "/health").status == 200
+    assert "Traceback" not in shared_service.said
 
 
 # Crowds, over the wire
@@ -523,7 +546,7 @@ LIMITED = PROGRAM.format("resource.setrlimit(resource.RLIMIT_NOFILE, ({0}, {1}))
 
 
 @pytest.fixture
-def many() -> Iterator[None]:
+def many_sockets() -> Iterator[None]:
     """Lets this process open 2000 sockets."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= hard < 2000:
@@ -608,7 +631,7 @@ def test_no_worker_thread_waits_for_a_client_that_does_not_read(start: Start, lo
     service.end()
 
 
-@pytest.mark.usefixtures("many")
+@pytest.mark.usefixtures("many_sockets")
 def test_a_crowd_of_silent_connections_makes_room_for_new_ones(start: Start) -> None:
     service = start()
     before = held_at_rest(service)
@@ -624,7 +647,7 @@ def test_a_crowd_of_silent_connections_makes_room_for_new_ones(start: Start) -> 
 
 
 @pytest.mark.parametrize("most", [256, pytest.param(1024, marks=pytest.mark.long)])
-@pytest.mark.usefixtures("many")
+@pytest.mark.usefixtures("many_sockets")
 def test_a_new_client_is_served_when_descriptors_are_few(start: Start, most: int) -> None:
     """Beside clients that come and go, that do not read, and that are silent."""
     service = start(program=LIMITED.format(most, most))
@@ -709,7 +732,7 @@ class Honest:
         return round(1000 * sorted(self.seconds)[len(self.seconds) * 99 // 100])
 
 
-@pytest.mark.usefixtures("many")
+@pytest.mark.usefixtures("many_sockets")
 def test_an_honest_reader_is_answered_beside_hostile_ones(start: Start, campaign: Campaign) -> None:
     service = start(program=IMPATIENT)
     before, reader, used = held_at_rest(service), Honest(service), 0
@@ -737,7 +760,7 @@ def test_an_honest_reader_is_answered_beside_hostile_ones(start: Start, campaign
 
 # With the deadlines of this program, and of the real one.
 @pytest.mark.parametrize("program", [IMPATIENT, pytest.param("", marks=pytest.mark.long)])
-@pytest.mark.usefixtures("many")
+@pytest.mark.usefixtures("many_sockets")
 def test_a_reader_is_answered_beside_500_silent_and_400_slow_clients(
     start: Start, program: str
 ) -> None:

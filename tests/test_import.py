@@ -44,9 +44,9 @@ from support.products import (
     MINUTE,
     NOON,
     ROWS,
-    Desk,
+    ForeignComment,
+    Importer,
     Result,
-    Said,
     blog,
     file_of,
     moment,
@@ -56,11 +56,11 @@ from support.products import (
 )
 from support.service import COMMENT, Answer, Service, services
 from support.serving import until
-from support.world import START, Outside
+from support.world import START, FakeWorld
 from test_backup import killed_at
 from test_storage import little_room
 
-desk = products.desk
+importer = products.importer
 PROGRAM = Path(commentd.__file__)
 OWNER = "owner@example.com"
 FILES = {name: MAKERS[name] for name in ("waline", "twikoo", "wordpress", "isso")}
@@ -109,134 +109,140 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 @each
 def test_an_import_brings_each_comment_once_and_a_dry_run_reports_the_same(
-    desk: Desk, product: str
+    importer: Importer, product: str
 ) -> None:
     make = MAKERS[product]
-    file, newer = desk.file(make(blog())), desk.file(make(blog(15)), "newer")
-    before = files_in(desk.folder)
-    first = desk.bring(file, "--dry-run")
-    assert files_in(desk.folder) == before
-    assert desk.bring(file).text + "this was a dry run: nothing is written\n" == first.text
+    file, newer = importer.file(make(blog())), importer.file(make(blog(15)), "newer")
+    before = files_in(importer.folder)
+    first = importer.bring(file, "--dry-run")
+    assert files_in(importer.folder) == before
+    assert importer.bring(file).text + "this was a dry run: nothing is written\n" == first.text
     assert (first.code, first.counts) == (0, (12, 12, 0, 0))
-    assert sorted(desk.texts) == sorted(comment.text for comment in blog())
+    assert sorted(importer.texts) == sorted(comment.text for comment in blog())
 
-    before, kept = files_in(desk.folder), desk.dump()
+    before, kept = files_in(importer.folder), importer.dump()
     for words in ([], [], ["--dry-run"]):
-        again = desk.bring(file, *words)
+        again = importer.bring(file, *words)
         assert (again.code, again.counts) == (0, (12, 0, 12, 0))
-        assert desk.dump() == kept
+        assert importer.dump() == kept
 
-    desk.whole()  # after which no reader's -wal is left
-    before = files_in(desk.folder)
-    dry = desk.bring(newer, "--dry-run")
-    assert (dry.counts, files_in(desk.folder)) == ((15, 3, 12, 0), before)
-    assert desk.bring(newer).text == "".join(dry.text.splitlines(keepends=True)[:-1])
-    assert len(desk.texts) == 15
+    importer.whole()  # after which no reader's -wal is left
+    before = files_in(importer.folder)
+    dry = importer.bring(newer, "--dry-run")
+    assert (dry.counts, files_in(importer.folder)) == ((15, 3, 12, 0), before)
+    assert importer.bring(newer).text == "".join(dry.text.splitlines(keepends=True)[:-1])
+    assert len(importer.texts) == 15
 
 
-def test_an_imported_row_without_an_id_is_known_by_page_time_author_and_text(desk: Desk) -> None:
+def test_an_imported_row_without_an_id_is_known_by_page_time_author_and_text(
+    importer: Importer,
+) -> None:
     for product in ("valine", "waline", "twikoo", "artalk"):
         make = MAKERS[product]
-        desk.use(f"{product}.db")
+        importer.use(f"{product}.db")
         thread = [replace(comment, id="", parent="") for comment in blog()]
-        assert desk.bring(make(thread)).counts == (12, 12, 0, 0)
-        assert desk.bring(make([*thread, thread[0]])).counts == (13, 0, 12, 1)
+        assert importer.bring(make(thread)).counts == (12, 12, 0, 0)
+        assert importer.bring(make([*thread, thread[0]])).counts == (13, 0, 12, 1)
         for other in ({"likes": 5}, {"status": "waiting"}, {"website": "http://x.example"}):
             newer = [replace(comment, page=comment.page.rstrip("/"), **other) for comment in thread]
-            assert desk.bring(make(newer)).counts == (12, 0, 12, 0)
+            assert importer.bring(make(newer)).counts == (12, 0, 12, 0)
         apart = [
             replace(thread[0], text="other"),
             replace(thread[0], nickname="Bob"),
             replace(thread[0], page="/b/"),
             replace(thread[0], at=NOON + 1),
         ]
-        assert desk.bring(make(apart)).counts == (4, 4, 0, 0)
+        assert importer.bring(make(apart)).counts == (4, 4, 0, 0)
 
 
-def test_an_import_of_the_same_comments_from_two_products_brings_them_once(desk: Desk) -> None:
+def test_an_import_of_the_same_comments_from_two_products_brings_them_once(
+    importer: Importer,
+) -> None:
     """Many moved from one to the other, and have a file of each."""
     thread = [replace(comment, likes=0) for comment in blog()]
-    assert desk.bring(waline(thread)).counts == (12, 12, 0, 0)
-    before = desk.kept
+    assert importer.bring(waline(thread)).counts == (12, 12, 0, 0)
+    before = importer.kept
     for product in MAKERS:
         known = (
             [replace(comment, email="") for comment in thread] if product == "remark42" else thread
         )
-        assert desk.bring(MAKERS[product](known)).counts == (12, 0, 12, 0), product
-    assert desk.kept == before
+        assert importer.bring(MAKERS[product](known)).counts == (12, 0, 12, 0), product
+    assert importer.kept == before
     more = replace(blog(13)[12], parent="1", page="/0/")
-    assert desk.bring(FILES["isso"]([*thread, more])).counts == (13, 1, 12, 0)
-    assert desk.kept[more.at]["above"] == NOON
+    assert importer.bring(FILES["isso"]([*thread, more])).counts == (13, 1, 12, 0)
+    assert importer.kept[more.at]["above"] == NOON
 
 
 # Stopped
 
 
 @pytest.mark.slow
-def test_an_import_killed_anywhere_goes_on_at_the_next_run(desk: Desk) -> None:
-    file = desk.file(waline(blog(90)))
-    desk.use("whole.db", made=False)
-    desk.bring(file)
-    whole, left, died = desk.dump(), [], True
+def test_an_import_killed_anywhere_goes_on_at_the_next_run(importer: Importer) -> None:
+    file = importer.file(waline(blog(90)))
+    importer.use("whole.db", made=False)
+    importer.bring(file)
+    whole, left, died = importer.dump(), [], True
     for line in itertools.count(150, 2401):
-        desk.use(f"{line}.db", made=False)
-        died = killed_at(line, lambda: desk.bring(file))
-        left.append(count_in(desk.path))
+        importer.use(f"{line}.db", made=False)
+        died = killed_at(line, lambda: importer.bring(file))
+        left.append(count_in(importer.path))
         if left[-1]:
-            assert_whole(str(desk.path))
-        again = desk.bring(file)
+            assert_whole(str(importer.path))
+        again = importer.bring(file)
         assert (again.code, again.counts) == (0, (90, 90 - left[-1], left[-1], 0)), line
-        assert desk.dump() == whole, line
+        assert importer.dump() == whole, line
         if not died:
             break
     assert {0 < n < 90 for n in left} == {True, False}
 
 
-def test_an_import_takes_a_half_made_database_for_a_new_one(desk: Desk) -> None:
-    file = desk.file(waline(blog(3)))
-    desk.use("cut.db", made=False)
-    with closing(sqlite3.connect(desk.path)) as db:
+def test_an_import_takes_a_half_made_database_for_a_new_one(importer: Importer) -> None:
+    file = importer.file(waline(blog(3)))
+    importer.use("cut.db", made=False)
+    with closing(sqlite3.connect(importer.path)) as db:
         db.execute("PRAGMA journal_mode = WAL")
-    assert desk.path.stat().st_size
-    assert desk.bring(file).counts == (3, 3, 0, 0)
+    assert importer.path.stat().st_size
+    assert importer.bring(file).counts == (3, 3, 0, 0)
 
 
 @pytest.mark.slow
-def test_two_imports_at_a_time_bring_each_comment_once(desk: Desk) -> None:
-    desk.file(waline(blog(600)))
-    desk.use("commentd.db")
-    both = [ended(process) for process in [begun(desk.folder, "import", "export") for _ in "ab"]]
+def test_two_imports_at_a_time_bring_each_comment_once(importer: Importer) -> None:
+    importer.file(waline(blog(600)))
+    importer.use("commentd.db")
+    both = [
+        ended(process) for process in [begun(importer.folder, "import", "export") for _ in "ab"]
+    ]
     assert [result.code for result in both] == [0, 0]
-    assert sum(result.counts[1] for result in both) == count_in(desk.path) == 600
+    assert sum(result.counts[1] for result in both) == count_in(importer.path) == 600
 
 
 @pytest.mark.slow
-def test_an_import_stopped_by_ctrl_c_says_so_and_goes_on_later(desk: Desk) -> None:
-    desk.file(waline(blog(1000)))
-    process = begun(desk.folder, "import", "export")
-    until(lambda: count_in(desk.path))
+def test_an_import_stopped_by_ctrl_c_says_so_and_goes_on_later(importer: Importer) -> None:
+    importer.file(waline(blog(1000)))
+    process = begun(importer.folder, "import", "export")
+    until(lambda: count_in(importer.path))
     process.send_signal(signal.SIGINT)
     assert "interrupted" in ended(process).failure
-    left = count_in(desk.path)
+    left = count_in(importer.path)
     assert 0 < left < 1000
-    assert_whole(str(desk.path))
-    again = ended(begun(desk.folder, "import", "export"))
+    assert_whole(str(importer.path))
+    again = ended(begun(importer.folder, "import", "export"))
     assert again.counts == (1000, 1000 - left, left, 0)
 
 
 @pytest.mark.slow
-def test_an_import_stopped_by_a_full_disk_says_so_and_goes_on_later(desk: Desk) -> None:
+def test_an_import_stopped_by_a_full_disk_says_so_and_goes_on_later(importer: Importer) -> None:
     """Wherever it is full: the folder of the database, or that of temporary files."""
     thread = [replace(comment, text=comment.text + " long" * 300) for comment in blog(1000)]
-    file = desk.file(gzip.compress(waline(thread)))
+    file = importer.file(gzip.compress(waline(thread)))
     for room in (1 << 16, 1 << 20):
-        desk.use(f"{room}.db", made=False)
+        importer.use(f"{room}.db", made=False)
         with little_room(room):
-            result = desk.bring(file)
+            result = importer.bring(file)
         assert (result.code, result.text) == (1, "")
         assert re.search("^commentd: .+", result.errors, re.M)
-        left = count_in(desk.path)
-        assert desk.bring(file).counts == (1000, 1000 - left, left, 0)
+        left = count_in(importer.path)
+        assert importer.bring(file).counts == (1000, 1000 - left, left, 0)
 
 
 # What was done here stays
@@ -261,12 +267,12 @@ def is_closed(reader: Visitor, url: str = "/0/") -> bool:
     return bool(reader.listing(url=url, view="threads")["settings"]["closed"])
 
 
-def approve(owner: Visitor, reader: Visitor, outside: Outside) -> None:
+def approve(owner: Visitor, reader: Visitor, fake_world: FakeWorld) -> None:
     waiting = owner.get("/admin/comments", {"status": "waiting"}).json["comments"]
     moderate(owner, [comment["id"] for comment in waiting], "visible")
 
 
-def delete_as_author(owner: Visitor, reader: Visitor, outside: Outside) -> None:
+def delete_as_author(owner: Visitor, reader: Visitor, fake_world: FakeWorld) -> None:
     """Whoever was given what they wrote elsewhere deletes it."""
     app = reader.served
     account = add_account(app, "lu@example.cn", "Lu", CANARY)
@@ -276,15 +282,15 @@ def delete_as_author(owner: Visitor, reader: Visitor, outside: Outside) -> None:
     assert reader.delete_json(f"/comments/{first}", {}).json["success"]
 
 
-def purge(owner: Visitor, reader: Visitor, outside: Outside) -> None:
+def purge(owner: Visitor, reader: Visitor, fake_world: FakeWorld) -> None:
     """Spam goes after its days. What answers it goes with it, so that nothing holds it."""
     moderate(owner, of_page(reader), "spam")
-    outside.time += 31 * DAY
+    fake_world.time += 31 * DAY
     owner.served.tick()
     owner.served.back_up_if_due()
 
 
-def like_and_reply(owner: Visitor, reader: Visitor, outside: Outside) -> None:
+def like_and_reply(owner: Visitor, reader: Visitor, fake_world: FakeWorld) -> None:
     first = of_page(reader)[0]
     reader.post_json("/comment/like", {"id": first})
     reader.post_json("/page/like", {"page_url": "/0/"})
@@ -293,7 +299,7 @@ def like_and_reply(owner: Visitor, reader: Visitor, outside: Outside) -> None:
     reader.say("a reply", page_url="/0/", parent_id=first)
 
 
-def edit(owner: Visitor, reader: Visitor, outside: Outside) -> None:
+def edit(owner: Visitor, reader: Visitor, fake_world: FakeWorld) -> None:
     """What a moderator changes of a comment."""
     first, *_, last = of_page(reader)
     change(owner, f"comments/{first}", content="corrected", nickname="Bob", website="")
@@ -301,7 +307,7 @@ def edit(owner: Visitor, reader: Visitor, outside: Outside) -> None:
     moderate(owner, [last], "waiting")
 
 
-DONE_HERE: dict[str, Callable[[Visitor, Visitor, Outside], object]] = {
+DONE_HERE: dict[str, Callable[[Visitor, Visitor, FakeWorld], object]] = {
     "edited": edit,
     "hidden": lambda owner, reader, _: moderate(owner, of_page(reader)[:1], "spam"),
     "deleted": lambda owner, reader, _: moderate(owner, of_page(reader)[:1], "deleted"),
@@ -318,22 +324,25 @@ DONE_HERE: dict[str, Callable[[Visitor, Visitor, Outside], object]] = {
 @pytest.mark.parametrize("done", DONE_HERE)
 @quiet
 def test_a_second_import_keeps_what_moderators_and_readers_did_meanwhile(
-    desk: Desk, owner: Visitor, visitor: Visitor, outside: Outside, done: str
+    importer: Importer, owner: Visitor, visitor: Visitor, fake_world: FakeWorld, done: str
 ) -> None:
     """With the same file again, and with a newer one, in which all that was changed and two more
     answer what was."""
-    desk.bring(waline(blog()))
-    DONE_HERE[done](owner, visitor, outside)
-    before, kept = desk.dump(), desk.whole()
-    again = desk.bring(waline(blog()))
+    importer.bring(waline(blog()))
+    DONE_HERE[done](owner, visitor, fake_world)
+    before, kept = importer.dump(), importer.whole()
+    again = importer.bring(waline(blog()))
     assert (again.code, again.counts) == (0, (12, 0, 12, 0))
-    assert desk.dump() == before
+    assert importer.dump() == before
 
     changed = [replace(s, text="edited there", likes=7, status="visible") for s in blog()]
-    more = [Said("98", NOON + DAY, "1", "/0/", "more"), Said("99", NOON + DAY + 1, "7", "/0/", "m")]
+    more = [
+        ForeignComment("98", NOON + DAY, "1", "/0/", "more"),
+        ForeignComment("99", NOON + DAY + 1, "7", "/0/", "m"),
+    ]
     counter = [{"url": "/0/", "time": 1}]
-    assert desk.bring(waline([*changed, *more], Counter=counter)).counts == (14, 2, 12, 0)
-    after = desk.whole()
+    assert importer.bring(waline([*changed, *more], Counter=counter)).counts == (14, 2, 12, 0)
+    after = importer.whole()
     rows = {row["id"]: row for row in after["comments"]}
     assert [rows.pop(row["id"]) for row in kept["comments"]] == kept["comments"]
     assert {row["content"] for row in rows.values()} <= {"more", "m", ""}  # "" was deleted here
@@ -342,104 +351,109 @@ def test_a_second_import_keeps_what_moderators_and_readers_did_meanwhile(
 
 
 def test_a_second_import_leaves_a_reopened_page_open(
-    desk: Desk, owner: Visitor, visitor: Visitor
+    importer: Importer, owner: Visitor, visitor: Visitor
 ) -> None:
-    desk.bring(wordpress(blog(), closed=("/0/",)))
+    importer.bring(wordpress(blog(), closed=("/0/",)))
     assert is_closed(visitor)
     assert not is_closed(visitor, "/1/")
     change(owner, page_of(owner), closed=False)
     for count in (12, 13):
-        assert desk.bring(wordpress(blog(count), closed=("/0/",))).code == 0
+        assert importer.bring(wordpress(blog(count), closed=("/0/",))).code == 0
         assert not is_closed(visitor)
-    ours = desk.whole()  # as from another of ours, where it is closed and was read more often
+    ours = importer.whole()  # as from another of ours, where it is closed and was read more often
     ours["pages"][0] |= {"closed": 1, "views": 50}
-    desk.bring(json.dumps(ours))
-    assert (is_closed(visitor), desk.pages["/0"]["views"]) == (False, 50)
+    importer.bring(json.dumps(ours))
+    assert (is_closed(visitor), importer.pages["/0"]["views"]) == (False, 50)
 
 
-def test_an_import_never_lowers_likes_and_views(desk: Desk, app: App, visitor: Visitor) -> None:
+def test_an_import_never_lowers_likes_and_views(
+    importer: Importer, app: App, visitor: Visitor
+) -> None:
     def counts() -> tuple[int, int]:
         (page,) = visitor.get("/pages", {"url": "/0/"}).json["pages"]
         listed = visitor.listing(url="/0/", limit=100)["comments"]
         return page["views"], next(c for c in listed if "4" in c["content"])["likes"]
 
     def bring(views: int) -> None:
-        desk.bring(waline(thread, Counter=[{"objectId": "v", "url": "/0/", "time": views}]))
+        importer.bring(waline(thread, Counter=[{"objectId": "v", "url": "/0/", "time": views}]))
 
     thread = [replace(comment, likes=3) for comment in blog()]
     bring(10)
     assert counts() == (10, 3)
-    visitor.post_json("/comment/like", {"id": desk.kept[NOON + 3 * MINUTE]["id"]})
+    visitor.post_json("/comment/like", {"id": importer.kept[NOON + 3 * MINUTE]["id"]})
     app.tick()
-    here = counts()
-    assert here[0] > 10
-    assert here[1] == 4
+    liked_here = counts()
+    assert liked_here[0] > 10
+    assert liked_here[1] == 4
     for views, expected in ((10, 0), (5, 0), (11, 0), (100, 100)):
         bring(views)
-        assert counts() >= max(here, (expected, 4))
+        assert counts() >= max(liked_here, (expected, 4))
     assert counts()[0] < 110
 
 
 # Who answers whom
 
 
-def test_an_imported_reply_without_its_parent_stands_at_the_top(desk: Desk) -> None:
+def test_an_imported_reply_without_its_parent_stands_at_the_top(importer: Importer) -> None:
     comments = [
-        Said("1"),
-        Said("2", NOON + 1, "1", "/b/"),
-        Said("3", NOON + 2, "77"),
-        Said("4", NOON + 3, "5"),
-        Said("5", NOON + 4, page=f"/{'x' * 3000}/"),
-        Said("6", NOON + 5, "6"),
-        Said("7", NOON + 6, "8"),
-        Said("8", NOON + 7, "7"),
+        ForeignComment("1"),
+        ForeignComment("2", NOON + 1, "1", "/b/"),
+        ForeignComment("3", NOON + 2, "77"),
+        ForeignComment("4", NOON + 3, "5"),
+        ForeignComment("5", NOON + 4, page=f"/{'x' * 3000}/"),
+        ForeignComment("6", NOON + 5, "6"),
+        ForeignComment("7", NOON + 6, "8"),
+        ForeignComment("8", NOON + 7, "7"),
     ]
-    result = desk.bring(waline(comments))
+    result = importer.bring(waline(comments))
     reasons = re.findall(r"^  at the top, since (.+) \(\d\): (.+)$", result.text, re.M)
     assert dict(reasons) == {
         "what they reply to is not there": "2, 3, 4",
         "they reply to each other": "6, 7, 8",
     }
-    assert [row["above"] for row in desk.comments] == [None] * 7  # all but the fifth
+    assert [row["above"] for row in importer.comments] == [None] * 7  # all but the fifth
 
 
 def test_an_import_of_a_whole_file_puts_replies_of_an_earlier_part_below_their_parents(
-    desk: Desk, outside: Outside
+    importer: Importer, fake_world: FakeWorld
 ) -> None:
     texts = [("1", ""), ("2", "1"), ("3", "2"), ("4", "3"), ("5", "")]
-    thread = [Said(id, NOON + int(id), parent, text=id) for id, parent in texts]
+    thread = [ForeignComment(id, NOON + int(id), parent, text=id) for id, parent in texts]
     for product in ("twikoo", "disqus", "isso"):
-        desk.use(f"{product}.db")
-        desk.bring(MAKERS[product](thread[2:]))
-        assert desk.kept[NOON + 3]["above"] is None
-        with desk.served(outside) as reader:
+        importer.use(f"{product}.db")
+        importer.bring(MAKERS[product](thread[2:]))
+        assert importer.kept[NOON + 3]["above"] is None
+        with importer.served(fake_world) as reader:
             mark = reader.listing(url="/a/", since=0)["mark"]
-        result = desk.bring(MAKERS[product](thread))
+        result = importer.bring(MAKERS[product](thread))
         assert result.named("now below") == ["3"]
-        above = [desk.kept[NOON + number]["above"] for number in range(1, 6)]
+        above = [importer.kept[NOON + number]["above"] for number in range(1, 6)]
         assert above == [None, NOON + 1, NOON + 2, NOON + 3, None]
-        assert "all counters were correct" in desk.ask("recount").text
-        with desk.served(outside) as reader:
+        assert "all counters were correct" in importer.ask("recount").text
+        with importer.served(fake_world) as reader:
             listed = reader.listing(url="/a/", view="threads", sort="oldest")
             assert reader.listing(url="/a/", since=mark)["reload"]
         assert (listed["threads"], listed["total"]) == (2, 5)
         assert [len(each["replies"]) for each in listed["comments"]] == [3, 0]
-        assert desk.bring(MAKERS[product](thread)).number("now below") == 0
+        assert importer.bring(MAKERS[product](thread)).number("now below") == 0
 
 
-def test_an_imported_reply_to_a_lost_comment_stays_in_its_thread(desk: Desk) -> None:
+def test_an_imported_reply_to_a_lost_comment_stays_in_its_thread(importer: Importer) -> None:
     for product in ("valine", "waline", "twikoo"):
         for number, parent in enumerate(("lost", None, "")):
-            desk.use(f"{product}{number}.db")
-            reply = {**ROWS[product](Said("2", NOON + 1, parent)), "rid": "1"}
-            assert desk.bring(file_of(product, [reply, ROWS[product](Said("1"))])).code == 0
-            assert desk.kept[NOON + 1]["above"] == NOON
+            importer.use(f"{product}{number}.db")
+            reply = {**ROWS[product](ForeignComment("2", NOON + 1, parent)), "rid": "1"}
+            assert (
+                importer.bring(file_of(product, [reply, ROWS[product](ForeignComment("1"))])).code
+                == 0
+            )
+            assert importer.kept[NOON + 1]["above"] == NOON
 
 
 IDS = st.integers(1, 8).map(str)
 THREADS = st.lists(
     st.builds(
-        Said,
+        ForeignComment,
         id=IDS,
         parent=st.one_of(st.just(""), IDS),
         page=st.sampled_from(["/a/", "/a", "/b/", ""]),
@@ -451,9 +465,9 @@ THREADS = st.lists(
 ).map(lambda thread: [replace(s, at=NOON + n) for n, s in enumerate(thread)])
 
 
-def expected(thread: list[Said]) -> tuple[dict[int, Said], dict[int, int]]:
+def expected(thread: list[ForeignComment]) -> tuple[dict[int, ForeignComment], dict[int, int]]:
     """What must come of a file by the rules: the comments, and what each replies to."""
-    first: dict[str, Said] = {}
+    first: dict[str, ForeignComment] = {}
     for comment in thread:
         if comment.page:
             first.setdefault(comment.id, comment)
@@ -478,22 +492,22 @@ def expected(thread: list[Said]) -> tuple[dict[int, Said], dict[int, int]]:
 @given(product=st.sampled_from([*FILES]), thread=THREADS)
 @how(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_an_import_makes_threads_of_any_tangled_replies(
-    desk: Desk, product: str, thread: list[Said]
+    importer: Importer, product: str, thread: list[ForeignComment]
 ) -> None:
     if product == "wordpress":  # whose comments stand below their pages
         order = [comment.page for comment in thread]
         thread = sorted(thread, key=lambda comment: order.index(comment.page))
     if product == "isso":  # which has keys
         thread = list({comment.id: comment for comment in thread}.values())
-    desk.use("commentd.db")
-    for left in desk.folder.glob("commentd.db-*"):
+    importer.use("commentd.db")
+    for left in importer.folder.glob("commentd.db-*"):
         left.unlink()
-    file = desk.file(MAKERS[product](thread))
-    dry = desk.bring(file, "--dry-run")
-    result = desk.bring(file)
+    file = importer.file(MAKERS[product](thread))
+    dry = importer.bring(file, "--dry-run")
+    result = importer.bring(file)
     assert (result.code, dry.code) == (0, 0)
     assert dry.text == result.text + "this was a dry run: nothing is written\n"
-    kept, (saids, above) = desk.kept, expected(thread)
+    kept, (saids, above) = importer.kept, expected(thread)
 
     def is_held(at: int) -> bool:
         """Whether a word stands there or below."""
@@ -507,16 +521,16 @@ def test_an_import_makes_threads_of_any_tangled_replies(
         assert row["content"] == comment.text
         assert row["status"] == (comment.status if comment.text else "deleted")
     assert result.counts[1] == len(kept)
-    before = desk.dump()
-    assert desk.bring(file).counts[1:3] == (0, len(kept))
-    assert desk.dump() == before
-    assert_whole(str(desk.path))
+    before = importer.dump()
+    assert importer.bring(file).counts[1:3] == (0, len(kept))
+    assert importer.dump() == before
+    assert_whole(str(importer.path))
 
 
 # What is wrong with a row
 
 
-def test_the_report_of_an_import_names_each_faulty_row_and_its_fault(desk: Desk) -> None:
+def test_the_report_of_an_import_names_each_faulty_row_and_its_fault(importer: Importer) -> None:
     rows: list[Any] = [waline_row(comment) for comment in blog()]
     rows[3:3] = [
         "a text in the place of a comment",
@@ -526,7 +540,7 @@ def test_the_report_of_an_import_names_each_faulty_row_and_its_fault(desk: Desk)
         {**rows[1], "objectId": "timeless-7", "insertedAt": "yesterday"},
         {**rows[1]},
     ]
-    result = desk.bring(file_of("waline", rows))
+    result = importer.bring(file_of("waline", rows))
     assert (result.code, result.counts) == (0, (18, 14, 0, 4))
     assert result.named("no page") == ["homeless-7"]
     assert result.named("no text") == ["empty-7"]
@@ -536,21 +550,23 @@ def test_the_report_of_an_import_names_each_faulty_row_and_its_fault(desk: Desk)
     assert "a text in the place" in result.text
 
 
-def test_the_report_of_an_import_counts_many_faulty_rows_and_names_the_first(desk: Desk) -> None:
-    thread = [Said(f"orphan-{n}", NOON + n, "nobody", text=f"{n}") for n in range(500)]
-    result = desk.bring(waline(thread))
+def test_the_report_of_an_import_counts_many_faulty_rows_and_names_the_first(
+    importer: Importer,
+) -> None:
+    thread = [ForeignComment(f"orphan-{n}", NOON + n, "nobody", text=f"{n}") for n in range(500)]
+    result = importer.bring(waline(thread))
     assert result.number("at the top") == 500
     assert "…" in result.text
     assert 3 < len(result.named("at the top")) < 20
     assert all(len(line) < 300 for line in result.text.splitlines())
 
 
-def test_the_report_of_an_import_shows_no_control_characters(desk: Desk) -> None:
+def test_the_report_of_an_import_shows_no_control_characters(importer: Importer) -> None:
     """A name with an escape sequence or an end of line would write what its maker likes."""
     evil = "\x1b]0;evil\x07\x1b[2K\x9b2J\r\n  0 skipped\u202e"
     for product, row in ROWS.items():
-        named = [row(Said(f"{evil}{n}", page="")) for n in range(3)]
-        result = desk.bring(file_of(product, [*named, row(Said("1")), evil * 3]))
+        named = [row(ForeignComment(f"{evil}{n}", page="")) for n in range(3)]
+        result = importer.bring(file_of(product, [*named, row(ForeignComment("1")), evil * 3]))
         assert not re.search(
             r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", result.text
         )
@@ -558,19 +574,21 @@ def test_the_report_of_an_import_shows_no_control_characters(desk: Desk) -> None
         assert len(result.text.splitlines()) < 8
 
 
-def test_the_report_of_an_import_counts_waiting_comments_and_closed_pages(desk: Desk) -> None:
+def test_the_report_of_an_import_counts_waiting_comments_and_closed_pages(
+    importer: Importer,
+) -> None:
     thread = [
-        Said("1"),
-        Said("2", NOON + 1, status="waiting", page="/b/"),
-        Said("3", NOON + 2, status="spam"),
-        Said("4", NOON + 3, page="/c/"),
+        ForeignComment("1"),
+        ForeignComment("2", NOON + 1, status="waiting", page="/b/"),
+        ForeignComment("3", NOON + 2, status="spam"),
+        ForeignComment("4", NOON + 3, page="/c/"),
     ]
-    file = desk.file(wordpress(thread, closed=("/b/", "/c/")))
+    file = importer.file(wordpress(thread, closed=("/b/", "/c/")))
     for words in (["--dry-run"], []):
-        report = desk.bring(file, *words).text.splitlines()
+        report = importer.bring(file, *words).text.splitlines()
         assert "  new: 2 visible, 1 waiting, 1 spam" in report
         assert ("  new pages: 3" in report, "  closed pages: 2" in report) == (True, True)
-    report = desk.bring(file).text.splitlines()
+    report = importer.bring(file).text.splitlines()
     assert "  new pages: 0" in report
     assert not [line for line in report if "new:" in line]
 
@@ -609,41 +627,44 @@ NONSENSE = [
 
 
 def test_an_imported_comment_with_an_impossible_time_gets_that_of_its_parent_its_page_or_today(
-    desk: Desk, outside: Outside
+    importer: Importer, fake_world: FakeWorld
 ) -> None:
     """And is known again a day later, when today is another day."""
     for product in ROWS:
-        desk.use(f"{product}.db")
-        outside.time = START
-        bad = [Said(f"a{n}", time, "1", text=f"a{n}") for n, time in enumerate(NONSENSE)]
+        importer.use(f"{product}.db")
+        fake_world.time = START
+        bad = [ForeignComment(f"a{n}", time, "1", text=f"a{n}") for n, time in enumerate(NONSENSE)]
         bad += [
-            Said("below", "no", "a0", text="below"),
-            Said("b", "no", text="on top"),
-            Said("c", "no", page="/c/", text="alone"),
+            ForeignComment("below", "no", "a0", text="below"),
+            ForeignComment("b", "no", text="on top"),
+            ForeignComment("c", "no", page="/c/", text="alone"),
         ]
-        comments = [Said("1", NOON + HOUR), *bad, Said("2", NOON)]
-        result = desk.bring(MAKERS[product](comments))
+        comments = [ForeignComment("1", NOON + HOUR), *bad, ForeignComment("2", NOON)]
+        result = importer.bring(MAKERS[product](comments))
         assert (result.code, result.counts[1]) == (0, len(comments))
         assert result.number("without a valid time") == len(bad)
-        found = {row["content"]: row["created_at"] for row in desk.comments}
+        found = {row["content"]: row["created_at"] for row in importer.comments}
         assert {found[f"a{n}"] for n in range(len(NONSENSE))} == {NOON + HOUR}
         assert NOON <= found["below"] <= NOON + HOUR
         assert (found["on top"], found["alone"]) == (NOON, START)
-        before = desk.dump()
-        outside.time += DAY
-        assert desk.bring(desk.folder / "export").counts[1:] == (0, len(comments), 0)
-        assert desk.dump() == before
+        before = importer.dump()
+        fake_world.time += DAY
+        assert importer.bring(importer.folder / "export").counts[1:] == (0, len(comments), 0)
+        assert importer.dump() == before
 
 
-def test_no_imported_comment_is_of_the_future(desk: Desk) -> None:
+def test_no_imported_comment_is_of_the_future(importer: Importer) -> None:
     """Else it would stand above all that is written here, until then."""
     years = [int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (3000, 9999)]
     for product in MAKERS:
-        desk.use(f"{product}.db")
-        comments = [Said("1", START + 20 * HOUR), Said("2", START - 5, text="ho")]
-        comments += [Said(str(n), at, text=f"{n}") for n, at in enumerate(years, 3)]
-        assert desk.bring(MAKERS[product](comments)).counts[1] == 4
-        assert max(desk.kept) <= START
+        importer.use(f"{product}.db")
+        comments = [
+            ForeignComment("1", START + 20 * HOUR),
+            ForeignComment("2", START - 5, text="ho"),
+        ]
+        comments += [ForeignComment(str(n), at, text=f"{n}") for n, at in enumerate(years, 3)]
+        assert importer.bring(MAKERS[product](comments)).counts[1] == 4
+        assert max(importer.kept) <= START
 
 
 BARE = moment(NOON, "%Y-%m-%d %H:%M:%S")
@@ -656,22 +677,22 @@ ZONES = {
 }
 
 
-def test_an_import_reads_times_without_zone_in_the_named_zone(desk: Desk) -> None:
-    thread = [Said("1", BARE), Said("2", NOON + 1, text="with its zone")]
+def test_an_import_reads_times_without_zone_in_the_named_zone(importer: Importer) -> None:
+    thread = [ForeignComment("1", BARE), ForeignComment("2", NOON + 1, text="with its zone")]
     for number, words in enumerate(ZONES):
-        desk.use(f"{number}.db")
-        result = desk.bring(waline(thread), *words)
-        found = {row["content"]: row["created_at"] for row in desk.comments}
+        importer.use(f"{number}.db")
+        result = importer.bring(waline(thread), *words)
+        found = {row["content"]: row["created_at"] for row in importer.comments}
         assert found == {"hi": ZONES[words], "with its zone": NOON + 1}
-        assert desk.bring(waline(thread)).counts == (2, 0, 2, 0)  # nobody has it twice for that
+        assert importer.bring(waline(thread)).counts == (2, 0, 2, 0)  # nobody has it twice for that
         assert "--zone" in result.text
-        assert "--zone" not in desk.bring(MAKERS["twikoo"](thread)).text
+        assert "--zone" not in importer.bring(MAKERS["twikoo"](thread)).text
 
 
-def test_an_import_refuses_an_unknown_zone(desk: Desk) -> None:
+def test_an_import_refuses_an_unknown_zone(importer: Importer) -> None:
     for zone in ("Beijing", "8", "+8", "+25:00", "+08:00; DROP"):
-        assert desk.bring(waline(blog()), f"--zone={zone}").code == 2
-    assert not desk.path.exists()
+        assert importer.bring(waline(blog()), f"--zone={zone}").code == 2
+    assert not importer.path.exists()
 
 
 # Names, email addresses, lengths
@@ -731,14 +752,16 @@ ODD_WORDS = [
 
 @each
 def test_an_import_loses_no_comment_for_an_odd_name_email_address_or_website(
-    desk: Desk, product: str
+    importer: Importer, product: str
 ) -> None:
     in_xml = product in products.XML
     words = [w for w in ODD_WORDS if not in_xml or not re.search("[\x00\x1b]", w)]
-    thread = [Said(str(n), NOON + n, "", "/a/", f"{n}", w, w, w) for n, w in enumerate(words, 1)]
-    result = desk.bring(MAKERS[product](thread))
+    thread = [
+        ForeignComment(str(n), NOON + n, "", "/a/", f"{n}", w, w, w) for n, w in enumerate(words, 1)
+    ]
+    result = importer.bring(MAKERS[product](thread))
     assert (result.code, result.counts) == (0, (len(words), len(words), 0, 0))
-    found = {words[int(row["content"]) - 1]: row for row in desk.comments}
+    found = {words[int(row["content"]) - 1]: row for row in importer.comments}
     for word, row in found.items():
         assert proper_nickname(row["nickname"]) == row["nickname"], word
         assert row["email"] == "" or proper_email(row["email"]) == row["email"], word
@@ -756,21 +779,21 @@ def test_an_import_loses_no_comment_for_an_odd_name_email_address_or_website(
 
 
 @pytest.mark.slow
-def test_an_import_keeps_a_long_comment_whole(desk: Desk, outside: Outside) -> None:
+def test_an_import_keeps_a_long_comment_whole(importer: Importer, fake_world: FakeWorld) -> None:
     def long(size: int, sign: str = "x") -> str:
         return "**a** b_c\nlines " + sign * (size - 16)
 
     sizes = [long(n) for n in (10_000, 10_001, 65_536, 65_537, 3_000_000)] + [long(30_000, "长")]
     for product in ("waline", "isso", "wordpress", "twikoo"):
-        desk.use(f"{product}.db")
+        importer.use(f"{product}.db")
         texts = dict(enumerate(sizes, 1))
-        thread = [Said(str(n), NOON + n, text=text) for n, text in texts.items()]
-        result = desk.bring(MAKERS[product](thread))
+        thread = [ForeignComment(str(n), NOON + n, text=text) for n, text in texts.items()]
+        result = importer.bring(MAKERS[product](thread))
         assert (result.code, result.counts) == (0, (6, 6, 0, 0))
-        kept = {at - NOON: row["content"] for at, row in desk.kept.items()}
+        kept = {at - NOON: row["content"] for at, row in importer.kept.items()}
         assert all(len(text) <= 65536 for text in kept.values())
         assert "�" not in "".join(kept.values())
-        with desk.served(outside) as visitor:
+        with importer.served(fake_world) as visitor:
             listed = visitor.listing(url="/a/", sort="oldest")["comments"]
         shown = {number: comment["html"] for number, comment in enumerate(listed, 1)}
         if product in ("waline", "isso"):  # whose texts are Markdown
@@ -785,29 +808,30 @@ def test_an_import_keeps_a_long_comment_whole(desk: Desk, outside: Outside) -> N
 
 
 @pytest.mark.slow
-def test_an_import_skips_comments_without_text_unless_they_have_replies(desk: Desk) -> None:
+def test_an_import_skips_comments_without_text_unless_they_have_replies(importer: Importer) -> None:
     for product in MAKERS:
-        desk.use(f"{product}.db")
+        importer.use(f"{product}.db")
         comments = [
-            Said(str(n), NOON + n, text=t) for n, t in enumerate(["", " \n\t ", "\u200b"], 1)
+            ForeignComment(str(n), NOON + n, text=t)
+            for n, t in enumerate(["", " \n\t ", "\u200b"], 1)
         ]
         comments += [
-            Said("7", NOON + 7, text="", email="a@example.com"),
-            Said("8", NOON + 8, text="a"),
+            ForeignComment("7", NOON + 7, text="", email="a@example.com"),
+            ForeignComment("8", NOON + 8, text="a"),
         ]
-        result = desk.bring(MAKERS[product](comments))
+        result = importer.bring(MAKERS[product](comments))
         assert (result.code, result.counts) == (0, (5, 1, 0, 4))
         assert len(result.named("no text")) == 4
-        desk.bring(MAKERS[product]([*comments, Said("9", NOON + 9, "7", text="b")]))
-        gone = desk.kept[NOON + 7]
+        importer.bring(MAKERS[product]([*comments, ForeignComment("9", NOON + 9, "7", text="b")]))
+        gone = importer.kept[NOON + 7]
         assert (gone["status"], gone["nickname"], gone["email"]) == ("deleted", "", "")
-        assert desk.kept[NOON + 9]["above"] == NOON + 7
+        assert importer.kept[NOON + 9]["above"] == NOON + 7
 
 
 # Pages and hosts
 
 
-def test_an_import_takes_all_spellings_of_a_page_for_one(desk: Desk) -> None:
+def test_an_import_takes_all_spellings_of_a_page_for_one(importer: Importer) -> None:
     spellings = [
         "/2024/%E4%BD%A0%E5%A5%BD",
         "/2024/%e4%bd%a0%e5%a5%bd/index.html",
@@ -816,32 +840,32 @@ def test_an_import_takes_all_spellings_of_a_page_for_one(desk: Desk) -> None:
         "https://blog.example/2024/你好",
         "https://www.blog.example/2024/你好/#comments",
     ]
-    thread = [Said(str(n), NOON + n, page=page) for n, page in enumerate(spellings, 1)]
+    thread = [ForeignComment(str(n), NOON + n, page=page) for n, page in enumerate(spellings, 1)]
     for product in MAKERS:
-        desk.use(f"{product}.db")
-        result = desk.bring(MAKERS[product](thread))
+        importer.use(f"{product}.db")
+        result = importer.bring(MAKERS[product](thread))
         assert result.counts == (8, 8, 0, 0), product
-        ((key, page),) = desk.pages.items()
-        assert (key, len(desk.comments), result.number("pages")) == ("/2024/你好", 8, 1)
+        ((key, page),) = importer.pages.items()
+        assert (key, len(importer.comments), result.number("pages")) == ("/2024/你好", 8, 1)
         assert "blog.example" not in page["page_url"].lower()
 
 
-def test_an_import_adds_to_the_page_that_is_there(desk: Desk, visitor: Visitor) -> None:
+def test_an_import_adds_to_the_page_that_is_there(importer: Importer, visitor: Visitor) -> None:
     url = "https://blog.example/a/"
     visitor.say("of here", page_url=url, headers={"Origin": "https://blog.example"})
-    before = desk.whole()["pages"]
-    desk.bring(waline([Said("1", page="http://www.blog.example/a/index.html")]))
-    assert desk.whole()["pages"] == before
-    assert sorted(desk.texts) == ["hi", "of here"]
+    before = importer.whole()["pages"]
+    importer.bring(waline([ForeignComment("1", page="http://www.blog.example/a/index.html")]))
+    assert importer.whole()["pages"] == before
+    assert sorted(importer.texts) == ["hi", "of here"]
     assert visitor.listing(url="/a")["total"] == visitor.listing(url="/a/")["total"] == 2
 
 
-def test_an_import_skips_and_names_a_comment_without_a_page(desk: Desk) -> None:
+def test_an_import_skips_and_names_a_comment_without_a_page(importer: Importer) -> None:
     for product in ROWS:
-        desk.use(f"{product}.db")
+        importer.use(f"{product}.db")
         pages: list[Any] = [None, "", "  ", {}, [], "/a\nb", "/" + "x" * 3000]
-        rows = [ROWS[product](Said(f"a{n}", page=page)) for n, page in enumerate(pages)]
-        result = desk.bring(file_of(product, [*rows, ROWS[product](Said("b"))]))
+        rows = [ROWS[product](ForeignComment(f"a{n}", page=page)) for n, page in enumerate(pages)]
+        result = importer.bring(file_of(product, [*rows, ROWS[product](ForeignComment("b"))]))
         assert result.counts == (8, 1, 0, 7)
         assert result.named("skipped: no page") == [f"a{n}" for n in range(7)]
 
@@ -854,64 +878,68 @@ HOSTS = [
 ]
 
 
-def several_hosts() -> list[Said]:
-    return [Said(str(n), NOON + n, page=page) for n, page in enumerate(HOSTS, 1)]
+def several_hosts() -> list[ForeignComment]:
+    return [ForeignComment(str(n), NOON + n, page=page) for n, page in enumerate(HOSTS, 1)]
 
 
 @each
-def test_an_import_of_several_hosts_asks_for_one_of_them(desk: Desk, product: str) -> None:
-    file = desk.file(MAKERS[product](several_hosts()))
+def test_an_import_of_several_hosts_asks_for_one_of_them(importer: Importer, product: str) -> None:
+    file = importer.file(MAKERS[product](several_hosts()))
     for words in ([], ["--host", "elsewhere.example"]):
-        result = desk.bring(file, *words)
-        assert not desk.path.exists()
+        result = importer.bring(file, *words)
+        assert not importer.path.exists()
         assert "blog.example (2), localhost:4000 (1)" in result.failure
         assert words or "--host" in result.failure
     for host in ("blog.example", "www.blog.example", "BLOG.example"):
-        result = desk.bring(file, "--host", host, "--dry-run")
+        result = importer.bring(file, "--host", host, "--dry-run")
         assert (result.code, result.counts) == (0, (4, 3, 0, 1)), host
         (skipped,) = result.named("localhost")
         assert skipped.endswith("3")
-    result = desk.bring(file, "--host", "blog.example")
-    assert (result.counts, [*desk.pages], len(desk.comments)) == ((4, 3, 0, 1), ["/a"], 3)
+    result = importer.bring(file, "--host", "blog.example")
+    assert (result.counts, [*importer.pages], len(importer.comments)) == ((4, 3, 0, 1), ["/a"], 3)
 
 
-def test_an_import_takes_the_host_of_the_settings_by_itself(desk: Desk) -> None:
-    desk.origins = "https://www.blog.example:8310 http://localhost:4000"
-    desk.use("other.db")
-    result = desk.bring(waline([*several_hosts()[:3], Said("9", page="https://other.example/a/")]))
+def test_an_import_takes_the_host_of_the_settings_by_itself(importer: Importer) -> None:
+    importer.origins = "https://www.blog.example:8310 http://localhost:4000"
+    importer.use("other.db")
+    result = importer.bring(
+        waline([*several_hosts()[:3], ForeignComment("9", page="https://other.example/a/")])
+    )
     assert (result.code, result.counts) == (0, (4, 2, 0, 2))
     assert [*result.named("localhost:4000"), *result.named("other.example")] == ["3", "9"]
-    desk.origins = "http://localhost:4000"
-    desk.use("preview.db")
-    assert "localhost:4000 (1)" in desk.bring(waline(several_hosts())).failure
+    importer.origins = "http://localhost:4000"
+    importer.use("preview.db")
+    assert "localhost:4000 (1)" in importer.bring(waline(several_hosts())).failure
 
 
-def test_an_import_refuses_a_host_that_the_file_does_not_name(desk: Desk) -> None:
+def test_an_import_refuses_a_host_that_the_file_does_not_name(importer: Importer) -> None:
     for product in ("isso", "commento", "waline", "artalk"):
-        result = desk.bring(MAKERS[product](blog()), "--host", "nope.example")
+        result = importer.bring(MAKERS[product](blog()), "--host", "nope.example")
         assert "none has a name, so leave it out" in result.failure
     views = waline([], Counter=[{"url": page, "time": 3} for page in HOSTS])
-    assert desk.bring(views, "--host", "elsewhere.example").code == 1
-    assert not desk.path.exists()
-    report = desk.bring(views, "--host", "blog.example").text
+    assert importer.bring(views, "--host", "elsewhere.example").code == 1
+    assert not importer.path.exists()
+    report = importer.bring(views, "--host", "blog.example").text
     assert not re.search("--zone|not carried", report)  # that is about comments
 
 
 # Which files
 
 
-def test_an_import_takes_the_named_format_over_the_detected_one(desk: Desk) -> None:
+def test_an_import_takes_the_named_format_over_the_detected_one(importer: Importer) -> None:
     rows = [waline_row(comment) for comment in blog()]
     data = file_of("valine", rows)
-    assert desk.bring(data, "--dry-run").text.startswith("waline: 12 ")
-    assert desk.bring(data, "--format", "valine", "--dry-run").text.startswith("valine: 12 ")
-    assert desk.bring("\n".join(map(json.dumps, rows)), "--format", "waline").counts[1] == 12
-    artalk = MAKERS["artalk"]([Said("1", NOON, text="comments of pages, projects and threads")])
-    assert desk.bring(artalk, "--dry-run").text.startswith("artalk: 1 read")
+    assert importer.bring(data, "--dry-run").text.startswith("waline: 12 ")
+    assert importer.bring(data, "--format", "valine", "--dry-run").text.startswith("valine: 12 ")
+    assert importer.bring("\n".join(map(json.dumps, rows)), "--format", "waline").counts[1] == 12
+    artalk = MAKERS["artalk"](
+        [ForeignComment("1", NOON, text="comments of pages, projects and threads")]
+    )
+    assert importer.bring(artalk, "--dry-run").text.startswith("artalk: 1 read")
 
 
 @pytest.fixture
-def strangers() -> Iterator[Path]:
+def folder_of_another_user() -> Iterator[Path]:
     """A folder of a user who is not root, who else could read all."""
     owner = 1234 if os.geteuid() == 0 else os.geteuid()
     with tempfile.TemporaryDirectory() as name:
@@ -920,40 +948,45 @@ def strangers() -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_an_import_by_root_heeds_the_rights_of_files(strangers: Path) -> None:
+def test_an_import_by_root_heeds_the_rights_of_files(folder_of_another_user: Path) -> None:
     """One that must not be read is refused; the database that root makes belongs to the owner of
     the folder."""
-    file = strangers / "export.json"
+    file = folder_of_another_user / "export.json"
     file.write_bytes(waline(blog()))
     file.chmod(0o200)
-    assert "export.json" in ended(begun(strangers, "import", str(file))).errors
+    assert "export.json" in ended(begun(folder_of_another_user, "import", str(file))).errors
     file.chmod(0o600)
-    os.chown(file, strangers.stat().st_uid, -1)
-    assert ended(begun(strangers, "import", str(file))).counts == (12, 12, 0, 0)
-    assert {each.stat().st_uid for each in strangers.iterdir()} == {strangers.stat().st_uid}
-    assert (strangers / "commentd.db").stat().st_mode & 0o077 == 0
-    site = strangers / "site"
+    os.chown(file, folder_of_another_user.stat().st_uid, -1)
+    assert ended(begun(folder_of_another_user, "import", str(file))).counts == (12, 12, 0, 0)
+    assert {each.stat().st_uid for each in folder_of_another_user.iterdir()} == {
+        folder_of_another_user.stat().st_uid
+    }
+    assert (folder_of_another_user / "commentd.db").stat().st_mode & 0o077 == 0
+    site = folder_of_another_user / "site"
     site.mkdir()
     (site / "a.html").write_text("<commentd-thread></commentd-thread>")
     site.chmod(0o555)
-    assert "can't write here" in ended(begun(strangers, "render", str(site), "--dry-run")).errors
+    assert (
+        "can't write here"
+        in ended(begun(folder_of_another_user, "render", str(site), "--dry-run")).errors
+    )
 
 
-def test_an_import_reads_compressed_files_of_any_name(desk: Desk) -> None:
+def test_an_import_reads_compressed_files_of_any_name(importer: Importer) -> None:
     for product, make in MAKERS.items():
-        desk.use(f"{product}.db")
-        file = desk.file(gzip.compress(make(blog())), "-strange name.txt")
-        assert desk.bring(file).counts == (12, 12, 0, 0)
-    desk.use("waline.db", made=False)
-    before, data, packed = desk.dump(), waline(blog()), io.BytesIO()
+        importer.use(f"{product}.db")
+        file = importer.file(gzip.compress(make(blog())), "-strange name.txt")
+        assert importer.bring(file).counts == (12, 12, 0, 0)
+    importer.use("waline.db", made=False)
+    before, data, packed = importer.dump(), waline(blog()), io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         for name in ("../../Comment.0.jsonl", "/_User.0.jsonl", "notes"):
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
             archive.addfile(entry, io.BytesIO(data if "Comment" in name else b"\0" * len(data)))
-    result = desk.bring(desk.file(packed.getvalue(), "x.tgz"), "--format", "waline")
+    result = importer.bring(importer.file(packed.getvalue(), "x.tgz"), "--format", "waline")
     assert (result.code, result.counts) == (0, (12, 0, 12, 0))
-    assert desk.dump() == before
+    assert importer.dump() == before
 
 
 # Beside the service
@@ -1016,48 +1049,54 @@ NOTIFYING = {"notify_owner": (OWNER,), "server_public_url": "https://comments.ex
 
 
 @pytest.mark.parametrize("settings", [{**NOTIFYING, "limits_enabled": False}])
-def test_an_import_notifies_nobody(desk: Desk, app: App, ann: Visitor, outside: Outside) -> None:
+def test_an_import_notifies_nobody(
+    importer: Importer, app: App, ann: Visitor, fake_world: FakeWorld
+) -> None:
     """Neither the owner, nor those who are answered: guests, and an account that wrote here."""
     posted = ann.say("here", page_url="/0/", nickname="")["comment"]
     app.deliver()
-    outside.emails.clear()
+    fake_world.emails.clear()
     thread = [
         replace(s, at=START - HOUR + n, email=f"n{n % 4}@example.com" if n else "ann@example.com")
         for n, s in enumerate(blog())
     ]
     # It answers what was said here, which is in the file too: as in one that was made of ours.
-    twin = Said("77", START, "", "/0/", "here", "Ann")
-    desk.bring(waline([*thread, twin, Said("78", START, "77", "/0/", "a reply", "Bob")]))
-    (reply,) = (row for row in desk.comments if row["content"] == "a reply")
+    twin = ForeignComment("77", START, "", "/0/", "here", "Ann")
+    importer.bring(
+        waline([*thread, twin, ForeignComment("78", START, "77", "/0/", "a reply", "Bob")])
+    )
+    (reply,) = (row for row in importer.comments if row["content"] == "a reply")
     assert reply["parent_id"] == posted["id"]
     for _ in range(30):
-        outside.time += 10 * MINUTE
+        fake_world.time += 10 * MINUTE
         app.tick()
         app.deliver()
-    assert outside.emails == []
+    assert fake_world.emails == []
     Visitor(app).say("a new one", page_url="/0/", email="bob@example.com")
-    outside.time += 10 * MINUTE
+    fake_world.time += 10 * MINUTE
     app.deliver()
-    (email,) = outside.emails  # so that it could have been told
+    (email,) = fake_world.emails  # so that it could have been told
     assert email.recipient == OWNER
-    assert "a new one" in outside.text()
-    assert "text " not in outside.text()
+    assert "a new one" in fake_world.text()
+    assert "text " not in fake_world.text()
 
 
 # Whose they are
 
 
-def test_an_import_touches_no_account(desk: Desk, app: App, ann: Visitor, owner: Visitor) -> None:
+def test_an_import_touches_no_account(
+    importer: Importer, app: App, ann: Visitor, owner: Visitor
+) -> None:
     ann.say("by an account", nickname="", page_url="/0/")
     Visitor(app, ip="198.51.100.9").say("by a guest", page_url="/0/", email="guest@example.com")
-    before = desk.dump()
+    before = importer.dump()
     admin = {"user_id": "1", "role": "admin", "type": "administrator"}
     people = zip(blog(), [OWNER, "ann@example.com", "guest@example.com"] * 4, strict=True)
     rows = [{**waline_row(replace(s, email=e)), **admin} for s, e in people]
     user = {"objectId": "1", "display_name": "Owner", "email": OWNER, "type": "administrator"}
     users = [user, {**user, "objectId": "2", "email": "new@example.com", "password": "x"}]
-    assert desk.bring(file_of("waline", rows, Users=users)).counts == (12, 12, 0, 0)
-    after = desk.dump()
+    assert importer.bring(file_of("waline", rows, Users=users)).counts == (12, 12, 0, 0)
+    after = importer.dump()
     for table in ("account", "registration", "subscription", "outbox", "notification", "block"):
         assert after[table] == before[table]
     listed = ann.listing(url="/0/", limit=100)["comments"]
@@ -1070,17 +1109,17 @@ def test_an_import_touches_no_account(desk: Desk, app: App, ann: Visitor, owner:
 
 @pytest.mark.parametrize("shown", [True, False])
 def test_an_imported_comment_has_the_location_of_its_ip_address(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, outside: Outside, shown: bool
+    importer: Importer, monkeypatch: pytest.MonkeyPatch, fake_world: FakeWorld, shown: bool
 ) -> None:
     monkeypatch.setenv("COMMENTD_PRIVACY_SHOW_LOCATION", "yes" if shown else "no")
-    desk.bring(waline([Said("1", ip="1.2.4.8")]))
+    importer.bring(waline([ForeignComment("1", ip="1.2.4.8")]))
     config = commentd.Config(
-        database_path=str(desk.path), captcha_provider="none", privacy_show_location=shown
+        database_path=str(importer.path), captcha_provider="none", privacy_show_location=shown
     )
-    with closing(commentd.make_app(config, outside.world, rounds=1)) as app:
-        here = Visitor(app, ip="1.2.4.8").say("of here", page_url="/a/")["comment"]
-    assert bool(here["location"]) == shown
-    assert desk.kept[NOON]["location"] == here["location"]
+    with closing(commentd.make_app(config, fake_world.world, rounds=1)) as app:
+        written_here = Visitor(app, ip="1.2.4.8").say("of here", page_url="/a/")["comment"]
+    assert bool(written_here["location"]) == shown
+    assert importer.kept[NOON]["location"] == written_here["location"]
 
 
 # How it works
@@ -1117,10 +1156,12 @@ def test_the_memory_of_an_import_does_not_grow_with_the_file(tmp_path: Path, pro
 
 
 @pytest.mark.slow
-def test_an_import_shows_progress_on_a_terminal_alone_and_reaches_its_end(desk: Desk) -> None:
-    desk.file(waline(blog(300)))
+def test_an_import_shows_progress_on_a_terminal_alone_and_reaches_its_end(
+    importer: Importer,
+) -> None:
+    importer.file(waline(blog(300)))
     ours, theirs = pty.openpty()
-    process = begun(desk.folder, "import", "export", stdin=theirs, stderr=theirs)
+    process = begun(importer.folder, "import", "export", stdin=theirs, stderr=theirs)
     os.close(theirs)
     seen = b""
     while select.select([ours], [], [], 60)[0]:
@@ -1137,5 +1178,5 @@ def test_an_import_shows_progress_on_a_terminal_alone_and_reaches_its_end(desk: 
         numbers = [int(number) for number in re.findall(rf"\r(-?\d+) % {word}", shown)]
         assert numbers == sorted(numbers)
         assert 0 <= numbers[0] <= numbers[-1] <= 100
-    result = ended(begun(desk.folder, "import", "export"))
+    result = ended(begun(importer.folder, "import", "export"))
     assert (result.code, result.errors, "%" in result.text) == (0, "", False)

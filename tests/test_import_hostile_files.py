@@ -17,10 +17,10 @@ import pytest
 
 import commentd
 from support import inside, products
-from support.products import MAKERS, NOON, SQLITE, XML, Desk, Result, Said, wordpress
-from support.world import Outside
+from support.products import MAKERS, NOON, SQLITE, XML, ForeignComment, Importer, Result, wordpress
+from support.world import FakeWorld
 
-desk = products.desk
+importer = products.importer
 PROGRAM = Path(commentd.__file__)
 each = pytest.mark.parametrize("product", MAKERS)
 each_xml = pytest.mark.parametrize("product", XML)
@@ -49,8 +49,8 @@ def child(folder: Path, *words: object, memory: int = 0, seconds: int = 60) -> R
     return Result(done.returncode, done.stdout, done.stderr.decode())
 
 
-def nothing_in(desk: Desk) -> bool:
-    return not desk.path.exists() or not (desk.comments or desk.pages)
+def nothing_in(importer: Importer) -> bool:
+    return not importer.path.exists() or not (importer.comments or importer.pages)
 
 
 # Texts
@@ -63,48 +63,50 @@ HOSTILE = (
 TAG = re.compile(r"</?(p|strong|br|a( href=\"https?://.*)?)>")
 
 
-def test_an_import_of_hostile_texts_shows_only_text(desk: Desk, outside: Outside) -> None:
+def test_an_import_of_hostile_texts_shows_only_text(
+    importer: Importer, fake_world: FakeWorld
+) -> None:
     for product, make in MAKERS.items():
-        desk.use(f"{product}.db")
-        desk.bring(make([Said(text=HOSTILE)]))
-        with desk.served(outside) as reader:
+        importer.use(f"{product}.db")
+        importer.bring(make([ForeignComment(text=HOSTILE)]))
+        with importer.served(fake_world) as reader:
             (shown,) = reader.listing(url="/a/")["comments"]
         tags = re.findall(r"<[^>]*>", shown["html"])
         assert tags
         assert [tag for tag in tags if not TAG.fullmatch(tag)] == [], product
 
 
-def test_bytes_that_are_no_text_cost_an_import_no_other_comment(desk: Desk) -> None:
-    comments = [Said("1", text="befXore"), Said("2", NOON + 1, text="Second")]
+def test_bytes_that_are_no_text_cost_an_import_no_other_comment(importer: Importer) -> None:
+    comments = [ForeignComment("1", text="befXore"), ForeignComment("2", NOON + 1, text="Second")]
     for product in MAKERS:
-        desk.use(f"{product}.db")
+        importer.use(f"{product}.db")
         data = MAKERS[product](comments)
         if product in SQLITE:
-            file, column = desk.file(data), "text" if product == "isso" else "content"
+            file, column = importer.file(data), "text" if product == "isso" else "content"
             broken = "CAST(X'626566FF6F7265' AS TEXT)"
             with closing(sqlite3.connect(file)) as db, db:
                 db.execute(f"UPDATE comments SET {column} = {broken} WHERE id = '1'")
         else:
-            file = desk.file(data.replace(b"befXore", b"bef\xff\xfeore"))
-        result = desk.bring(file)
+            file = importer.file(data.replace(b"befXore", b"bef\xff\xfeore"))
+        result = importer.bring(file)
         assert (result.code, result.counts) == (0, (2, 2, 0, 0))
-        assert [re.sub("[\ufffd?]+", "", text) for text in desk.texts] == ["before", "Second"]
+        assert [re.sub("[\ufffd?]+", "", text) for text in importer.texts] == ["before", "Second"]
 
 
 MARKS = {"utf-8-sig": "", "utf-16": "", "utf-16-le": "\ufeff", "utf-16-be": "\ufeff"}
 
 
 @pytest.mark.slow
-def test_an_import_finds_the_encoding_by_its_mark(desk: Desk) -> None:
-    comments = [Said("1", text="Ä 中 😀"), Said("2", NOON + 1, text="Second")]
+def test_an_import_finds_the_encoding_by_its_mark(importer: Importer) -> None:
+    comments = [ForeignComment("1", text="Ä 中 😀"), ForeignComment("2", NOON + 1, text="Second")]
     for product in TEXTS:
         for encoding, mark in MARKS.items():
-            desk.use(f"{product} {encoding}.db")
+            importer.use(f"{product} {encoding}.db")
             name = encoding[:6].strip("-")
             text = re.sub("utf-8", name, MAKERS[product](comments).decode(), flags=re.I)
-            result = desk.bring((mark + text).encode(encoding))
+            result = importer.bring((mark + text).encode(encoding))
             assert (result.code, result.counts) == (0, (2, 2, 0, 0)), (product, encoding)
-            assert desk.texts == ["Ä 中 😀", "Second"]
+            assert importer.texts == ["Ä 中 😀", "Second"]
 
 
 PIECES = [
@@ -129,12 +131,15 @@ PIECES = [
 ]
 
 
-def test_an_import_survives_texts_nested_or_repeated_without_end(desk: Desk) -> None:
+def test_an_import_survives_texts_nested_or_repeated_without_end(importer: Importer) -> None:
     for product in ("twikoo", "waline"):
-        desk.use(f"{product}.db")
-        deep = [Said(n, NOON + n, text=f"<p>x</p>{p * 2000}y") for n, p in enumerate(PIECES, 1)]
-        many = [Said(99, NOON + 99, text="<b>first" + "!" * 20000 + "x</b>")]
-        assert desk.bring(MAKERS[product]([*deep, *many])).counts[1] == len(PIECES) + 1
+        importer.use(f"{product}.db")
+        deep = [
+            ForeignComment(n, NOON + n, text=f"<p>x</p>{p * 2000}y")
+            for n, p in enumerate(PIECES, 1)
+        ]
+        many = [ForeignComment(99, NOON + 99, text="<b>first" + "!" * 20000 + "x</b>")]
+        assert importer.bring(MAKERS[product]([*deep, *many])).counts[1] == len(PIECES) + 1
 
 
 # XML that means harm
@@ -162,7 +167,7 @@ HIDDEN = [
 
 
 def declaring(product: str, doctype: str, entity: str) -> str:
-    comments = [Said("1", text="here"), Said("2", NOON + 1, text="x")]
+    comments = [ForeignComment("1", text="here"), ForeignComment("2", NOON + 1, text="x")]
     head, _, rest = MAKERS[product](comments).decode().partition("\n")
     root = "disqus" if product == "disqus" else "rss"
     return f"{head}\n<!DOCTYPE {root} {doctype}>\n{rest.replace('>here<', f'>{entity}<')}"
@@ -170,50 +175,50 @@ def declaring(product: str, doctype: str, entity: str) -> str:
 
 @each_xml
 def test_an_import_refuses_xml_with_a_doctype_and_reads_nothing_else(
-    desk: Desk, product: str
+    importer: Importer, product: str
 ) -> None:
-    secret = desk.folder / "secret.txt"
+    secret = importer.folder / "secret.txt"
     secret.write_text("canary")
     texts = [declaring(product, d.replace("SECRET", str(secret)), e) for d, e in DOCTYPES.items()]
     head, _, rest = declaring(product, '[<!ENTITY x "in">]', "&x;").partition("\n")
     texts += [f"{head}\n{opening}{rest}{closing}" for opening, closing in HIDDEN]
     for text in texts:
-        result = desk.bring(text)
+        result = importer.bring(text)
         assert "declares a document type" in result.failure, text
         assert "canary" not in result.text
-        assert nothing_in(desk)
+        assert nothing_in(importer)
 
 
-def test_markup_inside_a_cdata_section_of_an_import_is_text(desk: Desk) -> None:
+def test_markup_inside_a_cdata_section_of_an_import_is_text(importer: Importer) -> None:
     """A file is read line by line, and a section may have several."""
     text = "a &lt;!DOCTYPE html> &amp;nbsp; AT&T &amp;lt;?php\n<b>b</b> &amp; [x]] c"
-    marked = wordpress([Said("1", text="MARK"), Said("2", NOON + 1)]).decode()
-    result = desk.bring(marked.replace("MARK", f"<![CDATA[{text}]]>"))
+    marked = wordpress([ForeignComment("1", text="MARK"), ForeignComment("2", NOON + 1)]).decode()
+    result = importer.bring(marked.replace("MARK", f"<![CDATA[{text}]]>"))
     assert result.counts == (2, 2, 0, 0)
-    assert desk.texts[0] == "a <!DOCTYPE html> &nbsp; AT&T &lt;?php\n**b** & [x]] c"
+    assert importer.texts[0] == "a <!DOCTYPE html> &nbsp; AT&T &lt;?php\n**b** & [x]] c"
 
 
 @each_xml
 def test_entities_that_xml_does_not_know_cost_an_import_no_comment(
-    desk: Desk, product: str
+    importer: Importer, product: str
 ) -> None:
     names = ["&nbsp;", "&unknown;", "&#0;", "&#xD800;", "&#7;", "& ", "&#x1F600;", "&amp;"]
-    comments = [Said(str(n), NOON + n, text=f"a{n}here{n}b") for n in range(len(names))]
+    comments = [ForeignComment(str(n), NOON + n, text=f"a{n}here{n}b") for n in range(len(names))]
     text = MAKERS[product](comments).decode()
     for number, name in enumerate(names):
         text = text.replace(f"{number}here{number}", name)
-    result = desk.bring(text)
+    result = importer.bring(text)
     assert (result.code, result.counts) == (0, (8, 8, 0, 0))
-    assert desk.texts[-2:] == ["a😀b", "a&b"]
-    assert all(text.startswith("a") and text.endswith("b") for text in desk.texts)
+    assert importer.texts[-2:] == ["a😀b", "a&b"]
+    assert all(text.startswith("a") and text.endswith("b") for text in importer.texts)
 
 
 @each_xml
-def test_an_import_reads_xml_after_empty_lines_and_a_mark(desk: Desk, product: str) -> None:
+def test_an_import_reads_xml_after_empty_lines_and_a_mark(importer: Importer, product: str) -> None:
     """WordPress prints empty lines there, from plugins; editors add a mark."""
-    data = MAKERS[product]([Said("1"), Said("2", NOON + 1, "1")])
+    data = MAKERS[product]([ForeignComment("1"), ForeignComment("2", NOON + 1, "1")])
     for before in (b"\n\n", b" ", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n"):
-        assert desk.bring(before + data, "--dry-run").counts == (2, 2, 0, 0)
+        assert importer.bring(before + data, "--dry-run").counts == (2, 2, 0, 0)
 
 
 # Foreign databases
@@ -227,12 +232,12 @@ def untouched(folder: Path) -> dict[str, tuple[bytes, int]]:
 @each_database
 @pytest.mark.parametrize("mode", ["delete", "wal", "wal left behind"])
 def test_an_imported_database_and_its_folder_stay_as_they_are(
-    desk: Desk, tmp_path_factory: pytest.TempPathFactory, product: str, mode: str
+    importer: Importer, tmp_path_factory: pytest.TempPathFactory, product: str, mode: str
 ) -> None:
     """A -wal is left behind where the other program was killed: what was written last is in it."""
     home, work = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("work")
     path = work / "source.db"
-    path.write_bytes(MAKERS[product]([Said()]))
+    path.write_bytes(MAKERS[product]([ForeignComment()]))
     column = "text" if product == "isso" else "content"
     with closing(sqlite3.connect(path)) as db:
         db.execute(f"PRAGMA journal_mode = {mode.split()[0]}")
@@ -245,59 +250,61 @@ def test_an_imported_database_and_its_folder_stay_as_they_are(
     if mode != "wal left behind":
         shutil.copy(path, home)
     before = untouched(home)
-    assert desk.bring(home / "source.db").counts == (1, 1, 0, 0)
-    assert desk.texts == ["Last"]
+    assert importer.bring(home / "source.db").counts == (1, 1, 0, 0)
+    assert importer.texts == ["Last"]
     assert untouched(home) == before
 
 
 @each_database
-def test_an_import_reads_a_database_that_is_in_use(desk: Desk, product: str) -> None:
-    file = desk.file(MAKERS[product]([Said()]))
+def test_an_import_reads_a_database_that_is_in_use(importer: Importer, product: str) -> None:
+    file = importer.file(MAKERS[product]([ForeignComment()]))
     with closing(sqlite3.connect(file, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("BEGIN IMMEDIATE")
         db.execute("UPDATE comments SET parent" + ("" if product == "isso" else "Id") + " = NULL")
-        assert desk.bring(file).counts == (1, 1, 0, 0)
+        assert importer.bring(file).counts == (1, 1, 0, 0)
 
 
 @each_database
 def test_an_imported_database_with_a_view_in_place_of_a_table_is_refused(
-    desk: Desk, product: str
+    importer: Importer, product: str
 ) -> None:
     for table in ("comments", "threads" if product == "isso" else "pages"):
-        file = desk.file(MAKERS[product]([Said()]))
+        file = importer.file(MAKERS[product]([ForeignComment()]))
         with closing(sqlite3.connect(file)) as db:
             db.execute("PRAGMA legacy_alter_table = ON")
             db.execute(f"ALTER TABLE {table} RENAME TO real")
             db.execute(f"CREATE VIEW {table} AS SELECT * FROM real")
         for words in ([], ["--format", product]):
-            assert desk.bring(file, *words).failure
-            assert nothing_in(desk)
+            assert importer.bring(file, *words).failure
+            assert nothing_in(importer)
 
 
-def test_the_schema_of_an_imported_database_is_not_trusted(desk: Desk) -> None:
-    file = desk.file(MAKERS["isso"]([Said()]))
+def test_the_schema_of_an_imported_database_is_not_trusted(importer: Importer) -> None:
+    file = importer.file(MAKERS["isso"]([ForeignComment()]))
     with inside.foreign_database(file) as db:
         assert db.execute("PRAGMA trusted_schema").fetchone()[0] == 0
 
 
 @each_database
-def test_a_trigger_in_an_imported_database_does_nothing(desk: Desk, product: str) -> None:
-    file = desk.file(MAKERS[product]([Said()]))
+def test_a_trigger_in_an_imported_database_does_nothing(importer: Importer, product: str) -> None:
+    file = importer.file(MAKERS[product]([ForeignComment()]))
     with closing(sqlite3.connect(file)) as db:
         for event in ("INSERT", "UPDATE", "DELETE"):
             name, abort = f"t{event} AFTER {event}", "SELECT raise(ABORT, 'no')"
             db.execute(f"CREATE TRIGGER {name} ON comments BEGIN {abort}; END")
     before = file.read_bytes()
-    assert desk.bring(file).counts == (1, 1, 0, 0)
+    assert importer.bring(file).counts == (1, 1, 0, 0)
     assert file.read_bytes() == before
 
 
 @pytest.mark.slow
 @each_database
-def test_a_computed_column_in_an_imported_database_does_no_harm(desk: Desk, product: str) -> None:
+def test_a_computed_column_in_an_imported_database_does_no_harm(
+    importer: Importer, product: str
+) -> None:
     for made_of in ("zeroblob(900000000)", "edit('x')"):
-        file = desk.file(MAKERS[product]([Said()]))
+        file = importer.file(MAKERS[product]([ForeignComment()]))
         name = "website" if product == "isso" else "by_email"
         with closing(sqlite3.connect(file)) as db:
             db.execute(f"ALTER TABLE comments DROP COLUMN {name}")
@@ -309,47 +316,51 @@ def test_a_computed_column_in_an_imported_database_does_no_harm(desk: Desk, prod
             with db:
                 update = "UPDATE sqlite_schema SET sql = ? WHERE name = 'comments'"
                 db.execute(update, (script[:end] + sql + script[end:],))
-        result = child(desk.folder, "import", file, memory=200)
+        result = child(importer.folder, "import", file, memory=200)
         assert result.code == 0 or result.failure
 
 
 @each_database
-def test_an_import_reports_a_damaged_database(desk: Desk, product: str) -> None:
-    whole = MAKERS[product]([Said(str(n), NOON + n, text="word " * 99) for n in range(1, 200)])
+def test_an_import_reports_a_damaged_database(importer: Importer, product: str) -> None:
+    whole = MAKERS[product](
+        [ForeignComment(str(n), NOON + n, text="word " * 99) for n in range(1, 200)]
+    )
     for start in (len(whole) * part // 10 for part in (3, 6, 9)):
-        assert desk.bring(whole[:start] + b"\xa5" * 9000 + whole[start + 9000 :]).failure
-    assert desk.bring(whole.replace(b"CREATE TABLE", b"CREATE \xa5ABLE")).failure
+        assert importer.bring(whole[:start] + b"\xa5" * 9000 + whole[start + 9000 :]).failure
+    assert importer.bring(whole.replace(b"CREATE TABLE", b"CREATE \xa5ABLE")).failure
 
 
 # Packings, ends and bombs
 
 
-def test_an_import_refuses_json_above_64_mb_unless_it_comes_in_lines(desk: Desk) -> None:
-    file = desk.file(b'[{"page_key": "/"}')
+def test_an_import_refuses_json_above_64_mb_unless_it_comes_in_lines(importer: Importer) -> None:
+    file = importer.file(b'[{"page_key": "/"}')
     os.truncate(file, (64 << 20) + 1)
-    result = desk.bring(file, "--format", "artalk")
+    result = importer.bring(file, "--format", "artalk")
     assert result.code == 1
     assert "larger than 64 MB: split it, and import each part" in result.errors
     row = '{"_id": "%d", "url": "/", "nick": "Ann", "comment": "%d", "created": 1700000000000}'
     lines = "".join((row % (number, number)).ljust(1 << 20) + "\n" for number in range(65))
-    assert desk.bring(lines, "--format", "twikoo").counts[0] == 65
+    assert importer.bring(lines, "--format", "twikoo").counts[0] == 65
 
 
 @pytest.mark.parametrize("product", TEXTS)
 def test_an_import_of_a_file_that_breaks_off_brings_the_comments_before(
-    desk: Desk, product: str
+    importer: Importer, product: str
 ) -> None:
     """The line where it does is named. The whole file later brings the rest, as it is."""
-    comments = [Said(str(n), NOON + n, text=f"text {n} {'word ' * 40}end") for n in range(160)]
+    comments = [
+        ForeignComment(str(n), NOON + n, text=f"text {n} {'word ' * 40}end") for n in range(160)
+    ]
     whole = MAKERS[product](comments)
     for data in (whole, gzip.compress(whole, 1)):
-        desk.use(f"{len(data)}.db")
-        result = desk.bring(data[: len(data) * 9 // 10])
+        importer.use(f"{len(data)}.db")
+        result = importer.bring(data[: len(data) * 9 // 10])
         if product.startswith("com"):
             assert "before the names of all authors" in result.failure
-            assert nothing_in(desk)
+            assert nothing_in(importer)
             continue
-        texts = desk.texts
+        texts = importer.texts
         assert 100 < len(texts) == result.counts[1] < 160
         assert all(text.endswith("end") for text in texts)
         if data is whole:
@@ -357,33 +368,35 @@ def test_an_import_of_a_file_that_breaks_off_brings_the_comments_before(
             assert result.named("can't be read")[0].startswith(f"line {lines}")
         else:
             assert "the file breaks off: what follows is not in it (1): " in result.text
-        assert desk.bring(data).counts[0] == len(desk.texts) == 160
+        assert importer.bring(data).counts[0] == len(importer.texts) == 160
 
 
 @each_xml
 def test_an_import_of_a_file_with_a_damaged_comment_brings_the_others(
-    desk: Desk, product: str
+    importer: Importer, product: str
 ) -> None:
-    comments = [Said(str(n), NOON + n, page=f"/{n // 4}/", text=f"text {n}") for n in range(12)]
+    comments = [
+        ForeignComment(str(n), NOON + n, page=f"/{n // 4}/", text=f"text {n}") for n in range(12)
+    ]
     text = MAKERS[product](comments).decode().replace(">text 5<", "><p>text 5<br>more<")
-    result = desk.bring(text)
+    result = importer.bring(text)
     assert (result.code, result.counts) == (0, (12, 11, 0, 1))
     assert result.named("can't be read")[0].startswith("line ")
-    assert {f"text {n}" for n in range(12)} - {*desk.texts} == {"text 5"}
-    assert {*desk.pages} == {"/0", "/1", "/2"}
+    assert {f"text {n}" for n in range(12)} - {*importer.texts} == {"text 5"}
+    assert {*importer.pages} == {"/0", "/1", "/2"}
 
 
-def test_scripts_in_posts_of_wordpress_cost_an_import_no_comment(desk: Desk) -> None:
+def test_scripts_in_posts_of_wordpress_cost_an_import_no_comment(importer: Importer) -> None:
     """Their sections stand within those of the file."""
     script = "<script>// <![CDATA[\nx = 1;\n// ]]></script>\nbody ]]> a\n"
     for after in ("", "\n", " "):
         post = f"<content:encoded><![CDATA[{script}]]>{after}</content:encoded>"
-        text = wordpress([Said("1"), Said("2", NOON + 1, page="/b/")]).decode()
+        text = wordpress([ForeignComment("1"), ForeignComment("2", NOON + 1, page="/b/")]).decode()
         text = text.replace("<link>", f"{post}<link>").replace("<item>", f"<item>{post}")
-        assert desk.bring(text, "--dry-run").counts == (2, 2, 0, 0)
+        assert importer.bring(text, "--dry-run").counts == (2, 2, 0, 0)
     name = "<![CDATA[a <![CDATA[ b ]]> c]]>"
-    desk.bring(wordpress([Said(nickname="MARK")]).decode().replace("MARK", name))
-    assert desk.only()["nickname"] == "a <![CDATA[ b ]]> c"
+    importer.bring(wordpress([ForeignComment(nickname="MARK")]).decode().replace("MARK", name))
+    assert importer.only()["nickname"] == "a <![CDATA[ b ]]> c"
 
 
 XML_DAMAGE = {
@@ -402,25 +415,27 @@ XML_DAMAGE = {
 @each_xml
 @pytest.mark.parametrize("damage", XML_DAMAGE)
 def test_an_import_reads_xml_in_spite_of_what_programs_leave_in_it(
-    desk: Desk, product: str, damage: str
+    importer: Importer, product: str, damage: str
 ) -> None:
-    comments = [Said("1", text="ä 中"), Said("2", NOON + 1, "1", nickname="B")]
+    comments = [ForeignComment("1", text="ä 中"), ForeignComment("2", NOON + 1, "1", nickname="B")]
     old, new = XML_DAMAGE[damage]
     text = re.sub(old, new, MAKERS[product](comments).decode())
-    result = desk.bring(text)
+    result = importer.bring(text)
     assert (result.code, result.counts) == (0, (2, 2, 0, 0))
-    assert desk.kept[NOON]["content"] == "ä 中"
-    assert desk.kept[NOON]["nickname"] in ("Ann", "A <3 & B")
+    assert importer.kept[NOON]["content"] == "ä 中"
+    assert importer.kept[NOON]["nickname"] in ("Ann", "A <3 & B")
 
 
 @each_xml
-def test_an_import_reads_both_of_two_exports_in_one_file(desk: Desk, product: str) -> None:
-    one, two = (MAKERS[product]([Said(str(n), NOON + n, page=f"/{n}/")]) for n in range(2))
+def test_an_import_reads_both_of_two_exports_in_one_file(importer: Importer, product: str) -> None:
+    one, two = (
+        MAKERS[product]([ForeignComment(str(n), NOON + n, page=f"/{n}/")]) for n in range(2)
+    )
     two = two.replace(b'dsq:id="90"', b'dsq:id="91"')
     for between in (b"", b"\n"):
-        desk.use(f"{len(between)}.db")
-        assert desk.bring(one.rstrip() + between + two).counts == (2, 2, 0, 0)
-        assert {*desk.pages} == {"/0", "/1"}
+        importer.use(f"{len(between)}.db")
+        assert importer.bring(one.rstrip() + between + two).counts == (2, 2, 0, 0)
+        assert {*importer.pages} == {"/0", "/1"}
 
 
 # Encodings
@@ -444,44 +459,50 @@ SAYS_IT = {
 @each_xml
 @pytest.mark.parametrize("encoding", SAYS_IT)
 def test_an_import_obeys_the_encoding_that_xml_declares(
-    desk: Desk, product: str, encoding: str
+    importer: Importer, product: str, encoding: str
 ) -> None:
-    text = MAKERS[product]([Said(text=SAYS_IT[encoding])]).decode()
-    result = desk.bring(re.sub("(?i)utf-8", encoding, text, count=1).encode(encoding))
+    text = MAKERS[product]([ForeignComment(text=SAYS_IT[encoding])]).decode()
+    result = importer.bring(re.sub("(?i)utf-8", encoding, text, count=1).encode(encoding))
     assert result.counts == (1, 1, 0, 0)
-    assert desk.only()["content"] == SAYS_IT[encoding]
+    assert importer.only()["content"] == SAYS_IT[encoding]
     assert "text is read as " in result.text
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_an_import_reads_text_in_an_undeclared_encoding(desk: Desk, encoding: str) -> None:
+def test_an_import_reads_text_in_an_undeclared_encoding(importer: Importer, encoding: str) -> None:
     text = ENCODINGS[encoding]
     for product in TEXTS:
-        desk.use(f"{product}.db")
-        data = MAKERS[product]([Said(text="MARK")]).replace(b"MARK", text.encode(encoding))
-        result = desk.bring(data)
-        assert desk.only()["content"] == text, product
+        importer.use(f"{product}.db")
+        data = MAKERS[product]([ForeignComment(text="MARK")]).replace(
+            b"MARK", text.encode(encoding)
+        )
+        result = importer.bring(data)
+        assert importer.only()["content"] == text, product
         assert f"text is read as {'gb18030' if encoding[0] == 'g' else 'cp1252'}" in result.text
 
 
-def test_an_import_reads_json_in_utf_16_or_utf_32_without_a_mark(desk: Desk) -> None:
+def test_an_import_reads_json_in_utf_16_or_utf_32_without_a_mark(importer: Importer) -> None:
     for encoding in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "utf-32"):
         for product in ("valine", "artalk", "twikoo"):
-            desk.use(f"{product} {encoding}.db")
-            row = json.loads(MAKERS[product]([Said(text="中 😀")]))
+            importer.use(f"{product} {encoding}.db")
+            row = json.loads(MAKERS[product]([ForeignComment(text="中 😀")]))
             text = json.dumps(row, ensure_ascii=False)
-            assert desk.bring(text.encode(encoding)).counts == (1, 1, 0, 0)
-            assert desk.only()["content"] == "中 😀"
+            assert importer.bring(text.encode(encoding)).counts == (1, 1, 0, 0)
+            assert importer.only()["content"] == "中 😀"
 
 
-def test_an_import_counts_and_names_unreadable_characters(desk: Desk) -> None:
-    comments = [Said("a1", text="中文" * 9), Said("a2", NOON + 1, text="cafX XY"), Said("a3")]
+def test_an_import_counts_and_names_unreadable_characters(importer: Importer) -> None:
+    comments = [
+        ForeignComment("a1", text="中文" * 9),
+        ForeignComment("a2", NOON + 1, text="cafX XY"),
+        ForeignComment("a3"),
+    ]
     for product in ("waline", "disqus"):
-        desk.use(f"{product}.db")
+        importer.use(f"{product}.db")
         data = MAKERS[product](comments).replace(b"cafX XY", b"caf\xe9 \xff\xfe")
-        result = desk.bring(data)
+        result = importer.bring(data)
         assert "  unreadable characters: 3, each shown as � (1): a2\n" in result.text
-        assert desk.kept[NOON + 1]["content"] == "caf� ��"
+        assert importer.kept[NOON + 1]["content"] == "caf� ��"
 
 
 def bomb(path: Path, head: bytes, filler: bytes, times: int, tail: bytes = b"") -> Path:
@@ -496,11 +517,11 @@ def bomb(path: Path, head: bytes, filler: bytes, times: int, tail: bytes = b"") 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("product", ["disqus", "remark42"])
-def test_an_import_refuses_a_decompression_bomb(desk: Desk, product: str) -> None:
-    head, tail = MAKERS[product]([Said(text="MARK")]).split(b"MARK")
-    path = bomb(desk.folder / "bomb.gz", head, b" " * (1 << 20), 100, tail)
+def test_an_import_refuses_a_decompression_bomb(importer: Importer, product: str) -> None:
+    head, tail = MAKERS[product]([ForeignComment(text="MARK")]).split(b"MARK")
+    path = bomb(importer.folder / "bomb.gz", head, b" " * (1 << 20), 100, tail)
     assert path.stat().st_size < 2 << 20
-    result = child(desk.folder, "import", path, memory=80)
+    result = child(importer.folder, "import", path, memory=80)
     assert "unpacks to more than 64 MB" in result.failure
 
 
@@ -547,63 +568,65 @@ BAD_FILES: dict[str, bytes] = {
 
 @pytest.mark.parametrize("there", [False, True], ids=["first", "later"])
 def test_an_import_refuses_a_file_of_no_known_product_with_a_sentence(
-    desk: Desk, there: bool
+    importer: Importer, there: bool
 ) -> None:
     if there:
-        desk.bring(MAKERS["waline"]([Said()]))
-        desk.whole()
+        importer.bring(MAKERS["waline"]([ForeignComment()]))
+        importer.whole()
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript("CREATE TABLE comments (id, text); CREATE TABLE posts (id);")
         other = db.serialize()
     for name, data in {**BAD_FILES, "a database of something else": other}.items():
-        file = desk.file(data, name)
-        before = untouched(desk.folder)
+        file = importer.file(data, name)
+        before = untouched(importer.folder)
         for words in ([], ["--dry-run"]):
-            result = desk.bring(file, *words)
+            result = importer.bring(file, *words)
             assert not result.text
             assert result.failure
-            assert untouched(desk.folder) == before
+            assert untouched(importer.folder) == before
 
 
-def test_an_import_of_an_unknown_format_names_the_known_ones(desk: Desk) -> None:
-    result = desk.bring(BAD_FILES["text"])
+def test_an_import_of_an_unknown_format_names_the_known_ones(importer: Importer) -> None:
+    result = importer.bring(BAD_FILES["text"])
     assert {*MAKERS} <= {*re.findall(r"[\w-]+", result.errors)}
     assert "--format" in result.errors
 
 
-def test_an_import_names_a_file_that_it_can_not_open(desk: Desk) -> None:
-    desk.file(b"x", "source")
+def test_an_import_names_a_file_that_it_can_not_open(importer: Importer) -> None:
+    importer.file(b"x", "source")
     for what in ("", "none.xml", "none/none.xml", "source/x"):
-        assert re.search("directory|folder|file", desk.bring(desk.folder / what).failure)
+        assert re.search("directory|folder|file", importer.bring(importer.folder / what).failure)
 
 
 @each
-def test_an_import_brings_nothing_from_a_file_of_another_format(desk: Desk, product: str) -> None:
-    file = desk.file(MAKERS[product]([Said()]))
+def test_an_import_brings_nothing_from_a_file_of_another_format(
+    importer: Importer, product: str
+) -> None:
+    file = importer.file(MAKERS[product]([ForeignComment()]))
     for forced in {"disqus", "wordpress", "isso", "cusdis"} - {product}:
-        result = desk.bring(file, "--format", forced)
+        result = importer.bring(file, "--format", forced)
         assert result.counts[1] == 0 if result.code == 0 else result.failure
-        assert nothing_in(desk)
-    assert desk.bring(file, "--format", product).counts == (1, 1, 0, 0)
+        assert nothing_in(importer)
+    assert importer.bring(file, "--format", product).counts == (1, 1, 0, 0)
 
 
 KNOWN_EMPTY = ("waline", "disqus", "wordpress", "isso", "cusdis", "remark42")
 
 
 @each
-def test_an_import_takes_an_empty_file_of_a_known_product(desk: Desk, product: str) -> None:
+def test_an_import_takes_an_empty_file_of_a_known_product(importer: Importer, product: str) -> None:
     data = MAKERS[product]([])
     if product in KNOWN_EMPTY:
-        assert desk.bring(data).counts == (0, 0, 0, 0)
+        assert importer.bring(data).counts == (0, 0, 0, 0)
     else:  # nothing in it shows where it is from
-        assert desk.bring(data).failure
-        assert re.search("no comment|no JSON", desk.bring(data, "--format", product).failure)
+        assert importer.bring(data).failure
+        assert re.search("no comment|no JSON", importer.bring(data, "--format", product).failure)
 
 
 OTHER_FILES = {
     "it is a ZIP": b"PK\x03\x04" + bytes(100),
     "SQL dump": b"BEGIN TRANSACTION;\nCREATE TABLE comments (tid INTEGER);",
-    "it is a database": MAKERS["isso"]([Said()])[:4096],
+    "it is a database": MAKERS["isso"]([ForeignComment()])[:4096],
     "it is a web page": b"\n<!DOCTYPE html>\n<html></html>",
     "it is a feed": b'<?xml version="1.0"?>\n\n<feed xmlns="http://www.w3.org/2005/Atom"></feed>',
     "Typecho": b"-- Dump\nCREATE TABLE `typecho_comments` (`coid` int);",
@@ -619,5 +642,5 @@ OTHER_FILES = {
 
 
 @pytest.mark.parametrize("hint", OTHER_FILES)
-def test_an_import_of_a_wrong_file_says_which_file_to_bring(desk: Desk, hint: str) -> None:
-    assert hint in desk.bring(OTHER_FILES[hint]).failure
+def test_an_import_of_a_wrong_file_says_which_file_to_bring(importer: Importer, hint: str) -> None:
+    assert hint in importer.bring(OTHER_FILES[hint]).failure

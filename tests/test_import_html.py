@@ -16,10 +16,10 @@ from commentd import App, clean, content_of_html, html_in, safe_html
 from support import products
 from support.client import CANARY, Visitor
 from support.inside import add_account, token_of
-from support.products import MAKERS, NOON, Desk, Said
-from support.world import Outside
+from support.products import MAKERS, NOON, ForeignComment, Importer
+from support.world import FakeWorld
 
-desk = products.desk
+importer = products.importer
 HTML_PRODUCTS = ("disqus", "twikoo", "valine", "wordpress")
 MARKDOWN_PRODUCTS = ("waline", "artalk")
 
@@ -227,40 +227,47 @@ def test_imported_html_loses_and_gains_no_word_link_code_list_or_quote(markup: s
 @given(st.lists(BLOCK, min_size=1, max_size=4), st.sampled_from([*HTML_PRODUCTS]))
 @how(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 def test_imported_html_is_exported_and_imported_unchanged(
-    desk: Desk, outside: Outside, texts: list[str], product: str
+    importer: Importer, fake_world: FakeWorld, texts: list[str], product: str
 ) -> None:
-    said = [Said(f"a{number}", NOON + number, text=text) for number, text in enumerate(texts)]
-    desk.use(f"{len(desk.paths)}.db")
-    desk.bring(MAKERS[product](said))
-    check_identity(desk, outside)
+    said = [
+        ForeignComment(f"a{number}", NOON + number, text=text) for number, text in enumerate(texts)
+    ]
+    importer.use(f"{len(importer.paths)}.db")
+    importer.bring(MAKERS[product](said))
+    check_identity(importer, fake_world)
 
 
-def check_identity(desk: Desk, outside: Outside) -> None:
+def check_identity(importer: Importer, fake_world: FakeWorld) -> None:
     """Our own export is the same after an import into an empty database, and so is what readers
     see."""
-    export, seen = desk.export("--emails"), shown(desk, outside)
-    desk.use(f"{len(desk.paths)}.db")
-    assert desk.bring(export).code == 0
-    assert desk.export("--emails") == export
-    assert shown(desk, outside) == seen
+    export, seen = importer.export("--emails"), shown(importer, fake_world)
+    importer.use(f"{len(importer.paths)}.db")
+    assert importer.bring(export).code == 0
+    assert importer.export("--emails") == export
+    assert shown(importer, fake_world) == seen
 
 
-def shown(desk: Desk, outside: Outside) -> list[str]:
-    with desk.served(outside) as reader:
+def shown(importer: Importer, fake_world: FakeWorld) -> list[str]:
+    with importer.served(fake_world) as reader:
         listed = reader.listing(url="/a/", sort="oldest", limit=100)["comments"]
     return [comment["html"] for comment in listed]
 
 
 def test_comments_of_all_products_are_exported_and_imported_unchanged(
-    desk: Desk, outside: Outside
+    importer: Importer, fake_world: FakeWorld
 ) -> None:
     texts = [*PLAIN, *OWN]
     for product in (*HTML_PRODUCTS, *MARKDOWN_PRODUCTS):
-        desk.use(f"{product}.db")
-        rows = [Said(f"a{number}", NOON + number, text=text) for number, text in enumerate(texts)]
-        result = desk.bring(MAKERS[product](rows))
-        assert result.number("kept as HTML") == sum(row["html"] != "" for row in desk.comments) > 0
-        check_identity(desk, outside)
+        importer.use(f"{product}.db")
+        rows = [
+            ForeignComment(f"a{number}", NOON + number, text=text)
+            for number, text in enumerate(texts)
+        ]
+        result = importer.bring(MAKERS[product](rows))
+        assert (
+            result.number("kept as HTML") == sum(row["html"] != "" for row in importer.comments) > 0
+        )
+        check_identity(importer, fake_world)
 
 
 # Edits
@@ -279,10 +286,10 @@ def rewrite(owner: Visitor, number: int, content: str) -> Any:
 
 
 def test_an_edit_of_imported_html_keeps_links_and_emphasis(
-    desk: Desk, owner: Visitor, visitor: Visitor
+    importer: Importer, owner: Visitor, visitor: Visitor
 ) -> None:
     text = '<p>A <b>tpyo</b> in <a href="https://a.example/x">a link</a></p><pre>code</pre>'
-    desk.bring(MAKERS["disqus"]([Said(text=text)]))
+    importer.bring(MAKERS["disqus"]([ForeignComment(text=text)]))
     (comment,) = visitor.listing(url="/a/")["comments"]
     rewrite(owner, comment["id"], comment["content"].replace("tpyo", "typo"))
     (corrected,) = visitor.listing(url="/a/")["comments"]
@@ -290,22 +297,22 @@ def test_an_edit_of_imported_html_keeps_links_and_emphasis(
 
 
 def test_an_edit_of_html_that_stayed_html_starts_from_markdown_that_comes_near(
-    desk: Desk, owner: Visitor, visitor: Visitor
+    importer: Importer, owner: Visitor, visitor: Visitor
 ) -> None:
     text = "<p>a <b>b</b> <code>c <b>tpyo</b></code></p>"
-    desk.bring(MAKERS["disqus"]([Said(text=text)]))
+    importer.bring(MAKERS["disqus"]([ForeignComment(text=text)]))
     (comment,) = visitor.listing(url="/a/")["comments"]
     assert comment["html"] == "<p>a <strong>b</strong> <code>c <strong>tpyo</strong></code></p>"
 
     # Its name alone does not touch the text.
     owner.patch_json(f"/admin/comments/{comment['id']}", {"nickname": "Lu"})
     assert visitor.listing(url="/a/")["comments"] == [{**comment, "nickname": "Lu"}]
-    assert desk.only()["html"] == comment["html"]
+    assert importer.only()["html"] == comment["html"]
 
     rewrite(owner, comment["id"], comment["content"].replace("tpyo", "typo"))
     (corrected,) = visitor.listing(url="/a/")["comments"]
     assert corrected["html"] == "<p>a <strong>b</strong> <code>c typo</code></p>\n"
-    assert desk.only()["html"] == ""  # which is now its Markdown
+    assert importer.only()["html"] == ""  # which is now its Markdown
 
 
 # The formats of others
@@ -319,29 +326,31 @@ TYPED = [
 
 @pytest.mark.parametrize("name", ["waline", "artalk", "wordpress"])
 def test_exports_in_other_formats_carry_what_readers_see(
-    desk: Desk, outside: Outside, name: str
+    importer: Importer, fake_world: FakeWorld, name: str
 ) -> None:
-    said = [Said(f"a{n}", NOON + n, text=text) for n, text in enumerate([*PLAIN, *OWN])]
-    typed = [Said(f"b{n}", NOON + 100 + n, text=text) for n, text in enumerate(TYPED)]
-    desk.bring(MAKERS["disqus"](said))
-    desk.bring(MAKERS["commento"](typed))
-    seen = shown(desk, outside)
-    export = desk.export(name)
-    desk.use("there.db")
-    assert desk.bring(export).counts[1] == len(said + typed)
-    for before, after in zip(seen, shown(desk, outside), strict=True):
+    said = [ForeignComment(f"a{n}", NOON + n, text=text) for n, text in enumerate([*PLAIN, *OWN])]
+    typed = [ForeignComment(f"b{n}", NOON + 100 + n, text=text) for n, text in enumerate(TYPED)]
+    importer.bring(MAKERS["disqus"](said))
+    importer.bring(MAKERS["commento"](typed))
+    seen = shown(importer, fake_world)
+    export = importer.export(name)
+    importer.use("there.db")
+    assert importer.bring(export).counts[1] == len(said + typed)
+    for before, after in zip(seen, shown(importer, fake_world), strict=True):
         is_link_there = name == "wordpress" and "https://a.example" in re.sub("<[^>]*>", "", before)
         if not is_link_there:
             assert reading(after) == reading(before)
 
 
-def test_exports_for_waline_and_artalk_have_markdown_where_possible(desk: Desk) -> None:
+def test_exports_for_waline_and_artalk_have_markdown_where_possible(importer: Importer) -> None:
     texts = ["<p><b>a</b> b</p>", "<p><code>a <b>b</b></code></p>"]
-    desk.bring(MAKERS["disqus"]([Said(f"{n}", NOON + n, text=t) for n, t in enumerate(texts)]))
+    importer.bring(
+        MAKERS["disqus"]([ForeignComment(f"{n}", NOON + n, text=t) for n, t in enumerate(texts)])
+    )
     expected = ["**a** b", "<p><code>a <strong>b</strong></code></p>"]
-    waline = json.loads(desk.export("waline"))
+    waline = json.loads(importer.export("waline"))
     assert [row["comment"] for row in waline["data"]["Comment"]] == expected
-    assert [row["content"] for row in json.loads(desk.export("artalk"))] == expected
+    assert [row["content"] for row in json.loads(importer.export("artalk"))] == expected
 
 
 # What products show that their files do not say
@@ -381,32 +390,38 @@ OF_WORDPRESS = {
 }  # fmt: skip
 
 
-def test_bare_urls_and_videos_of_wordpress_become_links(desk: Desk, outside: Outside) -> None:
-    said = [Said(f"{n}", NOON + n, text=text) for n, text in enumerate(OF_WORDPRESS)]
-    desk.bring(MAKERS["wordpress"](said))
-    found = [html.strip() for html in shown(desk, outside)]
+def test_bare_urls_and_videos_of_wordpress_become_links(
+    importer: Importer, fake_world: FakeWorld
+) -> None:
+    said = [ForeignComment(f"{n}", NOON + n, text=text) for n, text in enumerate(OF_WORDPRESS)]
+    importer.bring(MAKERS["wordpress"](said))
+    found = [html.strip() for html in shown(importer, fake_world)]
     assert found == [f"<p>{text}</p>" for text in OF_WORDPRESS.values()]
-    check_identity(desk, outside)
+    check_identity(importer, fake_world)
 
 
-def test_empty_lines_in_code_of_wordpress_stay(desk: Desk, outside: Outside) -> None:
-    desk.bring(MAKERS["wordpress"]([Said(text="see\n\n<pre>a\n\n\nb\nc</pre>\n\nand\nd")]))
-    (markup,) = shown(desk, outside)
+def test_empty_lines_in_code_of_wordpress_stay(importer: Importer, fake_world: FakeWorld) -> None:
+    importer.bring(
+        MAKERS["wordpress"]([ForeignComment(text="see\n\n<pre>a\n\n\nb\nc</pre>\n\nand\nd")])
+    )
+    (markup,) = shown(importer, fake_world)
     assert markup == "<p>see</p>\n<pre><code>a\n\n\nb\nc\n</code></pre>\n<p>and<br>\nd</p>\n"
 
 
-def test_the_html_in_our_own_export_is_cleaned_as_any_other(desk: Desk, outside: Outside) -> None:
-    desk.bring(MAKERS["disqus"]([Said(text="<p><code>a <b>b</b></code></p>")]))
-    whole = desk.whole()
+def test_the_html_in_our_own_export_is_cleaned_as_any_other(
+    importer: Importer, fake_world: FakeWorld
+) -> None:
+    importer.bring(MAKERS["disqus"]([ForeignComment(text="<p><code>a <b>b</b></code></p>")]))
+    whole = importer.whole()
     hostile = (
         '<p onclick="x()">c <code>d</code><script>alert(1)</script><a href="javascript:y">e</a>'
     )
     whole["comments"][0]["html"] = hostile
-    desk.use("there.db")
-    desk.bring(json.dumps(whole))
-    (markup,) = shown(desk, outside)
+    importer.use("there.db")
+    importer.bring(json.dumps(whole))
+    (markup,) = shown(importer, fake_world)
     assert re.sub(' rel="[^"]*"', "", markup) == "<p>c <code>d</code><a>e</a></p>"
-    check_identity(desk, outside)
+    check_identity(importer, fake_world)
 
 
 # HTML that stays HTML, in elements that are dropped. Within them, a browser lets a paragraph begin
@@ -419,27 +434,33 @@ NESTED_IN_ITS_LIKE = {
 }
 
 
-def test_no_paragraph_or_link_of_an_import_stands_in_another(desk: Desk, outside: Outside) -> None:
-    said = [Said(f"{n}", NOON + n, text=text) for n, text in enumerate(NESTED_IN_ITS_LIKE)]
-    desk.bring(MAKERS["disqus"](said))
-    found = [markup.replace("strong>", "b>") for markup in shown(desk, outside)]
+def test_no_paragraph_or_link_of_an_import_stands_in_another(
+    importer: Importer, fake_world: FakeWorld
+) -> None:
+    said = [
+        ForeignComment(f"{n}", NOON + n, text=text) for n, text in enumerate(NESTED_IN_ITS_LIKE)
+    ]
+    importer.bring(MAKERS["disqus"](said))
+    found = [markup.replace("strong>", "b>") for markup in shown(importer, fake_world)]
     assert found == [*NESTED_IN_ITS_LIKE.values()]
 
 
 def test_no_paragraph_or_link_of_our_own_export_stands_in_another(
-    desk: Desk, outside: Outside
+    importer: Importer, fake_world: FakeWorld
 ) -> None:
-    desk.bring(MAKERS["disqus"]([Said(text="<p><code>a <b>b</b></code></p>")]))
-    whole = desk.whole()
+    importer.bring(MAKERS["disqus"]([ForeignComment(text="<p><code>a <b>b</b></code></p>")]))
+    whole = importer.whole()
     whole["comments"][0]["html"] = "<p>x<object><p>y</p></object></p>"
-    desk.use("there.db")
-    desk.bring(json.dumps(whole))
-    (markup,) = shown(desk, outside)
+    importer.use("there.db")
+    importer.bring(json.dumps(whole))
+    (markup,) = shown(importer, fake_world)
     assert clean(markup) == markup
 
 
-def test_the_report_of_an_import_names_what_stayed_html(desk: Desk) -> None:
-    said = [Said(f"a{n}", NOON + n, text=text) for n, text in enumerate([*OWN, *PLAIN])]
-    report = desk.bring(MAKERS["disqus"](said), "--dry-run").text
+def test_the_report_of_an_import_names_what_stayed_html(importer: Importer) -> None:
+    said = [ForeignComment(f"a{n}", NOON + n, text=text) for n, text in enumerate([*OWN, *PLAIN])]
+    report = importer.bring(MAKERS["disqus"](said), "--dry-run").text
     assert f"  kept as HTML, since Markdown can't say it ({len(OWN)}): a0, a1, a2, a3\n" in report
-    assert "kept as HTML" not in desk.bring(MAKERS["disqus"](said[len(OWN) :]), "--dry-run").text
+    assert (
+        "kept as HTML" not in importer.bring(MAKERS["disqus"](said[len(OWN) :]), "--dry-run").text
+    )

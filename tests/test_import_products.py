@@ -28,16 +28,16 @@ from support.products import (
     MOVING,
     NOON,
     ROWS,
-    Desk,
+    ForeignComment,
+    Importer,
     Row,
-    Said,
     file_of,
     waline,
     waline_row,
 )
-from support.world import START, Outside
+from support.world import START, FakeWorld
 
-desk = products.desk
+importer = products.importer
 ANCHOR = ' rel="nofollow ugc noopener noreferrer"'
 
 
@@ -93,18 +93,18 @@ WHOLE = {
 each_file = pytest.mark.parametrize("name", WHOLE)
 
 
-def given(desk: Desk, name: str) -> Path:
+def given(importer: Importer, name: str) -> Path:
     """One of the files, as it would be imported."""
     if not name.endswith(".sql"):
         return MOVING / name
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript((MOVING / name).read_text("utf-8"))
-        return desk.file(db.serialize(), name)
+        return importer.file(db.serialize(), name)
 
 
-def bring(desk: Desk, name: str, *words: str) -> products.Result:
+def bring(importer: Importer, name: str, *words: str) -> products.Result:
     host = WHOLE[name].host
-    return desk.bring(given(desk, name), *(["--host", host] if host else []), *words)
+    return importer.bring(given(importer, name), *(["--host", host] if host else []), *words)
 
 
 def day(seconds: int | None) -> str | None:
@@ -124,16 +124,16 @@ def look_of(html: str) -> str:
     return "".join(parts)
 
 
-def rows_of(desk: Desk, outside: Outside, html: bool) -> list[Row]:
+def rows_of(importer: Importer, fake_world: FakeWorld, html: bool) -> list[Row]:
     """All comments, without what is not set, by page, time and name."""
     shown = {}
-    with desk.served(outside) as admin:
+    with importer.served(fake_world) as admin:
         add_account(admin.served, "admin@example.com", "Admin", CANARY, "admin")
         admin.authorization = ("Bearer", token_of(admin.served, "admin@example.com", "admin"))
         listed = admin.get("/admin/comments", {"status": "all", "limit": 100}).json["comments"]
         shown = {comment["id"]: look_of(comment["html"]) for comment in listed}
     found = []
-    for row in desk.comments:
+    for row in importer.comments:
         text = shown.get(row["id"], "") if html else row["content"]
         values = {"page": row["page_key"], "created": day(row["created_at"])}
         values |= {"nickname": row["nickname"], "text": text}
@@ -156,18 +156,20 @@ def test_every_product_that_can_be_imported_has_a_test_file() -> None:
 
 
 @each_file
-def test_a_file_of_each_product_is_imported_whole(desk: Desk, outside: Outside, name: str) -> None:
+def test_a_file_of_each_product_is_imported_whole(
+    importer: Importer, fake_world: FakeWorld, name: str
+) -> None:
     whole = WHOLE[name]
     rows = wanted(name)
     if whole.html:
         rows = [{**row, "text": look_of(row["text"])} for row in rows]
-    dry = bring(desk, name, "--dry-run")
-    assert not desk.path.exists()
-    result = bring(desk, name)
+    dry = bring(importer, name, "--dry-run")
+    assert not importer.path.exists()
+    result = bring(importer, name)
     assert (result.code, result.errors) == (0, "")
     assert not re.search("dislike|votes against", result.text)
     assert dry.text == result.text + "this was a dry run: nothing is written\n"
-    assert rows_of(desk, outside, whole.html) == rows
+    assert rows_of(importer, fake_world, whole.html) == rows
     new, left = len(rows), result.counts[3]
     assert result.counts == (new + left, new, 0, left)
     skipped = re.findall(r"^ +skipped: .+? \(\d+\): (.*)$", result.text, re.M)
@@ -177,46 +179,46 @@ def test_a_file_of_each_product_is_imported_whole(desk: Desk, outside: Outside, 
     assert sum(map(int, orphans)) == whole.orphans
     assert result.number("without a valid time") == whole.timeless
 
-    before = desk.dump()
-    assert bring(desk, name).counts == (new + left, 0, new, left)
-    assert bring(desk, name, "--dry-run").counts == (new + left, 0, new, left)
-    assert desk.dump() == before
-    with desk.served(outside) as reader:
+    before = importer.dump()
+    assert bring(importer, name).counts == (new + left, 0, new, left)
+    assert bring(importer, name, "--dry-run").counts == (new + left, 0, new, left)
+    assert importer.dump() == before
+    with importer.served(fake_world) as reader:
         for page, (total, views, closed) in whole.pages.items():
             listing = reader.listing(url=page, view="threads", limit=100)
             found = (listing["total"], listing["views"] - 1, listing["settings"]["closed"])
             assert found == (total, views, bool(closed))
             said = [each for top in listing["comments"] for each in (top, *top["replies"])]
             shown = [each["nickname"] for each in said]
-            here = [row for row in rows if row["page"] == page]
-            kept = [row for row in here if row.get("status", "deleted") == "deleted"]
+            rows_of_page = [row for row in rows if row["page"] == page]
+            kept = [row for row in rows_of_page if row.get("status", "deleted") == "deleted"]
             assert sorted(shown) == sorted(row["nickname"] for row in kept)
             assert "@example" not in json.dumps(said)
             # Authors are guests, whatever they were.
             assert {(each["user_id"], each["role"]) for each in said} <= {(None, "")}
-        assert {*desk.pages} == {*whole.pages}
+        assert {*importer.pages} == {*whole.pages}
 
 
 @each_file
-def test_no_secret_of_the_source_comes_in(desk: Desk, name: str) -> None:
+def test_no_secret_of_the_source_comes_in(importer: Importer, name: str) -> None:
     assert re.search(rb"[cC]anary|SECRET|\$2a\$|session-key", (MOVING / name).read_bytes())
-    bring(desk, name)
-    assert wanted(name)[-1]["nickname"].encode() in desk.raw  # so it would be found
+    bring(importer, name)
+    assert wanted(name)[-1]["nickname"].encode() in importer.raw  # so it would be found
     found = re.findall(
         rb"[\w-]*(?:canary|SECRET|Mozilla|\$2a\$|session-key|ca0a4e|5e11e5|203\.0\.113\.77)",
-        desk.raw,
+        importer.raw,
     )
     addresses = [b"2001:db8:12:34", b"125.79.130.10", b"101.33.122.89"]
-    assert found + [address for address in addresses if address in desk.raw] == []
+    assert found + [address for address in addresses if address in importer.raw] == []
     tables = ("account", "registration", "subscription", "outbox", "notification", "block")
-    assert [table for table in tables if desk.dump()[table]] == []
+    assert [table for table in tables if importer.dump()[table]] == []
 
 
 # What may be otherwise in a file: what becomes what, and the comments that readers then see
 
 Shown = set[tuple[str, str]]
 ALL: Shown = {("/a", "one"), ("/b", "two")}
-TWO = [Said("1", text="one"), Said("2", NOON + 1, page="/b/", text="two")]
+TWO = [ForeignComment("1", text="one"), ForeignComment("2", NOON + 1, page="/b/", text="two")]
 OTHERWISE: dict[str, tuple[str, str, str, Shown]] = {
     "a thread without a link has its identifier as page": (
         "disqus", "<id /><link>/a/</link>", "<id>/by/id/</id><link />",
@@ -270,41 +272,45 @@ OTHERWISE: dict[str, tuple[str, str, str, Shown]] = {
 
 
 @pytest.mark.parametrize("what", OTHERWISE)
-def test_an_import_reads_each_variant_of_a_product_file(desk: Desk, what: str) -> None:
+def test_an_import_reads_each_variant_of_a_product_file(importer: Importer, what: str) -> None:
     product, old, new, shown = OTHERWISE[what]
     text = MAKERS[product](TWO).decode()
     changed = re.sub(old, new, text)
     assert changed != text
-    result = desk.bring(changed)
+    result = importer.bring(changed)
     assert (result.code, result.text.partition(":")[0]) == (0, product)
-    visible = [row for row in desk.comments if row["status"] == "visible"]
+    visible = [row for row in importer.comments if row["status"] == "visible"]
     plain = {(row["page_key"], row["content"].replace("\\", "")) for row in visible}
     assert plain == shown
 
 
 @pytest.mark.parametrize(("mode", "state"), [(1, "visible"), (2, "waiting"), (3, "waiting")])
-def test_an_import_of_isso_shows_only_what_isso_shows(desk: Desk, mode: int, state: str) -> None:
-    desk.bring(changed(desk, "isso", f"UPDATE comments SET mode = {mode}"))
-    assert desk.only()["status"] == state
+def test_an_import_of_isso_shows_only_what_isso_shows(
+    importer: Importer, mode: int, state: str
+) -> None:
+    importer.bring(changed(importer, "isso", f"UPDATE comments SET mode = {mode}"))
+    assert importer.only()["status"] == state
 
 
-def changed(desk: Desk, product: str, *statements: str) -> Path:
+def changed(importer: Importer, product: str, *statements: str) -> Path:
     """A database with one comment, after these statements."""
-    file = desk.file(MAKERS[product]([Said()]))
+    file = importer.file(MAKERS[product]([ForeignComment()]))
     with closing(sqlite3.connect(file)) as db, db:
         for statement in statements:
             db.execute(statement)
     return file
 
 
-def test_a_page_of_cusdis_without_an_address_is_its_key(desk: Desk) -> None:
-    desk.bring(changed(desk, "cusdis", "UPDATE pages SET url = NULL, slug = 'my key'"))
-    assert desk.only()["page_key"] == "my key"
+def test_a_page_of_cusdis_without_an_address_is_its_key(importer: Importer) -> None:
+    importer.bring(changed(importer, "cusdis", "UPDATE pages SET url = NULL, slug = 'my key'"))
+    assert importer.only()["page_key"] == "my key"
 
 
-def test_cusdis_tables_that_came_by_csv_are_imported(desk: Desk, outside: Outside) -> None:
+def test_cusdis_tables_that_came_by_csv_are_imported(
+    importer: Importer, fake_world: FakeWorld
+) -> None:
     """That is the way from PostgreSQL: nothing is null there, and a truth is a letter."""
-    file = given(desk, "cusdis.sql")
+    file = given(importer, "cusdis.sql")
     with closing(sqlite3.connect(file)) as db, db:
         for table in ("projects", "pages", "comments"):
             names = [column[1] for column in db.execute(f"PRAGMA table_info({table})")]
@@ -313,8 +319,8 @@ def test_cusdis_tables_that_came_by_csv_are_imported(desk: Desk, outside: Outsid
             db.execute(f"DROP TABLE {table}")
             db.execute(f"ALTER TABLE bare RENAME TO {table}")
         db.execute("UPDATE comments SET approved = CASE approved WHEN '1' THEN 't' ELSE 'f' END")
-    assert desk.bring(file).code == 0
-    assert rows_of(desk, outside, html=False) == wanted("cusdis.sql")
+    assert importer.bring(file).code == 0
+    assert rows_of(importer, fake_world, html=False) == wanted("cusdis.sql")
 
 
 # The Chinese family, whose fields have many shapes
@@ -356,58 +362,64 @@ SHAPES: dict[str, list[tuple[Any, Any]]] = {
 
 
 @pytest.mark.parametrize("field", SHAPES)
-def test_an_import_reads_a_field_in_each_of_its_shapes(desk: Desk, field: str) -> None:
+def test_an_import_reads_a_field_in_each_of_its_shapes(importer: Importer, field: str) -> None:
     """What each becomes; the kept column has another name where it is a time or a reply."""
     column = {"at": "created_at", "parent": "parent_id"}.get(field, field)
     for product in ROWS:
-        desk.use(f"{product}.db")
-        comments = [Said(f"a{n}", page=f"/{n}/", text="x") for n in range(len(SHAPES[field]))]
+        importer.use(f"{product}.db")
+        comments = [
+            ForeignComment(f"a{n}", page=f"/{n}/", text="x") for n in range(len(SHAPES[field]))
+        ]
         shaped = [
             replace(s, **{field: v}) for s, (v, _) in zip(comments, SHAPES[field], strict=True)
         ]
-        result = desk.bring(MAKERS[product](shaped))
+        result = importer.bring(MAKERS[product](shaped))
         assert (result.counts[1], "at the top" in result.text) == (len(comments), False)
-        found = {row["page_key"]: row[column] for row in desk.comments}
+        found = {row["page_key"]: row[column] for row in importer.comments}
         expected = {f"/{n}": wanted for n, (_, wanted) in enumerate(SHAPES[field])}
         assert found == expected, product
-        assert b"203.0.113.77" not in desk.raw
+        assert b"203.0.113.77" not in importer.raw
 
 
-def test_an_imported_id_is_the_same_as_number_and_as_text(desk: Desk) -> None:
+def test_an_imported_id_is_the_same_as_number_and_as_text(importer: Importer) -> None:
     for product in ROWS:
-        desk.use(f"{product}.db")
+        importer.use(f"{product}.db")
         for one, two in ((1, "2"), ("1", 2)):
-            comments = [Said(one), Said(two, NOON + 1, str(one)), Said("3", NOON + 2, 2)]
-            assert desk.bring(MAKERS[product](comments)).counts[0] == 3
-        assert [row["above"] for row in desk.kept.values()] == [None, NOON, NOON + 1]
-        assert len(desk.comments) == 3
+            comments = [
+                ForeignComment(one),
+                ForeignComment(two, NOON + 1, str(one)),
+                ForeignComment("3", NOON + 2, 2),
+            ]
+            assert importer.bring(MAKERS[product](comments)).counts[0] == 3
+        assert [row["above"] for row in importer.kept.values()] == [None, NOON, NOON + 1]
+        assert len(importer.comments) == 3
 
 
-def test_an_import_needs_no_more_than_text_and_page(desk: Desk) -> None:
+def test_an_import_needs_no_more_than_text_and_page(importer: Importer) -> None:
     names = "nick mail email link website pid ip ua like likes ups downs top sticky status isSpam"
     names += " is_pending is_pinned vote_up vote_down page_title page_admin_only user_id href"
     names += " updated updatedAt updated_at createdAt site_name site_urls master mailMd5 avatar"
     for product in ROWS:
         for none in (None, *OBJECTS):
-            row = ROWS[product](Said(text="文")) | dict.fromkeys(names.split(), none)
-            desk.use("commentd.db")
-            desk.bring(file_of(product, [row]), "--format", product)
-            kept = desk.only()
+            row = ROWS[product](ForeignComment(text="文")) | dict.fromkeys(names.split(), none)
+            importer.use("commentd.db")
+            importer.bring(file_of(product, [row]), "--format", product)
+            kept = importer.only()
             values = [kept[name] for name in ("nickname", "content", "status")]
             assert values == ["Anonymous", "文", "visible"]
 
 
-def test_names_and_websites_of_valine_are_unescaped_once(desk: Desk) -> None:
-    row = ROWS["valine"](Said())
+def test_names_and_websites_of_valine_are_unescaped_once(importer: Importer) -> None:
+    row = ROWS["valine"](ForeignComment())
     row |= {"nick": "A &amp;amp; &lt;b&gt; &#39;&quot;&#x60;&#x5c;"}
     row |= {"link": "https://a.example/?x&amp;y"}
-    desk.bring(file_of("valine", [row]))
-    kept = desk.only()
+    importer.bring(file_of("valine", [row]))
+    kept = importer.only()
     assert (kept["nickname"], kept["website"]) == ("A &amp; <b> '\"`\\", "https://a.example/?x&y")
     for product in ("waline", "twikoo", "artalk"):  # whose names are no HTML
-        desk.use(f"{product}.db")
-        desk.bring(MAKERS[product]([Said(nickname="A &amp; B")]))
-        assert desk.only()["nickname"] == "A &amp; B"
+        importer.use(f"{product}.db")
+        importer.bring(MAKERS[product]([ForeignComment(nickname="A &amp; B")]))
+        assert importer.only()["nickname"] == "A &amp; B"
         assert proper_nickname("A &amp; B") == "A &amp; B"
 
 
@@ -466,35 +478,41 @@ MARKDOWN = {
 }  # fmt: skip
 
 
-def shown_as(desk: Desk, outside: Outside, product: str, texts: list[str]) -> list[str]:
+def shown_as(
+    importer: Importer, fake_world: FakeWorld, product: str, texts: list[str]
+) -> list[str]:
     """The HTML of comments with these texts."""
-    desk.use(f"{product} {len(desk.paths)}.db")
-    desk.bring(MAKERS[product]([Said(str(n), NOON + n, text=t) for n, t in enumerate(texts, 1)]))
-    with desk.served(outside) as reader:
+    importer.use(f"{product} {len(importer.paths)}.db")
+    importer.bring(
+        MAKERS[product]([ForeignComment(str(n), NOON + n, text=t) for n, t in enumerate(texts, 1)])
+    )
+    with importer.served(fake_world) as reader:
         listed = reader.listing(url="/a/", sort="oldest", limit=100)["comments"]
     return [look_of(comment["html"]) for comment in listed]
 
 
 def test_imported_html_looks_the_same_and_markdown_stays_markdown(
-    desk: Desk, outside: Outside
+    importer: Importer, fake_world: FakeWorld
 ) -> None:
     for product in ("twikoo", "valine", "disqus", "wordpress"):
         texts = [text.replace("\n", "") if product == "wordpress" else text for text in HTML]
-        found = shown_as(desk, outside, product, texts)
+        found = shown_as(importer, fake_world, product, texts)
         assert found == [*map(look_of, HTML.values())], product
     for product in ("waline", "artalk"):  # where either may stand
         both = {**MARKDOWN, **{f"<p>x</p>{text}": f"<p>x</p>{look}" for text, look in HTML.items()}}
-        found = shown_as(desk, outside, product, [*both])
+        found = shown_as(importer, fake_world, product, [*both])
         assert found == [*map(look_of, both.values())]
 
 
-def test_links_of_disqus_lead_straight_to_their_targets(desk: Desk, outside: Outside) -> None:
+def test_links_of_disqus_lead_straight_to_their_targets(
+    importer: Importer, fake_world: FakeWorld
+) -> None:
     start = '<p><a href="http://disq.us/url?url=https://b.test/%3A%25E4%26y%3Aa-_&cuid=1" rel="">'
     text = f"{start}https://b.te...</a></p>{start}<i>here</i></a></p>"
     link = f'<p><a href="https://b.test/:%E4&amp;y"{ANCHOR}>'
     direct = f"{link}https://b.test/:%E4&amp;y</a></p>{link}<em>here</em></a></p>"
-    assert shown_as(desk, outside, "disqus", [text]) == [direct]
-    assert desk.only()["content"].startswith("https://b.test/:%E4&y\n")
+    assert shown_as(importer, fake_world, "disqus", [text]) == [direct]
+    assert importer.only()["content"].startswith("https://b.test/:%E4&y\n")
 
 
 BY_AN_IMPORTER = {
@@ -510,10 +528,10 @@ BY_AN_IMPORTER = {
 
 @pytest.mark.parametrize("product", ["isso", "cusdis", "remark42", "commento", "comentario"])
 def test_html_that_a_product_itself_imported_is_no_markdown(
-    desk: Desk, outside: Outside, product: str
+    importer: Importer, fake_world: FakeWorld, product: str
 ) -> None:
     """Isso keeps that of Disqus and WordPress beside its own Markdown."""
-    found = shown_as(desk, outside, product, [*BY_AN_IMPORTER])
+    found = shown_as(importer, fake_world, product, [*BY_AN_IMPORTER])
     assert [look.replace("Good <br>", "Good<br>") for look in found] == [*BY_AN_IMPORTER.values()]
 
 
@@ -533,16 +551,16 @@ OF_VALINE = [
 ]  # fmt: skip
 
 
-def test_valine_is_recognised_in_every_shape_in_which_it_occurs(desk: Desk) -> None:
+def test_valine_is_recognised_in_every_shape_in_which_it_occurs(importer: Importer) -> None:
     for file in OF_VALINE:
-        desk.use("commentd.db")
-        assert desk.bring(gzip.compress(file.encode())).text.startswith("valine: ")
-        assert len(desk.comments) == 2, file
+        importer.use("commentd.db")
+        assert importer.bring(gzip.compress(file.encode())).text.startswith("valine: ")
+        assert len(importer.comments) == 2, file
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz"])
 def test_the_archive_of_leancloud_is_read_as_it_comes(
-    desk: Desk, mode: Literal["w", "w:gz"]
+    importer: Importer, mode: Literal["w", "w:gz"]
 ) -> None:
     users = HEAD.replace("Comment", "_User") + '{"objectId":"u","password":"SECRET"}\n'
     files = {
@@ -560,18 +578,18 @@ def test_the_archive_of_leancloud_is_read_as_it_comes(
         link = tarfile.TarInfo("Comment.9.jsonl")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tar.addfile(link)
-    result = desk.bring(archive.getvalue())
+    result = importer.bring(archive.getvalue())
     assert result.text.startswith("valine: 2 read, 2 new")
-    assert desk.pages["/2021/hello"]["views"] == 123
-    assert b"SECRET" not in desk.raw
-    assert b"root:" not in desk.raw
+    assert importer.pages["/2021/hello"]["views"] == 123
+    assert b"SECRET" not in importer.raw
+    assert b"root:" not in importer.raw
 
 
-def test_twikoo_is_told_from_valine(desk: Desk) -> None:
+def test_twikoo_is_told_from_valine(importer: Importer) -> None:
     for shape in ("[%s]", "%s", '{"results":[%s]}'):
-        row = json.dumps(ROWS["twikoo"](Said(status="waiting")))
-        assert desk.bring(shape % row).text.startswith("twikoo: 1 ")
-    assert desk.only()["status"] == "waiting"
+        row = json.dumps(ROWS["twikoo"](ForeignComment(status="waiting")))
+        assert importer.bring(shape % row).text.startswith("twikoo: 1 ")
+    assert importer.only()["status"] == "waiting"
 
 
 IN_A_FRAME = {
@@ -589,118 +607,147 @@ IN_A_FRAME = {
 
 @pytest.mark.parametrize("frame", IN_A_FRAME)
 @pytest.mark.parametrize("product", ["twikoo", "artalk", "valine"])
-def test_an_import_reads_records_inside_a_frame(desk: Desk, product: str, frame: str) -> None:
-    rows = [ROWS[product](Said("a1", text="a, ]b")), ROWS[product](Said("a2", NOON + 1, "a1"))]
+def test_an_import_reads_records_inside_a_frame(
+    importer: Importer, product: str, frame: str
+) -> None:
+    rows = [
+        ROWS[product](ForeignComment("a1", text="a, ]b")),
+        ROWS[product](ForeignComment("a2", NOON + 1, "a1")),
+    ]
     data = IN_A_FRAME[frame] % ",".join(map(json.dumps, rows))
-    result = desk.bring(data, "--format", product)
+    result = importer.bring(data, "--format", product)
     assert (result.code, result.counts) == (0, (2, 2, 0, 0))
-    assert desk.kept[NOON + 1]["above"] == NOON
-    assert b"SECRET" not in desk.raw
+    assert importer.kept[NOON + 1]["above"] == NOON
+    assert b"SECRET" not in importer.raw
     if product == "twikoo":
-        assert desk.bring(data).counts == (2, 0, 2, 0)
-        assert desk.pages["/a"]["views"] == (7 if "LokiJS" in frame else 0)
+        assert importer.bring(data).counts == (2, 0, 2, 0)
+        assert importer.pages["/a"]["views"] == (7 if "LokiJS" in frame else 0)
 
 
-def test_an_imported_parent_may_be_a_path_of_all_comments_above(desk: Desk) -> None:
+def test_an_imported_parent_may_be_a_path_of_all_comments_above(importer: Importer) -> None:
     """As a converter of Duoshuo writes it."""
-    thread = [Said("1"), Said("2", NOON + 1, "1"), Said("3", NOON + 2, "1,2")]
-    assert "at the top" not in desk.bring(MAKERS["wordpress"](thread)).text
-    assert desk.kept[NOON + 2]["above"] == NOON + 1
+    thread = [
+        ForeignComment("1"),
+        ForeignComment("2", NOON + 1, "1"),
+        ForeignComment("3", NOON + 2, "1,2"),
+    ]
+    assert "at the top" not in importer.bring(MAKERS["wordpress"](thread)).text
+    assert importer.kept[NOON + 2]["above"] == NOON + 1
 
 
-def test_an_imported_path_may_begin_with_two_slashes(desk: Desk) -> None:
+def test_an_imported_path_may_begin_with_two_slashes(importer: Importer) -> None:
     """As browsers have it where a link is written so."""
-    desk.bring(MAKERS["twikoo"]([Said("1", page="//link/"), Said("2", page="//blog.example/b/")]))
-    assert {*desk.pages} == {"/link", "/b"}
+    importer.bring(
+        MAKERS["twikoo"](
+            [ForeignComment("1", page="//link/"), ForeignComment("2", page="//blog.example/b/")]
+        )
+    )
+    assert {*importer.pages} == {"/link", "/b"}
 
 
-def test_an_imported_comment_without_an_id_is_named_by_its_author_and_time(desk: Desk) -> None:
-    row = {**ROWS["artalk"](Said("", page="")), "created_at": "2025-03-07"}
-    result = desk.bring(file_of("artalk", [row, ROWS["artalk"](Said())]))
+def test_an_imported_comment_without_an_id_is_named_by_its_author_and_time(
+    importer: Importer,
+) -> None:
+    row = {**ROWS["artalk"](ForeignComment("", page="")), "created_at": "2025-03-07"}
+    result = importer.bring(file_of("artalk", [row, ROWS["artalk"](ForeignComment())]))
     assert result.named("no page") == [f"Ann {row['created_at']}"]
 
 
-def test_control_characters_in_imported_html_are_dropped(desk: Desk) -> None:
+def test_control_characters_in_imported_html_are_dropped(importer: Importer) -> None:
     for product in ("disqus", "twikoo"):
-        desk.use(f"{product}.db")
-        desk.bring(MAKERS[product]([Said(text="<p>a&#x18;b&#7;c&#x85;</p>")]))
-        assert desk.only()["content"].rstrip("…") == "abc"
+        importer.use(f"{product}.db")
+        importer.bring(MAKERS[product]([ForeignComment(text="<p>a&#x18;b&#7;c&#x85;</p>")]))
+        assert importer.only()["content"].rstrip("…") == "abc"
 
 
-def test_the_report_of_an_import_names_what_this_file_has_and_is_not_carried(desk: Desk) -> None:
-    row = {**ROWS["twikoo"](Said("a1")), "downs": [], "avatar": "", "ups": None, "master": False}
-    bare = desk.bring(file_of("twikoo", [row]))
+def test_the_report_of_an_import_names_what_this_file_has_and_is_not_carried(
+    importer: Importer,
+) -> None:
+    row = {
+        **ROWS["twikoo"](ForeignComment("a1")),
+        "downs": [],
+        "avatar": "",
+        "ups": None,
+        "master": False,
+    }
+    bare = importer.bring(file_of("twikoo", [row]))
     assert "not carried" not in bare.text
     more = {"ua": "Mozilla/5.0", "downs": ["x"], "master": True}
-    result = desk.bring(file_of("twikoo", [row, {**row, "_id": "a2", **more}]))
+    result = importer.bring(file_of("twikoo", [row, {**row, "_id": "a2", **more}]))
     line = "  not carried: user agents (1), downvotes (1), marks of the admin (1)\n"
     assert line in result.text
     for product, lost in {
         "disqus": "page titles (1)", "isso": "page titles (1)", "cusdis": "page titles (1)",
     }.items():  # fmt: skip
-        desk.use(f"{product}.db")
-        assert f"  not carried: {lost}\n" in desk.bring(MAKERS[product]([Said()])).text, product
+        importer.use(f"{product}.db")
+        assert (
+            f"  not carried: {lost}\n" in importer.bring(MAKERS[product]([ForeignComment()])).text
+        ), product
     # The blog and its categories have titles, too.
     for product, page, titles in (
         ("disqus", b"<thread", b"<category><title>General</title></category><thread"),
         ("wordpress", b"<item>", b"<title>My blog</title><item><title>T</title>"),
     ):
-        desk.use(f"{product}-more.db")
-        file = MAKERS[product]([Said()]).replace(page, titles, 1)
-        assert "  not carried: page titles (1)\n" in desk.bring(file).text, product
-    comment = json.loads(MAKERS["remark42"]([Said()]).splitlines()[1])
+        importer.use(f"{product}-more.db")
+        file = MAKERS[product]([ForeignComment()]).replace(page, titles, 1)
+        assert "  not carried: page titles (1)\n" in importer.bring(file).text, product
+    comment = json.loads(MAKERS["remark42"]([ForeignComment()]).splitlines()[1])
     for votes, times in (({}, 0), ({"a": True}, 0), ({"a": True, "b": False}, 1)):
-        desk.use("remark42.db")
-        text = desk.bring(json.dumps({**comment, "votes": votes})).text
+        importer.use("remark42.db")
+        text = importer.bring(json.dumps({**comment, "votes": votes})).text
         assert text.count("not carried: downvotes (subtracted from the likes) (1)") == times
 
 
-def test_the_report_of_an_import_names_dropped_fields_of_a_comment(desk: Desk) -> None:
+def test_the_report_of_an_import_names_dropped_fields_of_a_comment(importer: Importer) -> None:
     rows = [
-        waline_row(Said("a1", email="ann at home", website="none of yours")),
-        waline_row(Said("a2", NOON + 1, email="x@y.invalid", website="http://")),
-        waline_row(Said("a3", NOON + 2, email="ann@example.com", website="a.example")),
+        waline_row(ForeignComment("a1", email="ann at home", website="none of yours")),
+        waline_row(ForeignComment("a2", NOON + 1, email="x@y.invalid", website="http://")),
+        waline_row(ForeignComment("a3", NOON + 2, email="ann@example.com", website="a.example")),
     ]
-    result = desk.bring(file_of("waline", rows))
+    result = importer.bring(file_of("waline", rows))
     assert result.named("without an email address") == ["a1"]
     assert result.named("without a website") == ["a1"]
 
 
 @pytest.mark.parametrize("language", ["zh_CN.UTF-8", "zh_TW.UTF-8"])
 def test_the_report_of_an_import_is_chinese_where_the_terminal_is(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, language: str
+    importer: Importer, monkeypatch: pytest.MonkeyPatch, language: str
 ) -> None:
     monkeypatch.setenv("LC_ALL", language)
-    thread = [Said("1"), Said("2", NOON + 1, "77", email="?"), Said("3", "no", page="")]
+    thread = [
+        ForeignComment("1"),
+        ForeignComment("2", NOON + 1, "77", email="?"),
+        ForeignComment("3", "no", page=""),
+    ]
     data = waline(thread, Counter=[{"url": "/a/", "time": 7, "reaction0": 1}])
-    lines = desk.bring(data, "--dry-run").text.splitlines()
+    lines = importer.bring(data, "--dry-run").text.splitlines()
     assert len(lines) == 11
     assert [line for line in lines if line.isascii()] == []
     assert lines[0].endswith("读取 3，新增 2，已存在 0，跳过 1") or "略過 1" in lines[0]
     for wrong in (b"PK\x03\x04", b"nothing", b'{"type": "waline", ', b"<html>"):
-        assert not desk.bring(wrong).failure.isascii()
-    desk.bring(data)
-    backup = desk.folder / "backup.db"
-    assert not desk.ask("backup", backup).text.isascii()
-    restored = desk.ask("restore", backup).text.splitlines()
+        assert not importer.bring(wrong).failure.isascii()
+    importer.bring(data)
+    backup = importer.folder / "backup.db"
+    assert not importer.ask("backup", backup).text.isascii()
+    restored = importer.ask("restore", backup).text.splitlines()
     assert len(restored) == 2
     assert not any(map(str.isascii, restored))
 
 
-def test_names_of_waline_users_are_found_wherever_they_stand(desk: Desk) -> None:
+def test_names_of_waline_users_are_found_wherever_they_stand(importer: Importer) -> None:
     user = {
         "objectId": 1,
         "display_name": "站长",
         "email": "o@example.com",
         "url": "https://o.test/",
     }
-    row = {**ROWS["waline"](Said(nickname="")), "user_id": "1"}
+    row = {**ROWS["waline"](ForeignComment(nickname="")), "user_id": "1"}
     for order in ("Comment Users", "Users Comment"):
         tables = {"Comment": [row], "Users": [user]}
-        desk.use(f"{order}.db")
+        importer.use(f"{order}.db")
         data = {name: tables[name] for name in order.split()}
-        desk.bring(json.dumps({"type": "waline", "version": 1, "data": data}))
-        kept = desk.only()
+        importer.bring(json.dumps({"type": "waline", "version": 1, "data": data}))
+        kept = importer.only()
         found = (kept["nickname"], kept["email"], kept["website"])
         assert found == ("站长", "o@example.com", "https://o.test/")
 
@@ -713,11 +760,11 @@ VIEWS = {
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_imported_views_come_from_a_file_of_their_own_and_are_added_once(
-    desk: Desk, name: str
+    importer: Importer, name: str
 ) -> None:
     for _ in range(2):
-        desk.bring(MOVING / name)
-        assert {key: page["views"] for key, page in desk.pages.items()} == VIEWS[name]
+        importer.bring(MOVING / name)
+        assert {key: page["views"] for key, page in importer.pages.items()} == VIEWS[name]
 
 
 SITES = [("Site A", "/x/"), ("Site A", "/y/"), ("Site B", "/x/"), ("", "/z/")]
@@ -726,23 +773,23 @@ SITES = [("Site A", "/x/"), ("Site A", "/y/"), ("Site B", "/x/"), ("", "/z/")]
 def of_sites(*sites: tuple[str, str]) -> bytes:
     rows = []
     for number, (site, page) in enumerate(sites):
-        comments = Said(f"a{number}", page=page, nickname=f"nick {number}")
+        comments = ForeignComment(f"a{number}", page=page, nickname=f"nick {number}")
         closed = str(site == "Site B").lower()
         rows.append({**ROWS["artalk"](comments), "site_name": site, "page_admin_only": closed})
     return file_of("artalk", rows)
 
 
-def test_an_import_of_artalk_with_several_sites_asks_for_one_of_them(desk: Desk) -> None:
+def test_an_import_of_artalk_with_several_sites_asks_for_one_of_them(importer: Importer) -> None:
     for words in ([], ["--host", "Site C"], ["--host", "blog.example"]):
-        result = desk.bring(of_sites(*SITES), *words)
-        assert not desk.path.exists()
+        result = importer.bring(of_sites(*SITES), *words)
+        assert not importer.path.exists()
         assert "Site A (2), Site B (1)" in result.failure
         assert "--host" in result.failure
-    result = desk.bring(of_sites(*SITES), "--host", "Site A")
-    found = {row["nickname"]: row["page_key"] for row in desk.comments}
+    result = importer.bring(of_sites(*SITES), "--host", "Site A")
+    found = {row["nickname"]: row["page_key"] for row in importer.comments}
     assert found == {"nick 0": "/x", "nick 1": "/y", "nick 3": "/z"}
     assert "skipped: of Site B: add --host 'Site B' to import them (1): a2" in result.text
-    assert {page["closed"] for page in desk.pages.values()} == {0}
-    desk.use("only.db")
-    desk.bring(of_sites(("Site A", "/x/")))
-    assert desk.bring(of_sites(("Site A", "/y/")), "--host", "Site A").code == 0
+    assert {page["closed"] for page in importer.pages.values()} == {0}
+    importer.use("only.db")
+    importer.bring(of_sites(("Site A", "/x/")))
+    assert importer.bring(of_sites(("Site A", "/y/")), "--host", "Site A").code == 0

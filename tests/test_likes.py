@@ -9,7 +9,7 @@ from commentd import App
 from support import inside
 from support.client import PAGE, Visitor
 from support.comments import NO_LIMITS
-from support.world import START, Outside
+from support.world import START, FakeWorld
 
 BOTH = ("comment", "page")
 TOO_MANY = {"error": "操作太频繁，请稍后再试", "code": "too_many"}
@@ -113,7 +113,7 @@ def test_a_page_is_liked_by_any_spelling_and_either_name(visitor: Visitor, app: 
 
 
 def test_a_visitor_may_like_ten_times_a_minute(
-    visitor: Visitor, app: App, outside: Outside
+    visitor: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
     visitor.say()
     for i in range(10):
@@ -121,27 +121,27 @@ def test_a_visitor_may_like_ten_times_a_minute(
     for what in BOTH:
         assert refusal(visitor, what) == (TOO_MANY, 60)
     like(Visitor(app, "203.0.113.8"))
-    outside.time += 60
+    fake_world.time += 60
     like(visitor)
 
 
 def test_one_ip_address_may_like_a_comment_twenty_times_a_day(
-    visitor: Visitor, outside: Outside
+    visitor: Visitor, fake_world: FakeWorld
 ) -> None:
     visitor.say()
     visitor.say("two")
     for i in range(20):
         visitor.extra_environ["HTTP_USER_AGENT"] = f"Browser/{i}"  # it is free to choose
         assert like(visitor)["likes"] == i + 1
-        outside.time += 60
+        fake_world.time += 60
     assert refusal(visitor) == (TOO_MANY, 86400 - 20 * 60)
     like(visitor, id=2)
-    outside.time = START + 86400
+    fake_world.time = START + 86400
     like(visitor)
 
 
 def test_all_visitors_together_may_like_two_thousand_times_an_hour(
-    visitor: Visitor, app: App, outside: Outside
+    visitor: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
     visitor.say()
     inside.use_up(app, "likes", 1998)
@@ -150,5 +150,5 @@ def test_all_visitors_together_may_like_two_thousand_times_an_hour(
         like(visitor, what)
     for what in BOTH:
         assert refusal(Visitor(app, "198.51.100.1"), what) == (too_many, 3600)
-    outside.time += 3600
+    fake_world.time += 3600
     like(visitor)

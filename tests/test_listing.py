@@ -17,7 +17,7 @@ from support.campaign import Campaign
 from support.client import PAGE, Visitor
 from support.inside import set_status, sql
 from support.service import visiting
-from support.world import START, Outside
+from support.world import START, FakeWorld
 
 NO_LIMITS = pytest.mark.parametrize("settings", [{"limits_enabled": False}])
 HIDDEN = ("waiting", "spam", "deleted")
@@ -138,7 +138,7 @@ def test_threads_carry_their_replies_flat_and_oldest_first(visitor: Visitor, app
 
 
 def test_threads_have_the_settings_that_a_widget_must_know(
-    config: Config, outside: Outside
+    config: Config, fake_world: FakeWorld
 ) -> None:
     public = {"server_public_url": "https://c.example"}
     cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -149,7 +149,7 @@ def test_threads_have_the_settings_that_a_widget_must_know(
         ({**public, "mail_host": "localhost"}, {}),
     ]
     for settings, shown in cases:
-        with visiting(config, outside, **settings) as visitor:
+        with visiting(config, fake_world, **settings) as visitor:
             assert visitor.listing(view="threads")["settings"] == SETTINGS | shown
             assert "settings" not in visitor.listing()
 
@@ -314,12 +314,12 @@ def test_only_requests_of_people_for_the_page_count_as_views(visitor: Visitor, a
 
 
 def test_a_client_counts_at_most_sixty_views_a_minute(
-    visitor: Visitor, app: App, outside: Outside
+    visitor: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
     for number in range(1, 66):
         assert visitor.listing()["views"] == min(number, 60)
     assert Visitor(app, "203.0.113.8").listing()["views"] == 61
-    outside.time += 60
+    fake_world.time += 60
     assert visitor.listing()["views"] == 62
 
 
@@ -330,7 +330,7 @@ def begun(app: App) -> int:
 
 
 def test_a_client_adds_at_most_twenty_new_pages_an_hour(
-    visitor: Visitor, app: App, outside: Outside
+    visitor: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
     for i in range(25):
         visitor.listing(url=f"/{i}")
@@ -341,13 +341,13 @@ def test_a_client_adds_at_most_twenty_new_pages_an_hour(
     assert visitor.listing(url="/3")["views"] == 2
     Visitor(app, "203.0.113.8").listing(url="/24")
     assert begun(app) == 21
-    outside.time += 3600
+    fake_world.time += 3600
     visitor.listing(url="/by-view")
     assert begun(app) == 22
 
 
 def test_all_clients_together_add_at_most_three_hundred_new_pages_an_hour(
-    app: App, outside: Outside
+    app: App, fake_world: FakeWorld
 ) -> None:
     inside.use_up(app, "pages", 290)
     for i in range(20):  # of clients, and behind a proxy that nobody named
@@ -359,13 +359,13 @@ def test_all_clients_together_add_at_most_three_hundred_new_pages_an_hour(
     other.post_json("/page/like", like, status=429)
     other.say(page_url="/by-comment")
     assert begun(app) == 11
-    outside.time += 3600
+    fake_world.time += 3600
     other.post_json("/page/like", like)
     assert begun(app) == 12
 
 
 def test_a_page_that_nobody_uses_is_dropped_after_ninety_days(
-    visitor: Visitor, app: App, db: sqlite3.Connection, outside: Outside
+    visitor: Visitor, app: App, db: sqlite3.Connection, fake_world: FakeWorld
 ) -> None:
     def known() -> set[str]:
         app.tick()
@@ -381,14 +381,14 @@ def test_a_page_that_nobody_uses_is_dropped_after_ninety_days(
         visitor.listing(url=url)
     everything = {"/said", "/unsaid", "/liked", "/unliked", "/seen", "/seen-again"}
     assert known() == everything
-    outside.time += DAY
+    fake_world.time += DAY
     visitor.listing(url="/seen-again")
     app.tick()
-    outside.time = START + 90 * DAY
+    fake_world.time = START + 90 * DAY
     assert known() == everything
-    outside.time += 60
+    fake_world.time += 60
     assert known() == {"/said", "/liked", "/seen-again"}  # what was hidden there is gone too
-    outside.time += DAY
+    fake_world.time += DAY
     assert known() == {"/said", "/liked"}
 
 

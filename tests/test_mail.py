@@ -27,25 +27,27 @@ from support.mail import (
     HEADERS,
     NEWS_HEADERS,
     UNSUBSCRIBE,
-    Clerk,
-    PostOffice,
+    MailServer,
     Script,
+    ScriptedMailServer,
     code_in,
     outbox,
     read,
     tls,
 )
 from support.mail import certificates as certificates  # a fixture
-from support.mail import opened as opened  # a fixture
-from support.world import START, Outside
+from support.mail import start_mail_server as start_mail_server  # a fixture
+from support.world import START, FakeWorld
 
 ANN = "ann@example.com"
 MINUTE, HOUR, DAY = 60, 3600, 86400
-Serve = Callable[..., App]
+StartService = Callable[..., App]
 
 
 @pytest.fixture
-def serve(config: Config, outside: Outside, empty_database: Path) -> Iterator[Serve]:
+def start_service(
+    config: Config, fake_world: FakeWorld, empty_database: Path
+) -> Iterator[StartService]:
     """Starts the service with a mail server; the clock is the test's."""
     started: list[App] = []
 
@@ -61,7 +63,7 @@ def serve(config: Config, outside: Outside, empty_database: Path) -> Iterator[Se
         changed = replace(usual, **settings)
         if not Path(changed.database_path).exists():
             shutil.copy(empty_database, changed.database_path)
-        started.append(make_app(changed, World(clock=lambda: outside.time), rounds=1))
+        started.append(make_app(changed, World(clock=lambda: fake_world.time), rounds=1))
         return started[-1]
 
     yield start
@@ -78,8 +80,8 @@ LOGIN = {"mail_user": "blog", "mail_password": "geheim"}
 
 @pytest.mark.slow
 def test_a_code_arrives_at_a_mail_server_and_verifies(
-    serve: Serve,
-    opened: Callable[..., PostOffice],
+    start_service: StartService,
+    start_mail_server: Callable[..., MailServer],
     certificates: Callable[[str], tuple[str, str]],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -92,13 +94,13 @@ def test_a_code_arrives_at_a_mail_server_and_verifies(
         "tls": {"ssl_context": tls(certificate), "auth_require_tls": False},
     }
     for security, login in product(ways, (LOGIN, {})):
-        office = opened(**ways[security])
-        path = str(tmp_path / f"{office.port}.db")
-        app = serve(office.port, mail_security=security, database_path=path, **login)
+        mail_server = start_mail_server(**ways[security])
+        path = str(tmp_path / f"{mail_server.port}.db")
+        app = start_service(mail_server.port, mail_security=security, database_path=path, **login)
         visitor = Visitor(app)
         visitor.register(" Ann@Example.COM ")
         app.deliver()
-        (envelope,) = office.emails
+        (envelope,) = mail_server.emails
         assert (envelope.mail_from, envelope.rcpt_tos) == ("comments@blog.example", [ANN])
         message = read(envelope.content)
         assert message.keys()[: len(HEADERS)] == HEADERS
@@ -106,21 +108,21 @@ def test_a_code_arrives_at_a_mail_server_and_verifies(
         assert message["Auto-Submitted"] == "auto-generated"
         assert message.get_content_type() == "text/plain"
         assert message["Subject"].startswith(code_in(envelope.content) + " ")
-        assert office.secure == [security == "starttls"]
-        assert office.logins == ([(b"blog", b"geheim")] if login else [])
+        assert mail_server.secure == [security == "starttls"]
+        assert mail_server.logins == ([(b"blog", b"geheim")] if login else [])
         assert outbox(app) == []
         assert visitor.verify(code_in(envelope.content)) == "验证成功"
         form = {"email": "bob@example.com", "nickname": "Bob"}
         form["request_id"] = visitor.ask_for_code(form["email"])
         app.deliver()
-        form["code"] = code_in(office.emails[-1].content)
+        form["code"] = code_in(mail_server.emails[-1].content)
         assert visitor.post_json("/auth/login", form).json["nickname"] == "Bob"
 
 
 @pytest.mark.slow
 def test_a_mail_server_with_a_wrong_certificate_is_sent_nothing(
-    serve: Serve,
-    opened: Callable[..., PostOffice],
+    start_service: StartService,
+    start_mail_server: Callable[..., MailServer],
     certificates: Callable[[str], tuple[str, str]],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -131,12 +133,12 @@ def test_a_mail_server_with_a_wrong_certificate_is_sent_nothing(
         if name != "IP:127.0.0.1":  # trusted, but of another
             monkeypatch.setenv("SSL_CERT_FILE", certificate[0])
         how = {contexts[security]: tls(certificate), "auth_require_tls": security == "starttls"}
-        office = opened(**how)
-        path = str(tmp_path / f"{office.port}.db")
-        app = serve(office.port, mail_security=security, database_path=path, **LOGIN)
+        mail_server = start_mail_server(**how)
+        path = str(tmp_path / f"{mail_server.port}.db")
+        app = start_service(mail_server.port, mail_security=security, database_path=path, **LOGIN)
         Visitor(app).register()
         app.deliver()
-        assert (office.emails, office.logins) == ([], []), (name, security)
+        assert (mail_server.emails, mail_server.logins) == ([], []), (name, security)
         (waiting,) = outbox(app)
         assert waiting["tries"] == 1
         assert waiting["due_at"] > START
@@ -146,35 +148,42 @@ def test_a_mail_server_with_a_wrong_certificate_is_sent_nothing(
 
 
 @pytest.fixture
-def shut() -> Iterator[Clerk]:
-    """A clerk who has not opened yet."""
-    clerk = Clerk()
-    yield clerk
-    clerk.close()
+def closed_server() -> Iterator[ScriptedMailServer]:
+    """A server that does not listen yet."""
+    scripted_server = ScriptedMailServer()
+    yield scripted_server
+    scripted_server.close()
 
 
 @pytest.fixture
-def clerk(shut: Clerk) -> Clerk:
-    shut.open()
-    return shut
+def scripted_server(closed_server: ScriptedMailServer) -> ScriptedMailServer:
+    closed_server.open()
+    return closed_server
 
 
 @pytest.mark.parametrize("security", ["starttls", "tls"])
 def test_mail_passwords_and_emails_are_sent_encrypted_only(
-    serve: Serve, clerk: Clerk, outside: Outside, security: str
+    start_service: StartService,
+    scripted_server: ScriptedMailServer,
+    fake_world: FakeWorld,
+    security: str,
 ) -> None:
-    app = serve(clerk.port, mail_security=security, **LOGIN)
+    app = start_service(scripted_server.port, mail_security=security, **LOGIN)
     Visitor(app).register()
     for tries, offer in enumerate(["250 ok", "250 AUTH PLAIN LOGIN", "250 STARTTLS"], 1):
-        clerk.script = {"EHLO": f"250-mail.example\r\n{offer}", "STARTTLS": "454 not now"}
+        scripted_server.script = {"EHLO": f"250-mail.example\r\n{offer}", "STARTTLS": "454 not now"}
         app.deliver()
         (waiting,) = outbox(app)
-        assert (clerk.emails, waiting["tries"]) == ([], tries), offer
-        outside.time = waiting["due_at"]
+        assert (scripted_server.emails, waiting["tries"]) == ([], tries), offer
+        fake_world.time = waiting["due_at"]
     if security == "starttls":
-        assert {line.split()[0].upper() for line in clerk.said} <= {"EHLO", "STARTTLS", "QUIT"}
+        assert {line.split()[0].upper() for line in scripted_server.said} <= {
+            "EHLO",
+            "STARTTLS",
+            "QUIT",
+        }
     else:
-        assert not [line for line in clerk.said if line.isascii() and line.isprintable()]
+        assert not [line for line in scripted_server.said if line.isascii() and line.isprintable()]
 
 
 STEPS = ["CONNECT", "EHLO", "MAIL", "RCPT", "DATA", "DOT"]
@@ -187,50 +196,62 @@ def said_at(step: str, reply: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_an_email_is_sent_again_after_a_fault(serve: Serve, outside: Outside, clerk: Clerk) -> None:
+def test_an_email_is_sent_again_after_a_fault(
+    start_service: StartService, fake_world: FakeWorld, scripted_server: ScriptedMailServer
+) -> None:
     for number, (step, reply) in enumerate(product(STEPS, ("", "421 busy", "451 later"))):
-        app = serve(clerk.port, limits_enabled=False)
-        clerk.script, clerk.emails, begun = said_at(step, reply), [], outside.time
+        app = start_service(scripted_server.port, limits_enabled=False)
+        scripted_server.script, scripted_server.emails, begun = (
+            said_at(step, reply),
+            [],
+            fake_world.time,
+        )
         Visitor(app).register(f"ann{number}@example.com")
         app.deliver()
         (waiting,) = outbox(app)
         assert waiting["tries"] == 1
         assert begun < waiting["due_at"] <= begun + MINUTE
-        clerk.script, lost, calls = {}, len(clerk.emails), clerk.calls
+        scripted_server.script, lost, calls = {}, len(scripted_server.emails), scripted_server.calls
         app.deliver()
-        assert clerk.calls == calls, "not before its time"
-        outside.time = waiting["due_at"]
+        assert scripted_server.calls == calls, "not before its time"
+        fake_world.time = waiting["due_at"]
         app.close()
-        app = serve(clerk.port, limits_enabled=False)  # a restart loses nothing
+        app = start_service(scripted_server.port, limits_enabled=False)  # a restart loses nothing
         for _ in range(2):
             app.deliver()
-        assert len(clerk.emails) == lost + 1
+        assert len(scripted_server.emails) == lost + 1
         assert lost == (step == "DOT"), "at most one is a double"
-        ids = {read(email)["Message-ID"] for email in clerk.emails}
+        ids = {read(email)["Message-ID"] for email in scripted_server.emails}
         assert ids == {read(waiting["message"])["Message-ID"]}
         assert outbox(app) == []
-        assert Visitor(app).verify(code_in(clerk.emails[-1]), f"ann{number}@example.com")
+        assert Visitor(app).verify(code_in(scripted_server.emails[-1]), f"ann{number}@example.com")
         app.close()
 
 
-def test_a_silent_mail_server_is_sent_nothing(serve: Serve, outside: Outside, clerk: Clerk) -> None:
-    app = serve(clerk.port)
+def test_a_silent_mail_server_is_sent_nothing(
+    start_service: StartService, fake_world: FakeWorld, scripted_server: ScriptedMailServer
+) -> None:
+    app = start_service(scripted_server.port)
     Visitor(app).register()
     for tries, greeting in enumerate(("250 ok", "354 go on", "421 busy", "554 no"), 1):
-        clerk.script = {"CONNECT": greeting}  # whatever it would say to the rest
+        scripted_server.script = {"CONNECT": greeting}  # whatever it would say to the rest
         app.deliver()
-        assert (clerk.emails, clerk.said) == ([], []), greeting
+        assert (scripted_server.emails, scripted_server.said) == ([], []), greeting
         (waiting,) = outbox(app)
         assert waiting["tries"] == tries
-        outside.time = waiting["due_at"]
+        fake_world.time = waiting["due_at"]
 
 
 def test_an_email_that_is_refused_for_good_is_given_up_without_its_text(
-    serve: Serve, outside: Outside, clerk: Clerk, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    start_service: StartService,
+    fake_world: FakeWorld,
+    scripted_server: ScriptedMailServer,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     for step in ("RCPT", "DATA", "DOT"):
-        clerk.script = said_at(step, f"550 {ANN} is unknown here")
-        app = serve(clerk.port, database_path=str(tmp_path / f"{step}.db"))
+        scripted_server.script = said_at(step, f"550 {ANN} is unknown here")
+        app = start_service(scripted_server.port, database_path=str(tmp_path / f"{step}.db"))
         Visitor(app).register()
         message = outbox(app)[0]["message"]
         app.deliver()
@@ -240,11 +261,11 @@ def test_an_email_that_is_refused_for_good_is_given_up_without_its_text(
         logged = kept["failure"] + caplog.text
         assert kept["failure"] == "550 … is unknown here"
         assert not [word for word in (ANN, code_in(message)) if word in logged]
-        calls = clerk.calls
-        outside.time += HOUR
+        calls = scripted_server.calls
+        fake_world.time += HOUR
         app.deliver()
-        assert clerk.calls == calls
-        outside.time += 31 * DAY
+        assert scripted_server.calls == calls
+        fake_world.time += 31 * DAY
         app.tick()
         assert outbox(app) == []
 
@@ -282,13 +303,16 @@ FAULTS_OF_SETTINGS: list[tuple[Script, str]] = [
 
 
 def test_an_email_waits_until_the_settings_are_right_and_says_what_the_server_said(
-    serve: Serve, outside: Outside, clerk: Clerk, caplog: pytest.LogCaptureFixture
+    start_service: StartService,
+    fake_world: FakeWorld,
+    scripted_server: ScriptedMailServer,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    app = serve(clerk.port, **LOGIN)
+    app = start_service(scripted_server.port, **LOGIN)
     Visitor(app).register()
     inside.add_account(app, "owner@example.com", "Owner", "x", "admin")
     for script, failure in FAULTS_OF_SETTINGS:
-        clerk.script = OFFERS_LOGIN | script
+        scripted_server.script = OFFERS_LOGIN | script
         ((expires_at,),) = inside.sql(app, "SELECT expires_at FROM outbox")
         inside.sql(app, "UPDATE outbox SET expires_at = ?", expires_at + DAY)  # longer than a code
         app.deliver()
@@ -300,70 +324,75 @@ def test_an_email_waits_until_the_settings_are_right_and_says_what_the_server_sa
         (shown,) = owner.get("/admin/outbox").json["emails"]
         assert shown["failure"] == failure
         assert waiting["due_at"] is not None, script
-        outside.time = waiting["due_at"]
-    clerk.script = OFFERS_LOGIN
-    clerk.emails.clear()
+        fake_world.time = waiting["due_at"]
+    scripted_server.script = OFFERS_LOGIN
+    scripted_server.emails.clear()
     app.deliver()
-    assert clerk.recipients() == [ANN]
+    assert scripted_server.recipients() == [ANN]
 
 
 def test_a_mail_login_beyond_ascii_is_sent_as_utf_8(
-    serve: Serve, opened: Callable[..., PostOffice], tmp_path: Path
+    start_service: StartService, start_mail_server: Callable[..., MailServer], tmp_path: Path
 ) -> None:
     login = {"mail_user": "блог", "mail_password": "пароль-ü授权"}
     pair = (login["mail_user"].encode(), login["mail_password"].encode())
     for other in ("LOGIN", "PLAIN"):
-        office = opened(auth_require_tls=False, auth_exclude_mechanism=[other])
-        office.password = pair[1]
-        app = serve(office.port, database_path=str(tmp_path / f"{other}.db"), **login)
+        mail_server = start_mail_server(auth_require_tls=False, auth_exclude_mechanism=[other])
+        mail_server.password = pair[1]
+        app = start_service(mail_server.port, database_path=str(tmp_path / f"{other}.db"), **login)
         Visitor(app).register()
         app.deliver()
-        assert office.logins == [pair]
-        assert [envelope.rcpt_tos for envelope in office.emails] == [[ANN]]
-        office.password = b"another"
+        assert mail_server.logins == [pair]
+        assert [envelope.rcpt_tos for envelope in mail_server.emails] == [[ANN]]
+        mail_server.password = b"another"
         Visitor(app).register("bob@example.com")
         app.deliver()
         assert outbox(app)[0]["failure"].startswith("535 5.7.8 ")
 
 
 @pytest.mark.slow
-def test_a_code_is_the_next_email_whatever_waits(serve: Serve, clerk: Clerk) -> None:
+def test_a_code_is_the_next_email_whatever_waits(
+    start_service: StartService, scripted_server: ScriptedMailServer
+) -> None:
     owners = tuple(f"owner{number}@example.com" for number in range(25))
-    app = serve(clerk.port, notify_owner=owners)
+    app = start_service(scripted_server.port, notify_owner=owners)
     Visitor(app).say()
 
     def register(line: str) -> str:
-        if len(clerk.emails) in (2, 9):
-            Visitor(app).register(f"ann{len(clerk.emails)}@example.com")
+        if len(scripted_server.emails) in (2, 9):
+            Visitor(app).register(f"ann{len(scripted_server.emails)}@example.com")
         return "250 kept"
 
-    clerk.script = {"DOT": register}
+    scripted_server.script = {"DOT": register}
     app.deliver()
-    found = clerk.recipients()
+    found = scripted_server.recipients()
     assert (found[2], found[9]) == ("ann2@example.com", "ann9@example.com")
     assert sorted(found) == sorted([*owners, found[2], found[9]])
 
 
 @pytest.mark.parametrize("hours", [20, 24])
 def test_an_email_outlives_hours_without_a_server_and_is_given_up_after_a_day(
-    serve: Serve, outside: Outside, shut: Clerk, hours: int
+    start_service: StartService,
+    fake_world: FakeWorld,
+    closed_server: ScriptedMailServer,
+    hours: int,
 ) -> None:
-    app = serve(shut.port)
+    app = start_service(closed_server.port)
     Visitor(app).say()
     waits = []
-    while outside.time < START + hours * HOUR:
+    while fake_world.time < START + hours * HOUR:
         app.deliver()
         (waiting,) = outbox(app)
-        waits.append(waiting["due_at"] - outside.time)
-        outside.time = waiting["due_at"]
+        waits.append(waiting["due_at"] - fake_world.time)
+        fake_world.time = waiting["due_at"]
     if hours < 24:
         assert waits == sorted(waits), "it backs off"
         assert waits[0] < MINUTE
         assert waits[-1] <= HOUR
         assert len(waits) < 40
-        shut.open()
+        closed_server.open()
     app.deliver()
-    assert shut.recipients() == [ANN] * (hours < 24)
+    assert closed_server.recipients() == [ANN] * (hours < 24)
     kept = [(row["due_at"], row["failure"], row["message"] != "") for row in outbox(app)]
     failure = "ConnectionRefusedError Connection refused"
     assert kept == ([(None, failure, True)] if hours == 24 else []), "the owner may try again"
@@ -371,9 +400,9 @@ def test_an_email_outlives_hours_without_a_server_and_is_given_up_after_a_day(
 
 @pytest.mark.parametrize("end", ["used", "expired", "replaced"])
 def test_a_code_is_wiped_everywhere_once_used_expired_or_replaced(
-    serve: Serve, outside: Outside, shut: Clerk, end: str
+    start_service: StartService, fake_world: FakeWorld, closed_server: ScriptedMailServer, end: str
 ) -> None:
-    app = serve(shut.port)
+    app = start_service(closed_server.port)
     visitor = Visitor(app)
     visitor.register()
     app.deliver()
@@ -382,16 +411,16 @@ def test_a_code_is_wiped_everywhere_once_used_expired_or_replaced(
     if end == "used":
         visitor.verify(code_in(text))
     elif end == "replaced":
-        outside.time += MINUTE + 1
+        fake_world.time += MINUTE + 1
         visitor.register()
     else:
-        outside.time += 600
+        fake_world.time += 600
         app.deliver()
         app.tick()
-        shut.open()
-        outside.time += HOUR
+        closed_server.open()
+        fake_world.time += HOUR
         app.deliver()
-        assert shut.emails == []
+        assert closed_server.emails == []
         assert outbox(app)[0]["message"] == ""
     app.close()
     content = Path(inside.database_path(app)).read_bytes()
@@ -413,16 +442,19 @@ def assert_ends(work: Callable[[], Any]) -> None:
 
 @pytest.mark.slow
 def test_a_mail_server_that_falls_silent_is_left(
-    serve: Serve, clerk: Clerk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    start_service: StartService,
+    scripted_server: ScriptedMailServer,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     endless = [*product((*STEPS, "QUIT"), ["silence"], ["none"])]
     # A server that hangs up at QUIT has taken the email. It gets the email once.
     for step, how, security in [("CONNECT", "silence", "tls"), ("QUIT", "", "none"), *endless]:
         # An email must have been taken before QUIT, on a busy machine too.
         inside.set_mail_patience(monkeypatch, 1 if step == "QUIT" else 0.1)
-        clerk.script = {step: how}
+        scripted_server.script = {step: how}
         path = str(tmp_path / f"{step} {how} {security}.db")
-        app = serve(clerk.port, mail_security=security, database_path=path)
+        app = start_service(scripted_server.port, mail_security=security, database_path=path)
         Visitor(app).register()
         assert_ends(app.deliver)
         tries = [row["tries"] for row in outbox(app)]
@@ -430,17 +462,17 @@ def test_a_mail_server_that_falls_silent_is_left(
 
 
 def test_no_request_waits_for_the_mail_server_or_reveals_its_faults(
-    serve: Serve, clerk: Clerk
+    start_service: StartService, scripted_server: ScriptedMailServer
 ) -> None:
-    clerk.script = {"RCPT": "550 no"}
-    app = serve(clerk.port)
+    scripted_server.script = {"RCPT": "550 no"}
+    app = start_service(scripted_server.port)
     replies = []
     for name in ("a", "b"):
-        calls = clerk.calls
+        calls = scripted_server.calls
         body = {"email": f"{name}@example.com", "nickname": "A", "password": "p"}
         reply = Visitor(app).post_json("/auth/register", body | {"captcha_token": "x"})
         replies.append((reply.status, sorted(reply.headers.items()), set(reply.json)))
-        assert clerk.calls == calls
+        assert scripted_server.calls == calls
         app.deliver()
     assert replies[0] == replies[1]
 
@@ -493,7 +525,7 @@ def whole_email(raw: str, sender: str, to: str) -> str:
 
 @contextlib.contextmanager
 def written(
-    path: Path, empty_database: Path, outside: Outside, owner: str = "nobody", **settings: str
+    path: Path, empty_database: Path, fake_world: FakeWorld, owner: str = "nobody", **settings: str
 ) -> Iterator[App]:
     """A service with settings as its owner writes them."""
     environ = {f"COMMENTD_{name.upper()}": value for name, value in settings.items()}
@@ -503,7 +535,7 @@ def written(
     config = load_config(None, environ | {"COMMENTD_NOTIFY_OWNER": owner})
     shutil.copy(empty_database, path)
     config = replace(config, limits_enabled=False)
-    with closing(make_app(config, outside.world, rounds=1)) as app:
+    with closing(make_app(config, fake_world.world, rounds=1)) as app:
         yield app
 
 
@@ -537,26 +569,30 @@ def emails_about(app: App, text: str, line: str) -> None:
 
 @pytest.mark.slow
 def test_no_text_of_a_reader_adds_an_email_or_a_header(
-    tmp_path: Path, empty_database: Path, outside: Outside
+    tmp_path: Path, empty_database: Path, fake_world: FakeWorld
 ) -> None:
     # Whoever chose them: a reader, or the owner in the settings.
     frames = []
     for number, text in enumerate(["plain", *INJECTED]):
-        outside.emails.clear()
+        fake_world.emails.clear()
         text = re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", " ", text)
         line = " ".join(re.sub("[\n\u2028\u2029]", " ", text).split())
         settings = accepted(mail_sender=f"{line} <commentd@localhost>") | {"site_name": line}
         path = tmp_path / f"{number}.db"
-        with written(path, empty_database, outside, "owner@blog.example", **settings) as app:
+        with written(path, empty_database, fake_world, "owner@blog.example", **settings) as app:
             emails_about(app, text, line)
-        assert {email.recipient for email in outside.emails} >= {ANN, "owner@blog.example"}
-        lines = [whole_email(e.message, "commentd@localhost", e.recipient) for e in outside.emails]
+        assert {email.recipient for email in fake_world.emails} >= {ANN, "owner@blog.example"}
+        lines = [
+            whole_email(e.message, "commentd@localhost", e.recipient) for e in fake_world.emails
+        ]
         frames.append(sorted(len(each.splitlines()) for each in lines))
     assert frames == [frames[0]] * len(frames)
 
 
-def test_an_email_with_a_code_holds_nothing_a_stranger_typed(serve: Serve, clerk: Clerk) -> None:
-    app = serve(clerk.port, site_name="Ann's blog")
+def test_an_email_with_a_code_holds_nothing_a_stranger_typed(
+    start_service: StartService, scripted_server: ScriptedMailServer
+) -> None:
+    app = start_service(scripted_server.port, site_name="Ann's blog")
     fields: dict[str, Any] = {"nickname": "Win at evil.example", "password": "and again"}
     fields |= {"website": "evil.example", "Accept-Language": "evil"}
     Visitor(app).register("bob@example.com", **fields)
@@ -564,20 +600,20 @@ def test_an_email_with_a_code_holds_nothing_a_stranger_typed(serve: Serve, clerk
     for number, name in enumerate(("dan", "eve"), 2):
         Visitor(app, f"192.0.2.{number}").ask_for_code(f"{name}@example.com", nickname="evil")
     app.deliver()
-    texts = [read(email).get_content() for email in clerk.emails]
-    codes = [code_in(email) for email in clerk.emails]
+    texts = [read(email).get_content() for email in scripted_server.emails]
+    codes = [code_in(email) for email in scripted_server.emails]
     for one, other in ((0, 1), (2, 3)):
         assert texts[one].replace(codes[one], "") == texts[other].replace(codes[other], "")
     assert "evil" not in texts[2]
-    assert "evil" not in clerk.emails[0].decode() + texts[0]
+    assert "evil" not in scripted_server.emails[0].decode() + texts[0]
     assert "Ann's blog" in texts[0]
     assert "，10 分钟内有效。\r\n" in texts[0]
-    assert read(clerk.emails[0])["Date"].datetime.timestamp() == START
-    assert len({read(email)["Message-ID"] for email in clerk.emails}) == 4
+    assert read(scripted_server.emails[0])["Date"].datetime.timestamp() == START
+    assert len({read(email)["Message-ID"] for email in scripted_server.emails}) == 4
 
 
 def test_emails_come_from_the_sender_that_is_set_and_a_long_name_stays_one(
-    tmp_path: Path, empty_database: Path, outside: Outside
+    tmp_path: Path, empty_database: Path, fake_world: FakeWorld
 ) -> None:
     long_name = 'Emails from the hills, about gardens and what is left: " of the summer (walks)'
     blog = "comments@blog.example"
@@ -587,10 +623,10 @@ def test_emails_come_from_the_sender_that_is_set_and_a_long_name_stays_one(
         ({"site_name": long_name}, long_name, "commentd@localhost"),
     ]
     for number, (settings, name, sender) in enumerate(cases):
-        with written(tmp_path / str(number), empty_database, outside, **settings) as app:
+        with written(tmp_path / str(number), empty_database, fake_world, **settings) as app:
             Visitor(app).register()
             app.deliver()
-        message = read(outside.emails[-1].message)
+        message = read(fake_world.emails[-1].message)
         (address,) = message["From"].addresses
         assert (address.display_name, address.addr_spec) == (name, sender)
         assert message["Message-ID"].endswith(sender.partition("@")[2] + ">")
@@ -600,9 +636,9 @@ def test_emails_come_from_the_sender_that_is_set_and_a_long_name_stays_one(
 
 
 def test_a_strangers_text_gives_the_terminal_no_orders(
-    serve: Serve, capsys: pytest.CaptureFixture[str]
+    start_service: StartService, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    app = serve(0, mail_host="", notify_owner=(ANN,))
+    app = start_service(0, mail_host="", notify_owner=(ANN,))
     visitor = Visitor(app)
     visitor.say("hi")
     # As an import of former times may have left it.
@@ -618,9 +654,9 @@ def test_a_strangers_text_gives_the_terminal_no_orders(
 
 
 def test_emails_are_printed_where_no_mail_host_is_set(
-    serve: Serve, capsys: pytest.CaptureFixture[str]
+    start_service: StartService, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    app = serve(0, mail_host="")
+    app = start_service(0, mail_host="")
     visitor = Visitor(app)
     visitor.register()
     app.deliver()

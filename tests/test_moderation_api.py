@@ -33,7 +33,7 @@ from support.admin import (
 from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor
 from support.comments import solved
-from support.world import START, Outside
+from support.world import START, FakeWorld
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 CLOSED = {"error": "这里的评论已关闭", "code": "page_closed"}
@@ -144,7 +144,7 @@ def test_comments_with_a_word_wait_in_any_case_and_width(visitor: Visitor, owner
 
 
 def test_more_than_three_hundred_comments_in_an_hour_wait(
-    visitor: Visitor, owner: Visitor, outside: Outside, db: sqlite3.Connection
+    visitor: Visitor, owner: Visitor, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
     db.execute("INSERT INTO rate_limit VALUES ('comments/3600', '', 299, ?)", (START + HOUR,))
     visitor.say("the last one")
@@ -153,7 +153,7 @@ def test_more_than_three_hundred_comments_in_an_hour_wait(
     assert held(owner) == ("waiting", "flood")
     owner.widget.say("the owner's are shown", nickname="")
     assert held(owner) == ("visible", "")
-    outside.time += HOUR
+    fake_world.time += HOUR
     visitor.say("a quiet hour")
     assert held(owner) == ("visible", "")
 
@@ -175,17 +175,19 @@ PACE = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"captcha_provider": "altcha", "limits_enabled": False}])
-def test_a_comment_typed_too_fast_waits(visitor: Visitor, owner: Visitor, outside: Outside) -> None:
+def test_a_comment_typed_too_fast_waits(
+    visitor: Visitor, owner: Visitor, fake_world: FakeWorld
+) -> None:
     for number, (length, seconds, why) in enumerate(PACE):
         token = solved(visitor)
-        outside.time += seconds
+        fake_world.time += seconds
         posted = visitor.say(f"{number}".rjust(length, "x"), captcha_token=token)
         assert posted["comment"]["status"] == ("waiting" if why else "visible")
         assert held(owner) == ("waiting" if why else "visible", why), (length, seconds)
     for start in (0.0, 0.3, 0.5, 0.999):  # who waits as long as the rule asks is never too fast
-        outside.time = START + HOUR + start
+        fake_world.time = START + HOUR + start
         token = solved(visitor)
-        outside.time += 3.0
+        fake_world.time += 3.0
         visitor.say(f"{start}".rjust(60, "x"), captcha_token=token)
         assert held(owner) == ("visible", "")
 
@@ -286,7 +288,7 @@ def test_a_block_meets_an_account_by_its_email_address_and_never_an_admin(
 
 
 @settled()
-def test_a_block_ends_or_is_lifted(visitor: Visitor, owner: Visitor, outside: Outside) -> None:
+def test_a_block_ends_or_is_lifted(visitor: Visitor, owner: Visitor, fake_world: FakeWorld) -> None:
     block(owner, "word", "casino", days=1)
     block(owner, "word", "roulette")
     for seconds, word, status in (
@@ -295,7 +297,7 @@ def test_a_block_ends_or_is_lifted(visitor: Visitor, owner: Visitor, outside: Ou
         (DAY, "casino", "visible"),
         (DAY, "roulette", "spam"),
     ):
-        outside.time = START + seconds
+        fake_world.time = START + seconds
         visitor.say(f"{word} after {seconds}")
         assert held(owner)[0] == status
     drop(owner, "blocks/2")
@@ -378,14 +380,14 @@ AGE = settled(comments_close_after_days=30)
 
 @AGE
 def test_a_page_closes_after_its_days_and_opens_again(
-    visitor: Visitor, owner: Visitor, outside: Outside
+    visitor: Visitor, owner: Visitor, fake_world: FakeWorld
 ) -> None:
     posted = visitor.say("young")
-    outside.time = START + 30 * DAY - 1
+    fake_world.time = START + 30 * DAY - 1
     visitor.say("just in time")
     (before,) = pages(fresh(owner))["pages"]
     assert (before["closed"], before["closed_by_age"]) == (False, False)
-    outside.time += 1
+    fake_world.time += 1
     assert visitor.say("too late", status=403) == CLOSED
     assert visitor.listing(view="threads")["settings"]["closed"] is True
     assert queue(owner)["comments"][0]["closed"] is True
@@ -398,9 +400,9 @@ def test_a_page_closes_after_its_days_and_opens_again(
     page = change(owner, "pages/1", closed=False)["page"]
     assert (page["closed"], page["closed_by_age"]) == (False, False)
     visitor.say("open again")
-    outside.time += 30 * DAY - 1
+    fake_world.time += 30 * DAY - 1
     visitor.say("open still")
-    outside.time += 1
+    fake_world.time += 1
     assert visitor.say("closed again", status=403) == CLOSED
     page = change(fresh(owner), "pages/1", closed=True)["page"]
     assert (page["closed"], page["closed_by_age"]) == (True, False)
@@ -408,31 +410,35 @@ def test_a_page_closes_after_its_days_and_opens_again(
 
 
 @pytest.mark.parametrize("settings", [{"comments_close_after_days": 1}])
-def test_a_retry_on_a_closed_page_finds_the_comment(visitor: Visitor, outside: Outside) -> None:
+def test_a_retry_on_a_closed_page_finds_the_comment(
+    visitor: Visitor, fake_world: FakeWorld
+) -> None:
     visitor.say("opens the page")
-    outside.time += DAY - 30
+    fake_world.time += DAY - 30
     first = visitor.say("in time")["comment"]
-    outside.time += 40
+    fake_world.time += 40
     assert visitor.say("in time")["comment"] == first
     assert visitor.say("not in time", status=403) == CLOSED
 
 
 @settled(comments_close_after_days=30)
 def test_the_age_of_a_page_begins_when_it_is_first_seen(
-    visitor: Visitor, app: App, outside: Outside
+    visitor: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
     visitor.listing()
     app.tick()
-    outside.time += 30 * DAY - 1
+    fake_world.time += 30 * DAY - 1
     visitor.say("the first word on it")
-    outside.time += 1
+    fake_world.time += 1
     assert visitor.say("too late", status=403) == CLOSED
 
 
 @settled(comments_close_after_days=0)
-def test_no_page_closes_by_itself_where_no_days_are_set(visitor: Visitor, outside: Outside) -> None:
+def test_no_page_closes_by_itself_where_no_days_are_set(
+    visitor: Visitor, fake_world: FakeWorld
+) -> None:
     visitor.say("one")
-    outside.time += 3000 * DAY
+    fake_world.time += 3000 * DAY
     assert visitor.say("two")["comment"]["status"] == "visible"
 
 
@@ -538,7 +544,7 @@ def in_the_file(app: App) -> list[str]:
 
 @settled(moderation_keep_days=10, privacy_keep_ip_days=365)
 def test_spam_and_deleted_comments_are_erased_after_the_days_set_with_all_their_traces(
-    app: App, visitor: Visitor, owner: Visitor, outside: Outside, db: sqlite3.Connection
+    app: App, visitor: Visitor, owner: Visitor, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
     visitor.say("stays")
     author = Visitor(app, ip="198.18.7.77")
@@ -548,18 +554,18 @@ def test_spam_and_deleted_comments_are_erased_after_the_days_set_with_all_their_
     change(owner, "comments/4", content="corrected")  # keeps no old words in the end
     visitor.post_json("/comment/like", {"id": 2})
     moderate(owner, [2, 3, 4], "waiting")
-    outside.time += 5 * DAY
+    fake_world.time += 5 * DAY
     moderate(owner, [2], "spam")
     moderate(owner, [3, 4], "deleted")
     app.deliver()
     assert {*in_the_file(app)} >= {*TRACES.values(), "198.18.7.77"}
-    outside.time += 10 * DAY
+    fake_world.time += 10 * DAY
     app.tick()
     assert ids(queue(fresh(owner), status="spam")) == [2]
     assert ids(queue(owner, status="deleted")) == [4, 3]
-    outside.time += 1
+    fake_world.time += 1
     app.tick()
-    outside.time += MINUTE
+    fake_world.time += MINUTE
     app.tick()
     assert rows(db, "SELECT id FROM comment") == [(1,)]
     assert in_the_file(app) == []
@@ -567,7 +573,7 @@ def test_spam_and_deleted_comments_are_erased_after_the_days_set_with_all_their_
 
 @settled(privacy_keep_ip_days=365)
 def test_a_comment_deleted_by_its_author_leaves_no_trace_of_edits_and_moderation(
-    app: App, owner: Visitor, outside: Outside
+    app: App, owner: Visitor, fake_world: FakeWorld
 ) -> None:
     author = Visitor(app, ip="198.18.7.77")
     posted = author.say(**TRACES)
@@ -576,13 +582,13 @@ def test_a_comment_deleted_by_its_author_leaves_no_trace_of_edits_and_moderation
     moderate(owner, [1], "visible")
     author.delete_json("/comments/1", {"edit_token": posted["edit_token"]})
     app.deliver()
-    outside.time += MINUTE
+    fake_world.time += MINUTE
     app.tick()
     assert in_the_file(app) == []
 
 
 def test_a_comment_deleted_by_its_author_leaves_no_row_and_no_page(
-    visitor: Visitor, app: App, outside: Outside, db: sqlite3.Connection
+    visitor: Visitor, app: App, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
     posted = [visitor.say(f"No. {number}", page_url="/gone/") for number in range(2)]
     for number, parent in enumerate((1, 3)):
@@ -591,27 +597,27 @@ def test_a_comment_deleted_by_its_author_leaves_no_row_and_no_page(
         token = posted[number - 1]["edit_token"]
         visitor.delete_json(f"/comments/{number}", {"edit_token": token})
     assert visitor.listing(url="/gone/", view="threads")["threads"] == 1
-    outside.time += MINUTE
+    fake_world.time += MINUTE
     app.tick()
     assert rows(db, "SELECT id FROM comment ORDER BY id") == [(1,), (3,), (4,)]
     visitor.delete_json("/comments/4", {"edit_token": posted[3]["edit_token"]})
     for _ in range(3):  # the rows above go one after the other
-        outside.time += MINUTE
+        fake_world.time += MINUTE
         app.tick()
     assert rows(db, "SELECT id FROM comment") == []
-    outside.time += 91 * DAY
+    fake_world.time += 91 * DAY
     app.tick()
     assert rows(db, "SELECT id FROM page") == []
 
 
 def test_a_page_that_was_closed_stays_closed_though_nobody_reads_it(
-    visitor: Visitor, owner: Visitor, app: App, outside: Outside
+    visitor: Visitor, owner: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
     visitor.listing(url="/closed/")
     app.tick()
     (page,) = owner.get("/admin/pages").json["pages"]
     owner.patch_json(f"/admin/pages/{page['id']}", {"closed": True})
-    outside.time += 200 * DAY
+    fake_world.time += 200 * DAY
     app.tick()
     assert visitor.listing(url="/closed/", view="threads")["settings"]["closed"] is True
 
@@ -625,16 +631,16 @@ def fresh(owner: Visitor) -> Visitor:
 
 @settled(moderation_keep_days=10)
 def test_waiting_and_restored_comments_are_not_erased(
-    visitor: Visitor, owner: Visitor, app: App, outside: Outside, db: sqlite3.Connection
+    visitor: Visitor, owner: Visitor, app: App, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
     for number in range(1, 5):
         visitor.say(f"number {number}")
     moderate(owner, [1], "waiting")
     moderate(owner, [2, 3, 4], "spam")
     moderate(owner, [2], "visible")
-    outside.time += 6 * DAY
+    fake_world.time += 6 * DAY
     moderate(owner, [4], "deleted")  # counts from now on
-    outside.time += 6 * DAY
+    fake_world.time += 6 * DAY
     app.tick()
     assert rows(db, "SELECT id, status FROM comment ORDER BY id") == [
         (1, "waiting"),
@@ -645,12 +651,12 @@ def test_waiting_and_restored_comments_are_not_erased(
 
 @settled(moderation_keep_days=10)
 def test_an_erased_comment_keeps_the_place_of_its_replies(
-    visitor: Visitor, owner: Visitor, app: App, outside: Outside, db: sqlite3.Connection
+    visitor: Visitor, owner: Visitor, app: App, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
     for parent in (None, 1, 2, None, 4):
         visitor.say(f"under {parent}", parent_id=parent)
     moderate(owner, [1, 2, 4, 5], "spam")
-    outside.time += 10 * DAY + 1
+    fake_world.time += 10 * DAY + 1
     app.tick()
     assert rows(db, "SELECT id, content, status FROM comment WHERE id < 4") == [
         (1, "", "deleted"),
@@ -720,7 +726,7 @@ def before_poison(tmp_path_factory: pytest.TempPathFactory, empty_database: Path
     path = tmp_path_factory.mktemp("poison") / "commentd.db"
     shutil.copy(empty_database, path)
     config = Config(database_path=str(path), captcha_provider="none", limits_enabled=False)
-    with closing(make_app(config, Outside().world, rounds=1)) as app:
+    with closing(make_app(config, FakeWorld().world, rounds=1)) as app:
         new_admin(app)
         new_admin(app, "second@example.com", "Second")
         for url in (PAGE, "/other/", PAGE):
@@ -731,7 +737,7 @@ def before_poison(tmp_path_factory: pytest.TempPathFactory, empty_database: Path
 @pytest.mark.parametrize("sql", SPOILT)
 def test_a_poisoned_row_in_the_queue_hurts_only_itself(
     config: Config,
-    outside: Outside,
+    fake_world: FakeWorld,
     before_poison: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsysbinary: pytest.CaptureFixture[bytes],
@@ -741,7 +747,7 @@ def test_a_poisoned_row_in_the_queue_hurts_only_itself(
     monkeypatch.setenv("COMMENTD_DATABASE_PATH", config.database_path)
     config = replace(config, limits_enabled=False)
     shutil.copy(before_poison, config.database_path)
-    with closing(make_app(config, outside.world, rounds=1)) as app:
+    with closing(make_app(config, fake_world.world, rounds=1)) as app:
         admin = inside.token_of(app, OWNER, "admin")
         client = webtest.TestApp(app)
         with closing(sqlite3.connect(config.database_path, isolation_level=None)) as db:

@@ -16,7 +16,7 @@ from support.database import assert_whole, dump
 from support.inside import writing_store
 from support.service import COMMENT, services
 from support.serving import BRIEF, until
-from test_export import BLOG, LONG_AGO, Home, chain, homes, live
+from test_export import BLOG, LONG_AGO, Installation, chain, installations, live
 
 OTHER, THIRD = "https://old.example", "https://third.example"
 
@@ -30,21 +30,24 @@ def moved(text: str) -> tuple[list[str], int]:
     return sorted(line.strip() for line in lines), int(count[1])
 
 
-def move(home: Home, *words: str) -> tuple[list[str], int]:
-    code, text, errors = home.do("move", *words)
+def move(installation: Installation, *words: str) -> tuple[list[str], int]:
+    code, text, errors = installation.do("move", *words)
     assert (code, errors) == (0, "")
     return moved(text.decode())
 
 
-def pages(home: Home) -> dict[str, int]:
+def pages(installation: Installation) -> dict[str, int]:
     """The addresses, with the views, by which a test knows what became of each page."""
-    return {row["page_url"]: row["views"] for row in home.rows("SELECT page_url, views FROM page")}
+    return {
+        row["page_url"]: row["views"]
+        for row in installation.rows("SELECT page_url, views FROM page")
+    }
 
 
-def written(home: Home, *page_urls: str) -> None:
+def written(installation: Installation, *page_urls: str) -> None:
     """A comment on each page; the views are 1, 2, 4 …: any sum of some tells which they are."""
     live(
-        home,
+        installation,
         [
             (url, False, 0, 2**number, 0, [chain("visible")[0] | {"content": url}])
             for number, url in enumerate(page_urls)
@@ -53,8 +56,8 @@ def written(home: Home, *page_urls: str) -> None:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path)
+def installation(tmp_path: Path) -> Installation:
+    return Installation(tmp_path)
 
 
 # Which pages, and where to
@@ -65,11 +68,13 @@ SPELLINGS = ["/old", "/old/", "/old/index.html", f"{BLOG}/old/", "/old?utm_id=1"
 
 @pytest.mark.parametrize("old", SPELLINGS)
 @pytest.mark.parametrize("new", ["/new/", f"{BLOG}/new/"])
-def test_a_page_is_known_by_each_of_its_spellings(home: Home, old: str, new: str) -> None:
-    written(home, "/old/", "/older/", "/old/more/", f"{OTHER}/old/")
-    assert move(home, old, new) == ([f"/old/ -> {new}"], 1)
-    assert pages(home) == {new: 1, "/older/": 2, "/old/more/": 4, f"{OTHER}/old/": 8}
-    assert home.rows("SELECT key FROM page WHERE views = 1") == [{"key": "/new"}]
+def test_a_page_is_known_by_each_of_its_spellings(
+    installation: Installation, old: str, new: str
+) -> None:
+    written(installation, "/old/", "/older/", "/old/more/", f"{OTHER}/old/")
+    assert move(installation, old, new) == ([f"/old/ -> {new}"], 1)
+    assert pages(installation) == {new: 1, "/older/": 2, "/old/more/": 4, f"{OTHER}/old/": 8}
+    assert installation.rows("SELECT key FROM page WHERE views = 1") == [{"key": "/new"}]
 
 
 MOVES: dict[str, tuple[list[str], str, str, list[str]]] = {
@@ -134,34 +139,40 @@ MOVES: dict[str, tuple[list[str], str, str, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", MOVES)
-def test_pages_move_to_the_new_urls(home: Home, name: str) -> None:
+def test_pages_move_to_the_new_urls(installation: Installation, name: str) -> None:
     before, old, new, after = MOVES[name]
-    written(home, *before)
-    lines, count = move(home, old, new)
-    assert pages(home) == {url: 2**number for number, url in enumerate(after)}
+    written(installation, *before)
+    lines, count = move(installation, old, new)
+    assert pages(installation) == {url: 2**number for number, url in enumerate(after)}
     changed = [f"{a} -> {b}" for a, b in zip(before, after, strict=True) if a != b]
     assert (lines, count) == (sorted(changed), len(changed))
     keys = [page_name(url, {"https://blog.example"}).key for url in after]
-    assert sorted(row["key"] for row in home.rows("SELECT key FROM page")) == sorted(keys)
-    rows = home.rows("SELECT content, views FROM comment JOIN page ON page.id = page_id")
+    assert sorted(row["key"] for row in installation.rows("SELECT key FROM page")) == sorted(keys)
+    rows = installation.rows("SELECT content, views FROM comment JOIN page ON page.id = page_id")
     assert {row["content"]: row["views"] for row in rows} == {u: 2**n for n, u in enumerate(before)}
-    assert_whole(str(home.path))
+    assert_whole(str(installation.path))
 
 
-def test_a_page_with_a_key_of_older_rules_can_be_moved_by_that_key(home: Home) -> None:
-    written(home, "/new/", "/old/")
-    with closing(sqlite3.connect(home.path)) as db, db:
+def test_a_page_with_a_key_of_older_rules_can_be_moved_by_that_key(
+    installation: Installation,
+) -> None:
+    written(installation, "/new/", "/old/")
+    with closing(sqlite3.connect(installation.path)) as db, db:
         db.execute("UPDATE page SET key = '/new?from=timeline' WHERE key = '/old'")
-    assert move(home, "/new?from=timeline", "/new/") == (["/old/ -> /new/ (merged)"], 1)
-    assert pages(home) == {"/new/": 3}
+    assert move(installation, "/new?from=timeline", "/new/") == (["/old/ -> /new/ (merged)"], 1)
+    assert pages(installation) == {"/new/": 3}
 
 
 @pytest.mark.parametrize("word", ["/a/x/?q=%20b", "/a/*", "/*", f"{BLOG}/*"])
-def test_a_move_of_a_page_onto_itself_changes_nothing(home: Home, word: str) -> None:
-    written(home, "/a/", "/a/x/?q=%20b", "/a/%E6%96%87/", "/a/文/b/index.html", f"{BLOG}/c/")
-    before = dump(str(home.path))
-    home.do("move", word, word)
-    assert dump(str(home.path)) == before
+def test_a_move_of_a_page_onto_itself_changes_nothing(
+    installation: Installation, word: str
+) -> None:
+    written(
+        installation, "/a/", "/a/x/?q=%20b", "/a/%E6%96%87/", "/a/文/b/index.html", f"{BLOG}/c/"
+    )
+    before = dump(str(installation.path))
+    installation.do("move", word, word)
+    assert dump(str(installation.path)) == before
 
 
 # Many at once
@@ -192,35 +203,37 @@ def goes_to(page_url: str, old: str, new: str) -> str:
 def test_a_move_of_many_pages_moves_all_at_once_and_none_twice(
     where: list[tuple[str, str]], old: str, new: str
 ) -> None:
-    with homes("here") as (home,):
+    with installations("here") as (installation,):
         urls = [host + path for host, path in where]
-        written(home, *urls)
+        written(installation, *urls)
         expected: dict[str, int] = {}
         for number, url in enumerate(urls):
             key = page_name(goes_to(url, old, new), {"https://blog.example"}).key
             expected[key] = expected.get(key, 0) + 2**number
-        dry = move(home, old, new, "--dry-run")
-        assert pages(home) == {url: 2**number for number, url in enumerate(urls)}
-        assert move(home, old, new) == dry
-        rows = home.rows("SELECT id, key, views, total FROM page")
+        dry = move(installation, old, new, "--dry-run")
+        assert pages(installation) == {url: 2**number for number, url in enumerate(urls)}
+        assert move(installation, old, new) == dry
+        rows = installation.rows("SELECT id, key, views, total FROM page")
         assert {row["key"]: row["views"] for row in rows} == expected
         assert [row["total"] for row in rows] == [row["views"].bit_count() for row in rows]
-        assert_whole(str(home.path))
+        assert_whole(str(installation.path))
 
 
 # One takes in another
 
 
-def test_a_page_moved_onto_another_is_merged_with_it(home: Home) -> None:
+def test_a_page_moved_onto_another_is_merged_with_it(installation: Installation) -> None:
     deep = chain("visible", "deleted", "waiting", "spam", "visible")
-    live(home, [("/old/", True, 0, 3, 3, deep), ("/new/", False, 7, 4, 1, chain("visible"))])
-    with writing_store(home.path) as store:
+    live(
+        installation, [("/old/", True, 0, 3, 3, deep), ("/new/", False, 7, 4, 1, chain("visible"))]
+    )
+    with writing_store(installation.path) as store:
         for who, page_id in (("both", 1), ("both", 2), ("old", 1), ("new", 2), ("all", 0)):
             store.subscribe(who, page_id, "no" if page_id == 2 else "yes")
-    (line,), count = move(home, "/old/", "/new/")
+    (line,), count = move(installation, "/old/", "/new/")
     assert (re.fullmatch(r"/old/ -> /new/ \(\w+\)", line) is not None, count) == (True, 1)
     page = "SELECT id, key, page_url, total, threads, views, page_likes, closed FROM page"
-    assert home.rows(page) == [
+    assert installation.rows(page) == [
         {
             "id": 2,
             "key": "/new",
@@ -232,66 +245,66 @@ def test_a_page_moved_onto_another_is_merged_with_it(home: Home) -> None:
             "closed": 0,
         }
     ]
-    found = home.rows("SELECT subscriber, page_id, state FROM subscription ORDER BY 1")
+    found = installation.rows("SELECT subscriber, page_id, state FROM subscription ORDER BY 1")
     assert [(row["subscriber"], row["page_id"], row["state"]) for row in found] == [
         ("all", 0, "yes"),
         ("both", 2, "no"),
         ("new", 2, "no"),
         ("old", 2, "yes"),
     ]
-    assert {row["page_id"] for row in home.rows("SELECT page_id FROM comment")} == {2}
-    assert_whole(str(home.path))
-    assert home.do("recount") == (0, b"all counters were correct\n", "")
+    assert {row["page_id"] for row in installation.rows("SELECT page_id FROM comment")} == {2}
+    assert_whole(str(installation.path))
+    assert installation.do("recount") == (0, b"all counters were correct\n", "")
 
 
 @pytest.mark.parametrize("closed", [(True, False), (False, True)])
 def test_a_page_that_takes_in_another_stays_open_or_closed(
-    home: Home, closed: tuple[bool, bool]
+    installation: Installation, closed: tuple[bool, bool]
 ) -> None:
     old, new = closed
     life = [("/old/", old, 0, 0, 0, chain("visible")), ("/new/", new, 7, 0, 0, chain("visible"))]
-    live(home, life)
-    move(home, "/old/", "/new/")
-    (page,) = home.rows("SELECT closed, opened_at FROM page")
+    live(installation, life)
+    move(installation, "/old/", "/new/")
+    (page,) = installation.rows("SELECT closed, opened_at FROM page")
     assert page == {"closed": int(new), "opened_at": LONG_AGO + 7}
 
 
-def test_a_move_of_a_page_keeps_all_that_it_has(home: Home) -> None:
-    live(home, [("/old/", True, 7, 3, 2, chain("visible", "deleted", "waiting"))])
-    before = dump(str(home.path))
-    move(home, "/old/", "/new/")
-    after = dump(str(home.path))
+def test_a_move_of_a_page_keeps_all_that_it_has(installation: Installation) -> None:
+    live(installation, [("/old/", True, 7, 3, 2, chain("visible", "deleted", "waiting"))])
+    before = dump(str(installation.path))
+    move(installation, "/old/", "/new/")
+    after = dump(str(installation.path))
     assert {**after, "page": []} == {**before, "page": []}
     (old,), (new,) = before["page"], after["page"]
     assert [value for value in new if value not in old] == ["/new", "/new/"]
 
 
-def test_an_import_after_a_move_brings_nothing_twice(home: Home) -> None:
+def test_an_import_after_a_move_brings_nothing_twice(installation: Installation) -> None:
     """A second import brings nothing, and the old page does not come back."""
-    there = Home(home.folder / "there")
-    live(there, [("/old/", True, 0, 3, 2, chain("visible", "visible"))])
-    text = there.export()
-    home.take(text)
-    move(home, "/old/", "/new/")
-    before = dump(str(home.path))
-    assert home.take(text)["new"] == 0
-    assert dump(str(home.path)) == before
-    assert pages(home) == {"/new/": 3}
+    target = Installation(installation.folder / "there")
+    live(target, [("/old/", True, 0, 3, 2, chain("visible", "visible"))])
+    text = target.export()
+    installation.take(text)
+    move(installation, "/old/", "/new/")
+    before = dump(str(installation.path))
+    assert installation.take(text)["new"] == 0
+    assert dump(str(installation.path)) == before
+    assert pages(installation) == {"/new/": 3}
 
 
 # Nothing by halves
 
 
-def test_a_move_that_fails_leaves_all_as_it_was(home: Home) -> None:
-    written(home, "/old/a/", "/old/b/", "/new/b/")
-    with closing(sqlite3.connect(home.path)) as db, db:
+def test_a_move_that_fails_leaves_all_as_it_was(installation: Installation) -> None:
+    written(installation, "/old/a/", "/old/b/", "/new/b/")
+    with closing(sqlite3.connect(installation.path)) as db, db:
         db.execute(
             """CREATE TRIGGER broken BEFORE UPDATE ON page WHEN new.key = '/new/a'
                BEGIN SELECT RAISE(ABORT, 'broken'); END"""
         )
-    before = dump(str(home.path))
-    assert home.do("move", "/old/*", "/new/*") == (1, b"", "commentd: broken\n")
-    assert dump(str(home.path)) == before
+    before = dump(str(installation.path))
+    assert installation.do("move", "/old/*", "/new/*") == (1, b"", "commentd: broken\n")
+    assert dump(str(installation.path)) == before
 
 
 # Beside the service
@@ -326,10 +339,10 @@ def test_readers_soon_find_a_moved_page_at_the_new_url(tmp_path: Path) -> None:
 def test_lists_have_the_new_url_of_a_moved_page(
     app: App, visitor: Visitor, config: Config, tmp_path: Path
 ) -> None:
-    home = Home(tmp_path)
-    assert home.path == Path(config.database_path)
+    installation = Installation(tmp_path)
+    assert installation.path == Path(config.database_path)
     visitor.say(page_url="/old/")
-    move(home, "/old/", "/new/")
+    move(installation, "/old/", "/new/")
     assert visitor.get("/comments/latest").json["comments"][0]["page_url"] == "/new/"
     counts = visitor.get("/pages?url=/old/&url=/new/").json["pages"]
     assert [page["total"] for page in counts] == [0, 1]
@@ -349,23 +362,23 @@ WRONG = {
 }
 
 
-def test_wrong_use_of_move_exits_with_2_and_a_sentence(home: Home) -> None:
-    written(home, "/a/", "/a/x/")
-    before = dump(str(home.path))
+def test_wrong_use_of_move_exits_with_2_and_a_sentence(installation: Installation) -> None:
+    written(installation, "/a/", "/a/x/")
+    before = dump(str(installation.path))
     for name, words in WRONG.items():
-        code, text, errors = run_here(home.folder, "move", *words)
+        code, text, errors = run_here(installation.folder, "move", *words)
         assert (code, text) == (2, ""), name
         assert errors.startswith(("usage: commentd ", "commentd: ")), name
-        assert dump(str(home.path)) == before, name
+        assert dump(str(installation.path)) == before, name
 
 
-def test_a_move_of_no_page_says_so_and_changes_nothing(home: Home) -> None:
-    written(home, "/a/")
-    before = dump(str(home.path))
+def test_a_move_of_no_page_says_so_and_changes_nothing(installation: Installation) -> None:
+    written(installation, "/a/")
+    before = dump(str(installation.path))
     for words in (["/b/", "/c/"], ["/b/*", "/c/*"], ["/a/*x", "/c/"]):
-        code, text, _ = home.do("move", *words)
+        code, text, _ = installation.do("move", *words)
         assert (code in (0, 1), moved(text.decode())) == (True, ([], 0))
-    assert dump(str(home.path)) == before
+    assert dump(str(installation.path)) == before
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ from support.campaign import Campaign
 from support.client import CANARY, PAGE, Visitor
 from support.database import assert_whole
 from support.sources import ROOT
-from support.world import START, Outside
+from support.world import START, FakeWorld
 
 FILE = ROOT / "static" / "openapi.json"
 PERMISSION = {str(route): route.permission for route in ROUTES}
@@ -171,7 +171,7 @@ def assert_described(operation: Any, answer: Any) -> None:
         jsonschema_rs.validate(schema, answer.json)
 
 
-class Witness(Visitor):
+class SpecVisitor(Visitor):
     """Who sends requests, and holds every reply against the file."""
 
     def ask(self, label: str, path: str, form: Any = None) -> Any:
@@ -185,7 +185,7 @@ class Witness(Visitor):
 
 
 @dataclass(frozen=True)
-class Town:
+class FullService:
     """One of everything, whose number is 1; who may do what; and in `good`, a value for every
     parameter and field that there is."""
 
@@ -195,7 +195,7 @@ class Town:
 
     def ask(self, label: str, query: dict[str, Any], form: Any = None) -> Any:
         """Of one who may."""
-        witness = Witness(self.app)
+        witness = SpecVisitor(self.app)
         witness.authorization = ("Bearer", self.tokens[PERMISSION[label]])
         path = re.sub("{(.*?)}", lambda name: str(self.good[name[1]]), label.split()[1])
         return witness.ask(label, f"{path}?{urlencode(query, doseq=True)}", form)
@@ -267,19 +267,19 @@ GOOD: dict[str, Any] = {
 
 
 @pytest.fixture
-def town(app: App, outside: Outside, db: sqlite3.Connection) -> Town:
+def full_service(app: App, fake_world: FakeWorld, db: sqlite3.Connection) -> FullService:
     ann, guest = Visitor(app), Visitor(app, ip="2001:db8::7")
-    outside.time -= 60  # a minute passes between two codes
+    fake_world.time -= 60  # a minute passes between two codes
     ann.register()
     app.deliver()
-    ann.verify(outside.code())
-    outside.time += 60
+    ann.verify(fake_world.code())
+    fake_world.time += 60
     sign_in = ann.ask_for_code()
     app.deliver()
-    sign_in_code = outside.code()
+    sign_in_code = fake_world.code()
     request_id = guest.register("eve@example.com", nickname="Eve")["request_id"]
     app.deliver()
-    code = outside.code()
+    code = fake_world.code()
     login = ann.login()["token"]
     ann.authorization = ("Bearer", login)
     ann.say("*hi*", website="https://ann.example")
@@ -312,22 +312,22 @@ def town(app: App, outside: Outside, db: sqlite3.Connection) -> Town:
     tokens = dict.fromkeys(PERMISSIONS, login)
     tokens["moderator"] = inside.token_of(app, OWNER)
     tokens["admin"] = inside.token_of(app, OWNER, "admin")
-    return Town(app, tokens, GOOD | good)
+    return FullService(app, tokens, GOOD | good)
 
 
 @pytest.fixture
-def again(town: Town) -> Iterator[Callable[[], object]]:
-    """Brings the town back to where it began, with an admin who is none any more and a reader who
-    is not let in."""
+def reset(full_service: FullService) -> Iterator[Callable[[], object]]:
+    """Brings the service back to where it began, with an admin who is none any more and a reader
+    who is not let in."""
     for email in (FORMER, BARRED):
-        inside.add_account(town.app, email, email, CANARY)
-    inside.sql(town.app, "UPDATE account SET blocked = 1 WHERE email = ?", BARRED)
-    path = inside.database_path(town.app)
+        inside.add_account(full_service.app, email, email, CANARY)
+    inside.sql(full_service.app, "UPDATE account SET blocked = 1 WHERE email = ?", BARRED)
+    path = inside.database_path(full_service.app)
     with closing(sqlite3.connect(path)) as db, closing(sqlite3.connect(":memory:")) as kept:
         db.backup(kept)
 
         def back() -> None:
-            town.app.tick()  # which writes the views that wait
+            full_service.app.tick()  # which writes the views that wait
             kept.backup(db)
 
         yield back
@@ -351,7 +351,7 @@ with_metrics = pytest.mark.parametrize("settings", [METRICS], ids=["no limits"])
 @pytest.mark.slow
 @with_metrics
 def test_each_route_takes_its_required_fields_alone_and_all_of_its_fields(
-    town: Town, again: Callable[[], object]
+    full_service: FullService, reset: Callable[[], object]
 ) -> None:
     for label, operation in OPERATIONS.items():
         for whole in (False, True):
@@ -361,19 +361,19 @@ def test_each_route_takes_its_required_fields_alone_and_all_of_its_fields(
                 if whole or parameter.get("required")
             }
             for form in forms(operation) or [None]:
-                again()
-                body = form and town.values(label, fields(form, whole=whole))
-                response = town.ask(label, town.values(label, asked), body)
+                reset()
+                body = form and full_service.values(label, fields(form, whole=whole))
+                response = full_service.ask(label, full_service.values(label, asked), body)
                 assert response.status_int == 200, (label, body)
 
 
-def test_the_openapi_file_describes_every_shape_of_a_list(town: Town) -> None:
-    threads = town.ask("GET /comments", {"url": PAGE, "view": "threads"}).json
+def test_the_openapi_file_describes_every_shape_of_a_list(full_service: FullService) -> None:
+    threads = full_service.ask("GET /comments", {"url": PAGE, "view": "threads"}).json
     gone, answer = threads["comments"][0]["replies"]
     assert (gone["deleted"], "deleted" in answer) == (True, False)
-    (waiting,) = town.ask("GET /admin/comments", {"status": "waiting"}).json["comments"]
+    (waiting,) = full_service.ask("GET /admin/comments", {"status": "waiting"}).json["comments"]
     assert waiting["spam"]["tokens"][0]["token"] == "hi"
-    (reported,) = town.ask("GET /admin/comments", {"status": "reported"}).json["comments"]
+    (reported,) = full_service.ask("GET /admin/comments", {"status": "reported"}).json["comments"]
     assert (reported["reports"][0]["reason"], reported["spam"]) == ("rude", None)
 
 
@@ -460,7 +460,7 @@ ODD: list[Any] = [
 
 
 @dataclass(frozen=True)
-class Asked:
+class SentRequest:
     """A request, as it is sent."""
 
     path: str
@@ -469,17 +469,19 @@ class Asked:
     kind: str = ""
 
 
-def judge(town: Town, label: str, caller: str, asked: Asked) -> int:
+def send_and_check(full_service: FullService, label: str, caller: str, asked: SentRequest) -> int:
     """The response is as the file says, whoever asks; who may not is refused, and nobody is told a
     secret. `Witness` looks at the rest."""
     email, ago, permissions, _ = CALLERS[caller]
     use = "admin" if caller.endswith("admin") and "/admin" in label else "login"
-    known = inside.sql(town.app, "SELECT 1 FROM account WHERE email = ?", email)
-    token = inside.token_of(town.app, email, use, ago) if known else ""
+    known = inside.sql(full_service.app, "SELECT 1 FROM account WHERE email = ?", email)
+    token = inside.token_of(full_service.app, email, use, ago) if known else ""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     headers |= {"Content-Type": asked.kind} if asked.kind else {}
     how: dict[str, Any] = {"method": label.split()[0], "headers": headers, "body": asked.body}
-    response = Witness(town.app).request(f"{asked.path}?{asked.query}", **how, expect_errors=True)
+    response = SpecVisitor(full_service.app).request(
+        f"{asked.path}?{asked.query}", **how, expect_errors=True
+    )
     assert_described(OPERATIONS[label], response)
     assert response.status_int >= 400 or PERMISSION[label] in (permissions if known else EARLY[:2])
     if response.content_type not in ("application/vnd.sqlite3", "image/png"):
@@ -490,7 +492,7 @@ def judge(town: Town, label: str, caller: str, asked: Asked) -> int:
     return int(response.status_int)
 
 
-def whatever(town: Town, label: str, chance: Random) -> Asked:
+def random_request(full_service: FullService, label: str, chance: Random) -> SentRequest:
     """A good request with some values that find something, and what no form foresees."""
     parameters = [resolved(each) for each in OPERATIONS[label].get("parameters", [])]
     bodies = [form["properties"] for form in forms(OPERATIONS[label])]
@@ -499,7 +501,7 @@ def whatever(town: Town, label: str, chance: Random) -> Asked:
     def value(name: str, schema: Any) -> Any:
         way = chance.random()
         if way < 0.75:
-            return town.value(label, name, resolved(schema))
+            return full_service.value(label, name, resolved(schema))
         just, beyond = edges(schema, is_text=False)
         return chance.choice(ODD if way < 0.9 else [*just, *beyond, None])
 
@@ -520,7 +522,7 @@ def whatever(town: Town, label: str, chance: Random) -> Asked:
     if chance.random() < 0.1:
         body[chance.choice(["role", "verified", "user_id", "__proto__", ""])] = chance.choice(ODD)
     raw = json.dumps(body, ensure_ascii=chance.random() < 0.5).encode("utf-8", "surrogatepass")
-    return Asked(path, urlencode(query), *((raw, "application/json") if form else ()))
+    return SentRequest(path, urlencode(query), *((raw, "application/json") if form else ()))
 
 
 PAIRS = [(label, caller) for label in OPERATIONS for caller in CALLERS]
@@ -528,19 +530,21 @@ PAIRS = [(label, caller) for label in OPERATIONS for caller in CALLERS]
 
 @with_metrics
 def test_responses_to_random_requests_are_as_the_openapi_file_says_and_no_refusal_changes_anything(
-    town: Town, again: Callable[[], object], campaign: Campaign
+    full_service: FullService, reset: Callable[[], object], campaign: Campaign
 ) -> None:
     answered = defaultdict(set)
     for chance in campaign.rounds(15):
         label, caller = PAIRS[(campaign.last * 7) % len(PAIRS)]  # 7 divides no number of pairs
-        again()
+        reset()
         for _ in range(16):
-            status = judge(town, label, caller, whatever(town, label, chance))
+            status = send_and_check(
+                full_service, label, caller, random_request(full_service, label, chance)
+            )
             campaign.figures["requests"] += 1
             campaign.figures["refused"] += status >= 400
             if status == 200:
                 answered[caller].add(label)
-        assert_whole(inside.database_path(town.app))
+        assert_whole(inside.database_path(full_service.app))
     if campaign.last >= len(PAIRS) - 1:
         for caller, (_, _, _, least) in CALLERS.items():
             assert len(answered[caller]) >= least, caller

@@ -5,11 +5,11 @@ import re
 
 from commentd import ROUTES, Config
 from support.service import BLOG, FOREIGN, TWO_BLOGS, visiting
-from support.world import Outside
+from support.world import FakeWorld
 
 
-def test_a_page_of_another_site_may_not_write(config: Config, outside: Outside) -> None:
-    with visiting(config, outside, **TWO_BLOGS) as visitor:
+def test_a_page_of_another_site_may_not_write(config: Config, fake_world: FakeWorld) -> None:
+    with visiting(config, fake_world, **TWO_BLOGS) as visitor:
         for origin in (FOREIGN, "null", "http://blog.example", BLOG + ":444", "localhost:80"):
             for route in ROUTES:
                 if route.method != "GET" and not route.by_link:  # whose right is in the address
@@ -21,7 +21,9 @@ def test_a_page_of_another_site_may_not_write(config: Config, outside: Outside) 
                         assert reply.json["code"] == "origin_refused"
 
 
-def test_any_page_can_ask_whether_it_may_show_comments(config: Config, outside: Outside) -> None:
+def test_any_page_can_ask_whether_it_may_show_comments(
+    config: Config, fake_world: FakeWorld
+) -> None:
     for settings, origin, allowed in (
         ({}, FOREIGN, True),
         ({}, "", True),
@@ -30,7 +32,7 @@ def test_any_page_can_ask_whether_it_may_show_comments(config: Config, outside: 
         (TWO_BLOGS, FOREIGN, False),
         (TWO_BLOGS, "null", False),
     ):
-        with visiting(config, outside, **settings) as visitor:
+        with visiting(config, fake_world, **settings) as visitor:
             headers = {"Origin": origin} if origin else {}
             response = visitor.get("/origin", headers=headers)
             assert response.json == {"allowed": allowed}, (settings, origin)
@@ -39,7 +41,7 @@ def test_any_page_can_ask_whether_it_may_show_comments(config: Config, outside: 
             assert response.headers["Cache-Control"] == "no-cache"
 
 
-def test_the_blog_the_service_and_scripts_may_write(config: Config, outside: Outside) -> None:
+def test_the_blog_the_service_and_scripts_may_write(config: Config, fake_world: FakeWorld) -> None:
     public, host = "https://comments.example", {"Host": "127.0.0.1:8080"}
     at_path = {**TWO_BLOGS, "server_public_url": "https://other.example/comments"}
     for settings, headers in (
@@ -51,6 +53,6 @@ def test_the_blog_the_service_and_scripts_may_write(config: Config, outside: Out
         ({**TWO_BLOGS, "server_public_url": public}, {"Origin": public, "Host": public[8:]}),
         (at_path, {"Origin": "https://other.example", **host}),
     ):
-        outside.time += 60  # five a minute
-        with visiting(config, outside, **settings) as visitor:
+        fake_world.time += 60  # five a minute
+        with visiting(config, fake_world, **settings) as visitor:
             assert visitor.say(headers=headers)["success"]

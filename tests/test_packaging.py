@@ -51,7 +51,7 @@ def build(source: Path, into: Path, kind: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel and the sdist of this checkout."""
     folder = tmp_path_factory.mktemp("built")
     build(ROOT, folder, "wheel")
@@ -64,8 +64,8 @@ def wheel_in(folder: Path) -> Path:
     return folder / f"{NAME}-py3-none-any.whl"
 
 
-def test_the_wheel_holds_the_module_its_files_and_nothing_else(built: Path) -> None:
-    with zipfile.ZipFile(wheel_in(built)) as wheel:
+def test_the_wheel_holds_the_module_its_files_and_nothing_else(distributions: Path) -> None:
+    with zipfile.ZipFile(wheel_in(distributions)) as wheel:
         names = wheel.namelist()
         assert wheel.read("commentd.py") == (ROOT / "commentd.py").read_bytes()
         for name in FILES:
@@ -79,8 +79,10 @@ def test_the_wheel_holds_the_module_its_files_and_nothing_else(built: Path) -> N
     assert {"places4.db", "places6.db", "home.html", "nginx.conf", "commentd.service"} <= FILES
 
 
-def test_the_sdist_holds_the_source_and_makes_the_same_wheel(built: Path, tmp_path: Path) -> None:
-    with tarfile.open(built / f"{NAME}.tar.gz") as sdist:
+def test_the_sdist_holds_the_source_and_makes_the_same_wheel(
+    distributions: Path, tmp_path: Path
+) -> None:
+    with tarfile.open(distributions / f"{NAME}.tar.gz") as sdist:
         names = {name.removeprefix(f"{NAME}/") for name in sdist.getnames()}
         # Debian's Python 3.11 has no filters yet, newer ones want one.
         how: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
@@ -94,21 +96,21 @@ def test_the_sdist_holds_the_source_and_makes_the_same_wheel(built: Path, tmp_pa
     assert [name for name in others if not name.startswith((".ci/", "tests/"))] == []
     assert [name for name in others if re.search(r"\.(pyc|ini|db\S*)$|__pycache__", name)] == []
     build(tmp_path / NAME, tmp_path, "wheel")
-    assert wheel_in(tmp_path).read_bytes() == wheel_in(built).read_bytes()
+    assert wheel_in(tmp_path).read_bytes() == wheel_in(distributions).read_bytes()
 
 
 # Installed
 
 
 @pytest.fixture(scope="module")
-def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed_command(distributions: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The command in an environment of its own, which uses the packages of this one."""
     folder = tmp_path_factory.mktemp("installed")
     done(sys.executable, "-m", "venv", "--without-pip", folder)
     python = folder / "bin/python"
     done(
         *(sys.executable, "-m", "pip", "--python", python, "install", "--quiet"),
-        *("--no-deps", "--no-index", wheel_in(built)),
+        *("--no-deps", "--no-index", wheel_in(distributions)),
     )
     site = done(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
     borrowed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
@@ -145,8 +147,8 @@ def test_the_project_needs_five_packages_and_no_more() -> None:
     assert needed == {"bottle", "waitress", "pyjwt", "mistune", "nh3"}
 
 
-def test_the_wheel_serves_where_it_is_installed(installed: Path, tmp_path: Path) -> None:
-    assert_serves(tmp_path, installed)
+def test_the_wheel_serves_where_it_is_installed(installed_command: Path, tmp_path: Path) -> None:
+    assert_serves(tmp_path, installed_command)
 
 
 OFFLINE = r"No matching distribution|Could not find a version|ConnectionError|Max retries"
@@ -176,13 +178,13 @@ def test_the_zipapp_serves_where_no_package_is_installed(tmp_path: Path) -> None
 
 # systemd
 
-Unit = Callable[..., str]
+PrintUnit = Callable[..., str]
 
 
 @pytest.fixture
-def unit(
+def print_unit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Unit:
+) -> PrintUnit:
     """What `commentd example systemd` prints for a program and a Python, run in a folder."""
 
     def printed(
@@ -199,8 +201,8 @@ def unit(
     return printed
 
 
-def values(unit: str, name: str) -> list[str]:
-    return re.findall(rf"^{name}=(.*)$", unit, re.M)
+def values(print_unit: str, name: str) -> list[str]:
+    return re.findall(rf"^{name}=(.*)$", print_unit, re.M)
 
 
 def systemd_analyze(*arguments: str | Path) -> str:
@@ -214,11 +216,11 @@ def systemd_analyze(*arguments: str | Path) -> str:
     return output + f"\nexit code {ended.returncode}" if ended.returncode and output else output
 
 
-def assert_sound(unit: str, file: Path) -> None:
+def assert_sound(print_unit: str, file: Path) -> None:
     """systemd understands all of it, and its score is 2.0 (OK) or better."""
-    assert "{{" not in unit
-    assert values(unit, "ProtectSystem") == ["strict"]  # else ReadWritePaths means nothing
-    file.write_text(unit)
+    assert "{{" not in print_unit
+    assert values(print_unit, "ProtectSystem") == ["strict"]  # else ReadWritePaths means nothing
+    file.write_text(print_unit)
     assert systemd_analyze("verify", file) == ""
     scored = systemd_analyze("security", "--offline=true", "--threshold=20", file)
     assert "exit code" not in scored, scored
@@ -226,7 +228,7 @@ def assert_sound(unit: str, file: Path) -> None:
 
 
 def test_the_systemd_unit_starts_the_program_in_its_settings_folder(
-    unit: Unit, tmp_path: Path
+    print_unit: PrintUnit, tmp_path: Path
 ) -> None:
     program = tmp_path / "srv/bin/commentd"
     program.parent.mkdir(parents=True)
@@ -234,10 +236,10 @@ def test_the_systemd_unit_starts_the_program_in_its_settings_folder(
     folder = tmp_path / "blog"
     folder.mkdir()
     (folder / "commentd.ini").touch()
-    text = unit(str(program), "systemd", folder=folder)
+    text = print_unit(str(program), "systemd", folder=folder)
     assert values(text, "ExecStart") == [str(program)]
     assert values(text, "WorkingDirectory") == [str(folder)]
-    named = unit(str(program), "systemd", "--config", "blog/commentd.ini")
+    named = print_unit(str(program), "systemd", "--config", "blog/commentd.ini")
     assert values(named, "ExecStart") == [f"{program} --config {folder}/commentd.ini"]
     for each in (text, named):
         assert shlex.split(values(each, "ReadWritePaths")[0]) == [str(folder)]
@@ -245,7 +247,7 @@ def test_the_systemd_unit_starts_the_program_in_its_settings_folder(
         assert_sound(each, tmp_path / "commentd.service")
 
 
-def test_systemd_reads_the_paths_of_a_unit_whatever_is_in_them(unit: Unit) -> None:
+def test_systemd_reads_the_paths_of_a_unit_whatever_is_in_them(print_unit: PrintUnit) -> None:
     systemd = Path("/lib/systemd/systemd")
     if not systemd.exists():
         pytest.skip("there is no systemd: install Debian's package systemd")
@@ -257,7 +259,7 @@ def test_systemd_reads_the_paths_of_a_unit_whatever_is_in_them(unit: Unit) -> No
             each.mkdir()
         program.touch(0o755)
         (folder / "commentd.ini").write_text(f"[backup]\nfolder = {base}/%h 'kept'\n")
-        text = unit(str(program), "systemd", "--config", "commentd.ini", folder=folder)
+        text = print_unit(str(program), "systemd", "--config", "commentd.ini", folder=folder)
         for target in ("sysinit", "basic", "shutdown"):
             file = base / f"units/{target}.target"
             file.write_text("[Unit]\nDefaultDependencies=no\n")
@@ -284,8 +286,10 @@ def test_systemd_reads_the_paths_of_a_unit_whatever_is_in_them(unit: Unit) -> No
         assert read["Command Line"] == f'"{quoted[0]}" {quoted[1]} "{quoted[2]}"'
 
 
-def test_the_systemd_template_unit_gives_each_blog_a_folder(unit: Unit, tmp_path: Path) -> None:
-    text = unit("/srv/commentd/bin/commentd", "systemd@")
+def test_the_systemd_template_unit_gives_each_blog_a_folder(
+    print_unit: PrintUnit, tmp_path: Path
+) -> None:
+    text = print_unit("/srv/commentd/bin/commentd", "systemd@")
     assert values(text, "WorkingDirectory") == ["/srv/commentd/%i"]
     assert "/srv/commentd/%i" in values(text, "ReadWritePaths")[0]
     assert values(text, "RuntimeDirectory") == ["commentd/%i"]
@@ -294,37 +298,42 @@ def test_the_systemd_template_unit_gives_each_blog_a_folder(unit: Unit, tmp_path
 
 
 def test_the_systemd_unit_starts_a_program_that_is_no_command_by_this_python(
-    unit: Unit, tmp_path: Path
+    print_unit: PrintUnit, tmp_path: Path
 ) -> None:
     for name in ("commentd.pyz", "commentd.py"):
         (tmp_path / name).touch(0o644)
-        text = unit(name, "systemd")
+        text = print_unit(name, "systemd")
         assert values(text, "ExecStart") == [f"{sys.executable} {tmp_path / name}"]
         assert_sound(text, tmp_path / "commentd.service")
-    text = unit("/srv/commentd/commentd.pyz", "systemd")
+    text = print_unit("/srv/commentd/commentd.pyz", "systemd")
     (place,) = re.findall('SHIV_ROOT=([^ "\n]+)', text)  # it may write where it is unpacked
     assert "CacheDirectory" in text or place.startswith(values(text, "WorkingDirectory")[0])
 
 
 def test_the_systemd_unit_may_read_homes_where_the_program_or_its_python_lives_in_one(
-    unit: Unit,
+    print_unit: PrintUnit,
 ) -> None:
     away = "/srv/commentd.py"
     for kind in ("systemd", "systemd@"):
-        assert values(unit(away, kind), "ProtectHome") == ["yes"]
+        assert values(print_unit(away, kind), "ProtectHome") == ["yes"]
         for home in ("/home/ann", "/root"):
-            for text in (unit(f"{home}/c.py", kind), unit(away, kind, python=f"{home}/python")):
+            for text in (
+                print_unit(f"{home}/c.py", kind),
+                print_unit(away, kind, python=f"{home}/python"),
+            ):
                 assert values(text, "ProtectHome") == ["read-only"]
 
 
-def test_the_systemd_unit_may_write_wherever_the_settings_say(unit: Unit, tmp_path: Path) -> None:
+def test_the_systemd_unit_may_write_wherever_the_settings_say(
+    print_unit: PrintUnit, tmp_path: Path
+) -> None:
     folder = tmp_path / "my blog"
     folder.mkdir()
     text = f"[database]\npath = {tmp_path}/data/c.db\n[backup]\nfolder = ../copies\n"
     (folder / "commentd.ini").write_text(text)
     for how in ({"folder": folder}, {}):
         arguments = [] if how else ["--config", "my blog/commentd.ini"]
-        text = unit("/srv/c.py", "systemd", *arguments, **how)
+        text = print_unit("/srv/c.py", "systemd", *arguments, **how)
         written = set(shlex.split(values(text, "ReadWritePaths")[0]))
         assert written == {str(folder), f"-{tmp_path}/data", f"-{tmp_path}/copies"}
         assert values(text, "WorkingDirectory") == [str(folder)]

@@ -20,7 +20,7 @@ from support import inside
 from support.client import CANARY, PAGE, Visitor
 from support.database import assert_whole
 from support.service import COMMENT
-from support.world import START, Outside
+from support.world import START, FakeWorld
 
 HOUR, DAY = 3600, 86400
 KEPT = [  # what an author's connection says, what is stored of it, and what is left in the end
@@ -45,8 +45,8 @@ def ips(db: sqlite3.Connection) -> list[str]:
     return [ip for (ip,) in db.execute("SELECT ip FROM comment ORDER BY id")]
 
 
-def age(app: App, outside: Outside, seconds: float, ticks: int = 1) -> None:
-    outside.time += seconds
+def age(app: App, fake_world: FakeWorld, seconds: float, ticks: int = 1) -> None:
+    fake_world.time += seconds
     for _ in range(ticks):
         app.tick()
 
@@ -73,35 +73,35 @@ def fill(db: sqlite3.Connection, number: int, ip: str = "45.{0}.{1}.{2}", step: 
 
 @pytest.mark.parametrize("settings", [{"privacy_keep_ip_days": d} for d in (0, 1, 30)])
 def test_an_ip_address_is_masked_after_its_days_and_not_before(
-    app: App, outside: Outside, db: sqlite3.Connection, settings: dict[str, int]
+    app: App, fake_world: FakeWorld, db: sqlite3.Connection, settings: dict[str, int]
 ) -> None:
     for peer, _, _ in KEPT:
         Visitor(app, ip=peer).say(f"from {peer}")
     span = max(HOUR, settings["privacy_keep_ip_days"] * DAY)
     for seconds, index in ((span, 1), (60, 2), (span, 2)):
-        age(app, outside, seconds)
+        age(app, fake_world, seconds)
         assert ips(db) == [case[index] for case in KEPT]
 
 
 @NO_LIMITS
 def test_the_ip_address_of_a_comment_is_masked_whatever_its_status(
-    app: App, ann: Visitor, outside: Outside, db: sqlite3.Connection
+    app: App, ann: Visitor, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
     statuses = ("visible", "waiting", "spam", "deleted")
     for status in statuses:
         ann.say(f"of an account, {status}")
         above = Visitor(app).say(f"of a guest, {status}")["comment"]["id"]
         ann.say("a reply", parent_id=above)
-    outside.time += DAY
+    fake_world.time += DAY
     for number in range(12):
         inside.set_status(app, number + 1, statuses[number // 3])
-    age(app, outside, 29 * DAY + 1)
+    age(app, fake_world, 29 * DAY + 1)
     assert ips(db) == ["203.0.113.0"] * 12
 
 
 @pytest.mark.parametrize("settings", [{}, {"privacy_show_ip": "full"}])
 def test_masking_changes_nothing_for_readers_and_admins_see_what_is_left(
-    app: App, ann: Visitor, outside: Outside, settings: dict[str, str]
+    app: App, ann: Visitor, fake_world: FakeWorld, settings: dict[str, str]
 ) -> None:
     inside.sql(app, "UPDATE account SET role = 'admin'")
     reader = Visitor(app)
@@ -113,13 +113,13 @@ def test_masking_changes_nothing_for_readers_and_admins_see_what_is_left(
 
     whole, short = ([case[index] for case in KEPT] for index in (1, 2))
     assert (seen(reader), seen(ann)) == (whole if settings else short, whole)
-    age(app, outside, 30 * DAY + 1)
+    age(app, fake_world, 30 * DAY + 1)
     ann.authorization = ("Bearer", ann.login()["token"])
     assert (seen(reader), seen(ann)) == (short, short)
 
 
 def test_an_invalid_ip_address_does_not_stop_the_masking_of_others(
-    app: App, outside: Outside, db: sqlite3.Connection
+    app: App, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
     fill(db, len(ODD) + 2)
     for number, (text, left) in enumerate(ODD.items(), 1):
@@ -131,7 +131,7 @@ def test_an_invalid_ip_address_does_not_stop_the_masking_of_others(
     db.execute("UPDATE comment_liker SET visitor = CAST(x'ff00fe' AS TEXT) WHERE comment_id = 1")
     last = len(ODD) + 2
     db.execute("UPDATE comment SET ip = CAST(x'ff00fe' AS TEXT) WHERE id = ?", (last,))
-    age(app, outside, 31 * DAY, ticks=3)
+    age(app, fake_world, 31 * DAY, ticks=3)
     assert ips(db) == [*ODD.values(), "45.0.0.0", ""]
     listed = Visitor(app).listing(url="/", sort="oldest", limit=100)["comments"]
     assert [comment["ip"] for comment in listed] == ips(db)
@@ -153,16 +153,18 @@ def likers(db: sqlite3.Connection) -> set[str]:
     return {visitor for (visitor,) in db.execute(both)}
 
 
-def test_a_like_forgets_whose_it_was(app: App, outside: Outside, db: sqlite3.Connection) -> None:
+def test_a_like_forgets_whose_it_was(
+    app: App, fake_world: FakeWorld, db: sqlite3.Connection
+) -> None:
     visitor, other = Visitor(app), Visitor(app, ip="203.0.113.8")
     visitor.say()
     assert (likes(visitor), likes(other)) == ([1, 1], [2, 2])
     known = likers(db)
-    age(app, outside, 29 * DAY)
+    age(app, fake_world, 29 * DAY)
     assert likes(visitor) == [2, 2]  # given again, it does not grow younger
-    age(app, outside, DAY)
+    age(app, fake_world, DAY)
     assert likers(db) == known
-    age(app, outside, 60)
+    age(app, fake_world, 60)
     left = likers(db)
     assert not left & known
     assert len(left) == 4  # each like stands for itself
@@ -171,12 +173,12 @@ def test_a_like_forgets_whose_it_was(app: App, outside: Outside, db: sqlite3.Con
     assert likes(visitor, undo=True) == [2, 2]
     assert likes(visitor) == likes(visitor) == [3, 3]
     assert likes(visitor, undo=True) == likes(visitor, undo=True) == [2, 2]
-    age(app, outside, 31 * DAY)
+    age(app, fake_world, 31 * DAY)
     assert likers(db) == left
 
 
 def test_very_many_old_likes_become_anonymous_little_by_little(
-    app: App, outside: Outside, db: sqlite3.Connection
+    app: App, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
     fill(db, 2)
     liked = [(n % 2 + 1, f"visitor {n}", START + n % 7) for n in range(1200)]
@@ -188,30 +190,30 @@ def test_very_many_old_likes_become_anonymous_little_by_little(
     db.execute("COMMIT")
     left = []
     for seconds in (31 * DAY, 60, 60):  # a transaction for all would keep authors waiting
-        age(app, outside, seconds)
+        age(app, fake_world, seconds)
         left.append(db.execute(LEFT).fetchone()[1:])
     assert left == [(700, 700), (200, 200), (0, 0)]
 
 
 def test_the_rows_of_very_many_erased_comments_go_little_by_little(
-    app: App, outside: Outside, db: sqlite3.Connection
+    app: App, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
     fill(db, 450)
     db.execute("UPDATE comment SET status = 'deleted', content = '', html = '', shown = 0")
     db.execute("UPDATE page SET total = 0, threads = 0")
     left = []
     for _ in range(3):
-        age(app, outside, 60)
+        age(app, fake_world, 60)
         left += db.execute("SELECT count(*) FROM comment").fetchone()
     assert left == [250, 50, 0]
 
 
 def test_a_like_of_an_account_can_be_taken_back_years_later(
-    app: App, ann: Visitor, outside: Outside, db: sqlite3.Connection
+    app: App, ann: Visitor, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
     ann.say()
     assert likes(ann) == [1, 1]
-    age(app, outside, 900 * DAY, ticks=3)
+    age(app, fake_world, 900 * DAY, ticks=3)
     ann.authorization = ("Bearer", ann.login()["token"])
     assert likers(db) == {"user 1"}
     assert likes(ann) == [1, 1]
@@ -232,7 +234,7 @@ def traces(path: Path, texts: set[str]) -> set[str]:
 @pytest.mark.slow
 @NO_LIMITS
 def test_a_stop_leaves_no_byte_of_a_masked_ip_address(
-    app: App, outside: Outside, db: sqlite3.Connection
+    app: App, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
     path, chance = Path(inside.database_path(app)), random.Random(1)
     addresses = {f"145.133.{n}.{chance.randint(100, 255)}" for n in range(100, 250)}
@@ -240,7 +242,7 @@ def test_a_stop_leaves_no_byte_of_a_masked_ip_address(
         addresses.add(f"2a00:1450:4001:{n:x}::{chance.randint(4096, 65535):x}")
     ids: list[int] = []
     for ip in sorted(addresses):  # texts of many lengths, replies, likes: rows grow and move
-        outside.time += 1
+        fake_world.time += 1
         text = f"hello {'x' * chance.randrange(900)}"
         parent = {"parent_id": chance.choice(ids)} if ids and chance.random() < 0.4 else {}
         web = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": ip})
@@ -252,7 +254,7 @@ def test_a_stop_leaves_no_byte_of_a_masked_ip_address(
     secret = addresses | likers(db)
     db.close()
     assert traces(path, secret) == secret  # so that the test knows how to look
-    age(app, outside, 31 * DAY)
+    age(app, fake_world, 31 * DAY)
     app.close()
     assert not Path(f"{path}-wal").exists()
     assert traces(path, secret) == set()
@@ -262,7 +264,7 @@ def test_a_stop_leaves_no_byte_of_a_masked_ip_address(
 @pytest.mark.slow
 @NO_LIMITS
 def test_erased_texts_leave_a_large_database_file_while_authors_write(
-    app: App, outside: Outside, db: sqlite3.Connection
+    app: App, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
     path, chance = Path(inside.database_path(app)), random.Random(2)
     db.execute("PRAGMA secure_delete = ON")
@@ -282,7 +284,7 @@ def test_erased_texts_leave_a_large_database_file_while_authors_write(
 
     assert left(), "no row has moved"
     for number in range(8):
-        outside.time += DAY if number == 0 else 1
+        fake_world.time += DAY if number == 0 else 1
         app.tick()
         Visitor(app).say(f"{number}")
     assert left() == set()
@@ -300,16 +302,16 @@ LAYOUTS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_erased_texts_leave_a_database_file_of_any_layout_and_nothing_else_does(
-    tmp_path: Path, outside: Outside, layout: str
+    tmp_path: Path, fake_world: FakeWorld, layout: str
 ) -> None:
     path, chance = tmp_path / "commentd.db", random.Random(4)
     config = Config(database_path=str(path))
-    make_app(config, outside.world, rounds=1).close()
+    make_app(config, fake_world.world, rounds=1).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         for pragma in ("journal_mode = DELETE", *LAYOUTS[layout]):
             db.execute(f"PRAGMA {pragma}")
         db.execute("VACUUM")
-        made = make_app(config, outside.world, rounds=1)
+        made = make_app(config, fake_world.world, rounds=1)
         db.execute("PRAGMA secure_delete = ON")
         fill(db, 4000)
         ids = list(range(1, 4001))
@@ -321,9 +323,9 @@ def test_erased_texts_leave_a_database_file_of_any_layout_and_nothing_else_does(
         db.execute("COMMIT")
         assert b"@secret.example" in path.read_bytes() + Path(f"{path}-wal").read_bytes()
         kept = db.execute("SELECT * FROM comment").fetchall()
-        age(made, outside, DAY)
+        age(made, fake_world, DAY)
         for _ in range(8):
-            age(made, outside, 30)
+            age(made, fake_world, 30)
         assert db.execute("SELECT * FROM comment").fetchall() == kept
     made.close()
     assert b"@secret.example" not in path.read_bytes()
@@ -331,22 +333,22 @@ def test_erased_texts_leave_a_database_file_of_any_layout_and_nothing_else_does(
 
 
 def test_a_damaged_page_of_the_database_does_not_stop_the_erasing_behind_it(
-    tmp_path: Path, outside: Outside
+    tmp_path: Path, fake_world: FakeWorld
 ) -> None:
     path = tmp_path / "commentd.db"
     config = Config(database_path=str(path))
-    with closing(make_app(config, outside.world, rounds=1)) as app:
+    with closing(make_app(config, fake_world.world, rounds=1)) as app:
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
             fill(db, 4000)
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        age(app, outside, DAY)
+        age(app, fake_world, DAY)
         whole = path.read_bytes()
         with_rows = [at for at in range(0, len(whole), 4096) if whole[at] == 13]
         damaged = with_rows[len(with_rows) // 2]
         with path.open("r+b") as file:
             file.seek(damaged + 5)
             file.write(b"\xff\xff")  # says that the rows of this page begin at byte 65535
-        age(app, outside, DAY)
+        age(app, fake_world, DAY)
     behind = slice(damaged + 4096, damaged + 17 * 4096)
     assert path.read_bytes()[behind] == whole[behind]
 
@@ -356,7 +358,7 @@ def test_a_damaged_page_of_the_database_does_not_stop_the_erasing_behind_it(
 
 @pytest.mark.parametrize("step", [1, 1300])
 def test_very_many_old_ip_addresses_are_masked_in_several_turns_the_oldest_first(
-    app: App, outside: Outside, db: sqlite3.Connection, step: int
+    app: App, fake_world: FakeWorld, db: sqlite3.Connection, step: int
 ) -> None:
     fill(db, 1300, step=step)
     db.execute("UPDATE comment SET likes = 1")
@@ -364,10 +366,10 @@ def test_very_many_old_ip_addresses_are_masked_in_several_turns_the_oldest_first
     for liker, of in (("comment_liker (comment_id", "id"), ("page_liker (page_id", "1")):
         liked = f"SELECT {of}, 'v' || id, created_at FROM comment"
         db.execute(f"INSERT INTO {liker}, visitor, liked_at) {liked}")
-    outside.time += 31 * DAY
+    fake_world.time += 31 * DAY
     rest = []
     for _ in range(4):
-        outside.time += 60
+        fake_world.time += 60
         app.tick()
         rest.append(db.execute(LEFT).fetchone())
         done = "SELECT coalesce(max(created_at), 0) FROM comment WHERE masked = 1"
@@ -379,38 +381,40 @@ def test_very_many_old_ip_addresses_are_masked_in_several_turns_the_oldest_first
     assert len(likers(db)) == 2600
 
 
-def test_masking_survives_a_clock_jump(app: App, outside: Outside, db: sqlite3.Connection) -> None:
+def test_masking_survives_a_clock_jump(
+    app: App, fake_world: FakeWorld, db: sqlite3.Connection
+) -> None:
     visitor = Visitor(app, ip="45.33.32.156")
     visitor.say("before")
     likes(visitor)
-    age(app, outside, 365 * DAY)
+    age(app, fake_world, 365 * DAY)
     assert ips(db) == ["45.33.32.0"]
     visitor.say("in the future")
     likes(visitor)
-    age(app, outside, -365 * DAY)
+    age(app, fake_world, -365 * DAY)
     visitor.say("after")
     assert ips(db) == ["45.33.32.0", "45.33.32.156", "45.33.32.156"]
     assert likes(visitor) == [2, 2]
-    age(app, outside, 31 * DAY)
+    age(app, fake_world, 31 * DAY)
     assert ips(db)[0::2] == ["45.33.32.0"] * 2
-    age(app, outside, 365 * DAY)
+    age(app, fake_world, 365 * DAY)
     assert ips(db) == ["45.33.32.0"] * 3
     assert db.execute(LEFT).fetchone() == (0, 0, 0)
 
 
 def test_masking_writes_nothing_where_nothing_is_due_and_scans_once_a_minute(
-    app: App, outside: Outside, db: sqlite3.Connection
+    app: App, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
     fill(db, 1000)
     app.tick()
     version = db.execute("PRAGMA data_version").fetchone()
     with inside.statements(app) as asked:
         for _ in range(50):
-            age(app, outside, 1)
+            age(app, fake_world, 1)
     assert db.execute("PRAGMA data_version").fetchone() == version
     assert [each for each in asked if re.search("comment|_liker|report", each)] == []
     with inside.statements(app) as asked:
-        age(app, outside, 10)
+        age(app, fake_world, 10)
     asked = [each for each in set(asked) if re.match(r"\s*(SELECT|UPDATE)", each)]
     for table in ("comment", "comment_liker", "page_liker"):
         plans = [
@@ -430,7 +434,7 @@ WEB = "http://198.51.100.9"  # of nobody
 
 
 def test_no_url_that_a_reader_writes_is_requested(
-    tmp_path: Path, config: Config, outside: Outside, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, config: Config, fake_world: FakeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[Any] = []
 
@@ -446,7 +450,7 @@ def test_no_url_that_a_reader_writes_is_requested(
         site_origins=("https://blog.example",),
         server_public_url="https://c.example",
     )
-    app = make_app(open_to_all, outside.world, rounds=1)
+    app = make_app(open_to_all, fake_world.world, rounds=1)
     with closing(app):
         inside.add_account(app, "owner@example.com", "Owner", CANARY, "admin")
         owner = Visitor(app)
@@ -470,10 +474,10 @@ def test_no_url_that_a_reader_writes_is_requested(
         assert WEB in visitor.get("/feed.atom", {"url": f"{WEB}/page/"}).text
         assert WEB in visitor.get("/thread", {"url": f"{WEB}/page/"}).text
         for _ in range(2):
-            outside.time += HOUR
+            fake_world.time += HOUR
             app.tick()
             app.deliver()
-        assert WEB in outside.text()
+        assert WEB in fake_world.text()
         owner.post_json("/admin/blocks", {"kind": "domain", "value": "evil.example"})
         owner.post_json("/admin/comments", {"ids": [number], "status": "visible"})
         assert WEB in owner.get("/admin/comments").text

@@ -26,9 +26,9 @@ from support.api import NEED_TOKEN, OPERATIONS, ROUTES, Route
 from support.client import CANARY, PAGE, Visitor
 from support.database import dump
 from support.world import START
-from test_openapi import Town
+from test_openapi import FullService
 
-town, again = test_openapi.town, test_openapi.again
+full_service, reset = test_openapi.full_service, test_openapi.reset
 SIGNED = "/mail"  # what a link of an email opens: its rights are in the URL (test_notifications.py)
 GETS = [r for r in ROUTES if r.method == "GET" and r.path != SIGNED]
 WRITES = [r for r in ROUTES if r.method != "GET" and r.path != SIGNED]
@@ -75,43 +75,54 @@ NOT_READ = [("POST /admin/claim", "email"), ("PATCH /admin/pages/{page_id}", "me
 no_limits = pytest.mark.parametrize("settings", [{"limits_enabled": False}], ids=["no limits"])
 
 
-class Eve(Visitor):
-    """Somebody before a town in which there is one of everything; with the forms that are good
-    there, and the tokens that each permission asks for."""
+class Attacker(Visitor):
+    """Somebody before a service that has one of everything; with the forms that are good there,
+    and the tokens that each permission asks for."""
 
-    town: Town
+    full_service: FullService
     forms: dict[Route, dict[str, Any]]  # all that may be said
     required: dict[Route, list[str]]
 
 
 @pytest.fixture
-def eve(town: Town) -> Eve:
-    eve = Eve(town.app)
-    eve.town, eve.forms, eve.required = town, {}, {}
+def attacker(full_service: FullService) -> Attacker:
+    attacker = Attacker(full_service.app)
+    attacker.full_service, attacker.forms, attacker.required = full_service, {}, {}
     for route in WRITES:
         forms = test_openapi.forms(OPERATIONS[str(route)])
         form: dict[str, Any] = forms[0] if forms else {"properties": {}}
-        eve.forms[route] = town.values(str(route), test_openapi.fields(form, whole=True))
-        eve.required[route] = [*test_openapi.fields(form, whole=False)]
-    return eve
+        attacker.forms[route] = full_service.values(
+            str(route), test_openapi.fields(form, whole=True)
+        )
+        attacker.required[route] = [*test_openapi.fields(form, whole=False)]
+    return attacker
 
 
-def token_header(eve: Eve, route: Route) -> dict[str, str]:
+def token_header(attacker: Attacker, route: Route) -> dict[str, str]:
     """For a route that wants a token, or that is about what is the account's."""
     wanted = route.needs_token or "{comment_id}" in route.path
-    return {"Authorization": f"Bearer {eve.town.tokens[route.permission]}"} if wanted else {}
+    return (
+        {"Authorization": f"Bearer {attacker.full_service.tokens[route.permission]}"}
+        if wanted
+        else {}
+    )
 
 
 JSON = "application/json"
 
 
 def send(
-    eve: Eve, route: Route, body: bytes | dict[str, Any], *, kind: str = JSON, **headers: str
+    attacker: Attacker,
+    route: Route,
+    body: bytes | dict[str, Any],
+    *,
+    kind: str = JSON,
+    **headers: str,
 ) -> Any:
     """Whatever the response is."""
-    headers |= token_header(eve, route)
+    headers |= token_header(attacker, route)
     data = json.dumps(body).encode() if isinstance(body, dict) else body
-    write = getattr(eve, route.method.lower())
+    write = getattr(attacker, route.method.lower())
     return write(route.url, data, content_type=kind, headers=headers, expect_errors=True)
 
 
@@ -148,20 +159,20 @@ BODIES: dict[str, bytes] = {
 
 
 @pytest.mark.slow
-def test_a_body_that_is_no_json_object_is_refused(eve: Eve) -> None:
+def test_a_body_that_is_no_json_object_is_refused(attacker: Attacker) -> None:
     for route in WRITES:
-        good = json.dumps(eve.forms[route]).encode()
+        good = json.dumps(attacker.forms[route]).encode()
         for name, body in some([*BODIES.items()], 5, route):
             if body.startswith(b'{"') and body.endswith(b"}"):  # the form would do but for this
                 body = good[:-1] + b", " * (good != b"{}") + body[1:]
-            assert_refused(route, send(eve, route, body), 400, "json_invalid", name)
-        large = send(eve, route, b" " * (64 * 1024 - 1) + b"{}")
+            assert_refused(route, send(attacker, route, body), 400, "json_invalid", name)
+        large = send(attacker, route, b" " * (64 * 1024 - 1) + b"{}")
         assert_refused(route, large, 413, "body_too_large", "64 KiB and 1")
-    assert send(eve, WRITES[0], b" " * (64 * 1024 - 2) + b"{}").status_int == 400
+    assert send(attacker, WRITES[0], b" " * (64 * 1024 - 2) + b"{}").status_int == 400
 
 
 @pytest.mark.slow
-def test_a_body_that_is_not_json_by_its_headers_is_refused(eve: Eve) -> None:
+def test_a_body_that_is_not_json_by_its_headers_is_refused(attacker: Attacker) -> None:
     kinds = [
         "text/plain",
         "application/x-www-form-urlencoded",
@@ -172,30 +183,30 @@ def test_a_body_that_is_not_json_by_its_headers_is_refused(eve: Eve) -> None:
         "x",
     ]
     for route in WRITES:
-        form = json.dumps(eve.forms[route]).encode()
+        form = json.dumps(attacker.forms[route]).encode()
         for kind in some(kinds, 3, route):
-            assert_refused(route, send(eve, route, form, kind=kind), 415, "content_type", kind)
+            assert_refused(route, send(attacker, route, form, kind=kind), 415, "content_type", kind)
 
 
 @pytest.mark.slow
 @no_limits
-def test_a_field_of_the_wrong_type_or_size_is_refused(eve: Eve) -> None:
+def test_a_field_of_the_wrong_type_or_size_is_refused(attacker: Attacker) -> None:
     for route in WRITES:
-        good = eve.forms[route]
+        good = attacker.forms[route]
         for field, value in good.items():
             if (str(route), field) in NOT_READ or field == "versions":
                 continue  # of versions, another is that of an edited comment
             codes = rf"({field}_(invalid|too_long|missing)|json_invalid|content_too_long)"
             for wrong in some(WRONG[type(value)], 3, route, field):
-                response = send(eve, route, good | {field: wrong})
+                response = send(attacker, route, good | {field: wrong})
                 assert_refused(route, response, 400, codes, (field, wrong))
-        for field in eve.required[route]:
+        for field in attacker.required[route]:
             lacking = {name: value for name, value in good.items() if name != field}
             for form in (lacking, lacking | {field: None}, lacking | {field: ""}):
                 code = f"{field}_(missing|invalid)|status_missing"
-                assert_refused(route, send(eve, route, form), 400, code, field)
-        if eve.required[route]:
-            for response in (send(eve, route, {}), send(eve, route, b"", kind="")):
+                assert_refused(route, send(attacker, route, form), 400, code, field)
+        if attacker.required[route]:
+            for response in (send(attacker, route, {}), send(attacker, route, b"", kind="")):
                 assert_refused(route, response, 400, r"\w+_missing|ids_invalid", "nothing")
 
 
@@ -210,13 +221,13 @@ QUERIES = """
 """.split()  # noqa: SIM905
 
 
-def test_a_query_that_is_wrong_is_refused(eve: Eve) -> None:
+def test_a_query_that_is_wrong_is_refused(attacker: Attacker) -> None:
     for query in [*QUERIES, "url=" + "x" * 2049, "url=/&" + "a&" * 300]:
-        code = eve.get(f"/comments?{query}", status=400).json["code"]
+        code = attacker.get(f"/comments?{query}", status=400).json["code"]
         last = query.rpartition("&")[2].partition("=")[0]  # what is wrong stands last
         assert code in (f"{last}_invalid", "url_missing", "url_too_long", "url_invalid"), query
     for query in ("", "url=", "url=%ff", "url=%00", "&".join(["url=/"] * 101)):
-        code = eve.get(f"/pages?{query}", status=400).json["code"]
+        code = attacker.get(f"/pages?{query}", status=400).json["code"]
         assert code in ("url_missing", "url_invalid"), query
 
 
@@ -259,12 +270,12 @@ def raw(visitor: Visitor, path: bytes, query: bytes = b"", method: str = "GET") 
     return visitor.do_request(request, expect_errors=True)
 
 
-def test_a_query_in_utf8_without_escapes_is_understood(eve: Eve) -> None:
-    eve.say(page_url="/你好/")
+def test_a_query_in_utf8_without_escapes_is_understood(attacker: Attacker) -> None:
+    attacker.say(page_url="/你好/")
     for url in ("/你好/".encode(), quote("/你好/").encode()):
-        assert raw(eve, b"/comments", b"url=" + url).json["total"] == 1
+        assert raw(attacker, b"/comments", b"url=" + url).json["total"] == 1
     for url in (b"/\xe9", b"/\xff", b"/\xed\xa0\x80"):
-        answer = raw(eve, b"/comments", b"url=" + url)
+        answer = raw(attacker, b"/comments", b"url=" + url)
         assert (answer.status_int, answer.json["code"]) == (400, "url_invalid")
 
 
@@ -278,18 +289,18 @@ PATHS = """
 """.split()  # noqa: SIM905
 
 
-def test_an_unknown_path_is_404(eve: Eve) -> None:
+def test_an_unknown_path_is_404(attacker: Attacker) -> None:
     for path in PATHS:
         for method in ("get", "post_json", "delete"):
-            answer = getattr(eve, method)(path, expect_errors=True)
+            answer = getattr(attacker, method)(path, expect_errors=True)
             assert answer.status_int in ((404,) if method == "get" else (404, 405)), path
             if answer.status_int == 404:
                 assert answer.json == {"error": "没有这个网址", "code": "not_found"}
 
 
-def test_a_path_that_is_not_utf8_is_refused(eve: Eve) -> None:
+def test_a_path_that_is_not_utf8_is_refused(attacker: Attacker) -> None:
     for path in (b"/\xff", b"/health\xff", b"/comm\xc3ents", b"/\xc0\xae", b"/\xed\xa0\x80"):
-        response = raw(eve, path, b"url=/")
+        response = raw(attacker, path, b"url=/")
         assert (response.status_int, response.json["code"]) == (400, "url_invalid"), path
 
 
@@ -299,29 +310,31 @@ def like(path: str) -> re.Pattern[str]:
 
 
 @pytest.mark.slow
-def test_a_method_that_a_path_does_not_have_is_405(eve: Eve) -> None:
+def test_a_method_that_a_path_does_not_have_is_405(attacker: Attacker) -> None:
     for route in ROUTES:
         allowed = {r.method for r in ROUTES if like(r.path).fullmatch(route.url)}
         others = {"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE"} - allowed
         for method in some(sorted(others), 2, route):
-            answer = eve.request(route.url, method=method, expect_errors=True)
+            answer = attacker.request(route.url, method=method, expect_errors=True)
             assert (answer.status_int, answer.json["code"]) == (405, "method_not_allowed")
             assert set(answer.headers["Allow"].split(",")) == allowed
     for header in ("X-HTTP-Method-Override", "X-HTTP-Method"):
-        assert "ok" in eve.get("/health", headers={header: "POST"}).json
+        assert "ok" in attacker.get("/health", headers={header: "POST"}).json
 
 
-def test_head_is_get_without_a_body_and_writes_nothing(eve: Eve, app: App) -> None:
+def test_head_is_get_without_a_body_and_writes_nothing(attacker: Attacker, app: App) -> None:
     before = dump(inside.database_path(app))
     heads = {}
     for route in [*GETS, *WRITES]:
         path = route.url + "?url=/new/"
-        heads[route] = eve.head(path, headers=token_header(eve, route), expect_errors=True)
+        heads[route] = attacker.head(
+            path, headers=token_header(attacker, route), expect_errors=True
+        )
         app.tick()
         assert dump(inside.database_path(app)) == before, path
     for route, head in heads.items():
         path = route.url + "?url=/new/"
-        get = eve.get(path, headers=token_header(eve, route), expect_errors=True)
+        get = attacker.get(path, headers=token_header(attacker, route), expect_errors=True)
         there = {r.path: 404 if r.path in OFF else 200 for r in GETS}
         assert head.status_int == get.status_int == there.get(route.path, 405), path
         assert (head.body, head.content_type) == (b"", get.content_type)
@@ -332,20 +345,22 @@ HEARD = "x-Heard7"  # and never said again
 
 @pytest.mark.slow
 @no_limits
-def test_a_refusal_repeats_nothing_that_was_sent(eve: Eve) -> None:
+def test_a_refusal_repeats_nothing_that_was_sent(attacker: Attacker) -> None:
     own = ("User-Agent", "Referer", "Origin", "Host", "X-Forwarded-For", "Accept-Language")
     headers = dict.fromkeys(own, f"https://{HEARD}.example") | {"If-None-Match": HEARD}
-    answers = [eve.get(f"/{HEARD}/{HEARD}?{HEARD}={HEARD}", headers=headers, status=404)]
+    answers = [attacker.get(f"/{HEARD}/{HEARD}?{HEARD}={HEARD}", headers=headers, status=404)]
     for query in ("url=%ff", "url=/&page=", "url=/&sort=", "url=/&view=", "url=/&thread=", "url=&"):
-        answers.append(eve.get(f"/comments?{query}{HEARD}", headers=headers, status=400))
-    for route, good in eve.forms.items():
+        answers.append(attacker.get(f"/comments?{query}{HEARD}", headers=headers, status=400))
+    for route, good in attacker.forms.items():
         form = dict.fromkeys(good, HEARD) | {HEARD: HEARD}
         for body in (form, form | {"email": f"{HEARD}\n@e.cn"}, json.dumps(HEARD).encode()):
-            answers.append(send(eve, route, body, **headers))
+            answers.append(send(attacker, route, body, **headers))
         for name, value in good.items():
-            answers.append(send(eve, route, good | {name: f"{HEARD}\0{value}"}))
-        answers.append(send(eve, route, form, kind=f"text/{HEARD}", **headers))
-        answers.append(send(eve, route, form, **{**headers, "Authorization": f"Bearer {HEARD}"}))
+            answers.append(send(attacker, route, good | {name: f"{HEARD}\0{value}"}))
+        answers.append(send(attacker, route, form, kind=f"text/{HEARD}", **headers))
+        answers.append(
+            send(attacker, route, form, **{**headers, "Authorization": f"Bearer {HEARD}"})
+        )
     assert len(answers) > 100
     for answer in answers:
         assert HEARD.lower() not in str(answer.headers).lower()
@@ -382,26 +397,28 @@ def test_the_permission_of_every_route_is_listed_in_the_tests_too() -> None:
 
 @pytest.mark.slow
 @no_limits
-def test_every_route_refuses_permissions_below_it(eve: Eve, again: Callable[[], object]) -> None:
+def test_every_route_refuses_permissions_below_it(
+    attacker: Attacker, reset: Callable[[], object]
+) -> None:
     for route in [*GETS, *(route for route in ROUTES if route not in GETS)]:
         if route.method != "GET":
-            again()
-        permissions_of(eve, route)
+            reset()
+        permissions_of(attacker, route)
 
 
-def permissions_of(eve: Eve, route: Route) -> None:
+def permissions_of(attacker: Attacker, route: Route) -> None:
     def call(authorization: str) -> Any:
         headers = {"Authorization": authorization} if authorization else {}
         how: dict[str, Any] = {"headers": headers, "expect_errors": True}
         if route.method == "GET":
-            return eve.get(f"{route.url}?url=/", **how)
-        return getattr(eve, f"{route.method.lower()}_json")(f"{route.url}?url=/", {}, **how)
+            return attacker.get(f"{route.url}?url=/", **how)
+        return getattr(attacker, f"{route.method.lower()}_json")(f"{route.url}?url=/", {}, **how)
 
     def assert_401(response: Any, code: str) -> None:
         assert (response.status_int, response.json["code"]) == (401, code), str(route)
         assert response.headers["WWW-Authenticate"] == "Bearer"
 
-    tokens, nobody = eve.town.tokens, call("")
+    tokens, nobody = attacker.full_service.tokens, call("")
     if route.needs_token:
         assert_401(nobody, "login_required")
     else:

@@ -20,7 +20,7 @@ from commentd import App, Config, World, make_app
 from support import inside
 from support.client import PAGE, Visitor
 from support.database import dump
-from support.world import START, Outside
+from support.world import START, FakeWorld
 
 HOUR = 3600
 ANN = "ann@example.com"
@@ -62,14 +62,14 @@ def comment(visitor: Visitor, payload: Any, status: int = 200, text: str = "hi")
 @pytest.mark.slow
 @unlimited
 def test_a_solution_of_the_altcha_library_passes_only_for_our_own_challenge(
-    visitor: Visitor, app: App, outside: Outside
+    visitor: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
     for number in range(3):
         payload = solved(visitor)
         assert 20_000 <= payload["solution"]["counter"] <= 150_000, "nobody works longer"
         comment(visitor, payload, text=str(number))
     # What somebody solved who made the challenge themselves.
-    ends = int(outside.time + HOUR)
+    ends = int(fake_world.time + HOUR)
     for secret in (inside.token_key(app), b"x" * 32):
         challenge = altcha.create_challenge(
             "SHA-256", 1, hmac_secret=secret, counter=321, expires_at=ends
@@ -155,9 +155,9 @@ def test_junk_in_place_of_a_solution_is_refused_and_never_an_exception(visitor: 
 
 @with_altcha
 def test_a_client_gets_120_challenges_a_minute(
-    app: App, visitor: Visitor, outside: Outside
+    app: App, visitor: Visitor, fake_world: FakeWorld
 ) -> None:
-    outside.time = START // 60 * 60
+    fake_world.time = START // 60 * 60
     before = dump(inside.database_path(app))
     for _ in range(120):
         webtest.TestApp(app, extra_environ=visitor.extra_environ).get("/captcha")
@@ -165,7 +165,7 @@ def test_a_client_gets_120_challenges_a_minute(
     assert late.json["code"] == "too_many"
     assert int(late.headers["Retry-After"]) <= 60
     Visitor(app, "203.0.113.8").get("/captcha")
-    outside.time += 60
+    fake_world.time += 60
     visitor.get("/captcha")
     # What nobody solves leaves no row.
     assert dump(inside.database_path(app)) == before
@@ -176,7 +176,7 @@ def test_a_client_gets_120_challenges_a_minute(
 @with_altcha
 @pytest.mark.parametrize("path", REQUESTS)
 def test_each_request_needs_its_own_captcha(
-    app: App, visitor: Visitor, outside: Outside, path: str
+    app: App, visitor: Visitor, fake_world: FakeWorld, path: str
 ) -> None:
     done = 401 if path == "/auth/login" else 200
     sent = REQUESTS[path] | {"captcha_token": "x"}
@@ -189,17 +189,17 @@ def test_each_request_needs_its_own_captcha(
         spent = client.post_json(other, fresh | {"captcha_token": token}, status=403).json
         assert spent == {"error": "人机验证已用过，请重试", "code": "captcha_failed"}
     early, late = packed(solved(visitor)), packed(solved(visitor))
-    outside.time += HOUR - 1
+    fake_world.time += HOUR - 1
     client = Visitor(app, "192.0.2.9")
     client.post_json(path, REQUESTS[path] | {"captcha_token": early}, status=done)
-    outside.time += 1
+    fake_world.time += 1
     refused = client.post_json(path, REQUESTS[path] | {"captcha_token": late}, status=403)
     assert refused.json == CAPTCHA_FAILED
 
 
 @with_altcha
 def test_other_refusals_spend_no_captcha_token(
-    app: App, visitor: Visitor, outside: Outside
+    app: App, visitor: Visitor, fake_world: FakeWorld
 ) -> None:
     token = packed(solved(visitor))
     for path, fields in REQUESTS.items():
@@ -210,14 +210,14 @@ def test_other_refusals_spend_no_captcha_token(
     token = packed(solved(visitor))
     visitor.register(captcha_token=token, status=429)
     Visitor(app, "192.0.2.1").register(captcha_token=token)
-    assert visitor.verify(outside.code()) == "验证成功"  # which asks for none
+    assert visitor.verify(fake_world.code()) == "验证成功"  # which asks for none
 
 
 @pytest.mark.parametrize("number", [0, 999_999, 1_000_000, 2**64 - 1])
-def test_a_code_is_always_six_digits(config: Config, outside: Outside, number: int) -> None:
-    world = replace(outside.world, random_bytes=lambda size: number.to_bytes(size))
+def test_a_code_is_always_six_digits(config: Config, fake_world: FakeWorld, number: int) -> None:
+    world = replace(fake_world.world, random_bytes=lambda size: number.to_bytes(size))
     with closing(make_app(config, world, rounds=1)) as app:
         Visitor(app).register()
         app.deliver()
-        assert outside.code() == f"{number % 1_000_000:06}"
-        Visitor(app).verify(outside.code())
+        assert fake_world.code() == f"{number % 1_000_000:06}"
+        Visitor(app).verify(fake_world.code())

@@ -90,7 +90,7 @@ BLOCKS = {"nginx": "server {{\nserver_name {0};\nlisten {1};\n", "caddy": "http:
 
 
 @dataclass(frozen=True)
-class Front:
+class Proxy:
     """A proxy, and how to connect to it. Each test has its own clients, with their own limits."""
 
     service: Service
@@ -127,7 +127,7 @@ def free_port() -> Iterator[int]:
         yield holder.getsockname()[1]
 
 
-class Site:
+class ProxiedSite:
     """The addresses that a service and its proxy share."""
 
     def __init__(self, folder: Path, kind: str, transport: str, port: int, inner: int) -> None:
@@ -147,7 +147,7 @@ class Site:
         prefix: str = "",
         edit: Callable[[str], str] = str,
         authority: ssl.SSLContext | None = None,
-    ) -> Iterator[Front]:
+    ) -> Iterator[Proxy]:
         """The proxy, with the settings that the program prints."""
         code, printed, errors = run(self.folder, "example", self.kind)
         assert (code, errors) == (0, "")
@@ -157,7 +157,7 @@ class Site:
         (self.folder / "printed.conf").write_text(edit(printed))
         (self.folder / "proxy.conf").write_text(main)
         own = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"), str(self.folder))
-        front = Front(service, self.port, prefix, authority)
+        proxy = Proxy(service, self.port, prefix, authority)
         path = self.folder / "proxy.out"
         with path.open("w") as out:
             process = subprocess.Popen(
@@ -165,7 +165,7 @@ class Site:
             )
 
         def opened() -> bool:
-            with contextlib.suppress(ConnectionError), front.connect():
+            with contextlib.suppress(ConnectionError), proxy.connect():
                 return True
             return process.poll() is not None
 
@@ -173,18 +173,18 @@ class Site:
             until(opened)
             assert process.poll() is None, path.read_text()
             assert not re.search(r"\[(warn|error|emerg)\]|deprecated", path.read_text())
-            yield front
+            yield proxy
         finally:
             process.terminate()
             process.wait(60)
 
 
 @contextlib.contextmanager
-def site(folder: Path, kind: str, transport: str) -> Iterator[Site]:
+def site(folder: Path, kind: str, transport: str) -> Iterator[ProxiedSite]:
     if shutil.which(kind, path=PLACES) is None:
         pytest.skip(f"there is no {kind}: install Debian's package {kind}")
     with free_port() as port, free_port() as inner:
-        yield Site(folder, kind, transport, port, inner)
+        yield ProxiedSite(folder, kind, transport, port, inner)
 
 
 RARER = [("nginx", "unix", "/comments-of/"), ("caddy", "tcp", "/")]
@@ -197,20 +197,20 @@ MATRIX = [
 
 
 @pytest.fixture(scope="module", params=MATRIX, ids=lambda case: "-".join(case))
-def front(
+def proxy(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Front]:
+) -> Iterator[Proxy]:
     """A service behind each kind of proxy, for all tests that leave it unchanged."""
     kind, transport, path, loop = request.param
     prefix = path.rstrip("/")
     folder = tmp_path_factory.mktemp("front")
-    with site(folder, kind, transport) as here, services(folder) as start:
-        settings = here.settings(f"http://{HOST}:{here.port}{prefix}")
+    with site(folder, kind, transport) as proxied_site, services(folder) as start:
+        settings = proxied_site.settings(f"http://{HOST}:{proxied_site.port}{prefix}")
         settings["server"] |= LOOPS[loop]
         longest = {"max_length": "10000"}
         service = start(**settings, comments=longest, site={"origins": BLOG})
-        with here.proxy(service, prefix) as front:
-            yield front
+        with proxied_site.proxy(service, prefix) as proxy:
+            yield proxy
 
 
 def assert_single(response: Answer) -> None:
@@ -236,36 +236,36 @@ FORGED = [
 ]
 
 
-def test_a_client_cannot_forge_its_ip_address(front: Front) -> None:
+def test_a_client_cannot_forge_its_ip_address(proxy: Proxy) -> None:
     for number, headers in enumerate(FORGED, 1):
-        response = front.say(f"{number}", *headers, client=f"127.0.2.{number}")
+        response = proxy.say(f"{number}", *headers, client=f"127.0.2.{number}")
         seen = response.status, response.json["comment"]["ip"]
         assert seen == (200, f"127.0.2.{number}"), headers
 
 
-def test_rate_limits_are_per_client_behind_a_proxy(front: Front) -> None:
-    statuses = [front.say(f"{n}", client="127.0.0.9").status for n in range(5)]
-    refused = front.say("5", client="127.0.0.9")
-    forged = front.say("6", "X-Forwarded-For: 6.6.6.6", client="127.0.0.9")
+def test_rate_limits_are_per_client_behind_a_proxy(proxy: Proxy) -> None:
+    statuses = [proxy.say(f"{n}", client="127.0.0.9").status for n in range(5)]
+    refused = proxy.say("5", client="127.0.0.9")
+    forged = proxy.say("6", "X-Forwarded-For: 6.6.6.6", client="127.0.0.9")
     assert statuses == [200] * 5
     assert (refused.status, refused.json["code"], forged.status) == (429, "too_many", 429)
     assert 0 < int(refused.headers["Retry-After"]) <= 60
-    assert front.say("7", client="127.0.0.10").status == 200
+    assert proxy.say("7", client="127.0.0.10").status == 200
     assert_single(refused)
 
 
 # What arrives
 
 
-def test_cors_headers_appear_once_behind_a_proxy(front: Front) -> None:
-    own = {f"http://{HOST}:{front.port}": 200, f"http://{HOST}": 200}  # public_url; the header Host
+def test_cors_headers_appear_once_behind_a_proxy(proxy: Proxy) -> None:
+    own = {f"http://{HOST}:{proxy.port}": 200, f"http://{HOST}": 200}  # public_url; the header Host
     for origin, status in {BLOG: 200, FOREIGN: 403, **own}.items():
         asks = [f"Origin: {origin}", "Access-Control-Request-Method: POST"]
         responses = [
-            front.ask("OPTIONS", "/comments", *asks, "Content-Length: 0"),
-            front.say(f"by {origin}", asks[0], client="127.0.0.11"),
-            front.ask("GET", f"/comments?url={PAGE}", asks[0]),
-            front.ask("GET", "/nothing/here", asks[0]),
+            proxy.ask("OPTIONS", "/comments", *asks, "Content-Length: 0"),
+            proxy.say(f"by {origin}", asks[0], client="127.0.0.11"),
+            proxy.ask("GET", f"/comments?url={PAGE}", asks[0]),
+            proxy.ask("GET", "/nothing/here", asks[0]),
         ]
         assert [response.status for response in responses] == [204, status, 200, 404]
         for response in responses:
@@ -275,58 +275,58 @@ def test_cors_headers_appear_once_behind_a_proxy(front: Front) -> None:
         assert responses[0].headers["Access-Control-Allow-Methods"] == "GET, POST, PATCH, DELETE"
 
 
-def test_size_limits_are_the_same_behind_a_proxy(front: Front) -> None:
+def test_size_limits_are_the_same_behind_a_proxy(proxy: Proxy) -> None:
     for size, status in ((BODY_LIMIT, 200), (BODY_LIMIT + 1, 413), (4 * BODY_LIMIT, 413)):
-        with front.connect("127.0.0.12") as line:
+        with proxy.connect("127.0.0.12") as line:
             # Above its limit the proxy may respond, and close, before all was sent.
             with contextlib.suppress(ConnectionError):
                 body = padded(size)
-                line.sendall(request("POST", front.prefix + "/comments", AS_JSON, body=body))
+                line.sendall(request("POST", proxy.prefix + "/comments", AS_JSON, body=body))
             response = answer_on(line)
         assert response.status == status
         assert size != BODY_LIMIT + 1 or response.json["code"] == "body_too_large"
     target = "/comments?limit=1&url=/&x=".ljust(7 * 1024, "a")
-    assert front.ask("GET", target).status == 200
+    assert proxy.ask("GET", target).status == 200
 
 
-def test_a_long_list_arrives_whole_behind_a_proxy(front: Front) -> None:
+def test_a_long_list_arrives_whole_behind_a_proxy(proxy: Proxy) -> None:
     body = {**COMMENT, "page_url": "/long/"}
     for n in range(10):
         body["content"] = f"{n}".ljust(10_000, "长")
-        response = front.ask("POST", "/comments", client=f"127.0.3.{n // 5 + 1}", body=body)
+        response = proxy.ask("POST", "/comments", client=f"127.0.3.{n // 5 + 1}", body=body)
         assert response.status == 200
     target = "/comments?url=/long/&limit=100"
-    there, here = front.ask("GET", target), front.service.ask("GET", target)
-    assert len(there.body) > 500_000
-    assert there.json["comments"] == here.json["comments"]
+    proxied, direct = proxy.ask("GET", target), proxy.service.ask("GET", target)
+    assert len(proxied.body) > 500_000
+    assert proxied.json["comments"] == direct.json["comments"]
 
 
-def test_an_edit_and_a_deletion_arrive_with_their_bodies_behind_a_proxy(front: Front) -> None:
-    made = front.say("to be changed", client="127.0.3.7").json
+def test_an_edit_and_a_deletion_arrive_with_their_bodies_behind_a_proxy(proxy: Proxy) -> None:
+    made = proxy.say("to be changed", client="127.0.3.7").json
     target, right = f"/comments/{made['comment']['id']}", {"edit_token": made["edit_token"]}
-    edited = front.ask("PATCH", target, body={"content": "changed", **right})
+    edited = proxy.ask("PATCH", target, body={"content": "changed", **right})
     assert (edited.status, edited.json["comment"]["content"]) == (200, "changed")
-    assert front.ask("DELETE", target, body={"edit_token": "x"}).status == 404
-    assert front.ask("DELETE", target, body=right).status == 200
+    assert proxy.ask("DELETE", target, body={"edit_token": "x"}).status == 404
+    assert proxy.ask("DELETE", target, body=right).status == 200
 
 
-def test_a_file_arrives_compressed_with_its_etag_behind_a_proxy(front: Front) -> None:
-    plain = front.ask("GET", "/home.js")
-    zipped = front.ask("GET", "/home.js", "Accept-Encoding: gzip")
+def test_a_file_arrives_compressed_with_its_etag_behind_a_proxy(proxy: Proxy) -> None:
+    plain = proxy.ask("GET", "/home.js")
+    zipped = proxy.ask("GET", "/home.js", "Accept-Encoding: gzip")
     assert zipped.headers["Content-Encoding"] == "gzip"
     assert gzip.decompress(zipped.body) == plain.body
     for etag in (plain.headers["ETag"], f"W/{plain.headers['ETag']}"):
-        again = front.ask("GET", "/home.js", f"If-None-Match: {etag}")
+        again = proxy.ask("GET", "/home.js", f"If-None-Match: {etag}")
         assert (again.status, again.body) == (304, b"")
     assert_single(zipped)
 
 
 def test_nginx_joins_chunks_and_caddy_does_not(
-    front: Front, request: pytest.FixtureRequest
+    proxy: Proxy, request: pytest.FixtureRequest
 ) -> None:
     body = chunked(json.dumps({**COMMENT, "page_url": "/chunked/"}).encode())
-    response = front.ask("POST", "/comments", AS_JSON, CHUNKED, body=body)
-    total = front.service.ask("GET", "/comments?url=/chunked/").json["total"]
+    response = proxy.ask("POST", "/comments", AS_JSON, CHUNKED, body=body)
+    total = proxy.service.ask("GET", "/comments?url=/chunked/").json["total"]
     if "nginx" in request.node.name.partition("[")[2]:
         assert (response.status, total) == (200, 1)
     else:
@@ -368,14 +368,14 @@ AMBIGUOUS: list[tuple[str, str, bytes]] = [
 ]
 
 
-def test_no_request_hides_another_behind_a_proxy(front: Front) -> None:
+def test_no_request_hides_another_behind_a_proxy(proxy: Proxy) -> None:
     for number, (line, headers, body) in enumerate(AMBIGUOUS):
         head = "\r\n".join((line, f"Host: {HOST}", AS_JSON, headers, "", ""))
-        raw = head.format(front.prefix, len(body), len(SEEN)).encode("latin-1") + body
-        raw += LAST.replace(b" /", b" " + front.prefix.encode() + b"/", 1)
+        raw = head.format(proxy.prefix, len(body), len(SEEN)).encode("latin-1") + body
+        raw += LAST.replace(b" /", b" " + proxy.prefix.encode() + b"/", 1)
         got = b""
         with (
-            front.connect(f"127.0.1.{number + 1}") as connection,
+            proxy.connect(f"127.0.1.{number + 1}") as connection,
             contextlib.suppress(ConnectionError),
         ):
             connection.sendall(raw)
@@ -383,7 +383,7 @@ def test_no_request_hides_another_behind_a_proxy(front: Front) -> None:
                 got += piece
         responses = re.findall(rb"HTTP/1\.[01] (\d{3}) ", got)
         assert len(responses) - got.count(b'{"ok":true}') == 1, (raw, got)
-    assert rows(front.service, "SELECT ip FROM comment WHERE content = 'hidden'") == []
+    assert rows(proxy.service, "SELECT ip FROM comment WHERE content = 'hidden'") == []
 
 
 # What the owner sees
@@ -391,19 +391,19 @@ def test_no_request_hides_another_behind_a_proxy(front: Front) -> None:
 
 @pytest.mark.parametrize(("kind", "transport"), [("nginx", "unix"), ("caddy", "tcp")])
 def test_an_untrusted_proxy_is_reported(tmp_path: Path, kind: str, transport: str) -> None:
-    with site(tmp_path, kind, transport) as here, services(tmp_path) as start:
-        url = f"http://{HOST}:{here.port}"
-        service = start(**here.settings(url, trusted=""))
-        with here.proxy(service) as front:
-            statuses = [front.say(f"{n}", client=f"127.0.0.{n % 3 + 2}").status for n in range(12)]
+    with site(tmp_path, kind, transport) as proxied_site, services(tmp_path) as start:
+        url = f"http://{HOST}:{proxied_site.port}"
+        service = start(**proxied_site.settings(url, trusted=""))
+        with proxied_site.proxy(service) as proxy:
+            statuses = [proxy.say(f"{n}", client=f"127.0.0.{n % 3 + 2}").status for n in range(12)]
             assert statuses == [200] * 12  # clients that look the same are not limited together
             noticed = re.findall(r"a proxy that is not named .*: (set .*)", service.said)
-            assert noticed == [f"set [server] trusted_proxy = {here.through}"]
+            assert noticed == [f"set [server] trusted_proxy = {proxied_site.through}"]
             until(lambda: "proxy that is not trusted" in run(tmp_path, "check")[1])
             service.stop(signal.SIGKILL)
-            assert front.say("lost", client="127.0.0.9").status == 502
-            service = start(**here.settings(url))
-            response = front.say("back", client="127.0.0.9")
+            assert proxy.say("lost", client="127.0.0.9").status == 502
+            service = start(**proxied_site.settings(url))
+            response = proxy.say("back", client="127.0.0.9")
         assert (response.status, response.json["comment"]["ip"]) == (200, "127.0.0.9")
         assert rows(service, "SELECT count(*) FROM comment") == [(13,)]
         assert "not trusted" not in run(tmp_path, "check")[1]
@@ -425,9 +425,9 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
     return names
 
 
-def assert_speaks_http_2(front: Front, authority: ssl.SSLContext) -> None:
+def assert_speaks_http_2(proxy: Proxy, authority: ssl.SSLContext) -> None:
     authority.set_alpn_protocols(["h2", "http/1.1"])
-    with front.connect() as line:
+    with proxy.connect() as line:
         assert isinstance(line, ssl.SSLSocket)
         assert line.selected_alpn_protocol() == "h2"
 
@@ -447,9 +447,20 @@ def test_commentd_works_behind_a_proxy_with_https(
         return printed
 
     authority = ssl.create_default_context(cafile=str(certificate[0]))
-    with site(tmp_path, kind, "unix") as here, services(tmp_path) as start, free_port() as plain:
-        ports = {"nginx": {" 443 ": here.port, ":443 ": here.port, " 80;": plain, ":80;": plain}}
-        ports["caddy"] = {"https://comments.example": here.port}
+    with (
+        site(tmp_path, kind, "unix") as proxied_site,
+        services(tmp_path) as start,
+        free_port() as plain,
+    ):
+        ports = {
+            "nginx": {
+                " 443 ": proxied_site.port,
+                ":443 ": proxied_site.port,
+                " 80;": plain,
+                ":80;": plain,
+            }
+        }
+        ports["caddy"] = {"https://comments.example": proxied_site.port}
 
         def with_own_ports(printed: str) -> str:
             for written, port in ports[kind].items():
@@ -461,10 +472,10 @@ def test_commentd_works_behind_a_proxy_with_https(
                     printed = printed.replace(written, written.replace(number, str(port)))
             return edit(printed)
 
-        service = start(**here.settings(f"https://{HOST}"))
-        with here.proxy(service, "", with_own_ports, authority) as front:
-            response = front.say("hi", "X-Forwarded-For: 6.6.6.6", client="127.0.0.9")
-            assert_speaks_http_2(front, authority)
+        service = start(**proxied_site.settings(f"https://{HOST}"))
+        with proxied_site.proxy(service, "", with_own_ports, authority) as proxy:
+            response = proxy.say("hi", "X-Forwarded-For: 6.6.6.6", client="127.0.0.9")
+            assert_speaks_http_2(proxy, authority)
             if kind == "nginx":  # Caddy redirects by itself, from its http_port
                 with socket.create_connection((ME, plain), 20) as line:
                     line.sendall(request("GET", "/admin?x=1"))
@@ -494,23 +505,25 @@ FRAGMENT = f"/fragment?lang=en&url={ENCODED}"
 
 
 @contextlib.contextmanager
-def blog(here: Site, service: Service, public: Path) -> Iterator[Callable[..., str]]:
+def blog(proxied_site: ProxiedSite, service: Service, public: Path) -> Iterator[Callable[..., str]]:
     """The text of a page, by its path, of a blog with these files, served as the guide says."""
-    text = GUIDES["en"][here.kind][1].replace("127.0.0.1:8080", here.listen)
-    if here.kind == "caddy":
-        text = text.replace("/srv/kept", str(here.folder / "kept"))
-        text = f"http://:{here.port} {{\nroot * {public}\n{text}}}\n"
+    text = GUIDES["en"][proxied_site.kind][1].replace("127.0.0.1:8080", proxied_site.listen)
+    if proxied_site.kind == "caddy":
+        text = text.replace("/srv/kept", str(proxied_site.folder / "kept"))
+        text = f"http://:{proxied_site.port} {{\nroot * {public}\n{text}}}\n"
     else:
-        http, server = text.replace("/var/cache", str(here.folder)).split("# In the block `s")
-        server = f"server {{ listen {here.port}; root {public};\n#{server} }}"
+        http, server = text.replace("/var/cache", str(proxied_site.folder)).split(
+            "# In the block `s"
+        )
+        server = f"server {{ listen {proxied_site.port}; root {public};\n#{server} }}"
         text = f"types {{ text/html html; }}\n{http}{server}"
     readers = itertools.count()
-    with here.proxy(service, edit=lambda _: text) as front:
+    with proxied_site.proxy(service, edit=lambda _: text) as proxy:
 
         def shown(path: str, status: int = 200) -> str:
             """As another reader gets it each time."""
             encodings = f"Accept-Encoding: gzip, x-{next(readers)}"
-            answer = front.ask("GET", path, encodings, "Authorization: Basic eDp5")
+            answer = proxy.ask("GET", path, encodings, "Authorization: Basic eDp5")
             assert answer.status == status
             body = answer.body
             if answer.headers["Content-Encoding"] == "gzip":
@@ -567,11 +580,11 @@ def test_pages_have_their_comments_as_the_manual_says(tmp_path: Path, kind: str)
         new = public / name / "index.html"
         new.write_text(page, "utf-8")
     (public / "404.html").write_text("Not here.")
-    with site(tmp_path, kind, "tcp") as here, services(tmp_path) as start:
-        service = start(**here.settings("https://comments.example"))
+    with site(tmp_path, kind, "tcp") as proxied_site, services(tmp_path) as start:
+        service = start(**proxied_site.settings("https://comments.example"))
         body = {**COMMENT, "page_url": "/日记/", "nickname": HOSTILE[:40], "content": HOSTILE}
         made = service.ask("POST", "/comments", body=body).json
-        with blog(here, service, public) as shown:
+        with blog(proxied_site, service, public) as shown:
             direct = service.ask("GET", FRAGMENT).body.decode().strip()
             assert HOSTILE in html.unescape(direct)
             assert not re.search("{|<!--", direct.partition("</style>")[2])
@@ -637,19 +650,19 @@ def test_a_real_blog_gets_its_comments_too(
     for kind in PROXIES:
         folder = tmp_path / kind
         folder.mkdir()
-        with site(folder, kind, "tcp") as here, services(folder) as start:
-            address = here.listen.replace(ME, "http://comments.test")
+        with site(folder, kind, "tcp") as proxied_site, services(folder) as start:
+            address = proxied_site.listen.replace(ME, "http://comments.test")
             try:
                 public = sites.make(cache, name, address)
             except sites.NotHere as error:
                 pytest.skip(f"{name} can't be had: {error}")
-            service = start(**here.settings(address))
+            service = start(**proxied_site.settings(address))
             body = {**COMMENT, "page_url": sites.PATH, "content": HOSTILE}
             service.ask("POST", "/comments", body=body)
             packages = cache / "packages" / sites.SITES[name].generator
             opened = functools.partial(sites.opened, browser, packages, 390)
-            with blog(here, service, public) as shown:
-                url = f"http://blog.test:{here.port}{sites.PATH}"
+            with blog(proxied_site, service, public) as shown:
+                url = f"http://blog.test:{proxied_site.port}{sites.PATH}"
                 rebuild(cache / name, name, GUIDES["en"][kind][0].strip())
                 assert_readable(shown(sites.PATH), url, opened, forms=1)
                 keep(folder, public)

@@ -23,7 +23,7 @@ from support.campaign import Campaign
 from support.client import CANARY, PAGE, Visitor
 from support.comments import solved
 from support.database import assert_whole
-from support.world import Outside
+from support.world import FakeWorld
 
 pytestmark = pytest.mark.slow
 
@@ -34,16 +34,16 @@ USUAL: dict[str, Any] = {
     "server_public_url": "https://comments.example",
     "server_trusted_proxy": ("127.0.0.1/32",),
 }
-Said = tuple[int, Any]  # status, and the JSON or the text of an answer
-Call = Callable[[], Said]
+Answer = tuple[int, Any]  # status, and the JSON or the text of an answer
+Call = Callable[[], Answer]
 
 
-class Site:
+class RaceService:
     """A service with a database of its own, in which nobody is sent away for want of a seat."""
 
-    def __init__(self, config: Config, outside: Outside, many: int) -> None:
-        self.outside, self.many = outside, many
-        self.app = make_app(config, outside.world, rounds=1)
+    def __init__(self, config: Config, fake_world: FakeWorld, many: int) -> None:
+        self.fake_world, self.many = fake_world, many
+        self.app = make_app(config, fake_world.world, rounds=1)
         inside.seat(self.app, 2 * many)
         self.visitor = Visitor(self.app)
 
@@ -59,7 +59,7 @@ class Site:
         headers["X-Forwarded-For"] = f"198.51.{ip // 250}.{ip % 250 + 1}"
         headers |= {"Authorization": f"Bearer {bearer}"} if bearer else {}
 
-        def said() -> Said:
+        def said() -> Answer:
             client = webtest.TestApp(self.app, extra_environ={"REMOTE_ADDR": "127.0.0.1"})
             how: dict[str, Any] = {"method": method, "headers": headers, "expect_errors": True}
             response = client.request(path, body=json.dumps(form).encode(), **how)
@@ -80,21 +80,21 @@ class Site:
         """The code for an account of Ann, and what tells who asked for it."""
         named = {"request_id": self.visitor.register()["request_id"]}
         self.app.deliver()
-        return self.outside.code(), named
+        return self.fake_world.code(), named
 
     def link(self, do: str, to: str = OWNER) -> str:
         """A link in an email."""
         self.app.deliver()
-        number = [email.recipient for email in self.outside.emails].index(to)
-        found = re.search(rf"/mail\?\S*do={do}\S*", self.outside.text(number))
+        number = [email.recipient for email in self.fake_world.emails].index(to)
+        found = re.search(rf"/mail\?\S*do={do}\S*", self.fake_world.text(number))
         assert found
         return found[0]
 
-    def each(self, path: str, forms: list[dict[str, Any]], **how: Any) -> list[Said]:
+    def each(self, path: str, forms: list[dict[str, Any]], **how: Any) -> list[Answer]:
         """Each form from another client, at once."""
         return together([self.call(path, n, **how, **form) for n, form in enumerate(forms)])
 
-    def all(self, path: str, **form: Any) -> list[Said]:
+    def all(self, path: str, **form: Any) -> list[Answer]:
         """The same form from many clients, at once."""
         return self.each(path, [form] * self.many)
 
@@ -102,11 +102,11 @@ class Site:
         return self.visitor.say(content, **fields)
 
 
-def together(calls: list[Call]) -> list[Said]:
+def together(calls: list[Call]) -> list[Answer]:
     """All in the same moment."""
     gate = threading.Barrier(len(calls))
 
-    def goes(call: Call) -> Said:
+    def goes(call: Call) -> Answer:
         gate.wait(30)
         return call()
 
@@ -114,7 +114,7 @@ def together(calls: list[Call]) -> list[Said]:
         return [*threads.map(goes, calls)]
 
 
-def statuses(results: list[Said]) -> dict[int, int]:
+def statuses(results: list[Answer]) -> dict[int, int]:
     return dict(Counter(status for status, _ in results))
 
 
@@ -128,7 +128,7 @@ def account(**fields: Any) -> dict[str, Any]:
 
 # Each: what is done by all at once, and what must come of it.
 
-RACES: list[Callable[[Site, Random], None]] = []
+RACES: list[Callable[[RaceService, Random], None]] = []
 race = RACES.append
 SETTINGS: dict[str, dict[str, Any]] = {
     "of_one_solved_captcha_one_comment_comes": {"captcha_provider": "altcha"},
@@ -138,197 +138,221 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 @race
-def of_right_codes_one_is_taken(site: Site, chance: Random) -> None:
-    code, named = site.registered()
+def of_right_codes_one_is_taken(race_service: RaceService, chance: Random) -> None:
+    code, named = race_service.registered()
     form = {"email": ANN, "token": code, **chance.choice([{}, named])}
-    assert statuses(site.all("/auth/verify", **form)) == {200: 1, 400: site.many - 1}
-    assert site.rows("SELECT email, version FROM account") == [(ANN, 1)]
-    assert site.rows("SELECT * FROM registration") == []
+    assert statuses(race_service.all("/auth/verify", **form)) == {
+        200: 1,
+        400: race_service.many - 1,
+    }
+    assert race_service.rows("SELECT email, version FROM account") == [(ANN, 1)]
+    assert race_service.rows("SELECT * FROM registration") == []
 
 
 @race
-def of_right_codes_to_sign_in_one_is_taken(site: Site, chance: Random) -> None:
-    request_id = site.visitor.ask_for_code(ANN)
-    site.app.deliver()
-    form = {"email": ANN, "code": site.outside.code(), "request_id": request_id}
-    results = site.all("/auth/login", **form, nickname="Ann")
-    assert statuses(results) == {200: 1, 401: site.many - 1}
-    assert site.rows("SELECT email, version FROM account") == [(ANN, 1)]
-    assert site.rows("SELECT * FROM registration") == []
+def of_right_codes_to_sign_in_one_is_taken(race_service: RaceService, chance: Random) -> None:
+    request_id = race_service.visitor.ask_for_code(ANN)
+    race_service.app.deliver()
+    form = {"email": ANN, "code": race_service.fake_world.code(), "request_id": request_id}
+    results = race_service.all("/auth/login", **form, nickname="Ann")
+    assert statuses(results) == {200: 1, 401: race_service.many - 1}
+    assert race_service.rows("SELECT email, version FROM account") == [(ANN, 1)]
+    assert race_service.rows("SELECT * FROM registration") == []
 
 
 @race
-def of_wrong_codes_five_are_looked_at(site: Site, chance: Random) -> None:
+def of_wrong_codes_five_are_looked_at(race_service: RaceService, chance: Random) -> None:
     """Then the right one is refused too, but for the one who asked for it."""
-    code, named = site.registered()
-    steps = chance.sample(range(1, 1_000_000), site.many)
+    code, named = race_service.registered()
+    steps = chance.sample(range(1, 1_000_000), race_service.many)
     wrong = [{"email": ANN, "token": f"{(int(code) + step) % 1_000_000:06}"} for step in steps]
-    assert statuses(site.each("/auth/verify", wrong)) == {400: site.many}
-    assert site.rows("SELECT tries + named_tries FROM registration") == [5]
-    assert site.visitor.verify(code, status=400)
-    assert site.visitor.verify(code, **named) == "验证成功", "nobody is locked out"
+    assert statuses(race_service.each("/auth/verify", wrong)) == {400: race_service.many}
+    assert race_service.rows("SELECT tries + named_tries FROM registration") == [5]
+    assert race_service.visitor.verify(code, status=400)
+    assert race_service.visitor.verify(code, **named) == "验证成功", "nobody is locked out"
 
 
 @race
-def of_registrations_three_wait_and_one_account_comes(site: Site, chance: Random) -> None:
-    results = site.each("/auth/register", [account(nickname=f"N{n}") for n in range(site.many)])
-    assert statuses(results) == {200: site.many}
-    assert len({answer["request_id"] for _, answer in results}) == site.many
-    site.app.deliver()
-    assert len(site.outside.emails) == 3
-    codes = [site.outside.code(n) for n in range(3)] * (site.many // 3)
-    results = site.each("/auth/verify", [{"email": ANN, "token": code} for code in codes])
+def of_registrations_three_wait_and_one_account_comes(
+    race_service: RaceService, chance: Random
+) -> None:
+    results = race_service.each(
+        "/auth/register", [account(nickname=f"N{n}") for n in range(race_service.many)]
+    )
+    assert statuses(results) == {200: race_service.many}
+    assert len({answer["request_id"] for _, answer in results}) == race_service.many
+    race_service.app.deliver()
+    assert len(race_service.fake_world.emails) == 3
+    codes = [race_service.fake_world.code(n) for n in range(3)] * (race_service.many // 3)
+    results = race_service.each("/auth/verify", [{"email": ANN, "token": code} for code in codes])
     assert statuses(results) == {200: 1, 400: len(codes) - 1}
-    assert len(site.rows("SELECT * FROM account")) == 1
+    assert len(race_service.rows("SELECT * FROM account")) == 1
 
 
 @race
-def likes_and_undos_leave_one_or_none_each(site: Site, chance: Random) -> None:
-    many = site.many
-    site.say()
+def likes_and_undos_leave_one_or_none_each(race_service: RaceService, chance: Random) -> None:
+    many = race_service.many
+    race_service.say()
     forms: dict[str, dict[str, Any]] = {"comment": {"id": 1}, "page": {"page_url": PAGE}}
     what = chance.choice([*forms])
     form = forms[what]
     count = {"comment": "likes", "page": "page_likes"}[what]
     path, rows = f"/{what}/like", f"SELECT count(*) FROM {what}_liker"
     count_ = f"SELECT {count} FROM {what}"
-    few = [site.call(path, n % 5, undo=chance.random() < 0.5, **form) for n in range(many)]
+    few = [race_service.call(path, n % 5, undo=chance.random() < 0.5, **form) for n in range(many)]
     assert statuses(together(few)) == {200: many}
-    assert site.rows(count_) == site.rows(rows)
-    assert 0 <= site.rows(rows)[0] <= 5
-    assert statuses(together([site.call(path, 3, **form)] * many)) == {200: many}
-    before = site.rows(count_)[0]
-    results = together([site.call(path, 10 + n, **form) for n in range(many)])
+    assert race_service.rows(count_) == race_service.rows(rows)
+    assert 0 <= race_service.rows(rows)[0] <= 5
+    assert statuses(together([race_service.call(path, 3, **form)] * many)) == {200: many}
+    before = race_service.rows(count_)[0]
+    results = together([race_service.call(path, 10 + n, **form) for n in range(many)])
     assert sorted(answer[count] for _, answer in results) == [*range(before + 1, before + many + 1)]
-    assert site.rows(count_) == site.rows(rows) == [before + many]
-    assert statuses(together([site.call(path, 10, undo=True, **form)] * many)) == {200: many}
-    assert site.rows(count_) == [before + many - 1]
+    assert race_service.rows(count_) == race_service.rows(rows) == [before + many]
+    assert statuses(together([race_service.call(path, 10, undo=True, **form)] * many)) == {
+        200: many
+    }
+    assert race_service.rows(count_) == [before + many - 1]
 
 
 @race
-def of_one_solved_captcha_one_comment_comes(site: Site, chance: Random) -> None:
-    token = solved(site.visitor)
-    forms = [body(content=f"{n}", captcha_token=token) for n in range(site.many)]
-    assert statuses(site.each("/comments", forms)) == {200: 1, 403: site.many - 1}
-    assert len(site.rows("SELECT * FROM comment")) == 1
-    retry = site.call("/comments", 9, **body(content="once", captcha_token=solved(site.visitor)))
-    results = together([retry] * site.many)
-    assert statuses(results) == {200: site.many}
+def of_one_solved_captcha_one_comment_comes(race_service: RaceService, chance: Random) -> None:
+    token = solved(race_service.visitor)
+    forms = [body(content=f"{n}", captcha_token=token) for n in range(race_service.many)]
+    assert statuses(race_service.each("/comments", forms)) == {200: 1, 403: race_service.many - 1}
+    assert len(race_service.rows("SELECT * FROM comment")) == 1
+    retry = race_service.call(
+        "/comments", 9, **body(content="once", captcha_token=solved(race_service.visitor))
+    )
+    results = together([retry] * race_service.many)
+    assert statuses(results) == {200: race_service.many}
     assert {answer["comment"]["id"] for _, answer in results} == {2}
     assert len({answer["edit_token"] for _, answer in results}) == 1
 
 
 @race
-def of_one_solved_captcha_one_registers_and_one_logs_in(site: Site, chance: Random) -> None:
-    site.join()
+def of_one_solved_captcha_one_registers_and_one_logs_in(
+    race_service: RaceService, chance: Random
+) -> None:
+    race_service.join()
     for path, emails in (
-        ("register", [f"n{n}@example.com" for n in range(site.many)]),
-        ("login", [ANN] * site.many),
+        ("register", [f"n{n}@example.com" for n in range(race_service.many)]),
+        ("login", [ANN] * race_service.many),
     ):
-        token = solved(site.visitor)
+        token = solved(race_service.visitor)
         forms = [account(email=email, captcha_token=token) for email in emails]
-        results = site.each(f"/auth/{path}", forms)
-        assert statuses(results) == {200: 1, 403: site.many - 1}, path
+        results = race_service.each(f"/auth/{path}", forms)
+        assert statuses(results) == {200: 1, 403: race_service.many - 1}, path
 
 
 @race
-def of_a_double_click_one_comment_comes(site: Site, chance: Random) -> None:
-    results = together([site.call("/comments", 5, **body(content="hi"))] * site.many)
-    assert statuses(results) == {200: site.many}
+def of_a_double_click_one_comment_comes(race_service: RaceService, chance: Random) -> None:
+    results = together(
+        [race_service.call("/comments", 5, **body(content="hi"))] * race_service.many
+    )
+    assert statuses(results) == {200: race_service.many}
     assert {answer["comment"]["id"] for _, answer in results} == {1}
     assert len([answer for _, answer in results if "edit_token" in answer]) == 1
 
 
 @race
-def of_admin_links_one_is_taken(site: Site, chance: Random) -> None:
-    link = inside.admin_link(site.app, chance.choice(["", OWNER]))
-    names = [{"email": f"n{n}@example.com", "nickname": f"N{n}"} for n in range(site.many)]
-    results = site.each(
+def of_admin_links_one_is_taken(race_service: RaceService, chance: Random) -> None:
+    link = inside.admin_link(race_service.app, chance.choice(["", OWNER]))
+    names = [{"email": f"n{n}@example.com", "nickname": f"N{n}"} for n in range(race_service.many)]
+    results = race_service.each(
         "/admin/claim", [{**name, "link": link, "password": CANARY} for name in names]
     )
-    assert statuses(results) == {200: 1, 403: site.many - 1}
-    assert site.rows("SELECT role FROM account") == ["admin"]
-    assert site.rows("SELECT action FROM audit") == ["claim"]
+    assert statuses(results) == {200: 1, 403: race_service.many - 1}
+    assert race_service.rows("SELECT role FROM account") == ["admin"]
+    assert race_service.rows("SELECT action FROM audit") == ["claim"]
 
 
 @race
-def a_link_in_an_email_does_once_what_it_says(site: Site, chance: Random) -> None:
-    site.say()
+def a_link_in_an_email_does_once_what_it_says(race_service: RaceService, chance: Random) -> None:
+    race_service.say()
     status = chance.choice(["spam", "deleted"])
-    assert statuses(site.all(site.link(status))) == {200: site.many}
-    assert site.rows("SELECT status FROM comment") == [status]
-    assert site.rows("SELECT action FROM audit") == [status]
-    learnt = site.rows("SELECT ham, spam FROM term WHERE hash = 0")
+    assert statuses(race_service.all(race_service.link(status))) == {200: race_service.many}
+    assert race_service.rows("SELECT status FROM comment") == [status]
+    assert race_service.rows("SELECT action FROM audit") == [status]
+    learnt = race_service.rows("SELECT ham, spam FROM term WHERE hash = 0")
     assert learnt == ([(0, 1)] if status == "spam" else [])
 
 
 @race
-def of_edits_the_last_stands_and_of_deletions_one_is_done(site: Site, chance: Random) -> None:
-    half, token = site.many // 2, {"edit_token": site.say("at first")["edit_token"]}
-    edits = [{"content": f"edited {n}", **token} for n in range(site.many)]
-    results = site.each("/comments/1", edits, method="PATCH")
-    assert statuses(results) == {200: site.many}
-    (content,) = site.rows("SELECT content FROM comment")
+def of_edits_the_last_stands_and_of_deletions_one_is_done(
+    race_service: RaceService, chance: Random
+) -> None:
+    half, token = race_service.many // 2, {"edit_token": race_service.say("at first")["edit_token"]}
+    edits = [{"content": f"edited {n}", **token} for n in range(race_service.many)]
+    results = race_service.each("/comments/1", edits, method="PATCH")
+    assert statuses(results) == {200: race_service.many}
+    (content,) = race_service.rows("SELECT content FROM comment")
     assert content in {edit["content"] for edit in edits}
-    mixed = [site.call("/comments/1", n, "DELETE", **token) for n in range(half)]
-    mixed += [site.call("/comments/1", n, "PATCH", **edits[n]) for n in range(half)]
+    mixed = [race_service.call("/comments/1", n, "DELETE", **token) for n in range(half)]
+    mixed += [race_service.call("/comments/1", n, "PATCH", **edits[n]) for n in range(half)]
     results = together(mixed)
     assert statuses(results[:half]) == {200: 1, 404: half - 1}
     assert set(statuses(results)) == {200, 404}
-    assert site.rows("SELECT status, content, nickname FROM comment") == [("deleted", "", "")]
+    assert race_service.rows("SELECT status, content, nickname FROM comment") == [
+        ("deleted", "", "")
+    ]
 
 
 @race
-def of_password_changes_one_is_done(site: Site, chance: Random) -> None:
-    forms = [{"password": CANARY, "new_password": f"{CANARY}{n}"} for n in range(site.many)]
-    results = site.each("/me", forms, method="PATCH", bearer=site.join())
+def of_password_changes_one_is_done(race_service: RaceService, chance: Random) -> None:
+    forms = [{"password": CANARY, "new_password": f"{CANARY}{n}"} for n in range(race_service.many)]
+    results = race_service.each("/me", forms, method="PATCH", bearer=race_service.join())
     counts = statuses(results)
     assert counts.pop(200) == 1
     assert set(counts) <= {401, 403}
     number = [status for status, _ in results].index(200)
-    assert site.visitor.login(password=f"{CANARY}{number}")["token"]
-    assert site.rows("SELECT version FROM account") == [2]
+    assert race_service.visitor.login(password=f"{CANARY}{number}")["token"]
+    assert race_service.rows("SELECT version FROM account") == [2]
 
 
 @race
-def of_deletions_of_an_account_one_is_done(site: Site, chance: Random) -> None:
-    half, token = site.many // 2, site.join()
-    site.visitor.authorization = ("Bearer", token)
-    site.say("mine")
+def of_deletions_of_an_account_one_is_done(race_service: RaceService, chance: Random) -> None:
+    half, token = race_service.many // 2, race_service.join()
+    race_service.visitor.authorization = ("Bearer", token)
+    race_service.say("mine")
     form = {"password": CANARY, "comments": chance.choice(["keep", "delete"])}
-    calls = [site.call("/me", n, "DELETE", token, **form) for n in range(half)]
-    calls += [site.call("/comments", n, "POST", token, **body(content="x")) for n in range(half)]
+    calls = [race_service.call("/me", n, "DELETE", token, **form) for n in range(half)]
+    calls += [
+        race_service.call("/comments", n, "POST", token, **body(content="x")) for n in range(half)
+    ]
     results = together(calls)
     done = statuses(results[:half])
     assert done.pop(200) == 1
     assert set(done) <= {401, 403}
     assert set(statuses(results[half:])) <= {200, 401}
-    assert site.rows("SELECT * FROM account") == []
-    assert site.rows("SELECT id FROM comment WHERE user_id IS NOT NULL OR nickname <> ''") == []
-    site.visitor.authorization = None
+    assert race_service.rows("SELECT * FROM account") == []
+    assert (
+        race_service.rows("SELECT id FROM comment WHERE user_id IS NOT NULL OR nickname <> ''")
+        == []
+    )
+    race_service.visitor.authorization = None
 
 
 @race
-def a_page_that_moves_takes_all_with_it(site: Site, chance: Random) -> None:
+def a_page_that_moves_takes_all_with_it(race_service: RaceService, chance: Random) -> None:
     """Comments, likes and views of two pages that are merged, and parted, meanwhile."""
-    quarter = site.many // 4
-    inside.add_account(site.app, OWNER, "Owner", CANARY, "admin")
-    owner = inside.token_of(site.app, OWNER, "admin")
+    quarter = race_service.many // 4
+    inside.add_account(race_service.app, OWNER, "Owner", CANARY, "admin")
+    owner = inside.token_of(race_service.app, OWNER, "admin")
     for page in "ab":
-        site.say(f"first on {page}", page_url=f"/{page}/")
+        race_service.say(f"first on {page}", page_url=f"/{page}/")
     calls = []
     for n in range(quarter):
         page = f"/{'ab'[n % 2]}/"
-        calls.append(site.call("/comments", n, **body(content=f"{n}", page_url=page)))
-        calls.append(site.call("/page/like", n, page_url=page))
-        calls.append(site.call(f"/comments?url={page}", n, "GET"))
+        calls.append(race_service.call("/comments", n, **body(content=f"{n}", page_url=page)))
+        calls.append(race_service.call("/page/like", n, page_url=page))
+        calls.append(race_service.call(f"/comments?url={page}", n, "GET"))
         wish = {"page_url": chance.choice(["/a/", "/b/"]), "merge": True}
-        calls.append(site.call(f"/admin/pages/{n % 3 + 1}", n, "PATCH", owner, **wish))
+        calls.append(race_service.call(f"/admin/pages/{n % 3 + 1}", n, "PATCH", owner, **wish))
     chance.shuffle(calls)
     assert set(statuses(together(calls))) <= {200, 404}
-    site.app.tick()
-    assert site.rows("SELECT count(*) FROM comment") == [2 + quarter]
-    assert site.rows("SELECT sum(total), sum(views) FROM page") == [(2 + quarter, quarter)]
+    race_service.app.tick()
+    assert race_service.rows("SELECT count(*) FROM comment") == [2 + quarter]
+    assert race_service.rows("SELECT sum(total), sum(views) FROM page") == [(2 + quarter, quarter)]
 
 
 @pytest.fixture
@@ -343,14 +367,14 @@ def restless() -> Iterator[None]:
 @pytest.mark.usefixtures("restless")
 @pytest.mark.parametrize("race", RACES, ids=lambda race: race.__name__)
 def test_many_requests_at_once_break_no_rule(
-    config: Config, tmp_path: Path, campaign: Campaign, race: Callable[[Site, Random], None]
+    config: Config, tmp_path: Path, campaign: Campaign, race: Callable[[RaceService, Random], None]
 ) -> None:
     many = 200 if campaign.seconds else 12
     for chance in campaign.rounds(1):
         path = tmp_path / f"{campaign.last}.db"
         settings = {**USUAL, **SETTINGS.get(race.__name__, {}), "database_path": str(path)}
-        with closing(Site(replace(config, **settings), Outside(), many)) as site:
-            race(site, chance)
+        with closing(RaceService(replace(config, **settings), FakeWorld(), many)) as race_service:
+            race(race_service, chance)
         for file in tmp_path.glob(f"{campaign.last}.db*"):
             file.unlink()
         campaign.figures["races"] += 1

@@ -50,8 +50,8 @@ from support.service import (
     services,
 )
 from support.service import start as start  # a fixture
-from support.serving import PROGRAM, Front, Queue, until
-from support.world import Outside
+from support.serving import PROGRAM, GatedServer, RunningServer, until
+from support.world import FakeWorld
 
 pytestmark = pytest.mark.slow
 
@@ -59,21 +59,21 @@ JSON = "application/json; charset=utf-8"
 
 
 @pytest.fixture(scope="module")
-def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def shared_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service for all tests that write nothing to `PAGE`."""
     with services(tmp_path_factory.mktemp("quiet")) as start:
         yield start(server={"trusted_proxy": "127.0.0.1"})
 
 
 @pytest.fixture(scope="module")
-def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def stock_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service behind a stock waitress."""
     with services(tmp_path_factory.mktemp("stock")) as start:
         yield start(server=LOOPS["stock"])
 
 
-@pytest.fixture(params=["quiet", "stock"])
-def either(request: pytest.FixtureRequest) -> Service:
+@pytest.fixture(params=["shared_service", "stock_service"])
+def each_service(request: pytest.FixtureRequest) -> Service:
     service: Service = request.getfixturevalue(request.param)
     return service
 
@@ -100,11 +100,11 @@ def post(*headers: str, body: bytes = b"{}", target: str = "/comments") -> bytes
 ELSEWHERE = {**COMMENT, "page_url": "/wire/"}
 
 
-def test_a_comment_is_posted_and_listed_over_the_wire(either: Service) -> None:
+def test_a_comment_is_posted_and_listed_over_the_wire(each_service: Service) -> None:
     target = "/comments?url=/wire/"
-    head = either.ask("HEAD", target)
-    posted = either.ask("POST", "/comments", body=ELSEWHERE)
-    listed = either.ask("GET", target)
+    head = each_service.ask("HEAD", target)
+    posted = each_service.ask("POST", "/comments", body=ELSEWHERE)
+    listed = each_service.ask("GET", target)
     assert (head.status, posted.status, listed.status) == (200, 200, 200)
     assert (head.body, listed.json["views"]) == (b"", 1), "HEAD is no view"
     assert posted.json.keys() == {"success", "comment", "edit_token"}
@@ -114,13 +114,13 @@ def test_a_comment_is_posted_and_listed_over_the_wire(either: Service) -> None:
     for response in (head, posted, listed):
         assert response.headers["Content-Type"] == JSON
         assert_safe(response)
-    again, get = either.ask("HEAD", target).headers, either.ask("GET", target).headers
+    again, get = each_service.ask("HEAD", target).headers, each_service.ask("GET", target).headers
     for headers in (again, get):
         del headers["Date"], headers["Etag"]  # the view is in the body
     assert again.items() == get.items()
 
 
-def test_a_connection_serves_many_requests(either: Service) -> None:
+def test_a_connection_serves_many_requests(each_service: Service) -> None:
     asked = [
         (request("POST", "/comments", body=ELSEWHERE), 200),
         (request("HEAD", f"/comments?url={PAGE}"), 200),
@@ -128,22 +128,22 @@ def test_a_connection_serves_many_requests(either: Service) -> None:
         (request("POST", "/comments", "Content-Type: text/plain", body=b"x"), 415),
         (LIST, 200),
     ]
-    with either.connect() as connection:
+    with each_service.connect() as connection:
         for raw, status in asked:
             connection.sendall(raw)
             assert answer_on(connection, raw.split()[0].decode()).status == status, raw
 
 
-def test_a_body_may_have_64_kib_and_a_url_8(either: Service) -> None:
+def test_a_body_may_have_64_kib_and_a_url_8(each_service: Service) -> None:
     body = json.dumps(ELSEWHERE).encode().ljust(BODY_LIMIT)
-    assert either.raw(post(AS_JSON + "; charset=UTF-8", body=body)).status == 200
+    assert each_service.raw(post(AS_JSON + "; charset=UTF-8", body=body)).status == 200
     target = "/comments?limit=1&url=/&x=".ljust(8 * 1024, "a")
-    assert either.ask("GET", target).status == 200
+    assert each_service.ask("GET", target).status == 200
 
 
-def test_a_pipeline_of_any_length_is_answered(quiet: Service) -> None:
+def test_a_pipeline_of_any_length_is_answered(shared_service: Service) -> None:
     last = request("GET", "/health", "Connection: close")
-    with quiet.sent(LIST * 200 + last) as connection:
+    with shared_service.sent(LIST * 200 + last) as connection:
         answered = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answered.count(b"HTTP/1.1 200 OK") == 201
     assert answered.endswith(b'{"ok":true}')
@@ -178,26 +178,26 @@ def assert_refused(response: Answer) -> None:
     assert_safe(response)
 
 
-def test_every_refusal_is_json_with_security_headers(quiet: Service) -> None:
+def test_every_refusal_is_json_with_security_headers(shared_service: Service) -> None:
     for case, (raw, status, code) in REFUSED.items():
-        response = quiet.raw(raw)
+        response = shared_service.raw(raw)
         assert (response.status, response.json["code"]) == (status, code), case
         assert_refused(response)
         if status == 405:
             assert set(response.headers["Allow"].split(",")) == {"GET", "POST"}
-    assert quiet.ask("GET", f"/comments?url={PAGE}").json["total"] == 0
+    assert shared_service.ask("GET", f"/comments?url={PAGE}").json["total"] == 0
 
 
-def test_refusals_of_admin_routes_have_no_cors_headers(quiet: Service) -> None:
+def test_refusals_of_admin_routes_have_no_cors_headers(shared_service: Service) -> None:
     long = (f"Origin: {BLOG}", "Content-Length: 1000000")
-    response = quiet.raw(request("POST", "/admin/login", *long))
+    response = shared_service.raw(request("POST", "/admin/login", *long))
     assert response.status == 413
     assert not [name for name in response.headers if name.lower().startswith("access-control-")]
     assert response.headers["Cache-Control"] == "no-store"
 
 
-def test_a_verification_that_is_too_large_fails_like_any_other(quiet: Service) -> None:
-    response = quiet.raw(post(AS_JSON, body=padded(BODY_LIMIT + 1), target="/auth/verify"))
+def test_a_verification_that_is_too_large_fails_like_any_other(shared_service: Service) -> None:
+    response = shared_service.raw(post(AS_JSON, body=padded(BODY_LIMIT + 1), target="/auth/verify"))
     assert (response.status, response.body.decode()) == (413, "验证码错误或已过期")
     assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
     assert_safe(response)
@@ -207,7 +207,7 @@ ALLOWED = {BLOG: BLOG, FOREIGN: None, "null": None}
 BROKEN = {400: request("GET", "/", "Content-Length: x"), 413: post(AS_JSON, ENDLESS, body=b"")}
 
 
-def test_refusals_of_the_parser_follow_the_settings(config: Config, outside: Outside) -> None:
+def test_refusals_of_the_parser_follow_the_settings(config: Config, fake_world: FakeWorld) -> None:
     how = replace(
         config,
         server_listen="127.0.0.1:0",
@@ -215,10 +215,10 @@ def test_refusals_of_the_parser_follow_the_settings(config: Config, outside: Out
         server_public_url="https://comments.example",
     )
     with contextlib.ExitStack() as stack:
-        app = stack.enter_context(closing(make_app(how, outside.world, rounds=1)))
-        front = stack.enter_context(closing(Front(app, fast=True)))
+        app = stack.enter_context(closing(make_app(how, fake_world.world, rounds=1)))
+        server = stack.enter_context(closing(RunningServer(app, fast=True)))
         for (origin, allowed), (status, raw) in product(ALLOWED.items(), BROKEN.items()):
-            connection = front.connect()
+            connection = server.connect()
             connection.sendall(raw.replace(b"\r\n", f"\r\nOrigin: {origin}\r\n".encode(), 1))
             response = answer_on(connection)
             assert response.status == status
@@ -335,14 +335,16 @@ def answers_in(received: bytes, sent: bytes) -> list[int]:
     return statuses
 
 
-def test_random_bytes_do_not_make_the_server_fail(quiet: Service, campaign: Campaign) -> None:
+def test_random_bytes_do_not_make_the_server_fail(
+    shared_service: Service, campaign: Campaign
+) -> None:
     """Each stream gets whole responses and is closed, and nothing leaks, also if a client does not
     wait for the responses."""
-    before, logged, used = held_at_rest(quiet), quiet.said, 0
+    before, logged, used = held_at_rest(shared_service), shared_service.said, 0
     for number, chance in enumerate(campaign.rounds(6)):
         listens = number % 3 > 0
         streams = [mangled(chance) for _ in range(40)]
-        peers = [quiet.connect() for _ in streams]
+        peers = [shared_service.connect() for _ in streams]
         for peer, raw in zip(peers, streams, strict=True):
             with contextlib.suppress(OSError):  # it may be refused before it was all sent
                 peer.sendall(raw)
@@ -355,13 +357,13 @@ def test_random_bytes_do_not_make_the_server_fail(quiet: Service, campaign: Camp
                 statuses = answers_in(received, raw) if listens else []
                 assert max(statuses, default=0) < 500, raw
                 campaign.figures["answers"] += len(statuses)
-        quiet.opened.clear()
-        assert quiet.ask("GET", "/health").json == {"ok": True}
-        until(lambda: held(quiet) == before)
-        used = used or memory(quiet)
+        shared_service.opened.clear()
+        assert shared_service.ask("GET", "/health").json == {"ok": True}
+        until(lambda: held(shared_service) == before)
+        used = used or memory(shared_service)
         campaign.figures["streams"] += len(streams)
-        campaign.figures["MiB more"] = memory(quiet) - used
-        assert quiet.said == logged, "a stranger writes the log"
+        campaign.figures["MiB more"] = memory(shared_service) - used
+        assert shared_service.said == logged, "a stranger writes the log"
     assert campaign.figures["MiB more"] <= 20
 
 
@@ -527,23 +529,25 @@ def test_an_unknown_waitress_serves_as_stock(start: Start, tmp_path: Path, old: 
     assert "Traceback" not in service.said
 
 
-def test_the_installed_waitress_is_known(quiet: Service) -> None:
+def test_the_installed_waitress_is_known(shared_service: Service) -> None:
     # Otherwise read what changed in waitress, and write its digest in Serving.
-    assert "WARNING this waitress" not in quiet.said
+    assert "WARNING this waitress" not in shared_service.said
 
 
 # Who is served when
 
 
 @pytest.fixture
-def queue(config: Config, outside: Outside) -> Iterator[Callable[..., Queue]]:
+def start_gated_server(
+    config: Config, fake_world: FakeWorld
+) -> Iterator[Callable[..., GatedServer]]:
     with contextlib.ExitStack() as stack:
 
-        def make(**settings: Any) -> Queue:
+        def make(**settings: Any) -> GatedServer:
             stack.close()  # what was made before
             how = replace(config, server_listen="127.0.0.1:0", **settings)
-            app = stack.enter_context(closing(make_app(how, outside.world, rounds=1)))
-            return stack.enter_context(closing(Queue(app, outside)))
+            app = stack.enter_context(closing(make_app(how, fake_world.world, rounds=1)))
+            return stack.enter_context(closing(GatedServer(app, fake_world)))
 
         yield make
 
@@ -555,8 +559,10 @@ def named(name: str, method: str = "GET", *headers: str) -> bytes:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_clients_are_served_in_turn(queue: Callable[..., Queue], method: str) -> None:
-    made = queue()
+def test_clients_are_served_in_turn(
+    start_gated_server: Callable[..., GatedServer], method: str
+) -> None:
+    made = start_gated_server()
     for name in ("a1", "a2", "a3", "a4", "b1", "b2", "c1"):
         made.ask(named(name, method), f"127.0.1.{ord(name[0])}")
     made.statuses()
@@ -567,10 +573,12 @@ FORWARDED = {"a1": "192.0.2.1", "a2": "192.0.2.1", "a3": "192.0.2.3, 192.0.2.1",
 FORWARDED |= {"c1": "2001:db8:0:1::1", "c2": "2001:db8:0:1::2", "d1": "2001:db8:0:2::1"}  # by /64
 
 
-def test_clients_behind_a_trusted_proxy_are_served_in_turn(queue: Callable[..., Queue]) -> None:
+def test_clients_behind_a_trusted_proxy_are_served_in_turn(
+    start_gated_server: Callable[..., GatedServer],
+) -> None:
     in_turn = ["a1", "a2", "b1", "c1", "d1", "a3", "c2"]
     for trusted, served in ((("127.0.0.1",), in_turn), ((), [*FORWARDED])):
-        made = queue(server_trusted_proxy=trusted)
+        made = start_gated_server(server_trusted_proxy=trusted)
         for name, client in FORWARDED.items():
             made.ask(named(name, "GET", f"X-Forwarded-For: {client}"))
         assert set(made.statuses()) == {200}

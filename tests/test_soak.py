@@ -48,7 +48,7 @@ class Failed(Exception):
     """A request failed by a fault, and may or may not have been done."""
 
 
-class Town:
+class ObservedService:
     """The service, and what the clients observe."""
 
     def __init__(self, start: Start, folder: Path) -> None:
@@ -86,9 +86,9 @@ class Town:
 class Client(threading.Thread):
     """A client that reads, writes, edits and deletes comments."""
 
-    def __init__(self, town: Town, number: int, seed: str, pause: float) -> None:
+    def __init__(self, observed: ObservedService, number: int, seed: str, pause: float) -> None:
         super().__init__()
-        self.town, self.number, self.pause = town, number, pause
+        self.observed, self.number, self.pause = observed, number, pause
         self.chance = random.Random(f"{seed} {number}")
         # Of each comment all texts that it may have, "" once it may be deleted: more than one of
         # them after a request without a response.
@@ -97,35 +97,35 @@ class Client(threading.Thread):
 
     def run(self) -> None:
         acts = [self.read, self.write, self.change]
-        while not self.town.closing.wait(self.chance.expovariate(1) * self.pause):
+        while not self.observed.closing.wait(self.chance.expovariate(1) * self.pause):
             with suppress(Failed):
                 try:
                     self.chance.choices(acts, [50, 20, 10])[0]()
                 except AssertionError as error:
-                    self.town.wrong.append(error)
+                    self.observed.wrong.append(error)
                     return
 
     def ask(self, method: str, target: str, **how: Any) -> Answer:
         begun_at = time.monotonic()
         agent = f"User-Agent: client {self.number}"
         try:
-            response = self.town.service.ask(method, target, agent, **how)
+            response = self.observed.service.ask(method, target, agent, **how)
             status, reason = response.status, response.body.decode("utf-8", "replace")
         except (OSError, http.client.HTTPException) as error:
             status, reason = GONE, repr(error)
-        self.town.counts["requests"] += 1
+        self.observed.counts["requests"] += 1
         if status in (GONE, 503):
-            assert self.town.is_excused(status, begun_at), f"{method} {target} {reason}"
+            assert self.observed.is_excused(status, begun_at), f"{method} {target} {reason}"
             assert not status or int(response.headers["Retry-After"]) > 0
-            self.town.counts["refused" if status else "cut off"] += 1
-            self.town.closing.wait(0.1)
+            self.observed.counts["refused" if status else "cut off"] += 1
+            self.observed.closing.wait(0.1)
             raise Failed
         assert status == 200, (target, status, reason)
         return response
 
     def post(self, target: str, method: str = "POST", **body: Any) -> Any:
         done = self.ask(method, target, body={"captcha_token": "x", **body}).json
-        self.town.counts["writes"] += 1
+        self.observed.counts["writes"] += 1
         return done
 
     def read(self) -> None:
@@ -138,7 +138,7 @@ class Client(threading.Thread):
         posted = self.post("/comments", **body)
         self.written[posted["comment"]["id"]] = {content}
         self.tokens[posted["comment"]["id"]] = posted["edit_token"]
-        self.town.counts["comments"] += 1
+        self.observed.counts["comments"] += 1
 
     def change(self) -> None:
         there = [number for number, texts in self.written.items() if "" not in texts]
@@ -156,70 +156,70 @@ class Client(threading.Thread):
 # The faults
 
 
-def killed(town: Town) -> None:
-    with town.excused(GONE):
-        town.service.process.kill()
-        town.service.process.wait()
-        assert_whole(str(town.service.path))
-        town.start()
+def killed(observed: ObservedService) -> None:
+    with observed.excused(GONE):
+        observed.service.process.kill()
+        observed.service.process.wait()
+        assert_whole(str(observed.service.path))
+        observed.start()
 
 
-def stopped(town: Town) -> None:
-    with town.excused(GONE):
-        assert town.service.stop() == 0
-        town.start()
+def stopped(observed: ObservedService) -> None:
+    with observed.excused(GONE):
+        assert observed.service.stop() == 0
+        observed.start()
 
 
-def locked(town: Town) -> None:
+def locked(observed: ObservedService) -> None:
     """Another program holds the database for longer than writers wait."""
-    with closing(sqlite3.connect(town.service.path, isolation_level=None, timeout=20)) as other:
-        with town.excused(503):
+    with closing(sqlite3.connect(observed.service.path, isolation_level=None, timeout=20)) as other:
+        with observed.excused(503):
             other.execute("BEGIN EXCLUSIVE")
-            town.seen("refused")
+            observed.seen("refused")
         other.execute("ROLLBACK")
 
 
 @contextmanager
-def limited(town: Town, what: int, most: int) -> Iterator[None]:
-    pid = town.service.process.pid
+def limited(observed: ObservedService, what: int, most: int) -> Iterator[None]:
+    pid = observed.service.process.pid
     soft, hard = resource.prlimit(pid, what)
     resource.prlimit(pid, what, (most, hard))
     yield
     resource.prlimit(pid, what, (soft, hard))
 
 
-def full(town: Town) -> None:
+def full(observed: ObservedService) -> None:
     """No file may grow."""
-    with town.excused(503), limited(town, resource.RLIMIT_FSIZE, 0):
-        town.seen("refused", 3)
+    with observed.excused(503), limited(observed, resource.RLIMIT_FSIZE, 0):
+        observed.seen("refused", 3)
 
 
-def few_descriptors(town: Town) -> None:
+def few_descriptors(observed: ObservedService) -> None:
     """No connection can be taken and no file be opened."""
-    with town.excused(GONE, 503):
-        with limited(town, resource.RLIMIT_NOFILE, 3):
-            waiting = [town.service.sent(request("GET", "/health")) for _ in range(20)]
+    with observed.excused(GONE, 503):
+        with limited(observed, resource.RLIMIT_NOFILE, 3):
+            waiting = [observed.service.sent(request("GET", "/health")) for _ in range(20)]
         for peer in waiting:
             peer.close()
-        until(lambda: town.service.ask("GET", "/health").status == 200)
+        until(lambda: observed.service.ask("GET", "/health").status == 200)
 
 
-def crowded(town: Town) -> None:
+def crowded(observed: ObservedService) -> None:
     """Many clients are silent, slow or leave."""
     parts = [*PARTS.values(), b""]
-    crowd = [town.service.sent(parts[number % len(parts)]) for number in range(300)]
-    town.seen("requests", 50)
+    crowd = [observed.service.sent(parts[number % len(parts)]) for number in range(300)]
+    observed.seen("requests", 50)
     for peer in crowd[:200]:
         reset(peer)
-    town.seen("requests", 50)
+    observed.seen("requests", 50)
     for peer in crowd[200:]:
         peer.close()
 
 
-def commanded(town: Town) -> None:
+def commanded(observed: ObservedService) -> None:
     for word in ("backup", "recount", "export"):
         program = [sys.executable, commentd.__file__, "--config", "commentd.ini", word]
-        done = subprocess.run(program, cwd=town.folder, capture_output=True, text=True)
+        done = subprocess.run(program, cwd=observed.folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 
 
@@ -231,14 +231,16 @@ FAULTS = [*RESTARTS, locked, full, few_descriptors, crowded, commanded]
 
 
 @pytest.fixture
-def town(tmp_path: Path) -> Iterator[Town]:
+def observed(tmp_path: Path) -> Iterator[ObservedService]:
     with services(tmp_path) as start:
-        yield Town(start, tmp_path)
+        yield ObservedService(start, tmp_path)
 
 
-def test_nothing_is_lost_and_nothing_grows_under_faults(town: Town, campaign: Campaign) -> None:
+def test_nothing_is_lost_and_nothing_grows_under_faults(
+    observed: ObservedService, campaign: Campaign
+) -> None:
     minute, pause = (60.0, 0.1) if campaign.seconds else (0.0, 0.0)
-    clients = [Client(town, n, f"{campaign.seed}", pause) for n in range(CLIENTS)]
+    clients = [Client(observed, n, f"{campaign.seed}", pause) for n in range(CLIENTS)]
     for client in clients:
         client.start()
     used: list[int] = []
@@ -249,27 +251,31 @@ def test_nothing_is_lost_and_nothing_grows_under_faults(town: Town, campaign: Ca
             known = FAULTS if number < len(FAULTS) else FAULTS[len(RESTARTS) :]
             cycle = random.Random(f"{campaign.seed} {number // len(known)}")
             fault = cycle.sample(known, len(known))[number % len(known)]
-            town.seen("writes", chance.randint(5, 20))
-            fault(town)
-            town.seen("writes", 10)
-            until(lambda: time.monotonic() >= ends_at or town.wrong, minute + 1)  # noqa: B023
-            used = [*used, memory(town.service)] if fault not in RESTARTS else []
-            campaign.figures[f"MiB after {fault.__name__}"] = memory(town.service)
-            assert not town.wrong, (fault.__name__, *town.wrong, town.service.said[-2000:])
+            observed.seen("writes", chance.randint(5, 20))
+            fault(observed)
+            observed.seen("writes", 10)
+            until(lambda: time.monotonic() >= ends_at or observed.wrong, minute + 1)  # noqa: B023
+            used = [*used, memory(observed.service)] if fault not in RESTARTS else []
+            campaign.figures[f"MiB after {fault.__name__}"] = memory(observed.service)
+            assert not observed.wrong, (
+                fault.__name__,
+                *observed.wrong,
+                observed.service.said[-2000:],
+            )
     finally:
-        town.closing.set()
+        observed.closing.set()
         for client in clients:
             client.join()
-    assert not town.wrong
-    until(lambda: held(town.service) == 1)
+    assert not observed.wrong
+    until(lambda: held(observed.service) == 1)
     if len(used) > 20:  # minutes in one process
         quarter = len(used) // 4
         early = statistics.median(used[quarter : 2 * quarter])
         assert statistics.median(used[-quarter:]) <= early * 1.05 + 2
-    killed(town)
-    assert town.service.stop() == 0
-    campaign.figures.update(town.counts)
-    with closing(sqlite3.connect(town.service.path)) as db:
+    killed(observed)
+    assert observed.service.stop() == 0
+    campaign.figures.update(observed.counts)
+    with closing(sqlite3.connect(observed.service.path)) as db:
         there = dict(db.execute("SELECT id, content FROM comment"))
     for client in clients:
         assert [i for i, texts in client.written.items() if there[i] not in texts] == []

@@ -32,7 +32,7 @@ from support.database import assert_whole, cut_off
 from support.inside import REFUSALS, add_account, database_path, in_its_thread, token_of, writer
 from support.service import COMMENT, LOGIN, Service, answer_on, request, services
 from support.serving import until
-from support.world import Outside
+from support.world import FakeWorld
 
 SORTS = ("newest", "oldest", "likes")
 PLAIN: dict[str, Any] = {"captcha_provider": "none", "limits_enabled": False}
@@ -202,19 +202,19 @@ def test_a_fault_of_the_disk_refuses_writes_and_nothing_else(visitor: Visitor, f
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_an_email_whose_sending_can_not_be_noted_is_sent_once(
-    visitor: Visitor, outside: Outside, fault: str, caplog: pytest.LogCaptureFixture
+    visitor: Visitor, fake_world: FakeWorld, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     visitor.register()
     with FAULTS[fault](visitor.served):
         for _ in range(5):
             in_its_thread(visitor.served.deliver)
-            outside.time += 5
+            fake_world.time += 5
     in_its_thread(lambda: 1 / 0)
     assert "failed, and goes on" in caplog.text
-    assert len(outside.emails) <= 1
+    assert len(fake_world.emails) <= 1
     visitor.served.deliver()
-    assert 1 <= len(outside.emails) <= 2
-    assert len({email.message for email in outside.emails}) == 1
+    assert 1 <= len(fake_world.emails) <= 2
+    assert len({email.message for email in fake_world.emails}) == 1
 
 
 @pytest.mark.parametrize("settings", [{"limits_enabled": False}])
@@ -289,7 +289,7 @@ def test_readers_are_served_while_all_writers_wait(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
+def connections(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
     """The connections that are made from now on, which do not wait for locks."""
     made: list[sqlite3.Connection] = []
     connect = sqlite3.connect
@@ -302,7 +302,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
     return made
 
 
-def test_the_wal_is_emptied_in_turn_alone(config: Config, opened: list[Any]) -> None:
+def test_the_wal_is_emptied_in_turn_alone(config: Config, connections: list[Any]) -> None:
     """By whoever closes, too: two that empty it at one moment can spoil the file."""
     app = make_app(config, rounds=1)
     stranger(app).post_json("/comments", COMMENT)
@@ -316,14 +316,14 @@ def test_the_wal_is_emptied_in_turn_alone(config: Config, opened: list[Any]) -> 
         assert wal.read_bytes() == before != b""
 
 
-def test_each_connection_is_set_up(config: Config, opened: list[sqlite3.Connection]) -> None:
+def test_each_connection_is_set_up(config: Config, connections: list[sqlite3.Connection]) -> None:
     usual = {"foreign_keys": 1, "trusted_schema": 0, "busy_timeout": 5000, "secure_delete": 1}
     usual |= {"synchronous": 2, "journal_size_limit": 64 * 1024 * 1024, "mmap_size": 0}
     with closing(make_app(config, rounds=1)) as app:
         stranger(app).post_json("/comments", COMMENT)
         stranger(app).get("/comments", {"url": PAGE})
         reads_only = []
-        for db in opened:
+        for db in connections:
             with suppress(sqlite3.ProgrammingError):  # it is closed
                 if db.execute("PRAGMA database_list").fetchone()[2] != config.database_path:
                     continue  # a lock
@@ -356,9 +356,9 @@ def spoil(path: str, table: str) -> None:
 
 @pytest.mark.parametrize("table", ["rate_limit", "comment"])
 def test_a_damaged_database_ends_all_writing_and_is_reported_once(
-    config: Config, outside: Outside, caplog: pytest.LogCaptureFixture, table: str
+    config: Config, fake_world: FakeWorld, caplog: pytest.LogCaptureFixture, table: str
 ) -> None:
-    app = make_app(config, outside.world, rounds=1)
+    app = make_app(config, fake_world.world, rounds=1)
     client = stranger(app)
     client.post_json("/comments", COMMENT)
     spoil(config.database_path, table)
@@ -375,26 +375,26 @@ def test_a_damaged_database_ends_all_writing_and_is_reported_once(
     assert [r.levelno for r in caplog.records].count(logging.CRITICAL) == 1
     assert Path(config.database_path).read_bytes() == before
     with pytest.raises(REFUSALS, match="damaged"):
-        make_app(config, outside.world, rounds=1)
+        make_app(config, fake_world.world, rounds=1)
 
 
 # What is there at the start
 
 
-def deterministic(seed: int, outside: Outside) -> World:
+def deterministic(seed: int, fake_world: FakeWorld) -> World:
     """A world whose chance is the same each time."""
-    return replace(outside.world, random_bytes=Random(seed).randbytes)
+    return replace(fake_world.world, random_bytes=Random(seed).randbytes)
 
 
 @pytest.fixture(scope="module")
-def lived_in(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def used_database(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """A database with comments, likes, an account and registrations, closed cleanly."""
-    path, outside = tmp_path_factory.mktemp("lived_in") / "commentd.db", Outside()
-    with closing(make_app(settled(path), deterministic(1, outside), rounds=1)) as app:
+    path, fake_world = tmp_path_factory.mktemp("lived_in") / "commentd.db", FakeWorld()
+    with closing(make_app(settled(path), deterministic(1, fake_world), rounds=1)) as app:
         client = stranger(app)
         client.post_json("/auth/register", account("ann@example.com"))
         app.deliver()
-        client.post_json("/auth/verify", {"email": "ann@example.com", "token": outside.code()})
+        client.post_json("/auth/verify", {"email": "ann@example.com", "token": fake_world.code()})
         for number in range(3):
             client.post_json("/comments", {**COMMENT, "content": f"{number} " + "long " * 300})
         client.post_json("/comment/like", {"id": 1})
@@ -437,19 +437,21 @@ def assert_refused_untouched(path: Path, words: str, case: object = "") -> None:
     assert found() == before, case
 
 
-def test_a_spoilt_database_file_is_refused_untouched(lived_in: bytes, tmp_path: Path) -> None:
+def test_a_spoilt_database_file_is_refused_untouched(used_database: bytes, tmp_path: Path) -> None:
     path = tmp_path / "commentd.db"
     for case, spoils in SPOILT.items():
-        path.write_bytes(spoils(lived_in))
+        path.write_bytes(spoils(used_database))
         assert_refused_untouched(path, "damaged", case)
-    path.write_bytes(with_version(lived_in.replace(b"STRICT", b"TIDIED"), len(MIGRATIONS) + 1))
+    path.write_bytes(with_version(used_database.replace(b"STRICT", b"TIDIED"), len(MIGRATIONS) + 1))
     assert_refused_untouched(path, "newer commentd")
 
 
-def test_noise_over_any_page_of_the_database_is_noticed(lived_in: bytes, tmp_path: Path) -> None:
+def test_noise_over_any_page_of_the_database_is_noticed(
+    used_database: bytes, tmp_path: Path
+) -> None:
     path = tmp_path / "commentd.db"
-    for start in range(0, len(lived_in), 4096):
-        path.write_bytes(lived_in[:start] + noise() + lived_in[start + 4096 :])
+    for start in range(0, len(used_database), 4096):
+        path.write_bytes(used_database[:start] + noise() + used_database[start + 4096 :])
         assert_refused_untouched(path, "damaged", start)
 
 
@@ -497,7 +499,7 @@ def schema(db: sqlite3.Connection) -> list[Any]:
 
 
 @pytest.fixture
-def file() -> Iterator[sqlite3.Connection]:
+def memory_database() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         db.execute("PRAGMA foreign_keys = ON")
         yield db
@@ -507,31 +509,41 @@ BASE = "CREATE TABLE a (id INTEGER PRIMARY KEY); CREATE TABLE b (a_id REFERENCES
 ROWS = "INSERT INTO a VALUES (1); INSERT INTO b VALUES (1);"
 
 
-def test_a_migration_that_fails_leaves_nothing(file: sqlite3.Connection) -> None:
+def test_a_migration_that_fails_leaves_nothing(memory_database: sqlite3.Connection) -> None:
     """The earlier ones of the same start go too: no released program knows that state."""
-    migrate(file, [BASE])
-    before = schema(file)
+    migrate(memory_database, [BASE])
+    before = schema(memory_database)
     broken = "CREATE TABLE c (id); INSERT INTO a VALUES (2); INSERT INTO nowhere VALUES (1);"
     with pytest.raises(sqlite3.OperationalError, match="nowhere"):
-        migrate(file, [BASE, ROWS, broken, "CREATE TABLE never (id)"])
-    assert (schema(file), file.execute("SELECT * FROM a").fetchall()) == (before, [])
-    assert not file.in_transaction
-    migrate(file, [BASE, ROWS, "CREATE TABLE c (id)"])
-    assert file.execute("PRAGMA user_version").fetchone()[0] == 3
-    before = schema(file)
+        migrate(memory_database, [BASE, ROWS, broken, "CREATE TABLE never (id)"])
+    assert (schema(memory_database), memory_database.execute("SELECT * FROM a").fetchall()) == (
+        before,
+        [],
+    )
+    assert not memory_database.in_transaction
+    migrate(memory_database, [BASE, ROWS, "CREATE TABLE c (id)"])
+    assert memory_database.execute("PRAGMA user_version").fetchone()[0] == 3
+    before = schema(memory_database)
     for orphan in ("INSERT INTO b VALUES (9)", "DELETE FROM a", "DROP TABLE a"):
         with pytest.raises(REFUSALS, match="migration 4 leaves rows that point nowhere"):
-            migrate(file, [BASE, ROWS, "CREATE TABLE c (id)", orphan])
-        assert (schema(file), file.execute("SELECT * FROM b").fetchall()) == (before, [(1,)])
+            migrate(memory_database, [BASE, ROWS, "CREATE TABLE c (id)", orphan])
+        assert (schema(memory_database), memory_database.execute("SELECT * FROM b").fetchall()) == (
+            before,
+            [(1,)],
+        )
 
 
-def test_a_table_is_rebuilt_without_losing_what_points_to_it(file: sqlite3.Connection) -> None:
+def test_a_table_is_rebuilt_without_losing_what_points_to_it(
+    memory_database: sqlite3.Connection,
+) -> None:
     anew = """CREATE TABLE a2 (id INTEGER PRIMARY KEY, more TEXT);
         INSERT INTO a2 (id) SELECT id FROM a; DROP TABLE a; ALTER TABLE a2 RENAME TO a;"""
-    migrate(file, [BASE.replace("a_id ", "a_id INTEGER "), ROWS, anew])
-    assert file.execute("SELECT * FROM b JOIN a ON id = a_id").fetchall() == [(1, 1, None)]
+    migrate(memory_database, [BASE.replace("a_id ", "a_id INTEGER "), ROWS, anew])
+    assert memory_database.execute("SELECT * FROM b JOIN a ON id = a_id").fetchall() == [
+        (1, 1, None)
+    ]
     with pytest.raises(sqlite3.IntegrityError):
-        file.execute("INSERT INTO b VALUES (9)")
+        memory_database.execute("INSERT INTO b VALUES (9)")
 
 
 # What a request costs
@@ -563,7 +575,7 @@ COSTS += [
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"limits_enabled": False}])
 def test_a_request_costs_the_same_however_much_there_is(
-    opened: list[sqlite3.Connection], app: App, tmp_path: Path
+    connections: list[sqlite3.Connection], app: App, tmp_path: Path
 ) -> None:
     """In steps of SQLite's machine: no statement may read all comments. What an admin searches for
     has a limit of time instead."""
@@ -603,7 +615,7 @@ def test_a_request_costs_the_same_however_much_there_is(
             work()  # what is done once is not counted
             steps.clear()
             for handler in (lambda: steps.append(1), None):
-                for db in opened:
+                for db in connections:
                     with suppress(sqlite3.ProgrammingError):  # it is closed
                         db.set_progress_handler(handler, 1)
                 if handler:

@@ -910,7 +910,7 @@ REL = "nofollow ugc noopener noreferrer"
 VOID = {"br", "hr"}
 
 
-class Judge(HTMLParser):
+class AllowListParser(HTMLParser):
     """Raises for any markup beyond the allow-list."""
 
     def __init__(self) -> None:
@@ -950,13 +950,13 @@ class Judge(HTMLParser):
         raise AssertionError(data)
 
 
-def judged(*markups: str) -> None:
+def assert_allowed(*markups: str) -> None:
     """Each is within the allow-list, and closed."""
     for markup in markups:
-        judge = Judge()
-        judge.feed(markup)
-        judge.close()
-        assert judge.opened == []
+        parser = AllowListParser()
+        parser.feed(markup)
+        parser.close()
+        assert parser.opened == []
 
 
 def test_the_checker_of_html_finds_forbidden_markup() -> None:
@@ -978,7 +978,7 @@ def test_the_checker_of_html_finds_forbidden_markup() -> None:
         '<code class="x">a</code>',
     ):
         with pytest.raises((AssertionError, IndexError)):
-            judged(markup)
+            assert_allowed(markup)
 
 
 ATTACKS = [
@@ -1061,7 +1061,7 @@ def test_no_attack_leaves_more_than_text() -> None:
     for attack in ATTACKS:
         for text in (attack, f"a {attack} b", f"> * {attack}\n\n{attack}"):
             markup, bare = safe_html(text), clean(text)
-            judged(markup, bare)
+            assert_allowed(markup, bare)
             assert (clean(markup), clean(bare)) == (markup, bare)
 
 
@@ -1234,7 +1234,7 @@ def test_random_markdown_stays_within_the_allow_list(campaign: Campaign) -> None
         markup, bare = safe_html(text), clean(text)
         campaign.figures["links"] += markup.count("<a ")
         campaign.figures["characters"] += len(text)
-        judged(markup, bare, clean(bare))
+        assert_allowed(markup, bare, clean(bare))
         assert clean(markup) == markup
 
 
@@ -1513,7 +1513,7 @@ REPEATED = [
 def test_ten_thousand_characters_of_anything_are_rendered() -> None:
     for piece in REPEATED:
         markup = safe_html((piece * 10_000)[:10_000])
-        judged(markup)
+        assert_allowed(markup)
         assert clean(markup) == markup, piece
 
 
@@ -1565,7 +1565,7 @@ PUT = """async all => {
 }"""
 
 
-class Eye:
+class WatchedPage:
     """A page that notes which scripts of strangers ran in it, and what it asked others for."""
 
     def __init__(self, context: BrowserContext) -> None:
@@ -1583,11 +1583,11 @@ class Eye:
 
 
 # The service, and a blog without any policy to protect it, whose pages may change.
-Ground = tuple[Eye, str, str, Pages]
+BrowserSetup = tuple[WatchedPage, str, str, Pages]
 
 
 @pytest.fixture
-def ground(app: App, browser: Browser) -> Iterator[Ground]:
+def browser_setup(app: App, browser: Browser) -> Iterator[BrowserSetup]:
     page = "<!doctype html><meta charset=utf-8><link rel=icon href='data:,'><title>x</title><body>"
     inside.add_account(app, "owner@blog.example", "江屿", CANARY, "admin")
     value = json.dumps({"token": inside.token_of(app, "owner@blog.example", "admin")})
@@ -1600,7 +1600,7 @@ def ground(app: App, browser: Browser) -> Iterator[Ground]:
         words = json.dumps([f"{address}/commentd admin", value])
         signed_in = f"if (location.origin === '{address}') localStorage.setItem(...{words})"
         context.add_init_script(signed_in)
-        yield Eye(context), address, home, pages
+        yield WatchedPage(context), address, home, pages
 
 
 in_browser = pytest.mark.parametrize(
@@ -1612,9 +1612,9 @@ in_browser = pytest.mark.parametrize(
 
 @in_browser
 def test_a_browser_runs_and_fetches_nothing_from_a_hostile_comment(
-    app: App, ground: Ground, campaign: Campaign
+    app: App, browser_setup: BrowserSetup, campaign: Campaign
 ) -> None:
-    eye, address, home, pages = ground
+    watched_page, address, home, pages = browser_setup
     for chance in campaign.rounds(2):
         path, markup = f"/post/?n={campaign.last}", {}
         for comment in [fields(chance) for _ in range(20)]:
@@ -1623,33 +1623,35 @@ def test_a_browser_runs_and_fetches_nothing_from_a_hostile_comment(
             )
             ((markup[number],),) = inside.sql(app, "SELECT html FROM comment WHERE id = ?", number)
 
-        eye.page.goto(f"{home}/bare/")
-        bare = eye.page.evaluate(PUT, [*markup.values()])
+        watched_page.page.goto(f"{home}/bare/")
+        bare = watched_page.page.evaluate(PUT, [*markup.values()])
         assert [each for each, _ in bare] == [*markup.values()], "it is read as it was written"
-        assert eye.sees() == []
+        assert watched_page.sees() == []
 
-        eye.page.goto(home + path)
-        eye.page.wait_for_function("() => thread().length === 20")
-        assert eye.page.evaluate("thread().map(each => each.textContent)") == [
+        watched_page.page.goto(home + path)
+        watched_page.page.wait_for_function("() => thread().length === 20")
+        assert watched_page.page.evaluate("thread().map(each => each.textContent)") == [
             text for _, text in reversed(bare)
         ]
-        assert eye.sees() == []
+        assert watched_page.sees() == []
 
         part = webtest.TestApp(app).get("/fragment", {"url": path, "limit": 100}).text
         pages["/part/"] = ({}, pages["/bare/"][1] + part)
-        eye.page.goto(f"{home}/part/")
-        assert eye.page.evaluate("thread().map(each => each.textContent)") == [
+        watched_page.page.goto(f"{home}/part/")
+        assert watched_page.page.evaluate("thread().map(each => each.textContent)") == [
             text for _, text in reversed(bare)
         ]
-        assert eye.sees() == []
+        assert watched_page.sees() == []
 
-        eye.page.goto(f"{address}/thread?url={path}")
-        assert eye.page.locator("article").count() == 20
-        assert eye.sees() == []
+        watched_page.page.goto(f"{address}/thread?url={path}")
+        assert watched_page.page.locator("article").count() == 20
+        assert watched_page.sees() == []
 
-        eye.page.goto(f"{address}/admin?{campaign.last}#comments")
-        eye.page.wait_for_function("() => document.querySelectorAll('main article').length >= 20")
-        assert eye.sees() == []
+        watched_page.page.goto(f"{address}/admin?{campaign.last}#comments")
+        watched_page.page.wait_for_function(
+            "() => document.querySelectorAll('main article').length >= 20"
+        )
+        assert watched_page.sees() == []
         campaign.figures["texts, each in five places"] += 20
 
 

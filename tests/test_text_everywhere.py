@@ -18,12 +18,11 @@ from support.commands import run_here
 from support.database import assert_whole
 from support.inside import add_account, token_of
 from support.mail import read
-from support.products import MAKERS, Said
-from support.world import Outside
-from test_feed import Feed
-from test_feed import Shown as ThreadPage
+from support.products import MAKERS, ForeignComment
+from support.world import FakeWorld
+from test_feed import Feed, ThreadPage
 from test_notifications import Reader, content, links_in, path_of
-from test_text import fields, judged
+from test_text import assert_allowed, fields
 
 pytestmark = pytest.mark.slow
 
@@ -41,11 +40,11 @@ HOOKS = {
 class Site:
     """A service, the admin and a guest, and what was sent to the hook of the owner."""
 
-    def __init__(self, config: Config, outside: Outside, page: str) -> None:
-        self.outside = outside
+    def __init__(self, config: Config, fake_world: FakeWorld, page: str) -> None:
+        self.fake_world = fake_world
         self.page = page
         self.webhooks: list[bytes] = []
-        world = World(clock=lambda: outside.time, send=outside.send, fetch=self.take_webhook)
+        world = World(clock=lambda: fake_world.time, send=fake_world.send, fetch=self.take_webhook)
         self.app: App = make_app(config, world, rounds=1)
         add_account(self.app, "owner@example.com", "Owner", CANARY, "admin")
         self.guest = Reader(self.app)
@@ -74,17 +73,17 @@ def by_each_way_in(site: Site, written: dict[str, Any]) -> dict[str, str]:
     preview = site.guest.post_json("/comments/preview", {"content": written["content"]}).json
     comment = site.new_comment(written)
     number = comment["comment"]["id"]
-    site.outside.time += 61  # else the same text is taken for a repetition
+    site.fake_world.time += 61  # else the same text is taken for a repetition
     reply = site.new_comment(written, number)
-    site.outside.time += 61
+    site.fake_world.time += 61
     edited = site.new_comment(other, number)
     edited = site.guest.patch_json(
         f"/comments/{edited['comment']['id']}", written | {"edit_token": edited["edit_token"]}
     ).json
-    site.outside.time += 61
+    site.fake_world.time += 61
     corrected = site.new_comment(other, number)
     corrected = site.owner.patch_json(f"/admin/comments/{corrected['comment']['id']}", written).json
-    site.outside.time += 61
+    site.fake_world.time += 61
     form = {"page_url": site.page, "parent_id": number, "content": written["content"]}
     admin_reply = site.owner.post_json("/admin/reply", form).json
     reason = {"reason": written["content"][:500]}
@@ -121,9 +120,9 @@ def lists_of(site: Site) -> dict[str, list[str]]:
 
 def emails_of(site: Site) -> Iterator[str]:
     """The texts of all emails; each has nothing but a text, and its links open."""
-    site.outside.time += 3600
+    site.fake_world.time += 3600
     site.app.deliver()
-    for sent in site.outside.emails:
+    for sent in site.fake_world.emails:
         message = read(sent.message)
         assert message.get_content_type() == "text/plain"
         text = content(message)
@@ -152,13 +151,13 @@ def test_no_way_in_or_out_changes_the_markup_of_a_text(
         folder = tmp_path / str(campaign.last)
         folder.mkdir()
         settings = settings_for(replace(config, database_path=str(folder / "commentd.db")), chance)
-        site = Site(settings, Outside(), chance.choice(PAGES))
+        site = Site(settings, FakeWorld(), chance.choice(PAGES))
         with closing(site.app):
             written = hostile_text(chance)
             markups = by_each_way_in(site, written)
             expected = markups["preview"]
             assert dict.fromkeys(markups, expected) == markups, written
-            judged(expected)
+            assert_allowed(expected)
 
             for name, found in lists_of(site).items():
                 assert {*found} == {expected}, (name, written)
@@ -194,7 +193,7 @@ def test_no_import_lets_through_more_than_the_allow_list(
         folder.mkdir()
         written = fields(chance)
         for number, (product, make) in enumerate(MAKERS.items()):
-            comment = Said(
+            comment = ForeignComment(
                 id=number + 1,
                 page=f"/{product}/",
                 text=written["content"],
@@ -206,13 +205,13 @@ def test_no_import_lets_through_more_than_the_allow_list(
             assert code == 0, (product, errors)
             assert "1 read" in report, (product, report)  # of some texts nothing is left
         settings = replace(config, database_path=str(folder / "commentd.db"))
-        with closing(make_app(settings, Outside().world, rounds=1)) as app:
+        with closing(make_app(settings, FakeWorld().world, rounds=1)) as app:
             visitor = Visitor(app)
             for product in MAKERS:
                 listed = visitor.listing(url=f"/{product}/")["comments"]
-                judged(*(comment["html"] for comment in listed))
-                campaign.figures["comments judged"] += len(listed)
+                assert_allowed(*(comment["html"] for comment in listed))
+                campaign.figures["comments checked"] += len(listed)
                 ThreadPage(visitor.get("/thread", {"url": f"/{product}/"}))
             Feed(visitor.get("/feed.atom"))
         assert_whole(settings.database_path)
-    assert campaign.figures["comments judged"] > 0
+    assert campaign.figures["comments checked"] > 0

@@ -22,7 +22,7 @@ from support.commands import run_here
 from support.database import assert_whole
 from support.inside import REFUSALS
 from support.service import COMMENT, services
-from support.world import Outside
+from support.world import FakeWorld
 from test_backup import files, found, killed_at
 from test_storage import schema
 
@@ -76,13 +76,13 @@ def version_of(path: Path) -> int:
 
 
 @pytest.fixture
-def old(config: Config, outside: Outside) -> Path:
+def old_database(config: Config, fake_world: FakeWorld) -> Path:
     """A database that the older program filled and closed."""
-    with closing(make_app(config, outside.world, rounds=1)) as app:
+    with closing(make_app(config, fake_world.world, rounds=1)) as app:
         web = Visitor(app)
         web.register()
         app.deliver()
-        web.verify(outside.code())
+        web.verify(fake_world.code())
         first = web.say("first")["comment"]
         web.authorization = ("Bearer", web.login()["token"])
         reply = web.say("reply; it's -- one", parent_id=first["id"])["comment"]
@@ -94,44 +94,46 @@ def old(config: Config, outside: Outside) -> Path:
 
 
 @pytest.fixture
-def newer() -> Iterator[None]:
+def newer_program() -> Iterator[None]:
     """This process plays the newer program."""
     MIGRATIONS.append(NEXT)
     yield
     MIGRATIONS.remove(NEXT)
 
 
-def start(config: Config, outside: Outside, path: Path | None = None) -> None:
+def start(config: Config, fake_world: FakeWorld, path: Path | None = None) -> None:
     """A start and a stop."""
     if path:
         folder = str(path.with_name("backups"))
         config = replace(config, database_path=str(path), backup_folder=folder)
-    make_app(config, outside.world, rounds=1).close()
+    make_app(config, fake_world.world, rounds=1).close()
 
 
 # The migration
 
 
 def test_no_data_is_lost_in_an_upgrade(
-    old: Path, config: Config, outside: Outside, newer: None
+    old_database: Path, config: Config, fake_world: FakeWorld, newer_program: None
 ) -> None:
-    before, was = rows_of(old), schema_of(old)
-    start(config, outside)
+    before, was = rows_of(old_database), schema_of(old_database)
+    start(config, fake_world)
     (copy,) = Path(config.backup_folder).iterdir()
     assert re.fullmatch(COPY, copy.name)
     assert copy.stat().st_mode & 0o777 == 0o600
     assert (rows_of(copy), schema_of(copy)) == (before, was)
-    before["rate_limit"] = kept(old, before)["rate_limit"]  # a start and a stop count themselves
-    assert kept(old, before) == before
-    assert {row["comment_id"] for row in rows_of(old)["mood"]} == {
+    before["rate_limit"] = kept(old_database, before)[
+        "rate_limit"
+    ]  # a start and a stop count themselves
+    assert kept(old_database, before) == before
+    assert {row["comment_id"] for row in rows_of(old_database)["mood"]} == {
         row["id"] for row in before["comment"]
     }
-    new = old.with_name("new.db")
-    start(config, outside, new)
-    assert schema_of(old) == schema_of(new)
-    start(config, outside)
+    new = old_database.with_name("new.db")
+    start(config, fake_world, new)
+    assert schema_of(old_database) == schema_of(new)
+    start(config, fake_world)
     assert found(copy.parent) == {copy.name}
-    for each in (old, copy):
+    for each in (old_database, copy):
         assert_whole(str(each))
 
 
@@ -139,14 +141,14 @@ def test_no_data_is_lost_in_an_upgrade(
 
 
 def test_the_next_start_completes_an_upgrade_that_was_cut_off(
-    old: Path, config: Config, outside: Outside, newer: None, tmp_path: Path
+    old_database: Path, config: Config, fake_world: FakeWorld, newer_program: None, tmp_path: Path
 ) -> None:
-    before, left = rows_of(old), set[int]()
+    before, left = rows_of(old_database), set[int]()
     for line in itertools.count(0, 37):
         path = tmp_path / str(line) / "commentd.db"
         path.parent.mkdir()
-        shutil.copy(old, path)
-        killed = killed_at(line, lambda: start(config, outside, path))  # noqa: B023
+        shutil.copy(old_database, path)
+        killed = killed_at(line, lambda: start(config, fake_world, path))  # noqa: B023
         left.add(version_of(path))
         copies = [p for p in path.with_name("backups").glob("*.db") if not p.name.startswith(".")]
         if version_of(path) == OLD:
@@ -155,7 +157,7 @@ def test_the_next_start_completes_an_upgrade_that_was_cut_off(
             assert copies
         for copy in copies:
             assert (rows_of(copy), version_of(copy)) == (before, OLD)
-        start(config, outside, path)
+        start(config, fake_world, path)
         assert version_of(path) == OLD + 1
         assert kept(path, before) == before | {"rate_limit": kept(path, before)["rate_limit"]}
         assert_whole(str(path))
@@ -167,10 +169,10 @@ def test_the_next_start_completes_an_upgrade_that_was_cut_off(
 
 
 def test_upgrades_that_fail_again_and_again_do_not_fill_the_disk_with_backups(
-    old: Path, tmp_path: Path, request: pytest.FixtureRequest
+    old_database: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Whoever keeps the service running starts it again every few seconds."""
-    was = schema_of(old)
+    was = schema_of(old_database)
     MIGRATIONS.append("CREATE TABLE comment (id)")
     request.addfinalizer(MIGRATIONS.pop)
     for _ in range(3):
@@ -178,35 +180,37 @@ def test_upgrades_that_fail_again_and_again_do_not_fill_the_disk_with_backups(
         assert code == 1
         assert errors.endswith("can't be written: table comment already exists\n")
     assert found(tmp_path / "backups") == set()
-    assert schema_of(old) == was
-    old.unlink()  # nor does a new database that can't be made
+    assert schema_of(old_database) == was
+    old_database.unlink()  # nor does a new database that can't be made
     assert (run_here(tmp_path)[0], found(tmp_path / "backups")) == (1, set())
 
 
 def test_a_migration_is_not_made_without_a_backup(
-    old: Path, config: Config, outside: Outside, newer: None, tmp_path: Path
+    old_database: Path, config: Config, fake_world: FakeWorld, newer_program: None, tmp_path: Path
 ) -> None:
-    before, was = rows_of(old), schema_of(old)
+    before, was = rows_of(old_database), schema_of(old_database)
     (tmp_path / "a file").touch()
     for folder, words in (
         (f"{tmp_path}/a file", "can't be made: File exists"),
         ("/sys", "written"),
     ):
         with pytest.raises(REFUSALS, match=words):
-            start(replace(config, backup_folder=folder), outside)
-        assert (rows_of(old), schema_of(old)) == (before, was)
-    start(replace(config, backup_folder=f"{tmp_path}/copies", backup_every=0), outside)
+            start(replace(config, backup_folder=folder), fake_world)
+        assert (rows_of(old_database), schema_of(old_database)) == (before, was)
+    start(replace(config, backup_folder=f"{tmp_path}/copies", backup_every=0), fake_world)
     assert len(found(tmp_path / "copies")) == 1
 
 
-def test_commands_leave_a_migration_to_the_service(old: Path, tmp_path: Path, newer: None) -> None:
-    before, was = rows_of(old), schema_of(old)
+def test_commands_leave_a_migration_to_the_service(
+    old_database: Path, tmp_path: Path, newer_program: None
+) -> None:
+    before, was = rows_of(old_database), schema_of(old_database)
     (tmp_path / "all.json").write_text(json.dumps(EXPORT))
     for words in ("check", "recount", "admin bob@example.com", "import all.json"):
         code, text, errors = run_here(tmp_path, *words.split())
         error = "commentd.db is of an older commentd: start the service once\n"
         assert (code, error in text + errors) == (1, True), words
-        assert (rows_of(old), schema_of(old)) == (before, was)
+        assert (rows_of(old_database), schema_of(old_database)) == (before, was)
     assert run_here(tmp_path, "backup", "copy.db")[0] == 0  # which may always be made
     assert (rows_of(tmp_path / "copy.db"), schema_of(tmp_path / "copy.db")) == (before, was)
 
@@ -215,14 +219,14 @@ def test_commands_leave_a_migration_to_the_service(old: Path, tmp_path: Path, ne
 
 
 def test_the_older_program_refuses_a_newer_database_and_restores_the_backup(
-    old: Path, config: Config, outside: Outside, tmp_path: Path
+    old_database: Path, config: Config, fake_world: FakeWorld, tmp_path: Path
 ) -> None:
-    before, was = rows_of(old), schema_of(old)
+    before, was = rows_of(old_database), schema_of(old_database)
     with services(tmp_path) as begin:
         service = begin(program=NEWER)
         assert service.ask("POST", "/comments", body=COMMENT).status == 200
         assert service.stop() == 0
-    newest = rows_of(old)
+    newest = rows_of(old_database)
     (tmp_path / "all.json").write_text(json.dumps(EXPORT))
     takes = {"EMAIL": "ann@example.com", "FILE": "all.json", "FOLDER": ".", "OLD NEW": "/a/ /b/"}
     whole = files(tmp_path)
@@ -236,9 +240,9 @@ def test_the_older_program_refuses_a_newer_database_and_restores_the_backup(
     code, text, errors = run_here(tmp_path, "restore", str(copy))
     assert (code, errors) == (0, "")
     assert rows_of(tmp_path / text.split()[-1]) == newest
-    assert schema_of(old) == was
-    now = rows_of(old)
+    assert schema_of(old_database) == was
+    now = rows_of(old_database)
     assert now["comment"] == before["comment"]
     for account, earlier in zip(now["account"], before["account"], strict=True):
         assert account["version"] > earlier["version"]
-    start(config, outside)
+    start(config, fake_world)

@@ -23,19 +23,19 @@ from commentd import load_config
 from support import inside
 from support.admin import moderate
 from support.client import CANARY, PAGE, Visitor
-from support.mail import PostOffice, read
-from support.mail import opened as opened  # a fixture
+from support.mail import MailServer, read
+from support.mail import start_mail_server as start_mail_server  # a fixture
 from support.service import services
 from support.serving import until
 from support.sources import MANUAL
-from support.world import START, Outside
+from support.world import START, FakeWorld
 from test_notifications import (
     ANN,
     BLOG,
     EMAIL_TEXTS,
     OWNER,
     SERVICE,
-    Here,
+    Guest,
     PlainReader,
     Reader,
     Start,
@@ -83,18 +83,18 @@ class Call:
         return self.headers["webhook-id"]
 
 
-class Talk(BaseHTTPRequestHandler):
-    server: "Hook"
+class WebhookHandler(BaseHTTPRequestHandler):
+    server: "WebhookServer"
 
     def do_POST(self) -> None:
-        hook = self.server
+        webhook = self.server
         body = self.rfile.read(int(self.headers["Content-Length"] or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        hook.calls.append(Call(self.command, self.path, headers, body, hook.now()))
-        parts = hook.script.pop(0) if hook.script else hook.usual
+        webhook.calls.append(Call(self.command, self.path, headers, body, webhook.now()))
+        parts = webhook.script.pop(0) if webhook.script else webhook.usual
         for part in [parts] if isinstance(parts, bytes) else parts:
             self.wfile.write(part)
-            if hook.closing.wait(0 if isinstance(parts, bytes) else 0.05):
+            if webhook.closing.wait(0 if isinstance(parts, bytes) else 0.05):
                 break
         self.close_connection = True
 
@@ -104,13 +104,13 @@ class Talk(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-class Hook(ThreadingHTTPServer):
+class WebhookServer(ThreadingHTTPServer):
     """The owner's program: what it was sent, and what it answers: `script` first, then `usual`."""
 
     daemon_threads = True
 
     def __init__(self, now: Callable[[], float]) -> None:
-        super().__init__(("127.0.0.1", 0), Talk)
+        super().__init__(("127.0.0.1", 0), WebhookHandler)
         self.now = now
         self.calls: list[Call] = []
         self.script: list[bytes] = []
@@ -123,8 +123,8 @@ class Hook(ThreadingHTTPServer):
 
 
 @pytest.fixture
-def hook(outside: Outside) -> Iterator[Hook]:
-    with Hook(lambda: outside.time) as server:
+def webhook(fake_world: FakeWorld) -> Iterator[WebhookServer]:
+    with WebhookServer(lambda: fake_world.time) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
@@ -133,43 +133,43 @@ def hook(outside: Outside) -> Iterator[Hook]:
         thread.join()
 
 
-Telling = Callable[..., AbstractContextManager[Here]]
+StartWithWebhook = Callable[..., AbstractContextManager[Guest]]
 
 
 @pytest.fixture
-def telling(start: Start, hook: Hook) -> Telling:
+def start_with_webhook(start: Start, webhook: WebhookServer) -> StartWithWebhook:
     """Starts the service with a hook of a kind."""
 
     @contextmanager
-    def told(kind: str = "json", **settings: Any) -> Iterator[Here]:
-        hook.calls.clear()
-        usual = {"webhook_url": hook.url + PATHS[kind], "webhook_kind": kind}
-        with start(**{"notify_owner": ("nobody",), **usual, **settings}) as here:
-            yield here
+    def told(kind: str = "json", **settings: Any) -> Iterator[Guest]:
+        webhook.calls.clear()
+        usual = {"webhook_url": webhook.url + PATHS[kind], "webhook_kind": kind}
+        with start(**{"notify_owner": ("nobody",), **usual, **settings}) as guest:
+            yield guest
 
     return told
 
 
 @pytest.fixture
-def here(telling: Telling) -> Iterator[Here]:
-    with telling() as here:
-        yield here
+def guest(start_with_webhook: StartWithWebhook) -> Iterator[Guest]:
+    with start_with_webhook() as guest:
+        yield guest
 
 
 def report(visitor: Visitor, number: int, reason: str = "") -> None:
     visitor.post_json(f"/comments/{number}/report", {"reason": reason})
 
 
-def other(here: Here) -> Reader:
+def other(guest: Guest) -> Reader:
     """A guest at another IP address."""
-    return Reader(here.served, "198.51.100.9")
+    return Reader(guest.served, "198.51.100.9")
 
 
-def admin(here: Here) -> PlainReader:
+def admin(guest: Guest) -> PlainReader:
     """The owner, whose requests nothing is compared for."""
-    owner = PlainReader(here.served)
-    inside.add_account(here.served, OWNER, "Owner", "x", "admin")
-    owner.authorization = ("Bearer", inside.token_of(here.served, OWNER, "admin"))
+    owner = PlainReader(guest.served)
+    inside.add_account(guest.served, OWNER, "Owner", "x", "admin")
+    owner.authorization = ("Bearer", inside.token_of(guest.served, OWNER, "admin"))
     return owner
 
 
@@ -196,15 +196,15 @@ def verified(call: Call, secret: str, now: float) -> bool:
 EXAMPLE_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
-def test_a_webhook_is_called_for_a_new_comment(here: Here, hook: Hook) -> None:
+def test_a_webhook_is_called_for_a_new_comment(guest: Guest, webhook: WebhookServer) -> None:
     content = "Two *lines*\n\n<script>alert(1)</script>"
     website = "https://lu.example/?a=1&b=2"
-    number = here.said(content, nickname="Lu", email="lu@e.cn", website=website, lang="de")
-    here.deliver()
-    (call,) = hook.calls
+    number = guest.comment(content, nickname="Lu", email="lu@e.cn", website=website, lang="de")
+    guest.deliver()
+    (call,) = webhook.calls
     assert (call.method, call.path) == ("POST", PATHS["json"])
     assert call.headers["content-type"] == "application/json"
-    assert call.headers["host"] == hook.url.removeprefix("http://")
+    assert call.headers["host"] == webhook.url.removeprefix("http://")
     assert int(call.headers["webhook-timestamp"]) == START
     assert re.fullmatch("msg_[0-9_]+", call.id)
     assert "webhook-signature" not in call.headers  # no secret is set
@@ -219,34 +219,34 @@ def test_a_webhook_is_called_for_a_new_comment(here: Here, hook: Hook) -> None:
     assert "<em>lines</em>" in markup
     assert "<script" not in markup
     assert [*links] == ["spam", "deleted"]
-    assert here.outbox() == []
+    assert guest.outbox() == []
 
 
 @pytest.mark.slow
 def test_a_running_service_sends_emails_and_webhooks_at_once(
-    tmp_path: Path, hook: Hook, opened: Callable[..., PostOffice]
+    tmp_path: Path, webhook: WebhookServer, start_mail_server: Callable[..., MailServer]
 ) -> None:
     # Its thread that sends asks for new work every second.
-    office = opened(auth_require_tls=False)
-    mail = {"host": "127.0.0.1", "port": str(office.port), "security": "none"}
+    mail_server = start_mail_server(auth_require_tls=False)
+    mail = {"host": "127.0.0.1", "port": str(mail_server.port), "security": "none"}
     mail["sender"] = "comments@blog.example"
     urls: dict[str, Any] = {"server": {"public_url": SERVICE}, "site": {"origins": BLOG}}
     with services(tmp_path) as start:
-        service = start(mail=mail, webhook={"url": hook.url}, **urls)
-        guest = {"nickname": "Ann", "captcha_token": "x"}
-        account = {**guest, "email": ANN, "password": CANARY}
+        service = start(mail=mail, webhook={"url": webhook.url}, **urls)
+        guest_fields = {"nickname": "Ann", "captcha_token": "x"}
+        account = {**guest_fields, "email": ANN, "password": CANARY}
         assert service.ask("POST", "/auth/register", body=account).status == 200
-        until(lambda: office.emails)
-        comment = {**guest, "page_url": PAGE, "content": "hi"}
+        until(lambda: mail_server.emails)
+        comment = {**guest_fields, "page_url": PAGE, "content": "hi"}
         assert service.ask("POST", "/comments", body=comment).status == 200
-        until(lambda: len(hook.calls) == 1)
+        until(lambda: len(webhook.calls) == 1)
         assert service.ask("POST", "/comments/1/report", body={"reason": "look"}).status == 200
-        until(lambda: len(hook.calls) == 2)
-    assert [call.json["type"] for call in hook.calls] == ["comment.created", "comment.reported"]
+        until(lambda: len(webhook.calls) == 2)
+    assert [call.json["type"] for call in webhook.calls] == ["comment.created", "comment.reported"]
 
 
 def test_a_webhook_gets_no_email_address_and_no_full_ip_address(
-    telling: Telling, hook: Hook
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer
 ) -> None:
     ips = {
         "203.0.113.7": "203.0.113.0",
@@ -255,24 +255,26 @@ def test_a_webhook_gets_no_email_address_and_no_full_ip_address(
     }
     hidden = [ANN, "lu@e.cn", "203.0.113.7", "2001:db8:12:34", CANARY]
     for kind in PATHS:
-        with telling(kind) as here:
-            inside.add_account(here.served, ANN, "Ann", CANARY)
+        with start_with_webhook(kind) as guest:
+            inside.add_account(guest.served, ANN, "Ann", CANARY)
             for ip, masked in ips.items():
-                hook.calls.clear()
-                guest, ann = Reader(here.served, ip), PlainReader(here.served, ip)
-                ann.authorization = ("Bearer", inside.token_of(here.served, ANN))
-                ann.said(f"of an account {ip[:2]}")
-                number = guest.said(f"of a guest {ip[:2]}", email="lu@e.cn")
-                report(guest, number, "look")
-                here.deliver()
-                assert len(hook.calls) == 3
-                for call in hook.calls:
+                webhook.calls.clear()
+                reader, ann = Reader(guest.served, ip), PlainReader(guest.served, ip)
+                ann.authorization = ("Bearer", inside.token_of(guest.served, ANN))
+                ann.comment(f"of an account {ip[:2]}")
+                number = reader.comment(f"of a guest {ip[:2]}", email="lu@e.cn")
+                report(reader, number, "look")
+                guest.deliver()
+                assert len(webhook.calls) == 3
+                for call in webhook.calls:
                     everything = call.body.decode() + str(call.headers)
                     assert not [word for word in hidden if word in everything], (kind, ip)
                     assert kind != "json" or call.data["ip"] == masked
 
 
-def test_calls_of_a_webhook_are_signed(telling: Telling, hook: Hook) -> None:
+def test_calls_of_a_webhook_are_signed(
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer
+) -> None:
     # The example of the libraries of Standard Webhooks: the test verifies as they do.
     headers = {"webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp": "1614265330"}
     headers["webhook-signature"] = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
@@ -280,45 +282,47 @@ def test_calls_of_a_webhook_are_signed(telling: Telling, hook: Hook) -> None:
     assert verified(call, EXAMPLE_SECRET, 1614265330)
     assert not verified(replace(call, body=call.body + b" "), EXAMPLE_SECRET, 1614265330)
     for secret in (EXAMPLE_SECRET, "a text of the owner's, 密"):
-        with telling(webhook_secret=secret) as here:
-            here.said(f"你好 <b> & “quotes” {secret[:1]}", nickname="李")
-            here.deliver()
-        (call,) = hook.calls
+        with start_with_webhook(webhook_secret=secret) as guest:
+            guest.comment(f"你好 <b> & “quotes” {secret[:1]}", nickname="李")
+            guest.deliver()
+        (call,) = webhook.calls
         assert verified(call, secret, call.at)
         assert not verified(call, secret + "BBBB", call.at)
         assert not verified(replace(call, body=call.body + b" "), secret, call.at)
         assert call.data["nickname"] == "李"
 
 
-def test_a_webhook_is_called_once_for_a_report_with_its_reason(here: Here, hook: Hook) -> None:
-    owner = admin(here)
+def test_a_webhook_is_called_once_for_a_report_with_its_reason(
+    guest: Guest, webhook: WebhookServer
+) -> None:
+    owner = admin(guest)
     for reason in ("", "rude to\neverybody"):
-        hook.calls.clear()
-        number = here.said(f"fie {reason[:4]}")
-        here.deliver()
+        webhook.calls.clear()
+        number = guest.comment(f"fie {reason[:4]}")
+        guest.deliver()
         for _ in range(2):
-            report(other(here), number, reason)
-        here.deliver()
-        created, reported = hook.calls
+            report(other(guest), number, reason)
+        guest.deliver()
+        created, reported = webhook.calls
         assert reported.json["type"] == "comment.reported"
         assert reported.id != created.id
         assert (reported.data["id"], reported.data["status"]) == (number, "visible")
         assert reported.data["reason"] == " ".join(reason.split())
-        here.press(reported.data["links"]["visible"])
+        guest.press(reported.data["links"]["visible"])
         assert owner.get("/admin/comments", {"status": "reported"}).json["comments"] == []
-        assert here.press(reported.data["links"]["spam"]).button == "Undo"
-        assert here.listing()["total"] == 0
+        assert guest.press(reported.data["links"]["spam"]).button == "Undo"
+        assert guest.listing()["total"] == 0
 
 
 def test_a_webhook_is_called_again_when_an_edit_makes_a_comment_wait(
-    telling: Telling, hook: Hook
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer
 ) -> None:
-    with telling(moderation_words=("casino",)) as here:
-        made = here.say("fine", lang="en")
-        here.deliver()
-        edit(here, made, "a casino")
-        here.deliver()
-        first, second = hook.calls
+    with start_with_webhook(moderation_words=("casino",)) as guest:
+        made = guest.say("fine", lang="en")
+        guest.deliver()
+        edit(guest, made, "a casino")
+        guest.deliver()
+        first, second = webhook.calls
         assert (second.data["content"], second.data["held"]) == ("a casino", "word: casino")
         assert second.id != first.id
 
@@ -327,66 +331,66 @@ def test_a_webhook_is_called_again_when_an_edit_makes_a_comment_wait(
 
 
 def test_a_webhook_is_not_called_for_spam_hidden_comments_and_the_owners_own(
-    here: Here, hook: Hook
+    guest: Guest, webhook: WebhookServer
 ) -> None:
-    owner = claim(here.served, OWNER, "Owner")
+    owner = claim(guest.served, OWNER, "Owner")
     owner.post_json("/admin/blocks", {"kind": "word", "value": "casino"})
-    spam = here.say("a casino")
+    spam = guest.say("a casino")
     assert spam["comment"]["status"] == "waiting"  # as it looks to its author
-    edit(here, spam, "harmless")
+    edit(guest, spam, "harmless")
     for status in ("spam", "deleted"):
-        number = here.said(f"to be {status}")
-        report(here, number)
+        number = guest.comment(f"to be {status}")
+        report(guest, number)
         moderate(owner, [number], status)
-    taken_back = here.say("taken back")
+    taken_back = guest.say("taken back")
     proof = {"edit_token": taken_back["edit_token"]}
-    here.delete_json(f"/comments/{taken_back['comment']['id']}", proof)
-    number = here.said("hi")
-    signed_in(here.served, OWNER).say("from the blog", nickname="")
+    guest.delete_json(f"/comments/{taken_back['comment']['id']}", proof)
+    number = guest.comment("hi")
+    signed_in(guest.served, OWNER).say("from the blog", nickname="")
     owner.post_json("/admin/reply", {"parent_id": number, "content": "from the admin page"})
-    here.deliver()
-    assert [call.data["id"] for call in hook.calls] == [number]
-    assert here.outbox() == []
+    guest.deliver()
+    assert [call.data["id"] for call in webhook.calls] == [number]
+    assert guest.outbox() == []
 
 
 # Building the site again
 
 
 def test_the_site_is_built_again_ten_minutes_after_a_change_and_not_more_often(
-    telling: Telling, hook: Hook
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer
 ) -> None:
-    url = f"{hook.url}/build"
+    url = f"{webhook.url}/build"
     settings = {"webhook_url": "", "webhook_rebuild_url": url, "webhook_secret": EXAMPLE_SECRET}
-    with telling(**settings) as here:
+    with start_with_webhook(**settings) as guest:
 
         def calls_after(minutes: int) -> int:
             for _ in range(minutes):
-                here.outside.time += 60
-                here.served.tick()
-                here.deliver()
-            return len(hook.calls)
+                guest.fake_world.time += 60
+                guest.served.tick()
+                guest.deliver()
+            return len(webhook.calls)
 
         assert calls_after(20) == 0
-        number = here.said("hi")
+        number = guest.comment("hi")
         assert calls_after(6) == 0
-        here.said("more")
+        guest.comment("more")
         assert calls_after(6) == 1
         assert calls_after(30) == 1  # it had both
-        here.post_json("/comment/like", {"id": number})
+        guest.post_json("/comment/like", {"id": number})
         assert calls_after(30) == 1
-        hook.script = [BUSY, BUSY]
-        inside.set_status(here.served, number, "deleted")
+        webhook.script = [BUSY, BUSY]
+        inside.set_status(guest.served, number, "deleted")
         assert calls_after(9) == 1
         assert calls_after(20) == 4  # two tries failed
-        assert here.outbox() == []
-        for call in hook.calls:
+        assert guest.outbox() == []
+        for call in webhook.calls:
             assert (call.path, call.json["type"]) == ("/build", "comments.changed")
             assert verified(call, EXAMPLE_SECRET, call.at)
-    assert len({call.id for call in hook.calls}) == 2
-    with telling("slack", webhook_url="", webhook_rebuild_url=url) as here:
-        here.said("hi")
+    assert len({call.id for call in webhook.calls}) == 2
+    with start_with_webhook("slack", webhook_url="", webhook_rebuild_url=url) as guest:
+        guest.comment("hi")
         assert calls_after(20) == 1
-    assert "webhook-id" not in hook.calls[0].headers
+    assert "webhook-id" not in webhook.calls[0].headers
     for minutes in ("0", "1441", "x"):
         with pytest.raises(ValueError, match="number from 1 to 1440"):
             load_config(None, {"COMMENTD_WEBHOOK_REBUILD_MINUTES": minutes})
@@ -396,55 +400,55 @@ def test_the_site_is_built_again_ten_minutes_after_a_change_and_not_more_often(
 
 
 def test_a_call_of_a_webhook_is_retried_for_a_day_with_one_id_and_new_times(
-    telling: Telling, hook: Hook
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer
 ) -> None:
-    hook.usual = BUSY
-    with telling(webhook_secret=EXAMPLE_SECRET) as here:
-        here.said("hi")
-        here.deliver()
-        while (due_at := here.outbox()[0]["due_at"]) is not None:
-            here.outside.time = due_at
-            here.deliver()
-        assert len(here.outbox()) == 1  # given up, and kept for the owner
-        assert here.outside.time == START + DAY
-    assert len({(call.id, call.body) for call in hook.calls}) == 1
-    assert all(verified(call, EXAMPLE_SECRET, call.at) for call in hook.calls)
-    stamps = [int(call.headers["webhook-timestamp"]) for call in hook.calls]
-    assert stamps == [call.at for call in hook.calls]
-    times = [int(call.at) - START for call in hook.calls]
+    webhook.usual = BUSY
+    with start_with_webhook(webhook_secret=EXAMPLE_SECRET) as guest:
+        guest.comment("hi")
+        guest.deliver()
+        while (due_at := guest.outbox()[0]["due_at"]) is not None:
+            guest.fake_world.time = due_at
+            guest.deliver()
+        assert len(guest.outbox()) == 1  # given up, and kept for the owner
+        assert guest.fake_world.time == START + DAY
+    assert len({(call.id, call.body) for call in webhook.calls}) == 1
+    assert all(verified(call, EXAMPLE_SECRET, call.at) for call in webhook.calls)
+    stamps = [int(call.headers["webhook-timestamp"]) for call in webhook.calls]
+    assert stamps == [call.at for call in webhook.calls]
+    times = [int(call.at) - START for call in webhook.calls]
     assert times[:9] == [0, 5, 20, 65, 200, 605, 1820, 5420, 9020]
     assert {b - a for a, b in pairwise(times[7:])} == {HOUR}
     assert DAY - HOUR <= times[-1] < DAY
 
 
 def test_undelivered_webhook_calls_are_tried_again_or_dropped_by_the_owner(
-    here: Here, hook: Hook
+    guest: Guest, webhook: WebhookServer
 ) -> None:
-    owner = admin(here)
-    hook.usual = b"HTTP/1.1 404 " + CANARY.encode() + b"\r\nContent-Length: 3\r\n\r\nno!"
-    numbers = [here.said(content) for content in "abc"]
-    here.deliver()
-    assert len(hook.calls) == 3
+    owner = admin(guest)
+    webhook.usual = b"HTTP/1.1 404 " + CANARY.encode() + b"\r\nContent-Length: 3\r\n\r\nno!"
+    numbers = [guest.comment(content) for content in "abc"]
+    guest.deliver()
+    assert len(webhook.calls) == 3
     kept = owner.get("/admin/outbox").json["emails"]
     assert {each["recipient"] for each in kept} == {"webhook"}
     assert (kept[-1]["failure"], kept[-1]["can_retry"]) == ("Refused 404", True)
-    here.later(DAY)
-    assert {row["due_at"] for row in here.outbox()} == {None}
+    guest.later(DAY)
+    assert {row["due_at"] for row in guest.outbox()} == {None}
     kept = owner.get("/admin/outbox").json["emails"]
     assert [each["failure"] for each in kept] == ["Refused 404"] * 3
-    hook.usual, count = OK, len(hook.calls)
+    webhook.usual, count = OK, len(webhook.calls)
     assert owner.delete_json(f"/admin/outbox/{kept[1]['id']}", {}).json == {"success": True}
     assert owner.post_json(f"/admin/outbox/{kept[2]['id']}", {}).json == {"success": True}
-    here.deliver()
-    (call,) = hook.calls[count:]
+    guest.deliver()
+    (call,) = webhook.calls[count:]
     assert call.data["id"] == numbers[0]
-    assert int(call.headers["webhook-timestamp"]) == here.outside.time
+    assert int(call.headers["webhook-timestamp"]) == guest.fake_world.time
     # Of what is gone for good, nothing is kept.
-    assert len(here.outbox()) == 1
+    assert len(guest.outbox()) == 1
     moderate(owner, [numbers[2]], "deleted")
-    here.outside.time += 31 * DAY
-    here.served.tick()
-    assert here.outbox() == []
+    guest.fake_world.time += 31 * DAY
+    guest.served.tick()
+    assert guest.outbox() == []
 
 
 REFUSALS: dict[str, bytes] = {
@@ -468,99 +472,103 @@ ELSEWHERE = "HTTP/1.1 {status} Go\r\nLocation: {url}/elsewhere\r\nContent-Length
 
 
 def test_refused_webhook_calls_are_tried_again_and_no_redirect_is_followed(
-    here: Here, hook: Hook
+    guest: Guest, webhook: WebhookServer
 ) -> None:
     answers = dict(REFUSALS)
     for status in (301, 307):
-        answers[str(status)] = ELSEWHERE.format(status=status, url=hook.url).encode()
+        answers[str(status)] = ELSEWHERE.format(status=status, url=webhook.url).encode()
     for number, answer in enumerate(YES):
-        hook.script = [answer]
-        here.said(str(number))
-        here.deliver()
-        assert (len(hook.calls), here.outbox()) == (number + 1, []), answer[:80]
+        webhook.script = [answer]
+        guest.comment(str(number))
+        guest.deliver()
+        assert (len(webhook.calls), guest.outbox()) == (number + 1, []), answer[:80]
     for name, answer in answers.items():
-        hook.calls.clear()
-        hook.script = [answer]
-        here.said(f"hi {name}")
-        here.deliver()
-        (row,) = here.outbox()
-        assert (row["tries"], row["due_at"]) == (1, here.outside.time + 5), name
+        webhook.calls.clear()
+        webhook.script = [answer]
+        guest.comment(f"hi {name}")
+        guest.deliver()
+        (row,) = guest.outbox()
+        assert (row["tries"], row["due_at"]) == (1, guest.fake_world.time + 5), name
         assert row["failure"], name
         assert name != "301" or row["failure"] == "Refused 301"
-        here.later(5)
-        assert [call.path for call in hook.calls] == [PATHS["json"]] * 2, name
-        assert here.outbox() == [], name
+        guest.later(5)
+        assert [call.path for call in webhook.calls] == [PATHS["json"]] * 2, name
+        assert guest.outbox() == [], name
 
 
-def test_a_dead_webhook_holds_back_no_email_with_a_code(telling: Telling, hook: Hook) -> None:
-    hook.usual = BUSY
-    with telling(notify_owner=(OWNER,)) as here:
-        numbers = [here.said(str(n)) for n in range(20)]
-        here.register()
-        here.deliver()
-        assert {*here.recipients()} == {OWNER, ANN}
-        hook.usual = OK
-        here.later(5)
-        assert {call.data["id"] for call in hook.calls[20:]} == {*numbers}
-        assert len(hook.calls) == 40
-        assert here.outbox() == []
+def test_a_dead_webhook_holds_back_no_email_with_a_code(
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer
+) -> None:
+    webhook.usual = BUSY
+    with start_with_webhook(notify_owner=(OWNER,)) as guest:
+        numbers = [guest.comment(str(n)) for n in range(20)]
+        guest.register()
+        guest.deliver()
+        assert {*guest.recipients()} == {OWNER, ANN}
+        webhook.usual = OK
+        guest.later(5)
+        assert {call.data["id"] for call in webhook.calls[20:]} == {*numbers}
+        assert len(webhook.calls) == 40
+        assert guest.outbox() == []
 
 
-def test_a_waiting_webhook_call_holds_no_text_of_a_comment(here: Here, hook: Hook) -> None:
-    hook.usual = BUSY
-    made = here.say("CANARY words", lang="en")
-    here.deliver()
-    assert "CANARY" not in str(here.outbox())
-    edit(here, made, "new")
-    hook.usual = OK
-    here.later(5)
-    assert hook.calls[-1].data["content"] == "new"
-    hook.usual = BUSY
-    made = here.say("more")
-    here.deliver()
-    assert len(here.outbox()) == 1
-    here.delete_json("/comments/2", {"edit_token": made["edit_token"]})
-    assert here.outbox() == []
+def test_a_waiting_webhook_call_holds_no_text_of_a_comment(
+    guest: Guest, webhook: WebhookServer
+) -> None:
+    webhook.usual = BUSY
+    made = guest.say("CANARY words", lang="en")
+    guest.deliver()
+    assert "CANARY" not in str(guest.outbox())
+    edit(guest, made, "new")
+    webhook.usual = OK
+    guest.later(5)
+    assert webhook.calls[-1].data["content"] == "new"
+    webhook.usual = BUSY
+    made = guest.say("more")
+    guest.deliver()
+    assert len(guest.outbox()) == 1
+    guest.delete_json("/comments/2", {"edit_token": made["edit_token"]})
+    assert guest.outbox() == []
 
 
 @pytest.mark.parametrize("comments", ["keep", "delete"])
 def test_no_waiting_webhook_call_holds_data_of_a_deleted_account(
-    telling: Telling, hook: Hook, comments: str
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer, comments: str
 ) -> None:
-    hook.usual = BUSY
-    with telling(notify_owner=(OWNER,)) as here:
-        here.fail_mail()
-        inside.add_account(here.served, ANN, "Ann", CANARY)
-        ann = Reader(here.served)
-        ann.authorization = ("Bearer", inside.token_of(here.served, ANN))
-        here.said("of a guest")
+    webhook.usual = BUSY
+    with start_with_webhook(notify_owner=(OWNER,)) as guest:
+        guest.fail_mail()
+        inside.add_account(guest.served, ANN, "Ann", CANARY)
+        ann = Reader(guest.served)
+        ann.authorization = ("Bearer", inside.token_of(guest.served, ANN))
+        guest.comment("of a guest")
         report(ann, 1, "ANNS REASON")
-        here.deliver()
-        assert len(here.outbox()) == 3
+        guest.deliver()
+        assert len(guest.outbox()) == 3
         ann.delete_json("/me", {"password": CANARY, "comments": comments})
-        emails = [content(read(row["message"])) for row in here.outbox() if row["message"]]
-        kept = str(here.outbox()) + "".join(emails)
+        emails = [content(read(row["message"])) for row in guest.outbox() if row["message"]]
+        kept = str(guest.outbox()) + "".join(emails)
         assert not [word for word in ("ANNS", ANN) if word in kept]
-        hook.usual = OK
-        here.fail_mail(False)
-        here.later(HOUR)
-        told = "".join(here.texts(OWNER)) + str([call.json for call in hook.calls[-2:]])
+        webhook.usual = OK
+        guest.fail_mail(False)
+        guest.later(HOUR)
+        told = "".join(guest.texts(OWNER)) + str([call.json for call in webhook.calls[-2:]])
         assert "of a guest" in told
-        assert hook.calls[-1].data["reason"] == ""
+        assert webhook.calls[-1].data["reason"] == ""
         assert "ANNS REASON" not in told
 
 
 def test_no_secret_of_a_webhook_gets_into_a_log_or_onto_the_admin_page(
-    telling: Telling, hook: Hook, caplog: pytest.LogCaptureFixture
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    hook.usual = b"HTTP/1.1 500 " + CANARY.encode() + b"\r\nContent-Length: 0\r\n\r\n"
+    webhook.usual = b"HTTP/1.1 500 " + CANARY.encode() + b"\r\nContent-Length: 0\r\n\r\n"
     for kind in PATHS:
-        with telling(kind, webhook_secret=f"{CANARY} of the hook") as here:
-            owner = admin(here)
-            here.said(f"hi {kind}")
-            here.deliver()
-            here.later(DAY)
+        with start_with_webhook(kind, webhook_secret=f"{CANARY} of the hook") as guest:
+            owner = admin(guest)
+            guest.comment(f"hi {kind}")
+            guest.deliver()
+            guest.later(DAY)
             response = owner.get("/admin/settings").text + owner.get("/admin/outbox").text
             assert '"(hidden)"' in response
             assert CANARY not in response + caplog.text
@@ -707,75 +715,81 @@ def test_a_chat_is_in_every_place_that_has_to_know_it() -> None:
 
 
 @pytest.mark.slow
-def test_a_chat_shows_what_was_written_as_it_was_written(telling: Telling, hook: Hook) -> None:
+def test_a_chat_shows_what_was_written_as_it_was_written(
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer
+) -> None:
     for kind in CHATS:
-        with telling(kind) as here:
+        with start_with_webhook(kind) as guest:
             for content in HOSTILE:
-                here.said(content, nickname="<!here> @all *Lu*")
-                here.deliver()
-                call = hook.calls[-1]
+                guest.comment(content, nickname="<!here> @all *Lu*")
+                guest.deliver()
+                call = webhook.calls[-1]
                 kept = content.replace("\u2028", "\n")  # every comment is cleaned so
                 assert only(call, kind) == f"<!here> @all *Lu*\n\n{kept}"
                 assert [words_of(link)["do"] for link in links_of(call)] == ["spam", "deleted"]
             for page_url in PAGES:
-                here.said("hi", page_url=page_url)
-                here.deliver()
-                call = hook.calls[-1]
+                guest.comment("hi", page_url=page_url)
+                guest.deliver()
+                call = webhook.calls[-1]
                 if page_url.startswith("https://evil"):  # the owner may look there, and is told so
                     assert "a page outside your blog" in call.body.decode()
                     ours = call.body.replace(b"https://evil.example/", BLOG.encode() + b"/")
                     call = replace(call, body=ours)
                 assert only(call, kind) == "Ann\n\nhi", page_url
-            assert len(hook.calls) == len(HOSTILE) + len(PAGES)
-            assert here.outbox() == []
+            assert len(webhook.calls) == len(HOSTILE) + len(PAGES)
+            assert guest.outbox() == []
 
 
-def test_a_chat_says_why_a_comment_waits_and_its_reports(telling: Telling, hook: Hook) -> None:
+def test_a_chat_says_why_a_comment_waits_and_its_reports(
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer
+) -> None:
     for kind in CHATS:
-        with telling(kind, moderation_hold="all") as here:
-            before = here.listing()["total"]
-            number = here.said(f"hi {kind}")
-            here.deliver()
+        with start_with_webhook(kind, moderation_hold="all") as guest:
+            before = guest.listing()["total"]
+            number = guest.comment(f"hi {kind}")
+            guest.deliver()
             waits = f"Ann\nawaiting approval: every comment needs it\n\nhi {kind}"
-            assert only(hook.calls[0], kind) == waits
-            links = links_of(hook.calls[0])
+            assert only(webhook.calls[0], kind) == waits
+            links = links_of(webhook.calls[0])
             assert [words_of(link)["do"] for link in links] == ["visible", "spam", "deleted"]
             for link in links:
-                assert here.open(link).text == f"hi {kind}"
-            here.press(links[0])
-            assert here.listing()["total"] == before + 1
-            report(here, number, "<!channel> [x](https://evil.example)\n\nrude")
-            report(other(here), number)
-            here.deliver()
+                assert guest.open(link).text == f"hi {kind}"
+            guest.press(links[0])
+            assert guest.listing()["total"] == before + 1
+            report(guest, number, "<!channel> [x](https://evil.example)\n\nrude")
+            report(other(guest), number)
+            guest.deliver()
             reasons = [
                 "<!channel> [x](https://evil.example) rude",
                 EMAIL_TEXTS["en"]["report_none"],
             ]
-            shown = [only(call, kind) for call in hook.calls[1:]]
+            shown = [only(call, kind) for call in webhook.calls[1:]]
             assert shown == [f"Ann\nreported by a reader: {r}\n\nhi {kind}" for r in reasons]
 
 
-def test_a_chat_message_is_no_longer_than_the_chat_takes(telling: Telling, hook: Hook) -> None:
+def test_a_chat_message_is_no_longer_than_the_chat_takes(
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer
+) -> None:
     for kind in CHATS:
-        with telling(kind, comments_max_length=10_000) as here:
+        with start_with_webhook(kind, comments_max_length=10_000) as guest:
             for sign in ("x", "界", "😀", "\n. ", "&"):
                 content = (sign * 2000)[:1999] + "."
-                here.said(content, nickname="😀" * 64, page_url="/" + "p" * 400)
-                here.deliver()
-                call = hook.calls[-1]
+                guest.comment(content, nickname="😀" * 64, page_url="/" + "p" * 400)
+                guest.deliver()
+                call = webhook.calls[-1]
                 assert only(call, kind) == f"{'😀' * 64}\n\n{content.strip()[:1000]} …"
                 assert len(call.body) < 20_000
 
 
 def test_telegram_messages_have_no_button_that_telegram_may_refuse(
-    telling: Telling, hook: Hook
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer
 ) -> None:
     # Its servers refuse the whole message for a link to a host without a dot.
     for url, buttons in ((SERVICE, 2), ("http://localhost:8080", 0), ("http://x", 0)):
-        with telling("telegram", server_public_url=url) as here:
-            number = here.said(f"hi {url}", page_url="http://x/")
-            here.deliver()
-        body = hook.calls[0].json
+        with start_with_webhook("telegram", server_public_url=url) as guest:
+            number = guest.comment(f"hi {url}", page_url="http://x/")
+            guest.deliver()
+        body = webhook.calls[0].json
         keys = [key["url"] for (key,) in body.get("reply_markup", {}).get("inline_keyboard", [])]
         assert len(keys) == buttons
         assert not [key for key in keys if "http://x" in key]
@@ -784,13 +798,13 @@ def test_telegram_messages_have_no_button_that_telegram_may_refuse(
 
 
 def test_webhook_calls_have_no_links_where_no_public_url_is_set(
-    telling: Telling, hook: Hook
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer
 ) -> None:
     for kind in PATHS:
-        with telling(kind, server_public_url="", site_origins=()) as here:
-            here.said(f"hi {kind}")
-            here.deliver()
-        (call,) = hook.calls
+        with start_with_webhook(kind, server_public_url="", site_origins=()) as guest:
+            guest.comment(f"hi {kind}")
+            guest.deliver()
+        (call,) = webhook.calls
         assert "http" not in call.body.decode()
         if kind == "json":
             assert (call.data["links"], call.data["link"]) == ({}, "")
@@ -799,51 +813,51 @@ def test_webhook_calls_have_no_links_where_no_public_url_is_set(
 
 
 def test_feishu_gets_a_fresh_signature_and_its_refusal_with_200_is_noticed(
-    telling: Telling, hook: Hook
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer
 ) -> None:
-    hook.script = [BUSY]
-    with telling("feishu", webhook_secret=CANARY) as here:
-        here.said("hi")
-        here.deliver()
-        here.later(5)
-    first, second = (call.json for call in hook.calls)
+    webhook.script = [BUSY]
+    with start_with_webhook("feishu", webhook_secret=CANARY) as guest:
+        guest.comment("hi")
+        guest.deliver()
+        guest.later(5)
+    first, second = (call.json for call in webhook.calls)
     for body, now in ((first, START), (second, START + 5)):
         # As its documents do: nothing, hashed with the time and the secret as the key.
         key = f"{now}\n{CANARY}".encode()
         right = base64.b64encode(hmac.new(key, digestmod=hashlib.sha256).digest()).decode()
         assert (body["timestamp"], body["sign"]) == (str(now), right)
     assert first["content"] == second["content"]
-    assert only(hook.calls[1], "feishu") == "Ann\n\nhi"
+    assert only(webhook.calls[1], "feishu") == "Ann\n\nhi"
     yes = '{"StatusCode": 0, "StatusMessage": "success", "code": 0, "data": {}}'
-    with telling("feishu") as here:
+    with start_with_webhook("feishu") as guest:
         for reply, code in ((yes, ""), ('{"code": 19021, "msg": "sign match fail"}', "19021")):
-            hook.script = [f"HTTP/1.1 200 OK\r\n\r\n{reply}".encode()]
-            here.said(f"hi {reply}")
-            here.deliver()
-            failures = [row["failure"] for row in here.outbox()]
+            webhook.script = [f"HTTP/1.1 200 OK\r\n\r\n{reply}".encode()]
+            guest.comment(f"hi {reply}")
+            guest.deliver()
+            failures = [row["failure"] for row in guest.outbox()]
             assert failures == ([f"Refused 200 {code}"] if code else [])
-            here.later(5)
-            assert here.outbox() == []
-        assert "sign" not in hook.calls[0].json  # where no secret is set
+            guest.later(5)
+            assert guest.outbox() == []
+        assert "sign" not in webhook.calls[0].json  # where no secret is set
 
 
 # The links
 
 
 def test_links_in_webhook_calls_moderate_and_end_with_the_webhook(
-    telling: Telling, hook: Hook
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer
 ) -> None:
-    with telling(notify_owner=("nobody",), moderation_hold="all") as here:
-        number = here.said("hi")
-        here.deliver()
-        links = hook.calls[0].data["links"]
+    with start_with_webhook(notify_owner=("nobody",), moderation_hold="all") as guest:
+        number = guest.comment("hi")
+        guest.deliver()
+        links = webhook.calls[0].data["links"]
         for do, total in (("visible", 1), ("spam", 0), ("visible", 1), ("deleted", 0)):
-            assert here.open(links[do]).title == EMAIL_TEXTS["en"][f"page_{do}"]
-            here.press(links[do])
-            assert here.listing()["total"] == total
-    with telling(webhook_url="", notify_owner=(OWNER,)) as here:
-        here.press(links["visible"], status=403)
-        assert here.status_of(number) == "deleted"
+            assert guest.open(links[do]).title == EMAIL_TEXTS["en"][f"page_{do}"]
+            guest.press(links[do])
+            assert guest.listing()["total"] == total
+    with start_with_webhook(webhook_url="", notify_owner=(OWNER,)) as guest:
+        guest.press(links["visible"], status=403)
+        assert guest.status_of(number) == "deleted"
 
 
 # Settings
@@ -901,23 +915,23 @@ def test_emails_about_a_page_go_to_whom_the_first_rule_names(start: Start, tmp_p
     path.write_text(f"[notify]\npages =\n{lines}")
     rules = load_config(path, {}).notify_pages
     assert rules == load_config(None, {"COMMENTD_NOTIFY_PAGES": RULES}).notify_pages
-    with start(notify_owner=(OWNER,), notify_pages=rules) as here:
+    with start(notify_owner=(OWNER,), notify_pages=rules) as guest:
         for page_url, to in TO.items():
-            here.forget()
-            here.said("hi", page_url=page_url)
-            here.later()
-            assert here.recipients() == to, page_url
-            for text in here.texts():
-                here.open(link_to("spam", text))
+            guest.forget()
+            guest.comment("hi", page_url=page_url)
+            guest.later()
+            assert guest.recipients() == to, page_url
+            for text in guest.texts():
+                guest.open(link_to("spam", text))
         # One email about many pages holds for each what is theirs.
-        here.forget()
+        guest.forget()
         for page_url, content in (("/photos/1", "a photo"), ("/x", "a text"), ("/quiet", "hush")):
-            here.said(content, page_url=page_url)
-        here.later()
-        assert here.told(OWNER) == [["a text"]]
-        assert here.told(BOTH[0]) == here.told(BOTH[1]) == [["a photo"]]
-        link = link_to("deleted", here.texts(OWNER)[0])
+            guest.comment(content, page_url=page_url)
+        guest.later()
+        assert guest.quotes(OWNER) == [["a text"]]
+        assert guest.quotes(BOTH[0]) == guest.quotes(BOTH[1]) == [["a photo"]]
+        link = link_to("deleted", guest.texts(OWNER)[0])
     # Who is not named for a page any more can't moderate there by an older email.
-    with start(notify_owner=(OWNER,), notify_pages=("/x = ann@example.com",)) as here:
-        here.press(link, status=403)
-        assert here.listing(url="/x")["total"] == 1
+    with start(notify_owner=(OWNER,), notify_pages=("/x = ann@example.com",)) as guest:
+        guest.press(link, status=403)
+        assert guest.listing(url="/x")["total"] == 1

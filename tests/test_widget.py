@@ -34,7 +34,7 @@ from support.blog import (
 from support.inside import add_account, set_status, sql, token_of
 from support.sources import MANUAL, ROOT
 from support.words import WORDS
-from support.world import Outside
+from support.world import FakeWorld
 
 pytestmark = pytest.mark.slow
 
@@ -46,9 +46,9 @@ TWO = f"""<commentd-thread page="/first/"></commentd-thread>
 
 
 @pytest.fixture
-def outside() -> Outside:
+def fake_world() -> FakeWorld:
     """The clock of the service stands still at the hour of the browser's."""
-    made = Outside()
+    made = FakeWorld()
     made.time = int(time.time())
     return made
 
@@ -850,11 +850,11 @@ AGO = {
 
 
 @pytest.mark.parametrize("options", [{"timezone_id": "America/New_York"}], ids=[""])
-def test_a_comment_says_how_long_ago_and_exactly_when(view: View, outside: Outside) -> None:
+def test_a_comment_says_how_long_ago_and_exactly_when(view: View, fake_world: FakeWorld) -> None:
     ages = (0, 0.5, 1.2, 3.2, 25, 49, 72.5, 9000)
     for hours in ages:
         say(view.app, "Then.", hours=hours)
-    view.page.clock.set_fixed_time(outside.time)
+    view.page.clock.set_fixed_time(fake_world.time)
     page = view(in_languages(*AGO))
     for lang, names in AGO.items():
         links = page.locator(f"commentd-thread[lang={lang}] .meta a:has(time)")
@@ -863,7 +863,7 @@ def test_a_comment_says_how_long_ago_and_exactly_when(view: View, outside: Outsi
             """([times, lang]) => times.map(at => new Date(at)).map(date => [
                 date.toLocaleDateString(lang, {dateStyle: 'medium'}), date.toLocaleString(lang),
                 date.toISOString()])""",
-            [[int(outside.time - hours * 3600) * 1000 for hours in ages], lang],
+            [[int(fake_world.time - hours * 3600) * 1000 for hours in ages], lang],
         )
         assert links.all_text_contents() == [*names, exact[-1][0]]
         seen = "all => all.map(it => [it.title, it.firstChild.dateTime])"

@@ -23,8 +23,8 @@ from test_widget_writing import (
     PASSWORD,
     REFUSED,
     UNREACHED,
-    Ground,
-    Use,
+    BlogSite,
+    Operate,
     article,
     assert_told,
     button,
@@ -43,9 +43,9 @@ from test_widget_writing import (
     words_of,
 )
 
-office, outside = writing.office, writing.outside
+mail_server, fake_world = writing.mail_server, writing.fake_world
 pages, address, config = writing.pages, writing.address, writing.config
-ground, account = writing.ground, writing.account
+blog_site, account = writing.blog_site, writing.account
 
 
 @pytest.fixture(autouse=True)
@@ -66,10 +66,10 @@ def panel(page: Page, name: str = "account") -> Locator:
     return page.get_by_role("form", name=said(name))
 
 
-def open_panel(page: Page, use: Use = mouse) -> Locator:
+def open_panel(page: Page, operate: Operate = mouse) -> Locator:
     text = page.locator("textarea").first
-    use(text, text.input_value())
-    use(page.get_by_role("button", name=said("account")).first)
+    operate(text, text.input_value())
+    operate(page.get_by_role("button", name=said("account")).first)
     expect(panel(page).get_by_role("switch").first).to_be_visible()
     return panel(page)
 
@@ -79,9 +79,9 @@ def close_panel(page: Page) -> None:
     expect(panel(page)).to_have_count(0)
 
 
-def step(page: Page, word: str, use: Use = mouse) -> Locator:
+def step(page: Page, word: str, operate: Operate = mouse) -> Locator:
     """One of the steps that the panel leads to."""
-    use(open_panel(page, use).get_by_role("button", name=said(word)))
+    operate(open_panel(page, operate).get_by_role("button", name=said(word)))
     expect(panel(page, word)).to_be_visible()
     return panel(page, word)
 
@@ -90,28 +90,30 @@ def switch(page: Page, word: str) -> Locator:
     return panel(page).get_by_role("switch", name=EN[word], exact=True)
 
 
-def client(ground: Ground, token: str = "") -> TestApp:
-    here = TestApp(ground.app, {"REMOTE_ADDR": "127.0.0.1"})
+def client(blog_site: BlogSite, token: str = "") -> TestApp:
+    made = TestApp(blog_site.app, {"REMOTE_ADDR": "127.0.0.1"})
     if token:
-        here.authorization = ("Bearer", token)
-    return here
+        made.authorization = ("Bearer", token)
+    return made
 
 
-def login(ground: Ground, password: str, status: int = 200) -> Any:
+def login(blog_site: BlogSite, password: str, status: int = 200) -> Any:
     """What the service says to Ann's email address with this password."""
     body = {"email": MAIL, "password": hashlib.sha256(password.encode()).hexdigest()}
-    return client(ground).post_json("/auth/login", body | {"captcha_token": "x"}, status=status)
+    return client(blog_site).post_json("/auth/login", body | {"captcha_token": "x"}, status=status)
 
 
-def me(ground: Ground) -> Any:
+def me(blog_site: BlogSite) -> Any:
     """What is kept of Ann."""
-    return client(ground, login(ground, PASSWORD).json["token"]).get("/me", {"url": POST}).json
+    return (
+        client(blog_site, login(blog_site, PASSWORD).json["token"]).get("/me", {"url": POST}).json
+    )
 
 
-def follow(ground: Ground, *urls: str) -> None:
-    here = client(ground, login(ground, PASSWORD).json["token"])
+def follow(blog_site: BlogSite, *urls: str) -> None:
+    reader = client(blog_site, login(blog_site, PASSWORD).json["token"])
     for url in urls:
-        here.post_json("/page/follow", {"page_url": url})
+        reader.post_json("/page/follow", {"page_url": url})
 
 
 def told(page: Page, words: str) -> Locator:
@@ -134,8 +136,8 @@ def bodies(sent: list[Any]) -> list[Any]:
 # The account
 
 
-def test_the_account_opens_in_place_and_closes_to_where_it_began(ground: Ground) -> None:
-    page = signed_in(ground, **DESK)
+def test_the_account_opens_in_place_and_closes_to_where_it_began(blog_site: BlogSite) -> None:
+    page = signed_in(blog_site, **DESK)
     main(page).fill("Half a thought")
     opened = open_panel(page, keyboard)
     expect(opened.get_by_text(f"{MAIL} · 0 comments")).to_be_visible()
@@ -144,7 +146,7 @@ def test_the_account_opens_in_place_and_closes_to_where_it_began(ground: Ground)
     expect(opened).to_have_count(0)
     expect(button(page, "Account")).to_be_focused()
     expect(main(page)).to_have_value("Half a thought")
-    sql(ground.app, "UPDATE account SET nickname = 'Anna'")  # changed elsewhere
+    sql(blog_site.app, "UPDATE account SET nickname = 'Anna'")  # changed elsewhere
     expect(textbox(open_panel(page), "Name")).to_have_value("Anna")
     for hidden in ("Post", "Sign out"):
         expect(button(page, hidden)).to_have_count(0)
@@ -154,9 +156,9 @@ def test_the_account_opens_in_place_and_closes_to_where_it_began(ground: Ground)
     expect(main(page)).to_be_focused()
 
 
-def test_a_new_name_holds_for_what_is_written_from_now_on(ground: Ground) -> None:
-    owner_token(ground.app)
-    page = signed_in(ground, faults=REFUSED)
+def test_a_new_name_holds_for_what_is_written_from_now_on(blog_site: BlogSite) -> None:
+    owner_token(blog_site.app)
+    page = signed_in(blog_site, faults=REFUSED)
     write(page, "As Ann.")
     opened = open_panel(page)
     name = textbox(opened, "Name")
@@ -164,7 +166,7 @@ def test_a_new_name_holds_for_what_is_written_from_now_on(ground: Ground) -> Non
         name.fill(taken)
         keyboard(button(opened, "Save"))
         assert_told(page, name, words)
-    assert me(ground)["nickname"] == "Ann"
+    assert me(blog_site)["nickname"] == "Ann"
     expect(page.get_by_text("Signed in as Ann")).to_be_attached()
     sent = requests_of(page, "/me")
     name.fill("Anna Byrne")
@@ -174,16 +176,16 @@ def test_a_new_name_holds_for_what_is_written_from_now_on(ground: Ground) -> Non
     assert bodies(sent) == [{"nickname": "Anna Byrne"}]
     close_panel(page)
     write(page, "As Anna.")
-    assert comments(ground.app) == [("Ann", "As Ann."), ("Anna Byrne", "As Anna.")]
+    assert comments(blog_site.app) == [("Ann", "As Ann."), ("Anna Byrne", "As Anna.")]
     page.reload()
     main(page).focus()
     expect(page.get_by_text("Signed in as Anna Byrne")).to_be_attached()
 
 
 def test_a_new_password_holds_at_once_and_the_reader_stays_signed_in(
-    ground: Ground, account: int
+    blog_site: BlogSite, account: int
 ) -> None:
-    page = signed_in(ground, faults=REFUSED)
+    page = signed_in(blog_site, faults=REFUSED)
     changing = step(page, "change", keyboard)
     sent = requests_of(page, "/me")
     current, new = (changing.get_by_label(f"{word} password") for word in ("Current", "New"))
@@ -196,7 +198,7 @@ def test_a_new_password_holds_at_once_and_the_reader_stays_signed_in(
     assert_told(page, new, "Please enter a password.")
     save.click()
     assert_told(page, current, "This is not your current password.")
-    login(ground, PASSWORD)
+    login(blog_site, PASSWORD)
     keyboard(button(changing, "Back"))
     expect(button(panel(page), "Change password")).to_be_focused()
     keyboard(button(panel(page), "Change password"))
@@ -209,18 +211,18 @@ def test_a_new_password_holds_at_once_and_the_reader_stays_signed_in(
     secrets = [hashlib.sha256(text.encode()).hexdigest() for text in (PASSWORD, "Another one")]
     assert json.loads(changes[-1]) == {"password": secrets[0], "new_password": secrets[1]}
     assert [body for body in changes if "not it" in body or "Another" in body] == []
-    login(ground, PASSWORD, 401)
-    login(ground, "Another one")
+    login(blog_site, PASSWORD, 401)
+    login(blog_site, "Another one")
     close_panel(page)
     write(page, "Still me.")
-    assert sql(ground.app, "SELECT user_id FROM comment") == [(account,)]
+    assert sql(blog_site.app, "SELECT user_id FROM comment") == [(account,)]
 
 
 # Emails
 
 
-def test_emails_about_replies_are_switched_off_and_on(ground: Ground) -> None:
-    page = signed_in(ground, faults=REFUSED)
+def test_emails_about_replies_are_switched_off_and_on(blog_site: BlogSite) -> None:
+    page = signed_in(blog_site, faults=REFUSED)
     open_panel(page)
     replies, alert = switch(page, "answers"), page.locator(".error")
     expect(replies).to_be_checked()
@@ -236,18 +238,18 @@ def test_emails_about_replies_are_switched_off_and_on(ground: Ground) -> None:
             keyboard(replies)
         expect(alert).to_have_count(0)
         expect(replies).to_be_checked(checked=wanted)
-        assert me(ground)["answers"] is wanted
+        assert me(blog_site)["answers"] is wanted
         close_panel(page)
         open_panel(page)
         expect(replies).to_be_checked(checked=wanted)
 
 
 def test_a_switch_of_the_account_that_is_pressed_again_and_again_keeps_the_last_choice(
-    ground: Ground,
+    blog_site: BlogSite,
 ) -> None:
-    page = signed_in(ground)
+    page = signed_in(blog_site)
     open_panel(page)
-    before = me(ground)
+    before = me(blog_site)
     replies, sent = switch(page, "answers"), requests_of(page, "/me")
     with held(page, "**/me") as waiting:
         with page.expect_request("**/me"):
@@ -260,27 +262,27 @@ def test_a_switch_of_the_account_that_is_pressed_again_and_again_keeps_the_last_
     expect(replies).not_to_have_attribute("aria-busy", "true")
     expect(replies).to_be_checked()
     assert [body["answers"] for body in bodies(sent)] == [False, True]
-    assert me(ground) == before
+    assert me(blog_site) == before
 
 
-def test_each_followed_page_can_be_opened_left_and_followed_again(ground: Ground) -> None:
-    page = signed_in(ground, faults=REFUSED)
+def test_each_followed_page_can_be_opened_left_and_followed_again(blog_site: BlogSite) -> None:
+    page = signed_in(blog_site, faults=REFUSED)
     opened = open_panel(page)
-    here, count = switch(page, "emails"), opened.locator("summary")
-    expect(here).not_to_be_checked()
+    this_page, count = switch(page, "emails"), opened.locator("summary")
+    expect(this_page).not_to_be_checked()
     expect(count).to_be_hidden()
-    keyboard(here)
+    keyboard(this_page)
     expect(count).to_have_text("Pages I follow (1)")
-    assert me(ground)["following"] is True
+    assert me(blog_site)["following"] is True
     close_panel(page)
-    follow(ground, "/2024/%E8%A1%8C%E8%B7%9D/", "a-key")
+    follow(blog_site, "/2024/%E8%A1%8C%E8%B7%9D/", "a-key")
     open_panel(page)
-    expect(here).to_be_checked()
+    expect(this_page).to_be_checked()
     keyboard(count)
     items = opened.get_by_role("listitem")
     expect(items).to_have_count(3)
     link = opened.get_by_role("link", name="/2024/行距/", exact=True)
-    expect(link).to_have_attribute("href", f"{ground.address}/2024/%E8%A1%8C%E8%B7%9D/")
+    expect(link).to_have_attribute("href", f"{blog_site.address}/2024/%E8%A1%8C%E8%B7%9D/")
     expect(items.filter(has_text="a-key").get_by_role("link")).to_have_count(0)
     press = items.filter(has_text="/2024/").get_by_role("button")
     expect(press).to_have_accessible_name("Unfollow: /2024/行距/")
@@ -294,12 +296,14 @@ def test_each_followed_page_can_be_opened_left_and_followed_again(ground: Ground
         expect(press).to_have_text(word)
         expect(press).to_be_focused()
         expect(count).to_have_text(f"Pages I follow ({number})")
-        assert len(me(ground)["follows"]) == number
+        assert len(me(blog_site)["follows"]) == number
     keyboard(button(opened, f"Unfollow: {POST}"))
-    expect(here).not_to_be_checked()
+    expect(this_page).not_to_be_checked()
 
 
-def test_a_followed_page_is_a_link_only_where_its_url_is_one_of_the_web(ground: Ground) -> None:
+def test_a_followed_page_is_a_link_only_where_its_url_is_one_of_the_web(
+    blog_site: BlogSite,
+) -> None:
     links = ["javascript:alert(1)", "data:text/html,x", "//evil.example/", ""]
 
     def lead(environ: Any, status: str, head: dict[str, str], body: bytes) -> Any:
@@ -308,8 +312,8 @@ def test_a_followed_page_is_a_link_only_where_its_url_is_one_of_the_web(ground: 
             body = blog.changed_json(body, follows=follows)
         return status, head, body
 
-    ground.answers(lead)
-    opened = open_panel(signed_in(ground))
+    blog_site.answers(lead)
+    opened = open_panel(signed_in(blog_site))
     opened.locator("summary").click()
     expect(opened.get_by_role("listitem")).to_have_count(len(links))
     expect(opened.get_by_role("link")).to_have_count(0)
@@ -319,10 +323,10 @@ def test_a_followed_page_is_a_link_only_where_its_url_is_one_of_the_web(ground: 
 
 
 def test_the_data_of_an_account_is_downloaded_as_a_file_and_no_url_has_the_token(
-    ground: Ground, tmp_path: Path
+    blog_site: BlogSite, tmp_path: Path
 ) -> None:
-    follow(ground, POST)
-    page = signed_in(ground, faults=UNREACHED)
+    follow(blog_site, POST)
+    page = signed_in(blog_site, faults=UNREACHED)
     write(page, "For the record.")
     press = button(open_panel(page), "Download my data")
     page.context.set_offline(True)
@@ -340,14 +344,14 @@ def test_the_data_of_an_account_is_downloaded_as_a_file_and_no_url_has_the_token
     assert kept["account"]["email"] == MAIL
     assert [each["content"] for each in kept["comments"]] == ["For the record."]
     assert [each["page_url"] for each in kept["follows"]] == [POST]
-    token = json.loads(page.evaluate(f"localStorage['{ground.service}/me']"))["token"]
+    token = json.loads(page.evaluate(f"localStorage['{blog_site.service}/me']"))["token"]
     assert [url for url in [*seen, page.url] if token in url] == []
-    assert page.url == ground.address + POST
+    assert page.url == blog_site.address + POST
 
 
-def test_an_account_panel_that_failed_to_load_can_be_asked_for_again(ground: Ground) -> None:
-    ground.expected += [UNREACHED, REFUSED]
-    page = signed_in(ground, faults=UNREACHED)
+def test_an_account_panel_that_failed_to_load_can_be_asked_for_again(blog_site: BlogSite) -> None:
+    blog_site.expected += [UNREACHED, REFUSED]
+    page = signed_in(blog_site, faults=UNREACHED)
     main(page).fill("Not lost.")
     page.context.set_offline(True)
     keyboard(button(page, "Account"))
@@ -357,7 +361,7 @@ def test_an_account_panel_that_failed_to_load_can_be_asked_for_again(ground: Gro
     expect(switch(page, "answers")).to_be_visible()
     expect(page.locator(".error")).to_have_count(0)
     close_panel(page)
-    end_logins(ground.app)
+    end_logins(blog_site.app)
     keyboard(button(page, "Account"))
     expect(page.locator(".error")).to_contain_text("You are no longer signed in.")
     expect(panel(page)).to_have_count(0)
@@ -370,12 +374,12 @@ def test_an_account_panel_that_failed_to_load_can_be_asked_for_again(ground: Gro
 
 @pytest.mark.parametrize("choice", ["stay", "go"])
 def test_an_account_is_deleted_with_or_without_its_comments_as_its_holder_wants(
-    ground: Ground, choice: str
+    blog_site: BlogSite, choice: str
 ) -> None:
-    page = signed_in(ground)
+    page = signed_in(blog_site)
     mine = write(page, "My words.")
     number = int(mine.locator("..").get_attribute("data-id") or 0)
-    say(ground.app, "Hers.", parent_id=number)
+    say(blog_site.app, "Hers.", parent_id=number)
     ending = step(page, "erase")
     ending.get_by_role("radio", name=EN[choice]).check()
     ending.get_by_label("Current password").fill(PASSWORD)
@@ -394,13 +398,13 @@ def test_an_account_is_deleted_with_or_without_its_comments_as_its_holder_wants(
     else:
         expect(mine).to_have_count(0)
         expect(page.get_by_text("This comment was removed.")).to_be_visible()
-    assert sql(ground.app, "SELECT count(*) FROM account") == [(0,)]
+    assert sql(blog_site.app, "SELECT count(*) FROM account") == [(0,)]
     kept = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
     assert [word for word in (MAIL, "Ann", "My words", "token") if word in kept] == []
 
 
-def test_an_account_is_not_deleted_by_mistake(ground: Ground) -> None:
-    page = signed_in(ground, faults=REFUSED)
+def test_an_account_is_not_deleted_by_mistake(blog_site: BlogSite) -> None:
+    page = signed_in(blog_site, faults=REFUSED)
     ending = step(page, "erase", keyboard)
     group = ending.get_by_role("group", name=EN["erasing"], exact=True)
     expect(group.get_by_role("radio")).to_have_count(2)
@@ -415,25 +419,27 @@ def test_an_account_is_not_deleted_by_mistake(ground: Ground) -> None:
     assert_told(page, password, "This is not your current password.")
     expect(first).to_be_visible()
     password.fill(PASSWORD)
-    sql(ground.app, "UPDATE account SET role = 'admin'")
+    sql(blog_site.app, "UPDATE account SET role = 'admin'")
     first.click()
     button(ending, "Delete it?").click()
     expect(ending.locator(".error")).to_contain_text("You’re the only admin.")
     keyboard(button(ending, "Back"))
     expect(button(panel(page), "Delete account")).to_be_focused()
-    assert sql(ground.app, "SELECT role FROM account") == [("admin",)]
+    assert sql(blog_site.app, "SELECT role FROM account") == [("admin",)]
 
 
 # Comments without a name
 
 
 @pytest.mark.parametrize("lang", ["en", "zh-CN", "ar"])
-def test_a_comment_without_name_says_so_in_the_readers_language(ground: Ground, lang: str) -> None:
+def test_a_comment_without_name_says_so_in_the_readers_language(
+    blog_site: BlogSite, lang: str
+) -> None:
     parent = 0
     for number in range(4):
-        parent = say(ground.app, f"Words {number}.", "Cy", parent_id=parent or None)
-    sql(ground.app, "UPDATE comment SET nickname = ''")
-    page = ground.open(lang=lang)
+        parent = say(blog_site.app, f"Words {number}.", "Cy", parent_id=parent or None)
+    sql(blog_site.app, "UPDATE comment SET nickname = ''")
+    page = blog_site.open(lang=lang)
     word = WORDS[lang]["nobody"]
     expect(page.locator(".name")).to_have_text([word] * 4)
     expect(article(page, "Words 3.").locator(".meta")).to_contain_text(f"› {word}")
@@ -446,22 +452,22 @@ def test_a_comment_without_name_says_so_in_the_readers_language(ground: Ground, 
 # Reports
 
 
-def report(page: Page, text: str, use: Use = mouse) -> Locator:
+def report(page: Page, text: str, operate: Operate = mouse) -> Locator:
     """The form that asks what is wrong with a comment."""
-    use(choices(article(page, text), use).get_by_role("button", name=said("report")))
+    operate(choices(article(page, text), operate).get_by_role("button", name=said("report")))
     form = article(page, text).get_by_role("form", name=said("report"))
     expect(form.get_by_role("textbox")).to_be_focused()
     return form
 
 
-def reported(ground: Ground) -> list[Any]:
-    return sql(ground.app, "SELECT comment_id, reason FROM report ORDER BY comment_id")
+def reported(blog_site: BlogSite) -> list[Any]:
+    return sql(blog_site.app, "SELECT comment_id, reason FROM report ORDER BY comment_id")
 
 
-def test_a_comment_is_reported_in_place_and_stays_so_in_this_browser(ground: Ground) -> None:
-    first = say(ground.app, "Buy this.")
-    say(ground.app, "Better words.")
-    page = ground.open()
+def test_a_comment_is_reported_in_place_and_stays_so_in_this_browser(blog_site: BlogSite) -> None:
+    first = say(blog_site.app, "Buy this.")
+    say(blog_site.app, "Better words.")
+    page = blog_site.open()
     spam, better = article(page, "Buy this."), article(page, "Better words.")
     form = report(page, "Buy this.", keyboard)
     keyboard(textbox(form, "What is wrong with it?"), " An <b>advertisement</b>. ")
@@ -470,16 +476,16 @@ def test_a_comment_is_reported_in_place_and_stays_so_in_this_browser(ground: Gro
     expect(form).to_have_count(0)
     expect(spam).to_be_focused()
     assert words_of(spam) == ["Copy link", "Reported"]
-    assert reported(ground) == [(first, "An <b>advertisement</b>.")]
+    assert reported(blog_site) == [(first, "An <b>advertisement</b>.")]
     page.reload()
     assert words_of(spam) == ["Copy link", "Reported"]
     assert words_of(better) == ["Copy link", "Report"]
 
 
-def test_a_report_that_fails_is_told_in_its_place(ground: Ground) -> None:
-    say(ground.app, "Buy this.")
-    page = signed_in(ground, faults=REFUSED)
-    end_logins(ground.app)  # which keeps nobody from reporting
+def test_a_report_that_fails_is_told_in_its_place(blog_site: BlogSite) -> None:
+    say(blog_site.app, "Buy this.")
+    page = signed_in(blog_site, faults=REFUSED)
+    end_logins(blog_site.app)  # which keeps nobody from reporting
     form = report(page, "Buy this.")
     reason = textbox(form, "What is wrong with it?")
     reason.fill("It is an advertisement.")
@@ -491,7 +497,7 @@ def test_a_report_that_fails_is_told_in_its_place(ground: Ground) -> None:
     button(form, "Report").click()
     expect(form).to_have_count(0)
     assert words_of(article(page, "Buy this.")) == ["Copy link", "Reported"]
-    assert reported(ground) == [(1, "It is an advertisement.")]
+    assert reported(blog_site) == [(1, "It is an advertisement.")]
 
 
 # Whom the new states must not shut out
@@ -513,13 +519,15 @@ def assert_open_to_all(page: Page, where: str) -> None:
 
 
 @pytest.mark.parametrize(("lang", "how"), [("en", DESK), ("ar", PHONE)], ids=["desk", "phone"])
-def test_each_state_of_the_account_panel_is_accessible(ground: Ground, lang: str, how: Any) -> None:
-    say(ground.app, "Buy this.")
-    say(ground.app, "Nobody's words.")
-    sql(ground.app, "UPDATE comment SET nickname = '' WHERE id = 2")
-    sql(ground.app, "UPDATE account SET nickname = ?", "W" * 64)
-    follow(ground, POST, LONG, "/2024/%E8%A1%8C%E8%B7%9D/")
-    page = signed_in(ground, faults=REFUSED, lang=lang, **how)
+def test_each_state_of_the_account_panel_is_accessible(
+    blog_site: BlogSite, lang: str, how: Any
+) -> None:
+    say(blog_site.app, "Buy this.")
+    say(blog_site.app, "Nobody's words.")
+    sql(blog_site.app, "UPDATE comment SET nickname = '' WHERE id = 2")
+    sql(blog_site.app, "UPDATE account SET nickname = ?", "W" * 64)
+    follow(blog_site, POST, LONG, "/2024/%E8%A1%8C%E8%B7%9D/")
+    page = signed_in(blog_site, faults=REFUSED, lang=lang, **how)
     page.evaluate(WATCH)
     press = article(page, "Buy this.").locator(".quiet")
     if how == DESK:

@@ -20,8 +20,8 @@ from test_accessibility import DESK, PHONE
 from test_widget_writing import (
     REFUSED,
     UNREACHED,
-    Ground,
-    Use,
+    BlogSite,
+    Operate,
     article,
     button,
     end_logins,
@@ -31,9 +31,9 @@ from test_widget_writing import (
     signed_in,
 )
 
-office, outside = writing.office, writing.outside
+mail_server, fake_world = writing.mail_server, writing.fake_world
 pages, address, config = writing.pages, writing.address, writing.config
-ground, use = writing.ground, writing.use
+blog_site, operate = writing.blog_site, writing.operate
 
 MAIL, PASSWORD = "owner@blog.example", "Ein Wort, 一句话 & \U0001f9c5"
 
@@ -53,29 +53,29 @@ def owner(app: App) -> None:
     account(app, MAIL, "江屿", "admin")
 
 
-def admin(ground: Ground, **how: Any) -> Page:
+def admin(blog_site: BlogSite, **how: Any) -> Page:
     """The admin before the page, when the menus are there."""
-    page = signed_in(ground, MAIL, **how)
+    page = signed_in(blog_site, MAIL, **how)
     page.wait_for_function(MODERATES)
     return page
 
 
-def sign_in(page: Page, use: Use = writing.mouse) -> None:
+def sign_in(page: Page, operate: Operate = writing.mouse) -> None:
     panel = page.get_by_role("form", name="Sign in")
     expect(panel).to_be_visible()
     if instead := button(panel, "Use a password instead").all():
-        use(instead[0])
-    use(panel.get_by_role("textbox", name="Email"), MAIL)
-    use(panel.get_by_label("Password"), PASSWORD)
-    use(button(panel, "Sign in"))
+        operate(instead[0])
+    operate(panel.get_by_role("textbox", name="Email"), MAIL)
+    operate(panel.get_by_label("Password"), PASSWORD)
+    operate(button(panel, "Sign in"))
 
 
 def menu(page: Page, text: str) -> Locator:
     return article(page, text).locator(".quiet")
 
 
-def choose(page: Page, text: str, word: str, use: Use = writing.mouse) -> None:
-    writing.choose(article(page, text), word, use)
+def choose(page: Page, text: str, word: str, operate: Operate = writing.mouse) -> None:
+    writing.choose(article(page, text), word, operate)
 
 
 def seen(app: App, text: str = "Seen.", name: str = "陆知微", **fields: Any) -> int:
@@ -92,9 +92,9 @@ def states(app: App) -> dict[str, str]:
     return dict(sql(app, "SELECT content, status FROM comment"))
 
 
-def readers_see(ground: Ground) -> list[str]:
+def readers_see(blog_site: BlogSite) -> list[str]:
     """What the API gives to one who is not signed in."""
-    listing = TestApp(ground.app).get("/comments", {"url": POST, "limit": 100}).json
+    listing = TestApp(blog_site.app).get("/comments", {"url": POST, "limit": 100}).json
     return [each["content"] for each in listing["comments"]]
 
 
@@ -114,11 +114,11 @@ def reload_and_settle(page: Page) -> None:
 # Who gets it
 
 
-def test_an_admin_who_signs_in_on_the_blog_gets_the_menu(ground: Ground) -> None:
-    ground.expected.append(UNREACHED)
-    seen(ground.app)
-    say(ground.app, "Waits.")
-    page = ground.open()
+def test_an_admin_who_signs_in_on_the_blog_gets_the_menu(blog_site: BlogSite) -> None:
+    blog_site.expected.append(UNREACHED)
+    seen(blog_site.app)
+    say(blog_site.app, "Waits.")
+    page = blog_site.open()
     expect(article(page, "Seen.")).to_be_visible()
     expect(article(page, "Waits.")).to_have_count(0)
     page.route("**/comments/waiting*", lambda route: route.abort())
@@ -132,22 +132,24 @@ def test_an_admin_who_signs_in_on_the_blog_gets_the_menu(ground: Ground) -> None
     assert words_of(page, "Waits.") == ["Approve", "Spam", "Delete"]
 
 
-def test_signing_out_takes_the_menu_and_waiting_comments_away(ground: Ground, use: Use) -> None:
-    seen(ground.app)
-    say(ground.app, "Waits.")
-    page = admin(ground)
-    use(writing.main(page), "A thought")
-    use(button(page, "Sign out"))
+def test_signing_out_takes_the_menu_and_waiting_comments_away(
+    blog_site: BlogSite, operate: Operate
+) -> None:
+    seen(blog_site.app)
+    say(blog_site.app, "Waits.")
+    page = admin(blog_site)
+    operate(writing.main(page), "A thought")
+    operate(button(page, "Sign out"))
     expect(page.get_by_text("You are signed out.")).to_be_visible()
     assert words_of(page, "Seen.") == ["Report"]
     expect(article(page, "Waits.")).to_have_count(0)
 
 
-def test_a_reader_gets_neither_the_menu_nor_its_script(ground: Ground) -> None:
-    seen(ground.app)
-    say(ground.app, "Waits.")
-    account(ground.app, "ann@example.com", "Ann", "user")
-    for page in (ground.open(), signed_in(ground, "ann@example.com")):
+def test_a_reader_gets_neither_the_menu_nor_its_script(blog_site: BlogSite) -> None:
+    seen(blog_site.app)
+    say(blog_site.app, "Waits.")
+    account(blog_site.app, "ann@example.com", "Ann", "user")
+    for page in (blog_site.open(), signed_in(blog_site, "ann@example.com")):
         scripts = requests_of(page, "/moderate.js")
         asked = requests_of(page, "/comments/waiting")
         page.reload()
@@ -158,25 +160,25 @@ def test_a_reader_gets_neither_the_menu_nor_its_script(ground: Ground) -> None:
         assert [*scripts, *asked] == []
 
 
-def test_a_former_admin_gets_no_menu(ground: Ground) -> None:
-    ground.expected.append(REFUSED)
-    seen(ground.app)
-    say(ground.app, "Waits.")
+def test_a_former_admin_gets_no_menu(blog_site: BlogSite) -> None:
+    blog_site.expected.append(REFUSED)
+    seen(blog_site.app)
+    say(blog_site.app, "Waits.")
     for fate in ("blocked = 1", "blocked = 0, version = version + 1", "role = 'user'"):
-        page = admin(ground)
-        sql(ground.app, f"UPDATE account SET {fate}")
+        page = admin(blog_site)
+        sql(blog_site.app, f"UPDATE account SET {fate}")
         reload_and_settle(page)
         expect(article(page, "Waits.")).to_have_count(0)
         assert words_of(page, "Seen.") == []
-        sql(ground.app, "UPDATE account SET blocked = 0")
+        sql(blog_site.app, "UPDATE account SET blocked = 0")
 
 
-def test_a_reader_who_poses_as_an_admin_gets_nothing(ground: Ground) -> None:
-    ground.expected.append(REFUSED)
-    seen(ground.app)
-    say(ground.app, "Waits.")
-    account(ground.app, "ann@example.com", "Ann", "user")
-    page = signed_in(ground, "ann@example.com")
+def test_a_reader_who_poses_as_an_admin_gets_nothing(blog_site: BlogSite) -> None:
+    blog_site.expected.append(REFUSED)
+    seen(blog_site.app)
+    say(blog_site.app, "Waits.")
+    account(blog_site.app, "ann@example.com", "Ann", "user")
+    page = signed_in(blog_site, "ann@example.com")
     page.evaluate(
         """() => {
           const [[key, value]] = Object.entries(localStorage)
@@ -188,12 +190,12 @@ def test_a_reader_who_poses_as_an_admin_gets_nothing(ground: Ground) -> None:
     assert words_of(page, "Seen.") == []
 
 
-def test_a_waiting_comment_is_seen_by_its_author_and_the_admin_only(ground: Ground) -> None:
-    author = ground.open()
+def test_a_waiting_comment_is_seen_by_its_author_and_the_admin_only(blog_site: BlogSite) -> None:
+    author = blog_site.open()
     writing.write(author, "Patience.")
     button(author, re.compile("^Post for approval$")).click()
     expect(article(author, "Patience.")).to_contain_text("Other readers can’t see it yet.")
-    boss, reader = signed_in(ground, MAIL), ground.open()
+    boss, reader = signed_in(blog_site, MAIL), blog_site.open()
     expect(article(boss, "Patience.")).to_contain_text("Waiting for your approval.")
     expect(reader.get_by_text("No comments yet")).to_be_visible()
     author.reload()
@@ -207,11 +209,11 @@ def test_a_waiting_comment_is_seen_by_its_author_and_the_admin_only(ground: Grou
     expect(article(author, "Patience.")).to_have_count(1)
     expect(article(author, "Patience.")).not_to_contain_text("Only you")
     # What is kept as spam looks to its author as if it waited.
-    sql(ground.app, "INSERT INTO block VALUES (1, 'word', 'casino', '', 0, NULL)")
+    sql(blog_site.app, "INSERT INTO block VALUES (1, 'word', 'casino', '', 0, NULL)")
     writing.write(author, "A casino.")
     button(author, "Post for approval").click()
     expect(article(author, "A casino.")).to_contain_text("Waiting for approval.")
-    assert states(ground.app)["A casino."] == "spam"
+    assert states(blog_site.app)["A casino."] == "spam"
     boss.reload()
     expect(menu(boss, "Patience.")).to_be_visible()
     expect(article(boss, "A casino.")).to_have_count(0)
@@ -221,103 +223,105 @@ def test_a_waiting_comment_is_seen_by_its_author_and_the_admin_only(ground: Grou
 
 
 def test_a_waiting_comment_is_approved_in_the_widget_and_an_admins_own_is_shown(
-    ground: Ground, use: Use
+    blog_site: BlogSite, operate: Operate
 ) -> None:
-    seen(ground.app)
-    say(ground.app, "Waits.")
-    page = admin(ground)
+    seen(blog_site.app)
+    say(blog_site.app, "Waits.")
+    page = admin(blog_site)
     expect(page.get_by_text("1 comment", exact=True)).to_be_visible()
-    choose(page, "Waits.", "Approve", use)
+    choose(page, "Waits.", "Approve", operate)
     expect(page.get_by_text("2 comments")).to_be_visible()
     expect(menu(page, "Waits.")).to_be_focused()
     expect(article(page, "Waits.")).not_to_contain_text("Waiting for your approval.")
     assert words_of(page, "Waits.") == ["Spam", "Delete", "Pin"]
-    assert readers_see(ground) == ["Waits.", "Seen."]
+    assert readers_see(blog_site) == ["Waits.", "Seen."]
     writing.main(page).fill("Mine.")
     page.locator("section > form .button").first.click()
     mine = article(page, "Mine.")
     assert words_of(page, "Mine.") == ["Edit", "Delete", "Pin"]
     expect(mine.locator(".badge").filter(has_text="Admin")).to_be_visible()
-    assert states(ground.app)["Mine."] == "visible"
+    assert states(blog_site.app)["Mine."] == "visible"
 
 
-def test_marking_as_spam_and_deleting_in_the_widget_are_undone(ground: Ground, use: Use) -> None:
-    seen(ground.app)
-    say(ground.app, "Waits.")
-    page = admin(ground)
+def test_marking_as_spam_and_deleting_in_the_widget_are_undone(
+    blog_site: BlogSite, operate: Operate
+) -> None:
+    seen(blog_site.app)
+    say(blog_site.app, "Waits.")
+    page = admin(blog_site)
     order = page.locator("article .body").all_inner_texts()
     for text, before in (("Seen.", "visible"), ("Waits.", "waiting")):
         for word, status, notice in (
             ("Spam", "spam", "Moved to spam."),
             ("Delete", "deleted", "Deleted."),
         ):
-            choose(page, text, word, use)
+            choose(page, text, word, operate)
             expect(button(page, "Undo")).to_be_focused()
             expect(page.get_by_text(notice)).to_be_visible()
             expect(article(page, text)).to_have_count(0)
             count = int(before == "waiting")
             expect(page.get_by_text("1 comment", exact=True)).to_have_count(count)
-            assert states(ground.app)[text] == status
-            use(button(page, "Undo"))
+            assert states(blog_site.app)[text] == status
+            operate(button(page, "Undo"))
             expect(menu(page, text)).to_be_focused()
             expect(page.get_by_text("1 comment", exact=True)).to_be_visible()
             assert page.locator("article .body").all_inner_texts() == order
-            assert states(ground.app)[text] == before
+            assert states(blog_site.app)[text] == before
 
 
-def test_a_comment_with_answers_is_deleted_and_undone_in_its_place(ground: Ground) -> None:
-    first = seen(ground.app, "A question?")
-    seen(ground.app, "An answer!", parent_id=first)
-    page = admin(ground)
+def test_a_comment_with_answers_is_deleted_and_undone_in_its_place(blog_site: BlogSite) -> None:
+    first = seen(blog_site.app, "A question?")
+    seen(blog_site.app, "An answer!", parent_id=first)
+    page = admin(blog_site)
     question = page.locator(f"li[data-id='{first}'] > article")
     writing.choose(question, "Delete")
     expect(button(page, "Undo")).to_be_focused()
     expect(article(page, "An answer!")).to_be_visible()
-    reader = ground.open()
+    reader = blog_site.open()
     expect(reader.get_by_text("This comment was removed.")).to_be_visible()
     button(page, "Undo").click()
     expect(question).to_contain_text("A question?")
     expect(article(page, "An answer!")).to_be_visible()
-    assert readers_see(ground) == ["An answer!", "A question?"]
+    assert readers_see(blog_site) == ["An answer!", "A question?"]
 
 
-def test_a_pinned_comment_comes_first_and_says_so(ground: Ground, use: Use) -> None:
-    seen(ground.app, "Older.")
-    seen(ground.app, "Newer.")
-    page = admin(ground)
-    choose(page, "Older.", "Pin", use)
+def test_a_pinned_comment_comes_first_and_says_so(blog_site: BlogSite, operate: Operate) -> None:
+    seen(blog_site.app, "Older.")
+    seen(blog_site.app, "Newer.")
+    page = admin(blog_site)
+    choose(page, "Older.", "Pin", operate)
     expect(article(page, "Older.").locator(".badge")).to_have_text("Pinned")
     expect(menu(page, "Older.")).to_be_focused()
     expect(page.get_by_text("2 comments")).to_be_visible()
-    reader = ground.open()
+    reader = blog_site.open()
     expect(reader.locator("article .body")).to_have_text(["Older.", "Newer."])
     expect(article(reader, "Older.").locator(".badge")).to_have_text("Pinned")
     reader.get_by_role("combobox", name="Sort by").select_option("oldest")
     expect(reader.locator("article .body")).to_have_text(["Older.", "Newer."])
-    choose(page, "Older.", "Unpin", use)
+    choose(page, "Older.", "Unpin", operate)
     expect(article(page, "Older.").locator(".badge")).to_have_count(0)
     reader.reload()
     expect(reader.locator("article .body")).to_have_text(["Newer.", "Older."])
 
 
-def test_a_waiting_reply_stands_under_its_parent_and_is_not_pinned(ground: Ground) -> None:
-    first = seen(ground.app, "A question?")
-    say(ground.app, "An answer!", parent_id=first)
-    page = admin(ground, lang="zh-CN")
+def test_a_waiting_reply_stands_under_its_parent_and_is_not_pinned(blog_site: BlogSite) -> None:
+    first = seen(blog_site.app, "A question?")
+    say(blog_site.app, "An answer!", parent_id=first)
+    page = admin(blog_site, lang="zh-CN")
     reply = page.locator("li li article")
     expect(reply).to_contain_text("等待你审核。")
     assert writing.words_of(reply)[1:] == ["通过", "垃圾评论", "删除"]
     writing.choose(reply, "通过")
     expect(reply.locator(".like")).to_be_visible()
     assert writing.words_of(reply)[1:] == ["垃圾评论", "删除"]
-    assert states(ground.app)["An answer!"] == "visible"
+    assert states(blog_site.app)["An answer!"] == "visible"
 
 
-def test_the_menus_outlive_another_order_and_work_while_more_is_loaded(ground: Ground) -> None:
+def test_the_menus_outlive_another_order_and_work_while_more_is_loaded(blog_site: BlogSite) -> None:
     for number in range(12):
-        seen(ground.app, f"No. {number}.")
-    say(ground.app, "Waits.")
-    page = admin(ground)
+        seen(blog_site.app, f"No. {number}.")
+    say(blog_site.app, "Waits.")
+    page = admin(blog_site)
     with held(page, "**/comments/waiting?**"):
         with page.expect_request("**/comments/waiting?**"):
             button(page, re.compile("Show more")).click()
@@ -342,10 +346,10 @@ BROKEN: dict[str, tuple[Any, str]] = {
 }
 
 
-def test_a_refused_moderation_is_said_at_the_comment_which_stays(ground: Ground) -> None:
-    ground.expected += [REFUSED, UNREACHED]
-    seen(ground.app)
-    page = admin(ground)
+def test_a_refused_moderation_is_said_at_the_comment_which_stays(blog_site: BlogSite) -> None:
+    blog_site.expected += [REFUSED, UNREACHED]
+    seen(blog_site.app)
+    page = admin(blog_site)
     for work, words in BROKEN.values():
         if isinstance(work, str):
             writing.refuse(page, "/moderate", work, 429)
@@ -355,7 +359,7 @@ def test_a_refused_moderation_is_said_at_the_comment_which_stays(ground: Ground)
         expect(article(page, "Seen.").get_by_role("alert")).to_contain_text(words)
         expect(page.get_by_text("1 comment", exact=True)).to_be_visible()
         page.unroute("**/moderate")
-    end_logins(ground.app)  # a sign-in that ended is renewed on the spot
+    end_logins(blog_site.app)  # a sign-in that ended is renewed on the spot
     choose(page, "Seen.", "Spam")
     panel = page.get_by_role("form", name="Sign in")
     expect(panel).to_be_visible()
@@ -363,7 +367,7 @@ def test_a_refused_moderation_is_said_at_the_comment_which_stays(ground: Ground)
     expect(panel).to_have_count(0)
     choose(page, "Seen.", "Spam")
     expect(button(page, "Undo")).to_be_focused()
-    assert states(ground.app) == {"Seen.": "spam"}
+    assert states(blog_site.app) == {"Seen.": "spam"}
 
 
 # The language of a comment
@@ -374,9 +378,9 @@ def test_a_refused_moderation_is_said_at_the_comment_which_stays(ground: Ground)
     [("zh-CN", "zh"), *[pytest.param(each, each, marks=pytest.mark.long) for each in ("en", "ar")]],
 )
 def test_a_moderated_comment_keeps_the_language_of_the_widget(
-    ground: Ground, lang: str, kept: str
+    blog_site: BlogSite, lang: str, kept: str
 ) -> None:
-    page = ground.open(lang=lang)
+    page = blog_site.open(lang=lang)
     sent = requests_of(page, "/comments")
     writing.main(page).fill("12 345")
     page.get_by_role("textbox", name=said("name")).fill("Ann")
@@ -384,7 +388,7 @@ def test_a_moderated_comment_keeps_the_language_of_the_widget(
     expect(page.locator("[data-target]")).to_be_focused()
     (post,) = [each for each in sent if each.method == "POST"]
     assert (post.post_data_json or {})["lang"].startswith(kept)
-    assert sql(ground.app, "SELECT substr(language, 1, 2) FROM comment") == [(kept,)]
+    assert sql(blog_site.app, "SELECT substr(language, 1, 2) FROM comment") == [(kept,)]
 
 
 @pytest.mark.parametrize(
@@ -392,14 +396,16 @@ def test_a_moderated_comment_keeps_the_language_of_the_widget(
     [("en", DESK, 24), ("ar", PHONE, 44), pytest.param("zh-CN", PHONE, 44, marks=pytest.mark.long)],
     ids=["desk", "phone", "long"],
 )
-def test_the_open_menus_are_accessible(ground: Ground, lang: str, how: Any, least: int) -> None:
+def test_the_open_menus_are_accessible(
+    blog_site: BlogSite, lang: str, how: Any, least: int
+) -> None:
     """A pinned comment of the admin's, a reply, one that waits, and one just marked as spam."""
-    first = seen(ground.app, "Hers.", "江屿")
-    seen(ground.app, "An answer.", "Mateo Silva", parent_id=first)
-    seen(ground.app, "Buy!", "Noor Rahman")
-    say(ground.app, "Waits.", "W" * 60)
-    sql(ground.app, "UPDATE comment SET pinned = 1 WHERE id = ?", first)
-    page = admin(ground, lang=lang, **how)
+    first = seen(blog_site.app, "Hers.", "江屿")
+    seen(blog_site.app, "An answer.", "Mateo Silva", parent_id=first)
+    seen(blog_site.app, "Buy!", "Noor Rahman")
+    say(blog_site.app, "Waits.", "W" * 60)
+    sql(blog_site.app, "UPDATE comment SET pinned = 1 WHERE id = ?", first)
+    page = admin(blog_site, lang=lang, **how)
     page.evaluate(WATCH)
     writing.choices(article(page, "Buy!")).get_by_role("button", name=said("spam")).click()
     expect(page.get_by_role("button", name=said("undo"))).to_be_focused()

@@ -35,7 +35,7 @@ from test_widget_writing import held, reach, requests_of
 
 pytestmark = pytest.mark.slow
 
-outside, settings = widget.outside, widget.settings
+fake_world, settings = widget.fake_world, widget.settings
 site, options, faults, asked = widget.site, widget.options, widget.faults, widget.asked
 page, view = widget.page, widget.view
 
@@ -103,10 +103,10 @@ def pass_time(page: Page, seconds: float) -> int:
 
 
 @pytest.fixture
-def stay(page: Page, view: View) -> View:
+def open_and_stay(page: Page, view: View) -> View:
     """Opens a page whose reader has touched the thread and stays; the page's clock is ours."""
 
-    def stay(**more: str) -> Page:
+    def open_and_stay(**more: str) -> Page:
         page.clock.install()
         page.add_init_script(WATCHED)
         view(**more)
@@ -118,7 +118,7 @@ def stay(page: Page, view: View) -> View:
         page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 1)
         return page
 
-    return stay
+    return open_and_stay
 
 
 def fresh(page: Page) -> Locator:
@@ -135,10 +135,10 @@ TOLD = {
 
 @pytest.mark.parametrize("lang", TOLD)
 def test_a_reader_who_stays_is_told_of_new_comments(
-    app: App, stay: View, asked: list[str], lang: str
+    app: App, open_and_stay: View, asked: list[str], lang: str
 ) -> None:
     fill(app, 1)
-    page = stay(lang=lang)
+    page = open_and_stay(lang=lang)
     there = 0
     for before, (number, text) in enumerate(TOLD[lang].items()):
         for n in range(there, number):
@@ -155,9 +155,9 @@ def test_a_reader_who_stays_is_told_of_new_comments(
         assert texts(page) == ["No. 1."]
 
 
-def test_new_comments_are_shown_in_their_place(app: App, stay: View) -> None:
+def test_new_comments_are_shown_in_their_place(app: App, open_and_stay: View) -> None:
     ids = fill(app, 12)
-    page = stay()
+    page = open_and_stay()
     first = texts(page)
     say(app, "A reply.", hours=0, parent_id=ids[2])
     say(app, "A root.", hours=0)
@@ -182,9 +182,9 @@ def test_new_comments_are_shown_in_their_place(app: App, stay: View) -> None:
     expect(page.locator(".head")).to_contain_text("1 次阅读")
 
 
-def test_news_are_not_asked_for_while_nobody_sees_the_page(app: App, stay: View) -> None:
+def test_news_are_not_asked_for_while_nobody_sees_the_page(app: App, open_and_stay: View) -> None:
     fill(app, 1)
-    page = stay()
+    page = open_and_stay()
     see = """seen => {
         Object.defineProperty(document, 'hidden', {value: !seen, configurable: true})
         document.dispatchEvent(new Event('visibilitychange'))
@@ -201,9 +201,9 @@ def test_news_are_not_asked_for_while_nobody_sees_the_page(app: App, stay: View)
     assert pass_time(page, 61) == 2
 
 
-def test_deleted_comments_and_ones_own_are_no_news(app: App, stay: View) -> None:
+def test_deleted_comments_and_ones_own_are_no_news(app: App, open_and_stay: View) -> None:
     ids = fill(app, 3)
-    page = stay()
+    page = open_and_stay()
     set_status(app, ids[0], "deleted")
     pass_time(page, 61)
     expect(page.locator(".fresh")).to_have_text("")
@@ -224,9 +224,11 @@ def saying(body: bytes) -> Change:
     return lambda environ, status, head, old: (status, head, body)
 
 
-def test_a_failed_look_for_news_says_nothing(app: App, stay: View, faults: list[str]) -> None:
+def test_a_failed_look_for_news_says_nothing(
+    app: App, open_and_stay: View, faults: list[str]
+) -> None:
     fill(app, 1)
-    page = stay()
+    page = open_and_stay()
     for body in (b"<h1>Sign in to the hotel</h1>", b"{}"):
         with answering(app, saying(body)):
             pass_time(page, 601)
@@ -276,10 +278,10 @@ ATTENDED = """() => [...document.querySelectorAll('commentd-thread')].every(
 
 
 @pytest.fixture
-def touch(page: Page, view: View) -> View:
+def open_and_touch(page: Page, view: View) -> View:
     """Opens a page whose reader has touched the thread, so that quotes and keys are there."""
 
-    def touch(body: str = TAG, path: str = POST, **more: str) -> Page:
+    def open_and_touch(body: str = TAG, path: str = POST, **more: str) -> Page:
         view(body, path, **more)
         page.locator("commentd-thread .head > *").first.wait_for()
         page.locator("commentd-thread .head").click(position={"x": 1, "y": 1})
@@ -287,7 +289,7 @@ def touch(page: Page, view: View) -> View:
         idle(page)
         return page
 
-    return touch
+    return open_and_touch
 
 
 def quote(page: Page) -> Locator:
@@ -310,18 +312,18 @@ OLD_RANGES = """{
 
 @pytest.mark.parametrize("old", [False, True])
 def test_a_selected_passage_is_quoted_in_a_reply(
-    app: App, page: Page, touch: View, old: bool
+    app: App, page: Page, open_and_touch: View, old: bool
 ) -> None:
     say(app, "\n\n".join(f"Paragraph {n}." for n in range(8)))
     if old:
         page.add_init_script(OLD_RANGES)
-    touch()
+    open_and_touch()
     proofs = requests_of(page, "/captcha")
     expect(quote(page)).to_have_count(0)
     for text in ("Paragraph 1.", "Paragraph 6."):
         select(page, text)
-        there, here = box_of(page.get_by_text(text)), box_of(quote(page))
-        assert 0 <= here["y"] - there["y"] - there["height"] < 24
+        passage, quote_button = box_of(page.get_by_text(text)), box_of(quote(page))
+        assert 0 <= quote_button["y"] - passage["y"] - passage["height"] < 24
         expect(quote(page)).to_have_count(1)
     assert proofs == []
     if old:
@@ -363,11 +365,11 @@ def test_a_menu_that_is_pressed_twice_opens_once(app: App, page: Page, view: Vie
 
 
 def test_no_quote_is_offered_for_a_selection_that_is_not_within_one_comment(
-    app: App, touch: View
+    app: App, open_and_touch: View
 ) -> None:
     fill(app, 2)
     alike = "<article><p class=body>Of the page.</p><a class=reply>Reply</a></article>"
-    page = touch(f"<p>An essay.</p>{alike}{TAG}")
+    page = open_and_touch(f"<p>An essay.</p>{alike}{TAG}")
     select(page, "No. 1.")
     expect(quote(page)).to_be_visible()
     select(page, "No. 2.", "No. 1.")
@@ -395,10 +397,10 @@ QUOTED = [  # what is said, from where to where it is selected, and the quote
 
 
 @pytest.mark.long
-def test_each_quoted_line_begins_with_its_mark(app: App, touch: View) -> None:
+def test_each_quoted_line_begins_with_its_mark(app: App, open_and_touch: View) -> None:
     for number, (content, *_) in enumerate(QUOTED):
         say(app, content, f"Guest {number}")
-    page = touch()
+    page = open_and_touch()
     for number, (_, start, end, quoted) in enumerate(QUOTED):
         select(page, start, end)
         quote(page).click()
@@ -414,9 +416,11 @@ def test_each_quoted_line_begins_with_its_mark(app: App, touch: View) -> None:
     assert page.locator("commentd-thread img").count() == 0
 
 
-def test_a_quote_comes_behind_the_text_already_written_and_is_kept(app: App, touch: View) -> None:
+def test_a_quote_comes_behind_the_text_already_written_and_is_kept(
+    app: App, open_and_touch: View
+) -> None:
     say(app, "One. Two.")
-    page = touch()
+    page = open_and_touch()
     comment(page, "One.").get_by_role("button", name="回复").click()
     reply_to(page).fill("What I think.")
     select(page, "One.")
@@ -431,11 +435,13 @@ def test_a_quote_comes_behind_the_text_already_written_and_is_kept(app: App, tou
     expect(reply_to(page)).to_have_value(value)
 
 
-def test_words_are_quoted_as_the_mouse_or_the_keyboard_picks_them(app: App, touch: View) -> None:
+def test_words_are_quoted_as_the_mouse_or_the_keyboard_picks_them(
+    app: App, open_and_touch: View
+) -> None:
     say(app, "Typography", "Ann")
     say(app, "Orthography", "Bo")
     say(app, "A line is a promise.", "Cy")
-    page = touch()
+    page = open_and_touch()
     for times, text, name in ((2, "Typography", "Ann"), (3, "Orthography", "Bo")):
         page.get_by_text(text).click(click_count=times, position={"x": 20, "y": 10})
         quote(page).click()
@@ -458,7 +464,7 @@ def press(page: Page, keys: Iterable[str]) -> None:
         page.keyboard.press(key)
 
 
-def here(page: Page) -> str:
+def focused_text(page: Page) -> str:
     """Where the focus is, inside the thread."""
     where: str = page.evaluate("""() => {
         const at = document.activeElement?.shadowRoot?.activeElement
@@ -467,29 +473,29 @@ def here(page: Page) -> str:
     return where
 
 
-def test_keys_move_through_the_visible_comments(app: App, touch: View) -> None:
+def test_keys_move_through_the_visible_comments(app: App, open_and_touch: View) -> None:
     nested(app, 3)
     fill(app, 1)
-    page = touch()
+    page = open_and_touch()
     order = texts(page)
     assert order == ["Depth 0.", "Depth 1.", "Depth 2.", "No. 1."]
     comment(page, "Depth 0.").focus()
     for key, wanted in (("j", [*order[1:], "No. 1."]), ("k", [*order[-2::-1], "Depth 0."])):
         for each in wanted:
             page.keyboard.press(key)
-            assert here(page) == each
+            assert focused_text(page) == each
     page.locator(".line").first.click(position={"x": 12, "y": 20})
     expect(comment(page, "Depth 1.")).to_be_hidden()
     comment(page, "Depth 0.").focus()
     page.keyboard.press("j")
-    assert here(page) == "No. 1."
+    assert focused_text(page) == "No. 1."
     page.keyboard.press("k")
-    assert here(page) == "Depth 0."
+    assert focused_text(page) == "Depth 0."
 
 
-def test_keys_reply_like_and_begin_to_write(app: App, touch: View) -> None:
+def test_keys_reply_like_and_begin_to_write(app: App, open_and_touch: View) -> None:
     fill(app, 2)
-    page = touch()
+    page = open_and_touch()
     comment(page, "No. 1.").focus()
     page.keyboard.press("l")
     expect(comment(page, "No. 1.").get_by_role("button", name="赞 1", pressed=True)).to_be_visible()
@@ -505,16 +511,16 @@ def test_keys_reply_like_and_begin_to_write(app: App, touch: View) -> None:
     page.keyboard.press("l")
     expect(page.get_by_role("button", name="喜欢本页 1")).to_be_visible()
     page.keyboard.press("j")
-    assert here(page) == "No. 2."
+    assert focused_text(page) == "No. 2."
 
 
 def test_shortcut_letters_do_nothing_in_fields_and_with_modifier_keys(
-    app: App, touch: View
+    app: App, open_and_touch: View
 ) -> None:
     fill(app, 2)
     keys = """<script>keys = []
         addEventListener('keydown', e => keys.push([e.key, e.defaultPrevented]))</script>"""
-    page = touch("<p tabindex=0>An essay.</p><input aria-label=Search>" + TAG, head=keys)
+    page = open_and_touch("<p tabindex=0>An essay.</p><input aria-label=Search>" + TAG, head=keys)
     for node in (page.get_by_text("An essay."), page.get_by_label("Search")):
         node.focus()
         press(page, "jrlc?")
@@ -536,9 +542,11 @@ def test_shortcut_letters_do_nothing_in_fields_and_with_modifier_keys(
     expect(comment(page, "No. 2.").get_by_role("button", name="赞 0")).to_be_visible()
 
 
-def test_a_list_of_the_keys_opens_in_each_language_and_closes(app: App, touch: View) -> None:
+def test_a_list_of_the_keys_opens_in_each_language_and_closes(
+    app: App, open_and_touch: View
+) -> None:
     fill(app, 1)
-    page = touch()
+    page = open_and_touch()
     dialog = page.locator("dialog")
     for lang in LANGUAGES:
         page.locator("commentd-thread").evaluate("(it, lang) => { it.lang = lang }", lang)
@@ -604,10 +612,10 @@ def test_the_link_of_a_comment_is_put_into_the_address_bar_where_copying_fails(
     expect(page.locator("[data-target]")).to_contain_text("No. 2.")
 
 
-def test_a_printed_thread_has_the_texts_and_no_buttons(app: App, touch: View) -> None:
+def test_a_printed_thread_has_the_texts_and_no_buttons(app: App, open_and_touch: View) -> None:
     say(app, "\n\n".join(f"Paragraph {n}." for n in range(60)), hours=3)
     nested(app, 2)
-    page = touch()
+    page = open_and_touch()
     folded = page.locator(".folded")
     comment(page, "Depth 0.").first.get_by_role("button", name="回复").click()
     copy_link(page, "Depth 1.")
@@ -757,7 +765,7 @@ ROUTE = """([to, canonical, order]) => {
 
 
 @pytest.fixture
-def routes(app: App, site: Site) -> None:
+def three_pages(app: App, site: Site) -> None:
     for name in ("first", "second", "third"):
         say(app, f"Of the {name}.", page=f"/{name}/")
 
@@ -771,7 +779,7 @@ def expect_shown(page: Page, name: str) -> None:
 
 
 @pytest.mark.parametrize("order", ["address first", "element first"])
-@pytest.mark.usefixtures("routes")
+@pytest.mark.usefixtures("three_pages")
 def test_the_url_says_which_page_of_comments_is_shown(
     app: App, view: View, asked: list[str], order: str
 ) -> None:
@@ -794,7 +802,7 @@ def test_the_url_says_which_page_of_comments_is_shown(
     assert [each["content"] for each in listed] == ["Mine.", "Of the second."]
 
 
-@pytest.mark.usefixtures("routes")
+@pytest.mark.usefixtures("three_pages")
 def test_an_element_that_stays_follows_the_url(view: View, asked: list[str]) -> None:
     page = view(ELEMENT, "/first/", head=TAG)
     expect_shown(page, "first")
@@ -818,9 +826,9 @@ def test_an_element_that_stays_follows_the_url(view: View, asked: list[str]) -> 
     assert urls(asked) == ["/first/", "/second/", "/third/", "/first/", "/second/"]
 
 
-# The ground
+# The background
 
-# As the reader sees them: CSS lightness of text and link, and of the ground that the test names.
+# As the reader sees them: CSS lightness of text and link, and of the background named.
 SEEN = """ground => {
     const root = document.querySelector('commentd-thread').shadowRoot
     const probe = document.body.appendChild(document.createElement('i'))
@@ -836,28 +844,28 @@ SEEN = """ground => {
 }"""
 
 
-def seen_on(page: Page, ground: str) -> tuple[str, int, int]:
-    """The colour of the text, and how far its lightness and that of links are from the ground's."""
-    text, text_far, link_far = page.evaluate(SEEN, ground)
+def seen_on(page: Page, background: str) -> tuple[str, int, int]:
+    """The colour of the text; how far its lightness and that of links are from the background's."""
+    text, text_far, link_far = page.evaluate(SEEN, background)
     return text, text_far, link_far
 
 
 @pytest.fixture
-def dressed(app: App, view: View) -> View:
+def open_styled(app: App, view: View) -> View:
     """Opens a page with this style."""
     say(app, "See [there](https://a.example/).")
 
-    def dressed(style: str, body: str = TAG, head: str = "") -> Page:
+    def open_styled(style: str, body: str = TAG, head: str = "") -> Page:
         page = view(body, head=f"<style>{style}</style>{head}")
         expect(page.locator(".body a")).to_be_visible()
         idle(page)
         idle(page)
         return page
 
-    return dressed
+    return open_styled
 
 
-GROUNDS = [  # the page's style, its ground, and the colour of a text that is left alone
+BACKGROUNDS = [  # the page's style, its background, and the colour of a text that is left alone
     ("html { background: #303030 } body { background: #303030 }", "#303030", None),
     ("body { background: oklch(.98 .01 90); color: #fff }", "#f8f6f0", None),
     ("body { color: #eee }", "#fff", None),
@@ -881,16 +889,16 @@ NOT_PLAIN = [
 ]
 
 
-def test_a_text_too_faint_on_its_background_is_changed_and_no_other(dressed: View) -> None:
-    for style, ground, left_alone in GROUNDS:
-        page = dressed("a { color: #888 }" + style, f"<main>{TAG}</main>")
-        seen, far, linked = seen_on(page, ground)
+def test_a_text_too_faint_on_its_background_is_changed_and_no_other(open_styled: View) -> None:
+    for style, background, left_alone in BACKGROUNDS:
+        page = open_styled("a { color: #888 }" + style, f"<main>{TAG}</main>")
+        seen, far, linked = seen_on(page, background)
         assert far >= 45, style
         assert linked >= 35, style
         assert left_alone in (seen, None), style
-    for style, ground in NOT_PLAIN:
-        page = dressed("a { color: #888 }" + style, f"<main>{TAG}</main>")
-        assert seen_on(page, ground)[1] >= 45, style
+    for style, background in NOT_PLAIN:
+        page = open_styled("a { color: #888 }" + style, f"<main>{TAG}</main>")
+        assert seen_on(page, background)[1] >= 45, style
 
 
 NIGHTS = [  # the style of a page that is switched, and the colour of its text then
@@ -900,9 +908,9 @@ NIGHTS = [  # the style of a page that is switched, and the colour of its text t
 ]
 
 
-def test_texts_stay_readable_after_a_switch_to_dark_and_back(dressed: View) -> None:
+def test_texts_stay_readable_after_a_switch_to_dark_and_back(open_styled: View) -> None:
     for style, own in NIGHTS:
-        page = dressed("html { background: #fff } html.night { background: #1b1b1b } " + style)
+        page = open_styled("html { background: #fff } html.night { background: #1b1b1b } " + style)
         assert seen_on(page, "#fff")[1] == 100
         page.evaluate("document.documentElement.className = 'night'")
         read = f"() => ({SEEN})('#1b1b1b')[1] >= 45"
@@ -916,24 +924,24 @@ def test_texts_stay_readable_after_a_switch_to_dark_and_back(dressed: View) -> N
         expect(page.locator("commentd-thread")).to_have_css("color-scheme", "light")
 
 
-def test_the_theme_attribute_sets_the_background_where_the_page_cannot(dressed: View) -> None:
-    for theme, other, own, ground in (
+def test_the_theme_attribute_sets_the_background_where_the_page_cannot(open_styled: View) -> None:
+    for theme, other, own, background in (
         ("dark", "light", "#000", "#000"),
         ("light", "dark", "#fff", "#fff"),
     ):
         body = f"<commentd-thread theme={theme}></commentd-thread>{TAG}"
-        page = dressed(f"body {{ background: #777; color: {own} }}", body)
-        page.wait_for_function(f"() => ({SEEN})('{ground}')[1] >= 45")
+        page = open_styled(f"body {{ background: #777; color: {own} }}", body)
+        page.wait_for_function(f"() => ({SEEN})('{background}')[1] >= 45")
         page.locator("commentd-thread").evaluate("(it, to) => it.setAttribute('theme', to)", other)
         page.wait_for_function(f"() => ({SEEN})('{own}')[1] === 0")
 
 
-def test_colours_of_the_page_win_and_a_faint_link_is_mixed(dressed: View) -> None:
+def test_colours_of_the_page_win_and_a_faint_link_is_mixed(open_styled: View) -> None:
     style = "body { background: #111; color: #222 } a { color: #222 }"
-    page = dressed(style + "commentd-thread { --commentd-text: #abc; --commentd-accent: #fed }")
+    page = open_styled(style + "commentd-thread { --commentd-text: #abc; --commentd-accent: #fed }")
     assert seen_on(page, "#111")[0] == "rgb(170, 187, 204)"
     expect(page.locator(".body a")).to_have_css("color", "rgb(255, 238, 221)")
-    page = dressed("body { background: #fff } a { color: #fd9 } .night a { color: #06c }")
+    page = open_styled("body { background: #fff } a { color: #fd9 } .night a { color: #06c }")
     assert seen_on(page, "#fff")[2] >= 45
     page.evaluate("document.documentElement.className = 'night'")
     expect(page.locator(".body a")).to_have_css("color", "rgb(0, 102, 204)")

@@ -21,7 +21,7 @@ from support.world import START
 from test_widget import Site
 
 pytestmark = pytest.mark.slow
-outside, settings, site = widget.outside, widget.settings, widget.site
+fake_world, settings, site = widget.fake_world, widget.settings, widget.site
 
 # The place and size of each part that is no control, from the top of the thread.
 PLACES = """() => {

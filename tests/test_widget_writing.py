@@ -20,12 +20,12 @@ from commentd import App, Config, World
 from support import blog, inside
 from support.blog import POST, say
 from support.inside import sql
-from support.mail import PostOffice, code_in, read
+from support.mail import MailServer, code_in, read
 from support.words import WORDS
-from support.world import Outside
+from support.world import FakeWorld
 from test_captcha import SECRET, SITE_KEY, Siteverify
 
-Use = Callable[..., None]
+Operate = Callable[..., None]
 MAIL, PASSWORD = "ann@example.com", "Tränen, 眼泪 & \U0001f9c5"
 # Once, when the first page opens: quicker than Playwright's `storage_state`.
 REMEMBER = """{
@@ -42,7 +42,7 @@ REFUSED, UNREACHED = "Failed to load resource: the server", "Failed to load reso
 # What each test stands on
 
 
-class Outdoors(Outside):
+class BrowserWorld(FakeWorld):
     """The clock goes with the browser's and may be set ahead; emails leave by SMTP."""
 
     ahead = 0
@@ -59,16 +59,16 @@ def browser(browser: Browser) -> Browser:
 
 
 @pytest.fixture(scope="module")
-def office() -> Iterator[PostOffice]:
-    office = PostOffice()
-    office.start()
-    yield office
-    office.stop()
+def mail_server() -> Iterator[MailServer]:
+    mail_server = MailServer()
+    mail_server.start()
+    yield mail_server
+    mail_server.stop()
 
 
 @pytest.fixture
-def outside() -> Outdoors:
-    return Outdoors()
+def fake_world() -> BrowserWorld:
+    return BrowserWorld()
 
 
 @pytest.fixture
@@ -83,14 +83,14 @@ def address(pages: blog.Pages) -> Iterator[str]:
 
 
 @pytest.fixture
-def config(config: Config, address: str, office: PostOffice) -> Config:
-    office.emails.clear()
+def config(config: Config, address: str, mail_server: MailServer) -> Config:
+    mail_server.emails.clear()
     return replace(
         config,
         server_listen="127.0.0.1:0",
         site_origins=(address,),
         mail_host="127.0.0.1",
-        mail_port=office.port,
+        mail_port=mail_server.port,
         mail_security="none",
         mail_sender="Blog <comments@blog.example>",
         limits_enabled=False,
@@ -102,11 +102,11 @@ def service_with(**settings: Any) -> pytest.MarkDecorator:
 
 
 @dataclass
-class Ground:
+class BlogSite:
     """The blog, the service, and the browser between them."""
 
     app: App
-    office: PostOffice
+    mail_server: MailServer
     browser: Browser
     service: str
     address: str
@@ -143,31 +143,31 @@ class Ground:
         """The code of the last email that arrived, for the field that waits for it."""
         expect(code_field(page)).to_be_focused()
         self.app.deliver()
-        return code_in(self.office.emails[-1].content)
+        return code_in(self.mail_server.emails[-1].content)
 
 
 @pytest.fixture
-def ground(
-    app: App, browser: Browser, address: str, pages: blog.Pages, office: PostOffice
-) -> Iterator[Ground]:
+def blog_site(
+    app: App, browser: Browser, address: str, pages: blog.Pages, mail_server: MailServer
+) -> Iterator[BlogSite]:
     with blog.service(app) as service, ExitStack() as stack:
-        ground = Ground(app, office, browser, service, address, pages, stack)
-        yield ground
+        blog_site = BlogSite(app, mail_server, browser, service, address, pages, stack)
+        yield blog_site
         stack.close()
-        assert [s for s in ground.heard if not any(e in s for e in ground.expected)] == []
+        assert [s for s in blog_site.heard if not any(e in s for e in blog_site.expected)] == []
 
 
 def signed_in(
-    ground: Ground, email: str = MAIL, path: str = POST, lang: str = "en", **how: Any
+    blog_site: BlogSite, email: str = MAIL, path: str = POST, lang: str = "en", **how: Any
 ) -> Page:
     """A page of somebody who signed in some time ago."""
-    found = sql(ground.app, "SELECT id, nickname, role FROM account WHERE email = ?", email)
+    found = sql(blog_site.app, "SELECT id, nickname, role FROM account WHERE email = ?", email)
     me = dict(zip(("id", "nickname", "role"), found[0], strict=True))
-    me |= {"email": email, "token": inside.token_of(ground.app, email)}
-    page = ground.reader(lang, **how)
-    kept = [ground.address, f"{ground.service}/me", json.dumps(me)]
+    me |= {"email": email, "token": inside.token_of(blog_site.app, email)}
+    page = blog_site.reader(lang, **how)
+    kept = [blog_site.address, f"{blog_site.service}/me", json.dumps(me)]
     page.add_init_script(REMEMBER % json.dumps(kept))
-    return ground.go(page, path, lang)
+    return blog_site.go(page, path, lang)
 
 
 def mouse(target: Locator, text: str | None = None) -> None:
@@ -199,10 +199,10 @@ def reach(target: Locator) -> None:
 @pytest.fixture(
     params=[keyboard, pytest.param(mouse, marks=pytest.mark.long)], ids=["keyboard", "mouse"]
 )
-def use(request: pytest.FixtureRequest) -> Use:
+def operate(request: pytest.FixtureRequest) -> Operate:
     """How a reader presses a control, or fills one in."""
-    hand: Use = request.param
-    return hand
+    operate: Operate = request.param
+    return operate
 
 
 def said(key: str) -> re.Pattern[str]:
@@ -230,16 +230,16 @@ def article(page: Page, text: str) -> Locator:
     return page.get_by_role("article").filter(has_text=text)
 
 
-def choices(place: Locator, use: Use = mouse) -> Locator:
+def choices(place: Locator, operate: Operate = mouse) -> Locator:
     """The menu of a comment, which is opened."""
-    use(place.locator(".quiet").first)
+    operate(place.locator(".quiet").first)
     menu = place.page.get_by_role("dialog")
     expect(menu).to_be_visible()
     return menu
 
 
-def choose(place: Locator, word: str, use: Use = mouse) -> None:
-    use(button(choices(place, use), word))
+def choose(place: Locator, word: str, operate: Operate = mouse) -> None:
+    operate(button(choices(place, operate), word))
 
 
 def words_of(place: Locator) -> list[str]:
@@ -253,58 +253,60 @@ def shown(page: Page) -> list[str]:
     return page.locator("article .body").all_inner_texts()
 
 
-def write(page: Page, text: str = "First.", name: str = "Ann", use: Use = mouse) -> None:
-    use(main(page), text)
-    use(textbox(page, "Name"), name)
+def write(page: Page, text: str = "First.", name: str = "Ann", operate: Operate = mouse) -> None:
+    operate(main(page), text)
+    operate(textbox(page, "Name"), name)
 
 
-def post(page: Page, text: str = "First.", name: str = "Ann", use: Use = mouse) -> Locator:
+def post(page: Page, text: str = "First.", name: str = "Ann", operate: Operate = mouse) -> Locator:
     """The article of a comment that was posted."""
-    write(page, text, name, use)
-    use(button(page, "Post"))
+    write(page, text, name, operate)
+    operate(button(page, "Post"))
     expect(main(page)).to_have_value("")
     expect(article(page, text)).to_be_focused()
     return article(page, text)
 
 
-def open_account(page: Page, use: Use = mouse) -> Locator:
+def open_account(page: Page, operate: Operate = mouse) -> Locator:
     """The panel in which one signs in."""
-    use(main(page), main(page).input_value())
-    use(button(page, "Sign in").first)
+    operate(main(page), main(page).input_value())
+    operate(button(page, "Sign in").first)
     panel = page.get_by_role("form", name="Sign in")
     expect(panel).to_be_visible()
     return panel
 
 
-def open_password(page: Page, use: Use = mouse) -> Locator:
-    panel = open_account(page, use)
-    use(button(panel, "Use a password instead"))
+def open_password(page: Page, operate: Operate = mouse) -> Locator:
+    panel = open_account(page, operate)
+    operate(button(panel, "Use a password instead"))
     expect(panel.get_by_label("Password")).to_be_visible()
     return panel
 
 
-def open_registration(page: Page, use: Use = mouse) -> Locator:
-    use(button(open_password(page, use), "Create an account"))
+def open_registration(page: Page, operate: Operate = mouse) -> Locator:
+    operate(button(open_password(page, operate), "Create an account"))
     panel = page.get_by_role("form", name="Create an account")
     expect(panel).to_be_visible()
     return panel
 
 
-def fill_registration(panel: Locator, use: Use = mouse, password: str = PASSWORD) -> None:
-    use(textbox(panel, "Name"), "Ann")
-    use(textbox(panel, "Email"), MAIL)
-    use(panel.get_by_label("Password"), password)
-    use(button(panel, "Email me a code"))
+def fill_registration(panel: Locator, operate: Operate = mouse, password: str = PASSWORD) -> None:
+    operate(textbox(panel, "Name"), "Ann")
+    operate(textbox(panel, "Email"), MAIL)
+    operate(panel.get_by_label("Password"), password)
+    operate(button(panel, "Email me a code"))
 
 
 def code_field(page: Page) -> Locator:
     return page.get_by_role("form", name="Code").get_by_role("textbox", name="Code")
 
 
-def register(ground: Ground, page: Page, use: Use = mouse, password: str = PASSWORD) -> None:
+def register(
+    blog_site: BlogSite, page: Page, operate: Operate = mouse, password: str = PASSWORD
+) -> None:
     """From the text field to an account that is signed in."""
-    fill_registration(open_registration(page, use), use, password)
-    use(code_field(page), ground.code(page))
+    fill_registration(open_registration(page, operate), operate, password)
+    operate(code_field(page), blog_site.code(page))
     expect_signed_in(page)
 
 
@@ -313,15 +315,15 @@ def expect_signed_in(page: Page, name: str = "Ann") -> None:
     expect(line.first).to_be_visible()
 
 
-def sign_in(page: Page, use: Use = mouse, password: str = PASSWORD) -> None:
+def sign_in(page: Page, operate: Operate = mouse, password: str = PASSWORD) -> None:
     """By the panel that is open, with a password."""
     panel = page.get_by_role("form", name="Sign in")
     expect(panel).to_be_visible()
     if instead := button(panel, "Use a password instead").all():
-        use(instead[0])
-    use(textbox(panel, "Email"), MAIL)
-    use(panel.get_by_label("Password"), password)
-    use(button(panel, "Sign in"))
+        operate(instead[0])
+    operate(textbox(panel, "Email"), MAIL)
+    operate(panel.get_by_label("Password"), password)
+    operate(button(panel, "Sign in"))
 
 
 @pytest.fixture
@@ -393,48 +395,50 @@ def settings_say(**values: Any) -> blog.Change:
 # A newcomer
 
 
-def test_a_newcomer_reads_likes_and_comments(ground: Ground, use: Use) -> None:
-    say(ground.app, "A good start.", likes=2)
-    page = ground.open()
+def test_a_newcomer_reads_likes_and_comments(blog_site: BlogSite, operate: Operate) -> None:
+    say(blog_site.app, "A good start.", likes=2)
+    page = blog_site.open()
     good = article(page, "A good start.")
     held: list[Route] = []
     page.route("**/comment/like", lambda route: held.append(route), times=1)
-    use(button(good, "Like 2"))
+    operate(button(good, "Like 2"))
     expect(button(good, "Like 3")).to_have_attribute("aria-pressed", "true")
-    use(button(good, "Like 3"))
+    operate(button(good, "Like 3"))
     expect(button(good, "Like 2")).to_have_attribute("aria-pressed", "false")
     with page.expect_request("**/comment/like"):  # two at once could arrive in either order
         held[0].continue_()
-    use(button(good, "Like 2"))
-    use(button(page, "Like this page 0"))
+    operate(button(good, "Like 2"))
+    operate(button(page, "Like this page 0"))
     expect(button(page, "Like this page 1")).to_have_attribute("aria-pressed", "true")
-    mine = post(page, "And a good end.", use=use)
+    mine = post(page, "And a good end.", operate=operate)
     expect(page.get_by_role("status").first).to_have_text("Posted.")
     expect(mine).to_have_attribute("data-target", "")
     expect(page.get_by_text("2 comments")).to_be_visible()
     assert shown(page) == ["And a good end.", "A good start."]
-    assert comments(ground.app)[-1] == ("Ann", "And a good end.")
+    assert comments(blog_site.app)[-1] == ("Ann", "And a good end.")
     page.reload()
     expect(button(page, "Like this page 1")).to_have_attribute("aria-pressed", "true")
     expect(button(good, "Like 3")).to_have_attribute("aria-pressed", "true")
 
 
-def test_a_reply_is_cancelled_or_appears_under_its_parent(ground: Ground, use: Use) -> None:
+def test_a_reply_is_cancelled_or_appears_under_its_parent(
+    blog_site: BlogSite, operate: Operate
+) -> None:
     for text in ("Older.", "Newer."):
-        say(ground.app, text)
-    page = ground.open()
+        say(blog_site.app, text)
+    page = blog_site.open()
     older = article(page, "Older.")
-    use(older.locator(".reply"))
+    operate(older.locator(".reply"))
     field = textbox(page, "Reply to 陆知微")
     expect(field).to_be_focused()
-    use(button(page, "Cancel"))
+    operate(button(page, "Cancel"))
     expect(field).to_have_count(0)
     back = older.locator(".reply").or_(older)
     expect(back.and_(page.locator(":focus"))).to_have_count(1)
-    use(older.locator(".reply"))
-    use(field, "An answer.")
-    use(textbox(older, "Name"), "Ann")
-    use(button(older, "Post"))
+    operate(older.locator(".reply"))
+    operate(field, "An answer.")
+    operate(textbox(older, "Name"), "Ann")
+    operate(button(older, "Post"))
     reply = page.get_by_role("article").filter(has=page.locator(".body", has_text="An answer."))
     expect(reply).to_be_focused()
     expect(reply).to_have_attribute("data-target", "")
@@ -447,129 +451,133 @@ def test_a_reply_is_cancelled_or_appears_under_its_parent(ground: Ground, use: U
     expect(page.locator("li li .body")).to_have_text("An answer.")
 
 
-def test_an_author_edits_a_comment_and_deletes_it_by_two_presses(ground: Ground, use: Use) -> None:
-    page = ground.open()
+def test_an_author_edits_a_comment_and_deletes_it_by_two_presses(
+    blog_site: BlogSite, operate: Operate
+) -> None:
+    page = blog_site.open()
     mine = post(page, "A tpyo.")
     expect(mine.get_by_text("edited")).to_have_count(0)
-    choose(mine, "Edit", use)
+    choose(mine, "Edit", operate)
     box = mine.get_by_role("textbox")
     expect(box).to_be_focused()
     expect(box).to_have_value("A tpyo.")
-    use(box, "A **typo**.")
-    use(button(mine, "Save"))
+    operate(box, "A **typo**.")
+    operate(button(mine, "Save"))
     mine = article(page, "A typo.")
     expect(mine).to_be_focused()
     expect(mine.get_by_text("edited")).to_be_visible()
     expect(mine.locator("strong")).to_have_text("typo")
     expect(mine.get_by_role("textbox")).to_have_count(0)
     page.reload()
-    choose(mine, "Edit", use)
+    choose(mine, "Edit", operate)
     expect(mine.get_by_role("textbox")).to_have_value("A **typo**.")
-    use(button(mine, "Cancel"))
-    choose(mine, "Delete", use)
+    operate(button(mine, "Cancel"))
+    choose(mine, "Delete", operate)
     expect(button(page, "Delete it?")).to_be_focused()
     page.keyboard.press("Escape")
     expect(mine.locator(".quiet")).to_be_focused()
-    choose(mine, "Delete", use)
-    assert comments(ground.app) == [("Ann", "A **typo**.")]
-    use(button(page, "Delete it?"))
+    choose(mine, "Delete", operate)
+    assert comments(blog_site.app) == [("Ann", "A **typo**.")]
+    operate(button(page, "Delete it?"))
     expect(mine).to_have_count(0)
     expect(main(page)).to_be_focused()
-    assert comments(ground.app) == []
+    assert comments(blog_site.app) == []
 
 
 # The account
 
 
 def test_a_reader_signs_in_with_the_code_from_an_email(
-    ground: Ground, outside: Outdoors, use: Use
+    blog_site: BlogSite, fake_world: BrowserWorld, operate: Operate
 ) -> None:
-    page = ground.open(faults=REFUSED)
-    use(main(page), "Wait for me.")
-    panel = open_account(page, use)
+    page = blog_site.open(faults=REFUSED)
+    operate(main(page), "Wait for me.")
+    panel = open_account(page, operate)
     expect(textbox(panel, "Email")).to_be_focused()
     for hidden in (button(page, "Post"), textbox(page, "Name")):
         expect(hidden).to_have_count(0)
-    use(textbox(panel, "Email"), MAIL)
-    use(button(panel, "Email me a code"))
+    operate(textbox(panel, "Email"), MAIL)
+    operate(button(panel, "Email me a code"))
     expect(code_field(page)).to_be_focused()
     expect(code_field(page)).to_have_accessible_description(re.compile(MAIL))
     page.reload()  # which leaves the panel that waits for the code
-    use(main(page), "Wait for me.")
-    use(button(page, "Sign in"))
-    right = ground.code(page)
-    use(code_field(page), f"{(int(right) + 1) % 10**6:06}")
+    operate(main(page), "Wait for me.")
+    operate(button(page, "Sign in"))
+    right = blog_site.code(page)
+    operate(code_field(page), f"{(int(right) + 1) % 10**6:06}")
     expect(page.locator(".error")).to_contain_text("The code is wrong or has expired.")
     expect(code_field(page)).to_be_focused()
-    use(code_field(page), right)
+    operate(code_field(page), right)
     panel = page.get_by_role("form", name="Create an account")  # it is a new one
     expect(textbox(panel, "Name")).to_be_focused()
     expect(page.locator(".error")).to_have_count(0)
-    use(button(panel, "Create an account"))
+    operate(button(panel, "Create an account"))
     assert_told(page, textbox(panel, "Name"), "Please enter a name.")
-    use(textbox(panel, "Name"), "Ann")
-    use(button(panel, "Create an account"))
+    operate(textbox(panel, "Name"), "Ann")
+    operate(button(panel, "Create an account"))
     expect_signed_in(page)
     expect(main(page)).to_be_focused()
-    use(button(page, "Post"))
+    operate(button(page, "Post"))
     expect(article(page, "Wait for me.")).to_be_focused()
-    assert sql(ground.app, "SELECT nickname, user_id FROM comment") == [("Ann", 1)]
+    assert sql(blog_site.app, "SELECT nickname, user_id FROM comment") == [("Ann", 1)]
 
     main(page).focus()
     button(page, "Sign out").click()
-    outside.ahead += 601
+    fake_world.ahead += 601
     textbox(open_account(page), "Email").fill(MAIL)
     page.keyboard.press("Enter")
-    code_field(page).fill(ground.code(page))
+    code_field(page).fill(blog_site.code(page))
     expect_signed_in(page)
-    assert sql(ground.app, "SELECT id, nickname, password FROM account") == [(1, "Ann", "")]
+    assert sql(blog_site.app, "SELECT id, nickname, password FROM account") == [(1, "Ann", "")]
 
 
-def test_an_admin_is_asked_for_the_password(ground: Ground, account: int) -> None:
-    page = ground.open(faults=REFUSED)
+def test_an_admin_is_asked_for_the_password(blog_site: BlogSite, account: int) -> None:
+    page = blog_site.open(faults=REFUSED)
     textbox(open_account(page), "Email").fill(MAIL)
     page.keyboard.press("Enter")
-    sql(ground.app, "UPDATE account SET role = 'admin'")
-    code_field(page).fill(ground.code(page))
+    sql(blog_site.app, "UPDATE account SET role = 'admin'")
+    code_field(page).fill(blog_site.code(page))
     panel = page.get_by_role("form", name="Sign in")
     assert_told(page, panel.get_by_label("Password"), "Admins sign in with their password.")
     sign_in(page)
     expect_signed_in(page)
 
 
-def test_a_reader_registers_with_the_code_from_an_email(ground: Ground, use: Use) -> None:
-    page = ground.open(faults=REFUSED)
+def test_a_reader_registers_with_the_code_from_an_email(
+    blog_site: BlogSite, operate: Operate
+) -> None:
+    page = blog_site.open(faults=REFUSED)
     sent = requests_of(page, "")
-    use(main(page), "Wait for me.")
-    fill_registration(open_registration(page, use), use)
-    right = ground.code(page)
-    use(code_field(page), f"{(int(right) + 1) % 10**6:06}")
+    operate(main(page), "Wait for me.")
+    fill_registration(open_registration(page, operate), operate)
+    right = blog_site.code(page)
+    operate(code_field(page), f"{(int(right) + 1) % 10**6:06}")
     expect(page.locator(".error")).to_contain_text("The code is wrong or has expired.")
     expect(code_field(page)).to_have_attribute("aria-invalid", "true")
     expect(code_field(page)).to_be_focused()
     expect(code_field(page)).to_have_accessible_description(re.compile("wrong or has expired"))
-    use(code_field(page), right)
+    operate(code_field(page), right)
     expect_signed_in(page)
     expect(main(page)).to_have_value("Wait for me.")
     expect(main(page)).to_be_focused()
-    use(button(page, "Post"))
+    operate(button(page, "Post"))
     expect(article(page, "Wait for me.")).to_be_focused()
-    assert sql(ground.app, "SELECT nickname, user_id FROM comment") == [("Ann", 1)]
+    assert sql(blog_site.app, "SELECT nickname, user_id FROM comment") == [("Ann", 1)]
     bodies = [request.post_data or "" for request in sent]
     digest = hashlib.sha256(PASSWORD.encode()).hexdigest()
     assert [PASSWORD in body or "Tr" in body for body in bodies] == [False] * len(bodies)
     assert [digest in body for body in bodies].count(True) == 2  # register, login
 
 
-def fill_grave_code(ground: Ground, panel: Locator) -> None:
+def fill_grave_code(blog_site: BlogSite, panel: Locator) -> None:
     """What confirms a step instead of the password."""
     expect(textbox(panel, "Code")).to_be_visible()
-    ground.app.deliver()
-    textbox(panel, "Code").fill(code_in(ground.office.emails[-1].content))
+    blog_site.app.deliver()
+    textbox(panel, "Code").fill(code_in(blog_site.mail_server.emails[-1].content))
 
 
-def test_a_forgotten_password_is_set_anew(ground: Ground, account: int) -> None:
-    page = signed_in(ground, faults=REFUSED)
+def test_a_forgotten_password_is_set_anew(blog_site: BlogSite, account: int) -> None:
+    page = signed_in(blog_site, faults=REFUSED)
     main(page).focus()
     button(page, "Account").click()
     button(page, "Change password").click()
@@ -577,9 +585,9 @@ def test_a_forgotten_password_is_set_anew(ground: Ground, account: int) -> None:
     button(panel, "Get a code instead").click()
     expect(textbox(panel, "Code")).to_be_visible()
     panel.get_by_label("New password").fill("another one")
-    fill_grave_code(ground, panel)
+    fill_grave_code(blog_site, panel)
     expect(button(page, "Change password")).to_be_focused()
-    assert sql(ground.app, "SELECT id FROM account") == [(account,)]
+    assert sql(blog_site.app, "SELECT id FROM account") == [(account,)]
     button(page, "Close").click()
     button(page, "Sign out").click()
     expect(textbox(page, "Name")).to_have_value("Ann")
@@ -589,37 +597,39 @@ def test_a_forgotten_password_is_set_anew(ground: Ground, account: int) -> None:
     sign_in(page, password="another one")
     expect_signed_in(page)
 
-    sql(ground.app, "UPDATE account SET password = ''")  # as if it was made by a code
-    ground.app.deliver()  # the email about the new password
+    sql(blog_site.app, "UPDATE account SET password = ''")  # as if it was made by a code
+    blog_site.app.deliver()  # the email about the new password
     button(page, "Account").click()
     button(page, "Delete account").click()
-    fill_grave_code(ground, page.get_by_role("form", name="Delete account"))
+    fill_grave_code(blog_site, page.get_by_role("form", name="Delete account"))
     expect(button(page, "Delete it?")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("status").first).to_have_text("Your account is deleted.")
-    assert sql(ground.app, "SELECT id FROM account") == []
+    assert sql(blog_site.app, "SELECT id FROM account") == []
 
 
-def test_an_expired_code_is_sent_again_and_pasted_freely(ground: Ground, outside: Outdoors) -> None:
-    page = ground.open(faults=REFUSED)
+def test_an_expired_code_is_sent_again_and_pasted_freely(
+    blog_site: BlogSite, fake_world: BrowserWorld
+) -> None:
+    page = blog_site.open(faults=REFUSED)
     fill_registration(open_registration(page))
     expect(code_field(page)).to_have_attribute("autocomplete", "one-time-code")
-    late = ground.code(page)
-    outside.ahead = 601
+    late = blog_site.code(page)
+    fake_world.ahead = 601
     code_field(page).fill(late)
     expect(page.locator(".error")).to_contain_text("The code is wrong or has expired.")
     button(page, "Send it again").click()
     expect(page.locator(".error")).to_have_count(0)
-    code = ground.code(page)
+    code = blog_site.code(page)
     mouse(code_field(page), f" {code[:3]} {code[3:]}\n")
     expect_signed_in(page)
-    subjects = [read(email.content)["Subject"] for email in ground.office.emails]
+    subjects = [read(email.content)["Subject"] for email in blog_site.mail_server.emails]
     expected = [f"{each} is your code for" for each in (late, code)]
     assert [subject.rpartition(" ")[0] for subject in subjects] == expected
 
 
-def test_back_cancel_and_a_reload_keep_what_was_typed(ground: Ground) -> None:
-    page = ground.open(faults=REFUSED)
+def test_back_cancel_and_a_reload_keep_what_was_typed(blog_site: BlogSite) -> None:
+    page = blog_site.open(faults=REFUSED)
     main(page).fill("Not lost.")
     panel = open_registration(page)
     textbox(panel, "Email").fill(MAIL)
@@ -640,7 +650,7 @@ def test_back_cancel_and_a_reload_keep_what_was_typed(ground: Ground) -> None:
     expect(panel).to_have_count(0)
     expect(main(page)).to_be_focused()
     fill_registration(open_registration(page))
-    code = ground.code(page)
+    code = blog_site.code(page)
     page.reload()  # which leaves the panel that waits for the code, without the password
     main(page).focus()
     button(page, "Sign in").click()
@@ -654,18 +664,18 @@ def test_back_cancel_and_a_reload_keep_what_was_typed(ground: Ground) -> None:
 
 
 @service_with(mail_host="", server_public_url="http://comments.test")
-def test_the_widget_offers_no_sign_in_where_no_code_can_be_mailed(ground: Ground) -> None:
-    page = ground.open()
+def test_the_widget_offers_no_sign_in_where_no_code_can_be_mailed(blog_site: BlogSite) -> None:
+    page = blog_site.open()
     main(page).focus()
     expect(button(page, "Post")).to_be_visible()
     expect(button(page, "Sign in")).to_have_count(0)
 
 
 def test_an_expired_login_is_renewed_or_left(
-    ground: Ground, outside: Outdoors, account: int
+    blog_site: BlogSite, fake_world: BrowserWorld, account: int
 ) -> None:
-    page = signed_in(ground, faults=REFUSED)
-    outside.ahead = 8 * 86400
+    page = signed_in(blog_site, faults=REFUSED)
+    fake_world.ahead = 8 * 86400
     expired = "You are no longer signed in. Sign in again, or continue as a guest."
     for text in ("As myself.", "As a guest, then."):
         main(page).fill(text)
@@ -681,16 +691,16 @@ def test_an_expired_login_is_renewed_or_left(
             expect(textbox(page.locator("form.form"), "Name")).to_have_value("Ann")
         keyboard(button(page, "Post"))
         expect(article(page, text)).to_be_focused()
-        end_logins(ground.app)
-    written = sql(ground.app, "SELECT user_id, content FROM comment")
+        end_logins(blog_site.app)
+    written = sql(blog_site.app, "SELECT user_id, content FROM comment")
     assert written == [(account, "As myself."), (None, "As a guest, then.")]
 
 
 @service_with(comments_login_required=True)
 def test_the_widget_asks_to_sign_in_in_place_of_the_field_where_a_login_is_required(
-    ground: Ground, account: int
+    blog_site: BlogSite, account: int
 ) -> None:
-    page = signed_in(ground, faults=REFUSED)
+    page = signed_in(blog_site, faults=REFUSED)
     main(page).fill("A question?")
     button(page, "Post").click()
     question = article(page, "A question?")
@@ -719,8 +729,8 @@ def test_the_widget_asks_to_sign_in_in_place_of_the_field_where_a_login_is_requi
     expect(page.locator("li li .body")).to_have_text("An answer!")
 
 
-def test_passwords_leave_as_their_sha256_only(ground: Ground) -> None:
-    page = ground.open()
+def test_passwords_leave_as_their_sha256_only(blog_site: BlogSite) -> None:
+    page = blog_site.open()
     open_password(page)
     texts = ["a" * n for n in (1, *range(53, 67), *range(117, 131), 200)]  # blocks have 64 bytes
     texts += ["abcXYZ 0189,.-_é中文密码🔑", *("密" * n for n in (*range(17, 23), 200))]
@@ -765,13 +775,13 @@ def begin(page: Page, where: str, text: str | None = None) -> Locator:
 
 
 def test_each_form_of_each_page_has_a_draft_that_outlives_reloads_and_failures(
-    ground: Ground,
+    blog_site: BlogSite,
 ) -> None:
-    say(ground.app, "Hers.")
-    say(ground.app, "Hers.", page="/other/")
-    page = ground.open(faults=REFUSED)
+    say(blog_site.app, "Hers.")
+    say(blog_site.app, "Hers.", page="/other/")
+    page = blog_site.open(faults=REFUSED)
     post(page, "Mine.")
-    number = sql(ground.app, "SELECT max(id) FROM comment")[0][0]
+    number = sql(blog_site.app, "SELECT max(id) FROM comment")[0][0]
     boxes = {where: begin(page, where, f"To {where}.") for where in WHERE}
 
     def expect_all() -> None:
@@ -788,15 +798,15 @@ def test_each_form_of_each_page_has_a_draft_that_outlives_reloads_and_failures(
     expect_all()
     for path in paths:
         page.unroute(f"**{path}")
-    register(ground, page)
+    register(blog_site, page)
     expect_all()
     button(page, "Sign out").first.click()
     expect(page.get_by_text("Signed in as")).to_have_count(0)
     expect_all()
-    ground.go(page, "/other/")
+    blog_site.go(page, "/other/")
     expect(main(page)).to_have_value("")
     main(page).fill("Elsewhere.")
-    ground.go(page)
+    blog_site.go(page)
     for where in WHERE:
         expect(begin(page, where)).to_have_value(f"To {where}.")
     button(page.locator("section > form"), "Post").click()
@@ -806,8 +816,8 @@ def test_each_form_of_each_page_has_a_draft_that_outlives_reloads_and_failures(
     expect(begin(page, "reply")).to_have_value("To reply.")
 
 
-def test_name_and_addresses_are_remembered(ground: Ground) -> None:
-    page = ground.open()
+def test_name_and_addresses_are_remembered(blog_site: BlogSite) -> None:
+    page = blog_site.open()
     write(page, "One.")
     keyboard(page.locator("summary"))
     keyboard(textbox(page, "Email"), MAIL)
@@ -816,7 +826,7 @@ def test_name_and_addresses_are_remembered(ground: Ground) -> None:
     link = article(page, "One.").get_by_role("link", name="Ann")
     expect(link).to_have_attribute("href", "https://ann.example/")
     expect(link).to_have_attribute("rel", re.compile(r"(?=.*\bnofollow\b)(?=.*\bnoopener\b)"))
-    assert sql(ground.app, "SELECT email FROM comment") == [(MAIL,)]
+    assert sql(blog_site.app, "SELECT email FROM comment") == [(MAIL,)]
     page.reload()
     main(page).focus()
     page.locator("summary").click()
@@ -827,8 +837,8 @@ def test_name_and_addresses_are_remembered(ground: Ground) -> None:
 # Text
 
 
-def test_the_preview_shows_what_is_posted(ground: Ground) -> None:
-    page = ground.open(faults=REFUSED)
+def test_the_preview_shows_what_is_posted(blog_site: BlogSite) -> None:
+    page = blog_site.open(faults=REFUSED)
     main(page).click()
     keyboard(button(page, "Preview"))
     expect(page.locator(".error")).to_have_text("Please write something first.")
@@ -847,8 +857,8 @@ def test_the_preview_shows_what_is_posted(ground: Ground) -> None:
     assert page.locator("article .body").inner_html() == seen
 
 
-def test_a_preview_that_is_asked_for_twice_is_shown_once(ground: Ground) -> None:
-    page = ground.open()
+def test_a_preview_that_is_asked_for_twice_is_shown_once(blog_site: BlogSite) -> None:
+    page = blog_site.open()
     main(page).fill("Again.")
     waiting: list[Route] = []
     page.route("**/comments/preview", lambda route: waiting.append(route))
@@ -903,10 +913,10 @@ TINTED = ":root { --text: #443a33; --ground: #e4d8b4; --link: #06c; --line: #ccc
 
 
 def test_code_is_coloured_where_its_language_is_named(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
+    blog_site: BlogSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(blog.LOOKS, "tinted", TINTED)
-    say(ground.app, CODE)
+    say(blog_site.app, CODE)
     coloured = {
         "comment": ["# why", "// why not"],
         "string": ['"a\\"b"'],
@@ -919,7 +929,7 @@ def test_code_is_coloured_where_its_language_is_named(
         ("photo", "light"),
         ("tinted", "light"),
     ):
-        page = ground.open(look=look, color_scheme=scheme)
+        page = blog_site.open(look=look, color_scheme=scheme)
         page.wait_for_function(f"({COLOURED})().number")
         page.wait_for_function("document.querySelector('commentd-thread').style.colorScheme")
         assert page.evaluate(COLOURED) == coloured
@@ -948,8 +958,8 @@ FORMATS = [
 SELECTED = "field => field.value.slice(field.selectionStart, field.selectionEnd)"
 
 
-def test_a_text_is_formatted_by_keys_or_buttons_and_that_is_undone(ground: Ground) -> None:
-    page = ground.open()
+def test_a_text_is_formatted_by_keys_or_buttons_and_that_is_undone(blog_site: BlogSite) -> None:
+    page = blog_site.open()
     box = main(page)
     box.click()
     expect(page.locator(".tools")).to_have_count(1)
@@ -986,10 +996,10 @@ def test_a_text_is_formatted_by_keys_or_buttons_and_that_is_undone(ground: Groun
         expect(box).to_have_value(text)
 
 
-def test_a_press_below_a_form_with_text_hits_what_was_aimed_at(ground: Ground) -> None:
+def test_a_press_below_a_form_with_text_hits_what_was_aimed_at(blog_site: BlogSite) -> None:
     for _ in range(9):  # so that the page can move
-        blog.say(ground.app, "Below.")
-    page = ground.open(viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
+        blog.say(blog_site.app, "Below.")
+    page = blog_site.open(viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
     main(page).fill("Mine.")
     expect(page.get_by_role("group", name="Formatting")).to_be_visible()
     choices(article(page, "Below."))
@@ -1011,11 +1021,11 @@ WITHOUT_SIZING = """{
 }"""
 
 
-def test_a_field_grows_to_half_of_the_window_and_shrinks(ground: Ground) -> None:
+def test_a_field_grows_to_half_of_the_window_and_shrinks(blog_site: BlogSite) -> None:
     for script in ("", WITHOUT_SIZING):
-        page = ground.reader()
+        page = blog_site.reader()
         page.add_init_script(script)
-        ground.go(page)
+        blog_site.go(page)
         expect(page.locator(".head > *").first).to_be_visible()
         half = page.evaluate("innerHeight") / 2
         box = main(page)
@@ -1037,8 +1047,8 @@ def test_a_field_grows_to_half_of_the_window_and_shrinks(ground: Ground) -> None
 
 
 @service_with(comments_max_length=300)
-def test_a_counter_appears_near_the_limit(ground: Ground) -> None:
-    page = ground.open()
+def test_a_counter_appears_near_the_limit(blog_site: BlogSite) -> None:
+    page = blog_site.open()
     write(page, "字" * 50)
     expect(page.get_by_text("250", exact=True)).to_have_count(0)
     main(page).fill("🔑" * 290)
@@ -1104,8 +1114,8 @@ REFUSALS = [
 ]
 
 
-def test_each_refusal_is_told_in_words_beside_its_field(ground: Ground) -> None:
-    page = ground.open(faults=REFUSED)
+def test_each_refusal_is_told_in_words_beside_its_field(blog_site: BlogSite) -> None:
+    page = blog_site.open(faults=REFUSED)
     for code, status, about, words in REFUSALS:
         refuse(page, "/comments", code, status)
         main(page).fill("First.")
@@ -1140,10 +1150,12 @@ def busy(page: Page, path: str, times: int) -> list[Request]:
     return tried
 
 
-def test_a_busy_service_is_asked_again_for_half_a_minute_without_a_word(ground: Ground) -> None:
-    page = ground.reader(faults=REFUSED)
+def test_a_busy_service_is_asked_again_for_half_a_minute_without_a_word(
+    blog_site: BlogSite,
+) -> None:
+    page = blog_site.reader(faults=REFUSED)
     page.clock.install()
-    ground.go(page)
+    blog_site.go(page)
     tried = busy(page, "/comments", times=2)
     write(page)
     with page.expect_response("**/comments"):
@@ -1176,8 +1188,8 @@ def test_a_busy_service_is_asked_again_for_half_a_minute_without_a_word(ground: 
     assert 2 < len(tried) < 8
 
 
-def test_an_email_address_is_looked_at_before_anything_is_sent(ground: Ground) -> None:
-    page = ground.open()
+def test_an_email_address_is_looked_at_before_anything_is_sent(blog_site: BlogSite) -> None:
+    page = blog_site.open()
     write(page)
     page.get_by_text("Email, website").click()
     comments, codes = requests_of(page, "/comments"), requests_of(page, "/auth/code")
@@ -1194,21 +1206,21 @@ def test_an_email_address_is_looked_at_before_anything_is_sent(ground: Ground) -
 
 @pytest.mark.parametrize("zero", ["\uff10", "\u0660", "\u06f0"], ids=["wide", "arabic", "persian"])
 def test_an_email_address_and_a_code_are_taken_as_input_methods_write_them(
-    ground: Ground, zero: str
+    blog_site: BlogSite, zero: str
 ) -> None:
-    page = ground.open(faults=REFUSED)
+    page = blog_site.open(faults=REFUSED)
     panel = open_account(page)
     textbox(panel, "Email").fill(" " + MAIL.replace("@", "＠").replace(".", "。"))
     button(panel, "Email me a code").click()
-    code = ground.code(page)
+    code = blog_site.code(page)
     code_field(page).fill("".join(chr(ord(zero) + int(digit)) for digit in code))
     expect(page.get_by_role("form", name="Create an account")).to_be_visible()
 
 
-def test_a_script_that_failed_to_load_leaves_the_others_as_they_are(ground: Ground) -> None:
-    page = ground.reader()
-    ground.expected += ["could not be loaded", "Failed to load resource"]
-    ground.go(page)
+def test_a_script_that_failed_to_load_leaves_the_others_as_they_are(blog_site: BlogSite) -> None:
+    page = blog_site.reader()
+    blog_site.expected += ["could not be loaded", "Failed to load resource"]
+    blog_site.go(page)
     scripts = requests_of(page, "/more.js")
     main(page).fill("word")
     expect(page.get_by_role("group", name="Formatting")).to_be_visible()
@@ -1223,11 +1235,11 @@ def test_a_script_that_failed_to_load_leaves_the_others_as_they_are(ground: Grou
     expect(page.get_by_role("group", name="Formatting")).to_have_count(1)
     open_account(page)
     assert len(scripts) == 1
-    assert len([text for text in ground.heard if "account.js could not be loaded" in text]) == 1
+    assert len([text for text in blog_site.heard if "account.js could not be loaded" in text]) == 1
 
 
-def test_a_comment_that_is_edited_does_not_stand_above_its_own_form(ground: Ground) -> None:
-    page = ground.open()
+def test_a_comment_that_is_edited_does_not_stand_above_its_own_form(blog_site: BlogSite) -> None:
+    page = blog_site.open()
     mine = post(page, "Mine.")
     choose(mine, "Edit")
     expect(mine.locator(".body")).to_be_hidden()
@@ -1239,31 +1251,33 @@ def test_a_comment_that_is_edited_does_not_stand_above_its_own_form(ground: Grou
     expect(article(page, "Mine, too.").locator(".body")).to_be_visible()
 
 
-def test_authors_see_a_comment_that_waits_again_after_an_edit_in_its_place(ground: Ground) -> None:
-    page = ground.open()
+def test_authors_see_a_comment_that_waits_again_after_an_edit_in_its_place(
+    blog_site: BlogSite,
+) -> None:
+    page = blog_site.open()
     mine = post(page, "Mine.")
-    number = sql(ground.app, "SELECT id FROM comment")[0][0]
-    say(ground.app, "An answer.", parent_id=number)
-    inside.set_status(ground.app, number, "waiting")
+    number = sql(blog_site.app, "SELECT id FROM comment")[0][0]
+    say(blog_site.app, "An answer.", parent_id=number)
+    inside.set_status(blog_site.app, number, "waiting")
     page.evaluate(
         """([key, id]) => {
         const own = JSON.parse(localStorage.getItem(key))
         own[id].comment.status = 'waiting'
         localStorage.setItem(key, JSON.stringify(own))
     }""",
-        [f"{ground.service}/own", number],
+        [f"{blog_site.service}/own", number],
     )
     page.reload()
     expect(article(page, "An answer.")).to_be_visible()
     expect(article(page, "Mine.")).to_contain_text("Other readers can’t see it yet")
-    stranger = ground.open()
+    stranger = blog_site.open()
     expect(stranger.get_by_text("This comment is awaiting approval.")).to_be_visible()
     expect(stranger.get_by_text("This comment was removed.")).to_have_count(0)
     assert mine
 
 
-def test_refusals_of_the_account_are_told_beside_their_fields(ground: Ground) -> None:
-    page = ground.open(faults=REFUSED)
+def test_refusals_of_the_account_are_told_beside_their_fields(blog_site: BlogSite) -> None:
+    page = blog_site.open(faults=REFUSED)
     panel = open_account(page)
     for typed, words in (("", "Please enter your email address."), ("ann@", "ann@example.com")):
         textbox(panel, "Email").fill(typed)
@@ -1289,15 +1303,15 @@ def test_refusals_of_the_account_are_told_beside_their_fields(ground: Ground) ->
 
 @service_with(limits_enabled=True)
 def test_an_author_beyond_the_rate_limit_is_told_how_long_to_wait_until_it_is_over(
-    ground: Ground,
+    blog_site: BlogSite,
 ) -> None:
-    page = ground.open(faults=REFUSED)
+    page = blog_site.open(faults=REFUSED)
     page.clock.install()
     page.reload()
     body = {"page_url": POST, "nickname": "Ann", "captcha_token": "x"}
-    here = TestApp(ground.app, {"REMOTE_ADDR": "127.0.0.1"})
+    client = TestApp(blog_site.app, {"REMOTE_ADDR": "127.0.0.1"})
     for number in range(5):
-        here.post_json("/comments", {**body, "content": f"{number}"})
+        client.post_json("/comments", {**body, "content": f"{number}"})
     write(page, "Sixth.")
     button(page, "Post").click()
     assert_told(page, None, r"^Too fast: please wait [1-9]\d? seconds\.$")
@@ -1315,8 +1329,8 @@ def test_an_author_beyond_the_rate_limit_is_told_how_long_to_wait_until_it_is_ov
 # Posting
 
 
-def test_enter_posts_with_control_or_command_and_from_the_name(ground: Ground) -> None:
-    page = ground.open()
+def test_enter_posts_with_control_or_command_and_from_the_name(blog_site: BlogSite) -> None:
+    page = blog_site.open()
     for keys in ("Control+Enter", "Meta+Enter"):
         write(page, f"By {keys}.")
         main(page).press("Enter")
@@ -1333,11 +1347,11 @@ def test_enter_posts_with_control_or_command_and_from_the_name(ground: Ground) -
     write(page, "From the name.")
     textbox(page, "Name").press("Enter")
     expect(article(page, "From the name.")).to_be_focused()
-    assert len(comments(ground.app)) == 3
+    assert len(comments(blog_site.app)) == 3
 
 
-def test_enter_that_ends_a_composition_posts_nothing(ground: Ground) -> None:
-    page = ground.open(lang="zh-CN")
+def test_enter_that_ends_a_composition_posts_nothing(blog_site: BlogSite) -> None:
+    page = blog_site.open(lang="zh-CN")
     sent = requests_of(page, "/comments")
     cdp = page.context.new_cdp_session(page)
     main(page).fill("先写")
@@ -1359,8 +1373,8 @@ def test_enter_that_ends_a_composition_posts_nothing(ground: Ground) -> None:
     expect(page.locator(".error")).to_have_count(0)
 
 
-def test_pressing_post_again_and_again_makes_one_comment(ground: Ground) -> None:
-    page = ground.open()
+def test_pressing_post_again_and_again_makes_one_comment(blog_site: BlogSite) -> None:
+    page = blog_site.open()
     write(page, "Once.")
     with held(page, "**/comments") as waiting:
         form = page.locator("section > form")
@@ -1372,7 +1386,7 @@ def test_pressing_post_again_and_again_makes_one_comment(ground: Ground) -> None
     expect(article(page, "Once.")).to_be_focused()
     expect(form).not_to_have_attribute("aria-busy", "true")
     assert len(waiting) == 1
-    assert comments(ground.app) == [("Ann", "Once.")]
+    assert comments(blog_site.app) == [("Ann", "Once.")]
 
 
 def expect_waiting(page: Page, text: str) -> None:
@@ -1380,9 +1394,9 @@ def expect_waiting(page: Page, text: str) -> None:
 
 
 @service_with(moderation_hold="all", privacy_policy_url="https://blog.example/privacy")
-def test_a_comment_that_waits_says_so_and_only_its_author_sees_it(ground: Ground) -> None:
+def test_a_comment_that_waits_says_so_and_only_its_author_sees_it(blog_site: BlogSite) -> None:
     # As a reader comes from a newsletter, and one from WeChat.
-    page = ground.open(f"{POST}?utm_source=email&from=timeline&isappinstalled=0&nsukey=a1b2")
+    page = blog_site.open(f"{POST}?utm_source=email&from=timeline&isappinstalled=0&nsukey=a1b2")
     write(page, "Patience.")
     link = page.get_by_role("link", name="Privacy")
     expect(link).to_have_attribute("href", "https://blog.example/privacy")
@@ -1395,8 +1409,8 @@ def test_a_comment_that_waits_says_so_and_only_its_author_sees_it(ground: Ground
     expect(mine.locator(".reply")).to_have_count(0)
     page.reload()
     expect_waiting(page, "Patience.")
-    expect(ground.open().get_by_text("No comments yet")).to_be_visible()
-    moderate(ground.app, "visible", 1)
+    expect(blog_site.open().get_by_text("No comments yet")).to_be_visible()
+    moderate(blog_site.app, "visible", 1)
     page.reload()
     mine.locator(".reply").click()
     page.keyboard.insert_text("An answer.")
@@ -1405,7 +1419,7 @@ def test_a_comment_that_waits_says_so_and_only_its_author_sees_it(ground: Ground
         expect(page.locator("li li .body")).to_have_text("An answer.")
         expect_waiting(page, "An answer.")
         page.reload()
-    moderate(ground.app, "visible", 2)
+    moderate(blog_site.app, "visible", 2)
     page.reload()
     expect(mine).to_have_count(1)
     expect(page.get_by_text("Waiting for approval")).to_have_count(0)
@@ -1418,8 +1432,8 @@ def age(app: App, minutes: int) -> None:
     sql(app, "UPDATE comment SET created_at = created_at - ?", minutes * 60)
 
 
-def test_after_a_quarter_of_an_hour_a_guest_can_change_nothing(ground: Ground) -> None:
-    page = ground.open()
+def test_after_a_quarter_of_an_hour_a_guest_can_change_nothing(blog_site: BlogSite) -> None:
+    page = blog_site.open()
     page.clock.install()
     mine = post(page, "Too late.")
     page.clock.fast_forward(14 * 60_000)
@@ -1432,19 +1446,19 @@ def test_after_a_quarter_of_an_hour_a_guest_can_change_nothing(ground: Ground) -
         page.reload()
 
 
-def test_a_comment_removed_or_a_page_closed_meanwhile_is_told(ground: Ground) -> None:
-    parent = say(ground.app, "Hers.")
-    say(ground.app, "His.")
-    page = ground.open(faults=REFUSED)
+def test_a_comment_removed_or_a_page_closed_meanwhile_is_told(blog_site: BlogSite) -> None:
+    parent = say(blog_site.app, "Hers.")
+    say(blog_site.app, "His.")
+    page = blog_site.open(faults=REFUSED)
     box = begin(page, "reply", "An answer.")
     textbox(article(page, "Hers."), "Name").fill("Ann")
-    moderate(ground.app, "deleted", parent)
+    moderate(blog_site.app, "deleted", parent)
     button(article(page, "Hers."), "Post").click()
     expect(article(page, "Hers.").locator(".error")).to_have_text("This comment was removed.")
     expect(box).to_have_value("An answer.")
     page.reload()
     write(page, "Wait!")
-    sql(ground.app, "UPDATE page SET closed = 1")
+    sql(blog_site.app, "UPDATE page SET closed = 1")
     button(page, "Post").click()
     expect(page.locator(".error")).to_have_text("Comments are closed.")
     expect(main(page)).to_have_value("Wait!")
@@ -1466,8 +1480,8 @@ def expect_unreached(page: Page) -> None:
 
 
 @solved
-def test_offline_the_text_stays_and_the_proof_is_asked_for_once(ground: Ground) -> None:
-    page = ground.open(faults=UNREACHED)
+def test_offline_the_text_stays_and_the_proof_is_asked_for_once(blog_site: BlogSite) -> None:
+    page = blog_site.open(faults=UNREACHED)
     asked = requests_of(page, "/captcha")
     page.locator(".head").click(position={"x": 1, "y": 1})
     page.wait_for_load_state("networkidle")
@@ -1488,12 +1502,12 @@ def test_offline_the_text_stays_and_the_proof_is_asked_for_once(ground: Ground) 
     keyboard(button(page, "Post"))
     expect(article(page, "Patience")).to_be_focused()
     expect(page.locator(".error")).to_have_count(0)
-    assert comments(ground.app) == [("Ann", "Patience")]
+    assert comments(blog_site.app) == [("Ann", "Patience")]
 
 
 @solved
-def test_a_response_that_was_lost_does_not_double_the_comment(ground: Ground) -> None:
-    page = ground.open(faults=UNREACHED)
+def test_a_response_that_was_lost_does_not_double_the_comment(blog_site: BlogSite) -> None:
+    page = blog_site.open(faults=UNREACHED)
     write(page, "Exactly once.")
 
     def lose(route: Route) -> None:
@@ -1503,12 +1517,12 @@ def test_a_response_that_was_lost_does_not_double_the_comment(ground: Ground) ->
     page.route("**/comments", lose, times=1)
     button(page, "Post").click()
     expect_unreached(page)
-    assert comments(ground.app) == [("Ann", "Exactly once.")]
+    assert comments(blog_site.app) == [("Ann", "Exactly once.")]
     button(page, "Post").click()
     mine = article(page, "Exactly once.")
     expect(mine).to_be_focused()
     expect(mine.get_by_text("You", exact=True)).to_be_visible()
-    assert comments(ground.app) == [("Ann", "Exactly once.")]
+    assert comments(blog_site.app) == [("Ann", "Exactly once.")]
 
 
 # The proof of work
@@ -1527,9 +1541,9 @@ COUNT_PROOFS = """
 
 @solved
 def test_the_challenge_comes_with_the_focus_and_the_proof_begins_with_the_first_key(
-    ground: Ground,
+    blog_site: BlogSite,
 ) -> None:
-    page = ground.open(faults=REFUSED)
+    page = blog_site.open(faults=REFUSED)
     page.add_init_script(COUNT_PROOFS)
     page.reload()
     asked = requests_of(page, "/captcha")
@@ -1557,8 +1571,8 @@ def test_the_challenge_comes_with_the_focus_and_the_proof_begins_with_the_first_
     expect(page.locator("form.form").first).to_have_attribute("aria-busy", "true")
     expect(article(page, pasted)).to_be_focused()
     assert len(asked) == 2
-    assert sql(ground.app, "SELECT status FROM comment") == [("visible",)] * 2
-    assert sql(ground.app, "SELECT count(*) FROM spent_captcha") == [(2,)]
+    assert sql(blog_site.app, "SELECT status FROM comment") == [("visible",)] * 2
+    assert sql(blog_site.app, "SELECT count(*) FROM spent_captcha") == [(2,)]
 
 
 # Captchas of others
@@ -1612,7 +1626,9 @@ def settings(request: pytest.FixtureRequest) -> dict[str, Any]:
     }
 
 
-def provided(ground: Ground, siteverify: Siteverify, path: str = POST) -> tuple[Page, list[str]]:
+def provided(
+    blog_site: BlogSite, siteverify: Siteverify, path: str = POST
+) -> tuple[Page, list[str]]:
     """A page on which the provider's script works, and the requests for that."""
     provider = siteverify.kind.split()[0]
     loaded: list[str] = []
@@ -1627,16 +1643,18 @@ def provided(ground: Ground, siteverify: Siteverify, path: str = POST) -> tuple[
         loaded.append(route.request.url)
         route.fulfill(content_type="text/javascript", body=script)
 
-    page = ground.open(path)
+    page = blog_site.open(path)
     page.route(f"{SCRIPTS[provider]}**", serve)
     return page, loaded
 
 
 @pytest.mark.parametrize("kind", KINDS[:3])
-def test_a_foreign_captcha_comes_with_the_writing(ground: Ground, siteverify: Siteverify) -> None:
-    page, loaded = provided(ground, siteverify)
+def test_a_foreign_captcha_comes_with_the_writing(
+    blog_site: BlogSite, siteverify: Siteverify
+) -> None:
+    page, loaded = provided(blog_site, siteverify)
     policy = "require-trusted-types-for 'script'; trusted-types commentd"
-    ground.pages[POST] = ({"Content-Security-Policy": policy}, ground.pages[POST][1])
+    blog_site.pages[POST] = ({"Content-Security-Policy": policy}, blog_site.pages[POST][1])
     page.reload()
     for name in ("turnstile", "hcaptcha", "grecaptcha"):  # an element with its name
         page.evaluate("id => document.body.append(Object.assign(new Image(), {id}))", name)
@@ -1669,9 +1687,9 @@ def test_a_foreign_captcha_comes_with_the_writing(ground: Ground, siteverify: Si
 
 @pytest.mark.parametrize("kind", ["recaptcha 3"])
 def test_an_unseen_captcha_is_asked_for_when_sending(
-    ground: Ground, siteverify: Siteverify
+    blog_site: BlogSite, siteverify: Siteverify
 ) -> None:
-    page, loaded = provided(ground, siteverify)
+    page, loaded = provided(blog_site, siteverify)
     write(page, "It took me a while.")
     page.wait_for_function("() => window.fakes?.length")
     fresh = page.evaluate("() => fakeTokens[0]")
@@ -1683,8 +1701,10 @@ def test_an_unseen_captcha_is_asked_for_when_sending(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_captcha_that_is_blocked_is_told_in_words(ground: Ground, siteverify: Siteverify) -> None:
-    page = ground.open(faults=UNREACHED)
+def test_a_captcha_that_is_blocked_is_told_in_words(
+    blog_site: BlogSite, siteverify: Siteverify
+) -> None:
+    page = blog_site.open(faults=UNREACHED)
     tries: list[str] = []
 
     def block(route: Route) -> None:

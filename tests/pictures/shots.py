@@ -29,9 +29,9 @@ COLUMN = """() => {
 
 
 @contextmanager
-def shown(stage: accessibility.Stage, lang: str, scheme: str) -> Iterator[Page]:
+def shown(examined_site: accessibility.ExaminedSite, lang: str, scheme: str) -> Iterator[Page]:
     browser = {**blog.screen(560), "color_scheme": scheme}
-    with stage.opened(accessibility.STATES["thread"], "thread", lang, **browser) as page:
+    with examined_site.opened(accessibility.STATES["thread"], "thread", lang, **browser) as page:
         blog.settle(page)
         yield page
 
@@ -45,11 +45,11 @@ WAITING = [
 ]
 
 
-def thread_picture(stage: accessibility.Stage) -> bytes:
+def thread_picture(examined_site: accessibility.ExaminedSite) -> bytes:
     """The upper part of the thread at 2x: in English and light beside in Chinese and dark."""
     images = ""
     for lang, scheme, sort in (("en", "light", "likes"), ("zh-CN", "dark", "oldest")):
-        with shown(stage, lang, scheme) as page:
+        with shown(examined_site, lang, scheme) as page:
             page.locator("commentd-thread").evaluate(
                 "(it, sort) => it.setAttribute('sort', sort)", sort
             )
@@ -59,29 +59,34 @@ def thread_picture(stage: accessibility.Stage) -> bytes:
             clip |= {"y": clip["y"] + 116, "height": 620}  # below the heading, with a reply
             half = page.screenshot(full_page=True, clip=clip, animations="disabled")
         images += f'<img src="data:image/png;base64,{base64.b64encode(half).decode()}">'
-    page = stage.browser.new_page(viewport={"width": 2240, "height": 1240})
+    page = examined_site.browser.new_page(viewport={"width": 2240, "height": 1240})
     page.set_content(f"<body style='margin: 0; display: flex'>{images}")
     picture = page.screenshot()
     page.close()
     return picture
 
 
-def admin_picture(stage: accessibility.Stage) -> bytes:
+def admin_picture(examined_site: accessibility.ExaminedSite) -> bytes:
     """The queue of the admin page at 2x."""
-    blog.owner_token(stage.app)
+    blog.owner_token(examined_site.app)
     for number, (held, name, text) in enumerate(WAITING):
-        comment = blog.say(stage.app, text, name, hours=5 - number)
+        comment = blog.say(examined_site.app, text, name, hours=5 - number)
         sql(
-            stage.app, "UPDATE comment SET status = 'waiting', held = ? WHERE id = ?", held, comment
+            examined_site.app,
+            "UPDATE comment SET status = 'waiting', held = ? WHERE id = ?",
+            held,
+            comment,
         )
-    token = token_of(stage.app, "owner@example.com", "admin")
+    token = token_of(examined_site.app, "owner@example.com", "admin")
     me = {"token": token, "email": "owner@example.com", "nickname": blog.OWNER}
-    kept = json.dumps([f"{stage.service}/commentd admin", json.dumps(me)])
+    kept = json.dumps([f"{examined_site.service}/commentd admin", json.dumps(me)])
     screen = {"width": 1120, "height": 640}
-    context = blog.new_context(stage.browser, locale="en", viewport=screen, device_scale_factor=2)
+    context = blog.new_context(
+        examined_site.browser, locale="en", viewport=screen, device_scale_factor=2
+    )
     page = context.new_page()
     page.add_init_script(f"localStorage.setItem(...{kept})")
-    page.goto(f"{stage.service}/admin")
+    page.goto(f"{examined_site.service}/admin")
     page.locator("article").first.wait_for()
     blog.settle(page)
     picture = page.screenshot(animations="disabled")
@@ -104,10 +109,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=blog.PLAIN)
     parser.add_argument("--readme", type=Path, metavar="FOLDER", required=True)
     folder: Path = parser.parse_args().readme
-    with blog.chromium() as browser, accessibility.staged(browser) as stage:
+    with blog.chromium() as browser, accessibility.examined_site_running(browser) as examined_site:
         for name, take_one in (("thread", thread_picture), ("admin", admin_picture)):
             file = folder / f"{name}.png"
-            file.write_bytes(with_few_colours(take_one(stage)))
+            file.write_bytes(with_few_colours(take_one(examined_site)))
             print(file, file.stat().st_size, "bytes")
 
 

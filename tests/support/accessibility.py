@@ -301,7 +301,7 @@ STATES = {
 }
 
 
-# The stage
+# The service and the blog that are examined
 
 
 @dataclass
@@ -330,7 +330,7 @@ class Report:
 
 
 @dataclass
-class Stage:
+class ExaminedSite:
     app: App
     browser: Browser
     service: str
@@ -398,14 +398,16 @@ WEAR = """async css => {
 # What is looked at in a state
 
 
-def examine(stage: Stage, name: str, lang: str, dresses: list[Dress], *, whole: bool) -> None:
+def examine(
+    examined_site: ExaminedSite, name: str, lang: str, dresses: list[Dress], *, whole: bool
+) -> None:
     """In these looks and schemes; `whole` is with the focus at each stop."""
-    report, where = stage.report, (name, lang)
-    with stage.opened(STATES[name], *where) as page:
+    report, where = examined_site.report, (name, lang)
+    with examined_site.opened(STATES[name], *where) as page:
         axe(page, report, *where)
-        found = set(names(page, report, stage.english.get(name, set()), *where))
+        found = set(names(page, report, examined_site.english.get(name, set()), *where))
         if lang == "en":
-            stage.english[name] = found
+            examined_site.english[name] = found
         for dress in dresses:
             wear(page, report, dress, *where)
             report.ratios("1.4.3", page.evaluate("watch.texts()"), 4.5, *where, *dress)
@@ -614,7 +616,7 @@ def room(page: Page, report: Report, *where: str) -> None:
 
 
 @dataclass
-class Hand:
+class KeyboardUser:
     """Somebody without a mouse."""
 
     page: Page
@@ -633,26 +635,26 @@ class Hand:
         return True
 
 
-Step = Callable[[Hand], object]
+Step = Callable[[KeyboardUser], object]
 
 
 def use(selector: str, text: str | None = None) -> Step:
     """Tab until it is there; then Enter, or this text in place of what it holds."""
 
-    def step(hand: Hand) -> None:
-        hand.page.evaluate("watch.told.length = 0")
+    def step(user: KeyboardUser) -> None:
+        user.page.evaluate("watch.told.length = 0")
         reached = True
         try:
-            keyboard(hand.page.locator(selector).first, text)
+            keyboard(user.page.locator(selector).first, text)
         except (pytest.fail.Exception, AssertionError):
             reached = False
-        hand.check("2.1.1", reached, f"Tab does not reach `{selector}`")
+        user.check("2.1.1", reached, f"Tab does not reach `{selector}`")
 
     return step
 
 
 def do(act: Act) -> Step:
-    return lambda hand: act(hand.page)
+    return lambda user: act(user.page)
 
 
 def focus(selector: str, after: str) -> Step:
@@ -670,20 +672,20 @@ def says(criterion: str, selector: str, what: str) -> Step:
 
 
 def keeps(selector: str, value: str, after: str) -> Step:
-    def step(hand: Hand) -> None:
-        kept = hand.page.locator(selector).input_value() == value
-        hand.check("3.3.7", kept, f"`{selector}` is lost by {after}")
+    def step(user: KeyboardUser) -> None:
+        kept = user.page.locator(selector).input_value() == value
+        user.check("3.3.7", kept, f"`{selector}` is lost by {after}")
 
     return step
 
 
 def pastes(selector: str) -> Step:
-    def step(hand: Hand) -> None:
-        fields = hand.page.locator(selector)
+    def step(user: KeyboardUser) -> None:
+        fields = user.page.locator(selector)
         allowed = fields.evaluate_all("all => all.every(e => e.dispatchEvent(" + PASTE + "))")
-        hand.check("3.3.8", allowed, f"nothing can be pasted into `{selector}`")
+        user.check("3.3.8", allowed, f"nothing can be pasted into `{selector}`")
         purposes = fields.evaluate_all("all => all.every(e => e.autocomplete)")
-        hand.check("1.3.5", purposes, f"`{selector}` does not say its purpose")
+        user.check("1.3.5", purposes, f"`{selector}` does not say its purpose")
 
     return step
 
@@ -696,39 +698,39 @@ def again(page: Page) -> None:
     page.wait_for_function(READY)
 
 
-def type_the_code(hand: Hand) -> None:
-    field = hand.page.locator(".panel [name=code]")
+def type_the_code(user: KeyboardUser) -> None:
+    field = user.page.locator(".panel [name=code]")
     hint = field.evaluate("e => e.ariaDescribedByElements?.map(d => d.textContent).join() ?? ''")
-    [(email,), *_] = sql(hand.app, "SELECT message FROM outbox ORDER BY id DESC")
-    hand.page.keyboard.insert_text(code_in(email))
-    if hand.becomes("!watch.has('.panel [name=code]')"):
-        hand.report.wonder(f"3.2.2: the last digit sends the code, after “{hint}”", *hand.where)
+    [(email,), *_] = sql(user.app, "SELECT message FROM outbox ORDER BY id DESC")
+    user.page.keyboard.insert_text(code_in(email))
+    if user.becomes("!watch.has('.panel [name=code]')"):
+        user.report.wonder(f"3.2.2: the last digit sends the code, after “{hint}”", *user.where)
 
 
-def letters_outside(hand: Hand) -> None:
+def letters_outside(user: KeyboardUser) -> None:
     look = "[watch.stop(), scrollY, document.querySelector('commentd-thread').shadowRoot.innerHTML]"
-    hand.page.evaluate("document.activeElement.blur()")
-    before = hand.page.evaluate(look)
-    key(*"abcdefghijklmnopqrstuvwxyz0123456789?/.,[]")(hand.page)
-    hand.page.wait_for_timeout(300)
-    hand.check("2.1.4", before == hand.page.evaluate(look), "a letter acts outside the widget")
+    user.page.evaluate("document.activeElement.blur()")
+    before = user.page.evaluate(look)
+    key(*"abcdefghijklmnopqrstuvwxyz0123456789?/.,[]")(user.page)
+    user.page.wait_for_timeout(300)
+    user.check("2.1.4", before == user.page.evaluate(look), "a letter acts outside the widget")
 
 
-def press_and_move_away(hand: Hand) -> None:
+def press_and_move_away(user: KeyboardUser) -> None:
     for selector in ("article .like", ".reply", ".quiet", ".line"):
-        for target in hand.page.locator(selector).all()[:1]:
+        for target in user.page.locator(selector).all()[:1]:
             target.hover(position={"x": 5, "y": 8})
-            hand.page.mouse.down()
-            hand.page.mouse.move(1, 1)
-            hand.page.mouse.up()
-    done = hand.page.locator(
+            user.page.mouse.down()
+            user.page.mouse.move(1, 1)
+            user.page.mouse.up()
+    done = user.page.locator(
         "[aria-pressed=true], .line[aria-expanded=false], article form, dialog"
     ).count()
-    hand.check("2.5.2", not done, "a press acts before it ends")
-    for target in hand.page.locator("article").all():
+    user.check("2.5.2", not done, "a press acts before it ends")
+    for target in user.page.locator("article").all():
         target.hover()
-        faults = hand.page.evaluate("watch.cut()")
-        hand.check("1.4.13", not faults, f"what hovering shows covers something: {faults}")
+        faults = user.page.evaluate("watch.cut()")
+        user.check("1.4.13", not faults, f"what hovering shows covers something: {faults}")
 
 
 SHOWN = f"{PREVIEW}:is([aria-expanded=true], [aria-pressed=true])"
@@ -878,11 +880,11 @@ PATHS: dict[str, tuple[Any, ...]] = {
 }
 
 
-def walk_path(stage: Stage, *where: str) -> None:
+def walk_path(examined_site: ExaminedSite, *where: str) -> None:
     state, *steps = PATHS[where[0]]
-    with stage.opened(state, *where) as page:
+    with examined_site.opened(state, *where) as page:
         for step in steps:
-            step(Hand(page, stage.app, stage.report, where))
+            step(KeyboardUser(page, examined_site.app, examined_site.report, where))
 
 
 # The report
@@ -906,25 +908,27 @@ def brief(places: Places) -> str:
 
 
 @contextmanager
-def staged(browser: Browser) -> Iterator[Stage]:
+def examined_site_running(browser: Browser) -> Iterator[ExaminedSite]:
     pages: blog.Pages = {}
     with blog.own_app() as app, blog.service(app) as service, blog.blog(pages) as address:
-        yield Stage(app, browser, service, address, pages)
+        yield ExaminedSite(app, browser, service, address, pages)
 
 
-def run(stage: Stage, only: list[str], langs: list[str], schemes: list[str]) -> None:
+def run(examined_site: ExaminedSite, only: list[str], langs: list[str], schemes: list[str]) -> None:
     for lang, name in product(langs, only):
         print(f"{lang}: {name}", file=sys.stderr, flush=True)
         for last in (False, True):  # a machine that gets stuck once says nothing of the widget
             try:
                 if name in STATES:
-                    examine(stage, name, lang, dresses_of(lang, schemes), whole=lang in FULL)
+                    examine(
+                        examined_site, name, lang, dresses_of(lang, schemes), whole=lang in FULL
+                    )
                 elif lang in FULL or lang == langs[0]:
-                    walk_path(stage, name, lang)
+                    walk_path(examined_site, name, lang)
                 break
             except Error as error:
                 what = f"the machine got stuck: {str(error).splitlines()[0]}"
-                stage.report.check("stuck", not last, what, name, lang)
+                examined_site.report.check("stuck", not last, what, name, lang)
 
 
 def main() -> None:
@@ -934,10 +938,10 @@ def main() -> None:
     parser.add_argument("--scheme", action="append", choices=SCHEMES)
     options = parser.parse_args()
     only, langs = options.only or [*STATES, *PATHS], options.lang or LANGS
-    with blog.chromium() as browser, staged(browser) as stage:
-        run(stage, only, langs, options.scheme or SCHEMES)
+    with blog.chromium() as browser, examined_site_running(browser) as examined_site:
+        run(examined_site, only, langs, options.scheme or SCHEMES)
         version = browser.version
-    report = stage.report
+    report = examined_site.report
     checks = ", ".join(f"{name}: {count}" for name, count in sorted(report.checks.items()))
     large, targets = report.large
     print(f"Widget {__version__}, Chromium {version}")

@@ -48,10 +48,10 @@ class Visitor(webtest.TestApp):  # type: ignore[misc]
         strictly = "replace" if binary else "strict"
         status, text = response.status_int, response.body.decode("utf-8", strictly)
         assert self.faults_allowed or status < 500, text
-        self.judge(asked, req.method, response, status, text)
+        self.check_response(asked, req.method, response, status, text)
         return response
 
-    def judge(self, path: str, method: str, response: Any, status: int, text: str) -> None:
+    def check_response(self, path: str, method: str, response: Any, status: int, text: str) -> None:
         if path == "/admin/settings":  # an admin may read where the database is
             text = text.replace(inside.database_path(self.served), "")
         secrets = [

@@ -57,7 +57,7 @@ def code_in(message: str | bytes) -> str:
     return found[1]
 
 
-class PostOffice(Controller):
+class MailServer(Controller):
     """On a port that the system chose; keeps what it is handed, and how."""
 
     def __init__(self, **how: Any) -> None:
@@ -119,21 +119,21 @@ def tls(certificate: tuple[str, str]) -> ssl.SSLContext:
 
 
 @pytest.fixture
-def opened() -> Iterator[Callable[..., PostOffice]]:
-    offices: list[PostOffice] = []
+def start_mail_server() -> Iterator[Callable[..., MailServer]]:
+    mail_servers: list[MailServer] = []
 
-    def start(**how: Any) -> PostOffice:
-        offices.append(PostOffice(**how))
-        offices[-1].start()
-        return offices[-1]
+    def start(**how: Any) -> MailServer:
+        mail_servers.append(MailServer(**how))
+        mail_servers[-1].start()
+        return mail_servers[-1]
 
     yield start
-    for office in offices:
-        office.stop()
+    for mail_server in mail_servers:
+        mail_server.stop()
 
 
-class Talk(socketserver.StreamRequestHandler):
-    server: "Clerk"
+class MailSession(socketserver.StreamRequestHandler):
+    server: "ScriptedMailServer"
 
     def handle(self) -> None:
         self.server.calls += 1
@@ -173,14 +173,14 @@ class Talk(socketserver.StreamRequestHandler):
 Script = dict[str, str | Callable[[str], str]]
 
 
-class Clerk(socketserver.ThreadingTCPServer):
+class ScriptedMailServer(socketserver.ThreadingTCPServer):
     """A mail server with a script: what it replies at a step, else the usual."""
 
     daemon_threads = True
     block_on_close = False
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Talk, bind_and_activate=False)
+        super().__init__(("127.0.0.1", 0), MailSession, bind_and_activate=False)
         self.server_bind()  # connections are refused until it listens
         self.port = self.server_address[1]
         self.script: Script = {}

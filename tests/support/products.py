@@ -1,5 +1,6 @@
-"""Export files as a dozen products write them, and a desk at which `commentd` reads and writes
-them. Texts go into the files as they are, whether a product takes them for Markdown or HTML."""
+"""Export files as a dozen products write them, and a folder in which `commentd` reads and
+writes them. Texts go into the files as they are, whether a product takes them for Markdown or for
+HTML."""
 
 import contextlib
 import html
@@ -23,7 +24,7 @@ import commentd
 from commentd import Config, main, make_app
 from support.client import Visitor
 from support.database import assert_whole, dump
-from support.world import START, Outside
+from support.world import START, FakeWorld
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 NOON = START - 300 * DAY
@@ -33,7 +34,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Said:
+class ForeignComment:
     """A comment as any product has it. `at` is in seconds, or what stands in its place."""
 
     id: Any = "1"
@@ -49,7 +50,7 @@ class Said:
     likes: int = 0
 
 
-Thread = Iterable[Said]
+Thread = Iterable[ForeignComment]
 
 
 def moment(at: Any, form: str = "%Y-%m-%dT%H:%M:%SZ") -> Any:
@@ -78,7 +79,7 @@ def unhtml(value: Any) -> Any:
     return html.escape(value, quote=False) if isinstance(value, str) else value
 
 
-def valine_row(comment: Said) -> Row:
+def valine_row(comment: ForeignComment) -> Row:
     return {
         "objectId": comment.id,
         "comment": comment.text,
@@ -93,13 +94,13 @@ def valine_row(comment: Said) -> Row:
     }
 
 
-def waline_row(comment: Said) -> Row:
+def waline_row(comment: ForeignComment) -> Row:
     status = "approved" if comment.status == "visible" else comment.status
     names = {"nick": comment.nickname, "mail": comment.email, "link": comment.website}
     return {**valine_row(comment), **names, "like": comment.likes, "status": status}
 
 
-def twikoo_row(comment: Said) -> Row:
+def twikoo_row(comment: ForeignComment) -> Row:
     return {
         "_id": comment.id,
         "comment": comment.text,
@@ -115,7 +116,7 @@ def twikoo_row(comment: Said) -> Row:
     }
 
 
-def artalk_row(comment: Said) -> Row:
+def artalk_row(comment: ForeignComment) -> Row:
     return {
         "id": comment.id,
         "rid": comment.parent or "0",
@@ -192,7 +193,7 @@ def disqus(thread: Thread) -> bytes:
 WXR_STATES = {"visible": "1", "waiting": "0", "spam": "spam", "deleted": "trash"}
 
 
-def wordpress_comment(comment: Said) -> str:
+def wordpress_comment(comment: ForeignComment) -> str:
     fields = {
         "wp:comment_id": comment.id,
         "wp:comment_author": comment.nickname,
@@ -401,11 +402,11 @@ SQLITE = ("isso", "cusdis")
 XML = ("disqus", "wordpress")
 
 
-def blog(count: int = 12) -> list[Said]:
+def blog(count: int = 12) -> list[ForeignComment]:
     """Three pages of threads, some of which wait. The first comment is of somebody with an email
     address, and stands on the page /0/ like the third, which answers it."""
     return [
-        Said(
+        ForeignComment(
             str(number + 1),
             NOON + number * MINUTE,
             parent=str(number - 2) if number % 4 and number > 2 else "",
@@ -464,7 +465,7 @@ class Result:
         return self.errors.removeprefix("commentd: ")
 
 
-class Desk:
+class Importer:
     """A folder with settings and databases, and the program, which runs in this process: that is
     many times faster."""
 
@@ -557,12 +558,12 @@ class Desk:
         return b"".join(each.read_bytes() for each in self.folder.glob(f"{self.path.name}*"))
 
     @contextlib.contextmanager
-    def served(self, outside: Outside) -> Iterator[Visitor]:
+    def served(self, fake_world: FakeWorld) -> Iterator[Visitor]:
         """A reader of the service on this database."""
         config = Config(
             database_path=str(self.path), backup_folder=str(self.folder), captcha_provider="none"
         )
-        with closing(make_app(config, outside.world, rounds=1)) as app:
+        with closing(make_app(config, fake_world.world, rounds=1)) as app:
             yield Visitor(app)
 
     def close(self) -> None:
@@ -572,13 +573,13 @@ class Desk:
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outside: Outside, empty_database: Path
-) -> Iterator[Desk]:
+def importer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_world: FakeWorld, empty_database: Path
+) -> Iterator[Importer]:
     """In the folder of the fixture `app`, and with its clock."""
     for name in [name for name in os.environ if name.startswith("COMMENTD_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setattr(commentd, "World", lambda: outside.world)
-    desk = Desk(tmp_path, empty_database)
-    yield desk
-    desk.close()
+    monkeypatch.setattr(commentd, "World", lambda: fake_world.world)
+    importer = Importer(tmp_path, empty_database)
+    yield importer
+    importer.close()

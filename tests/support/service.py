@@ -24,7 +24,7 @@ from commentd import Config, make_app
 from support.client import PAGE, Visitor
 from support.database import assert_whole
 from support.serving import until
-from support.world import Outside
+from support.world import FakeWorld
 
 BLOG, FOREIGN = "https://blog.example", "https://evil.example"
 COMMENT = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}
@@ -214,6 +214,6 @@ def rows(service: Service, sql: str) -> list[Any]:
 
 
 @contextmanager
-def visiting(config: Config, outside: Outside, **settings: Any) -> Iterator[Visitor]:
-    with closing(make_app(replace(config, **settings), outside.world, rounds=1)) as app:
+def visiting(config: Config, fake_world: FakeWorld, **settings: Any) -> Iterator[Visitor]:
+    with closing(make_app(replace(config, **settings), fake_world.world, rounds=1)) as app:
         yield Visitor(app)

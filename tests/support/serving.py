@@ -16,7 +16,7 @@ import pytest
 
 import commentd
 from commentd import App, drain, make_server
-from support.world import Outside
+from support.world import FakeWorld
 
 T = TypeVar("T")
 Turn = Callable[[float], object]
@@ -82,11 +82,11 @@ def gone(peer: socket.socket) -> bool:
     return True
 
 
-class Ground:
+class SteppedServer:
     """A server that only works when `turn` is called, and its clients."""
 
-    def __init__(self, server: Any, turn: Turn, outside: Outside) -> None:
-        self.server, self.turn, self.outside = server, turn, outside
+    def __init__(self, server: Any, turn: Turn, fake_world: FakeWorld) -> None:
+        self.server, self.turn, self.fake_world = server, turn, fake_world
         self.peers: list[socket.socket] = []
         self.made_at = time.time()
 
@@ -141,7 +141,7 @@ class Ground:
 
     def look_for_silence(self, now: float) -> None:
         """Does the maintenance of waitress at this time."""
-        self.outside.time += 1
+        self.fake_world.time += 1
         self.server.maintenance(now)
         for _ in range(3):
             self.turn(0)
@@ -152,11 +152,11 @@ class Ground:
         stop(self.server)
 
 
-class Queue(Ground):
+class GatedServer(SteppedServer):
     """A server with one thread, which waits until the gate is open. `served` holds the User-Agents
     of the requests in the order in which they were begun."""
 
-    def __init__(self, app: App, outside: Outside) -> None:
+    def __init__(self, app: App, fake_world: FakeWorld) -> None:
         self.gate, self.served = threading.Event(), list[str]()
 
         def application(environ: Any, start: Any) -> Any:
@@ -168,7 +168,7 @@ class Queue(Ground):
             patch.setattr(commentd, "READING_THREADS", 1)
             patch.setattr(commentd, "WAITING_THREADS", 1)
             server, turn = turned(app, serves=application)
-        super().__init__(server, turn, outside)
+        super().__init__(server, turn, fake_world)
 
     def ask(self, raw: bytes, ip: str = "127.0.0.1") -> None:
         """Sends a request and waits until the server has read it."""
@@ -201,7 +201,7 @@ class Queue(Ground):
         super().close()
 
 
-class Front:
+class RunningServer:
     """A server and the thread that runs it, with the response cache if it is `fast`. `worked` is
     how many requests came to the app."""
 
@@ -308,10 +308,10 @@ class Front:
 
 
 @contextlib.contextmanager
-def fronts_of(*apps: App) -> Iterator[tuple[Front, Front]]:
+def fast_and_stock_servers(*apps: App) -> Iterator[tuple[RunningServer, RunningServer]]:
     """A server with the response cache and one without, of one service or of two."""
     with contextlib.ExitStack() as stack:
-        fast, stock = Front(apps[0], fast=True), Front(apps[-1], fast=False)
+        fast, stock = RunningServer(apps[0], fast=True), RunningServer(apps[-1], fast=False)
         stack.callback(stock.close)
         stack.callback(fast.close)
         yield fast, stock

@@ -1,4 +1,4 @@
-"""The clock and the post office of a test."""
+"""The clock and the mail of a test."""
 
 import email
 import email.policy
@@ -13,14 +13,14 @@ START = 1_795_000_000  # 2026-11-18 11:06:40 UTC
 
 @dataclass(frozen=True)
 class SentEmail:
-    """What a test's post office took; `message` is its whole text as RFC 5322 has it."""
+    """An email that was sent; `message` is its whole text as RFC 5322 has it."""
 
     recipient: str
     message: str
 
 
-class Outside:
-    """The clock and the post office of a test."""
+class FakeWorld:
+    """The clock and the mail of a test."""
 
     def __init__(self) -> None:
         self.time: float = START
