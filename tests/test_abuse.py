@@ -19,8 +19,8 @@ from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor
 from support.database import assert_whole
 from support.inside import admin_link, database_path, just_before_it_writes, token_of, writer
+from support.notifications import link_to
 from support.world import FakeWorld
-from test_notifications import link_to
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 BLOG, ANN, LU = "https://blog.example", "ann@example.com", "lu@example.cn"

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-import test_notifications as mail
 from commentd import Config, make_app
 from support import inside
 from support.admin import moderate
@@ -19,16 +18,17 @@ from support.client import CANARY, PAGE, Visitor
 from support.comments import SHOWN
 from support.database import assert_whole
 from support.mail import NEWS_HEADERS, UNSUBSCRIBE
-from support.world import FakeWorld
-from test_notifications import (
+from support.notifications import (
     ANN,
     BILINGUAL,
     BLOG,
+    CO_OWNER,
     DAY,
     EMAIL_TEXTS,
     HOUR,
     LU,
     MINUTE,
+    NAMED,
     OWNER,
     SERVICE,
     TO_NOBODY,
@@ -39,14 +39,18 @@ from test_notifications import (
     claim,
     link_to,
     links_in,
+    named,
     path_of,
     signed_in,
     words_of,
 )
+from support.notifications import ann as ann  # a fixture
+from support.notifications import guest as guest  # a fixture
+from support.notifications import owner as owner  # a fixture
+from support.notifications import visitor as visitor  # a fixture
+from support.world import FakeWorld
 
-visitor, guest, owner, ann, named = mail.visitor, mail.guest, mail.owner, mail.ann, mail.named
-
-BEA, CO_OWNER = "bea@example.com", mail.CO_OWNER
+BEA = "bea@example.com"
 NEW = "another passphrase"
 GONE = {"error": "评论不存在", "code": "comment_gone"}
 NO_NAME = {"nickname": "", "website": "", "ip": "", "location": "", "country": "", "role": ""}
@@ -379,7 +383,7 @@ def test_news_of_many_pages_are_one_email_with_a_way_to_end_each(guest: Guest, a
     assert followers(guest) == set()
 
 
-@pytest.mark.parametrize("settings", [mail.NAMED, {**USUAL, "notify_pages": ("* = nobody",)}])
+@pytest.mark.parametrize("settings", [NAMED, {**USUAL, "notify_pages": ("* = nobody",)}])
 def test_the_owner_who_follows_has_one_email(
     guest: Guest, owner: Reader, settings: dict[str, Any]
 ) -> None:

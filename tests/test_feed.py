@@ -22,8 +22,8 @@ from support.admin import moderate
 from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor
 from support.database import dump
+from support.notifications import BLOG, EMAIL_TEXTS, SERVICE, USUAL
 from support.world import FakeWorld
-from test_notifications import BLOG, EMAIL_TEXTS, SERVICE, USUAL
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 

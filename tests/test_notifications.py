@@ -5,47 +5,60 @@ reports."""
 import base64
 import json
 import re
-import shutil
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import replace
-from email.message import EmailMessage
-from html.parser import HTMLParser
+from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 import commentd
-from commentd import App, Config, load_config, make_app
+from commentd import load_config
 from support import blog, inside
 from support.admin import moderate
-from support.client import CANARY, PAGE, Visitor
-from support.database import assert_whole, dump
-from support.mail import NEWS_HEADERS, UNSUBSCRIBE, outbox, read
-from support.world import START, FakeWorld
+from support.client import CANARY, PAGE
+from support.mail import NEWS_HEADERS, UNSUBSCRIBE, read
+from support.notifications import (
+    ANN,
+    BLOG,
+    BUNDLED,
+    CO_OWNER,
+    DAY,
+    EMAIL_TEXTS,
+    HOUR,
+    LU,
+    MINUTE,
+    NAMED,
+    OWNER,
+    SERVICE,
+    TO_NOBODY,
+    USUAL,
+    Guest,
+    LinkPage,
+    PlainReader,
+    Reader,
+    StartApp,
+    claim,
+    link_to,
+    links_in,
+    named,
+    path_of,
+    signed_in,
+    text_of,
+    words_of,
+)
+from support.notifications import ann as ann  # a fixture
+from support.notifications import guest as guest  # a fixture
+from support.notifications import owner as owner  # a fixture
+from support.notifications import start_app as start_app  # a fixture
+from support.notifications import visitor as visitor  # a fixture
+from support.world import START
 
-MINUTE, HOUR, DAY = 60, 3600, 86400
-BLOG, SERVICE = "https://blog.example", "https://comments.example"
-OWNER, CO_OWNER, ANN, LU = "owner@blog.example", "co@blog.example", "ann@example.com", "lu@e.cn"
-USUAL: dict[str, Any] = {"server_public_url": SERVICE, "site_origins": (BLOG,)}
-USUAL["limits_enabled"] = False
-NAMED = {**USUAL, "notify_owner": (OWNER,)}
 HELD = {**NAMED, "moderation_hold": "all"}
-TO_NOBODY = {**USUAL, "notify_owner": ("nobody",)}
-BUNDLED = 10 * MINUTE
 STATUSES = ("visible", "spam", "deleted")
 KINDS = (*STATUSES, "waiting", "confirm", "stop", "stop_all", "start", "start_all")
 
-EMAIL_TEXTS = json.loads(
-    Path(commentd.__file__).with_name("static").joinpath("emails.json").read_text()
-)
-BILINGUAL = EMAIL_TEXTS.pop("zh+en")  # where the language is unknown
-
-named = pytest.mark.parametrize("settings", [NAMED])
 held = pytest.mark.parametrize("settings", [HELD])
 to_nobody = pytest.mark.parametrize("settings", [TO_NOBODY])
 
@@ -54,247 +67,6 @@ to_nobody = pytest.mark.parametrize("settings", [TO_NOBODY])
 def settings() -> dict[str, Any]:
     """Admins have emails; there is none but where a test has an `owner`."""
     return USUAL
-
-
-# The page of a link, and a reader who opens it
-
-# What may stand in what, each with its attributes, so that nobody's words can be more than text.
-MARKUP = {
-    "html": {"head": "", "body": ""},
-    "head": {"meta": "charset name content", "title": "", "link": "rel href"},
-    "body": {"main": "class"},
-    "main": {"h1": "", "p": "", "pre": "dir", "form": "method action", "nav": ""},
-    "p": {"bdi": ""},
-    "form": {"button": "class"},
-    "nav": {"a": "href"},
-}
-
-
-class LinkPage(HTMLParser):
-    """What the page of a link shows; there is none with any markup that is not ours."""
-
-    def __init__(self, markup: str) -> None:
-        super().__init__()
-        self.open_elements: list[str] = []
-        self.attributes: dict[str, dict[str, str]] = {}
-        self.texts: dict[str, str] = defaultdict(str)
-        self.feed(markup)
-        self.close()
-        assert self.open_elements == []
-        self.title, self.text, self.button = (self.texts[tag] for tag in ("h1", "pre", "button"))
-        # Each name is kept apart from the line that it stands in, which it could else turn.
-        self.who = self.texts["p"]
-        self.lang = self.attributes["html"]["lang"]
-        self.action = self.attributes.get("form", {}).get("action", "")
-        assert self.texts["title"] == self.title
-        assert self.attributes["html"]["dir"] in ("ltr", "rtl")
-        assert self.attributes.get("pre", {"dir": "auto"}) == {"dir": "auto"}
-        assert self.attributes.get("form", {"method": "post"})["method"] == "post"
-        assert re.fullmatch(r"(\?[^<>]*)?", self.action)
-        link = self.attributes.get("a", {"href": "admin"})["href"]
-        assert re.fullmatch("admin|https://blog\\.example/.*", link)
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        if self.open_elements:
-            inside = MARKUP.get(self.open_elements[-1], {})
-            assert tag in inside, self.rawdata
-            assert {name for name, _ in attributes} <= {*inside[tag].split()}, self.rawdata
-        if tag in ("meta", "link"):
-            return
-        assert tag == "bdi" or tag not in self.attributes, f"a second {tag}: {self.rawdata}"
-        self.attributes[tag] = {name: value or "" for name, value in attributes}
-        self.open_elements.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert tag == self.open_elements.pop(), self.rawdata
-
-    def handle_data(self, data: str) -> None:
-        place = "p" if "p" in self.open_elements else (self.open_elements or [""])[-1]
-        if place in ("", *MARKUP) and place != "p":
-            assert data.isspace(), self.rawdata
-        self.texts[place] += data
-
-    @property
-    def contents(self) -> tuple[str, str, str, str]:
-        return self.title, self.who, self.text, self.button
-
-
-class Reader(Visitor):
-    """A visitor who opens links, too."""
-
-    def check_response(self, path: str, method: str, response: Any, status: int, text: str) -> None:
-        if path != "/mail" or response.content_type != "text/html":
-            super().check_response(path, method, response, status, text)
-            return
-        assert status in (200, 403, 404, 409)
-        assert response.headers["Content-Type"] == "text/html; charset=utf-8"
-        policy = response.headers["Content-Security-Policy"].split("; ")
-        assert {"default-src 'none'", "script-src 'self'", "form-action 'self'"} <= {*policy}
-        assert {"frame-ancestors 'none'", "base-uri 'none'"} <= {*policy}
-        assert response.headers["Cache-Control"] == "no-store"
-        assert response.headers["Referrer-Policy"] == "no-referrer"
-        assert response.headers["X-Content-Type-Options"] == "nosniff"
-        assert not [word for word in (CANARY, OWNER, ANN, LU) if word in text]
-        if method != "HEAD":
-            LinkPage(text)
-
-    def comment(self, content: str = "hi", **fields: Any) -> int:
-        """The number of a comment that was just written."""
-        number: int = self.say(content, **{"lang": "en", **fields})["comment"]["id"]
-        return number
-
-    def open(self, link: str, status: int = 200) -> LinkPage:
-        return LinkPage(self.get(path_of(link), status=status).text)
-
-    def press(self, link: str, status: int = 200, **how: Any) -> LinkPage:
-        return LinkPage(self.post(path_of(link), status=status, **how).text)
-
-
-class PlainReader(Reader):
-    """One of many at once, who can't compare the database before and after."""
-
-    def do_request(self, req: Any, *args: Any, **kw: Any) -> Any:
-        return super(Visitor, self).do_request(req, *args, **kw)
-
-
-class Guest(Reader):
-    """A guest, who also sees which emails go out."""
-
-    def __init__(self, app: App, fake_world: FakeWorld) -> None:
-        super().__init__(app)
-        self.fake_world = fake_world
-
-    def deliver(self) -> float:
-        return self.served.deliver()
-
-    def later(self, seconds: int = BUNDLED, times: int = 1) -> None:
-        for _ in range(times):
-            self.fake_world.time += seconds
-            self.deliver()
-
-    def fail_mail(self, fails: bool = True) -> None:
-        self.fake_world.mail_fails_with = ConnectionRefusedError() if fails else None
-
-    def forget(self) -> None:
-        """The emails until now."""
-        self.fake_world.emails.clear()
-
-    def arrived(self, to: str | None = None) -> list[EmailMessage]:
-        """The emails that went out, to someone."""
-        return [read(x.message) for x in self.fake_world.emails if to in (None, x.recipient)]
-
-    def texts(self, to: str | None = None) -> list[str]:
-        return [content(message) for message in self.arrived(to)]
-
-    def quotes(self, to: str | None = None) -> list[list[str]]:
-        """What each email quotes."""
-        return [re.findall("^> (.*)", text, re.M) for text in self.texts(to)]
-
-    def recipients(self) -> list[str]:
-        return [each.recipient for each in self.fake_world.emails]
-
-    def outbox(self) -> list[dict[str, Any]]:
-        return outbox(self.served)
-
-    def sql(self, statement: str, *values: Any) -> list[Any]:
-        return inside.sql(self.served, statement, *values)
-
-    def status_of(self, number: int) -> str:
-        return str(self.sql("SELECT status FROM comment WHERE id = ?", number)[0][0])
-
-    def rows(self) -> dict[str, Any]:
-        return dump(inside.database_path(self.served))
-
-    def newcomer(self, email: str, nickname: str) -> Reader:
-        """One more reader with an account."""
-        reader = Reader(self.served)
-        self.deliver()  # so that the next email is the one with the code
-        reader.register(email, nickname=nickname)
-        self.deliver()
-        reader.verify(self.fake_world.code(), email)
-        self.forget()
-        return signed_in(self.served, email)
-
-
-def path_of(link: str) -> str:
-    """Without scheme and host; `?…`, the action of a form, is a link too."""
-    assert link.startswith(("?", "/mail?", f"{SERVICE}/mail?"))
-    return f"/mail?{urlsplit(link).query}"
-
-
-@pytest.fixture
-def visitor(app: App) -> Reader:
-    return Reader(app)
-
-
-@pytest.fixture
-def guest(app: App, fake_world: FakeWorld) -> Guest:
-    return Guest(app, fake_world)
-
-
-@pytest.fixture
-def owner(app: App) -> Reader:
-    """The owner, signed in on the admin page."""
-    return claim(app, OWNER, "Owner")
-
-
-@pytest.fixture
-def ann(guest: Guest) -> Reader:
-    """A reader with an account."""
-    return guest.newcomer(ANN, "Ann")
-
-
-def claim(app: App, email: str, nickname: str) -> Reader:
-    admin = Reader(app)
-    body = {"link": inside.admin_link(app, email), "nickname": nickname, "password": CANARY}
-    admin.authorization = ("Bearer", admin.post_json("/admin/claim", body).json["token"])
-    return admin
-
-
-def signed_in(app: App, email: str) -> Reader:
-    """Someone with an account, on the blog."""
-    reader = Reader(app)
-    reader.authorization = ("Bearer", reader.login(email)["token"])
-    return reader
-
-
-Start = Callable[..., AbstractContextManager[Guest]]
-
-
-@pytest.fixture
-def start(config: Config, fake_world: FakeWorld, empty_database: Path) -> Start:
-    """Starts the service with these settings; it may be started again."""
-
-    @contextmanager
-    def started(**settings: Any) -> Iterator[Guest]:
-        changed = replace(config, **{**USUAL, **settings})
-        if not Path(changed.database_path).exists():
-            shutil.copy(empty_database, changed.database_path)
-        with closing(make_app(changed, fake_world.world, rounds=1)) as app:
-            yield Guest(app, fake_world)
-        assert_whole(changed.database_path)
-
-    return started
-
-
-def links_in(text: str) -> list[str]:
-    return re.findall(r"https://comments\.example/mail\?\S+", text)
-
-
-def words_of(link: str) -> dict[str, str]:
-    pairs = parse_qsl(urlsplit(link).query, keep_blank_values=True, strict_parsing=True)
-    assert len(dict(pairs)) == len(pairs)
-    return dict(pairs)
-
-
-def link_to(do: str, text: str) -> str:
-    """The first link of an email that does this."""
-    return next(link for link in links_in(text) if words_of(link)["do"] == do)
-
-
-def content(message: EmailMessage) -> str:
-    text: str = message.get_content()
-    return text.replace("\r\n", "\n")
 
 
 # To the owner
@@ -399,9 +171,9 @@ def test_an_admin_gets_emails_in_the_language_of_the_admin_page(
 
 
 def test_an_email_address_without_an_account_gets_the_language_of_the_first_admin(
-    start: Start,
+    start_app: StartApp,
 ) -> None:
-    with start(notify_owner=(LU,)) as guest:
+    with start_app(notify_owner=(LU,)) as guest:
         for lang in (None, "zh-CN"):
             guest.say("你好", lang=lang)
             guest.later()
@@ -494,7 +266,7 @@ def test_comments_soon_after_an_email_are_bundled_within_ten_minutes(guest: Gues
     assert START + 5 * MINUTE < guest.fake_world.time <= START + BUNDLED
     message = guest.arrived()[1]
     assert message["Subject"] == "blog.example: 2 new comments"
-    text = content(message)
+    text = text_of(message)
     assert [words_of(link)["id"] for link in links_in(text)] == ["3", "3", "3", "2", "2"]
     assert guest.quotes()[1] == ["three, which waits: https://a.example", "two"]
     assert text.count(f"{SERVICE}/admin") == 1
@@ -544,7 +316,7 @@ def test_each_admin_has_an_email_and_none_of_own_comments(guest: Guest, owner: R
         assert guest.status_of(first) == ("spam" if role == "admin" else "visible")
 
 
-def test_the_owners_that_the_settings_name_get_the_emails(start: Start) -> None:
+def test_the_owners_that_the_settings_name_get_the_emails(start_app: StartApp) -> None:
     for wish, whom in (
         ("", [OWNER]),  # who is the only admin
         ("Owner@BLOG.Example", [OWNER]),
@@ -552,7 +324,7 @@ def test_the_owners_that_the_settings_name_get_the_emails(start: Start) -> None:
         ("nobody", []),
     ):
         config = load_config(None, {"COMMENTD_NOTIFY_OWNER": wish})
-        with start(notify_owner=config.notify_owner) as guest:
+        with start_app(notify_owner=config.notify_owner) as guest:
             if not wish:
                 claim(guest.served, OWNER, "Owner")
             mine = signed_in(guest.served, OWNER).comment(f"mine {wish}", nickname="Owner")
@@ -1342,11 +1114,11 @@ def test_no_string_begins_a_line_with_what_a_stranger_chose() -> None:
 
 
 def test_the_page_of_an_email_link_fits_a_phone_and_its_button_works(
-    start: Start, browser: Any
+    start_app: StartApp, browser: Any
 ) -> None:
     public = {"server_listen": "127.0.0.1:0", "server_public_url": "http://comments.test"}
     with (
-        start(**{**HELD, **public}) as guest,
+        start_app(**{**HELD, **public}) as guest,
         blog.service(guest.served) as address,
         closing(browser.new_page(viewport={"width": 390, "height": 800})) as page,
     ):
@@ -1365,3 +1137,67 @@ def test_the_page_of_an_email_link_fits_a_phone_and_its_button_works(
         page.get_by_role("heading", name="已通过，所有人都能看到。").wait_for()
         assert guest.status_of(1) == "visible"
         assert complaints == []
+
+
+# Who gets the emails about a page
+
+RULES = f"""
+/photos/* = ann@example.com, bob@example.com
+/photos/private/* = carl@example.com
+/quiet = nobody
+*.pdf?v=* = dora@example.com
+/日记/* = Emil@Example.com
+{"*/" * 30}x = ann@example.com
+"""
+BOTH = ["ann@example.com", "bob@example.com"]
+TO = {
+    **dict.fromkeys(("/photos/1", "/photos/", "/photos/private/2", "/photos"), BOTH),
+    "/old/photos/1": [OWNER],
+    "/quiet": [],
+    "/a/b.pdf?v=2": ["dora@example.com"],
+    "/a/bxpdf?v=2": [OWNER],
+    "/日记/x": ["emil@example.com"],
+    # Whoever comments first chooses the spelling.
+    "https://blog.example/photos/1": BOTH,
+    "//BLOG.example/%70hotos/1/#x": BOTH,
+    "https://other.example/photos/1": [OWNER],
+    "/quiet/index.html?utm_source=x": [],
+    "/a" * 1000: [OWNER],  # a rule that took steps back would not come to an end
+}
+
+
+def test_emails_about_a_page_go_to_whom_the_first_rule_names(
+    start_app: StartApp, tmp_path: Path
+) -> None:
+    path = tmp_path / "commentd.ini"
+    lines = "\n".join(f"  {line}" for line in RULES.strip().splitlines())
+    path.write_text(f"[notify]\npages =\n{lines}")
+    rules = load_config(path, {}).notify_pages
+    assert rules == load_config(None, {"COMMENTD_NOTIFY_PAGES": RULES}).notify_pages
+    with start_app(notify_owner=(OWNER,), notify_pages=rules) as guest:
+        for page_url, to in TO.items():
+            guest.forget()
+            guest.comment("hi", page_url=page_url)
+            guest.later()
+            assert guest.recipients() == to, page_url
+            for text in guest.texts():
+                guest.open(link_to("spam", text))
+        # One email about many pages holds for each what is theirs.
+        guest.forget()
+        for page_url, content in (("/photos/1", "a photo"), ("/x", "a text"), ("/quiet", "hush")):
+            guest.comment(content, page_url=page_url)
+        guest.later()
+        assert guest.quotes(OWNER) == [["a text"]]
+        assert guest.quotes(BOTH[0]) == guest.quotes(BOTH[1]) == [["a photo"]]
+        link = link_to("deleted", guest.texts(OWNER)[0])
+    # Who is not named for a page any more can't moderate there by an older email.
+    with start_app(notify_owner=(OWNER,), notify_pages=("/x = ann@example.com",)) as guest:
+        guest.press(link, status=403)
+        assert guest.listing(url="/x")["total"] == 1
+
+
+def test_a_rule_that_cannot_work_stops_the_start() -> None:
+    for line in ("/photos/*", "= ann@example.com", "/x =", "/x = ann", "/x = a b"):
+        with pytest.raises(ValueError, match=r"(?i)pages") as fault:
+            load_config(None, {"COMMENTD_NOTIFY_PAGES": f"/a = ann@example.com\n  {line}\n"})
+        assert "\n" not in str(fault.value), line

@@ -18,10 +18,10 @@ from support.commands import run_here
 from support.database import assert_whole
 from support.inside import add_account, token_of
 from support.mail import read
+from support.notifications import Reader, links_in, path_of, text_of
 from support.products import MAKERS, ForeignComment
 from support.world import FakeWorld
 from test_feed import Feed, ThreadPage
-from test_notifications import Reader, content, links_in, path_of
 from test_text import assert_allowed, fields
 
 pytestmark = pytest.mark.slow
@@ -125,7 +125,7 @@ def emails_of(site: Site) -> Iterator[str]:
     for sent in site.fake_world.emails:
         message = read(sent.message)
         assert message.get_content_type() == "text/plain"
-        text = content(message)
+        text = text_of(message)
         for link in links_in(text):
             site.guest.get(path_of(link), status="*")
         yield text

@@ -25,11 +25,7 @@ from support.admin import moderate
 from support.client import CANARY, PAGE, Visitor
 from support.mail import MailServer, read
 from support.mail import start_mail_server as start_mail_server  # a fixture
-from support.service import services
-from support.serving import until
-from support.sources import MANUAL
-from support.world import START, FakeWorld
-from test_notifications import (
+from support.notifications import (
     ANN,
     BLOG,
     EMAIL_TEXTS,
@@ -38,14 +34,17 @@ from test_notifications import (
     Guest,
     PlainReader,
     Reader,
-    Start,
+    StartApp,
     claim,
-    content,
-    link_to,
     signed_in,
+    text_of,
     words_of,
 )
-from test_notifications import start as start  # a fixture
+from support.notifications import start_app as start_app  # a fixture
+from support.service import services
+from support.serving import until
+from support.sources import MANUAL
+from support.world import START, FakeWorld
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 PATHS = {
@@ -137,14 +136,14 @@ StartWithWebhook = Callable[..., AbstractContextManager[Guest]]
 
 
 @pytest.fixture
-def start_with_webhook(start: Start, webhook: WebhookServer) -> StartWithWebhook:
+def start_with_webhook(start_app: StartApp, webhook: WebhookServer) -> StartWithWebhook:
     """Starts the service with a hook of a kind."""
 
     @contextmanager
     def told(kind: str = "json", **settings: Any) -> Iterator[Guest]:
         webhook.calls.clear()
         usual = {"webhook_url": webhook.url + PATHS[kind], "webhook_kind": kind}
-        with start(**{"notify_owner": ("nobody",), **usual, **settings}) as guest:
+        with start_app(**{"notify_owner": ("nobody",), **usual, **settings}) as guest:
             yield guest
 
     return told
@@ -546,7 +545,7 @@ def test_no_waiting_webhook_call_holds_data_of_a_deleted_account(
         guest.deliver()
         assert len(guest.outbox()) == 3
         ann.delete_json("/me", {"password": CANARY, "comments": comments})
-        emails = [content(read(row["message"])) for row in guest.outbox() if row["message"]]
+        emails = [text_of(read(row["message"])) for row in guest.outbox() if row["message"]]
         kept = str(guest.outbox()) + "".join(emails)
         assert not [word for word in ("ANNS", ANN) if word in kept]
         webhook.usual = OK
@@ -863,7 +862,7 @@ def test_links_in_webhook_calls_moderate_and_end_with_the_webhook(
 # Settings
 
 
-def test_a_webhook_or_a_rule_that_cannot_work_stops_the_start() -> None:
+def test_a_webhook_that_cannot_work_stops_the_start() -> None:
     telegram = {"KIND": "telegram", "URL": "https://api.telegram.org/botx/sendMessage"}
     tails = ("", "?chat_id=", "#?chat_id=5", "?x=?chat_id=5")
     wrong = [telegram | {"URL": telegram["URL"] + tail} for tail in tails]
@@ -875,63 +874,4 @@ def test_a_webhook_or_a_rule_that_cannot_work_stops_the_start() -> None:
             load_config(None, {f"COMMENTD_WEBHOOK_{key}": value for key, value in each.items()})
         assert "not base64" not in str(fault.value)
         assert "\n" not in str(fault.value), each
-    for line in ("/photos/*", "= ann@example.com", "/x =", "/x = ann", "/x = a b"):
-        with pytest.raises(ValueError, match=r"(?i)pages") as fault:
-            load_config(None, {"COMMENTD_NOTIFY_PAGES": f"/a = ann@example.com\n  {line}\n"})
-        assert "\n" not in str(fault.value), line
     assert load_config(None, {"COMMENTD_WEBHOOK_KIND": "Feishu"}).webhook_kind == "feishu"
-
-
-# Who gets the emails about a page
-
-RULES = f"""
-/photos/* = ann@example.com, bob@example.com
-/photos/private/* = carl@example.com
-/quiet = nobody
-*.pdf?v=* = dora@example.com
-/日记/* = Emil@Example.com
-{"*/" * 30}x = ann@example.com
-"""
-BOTH = ["ann@example.com", "bob@example.com"]
-TO = {
-    **dict.fromkeys(("/photos/1", "/photos/", "/photos/private/2", "/photos"), BOTH),
-    "/old/photos/1": [OWNER],
-    "/quiet": [],
-    "/a/b.pdf?v=2": ["dora@example.com"],
-    "/a/bxpdf?v=2": [OWNER],
-    "/日记/x": ["emil@example.com"],
-    # Whoever comments first chooses the spelling.
-    "https://blog.example/photos/1": BOTH,
-    "//BLOG.example/%70hotos/1/#x": BOTH,
-    "https://other.example/photos/1": [OWNER],
-    "/quiet/index.html?utm_source=x": [],
-    "/a" * 1000: [OWNER],  # a rule that took steps back would not come to an end
-}
-
-
-def test_emails_about_a_page_go_to_whom_the_first_rule_names(start: Start, tmp_path: Path) -> None:
-    path = tmp_path / "commentd.ini"
-    lines = "\n".join(f"  {line}" for line in RULES.strip().splitlines())
-    path.write_text(f"[notify]\npages =\n{lines}")
-    rules = load_config(path, {}).notify_pages
-    assert rules == load_config(None, {"COMMENTD_NOTIFY_PAGES": RULES}).notify_pages
-    with start(notify_owner=(OWNER,), notify_pages=rules) as guest:
-        for page_url, to in TO.items():
-            guest.forget()
-            guest.comment("hi", page_url=page_url)
-            guest.later()
-            assert guest.recipients() == to, page_url
-            for text in guest.texts():
-                guest.open(link_to("spam", text))
-        # One email about many pages holds for each what is theirs.
-        guest.forget()
-        for page_url, content in (("/photos/1", "a photo"), ("/x", "a text"), ("/quiet", "hush")):
-            guest.comment(content, page_url=page_url)
-        guest.later()
-        assert guest.quotes(OWNER) == [["a text"]]
-        assert guest.quotes(BOTH[0]) == guest.quotes(BOTH[1]) == [["a photo"]]
-        link = link_to("deleted", guest.texts(OWNER)[0])
-    # Who is not named for a page any more can't moderate there by an older email.
-    with start(notify_owner=(OWNER,), notify_pages=("/x = ann@example.com",)) as guest:
-        guest.press(link, status=403)
-        assert guest.listing(url="/x")["total"] == 1
