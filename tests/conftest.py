@@ -139,7 +139,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Started in the background, a shell's child ignores Ctrl-C, and so would services under test.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     memory = Path("/dev/shm")
-    if config.getoption("fast") and memory.is_dir() and shutil.disk_usage(memory).free > 1e9:
+    is_short = memory.is_dir() and not config.getoption("seconds")
+    if is_short and shutil.disk_usage(memory).free > 4e9:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))  # no test waits for a disk
     if sys.dont_write_bytecode:
         # To rewrite the asserts of all files takes a process 15 seconds of CPU.

@@ -2,6 +2,7 @@
 an interrupted import goes on, readers and writers do not wait, and the report says what was done.
 What is particular to a product is in test_import_products.py."""
 
+import functools
 import gzip
 import html
 import io
@@ -18,6 +19,7 @@ import sys
 import tarfile
 import tempfile
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -57,7 +59,6 @@ from support.products import (
 from support.service import COMMENT, Answer, Service, services
 from support.serving import until
 from support.world import START, FakeWorld
-from test_backup import killed_at
 from test_storage import little_room
 
 importer = products.importer
@@ -176,21 +177,46 @@ def test_an_import_of_the_same_comments_from_two_products_brings_them_once(
 # Stopped
 
 
+def killed_before_statement(number: int, work: Callable[[], object]) -> bool:
+    """Does it in a process that is killed before its n-th statement of SQL; whether it was. What
+    happens between two statements, no database keeps."""
+    counted = itertools.count()
+
+    class Deadly(sqlite3.Connection):
+        def execute(self, *statement: Any) -> sqlite3.Cursor:
+            if next(counted) == number:
+                os.kill(os.getpid(), 9)
+            return super().execute(*statement)
+
+    if child := os.fork():
+        status = os.waitpid(child, 0)[1]
+        assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+        return os.WIFSIGNALED(status)
+    try:
+        connect = functools.partial(sqlite3.connect, factory=Deadly)
+        sqlite3.connect = connect  # type: ignore[assignment]
+        work()
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+
+
 @pytest.mark.slow
 def test_an_import_killed_anywhere_goes_on_at_the_next_run(importer: Importer) -> None:
     file = importer.file(waline(blog(90)))
     importer.use("whole.db", made=False)
     importer.bring(file)
     whole, left, died = importer.dump(), [], True
-    for line in itertools.count(150, 2401):
-        importer.use(f"{line}.db", made=False)
-        died = killed_at(line, lambda: importer.bring(file))
+    for number in itertools.count(0, 79):
+        importer.use(f"{number}.db", made=False)
+        died = killed_before_statement(number, lambda: importer.bring(file))
         left.append(count_in(importer.path))
         if left[-1]:
             assert_whole(str(importer.path))
         again = importer.bring(file)
-        assert (again.code, again.counts) == (0, (90, 90 - left[-1], left[-1], 0)), line
-        assert importer.dump() == whole, line
+        assert (again.code, again.counts) == (0, (90, 90 - left[-1], left[-1], 0)), number
+        assert importer.dump() == whole, number
         if not died:
             break
     assert {0 < n < 90 for n in left} == {True, False}
