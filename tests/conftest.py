@@ -20,8 +20,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import pytest
+
+if sys.dont_write_bytecode:
+    # To rewrite the asserts of all files, and of what is imported next, takes each process seconds.
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(Path(__file__).parent.parent / ".pytest_cache" / "bytecode")
+
+import hypothesis
 
 pytest.register_assert_rewrite("support")
 
@@ -130,9 +136,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--first", type=int, default=0, help="the round that a campaign begins with")
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """Two more than there are cores: tests wait for browsers, processes and the disk."""
-    return (os.cpu_count() or 1) + 2
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two more than there are cores, since tests wait for browsers and processes. Fast ones wait
+    for nothing, and a worker more would take two seconds to start."""
+    return (os.cpu_count() or 1) + (0 if config.getoption("fast") else 2)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -142,10 +149,6 @@ def pytest_configure(config: pytest.Config) -> None:
     is_short = memory.is_dir() and not config.getoption("seconds")
     if is_short and shutil.disk_usage(memory).free > 4e9:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))  # no test waits for a disk
-    if sys.dont_write_bytecode:
-        # To rewrite the asserts of all files takes a process 15 seconds of CPU.
-        sys.dont_write_bytecode = False
-        sys.pycache_prefix = str(config.rootpath / ".pytest_cache" / "bytecode")
     hypothesis.settings.register_profile(
         "short", max_examples=15, deadline=None, derandomize=True, database=None
     )
