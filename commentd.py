@@ -369,7 +369,6 @@ def folded(text: str) -> str:
 # Languages of emails and of the pages that their links open. Characters that identify a language
 # follow where there are any. Japanese comes before Chinese, since it uses Han characters too. The
 # badge of an admin in each language stands in `TITLES`.
-RIGHT_TO_LEFT = ("ar",)
 LANGUAGES = {
     "ja": "[ぁ-ヿ]",
     "ko": "[가-힣]",
@@ -383,11 +382,6 @@ LANGUAGES = {
     "pt": "",
     "zh-tw": "",
 }
-
-
-def direction(language: str) -> str:
-    """As the attribute `dir` of HTML has it."""
-    return "rtl" if language in RIGHT_TO_LEFT else "ltr"
 
 
 def known_language(requested: str) -> str:
@@ -6969,7 +6963,8 @@ def translated_page(site: Site, template: str, language: str, **variables: Any) 
     """As `html_page`, with the texts of a language; English for an unknown one."""
     if language not in LANGUAGES:
         language = "en"
-    variables |= {"lang": language, "dir": direction(language), "texts": texts_in(language)}
+    texts = texts_in(language)
+    variables |= {"lang": language, "dir": texts["dir"], "texts": texts}
     return html_page(site, template, **variables)
 
 
@@ -8627,7 +8622,7 @@ def get_fragment(request: Request) -> Response:
         faces=faces,
         initial_of=initial_of,
         locale=locale,
-        dir=direction(language),
+        dir=locale.texts["dir"],
         page=page,
         page_url=name.page_url,
         sort=sort,

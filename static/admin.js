@@ -55,8 +55,8 @@ function number(value) {
   return value.toLocaleString(lang, {notation: size < 1e6 ? 'standard' : size < 1e15 ? 'compact' : 'scientific'})
 }
 
-/** A word, and a space behind it unless it ends with the wide colon of Chinese and Japanese. */
-const spaced = word => word.endsWith('：') ? word : word + ' '
+/** A word, and a space behind it unless it ends with a wide sign of Chinese and Japanese. */
+const spaced = word => /[：、]$/.test(word) ? word : word + ' '
 
 const bdi = value => h('bdi', {dir: 'auto'}, text(value))
 const span = (...children) => h('span', {}, ...children)
@@ -341,7 +341,7 @@ function drawFrame() {
   selectionBar = h('section', {class: 'bar', ariaLabel: say('select')})
   notice = h('div', {class: 'bar', role: 'status'})
   listStatus = h('p', {class: 'sr', role: 'status'})
-  Object.assign(document.documentElement, {lang, dir: lang === 'ar' ? 'rtl' : 'ltr'})
+  Object.assign(document.documentElement, {lang, dir: say('dir')})
   const speak = ({target}) => use(target.value).then(() => {
     keep('lang', lang)
     begin()
@@ -711,7 +711,7 @@ const percent = share => Math.min(Math.max(share, .01), .99).toLocaleString(lang
 function score({spam, content, nickname}) {
   if (!Number.isFinite(spam?.score)) return
   const written = `${text(nickname)} ${text(content)}`.toLowerCase()
-  const [colon, comma] = /^(zh|ja)/.test(lang) ? ['：', '、'] : [': ', lang === 'ar' ? '، ' : ', ']
+  const [colon, comma] = [say('colon'), say('comma')].map(spaced)
   const terms = (before, isSpam) => {
     const tokens = listOf(spam.tokens).filter(each => isSpam === each.score > .5).map(({token}) => text(token))
     return joined(tokens, written).flatMap((term, i) => [i ? comma : before + colon, termText(term)])

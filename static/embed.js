@@ -12,6 +12,7 @@ const SERVICE = new URL('.', script.src)
 
 const TEXTS = {en: {}, 'zh-CN': {}}
 for (const [key, en, zh] of [
+  ['dir', 'ltr', 'ltr'],
   ['comments', 'Comments', '评论'],
   ['write', 'Write a comment…', '写下你的想法…'],
   ['name', 'Name', '昵称'],
@@ -679,13 +680,12 @@ class Thread extends HTMLElement {
   }
 
   draw() {
-    const dir = this.language === 'ar' ? 'rtl' : 'ltr'
     const heading = this.getAttribute('heading')
     let before = this
     do before = before.previousElementSibling
     while (before?.matches('script'))
     const apart = before?.matches(':not(h1, h2, h3, h4, hr)')
-    const section = h('section', {class: apart ? 'thread apart' : 'thread', ariaLabel: this.say('comments'), lang: this.language, dir},
+    const section = h('section', {class: apart ? 'thread apart' : 'thread', ariaLabel: this.say('comments'), lang: this.language, dir: this.say('dir')},
       heading !== null && h('h2', {class: 'heading'}, heading || this.say('comments')),
       this.makeForm({}),
       h('div', {class: 'head row'}),

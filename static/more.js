@@ -961,7 +961,7 @@ async function offerQuote(thread, kit) {
   const box = article.getBoundingClientRect()
   const last = [...range.getClientRects()].at(-1) ?? box
   quote.style.top = `${last.bottom - box.top + 8}px`
-  const end = thread.language === 'ar' ? box.right - last.left : last.right - box.left
+  const end = thread.say('dir') === 'rtl' ? box.right - last.left : last.right - box.left
   quote.style.insetInlineStart = `max(0px, min(${end}px - 5em, 100% - 8em))` // inside, however narrow the page becomes
   body.after(quote)
 }

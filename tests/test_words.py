@@ -115,6 +115,15 @@ def test_each_language_counts_as_its_readers_do(browser: Browser) -> None:
     page.close()
 
 
+def test_the_texts_of_each_language_say_in_which_direction_it_is_written(browser: Browser) -> None:
+    page = browser.new_page()
+    for tables in (WORDS, ADMIN, EMAILS):
+        for language, words in tables.items():
+            wanted = page.evaluate(f"new Intl.Locale('{language}').getTextInfo().direction")
+            assert words["dir"] == wanted, language
+    page.close()
+
+
 def test_every_text_that_a_script_shows_exists_and_none_is_left_over() -> None:
     source = "".join((STATIC / name).read_text("utf-8") for name in SCRIPTS)
     used = set(
