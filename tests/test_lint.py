@@ -1,7 +1,8 @@
 """What linters and types find without running anything.
 
-Python passes ruff and mypy. The scripts and styles in `static/` pass ESLint and stylelint, whose
-rules stand in `tests/lint/`. npm installs them once, outside of what git holds."""
+Python passes ruff and mypy. The scripts and styles in `static/`, and the script that tests run in a
+page, pass ESLint and stylelint, whose rules stand in `tests/lint/`. npm installs them once, outside
+of what git holds."""
 
 import re
 import shutil
@@ -15,6 +16,7 @@ from support.sources import ROOT
 
 CONFIGURATION = ROOT / "tests" / "lint"
 CHECKS = ["ruff format --check .", "ruff check .", "mypy"]
+SCRIPTS = ["static", "tests/support"]
 
 
 def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -64,8 +66,7 @@ def test_scripts_and_styles_have_no_fault_that_linters_find(pytestconfig: pytest
     folder = pytestconfig.cache.mkdir("lint")
     install_linters(folder)
     programs = folder / "node_modules" / ".bin"
-    eslint = programs / "eslint", "--config", folder / "eslint.config.mjs", "static"
-    stylelint = programs / "stylelint", "--config", folder / "stylelint.config.mjs", "static/*.css"
-    for command in (eslint, stylelint):
-        done = run(*command, cwd=ROOT)
+    for linter, checked in (("eslint", SCRIPTS), ("stylelint", ["static/*.css"])):
+        rules = folder / f"{linter}.config.mjs"
+        done = run(programs / linter, "--config", rules, *checked, cwd=ROOT)
         assert done.returncode == 0, done.stdout

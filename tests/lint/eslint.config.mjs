@@ -1,5 +1,5 @@
-// What tests/test_lint.py asks of the scripts in static/. They are modules, but for those that pages load by a
-// plain script tag.
+// What tests/test_lint.py asks of the scripts in static/ and of what tests run in a page. They are modules, but for
+// those that pages load by a plain script tag.
 import js from '@eslint/js'
 import globals from 'globals'
 
@@ -16,5 +16,5 @@ export default [
       'prefer-const': ['error', {destructuring: 'all'}],
     },
   },
-  {files: ['static/{embed,home,loader}.js'], languageOptions: {sourceType: 'script'}},
+  {files: ['static/{embed,home,loader}.js', 'tests/support/watch.js'], languageOptions: {sourceType: 'script'}},
 ]

@@ -1,6 +1,7 @@
 // What tests and benchmarks ask of the widget in the browser; runs before the page's own scripts.
-window.watch = {shifts: [], told: []}
 {
+  const watch = {shifts: [], told: []}
+  window.watch = watch
   const {round, max, min} = Math
   const widget = () => watch.thread ?? document.querySelector('commentd-thread')
   const all = root => [...root.querySelectorAll('*')].flatMap(
@@ -36,7 +37,7 @@ window.watch = {shifts: [], told: []}
 
   const moved = ({node, previousRect, currentRect}) => {
     // The nodes of a shadow root are not told, so the one of this size is looked for.
-    const e = node ?? inside().find(e => area(box(e)) === area(currentRect))
+    const e = node ?? inside().find(each => area(box(each)) === area(currentRect))
     const what = e ? `${e.nodeName}.${e.className} "${e.textContent.slice(0, 40)}"` : '?'
     return `${what}: ${area(previousRect)} -> ${area(currentRect)}`
   }
@@ -90,8 +91,8 @@ window.watch = {shifts: [], told: []}
     const style = getComputedStyle(e, which), around = which ? e : parent(e)
     const sides = ['Top', 'Left', 'Bottom', 'Right'].filter(side =>
       style[`border${side}Style`] !== 'none' && parseFloat(style[`border${side}Width`]))
-    const colors = [style.backgroundColor, ...sides.map(side => style[`border${side}Color`])]
-    return max(...colors.map(color => on(around, color)))
+    const own = [style.backgroundColor, ...sides.map(side => style[`border${side}Color`])]
+    return max(...own.map(color => on(around, color)))
   }
   /** In forced colours, what has lost its border. */
   watch.bare = () => inside().filter(e =>
@@ -224,7 +225,7 @@ window.watch = {shifts: [], told: []}
   watch.moving = () => widget().shadowRoot.getAnimations()
     .filter(each => each.effect.getComputedTiming().endTime > 5000).length
   watch.listen = () => new MutationObserver(() => {
-    for (const e of inside().filter(e => e.matches('[role=status], [role=alert], [aria-live]'))) {
+    for (const e of inside().filter(each => each.matches('[role=status], [role=alert], [aria-live]'))) {
       if (e.textContent.trim() && e.textContent !== e.told) watch.told.push(e.textContent)
       e.told = e.textContent
     }
