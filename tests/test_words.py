@@ -4,10 +4,12 @@ import json
 import re
 from typing import Any
 
+import pytest
 from playwright.sync_api import Browser
 
 from commentd import App
 from support import inside
+from support.blog import service
 from support.client import PAGE, Visitor
 from support.inside import sql
 from support.sources import MANUAL, ROOT, STATIC
@@ -38,19 +40,48 @@ def object_of(browser: Browser, script: str, name: str) -> Any:
     return value
 
 
-def places_of_languages(browser: Browser) -> dict[str, set[str]]:
+def languages_of_the_widget(browser: Browser) -> set[str]:
+    """The languages that the widget takes for any tag of two letters."""
+    page = browser.new_page()
+    page.route("**/*", lambda route: route.fulfill(path=STATIC / "embed.js"))
+    page.add_script_tag(url="http://service.test/embed.js")
+    found: list[str] = page.evaluate(
+        """() => {
+          const {languageOf} = customElements.get('commentd-thread').kit
+          const letters = [...'abcdefghijklmnopqrstuvwxyz']
+          const tags = letters.flatMap(one => letters.map(two => one + two))
+          return [...tags, 'zh-TW'].map(lang => languageOf(Object.assign(document.body, {lang})))
+        }"""
+    )
+    page.close()
+    return {*found}
+
+
+def languages_of_the_admin_page(browser: Browser, app: App) -> set[str]:
+    """The languages that it offers."""
+    with service(app) as address:
+        page = browser.new_page()
+        page.goto(f"{address}/admin")
+        page.locator("footer option").first.wait_for(state="attached")
+        found: list[str] = page.locator("footer option").evaluate_all(
+            "options => options.map(option => option.value)"
+        )
+        page.close()
+    return {*found}
+
+
+def places_of_languages(browser: Browser, app: App) -> dict[str, set[str]]:
     """Each place that has to know a language, and the languages that it knows, by the names of the
     widget."""
     intl = json.loads((STATIC / "intl.json").read_bytes())
-    [bases] = re.findall(r"\^\(([a-z|]+)\)\(\?!", EMBED)
     places = {
         "static/words/{}.json": {*FILES},
         "static/words/admin-{}.json": {*ADMIN},
         "static/emails.json: {}": {*EMAILS},
         "static/intl.json: {}": {*intl},
         "commentd.py: LANGUAGES: {}": inside.languages(),
-        "static/embed.js: languageOf: {}": {*bases.split("|"), "en", "zh-tw"},
-        "static/admin.js: LANGUAGES: {}": {*object_of(browser, "admin.js", "LANGUAGES")},
+        "static/embed.js: languageOf: {}": languages_of_the_widget(browser),
+        "static/admin.js: LANGUAGES: {}": languages_of_the_admin_page(browser, app),
     }
     for folder, topics in MANUAL.items():
         row = next(line for line in topics["embed"].splitlines() if line.startswith("| `lang` |"))
@@ -60,8 +91,9 @@ def places_of_languages(browser: Browser) -> dict[str, set[str]]:
     return {place: {of_widget.get(n, n) for n in names} for place, names in places.items()}
 
 
-def test_a_language_is_in_every_place_that_has_to_know_it(browser: Browser) -> None:
-    places = places_of_languages(browser)
+@pytest.mark.parametrize("settings", [{"server_listen": "127.0.0.1:0"}], ids=[""])
+def test_a_language_is_in_every_place_that_has_to_know_it(browser: Browser, app: App) -> None:
+    places = places_of_languages(browser, app)
     everywhere = set().union(*places.values())
     lacking = [
         f"missing: {place.format(language)}"
