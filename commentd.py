@@ -29,6 +29,7 @@ stands above it.
     Commands      `serve`, `check`, `backup`, `import` and the others; `main`
 """
 
+import abc
 import argparse
 import base64
 import codecs
@@ -1146,6 +1147,11 @@ def one_of(*choices: str) -> Parser:
     return parse
 
 
+def chat_name(text: str) -> str:
+    """In lower case. Which chats there are is known further below."""
+    return narrow(text).lower()
+
+
 def yes_or_no(text: str) -> bool:
     states = configparser.ConfigParser.BOOLEAN_STATES  # also 1, true and on
     answer = narrow(text).lower()
@@ -1354,7 +1360,6 @@ TEST_SECRETS = (
     "0x0000000000000000000000000000000000000000",
     "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe",
 )
-CHATS = ("slack", "discord", "telegram", "feishu")  # each has a function in `CHAT_BODIES`
 
 
 @dataclass(frozen=True)
@@ -1497,8 +1502,8 @@ class Config:
         secret=True,
     )
     webhook_kind: str = setting(
-        f"The format: json (for programs of your own), or that of {', '.join(CHATS)}.",
-        one_of("json", *CHATS),
+        "The format: json (for programs of your own), or that of slack, discord, telegram, feishu.",
+        chat_name,
         "json",
     )
     webhook_secret: str = setting(
@@ -1593,22 +1598,17 @@ class Config:
             return self.server_public_url
         return f"http://{self.server_listen}"
 
-    @property
-    def mail_server(self) -> Json:
-        """The named parameters of `send_email`."""
-        usual_port = {"starttls": 587, "tls": 465, "none": 25}[self.mail_security]
-        host, port = host_and_port(self.mail_host)
-        return {
-            "host": host,
-            "port": self.mail_port or port or usual_port,
-            "security": self.mail_security,
-            "user": self.mail_user,
-            "password": self.mail_password,
-            "sender": self.sender.addr_spec,
-        }
-
 
 SETTINGS = {each.name: each for each in fields(Config)}
+
+# What the parts demand of settings that are valid one by one: each rule yields what is wrong.
+RULES: list[Callable[[Config], Iterator[str]]] = []
+
+
+def rule(find_faults: Callable[[Config], Iterator[str]]) -> Callable[[Config], Iterator[str]]:
+    """Has `load_config` ask a function what is wrong."""
+    RULES.append(find_faults)
+    return find_faults
 
 
 def in_brackets(name: str) -> str:
@@ -1635,7 +1635,8 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
             if " #" in text:
                 errors[-1] += translated(" (a comment needs a line of its own)", language)
     config = Config(**values)
-    errors += [translated(text, language) for text in contradictions(config)]
+    faults = itertools.chain.from_iterable(find_faults(config) for find_faults in RULES)
+    errors += [translated(text, language) for text in faults]
     if errors:
         raise ValueError("\n".join(errors))
     has_secret = any(SETTINGS[name].metadata["secret"] for name, _, _ in written)
@@ -1719,25 +1720,12 @@ def no_such_setting(name: str) -> str:
     return "there is no such setting; `commentd example` prints them all"
 
 
-def contradictions(config: Config) -> Iterator[str]:
-    """Combinations of settings that are valid one by one but not together."""
-    if config.mail_host and not (config.mail_sender or MAILBOX.fullmatch(config.mail_user)):
-        yield "[mail] host is set, so set [mail] sender too: the address emails come from"
-    if config.mail_user and not config.mail_password:
-        yield "[mail] user is set, so set [mail] password too"
-    host, port = host_and_port(config.mail_host)
-    if port and config.mail_port not in (0, port):
-        yield "[mail] host and [mail] port name different ports"
-    is_local = host in ("", "localhost", "127.0.0.1", "::1")
-    if config.mail_user and config.mail_security == "none" and not is_local:
-        yield "[mail] security = none would send [mail] password in clear: use starttls"
+@rule
+def captcha_and_proxy_faults(config: Config) -> Iterator[str]:
     if config.captcha_provider in SITEVERIFY:
         for name in ("captcha_site_key", "captcha_secret", "site_origins"):
             if not getattr(config, name):
                 yield f"[captcha] provider = {config.captcha_provider} needs {in_brackets(name)}"
-    has_chat = re.match("[^?#]*[?]([^#]*&)?chat_id=[^&#]", config.webhook_url)
-    if config.webhook_kind == "telegram" and config.webhook_url and not has_chat:
-        yield "[webhook] kind = telegram needs a [webhook] url that ends in ?chat_id=NUMBER"
     proxies = config.server_trusted_proxy
     if {"0.0.0.0/0", "::/0"} & {*proxies}:
         yield "[server] trusted_proxy trusts everyone: name the proxy"
@@ -2070,7 +2058,9 @@ MIGRATIONS = [
                         CHECK (event IN ('', 'created', 'reported', 'rebuild')),
         subscriber      TEXT NOT NULL DEFAULT '',
         recipient       TEXT NOT NULL,
-        message         TEXT NOT NULL,
+        subject         TEXT NOT NULL DEFAULT '',
+        text            TEXT NOT NULL DEFAULT '',
+        headers         TEXT NOT NULL DEFAULT '{{}}',
         created_at      INTEGER NOT NULL DEFAULT 0,
         tries           INTEGER NOT NULL DEFAULT 0,
         due_at          INTEGER,
@@ -2825,22 +2815,38 @@ BLOCK_KINDS = ("address", "email", "domain", "word")  # the first is an IP addre
 
 
 @dataclass(frozen=True)
+class Email:
+    """What an email says. `headers` are those beside To, Subject and what every email has."""
+
+    recipient: str
+    subject: str
+    text: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Message:
-    """A row of the outbox: an email, whose `message` is its whole text as RFC 5322 has it; or a
-    webhook, which has an event instead. An email with a code has a registration. `due_at` is None
-    when there are no more tries."""
+    """A row of the outbox: an email, or a webhook, which has an event instead of a text. An email
+    with a code has a registration. `headers` is JSON. `due_at` is None when there are no more
+    tries."""
 
     id: int
     registration_id: int | None
     comment_id: int | None
     event: str
     recipient: str
-    message: str
+    subject: str
+    text: str
+    headers: str
     created_at: int
     tries: int
     due_at: int | None
     expires_at: int
     failure: str
+
+    @property
+    def email(self) -> Email:
+        return Email(self.recipient, self.subject, self.text, json.loads(self.headers))
 
 
 @dataclass(frozen=True)
@@ -4040,41 +4046,55 @@ class Store:
 
     # Outbox
 
-    def add_message(self, now: int, **values: Any) -> int:
-        """Adds an email or a webhook, which is due at once and given up after `life` seconds;
-        returns its id."""
+    def add_email(
+        self,
+        now: int,
+        email: Email,
+        *,
+        life: int = DAY,
+        registration_id: int | None = None,
+        subscriber: str = "",
+    ) -> int:
+        """Adds an email, which is due at once and given up after `life` seconds; returns its id.
+        `subscriber`: whom it asks whether they want emails."""
         sql = """
-            INSERT INTO outbox (registration_id, comment_id, report_id, event, subscriber,
-                                recipient, message, created_at, due_at, expires_at)
-            VALUES (:registration_id, :comment_id, :report_id, :event, :subscriber, :recipient,
-                    :message, :now, :now, :now + :life)
+            INSERT INTO outbox (registration_id, subscriber, recipient, subject, text, headers,
+                                created_at, due_at, expires_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             RETURNING id"""
-        absent = {
-            "registration_id": None,
-            "comment_id": None,
-            "report_id": None,
-            "event": "",
-            "subscriber": "",
-            "life": DAY,
-        }
-        return int(self.value(sql, **(absent | values), now=now))
+        headers = json.dumps(email.headers)
+        said = (email.recipient, email.subject, email.text, headers)
+        return int(self.value(sql, registration_id, subscriber, *said, now, now, now + life))
+
+    def add_webhook(
+        self, now: int, event: str, recipient: str, comment_id: int, report_id: int | None
+    ) -> None:
+        """Adds a webhook about a comment, which is due at once and given up after a day."""
+        sql = """
+            INSERT INTO outbox (comment_id, report_id, event, recipient, created_at, due_at,
+                                expires_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?)"""
+        self.run(sql, comment_id, report_id, event, recipient, now, now, now + DAY)
 
     def add_rebuild(self, now: int, wait: int, recipient: str) -> None:
         """If readers could see changes, adds the webhook that has the site built again, unless
         one waits."""
+        has_changed = self.value("SELECT EXISTS (SELECT 1 FROM page WHERE stale = 1)")
+        waiting = """
+            SELECT EXISTS (SELECT 1 FROM outbox WHERE due_at IS NOT NULL AND event = 'rebuild')"""
+        if not has_changed or self.value(waiting):
+            return
         sql = """
-            INSERT INTO outbox (event, recipient, message, created_at, due_at, expires_at)
-            SELECT 'rebuild', :recipient, '', :now, :now + :wait, :now + :wait + 86400
-             WHERE EXISTS (SELECT 1 FROM page WHERE stale = 1)
-               AND NOT EXISTS (SELECT 1 FROM outbox
-                                WHERE due_at IS NOT NULL AND event = 'rebuild')"""
-        self.run(sql, now=now, wait=wait, recipient=recipient)
+            INSERT INTO outbox (event, recipient, created_at, due_at, expires_at)
+            VALUES ('rebuild', ?, ?, ?, ?)"""
+        due_at = now + wait
+        self.run(sql, recipient, now, due_at, due_at + DAY)
 
     def due_message(self, now: int) -> Message | None:
         """The one that has waited longest of those that are due, codes first."""
         sql = """
-            SELECT id, registration_id, comment_id, event, recipient, message, created_at, tries,
-                   due_at, expires_at, failure
+            SELECT id, registration_id, comment_id, event, recipient, subject, text, headers,
+                   created_at, tries, due_at, expires_at, failure
               FROM outbox
              WHERE due_at <= ? ORDER BY registration_id IS NULL, due_at LIMIT 1"""
         return self.one(Message, sql, now)
@@ -4087,8 +4107,8 @@ class Store:
              WHERE id = ? AND tries = ? AND due_at IS NOT NULL"""
         if not self.run(sql, due_at, message.id, message.tries).rowcount:
             return None
-        # The site is being built from what is here now.
-        self.run("UPDATE page SET stale = 0 WHERE stale = 1 AND ? = 'rebuild'", message.event)
+        if message.event == "rebuild":  # the site is being built from what is here now
+            self.run("UPDATE page SET stale = 0 WHERE stale = 1")
         return self.values("SELECT id FROM notification WHERE outbox_id = ?", message.id)
 
     def end_message(self, message_id: int, carried: Iterable[int]) -> None:
@@ -4097,24 +4117,24 @@ class Store:
         self.run("DELETE FROM outbox WHERE id = ?", message_id)
         self.drop_notifications(carried)
 
-    def note_failure(self, message: Message, reason: str, is_over: bool, now: int) -> None:
-        """Stores why this try failed, unless the owner asked for another one meanwhile. After the
-        last (`is_over`), the message stays for a month, and the owner may try it again. The text of
-        a code goes, since it is of no use any more."""
-        sql = """
-            UPDATE outbox SET failure = :reason WHERE id = :id AND tries = :tries + 1;
-            UPDATE outbox SET due_at = NULL, expires_at = :now + 30 * 86400,
-                   message = CASE WHEN registration_id IS NULL THEN message ELSE '' END
-             WHERE id = :id AND tries = :tries + 1 AND :is_over"""
-        self.run_script(sql, **vars(message), reason=reason, is_over=is_over, now=now)
+    def note_failure(self, message: Message, reason: str) -> bool:
+        """Stores why this try failed; False if the owner asked for another one meanwhile."""
+        sql = "UPDATE outbox SET failure = ? WHERE id = ? AND tries = ?"
+        return self.run(sql, reason, message.id, message.tries + 1).rowcount == 1
+
+    def give_up(self, message: Message, now: int) -> None:
+        """No more tries. The message stays for a month, and the owner may try it again. A code
+        is of no use any more, and goes."""
+        sql = "UPDATE outbox SET due_at = NULL, expires_at = ? WHERE id = ?"
+        self.run(sql, now + 30 * DAY, message.id)
+        if message.registration_id is not None:
+            self.run("UPDATE outbox SET subject = '', text = '' WHERE id = ?", message.id)
 
     def stuck_messages(self) -> list[Message]:
-        """Those that could not be delivered so far, without the texts of codes and webhooks."""
+        """The latest ones that could not be delivered so far."""
         sql = """
-            SELECT id, registration_id, comment_id, event, recipient, created_at, tries,
-                   due_at, expires_at, failure,
-                   CASE WHEN registration_id IS NULL AND event = '' THEN message ELSE '' END
-                   AS message
+            SELECT id, registration_id, comment_id, event, recipient, subject, text, headers,
+                   created_at, tries, due_at, expires_at, failure
               FROM outbox
              WHERE tries > 0 ORDER BY id DESC LIMIT 200"""
         return self.all(Message, sql)
@@ -4886,35 +4906,39 @@ def fetch(
             raise OSError(type(error).__name__) from None
 
 
-def send_email(
-    recipient: str,
-    message: str,
-    *,
-    host: str,
-    port: int,
-    security: str,
-    user: str,
-    password: str,
-    sender: str,
-) -> None:
+@dataclass(frozen=True)
+class MailServer:
+    """Where emails are handed in. `security` is starttls, tls or none."""
+
+    host: str
+    port: int
+    security: str
+    user: str
+    password: str
+    sender: str
+
+
+def send_email(recipient: str, message: str, server: MailServer | None) -> None:
     """Hands an email to the mail server, or prints it if there is none. Without a recipient, it
     only logs in. `OSError` (as `smtplib.SMTPException` is) if the server does not take it."""
-    if not host:
+    if server is None:
         print_email(message)
         return
     # A context reads the certificates of all authorities, for some 20 ms: only where it is needed.
-    if security == "tls":
+    if server.security == "tls":
         tls = ssl.create_default_context()
-        client: smtplib.SMTP = smtplib.SMTP_SSL(host, port, timeout=SMTP_SECONDS, context=tls)
+        client: smtplib.SMTP = smtplib.SMTP_SSL(
+            server.host, server.port, timeout=SMTP_SECONDS, context=tls
+        )
     else:
-        client = smtplib.SMTP(host, port, timeout=SMTP_SECONDS)
+        client = smtplib.SMTP(server.host, server.port, timeout=SMTP_SECONDS)
     with contextlib.closing(client):
-        if security == "starttls":
+        if server.security == "starttls":
             client.starttls(context=ssl.create_default_context())
-        if user:
-            log_in(client, user, password)
+        if server.user:
+            log_in(client, server.user, server.password)
         if recipient:
-            client.sendmail(sender, [recipient], message.encode())
+            client.sendmail(server.sender, [recipient], message.encode())
         with contextlib.suppress(OSError):
             client.quit()  # the message is accepted, whatever happens now
 
@@ -5212,6 +5236,54 @@ class ViewCounter:
         return pending
 
 
+# Sending
+
+
+class NotSent(Exception):
+    """Why an email or a webhook was not taken: briefly for the log and the outbox, and as `check`
+    explains it. `is_final`: no further try can help."""
+
+    def __init__(self, reason: str, explained: str = "", *, is_final: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.explained = explained or reason
+        self.is_final = is_final
+
+
+class Mailer(abc.ABC):
+    """What sends the emails of a site. Each provider is a class of its own in `MAILERS`."""
+
+    delivers = True  # to mailboxes; otherwise emails are only shown on this machine
+
+    def __init__(self, config: Config, world: World) -> None:
+        self.config = config
+        self.world = world
+
+    @staticmethod
+    @abc.abstractmethod
+    def is_set_up(config: Config) -> bool:
+        """Whether the owner has chosen this provider."""
+
+    @staticmethod
+    def faults(config: Config) -> Iterator[str]:
+        """What is wrong with its settings, once it is chosen."""
+        yield from ()
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """Where emails go, for `check` and the log."""
+
+    @abc.abstractmethod
+    def send(self, email: Email, message_id: str) -> None:
+        """Hands an email over; `NotSent` if it is not taken. `message_id` is the same in each try,
+        without angle brackets."""
+
+    @abc.abstractmethod
+    def log_in(self) -> None:
+        """Tries what sending needs, and sends nothing; `NotSent` if that fails."""
+
+
 # One blog
 
 
@@ -5233,6 +5305,7 @@ class Site:
     store: Store
     key: bytes  # signs tokens and links
     world: World
+    mailer: Mailer
     places: Places
     assets: Mapping[str, Asset]  # the files of `static/`, by name
     clients: Clients
@@ -5754,9 +5827,6 @@ MOST_QUOTED = 20  # comments in one email
 UNKNOWN_LANGUAGE = "zh+en"  # of an account: Chinese and English stand side by side
 
 
-WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
-
-
 @functools.cache
 def all_texts() -> dict[str, dict[str, str]]:
     file = static_folder() / "emails.json"
@@ -5783,32 +5853,6 @@ def name_of(texts: Mapping[str, str], comment: Comment) -> str:
     return comment.nickname or texts["thread_anonymous"]
 
 
-def composed(
-    world: World,
-    sender: email.headerregistry.Address,
-    to: str,
-    subject: str,
-    text: str,
-    headers: Mapping[str, str] = {},
-) -> str:
-    """An email as the mail server gets it. Only the text may hold line breaks."""
-    message = email.message.EmailMessage(policy=email.policy.SMTP)
-    # These headers are written by hand. Python makes encoded words of long ones, where they are
-    # not allowed (RFC 2047, section 5), and drops the quotes of a long name unless it encodes it.
-    by_hand = {"Message-ID": f"<{world.random_bytes(16).hex()}@{sender.domain}>", **headers}
-    if sender.display_name.isascii():
-        by_hand["From"] = str(sender)
-    else:
-        message["From"] = sender
-    message["To"] = to
-    message["Subject"] = subject
-    message["Date"] = datetime.fromtimestamp(world.clock(), UTC)
-    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses out-of-office replies
-    message.set_content(text, cte="base64")  # in short lines of ASCII, for any mail server
-    head = "".join(f"{name}: {value}\r\n" for name, value in by_hand.items())
-    return head + message.as_bytes().decode("ascii")
-
-
 @dataclass(frozen=True)
 class Recipient:
     """Who gets an email or a webhook, in which language. Links are signed for them alone."""
@@ -5826,18 +5870,10 @@ class Recipient:
         blog_name = self.site.config.blog_name
         return self.texts[name].format(site=blog_name, **values)
 
-    def row(self, subject: str, text: str, headers: Mapping[str, str] = {}) -> Json:
-        """An email as `Store.add_message` takes it."""
-        site = self.site
-        sender = site.config.sender
-        message = composed(site.world, sender, self.to, one_line(subject), text, headers)
-        return {"recipient": self.to, "message": message}
-
-    def plain_email(self, name: str, **values: object) -> Json:
+    def plain_email(self, name: str, **values: object) -> Email:
         """An email about no comment. `name` is the first part of the names of its texts."""
         subject = self.text(f"{name}_subject", **values)
-        text = self.text(f"{name}_text", **values)
-        return self.row(subject, text)
+        return Email(self.to, one_line(subject), self.text(f"{name}_text", **values))
 
     def signed_link(self, **params: object) -> str:
         """A URL whose parameters are signed; "" if readers cannot reach the service. Opening it
@@ -5905,14 +5941,14 @@ class Recipient:
         text = self.texts.get(f"held_{kind}", "{held}")
         return text.format(value=value, held=comment.held)
 
-    def email(
+    def comments_email(
         self,
         name: str,
         comments: list[FullComment],
         sections: list[str],
         end: str = "",
         unsubscribe: str = "",
-    ) -> Json:
+    ) -> Email:
         """An email about comments, of which the first ones are shown in `sections`. `name` is the
         first part of the name of its subject. `unsubscribe`: the link that ends such emails."""
         first = comments[0]
@@ -5931,19 +5967,18 @@ class Recipient:
         if unsubscribe:  # a button of the mail program (RFC 8058)
             headers["List-Unsubscribe"] = f"<{unsubscribe}>"
             headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
-        return self.row(subject, text, headers)
+        return Email(self.to, one_line(subject), text, headers)
 
 
-def code_email(site: Site, to: str, language: str, code: str, warning: str) -> Json:
+def code_email(site: Site, to: str, language: str, code: str, warning: str) -> Email:
     """The email with a code. It holds nothing that a stranger typed. `warning` names the text that
     says what the code does, or is ""."""
     reader = Recipient(site, to, language or UNKNOWN_LANGUAGE)
     shown = reader.text(warning) if warning else ""
-    email = reader.plain_email("code", code=code, warning=shown)
-    return {**email, "life": CODE_LIFE}
+    return reader.plain_email("code", code=code, warning=shown)
 
 
-def changed_email(site: Site, account: Account) -> Json:
+def changed_email(site: Site, account: Account) -> Email:
     """The email to the holder of an account whose password was changed."""
     holder = Recipient(site, account.email, account.language or UNKNOWN_LANGUAGE)
     return holder.plain_email("changed")
@@ -5979,18 +6014,25 @@ def usual_language(site: Site, to: str) -> str:
 News = dict[int, FullComment]  # by the id of the notification
 
 
-def add_email(site: Site, ids: Collection[int], email: Json, *limits: tuple[str, object]) -> None:
+def add_email(
+    site: Site,
+    ids: Collection[int],
+    email: Email,
+    *limits: tuple[str, object],
+    subscriber: str = "",
+) -> None:
     """Adds an email to the outbox, which carries some notifications. They wait if a rate limit of
-    its recipient, given as its name and its purpose, is used up."""
+    its recipient, given as its name and its purpose, is used up. `subscriber`: whom it asks whether
+    they want emails."""
     store = site.store
     now = site.now()
-    subscriber = subscriber_of(site.key, email["recipient"])
+    recipient = subscriber_of(site.key, email.recipient)
     for name, purpose in limits:
-        wait = store.use_limit(now, name, f"{purpose} {subscriber}")
+        wait = store.use_limit(now, name, f"{purpose} {recipient}")
         if wait:
             store.postpone(ids, now + wait)
             return
-    message_id = store.add_message(now, **email)
+    message_id = store.add_email(now, email, subscriber=subscriber)
     store.carry(ids, message_id)
 
 
@@ -6029,7 +6071,7 @@ def write_to_owner(site: Site, to: str, news: News) -> None:
     name = "owner_reported" if is_any_reported else "owner"
     public_url = site.config.server_public_url
     end = owner.text("owner_all", link=f"{public_url}/admin") if public_url else ""
-    email = owner.email(name, comments, sections, end)
+    email = owner.comments_email(name, comments, sections, end)
     add_email(site, news, email, ("notification", "owner"))
 
 
@@ -6104,7 +6146,7 @@ def write_to_author(site: Site, to: str, news: News) -> None:
 
 def author_email(
     site: Site, to: str, news: News, parents: Mapping[int | None, FullComment]
-) -> Json:
+) -> Email:
     """Replies on one page, to the author of what they reply to, who can end such emails."""
     replies = [*news.values()]
     own = parents[replies[0].parent_id]
@@ -6119,7 +6161,7 @@ def author_email(
     if stop:
         stop_all = author.signed_link(do="stop_all", id=own.id)
         end = author.text("author_end", stop=stop, stop_all=stop_all)
-    return author.email("author", replies, sections, end, stop)
+    return author.comments_email("author", replies, sections, end, stop)
 
 
 def ask_guest(site: Site, unasked: News, subscription: str) -> None:
@@ -6137,9 +6179,9 @@ def ask_guest(site: Site, unasked: News, subscription: str) -> None:
     guest = Recipient(site, own.email, language)
     confirm = guest.signed_link(do="confirm", id=own.id, until=now + LINK_LIFE)
     email = guest.plain_email("ask", confirm=confirm)
-    email["subscriber"] = subscriber_of(site.key, own.email)
-    store.subscribe(email["subscriber"], 0, "asked")
-    add_email(site, unasked, email)
+    subscriber = subscriber_of(site.key, own.email)
+    store.subscribe(subscriber, 0, "asked")
+    add_email(site, unasked, email, subscriber=subscriber)
 
 
 def is_for_follower(site: Site, to: str, comment: FullComment) -> bool:
@@ -6195,45 +6237,51 @@ def write_to_follower(site: Site, to: str, news: News) -> None:
         name = "owner"  # its subject names no page
         # One click ends all that this email is about, and more.
         stop = unfollow_link(follower, reader, 0, 0)
-    email = follower.email(name, comments, sections, unsubscribe=stop)
+    email = follower.comments_email(name, comments, sections, unsubscribe=stop)
     add_email(site, news, email, ("notification", "follower"))
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A kind of notifications: whether an email address still gets one when it is due, and what
-    adds emails about those that it gets."""
+class Audience:
+    """Those who get emails about a comment for one reason: whether an email address still gets one
+    when it is due, and what adds emails about those that it gets."""
 
     is_for: Callable[[Site, str, FullComment], bool]
     write_to: Callable[[Site, str, News], None]
 
 
-# A new kind has a line here and in `RECIPIENTS`, a migration that rebuilds `notification` for its
-# name and, if its emails quote the comment above, a place in `QUOTING`. The first kinds are sent
-# first. A reader gets one email about a comment, so `is_for` of the last kind knows the others. A
-# guest's address gets none before it is confirmed (`ask_guest`).
-KINDS = {
-    "owner": Kind(is_for_owner, write_to_owner),
-    "author": Kind(is_for_author, write_to_author),
-    "follower": Kind(is_for_follower, write_to_follower),
+# A new audience has an entry here and in `RECIPIENTS`, a migration that rebuilds `notification` for
+# its name and, if its emails quote the comment above, a place in `QUOTING`. The first ones get
+# their emails first. A reader gets one email about a comment, so `is_for` of the last audience
+# knows the others. A guest's address gets none before it is confirmed (`ask_guest`).
+AUDIENCES = {
+    "owner": Audience(is_for_owner, write_to_owner),
+    "author": Audience(is_for_author, write_to_author),
+    "follower": Audience(is_for_follower, write_to_follower),
 }
 
 
-# Refusals
+# Providers
 
 
-def failure_text(config: Config, to: str, error: Exception) -> str:
-    """What went wrong, in the words of the mail server if it refused."""
-    code, said = mail_refusal(config, to, error)
-    if code:
-        return f"{code} {said}".strip()
-    kind = type(error).__name__
-    if isinstance(error, smtplib.SMTPNotSupportedError):
-        return f"{kind} {error} See [mail] security and user."
-    if isinstance(error, smtplib.SMTPException):
-        return f"{kind} {error}"  # this text is smtplib's own
-    detail = getattr(error, "strerror", "")
-    return f"{kind} {detail or ''}".strip()
+def rfc5322_message(config: Config, said: Email, message_id: str, sent_at: float) -> str:
+    """An email as a mail server takes it (RFC 5322). Only the text may hold line breaks."""
+    sender = config.sender
+    message = email.message.EmailMessage(policy=email.policy.SMTP)
+    # These headers are written by hand. Python makes encoded words of long ones, where they are
+    # not allowed (RFC 2047, section 5), and drops the quotes of a long name unless it encodes it.
+    by_hand = {"Message-ID": f"<{message_id}@{sender.domain}>", **said.headers}
+    if sender.display_name.isascii():
+        by_hand["From"] = str(sender)
+    else:
+        message["From"] = sender
+    message["To"] = said.recipient
+    message["Subject"] = said.subject
+    message["Date"] = datetime.fromtimestamp(sent_at, UTC)
+    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses out-of-office replies
+    message.set_content(said.text, cte="base64")  # in short lines of ASCII, for any mail server
+    head = "".join(f"{name}: {value}\r\n" for name, value in by_hand.items())
+    return head + message.as_bytes().decode("ascii")
 
 
 def smtp_reply(error: Exception) -> tuple[int, str]:
@@ -6254,13 +6302,11 @@ def reply_text(reply: bytes) -> str:
     return reply.decode("gb18030", errors="replace")
 
 
-def mail_refusal(config: Config, to: str, error: Exception) -> tuple[int, str]:
-    """The code and the sentence with which a mail server refused; (0, "") for all other errors.
-    Servers repeat what they were sent. So the sentence is without email addresses and passwords."""
-    code, said = smtp_reply(error)
-    password = config.mail_password
+def without_secrets(said: str, to: str, user: str, password: str) -> str:
+    """What a mail server said, without email addresses and passwords: servers repeat what they
+    were sent."""
     if password:
-        sent = (f"\0{config.mail_user}\0{password}", password)
+        sent = (f"\0{user}\0{password}", password)
         encoded = [base64.b64encode(text.encode()).decode() for text in sent]
         for secret in (*encoded, password):
             said = said.replace(secret, "…")
@@ -6269,7 +6315,7 @@ def mail_refusal(config: Config, to: str, error: Exception) -> tuple[int, str]:
     for name in (local_part, local_part.partition("+")[0]):  # `ann+blog`, and the mailbox `ann`
         if name:
             said = re.sub(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", "…", said)
-    return code, terminal_line(said)
+    return terminal_line(said)
 
 
 # Where a server refuses a recipient or an email, but its sentence blames who sends: a login is
@@ -6287,30 +6333,147 @@ def is_final(error: Exception) -> bool:
     return code >= 500 and not BLAMES_SENDER.search(said)
 
 
+SMTP_HINTS = {  # what an error of a mail server probably means
+    "WRONG_VERSION": ": it does not speak TLS there; try [mail] security = starttls",
+    "unexpectedly closed: timed out": ": it may want [mail] security = tls",
+    "SMTPAuthenticationError": ": check [mail] user and password; many mail providers want a code "
+    "there that they give for programs, not the password of the mailbox",
+    "STARTTLS extension": ": it may want [mail] security = tls, or none on the same machine",
+}
+
+
+class SmtpMailer(Mailer):
+    """A mail server, by SMTP."""
+
+    @staticmethod
+    def is_set_up(config: Config) -> bool:
+        return bool(config.mail_host)
+
+    @staticmethod
+    def faults(config: Config) -> Iterator[str]:
+        if not (config.mail_sender or MAILBOX.fullmatch(config.mail_user)):
+            yield "[mail] host is set, so set [mail] sender too: the address emails come from"
+        host, port = host_and_port(config.mail_host)
+        if port and config.mail_port not in (0, port):
+            yield "[mail] host and [mail] port name different ports"
+        is_local = host in ("localhost", "127.0.0.1", "::1")
+        if config.mail_user and config.mail_security == "none" and not is_local:
+            yield "[mail] security = none would send [mail] password in clear: use starttls"
+
+    @property
+    def server(self) -> MailServer:
+        config = self.config
+        usual_port = {"starttls": 587, "tls": 465, "none": 25}[config.mail_security]
+        host, port = host_and_port(config.mail_host)
+        return MailServer(
+            host=host,
+            port=config.mail_port or port or usual_port,
+            security=config.mail_security,
+            user=config.mail_user,
+            password=config.mail_password,
+            sender=config.sender.addr_spec,
+        )
+
+    @property
+    def name(self) -> str:
+        return f"{self.server.host}:{self.server.port}"
+
+    def send(self, email: Email, message_id: str) -> None:
+        message = rfc5322_message(self.config, email, message_id, self.world.clock())
+        self.hand_over(email.recipient, message, self.server)
+
+    def log_in(self) -> None:
+        self.hand_over("", "", self.server)
+
+    def hand_over(self, to: str, message: str, server: MailServer | None) -> None:
+        try:
+            self.world.send(to, message, server)
+        except (OSError, ValueError) as error:
+            raise self.not_sent(error, to) from error
+
+    def not_sent(self, error: Exception, to: str) -> NotSent:
+        """What went wrong, in the words of the mail server if it refused."""
+        name = type(error).__name__
+        code, said = smtp_reply(error)
+        if code:
+            said = without_secrets(said, to, self.config.mail_user, self.config.mail_password)
+            reason = f"{code} {said}"
+        elif isinstance(error, smtplib.SMTPNotSupportedError):
+            reason = f"{name} {error} See [mail] security and user."
+        elif isinstance(error, smtplib.SMTPException):
+            reason = f"{name} {error}"  # this text is smtplib's own
+        else:
+            reason = f"{name} {getattr(error, 'strerror', None) or ''}"
+        detail = said if code else terminal_line(str(error))
+        hints = [hint for sign, hint in SMTP_HINTS.items() if sign in f"{name} {detail}"]
+        explained = f"{detail} ({code or name}){''.join(hints)}"
+        return NotSent(reason.strip(), explained, is_final=is_final(error))
+
+
+class TerminalMailer(SmtpMailer):
+    """No mail server: what it would get is printed, so that the first code can be read there."""
+
+    delivers = False
+
+    @staticmethod
+    def is_set_up(config: Config) -> bool:
+        return True
+
+    @staticmethod
+    def faults(config: Config) -> Iterator[str]:
+        yield from ()
+
+    @property
+    def name(self) -> str:
+        return "terminal"
+
+    def send(self, email: Email, message_id: str) -> None:
+        message = rfc5322_message(self.config, email, message_id, self.world.clock())
+        self.hand_over(email.recipient, message, None)
+
+    def log_in(self) -> None:
+        """There is nothing to try."""
+
+
+MAILERS: tuple[type[Mailer], ...] = (SmtpMailer, TerminalMailer)  # the first one that is set up
+
+
+def mailer_type(config: Config) -> type[Mailer]:
+    return next(each for each in MAILERS if each.is_set_up(config))
+
+
+@rule
+def mail_faults(config: Config) -> Iterator[str]:
+    yield from mailer_type(config).faults(config)
+    if config.mail_user and not config.mail_password:
+        yield "[mail] user is set, so set [mail] password too"
+
+
 # -- Chats --------------------------------------------------------------------
 
 
-# Webhooks
+WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
 
 
-def add_webhook(site: Site, comment_id: int, event: str, report_id: int | None = None) -> None:
-    """Tells the owner's program or chat of a comment, if there is one; `event` is created or
-    reported. Its body is made when it is sent."""
-    if site.config.webhook_url:
-        site.store.add_message(
-            site.now(),
-            recipient=WEBHOOK,
-            message="",
-            comment_id=comment_id,
-            report_id=report_id,
-            event=event,
-        )
+@dataclass(frozen=True)
+class ChatMessage:
+    """What the owner's program or chat is told of a comment. `reason` is that of a report. `link`
+    opens the comment, "" if nothing does. `links`: by status, the URL that gives it to the comment.
+    `buttons`: all links, with labels."""
+
+    webhook: Message
+    comment: FullComment
+    reason: str
+    link: str
+    links: Mapping[str, str]
+    subject: str
+    text: str
+    buttons: list[tuple[str, str]]
 
 
-def webhook_body(site: Site, comment: FullComment, webhook: Message) -> Json:
-    """What is sent, the same at each try unless the comment has changed. It holds neither a full
-    IP address nor an email address."""
-    config = site.config
+def chat_message(site: Site, webhook: Message, comment: FullComment) -> ChatMessage:
+    """The same at each try unless the comment has changed. It holds neither a full IP address nor
+    an email address."""
     owner = owner_as_recipient(site, WEBHOOK, comment)
     is_report = webhook.event == "reported"
     statuses = ["spam", "deleted"]
@@ -6318,55 +6481,59 @@ def webhook_body(site: Site, comment: FullComment, webhook: Message) -> Json:
         statuses.insert(0, "visible")
     links = owner.moderation_links(comment, statuses, webhook.created_at)
     link = owner.link_to(comment)
-    reason = site.store.reason_of(webhook)
-    if config.webhook_kind == "json":
-        return json_webhook(comment, webhook, reason, link, links)
     buttons = [(owner.texts[f"button_{status}"], url) for status, url in links.items()]
     if 0 < len(link) < 500:
         buttons.append((owner.texts["page"], link))
+    reason = site.store.reason_of(webhook) if is_report else ""
     heading = name_of(owner.texts, comment)
-    why = why_look(owner, comment, webhook, reason)
-    if why:
-        heading += f"\n{why}"
-    # Slack takes 3000 characters. Discord takes 4096, escapes and links included.
-    text = f"{heading}\n\n{shortened(comment.content, 1000)}"
-    name = "owner_reported" if is_report else "owner"
-    subject = owner.subject(name, comment)
-    return CHAT_BODIES[config.webhook_kind](site, subject, text, buttons)
+    if is_report:
+        given = reason or owner.texts["report_none"]
+        heading += "\n" + owner.text("hook_reported", reason=given)
+    elif comment.status == "waiting":
+        heading += "\n" + owner.text("hook_waiting", held=owner.why_held(comment))
+    return ChatMessage(
+        webhook=webhook,
+        comment=comment,
+        reason=reason,
+        link=link,
+        links=links,
+        subject=owner.subject("owner_reported" if is_report else "owner", comment),
+        # Slack takes 3000 characters. Discord takes 4096, escapes and links included.
+        text=f"{heading}\n\n{shortened(comment.content, 1000)}",
+        buttons=buttons,
+    )
 
 
-def json_webhook(
-    comment: FullComment, webhook: Message, reason: str, link: str, links: Mapping[str, str]
-) -> Json:
-    """The body for the owner's own program, as the manual documents it. A new field of a comment
-    is not added by itself."""
-    names = """id page_url parent_id nickname website content html country location status held
-        user_id language"""
+# The owner's own program
+
+
+def json_body(site: Site, news: ChatMessage) -> Json:
+    """The body as the manual documents it."""
+    comment = news.comment
     return {
-        "type": f"comment.{webhook.event}",
-        "timestamp": rfc3339(webhook.created_at),
+        "type": f"comment.{news.webhook.event}",
+        "timestamp": rfc3339(news.webhook.created_at),
         "data": {
-            **attributes(comment, names),
+            "id": comment.id,
+            "page_url": comment.page_url,
+            "parent_id": comment.parent_id,
+            "nickname": comment.nickname,
+            "website": comment.website,
+            "content": comment.content,
+            "html": comment.html,
+            "country": comment.country,
+            "location": comment.location,
+            "status": comment.status,
+            "held": comment.held,
+            "user_id": comment.user_id,
+            "language": comment.language,
             "ip": masked(comment.ip),
             "created_at": rfc3339(comment.created_at),
-            "reason": reason,
-            "link": link,
-            "links": links,
+            "reason": news.reason,
+            "link": news.link,
+            "links": news.links,
         },
     }
-
-
-def why_look(owner: Recipient, comment: Comment, webhook: Message, reason: str) -> str:
-    """Why the owner should look at a comment: a reader reported it, for some reason, or it waits.
-    "" if it was just written."""
-    if webhook.event == "reported":
-        return owner.text("hook_reported", reason=reason or owner.texts["report_none"])
-    if comment.status == "waiting":
-        return owner.text("hook_waiting", held=owner.why_held(comment))
-    return ""
-
-
-Buttons = list[tuple[str, str]]  # label and URL
 
 
 def webhook_signature(key: bytes, message: bytes) -> str:
@@ -6374,30 +6541,47 @@ def webhook_signature(key: bytes, message: bytes) -> str:
     return base64.b64encode(digest).decode()
 
 
-def slack_body(site: Site, subject: str, text: str, buttons: Buttons) -> Json:
+def json_headers(site: Site, webhook: Message, body: bytes) -> dict[str, str]:
+    """As github.com/standard-webhooks/standard-webhooks has them. The id is the same in each try,
+    the time is not."""
+    webhook_id = f"msg_{webhook.created_at}_{webhook.id}"
+    now = str(site.now())
+    headers = {"webhook-id": webhook_id, "webhook-timestamp": now}
+    key = webhook_key(site.config.webhook_secret)
+    if key:
+        signed = f"{webhook_id}.{now}.".encode() + body
+        signature = webhook_signature(key, signed)
+        headers["webhook-signature"] = f"v1,{signature}"
+    return headers
+
+
+# Chats
+
+
+def slack_body(site: Site, news: ChatMessage) -> Json:
     """docs.slack.dev/messaging/sending-messages-using-incoming-webhooks"""
-    plain = {"type": "plain_text", "text": f"{subject}\n{text}"}
+    plain = {"type": "plain_text", "text": f"{news.subject}\n{news.text}"}
     blocks = [{"type": "section", "text": plain}]
-    links = [f"<{html.escape(url, quote=False)}|{label}>" for label, url in buttons]
+    links = [f"<{html.escape(url, quote=False)}|{label}>" for label, url in news.buttons]
     if links:
         markup = {"type": "mrkdwn", "text": " · ".join(links)}
         blocks.append({"type": "section", "text": markup})
-    return {"text": html.escape(subject, quote=False), "blocks": blocks}
+    return {"text": html.escape(news.subject, quote=False), "blocks": blocks}
 
 
-def discord_body(site: Site, subject: str, text: str, buttons: Buttons) -> Json:
+def discord_body(site: Site, news: ChatMessage) -> Json:
     """docs.discord.com/developers/resources/webhook. A stranger's text cannot mention anybody."""
     escapes = str.maketrans({"(": "%28", ")": "%29"})
-    links = [f"[{label}]({url.translate(escapes)})" for label, url in buttons]
+    links = [f"[{label}]({url.translate(escapes)})" for label, url in news.buttons]
     last_line = " · ".join(links)
     most = (4094 - len(last_line)) // 2  # each character may become two
     # Each mark is escaped, so that no text is a link, a mention or an emphasis.
-    text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", text[:most])
-    embed = {"title": subject[:256], "description": f"{text}\n\n{last_line}"}
+    text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", news.text[:most])
+    embed = {"title": news.subject[:256], "description": f"{text}\n\n{last_line}"}
     return {"embeds": [embed], "allowed_mentions": {"parse": []}}
 
 
-def telegram_body(site: Site, subject: str, text: str, buttons: Buttons) -> Json:
+def telegram_body(site: Site, news: ChatMessage) -> Json:
     """core.telegram.org/bots/api#sendmessage. Plain text, so that nothing in it is markup."""
     query = urllib.parse.urlsplit(site.config.webhook_url).query
     params = urllib.parse.parse_qs(query)
@@ -6406,9 +6590,9 @@ def telegram_body(site: Site, subject: str, text: str, buttons: Buttons) -> Json
     # buttons. In the text, any URL is fine.
     public_url = site.config.server_public_url
     host = urllib.parse.urlsplit(public_url).netloc
-    lines = [f"{subject}\n\n{text}"]
+    lines = [f"{news.subject}\n\n{news.text}"]
     keyboard = []
-    for label, url in buttons:
+    for label, url in news.buttons:
         if "." in host and url.startswith(f"{public_url}/"):
             keyboard.append([{"text": label, "url": url}])
         else:
@@ -6423,13 +6607,19 @@ def telegram_body(site: Site, subject: str, text: str, buttons: Buttons) -> Json
     return body
 
 
-def feishu_body(site: Site, subject: str, text: str, buttons: Buttons) -> Json:
+def telegram_faults(config: Config) -> Iterator[str]:
+    has_chat = re.match("[^?#]*[?]([^#]*&)?chat_id=[^&#]", config.webhook_url)
+    if config.webhook_url and not has_chat:
+        yield "[webhook] kind = telegram needs a [webhook] url that ends in ?chat_id=NUMBER"
+
+
+def feishu_body(site: Site, news: ChatMessage) -> Json:
     """open.feishu.cn, custom bots: a post."""
-    lines = [[{"tag": "text", "text": text}]]
-    links = [{"tag": "a", "text": f"{label} ", "href": url} for label, url in buttons]
+    lines = [[{"tag": "text", "text": news.text}]]
+    links = [{"tag": "a", "text": f"{label} ", "href": url} for label, url in news.buttons]
     if links:
         lines.append(links)
-    translations = {"zh_cn": {"title": subject, "content": lines}}
+    translations = {"zh_cn": {"title": news.subject, "content": lines}}
     body: Json = {"msg_type": "post", "content": {"post": translations}}
     secret = site.config.webhook_secret
     if secret:
@@ -6440,60 +6630,66 @@ def feishu_body(site: Site, subject: str, text: str, buttons: Buttons) -> Json:
     return body
 
 
-CHAT_BODIES = {
-    "slack": slack_body,
-    "discord": discord_body,
-    "telegram": telegram_body,
-    "feishu": feishu_body,
+def feishu_refusal(response: bytes) -> str:
+    """Feishu refuses with the status 200."""
+    code = re.search(rb'"code":\s*([1-9]\d*)', response)
+    return f"200 {code[1].decode()}" if code else ""
+
+
+def no_headers(site: Site, webhook: Message, body: bytes) -> dict[str, str]:
+    return {}
+
+
+def no_refusal(response: bytes) -> str:
+    return ""
+
+
+def no_faults(config: Config) -> Iterator[str]:
+    yield from ()
+
+
+@dataclass(frozen=True)
+class Chat:
+    """A service that takes messages by HTTP. `body` is JSON. `refusal` finds why a response with a
+    status of success refuses the message; "" if it does not. `faults`: what is wrong with the
+    settings."""
+
+    body: Callable[[Site, ChatMessage], Json]
+    headers: Callable[[Site, Message, bytes], dict[str, str]] = no_headers
+    refusal: Callable[[bytes], str] = no_refusal
+    faults: Callable[[Config], Iterator[str]] = no_faults
+
+
+CHATS = {
+    "json": Chat(json_body, headers=json_headers),
+    "slack": Chat(slack_body),
+    "discord": Chat(discord_body),
+    "telegram": Chat(telegram_body, faults=telegram_faults),
+    "feishu": Chat(feishu_body, refusal=feishu_refusal),
 }
 
 
-def webhook_headers(site: Site, webhook: Message, message: bytes) -> dict[str, str]:
-    """As github.com/standard-webhooks/standard-webhooks has them. The id is the same in each try,
-    the time is not."""
-    webhook_id = f"msg_{webhook.created_at}_{webhook.id}"
-    now = str(site.now())
-    headers = {"webhook-id": webhook_id, "webhook-timestamp": now}
-    key = webhook_key(site.config.webhook_secret)
-    if key:
-        signed = f"{webhook_id}.{now}.".encode() + message
-        signature = webhook_signature(key, signed)
-        headers["webhook-signature"] = f"v1,{signature}"
-    return headers
+@rule
+def chat_faults(config: Config) -> Iterator[str]:
+    name = config.webhook_kind
+    if name in CHATS:
+        yield from CHATS[name].faults(config)
+    else:
+        yield f"[webhook] kind must be one of: {', '.join(CHATS)}"
 
 
-class Refused(OSError):
-    """The status with which a webhook was refused, and a code of Feishu."""
+# Sending
 
 
-def post_webhook(site: Site, webhook: Message, url: str, body: Json) -> bytes:
-    """One try; `Refused` or another `OSError` unless it was taken. Returns the response."""
-    message = json.dumps(body, ensure_ascii=False).encode()
-    headers = {}
-    if site.config.webhook_kind == "json":
-        headers = webhook_headers(site, webhook, message)
-    status, response = site.world.fetch(url, message, headers)
-    if not 200 <= status < 300:
-        raise Refused(0, str(status))
-    return response
-
-
-def send_webhook(site: Site, webhook: Message, comment: FullComment) -> None:
-    config = site.config
-    body = webhook_body(site, comment, webhook)
-    response = post_webhook(site, webhook, config.webhook_url, body)
-    code = re.search(rb'"code":\s*([1-9]\d*)', response)
-    if config.webhook_kind == "feishu" and code:  # it refuses with the status 200
-        raise Refused(0, f"200 {code[1].decode()}")
-
-
-def send_rebuild(site: Site, webhook: Message) -> None:
-    body = {"type": "comments.changed", "timestamp": rfc3339(webhook.created_at)}
-    post_webhook(site, webhook, site.config.webhook_rebuild_url, body)
+def add_webhook(site: Site, comment_id: int, event: str, report_id: int | None = None) -> None:
+    """Tells the owner's program or chat of a comment, if there is one; `event` is created or
+    reported. Its body is made when it is sent."""
+    if site.config.webhook_url:
+        site.store.add_webhook(site.now(), event, WEBHOOK, comment_id, report_id)
 
 
 def add_rebuild(site: Site) -> None:
-    """Has the site built again in some minutes, if readers could see changes since the last
+    """Has the blog built again in some minutes, if readers could see changes since the last
     time."""
     config = site.config
     if config.webhook_rebuild_url:
@@ -6501,111 +6697,123 @@ def add_rebuild(site: Site) -> None:
         site.store.add_rebuild(site.now(), wait, WEBHOOK)
 
 
+def send_webhook(site: Site, webhook: Message) -> None:
+    """One try; `NotSent` unless it was taken."""
+    chat = CHATS[site.config.webhook_kind]
+    if webhook.event == "rebuild":
+        url = site.config.webhook_rebuild_url
+        body: Json = {"type": "comments.changed", "timestamp": rfc3339(webhook.created_at)}
+    else:
+        comment = site.store.comment(webhook.comment_id)
+        if comment is None:  # pragma: no cover - a race
+            return
+        url = site.config.webhook_url
+        body = chat.body(site, chat_message(site, webhook, comment))
+    message = json.dumps(body, ensure_ascii=False).encode()
+    headers = chat.headers(site, webhook, message)
+    try:
+        status, response = site.world.fetch(url, message, headers)
+    except (OSError, ValueError) as error:
+        detail = getattr(error, "strerror", None) or ""
+        raise NotSent(f"{type(error).__name__} {detail}".strip()) from error
+    reason = "" if 200 <= status < 300 else str(status)
+    if not reason and webhook.event != "rebuild":
+        reason = chat.refusal(response)
+    if reason:
+        raise NotSent(f"Refused {reason}")
+
+
 # -- Outbox -------------------------------------------------------------------
-
-
-def recipients_of(site: Site, kind: str, comment: Comment) -> list[str]:
-    """The email addresses that get news of a comment."""
-    if kind == "owner":
-        return owner_recipients(site, comment)
-    return site.store.recipients(kind, comment)
-
-
-def find_recipients(site: Site) -> None:
-    """Of the notifications that are due. Codes are sent in between."""
-    store = site.store
-    for name in KINDS:
-        due = store.due_notifications(name, "", site.now())
-        for id, comment_id in due.items():
-            with store.writing():
-                comment = store.comment(comment_id)  # it may be erased
-                recipients = recipients_of(site, name, comment) if comment else []
-                emails = filter(EMAIL.fullmatch, recipients)  # without "" and `nobody`
-                store.set_recipients(id, [*emails])
-            send_due(site)
-
-
-def write_emails(site: Site) -> None:
-    """Adds emails about all that is due to the outbox, which is sent in between."""
-    for name in KINDS:
-        while recipients := site.store.due_recipients(name, site.now()):
-            for to in recipients:
-                write_news(site, name, to)
-            send_due(site)
-
-
-def write_news(site: Site, name: str, to: str) -> None:
-    """Adds emails about the notifications of a kind that are due to a recipient. What they get no
-    more is dropped."""
-    store = site.store
-    kind = KINDS[name]
-    with store.writing():
-        due = store.due_notifications(name, to, site.now())
-        news: News = {}
-        for id, comment_id in due.items():
-            comment = store.comment(comment_id)
-            if comment and kind.is_for(site, to, comment):
-                news[id] = comment
-        store.drop_notifications(due.keys() - news)
-        if news:
-            kind.write_to(site, to, news)
-
-
-# Sending
 
 
 def deliver_due(site: Site) -> None:
     """Writes and sends the emails and webhooks that are due. Codes go first each time."""
     send_due(site)
-    find_recipients(site)
-    write_emails(site)
+    for name in AUDIENCES:
+        find_recipients(site, name)
+    for name in AUDIENCES:
+        write_emails(site, name)
+
+
+def find_recipients(site: Site, name: str) -> None:
+    """Of the notifications for an audience that are due. Codes are sent in between."""
+    store = site.store
+    for id, comment_id in store.due_notifications(name, "", site.now()).items():
+        with store.writing():
+            comment = store.comment(comment_id)
+            recipients: list[str] = []
+            if comment and name == "owner":  # it may be erased
+                recipients = owner_recipients(site, comment)
+            elif comment:
+                recipients = store.recipients(name, comment)
+            emails = filter(EMAIL.fullmatch, recipients)  # without "" and `nobody`
+            store.set_recipients(id, [*emails])
+        send_due(site)
+
+
+def write_emails(site: Site, name: str) -> None:
+    """Adds emails about all that is due to an audience to the outbox, which is sent in between."""
+    store = site.store
+    while recipients := store.due_recipients(name, site.now()):
+        for to in recipients:
+            with store.writing():
+                write_news(site, name, to)
+        send_due(site)
+
+
+def write_news(site: Site, name: str, to: str) -> None:
+    """Adds emails about the notifications that are due to a recipient. What they get no more is
+    dropped."""
+    store = site.store
+    audience = AUDIENCES[name]
+    due = store.due_notifications(name, to, site.now())
+    news: News = {}
+    for id, comment_id in due.items():
+        comment = store.comment(comment_id)
+        if comment and audience.is_for(site, to, comment):
+            news[id] = comment
+    store.drop_notifications(due.keys() - news)
+    if news:
+        audience.write_to(site, to, news)
+
+
+# Sending
 
 
 def send_due(site: Site) -> None:
     while message := site.store.due_message(site.now()):
-        deliver(site, message)
+        send(site, message)
 
 
-def deliver(site: Site, message: Message) -> None:
+def send(site: Site, message: Message) -> None:
     """One try. The next try is stored first: if the disk fills up in between, the message is not
     sent in a loop. After a crash it is sent once more, with the same Message-ID."""
     store = site.store
     now = site.now()
-    pause = min(HOUR, 5 * 3 ** min(message.tries, 6))  # a damaged count may be huge
+    pause = min(HOUR, 5 * 3 ** min(message.tries, 6))
     next_try = min(now + pause, message.expires_at)
     with store.writing():
         carried = store.begin_try(message, next_try)
     if carried is None:  # pragma: no cover - a race
         return  # a comment in it was hidden or changed since the message was looked up
-    failure, is_over = try_to_send(site, message)
-    if failure:
-        end = "; given up" if is_over else ""
-        kind = "webhook" if message.event else "email"
-        log.warning("%s %d: %s%s", kind, message.id, failure, end)
-    with store.writing():
-        if failure:
-            store.note_failure(message, failure, is_over, now)
-        else:
-            store.end_message(message.id, carried)
-
-
-def try_to_send(site: Site, message: Message) -> tuple[str, bool]:
-    """Sends a message. Returns why it was not accepted, or "", and whether that is final."""
-    if site.now() >= message.expires_at:
-        return message.failure or "expired", True
     try:
-        if message.event == "rebuild":
-            send_rebuild(site, message)
-        elif message.event:
-            comment = site.store.comment(message.comment_id)
-            if comment:  # pragma: no branch - a race
-                send_webhook(site, message, comment)
+        if now >= message.expires_at:
+            raise NotSent(message.failure or "expired", is_final=True)
+        if message.event:
+            send_webhook(site, message)
         else:
-            site.world.send(message.recipient, message.message, **site.config.mail_server)
-    except (OSError, ValueError) as error:
-        failure = failure_text(site.config, message.recipient, error)
-        return failure, is_final(error)
-    return "", True
+            secret = keyed_hash(site.key, "message", message.id, message.created_at)
+            site.mailer.send(message.email, message_id=secret[:32])
+    except NotSent as failure:
+        name = "webhook" if message.event else "email"
+        end = "; given up" if failure.is_final else ""
+        log.warning("%s %d: %s%s", name, message.id, failure.reason, end)
+        with store.writing():
+            if store.note_failure(message, failure.reason) and failure.is_final:
+                store.give_up(message, now)
+    else:
+        with store.writing():
+            store.end_message(message.id, carried)
 
 
 # -- Web ----------------------------------------------------------------------
@@ -7415,7 +7623,7 @@ class NewRegistration:
     email address gets none, so that there is no way in."""
 
     values: Json
-    email: Json | None
+    email: Email | None
 
 
 def new_registration(
@@ -7459,7 +7667,9 @@ def keep_code(request: Request, registration: NewRegistration) -> None:
     store = request.site.store
     registration_id = store.add_registration(**registration.values)
     if registration.email:
-        store.add_message(request.now, **registration.email, registration_id=registration_id)
+        store.add_email(
+            request.now, registration.email, life=CODE_LIFE, registration_id=registration_id
+        )
 
 
 def take_code_email(request: Request, values: Json) -> bool:
@@ -7513,7 +7723,7 @@ def verify(request: Request) -> str:
         if confirmed:
             account = store.confirm(confirmed, request.now)
             if not account.is_new:
-                store.add_message(request.now, **changed_email(request.site, account))
+                store.add_email(request.now, changed_email(request.site, account))
     if not confirmed:
         raise BadRequest("验证码错误或已过期")
 
@@ -7675,7 +7885,7 @@ def change_me(request: Request) -> Json:
         if stored:
             store.forget_networks(me.id)
             remember_client(request, changed)
-            store.add_message(request.now, **changed_email(request.site, me))
+            store.add_email(request.now, changed_email(request.site, me))
         if answers:
             store.subscribe(request.subscriber, 0, answers)
     response = {"success": True, "nickname": changed.nickname}
@@ -7921,7 +8131,7 @@ def list_settings(request: Request, page: Page) -> Json:
         "captcha": config.captcha_provider,
         "site_key": config.captcha_site_key,
         "login_required": config.comments_login_required,
-        "registration": bool(config.mail_host) or not config.server_public_url,
+        "registration": request.site.mailer.delivers or not config.server_public_url,
         "hold": config.moderation_hold,
         "closed": is_closed(request.site, page),
         "edit_minutes": config.comments_edit_minutes,
@@ -9225,11 +9435,18 @@ def admin_outbox(request: Request) -> Json:
     """Emails and webhooks that could not be delivered."""
     shown = []
     for stuck in request.site.store.stuck_messages():
-        parsed = email.message_from_string(stuck.message, policy=email.policy.default)
-        subject = str(parsed["Subject"] or "")
-        values = attributes(stuck, "id recipient tries failure due_at")
-        can_retry = stuck.registration_id is None
-        shown.append(with_times(values, can_retry=can_retry, subject=subject))
+        is_code = stuck.registration_id is not None
+        shown.append(
+            {
+                "id": stuck.id,
+                "recipient": stuck.recipient,
+                "tries": stuck.tries,
+                "failure": stuck.failure,
+                "due_at": beijing_time(stuck.due_at),
+                "can_retry": not is_code,
+                "subject": "" if is_code else stuck.subject,  # it would show the code
+            }
+        )
     return {"emails": shown}
 
 
@@ -9586,6 +9803,7 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
         store=store,
         key=key.encode(),
         world=world,
+        mailer=mailer_type(config)(config, world),
         places=places,
         assets=assets_with(config.site_picture),
         clients=Clients(config.server_trusted_proxy),
@@ -9686,13 +9904,6 @@ LEAST_VERSIONS = {
     "mistune": "3.4",
     "nh3": "0.3.7",
 }
-SMTP_HINTS = {  # what an error of a mail server probably means
-    "WRONG_VERSION": ": it does not speak TLS there; try [mail] security = starttls",
-    "unexpectedly closed: timed out": ": it may want [mail] security = tls",
-    "SMTPAuthenticationError": ": check [mail] user and password; many mail providers want a code "
-    "there that they give for programs, not the password of the mailbox",
-    "STARTTLS extension": ": it may want [mail] security = tls, or none on the same machine",
-}
 LEVELS = ("ok", "note", "warn", "fail")
 
 
@@ -9713,7 +9924,7 @@ def check_settings(config: Config) -> Iterator[Finding]:
     """What a public service should not leave as it is."""
     public_url = config.server_public_url
     warn = "warn" if public_url else "note"
-    if not config.mail_host:
+    if not mailer_type(config).delivers:
         yield Finding(
             warn, "mail", "no mail server: emails are printed to the terminal; set [mail] host"
         )
@@ -9863,19 +10074,15 @@ def check_database(config: Config, now: int) -> Iterator[Finding]:
 def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
     """What only a try can show: login, a test email (if `to` is not ""), captcha, public URL."""
     can_send = True
-    refused = functools.partial(mail_refusal, config, to)
-    if config.mail_host:
-        server = "{host}:{port}".format(**config.mail_server)
-        success = f"{server} login ok" if config.mail_user else f"{server} is reachable"
-        try_login = functools.partial(world.send, "", "", **config.mail_server)
-        login = run_check("mail", success, try_login, refusal_in=refused)
+    mailer = mailer_type(config)(config, world)
+    if mailer.delivers:
+        success = f"{mailer.name} login ok" if config.mail_user else f"{mailer.name} is reachable"
+        login = run_check("mail", success, mailer.log_in)
         yield login
         can_send = login.level == "ok"
     if to and can_send:
-        success = f"the email to {to} is " + ("sent" if config.mail_host else "printed here")
-        yield run_check(
-            "mail", success, lambda: send_test_email(config, world, to), refusal_in=refused
-        )
+        success = f"the email to {to} is " + ("sent" if mailer.delivers else "printed here")
+        yield run_check("mail", success, lambda: send_test_email(mailer, to))
     if config.captcha_provider in SITEVERIFY:
         success = f"{config.captcha_provider} accepts the secret"
         provider = CaptchaProvider(world.fetch, config)
@@ -9889,10 +10096,10 @@ def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
         yield run_check("public_url", success, lambda: check_health_url(world, url))
 
 
-def send_test_email(config: Config, world: World, to: str) -> None:
+def send_test_email(mailer: Mailer, to: str) -> None:
     text = "Your comment service can send email.\n这封邮件能送到，评论服务的邮件设置就是对的。\n"
-    message = composed(world, config.sender, to, "commentd: test", text)
-    world.send(to, message, **config.mail_server)
+    message_id = mailer.world.random_bytes(16).hex()
+    mailer.send(Email(to, "commentd: test", text), message_id)
 
 
 def check_health_url(world: World, url: str) -> None:
@@ -9906,23 +10113,16 @@ def check_health_url(world: World, url: str) -> None:
         raise OSError(f"HTTP {status}: {reasons.get(status, 'this is not commentd')}")
 
 
-def run_check(
-    topic: str,
-    success: str,
-    attempt: Callable[[], object],
-    refusal_in: Callable[[Exception], tuple[int, str]] = lambda error: (0, ""),
-) -> Finding:
-    """A finding about what the attempt raises, else `success`. Its first word is the subject.
-    `refusal_in` finds the code and the sentence of a server that refused."""
+def run_check(topic: str, success: str, attempt: Callable[[], object]) -> Finding:
+    """A finding about what the attempt raises, else `success`. Its first word is the subject."""
+    subject = success.split()[0]
     try:
         attempt()
+    except NotSent as error:
+        return Finding("fail", topic, f"{subject}: {error.explained}")
     except (OSError, ValueError, Problem) as error:
-        name = type(error).__name__
-        code, said = refusal_in(error)
-        detail = said if code else terminal_line(str(error))
-        hints = [hint for sign, hint in SMTP_HINTS.items() if sign in f"{name} {detail}"]
-        text = f"{success.split()[0]}: {detail} ({code or name}){''.join(hints)}"
-        return Finding("fail", topic, text)
+        detail = terminal_line(str(error))
+        return Finding("fail", topic, f"{subject}: {detail} ({type(error).__name__})")
     return Finding("ok", topic, success)
 
 
@@ -12740,10 +12940,10 @@ def greet(app: App, server: Any) -> None:
     else:
         link = new_admin_link(store, site.world, "")
         lines.append(f"Become admin: {url}/admin#link={link} (works once, within an hour)")
-    if not config.mail_host and config.server_public_url:
+    if not app.site.mailer.delivers and config.server_public_url:
         effect = "emails are printed here, so readers can't register"
         lines.append(f"No mail server ([mail] host): {effect}")
-    elif not config.mail_host:
+    elif not app.site.mailer.delivers:
         lines.append("No mail server ([mail] host): emails are printed here")
     language = terminal_language(os.environ)
     print("\n  ".join(translated(line, language) for line in lines), flush=True)

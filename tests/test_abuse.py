@@ -87,7 +87,7 @@ def test_an_admin_reads_nobodys_code_in_the_outbox_and_does_not_lengthen_its_lif
     app.tick()
     assert len(fake_world.emails) == 2
     assert {*db.execute("SELECT code FROM registration")} == {("",)}
-    assert db.execute("SELECT message FROM outbox").fetchall() == [("",)]
+    assert db.execute("SELECT subject, text FROM outbox").fetchall() == [("", "")]
 
 
 # Emails
@@ -352,7 +352,7 @@ def test_the_reason_a_comment_was_held_reveals_no_email_or_ip_address(
     number = Visitor(app, "198.51.100.9").say("hi", email=LU)["comment"]["id"]
     do(owner, "comments", ids=[number], status="visible")
     visitor.post_json(f"/comments/{number}/report", {"reason": "rude"})
-    (call,) = db.execute("SELECT message FROM outbox WHERE recipient = 'webhook'").fetchone()
+    (call,) = db.execute("SELECT text FROM outbox WHERE recipient = 'webhook'").fetchone()
     monkeypatch.setenv("COMMENTD_DATABASE_PATH", database_path(app))
     assert main(["export", "commentd"]) == 0
     printed = capsys.readouterr().out + call

@@ -1351,9 +1351,9 @@ def undelivered(app: App) -> None:
         ("ann2@example.com", now + HOUR, ""),
         ("webhook", now + HOUR, "Refused 404"),
     ):
-        add = "INSERT INTO outbox (recipient, message, tries, due_at, expires_at, failure, event)"
-        event, message = "reported" * (to == "webhook"), f"Subject: To {to}\n\nHello."
-        values = (to, message, 1, due, now + DAY, failure, event)
+        add = "INSERT INTO outbox (recipient, subject, tries, due_at, expires_at, failure, event)"
+        event, subject = "reported" * (to == "webhook"), f"To {to}"
+        values = (to, subject, 1, due, now + DAY, failure, event)
         sql(app, f"{add} VALUES (?, ?, ?, ?, ?, ?, ?)", *values)
 
 
@@ -1653,7 +1653,7 @@ def add_good_rows(app: App) -> None:
     insert(app, "block", kind="word", value="Good one", note="", created_at=now)
     done = {"who": "Good one", "action": "visible", "subject": "1", "detail": ""}
     insert(app, "audit", created_at=now, **done)
-    sent = {"recipient": "good@example.com", "message": "Subject: Good one\n\nHi"}
+    sent = {"recipient": "good@example.com", "subject": "Good one"}
     insert(app, "outbox", **sent, tries=3, expires_at=now + DAY)
     sql(app, "DELETE FROM day")
 
@@ -1675,7 +1675,7 @@ def spoil(app: App, ill: str | bytes, then: int | None = None) -> None:
     ends = max(at, now + 9)
     insert(app, "block", kind="word", value=bad, note=bad, created_at=at, expires_at=ends)
     insert(app, "audit", created_at=at, who=bad, action=bad, subject=bad, detail=bad)
-    sent = {"recipient": bad, "message": bad, "failure": bad, "tries": 3, "due_at": at}
+    sent = {"recipient": bad, "subject": bad, "text": bad, "failure": bad, "tries": 3, "due_at": at}
     insert(app, "outbox", **sent, expires_at=now + DAY)
     for day in ((now + 8 * HOUR) // DAY, 2**60, -5):
         insert(app, "day", day=day, comments=at, views=-at, likes=2**62)

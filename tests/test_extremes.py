@@ -47,8 +47,8 @@ OTHER_ROWS = [
     "INSERT INTO page_liker (page_id, visitor) SELECT 1, 'visitor ' || i FROM n",
     f"""INSERT INTO page (key, page_url, seen_at)
         SELECT '/page-' || i, '/page-' || i, {START} FROM n""",
-    f"""INSERT INTO outbox (recipient, message, tries, due_at, expires_at)
-        SELECT 'ann@example.com', 'Subject: x', 1, 2 * {START}, 2 * {START} FROM n""",
+    f"""INSERT INTO outbox (recipient, subject, tries, due_at, expires_at)
+        SELECT 'ann@example.com', 'x', 1, 2 * {START}, 2 * {START} FROM n""",
     f"""INSERT INTO audit (created_at, who, action, subject, detail)
         SELECT {START}, 'owner', 'spam', i, '' FROM n""",
     "UPDATE comment SET likes = (SELECT max(i) FROM n) WHERE id = 1",

@@ -197,7 +197,7 @@ class FaultyService:
 
     @property
     def world(self) -> World:
-        def send(*email: str, **server: Any) -> None:
+        def send(*email: Any) -> None:
             self.machine.step("world", "send")
             self.fake_world.send(*email)
 
@@ -453,7 +453,7 @@ def state(path: Path) -> State:
         rows: dict[str, Any] = dict(dump(str(path)))
         if not rows["account"]:  # it is the first start
             rows["secret"] = [name for name, _ in rows["secret"]]  # the key is chance
-        rows["outbox"] = db.execute("SELECT id, recipient, message FROM outbox").fetchall()
+        rows["outbox"] = db.execute("SELECT id, recipient, subject, text FROM outbox").fetchall()
         rows["version"] = db.execute("PRAGMA user_version").fetchall()
     return {table: re.sub("past -?[0-9]+", "past", repr(found)) for table, found in rows.items()}
 

@@ -31,6 +31,7 @@ from support.mail import (
     Script,
     ScriptedMailServer,
     code_in,
+    code_of,
     outbox,
     read,
     tls,
@@ -222,7 +223,7 @@ def test_an_email_is_sent_again_after_a_fault(
         assert len(scripted_server.emails) == lost + 1
         assert lost == (step == "DOT"), "at most one is a double"
         ids = {read(email)["Message-ID"] for email in scripted_server.emails}
-        assert ids == {read(waiting["message"])["Message-ID"]}
+        assert len(ids) == 1
         assert outbox(app) == []
         assert Visitor(app).verify(code_in(scripted_server.emails[-1]), f"ann{number}@example.com")
         app.close()
@@ -253,14 +254,14 @@ def test_an_email_that_is_refused_for_good_is_given_up_without_its_text(
         scripted_server.script = said_at(step, f"550 {ANN} is unknown here")
         app = start_service(scripted_server.port, database_path=str(tmp_path / f"{step}.db"))
         Visitor(app).register()
-        message = outbox(app)[0]["message"]
+        text = outbox(app)[0]["text"]
         app.deliver()
         (kept,) = outbox(app)
-        assert (kept["message"], kept["due_at"]) == ("", None), step
+        assert (kept["subject"], kept["text"], kept["due_at"]) == ("", "", None), step
         assert kept["failure"]
         logged = kept["failure"] + caplog.text
         assert kept["failure"] == "550 … is unknown here"
-        assert not [word for word in (ANN, code_in(message)) if word in logged]
+        assert not [word for word in (ANN, code_of(text)) if word in logged]
         calls = scripted_server.calls
         fake_world.time += HOUR
         app.deliver()
@@ -393,7 +394,7 @@ def test_an_email_outlives_hours_without_a_server_and_is_given_up_after_a_day(
         closed_server.open()
     app.deliver()
     assert closed_server.recipients() == [ANN] * (hours < 24)
-    kept = [(row["due_at"], row["failure"], row["message"] != "") for row in outbox(app)]
+    kept = [(row["due_at"], row["failure"], row["text"] != "") for row in outbox(app)]
     failure = "ConnectionRefusedError Connection refused"
     assert kept == ([(None, failure, True)] if hours == 24 else []), "the owner may try again"
 
@@ -406,10 +407,10 @@ def test_a_code_is_wiped_everywhere_once_used_expired_or_replaced(
     visitor = Visitor(app)
     visitor.register()
     app.deliver()
-    text = outbox(app)[0]["message"]
+    email = outbox(app)[0]
     ((sealed,),) = inside.sql(app, "SELECT code FROM registration")
     if end == "used":
-        visitor.verify(code_in(text))
+        visitor.verify(code_of(email["text"]))
     elif end == "replaced":
         fake_world.time += MINUTE + 1
         visitor.register()
@@ -421,12 +422,10 @@ def test_a_code_is_wiped_everywhere_once_used_expired_or_replaced(
         fake_world.time += HOUR
         app.deliver()
         assert closed_server.emails == []
-        assert outbox(app)[0]["message"] == ""
+        assert outbox(app)[0]["text"] == ""
     app.close()
     content = Path(inside.database_path(app)).read_bytes()
-    head, _, lines = text.partition("\r\n\r\n")
-    subject = [line for line in head.splitlines() if line.startswith("Subject")]
-    secrets = [sealed, *subject, lines.split()[0], read(text)["Message-ID"]]
+    secrets = [sealed, email["subject"], code_of(email["text"])]
     assert not [word for word in secrets if word.encode() in content]
 
 

@@ -2,7 +2,6 @@
 they end. `test_mail.py` has their way to the mail server, `test_account_api.py` followers and
 reports."""
 
-import base64
 import json
 import re
 from contextlib import closing
@@ -18,7 +17,7 @@ from commentd import load_config
 from support import blog, inside
 from support.admin import moderate
 from support.client import CANARY, PAGE
-from support.mail import NEWS_HEADERS, UNSUBSCRIBE, read
+from support.mail import NEWS_HEADERS, UNSUBSCRIBE
 from support.notifications import (
     ANN,
     BLOG,
@@ -406,7 +405,7 @@ def test_no_waiting_email_keeps_the_text_of_a_deleted_comment(
     made = guest.say("CANARY words", lang="en", parent_id=mine)
     guest.comment("another")
     guest.deliver()
-    waiting = [read(row["message"]).get_content() for row in guest.outbox()]
+    waiting = [row["text"] for row in guest.outbox()]
     assert ["CANARY" in text for text in waiting] == [True, True]
     ask = guest.delete_json if how == "DELETE" else guest.patch_json
     body = {"edit_token": made["edit_token"], "content": "other words"}
@@ -416,9 +415,6 @@ def test_no_waiting_email_keeps_the_text_of_a_deleted_comment(
     guest.served.tick()
     path = Path(inside.database_path(guest.served))
     raw = b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
-    # Nor its lines as they stand in an email.
-    encoded = [base64.encodebytes(text.replace("\n", "\r\n").encode()) for text in waiting]
-    assert not [line for text in encoded for line in text.split()[:-1] if line in raw]
     assert b"CANARY" not in raw
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from commentd import SETTINGS, Config, example_config, load_config, translated, zone_named
+from support import inside
 from support.client import CANARY
 
 EXAMPLE = Path(__file__).parent.parent / "commentd.example.ini"
@@ -151,9 +152,8 @@ def test_a_port_may_stand_beside_the_mail_host(path: Path) -> None:
         "[::1]:2525": ("::1", 2525),
         "::1": ("::1", 465),
     }.items():
-        found = load(path, f"{text}{host}").mail_server
-        assert (found["host"], found["port"]) == server, host
-    assert load(path, f"{text}a.example:25\nport = 25").mail_server["port"] == 25
+        assert inside.mail_server(load(path, f"{text}{host}")) == server, host
+    assert inside.mail_server(load(path, f"{text}a.example:25\nport = 25")) == ("a.example", 25)
     assert errors_of(path, f"{text}a.example:25\nport = 26") == [
         "[mail] host and [mail] port name different ports"
     ]

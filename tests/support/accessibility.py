@@ -34,7 +34,7 @@ from commentd import App, __version__
 from support import blog
 from support.blog import WATCH, Json, say
 from support.inside import sql
-from support.mail import code_in
+from support.mail import code_of
 from test_widget_writing import keyboard, settings_say
 from test_widget_writing import moderate as moderate_by_api
 
@@ -701,8 +701,8 @@ def again(page: Page) -> None:
 def type_the_code(user: KeyboardUser) -> None:
     field = user.page.locator(".panel [name=code]")
     hint = field.evaluate("e => e.ariaDescribedByElements?.map(d => d.textContent).join() ?? ''")
-    [(email,), *_] = sql(user.app, "SELECT message FROM outbox ORDER BY id DESC")
-    user.page.keyboard.insert_text(code_in(email))
+    [(text,), *_] = sql(user.app, "SELECT text FROM outbox ORDER BY id DESC")
+    user.page.keyboard.insert_text(code_of(text))
     if user.becomes("!watch.has('.panel [name=code]')"):
         user.report.wonder(f"3.2.2: the last digit sends the code, after “{hint}”", *user.where)
 

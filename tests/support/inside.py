@@ -20,7 +20,6 @@ import pytest
 
 import commentd
 from commentd import (
-    CHAT_BODIES,
     CHATS,
     LANGUAGES,
     MEMORY_LIMITS,
@@ -28,6 +27,7 @@ from commentd import (
     RATE_LIMITS,
     ROUTES,
     App,
+    Config,
     LogLine,
     hash_password,
     keyed_hash,
@@ -79,9 +79,15 @@ def languages() -> set[str]:
     return {*LANGUAGES}
 
 
-def chats() -> tuple[set[str], set[str]]:
-    """The chats that the settings take, and those that there is a message for."""
-    return {*CHATS}, {*CHAT_BODIES}
+def chats() -> set[str]:
+    """The chats that the settings take, without the one for the owner's own program."""
+    return {*CHATS} - {"json"}
+
+
+def mail_server(config: Config) -> tuple[str, int]:
+    """Host and port of the mail server that the settings name."""
+    server = commentd.SmtpMailer(config, commentd.World()).server
+    return server.host, server.port
 
 
 def products() -> set[str]:

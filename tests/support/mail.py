@@ -52,7 +52,11 @@ def read(message: str | bytes) -> EmailMessage:
 
 
 def code_in(message: str | bytes) -> str:
-    found = re.search(r"^ {4}(\d{6})\b", read(message).get_content(), re.M)
+    return code_of(read(message).get_content())
+
+
+def code_of(text: str) -> str:
+    found = re.search(r"^ {4}(\d{6})\b", text, re.M)
     assert found
     return found[1]
 

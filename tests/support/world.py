@@ -4,9 +4,8 @@ import email
 import email.policy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from commentd import World
+from commentd import MailServer, World
 
 START = 1_795_000_000  # 2026-11-18 11:06:40 UTC
 
@@ -28,7 +27,7 @@ class FakeWorld:
         self.mail_fails_with: Exception | None = None
         self.happens: Callable[[SentEmail], None] = lambda email: None  # while one is sent
 
-    def send(self, recipient: str, message: str, **server: Any) -> None:
+    def send(self, recipient: str, message: str, server: MailServer | None = None) -> None:
         sent = SentEmail(recipient, message)
         self.happens(sent)
         if self.mail_fails_with:
