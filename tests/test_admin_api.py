@@ -76,8 +76,14 @@ def status_of(db: sqlite3.Connection) -> dict[int, str]:
 # Who is let in
 
 CLOSED = [r for r in ROUTES if r.permission.name in ("MODERATOR", "ADMIN")]
-OPEN = {"GET /admin", "GET /admin/help", "GET /admin/captcha", "POST /admin/login"}
-OPEN |= {"POST /admin/link", "POST /admin/claim"}
+OPEN = {
+    "GET /admin",
+    "GET /admin/help",
+    "GET /admin/captcha",
+    "POST /admin/login",
+    "POST /admin/link",
+    "POST /admin/claim",
+}
 
 
 def name_of(route: Any) -> str:
@@ -1167,8 +1173,13 @@ def test_the_outbox_sends_no_code_again(
 
 # Settings, a copy, figures
 
-SECRETS = {"token_key": "k3y" * 12, "mail_host": "mail.example", "mail_user": "me@blog.example"}
-SECRETS |= {"mail_password": "mail-p4ssword", "captcha_secret": "captcha-s3cret"}
+SECRETS = {
+    "token_key": "k3y" * 12,
+    "mail_host": "mail.example",
+    "mail_user": "me@blog.example",
+    "mail_password": "mail-p4ssword",
+    "captcha_secret": "captcha-s3cret",
+}
 
 
 @pytest.mark.parametrize("settings", [SECRETS | {"server_public_url": "https://c.example/talk"}])

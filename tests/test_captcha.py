@@ -298,23 +298,58 @@ OURS: list[tuple[str, dict[str, Any]]] = [
     ("turnstile", {"hostname": "localhost"}),
     ("turnstile", {"hostname": "comments.example"}),  # the page of the service itself
     ("hcaptcha", {"score": 0.9}),  # there, the higher the worse
-    *[("recaptcha 3", {"score": score}) for score in (0.5, 1)],
+    ("recaptcha 3", {"score": 0.5}),
+    ("recaptcha 3", {"score": 1}),
 ]
-HOSTS = [f"x.{HOST}", f"{HOST}.evil.example", ORIGIN, "", None, True, [HOST]]
-ACTIONS = ["login", "Commentd", "", None, ["commentd"], ...]
-SCORES = [0.49, -1, None, "0.9", True, [0.9]]
 FOREIGN: list[tuple[str, dict[str, Any]]] = [
-    *[(kind, {"hostname": host}) for kind in ("hcaptcha", "recaptcha 3") for host in HOSTS],
-    *[(kind, {"hostname": ...}) for kind in KINDS],
-    *[(kind, {"hostname": "evil.example"}) for kind in KINDS],
-    *[(kind, {"action": a}) for kind in ("turnstile", "recaptcha 3") for a in ACTIONS],
-    *[("recaptcha 3", {"score": score}) for score in SCORES],
+    ("hcaptcha", {"hostname": f"x.{HOST}"}),
+    ("hcaptcha", {"hostname": f"{HOST}.evil.example"}),
+    ("hcaptcha", {"hostname": ORIGIN}),
+    ("hcaptcha", {"hostname": ""}),
+    ("hcaptcha", {"hostname": None}),
+    ("hcaptcha", {"hostname": True}),
+    ("hcaptcha", {"hostname": [HOST]}),
+    ("recaptcha 3", {"hostname": f"x.{HOST}"}),
+    ("recaptcha 3", {"hostname": f"{HOST}.evil.example"}),
+    ("recaptcha 3", {"hostname": ORIGIN}),
+    ("recaptcha 3", {"hostname": ""}),
+    ("recaptcha 3", {"hostname": None}),
+    ("recaptcha 3", {"hostname": True}),
+    ("recaptcha 3", {"hostname": [HOST]}),
+    ("turnstile", {"hostname": ...}),
+    ("hcaptcha", {"hostname": ...}),
+    ("recaptcha 2", {"hostname": ...}),
+    ("recaptcha 3", {"hostname": ...}),
+    ("turnstile", {"hostname": "evil.example"}),
+    ("hcaptcha", {"hostname": "evil.example"}),
+    ("recaptcha 2", {"hostname": "evil.example"}),
+    ("recaptcha 3", {"hostname": "evil.example"}),
+    ("turnstile", {"action": "login"}),
+    ("turnstile", {"action": "Commentd"}),
+    ("turnstile", {"action": ""}),
+    ("turnstile", {"action": None}),
+    ("turnstile", {"action": ["commentd"]}),
+    ("turnstile", {"action": ...}),
+    ("recaptcha 3", {"action": "login"}),
+    ("recaptcha 3", {"action": "Commentd"}),
+    ("recaptcha 3", {"action": ""}),
+    ("recaptcha 3", {"action": None}),
+    ("recaptcha 3", {"action": ["commentd"]}),
+    ("recaptcha 3", {"action": ...}),
+    ("recaptcha 3", {"score": 0.49}),
+    ("recaptcha 3", {"score": -1}),
+    ("recaptcha 3", {"score": None}),
+    ("recaptcha 3", {"score": "0.9"}),
+    ("recaptcha 3", {"score": True}),
+    ("recaptcha 3", {"score": [0.9]}),
     ("recaptcha 3", {"score": ..., "action": "login"}),
 ]
 
 
 TRIAL = [
-    *[("turnstile", f"{n}x0000000000000000000000000000000AA", "example.com") for n in (1, 2, 3)],
+    ("turnstile", "1x0000000000000000000000000000000AA", "example.com"),
+    ("turnstile", "2x0000000000000000000000000000000AA", "example.com"),
+    ("turnstile", "3x0000000000000000000000000000000AA", "example.com"),
     ("hcaptcha", "0x0000000000000000000000000000000000000000", "dummy-key-pass"),
     ("recaptcha 2", "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe", "testkey.google.com"),
 ]

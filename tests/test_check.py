@@ -33,8 +33,13 @@ from support.world import FakeWorld
 from test_backup import live
 
 # What Cloudflare, hCaptcha and Google give for tests.
-TRIAL_SECRETS = [f"{n}x{'0' * 31}AA" for n in (1, 2, 3)]
-TRIAL_SECRETS += ["0x" + "0" * 40, "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe"]
+TRIAL_SECRETS = [
+    f"1x{'0' * 31}AA",
+    f"2x{'0' * 31}AA",
+    f"3x{'0' * 31}AA",
+    "0x" + "0" * 40,
+    "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe",
+]
 LINE = re.compile(r"^  (ok|note|warn|fail) +(\w+) +(\S.*)$", re.M)
 HOUR, DAY = 3600, 86400
 

@@ -320,12 +320,12 @@ for route in ROUTES:
 
 Operation = Callable[[FaultyService], Any]
 OPERATIONS: dict[str, Operation] = {
-    name: lambda faulty_service, name=name, who=who, form=form: faulty_service.ask(
-        name, who, **form
-    )  # type: ignore[misc]
-    for name, (who, form) in REQUESTS.items()
-}
-OPERATIONS |= {
+    **{
+        name: lambda faulty_service, name=name, who=who, form=form: faulty_service.ask(
+            name, who, **form
+        )  # type: ignore[misc]
+        for name, (who, form) in REQUESTS.items()
+    },
     # By itself
     "views": lambda faulty_service: faulty_service.does(faulty_service.app.tick),
     "a tick": lambda faulty_service: faulty_service.does(faulty_service.app.tick, MINUTE),

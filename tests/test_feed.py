@@ -317,11 +317,12 @@ def test_no_request_header_changes_a_url_in_a_feed(
 
 # A thread as a page
 
-TAGS = {*"html head title meta link script body main header nav h1 p b bdi a ol li".split()}  # noqa: SIM905
-TAGS |= {"article", "span", "time", "div"}
+TAGS = {
+    *"html head title meta link script body".split(),  # noqa: SIM905
+    *"main header nav article h1 p b bdi a ol li span time div".split(),  # noqa: SIM905
+}
 ATTRIBUTES = {*"lang dir charset name content rel href type id class datetime".split()}  # noqa: SIM905
-WRITTEN = {"p", "br", "a", "strong", "em", "del", "code", "pre", "blockquote", "ul", "ol", "li"}
-WRITTEN |= {"hr"}
+WRITTEN = {*"p br a strong em del code pre blockquote ul ol li hr".split()}  # noqa: SIM905
 VOID = {"meta", "link", "br", "hr"}
 
 

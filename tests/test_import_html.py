@@ -158,9 +158,17 @@ WORDS = st.sampled_from(
     = “好” @ann #5 snake_case <b> :smile: [x]: 😀 &nbsp; &emsp;""".split()  # noqa: SIM905
 )
 URLS = st.sampled_from(
-    ["https://a.example/", "https://a.example/A_(b)_[c]", "http://例.example/路?a=1&amp=2&copy;",
-     "https://a.example/a b", "https://a.example/<>\\\"'*_`", "mailto:a@b.example", "/x", "x:y"]
-)  # fmt: skip
+    [
+        "https://a.example/",
+        "https://a.example/A_(b)_[c]",
+        "http://例.example/路?a=1&amp=2&copy;",
+        "https://a.example/a b",
+        "https://a.example/<>\\\"'*_`",
+        "mailto:a@b.example",
+        "/x",
+        "x:y",
+    ]
+)
 
 
 def escaped(text: str) -> str:
@@ -196,8 +204,12 @@ BLOCK = st.recursive(
     element("p", INLINE)
     | INLINE
     | element("pre", TEXT)
-    | st.builds("<pre><code class=\"language-{}\">{}\n\n {}</code></pre>".format,
-                st.sampled_from(["js", "c++", "x y"]), TEXT, TEXT)
+    | st.builds(
+        '<pre><code class="language-{}">{}\n\n {}</code></pre>'.format,
+        st.sampled_from(["js", "c++", "x y"]),
+        TEXT,
+        TEXT,
+    )
     | st.just("<hr>"),
     lambda inner: (
         st.lists(inner, max_size=4).map("\n".join)
@@ -209,7 +221,7 @@ BLOCK = st.recursive(
         )
     ),
     max_leaves=6,
-)  # fmt: skip
+)
 
 
 @pytest.mark.slow
@@ -318,10 +330,16 @@ def test_an_edit_of_html_that_stayed_html_starts_from_markdown_that_comes_near(
 # The formats of others
 
 TYPED = [
-    "use <b>tags</b> and &amp; `<b>`", "<p>typed</p>", "```html\n<p>a</p>\n\n<b>\n```", "a\nb\n\nc",
-    "**b** *i* ~~s~~\n\n1. one\n2. two\n\n> cited", "[a](https://a.example/) https://b.example/",
-    "a\n\n---\n\nb", "![cat](https://a.example/cat.png)", "- a\n\n  ```\n  b\n\n  c\n  ```\n- d",
-]  # fmt: skip
+    "use <b>tags</b> and &amp; `<b>`",
+    "<p>typed</p>",
+    "```html\n<p>a</p>\n\n<b>\n```",
+    "a\nb\n\nc",
+    "**b** *i* ~~s~~\n\n1. one\n2. two\n\n> cited",
+    "[a](https://a.example/) https://b.example/",
+    "a\n\n---\n\nb",
+    "![cat](https://a.example/cat.png)",
+    "- a\n\n  ```\n  b\n\n  c\n  ```\n- d",
+]
 
 
 @pytest.mark.parametrize("name", ["waline", "artalk", "wordpress"])

@@ -58,38 +58,89 @@ class Whole:
 
 C0FFEE = "c0ffee" * 10
 WHOLE = {
-    "disqus.xml": Whole({"/2024/closed": (2, 0, 1), "/2024/first": (9, 0, 0)},
-        "20005, 20010, 20011, 20018, 20019", orphans=1, timeless=1, host="blog.example"),
+    "disqus.xml": Whole(
+        {"/2024/closed": (2, 0, 1), "/2024/first": (9, 0, 0)},
+        "20005, 20010, 20011, 20018, 20019",
+        orphans=1,
+        timeless=1,
+        host="blog.example",
+    ),
     "wordpress.xml": Whole(
         {"/2024/hello-world": (7, 0, 0), "/?p=42": (2, 0, 0), "/about": (1, 0, 1)},
-        "108, 109, 110, 114", orphans=2, timeless=2),
-    "isso.sql": Whole({"/blog/first": (5, 0, 0), "/blog/中文?id=3": (3, 0, 0)},
-        "10, 11, 6", orphans=1, timeless=2, html=False),
-    "remark42.jsonl": Whole({"/2024/closed": (2, 0, 1), "/2024/first": (5, 0, 0)},
+        "108, 109, 110, 114",
+        orphans=2,
+        timeless=2,
+    ),
+    "isso.sql": Whole(
+        {"/blog/first": (5, 0, 0), "/blog/中文?id=3": (3, 0, 0)},
+        "10, 11, 6",
+        orphans=1,
+        timeless=2,
+        html=False,
+    ),
+    "remark42.jsonl": Whole(
+        {"/2024/closed": (2, 0, 1), "/2024/first": (5, 0, 0)},
         ", ".join(f"11111111-aaaa-4aaa-8aaa-{n:012}" for n in (6, 10, 11)),
-        orphans=1, timeless=1, html=False),
-    "commento.json": Whole({"/2024/first": (5, 0, 0), "/2024/second": (2, 0, 0)},
-        f"08{C0FFEE}08, 09{C0FFEE}09", orphans=1, timeless=1, html=False),
+        orphans=1,
+        timeless=1,
+        html=False,
+    ),
+    "commento.json": Whole(
+        {"/2024/first": (5, 0, 0), "/2024/second": (2, 0, 0)},
+        f"08{C0FFEE}08, 09{C0FFEE}09",
+        orphans=1,
+        timeless=1,
+        html=False,
+    ),
     "comentario.json": Whole(
         {"/2024/closed": (2, 0, 1), "/2024/first": (6, 321, 0), "/2024/nobody": (0, 12, 0)},
         "0000000c-0000-4000-8000-000000000008, 0000000c-0000-4000-8000-000000000012",
-        orphans=1, timeless=1, html=False, host="blog.example"),
-    "cusdis.sql": Whole({"/2024/first": (4, 0, 0), "/2024/second": (3, 0, 0)},
-        "c07, c08, c12, c13, c14", orphans=1, timeless=1, html=False),
-    "valine.json": Whole({"/2021/hello": (5, 0, 0), "/about": (2, 0, 0)},
-        "6001a00000000000000000aa, 6001a00000000000000000ab", orphans=1),
+        orphans=1,
+        timeless=1,
+        html=False,
+        host="blog.example",
+    ),
+    "cusdis.sql": Whole(
+        {"/2024/first": (4, 0, 0), "/2024/second": (3, 0, 0)},
+        "c07, c08, c12, c13, c14",
+        orphans=1,
+        timeless=1,
+        html=False,
+    ),
+    "valine.json": Whole(
+        {"/2021/hello": (5, 0, 0), "/about": (2, 0, 0)},
+        "6001a00000000000000000aa, 6001a00000000000000000ab",
+        orphans=1,
+    ),
     "valine.jsonl": Whole({"/posts/中文": (8, 0, 0)}, "line 6", orphans=2, timeless=1),
     "leancloud.jsonl": Whole({"/moved": (4, 0, 0)}),
-    "waline.json": Whole({"/w/one": (4, 42, 0), "/w/seen": (0, 11, 0), "/w/two": (3, 8, 0)},
-        "a row that is none", timeless=1),
+    "waline.json": Whole(
+        {"/w/one": (4, 42, 0), "/w/seen": (0, 11, 0), "/w/two": (3, 8, 0)},
+        "a row that is none",
+        timeless=1,
+    ),
     "twikoo.json": Whole({"/post/1": (4, 0, 0), "/post/2": (1, 0, 0)}),
     "twikoo.jsonl": Whole({"/cb": (4, 0, 0)}, "60a1b2c3d4e5f60718293a04, line 5", timeless=1),
-    "real_isso.sql": Whole({"/2026/lines": (3, 0, 0), "/notes?id=7": (3, 0, 0),
-        "/日志/第一天": (1, 0, 0), "/": (2, 0, 0)}, html=False),
-    "real_waline.json": Whole({"/2026/lines": (3, 12, 0), "/notes?id=7": (3, 11, 0),
-        "/日志/第一天": (1, 8, 0), "/": (3, 1, 0), "/read-by-many": (0, 14, 0)}),
+    "real_isso.sql": Whole(
+        {
+            "/2026/lines": (3, 0, 0),
+            "/notes?id=7": (3, 0, 0),
+            "/日志/第一天": (1, 0, 0),
+            "/": (2, 0, 0),
+        },
+        html=False,
+    ),
+    "real_waline.json": Whole(
+        {
+            "/2026/lines": (3, 12, 0),
+            "/notes?id=7": (3, 11, 0),
+            "/日志/第一天": (1, 8, 0),
+            "/": (3, 1, 0),
+            "/read-by-many": (0, 14, 0),
+        }
+    ),
     "artalk.json": Whole({"/artalk": (4, 0, 0), "/closed": (2, 0, 1)}, "", orphans=1, timeless=1),
-}  # fmt: skip
+}
 each_file = pytest.mark.parametrize("name", WHOLE)
 
 
@@ -221,43 +272,68 @@ ALL: Shown = {("/a", "one"), ("/b", "two")}
 TWO = [ForeignComment("1", text="one"), ForeignComment("2", NOON + 1, page="/b/", text="two")]
 OTHERWISE: dict[str, tuple[str, str, str, Shown]] = {
     "a thread without a link has its identifier as page": (
-        "disqus", "<id /><link>/a/</link>", "<id>/by/id/</id><link />",
+        "disqus",
+        "<id /><link>/a/</link>",
+        "<id>/by/id/</id><link />",
         {("/by/id", "one"), ("/b", "two")},
     ),
     "a thread that was deleted is not shown": (
-        "disqus", '(?s)(dsq:id="90"><id.*?<isDeleted>)false', r"\1true", {("/b", "two")},
+        "disqus",
+        '(?s)(dsq:id="90"><id.*?<isDeleted>)false',
+        r"\1true",
+        {("/b", "two")},
     ),
     "what may be absent is": (
-        "disqus", "<isDeleted>false</isDeleted><isSpam>.*</isApproved>|<email>.*</email>|"
-        "<title>T</title>|<ipAddress>.*</ipAddress>", "", ALL,
+        "disqus",
+        "<isDeleted>false</isDeleted><isSpam>.*</isApproved>|<email>.*</email>|"
+        "<title>T</title>|<ipAddress>.*</ipAddress>",
+        "",
+        ALL,
     ),
     "threads come after their posts": (
-        "disqus", "(?s)(<thread dsq:id.*</thread>\n)(<post.*</post>\n)", r"\2\1", ALL,
+        "disqus",
+        "(?s)(<thread dsq:id.*</thread>\n)(<post.*</post>\n)",
+        r"\2\1",
+        ALL,
     ),
     "a tool has written it again": ("disqus", r"\bdsq\b", "ns1", ALL),
     "WXR 1.0": ("wordpress", "export/1.2/", "export/1.0/", ALL),
     "WXR 1.1": ("wordpress", "export/1.2/", "export/1.1/", ALL),
     "the theme unit test names its namespace by https": (
-        "wordpress", "http://wordpress", "https://wordpress", ALL,
+        "wordpress",
+        "http://wordpress",
+        "https://wordpress",
+        ALL,
     ),
     "one made for Disqus": (
-        "wordpress", "<wp:comment>", '<wp:comment><dsq:remote xmlns:dsq="http://www.disqus.com/">'
-        "<dsq:id>u</dsq:id></dsq:remote>", ALL,
+        "wordpress",
+        "<wp:comment>",
+        '<wp:comment><dsq:remote xmlns:dsq="http://www.disqus.com/">'
+        "<dsq:id>u</dsq:id></dsq:remote>",
+        ALL,
     ),
     **{
         f"a {kind} is no comment": (
-            "wordpress", "_type>comment<(.*>one<)?", f"_type>{kind}<", set[tuple[str, str]](),
+            "wordpress",
+            "_type>comment<(.*>one<)?",
+            f"_type>{kind}<",
+            set[tuple[str, str]](),
         )
         for kind in ("pingback", "trackback", "order_note", "action_log")
     },
     **{
         f"{state} is not approved": (
-            "wordpress", "_approved>1<", f"_approved>{state}<", set[tuple[str, str]](),
+            "wordpress",
+            "_approved>1<",
+            f"_approved>{state}<",
+            set[tuple[str, str]](),
         )
         for state in ("0", "post-trashed", "spam", "trash", "unknown")
     },
     "a section ends in the middle": (
-        "wordpress", ">one<", "><![CDATA[d ]]]]><![CDATA[> e]]><",
+        "wordpress",
+        ">one<",
+        "><![CDATA[d ]]]]><![CDATA[> e]]><",
         {("/a", "d ]]> e"), ("/b", "two")},
     ),
     "an ampersand is bare": ("wordpress", "author_url><", "author_url>http://a.b/?a=1&b=2<", ALL),
@@ -268,7 +344,7 @@ OTHERWISE: dict[str, tuple[str, str, str, Shown]] = {
     "waline's own address wraps it": ("waline", r"(?s)\A(.*)\Z", r'{"errno": 0, "data": \1}', ALL),
     "its other tables are null": ("waline", '"(Counter|Users)": \\[\\]', r'"\1": null', ALL),
     "its other tables are missing": ("waline", ', "(Counter|Users)": \\[\\]', "", ALL),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", OTHERWISE)
@@ -328,28 +404,60 @@ def test_cusdis_tables_that_came_by_csv_are_imported(
 OBJECTS: list[Any] = [{}, []]
 DAWN = "2021-05-01T12:00:00Z"
 TIMES = [
-    DAWN, "2021-05-01T12:00:00.000Z", "2021-05-01T12:00:00.123456Z", "2021-05-01T20:00:00+08:00",
-    "2021-05-01T20:00:00+0800", "2021-05-01 20:00:00 +0800", "2021-05-01T05:30:00-06:30",
-    "2021-05-01 07:00:00 -0500", f" {DAWN} ", 1619870400000, 1619870400000.0, "1619870400000",
-    {"$numberLong": "1619870400000"}, {"$numberLong": 1619870400000}, {"$date": DAWN},
-    {"$date": {"$numberLong": "1619870400000"}}, {"$date": 1619870400000},
+    DAWN,
+    "2021-05-01T12:00:00.000Z",
+    "2021-05-01T12:00:00.123456Z",
+    "2021-05-01T20:00:00+08:00",
+    "2021-05-01T20:00:00+0800",
+    "2021-05-01 20:00:00 +0800",
+    "2021-05-01T05:30:00-06:30",
+    "2021-05-01 07:00:00 -0500",
+    f" {DAWN} ",
+    1619870400000,
+    1619870400000.0,
+    "1619870400000",
+    {"$numberLong": "1619870400000"},
+    {"$numberLong": 1619870400000},
+    {"$date": DAWN},
+    {"$date": {"$numberLong": "1619870400000"}},
+    {"$date": 1619870400000},
     {"__type": "Date", "iso": "2021-05-01T12:00:00.000Z"},
-]  # fmt: skip
+]
 NICKNAMES = {
-    "小雨 😀": "小雨 😀", "  Ann  ": "Ann", "A\u0301nn": "Ánn", "An\x00n\x07": "Ann",
-    "Eve\u202egnirts\u202c": "Evegnirts", "Ze\u200bro": "Zero", "雨" * 300: "雨" * 64,
-    "<b>Ann</b>": "<b>Ann</b>", 12345: "12345", None: "Anonymous", "\u200b\u2060": "Anonymous",
-}  # fmt: skip
+    "小雨 😀": "小雨 😀",
+    "  Ann  ": "Ann",
+    "A\u0301nn": "Ánn",
+    "An\x00n\x07": "Ann",
+    "Eve\u202egnirts\u202c": "Evegnirts",
+    "Ze\u200bro": "Zero",
+    "雨" * 300: "雨" * 64,
+    "<b>Ann</b>": "<b>Ann</b>",
+    12345: "12345",
+    None: "Anonymous",
+    "\u200b\u2060": "Anonymous",
+}
 WEBSITES = {
-    " http://a.example ": "http://a.example", "blog.example": "https://blog.example",
-    "www.b.example/x?y=1": "https://www.b.example/x?y=1", "1.2": "",
-    "例え.jp。": "https://例え.jp", "没有": "", None: "", 7: "", True: "",
-}  # fmt: skip
+    " http://a.example ": "http://a.example",
+    "blog.example": "https://blog.example",
+    "www.b.example/x?y=1": "https://www.b.example/x?y=1",
+    "1.2": "",
+    "例え.jp。": "https://例え.jp",
+    "没有": "",
+    None: "",
+    7: "",
+    True: "",
+}
 ADDRESSES = {
-    "203.0.113.77": "203.0.113.0", "::ffff:203.0.113.77": "203.0.113.0", "unknown": "", "": "",
-    "2001:db8:12:34::5": "2001:db8:12::", "203.0.113.77:443": "203.0.113.0", None: "", 7: "",
+    "203.0.113.77": "203.0.113.0",
+    "::ffff:203.0.113.77": "203.0.113.0",
+    "unknown": "",
+    "": "",
+    "2001:db8:12:34::5": "2001:db8:12::",
+    "203.0.113.77:443": "203.0.113.0",
+    None: "",
+    7: "",
     "203.0.113.77, 10.0.0.1": "",
-}  # fmt: skip
+}
 NO_EMAIL = [None, 7, "安@example.com", '"a b"@example.com', *OBJECTS]
 SHAPES: dict[str, list[tuple[Any, Any]]] = {
     "at": [(time, 1619870400) for time in TIMES],
@@ -541,14 +649,23 @@ ONE = '{"objectId":"a1","nick":"A","comment":"<p>x</p>","url":"/x/","createdAt":
 OTHER = ONE.replace("a1", "a2")
 HEAD = '#filetype:JSON-streaming {"type":"Class","class":"Comment"}\n'
 OF_VALINE = [
-    f"{HEAD}{ONE}\n{OTHER}\n", f"{HEAD}{ONE}\r\n{OTHER}\r\n", f"{HEAD}\n\n{ONE}\n\n{OTHER}",
-    f"\ufeff{HEAD}{ONE}\n{OTHER}\n", f"{ONE}\n{OTHER}\n", f"{ONE},\n{OTHER},\n",
-    f'{{"results":[{ONE},{OTHER}]}}', f'{{"results":[\n{ONE},\n{OTHER}\n]}}\n',
-    f'\ufeff{{"results":[{ONE},{OTHER}]}}', f"[{ONE},{OTHER}]", f" \n[\n{ONE}\n,\n{OTHER}\n]\n",
+    f"{HEAD}{ONE}\n{OTHER}\n",
+    f"{HEAD}{ONE}\r\n{OTHER}\r\n",
+    f"{HEAD}\n\n{ONE}\n\n{OTHER}",
+    f"\ufeff{HEAD}{ONE}\n{OTHER}\n",
+    f"{ONE}\n{OTHER}\n",
+    f"{ONE},\n{OTHER},\n",
+    f'{{"results":[{ONE},{OTHER}]}}',
+    f'{{"results":[\n{ONE},\n{OTHER}\n]}}\n',
+    f'\ufeff{{"results":[{ONE},{OTHER}]}}',
+    f"[{ONE},{OTHER}]",
+    f" \n[\n{ONE}\n,\n{OTHER}\n]\n",
     f'{{"more":{{"a":[1]}},"results":[{ONE},{OTHER}],"end":null}}',
-    HEAD.replace("Comment", "MyOwnClass") + f"{ONE}\n{OTHER}\n", f"{HEAD}{ONE}\n{HEAD}{OTHER}\n",
-    f"{HEAD}{ONE}\nnot JSON\n{OTHER}\n", f"{HEAD}{ONE}\n{OTHER[:60]}\n{OTHER}\n",
-]  # fmt: skip
+    HEAD.replace("Comment", "MyOwnClass") + f"{ONE}\n{OTHER}\n",
+    f"{HEAD}{ONE}\n{HEAD}{OTHER}\n",
+    f"{HEAD}{ONE}\nnot JSON\n{OTHER}\n",
+    f"{HEAD}{ONE}\n{OTHER[:60]}\n{OTHER}\n",
+]
 
 
 def test_valine_is_recognised_in_every_shape_in_which_it_occurs(importer: Importer) -> None:
@@ -677,8 +794,10 @@ def test_the_report_of_an_import_names_what_this_file_has_and_is_not_carried(
     line = "  not carried: user agents (1), downvotes (1), marks of the admin (1)\n"
     assert line in result.text
     for product, lost in {
-        "disqus": "page titles (1)", "isso": "page titles (1)", "cusdis": "page titles (1)",
-    }.items():  # fmt: skip
+        "disqus": "page titles (1)",
+        "isso": "page titles (1)",
+        "cusdis": "page titles (1)",
+    }.items():
         importer.use(f"{product}.db")
         assert (
             f"  not carried: {lost}\n" in importer.bring(MAKERS[product]([ForeignComment()])).text

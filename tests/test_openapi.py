@@ -342,9 +342,12 @@ def fields(form: Any, *, whole: bool) -> dict[str, Any]:
     return {name: form["properties"][name] for name in names}
 
 
-METRICS: dict[str, Any] = {"limits_enabled": False, "server_metrics": True}
-PICTURE = Path(__file__).parent.parent / ".ci" / "admin.png"
-METRICS |= {"site_contact": "mailto:ann@example.com", "site_picture": str(PICTURE)}
+METRICS: dict[str, Any] = {
+    "limits_enabled": False,
+    "server_metrics": True,
+    "site_contact": "mailto:ann@example.com",
+    "site_picture": str(Path(__file__).parent.parent / ".ci" / "admin.png"),
+}
 with_metrics = pytest.mark.parametrize("settings", [METRICS], ids=["no limits"])
 
 

@@ -31,10 +31,21 @@ KEPT = [  # what an author's connection says, what is stored of it, and what is 
     ("unknown", "", ""),
 ]
 # What an import or another program may have left in the column.
-ODD = dict.fromkeys(("", "unknown", "1.2.3.4, 5.6.7.8", "1.2.3", "1.2.3.4/32", "1.2.3.4\0"), "")
-ODD |= dict.fromkeys(("a\nb", "::" * 5000, "'; DROP TABLE comment; --"), "")
-ODD |= {"::ffff:1.2.3.4": "1.2.3.0", "1.2.3.4:80": "1.2.3.0"}
-ODD |= {"[2001:db8:1:2::3]:80": "2001:db8:1::", "fe80::1%eth0": "fe80::"}
+ODD = {
+    "": "",
+    "unknown": "",
+    "1.2.3.4, 5.6.7.8": "",
+    "1.2.3": "",
+    "1.2.3.4/32": "",
+    "1.2.3.4\0": "",
+    "a\nb": "",
+    "::" * 5000: "",
+    "'; DROP TABLE comment; --": "",
+    "::ffff:1.2.3.4": "1.2.3.0",
+    "1.2.3.4:80": "1.2.3.0",
+    "[2001:db8:1:2::3]:80": "2001:db8:1::",
+    "fe80::1%eth0": "fe80::",
+}
 NO_LIMITS = pytest.mark.parametrize("settings", [{"limits_enabled": False}])
 LEFT = """SELECT (SELECT count(*) FROM comment WHERE masked = 0),
                  (SELECT count(*) FROM comment_liker WHERE liked_at IS NOT NULL),

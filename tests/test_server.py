@@ -569,8 +569,16 @@ def test_clients_are_served_in_turn(
     assert made.served == ["a1", "a2", "b1", "c1", "a3", "b2", "a4"]
 
 
-FORWARDED = {"a1": "192.0.2.1", "a2": "192.0.2.1", "a3": "192.0.2.3, 192.0.2.1", "b1": "192.0.2.2"}
-FORWARDED |= {"c1": "2001:db8:0:1::1", "c2": "2001:db8:0:1::2", "d1": "2001:db8:0:2::1"}  # by /64
+FORWARDED = {
+    "a1": "192.0.2.1",
+    "a2": "192.0.2.1",
+    "a3": "192.0.2.3, 192.0.2.1",
+    "b1": "192.0.2.2",
+    # IPv6 by /64
+    "c1": "2001:db8:0:1::1",
+    "c2": "2001:db8:0:1::2",
+    "d1": "2001:db8:0:2::1",
+}
 
 
 def test_clients_behind_a_trusted_proxy_are_served_in_turn(

@@ -215,45 +215,106 @@ export default defineConfig({{
 }})
 """
 SITES = {
-    "hugo-papermod": hugo_from_github("PaperMod", "adityatelange/hugo-PaperMod",
-        "article.post-single > commentd-thread", ".post-footer"),
-    "hugo-stack": hugo_from_github("Stack", "CaiJimmy/hugo-theme-stack",
-        "main > commentd-thread", ".article-footer, .main-article"),
-    "hugo-ananke": hugo_from_github("Ananke", "theNewDynamic/gohugo-theme-ananke",
-        "article .mt6 > commentd-thread", "article p"),
-    "hugo-doks": hugo("hugo: Another theme", DOKS, "article commentd-thread", "article p",
+    "hugo-papermod": hugo_from_github(
+        "PaperMod",
+        "adityatelange/hugo-PaperMod",
+        "article.post-single > commentd-thread",
+        ".post-footer",
+    ),
+    "hugo-stack": hugo_from_github(
+        "Stack",
+        "CaiJimmy/hugo-theme-stack",
+        "main > commentd-thread",
+        ".article-footer, .main-article",
+    ),
+    "hugo-ananke": hugo_from_github(
+        "Ananke", "theNewDynamic/gohugo-theme-ananke", "article .mt6 > commentd-thread", "article p"
+    ),
+    "hugo-doks": hugo(
+        "hugo: Another theme",
+        DOKS,
+        "article commentd-thread",
+        "article p",
         npm=("@thulite/doks-core", "@thulite/core", "@thulite/seo"),
-        copies={f"{THULITE[0]}/{SINGLE}": SINGLE}, layout=SINGLE, end="{{ .Content }}",
-        files={"layouts/_partials/footer/script-footer-custom.html": ""}),
-    "jekyll-minima": jekyll("jekyll: Minima", "theme: minima\n",
-        "article.post > commentd-thread", ".post-content"),
-    "jekyll-chirpy": jekyll("jekyll: Chirpy", CHIRPY, "#tail-wrapper commentd-thread",
-        ".post-tail-wrapper", npm=("jekyll-theme-chirpy",), stays="footer",  # body scrolls apart
-        copies={f"node_modules/jekyll-theme-chirpy/{part}": part for part in CHIRPY_PARTS}),
-    "hexo-next": hexo("hexo: NexT", "next", "darkmode: true\npjax: true\n"
-        "vendors: {plugins: jsdelivr}\n", ".main-inner > .comments > commentd-thread",
-        ".post-footer", swaps=True),
-    "hexo-butterfly": hexo("hexo: Butterfly", "butterfly", "pjax: {enable: true}\n"
+        copies={f"{THULITE[0]}/{SINGLE}": SINGLE},
+        layout=SINGLE,
+        end="{{ .Content }}",
+        files={"layouts/_partials/footer/script-footer-custom.html": ""},
+    ),
+    "jekyll-minima": jekyll(
+        "jekyll: Minima", "theme: minima\n", "article.post > commentd-thread", ".post-content"
+    ),
+    "jekyll-chirpy": jekyll(
+        "jekyll: Chirpy",
+        CHIRPY,
+        "#tail-wrapper commentd-thread",
+        ".post-tail-wrapper",
+        npm=("jekyll-theme-chirpy",),
+        stays="footer",  # body scrolls apart
+        copies={f"node_modules/jekyll-theme-chirpy/{part}": part for part in CHIRPY_PARTS},
+    ),
+    "hexo-next": hexo(
+        "hexo: NexT",
+        "next",
+        "darkmode: true\npjax: true\nvendors: {plugins: jsdelivr}\n",
+        ".main-inner > .comments > commentd-thread",
+        ".post-footer",
+        swaps=True,
+    ),
+    "hexo-butterfly": hexo(
+        "hexo: Butterfly",
+        "butterfly",
+        "pjax: {enable: true}\n"
         "autoChangeMode: 1\ndark_mode_autochange: 1\ncomments:\n  text: true\n",
-        "#post-comment > commentd-thread", "#pagination, .pagination-post", swaps=True),
-    "hexo-fluid": hexo("hexo: Fluid", "fluid", "{}\n", "#comments > commentd-thread",
-        ".post-prevnext"),
-    "hexo-landscape": hexo("hexo: Landscape", "landscape", "{}\n",
-        "#main > #comments > commentd-thread", "article.article"),
-    "hexo-any": hexo("hexo: Another theme", "next", "{}\n",
-        ".post-body > commentd-thread", ".post-body p"),
-    "astro-own": astro("astro: Astro", "src/pages/2026/{}.md", "main > commentd-thread", "main > p",
+        "#post-comment > commentd-thread",
+        "#pagination, .pagination-post",
+        swaps=True,
+    ),
+    "hexo-fluid": hexo(
+        "hexo: Fluid", "fluid", "{}\n", "#comments > commentd-thread", ".post-prevnext"
+    ),
+    "hexo-landscape": hexo(
+        "hexo: Landscape",
+        "landscape",
+        "{}\n",
+        "#main > #comments > commentd-thread",
+        "article.article",
+    ),
+    "hexo-any": hexo(
+        "hexo: Another theme", "next", "{}\n", ".post-body > commentd-thread", ".post-body p"
+    ),
+    "astro-own": astro(
+        "astro: Astro",
+        "src/pages/2026/{}.md",
+        "main > commentd-thread",
+        "main > p",
         {"astro.config.mjs": ASTRO_CONFIG, "src/layouts/Post.astro": ASTRO_LAYOUT},
-        swaps=True, layout="src/layouts/Post.astro", front="../../layouts/Post.astro"),
-    "astro-starlight": astro("astro: Starlight", "src/content/docs/2026/{}.md",
-        "footer ~ commentd-thread", ".sl-markdown-content",
+        swaps=True,
+        layout="src/layouts/Post.astro",
+        front="../../layouts/Post.astro",
+    ),
+    "astro-starlight": astro(
+        "astro: Starlight",
+        "src/content/docs/2026/{}.md",
+        "footer ~ commentd-thread",
+        ".sl-markdown-content",
         {"astro.config.mjs": STARLIGHT_CONFIG, "src/content.config.ts": STARLIGHT_CONTENT},
-        layout="astro.config.mjs"),
-    "vitepress": Site("astro: VitePress", "node_modules/.bin/vitepress build", "2026/{}.md",
-        ".VPDoc commentd-thread", ".VPDoc main", {".vitepress/config.mjs": VITEPRESS_CONFIG},
-        npm=ASTRO, layout=".vitepress/config.mjs", swaps=True,
-        public=".vitepress/dist", front="doc"),
-}  # fmt: skip
+        layout="astro.config.mjs",
+    ),
+    "vitepress": Site(
+        "astro: VitePress",
+        "node_modules/.bin/vitepress build",
+        "2026/{}.md",
+        ".VPDoc commentd-thread",
+        ".VPDoc main",
+        {".vitepress/config.mjs": VITEPRESS_CONFIG},
+        npm=ASTRO,
+        layout=".vitepress/config.mjs",
+        swaps=True,
+        public=".vitepress/dist",
+        front="doc",
+    ),
+}
 
 
 # Making them
