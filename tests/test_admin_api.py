@@ -32,6 +32,7 @@ from support.admin import (
     pin,
     queue,
     rows,
+    settled,
 )
 from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor
@@ -130,47 +131,51 @@ def call(visitor: Visitor, route: Any, token: str, query: str = "?url=/") -> Any
     return write(path, {}, headers=headers, expect_errors=True)
 
 
-@pytest.mark.parametrize("route", CLOSED, ids=name_of)
+@settled()
 def test_only_admins_may_use_the_routes_below_admin(
-    app: App, ann: Visitor, db: sqlite3.Connection, route: Any
+    app: App, ann: Visitor, db: sqlite3.Connection
 ) -> None:
     ann.say()
     ann.authorization = None
     for name in ("owner", "former", "blocked", "out"):
         new_admin(app, f"{name}@example.com", name)
-    admins = route.permission.name == "ADMIN"
-    right, wrong = ("admin", "login") if admins else ("login", "admin")
-    former = token_of(app, "former@example.com", right)
-    blocked, out = (token_of(app, f"{name}@example.com", right) for name in ("blocked", "out"))
-    a_user = token_of(app, "ann@example.com", right)  # of another use none is ever given out
-    db.execute("UPDATE account SET role = 'user' WHERE nickname = 'former'")
-    db.execute("UPDATE account SET blocked = 1 WHERE nickname = 'blocked'")
-    db.execute("UPDATE account SET version = version + 1 WHERE nickname = 'out'")
-    good = token_of(app, OWNER, right)
-    altered = good[:-3] + ("AAA" if good[-3:] != "AAA" else "BBB")
-    claims = jwt.decode(good, options={"verify_signature": False})
-    refusals = {
-        "": (401, UNSIGNED),
-        token_of(app, "ann@example.com", "login"): (401, INVALID) if admins else (403, NOT_ADMIN),
-        a_user: (403, NOT_ADMIN),
-        former: (403, NOT_ADMIN),
-        blocked: (401, INVALID),
-        out: (401, INVALID),
-        token_of(app, OWNER, wrong): (401, INVALID),
-        token_of(app, OWNER, right, ago=7 * DAY): (401, INVALID),
-        token_of(app, OWNER, right, ago=-DAY): (401, INVALID),
-        altered: (401, INVALID),
-        jwt.encode(claims, "k" * 32, "HS256"): (401, INVALID),
-    }
-    for token, (status, words) in refusals.items():
-        answer = call(ann, route, token)
-        assert (answer.status_int, answer.json) == (status, words)
-        assert answer.headers.get("WWW-Authenticate") == ("Bearer" if status == 401 else None)
-        assert not token or answer.headers["Cache-Control"] == "no-store"
-    assert call(ann, route, "", f"?url=/&token={good}&access_token={good}").json == UNSIGNED
-    db.execute("UPDATE account SET blocked = 1 WHERE nickname = 'Ann'")
-    assert call(ann, route, a_user).json == INVALID
-    assert call(ann, route, good).status_int in (200, 400, 404)
+    for route in CLOSED:
+        db.execute("UPDATE account SET blocked = 0")
+        db.execute("UPDATE account SET role = 'admin' WHERE nickname = 'former'")
+        admins = route.permission.name == "ADMIN"
+        right, wrong = ("admin", "login") if admins else ("login", "admin")
+        to_a_login = (401, INVALID) if admins else (403, NOT_ADMIN)
+        former = token_of(app, "former@example.com", right)
+        blocked, out = (token_of(app, f"{name}@example.com", right) for name in ("blocked", "out"))
+        a_user = token_of(app, "ann@example.com", right)  # of another use none is ever given out
+        db.execute("UPDATE account SET role = 'user' WHERE nickname = 'former'")
+        db.execute("UPDATE account SET blocked = 1 WHERE nickname = 'blocked'")
+        db.execute("UPDATE account SET version = version + 1 WHERE nickname = 'out'")
+        good = token_of(app, OWNER, right)
+        altered = good[:-3] + ("AAA" if good[-3:] != "AAA" else "BBB")
+        claims = jwt.decode(good, options={"verify_signature": False})
+        refusals = {
+            "": (401, UNSIGNED),
+            token_of(app, "ann@example.com", "login"): to_a_login,
+            a_user: (403, NOT_ADMIN),
+            former: (403, NOT_ADMIN),
+            blocked: (401, INVALID),
+            out: (401, INVALID),
+            token_of(app, OWNER, wrong): (401, INVALID),
+            token_of(app, OWNER, right, ago=7 * DAY): (401, INVALID),
+            token_of(app, OWNER, right, ago=-DAY): (401, INVALID),
+            altered: (401, INVALID),
+            jwt.encode(claims, "k" * 32, "HS256"): (401, INVALID),
+        }
+        for token, (status, words) in refusals.items():
+            answer = call(ann, route, token)
+            assert (answer.status_int, answer.json) == (status, words), name_of(route)
+            assert answer.headers.get("WWW-Authenticate") == ("Bearer" if status == 401 else None)
+            assert not token or answer.headers["Cache-Control"] == "no-store"
+        assert call(ann, route, "", f"?url=/&token={good}&access_token={good}").json == UNSIGNED
+        db.execute("UPDATE account SET blocked = 1 WHERE nickname = 'Ann'")
+        assert call(ann, route, a_user).json == INVALID, name_of(route)
+        assert call(ann, route, good).status_int in (200, 400, 404)
 
 
 @pytest.mark.parametrize("settings", [{"site_origins": (BLOG,)}], ids=["blog"])

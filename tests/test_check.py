@@ -647,28 +647,26 @@ def test_the_home_page_hides_the_findings_of_check_from_the_public(
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(500)
 
 
+PICTURES: list[tuple[bytes | None, list[str]]] = [
+    (None, ["warn"]),
+    (b"<svg>", ["warn"]),
+    (PNG * 200, ["warn"]),
+    (PNG, []),
+    (b"RIFF0000WEBP", []),
+]
+
+
 @pytest.mark.usefixtures("app")
-@pytest.mark.parametrize(
-    ("content", "levels"),
-    [
-        (PNG, []),
-        (b"RIFF0000WEBP", []),
-        (b"<svg>", ["warn"]),
-        (PNG * 200, ["warn"]),
-        (None, ["warn"]),
-    ],
-)
-def test_check_warns_if_the_picture_of_the_owner_is_not_served(
-    tmp_path: Path, content: bytes | None, levels: list[str]
-) -> None:
+def test_check_warns_if_the_picture_of_the_owner_is_not_served(tmp_path: Path) -> None:
     file = tmp_path / "me"
-    if content:
-        file.write_bytes(content)
-    assert check(tmp_path, site_picture=file).of("picture") == levels
     config = Config(database_path=str(tmp_path / "other.db"), site_picture=str(file))
-    with closing(make_app(config)) as app:
-        response = Visitor(app).get("/picture", expect_errors=True)
-        assert response.status_int == (404 if levels else 200)
-        if not levels:
-            assert (response.body, response.content_type[:6]) == (content, "image/")
-            assert "url(${SERVICE}picture)" in Visitor(app).get("/embed.js").text
+    for content, levels in PICTURES:
+        if content:
+            file.write_bytes(content)
+        assert check(tmp_path, site_picture=file).of("picture") == levels, content
+        with closing(make_app(config)) as app:
+            response = Visitor(app).get("/picture", expect_errors=True)
+            assert response.status_int == (404 if levels else 200), content
+            if not levels:
+                assert (response.body, response.content_type[:6]) == (content, "image/")
+                assert "url(${SERVICE}picture)" in Visitor(app).get("/embed.js").text

@@ -350,7 +350,7 @@ def test_an_import_of_a_file_that_breaks_off_brings_the_comments_before(
 ) -> None:
     """The line where it does is named. The whole file later brings the rest, as it is."""
     comments = [
-        ForeignComment(str(n), NOON + n, text=f"text {n} {'word ' * 40}end") for n in range(160)
+        ForeignComment(str(n), NOON + n, text=f"text {n} {'word ' * 40}end") for n in range(64)
     ]
     whole = MAKERS[product](comments)
     for data in (whole, gzip.compress(whole, 1)):
@@ -361,14 +361,14 @@ def test_an_import_of_a_file_that_breaks_off_brings_the_comments_before(
             assert nothing_in(importer)
             continue
         texts = importer.texts
-        assert 100 < len(texts) == result.counts[1] < 160
+        assert 32 < len(texts) == result.counts[1] < 64
         assert all(text.endswith("end") for text in texts)
         if data is whole:
             lines = data[: len(data) * 9 // 10].count(b"\n") + 1
             assert result.named("can't be read")[0].startswith(f"line {lines}")
         else:
             assert "the file breaks off: what follows is not in it (1): " in result.text
-        assert importer.bring(data).counts[0] == len(importer.texts) == 160
+        assert importer.bring(data).counts[0] == len(importer.texts) == 64
 
 
 @each_xml

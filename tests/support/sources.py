@@ -27,12 +27,17 @@ def functions(tree: ast.AST) -> list[Function]:
     return [node for node in ast.walk(tree) if isinstance(node, Function)]
 
 
+@functools.cache
+def name_called(call: ast.Call) -> str:
+    return ast.unparse(call.func)
+
+
 def calls_of(pattern: str, within: ast.AST | None = None) -> list[ast.Call]:
     """The calls of what is named so."""
     return [
         node
         for node in ast.walk(within or whole_tree())
-        if isinstance(node, ast.Call) and re.fullmatch(pattern, ast.unparse(node.func))
+        if isinstance(node, ast.Call) and re.fullmatch(pattern, name_called(node))
     ]
 
 
