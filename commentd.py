@@ -5445,43 +5445,20 @@ def count_view(site: Site, client: Client, name: PageName) -> None:
 # it was in, and Fisher's method makes one score of the worst and the best terms. The constants are
 # those of SpamBayes (Options.py).
 STRENGTH = 0.45  # how much the badness of an unknown term weighs
-
-
 UNKNOWN = 0.5  # that badness: between good and bad
-
-
 MOST_CLUES = 150  # terms that count
-
-
 LEAST_DISTANCE = 0.1  # of a clue from the middle
-
-
 LEAST_CLUES = 3  # where there are fewer, unknown terms are added
-
-
 SPAM_SCORE = 0.9  # from here on a comment is held
-
-
 LEAST_LEARNT = 20  # comments that the filter must know before it holds any
-
-
 LEAST_OF_EACH = 5  # and of each kind
-
 
 # Vowel signs and tones, which `re` does not count as letters: Hindi would fall into consonants.
 BELOW_1B00 = map(chr, range(0x300, 0x1B00))
-
-
 MARKS = "".join(char for char in BELOW_1B00 if unicodedata.category(char)[0] == "M")
-
-
 LETTER = rf"(?:[^\W_{UNSPACED}][{MARKS}]*)"
-
-
 # Compiled when the first comment is read: that takes as long as importing eight modules.
 WORD = rf"[{UNSPACED}]+|{LETTER}+(?:['’-]{LETTER}+)*"
-
-
 # Signs between characters that hide a word: 加-微-信.
 BETWEEN = rf"(?<=[{UNSPACED}])(?:(?![{UNSPACED}])[\W_])+(?=[{UNSPACED}])"
 
@@ -5678,11 +5655,7 @@ def proper_block(kind: str, text: str) -> str:
 # A wider network belongs to several providers: of IPv6 each is given at least a /32 (RIPE-738,
 # section 5.1.2), and few have more than a /16 of IPv4.
 WIDEST_NETWORK = {4: 16, 6: 32}
-
-
 LATEST = 100  # comments on which a new block is tried
-
-
 # Many readers have their email there, though few may have commented yet.
 MAIL_PROVIDERS = re.compile(
     r"(126|163|aol|foxmail|gmail|hotmail|icloud|live|naver|outlook|qq|sina|sohu|yahoo)\.com|"
@@ -5822,8 +5795,6 @@ def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> 
 
 
 MOST_QUOTED = 20  # comments in one email
-
-
 UNKNOWN_LANGUAGE = "zh+en"  # of an account: Chinese and English stand side by side
 
 
@@ -6820,8 +6791,6 @@ def send(site: Site, message: Message) -> None:
 
 
 BODY_LIMIT = 64 * 1024
-
-
 CACHEABLE_BYTES = 128 * 1024  # of a response: longer ones would hold up the event loop
 
 
@@ -7085,8 +7054,6 @@ def caller_of(permission: Permission, site: Site, environ: Json, now: int) -> Ac
 
 # What the client reads of an error whose details stay in the log.
 INTERNAL = Problem("服务出错了，请稍后再试", "internal", status=500)
-
-
 ACCEPTS_GZIP = re.compile(r"(?i)(?<![\w*])(gzip|\*)(?![\w-])(?!\s*;\s*q=0(\.0*)?\s*(,|$))")
 
 
@@ -7553,8 +7520,6 @@ def check_nickname(request: Request, nickname: str) -> None:
 
 # Registrations of other clients that may wait for an email address.
 MOST_WAITING = 3
-
-
 MOST_WAITING_KNOWN = 6  # for a client from a network that the account signed in from
 
 
@@ -8582,8 +8547,6 @@ def lasting_id(request: Request, *parts: object) -> str:
 
 
 THREADS_ON_PAGE = 20  # of the thread page
-
-
 REPLIES_ON_PAGE = 10  # of each thread
 
 
@@ -9507,8 +9470,6 @@ def top_pages(request: Request, sort: str) -> list[Json]:
 
 
 Params = dict[str, str]  # the parameters of a signed link
-
-
 OPPOSITES = {"stop": "start", "stop_all": "start_all", "unfollow": "follow"}
 
 
@@ -9827,8 +9788,6 @@ MIME = {
     ".js": "text/javascript; charset=utf-8",
     ".json": "application/json; charset=utf-8",
 }
-
-
 # Comments, blank lines and indentation would be an eighth of what readers load.
 COMMENTS = re.compile(rb"(?m)^\s*(?://.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^\s+| +// .*$")
 
