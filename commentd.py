@@ -1873,6 +1873,13 @@ MIGRATIONS = [
         value TEXT NOT NULL
     ) STRICT;
 
+    -- When the service last did or saw something that it must know after a restart, or that
+    -- `commentd check` asks for.
+    CREATE TABLE state (
+        name TEXT PRIMARY KEY,
+        time INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+
     CREATE TABLE account (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         email      TEXT NOT NULL UNIQUE,
@@ -2027,12 +2034,14 @@ MIGRATIONS = [
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX page_liker_time ON page_liker (liked_at) WHERE liked_at IS NOT NULL;
 
+    -- How often a subject used something in the time that ends then and is so many seconds long.
     CREATE TABLE rate_limit (
         name    TEXT NOT NULL,
         subject TEXT NOT NULL,
+        seconds INTEGER NOT NULL,
         used    INTEGER NOT NULL,
         ends_at INTEGER NOT NULL,
-        PRIMARY KEY (name, subject)
+        PRIMARY KEY (name, subject, seconds)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX rate_limit_ends ON rate_limit (ends_at);
 
@@ -2870,6 +2879,19 @@ class Day:
 
 
 @dataclass(frozen=True)
+class Uses:
+    """How often a subject used something in so many seconds, which end at `ends_at`."""
+
+    seconds: int
+    used: int
+    ends_at: int
+
+    def is_running(self, now: int) -> bool:
+        """Not yet over. What ends further ahead than it is long was stored with a wrong clock."""
+        return now < self.ends_at <= now + self.seconds
+
+
+@dataclass(frozen=True)
 class Imported:
     """The comment that an imported record became. `id` is None when it is gone."""
 
@@ -3062,59 +3084,8 @@ FIGURES = """
            (SELECT count(*) FROM outbox WHERE due_at IS NULL) AS failed,
            (SELECT count(*) FROM outbox WHERE due_at <= :now - 600) AS late,
            (SELECT count(*) FROM account WHERE role = 'admin') AS admins,
-           (SELECT count(*) FROM rate_limit WHERE name LIKE 'unnamed_proxy/%') AS unnamed_proxy"""
-
-# Rate limits: the uses in a number of seconds. They count for a client, unless noted otherwise.
-RATE_LIMITS = {
-    "register": {HOUR: 5},
-    "code": {MINUTE: 1},  # a client and an email address
-    "mail": {MINUTE: 1, HOUR: 5, DAY: 10},  # an email address
-    "mails": {HOUR: 200},  # all clients together
-    # An email address. These are beside the two above, so that strangers cannot use them up: for
-    # clients from a network that the account signed in from, and for its holder, signed in.
-    "known_mail": {MINUTE: 1, DAY: 5},
-    "own_mail": {MINUTE: 1, DAY: 5},
-    "verify": {10 * MINUTE: 10},
-    "guess": {DAY: 15},  # an email address, wrong codes
-    "guesses": {DAY: 200},  # all, wrong codes for accounts
-    "known_guess": {DAY: 15},  # an email address; instead of "guesses" from a network as above
-    "wrong_code": {DAY: 20},
-    "login": {10 * MINUTE: 10},
-    "password": {10 * MINUTE: 5},  # a client and an email address, wrong passwords
-    "comment": {MINUTE: 5, HOUR: 60},
-    "comments": {HOUR: 300},  # all
-    "like": {MINUTE: 10, HOUR: 100},
-    "like_one": {DAY: 20},  # a client and a comment
-    "likes": {HOUR: 2000},  # all
-    "page": {HOUR: 20},  # new pages
-    # All, by views and likes: a new page takes 10 kB for 90 days.
-    "pages": {HOUR: 300, DAY: 1000},
-    "follow": {HOUR: 30},
-    "report": {HOUR: 5, DAY: 20},
-    "reports": {HOUR: 60},  # all
-    # Emails about comments.
-    "notification": {10 * MINUTE: 1},  # a recipient
-    "reply_emails": {HOUR: 6},  # a recipient
-    "questions": {HOUR: 30},  # all
-}
-# How often the service does some work at most. It is counted in the same way.
-PAUSES = {
-    "health": {5: 1},
-    "purge": {MINUTE: 1},
-    "wipe": {DAY: 1},
-    "unnamed_proxy": {DAY: 1},
-    "quiet": {MINUTE: 2**31},  # never used up: it only makes a request write
-}
-COUNTED = RATE_LIMITS | PAUSES
-# Rate limits that are counted in memory: the uses of a client in a minute.
-MEMORY_LIMITS = {
-    "challenge": 120,
-    "preview": 120,
-    "siteverify": 20,
-    "view": 60,
-    "link": 120,
-    "export": 60,
-}
+           (SELECT count(*) FROM state
+             WHERE name = 'unnamed_proxy' AND time > :now - 86400) AS unnamed_proxy"""
 
 Row = TypeVar("Row")
 
@@ -3466,7 +3437,7 @@ class Store:
         """The first column of the first row; None if there is no row."""
         return next(iter(self.values(sql, *values, **named)), None)
 
-    # The key, rate limits, captchas
+    # The key, the state of the service, rate limits, captchas
 
     def token_key(self, new: str) -> str:
         """The key in the database, which is `new` in a new database."""
@@ -3481,44 +3452,57 @@ class Store:
             raise SchemaError(f"{self.path} has accounts but no key: set [token] key")
         return str(key)
 
-    def use_limit(self, now: int, name: str, subject: str = "", factor: int = 1) -> int:
-        """Counts a use of a rate limit by a subject and returns 0. If the limit is used up, counts
-        nothing and returns the seconds until the next use. `factor` multiplies the limit."""
-        # A window that ends further ahead than it is long was made by a wrong clock: it begins
-        # again.
-        sql = """
-            INSERT INTO rate_limit AS r (name, subject, used, ends_at)
-            SELECT :name || '/' || key, :subject, 1, :now + key FROM json_each(:windows)
-             WHERE true
-                ON CONFLICT (name, subject) DO UPDATE
-               SET used = CASE WHEN r.ends_at BETWEEN :now + 1 AND excluded.ends_at
-                               THEN r.used + 1 ELSE 1 END,
-                   ends_at = CASE WHEN r.ends_at BETWEEN :now + 1 AND excluded.ends_at
-                                  THEN r.ends_at ELSE excluded.ends_at END"""
-        wait = self.limit_wait(now, name, subject, factor)
-        if not wait:
-            self.run(sql, name=name, subject=subject, now=now, windows=COUNTED[name])
+    def last_time(self, name: str) -> int:
+        """When something of that name last happened, as `note_time` stored it; 0 for never."""
+        return int(self.value("SELECT time FROM state WHERE name = ?", name) or 0)
+
+    def note_time(self, name: str, now: int) -> None:
+        """Something of that name happens now."""
+        self.run("INSERT OR REPLACE INTO state (name, time) VALUES (?, ?)", name, now)
+
+    def uses(self, name: str, subject: str, now: int) -> dict[int, Uses]:
+        """What a subject has used of a rate limit, by the number of seconds."""
+        sql = "SELECT seconds, used, ends_at FROM rate_limit WHERE name = ? AND subject = ?"
+        found = self.all(Uses, sql, name, subject)
+        return {uses.seconds: uses for uses in found if uses.is_running(now)}
+
+    def limit_wait(self, name: str, subject: str, limits: Mapping[int, int], now: int) -> int:
+        """The seconds until the subject may go on, 0 if it may now. `limits` holds the most uses
+        by the number of seconds."""
+        wait = 0
+        for seconds, uses in self.uses(name, subject, now).items():
+            if seconds in limits and uses.used >= limits[seconds]:
+                wait = max(wait, uses.ends_at - now)
         return wait
 
-    def limit_wait(self, now: int, name: str, subject: str, factor: int) -> int:
-        """What `use_limit` would return; nothing is counted."""
+    def use_limit(self, name: str, subject: str, limits: Mapping[int, int], now: int) -> int:
+        """Counts one use and returns 0. If a limit is used up, counts nothing and returns what
+        `limit_wait` does."""
+        wait = self.limit_wait(name, subject, limits, now)
+        if wait:
+            return wait
         sql = """
-            SELECT coalesce(max(ends_at), :now) - :now
-              FROM json_each(:windows) JOIN rate_limit ON name = :name || '/' || key
-             WHERE subject = :subject AND used >= value * :factor
-               AND ends_at BETWEEN :now + 1 AND :now + key"""
-        wait = self.value(
-            sql, name=name, subject=subject, now=now, factor=factor, windows=COUNTED[name]
-        )
-        return int(wait)
+            INSERT OR REPLACE INTO rate_limit (name, subject, seconds, used, ends_at)
+            VALUES (:name, :subject, :seconds, :used, :ends_at)"""
+        before = self.uses(name, subject, now)
+        for seconds in limits:
+            uses = before.get(seconds) or Uses(seconds, used=0, ends_at=now + seconds)
+            self.run(
+                sql,
+                name=name,
+                subject=subject,
+                seconds=seconds,
+                used=uses.used + 1,
+                ends_at=uses.ends_at,
+            )
+        return 0
 
     def return_use(self, name: str, subject: str) -> None:
         """Takes back one use that was counted in advance."""
         sql = """
             UPDATE rate_limit SET used = used - 1
-             WHERE name IN (SELECT :name || '/' || key FROM json_each(:windows))
-               AND subject = :subject AND used > 0"""
-        self.run(sql, name=name, subject=subject, windows=COUNTED[name])
+             WHERE name = ? AND subject = ? AND used > 0"""
+        self.run(sql, name, subject)
 
     def spend_captcha(self, signature: str, expires_at: int, comment_id: int | None = None) -> bool:
         """Spends a captcha, perhaps on a comment. False if it was spent before."""
@@ -5110,13 +5094,13 @@ class MinuteCounter:
         self.minute = 0
         self.counts: Counter[tuple[str, str]] = Counter()
 
-    def take(self, name: str, networks: list[tuple[str, int]], now: int) -> bool:
-        """Counts one use by a client; False if the limit is used up for one of its networks."""
+    def take(self, name: str, most: int, networks: list[tuple[str, int]], now: int) -> bool:
+        """Counts one use by a client, of `most` in a minute; False if they are used up for one of
+        its networks."""
         with self.lock:
             if now // MINUTE != self.minute or len(self.counts) > self.MOST:
                 self.minute = now // MINUTE
                 self.counts.clear()
-            most = MEMORY_LIMITS[name]
             if any(self.counts[name, network] >= most * factor for network, factor in networks):
                 return False
             self.counts.update((name, network) for network, _ in networks)
@@ -5324,7 +5308,58 @@ class Site:
 # -- Limits -------------------------------------------------------------------
 
 
+# Rate limits: the uses in a number of seconds. They count for a client, unless noted otherwise.
+RATE_LIMITS = {
+    "register": {HOUR: 5},
+    "code": {MINUTE: 1},  # a client and an email address
+    "mail": {MINUTE: 1, HOUR: 5, DAY: 10},  # an email address
+    "mails": {HOUR: 200},  # all clients together
+    # An email address. These are beside the two above, so that strangers cannot use them up: for
+    # clients from a network that the account signed in from, and for its holder, signed in.
+    "known_mail": {MINUTE: 1, DAY: 5},
+    "own_mail": {MINUTE: 1, DAY: 5},
+    "verify": {10 * MINUTE: 10},
+    "guess": {DAY: 15},  # an email address, wrong codes
+    "guesses": {DAY: 200},  # all, wrong codes for accounts
+    "known_guess": {DAY: 15},  # an email address; instead of "guesses" from a network as above
+    # Instead of "guesses" for an email address without an account. It is never used up: it costs
+    # the same work, so that the time of the response does not tell who has an account.
+    "nobody_guesses": {DAY: 10**9},
+    "wrong_code": {DAY: 20},
+    "login": {10 * MINUTE: 10},
+    "password": {10 * MINUTE: 5},  # a client and an email address, wrong passwords
+    "comment": {MINUTE: 5, HOUR: 60},
+    "comments": {HOUR: 300},  # all
+    "like": {MINUTE: 10, HOUR: 100},
+    "like_one": {DAY: 20},  # a client and a comment
+    "likes": {HOUR: 2000},  # all
+    "page": {HOUR: 20},  # new pages
+    # All, by views and likes: a new page takes 10 kB for 90 days.
+    "pages": {HOUR: 300, DAY: 1000},
+    "follow": {HOUR: 30},
+    "report": {HOUR: 5, DAY: 20},
+    "reports": {HOUR: 60},  # all
+    # Emails about comments.
+    "notification": {10 * MINUTE: 1},  # a recipient
+    "reply_emails": {HOUR: 6},  # a recipient
+    "questions": {HOUR: 30},  # all
+}
+# Rate limits that are counted in memory: the uses of a client in a minute.
+MEMORY_LIMITS = {
+    "challenge": 120,
+    "preview": 120,
+    "siteverify": 20,
+    "view": 60,
+    "link": 120,
+    "export": 60,
+}
+
 Use = tuple[str, str, int]  # the name of a rate limit, the subject, and a factor on the limit
+
+
+def limits_of(name: str, factor: int = 1) -> dict[int, int]:
+    """The rate limits of that name, each `factor` times as high."""
+    return {seconds: most * factor for seconds, most in RATE_LIMITS[name].items()}
 
 
 def use_limits(site: Site, *uses: Use) -> int:
@@ -5332,8 +5367,8 @@ def use_limits(site: Site, *uses: Use) -> int:
     if not site.config.limits_enabled:
         return 0
     now = site.now()
-    for used, use in enumerate(uses):
-        wait = site.store.use_limit(now, *use)
+    for used, (name, subject, factor) in enumerate(uses):
+        wait = site.store.use_limit(name, subject, limits_of(name, factor), now)
         if wait:
             return_uses(site, *uses[:used])
             return wait
@@ -5359,7 +5394,7 @@ def use_memory_limit(site: Site, client: Client, name: str) -> bool:
     """Counts one use of a limit in memory; False if it is used up."""
     if not site.config.limits_enabled:
         return True
-    return site.minute_counter.take(name, client.networks, site.now())
+    return site.minute_counter.take(name, MEMORY_LIMITS[name], client.networks, site.now())
 
 
 TOO_OFTEN = "操作太频繁，请稍后再试"
@@ -5390,8 +5425,8 @@ def check_comment_limit(site: Site, client: Client) -> None:
     can be done between this and the transaction that counts."""
     if not site.config.limits_enabled:
         return
-    for use in client_uses(site, client, "comment"):
-        refuse_after(site.store.limit_wait(site.now(), *use))
+    for name, subject, factor in client_uses(site, client, "comment"):
+        refuse_after(site.store.limit_wait(name, subject, limits_of(name, factor), site.now()))
 
 
 # Views
@@ -5999,7 +6034,7 @@ def add_email(
     now = site.now()
     recipient = subscriber_of(site.key, email.recipient)
     for name, purpose in limits:
-        wait = store.use_limit(now, name, f"{purpose} {recipient}")
+        wait = store.use_limit(name, f"{purpose} {recipient}", limits_of(name), now)
         if wait:
             store.postpone(ids, now + wait)
             return
@@ -6142,7 +6177,7 @@ def ask_guest(site: Site, unasked: News, subscription: str) -> None:
     store = site.store
     now = site.now()
     may_ask = site.config.server_public_url and not subscription
-    if not may_ask or store.use_limit(now, "questions"):
+    if not may_ask or store.use_limit("questions", "", limits_of("questions"), now):
         store.drop_notifications(unasked)
         return
     own, *_ = unasked.values()
@@ -7644,7 +7679,7 @@ def take_code_email(request: Request, values: Json) -> bool:
     store = request.site.store
     email = values["email"]
     # Something is written in any case, so that the time of the response tells nothing.
-    store.use_limit(request.now, "quiet")
+    store.note_time("code_asked", request.now)
     is_known = is_known_client(request, email)
     waiting = store.count_others_waiting(**values)
     # None of them is dropped for a new one. A client's own is replaced.
@@ -7731,7 +7766,7 @@ def guess_uses(request: Request, email: str, request_id: str) -> list[Use]:
     elif request.site.store.account_with_email(email):
         uses.append(("guesses", "", 1))
     else:
-        uses.append(("quiet", "", 1))  # so that the time of the response tells nothing
+        uses.append(("nobody_guesses", "", 1))  # the time of the response tells nothing
     return uses
 
 
@@ -8828,7 +8863,8 @@ def health(request: Request) -> Json:
     store = request.site.store
     store.check_tables()
     with request.writing():
-        store.use_limit(request.now, "health")
+        if not 0 <= request.now - store.last_time("health") < 5:
+            store.note_time("health", request.now)
     return {"ok": True}
 
 
@@ -9624,6 +9660,7 @@ class App:
 
     site: Site
     routes: Callable[..., Iterable[bytes]]
+    purged_at: int = 0  # when `tick` last dropped what had expired
 
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Adds CORS and security headers to every response, and answers preflights."""
@@ -9650,15 +9687,20 @@ class App:
         now = site.now()
         flush_views(site)
         with store.writing():
-            minute_passed = not store.use_limit(now, "purge")
-            day_passed = minute_passed and not store.use_limit(now, "wipe")
+            # A clock that was set back counts as time that passed.
+            minute_passed = not 0 <= now - self.purged_at < MINUTE
+            day_passed = minute_passed and not 0 <= now - store.last_time("wipe") < DAY
             if minute_passed:
                 store.purge(now)
                 store.forget(now - max(HOUR, config.privacy_keep_ip_days * DAY))
                 store.erase_hidden(now - config.moderation_keep_days * DAY)
                 add_rebuild(site)
-            if site.clients.unnamed_proxy:
-                store.use_limit(now, "unnamed_proxy")  # for `check` to see
+            if day_passed:
+                store.note_time("wipe", now)
+            if site.clients.unnamed_proxy and now - store.last_time("unnamed_proxy") >= HOUR:
+                store.note_time("unnamed_proxy", now)  # for `check` to see
+        if minute_passed:
+            self.purged_at = now
         if day_passed:
             store.begin_wiping()
         if minute_passed and store.has_erased:

@@ -52,7 +52,7 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("empty") / "commentd.db"
     make_app(Config(database_path=str(path)), FakeWorld().world, rounds=1).close()
     with closing(sqlite3.connect(path)) as db, db:
-        db.execute("DELETE FROM rate_limit")  # what closing the app took
+        db.execute("DELETE FROM state")  # what closing the app noted
     return path
 
 

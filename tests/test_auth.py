@@ -653,7 +653,7 @@ def test_right_codes_do_not_count_as_wrong_ones(
         own: dict[str, Any] = {"request_id": request_id} if named else {}
         assert visitor.verify(code, **own) == SUCCESS
         fake_world.time += HOUR
-    assert sql(app, "SELECT used FROM rate_limit WHERE name LIKE 'guess/%'") == [(8,)]
+    assert sql(app, "SELECT used FROM rate_limit WHERE name = 'guess'") == [(8,)]
 
 
 # Nobody is told what is known of an email address
@@ -1089,7 +1089,7 @@ def test_rate_limits_are_forgotten_in_time(
     assert len(sql(app, "SELECT name FROM rate_limit")) > 6
     fake_world.time += DAY
     app.tick()
-    assert sql(app, "SELECT name FROM rate_limit") == [("purge/60",), ("wipe/86400",)]
+    assert sql(app, "SELECT name FROM rate_limit") == []
 
 
 def test_rate_limits_lock_nobody_out_after_a_wrong_clock(app: App, fake_world: FakeWorld) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-# What a refused request may change: budgets, tries, spent captchas.
-VOLATILE = {"rate_limit", "spent_captcha", "sqlite_sequence"}
+# What a refused request may change: rate limits, tries, spent captchas, and the times of those.
+VOLATILE = {"rate_limit", "state", "spent_captcha", "sqlite_sequence"}
 
 
 def dump(path: str) -> dict[str, list[tuple[Any, ...]]]:
