@@ -2621,6 +2621,16 @@ class Registration:
     password: str
     code: str
     language: str
+    tries: int  # wrong codes that named no request
+    named_tries: int  # wrong codes that named this one
+    expires_at: int
+
+    @property
+    def is_sign_in(self) -> bool:
+        return not self.password
+
+
+MOST_TRIES = 5  # of a code
 
 
 @dataclass(frozen=True)
@@ -2783,21 +2793,6 @@ INSERT_COMMENT = f"""
     INSERT INTO comment ({", ".join(COMMENT_COLUMNS)})
     VALUES ({", ".join(COMPUTED.get(name, f":{name}") for name in COMMENT_COLUMNS)})
     RETURNING id"""
-EDIT_COMMENT = f"""
-    UPDATE comment
-       SET {assignments(comment_fields("text"))}, learnt = '', html = :html, own_html = :own_html,
-           edited_at = :edited_at
-     WHERE id = :id"""
-# A hidden comment loses its pin and its webhooks.
-SET_STATUS = """
-    UPDATE page SET total = total + (:status = 'visible') - (comment.status = 'visible')
-      FROM comment WHERE comment.id = :id AND page.id = comment.page_id;
-    UPDATE comment
-       SET status = :status, held = coalesce(:held, held),
-           hidden_at = CASE WHEN :status IN ('spam', 'deleted') THEN :now END,
-           pinned = pinned AND :status = 'visible'
-     WHERE id = :id;
-    DELETE FROM outbox WHERE comment_id = :id AND :status IN ('spam', 'deleted')"""
 
 
 @dataclass(frozen=True)
@@ -2986,50 +2981,6 @@ POSITIONS = {
     for view, (condition, top, entry) in VIEWS.items()
     for sort, order in SORTS.items()
 }
-LIKE = {
-    what: f"""
-    INSERT INTO {what}_liker ({what}_id, visitor, liked_at)
-    VALUES (:id, :visitor, CASE WHEN :visitor NOT LIKE 'user %' THEN :now END)
-        ON CONFLICT DO NOTHING"""
-    for what in ("comment", "page")
-}
-UNLIKE = {
-    what: f"DELETE FROM {what}_liker WHERE {what}_id = :id AND visitor = :visitor"
-    for what in ("comment", "page")
-}
-COUNT_LIKES = {
-    "comment": """
-    UPDATE comment SET likes =
-           (SELECT count(*) FROM comment_liker WHERE comment_id = :id)
-     WHERE id = :id RETURNING likes""",
-    "page": """
-    UPDATE page SET page_likes =
-           (SELECT count(*) FROM page_liker WHERE page_id = :id)
-     WHERE id = :id RETURNING page_likes""",
-}
-COUNT_IMPORTED_LIKES = {
-    what: f"""
-    SELECT count(*) FROM {what}_liker
-     WHERE {what}_id = :id AND visitor GLOB 'import ' || :id || ' *'"""
-    for what in ("comment", "page")
-}
-ADD_LIKES = {
-    what: f"""
-    WITH RECURSIVE n (i) AS
-         (SELECT :first WHERE :first <= :last UNION ALL SELECT i + 1 FROM n WHERE i < :last)
-    INSERT INTO {what}_liker ({what}_id, visitor) SELECT :id, 'import ' || :id || ' ' || i FROM n"""
-    for what in ("comment", "page")
-}
-# Which email addresses may get news of a comment, by the kind of the news. Those of the owner stand
-# in settings.
-RECIPIENTS = {
-    "author": """
-    SELECT coalesce(account.email, comment.email)
-      FROM comment LEFT JOIN account ON account.id = user_id WHERE comment.id = :parent_id""",
-    "follower": """
-    SELECT account.email FROM follow JOIN account ON account.id = follow.user_id
-     WHERE page_id = :page_id""",
-}
 # Notifications that wait for no email, about comments that their recipients may read.
 # News of a comment that lost its page or its parent, in a damaged file, wait until it is repaired;
 # news of a reply wait while its parent does, which its author edited.
@@ -3111,6 +3062,12 @@ def holding(lock: Any, wait: float, late: Problem) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def like_time(visitor: str, now: int) -> int | None:
+    """What is stored as the time of a like. That of an account has none, so it is never made
+    anonymous: it can be taken back years later."""
+    return None if visitor.startswith("user ") else now
 
 
 class ThreadState(threading.local):
@@ -3546,14 +3503,17 @@ class Store:
     def set_rights(self, user_id: int, role: str, blocked: bool, *, revoke: bool) -> None:
         """`revoke` also makes tokens and one-time links void, so that lost rights can't be used. An
         admin loses claimed comments."""
-        sql = """
-            UPDATE account SET role = :role, blocked = :blocked, version = version + :revoke
-             WHERE id = :id;
-            UPDATE comment SET user_id = NULL
-             WHERE user_id = :id AND email <> '' AND :role = 'admin';
-            DELETE FROM admin_link
-             WHERE email = (SELECT email FROM account WHERE id = :id) AND :revoke"""
-        self.run_script(sql, id=user_id, role=role, blocked=blocked, revoke=revoke)
+        sql = "UPDATE account SET role = ?, blocked = ? WHERE id = ?"
+        self.run(sql, role, blocked, user_id)
+        if role == "admin":
+            sql = "UPDATE comment SET user_id = NULL WHERE user_id = ? AND email <> ''"
+            self.run(sql, user_id)
+        if revoke:
+            self.revoke_tokens(user_id)
+            sql = """
+                DELETE FROM admin_link
+                 WHERE email = (SELECT email FROM account WHERE id = ?)"""
+            self.run(sql, user_id)
 
     def add_admin_link(self, link: str, email: str, expires_at: int) -> None:
         """Replaces older links for the same email address; "" stands for any. Only the hash of the
@@ -3605,8 +3565,9 @@ class Store:
     def registrations(self, email: str) -> list[Registration]:
         """All that wait for the email address, also with a code that has expired."""
         sql = """
-            SELECT request_id, email, nickname, password, code, language FROM registration
-             WHERE email = ? ORDER BY id"""
+            SELECT request_id, email, nickname, password, code, language, tries, named_tries,
+                   expires_at
+              FROM registration WHERE email = ? ORDER BY id"""
         return self.all(Registration, sql, email)
 
     def remember_network(self, user_id: int, network: str, now: int) -> None:
@@ -3670,19 +3631,26 @@ class Store:
     ) -> list[Registration]:
         """Takes one of five tries from each code that a guess is compared with, and returns those
         registrations. Tries that name the request are counted apart: otherwise strangers could
-        use them up. One statement counts and reads, so that five tries are five. `sign_in`: only
-        sign-in codes, which need the request id; otherwise only codes of registrations."""
-        sql = """
-            UPDATE registration
-               SET tries = tries + (:request_id = ''),
-                   named_tries = named_tries + (:request_id <> '')
-             WHERE email = :email AND (password = '') = :sign_in AND expires_at > :now
-               AND CASE WHEN :request_id = '' THEN tries + named_tries < 5
-                        ELSE request_id = :request_id AND named_tries < 5 END
-            RETURNING request_id, email, nickname, password, code, language"""
-        return self.all(
-            Registration, sql, email=email, request_id=request_id, now=now, sign_in=sign_in
-        )
+        use them up. `sign_in`: only sign-in codes, which need the request id; otherwise only codes
+        of registrations."""
+        waiting = [
+            each
+            for each in self.registrations(email)
+            if each.expires_at > now and each.is_sign_in == sign_in
+        ]
+        if request_id:
+            tried = [
+                each
+                for each in waiting
+                if each.request_id == request_id and each.named_tries < MOST_TRIES
+            ]
+            sql = "UPDATE registration SET named_tries = named_tries + 1 WHERE request_id = ?"
+        else:
+            tried = [each for each in waiting if each.tries + each.named_tries < MOST_TRIES]
+            sql = "UPDATE registration SET tries = tries + 1 WHERE request_id = ?"
+        for each in tried:
+            self.run(sql, each.request_id)
+        return tried
 
     def confirm(self, registration: Registration, now: int) -> Account:
         """Makes the account, or gives it the new nickname, password and language and revokes its
@@ -3699,7 +3667,15 @@ class Store:
                    language = excluded.language, version = a.version + 1
             RETURNING *"""
         self.run("DELETE FROM registration WHERE email = ?", registration.email)
-        account = self.all(Account, sql, **vars(registration), now=now)[0]
+        account = self.all(
+            Account,
+            sql,
+            email=registration.email,
+            nickname=registration.nickname,
+            password=registration.password,
+            language=registration.language,
+            now=now,
+        )[0]
         if account.is_new:
             sql = """
                 UPDATE comment SET user_id = ?
@@ -3713,16 +3689,15 @@ class Store:
         """With a new password: somebody else may have signed in from there with the old one."""
         self.run("DELETE FROM known_network WHERE user_id = ?", user_id)
 
-    def change_account(self, user_id: int, nickname: str, password: str) -> Account:
-        """ "" leaves a value as it is. A new password revokes the tokens."""
-        sql = """
-            UPDATE account
-               SET nickname = CASE WHEN :nickname = '' THEN nickname ELSE :nickname END,
-                   password = CASE WHEN :password = '' THEN password ELSE :password END,
-                   version = CASE WHEN :password = '' THEN version ELSE version + 1 END
-             WHERE id = :id
-            RETURNING *"""
-        return self.all(Account, sql, id=user_id, nickname=nickname, password=password)[0]
+    def set_nickname(self, user_id: int, nickname: str) -> None:
+        """Of new comments."""
+        self.run("UPDATE account SET nickname = ? WHERE id = ?", nickname, user_id)
+
+    def set_password(self, user_id: int, password: str) -> None:
+        """Stores a new password, which revokes the tokens."""
+        self.run("UPDATE account SET password = ? WHERE id = ?", password, user_id)
+        self.revoke_tokens(user_id)
+        self.forget_networks(user_id)
 
     def erase_account(self, account: Account, subscriber: str, *, comments: bool) -> None:
         """Deletes an account and what is stored of it. Its comments keep their text, without an
@@ -3808,27 +3783,20 @@ class Store:
 
     def add_views(self, counts: dict[str, int], now: int) -> None:
         """Adds to the views of pages, by page key."""
-        sql = """
-            UPDATE page SET seen_at = :now, views = views
-                   + CASE WHEN views < 9007199254740992 THEN new.value ELSE 0 END
-              FROM json_each(:counts) AS new WHERE page.key = new.key"""
-        self.run(sql, counts=counts, now=now)
-        self.count_on_day("views", sum(counts.values()), now)
+        sql = "UPDATE page SET views = views + ?, seen_at = ? WHERE key = ?"
+        for key, count in counts.items():
+            self.run(sql, count, now, key)
+        self.add_to_day(now, views=sum(counts.values()))
 
-    def count_on_day(self, what: str, more: int, now: int) -> None:
-        """`what`: comments, views or likes."""
-        # Counts end at 2^53, the largest number that JavaScript counts to. In a damaged row, one
-        # more could be too large for SQLite.
+    def add_to_day(self, now: int, *, comments: int = 0, views: int = 0, likes: int = 0) -> None:
+        """Adds to the counts of the day; `likes` may be less than zero."""
         sql = """
             INSERT INTO day AS d (day, comments, views, likes)
-            VALUES (:day, :more * (:what = 'comments'), :more * (:what = 'views'),
-                    :more * (:what = 'likes'))
+            VALUES (?, ?, ?, ?)
                 ON CONFLICT (day) DO UPDATE
                SET comments = d.comments + excluded.comments, views = d.views + excluded.views,
-                   likes = d.likes + excluded.likes
-             WHERE max(d.comments, d.views, d.likes) <= 9007199254740992
-               AND min(d.comments, d.views, d.likes) >= -9007199254740992"""
-        self.run(sql, day=self.day_of(now), what=what, more=more)
+                   likes = d.likes + excluded.likes"""
+        self.run(sql, self.day_of(now), comments, views, likes)
 
     def day_of(self, seconds: float) -> int:
         """The number of a day, counted from 1970."""
@@ -3938,33 +3906,47 @@ class Store:
         """`values` has the columns that are not as in `NEW_COMMENT`."""
         values = {**NEW_COMMENT, "created_at": now, **values}
         comment_id = int(self.value(INSERT_COMMENT, **values))
-        self.count_on_day("comments", 1, values["created_at"])
+        self.add_to_day(values["created_at"], comments=1)
         self.set_status(comment_id, status, now)
         return cast(Comment, self.comment(comment_id))
 
-    def edit_comment(self, comment: Comment, now: int) -> None:
-        """Stores the texts of a comment that were changed. The filter may learn them again. As long
+    def edit_comment(self, edited: Comment, now: int) -> None:
+        """Stores what its author wrote, as it was changed. The filter may learn it again. As long
         as the content is the same, so is its HTML, which may have been imported."""
-        old = self.comment(comment.id)
-        if old is not None and old.content == comment.content:
-            comment = replace(
-                comment, html=old.html, own_html=old.own_html, edited_at=old.edited_at
-            )
-        else:
-            comment = replace(comment, own_html=0, edited_at=now)
-        self.run(EDIT_COMMENT, **vars(comment))
-        self.withdraw([comment.id])
+        old = cast(Comment, self.comment(edited.id))
+        sql = "UPDATE comment SET nickname = ?, website = ?, learnt = '' WHERE id = ?"
+        self.run(sql, edited.nickname, edited.website, edited.id)
+        if edited.content != old.content:
+            sql = """
+                UPDATE comment
+                   SET content = :content, html = :html, own_html = 0, edited_at = :now
+                 WHERE id = :id"""
+            self.run(sql, content=edited.content, html=edited.html, now=now, id=edited.id)
+        self.withdraw([edited.id])
 
     def set_pinned(self, comment_id: int, pinned: bool) -> None:
         self.run("UPDATE comment SET pinned = ? WHERE id = ?", pinned, comment_id)
 
     def set_status(self, comment_id: int, status: str, now: int, held: str | None = None) -> None:
-        """Shows or hides a comment. The counts of its page and its parents follow. Emails
-        about a hidden comment are withdrawn. Spam and deleted comments are erased later."""
-        self.run_script(SET_STATUS, id=comment_id, status=status, held=held, now=now)
+        """Shows or hides a comment; `held` None leaves the reason as it is. The counts of its page
+        and its parents follow. Spam and deleted comments are erased later."""
+        sql = "SELECT page_id, status FROM comment WHERE id = ?"
+        page_id, old_status = self.run(sql, comment_id).fetchone()
+        if status == "visible" and old_status != "visible":
+            self.run("UPDATE page SET total = total + 1 WHERE id = ?", page_id)
+        if status != "visible" and old_status == "visible":
+            self.run("UPDATE page SET total = total - 1 WHERE id = ?", page_id)
+        is_hidden = status in ("spam", "deleted")
+        sql = "UPDATE comment SET status = ?, hidden_at = ? WHERE id = ?"
+        self.run(sql, status, now if is_hidden else None, comment_id)
+        if held is not None:
+            self.run("UPDATE comment SET held = ? WHERE id = ?", held, comment_id)
         self.update_shown([comment_id])
         if status != "visible":
-            self.withdraw([comment_id], from_owners=status != "waiting")
+            self.run("UPDATE comment SET pinned = 0 WHERE id = ?", comment_id)
+            self.withdraw([comment_id], from_owners=is_hidden)
+        if is_hidden:
+            self.run("DELETE FROM outbox WHERE comment_id = ?", comment_id)  # its webhooks
 
     def erase_comments(self, ids: list[int]) -> None:
         """Erases comments and what they tell of their authors. Replies to them keep their place."""
@@ -4009,24 +3991,67 @@ class Store:
 
     # Likes
 
-    def like(self, what: str, *, undo: bool, **values: Any) -> int:
-        """Adds or takes back the like of a `visitor`; returns the number of likes. `what` is the
-        comment or page with that `id`. The like of an account has no time, so it is never
-        anonymised."""
-        sql = UNLIKE[what] if undo else LIKE[what]
-        changed = self.run(sql, **values).rowcount
-        more = -changed if undo else changed
-        self.count_on_day("likes", more, values["now"])
-        return self.value(COUNT_LIKES[what], **values) or 0
+    def add_comment_like(self, comment_id: int, visitor: str, now: int) -> int:
+        """Adds the like of a visitor, unless it is there. Returns the number of likes."""
+        sql = """
+            INSERT INTO comment_liker (comment_id, visitor, liked_at)
+            VALUES (?, ?, ?) ON CONFLICT DO NOTHING"""
+        added = self.run(sql, comment_id, visitor, like_time(visitor, now)).rowcount
+        self.add_to_day(now, likes=added)
+        return self.count_comment_likes(comment_id)
 
-    def add_likes(self, what: str, id: int, likes: int) -> None:
-        """Adds anonymous likes, for imports. They are numbered, and each call goes on with the next
-        number."""
-        if likes <= 0:
-            return
-        added = self.value(COUNT_IMPORTED_LIKES[what], id=id)
-        self.run(ADD_LIKES[what], id=id, first=added + 1, last=added + likes)
-        self.run(COUNT_LIKES[what], id=id)
+    def remove_comment_like(self, comment_id: int, visitor: str, now: int) -> int:
+        """Takes the like back, if it is there. Returns the number of likes."""
+        sql = "DELETE FROM comment_liker WHERE comment_id = ? AND visitor = ?"
+        taken = self.run(sql, comment_id, visitor).rowcount
+        self.add_to_day(now, likes=-taken)
+        return self.count_comment_likes(comment_id)
+
+    def count_comment_likes(self, comment_id: int) -> int:
+        """Stores the number of likes, and returns it."""
+        sql = """
+            UPDATE comment
+               SET likes = (SELECT count(*) FROM comment_liker WHERE comment_id = comment.id)
+             WHERE id = ? RETURNING likes"""
+        return int(self.value(sql, comment_id))
+
+    def add_page_like(self, page_id: int, visitor: str, now: int) -> int:
+        """As `add_comment_like`."""
+        sql = """
+            INSERT INTO page_liker (page_id, visitor, liked_at)
+            VALUES (?, ?, ?) ON CONFLICT DO NOTHING"""
+        added = self.run(sql, page_id, visitor, like_time(visitor, now)).rowcount
+        self.add_to_day(now, likes=added)
+        return self.count_page_likes(page_id)
+
+    def remove_page_like(self, page_id: int, visitor: str, now: int) -> int:
+        """As `remove_comment_like`."""
+        sql = "DELETE FROM page_liker WHERE page_id = ? AND visitor = ?"
+        taken = self.run(sql, page_id, visitor).rowcount
+        self.add_to_day(now, likes=-taken)
+        return self.count_page_likes(page_id)
+
+    def count_page_likes(self, page_id: int) -> int:
+        """Stores the number of likes, and returns it; 0 if there is no such page."""
+        sql = """
+            UPDATE page
+               SET page_likes = (SELECT count(*) FROM page_liker WHERE page_id = page.id)
+             WHERE id = ? RETURNING page_likes"""
+        return self.value(sql, page_id) or 0
+
+    def add_past_comment_likes(self, comment_id: int, count: int) -> None:
+        """Adds likes of unknown visitors, for imports."""
+        sql = "INSERT INTO comment_liker (comment_id, visitor) VALUES (?, 'past ' || random())"
+        for _ in range(count):
+            self.run(sql, comment_id)
+        self.count_comment_likes(comment_id)
+
+    def add_past_page_likes(self, page_id: int, count: int) -> None:
+        """As `add_past_comment_likes`."""
+        sql = "INSERT INTO page_liker (page_id, visitor) VALUES (?, 'past ' || random())"
+        for _ in range(count):
+            self.run(sql, page_id)
+        self.count_page_likes(page_id)
 
     # Outbox
 
@@ -4136,18 +4161,23 @@ class Store:
 
     # Notifications
 
-    def notify(self, comment_id: int, now: int, *, only_owner: bool = False) -> None:
-        """Adds news of a comment. The recipients are looked up later, since there may be many. News
-        of spam are never due. The owner's end when an admin decides on it."""
+    def notify(self, comment: Comment, now: int) -> None:
+        """Adds news of a new comment. The recipients are looked up later, since there may be many.
+        News of spam are never due."""
+        self.notify_owner(comment.id, now)
+        self.add_notification(comment.id, "follower", now)
+        if comment.parent_id is not None:
+            self.add_notification(comment.id, "author", now)
+
+    def notify_owner(self, comment_id: int, now: int) -> None:
+        """Adds news of a comment that end when an admin decides on it."""
+        self.add_notification(comment_id, "owner", now)
+
+    def add_notification(self, comment_id: int, kind: str, now: int) -> None:
         sql = """
             INSERT INTO notification (comment_id, kind, recipient, due_at)
-            SELECT comment.id, kind.value, '', :now
-              FROM comment JOIN json_each(:kinds) AS kind
-             WHERE comment.id = :id AND (kind.value = 'owner' OR NOT :only_owner)
-               AND (kind.value <> 'author' OR parent_id IS NOT NULL)
-                ON CONFLICT DO NOTHING"""
-        kinds = ["owner", *RECIPIENTS]
-        self.run(sql, id=comment_id, now=now, only_owner=only_owner, kinds=kinds)
+            VALUES (?, ?, '', ?) ON CONFLICT DO NOTHING"""
+        self.run(sql, comment_id, kind, now)
 
     def notify_again(self, email: str, subscriber: str, since: int) -> None:
         """Adds notifications of the replies that a guest missed before they confirmed. It comes
@@ -4163,18 +4193,30 @@ class Store:
                 ON CONFLICT DO NOTHING"""
         self.run(sql, email=email, subscriber=subscriber, since=since)
 
-    def recipients(self, kind: str, comment: Comment) -> list[str]:
-        return self.values(RECIPIENTS[kind], **vars(comment))
+    def author_above(self, reply: Comment) -> list[str]:
+        """The email address of the author who is replied to; "" if they gave none."""
+        sql = """
+            SELECT coalesce(account.email, comment.email)
+              FROM comment LEFT JOIN account ON account.id = user_id WHERE comment.id = ?"""
+        return self.values(sql, reply.parent_id)
+
+    def followers(self, page_id: int) -> list[str]:
+        """The email addresses of the readers who follow a page."""
+        sql = """
+            SELECT account.email FROM follow JOIN account ON account.id = follow.user_id
+             WHERE page_id = ?"""
+        return self.values(sql, page_id)
 
     def set_recipients(self, notification_id: int, recipients: list[str]) -> None:
         """Replaces a notification without a recipient, if it is still there, by one for each
         recipient."""
         sql = """
             INSERT INTO notification (comment_id, kind, recipient, due_at)
-            SELECT comment_id, kind, value, due_at FROM notification, json_each(:recipients)
-             WHERE notification.id = :id ON CONFLICT DO NOTHING;
-            DELETE FROM notification WHERE id = :id"""
-        self.run_script(sql, id=notification_id, recipients=recipients)
+            SELECT comment_id, kind, ?, due_at FROM notification
+             WHERE id = ? ON CONFLICT DO NOTHING"""
+        for recipient in recipients:
+            self.run(sql, recipient, notification_id)
+        self.run("DELETE FROM notification WHERE id = ?", notification_id)
 
     def due_recipients(self, kind: str, now: int) -> list[str]:
         """Ten of those who are due, so that the outbox is sent in between."""
@@ -4209,24 +4251,32 @@ class Store:
 
     def withdraw(self, ids: list[int], *, from_owners: bool = True) -> None:
         """Takes emails about some comments, or that quote them above a reply, out of the outbox.
-        Their notifications wait again."""
+        Their notifications wait again. `from_owners`: also those to the owner."""
         sql = """
             SELECT outbox_id FROM notification
-             WHERE comment_id IN (SELECT value FROM json_each(:ids)) AND outbox_id IS NOT NULL
-               AND (kind <> 'owner' OR :from_owners = 1)
+             WHERE comment_id IN (SELECT value FROM json_each(?)) AND kind <> 'owner'
+               AND outbox_id IS NOT NULL
              UNION ALL
-            SELECT outbox_id FROM notification WHERE outbox_id IS NOT NULL AND id IN ("""
-        messages = self.values(sql + QUOTING + ")", ids=ids, from_owners=from_owners)
-        # A question whether a guest wants emails was not sent, so it may be asked again. Where
-        # another notification of the same comment waits already, one is enough.
-        sql = """
-            DELETE FROM subscription WHERE state = 'asked' AND subscriber IN
-                   (SELECT subscriber FROM outbox
-                     WHERE id IN (SELECT value FROM json_each(:messages)));
-            UPDATE OR REPLACE notification SET outbox_id = NULL
-             WHERE outbox_id IN (SELECT value FROM json_each(:messages));
-            DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(:messages));"""
-        self.run_script(sql, messages=messages)
+            SELECT outbox_id FROM comment JOIN notification ON comment_id = comment.id
+             WHERE parent_id IN (SELECT value FROM json_each(?)) AND kind = 'author'
+               AND outbox_id IS NOT NULL"""
+        messages = self.values(sql, ids, ids)
+        if from_owners:
+            sql = """
+                SELECT outbox_id FROM notification
+                 WHERE comment_id IN (SELECT value FROM json_each(?)) AND kind = 'owner'
+                   AND outbox_id IS NOT NULL"""
+            messages += self.values(sql, ids)
+        for message_id in messages:
+            # It was not sent, so a guest may be asked again whether they want emails.
+            sql = """
+                DELETE FROM subscription WHERE state = 'asked' AND subscriber =
+                       (SELECT subscriber FROM outbox WHERE id = ?)"""
+            self.run(sql, message_id)
+            # Where another notification of the same comment waits already, one is enough.
+            sql = "UPDATE OR REPLACE notification SET outbox_id = NULL WHERE outbox_id = ?"
+            self.run(sql, message_id)
+            self.run("DELETE FROM outbox WHERE id = ?", message_id)
         self.has_erased = True
 
     # Subscriptions and followed pages
@@ -4336,27 +4386,33 @@ class Store:
         """In how many good and spam comments each term was. For the hash 0: how many comments of
         each kind the filter has learnt."""
         sql = """
-            SELECT hash, max(0, ham), max(0, spam) FROM term
-             WHERE hash IN (SELECT value FROM json_each(?)) AND max(ham, spam) > 0"""
+            SELECT hash, ham, spam FROM term
+             WHERE hash IN (SELECT value FROM json_each(?))"""
         return {hash: (ham, spam) for hash, ham, spam in self.run(sql, hashes)}
 
-    def learn(self, comment: Comment, kind: str, hashes: Iterable[int], now: int = 0) -> None:
-        """Counts the terms of a comment as those of ham, of spam or, with "", of neither, and no
-        longer as those of the kind that it was learnt as."""
+    def learn(self, comment: Comment, kind: str, hashes: list[int], now: int) -> None:
+        """Counts the terms of a comment, which the filter does not know yet, as ham or as spam."""
         sql = """
-            UPDATE term SET ham = max(0, ham - (:learnt = 'ham')),
-                            spam = max(0, spam - (:learnt = 'spam'))
-             WHERE :learnt <> '' AND hash IN (SELECT value FROM json_each(:hashes));
             INSERT INTO term AS t (hash, ham, spam, learnt_at)
-            SELECT value, :kind = 'ham', :kind = 'spam', :now FROM json_each(:hashes)
-             WHERE :kind <> ''
+            VALUES (:hash, :ham, :spam, :now)
                 ON CONFLICT (hash) DO UPDATE
                SET ham = t.ham + excluded.ham, spam = t.spam + excluded.spam,
-                   learnt_at = excluded.learnt_at;
-            DELETE FROM term WHERE ham = 0 AND spam = 0
-               AND hash IN (SELECT value FROM json_each(:hashes));
-            UPDATE comment SET learnt = :kind WHERE id = :id"""
-        self.run_script(sql, **vars(comment), kind=kind, hashes=[0, *hashes], now=now)
+                   learnt_at = excluded.learnt_at"""
+        ham, spam = (1, 0) if kind == "ham" else (0, 1)
+        for term in [0, *hashes]:
+            self.run(sql, hash=term, ham=ham, spam=spam, now=now)
+        self.run("UPDATE comment SET learnt = ? WHERE id = ?", kind, comment.id)
+
+    def unlearn(self, comment: Comment, hashes: list[int]) -> None:
+        """Counts the terms of a comment no longer as what the filter has learnt them as."""
+        if comment.learnt == "ham":
+            sql = "UPDATE term SET ham = ham - 1 WHERE hash = ? AND ham > 0"
+        else:
+            sql = "UPDATE term SET spam = spam - 1 WHERE hash = ? AND spam > 0"
+        for term in [0, *hashes]:
+            self.run(sql, term)
+            self.run("DELETE FROM term WHERE hash = ? AND ham = 0 AND spam = 0", term)
+        self.run("UPDATE comment SET learnt = '' WHERE id = ?", comment.id)
 
     def oldest_unlearnt(self) -> Comment | None:
         """The visible comment that the filter could learn next as ham."""
@@ -4473,7 +4529,7 @@ class Store:
                    views = max(views, :views)
              WHERE id = :id RETURNING page_likes"""
         likes = self.value(sql, id=page_id, closed=closed, views=views)
-        self.add_likes("page", page_id, page_likes - likes)
+        self.add_past_page_likes(page_id, page_likes - likes)
 
     def exported_pages(self) -> list[Page]:
         """All pages. From here on, until the store is closed, this thread reads one moment."""
@@ -5790,7 +5846,7 @@ def suspicion(store: Store, key: bytes, written: FullComment, hold: str, doubt: 
 def unteach(store: Store, key: bytes, comment: Comment) -> None:
     """Before a text changes that the filter has learnt."""
     if comment.learnt:
-        store.learn(comment, "", terms_by_hash(key, comment))
+        store.unlearn(comment, [*terms_by_hash(key, comment)])
 
 
 def take_back(store: Store, key: bytes, comment: Comment) -> None:
@@ -5818,12 +5874,14 @@ def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> 
     kind = kind_to_learn(comment.learnt, status)
     if kind == comment.learnt:
         return
-    store.learn(comment, kind, terms_by_hash(key, comment), now)
+    unteach(store, key, comment)
+    if kind:
+        store.learn(comment, kind, [*terms_by_hash(key, comment)], now)
     ham, spam = learnt_counts(store)
     if kind == "spam" and ham < spam:
         good = store.oldest_unlearnt()
         if good:
-            store.learn(good, "ham", terms_by_hash(key, good), now)
+            store.learn(good, "ham", [*terms_by_hash(key, good)], now)
 
 
 # -- Mail ---------------------------------------------------------------------
@@ -6256,9 +6314,9 @@ class Audience:
     write_to: Callable[[Site, str, News], None]
 
 
-# A new audience has an entry here and in `RECIPIENTS`, a migration that rebuilds `notification` for
-# its name and, if its emails quote the comment above, a place in `QUOTING`. The first ones get
-# their emails first. A reader gets one email about a comment, so `is_for` of the last audience
+# A new audience has an entry here, a case in `find_recipients`, a migration that rebuilds
+# `notification` for its name and, if its emails quote the comment above, a case in
+# `Store.withdraw`. The first ones get their emails first. A reader gets one email about a comment, so `is_for` of the last audience
 # knows the others. A guest's address gets none before it is confirmed (`ask_guest`).
 AUDIENCES = {
     "owner": Audience(is_for_owner, write_to_owner),
@@ -6750,8 +6808,10 @@ def find_recipients(site: Site, name: str) -> None:
             recipients: list[str] = []
             if comment and name == "owner":  # it may be erased
                 recipients = owner_recipients(site, comment)
+            elif comment and name == "author":
+                recipients = store.author_above(comment)
             elif comment:
-                recipients = store.recipients(name, comment)
+                recipients = store.followers(comment.page_id)
             emails = filter(EMAIL.fullmatch, recipients)  # without "" and `nobody`
             store.set_recipients(id, [*emails])
         send_due(site)
@@ -7881,13 +7941,15 @@ def change_me(request: Request) -> Json:
     if "new_password" in request.form:
         stored = hash_of_new_password(request)
     with request.writing():
-        changed = store.change_account(me.id, nickname, stored)
+        if nickname:
+            store.set_nickname(me.id, nickname)
         if stored:
-            store.forget_networks(me.id)
-            remember_client(request, changed)
+            store.set_password(me.id, stored)
+            remember_client(request, me)
             store.add_email(request.now, changed_email(request.site, me))
         if answers:
             store.subscribe(request.subscriber, 0, answers)
+        changed = store.account(me.id) or me
     response = {"success": True, "nickname": changed.nickname}
     if stored:
         response["token"] = make_token(changed.claims, request.site.key, request.now)
@@ -8300,7 +8362,7 @@ def add_comment(
     store = request.site.store
     verdict = within_limits(request, verdict)
     comment = store.add_comment(verdict.status, request.now, **written, held=verdict.held)
-    store.notify(comment.id, request.now)
+    store.notify(comment, request.now)
     if verdict.status != "spam" and not request.is_admin:
         add_webhook(request.site, comment.id, "created")
     if captcha:
@@ -8406,7 +8468,7 @@ def change_text(request: Request, comment: FullComment, text: Json, verdict: Ver
         verdict = replace(verdict, status=comment.status, held=comment.held)
     store.set_status(comment.id, verdict.status, request.now, verdict.held)
     if verdict.status == "waiting":  # about a visible one, the owner had an email before
-        store.notify(comment.id, request.now, only_owner=True)
+        store.notify_owner(comment.id, request.now)
         add_webhook(request.site, comment.id, "created")
 
 
@@ -8435,7 +8497,11 @@ def like_comment(request: Request) -> Json:
     with request.writing():
         check_visible(request, comment_id)
         request.limit("like_one", comment_id)
-        likes = like(request, "comment", comment_id, undo=undo)
+        check_like_limits(request)
+        change = (
+            request.site.store.remove_comment_like if undo else request.site.store.add_comment_like
+        )
+        likes = change(comment_id, visitor_of(request), request.now)
     return {"success": True, "likes": likes, "liked": not undo}
 
 
@@ -8450,16 +8516,16 @@ def like_page(request: Request) -> Json:
         if not page.id and not undo:
             page = page_for(request, name)
             limit_all(request.site, "pages")
-        likes = like(request, "page", page.id, undo=undo)
+        check_like_limits(request)
+        change = request.site.store.remove_page_like if undo else request.site.store.add_page_like
+        likes = change(page.id, visitor_of(request), request.now)
     return {"success": True, "page_likes": likes, "liked": not undo}
 
 
-def like(request: Request, what: str, id: int, *, undo: bool) -> int:
-    """Adds a like or takes it back, within the rate limits. Returns the number of likes."""
+def check_like_limits(request: Request) -> None:
+    """Counts a like that is added or taken back; a `Problem` if a rate limit is used up."""
     request.limit("like")
     limit_all(request.site, "likes", "点赞的人太多，请稍后再试")
-    visitor = visitor_of(request)
-    return request.site.store.like(what, undo=undo, id=id, visitor=visitor, now=request.now)
 
 
 @route("POST", "/page/follow", Permission.USER)
@@ -8495,7 +8561,7 @@ def report_comment(request: Request, comment_id: int) -> Json:
             return {"success": True}
         report_id = store.report(comment_id, visitor, reason, request.now)
         if report_id:
-            store.notify(comment_id, request.now, only_owner=True)
+            store.notify_owner(comment_id, request.now)
             add_webhook(request.site, comment_id, "reported", report_id)
     return {"success": True}
 
@@ -9249,7 +9315,7 @@ def reply_as_owner(request: Request) -> Json:
         reply = store.same_comment(request.now, **written)
         if reply is None:
             reply = store.add_comment("visible", request.now, **written, html=markup)
-            store.notify(reply.id, request.now)
+            store.notify(reply, request.now)
             audit(request, "reply", parent.id)
         shown = comment_for_admin(request, full_comment(request, reply.id))
         return {"success": True, "comment": shown}
@@ -11876,7 +11942,7 @@ class Import:
             "masked": 1,
         }
         comment_id = store.add_comment(**values, now=self.now).id
-        store.add_likes("comment", comment_id, values["likes"])
+        store.add_past_comment_likes(comment_id, values["likes"])
         return comment_id
 
     def parent_of(self, store: Store, row: Json, page_id: int | None) -> int | None:

@@ -237,7 +237,7 @@ def live(installation: Installation, life: list[Any], start: int = LONG_AGO) -> 
             store.run("UPDATE page SET closed = :closed WHERE id = :id", closed=closed, id=page.id)
             for number in range(likes):
                 visitor = f"visitor {number}"
-                store.like("page", id=page.id, visitor=visitor, undo=False, now=start)
+                store.add_page_like(page.id, visitor, start)
             grow(store, page.id, rows, start)
 
 
@@ -478,7 +478,7 @@ def test_a_newer_export_raises_the_numbers_of_a_page_and_says_by_how_much(tmp_pa
     with writing_store(target.path) as store:
         page = store.page("/a")
         assert page
-        store.like("page", id=page.id, visitor="a visitor", undo=False, now=LONG_AGO)
+        store.add_page_like(page.id, "a visitor", LONG_AGO)
     liked = [{"views": 3, "page_likes": 6, "closed": 0}]
     assert take(3, 6) == ({}, liked)
     more = [{"views": 9, "page_likes": 8, "closed": 0}]
