@@ -6316,8 +6316,9 @@ class Audience:
 
 # A new audience has an entry here, a case in `find_recipients`, a migration that rebuilds
 # `notification` for its name and, if its emails quote the comment above, a case in
-# `Store.withdraw`. The first ones get their emails first. A reader gets one email about a comment, so `is_for` of the last audience
-# knows the others. A guest's address gets none before it is confirmed (`ask_guest`).
+# `Store.withdraw`. The first ones get their emails first. A reader gets one email about a comment,
+# so `is_for` of the last audience knows the others. A guest's address gets none before it is
+# confirmed (`ask_guest`).
 AUDIENCES = {
     "owner": Audience(is_for_owner, write_to_owner),
     "author": Audience(is_for_author, write_to_author),
@@ -9807,10 +9808,10 @@ class App:
         return MINUTE
 
     def close(self) -> None:
-        """Writes what is in memory and closes all files. Calling it twice is fine."""
+        """Writes the views and closes all files. Calling it twice is fine."""
         try:
             with contextlib.suppress(Unavailable, sqlite3.ProgrammingError):
-                self.tick()
+                flush_views(self.site)
         finally:
             self.site.hasher.pool.shutdown()
             self.site.store.close()

@@ -51,8 +51,6 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database right after its migrations, which take longer than most tests."""
     path = tmp_path_factory.mktemp("empty") / "commentd.db"
     make_app(Config(database_path=str(path)), FakeWorld().world, rounds=1).close()
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("DELETE FROM state")  # what closing the app noted
     return path
 
 
