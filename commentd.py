@@ -89,7 +89,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Literal, TextIO, TypeVar, cast
+from typing import IO, Any, Self, TextIO, TypeVar, cast
 from xml.parsers import expat
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -2653,60 +2653,49 @@ class Page:
 
 
 STATUSES = ("visible", "waiting", "spam", "deleted")  # of a comment
-FieldKind = Literal["public", "personal", "exported", "text", "kept"]
 
 
-def comment_field(*kinds: FieldKind, erased: Any = "") -> Any:
-    """A field of a comment, declared once for all that handle comments.
-
-    `erased`: its value in a comment that was erased, except where that leaves it as it is (kept).
-    Public: readers see it. Personal: it also goes when its author's account is deleted and the text
-    stays. Exported: our own export format holds it, and the import reads it as a text unless
-    `Import.row_of` has a rule. Text: its author wrote it, so an edit stores it, it is compared with
-    the blocks, and it is a part of `version`; what the spam filter learns of it stands in
-    `terms_in`, and what makes two comments the same one in `Store.same_comment`. Not derived from
-    here: the trigger `count_change` (what readers may see change), `as_data`, `json_webhook`."""
-    return field(metadata={"kinds": kinds, "erased": erased})
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Comment:
     """A comment with the URL of its page and the role of its author's account.
 
     `own_html`: whether `html` came with an import and says what Markdown cannot. The content is
-    then Markdown that comes near it. In all other comments, `html` is the content as rendered."""
+    then Markdown that comes near it. In all other comments, `html` is the content as rendered.
+    `masked`: whether the IP address was shortened. `held`: why the comment waits. `hidden_at`: when
+    it became spam or was deleted. `learnt`: `ham` or `spam`, as which the spam filter learnt it.
+    """
 
-    id: int = comment_field("public", "exported", "kept")
-    page_id: int = comment_field("kept")
-    page_url: str = comment_field("public", "kept")
-    parent_id: int | None = comment_field("public", "exported", "kept")
-    thread_id: int | None = comment_field("kept")
-    user_id: int | None = comment_field("public", "personal", erased=None)
-    role: str = comment_field("public")
-    nickname: str = comment_field("public", "personal", "exported", "text")
-    website: str = comment_field("public", "personal", "exported", "text")
-    content: str = comment_field("public", "exported", "text")
-    html: str = comment_field("public", "exported")
-    own_html: int = comment_field(erased=0)
-    ip: str = comment_field("public", "personal", "exported")
-    masked: int = comment_field("personal", erased=1)
-    country: str = comment_field("public", "personal", "exported")
-    location: str = comment_field("public", "personal", "exported")
-    likes: int = comment_field("public", "exported", erased=0)
-    pinned: int = comment_field("public", "exported", erased=0)
-    shown: int = comment_field("kept")
-    status: str = comment_field("exported", erased="deleted")
-    created_at: int = comment_field("public", "exported", "kept")
-    edited_at: int | None = comment_field("public", "exported", erased=None)
-    hidden_at: int | None = comment_field(erased=None)
-    held: str = comment_field("personal", "exported")
-    language: str = comment_field("personal", "exported")
-    learnt: str = comment_field("personal")
+    id: int
+    page_id: int
+    page_url: str
+    parent_id: int | None
+    thread_id: int | None  # None for a top-level comment
+    user_id: int | None
+    role: str
+    nickname: str
+    website: str
+    content: str
+    html: str
+    own_html: int
+    ip: str
+    masked: int
+    country: str
+    location: str
+    likes: int
+    pinned: int
+    shown: int
+    status: str
+    created_at: int
+    edited_at: int | None
+    hidden_at: int | None
+    held: str
+    language: str
+    learnt: str
 
     @property
     def texts(self) -> list[str]:
         """What its author wrote."""
-        return [getattr(self, name) for name in comment_fields("text")]
+        return [self.nickname, self.website, self.content]
 
     @property
     def version(self) -> str:
@@ -2714,91 +2703,159 @@ class Comment:
         look for two texts that are alike."""
         return sha256_of("\n".join(self.texts))
 
+    def erased(self) -> Self:
+        """What is left of it: its place among the others, and its time."""
+        return replace(
+            self,
+            user_id=None,
+            role="",
+            nickname="",
+            website="",
+            content="",
+            html="",
+            own_html=0,
+            ip="",
+            masked=1,
+            country="",
+            location="",
+            likes=0,
+            pinned=0,
+            status="deleted",
+            edited_at=None,
+            hidden_at=None,
+            held="",
+            language="",
+            learnt="",
+        )
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class FullComment(Comment):
     """A comment with its author's email address, which is left out of the lists for readers."""
 
-    email: str = comment_field("personal", "exported")
+    email: str
+
+    def erased(self) -> Self:
+        return replace(super().erased(), email="")
 
 
-def comment_fields(kind: FieldKind) -> list[str]:
-    """The names of the fields of a kind."""
-    return [each.name for each in fields(FullComment) if kind in each.metadata["kinds"]]
+@dataclass(frozen=True, kw_only=True)
+class ExportedComment(FullComment):
+    """A comment with what the export says of its page."""
+
+    page_key: str
+    closed: int
+    opened_at: int
 
 
-JOINED = ("page_url", "role")  # from other tables
-COMMENT_COLUMNS = [each.name for each in fields(FullComment) if each.name not in JOINED]
-# The values of a comment that was erased; fields that it keeps are left out.
-ERASED = {
-    each.name: each.metadata["erased"]
-    for each in fields(FullComment)
-    if "kept" not in each.metadata["kinds"]
-}
-# A comment that is not stored yet, before it gets what its author wrote.
-NEW_COMMENT = {
-    **dict.fromkeys(comment_fields("kept"), 0),
-    **ERASED,
-    "page_url": "",
-    "parent_id": None,
-    "masked": 0,
-    "status": "waiting",
-}
+# Which fields of a comment are public, personal or moderation. Each of them is named once more
+# where it is handled, and a test tells where one is missing: in what readers get, in a tombstone
+# (`erased`), where a comment or an account is erased, in the export and in the import.
+PUBLIC_FIELDS = (
+    "id",
+    "page_url",
+    "parent_id",
+    "user_id",
+    "role",
+    "nickname",
+    "website",
+    "content",
+    "html",
+    "ip",
+    "country",
+    "location",
+    "likes",
+    "pinned",
+    "created_at",
+    "edited_at",
+)
+# These tell of the author, and go with the account, though the text may stay.
+PERSONAL_FIELDS = (
+    "user_id",
+    "nickname",
+    "website",
+    "email",
+    "ip",
+    "country",
+    "location",
+    "language",
+    "held",
+    "learnt",
+)
+MODERATION_FIELDS = ("status", "held", "hidden_at", "learnt")  # only admins see these
 
 
-def assignments(names: Iterable[str]) -> str:
-    return ", ".join(f"{name} = :{name}" for name in names)
+@dataclass(frozen=True, kw_only=True)
+class NewComment:
+    """A comment that is not stored yet. `id`: that of a comment in our own export, which keeps it
+    if no other comment has it."""
 
+    id: int | None = None
+    page_id: int = 0
+    parent_id: int | None = None
+    user_id: int | None = None
+    nickname: str
+    email: str = ""
+    website: str = ""
+    content: str
+    html: str = ""
+    own_html: int = 0
+    ip: str = ""
+    masked: int = 0
+    country: str = ""
+    location: str = ""
+    pinned: int = 0
+    created_at: int
+    edited_at: int | None = None
+    held: str = ""
+    language: str = ""
 
-# Notifications that quote the comment above a reply, which is one of `:ids`.
-QUOTING = """
-    SELECT notification.id FROM comment JOIN notification ON comment_id = comment.id
-     WHERE parent_id IN (SELECT value FROM json_each(:ids)) AND kind = 'author'"""
-ERASE_COMMENTS = f"""
-    UPDATE page SET total = total - gone.n
-      FROM (SELECT page_id, count(*) AS n FROM comment
-             WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'visible'
-             GROUP BY page_id) AS gone
-     WHERE page.id = gone.page_id;
-    UPDATE comment SET {assignments(name for name in ERASED if name not in JOINED)}
-     WHERE id IN (SELECT value FROM json_each(:ids));
-    DELETE FROM comment_liker WHERE comment_id IN (SELECT value FROM json_each(:ids));
-    DELETE FROM report WHERE comment_id IN (SELECT value FROM json_each(:ids));
-    UPDATE spent_captcha SET comment_id = NULL
-     WHERE comment_id IN (SELECT value FROM json_each(:ids));
-    DELETE FROM outbox WHERE comment_id IN (SELECT value FROM json_each(:ids));
-    DELETE FROM notification WHERE comment_id IN (SELECT value FROM json_each(:ids));
-    DELETE FROM notification WHERE id IN ({QUOTING})"""
-ERASE_ACCOUNT = f"""
-    UPDATE comment_liker SET visitor = 'past ' || random()
-     WHERE visitor = 'user ' || :account_id;
-    UPDATE page_liker SET visitor = 'past ' || random() WHERE visitor = 'user ' || :account_id;
-    UPDATE report SET visitor = 'past ' || random(), reason = ''
-     WHERE visitor = 'user ' || :account_id;
-    UPDATE comment SET email = '' WHERE email = :account_email AND email <> '';
-    DELETE FROM registration WHERE email = :account_email;
-    DELETE FROM admin_link WHERE email = :account_email;
-    DELETE FROM outbox WHERE recipient = :account_email;
-    DELETE FROM notification
-     WHERE recipient = :account_email AND outbox_id IS NULL;
-    DELETE FROM subscription WHERE subscriber = :subscriber;
-    UPDATE comment SET {assignments(comment_fields("personal"))} WHERE user_id = :account_id;
-    DELETE FROM account WHERE id = :account_id"""
-# A new comment gets the id that it brings, unless another comment has it or it brings none (0).
-COMPUTED = {
-    "id": "(SELECT nullif(:id, 0) WHERE NOT EXISTS (SELECT 1 FROM comment WHERE id = :id))",
-    "thread_id": "(SELECT coalesce(thread_id, id) FROM comment WHERE id = :parent_id)",
-}
-INSERT_COMMENT = f"""
-    INSERT INTO comment ({", ".join(COMMENT_COLUMNS)})
-    VALUES ({", ".join(COMPUTED.get(name, f":{name}") for name in COMMENT_COLUMNS)})
-    RETURNING id"""
+    def unstored(self) -> FullComment:
+        """As it would be if it was stored: what moderation looks at."""
+        return FullComment(
+            id=0,
+            page_id=self.page_id,
+            page_url="",
+            parent_id=self.parent_id,
+            thread_id=None,
+            user_id=self.user_id,
+            role="",
+            nickname=self.nickname,
+            email=self.email,
+            website=self.website,
+            content=self.content,
+            html=self.html,
+            own_html=self.own_html,
+            ip=self.ip,
+            masked=self.masked,
+            country=self.country,
+            location=self.location,
+            likes=0,
+            pinned=self.pinned,
+            shown=0,
+            status="waiting",
+            created_at=self.created_at,
+            edited_at=self.edited_at,
+            hidden_at=None,
+            held=self.held,
+            language=self.language,
+            learnt="",
+        )
 
 
 @dataclass(frozen=True)
 class Report:
     """A reader's report of a comment."""
 
+    reason: str
+    reported_at: int
+
+
+@dataclass(frozen=True)
+class OwnReport:
+    """A report as its author sees it."""
+
+    comment_id: int
     reason: str
     reported_at: int
 
@@ -2910,76 +2967,53 @@ class Figures:
     unnamed_proxy: int
 
 
-SELECT_COMMENT = f"""
-    SELECT {", ".join(f"comment.{name}" for name in COMMENT_COLUMNS if name != "email")},
-           page.page_url, coalesce(account.role, '') AS role
+# The columns of `Comment` that are of the table, and where the others come from.
+COMMENT_COLUMNS = """
+    comment.id, comment.page_id, comment.parent_id, comment.thread_id, comment.user_id,
+    comment.nickname, comment.website, comment.content, comment.html, comment.own_html, comment.ip,
+    comment.masked, comment.country, comment.location, comment.likes, comment.pinned, comment.shown,
+    comment.status, comment.created_at, comment.edited_at, comment.hidden_at, comment.held,
+    comment.language, comment.learnt, page.page_url, coalesce(account.role, '') AS role"""
+COMMENT_TABLES = """
       FROM comment
       JOIN page ON page.id = comment.page_id
       LEFT JOIN account ON account.id = comment.user_id
 """
-SELECT_FULL_COMMENT = SELECT_COMMENT.replace(
-    "AS role", "AS role, coalesce(account.email, comment.email) AS email", 1
-)
-# One statement for each status that an admin may ask for, so that each uses its index.
-SEARCH_COMMENTS = {
-    status: f"""{SELECT_FULL_COMMENT}
-     WHERE {condition} AND comment.content <> '' AND comment.id < :before
-       AND (:page_id IS NULL OR comment.page_id = :page_id)
-       AND (:like = '' OR comment.content LIKE :like ESCAPE '!'
-            OR comment.nickname LIKE :like ESCAPE '!' OR comment.email LIKE :like ESCAPE '!'
-            OR account.email LIKE :like ESCAPE '!' OR comment.ip LIKE :like ESCAPE '!'
-            OR page.page_url LIKE :like ESCAPE '!')
-     ORDER BY comment.id DESC LIMIT :limit"""
-    for status, condition in {
-        "all": "true",
-        "reported": "comment.id IN (SELECT comment_id FROM report)",
-        **dict.fromkeys(STATUSES, "comment.status = :status"),
-    }.items()
-}
-SEARCH_PAGES = {
-    sort: f"""
-    SELECT * FROM page WHERE :like = '' OR page_url LIKE :like ESCAPE '!'
-     ORDER BY {order} LIMIT :limit OFFSET :offset"""
-    for sort, order in {
-        "latest": "id DESC",
-        "views": "views DESC, id DESC",
-        "comments": "total DESC, id DESC",
-    }.items()
-}
-# Lists: which comments a view holds, what comes first in each sort, and which of them stands for a
-# comment. `parent` is the id of the page or, for the view `thread`, of the top-level comment.
+SELECT_COMMENT = f"SELECT {COMMENT_COLUMNS} {COMMENT_TABLES}"
+SELECT_FULL_COMMENT = f"""
+    SELECT {COMMENT_COLUMNS}, coalesce(account.email, comment.email) AS email {COMMENT_TABLES}"""
+
+
+@dataclass(frozen=True)
+class View:
+    """A list of comments: which ones it holds, what comes first, and which of them a comment is
+    found by. `:parent` is the id of the page or, for `thread`, of the top-level comment."""
+
+    condition: str
+    first: str
+    entry: str
+
+
 VIEWS = {
-    "flat": ("page_id = :parent AND status = 'visible'", "", "id"),
-    "threads": (
+    "flat": View("page_id = :parent AND status = 'visible'", "", "id"),
+    "threads": View(
         "page_id = :parent AND shown = 1 AND parent_id IS NULL",
         "comment.pinned DESC, ",
         "coalesce(thread_id, id)",
     ),
-    "thread": ("thread_id = :parent AND shown = 1", "", "id"),
+    "thread": View("thread_id = :parent AND shown = 1", "", "id"),
 }
 SORTS = {
     "newest": "comment.created_at DESC, comment.id DESC",
     "oldest": "comment.created_at, comment.id",
     "likes": "comment.likes DESC, comment.created_at DESC, comment.id DESC",
 }
-# The inner statement reads the ids from an index alone, so that a deep page costs little more than
-# the first.
-LIST_COMMENTS = {
-    (view, sort): f"""{SELECT_COMMENT} WHERE comment.id IN (
-        SELECT id FROM comment WHERE {condition} ORDER BY {top}{order} LIMIT :limit OFFSET :offset
-    ) ORDER BY {top}{order}"""
-    for view, (condition, top, _) in VIEWS.items()
-    for sort, order in SORTS.items()
-}
-# With a limit, SQLite stops at the comment. Links in emails lead to new ones, which come first.
-POSITIONS = {
-    (view, sort): f"""
-    SELECT position FROM (
-        SELECT id, row_number() OVER (ORDER BY {top}{order}) - 1 AS position
-          FROM comment WHERE {condition})
-     WHERE id = (SELECT {entry} FROM comment WHERE id = :id AND shown = 1) LIMIT 1"""
-    for view, (condition, top, entry) in VIEWS.items()
-    for sort, order in SORTS.items()
+# What an admin can look for: `all` that is not erased, what readers `reported`, or a status.
+SEARCHES = ("all", "reported", *STATUSES)
+PAGE_SORTS = {
+    "latest": "id DESC",
+    "views": "views DESC, id DESC",
+    "comments": "total DESC, id DESC",
 }
 # Notifications that wait for no email, about comments that their recipients may read.
 # News of a comment that lost its page or its parent, in a damaged file, wait until it is repaired;
@@ -2991,14 +3025,6 @@ IS_DUE = """
        AND (kind <> 'author' OR EXISTS
             (SELECT 1 FROM comment AS parent JOIN page ON page.id = parent.page_id
               WHERE parent.id = comment.parent_id AND parent.status <> 'waiting'))"""
-# Comments that the owner should decide on come first.
-DUE_NOTIFICATIONS = f"""
-    SELECT notification.id, comment_id
-      FROM notification JOIN comment ON comment.id = comment_id
-     WHERE kind = ? AND recipient = ? AND {IS_DUE}
-     ORDER BY kind = 'owner' AND comment.status <> 'waiting' AND NOT EXISTS
-              (SELECT 1 FROM report WHERE report.comment_id = comment.id), comment_id
-     LIMIT 200"""
 # What each counter counts. Replies come before the comments that they reply to.
 COUNTERS = {
     ("comment", "likes"): "SELECT count(*) FROM comment_liker WHERE comment_id = comment.id",
@@ -3019,13 +3045,6 @@ RECOUNTS = [
     f"UPDATE {table} SET {counter} = ({count}) WHERE {counter} <> ({count})"
     for (table, counter), count in COUNTERS.items()
 ]
-TRACES = {
-    "likes": "SELECT comment_id AS id FROM comment_liker WHERE visitor = ?",
-    "page_likes": """
-    SELECT page.page_url FROM page_liker JOIN page ON page.id = page_liker.page_id
-     WHERE visitor = ?""",
-    "reports": "SELECT comment_id AS id, reason, reported_at FROM report WHERE visitor = ?",
-}
 FIGURES = """
     SELECT (SELECT count(*) FROM comment) AS comments,
            (SELECT count(*) FROM account) AS accounts,
@@ -3709,12 +3728,27 @@ class Store:
         self.withdraw([*ids, *reported])
         if comments:
             self.erase_comments(ids)
+        sql = """
+            UPDATE comment_liker SET visitor = 'past ' || random() WHERE visitor = :visitor;
+            UPDATE page_liker SET visitor = 'past ' || random() WHERE visitor = :visitor;
+            UPDATE report SET visitor = 'past ' || random(), reason = '' WHERE visitor = :visitor;
+            UPDATE comment SET email = '' WHERE email = :email AND email <> '';
+            DELETE FROM registration WHERE email = :email;
+            DELETE FROM admin_link WHERE email = :email;
+            DELETE FROM outbox WHERE recipient = :email;
+            DELETE FROM notification WHERE recipient = :email AND outbox_id IS NULL;
+            DELETE FROM subscription WHERE subscriber = :subscriber;
+            UPDATE comment
+               SET user_id = NULL, nickname = '', email = '', website = '', ip = '', masked = 1,
+                   country = '', location = '', held = '', language = '', learnt = ''
+             WHERE user_id = :id;
+            DELETE FROM account WHERE id = :id"""
         self.run_script(
-            ERASE_ACCOUNT,
-            account_id=account.id,
-            account_email=account.email,
+            sql,
+            id=account.id,
+            email=account.email,
+            visitor=f"user {account.id}",
             subscriber=subscriber,
-            **ERASED,
         )
 
     # Pages
@@ -3726,7 +3760,12 @@ class Store:
         return self.one(Page, "SELECT * FROM page WHERE id = ?", page_id)
 
     def pages(self, sort: str, like: str, offset: int, limit: int) -> list[Page]:
-        return self.all(Page, SEARCH_PAGES[sort], like=like, offset=offset, limit=limit)
+        """Those whose URL matches the pattern `like`; "" stands for all."""
+        sql = "SELECT * FROM page"
+        if like:
+            sql += " WHERE page_url LIKE :like ESCAPE '!'"
+        sql += f" ORDER BY {PAGE_SORTS[sort]} LIMIT :limit OFFSET :offset"
+        return self.all(Page, sql, like=like, offset=offset, limit=limit)
 
     def all_pages(self) -> list[Page]:
         return self.all(Page, "SELECT * FROM page ORDER BY key")
@@ -3810,7 +3849,15 @@ class Store:
     def comments(self, view: str, sort: str, offset: int, limit: int, parent: int) -> list[Comment]:
         """A part of a list: `flat` or `threads` of the page with the id `parent`, or the replies
         (`thread`) of that top-level comment."""
-        sql = LIST_COMMENTS[view, sort]
+        condition = VIEWS[view].condition
+        order = VIEWS[view].first + SORTS[sort]
+        # The inner statement reads the ids from an index alone, so that a deep page costs little
+        # more than the first.
+        sql = f"""
+            {SELECT_COMMENT}
+             WHERE comment.id IN (SELECT id FROM comment WHERE {condition}
+                                   ORDER BY {order} LIMIT :limit OFFSET :offset)
+             ORDER BY {order}"""
         return self.all(Comment, sql, parent=parent, offset=offset, limit=limit)
 
     def changed_comments(self, page_id: int, since: int, limit: int) -> list[Comment]:
@@ -3825,7 +3872,17 @@ class Store:
     def position(self, view: str, sort: str, parent: int, comment_id: int) -> int:
         """How many comments of a list (as in `comments`) come before one of them, or before its
         thread; 0 if the list does not hold it."""
-        return self.value(POSITIONS[view, sort], parent=parent, id=comment_id) or 0
+        condition = VIEWS[view].condition
+        entry = VIEWS[view].entry
+        order = VIEWS[view].first + SORTS[sort]
+        # With a limit, SQLite stops at the comment. Links in emails lead to new ones, which come
+        # first.
+        sql = f"""
+            SELECT position FROM (
+                SELECT id, row_number() OVER (ORDER BY {order}) - 1 AS position
+                  FROM comment WHERE {condition})
+             WHERE id = (SELECT {entry} FROM comment WHERE id = :id AND shown = 1) LIMIT 1"""
+        return self.value(sql, parent=parent, id=comment_id) or 0
 
     def count_replies(self, thread_id: int) -> int:
         sql = "SELECT count(*) FROM comment WHERE thread_id = ? AND shown = 1"
@@ -3838,16 +3895,26 @@ class Store:
              ORDER BY comment.created_at DESC, comment.id DESC LIMIT ?"""
         return self.all(Comment, SELECT_COMMENT + sql, limit)
 
-    def same_comment(self, now: int, **values: Any) -> Comment | None:
-        """A comment of the last minute, of the same author with the same text in the same place."""
+    def same_comment(self, new: NewComment) -> Comment | None:
+        """A comment of the minute before, of the same author with the same text in the same
+        place."""
         sql = """
              WHERE comment.page_id = :page_id AND comment.status <> 'deleted'
                AND comment.created_at BETWEEN :now - 60 AND :now AND comment.content = :content
-               AND coalesce(comment.parent_id, 0) = coalesce(:parent_id, 0)
-               AND coalesce(comment.user_id, 0) = coalesce(:user_id, 0)
+               AND comment.parent_id IS :parent_id AND comment.user_id IS :user_id
                AND comment.nickname = :nickname
                AND (comment.ip = :ip OR comment.user_id IS NOT NULL)"""
-        return self.one(Comment, SELECT_COMMENT + sql, now=now, **values)
+        return self.one(
+            Comment,
+            SELECT_COMMENT + sql,
+            page_id=new.page_id,
+            now=new.created_at,
+            content=new.content,
+            parent_id=new.parent_id,
+            user_id=new.user_id,
+            nickname=new.nickname,
+            ip=new.ip,
+        )
 
     def comments_of(self, user_id: int) -> list[Comment]:
         sql = """
@@ -3860,36 +3927,46 @@ class Store:
         return int(self.value(sql, user_id))
 
     def search_comments(
-        self, status: str, like: str, page_id: int | None, before: int, limit: int
+        self, search: str, like: str, page_id: int | None, before: int, limit: int
     ) -> list[FullComment]:
-        """What an admin looks for, the newest first. `status` may be `all` (all that is not
-        erased) or `reported`; `page_id` None stands for all pages."""
+        """What an admin looks for, the newest first. `search` is one of `SEARCHES`, `like` is a
+        pattern or "", and `page_id` None stands for all pages."""
+        sql = f"{SELECT_FULL_COMMENT} WHERE comment.content <> '' AND comment.id < :before"
+        if search == "reported":
+            sql += " AND comment.id IN (SELECT comment_id FROM report)"
+        elif search != "all":
+            sql += " AND comment.status = :search"
+        if page_id is not None:
+            sql += " AND comment.page_id = :page_id"
+        if like:
+            sql += """
+                AND (comment.content LIKE :like ESCAPE '!'
+                     OR comment.nickname LIKE :like ESCAPE '!'
+                     OR comment.email LIKE :like ESCAPE '!' OR account.email LIKE :like ESCAPE '!'
+                     OR comment.ip LIKE :like ESCAPE '!' OR page.page_url LIKE :like ESCAPE '!')"""
+        sql += " ORDER BY comment.id DESC LIMIT :limit"
         return self.all(
-            FullComment,
-            SEARCH_COMMENTS[status],
-            status=status,
-            like=like,
-            page_id=page_id,
-            before=before,
-            limit=limit,
+            FullComment, sql, search=search, like=like, page_id=page_id, before=before, limit=limit
         )
 
     def count_known(self, comment: FullComment) -> int:
         """How many other visible comments the author of a comment has, up to a hundred. A guest is
         known by nickname together with IP address, or its network where that was masked since; an
         email address proves nothing."""
+        if comment.user_id is not None:
+            sql = """
+                SELECT count(*) FROM (SELECT id FROM comment
+                                       WHERE user_id = ? AND status = 'visible' AND id <> ?
+                                       LIMIT 100)"""
+            return int(self.value(sql, comment.user_id, comment.id))
         sql = """
-            SELECT count(*) FROM (
-                SELECT id FROM comment
-                 WHERE user_id = :user_id AND status = 'visible' AND id <> :id
-                UNION ALL
-                SELECT id FROM comment
-                 WHERE nickname = :nickname AND status = 'visible' AND id <> :id
-                   AND user_id IS NULL AND :user_id IS NULL
-                   AND ip IN (:ip, :network)
-                 LIMIT 100
-            ) AS known"""
-        return int(self.value(sql, network=masked(comment.ip), **vars(comment)))
+            SELECT count(*) FROM (SELECT id FROM comment
+                                   WHERE nickname = :nickname AND ip IN (:ip, :network)
+                                     AND status = 'visible' AND user_id IS NULL AND id <> :id
+                                   LIMIT 100)"""
+        network = masked(comment.ip)
+        values = {"nickname": comment.nickname, "ip": comment.ip}
+        return int(self.value(sql, **values, network=network, id=comment.id))
 
     def count_statuses(self) -> dict[str, int]:
         """The number of comments by status, without erased ones, and of those `reported`."""
@@ -3902,11 +3979,26 @@ class Store:
             SELECT 'reported', count(DISTINCT comment_id) FROM report"""
         return dict.fromkeys(STATUSES, 0) | dict(self.run(sql))
 
-    def add_comment(self, status: str, now: int, **values: Any) -> Comment:
-        """`values` has the columns that are not as in `NEW_COMMENT`."""
-        values = {**NEW_COMMENT, "created_at": now, **values}
-        comment_id = int(self.value(INSERT_COMMENT, **values))
-        self.add_to_day(values["created_at"], comments=1)
+    def add_comment(self, new: NewComment, status: str, now: int) -> Comment:
+        thread_id = None
+        if new.parent_id is not None:
+            sql = "SELECT coalesce(thread_id, id) FROM comment WHERE id = ?"
+            thread_id = self.value(sql, new.parent_id)
+        own_id = new.id
+        if own_id and self.value("SELECT 1 FROM comment WHERE id = ?", own_id):
+            own_id = None
+        sql = """
+            INSERT INTO comment
+                   (id, page_id, parent_id, thread_id, user_id, nickname, email, website, content,
+                    html, own_html, ip, masked, country, location, pinned, status, created_at,
+                    edited_at, held, language)
+            VALUES (:id, :page_id, :parent_id, :thread_id, :user_id, :nickname, :email, :website,
+                    :content, :html, :own_html, :ip, :masked, :country, :location, :pinned,
+                    'waiting', :created_at, :edited_at, :held, :language)
+            RETURNING id"""
+        values = {**vars(new), "id": own_id, "thread_id": thread_id}
+        comment_id = int(self.value(sql, **values))
+        self.add_to_day(new.created_at, comments=1)
         self.set_status(comment_id, status, now)
         return cast(Comment, self.comment(comment_id))
 
@@ -3951,8 +4043,29 @@ class Store:
     def erase_comments(self, ids: list[int]) -> None:
         """Erases comments and what they tell of their authors. Replies to them keep their place."""
         self.withdraw(ids)
-        self.run_script(ERASE_COMMENTS, ids=ids, **ERASED)
+        for comment_id in ids:
+            self.erase_comment(comment_id)
         self.update_shown(ids)
+
+    def erase_comment(self, comment_id: int) -> None:
+        sql = """
+            UPDATE page SET total = total - 1
+             WHERE id = (SELECT page_id FROM comment WHERE id = :id AND status = 'visible');
+            UPDATE comment
+               SET user_id = NULL, nickname = '', email = '', website = '', content = '', html = '',
+                   own_html = 0, ip = '', masked = 1, country = '', location = '', likes = 0,
+                   pinned = 0, status = 'deleted', edited_at = NULL, hidden_at = NULL, held = '',
+                   language = '', learnt = ''
+             WHERE id = :id;
+            DELETE FROM comment_liker WHERE comment_id = :id;
+            DELETE FROM report WHERE comment_id = :id;
+            UPDATE spent_captcha SET comment_id = NULL WHERE comment_id = :id;
+            DELETE FROM outbox WHERE comment_id = :id;
+            DELETE FROM notification WHERE comment_id = :id;
+            -- Emails about replies quote what they reply to.
+            DELETE FROM notification WHERE kind = 'author' AND comment_id IN
+                   (SELECT id FROM comment WHERE parent_id = :id)"""
+        self.run_script(sql, id=comment_id)
 
     def erase_hidden(self, before: int) -> None:
         """Erases some of the comments that were hidden before that time. The rows of comments that
@@ -4230,7 +4343,15 @@ class Store:
     def due_notifications(self, kind: str, recipient: str, now: int) -> dict[int, int]:
         """The id of the comment by the id of each notification: the oldest ones of a recipient, at
         most what one email takes. With "", those that have no recipient yet."""
-        return dict(self.run(DUE_NOTIFICATIONS, kind, recipient, now))
+        # Comments that the owner should decide on come first.
+        sql = f"""
+            SELECT notification.id, comment_id
+              FROM notification JOIN comment ON comment.id = comment_id
+             WHERE kind = ? AND recipient = ? AND {IS_DUE}
+             ORDER BY kind = 'owner' AND comment.status <> 'waiting' AND NOT EXISTS
+                      (SELECT 1 FROM report WHERE report.comment_id = comment.id), comment_id
+             LIMIT 200"""
+        return dict(self.run(sql, kind, recipient, now))
 
     def postpone(self, ids: Iterable[int], due_at: int) -> None:
         sql = """
@@ -4424,9 +4545,20 @@ class Store:
 
     # What an account and the owner can see of the past
 
-    def traces(self, visitor: str) -> dict[str, list[Json]]:
-        """What an account liked and reported."""
-        return {name: self.all(dict, TRACES[name], visitor) for name in TRACES}
+    def liked_comments(self, visitor: str) -> list[int]:
+        """The ids of the comments that a visitor likes."""
+        return self.values("SELECT comment_id FROM comment_liker WHERE visitor = ?", visitor)
+
+    def liked_pages(self, visitor: str) -> list[str]:
+        """The URLs of the pages that a visitor likes."""
+        sql = """
+            SELECT page.page_url FROM page_liker JOIN page ON page.id = page_liker.page_id
+             WHERE visitor = ?"""
+        return self.values(sql, visitor)
+
+    def reports_of(self, visitor: str) -> list[OwnReport]:
+        sql = "SELECT comment_id, reason, reported_at FROM report WHERE visitor = ?"
+        return self.all(OwnReport, sql, visitor)
 
     def add_audit_entry(self, **values: Any) -> None:
         sql = """
@@ -4477,18 +4609,27 @@ class Store:
              WHERE product = ? AND product_id = ?"""
         return self.one(Imported, sql, product, product_id)
 
-    def duplicates(self, **values: Any) -> list[int]:
+    def duplicates(
+        self, *, comment_id: int | None, key: str, nickname: str, content: str, created_at: int
+    ) -> list[int]:
         """The ids of comments that are this one: the same id and time, whatever its status; else
-        the same text, author, page and time."""
+        the same text, author, page (by its key) and time."""
         # The last condition is always true: it lets SQLite use the index `comment_by_time`.
         sql = """
-            SELECT id FROM comment WHERE id = :id AND created_at = :created_at
+            SELECT id FROM comment WHERE id = :comment_id AND created_at = :created_at
              UNION ALL
             SELECT comment.id FROM comment JOIN page ON page.id = comment.page_id
              WHERE page.key = :key AND comment.created_at = :created_at
                AND comment.nickname = :nickname AND comment.content = :content
                AND comment.status IN ('visible', 'waiting', 'spam', 'deleted')"""
-        return self.values(sql, **values)
+        return self.values(
+            sql,
+            comment_id=comment_id,
+            key=key,
+            nickname=nickname,
+            content=content,
+            created_at=created_at,
+        )
 
     def note_import(self, product: str, product_id: str, comment_id: int) -> None:
         sql = """
@@ -4536,24 +4677,21 @@ class Store:
         self.run("BEGIN")
         return self.all_pages()
 
-    def exported_comments(self) -> Iterator[Json]:
-        """All columns of each comment, with those of its page, page by page, the oldest first.
-        A deleted comment is among them if there is one below it that was not deleted."""
-        sql = """
+    def exported_comments(self) -> Iterator[ExportedComment]:
+        """Each comment with its page, page by page, the oldest first. A deleted comment is among
+        them if there is one below it that was not deleted."""
+        sql = f"""
             WITH RECURSIVE held (id) AS (
                 SELECT parent_id FROM comment WHERE status <> 'deleted' AND parent_id IS NOT NULL
                  UNION
                 SELECT comment.parent_id FROM held JOIN comment ON comment.id = held.id
                  WHERE comment.parent_id IS NOT NULL)
-            SELECT comment.*, page.key AS page_key, page.page_url, page.closed, page.opened_at,
-                   coalesce(account.email, comment.email) AS known_email,
-                   coalesce(account.role, '') AS role
-              FROM comment JOIN page ON page.id = comment.page_id
-              LEFT JOIN account ON account.id = comment.user_id
+            SELECT {COMMENT_COLUMNS}, coalesce(account.email, comment.email) AS email,
+                   page.key AS page_key, page.closed, page.opened_at {COMMENT_TABLES}
              WHERE comment.status <> 'deleted' OR comment.id IN (SELECT id FROM held)
              ORDER BY page.key, comment.created_at, comment.id"""
         for row in self.run(sql):
-            yield dict(row)
+            yield ExportedComment(**dict(row))
 
     # Housekeeping
 
@@ -8010,9 +8148,6 @@ def delete_me(request: Request) -> Json:
 # Comments and pages in responses
 
 
-PUBLIC_FIELDS = " ".join(comment_fields("public"))
-
-
 def serialize(request: Request, comment: Comment) -> Json:
     """The public fields of a comment, as this caller may see them."""
     config = request.site.config
@@ -8023,23 +8158,24 @@ def serialize(request: Request, comment: Comment) -> Json:
 
 def public_fields(config: Config, comment: Comment) -> Json:
     """The public fields of a comment but for the IP address, the same for everybody."""
-    values = attributes(comment, PUBLIC_FIELDS)
-    del values["ip"]
-    edited_at = values.pop("edited_at")
-    if not config.privacy_show_location:
-        values |= {"country": "", "location": ""}
+    shows_location = config.privacy_show_location
     return {
-        **values,
-        "created_at": beijing_time(comment.created_at),
-        "edited": beijing_time(edited_at),
+        "id": comment.id,
+        "page_url": comment.page_url,
+        "parent_id": comment.parent_id,
+        "user_id": comment.user_id,
+        "role": comment.role,
+        "nickname": comment.nickname,
+        "website": comment.website,
+        "content": comment.content,
+        "html": comment.html,
+        "country": comment.country if shows_location else "",
+        "location": comment.location if shows_location else "",
+        "likes": comment.likes,
         "pinned": bool(comment.pinned),
+        "created_at": beijing_time(comment.created_at),
+        "edited": beijing_time(comment.edited_at),
     }
-
-
-def erased(comment: Comment) -> Comment:
-    """A comment without what was public in it."""
-    values = {name: ERASED[name] for name in PUBLIC_FIELDS.split() if name in ERASED}
-    return replace(comment, **values)
 
 
 def page_named(store: Store, name: PageName) -> Page:
@@ -8179,7 +8315,7 @@ def tombstone(request: Request, comment: Comment) -> Json:
     """What keeps the place of a hidden or deleted comment for the replies. One that waits for
     approval says so: nobody removed it."""
     waits = comment.status == "waiting"
-    return {**serialize(request, erased(comment)), "deleted": True, "waiting": waits}
+    return {**serialize(request, comment.erased()), "deleted": True, "waiting": waits}
 
 
 def comment_or_tombstone(request: Request, comment: Comment) -> Json:
@@ -8281,7 +8417,8 @@ def post_comment(request: Request) -> Json:
         return posted(request, earlier, captcha, again=True)
     check_comment_limit(request.site, request.client)
     written["html"] = safe_html(written["content"])
-    verdict = verdict_on(request, written, doubt)
+    new = NewComment(**written, created_at=request.now)
+    verdict = verdict_on(request, new.unstored(), doubt)
     written |= location_fields(request)
     with request.writing():
         # It may have changed meanwhile.
@@ -8317,7 +8454,7 @@ def earlier_comment(request: Request, written: Json, captcha: Captcha | None) ->
     store = request.site.store
     duplicate = None
     if request.site.config.limits_enabled:
-        duplicate = store.same_comment(request.now, **written)
+        duplicate = store.same_comment(NewComment(**written, created_at=request.now))
     spent_on = store.spent_on(captcha.signature) if captcha else None
     if duplicate or spent_on is None:
         return duplicate
@@ -8329,16 +8466,17 @@ def earlier_comment(request: Request, written: Json, captcha: Captcha | None) ->
     raise Forbidden("人机验证已用过，请重试", "captcha_failed")
 
 
-def verdict_on(request: Request, written: Json, doubt: str = "") -> Verdict:
+def verdict_on(request: Request, comment: FullComment, doubt: str = "") -> Verdict:
     """The verdict on a text. An admin's is always visible."""
     config = request.site.config
     if request.is_admin:
         return Verdict("visible", "")
-    email = request.caller.email if request.caller else written["email"]
+    if request.caller:
+        comment = replace(comment, email=request.caller.email)
     return moderate_text(
         request.site.store,
         request.site.key,
-        FullComment(**{**NEW_COMMENT, **written, "email": email}),
+        comment,
         request.now,
         hold=config.moderation_hold,
         held_terms=config.moderation_words,
@@ -8362,7 +8500,8 @@ def add_comment(
     """Adds a comment, with its notifications and webhook, within the rate limits."""
     store = request.site.store
     verdict = within_limits(request, verdict)
-    comment = store.add_comment(verdict.status, request.now, **written, held=verdict.held)
+    new = NewComment(**written, created_at=request.now, held=verdict.held)
+    comment = store.add_comment(new, verdict.status, request.now)
     store.notify(comment, request.now)
     if verdict.status != "spam" and not request.is_admin:
         add_webhook(request.site, comment.id, "created")
@@ -8423,11 +8562,11 @@ def edit_comment(request: Request, comment_id: int) -> Json:
     if content == comment.content:
         return as_author_sees(request, comment)
     check_comment_limit(request.site, request.client)
-    text = {"content": content, "html": safe_html(content)}
-    verdict = verdict_on(request, {**vars(comment), **text})
+    markup = safe_html(content)
+    verdict = verdict_on(request, replace(comment, content=content, html=markup))
     with request.writing():
         comment = editable_comment(request, comment_id)
-        change_text(request, comment, text, verdict)
+        change_text(request, comment, content, markup, verdict)
         return as_author_sees(request, own_comment(request, comment_id))
 
 
@@ -8457,12 +8596,14 @@ def editable_comment(request: Request, comment_id: int) -> FullComment:
     return comment
 
 
-def change_text(request: Request, comment: FullComment, text: Json, verdict: Verdict) -> None:
+def change_text(
+    request: Request, comment: FullComment, content: str, markup: str, verdict: Verdict
+) -> None:
     """An edit by the author. It may hide the comment, and never shows it."""
     store = request.site.store
     verdict = within_limits(request, verdict)
     take_back(store, request.site.key, comment)
-    store.edit_comment(replace(comment, **text), request.now)
+    store.edit_comment(replace(comment, content=content, html=markup), request.now)
     if comment.status == "spam":  # it stays spam, and nobody is notified
         return
     if verdict.status == "visible":
@@ -8578,16 +8719,24 @@ def export_me(request: Request) -> Json:
     store = request.site.store
     me = request.me
     comments = store.comments_of(me.id)
-    export: Json = {
+    visitor = f"user {me.id}"
+    return {
         "account": account_fields(request),
         "sign_ins": [beijing_time(seen_at) for seen_at in store.sign_in_times(me.id)],
         "comments": [as_author_sees(request, comment)["comment"] for comment in comments],
         "follows": linked_pages(request, store.followed(me.id)),
         "muted": linked_pages(request, store.muted(request.subscriber)),
+        "likes": [{"id": comment_id} for comment_id in store.liked_comments(visitor)],
+        "page_likes": [{"page_url": page_url} for page_url in store.liked_pages(visitor)],
+        "reports": [
+            {
+                "id": report.comment_id,
+                "reason": report.reason,
+                "reported_at": beijing_time(report.reported_at),
+            }
+            for report in store.reports_of(visitor)
+        ],
     }
-    for name, rows in store.traces(f"user {me.id}").items():
-        export[name] = [with_times(row) for row in rows]
-    return export
 
 
 # -- Pages --------------------------------------------------------------------
@@ -8808,7 +8957,7 @@ def fragment_comments(
         replies, more_replies[root.id] = first_replies(store, root, limit)
         comments += [root, *replies]
     shown = [
-        each if each.status == "visible" else replace(erased(each), status=each.status)
+        each if each.status == "visible" else replace(each.erased(), status=each.status)
         for each in comments
     ]
     return shown, more_replies
@@ -9147,7 +9296,7 @@ def admin_comments(request: Request) -> Json:
         comments = [comment] if comment and comment.content else []
         more = False
     else:
-        status = query_choice(request, "status", SEARCH_COMMENTS)
+        status = query_choice(request, "status", SEARCHES)
         page_id = query_number(request, "page", 0, NO_END) or None
         find = functools.partial(store.search_comments, status, search_pattern(request), page_id)
         comments, more = rows_before(request, find)
@@ -9302,20 +9451,22 @@ def reply_as_owner(request: Request) -> Json:
         if parent.status not in ("visible", "waiting"):
             raise NotFound("要回复的评论不存在", "parent_gone")
         set_status(request, parent, "visible")
-        written = {
+        new = NewComment(
             **location,
-            "page_id": parent.page_id,
-            "parent_id": parent.id,
-            "user_id": request.me.id,
-            "nickname": request.me.nickname,
-            "content": content,
-            "ip": request.client.ip,
-            "language": parent.language,
-        }
+            page_id=parent.page_id,
+            parent_id=parent.id,
+            user_id=request.me.id,
+            nickname=request.me.nickname,
+            content=content,
+            html=markup,
+            ip=request.client.ip,
+            created_at=request.now,
+            language=parent.language,
+        )
         # After a double click, the reply is there already.
-        reply = store.same_comment(request.now, **written)
+        reply = store.same_comment(new)
         if reply is None:
-            reply = store.add_comment("visible", request.now, **written, html=markup)
+            reply = store.add_comment(new, "visible", request.now)
             store.notify(reply, request.now)
             audit(request, "reply", parent.id)
         shown = comment_for_admin(request, full_comment(request, reply.id))
@@ -9362,7 +9513,7 @@ def page_for_admin(request: Request, page: Page) -> Json:
 @route("GET", "/admin/pages", Permission.ADMIN)
 def admin_pages(request: Request) -> Json:
     """`?q=&sort=&skip=&limit=` to pages and their counts."""
-    sort = query_choice(request, "sort", SEARCH_PAGES)
+    sort = query_choice(request, "sort", PAGE_SORTS)
     pattern = search_pattern(request)
     offset = query_number(request, "skip", 0, 1_000_000, least=0)
     limit = query_number(request, "limit", 30, 100)
@@ -10280,7 +10431,8 @@ class Product:
 WALINE = """Comment: id=objectId parent=pid thread=rid page=url author=user_id nickname=nick
     email=mail website=link either=comment ip likes=like pinned=sticky
     created_at=insertedAt|createdAt status=isSpam:spam,status"""
-COMMENTD = f"page_key {' '.join(comment_fields('exported'))}"
+COMMENTD = """page_key id parent_id nickname website content html ip country location likes pinned
+    status created_at edited_at held language email"""
 COMMENTD_PAGE = "page_key=key page_url views page_likes closed opened_at"
 COUNTER = "Counter: page=url views=time"
 
@@ -11597,6 +11749,24 @@ STAGED_COMMENTS = """
 # The key is "" if there is no page.
 Location = tuple[str, str, str]
 UNREADABLE = "skipped: it can't be read"
+# What is kept of a record that was deleted, or has no text.
+ERASED_RECORD = {
+    "nickname": "",
+    "email": "",
+    "website": "",
+    "content": "",
+    "html": "",
+    "own_html": 0,
+    "ip": "",
+    "country": "",
+    "location": "",
+    "likes": 0,
+    "pinned": 0,
+    "status": "deleted",
+    "edited_at": None,
+    "held": "",
+    "language": "",
+}
 UNKNOWN_CHARACTERS = "unreadable characters: {}, each shown as �"
 NAMES_IN_REPORT = 8  # of the comments that a line of the report is about
 
@@ -11808,7 +11978,7 @@ class Import:
             content = Content(text, clean(plain_html(text)), own_html=True)
         elif content.own_html and not self.is_ours:
             self.note("kept as HTML, since Markdown can't say it", name)
-        row: Json = {name: values[name][:256] for name in comment_fields("exported")}
+        row: Json = {name: values[name][:256] for name in ("country", "location", "held", "status")}
         email = value_or_empty(proper_email, plain(values["email"]))
         if values["email"] and not email:
             self.note("without an email address, since what is there is none", name)
@@ -11836,7 +12006,7 @@ class Import:
         text = content.markdown
         was_erased = not self.is_ours and text.replace("\\", "") == "[deleted]"
         if row["status"] == "deleted" or is_blank(text) or was_erased:
-            row |= ERASED
+            row |= ERASED_RECORD
         return row
 
     # Putting in order
@@ -11926,7 +12096,14 @@ class Import:
             return
         values = {**json.loads(row["fields"]), **row}
         # Another record of the file may have the same text.
-        duplicates = [id for id in store.duplicates(**values) if id not in self.matched]
+        found = store.duplicates(
+            comment_id=values["id"],
+            key=values["key"],
+            nickname=values["nickname"],
+            content=values["content"],
+            created_at=values["created_at"],
+        )
+        duplicates = [id for id in found if id not in self.matched]
         comment_id = duplicates[0] if duplicates else self.add_new_comment(store, values)
         self.matched.add(comment_id)
         store.note_import(self.name, row["stamp"], comment_id)
@@ -11935,14 +12112,27 @@ class Import:
         self.counts["new"] += 1
         self.counts[values["status"]] += 1
         page_id = self.page_of(store, values).id
-        values |= {
-            "id": values["id"] if self.is_ours else None,  # so that links to it stay valid
-            "parent_id": self.parent_of(store, values, page_id),
-            "page_id": page_id,
-            "user_id": None,
-            "masked": 1,
-        }
-        comment_id = store.add_comment(**values, now=self.now).id
+        new = NewComment(
+            id=values["id"] if self.is_ours else None,  # so that links to it stay valid
+            page_id=page_id,
+            parent_id=self.parent_of(store, values, page_id),
+            nickname=values["nickname"],
+            email=values["email"],
+            website=values["website"],
+            content=values["content"],
+            html=values["html"],
+            own_html=values["own_html"],
+            ip=values["ip"],
+            masked=1,
+            country=values["country"],
+            location=values["location"],
+            pinned=values["pinned"],
+            created_at=values["created_at"],
+            edited_at=values["edited_at"],
+            held=values["held"],
+            language=values["language"],
+        )
+        comment_id = store.add_comment(new, values["status"], self.now).id
         store.add_past_comment_likes(comment_id, values["likes"])
         return comment_id
 
@@ -11990,7 +12180,7 @@ class Import:
 ISO = "%Y-%m-%dT%H:%M:%SZ"
 SECONDS = "%Y-%m-%d %H:%M:%S"
 # In formats without tombstones, one is a comment with this text.
-GONE = {**ERASED, "nickname": "-", "content": "[deleted]", "status": "visible"}
+GONE = {"nickname": "-", "content": "[deleted]", "status": "visible"}
 
 
 def renamed_fields(row: Json, table: str) -> Json:
@@ -12017,14 +12207,23 @@ class Export:
     shows_places: bool
     emails: bool
 
-    def comments(self, form: str, deleted: Json = ERASED) -> Iterator[Json]:
+    def comments(
+        self, form: str, gone: Json | None = None, *, only_visible: bool = False
+    ) -> Iterator[Json]:
         """All comments, with times in that form. A comment that was deleted while others below it
-        were not has the values `deleted`."""
-        for row in self.store.exported_comments():
+        were not has the values `gone`. `only_visible`: all that is not visible is deleted too."""
+        for comment in self.store.exported_comments():
+            is_deleted = comment.status == "deleted"
+            status = comment.status
+            if is_deleted or (only_visible and status != "visible"):
+                comment = comment.erased()
+            row = {**vars(comment)}
+            if is_deleted and gone:
+                row |= gone
+            row["is_waiting"] = status == "waiting"
             row["ip"] = masked(row["ip"])
-            row["email"] = row["known_email"] if self.emails else ""
-            if row["status"] == "deleted":
-                row |= deleted
+            if not self.emails:
+                row["email"] = ""
             row["updated_at"] = row["edited_at"] or row["created_at"]
             for name, value in row.items():
                 if name.endswith("_at") and value:
@@ -12049,24 +12248,20 @@ def as_commentd(export: Export) -> Iterator[str]:
 
 def as_data(export: Export) -> Iterator[str]:
     """What readers see of the comments, by page key: for the templates of a site's generator."""
-    shown = (row for row in export.comments(ISO) if row["shown"])
+    shown = (row for row in export.comments(ISO, only_visible=True) if row["shown"])
     yield "{\n"
     separator = ""
     for key, rows in itertools.groupby(shown, operator.itemgetter("page_key")):
         comments = []
         for row in rows:
-            is_visible = row["status"] == "visible"
-            is_waiting = row["status"] == "waiting"
-            if not is_visible:
-                row |= ERASED
             if not export.shows_places:
                 row |= {"country": "", "location": ""}
             row["html"] = clean(row["html"])
             table = """id parent_id nickname website role html likes pinned country location
                 created_at edited_at"""
             record = renamed_fields(row, table)
-            record["deleted"] = not is_visible
-            record["waiting"] = is_waiting
+            record["deleted"] = row["status"] != "visible"
+            record["waiting"] = row["is_waiting"]
             comments.append(record)
         yield f"{separator}{json.dumps(key)}: [\n"
         yield from list_items(comments)
@@ -12105,7 +12300,7 @@ def as_waline(export: Export) -> Iterator[str]:
             "url": unquoted(row["page_url"]),  # as its widget asks for it
             "status": row["status"].replace("visible", "approved"),
         }
-        for row in export.comments(ISO, deleted=GONE)
+        for row in export.comments(ISO, gone=GONE)
     )
     yield "\n]}}\n"
 
@@ -12133,7 +12328,7 @@ def as_artalk(export: Export) -> Iterator[str]:
             "badge_name": "",
             "badge_color": "",
         }
-        for row in export.comments(f"{SECONDS} +0000", deleted=GONE)
+        for row in export.comments(f"{SECONDS} +0000", gone=GONE)
         if row["status"] != "spam"
     )
     yield "\n]\n"
@@ -12178,7 +12373,7 @@ def as_wordpress(export: Export) -> Iterator[str]:
     """WXR 1.2, which Disqus reads too."""
     yield WXR
     page_of = operator.itemgetter("page_id", "page_url", "closed", "opened_at")
-    comments = export.comments(SECONDS, deleted=GONE)
+    comments = export.comments(SECONDS, gone=GONE)
     for page, comments_of_page in itertools.groupby(comments, key=page_of):
         page_id, page_url, closed, opened_at = page
         item = {

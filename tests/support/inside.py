@@ -325,7 +325,8 @@ def add_stored_comment(
     store: commentd.Store, status: str, created_at: int, **values: Any
 ) -> commentd.Comment:
     """Adds a comment with these columns past all rules."""
-    return store.add_comment(status, created_at, created_at=created_at, **values)
+    new = commentd.NewComment(created_at=created_at, **values)
+    return store.add_comment(new, status, created_at)
 
 
 def add_many_comments(
