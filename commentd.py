@@ -85,7 +85,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
@@ -2620,10 +2620,12 @@ class Registration:
     nickname: str
     password: str
     code: str
+    client: str  # the keyed hash of the network that it came from
     language: str
-    tries: int  # wrong codes that named no request
-    named_tries: int  # wrong codes that named this one
+    created_at: int
     expires_at: int
+    tries: int = 0  # guesses that named no request
+    named_tries: int = 0  # guesses that named this one
 
     @property
     def is_sign_in(self) -> bool:
@@ -2959,7 +2961,7 @@ class Figures:
     comments: int
     accounts: int
     pages: int
-    views: float
+    views: int
     newest: int
     failed: int
     late: int
@@ -3030,7 +3032,7 @@ COUNTERS = {
     ("comment", "likes"): "SELECT count(*) FROM comment_liker WHERE comment_id = comment.id",
     ("comment", "replies"): """SELECT count(*) FROM comment AS reply
         WHERE reply.parent_id = comment.id AND reply.shown = 1""",
-    ("comment", "shown"): "CASE WHEN status = 'visible' OR replies > 0 THEN 1 ELSE 0 END",
+    ("comment", "shown"): "(status = 'visible' OR replies > 0)",
     ("page", "total"): """SELECT count(*) FROM comment
         WHERE page_id = page.id AND status = 'visible'""",
     ("page", "threads"): """SELECT count(*) FROM comment
@@ -3049,7 +3051,7 @@ FIGURES = """
     SELECT (SELECT count(*) FROM comment) AS comments,
            (SELECT count(*) FROM account) AS accounts,
            (SELECT count(*) FROM page) AS pages,
-           (SELECT coalesce(sum(CAST(views AS REAL)), 0) FROM page) AS views,
+           (SELECT coalesce(sum(views), 0) FROM page) AS views,
            (SELECT coalesce(max(created_at), 0) FROM comment) AS newest,
            (SELECT count(*) FROM outbox WHERE due_at IS NULL) AS failed,
            (SELECT count(*) FROM outbox WHERE due_at <= :now - 600) AS late,
@@ -3069,6 +3071,7 @@ sqlite3.register_adapter(dict, json.dumps)
 MACHINE_FAULTS = {*range(5, 12), 13, 14, 15, 26}
 DAMAGE = {11, 26}
 NO_END = 2**63 - 1  # an id above all others
+FIRST_DAY = date(1970, 1, 1).toordinal()  # of statistics
 WIPED_AT_ONCE = 2048  # pages of the file, of 4 kB
 
 
@@ -3584,8 +3587,8 @@ class Store:
     def registrations(self, email: str) -> list[Registration]:
         """All that wait for the email address, also with a code that has expired."""
         sql = """
-            SELECT request_id, email, nickname, password, code, language, tries, named_tries,
-                   expires_at
+            SELECT request_id, email, nickname, password, code, client, language, created_at,
+                   expires_at, tries, named_tries
               FROM registration WHERE email = ? ORDER BY id"""
         return self.all(Registration, sql, email)
 
@@ -3609,38 +3612,26 @@ class Store:
         sql = "SELECT seen_at FROM known_network WHERE user_id = ? ORDER BY seen_at DESC"
         return self.values(sql, user_id)
 
-    def count_others_waiting(self, **values: Any) -> int:
-        """How many registrations of other clients wait for an email address."""
-        sql = """
-            SELECT count(*) FROM registration
-             WHERE email = :email AND client <> :client AND request_id <> :replaced
-               AND expires_at > :created_at"""
-        return int(self.value(sql, **values))
-
-    def add_registration(self, **values: Any) -> int:
+    def add_registration(self, new: Registration, replaced: str) -> int:
         """Replaces the client's own registration for the email address, and the one with the
-        request id `replaced`."""
+        request id `replaced`. Returns its id."""
         sql = """
             DELETE FROM registration
              WHERE email = :email AND (client = :client OR request_id = :replaced)"""
-        self.run(sql, **values)
+        self.run(sql, email=new.email, client=new.client, replaced=replaced)
         sql = """
             INSERT INTO registration
                    (request_id, email, nickname, password, code, client, language, created_at,
-                    expires_at)
+                    expires_at, tries, named_tries)
             VALUES (:request_id, :email, :nickname, :password, :code, :client, :language,
-                    :created_at, :expires_at)
+                    :created_at, :expires_at, :tries, :named_tries)
             RETURNING id"""
-        return int(self.value(sql, **values))
+        return int(self.value(sql, **vars(new)))
 
-    def revise_registration(self, **values: Any) -> bool:
-        """Changes what the registration `replaced` will make; its code stays. False if it does not
-        wait. A sign-in code cannot set a password, since its email does not mention one."""
-        sql = """
-            UPDATE registration SET nickname = :nickname, password = :password
-             WHERE email = :email AND request_id = :replaced
-               AND (password = '') = (:password = '')"""
-        return self.run(sql, **values).rowcount == 1
+    def revise_registration(self, request_id: str, nickname: str, password: str) -> None:
+        """Changes what a registration will make; its code stays."""
+        sql = "UPDATE registration SET nickname = ?, password = ? WHERE request_id = ?"
+        self.run(sql, nickname, password, request_id)
 
     def drop_registration(self, request_id: str) -> None:
         self.run("DELETE FROM registration WHERE request_id = ?", request_id)
@@ -3839,7 +3830,7 @@ class Store:
 
     def day_of(self, seconds: float) -> int:
         """The number of a day, counted from 1970."""
-        return time_of(seconds, self.zone).toordinal() - time_of(0).toordinal()
+        return time_of(seconds, self.zone).toordinal() - FIRST_DAY
 
     # Comments
 
@@ -4457,7 +4448,9 @@ class Store:
         sql = "SELECT * FROM block WHERE expires_at IS NULL OR expires_at > ? ORDER BY id DESC"
         return self.all(Block, sql, now)
 
-    def add_block(self, **values: Any) -> Block:
+    def add_block(
+        self, *, kind: str, value: str, note: str, created_at: int, expires_at: int | None
+    ) -> Block:
         """An older block of the same value gets the new note and expiry."""
         sql = """
             INSERT INTO block (kind, value, note, created_at, expires_at)
@@ -4465,7 +4458,15 @@ class Store:
                 ON CONFLICT (kind, value) DO UPDATE
                SET note = excluded.note, expires_at = excluded.expires_at
             RETURNING *"""
-        return self.all(Block, sql, **values)[0]
+        return self.all(
+            Block,
+            sql,
+            kind=kind,
+            value=value,
+            note=note,
+            created_at=created_at,
+            expires_at=expires_at,
+        )[0]
 
     def drop_block(self, block_id: int) -> Block | None:
         return self.one(Block, "DELETE FROM block WHERE id = ? RETURNING *", block_id)
@@ -4560,11 +4561,11 @@ class Store:
         sql = "SELECT comment_id, reason, reported_at FROM report WHERE visitor = ?"
         return self.all(OwnReport, sql, visitor)
 
-    def add_audit_entry(self, **values: Any) -> None:
+    def add_audit_entry(self, now: int, who: str, action: str, subject: str, detail: str) -> None:
         sql = """
             INSERT INTO audit (created_at, who, action, subject, detail)
             VALUES (:now, :who, :action, :subject, :detail)"""
-        self.run(sql, **values)
+        self.run(sql, now=now, who=who, action=action, subject=subject, detail=detail)
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
         sql = "SELECT * FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?"
@@ -4573,13 +4574,14 @@ class Store:
     def days(self, first: int, last: int) -> list[Day]:
         """The counts of each of these days (as in `day_of`), zeros if nothing happened. On a day,
         more likes may be taken back than given: that is zero too."""
-        sql = """
-            WITH RECURSIVE calendar (day) AS (
-                SELECT :first UNION ALL SELECT day + 1 FROM calendar WHERE day < :last)
-            SELECT date(day * 86400, 'unixepoch') AS day, coalesce(comments, 0) AS comments,
-                   coalesce(views, 0) AS views, max(0, coalesce(likes, 0)) AS likes
-              FROM calendar LEFT JOIN day USING (day) ORDER BY day"""
-        return self.all(Day, sql, first=first, last=last)
+        sql = "SELECT day, comments, views, likes FROM day WHERE day BETWEEN ? AND ?"
+        found = {day: counts for day, *counts in self.run(sql, first, last)}
+        days = []
+        for number in range(first, last + 1):
+            comments, views, likes = found.get(number, (0, 0, 0))
+            day = date.fromordinal(FIRST_DAY + number).isoformat()
+            days.append(Day(day, comments, views, max(0, likes)))
+        return days
 
     def open_backup(self) -> IO[bytes]:
         """A backup as an open file without a name, which is gone when it is closed. One at a time:
@@ -7808,20 +7810,21 @@ def request_own_code(request: Request) -> Json:
     `{request_id?, lang?}` to `{success, request_id}`. Strangers cannot use up its rate limit."""
     if request.is_admin:
         raise Forbidden("管理员请用密码登录", "password_required")
-    registration = new_registration(request, code_request(request, request.me.email))
+    new = new_registration(request, code_request(request, request.me.email))
     recipient = keyed_hash(request.site.key, "mail", request.me.email)
     with request.writing():
         refuse_after(use_limits(request.site, ("own_mail", recipient, 1)))
-        keep_code(request, registration)
-    return {"success": True, "request_id": registration.values["request_id"]}
+        keep_code(request, new)
+    return {"success": True, "request_id": new.registration.request_id}
 
 
 @dataclass(frozen=True)
 class NewRegistration:
-    """The values of a registration as the store takes it, and the email with its code. A blocked
-    email address gets none, so that there is no way in."""
+    """A registration, and the email with its code. A blocked email address gets none, so that there
+    is no way in."""
 
-    values: Json
+    registration: Registration
+    replaced: str  # the request id of an earlier one
     email: Email | None
 
 
@@ -7837,52 +7840,70 @@ def new_registration(
     message = code_email(request.site, email, language, code, warning)
     code_hash = keyed_hash(request.site.key, "code", request_id, code)
     blocked = is_blocked_email(store, email, request.now)
-    values = {
-        **wanted,
-        "language": language,
-        "request_id": request_id,
-        "code": "" if blocked else code_hash,
-        "client": keyed_hash(request.site.key, "client", request.client.network or request_id),
-        "created_at": request.now,
-        "expires_at": request.now + CODE_LIFE,
-    }
-    return NewRegistration(values, None if blocked else message)
+    registration = Registration(
+        request_id=request_id,
+        email=email,
+        nickname=wanted["nickname"],
+        password=wanted["password"],
+        code="" if blocked else code_hash,
+        client=keyed_hash(request.site.key, "client", request.client.network or request_id),
+        language=language,
+        created_at=request.now,
+        expires_at=request.now + CODE_LIFE,
+    )
+    return NewRegistration(registration, wanted["replaced"], None if blocked else message)
 
 
 def send_code(request: Request, wanted: Json, warning: str) -> Json:
     """Keeps what the code will confirm, and emails it if the email address may get one."""
     # This is done in any case, so that the time of the response tells nothing.
-    registration = new_registration(request, wanted, warning)
-    request_id = registration.values["request_id"]
+    new = new_registration(request, wanted, warning)
+    request_id = new.registration.request_id
     with request.writing():
-        if take_code_email(request, registration.values):
-            keep_code(request, registration)
-        elif request.site.store.revise_registration(**registration.values):
-            request_id = wanted["replaced"]  # no further email, but the last code is still valid
+        if take_code_email(request, new):
+            keep_code(request, new)
+        elif revise_registration(request, new):
+            request_id = new.replaced  # no further email, but the last code is still valid
     return {"success": True, "request_id": request_id}
 
 
-def keep_code(request: Request, registration: NewRegistration) -> None:
+def revise_registration(request: Request, new: NewRegistration) -> bool:
+    """Changes what the code will confirm that was sent for the request `replaced`. False if it does
+    not wait. A sign-in code cannot set a password, since its email does not mention one."""
     store = request.site.store
-    registration_id = store.add_registration(**registration.values)
-    if registration.email:
-        store.add_email(
-            request.now, registration.email, life=CODE_LIFE, registration_id=registration_id
-        )
+    wanted = new.registration
+    for each in store.registrations(wanted.email):
+        if each.request_id == new.replaced and each.is_sign_in == wanted.is_sign_in:
+            store.revise_registration(each.request_id, wanted.nickname, wanted.password)
+            return True
+    return False
 
 
-def take_code_email(request: Request, values: Json) -> bool:
+def keep_code(request: Request, new: NewRegistration) -> None:
+    store = request.site.store
+    registration_id = store.add_registration(new.registration, new.replaced)
+    if new.email:
+        store.add_email(request.now, new.email, life=CODE_LIFE, registration_id=registration_id)
+
+
+def take_code_email(request: Request, new: NewRegistration) -> bool:
     """Counts one more email with a code. False if no further registration may wait for the email
     address, or if no further email may be sent. For a client that the account knows, some are set
     aside: otherwise strangers who ask for codes could lock its holder out."""
     store = request.site.store
-    email = values["email"]
+    email = new.registration.email
     # Something is written in any case, so that the time of the response tells nothing.
     store.note_time("code_asked", request.now)
     is_known = is_known_client(request, email)
-    waiting = store.count_others_waiting(**values)
+    others = [
+        each
+        for each in store.registrations(email)
+        if each.expires_at > request.now
+        and each.client != new.registration.client
+        and each.request_id != new.replaced
+    ]
     # None of them is dropped for a new one. A client's own is replaced.
-    if waiting >= (MOST_WAITING_KNOWN if is_known else MOST_WAITING):
+    if len(others) >= (MOST_WAITING_KNOWN if is_known else MOST_WAITING):
         return False
     recipient = keyed_hash(request.site.key, "mail", email)
     wait = use_limits(request.site, ("mail", recipient, 1), ("mails", "", 1))

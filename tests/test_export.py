@@ -265,7 +265,7 @@ def grow(store: Any, page_id: int, rows: list[Row], start: int) -> None:
             edited_at=one["edited_at"] and start + one["edited_at"],
             pinned=one["pinned"],
         )
-        store.add_likes("comment", comment.id, one["likes"])
+        store.add_past_comment_likes(comment.id, one["likes"])
         made.append(comment)
         if gone:
             erased.append((comment.id, one["status"] == "erased"))
