@@ -2784,7 +2784,7 @@ PERSONAL_FIELDS = (
     "held",
     "learnt",
 )
-MODERATION_FIELDS = ("status", "held", "hidden_at", "learnt")  # only admins see these
+MODERATION_FIELDS = ("status", "held", "hidden_at", "learnt")  # what admins see
 
 
 @dataclass(frozen=True, kw_only=True)

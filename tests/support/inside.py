@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TextIO
@@ -72,6 +73,25 @@ def migrate_by_copying(db: sqlite3.Connection, migrations: list[str] = commentd.
         migrated(tuple(migrations)).backup(db)
     else:
         really_migrate(db, migrations)
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The names of the fields of a comment: all, and those that are handled as something."""
+
+    all: set[str]
+    public: tuple[str, ...]
+    personal: tuple[str, ...]
+    moderation: tuple[str, ...]
+
+
+def comment_fields() -> Fields:
+    return Fields(
+        {each.name for each in fields(commentd.FullComment)},
+        commentd.PUBLIC_FIELDS,
+        commentd.PERSONAL_FIELDS,
+        commentd.MODERATION_FIELDS,
+    )
 
 
 def languages() -> set[str]:
