@@ -2222,27 +2222,6 @@ def count_tables(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0])
 
 
-# The first byte of a page that holds rows, and the size of its header.
-PAGE_HEADERS = {2: 12, 5: 12, 10: 8, 13: 8}
-
-
-def unused(page: bytes, number: int) -> tuple[int, int]:
-    """Where the unused part of a page begins and ends (sqlite.org/fileformat2.html#b_tree_pages).
-    When a row moves to another page, SQLite leaves its bytes there, despite `secure_delete`. Both
-    are 0 if the page holds no rows, or is damaged."""
-    start = 100 if number == 1 else 0
-    header_size = PAGE_HEADERS.get(page[start]) if len(page) >= 512 else None
-    if header_size is None:
-        return 0, 0
-    free_block, cells, content = struct.unpack_from(">HHH", page, start + 1)
-    content = content or 65536
-    begin = start + header_size + 2 * cells
-    if not begin <= content <= len(page):
-        return 0, 0
-    used = [free_block or content, *struct.unpack_from(f">{cells}H", page, begin - 2 * cells)]
-    return (begin, content) if min(used) >= content else (0, 0)
-
-
 def size_of(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
@@ -2337,6 +2316,95 @@ def migrate(db: sqlite3.Connection, migrations: list[str] = MIGRATIONS) -> None:
                 raise SchemaError(f"migration {version + 1} leaves rows that point nowhere")
             db.execute(f"PRAGMA user_version = {version + 1}")
     db.execute("PRAGMA foreign_keys = ON")
+
+
+# What moved rows leave behind
+
+# The first byte of a page that holds rows, and the size of its header.
+PAGE_HEADERS = {2: 12, 5: 12, 10: 8, 13: 8}
+
+
+def unused_part(page: bytes, number: int) -> tuple[int, int]:
+    """Where the unused part of a page begins and ends: between the list of its rows and the first
+    row (sqlite.org/fileformat2.html#b_tree_pages). Both are 0 if the page holds no rows, or is
+    damaged."""
+    start = 100 if number == 1 else 0  # the first page begins with the header of the file
+    header_size = PAGE_HEADERS.get(page[start])
+    if header_size is None:
+        return 0, 0
+    first_free, count, rows_at = struct.unpack_from(">HHH", page, start + 1)
+    rows_at = rows_at or 65536
+    list_at = start + header_size
+    list_end = list_at + 2 * count
+    if not list_end <= rows_at <= len(page):
+        return 0, 0
+    offsets = struct.unpack_from(f">{count}H", page, list_at)
+    first_used = min(first_free or rows_at, *offsets, rows_at)
+    return (list_end, rows_at) if first_used == rows_at else (0, 0)
+
+
+class DatabaseFile:
+    """The database file beside SQLite. When SQLite moves a row to another page, its bytes stay in
+    the unused part of the old one, despite `secure_delete`. This finds and overwrites them.
+
+    It stays open as long as there are connections: closing it earlier would release their locks
+    (sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled)."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = open(path, "r+b", buffering=0)  # noqa: SIM115
+
+    def close(self) -> None:
+        self.file.close()
+
+    def header(self) -> bytes:
+        """See sqlite.org/fileformat2.html#the_database_header."""
+        self.file.seek(0)
+        return self.file.read(100)
+
+    def page_size(self) -> int:
+        size = int.from_bytes(self.header()[16:18])
+        return 65536 if size == 1 else size
+
+    def count_pages(self) -> int:
+        return os.fstat(self.file.fileno()).st_size // self.page_size()
+
+    def is_plain(self) -> bool:
+        """Whether only pages with rows begin with one of `PAGE_HEADERS`."""
+        header = self.header()
+        has_checksums = header[20] != 0  # at the end of each page
+        # With `auto_vacuum`, some pages are maps of pages, and begin with 1 to 5.
+        has_maps = any(header[52:56])
+        # All others begin with the number of a page: the first of its four bytes is 0 or 1.
+        return not has_checksums and not has_maps and self.count_pages() < 2 << 24
+
+    def read(self, first: int, count: int) -> bytes:
+        """Pages, fewer at the end of the file."""
+        size = self.page_size()
+        self.file.seek((first - 1) * size)
+        return self.file.read(count * size)
+
+    def pages_to_wipe(self, first: int, count: int) -> list[int]:
+        """The numbers of the pages that have something in their unused part."""
+        size = self.page_size()
+        content = self.read(first, count)
+        found = []
+        for offset in range(0, len(content), size):
+            number = first + offset // size
+            page = content[offset : offset + size]
+            begin, end = unused_part(page, number)
+            if page[begin:end].strip(b"\0"):
+                found.append(number)
+        return found
+
+    def wipe(self, number: int) -> None:
+        """Overwrites the unused part of a page. SQLite never reads it, so a crash in between does
+        no harm."""
+        begin, end = unused_part(self.read(number, 1), number)
+        self.file.seek((number - 1) * self.page_size() + begin)
+        self.file.write(bytes(end - begin))
+
+    def sync(self) -> None:
+        os.fsync(self.file.fileno())
 
 
 # Locks between processes
@@ -3117,7 +3185,6 @@ class Store:
         self.as_command = as_command
         self.zone: tzinfo | None = None  # of statistics
         self.damaged = False
-        self.file: Any = None  # the database file, for `wipe_some`
         self.next_page = 0  # which `wipe_some` looks at; 0 if it has no work
         self.moved = False  # whether the file is not where it was
         self.inodes: list[int] = []  # what was opened: the file and its -wal
@@ -3140,11 +3207,11 @@ class Store:
                 # While `restore` has the write lock, a command would open the file that it
                 # replaces.
                 with self.write_lock():
+                    self.file = opened.enter_context(contextlib.closing(DatabaseFile(path)))
                     self.writer = connect(path)
                 opened.callback(self.close_writer)
                 self.bring_up_to_date(back_up)
                 self.tables = count_tables(self.writer)
-                self.page_size = int(self.writer.execute("PRAGMA page_size").fetchone()[0])
                 self.inodes = self.inodes_now()
                 self.opened = opened.pop_all()  # the locks and the writer
         except (OSError, sqlite3.Error) as error:
@@ -3270,7 +3337,7 @@ class Store:
 
     def close(self) -> None:
         """Closes the readers, since the -wal cannot be emptied while one of them reads; then the
-        writer; then the locks. Calling it twice is fine."""
+        writer; then the file and the locks. Calling it twice is fine."""
         with self.lock:
             for thread, reader in self.readers:
                 # Closing a connection that another thread uses would crash the process.
@@ -3279,8 +3346,6 @@ class Store:
                     reader.close()
             self.readers.clear()
             self.opened.close()
-            if self.file:
-                self.file.close()
 
     def close_writer(self) -> None:
         """Empties the -wal into the file. Closing alone would not: a command may have it open."""
@@ -3313,75 +3378,38 @@ class Store:
     def wipe_some(self) -> None:
         """Overwrites what rows that moved have left in the next pages of the file. VACUUM would do
         that too, but it keeps all writers waiting while it rewrites a large file."""
-        if not self.next_page or self.has_erased or not self.open_file():
+        if not self.next_page or self.has_erased:
             return
-        size = self.page_size
-        if not self.has_plain_pages():
+        if not self.file.is_plain():
             self.next_page = 0
             self.vacuum()
             return
-        data = self.read_pages(self.next_page, WIPED_AT_ONCE)
-        found = []
-        for offset in range(0, len(data), size):
-            number = self.next_page + offset // size
-            page = data[offset : offset + size]  # perhaps out of date: `wipe` reads it again
-            begin, end = unused(page, number)
-            if page[begin:end].strip(b"\0"):
-                found.append(number)
-        if found and not self.wipe(found):
+        # What is found here may be out of date: `wipe` reads it again.
+        pages = self.file.pages_to_wipe(self.next_page, WIPED_AT_ONCE)
+        if pages and not self.wipe(pages):
             return
-        is_last = len(data) < WIPED_AT_ONCE * size
-        self.next_page = 0 if is_last else self.next_page + WIPED_AT_ONCE
-
-    def open_file(self) -> bool:
-        """Opens the database file beside SQLite. It stays open until the connections are closed:
-        closing it earlier would release their locks
-        (sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled)."""
-        if self.file is None:
-            file = open(self.path, "r+b", buffering=0)  # noqa: SIM115
-            if os.fstat(file.fileno()).st_ino != self.inodes[0]:  # it was replaced just now
-                file.close()
-                return False
-            self.file = file
-        return True
-
-    def read_pages(self, first: int, count: int) -> bytes:
-        """Pages as they are in the file, fewer at its end."""
-        self.file.seek((first - 1) * self.page_size)
-        return bytes(self.file.read(count * self.page_size))
-
-    def has_plain_pages(self) -> bool:
-        """Whether only pages that hold rows begin with one of `PAGE_HEADERS`, so that `unused` is
-        right (sqlite.org/fileformat2.html#the_database_header)."""
-        header = self.read_pages(1, 1)
-        reserved = header[20]  # of each page, for a checksum of the page
-        # With `auto_vacuum`, some pages are maps of pages, and begin with 1 to 5.
-        has_maps = any(header[52:56])
-        # All others begin with the number of a page: the first of its four bytes is 0 or 1.
-        pages = size_of(self.path) // self.page_size
-        return not reserved and not has_maps and pages < 2 << 24
+        self.next_page += WIPED_AT_ONCE
+        if self.next_page > self.file.count_pages():
+            self.next_page = 0
 
     def wipe(self, pages: list[int]) -> bool:
-        """Overwrites what rows have left in these pages; False if a reader is in the way. SQLite
-        never reads these bytes, so a crash in between does no harm. Nobody else writes to the file
-        meanwhile: the -wal is empty, and stays so."""
+        """Overwrites what rows have left in these pages; False if a reader is in the way. Nobody
+        else writes to the file meanwhile: the -wal is empty, and stays so."""
         with self.write_lock(), self.machine_faults():
             if not self.truncate_wal():
                 return False
             self.writer.execute("BEGIN IMMEDIATE")
             try:
                 # Another program may have been faster. It may even have changed `auto_vacuum`.
-                if size_of(Path(f"{self.path}-wal")) or not self.has_plain_pages():
+                if size_of(Path(f"{self.path}-wal")) or not self.file.is_plain():
                     return False
                 for number in pages:
-                    begin, end = unused(self.read_pages(number, 1), number)
-                    self.file.seek((number - 1) * self.page_size + begin)
-                    self.file.write(bytes(end - begin))
+                    self.file.wipe(number)
             finally:
                 self.writer.rollback()
                 # The cache has the pages as they were, and would write them again.
                 self.writer.execute("PRAGMA shrink_memory")
-        os.fsync(self.file.fileno())  # authors do not wait for it
+        self.file.sync()  # authors do not wait for it
         return True
 
     def vacuum(self) -> None:
