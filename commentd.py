@@ -1862,9 +1862,12 @@ def read_picture(file: str) -> tuple[bytes, str]:
 # In the header of the file (sqlite.org/pragma.html#pragma_application_id): "cmnd".
 APPLICATION_ID = 0x636D6E64
 
+# SQL, or a function where rows are repaired.
+Migration = str | Callable[[sqlite3.Connection], None]
+
 # The first N of these make version N of the schema. A released migration is never edited; the first
 # one is released with 0.1.0. A new column needs a field in the class of its rows, in Store.
-MIGRATIONS = [
+MIGRATIONS: list[Migration] = [
     f"""
     PRAGMA application_id = {APPLICATION_ID};
 
@@ -1920,9 +1923,10 @@ MIGRATIONS = [
     CREATE INDEX registration_created ON registration (created_at);
     CREATE INDEX registration_expires ON registration (expires_at);
 
-    -- `opened_at`: the page's age counts from here. `changed` counts the changes of its comments
-    -- that readers could see. `dropped`: the last one of a deleted row. `stale`: the
-    -- site must be built again for some of them (not for likes).
+    -- `opened_at`: the page's age counts from here. `mark`: raised by one with each change of its
+    -- comments that readers could see. `gone_mark`: the mark with which the newest of its deleted
+    -- rows changed last. `needs_rebuild`: the site must be built again, since more than likes has
+    -- changed.
     CREATE TABLE page (
         id         INTEGER PRIMARY KEY,
         key        TEXT NOT NULL UNIQUE,
@@ -1934,11 +1938,11 @@ MIGRATIONS = [
         seen_at    INTEGER NOT NULL,
         closed     INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1)),
         opened_at  INTEGER NOT NULL DEFAULT 0,
-        changed    INTEGER NOT NULL DEFAULT 0,
-        dropped    INTEGER NOT NULL DEFAULT 0,
-        stale      INTEGER NOT NULL DEFAULT 0 CHECK (stale IN (0, 1))
+        mark       INTEGER NOT NULL DEFAULT 0,
+        gone_mark  INTEGER NOT NULL DEFAULT 0,
+        needs_rebuild INTEGER NOT NULL DEFAULT 0 CHECK (needs_rebuild IN (0, 1))
     ) STRICT;
-    CREATE INDEX page_stale ON page (stale) WHERE stale = 1;
+    CREATE INDEX page_needs_rebuild ON page (needs_rebuild) WHERE needs_rebuild = 1;
     CREATE INDEX page_seen ON page (seen_at);
     CREATE INDEX page_by_total ON page (total);
     CREATE INDEX page_by_views ON page (views);
@@ -1947,7 +1951,7 @@ MIGRATIONS = [
     -- or as a tombstone when `replies` is not zero.
     -- `masked`: the IP address was shortened. `held`: why the comment waits. `hidden_at`: when it
     -- became spam or was deleted. `learnt`: the kind under which the spam filter learnt it.
-    -- `changed`: what its page counted when readers last saw it change.
+    -- `mark`: that of its page when readers last saw it change.
     CREATE TABLE comment (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         page_id    INTEGER NOT NULL REFERENCES page (id),
@@ -1975,9 +1979,9 @@ MIGRATIONS = [
         language   TEXT NOT NULL DEFAULT '',
         hidden_at  INTEGER,
         learnt     TEXT NOT NULL DEFAULT '' CHECK (learnt IN ('', 'ham', 'spam')),
-        changed    INTEGER NOT NULL DEFAULT 0
+        mark       INTEGER NOT NULL DEFAULT 0
     ) STRICT;
-    CREATE INDEX comment_changed ON comment (page_id, changed);
+    CREATE INDEX comment_by_mark ON comment (page_id, mark);
     CREATE INDEX comment_by_time ON comment (page_id, status, created_at, id);
     CREATE INDEX comment_by_likes ON comment (page_id, status, likes, created_at, id);
     CREATE INDEX comment_by_status ON comment (status, id);
@@ -1997,21 +2001,28 @@ MIGRATIONS = [
     CREATE INDEX comment_hidden ON comment (hidden_at) WHERE hidden_at IS NOT NULL;
     CREATE INDEX comment_unlearnt ON comment (id) WHERE learnt = '' AND status = 'visible';
 
-    CREATE TRIGGER count_change
+    CREATE TRIGGER raise_mark
         AFTER UPDATE OF page_id, user_id, nickname, website, html, country, location, likes, shown,
                         status, edited_at, pinned ON comment
         WHEN OLD.shown OR NEW.shown
     BEGIN
-        UPDATE page SET changed = changed + 1, stale = stale OR OLD.likes = NEW.likes
-         WHERE id = NEW.page_id;
-        UPDATE comment SET changed = (SELECT changed FROM page WHERE id = NEW.page_id)
-         WHERE id = NEW.id;
+        UPDATE page SET mark = mark + 1 WHERE id = NEW.page_id;
+        UPDATE comment SET mark = (SELECT mark FROM page WHERE id = NEW.page_id) WHERE id = NEW.id;
     END;
-    CREATE TRIGGER note_dropped AFTER DELETE ON comment WHEN OLD.changed > 0
+    -- As above, without likes.
+    CREATE TRIGGER need_rebuild
+        AFTER UPDATE OF page_id, user_id, nickname, website, html, country, location, shown,
+                        status, edited_at, pinned ON comment
+        WHEN OLD.shown OR NEW.shown
     BEGIN
-        UPDATE page SET dropped = max(dropped, OLD.changed) WHERE id = OLD.page_id;
+        UPDATE page SET needs_rebuild = 1 WHERE id = NEW.page_id;
     END;
-    -- The badge of an author is the role of their account.
+    CREATE TRIGGER note_gone_mark AFTER DELETE ON comment WHEN OLD.mark > 0
+    BEGIN
+        UPDATE page SET gone_mark = max(gone_mark, OLD.mark) WHERE id = OLD.page_id;
+    END;
+    -- The badge of an author is the role of their account. The assignment changes nothing, but it
+    -- runs the triggers above for each of their comments.
     CREATE TRIGGER change_badge AFTER UPDATE OF role ON account WHEN OLD.role <> NEW.role
     BEGIN
         UPDATE comment SET user_id = user_id WHERE user_id = NEW.id;
@@ -2301,7 +2312,7 @@ def run_statements(db: sqlite3.Connection, script: str, **values: Any) -> None:
             statement = ""
 
 
-def migrate(db: sqlite3.Connection, migrations: list[str] = MIGRATIONS) -> None:
+def migrate(db: sqlite3.Connection, migrations: list[Migration] = MIGRATIONS) -> None:
     """Brings the database up to date, as a whole or not at all."""
     if schema_version(db) >= len(migrations):
         return
@@ -2311,7 +2322,11 @@ def migrate(db: sqlite3.Connection, migrations: list[str] = MIGRATIONS) -> None:
     with db:
         db.execute("BEGIN IMMEDIATE")
         for version in range(schema_version(db), len(migrations)):
-            run_statements(db, migrations[version])
+            migration = migrations[version]
+            if isinstance(migration, str):
+                run_statements(db, migration)
+            else:
+                migration(db)
             if db.execute("PRAGMA foreign_key_check").fetchone():
                 raise SchemaError(f"migration {version + 1} leaves rows that point nowhere")
             db.execute(f"PRAGMA user_version = {version + 1}")
@@ -2388,7 +2403,7 @@ class DatabaseFile:
         size = self.page_size()
         content = self.read(first, count)
         found = []
-        for offset in range(0, len(content), size):
+        for offset in range(0, len(content) - size + 1, size):
             number = first + offset // size
             page = content[offset : offset + size]
             begin, end = unused_part(page, number)
@@ -2593,13 +2608,13 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
 
 def revoke_everything(db: sqlite3.Connection, now: int) -> None:
     """Makes every token and one-time link void that was ever given out, also after the backup."""
-    # Versions grow by one at a time, so none that was given out is above the time. So do the counts
-    # of changes, which are the marks of fragments. A new account
-    # must not get the id of one that was made after the backup, since tokens hold the id.
+    # Versions grow by one at a time, so none that was given out is above a thousand times the time.
+    # Nor is a mark, and fragments with an older one read the whole list. A new account must not get
+    # the id of one that was made after the backup, since tokens hold the id.
     sql = """
         UPDATE account SET version = max(version + 1, 1000 * :now);
-        UPDATE page SET changed = max(changed + 1, 1000 * :now),
-                        dropped = max(changed + 1, 1000 * :now);
+        UPDATE page SET mark = max(mark + 1, 1000 * :now);
+        UPDATE page SET gone_mark = mark;
         DELETE FROM sqlite_sequence WHERE name = 'account';
         INSERT INTO sqlite_sequence (name, seq)
         SELECT 'account', max(:now, coalesce(max(id), 0)) FROM account;
@@ -2717,9 +2732,9 @@ class Page:
     seen_at: int = 0
     closed: int = 0
     opened_at: int = 0
-    changed: int = 0
-    dropped: int = 0
-    stale: int = 0
+    mark: int = 0
+    gone_mark: int = 0
+    needs_rebuild: int = 0
 
 
 STATUSES = ("visible", "waiting", "spam", "deleted")  # of a comment
@@ -3879,14 +3894,14 @@ class Store:
              ORDER BY {order}"""
         return self.all(Comment, sql, parent=parent, offset=offset, limit=limit)
 
-    def changed_comments(self, page_id: int, since: int, limit: int) -> list[Comment]:
-        """Those that readers saw change after the page had counted `since`, also those that are
-        not shown any more; the oldest comment first."""
+    def changed_comments(self, page_id: int, mark: int, limit: int) -> list[Comment]:
+        """Those that readers saw change after the page had that mark, also those that are not shown
+        any more; the oldest comment first."""
         sql = """
-             WHERE comment.id IN (SELECT id FROM comment WHERE page_id = ? AND changed > ?
-                                   ORDER BY changed LIMIT ?)
+             WHERE comment.id IN (SELECT id FROM comment WHERE page_id = ? AND mark > ?
+                                   ORDER BY mark LIMIT ?)
              ORDER BY comment.created_at, comment.id"""
-        return self.all(Comment, SELECT_COMMENT + sql, page_id, since, limit)
+        return self.all(Comment, SELECT_COMMENT + sql, page_id, mark, limit)
 
     def position(self, view: str, sort: str, parent: int, comment_id: int) -> int:
         """How many comments of a list (as in `comments`) come before one of them, or before its
@@ -4220,7 +4235,7 @@ class Store:
     def add_rebuild(self, now: int, wait: int, recipient: str) -> None:
         """If readers could see changes, adds the webhook that has the site built again, unless
         one waits."""
-        has_changed = self.value("SELECT EXISTS (SELECT 1 FROM page WHERE stale = 1)")
+        has_changed = self.value("SELECT EXISTS (SELECT 1 FROM page WHERE needs_rebuild = 1)")
         waiting = """
             SELECT EXISTS (SELECT 1 FROM outbox WHERE due_at IS NOT NULL AND event = 'rebuild')"""
         if not has_changed or self.value(waiting):
@@ -4249,7 +4264,7 @@ class Store:
         if not self.run(sql, due_at, message.id, message.tries).rowcount:
             return None
         if message.event == "rebuild":  # the site is being built from what is here now
-            self.run("UPDATE page SET stale = 0 WHERE stale = 1")
+            self.run("UPDATE page SET needs_rebuild = 0 WHERE needs_rebuild = 1")
         return self.values("SELECT id FROM notification WHERE outbox_id = ?", message.id)
 
     def end_message(self, message_id: int, carried: Iterable[int]) -> None:
@@ -4685,8 +4700,8 @@ class Store:
         if row["shown"]:
             # Readers who have an older list load it anew.
             sql = """
-                UPDATE page SET threads = threads - 1, stale = 1, changed = changed + 1,
-                       dropped = changed + 1
+                UPDATE page SET threads = threads - 1, needs_rebuild = 1, mark = mark + 1,
+                       gone_mark = mark + 1
                  WHERE id = ?"""
             self.run(sql, row["page_id"])
             self.run("UPDATE comment SET replies = replies + 1 WHERE id = ?", parent_id)
@@ -8321,7 +8336,7 @@ def changes_since(request: Request, name: PageName, page: Page) -> Json:
     read: too much has changed, or more than is known."""
     since = query_number(request, "since", 0, NO_END, least=0)
     changed = request.site.store.changed_comments(page.id, since, MOST_CHANGES + 1)
-    reload = not page.dropped <= since <= page.changed or len(changed) > MOST_CHANGES
+    reload = not page.gone_mark <= since <= page.mark or len(changed) > MOST_CHANGES
     if reload:
         changed = []
     else:  # otherwise the request for the list counts the view
@@ -8329,7 +8344,7 @@ def changes_since(request: Request, name: PageName, page: Page) -> Json:
     return {
         "comments": [comment_or_tombstone(request, each) for each in changed if each.shown],
         "removed": [each.id for each in changed if not each.shown],
-        "mark": page.changed,
+        "mark": page.mark,
         "reload": reload,
         **page_counts(request.site, page),
         "max_comment_length": request.site.config.comments_max_length,

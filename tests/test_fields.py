@@ -101,7 +101,7 @@ def test_the_personal_fields_go_with_the_account_and_no_others(filled: Visitor, 
     filled.delete_json("/me", {"password": CANARY, "comments": "keep"})
     after = row()
     changed = {name for name in before if before[name] != after[name]}
-    assert changed - {"changed"} == {*FIELDS.personal}
+    assert changed - {"mark"} == {*FIELDS.personal}
     assert {*FIELDS.personal} <= blanks(after)
 
 

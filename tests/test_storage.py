@@ -533,6 +533,33 @@ def test_a_migration_that_fails_leaves_nothing(memory_database: sqlite3.Connecti
         )
 
 
+def test_a_migration_may_be_a_function_and_leaves_nothing_if_it_fails(
+    memory_database: sqlite3.Connection,
+) -> None:
+    def repair(db: sqlite3.Connection) -> None:
+        for (number,) in db.execute("SELECT id FROM a").fetchall():
+            db.execute("INSERT INTO a VALUES (?)", (number + 100,))
+
+    def fail(db: sqlite3.Connection) -> None:
+        db.execute("INSERT INTO a VALUES (3)")
+        raise ValueError("a row that can't be repaired")
+
+    def orphan(db: sqlite3.Connection) -> None:
+        db.execute("INSERT INTO b VALUES (9)")
+
+    migrate(memory_database, [BASE, ROWS, repair])
+    assert memory_database.execute("SELECT id FROM a").fetchall() == [(1,), (101,)]
+    assert memory_database.execute("PRAGMA user_version").fetchone()[0] == 3
+    for broken, error, text in (
+        (fail, ValueError, "can't be repaired"),
+        (orphan, REFUSALS, "rows that point nowhere"),
+    ):
+        with pytest.raises(error, match=text):
+            migrate(memory_database, [BASE, ROWS, repair, broken])
+        assert memory_database.execute("SELECT id FROM a").fetchall() == [(1,), (101,)]
+        assert memory_database.execute("PRAGMA user_version").fetchone()[0] == 3
+
+
 def test_a_table_is_rebuilt_without_losing_what_points_to_it(
     memory_database: sqlite3.Connection,
 ) -> None:

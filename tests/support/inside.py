@@ -58,7 +58,7 @@ really_migrate = commentd.migrate
 
 
 @functools.cache
-def migrated(migrations: tuple[str, ...]) -> sqlite3.Connection:
+def migrated(migrations: tuple[commentd.Migration, ...]) -> sqlite3.Connection:
     """An empty database after these migrations."""
     db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     atexit.register(db.close)
@@ -66,7 +66,9 @@ def migrated(migrations: tuple[str, ...]) -> sqlite3.Connection:
     return db
 
 
-def migrate_by_copying(db: sqlite3.Connection, migrations: list[str] = commentd.MIGRATIONS) -> None:
+def migrate_by_copying(
+    db: sqlite3.Connection, migrations: list[commentd.Migration] = commentd.MIGRATIONS
+) -> None:
     """What was never migrated becomes a copy of what was: that takes a tenth of the time. Other
     processes, and what has rows, are migrated for real."""
     if commentd.schema_version(db) == 0 and commentd.count_tables(db) == 0:
