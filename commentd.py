@@ -4187,17 +4187,27 @@ class Store:
         return self.value(sql, page_id) or 0
 
     def add_past_comment_likes(self, comment_id: int, count: int) -> None:
-        """Adds likes of unknown visitors, for imports."""
-        sql = "INSERT INTO comment_liker (comment_id, visitor) VALUES (?, 'past ' || random())"
-        for _ in range(count):
-            self.run(sql, comment_id)
+        """Adds likes of unknown visitors, for imports. They are numbered, and each call goes on
+        with the next number."""
+        sql = """
+            SELECT count(*) FROM comment_liker
+             WHERE comment_id = :id AND visitor LIKE 'import ' || :id || ' %'"""
+        before = self.value(sql, id=comment_id)
+        sql = "INSERT INTO comment_liker (comment_id, visitor) VALUES (?, ?)"
+        for number in range(before + 1, before + count + 1):
+            self.run(sql, comment_id, f"import {comment_id} {number}")
         self.count_comment_likes(comment_id)
 
     def add_past_page_likes(self, page_id: int, count: int) -> None:
-        """As `add_past_comment_likes`."""
-        sql = "INSERT INTO page_liker (page_id, visitor) VALUES (?, 'past ' || random())"
-        for _ in range(count):
-            self.run(sql, page_id)
+        """As `add_past_comment_likes`. Those of a page that was merged into this one have the id of
+        that page in their names."""
+        sql = """
+            SELECT count(*) FROM page_liker
+             WHERE page_id = :id AND visitor LIKE 'import ' || :id || ' %'"""
+        before = self.value(sql, id=page_id)
+        sql = "INSERT INTO page_liker (page_id, visitor) VALUES (?, ?)"
+        for number in range(before + 1, before + count + 1):
+            self.run(sql, page_id, f"import {page_id} {number}")
         self.count_page_likes(page_id)
 
     # Outbox
