@@ -9003,19 +9003,23 @@ class Locale:
 
 
 @functools.cache
+def first_texts() -> dict[str, dict[str, str]]:
+    """What the widget says before it loads more, by language: English or simplified Chinese."""
+    texts: dict[str, dict[str, str]] = json.loads((static_folder() / "texts.json").read_bytes())
+    return texts
+
+
+@functools.cache
 def locales() -> dict[str, Locale]:
     """By language, as emails have it."""
     folder = static_folder()
     known = json.loads((folder / "intl.json").read_bytes())
-    # The English and simplified Chinese texts are in embed.js.
-    widget = (folder / "embed.js").read_text("utf-8")
-    rows = re.findall(r"(?m)^  \['(\w+)', '(.*?)'(?:, '(.*?)')?\],$", widget)
+    first = first_texts()
     locales = {}
     for language, forms in known.items():
         tag = forms["tag"]
         texts = json.loads((folder / f"words/{tag}.json").read_bytes())
-        for key, english, chinese in rows:
-            texts.setdefault(key, (tag == "zh-CN" and chinese) or english)
+        texts = {**first["en"], **first.get(tag, {}), **texts}
         locales[language] = Locale(texts=texts, **forms)
     return locales
 
@@ -10131,15 +10135,18 @@ def assets_with(picture: str) -> dict[str, Asset]:
     `picture`: as in the settings; the widget shows it unless it is ""."""
     assets = {}
     folder = static_folder()
+    own_files = ("emails.json", "intl.json", "texts.json")  # for the program itself
     for path in folder.rglob("*"):
-        # These are for the program itself.
-        is_own = path.name in ("emails.json", "intl.json") or path.parent.name == "terminal"
+        is_own = path.name in own_files or path.parent.name == "terminal"
         content_type = MIME.get(path.suffix)
         if not content_type or is_own:
             continue
         body = path.read_bytes()
         if path.suffix == ".js":
             body = COMMENTS.sub(b"", body)
+        if path.name == "embed.js":
+            texts = json.dumps(first_texts(), ensure_ascii=False, separators=(",", ":"))
+            body = body.replace(b"FIRST_TEXTS", texts.encode(), 1)
         if path.name == "embed.js" and picture:
             body = body.replace(b"\n`)\n", f"\n{PICTURE_STYLE}`)\n".encode(), 1)
         gzipped = gzip.compress(body, mtime=0)

@@ -10,56 +10,8 @@ const SERVICE = new URL('.', script.src)
 
 // -- Texts --------------------------------------------------------------------
 
-const TEXTS = {en: {}, 'zh-CN': {}}
-for (const [key, en, zh] of [
-  ['dir', 'ltr', 'ltr'],
-  ['comments', 'Comments', '评论'],
-  ['write', 'Write a comment…', '写下你的想法…'],
-  ['name', 'Name', '昵称'],
-  ['extra', 'Email, website (optional)', '邮箱、网址（选填）'],
-  ['mail', 'Email for replies, never shown', '邮箱（有回复时通知，不公开）'],
-  ['site', 'Website', '网址'],
-  ['post', 'Post', '发表评论'],
-  ['approve', 'Post for approval', '提交审核'],
-  ['posting', 'Posting…', '正在发表…'],
-  ['saving', 'Saving…', '正在保存…'],
-  ['preview', 'Preview', '预览'],
-  ['cancel', 'Cancel', '取消'],
-  ['privacy', 'Privacy', '隐私政策'],
-  ['signin', 'Sign in', '登录'],
-  ['login', 'Please sign in to comment.', '请先登录再评论。'],
-  ['count_one', '{n} comment'],
-  ['count_other', '{n} comments', '{n} 条评论'],
-  ['views', 'Views: {n}', '{n} 次阅读'],
-  ['none', 'No comments yet. What do you think?', '还没有评论，来写一条吧。'],
-  ['sort', 'Sort by', '排序'],
-  ['newest', 'Newest', '最新'],
-  ['oldest', 'Oldest', '最早'],
-  ['likes', 'Most liked', '最热'],
-  ['more', 'Show more ({n})', '显示更多（{n}）'],
-  ['like', 'Like', '赞'],
-  ['likepage', 'Like this page', '喜欢本页'],
-  ['reply', 'Reply', '回复'],
-  ['menu', 'More: {n}', '更多：{n}'],
-  ['replyto', 'Reply to {n}', '回复 {n}'],
-  ['fold', 'Read more', '展开全文'],
-  ['hide', 'Hide replies', '收起回复'],
-  ['admin', 'Admin', '博主'],
-  ['pinned', 'Pinned', '置顶'],
-  ['edited', 'edited', '已修改'],
-  ['waiting', 'Waiting for approval. Other readers can’t see it yet.', '等待审核，其他读者暂时看不到。'],
-  ['retry', 'Try again', '重试'],
-  ['offline', 'Comments can’t be reached. What you write is kept.', '连不上评论服务，内容不会丢。'],
-  ['refused', 'Comments are not enabled for this site.', '此网站未开通评论服务。'],
-  ['broken', 'Comments can’t be shown.', '评论无法显示。'],
-  ['page', 'Comments are closed.', '评论已关闭。'],
-  ['comment', 'This comment was removed.', '评论已移除。'],
-  ['unapproved', 'This comment is awaiting approval.', '该评论正在等待审核。'],
-  ['nobody', 'Anonymous', '匿名'],
-]) {
-  TEXTS.en[key] = en
-  TEXTS['zh-CN'][key] = zh
-}
+// By language. The service puts in static/texts.json, what the widget says before it loads more.
+const TEXTS = FIRST_TEXTS
 
 // -- Style --------------------------------------------------------------------
 
