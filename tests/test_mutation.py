@@ -1,25 +1,55 @@
-"""Whether the tests notice a change of the program: one line of commentd.py, chosen by chance, does
-something else, and the test command has to fail. One line takes minutes:
-`pytest tests/test_mutation.py --seconds 3600 --seed 7`."""
+"""Whether the tests notice a change of the program. Sixty lines of commentd.py, chosen by chance,
+do something else, one at a time, and the test command has to fail 58 times at least:
+`pytest tests/test_mutation.py::test_a_mutated_line_is_noticed_by_the_tests -n0 -s --seed 7`.
+
+First all tests run once, while coverage.py notes which lines each of them runs. A change is then
+shown to the tests that run its line, the quick ones first. Only if all pass, the others run."""
 
 import ast
+import contextlib
+import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+import coverage
 import pytest
 
 from support.campaign import Campaign
 
 ROOT = Path(__file__).parent.parent
-MOST_SECONDS = 3600  # of one run of the test command
+PROGRAM = (ROOT / "commentd.py").read_text("utf-8")
+LEFT_OUT = (".git", ".venv", ".hypothesis", ".*_cache", "__pycache__", "commentd.db*")
+# These read the source, and would notice a change that does nothing.
+READERS = ("source", "lint", "mutation")
+QUICK_ONES = 150  # so many tests need no second process
+# pytest, but its end waits for no thread that a failed test has left.
+PYTEST = "import os, sys, pytest; code = pytest.main(); sys.stdout.flush(); os._exit(code)"
+# Of coverage.py: a process that a test starts notes its lines under the name of that test.
+MEASURE = """
+[run]
+data_file = {folder}/lines/data
+parallel = true
+include = {folder}/commentd.py
+context = ${{PYTEST_CURRENT_TEST}}
+sigterm = true
+patch = _exit
+disable_warnings = no-data-collected
+"""
+# Changes that no test can notice, each with the reason.
+EQUIVALENT = {
+    (entry["function"], entry["old"], entry["new"])
+    for entry in tomllib.loads((ROOT / "tests" / "equivalent.toml").read_text("utf-8"))["change"]
+}
 OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,
@@ -34,21 +64,93 @@ OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
 }
 
 
-def changes(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
-    """What can be replaced in a function, and by what."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    seen: set[ast.AST] = set()
-    for function in functions:
-        for node in ast.walk(function):
-            if node not in seen:
-                seen.add(node)
-                yield from changes_of(node)
+# -- What can be changed
 
 
-def changes_of(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+@dataclass(frozen=True)
+class Change:
+    function: str
+    statement: ast.stmt
+    node: ast.AST  # it, or a part of it
+    new: str
+
+    @property
+    def old(self) -> str:
+        return ast.unparse(self.node).splitlines()[0]
+
+    @property
+    def line(self) -> int:
+        return int(self.node.lineno)  # type: ignore[attr-defined]
+
+    @property
+    def lines(self) -> set[int]:
+        """Of a statement over several lines coverage.py may note only the first."""
+        return {self.statement.lineno, self.line}
+
+    @property
+    def is_equivalent(self) -> bool:
+        return (self.function, self.old, self.new) in EQUIVALENT
+
+    def __str__(self) -> str:
+        return f"{self.function} (line {self.line}): {self.old!r} is {self.new!r}"
+
+    def made_in(self, source: str) -> str:
+        """The source with the new text where the node stands; columns are counted in bytes."""
+        lines = source.splitlines(keepends=True)
+        first, last = self.line - 1, self.node.end_lineno - 1  # type: ignore[attr-defined]
+        before = lines[first].encode()[: self.node.col_offset].decode()  # type: ignore[attr-defined]
+        after = lines[last].encode()[self.node.end_col_offset :].decode()  # type: ignore[attr-defined]
+        return "".join([*lines[:first], before + self.new + after, *lines[last + 1 :]])
+
+
+def changes(tree: ast.Module) -> Iterator[Change]:
+    """All that can be made in functions and methods."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            yield from changes_below(node, node.name)
+        if isinstance(node, ast.ClassDef):
+            for method in node.body:
+                if isinstance(method, ast.FunctionDef):
+                    yield from changes_below(method, f"{node.name}.{method.name}")
+
+
+def changes_below(function: ast.FunctionDef, name: str) -> Iterator[Change]:
+    for statement in ast.walk(function):
+        if isinstance(statement, ast.stmt) and not is_for_people(statement):
+            for part in [statement, *expressions_of(statement)]:
+                for node, new in replacements(part):
+                    yield Change(name, statement, node, new)
+
+
+def is_for_people(statement: ast.stmt) -> bool:
+    """Docstrings and what is logged."""
+    match statement:
+        case ast.Expr(value=ast.Constant()):
+            return True
+        case ast.Expr(value=ast.Call(func=func)):
+            return ast.unparse(func).startswith("log.")
+    return False
+
+
+def expressions_of(node: ast.AST) -> Iterator[ast.expr]:
+    """Those of a statement, without those of statements below it, types, and f-strings, of whose
+    parts Python 3.11 does not know where they stand."""
+    for name, value in ast.iter_fields(node):
+        children = value if isinstance(value, list) else [value]
+        for child in children if name not in ("annotation", "returns") else ():
+            if isinstance(child, ast.JoinedStr | ast.stmt) or not isinstance(child, ast.AST):
+                continue
+            if isinstance(child, ast.expr):
+                yield child
+            yield from expressions_of(child)
+
+
+def replacements(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    """What can stand in the place of a statement or an expression, or of the condition in it."""
     match node:
         case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
             yield test, f"(not ({ast.unparse(test)}))"
+    match node:
         case ast.Compare(left=left, ops=[operator], comparators=[right]):
             other = ast.Compare(left, [OPPOSITE[type(operator)]()], [right])
             yield node, f"({ast.unparse(other)})"
@@ -56,80 +158,180 @@ def changes_of(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
             yield node, f"({ast.unparse(ast.BoolOp(ast.Or(), values))})"
         case ast.BoolOp(op=ast.Or(), values=values):
             yield node, f"({ast.unparse(ast.BoolOp(ast.And(), values))})"
-        case ast.Raise():
-            yield node, "pass"
-        case ast.Expr(value=ast.Call(func=func)) if not ast.unparse(func).startswith("log."):
-            yield node, "pass"
-        case ast.Return(value=ast.expr() as value) if ast.unparse(value) != "None":
-            yield node, "return None"
         case ast.Constant(value=int(number)) if type(number) is int:
             yield node, str(number + 1)
+        case ast.Constant(value=str(text)) if re.fullmatch(r"[!-~]+", text):
+            yield node, repr(f"{text}x")  # what has spaces or is Chinese, people read
+        case ast.Call(func=function, args=arguments, keywords=keywords):
+            for keyword in keywords:
+                others = [each for each in keywords if each is not keyword]
+                yield node, ast.unparse(ast.Call(function, arguments, others))
+        case ast.Return(value=ast.expr() as value) if ast.unparse(value) != "None":
+            yield node, "return None"
+        case ast.stmt() if can_go(node):
+            yield node, "pass"
 
 
-def replaced(source: str, node: ast.AST, new: str) -> str:
-    """The source with other text where the node stands; columns are counted in bytes."""
-    lines = source.splitlines(keepends=True)
-    first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined]
-    before = lines[first].encode()[: node.col_offset].decode()  # type: ignore[attr-defined]
-    after = lines[last].encode()[node.end_col_offset :].decode()  # type: ignore[attr-defined]
-    return "".join([*lines[:first], before + new + after, *lines[last + 1 :]])
+def can_go(statement: ast.stmt) -> bool:
+    """Whether the function still makes sense without it: any test would notice a missing name."""
+    match statement:
+        case ast.Assign(targets=targets, value=value):
+            stored = [target for target in targets if isinstance(target, ast.Name | ast.Tuple)]
+            return not stored or any(names_in(target) & names_in(value) for target in stored)
+        case ast.FunctionDef() | ast.ClassDef() | ast.Import() | ast.ImportFrom():
+            return False
+        case ast.AnnAssign() | ast.Nonlocal() | ast.Pass():
+            return False
+    return True
 
 
-def one_change(source: str, chance: random.Random) -> tuple[int, str]:
-    """A line by chance, and the program with one change there."""
-    by_line: dict[int, list[tuple[ast.AST, str]]] = {}
-    for node, new in changes(ast.parse(source)):
-        by_line.setdefault(node.lineno, []).append((node, new))  # type: ignore[attr-defined]
-    line = chance.choice(sorted(by_line))
-    return line, replaced(source, *chance.choice(by_line[line]))
+def names_in(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
-def is_seen(program: str, *tests: str) -> bool:
-    """Whether a test fails: first of the fast tier, then of the whole test command."""
-    copy = Path(tempfile.mkdtemp())  # not below a folder that only root may enter
-    left_out = (".git", ".venv", ".hypothesis", ".*_cache", "__pycache__", "commentd.db*")
-    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*left_out), dirs_exist_ok=True)
-    (copy / "commentd.py").write_text(program, "utf-8")
-    environ = {n: v for n, v in os.environ.items() if n != "CI" and "PYTEST" not in n}
-    # These read the source, and would see a change that does nothing.
-    without = [f"--deselect=tests/test_{name}.py" for name in ("source", "mutation")]
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *without]
-    try:
-        return any(fails([*command, *tier, *tests], copy, environ) for tier in (["--fast"], []))
-    finally:
-        shutil.rmtree(copy)
+def changes_by_line() -> list[list[Change]]:
+    by_line: dict[int, list[Change]] = {}
+    for change in changes(ast.parse(PROGRAM)):
+        by_line.setdefault(change.line, []).append(change)
+    return [by_line[number] for number in sorted(by_line)]
 
 
-def fails(command: list[str], folder: Path, environ: dict[str, str]) -> bool:
-    """Also a command that comes to no end, in a loop that a change made."""
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, cwd=folder, env=environ, start_new_session=True, **quiet)
-    try:
-        return process.wait(MOST_SECONDS) != 0
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return True
+def chosen(lines: list[list[Change]], chance: random.Random) -> Change:
+    """A change of a line by chance. Its chance does not depend on how much can be done there."""
+    return chance.choice(chance.choice(lines))
+
+
+# -- Whether tests notice it
+
+
+@dataclass(frozen=True)
+class Test:
+    name: str
+    seconds: float
+    lines: set[int] = field(default_factory=set)  # of the program, that it runs
+
+    __test__ = False  # for pytest
+
+
+class Judge:
+    """A copy of the project, in which the program is changed."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())  # not below a folder that only root may enter
+        left_out = shutil.ignore_patterns(*LEFT_OUT)
+        shutil.copytree(ROOT, self.folder, ignore=left_out, dirs_exist_ok=True)
+        self.program = self.folder / "commentd.py"
+        self.noted = self.folder / "lines"  # by coverage.py
+
+    def pytest(
+        self, *arguments: str, seconds: float | None = None, **environment: str
+    ) -> tuple[int, str]:
+        """The exit code and what was printed; what takes longer than `seconds` is killed."""
+        inherited = {n: v for n, v in os.environ.items() if n != "CI" and "PYTEST" not in n}
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as printed:
+            process = subprocess.Popen(
+                [sys.executable, "-c", PYTEST, "-q", "-p", "no:cacheprovider", *arguments],
+                cwd=self.folder,
+                env=inherited | environment,
+                start_new_session=True,
+                stdout=printed,
+                stderr=printed,
+            )
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(seconds)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            printed.seek(0)
+            return process.wait(), printed.read()
+
+    def measure(self) -> list[Test]:
+        """All tests that pass, the quick ones first. What fails without a change judges nothing."""
+        self.noted.mkdir()
+        settings = self.noted / "settings"
+        settings.write_text(MEASURE.format(folder=self.folder), "utf-8")
+        self.pytest(
+            *("-p", "measuring"),
+            *(f"--deselect=tests/test_{name}.py" for name in READERS),
+            COVERAGE_PROCESS_START=str(settings),
+            PYTHONPATH="tests/support",
+        )
+        return self.measured()
+
+    def measured(self) -> list[Test]:
+        seconds: dict[str, float] = json.loads((self.folder / "seconds.json").read_text("utf-8"))
+        names = sorted(seconds, key=lambda name: seconds[name])
+        tests = {name: Test(name, seconds[name]) for name in names}
+        for path in self.noted.glob("data.*"):
+            data = coverage.CoverageData(str(path))
+            data.read()
+            for line, contexts in data.contexts_by_lineno(str(self.program)).items():
+                for context in contexts:
+                    # A process that a test starts adds " (call)" or the like.
+                    test = tests.get(context) or tests.get(context.rpartition(" (")[0])
+                    if test:
+                        test.lines.add(line)
+        return list(tests.values())
+
+    def noticed_by(self, change: Change, tests: list[Test]) -> str:
+        """The first test that fails, or nothing."""
+        self.program.write_text(change.made_in(PROGRAM), "utf-8")
+        first = [test for test in tests if test.lines & change.lines]
+        others = [test for test in tests if not test.lines & change.lines]
+        quick, slow = first[:QUICK_ONES], first[QUICK_ONES:]
+        for some in (quick, slow, others):
+            if some and (found := self.failing(some)):
+                return found
+        return ""
+
+    def failing(self, tests: list[Test]) -> str:
+        """The first that fails; alone too, so that neither load nor another test is the reason."""
+        left = tests
+        while found := self.first_failure(left):
+            alone = [test for test in left if test.name == found]
+            if not alone or self.first_failure(alone):
+                return found
+            left = [test for test in left if test.name != found]
+        return ""
+
+    def first_failure(self, tests: list[Test]) -> str:
+        names = self.folder / "names"
+        names.write_text("\n".join(test.name for test in tests), "utf-8")
+        alone = ["-n0"] if len(tests) <= QUICK_ONES else []
+        # A change can make a loop that does not end.
+        most = 60 + 5 * sum(test.seconds for test in tests)
+        code, printed = self.pytest("-x", *alone, f"@{names}", seconds=most)
+        if code == 0:
+            return ""
+        failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", printed, re.M)
+        return failed[1] if failed else f"exit code {code}"
 
 
 @pytest.mark.slow
 @pytest.mark.long
 def test_a_mutation_can_be_made_anywhere() -> None:
-    source = (ROOT / "commentd.py").read_text("utf-8")
+    lines = changes_by_line()
     for number in range(5):
-        line, program = one_change(source, random.Random(number))
-        ast.parse(program)
-        assert program.splitlines()[line - 1] != source.splitlines()[line - 1]
+        change = chosen(lines, random.Random(number))
+        changed = change.made_in(PROGRAM)
+        ast.parse(changed)
+        assert changed.splitlines()[change.line - 1] != PROGRAM.splitlines()[change.line - 1]
 
 
 @pytest.mark.long
 def test_a_mutated_line_is_noticed_by_the_tests(campaign: Campaign) -> None:
-    source = (ROOT / "commentd.py").read_text("utf-8")
-    assert not is_seen(source), "the tests fail without a change"
-    unseen = []
-    for chance in campaign.rounds(1):
-        line, program = one_change(source, chance)
-        campaign.figures["lines"] += 1
-        if not is_seen(program):
-            unseen.append((line, program.splitlines()[line - 1].strip()))
-    assert len(unseen) <= campaign.figures["lines"] / 20, unseen
+    lines = changes_by_line()
+    judge = Judge()
+    tests = judge.measure()
+    unnoticed = []
+    for chance in campaign.rounds(60):
+        change = chosen(lines, chance)
+        while change.is_equivalent:
+            campaign.figures["equivalent"] += 1
+            change = chosen(lines, chance)
+        campaign.figures["changes"] += 1
+        found = judge.noticed_by(change, tests)
+        print(f"{change}: {found or 'NOT NOTICED'}", flush=True)
+        if not found:
+            unnoticed.append(str(change))
+    shutil.rmtree(judge.folder)
+    assert len(unnoticed) * 30 <= campaign.figures["changes"], "\n".join(unnoticed)
