@@ -22,6 +22,7 @@ from commentd import Config, make_app
 from support.campaign import Campaign
 from support.client import CANARY, PAGE
 from support.inside import add_account, token_of
+from support.patience import PATIENCE
 from support.service import (
     AS_JSON,
     BLOG,
@@ -305,7 +306,7 @@ def odd_streams(chance: Random) -> bytes:
 
 
 def connected(port: int, client: str) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), 60, source_address=(client, 0))
+    return socket.create_connection(("127.0.0.1", port), PATIENCE, source_address=(client, 0))
 
 
 def test_a_comment_in_http_2_reaches_the_service_through_a_proxy(gate: Gate) -> None:

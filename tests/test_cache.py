@@ -22,6 +22,7 @@ from support.api import OPERATIONS
 from support.campaign import Campaign
 from support.client import CANARY, PAGE, Visitor
 from support.inside import database_path, sql
+from support.patience import PATIENCE
 from support.service import BLOG, FOREIGN, request
 from support.serving import RunningServer, fast_and_stock_servers, limit, undated
 from support.world import FakeWorld
@@ -470,7 +471,7 @@ def test_slow_readers_get_whole_cached_responses(
                 with contextlib.suppress(BlockingIOError):
                     received += connection.recv(chance.choice([1, 1000, 100_000]))
             assert fast.stream(PLAIN)  # others are served
-        connection.settimeout(60)
+        connection.settimeout(PATIENCE)
         connection.shutdown(socket.SHUT_WR)
         while data := connection.recv(1 << 16):
             received += data

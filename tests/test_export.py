@@ -42,6 +42,7 @@ from support.client import CANARY, Visitor
 from support.commands import run
 from support.database import assert_whole, dump
 from support.inside import add_many_comments, add_stored_comment, writing_store
+from support.patience import PATIENCE
 from support.sources import MANUAL, ROOT
 from support.world import FakeWorld
 
@@ -813,7 +814,7 @@ def test_an_export_whose_pipe_closes_early_ends_with_a_line_at_most(
         assert export.stdout.read(3)
         export.stdout.close()
         assert re.fullmatch(rb"(commentd: .*\n)?", export.stderr.read())
-        assert export.wait(60) in (0, 1)
+        assert export.wait(PATIENCE) in (0, 1)
 
 
 def exported_to(file: Path, installation: Installation, name: str) -> int:

@@ -17,6 +17,7 @@ from commentd import App
 from support.blog import POST, say
 from support.campaign import Campaign
 from support.inside import add_account, set_status, sql, token_of
+from support.patience import PATIENCE
 from test_widget import BLOCKED, CLOBBERED, POLICY, TAG, TYPES, Site
 
 pytestmark = pytest.mark.slow
@@ -108,13 +109,13 @@ class Visit:
 
     def write(self, text: str) -> None:
         articles = self.page.locator("article")
-        expect(articles.filter(has_text="Hello.")).to_be_visible(timeout=30_000)
+        expect(articles.filter(has_text="Hello.")).to_be_visible()
         form = self.page.locator("commentd-thread form").first
         form.locator("textarea").fill(text)
         if form.locator("[name=nickname]").is_visible():
             form.locator("[name=nickname]").fill("林深")
         form.locator(".button").click()
-        expect(articles.filter(has_text=text)).to_be_visible(timeout=30_000)
+        expect(articles.filter(has_text=text)).to_be_visible()
 
     def check(self) -> None:
         assert self.page.evaluate("window.done") == 1
@@ -158,7 +159,7 @@ class Blogs:
     def visit(self, chance: random.Random, names: list[str], *scripts: str) -> Iterator[Visit]:
         """The page, on which these scripts run before all others."""
         context = self.browser.new_context(locale="zh-CN")
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(1000 * PATIENCE)
         me, page = self.me(chance), context.new_page()
         words = json.dumps([f"{self.site.service}/", me])
         blocks = [f"try {{ {script} }} catch {{}}\n" for script in scripts]

@@ -39,6 +39,7 @@ from support.admin import moderate
 from support.client import CANARY, Visitor
 from support.database import assert_whole
 from support.inside import add_account, sql, token_of
+from support.patience import PATIENCE
 from support.products import (
     DAY,
     HOUR,
@@ -87,7 +88,7 @@ def begun(folder: Path, *words: str, **how: Any) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> Result:
-    text, errors = process.communicate(timeout=120)
+    text, errors = process.communicate(timeout=PATIENCE)
     assert "Traceback" not in errors, errors
     return Result(process.returncode, text.encode(), errors)
 
@@ -1173,7 +1174,7 @@ def test_the_memory_of_an_import_does_not_grow_with_the_file(tmp_path: Path, pro
             env={**os.environ, "PYTHONPATH": str(PROGRAM.parent)},
             capture_output=True,
             encoding="utf-8",
-            timeout=300,
+            timeout=PATIENCE,
         )
         assert done.returncode == 0, done.stderr
         # RUSAGE_SELF would have that of this process.
@@ -1190,13 +1191,13 @@ def test_an_import_shows_progress_on_a_terminal_alone_and_reaches_its_end(
     process = begun(importer.folder, "import", "export", stdin=theirs, stderr=theirs)
     os.close(theirs)
     seen = b""
-    while select.select([ours], [], [], 60)[0]:
+    while select.select([ours], [], [], PATIENCE)[0]:
         try:
             seen += os.read(ours, 65536)
         except OSError:  # the other end is closed
             break
     os.close(ours)
-    text, _ = process.communicate(timeout=60)
+    text, _ = process.communicate(timeout=PATIENCE)
     assert (process.returncode, " read, " in text) == (0, True)
     shown = seen.decode()
     for word in ("read", "imported"):

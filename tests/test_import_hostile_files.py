@@ -17,6 +17,7 @@ import pytest
 
 import commentd
 from support import inside, products
+from support.patience import PATIENCE
 from support.products import MAKERS, NOON, SQLITE, XML, ForeignComment, Importer, Result, wordpress
 from support.world import FakeWorld
 
@@ -28,7 +29,7 @@ each_database = pytest.mark.parametrize("product", SQLITE)
 TEXTS = [product for product in MAKERS if product not in SQLITE]
 
 
-def child(folder: Path, *words: object, memory: int = 0, seconds: int = 60) -> Result:
+def child(folder: Path, *words: object, memory: int = 0) -> Result:
     """Run it in a process of its own, which may have so many MB more than it begins with."""
     lines = ["import commentd, pathlib, resource, sys"]
     if memory:
@@ -43,7 +44,7 @@ def child(folder: Path, *words: object, memory: int = 0, seconds: int = 60) -> R
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(PROGRAM.parent)},
         capture_output=True,
-        timeout=seconds,
+        timeout=PATIENCE,
     )
     assert b"Traceback" not in done.stderr, done.stderr
     return Result(done.returncode, done.stdout, done.stderr.decode())

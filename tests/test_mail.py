@@ -38,6 +38,7 @@ from support.mail import (
 )
 from support.mail import certificates as certificates  # a fixture
 from support.mail import start_mail_server as start_mail_server  # a fixture
+from support.patience import PATIENCE
 from support.world import START, FakeWorld
 
 ANN = "ann@example.com"
@@ -435,7 +436,7 @@ def test_a_code_is_wiped_everywhere_once_used_expired_or_replaced(
 def assert_ends(work: Callable[[], Any]) -> None:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    thread.join(5)
+    thread.join(PATIENCE)
     assert not thread.is_alive(), "it goes on for ever"
 
 

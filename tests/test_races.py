@@ -23,6 +23,7 @@ from support.campaign import Campaign
 from support.client import CANARY, PAGE, Visitor
 from support.comments import solved
 from support.database import assert_whole
+from support.patience import PATIENCE
 from support.world import FakeWorld
 
 pytestmark = pytest.mark.slow
@@ -107,7 +108,7 @@ def together(calls: list[Call]) -> list[Answer]:
     gate = threading.Barrier(len(calls))
 
     def goes(call: Call) -> Answer:
-        gate.wait(30)
+        gate.wait(PATIENCE)
         return call()
 
     with ThreadPoolExecutor(len(calls)) as threads:

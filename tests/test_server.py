@@ -25,6 +25,7 @@ from commentd import BODY_LIMIT, Config, main, make_app
 from support.campaign import Campaign
 from support.client import PAGE
 from support.database import assert_whole
+from support.patience import PATIENCE
 from support.service import (
     AS_JSON,
     BLOG,
@@ -34,7 +35,6 @@ from support.service import (
     LIST,
     LOGIN,
     LOOPS,
-    PATIENCE,
     POLICY,
     Answer,
     Service,

@@ -1258,7 +1258,7 @@ def test_the_widget_works_under_a_strict_content_security_policy(view: View, pol
     button(page, "取消").click()
     page.get_by_label("昵称").fill("林深")
     button(page, "发表评论").click()
-    expect(comment(page, "Mine.")).to_be_focused(timeout=30_000)
+    expect(comment(page, "Mine.")).to_be_focused()
     like(comment(page, "Mine."))
     refused = [
         fault for fault in view.faults if re.search("worker|'TrustedScriptURL'", fault, re.I)

@@ -35,6 +35,7 @@ from support import blog
 from support.blog import WATCH, Json, say
 from support.inside import sql
 from support.mail import code_of
+from support.patience import PATIENCE
 from test_widget_writing import keyboard, settings_say
 from test_widget_writing import moderate as moderate_by_api
 
@@ -629,7 +630,7 @@ class KeyboardUser:
 
     def becomes(self, expression: str) -> bool:
         try:
-            self.page.wait_for_function(expression, timeout=20_000)
+            self.page.wait_for_function(expression, timeout=1000 * PATIENCE)
         except Error:
             return False
         return True

@@ -24,6 +24,7 @@ from webtest import TestApp
 
 from commentd import App, Config, make_app
 from support.inside import add_account, now, sql, token_of
+from support.patience import PATIENCE
 from support.serving import turned
 
 # The headless shell is the same browser without a window: a third of the CPU.
@@ -43,7 +44,6 @@ POST = "/2026/lines/"
 WATCH = (Path(__file__).parent / "watch.js").read_text("utf-8")  # window.watch
 # The widget looks at what is selected when that rests for a tenth of a second.
 RESTED = "() => new Promise(go => setTimeout(go, 150))"
-PATIENCE = 20_000  # ms that a test waits in a browser: a machine may be busy
 Pages = dict[str, tuple[dict[str, str], str]]
 Json = dict[str, Any]
 Change = Callable[[Json, str, dict[str, str], bytes], tuple[str, dict[str, str], bytes]]
@@ -94,7 +94,7 @@ def blog(pages: Pages) -> Iterator[str]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(PATIENCE)
 
 
 @contextmanager
@@ -111,14 +111,14 @@ def service(app: App) -> Iterator[str]:
         for channel in list(server.active_channels.values()):
             channel.handle_close()
         server.task_dispatcher.shutdown()
-        thread.join(10)
+        thread.join(PATIENCE)
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("there is no Chromium: install Debian's package chromium")
-    expect.set_options(timeout=PATIENCE)
+    expect.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
         yield browser
@@ -131,7 +131,7 @@ def new_context(browser: Browser, **how: Any) -> BrowserContext:
     two thousand, on a busy machine)."""
     context = browser.new_context(**how)
     context.route("**/nothing is here", lambda route: route.abort())
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(1000 * PATIENCE)
     return context
 
 

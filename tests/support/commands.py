@@ -11,6 +11,7 @@ from unittest import mock
 
 from commentd import main
 from support.inside import log_handler
+from support.patience import PATIENCE
 from support.sources import ROOT
 
 Words = tuple[str, ...]
@@ -24,7 +25,12 @@ def run(
     kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
     kept["LC_ALL"] = "C.UTF-8"
     done = subprocess.run(
-        command, cwd=folder, env=kept | environ, capture_output=True, encoding="utf-8", timeout=60
+        command,
+        cwd=folder,
+        env=kept | environ,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
     )
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout, done.stderr

@@ -22,7 +22,8 @@ import pytest
 from PIL import Image
 from playwright import sync_api
 
-from support.blog import PATIENCE, new_context
+from support.blog import new_context
+from support.patience import PATIENCE
 from support.serving import until
 
 T = TypeVar("T")
@@ -165,7 +166,7 @@ class Window:
     def wait(self, ready: Callable[[], T], what: str) -> T:
         """The value of a condition as soon as it is true."""
         try:
-            return until(ready, PATIENCE / 1000)
+            return until(ready)
         except AssertionError:
             pytest.fail(f"waited in vain for {what}, in {self.text('body')}")
 
@@ -240,7 +241,7 @@ def ask(url: str, method: str, values: dict[str, Any] | None = None) -> Any:
     """One command over HTTP."""
     data = json.dumps(values).encode() if values else None
     request = urllib.request.Request(url, data, method=method)
-    with urllib.request.urlopen(request, timeout=PATIENCE / 1000) as response:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as response:
         return json.load(response)["value"]
 
 
@@ -318,7 +319,7 @@ class Marionette:
 
     def __init__(self, port: int) -> None:
         # A session begins when Firefox has started, on a busy machine after half a minute.
-        self.socket = socket.create_connection(("127.0.0.1", port), 3 * PATIENCE / 1000)
+        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
         self.stream = self.socket.makefile("rwb")
         self.receive()  # its greeting
 

@@ -23,6 +23,7 @@ import commentd
 from commentd import Config, make_app
 from support.client import PAGE, Visitor
 from support.database import assert_whole
+from support.patience import PATIENCE
 from support.serving import until
 from support.world import FakeWorld
 
@@ -31,7 +32,6 @@ COMMENT = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token"
 LOGIN = {"email": "ann@example.com", "password": "wrong", "captcha_token": "x"}
 POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; sandbox"
 TWO_BLOGS = {"site_origins": (BLOG, "http://localhost:4000")}
-PATIENCE = 60  # seconds, as of `until`
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Service:
         unix = self.address.startswith("unix:")
         connection = socket.socket(socket.AF_UNIX if unix else socket.AF_INET)
         self.opened.append(connection)
-        connection.settimeout(60)
+        connection.settimeout(PATIENCE)
         host, _, port = self.address.removeprefix("http://").removeprefix("unix:").rpartition(":")
         try:
             connection.connect(port if unix else (host, int(port)))

@@ -16,6 +16,7 @@ import pytest
 
 import commentd
 from commentd import App, drain, make_server
+from support.patience import PATIENCE
 from support.world import FakeWorld
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ IMPATIENT = PROGRAM.format("commentd.REQUEST_SECONDS = commentd.RESPONSE_SECONDS
 ONE_THREAD = PROGRAM.format("commentd.READING_THREADS = commentd.WAITING_THREADS = 1")
 
 
-def until(ready: Callable[[], T], seconds: float = 60) -> T:
+def until(ready: Callable[[], T], seconds: float = PATIENCE) -> T:
     """The value of a condition as soon as it is true."""
     ends_at, pause = time.monotonic() + seconds, 0.005
     while not (found := ready()):
@@ -228,7 +229,7 @@ class RunningServer:
 
     def wait(self, ready: Callable[[], bool]) -> None:
         with self.noted:
-            assert self.noted.wait_for(ready, 20), "waited in vain"
+            assert self.noted.wait_for(ready, PATIENCE), "waited in vain"
 
     def look(self) -> None:
         """Waits until the server has read all that was sent."""
@@ -253,7 +254,7 @@ class RunningServer:
         self.connections.append(connection)
         if room:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
-        connection.settimeout(60)
+        connection.settimeout(PATIENCE)
         connection.connect(("127.0.0.1", self.port))
         if room:
             name = connection.getsockname()
