@@ -38,20 +38,20 @@ def settings() -> dict[str, Any]:
     return USUAL
 
 
-def plain(app: App, like: Visitor | None = None) -> webtest.TestApp:
+def plain_client(app: App, like: Visitor | None = None) -> webtest.TestApp:
     """A client that may be used while others write."""
     client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "192.0.2.9"})
     client.authorization = like and like.authorization
     return client
 
 
-def confirmed(visitor: Visitor, app: App, fake_world: FakeWorld, email: str) -> None:
+def confirm_replies(visitor: Visitor, app: App, fake_world: FakeWorld, email: str) -> None:
     """An address whose owner wants to know of replies."""
     mine = visitor.say(email=email, page_url="/first/")["comment"]["id"]
     visitor.say("answer", parent_id=mine, page_url="/first/")
     app.deliver()
     link = link_to("confirm", fake_world.text())
-    plain(app).post(f"/mail?{link.partition('?')[2]}")
+    plain_client(app).post(f"/mail?{link.partition('?')[2]}")
     for _ in range(2):
         fake_world.time += HOUR
         app.deliver()
@@ -93,17 +93,17 @@ def test_an_admin_reads_nobodys_code_in_the_outbox_and_does_not_lengthen_its_lif
 # Emails
 
 
-@pytest.mark.parametrize("whose", ["the answer", "what is answered"])
+@pytest.mark.parametrize("erased_one", ["the answer", "what is answered"])
 def test_an_undelivered_email_keeps_nothing_that_its_author_erased(
-    visitor: Visitor, owner: Visitor, app: App, fake_world: FakeWorld, whose: str, db: Any
+    visitor: Visitor, owner: Visitor, app: App, fake_world: FakeWorld, erased_one: str, db: Any
 ) -> None:
-    confirmed(visitor, app, fake_world, ANN)
+    confirm_replies(visitor, app, fake_world, ANN)
     mine = visitor.say("my secret", email=ANN)
     answer = visitor.say("a secret too", parent_id=mine["comment"]["id"], nickname="Lu")
     fake_world.mail_fails_with = SMTPResponseException(550, b"no")
     app.deliver()
     assert [x["can_retry"] for x in owner.get("/admin/outbox").json["emails"]] == [True]
-    erased = answer if whose == "the answer" else mine
+    erased = answer if erased_one == "the answer" else mine
     form = {"edit_token": erased["edit_token"]}
     visitor.delete_json(f"/comments/{erased['comment']['id']}", form)
     assert db.execute("SELECT * FROM outbox").fetchall() == []
@@ -114,8 +114,8 @@ def test_many_replies_hold_up_nobodys_emails(
     visitor: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
     for email in (LU, ANN):
-        confirmed(visitor, app, fake_world, email)
-    client = plain(app)  # faster than a visitor, who looks at the whole file
+        confirm_replies(visitor, app, fake_world, email)
+    client = plain_client(app)  # faster than a visitor, who looks at the whole file
     for number in range(220):
         fields = {"nickname": "Lu", "captcha_token": "x", "email": LU, "page_url": f"/{number}/"}
         above = client.post_json("/comments", {**fields, "content": "q"}).json["comment"]["id"]
@@ -144,7 +144,7 @@ def test_many_replies_hold_up_nobodys_emails(
 def test_no_page_name_is_email_text(
     visitor: Visitor, app: App, fake_world: FakeWorld, page_url: str
 ) -> None:
-    confirmed(visitor, app, fake_world, ANN)
+    confirm_replies(visitor, app, fake_world, ANN)
     mine = visitor.say(page_url=page_url, email=ANN)["comment"]["id"]
     visitor.say("please sign in", page_url=page_url, nickname="Security", parent_id=mine)
     app.deliver()
@@ -230,7 +230,9 @@ def test_a_restore_brings_back_neither_a_used_link_nor_the_token_of_a_lost_accou
         assert do(Visitor(app), "claim", 403, **form)["code"] == "link_invalid"
         new_admin(app, "eve@example.com")  # who gets the number of an account that was lost
         header = {"Authorization": f"Bearer {token}"}
-        assert plain(app).get("/me", headers=header, status=401).json["code"] == "token_invalid"
+        assert (
+            plain_client(app).get("/me", headers=header, status=401).json["code"] == "token_invalid"
+        )
     assert_whole(str(path))
 
 
@@ -242,15 +244,15 @@ def test_an_edit_or_deletion_by_the_author_stays_while_the_owner_corrects_the_co
 ) -> None:
     posted = [visitor.say(text, website="https://lu.example/") for text in ("hello", "one", "two")]
     erase, edit, later = ({"edit_token": each["edit_token"]} for each in posted)
-    just_before_it_writes(app, lambda: plain(app).delete_json("/comments/1", erase))
+    just_before_it_writes(app, lambda: plain_client(app).delete_json("/comments/1", erase))
     form = {"content": "better", "nickname": "Lu", "website": "https://lu.example/"}
-    answer = plain(app, owner).patch_json("/admin/comments/1", form, status=404)
+    answer = plain_client(app, owner).patch_json("/admin/comments/1", form, status=404)
     assert answer.json["code"] == "comment_gone"
     row = "SELECT status, nickname, content, html, website, ip FROM comment WHERE id = 1"
     assert db.execute(row).fetchall() == [("deleted", *[""] * 5)]
     form = {"content": "hello, world", **edit}
-    just_before_it_writes(app, lambda: plain(app).patch_json("/comments/2", form))
-    plain(app, owner).patch_json("/admin/comments/2", {"nickname": "Lu"})
+    just_before_it_writes(app, lambda: plain_client(app).patch_json("/comments/2", form))
+    plain_client(app, owner).patch_json("/admin/comments/2", {"nickname": "Lu"})
     (_, found) = visitor.listing()["comments"]
     assert (found["nickname"], found["content"]) == ("Lu", "hello, world")
     change(owner, "comments/3", nickname="Bobby")  # its author may still edit and delete
@@ -311,7 +313,7 @@ def test_one_backup_is_downloaded_at_a_time_and_no_file_is_left(
 
     def copied(*args: Any, **how: Any) -> Path:
         form = {"password": CANARY}
-        second = plain(app, owner).post_json("/admin/backup", form, status=503)
+        second = plain_client(app, owner).post_json("/admin/backup", form, status=503)
         again.append((second.status_int, second.json["code"]))
         return made(*args, **how)
 
@@ -375,7 +377,7 @@ def test_a_failed_sign_in_is_in_the_log(
     owner: Visitor, app: App, caplog: pytest.LogCaptureFixture
 ) -> None:
     form = {"email": "owner@example.com", "password": "wrong", "captcha_token": "x"}
-    plain(app).post_json("/admin/login", form, status=401)
+    plain_client(app).post_json("/admin/login", form, status=401)
     assert [record.getMessage() for record in caplog.records] == [
         "a sign-in at /admin failed, from 192.0.2.0"
     ]
@@ -384,7 +386,7 @@ def test_a_failed_sign_in_is_in_the_log(
 # What is known of an address
 
 
-def written(app: App, ask: Callable[[], object]) -> list[bool]:
+def transactions_that_wrote(app: App, ask: Callable[[], object]) -> list[bool]:
     """Of each transaction, whether it wrote: only then its end waits for the disk."""
     connection, marks = writer(app), list[tuple[str, int]]()
     connection.set_trace_callback(lambda sql: marks.append((sql[:6], connection.total_changes)))
@@ -429,7 +431,7 @@ def test_sign_in_routes_write_as_much_for_known_and_unknown_email_addresses(
         stranger = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": f"192.0.2.{number}"})
         body = {**form, "email": email}
         ask = functools.partial(stranger.post_json, path, body, status=status)
-        known[email] = written(app, ask)
+        known[email] = transactions_that_wrote(app, ask)
     assert known == dict.fromkeys(known, writes)
 
 

@@ -408,16 +408,16 @@ def test_a_follower_who_confirmed_as_a_guest_has_one_email(guest: Guest, ann: Re
     assert guest.quotes(ANN) == [["after", "mine"]]
 
 
-@pytest.mark.parametrize("how", ["spam", "deleted by its author"])
+@pytest.mark.parametrize("hidden_by", ["spam", "deleted by its author"])
 def test_a_comment_hidden_before_its_email_leaves_the_others_in_it(
-    guest: Guest, ann: Reader, owner: Reader, how: str
+    guest: Guest, ann: Reader, owner: Reader, hidden_by: str
 ) -> None:
     follow(ann)
     made = guest.say("to be hidden", lang="en")
     guest.comment("to be told")
     guest.fail_mail()
     guest.deliver()
-    if how == "spam":
+    if hidden_by == "spam":
         moderate(owner, [1], "spam")
     else:
         guest.delete_json("/comments/1", {"edit_token": made["edit_token"]})
@@ -963,7 +963,7 @@ SECRETS = {
 WRITTEN = {"root", "leaf", "draft"}
 
 
-def seen(path: Path, secrets: dict[str, str]) -> set[str]:
+def secrets_in_files(path: Path, secrets: dict[str, str]) -> set[str]:
     """What the database, its -wal, or what else lies beside them tells."""
     files = [file for file in path.parent.iterdir() if file.name.startswith(path.name)]
     assert path in files
@@ -993,7 +993,7 @@ def test_a_minute_after_an_account_was_deleted_no_byte_of_it_is_left(
         guest.deliver()
         ((password,),) = guest.sql("SELECT password FROM account")
         secrets = SECRETS | {"hash": password.rpartition("$")[2], "visitor": "user 1"}
-        assert seen(path, secrets) == secrets.keys()  # so the test knows how to look
+        assert secrets_in_files(path, secrets) == secrets.keys()  # so the test knows how to look
         guest.later()
         leave(ann, comments)
         if stop:
@@ -1001,5 +1001,5 @@ def test_a_minute_after_an_account_was_deleted_no_byte_of_it_is_left(
         for _ in range(0 if stop else 2):
             guest.later(MINUTE)
             app.tick()
-        assert seen(path, secrets) == (WRITTEN if comments == "keep" else set())
+        assert secrets_in_files(path, secrets) == (WRITTEN if comments == "keep" else set())
     assert_whole(config.database_path)

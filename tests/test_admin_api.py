@@ -32,7 +32,7 @@ from support.admin import (
     pin,
     queue,
     rows,
-    settled,
+    with_settings,
 )
 from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor
@@ -131,7 +131,7 @@ def call(visitor: Visitor, route: Any, token: str, query: str = "?url=/") -> Any
     return write(path, {}, headers=headers, expect_errors=True)
 
 
-@settled()
+@with_settings()
 def test_only_admins_may_use_the_routes_below_admin(
     app: App, ann: Visitor, db: sqlite3.Connection
 ) -> None:

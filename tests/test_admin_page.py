@@ -31,10 +31,10 @@ from test_widget_writing import (
     REFUSED,
     UNREACHED,
     button,
-    held,
     keyboard,
     mouse,
     reach,
+    requests_held,
     requests_of,
 )
 
@@ -63,7 +63,7 @@ def settings() -> dict[str, Any]:
     return {**USUAL, "moderation_hold": "all"}
 
 
-def settled(**settings: Any) -> pytest.MarkDecorator:
+def with_settings(**settings: Any) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("settings", [{**USUAL, **settings}], ids=[""])
 
 
@@ -82,7 +82,7 @@ class AdminBrowser:
     service: str
     stack: ExitStack
     expected: list[str] = field(default_factory=list)  # in the console
-    heard: list[str] = field(default_factory=list)
+    console: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
     def new_page(self, *, signed: bool = True, lang: str = "en-US", **how: Any) -> Page:
@@ -97,11 +97,11 @@ class AdminBrowser:
             context.add_init_script(writing.REMEMBER % json.dumps(kept))
         context.on("request", lambda request: self.asked.append(request.url))
         page = context.new_page()
-        page.on("console", lambda message: self.heard.append(message.text))
-        page.on("pageerror", lambda error: self.heard.append(f"{error}\n{error.stack}"))
+        page.on("console", lambda message: self.console.append(message.text))
+        page.on("pageerror", lambda error: self.console.append(f"{error}\n{error.stack}"))
 
         def dismiss(dialog: Dialog) -> None:
-            self.heard.append(dialog.message)
+            self.console.append(dialog.message)
             dialog.dismiss()
 
         page.on("dialog", dismiss)  # of a script that should not run
@@ -110,7 +110,7 @@ class AdminBrowser:
     def open(self, view: str = "queue", **how: Any) -> Page:
         page = self.new_page(**how)
         page.goto(f"{self.service}/admin#{view}")
-        return there(page)
+        return wait_for_view(page)
 
     def open_link(self, page: Page, secret: str) -> None:
         page.goto("about:blank")
@@ -141,13 +141,13 @@ def admin_browser(app: App, browser: Browser) -> Iterator[AdminBrowser]:
         yield admin_browser
         stack.close()
         assert [
-            s for s in admin_browser.heard if not any(e in s for e in admin_browser.expected)
+            s for s in admin_browser.console if not any(e in s for e in admin_browser.expected)
         ] == []
         own = (f"{address}/", f"blob:{address}/", "data:")
         assert [url for url in admin_browser.asked if not url.startswith(own)] == []
 
 
-def there(page: Page) -> Page:
+def wait_for_view(page: Page) -> Page:
     """All that the view asked for has come."""
     page.wait_for_function(
         "() => document.querySelector('footer') && !document.querySelector('[aria-busy=true]')"
@@ -163,10 +163,10 @@ def go(page: Page, view: str) -> Page:
           || document.querySelector('header [aria-current]')?.hash === '#' + view.split('?')[0]""",
         arg=view,
     )
-    return there(page)
+    return wait_for_view(page)
 
 
-def given(app: App, *texts: str, **fields: Any) -> list[int]:
+def add_waiting(app: App, *texts: str, **fields: Any) -> list[int]:
     """Comments that wait, in the order in which the queue shows them; their ids."""
     return [say(app, text, f"By {text}"[:40], **fields) for text in reversed(texts)][::-1]
 
@@ -185,26 +185,26 @@ def expect_texts(page: Page, *texts: str) -> None:
     expect(page.locator("main article .body")).to_have_text(list(texts))
 
 
-def row(page: Page, text: str) -> Locator:
+def comment_row(page: Page, text: str) -> Locator:
     return page.get_by_role("article").filter(has_text=text)
 
 
-def line(page: Page, text: str) -> Locator:
+def list_row(page: Page, text: str) -> Locator:
     """A row of a list that is not of comments."""
     return page.locator("main li.line").filter(has_text=text)
 
 
-def nothing(page: Page, words: str) -> Locator:
+def text_of_empty_list(page: Page, words: str) -> Locator:
     """What a list says when there is nothing in it."""
     return page.locator("main .none").filter(has_text=words)
 
 
 def notes(page: Page, text: str) -> Locator:
     """The small words in a row of a list."""
-    return line(page, text).locator(".dots > span")
+    return list_row(page, text).locator(".dots > span")
 
 
-def hand(page: Page) -> Locator:
+def current_comment(page: Page) -> Locator:
     """The comment that keys act on."""
     return page.locator("article[aria-current]")
 
@@ -225,7 +225,7 @@ def search(page: Page) -> Locator:
     return page.get_by_role("searchbox", name="Search")
 
 
-def told(page: Page, text: str | re.Pattern[str]) -> None:
+def expect_notice(page: Page, text: str | re.Pattern[str]) -> None:
     """The bar says so."""
     expect(page.locator(".bars [role=status] > span")).to_have_text(text)
 
@@ -248,7 +248,7 @@ def by_mouse(page: Page, word: str) -> None:
     if word == "Undo":
         expect(button(bars, word)).to_be_visible()
     chosen = button(bars, word)
-    (chosen if chosen.count() else button(hand(page), word)).click()
+    (chosen if chosen.count() else button(current_comment(page), word)).click()
 
 
 def by_keys(page: Page, word: str) -> None:
@@ -271,7 +271,7 @@ def refuse(page: Page, path: str | re.Pattern[str], status: int, code: str, **mo
 
 def test_from_a_real_start_to_a_first_comment(start: Start, browser: Browser) -> None:
     running = start(moderation={"hold": "all"}, site={"origins": BLOG})
-    (link,) = until(lambda: re.findall(r"\S+/admin#link=[0-9a-f]{32}(?= )", running.said))
+    (link,) = until(lambda: re.findall(r"\S+/admin#link=[0-9a-f]{32}(?= )", running.output))
     comment = {"page_url": "/a/", "nickname": "Ann", "content": "First!", "captcha_token": "x"}
     running.ask("POST", "/comments", f"Origin: {BLOG}", body=comment)
     faults: list[str] = []
@@ -289,8 +289,8 @@ def test_from_a_real_start_to_a_first_comment(start: Start, browser: Browser) ->
         page.get_by_role("link", name="Go to the queue").click()
         expect_texts(page, "First!")
         page.keyboard.press("a")
-        told(page, "Approved.")
-        expect(nothing(page, "All done. Nothing is waiting.")).to_be_visible()
+        expect_notice(page, "Approved.")
+        expect(text_of_empty_list(page, "All done. Nothing is waiting.")).to_be_visible()
 
         def listed() -> list[str]:
             with urllib.request.urlopen(f"{running.address}/comments?url=/a/") as answer:
@@ -334,10 +334,10 @@ def test_an_admin_link_sets_a_new_password_and_the_page_says_what_is_wrong_with_
     expect(alert(page)).to_contain_text("An admin’s password needs at least 8 characters.")
     keyboard(page.get_by_label("Password"), "another one")
     keyboard(button(page, "Save"))
-    told(page, "Your new password is set. Other devices are signed out.")
+    expect_notice(page, "Your new password is set. Other devices are signed out.")
     expect(heading(page, "Queue")).to_be_visible()
     button(page, "Sign out").click()
-    told(page, "You are signed out, on all devices.")
+    expect_notice(page, "You are signed out, on all devices.")
     for secret in ("0" * 32, "", "<img src=x onerror=alert(1)>"):
         admin_browser.open_link(page, secret)
         expect(heading(page, "This link no longer works")).to_be_visible()
@@ -375,7 +375,7 @@ def test_an_admin_link_makes_an_admin_and_is_tried_again_after_a_network_failure
     expect(heading(page, "You are the admin")).to_be_focused()
 
 
-@settled(captcha_provider="turnstile", captcha_site_key="k", captcha_secret="s")
+@with_settings(captcha_provider="turnstile", captcha_site_key="k", captcha_secret="s")
 def test_an_admin_signs_in_with_our_own_proof_of_work_whatever_readers_solve(
     admin_browser: AdminBrowser,
 ) -> None:
@@ -402,19 +402,19 @@ def test_an_admin_signs_in_with_our_own_proof_of_work_whatever_readers_solve(
 
 def test_signing_out_ends_the_token_and_leaves_nothing_behind(admin_browser: AdminBrowser) -> None:
     admin_browser.expected.append(UNREACHED)
-    given(admin_browser.app, "Hers.")
+    add_waiting(admin_browser.app, "Hers.")
     page = admin_browser.open()
     page.route("**/admin/logout", lambda route: route.abort())
     token = page.evaluate(TOKEN)
     button(page, "Sign out").click()
-    told(page, re.compile("You’re signed out on this device only"))
+    expect_notice(page, re.compile("You’re signed out on this device only"))
     assert token not in page.evaluate(STORED)
     page.unroute_all()
     sign_in(page)
     expect_texts(page, "Hers.")
     token = page.evaluate(TOKEN)
     keyboard(button(page, "Sign out"))
-    told(page, "You are signed out, on all devices.")
+    expect_notice(page, "You are signed out, on all devices.")
     expect(page.get_by_label("Password")).to_be_focused()
     assert token not in page.evaluate(STORED)
     assert texts(page) == []
@@ -427,7 +427,7 @@ def test_a_draft_outlives_a_sign_in_that_ended_and_a_former_admin_sees_nothing(
     admin_browser: AdminBrowser,
 ) -> None:
     admin_browser.expected.append(REFUSED)
-    given(admin_browser.app, "Hers.")
+    add_waiting(admin_browser.app, "Hers.")
     page = admin_browser.open()
     again = page.get_by_role("dialog", name="Please sign in again")
     page.keyboard.press("r")
@@ -440,15 +440,15 @@ def test_a_draft_outlives_a_sign_in_that_ended_and_a_former_admin_sees_nothing(
     sign_in(page)
     expect_texts(page, "Hers.")
     page.reload()
-    expect(hand(page)).to_be_visible()
+    expect(current_comment(page)).to_be_visible()
     page.keyboard.press("r")
     expect(box(page)).to_have_value("A long thought.")
     admin_browser.end_logins()
-    mouse(button(row(page, "Hers."), "Approve and reply"))
+    mouse(button(comment_row(page, "Hers."), "Approve and reply"))
     expect(again.get_by_label("Email")).to_have_value(MAIL)
     keyboard(again.get_by_label("Password"), PASSWORD)
     keyboard(button(again, "Sign in"))
-    told(page, "Approved. Replied.")
+    expect_notice(page, "Approved. Replied.")
     written = "SELECT nickname, content, status FROM comment ORDER BY id"
     both = [("By Hers.", "Hers.", "visible"), ("江屿", "A long thought.", "visible")]
     assert sql(admin_browser.app, written) == both
@@ -469,21 +469,21 @@ def test_a_draft_outlives_a_sign_in_that_ended_and_a_former_admin_sees_nothing(
 def test_comments_are_moderated_one_after_the_other_and_each_is_undone(
     admin_browser: AdminBrowser,
 ) -> None:
-    given(admin_browser.app, "One.", "Two.", "Three.")
+    add_waiting(admin_browser.app, "One.", "Two.", "Three.")
     page = admin_browser.open()
     expect(page).to_have_title("(3) Queue · commentd")
-    expect(hand(page)).to_contain_text("One.")
+    expect(current_comment(page)).to_contain_text("One.")
     for word in STATUS:
         for act in BOTH:
             act(page, word)
             expect_texts(page, "Two.", "Three.")
-            expect(row(page, "Two.")).to_be_focused()
-            told(page, TOLD[word])
+            expect(comment_row(page, "Two.")).to_be_focused()
+            expect_notice(page, TOLD[word])
             expect(page).to_have_title("(2) Queue · commentd")
             act(page, "Undo")
-            told(page, "Undone.")
+            expect_notice(page, "Undone.")
             expect_texts(page, "One.", "Two.", "Three.")
-            expect(row(page, "One.")).to_be_focused()
+            expect(comment_row(page, "One.")).to_be_focused()
             expect(page).to_have_title("(3) Queue · commentd")
             admin_browser.expect_states("waiting")
     page.keyboard.down("a")
@@ -493,7 +493,7 @@ def test_comments_are_moderated_one_after_the_other_and_each_is_undone(
     by_keys(page, "Spam")
     expect_texts(page, "Three.")
     by_mouse(page, "Delete")
-    expect(nothing(page, "All done. Nothing is waiting.")).to_be_focused()
+    expect(text_of_empty_list(page, "All done. Nothing is waiting.")).to_be_focused()
     expect(page).to_have_title("Queue · commentd")
     assert page.locator("[data-count=waiting]").all_inner_texts() == ["", ""]
     admin_browser.expect_states(**{"One.": "visible", "Two.": "spam", "Three.": "deleted"})
@@ -512,11 +512,11 @@ def test_comments_are_moderated_one_after_the_other_and_each_is_undone(
 def test_several_comments_are_selected_moderated_at_once_and_undone(
     admin_browser: AdminBrowser,
 ) -> None:
-    given(admin_browser.app, *"ABCDE")
+    add_waiting(admin_browser.app, *"ABCDE")
     page = admin_browser.open()
     for key, name in zip("jjjjjkj", "BCDEEDE", strict=True):  # the last leads no further
         page.keyboard.press(key)
-        expect(row(page, f"By {name}")).to_be_focused()
+        expect(comment_row(page, f"By {name}")).to_be_focused()
     page.keyboard.press("x")
     for name in "BD":
         page.get_by_label(f"Select: By {name}").check()
@@ -524,17 +524,17 @@ def test_several_comments_are_selected_moderated_at_once_and_undone(
     expect(bar).to_contain_text("3 selected")
     by_mouse(page, "Spam")
     expect_texts(page, "A", "C")
-    expect(row(page, "By C")).to_be_focused()
+    expect(comment_row(page, "By C")).to_be_focused()
     expect(bar).to_be_empty()
-    told(page, "3 comments are spam.")
+    expect_notice(page, "3 comments are spam.")
     expect(page).to_have_title("(2) Queue · commentd")
     admin_browser.expected.append(UNREACHED)
     page.route("**/admin/comments", lambda route: route.abort())
     by_mouse(page, "Undo")
-    told(page, re.compile("can’t be reached"))
+    expect_notice(page, re.compile("can’t be reached"))
     page.unroute("**/admin/comments")
     by_keys(page, "Undo")
-    told(page, "Undone.")
+    expect_notice(page, "Undone.")
     expect_texts(page, *"ABCDE")
     admin_browser.expect_states("waiting")
     page.keyboard.press("x")
@@ -548,12 +548,12 @@ def test_several_comments_are_selected_moderated_at_once_and_undone(
 def test_more_than_a_hundred_comments_are_moderated_at_once_and_the_next_are_loaded(
     admin_browser: AdminBrowser,
 ) -> None:
-    given(admin_browser.app, *[f"No. {n}." for n in range(105)])
+    add_waiting(admin_browser.app, *[f"No. {n}." for n in range(105)])
     page = admin_browser.open()
     page.get_by_label("Select: By No. 29.").focus()
     reach(button(page, "Show more"))
     page.keyboard.press("Enter")
-    expect(row(page, "No. 30.")).to_be_focused()
+    expect(comment_row(page, "No. 30.")).to_be_focused()
     for shown in (90, 105):
         button(page, "Show more").click()
         expect(page.get_by_role("article")).to_have_count(shown)
@@ -561,16 +561,16 @@ def test_more_than_a_hundred_comments_are_moderated_at_once_and_the_next_are_loa
     page.keyboard.press("x")
     button(page, "Select all").click()
     page.keyboard.press("d")
-    told(page, "105 comments deleted.")
-    expect(nothing(page, "All done.")).to_be_focused()
+    expect_notice(page, "105 comments deleted.")
+    expect(text_of_empty_list(page, "All done.")).to_be_focused()
     page.keyboard.press("u")
-    told(page, "Undone.")
+    expect_notice(page, "Undone.")
     admin_browser.expect_states("waiting")
     expect(page).to_have_title("(105) Queue · commentd")
 
 
 def test_a_reply_in_place_approves_and_undo_takes_back_both(admin_browser: AdminBrowser) -> None:
-    given(admin_browser.app, "One.", "Two.")
+    add_waiting(admin_browser.app, "One.", "Two.")
     page = admin_browser.open()
     page.keyboard.press("r")
     page.keyboard.insert_text("Half a thought")
@@ -580,9 +580,9 @@ def test_a_reply_in_place_approves_and_undo_takes_back_both(admin_browser: Admin
         lambda: button(page, "Cancel").click(),
     ]
     for close in ways:
-        expect(row(page, "One.")).to_be_focused()
+        expect(comment_row(page, "One.")).to_be_focused()
         expect(box(page)).to_have_count(0)
-        keyboard(button(hand(page), "Reply"))
+        keyboard(button(current_comment(page), "Reply"))
         expect(box(page)).to_have_value("Half a thought")
         close()
     for number, send in enumerate(("Control+Enter", "Approve and reply")):
@@ -592,27 +592,27 @@ def test_a_reply_in_place_approves_and_undo_takes_back_both(admin_browser: Admin
         page.keyboard.type(text := f"asd jk u ?/{number}")
         expect(box(page)).to_have_value(text)
         button(page, send).click() if number else page.keyboard.press(send)
-        told(page, "Approved. Replied.")
+        expect_notice(page, "Approved. Replied.")
         expect_texts(page, "Two.")
-        expect(row(page, "Two.")).to_be_focused()
+        expect(comment_row(page, "Two.")).to_be_focused()
         expect(page).to_have_title("(1) Queue · commentd")
         admin_browser.expect_states(**{"One.": "visible", text: "visible", "Two.": "waiting"})
         BOTH[number](page, "Undo")
-        told(page, "Undone.")
+        expect_notice(page, "Undone.")
         expect_texts(page, "One.", "Two.")
         admin_browser.expect_states(**{"One.": "waiting", text: "deleted", "Two.": "waiting"})
 
 
 def test_a_comment_is_edited_in_place(admin_browser: AdminBrowser) -> None:
     admin_browser.expected.append(REFUSED)
-    given(admin_browser.app, "A tpyo.", website="https://old.example/")
+    add_waiting(admin_browser.app, "A tpyo.", website="https://old.example/")
     page = admin_browser.open()
     form = page.locator("article form")
     text, name, website = (form.get_by_label(each) for each in ("Text", "Name", "Website"))
     page.keyboard.press("e")
     page.keyboard.press("Escape")
     expect(form).to_have_count(0)
-    mouse(button(hand(page), "Edit"))
+    mouse(button(current_comment(page), "Edit"))
     expect(text).to_be_focused()
     expect(website).to_have_value("https://old.example/")
     name.fill("\u202e")
@@ -629,10 +629,10 @@ def test_a_comment_is_edited_in_place(admin_browser: AdminBrowser) -> None:
     text.fill("A **typo**.")
     website.fill("")
     page.keyboard.press("Enter")
-    told(page, "Saved.")
+    expect_notice(page, "Saved.")
     expect(page.get_by_role("article", name="Comment by \u2068Ann\u2069")).to_be_focused()
     expect(page.locator(".body strong")).to_have_text("typo")
-    expect(hand(page)).to_contain_text("edited")
+    expect(current_comment(page)).to_contain_text("edited")
     kept = sql(admin_browser.app, "SELECT nickname, content, website, status FROM comment")
     assert kept == [("Ann", "A **typo**.", "", "waiting")]
 
@@ -647,80 +647,80 @@ def test_an_author_is_blocked_by_what_the_comment_tells(admin_browser: AdminBrow
     )
     page = admin_browser.open()
     blocks = "SELECT value, (expires_at - created_at) / 86400 FROM block"
-    keyboard(button(hand(page), "Block"))
+    keyboard(button(current_comment(page), "Block"))
     keyboard(button(dialog(page), "Block"))
-    told(page, "Blocked: \u2068223.5.5.5\u2069. Marked as spam.")
+    expect_notice(page, "Blocked: \u2068223.5.5.5\u2069. Marked as spam.")
     expect_texts(page, "Next.")
-    expect(row(page, "Next.")).to_be_focused()
+    expect(comment_row(page, "Next.")).to_be_focused()
     assert sql(admin_browser.app, blocks) == [("223.5.5.5", 30)]
     page.keyboard.press("u")
-    told(page, "Undone.")
-    expect(row(page, "Buy")).to_be_focused()
+    expect_notice(page, "Undone.")
+    expect(comment_row(page, "Buy")).to_be_focused()
     admin_browser.expect_states("waiting")
     for kind, value in {
         "Email": "eve@evil.example",
         "Domain spam.example": "spam.example",
         "Domain linked.example": "linked.example",
     }.items():
-        button(hand(page), "Block").click()
+        button(current_comment(page), "Block").click()
         expect(dialog(page).get_by_label(re.compile("^Domain"))).to_have_count(2)
         dialog(page).get_by_label(re.compile(f"^{kind}")).check()
         dialog(page).get_by_label("forever").check()
         dialog(page).get_by_label("Mark this comment as spam").uncheck()
         button(dialog(page), "Block").click()
         expect(dialog(page)).to_have_count(0)
-        told(page, f"Blocked: \u2068{value}\u2069.")
+        expect_notice(page, f"Blocked: \u2068{value}\u2069.")
         assert sql(admin_browser.app, blocks) == [(value, None)]
         page.keyboard.press("u")
-        told(page, "Undone.")
+        expect_notice(page, "Undone.")
         assert sql(admin_browser.app, blocks) == []
 
 
 def test_undoing_a_block_that_failed_half_way_is_tried_again(admin_browser: AdminBrowser) -> None:
     admin_browser.expected += [UNREACHED, REFUSED]
-    given(admin_browser.app, "One.", "Two.")
+    add_waiting(admin_browser.app, "One.", "Two.")
     page = admin_browser.open()
-    button(hand(page), "Block").click()
+    button(current_comment(page), "Block").click()
     button(dialog(page), "Block").click()
-    told(page, re.compile("Marked as spam.$"))
+    expect_notice(page, re.compile("Marked as spam.$"))
     admin_browser.expect_states(**{"One.": "spam"})
     page.route("**/admin/comments", lambda route: route.abort())
     page.keyboard.press("u")
-    told(page, re.compile("can’t be reached"))
+    expect_notice(page, re.compile("can’t be reached"))
     assert sql(admin_browser.app, "SELECT value FROM block") == []
     page.unroute("**/admin/comments")
     page.keyboard.press("u")
-    told(page, "Undone.")
+    expect_notice(page, "Undone.")
     admin_browser.expect_states("waiting")
     expect_texts(page, "One.", "Two.")
 
 
 def test_a_button_does_nothing_more_while_its_request_runs(admin_browser: AdminBrowser) -> None:
-    paged(admin_browser.app)
+    add_pages(admin_browser.app)
     page = admin_browser.open("pages")
     sent = requests_of(page, "/admin/pages/1")
-    with held(page, "**/admin/pages/*"):
-        close = button(line(page, "/a/"), "Close")
+    with requests_held(page, "**/admin/pages/*"):
+        close = button(list_row(page, "/a/"), "Close")
         close.dblclick()
         expect(close).to_have_attribute("aria-busy", "true")
-    expect(button(line(page, "/a/"), "Reopen")).to_be_visible()
+    expect(button(list_row(page, "/a/"), "Reopen")).to_be_visible()
     assert [request.method for request in sent] == ["PATCH"]
-    with held(page, "**/admin/logout"):
+    with requests_held(page, "**/admin/logout"):
         button(page, "Sign out").dblclick()
     expect(heading(page, "Sign in")).to_be_visible()
     assert len([url for url in admin_browser.asked if url.endswith("/admin/logout")]) == 1
 
 
 def test_escape_closes_what_is_open(admin_browser: AdminBrowser) -> None:
-    given(admin_browser.app, "One.", "Two.", "Three.")
+    add_waiting(admin_browser.app, "One.", "Two.", "Three.")
     page = admin_browser.open()
     bar, message = page.get_by_role("region", name="Select"), page.locator(".bars [role=status]")
     page.keyboard.press("a")
-    told(page, "Approved.")
+    expect_notice(page, "Approved.")
     page.keyboard.press("x")
     expect(bar).to_contain_text("1 selected")
     page.keyboard.press("r")
-    row(page, "Three.").focus()  # outside the form
+    comment_row(page, "Three.").focus()  # outside the form
     form = page.locator("article form")
     expect(form).to_have_count(1)
     page.keyboard.press("Escape")
@@ -730,38 +730,38 @@ def test_escape_closes_what_is_open(admin_browser: AdminBrowser) -> None:
         page.keyboard.press("Escape")
         expect(closed).to_be_empty()
     page.keyboard.press("u")  # what the message said can still be undone
-    told(page, "Undone.")
+    expect_notice(page, "Undone.")
 
 
 def test_a_message_stays_in_the_section_that_it_is_about(admin_browser: AdminBrowser) -> None:
-    given(admin_browser.app, "One.")
+    add_waiting(admin_browser.app, "One.")
     page = admin_browser.open()
     page.keyboard.press("a")
-    told(page, "Approved.")
+    expect_notice(page, "Approved.")
     go(page, "pages")
     assert page.locator(".bars [role=status]").inner_text() == ""  # at once
 
 
 def test_spam_and_deleted_comments_are_put_back(admin_browser: AdminBrowser) -> None:
-    ids = given(admin_browser.app, "A.", "B.", "C.", "D.")
+    ids = add_waiting(admin_browser.app, "A.", "B.", "C.", "D.")
     moderate(admin_browser.app, "spam", *ids[:2])
     moderate(admin_browser.app, "deleted", *ids[2:])
     page = admin_browser.open()
-    expect(nothing(page, "All done.")).to_be_visible()
+    expect(text_of_empty_list(page, "All done.")).to_be_visible()
     tabs = page.get_by_role("navigation", name="Status")
     for status, (first, second) in {"spam": ("A.", "B."), "deleted": ("C.", "D.")}.items():
         tabs.get_by_role("link", name=status).click()
         expect_texts(page, first, second)
         expect(tabs.locator("[aria-current]")).to_contain_text("2")
         page.keyboard.press("a")
-        told(page, "Approved.")
+        expect_notice(page, "Approved.")
         expect_texts(page, second)
-        button(hand(page), "Put back").click()
+        button(current_comment(page), "Put back").click()
         expect_texts(page)
     admin_browser.expect_states("visible")
     page.go_back()
     page.go_back()
-    expect(nothing(page, "All done.")).to_be_visible()
+    expect(text_of_empty_list(page, "All done.")).to_be_visible()
 
 
 def test_the_queue_shows_beside_a_comment_all_that_helps_to_decide(
@@ -775,7 +775,7 @@ def test_the_queue_shows_beside_a_comment_all_that_helps_to_decide(
     say(admin_browser.app, "A casino.", "Mateo Silva", page="https://other.example/z")
     page = admin_browser.open()
     sql(admin_browser.app, "UPDATE comment SET country = 'US' WHERE content = 'Known.'")
-    facts = row(page, "A reply.").locator(".facts")
+    facts = comment_row(page, "A reply.").locator(".facts")
     shown = dict(zip(*(facts.locator(tag).all_inner_texts() for tag in ("dt", "dd")), strict=True))
     expected = {
         "Held because": "Every comment waits",
@@ -786,7 +786,9 @@ def test_the_queue_shows_beside_a_comment_all_that_helps_to_decide(
     assert shown == expected | {"Website": "lu.example"}
     links = [a.get_attribute("href") for a in facts.get_by_role("link").all()]
     assert [links[0], links[-1]] == [f"{BLOG}/a/", "https://lu.example/"]
-    expect(row(page, "A reply.").locator(".answers")).to_have_text("To \u2068陆知微\u2069: Known.")
+    expect(comment_row(page, "A reply.").locator(".answers")).to_have_text(
+        "To \u2068陆知微\u2069: Known."
+    )
     go(page, "queue?status=spam")
     for name, words in {
         "held": "Blocked: \u2068casino\u2069",
@@ -794,18 +796,18 @@ def test_the_queue_shows_beside_a_comment_all_that_helps_to_decide(
         "known": "first comment",
         "place": "Brazil",
     }.items():
-        expect(row(page, "A casino.").locator(f".facts .{name}")).to_contain_text(words)
-    row(page, "A casino.").get_by_role("link", name="200.160.2.3").click()
+        expect(comment_row(page, "A casino.").locator(f".facts .{name}")).to_contain_text(words)
+    comment_row(page, "A casino.").get_by_role("link", name="200.160.2.3").click()
     expect_texts(page, "A casino.")
     go(page, "comments?status=visible")
-    expect(row(page, "Known.").locator(".facts .place")).to_have_text("PlaceUnited States")
+    expect(comment_row(page, "Known.").locator(".facts .place")).to_have_text("PlaceUnited States")
     expect(heading(page, "Comments")).to_be_visible()
 
 
 def test_the_queue_shows_targets_of_links_folds_long_texts_and_keeps_buttons_in_sight(
     admin_browser: AdminBrowser,
 ) -> None:
-    given(
+    add_waiting(
         admin_browser.app,
         "A long text. " * 80,
         "[blog.example](https://evil.example/x), https://plain.example/ [home](mailto:a@b.cn)",
@@ -813,7 +815,7 @@ def test_the_queue_shows_targets_of_links_folds_long_texts_and_keeps_buttons_in_
     page = admin_browser.new_page(**WINDOW)
     page.add_init_script("delete URL.canParse")  # Safari 16
     page.goto(f"{admin_browser.service}/admin")
-    links = there(page).locator(".body a")
+    links = wait_for_view(page).locator(".body a")
     expect(links).to_have_count(3)
     expect(page.locator(".body a[data-host]")).to_have_text("blog.example")
     expect(links.first).to_have_attribute("data-host", "evil.example")
@@ -821,10 +823,10 @@ def test_the_queue_shows_targets_of_links_folds_long_texts_and_keeps_buttons_in_
     assert "evil.example" in str(shown) or "data-host" in str(shown)
     for link in links.all():
         assert {"noopener", "noreferrer"} <= {*(link.get_attribute("rel") or "").split()}
-    body = row(page, "A long text.").locator(".body")
+    body = comment_row(page, "A long text.").locator(".body")
     folded = body.evaluate("e => e.clientHeight")
     keyboard(button(page, "Read more"))
-    expect(row(page, "A long text.")).to_be_focused()
+    expect(comment_row(page, "A long text.")).to_be_focused()
     assert body.evaluate("e => e.clientHeight") > folded
     seen = "e => e.checkVisibility({opacityProperty: true, visibilityProperty: true})"
     actions = page.locator("article .acts button").all()
@@ -835,7 +837,7 @@ def test_the_queue_shows_targets_of_links_folds_long_texts_and_keeps_buttons_in_
 def test_keyboard_shortcuts_act_only_in_the_queue_and_are_turned_off_in_their_list(
     admin_browser: AdminBrowser,
 ) -> None:
-    given(admin_browser.app, "One.", "Two.")
+    add_waiting(admin_browser.app, "One.", "Two.")
     page = admin_browser.open()
     writes = requests_of(page, "/admin/comments")
     for combination in ("Control+s", "Alt+a", "Meta+d", "Control+u", "A"):
@@ -862,20 +864,20 @@ def test_keyboard_shortcuts_act_only_in_the_queue_and_are_turned_off_in_their_li
 
 
 def test_quick_keys_on_a_slow_network_lose_nothing(admin_browser: AdminBrowser) -> None:
-    given(admin_browser.app, *"ABCDE")
+    add_waiting(admin_browser.app, *"ABCDE")
     page = admin_browser.open()
-    with held(page, "**/admin/comments"):
+    with requests_held(page, "**/admin/comments"):
         page.keyboard.press("s")
         by_keys(page, "Undo")  # before the response came
-        told(page, "One moment…")
-    told(page, "Undone.")
+        expect_notice(page, "One moment…")
+    expect_notice(page, "Undone.")
     expect_texts(page, *"ABCDE")
     admin_browser.expect_states("waiting")
-    with held(page, "**/admin/comments"):
+    with requests_held(page, "**/admin/comments"):
         for key in "asdas":
             page.keyboard.press(key)
-        expect(nothing(page, "All done.")).to_be_focused()
-    told(page, "Marked as spam.")
+        expect(text_of_empty_list(page, "All done.")).to_be_focused()
+    expect_notice(page, "Marked as spam.")
     admin_browser.expect_states(A="visible", B="spam", C="deleted", D="visible", E="spam")
     expect(page).to_have_title("Queue · commentd")
 
@@ -903,7 +905,7 @@ def click(app: App, status: str, *ids: int) -> None:
     client.post_json("/admin/comments", {"ids": list(ids), "status": status})
 
 
-def taught(app: App) -> None:
+def teach_filter(app: App) -> None:
     """Ten comments of either kind, about backups and about casinos."""
     good = [say(app, f"Backup of SQLite {n}?", f"Reader {n}") for n in range(10)]
     link = "Casino bonus 加微信 [a{0}](https://casino.example/{0})"
@@ -915,7 +917,7 @@ def taught(app: App) -> None:
 @pytest.fixture
 def reported_ids(admin_browser: AdminBrowser) -> list[int]:
     """Three visible comments. Readers have reported the first two."""
-    ids = given(admin_browser.app, "Rude.", "An advert.", "Fine.")
+    ids = add_waiting(admin_browser.app, "Rude.", "An advert.", "Fine.")
     moderate(admin_browser.app, "visible", *ids)
     report(admin_browser.app, ids[0], "Insults", "insults me", "")
     report(admin_browser.app, ids[1], "Advert")
@@ -934,7 +936,7 @@ def expect_reported(page: Page, number: str) -> None:
 def test_an_empty_queue_leads_to_reported_comments_with_counts_and_reasons(
     admin_browser: AdminBrowser,
 ) -> None:
-    rude, advert = given(admin_browser.app, "Rude.", "An advert.")
+    rude, advert = add_waiting(admin_browser.app, "Rude.", "An advert.")
     moderate(admin_browser.app, "visible", rude, advert)
     page = admin_browser.open()
     assert tabs(page) == ["Waiting", "Spam", "Deleted"]
@@ -943,18 +945,20 @@ def test_an_empty_queue_leads_to_reported_comments_with_counts_and_reasons(
     report(admin_browser.app, advert, *hostile, "Twice", "Twice")
     page.set_viewport_size({"width": 320, "height": 640})
     page.reload()
-    there(page)
+    wait_for_view(page)
     assert tabs(page) == ["Waiting", "Reported", "Spam", "Deleted"]
     expect(page.locator("header [href='#queue']")).to_have_text("Queue2")
     expect(page).to_have_title("(2) Queue · commentd")
     expect_reported(page, "2")
-    expect(nothing(page, "All done.")).to_be_visible()
+    expect(text_of_empty_list(page, "All done.")).to_be_visible()
     keyboard(page.get_by_role("link", name="2 comments were reported."))
     expect_texts(page, "Rude.", "An advert.")
-    first, second = (row(page, text).locator(".reports") for text in ("Rude.", "An advert."))
+    first, second = (
+        comment_row(page, text).locator(".reports") for text in ("Rude.", "An advert.")
+    )
     expect(first).to_contain_text("Reported by 4 readers")
     expect(first.locator("li")).to_have_text(["Insults (2 times)", "insults me"])
-    expect(row(page, "Rude.").locator("dt", has_text="Held because")).to_have_count(0)
+    expect(comment_row(page, "Rude.").locator("dt", has_text="Held because")).to_have_count(0)
     reasons = second.locator("li")
     expect(reasons.filter(visible=True)).to_have_count(3)
     expect(reasons.first).to_have_text("Twice (2 times)")
@@ -971,33 +975,33 @@ def test_a_reported_comment_is_hidden_shown_again_and_kept(
     admin_browser.expected.append(REFUSED)
     page = admin_browser.open()
     keyboard(page.locator(TAB, has_text="Reported"))
-    expect(hand(page).locator(".body")).to_have_text("Rude.")
+    expect(current_comment(page).locator(".body")).to_have_text("Rude.")
     refuse(page, "**/admin/comments", 503, "storage")
-    button(hand(page), "Keep").click()
-    told(page, "The service is busy. Please try again in a moment.")
+    button(current_comment(page), "Keep").click()
+    expect_notice(page, "The service is busy. Please try again in a moment.")
     page.unroute_all()
     expect_texts(page, "Rude.", "An advert.")
-    expect(row(page, "Rude.")).to_contain_text("Reported by 3 readers")
+    expect(comment_row(page, "Rude.")).to_contain_text("Reported by 3 readers")
     expect_reported(page, "2")
     by_mouse(page, "Spam")
-    told(page, "Marked as spam.")
+    expect_notice(page, "Marked as spam.")
     expect_texts(page, "An advert.")
     admin_browser.expect_states(**{"Rude.": "spam"})
     expect_reported(page, "1")
     by_keys(page, "Undo")
-    told(page, "Undone.")
+    expect_notice(page, "Undone.")
     expect_texts(page, "Rude.", "An advert.")
     admin_browser.expect_states("visible")
     # Moderation ends the reports of a comment. Undoing it does not bring them back.
-    expect(row(page, "Rude.")).not_to_contain_text("Reported by")
+    expect(comment_row(page, "Rude.")).not_to_contain_text("Reported by")
     expect_reported(page, "1")
     page.reload()
     expect_texts(page, "An advert.")
-    button(hand(page), "Reply").click()  # a reply keeps the comment
+    button(current_comment(page), "Reply").click()  # a reply keeps the comment
     keyboard(page.get_by_label("Reply to"), "Please stay calm.")
     keyboard(button(page, "Send"))
-    told(page, "Replied.")
-    expect(nothing(page, "No open reports.")).to_be_visible()
+    expect_notice(page, "Replied.")
+    expect(text_of_empty_list(page, "No open reports.")).to_be_visible()
     until(lambda: reports(admin_browser.app) == 0)
     admin_browser.expect_states("visible")
     expect(page).to_have_title("Queue · commentd")
@@ -1010,10 +1014,10 @@ def test_reported_comments_are_found_and_many_are_kept_at_once(
 ) -> None:
     page = admin_browser.open("comments")
     expect_texts(page, "Rude.", "An advert.", "Fine.")
-    assert button(row(page, "Fine."), "Keep").count() == 0
-    button(row(page, "Rude."), "Keep").click()
-    told(page, "Kept.")
-    expect(row(page, "Rude.").locator(".reports")).to_have_count(0)
+    assert button(comment_row(page, "Fine."), "Keep").count() == 0
+    button(comment_row(page, "Rude."), "Keep").click()
+    expect_notice(page, "Kept.")
+    expect(comment_row(page, "Rude.").locator(".reports")).to_have_count(0)
     until(lambda: reports(admin_browser.app) == 1)
     report(admin_browser.app, reported_ids[2], "Dull")
     page.get_by_label("Status").select_option("reported")
@@ -1021,13 +1025,13 @@ def test_reported_comments_are_found_and_many_are_kept_at_once(
     page.get_by_role("checkbox").first.check()
     button(page.locator(".bars"), "Select all").click()
     button(page.locator(".bars"), "Keep").click()
-    told(page, "2 comments kept.")
+    expect_notice(page, "2 comments kept.")
     until(lambda: reports(admin_browser.app) == 0)
     admin_browser.expect_states("visible")
 
 
 def test_a_filter_that_has_learnt_little_says_when_it_starts(admin_browser: AdminBrowser) -> None:
-    ids = given(admin_browser.app, "One", "Two", "Three", "Four")
+    ids = add_waiting(admin_browser.app, "One", "Two", "Three", "Four")
     click(admin_browser.app, "spam", *ids[:2])
     click(admin_browser.app, "visible", ids[2])
     page = admin_browser.open()
@@ -1042,21 +1046,21 @@ def test_a_filter_that_has_learnt_little_says_when_it_starts(admin_browser: Admi
     expect(page.locator(".filter")).to_have_count(0)
 
 
-@settled(moderation_hold="none")
+@with_settings(moderation_hold="none")
 def test_a_comment_shows_the_verdict_of_the_filter_and_why(admin_browser: AdminBrowser) -> None:
-    taught(admin_browser.app)
-    fine, mixed = given(admin_browser.app, "Backup of SQLite, how?", "加微信问 SQLite")
+    teach_filter(admin_browser.app)
+    fine, mixed = add_waiting(admin_browser.app, "Backup of SQLite, how?", "加微信问 SQLite")
     moderate(admin_browser.app, "waiting", fine, mixed)
-    given(admin_browser.app, "Casino bonus for you https://casino.example")
+    add_waiting(admin_browser.app, "Casino bonus for you https://casino.example")
     page = admin_browser.open(lang="zh-CN")
-    score = row(page, "问").locator(".score")
+    score = comment_row(page, "问").locator(".score")
     expect(score).to_contain_text(re.compile(r"拿不准，\W?\d+%\W?：加微信；正常词：没有链接"))
     expect(score.locator("bdi", has_text="微")).to_have_text(["加微信"])
     learnt = "垃圾过滤已从你的操作中学习：垃圾 10 条，正常 10 条。"
     expect(page.locator(".filter")).to_have_text(learnt)
     page.get_by_label("语言").select_option("English")
-    there(page)
-    bad, good = row(page, "Casino"), row(page, "how?")
+    wait_for_view(page)
+    bad, good = comment_row(page, "Casino"), comment_row(page, "how?")
     expect(bad.locator(".score")).to_contain_text(re.compile(r"Looks like spam, \W?9\d%\W?: "))
     expect(bad.locator(".score")).to_contain_text("casino.example")
     expect(bad.locator(".score")).not_to_contain_text("link:")
@@ -1070,7 +1074,7 @@ def test_a_comment_shows_the_verdict_of_the_filter_and_why(admin_browser: AdminB
         "Spam filter: trained on 10 spam and 10 good comments."
     )
     button(bad, "Spam").click()
-    told(page, "Marked as spam.")
+    expect_notice(page, "Marked as spam.")
     go(page, "comments")
     expect(page.locator("main .score")).to_have_count(13)
     button(good, "Approve").click()
@@ -1083,7 +1087,7 @@ def test_a_comment_shows_the_verdict_of_the_filter_and_why(admin_browser: AdminB
 def test_comments_are_searched_by_words_and_status_and_back_works(
     admin_browser: AdminBrowser,
 ) -> None:
-    _, red, _ = given(admin_browser.app, "Green apple.", "Red apple.", "Pear.")
+    _, red, _ = add_waiting(admin_browser.app, "Green apple.", "Red apple.", "Pear.")
     moderate(admin_browser.app, "visible", red)
     page = admin_browser.open()
     page.keyboard.press("/")
@@ -1101,11 +1105,11 @@ def test_comments_are_searched_by_words_and_status_and_back_works(
     expect(search(page)).to_have_value("apple")
     keyboard(search(page), "nothing like it")
     page.keyboard.press("Enter")
-    expect(nothing(page, "No comments found.")).to_be_visible()
+    expect(text_of_empty_list(page, "No comments found.")).to_be_visible()
 
 
 def test_the_lists_follow_the_words_typed_in_the_search(admin_browser: AdminBrowser) -> None:
-    ids = given(admin_browser.app, "Green apple.", "Red apple.", "Pear.")
+    ids = add_waiting(admin_browser.app, "Green apple.", "Red apple.", "Pear.")
     page = admin_browser.open("comments")
     page.keyboard.press("x")
     page.keyboard.press("/")
@@ -1123,7 +1127,7 @@ def test_the_lists_follow_the_words_typed_in_the_search(admin_browser: AdminBrow
     search(page).fill("pear")
     button(page.get_by_role("search"), "Search").click()
     expect_texts(page, "Pear.")
-    paged(admin_browser.app)
+    add_pages(admin_browser.app)
     go(page, "pages")
     search(page).press_sequentially("/b")
     expect(page.locator("li.line")).to_have_count(1)
@@ -1137,42 +1141,42 @@ def test_the_lists_follow_the_words_typed_in_the_search(admin_browser: AdminBrow
 def test_the_list_of_all_comments_shows_what_was_done_with_each(
     admin_browser: AdminBrowser,
 ) -> None:
-    _, two = given(admin_browser.app, "One.", "Two.")
+    _, two = add_waiting(admin_browser.app, "One.", "Two.")
     moderate(admin_browser.app, "visible", two)
     page = admin_browser.open("comments")
     by_keys(page, "Spam")
-    expect(button(row(page, "One."), "Put back")).to_be_visible()
-    expect(row(page, "Two.")).to_be_focused()
+    expect(button(comment_row(page, "One."), "Put back")).to_be_visible()
+    expect(comment_row(page, "Two.")).to_be_focused()
     by_mouse(page, "Undo")
-    told(page, "Undone.")
-    expect(button(row(page, "One."), "Approve")).to_have_count(1)
+    expect_notice(page, "Undone.")
+    expect(button(comment_row(page, "One."), "Approve")).to_have_count(1)
     admin_browser.expect_states(**{"One.": "waiting"})
-    keyboard(button(row(page, "Two."), "Pin"))
-    expect(row(page, "Two.").get_by_text("Pinned")).to_be_visible()
-    expect(row(page, "Two.")).to_be_focused()
+    keyboard(button(comment_row(page, "Two."), "Pin"))
+    expect(comment_row(page, "Two.").get_by_text("Pinned")).to_be_visible()
+    expect(comment_row(page, "Two.")).to_be_focused()
     pinned = "SELECT content FROM comment WHERE pinned = 1"
     assert sql(admin_browser.app, pinned) == [("Two.",)]
-    keyboard(button(row(page, "Two."), "Unpin"))
-    expect(button(row(page, "Two."), "Pin")).to_be_visible()
+    keyboard(button(comment_row(page, "Two."), "Unpin"))
+    expect(button(comment_row(page, "Two."), "Pin")).to_be_visible()
     assert sql(admin_browser.app, pinned) == []
 
 
 # Pages
 
 
-def paged(app: App) -> None:
+def add_pages(app: App) -> None:
     ids = [say(app, "One.", page="/a/"), say(app, "Two.", page="/b/"), say(app, "3.", page="/b/")]
     moderate(app, "visible", *ids)
     sql(app, "UPDATE page SET views = 1286 WHERE page_url = '/a/'")
 
 
-@settled(comments_close_after_days=10)
+@with_settings(comments_close_after_days=10)
 def test_pages_are_listed_with_their_totals_closed_and_reopened(
     admin_browser: AdminBrowser,
 ) -> None:
-    paged(admin_browser.app)
+    add_pages(admin_browser.app)
     page = admin_browser.open("pages")
-    a, closed = line(page, "/a/"), "SELECT page_url FROM page WHERE closed"
+    a, closed = list_row(page, "/a/"), "SELECT page_url FROM page WHERE closed"
     expect(notes(page, "/a/")).to_have_text(["1 comment", "1,286 views", "0 likes"])
     moderate(
         admin_browser.app, "visible", say(admin_browser.app, "5.", page="/%E4%BD%A0%E5%A5%BD/")
@@ -1180,7 +1184,7 @@ def test_pages_are_listed_with_their_totals_closed_and_reopened(
     page.reload()
     decoded = page.get_by_role("link", name="/你好/", exact=True)
     expect(decoded).to_have_attribute("href", f"{BLOG}/%E4%BD%A0%E5%A5%BD/")
-    expect(line(page, "/b/").get_by_role("link").first).to_have_attribute("href", f"{BLOG}/b/")
+    expect(list_row(page, "/b/").get_by_role("link").first).to_have_attribute("href", f"{BLOG}/b/")
     for name in ("Close", "Rename"):
         expect(button(a, name)).to_have_accessible_description(re.compile("^/a/"))
     mouse(button(a, "Close"))
@@ -1208,20 +1212,20 @@ def test_a_page_gets_another_url_and_takes_in_another_when_asked_twice(
     admin_browser: AdminBrowser,
 ) -> None:
     admin_browser.expected.append(REFUSED)
-    paged(admin_browser.app)
+    add_pages(admin_browser.app)
     moderate(admin_browser.app, "visible", say(admin_browser.app, "Four.", page="/c/"))
     page = admin_browser.open("pages")
     url, exists = dialog(page).get_by_label("URL"), "There is already a page at that URL"
-    keyboard(button(line(page, "/a/"), "Rename"))
+    keyboard(button(list_row(page, "/a/"), "Rename"))
     expect(url).to_have_value("/a/")
     expect(dialog(page)).to_contain_text("The comments of the page move with it.")
     keyboard(url, "/new/")
     keyboard(button(dialog(page), "Save"))
-    expect(line(page, "/new/").get_by_role("button").first).to_be_focused()
-    expect(line(page, "/a/")).to_have_count(0)
+    expect(list_row(page, "/new/").get_by_role("button").first).to_be_focused()
+    expect(list_row(page, "/a/")).to_have_count(0)
     urls = "SELECT page_url FROM page ORDER BY 1"
     assert sql(admin_browser.app, urls) == [("/b/",), ("/c/",), ("/new/",)]
-    mouse(button(line(page, "/new/"), "Rename"))
+    mouse(button(list_row(page, "/new/"), "Rename"))
     for other in ("/b/", "/c/"):  # consent is for one URL
         mouse(url, other)
         with page.expect_response("**/admin/pages/*"):
@@ -1233,8 +1237,8 @@ def test_a_page_gets_another_url_and_takes_in_another_when_asked_twice(
         page.keyboard.press("Enter")
     expect(alert(dialog(page))).to_contain_text(exists)
     mouse(button(dialog(page), "Merge"))
-    expect(line(page, "/new/")).to_have_count(0)
-    expect(line(page, "/b/")).to_contain_text("3 comments")
+    expect(list_row(page, "/new/")).to_have_count(0)
+    expect(list_row(page, "/b/")).to_contain_text("3 comments")
     merged = sql(admin_browser.app, "SELECT page_url, total, views FROM page ORDER BY 1")
     assert merged == [("/b/", 3, 1286), ("/c/", 1, 0)]
 
@@ -1246,7 +1250,7 @@ def test_users_are_blocked_and_given_a_role(admin_browser: AdminBrowser) -> None
     admin_browser.expected.append(REFUSED)
     account(admin_browser.app, "ann@example.com", "Ann", "user")
     page = admin_browser.open("users")
-    ann, me = line(page, "Ann"), line(page, MAIL)
+    ann, me = list_row(page, "Ann"), list_row(page, MAIL)
     blocked = "SELECT nickname FROM account WHERE blocked"
     expect(button(me, "Block")).to_have_count(0)
     mouse(button(ann, "Block"))
@@ -1291,34 +1295,34 @@ def test_a_block_is_added_removed_and_comes_back_as_it_was(admin_browser: AdminB
     page.get_by_label("Note").fill("Enough.")
     page.keyboard.press("Enter")
     expect(notes(page, "casino")).to_have_text(["ends in 7 days", "Enough."])
-    told(page, re.compile("^Blocked: "))
+    expect_notice(page, re.compile("^Blocked: "))
     page.keyboard.press("u")
-    expect(nothing(page, "Nothing is blocked.")).to_be_visible()
+    expect(text_of_empty_list(page, "Nothing is blocked.")).to_be_visible()
     for number, ends in enumerate((None, inside.now(admin_browser.app) + 9 * DAY), 1):
         add = "INSERT INTO block VALUES (?, 'word', ?, 'Enough.', 0, ?)"
         sql(admin_browser.app, add, number, f"w{number}", ends)
     page.reload()
-    there(page)
+    wait_for_view(page)
     before = sql(admin_browser.app, kept)
     for word in ("w1", "w2"):
-        keyboard(button(line(page, word), "Remove"))
-        expect(line(page, word)).to_have_count(0)
-        told(page, f"No longer blocked: \u2068{word}\u2069.")
+        keyboard(button(list_row(page, word), "Remove"))
+        expect(list_row(page, word)).to_have_count(0)
+        expect_notice(page, f"No longer blocked: \u2068{word}\u2069.")
         keyboard(button(page, "Undo"))
-        expect(line(page, word)).to_be_visible()
+        expect(list_row(page, word)).to_be_visible()
         assert sql(admin_browser.app, kept) == before
     page.get_by_label("Type").select_option("address")
     value.fill("not an address")
     button(page, "Add").click()
     expect(alert(page)).to_contain_text("This can’t be blocked")
     expect(value).to_have_value("not an address")
-    expect(line(admin_browser.open("log"), "unblocked: w2")).to_contain_text("Word")
+    expect(list_row(admin_browser.open("log"), "unblocked: w2")).to_contain_text("Word")
 
 
 def test_a_block_that_would_meet_many_is_asked_about(admin_browser: AdminBrowser) -> None:
     admin_browser.expected.append(REFUSED)
     page = admin_browser.open("blocks")
-    value, wide = page.get_by_label("Value"), line(page, "0.0.0.0/0")
+    value, wide = page.get_by_label("Value"), list_row(page, "0.0.0.0/0")
     blocks = "SELECT value FROM block ORDER BY 1"
     many = re.compile("block [0-9]+ of the latest [0-9]+ comments")
     for address in ("0.0.0.0/0", "::/0"):  # who changes it is asked again
@@ -1329,7 +1333,7 @@ def test_a_block_that_would_meet_many_is_asked_about(admin_browser: AdminBrowser
         expect(alert(page)).to_contain_text(many)
     value.fill("192.0.2.1")
     page.keyboard.press("Enter")
-    expect(line(page, "192.0.2.1")).to_be_visible()
+    expect(list_row(page, "192.0.2.1")).to_be_visible()
     expect(button(page, "Add")).to_be_visible()
     assert sql(admin_browser.app, blocks) == [("192.0.2.1",)]
     value.fill("0.0.0.0/0")
@@ -1365,34 +1369,34 @@ def test_an_email_or_a_call_of_a_webhook_is_tried_again_or_dropped(
     expect(notes(page, "To ann1")).to_have_text(given_up)
     soon = re.compile("^next in ")
     expect(notes(page, "To ann2")).to_have_text(["ann2@example.com", "1 try", soon])
-    hook = line(page, "Message about a comment")
+    hook = list_row(page, "Message about a comment")
     failed: list[str | re.Pattern[str]] = ["Webhook", "1 try", "Refused 404", soon]
     expect(hook.locator(".dots > span")).to_have_text(failed)
-    mouse(button(line(page, "To ann1"), "Try again"))
-    told(page, "Sending again.")
-    expect(line(page, "To ann1")).to_have_count(0)
+    mouse(button(list_row(page, "To ann1"), "Try again"))
+    expect_notice(page, "Sending again.")
+    expect(list_row(page, "To ann1")).to_have_count(0)
     left = "SELECT recipient, tries, failure FROM outbox WHERE due_at <= ?"
     assert sql(admin_browser.app, left, inside.now(admin_browser.app)) == [
         ("ann1@example.com", 0, "")
     ]
-    mouse(button(line(page, "To ann2"), "Discard"))
+    mouse(button(list_row(page, "To ann2"), "Discard"))
     expect(dialog(page)).to_contain_text("Discard this email for good?")
     mouse(button(dialog(page), "Discard"))
-    told(page, "Discarded.")
+    expect_notice(page, "Discarded.")
     keyboard(button(hook, "Discard"))
     expect(dialog(page)).to_contain_text("Discard this message for good?")
     keyboard(button(dialog(page), "Discard"))
-    expect(nothing(page, "No undelivered emails.")).to_be_focused()
+    expect(text_of_empty_list(page, "No undelivered emails.")).to_be_focused()
     assert sql(admin_browser.app, "SELECT recipient FROM outbox") == [("ann1@example.com",)]
 
 
 def test_the_log_tells_what_was_done_and_by_whom(admin_browser: AdminBrowser) -> None:
-    given(admin_browser.app, "One.")
+    add_waiting(admin_browser.app, "One.")
     add = "INSERT INTO audit (created_at, who, action, subject, detail) VALUES (?, ?, ?, ?, 'so')"
     page = admin_browser.open()
     for key, status in {"a": "Approved.", "u": "Undone.", "s": "Marked as spam."}.items():
         page.keyboard.press(key)
-        told(page, status)
+        expect_notice(page, status)
     admin_browser.expect_states("spam")
     for who, action in (("mail", "deleted"), ("command", "claim"), ("Ann", "newdeed")):
         sql(admin_browser.app, add, inside.now(admin_browser.app), who, action, "7")
@@ -1413,13 +1417,13 @@ def test_the_log_tells_what_was_done_and_by_whom(admin_browser: AdminBrowser) ->
     page.get_by_role("link", name="One comment. Show all").click()
     expect(heading(page, "Comments")).to_be_visible()
     go(page, "comments?comment=7")
-    expect(nothing(page, "No comments found.")).to_be_visible()
+    expect(text_of_empty_list(page, "No comments found.")).to_be_visible()
 
 
 def test_the_same_action_on_many_comments_is_one_line_of_the_log(
     admin_browser: AdminBrowser,
 ) -> None:
-    ids = given(admin_browser.app, "One.", "Two.", "Three.")
+    ids = add_waiting(admin_browser.app, "One.", "Two.", "Three.")
     now = inside.now(admin_browser.app)
 
     def done(who: str, action: str, subject: object, ago: int, detail: str = "") -> None:
@@ -1446,7 +1450,7 @@ def test_the_same_action_on_many_comments_is_one_line_of_the_log(
     ]
     linked = rows.nth(1).get_by_role("link").get_attribute("href")
     assert linked == "#pages?q=%2Fa%2F"
-    expect(line(page, "renamed").get_by_role("link")).to_have_text("/你/")
+    expect(list_row(page, "renamed").get_by_role("link")).to_have_text("/你/")
     keyboard(page.get_by_text("3 comments"))
     links = rows.nth(3).get_by_role("link")
     assert links.all_inner_texts() == [f"comment \u2068{each}\u2069" for each in reversed(ids)]
@@ -1455,7 +1459,7 @@ def test_the_same_action_on_many_comments_is_one_line_of_the_log(
 
 
 def test_each_chart_of_the_statistics_is_also_a_table(admin_browser: AdminBrowser) -> None:
-    paged(admin_browser.app)
+    add_pages(admin_browser.app)
     today = (inside.now(admin_browser.app) + 8 * HOUR) // DAY
     sql(admin_browser.app, "DELETE FROM day")
     for ago, totals in {0: (3, 40, 5), 29: (1, 2, 0), 30: (9, 9, 9)}.items():
@@ -1508,7 +1512,7 @@ def test_a_blog_without_statistics_yet_is_told_so(admin_browser: AdminBrowser) -
     assert page.locator("main > table").count() == 0
 
 
-@settled(
+@with_settings(
     server_public_url="https://comments.blog.example",
     mail_host="mail.example",
     mail_user="me",
@@ -1536,7 +1540,7 @@ def test_the_settings_in_force_are_shown_and_no_secret(admin_browser: AdminBrows
     tag = f'<script src="{admin_browser.service}/embed.js" async></script>'
     expect(page.locator("pre.tag")).to_have_text(tag)
     mouse(button(page, "Copy"))
-    told(page, "Selected. Press Ctrl+C or ⌘C to copy.")  # plain http has no clipboard
+    expect_notice(page, "Selected. Press Ctrl+C or ⌘C to copy.")  # plain http has no clipboard
     assert page.evaluate("String(getSelection())").strip() == tag
     page.get_by_label("Language").select_option("zh-TW")
     expect(hold.locator("[lang=zh-TW]")).to_contain_text("審核")
@@ -1583,7 +1587,7 @@ def test_a_section_that_failed_to_load_says_so_and_is_tried_again(
         page.unroute_all()
         retry.click()
         expect(error.locator("visible=true")).to_have_count(0)
-        there(page)
+        wait_for_view(page)
 
 
 BROKEN: list[tuple[Callable[[Route], None], str]] = [
@@ -1597,12 +1601,12 @@ def test_a_comment_whose_moderation_was_refused_comes_back_where_it_was(
     admin_browser: AdminBrowser,
 ) -> None:
     admin_browser.expected += [REFUSED, UNREACHED]
-    given(admin_browser.app, "One.", "Two.", "Three.")
+    add_waiting(admin_browser.app, "One.", "Two.", "Three.")
     page = admin_browser.open()
     for work, words in BROKEN:
         page.route("**/admin/comments", work)
         page.keyboard.press("a")
-        told(page, re.compile(f"^{re.escape(words)}"))
+        expect_notice(page, re.compile(f"^{re.escape(words)}"))
         expect_texts(page, "One.", "Two.", "Three.")
         expect(page).to_have_title("(3) Queue · commentd")
         page.route("**/admin/reply", work)
@@ -1615,9 +1619,9 @@ def test_a_comment_whose_moderation_was_refused_comes_back_where_it_was(
         if words != "That did not work.":
             page.keyboard.press("Escape")
     button(page, "Approve and reply").click()
-    told(page, "Approved. Replied.")
+    expect_notice(page, "Approved. Replied.")
     page.keyboard.press("a")
-    told(page, "Approved.")
+    expect_notice(page, "Approved.")
     admin_browser.expect_states(**{"One.": "visible", "Two.": "visible", "Three.": "waiting"})
 
 
@@ -1648,7 +1652,7 @@ def insert(app: App, table: str, **values: Any) -> int:
 def add_good_rows(app: App) -> None:
     """One in each list."""
     now = inside.now(app)
-    given(app, "Good one.", page="/good/")
+    add_waiting(app, "Good one.", page="/good/")
     account(app, "good@example.com", "Good one", "user")
     insert(app, "block", kind="word", value="Good one", note="", created_at=now)
     done = {"who": "Good one", "action": "visible", "subject": "1", "detail": ""}
@@ -1714,10 +1718,10 @@ def test_hostile_rows_run_nothing_and_hide_no_other(admin_browser: AdminBrowser)
     page.keyboard.press("x")
     button(page, "Select all").click()
     page.keyboard.press("s")
-    told(page, f"{many} comments are spam.")
-    expect(nothing(page, "All done.")).to_be_focused()
+    expect_notice(page, f"{many} comments are spam.")
+    expect(text_of_empty_list(page, "All done.")).to_be_focused()
     page.keyboard.press("u")
-    told(page, "Undone.")
+    expect_notice(page, "Undone.")
     assert page.evaluate("window.hacked") is None
 
 
@@ -1759,23 +1763,23 @@ def assert_axe_is_content(page: Page, where: str, *, dark: bool = True) -> None:
         assert (where, scheme, nodes_of(found["violations"])) == (where, scheme, [])
 
 
-def bars_open(page: Page) -> None:
+def open_bars(page: Page) -> None:
     page.keyboard.press("s")
     page.keyboard.press("x")
     expect(page.locator(".bar").nth(1)).not_to_be_empty()
 
 
-def block_open(page: Page) -> None:
-    hand(page).get_by_role("button", name=re.compile("^(Block|屏蔽)$")).click()
+def open_block_bar(page: Page) -> None:
+    current_comment(page).get_by_role("button", name=re.compile("^(Block|屏蔽)$")).click()
 
 
 # What opens above or in a view, beside the views themselves.
 OPENED: dict[str, Callable[[Page], None]] = {
     "reply": lambda page: page.keyboard.press("r"),
     "edit": lambda page: page.keyboard.press("e"),
-    "block": block_open,
+    "block": open_block_bar,
     "keys": lambda page: page.keyboard.press("?"),
-    "bars": bars_open,
+    "bars": open_bars,
 }
 
 
@@ -1786,7 +1790,7 @@ def every_state(page: Page) -> Iterator[str]:
         yield view
     for name, show in OPENED.items():
         go(go(page, "log"), "queue")
-        expect(hand(page)).to_have_count(1)
+        expect(current_comment(page)).to_have_count(1)
         show(page)
         expect(page.locator("form, dialog, .bar:not(:empty)").first).to_be_visible()
         yield name
@@ -1911,7 +1915,7 @@ def test_the_admin_page_works_in_forced_colours_and_without_motion(
     admin_browser: AdminBrowser, filled_lists: None
 ) -> None:
     page = admin_browser.open(forced_colors="active", reduced_motion="reduce", **WINDOW)
-    bars_open(page)
+    open_bars(page)
     lost = page.evaluate(
         """() => [...document.querySelectorAll('.bar, input, textarea, select, .badge')]
           .filter(e => e.checkVisibility()).map(e => [e.className || e.name, getComputedStyle(e)])
@@ -1955,7 +1959,7 @@ def test_the_admin_page_speaks_the_language_of_the_browser_or_the_chosen_one_and
     go(page, "queue")
     expect(heading(page, "待审")).to_be_visible()
     page.get_by_label("语言").select_option("English")
-    there(page)
+    wait_for_view(page)
     expect(page.locator("html")).to_have_attribute("lang", "en")
     expect(page.get_by_label("Language")).to_be_focused()
     page.reload()
@@ -1968,11 +1972,11 @@ def test_the_admin_page_speaks_the_language_of_the_browser_or_the_chosen_one_and
     admin_browser.expected += [UNREACHED]
     chosen = page.get_by_label("اللغة")
     chosen.select_option("简体中文")
-    told(page, re.compile("^تعذّر الاتصال"))
+    expect_notice(page, re.compile("^تعذّر الاتصال"))
     expect(chosen).to_have_value("ar")
     page.unroute_all()
     chosen.select_option("简体中文")
-    there(page)
+    wait_for_view(page)
     go(page, "queue")
     expect(heading(page, "待审")).to_be_visible()
 

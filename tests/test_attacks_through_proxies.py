@@ -373,7 +373,7 @@ def test_no_attack_through_a_proxy_gives_a_reader_the_response_of_another(
         campaign.figures["attacks in HTTP/1" if is_http1 else "attacks in HTTP/2"] += 1
     seen = rows(proxy.service, "SELECT DISTINCT ip FROM comment")
     assert all(ip.startswith(CLIENTS) for (ip,) in seen), seen
-    assert "NOT FROM THE PROXY" not in proxy.service.said
+    assert "NOT FROM THE PROXY" not in proxy.service.output
 
 
 # A cache for all readers

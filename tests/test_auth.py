@@ -65,7 +65,7 @@ def sign_in(visitor: Visitor, email: str = ANN, **fields: Any) -> None:
     visitor.authorization = ("Bearer", visitor.login(email, **fields)["token"])
 
 
-def not_the(code: str, step: int = 1) -> str:
+def another_code(code: str, step: int = 1) -> str:
     return f"{(int(code) + step) % 1_000_000:06d}"
 
 
@@ -236,7 +236,7 @@ def test_a_code_signs_in_and_changes_nothing(app: App, ann: Visitor, fake_world:
     form = sign_in_code(phone, fake_world, "ANN@example.com", lang="de")
     assert "Der Code meldet dich an. Gib ihn nicht weiter." in fake_world.text()
     assert "Das warst nicht du?" in fake_world.text()
-    assert refused_code(phone, form, code=not_the(form["code"])) == "code_wrong"
+    assert refused_code(phone, form, code=another_code(form["code"])) == "code_wrong"
     logged_in = phone.post_json("/auth/login", form | {"nickname": "Eve"}).json
     assert logged_in == {"token": logged_in["token"], "nickname": "Ann", "role": "user"}
     phone.authorization = ("Bearer", logged_in["token"])
@@ -271,7 +271,7 @@ def test_a_code_makes_an_account_without_a_password(
 
     fake_world.time += HOUR
     form = sign_in_code(visitor, fake_world) | {"new_password": CANARY}
-    for wrong in ({"code": not_the(form["code"])}, {"request_id": "0" * 32}):
+    for wrong in ({"code": another_code(form["code"])}, {"request_id": "0" * 32}):
         assert visitor.patch_json("/me", form | wrong, status=403).json["code"] == "code_wrong"
     visitor.patch_json("/me", form | {"nickname": "Bob"}, status=409)
     visitor.patch_json("/me", form | {"answers": "?"}, status=400)
@@ -339,7 +339,7 @@ def test_a_code_is_for_one_request_and_purpose(
     for wait, tries, status in ((599, 4, 200), (600, 0, 401), (0, 5, 401)):
         form = sign_in_code(ann, fake_world)
         for step in range(1, tries + 1):
-            assert refused_code(ann, form, code=not_the(form["code"], step)) == "code_wrong"
+            assert refused_code(ann, form, code=another_code(form["code"], step)) == "code_wrong"
         fake_world.time += wait
         ann.post_json("/auth/login", form, status=status)
 
@@ -364,7 +364,7 @@ def test_an_admin_signs_in_with_the_password_and_not_with_a_code(
     fake_world.time += HOUR
     form = sign_in_code(ann, fake_world)
     sql(app, "UPDATE account SET role = 'admin'")
-    assert refused_code(ann, form, code=not_the(form["code"])) == "code_wrong"
+    assert refused_code(ann, form, code=another_code(form["code"])) == "code_wrong"
     assert refused_code(ann, form, 403) == "password_required"
     for method, more in (("PATCH", {"new_password": "new " * 4}), ("DELETE", {"comments": "keep"})):
         response = ann.request(
@@ -396,7 +396,7 @@ def test_asking_for_a_code_gives_the_same_response_for_every_email_address(
         fields = {"email": f"{name}@example.com", "captcha_token": "x"}
         response = stranger(app, number).post_json("/auth/code", fields)
         text = response.text.replace(response.json["request_id"], "")
-        responses.append((*seen(response)[:2], text, len(response.body)))
+        responses.append((*visible_parts(response)[:2], text, len(response.body)))
     assert responses == [responses[0]] * 5
     assert hashes == []
     app.deliver()
@@ -425,7 +425,7 @@ def test_a_registration_changes_no_account_before_its_code_is_confirmed(
     assert ann.login()["nickname"] == "Ann"
     now = dump(database_path(app))
     assert eve.login(password="new", status=401) == UNVERIFIED
-    eve.verify(not_the(code), status=400)
+    eve.verify(another_code(code), status=400)
     assert dump(database_path(app)) == now
     assert ann.say("still mine")["comment"]["user_id"] == 1
 
@@ -614,20 +614,22 @@ def test_a_code_is_in_its_email_alone_and_not_in_the_database(
 def test_five_wrong_tries_end_a_code(visitor: Visitor, fake_world: FakeWorld) -> None:
     code, request_id = code_for(visitor, fake_world)
     for step in range(1, 6):
-        assert visitor.verify(not_the(code, step), status=400, request_id=request_id) == FAILURE
+        assert (
+            visitor.verify(another_code(code, step), status=400, request_id=request_id) == FAILURE
+        )
     for named in ({"request_id": request_id}, {}):
         assert visitor.verify(code, status=400, **named) == FAILURE
     fake_world.time += HOUR
     code, _ = code_for(visitor, fake_world)
     for step in range(1, 5):
-        visitor.verify(not_the(code, step), status=400)
+        visitor.verify(another_code(code, step), status=400)
     assert visitor.verify(code) == SUCCESS
 
 
 def guess(app: App, code: str, times: int) -> None:
     """Wrong guesses, each from an IP address of its own."""
     for step in range(times):
-        stranger(app, step).verify(not_the(code, step + 1), status=400)
+        stranger(app, step).verify(another_code(code, step + 1), status=400)
 
 
 def test_an_email_address_allows_fifteen_wrong_codes_a_day(
@@ -659,7 +661,7 @@ def test_right_codes_do_not_count_as_wrong_ones(
 # Nobody is told what is known of an email address
 
 
-def seen(response: webtest.TestResponse) -> tuple[Any, ...]:
+def visible_parts(response: webtest.TestResponse) -> tuple[Any, ...]:
     """All that a client sees of a response."""
     return response.status, sorted(response.headers.items()), response.body
 
@@ -680,7 +682,7 @@ def test_registering_tells_and_does_the_same_for_every_email_address(
         fields = body(email=f"{name}@example.com")
         response = stranger(app, number).post_json("/auth/register", fields)
         text = response.text.replace(response.json["request_id"], "")
-        responses.append((*seen(response)[:2], text, len(response.body)))
+        responses.append((*visible_parts(response)[:2], text, len(response.body)))
     assert responses == [responses[0]] * 4
     assert hashes == [1] * 4
 
@@ -699,7 +701,7 @@ def test_a_failed_login_tells_and_does_the_same_for_every_email_address(
 
     def fail(name: str, password: str = "wrong") -> None:
         form = body(email=f"{name}@example.com", password=password)
-        responses.append(seen(stranger(app, 9).post_json("/auth/login", form, status=401)))
+        responses.append(visible_parts(stranger(app, 9).post_json("/auth/login", form, status=401)))
 
     for name in NAMES:
         fail(name)
@@ -720,8 +722,8 @@ def test_a_wrong_code_tells_nothing_of_an_account(
 ) -> None:
     fake_world.time += HOUR
     code, _ = code_for(stranger(app, 1), fake_world, email=BOB)
-    bodies = [{"email": f"{name}@example.com", "token": not_the(code)} for name in NAMES]
-    responses = [seen(ann.post_json("/auth/verify", each, status=400)) for each in bodies]
+    bodies = [{"email": f"{name}@example.com", "token": another_code(code)} for name in NAMES]
+    responses = [visible_parts(ann.post_json("/auth/verify", each, status=400)) for each in bodies]
     assert responses == [responses[0]] * 4
 
 
@@ -1045,7 +1047,7 @@ def test_the_key_of_a_service_is_32_bytes_of_its_own(config: Config, tmp_path: P
 # Rate limits
 
 
-def knock(client: webtest.TestApp, path: str, number: int) -> webtest.TestResponse:
+def request_of_its_own(client: webtest.TestApp, path: str, number: int) -> webtest.TestResponse:
     """A request for an email address of its own, so that only the limits of the client count."""
     fields = body(email=f"n{number}@example.com", token="123456")
     return client.post_json(path, fields, expect_errors=True)
@@ -1064,9 +1066,12 @@ def test_a_rate_limited_client_is_told_when_to_try_again(app: App, fake_world: F
         fake_world.time += DAY // HOUR * HOUR
         clients = itertools.cycle([Visitor(app, ip) for ip in addresses])
         for number in range(most):
-            assert knock(next(clients), path, number).status_int != 429, (addresses, path)
+            assert request_of_its_own(next(clients), path, number).status_int != 429, (
+                addresses,
+                path,
+            )
             fake_world.time += 1
-        late = knock(next(clients), path, 99)
+        late = request_of_its_own(next(clients), path, 99)
         assert late.status_int == 429, (addresses, path)
         assert late.headers["Retry-After"] == str(window - most)
         if path == "/auth/verify":
@@ -1074,18 +1079,18 @@ def test_a_rate_limited_client_is_told_when_to_try_again(app: App, fake_world: F
         else:
             assert late.json == TOO_MANY
         for neighbour in ("203.0.113.8", "2001:db8:1:3::1"):
-            assert knock(Visitor(app, neighbour), path, 98).status_int != 429
+            assert request_of_its_own(Visitor(app, neighbour), path, 98).status_int != 429
         fake_world.time += window - most - 1
-        assert knock(next(clients), path, 97).headers["Retry-After"] == "1"
+        assert request_of_its_own(next(clients), path, 97).headers["Retry-After"] == "1"
         fake_world.time += 1
-        assert knock(next(clients), path, 96).status_int != 429
+        assert request_of_its_own(next(clients), path, 96).status_int != 429
 
 
 def test_rate_limits_are_forgotten_in_time(
     app: App, visitor: Visitor, fake_world: FakeWorld
 ) -> None:
     for number, (path, *_) in enumerate(LIMITED):
-        knock(visitor, path, number)
+        request_of_its_own(visitor, path, number)
     assert len(sql(app, "SELECT name FROM rate_limit")) > 6
     fake_world.time += DAY
     app.tick()
@@ -1096,10 +1101,10 @@ def test_rate_limits_lock_nobody_out_after_a_wrong_clock(app: App, fake_world: F
     fake_world.time += 30 * DAY
     client = Visitor(app)
     for number in range(11):
-        response = knock(client, "/auth/login", number)
+        response = request_of_its_own(client, "/auth/login", number)
     assert response.status_int == 429
     fake_world.time -= 30 * DAY
-    assert knock(client, "/auth/login", 12).status_int == 401
+    assert request_of_its_own(client, "/auth/login", 12).status_int == 401
 
 
 def test_a_second_code_is_refused_within_a_minute(
@@ -1222,7 +1227,7 @@ def test_strangers_lock_no_account_out_of_a_network_it_has_signed_in_from(
     fake_world.emails.clear()
     elsewhere = stranger(app, 1).post_json("/auth/code", {"email": ANN, "captcha_token": "x"})
     nobody = stranger(app, 1).post_json("/auth/code", {"email": BOB, "captcha_token": "x"})
-    assert seen(elsewhere)[:2] == seen(nobody)[:2]
+    assert visible_parts(elsewhere)[:2] == visible_parts(nobody)[:2]
     app.deliver()
     assert [email.recipient for email in fake_world.emails] == [BOB]
     # What is set aside is a part, too.
@@ -1308,7 +1313,7 @@ def guess_codes(app: App, fake_world: FakeWorld, email: str, first: int, clients
         client = Visitor(app, f"192.0.2.{number}")
         form = sign_in_code(client, fake_world, email)
         for step in range(1, 6):
-            refused_code(client, form, code=not_the(form["code"], step))
+            refused_code(client, form, code=another_code(form["code"], step))
     return int(sql(app, "SELECT sum(named_tries) FROM registration")[0][0] - before)
 
 
@@ -1328,7 +1333,7 @@ def test_all_clients_together_guess_two_hundred_codes_a_day(
     form = sign_in_code(stranger(app, 1), fake_world, readers[0])
     assert refused_code(stranger(app, 1), form) == "code_wrong"
     form = sign_in_code(ann, fake_world)
-    assert refused_code(ann, form, code=not_the(form["code"])) == "code_wrong"
+    assert refused_code(ann, form, code=another_code(form["code"])) == "code_wrong"
     assert ann.post_json("/auth/login", form).json["nickname"] == "Ann"
     new_account(stranger(app, 2), fake_world, email="new@example.com")  # gets into no account
     fake_world.time += DAY
@@ -1345,7 +1350,7 @@ def test_a_client_may_type_twenty_wrong_codes_a_day(
         fake_world.time += HOUR
         form = sign_in_code(eve, fake_world, BOB)
         for step in range(1, 6):
-            refused_code(eve, form, code=not_the(form["code"], step))
+            refused_code(eve, form, code=another_code(form["code"], step))
         compared += sql(app, "SELECT named_tries FROM registration")[0][0]
     assert compared == 20
 
@@ -1356,12 +1361,12 @@ def test_only_tries_of_codes_are_limited_where_limits_are_off(
 ) -> None:
     for number in range(12):
         for path, *_ in LIMITED:
-            assert knock(visitor, path, number % 2).status_int != 429
+            assert request_of_its_own(visitor, path, number % 2).status_int != 429
     for _ in range(7):
         visitor.login(password="wrong", status=401)
     code, _ = code_for(visitor, fake_world)
     for step in range(5):
-        visitor.verify(not_the(code, step + 1), status=400)
+        visitor.verify(another_code(code, step + 1), status=400)
     assert visitor.verify(code, status=400) == FAILURE
 
 
@@ -1390,9 +1395,9 @@ def test_two_passwords_are_hashed_at_a_time_six_wait_and_the_next_is_refused(
 ) -> None:
     busy = stranger(app, 1)  # who is beyond a rate limit, so that nothing is hashed for them
     for number in range(10):
-        knock(busy, "/auth/login", number)
+        request_of_its_own(busy, "/auth/login", number)
     hashes.clear()
-    assert knock(busy, "/auth/login", 11).status_int == 429
+    assert request_of_its_own(busy, "/auth/login", 11).status_int == 429
     assert hashes == []
     with inside.seats_taken(app, 7):
         visitor.login(status=401)
@@ -1402,7 +1407,7 @@ def test_two_passwords_are_hashed_at_a_time_six_wait_and_the_next_is_refused(
             response = visitor.post_json(path, body(), status=503)
             assert response.json["code"] == "busy"
             assert int(response.headers["Retry-After"]) > 0
-        assert knock(busy, "/auth/login", 12).status_int == 429
+        assert request_of_its_own(busy, "/auth/login", 12).status_int == 429
         assert visitor.listing()["total"] == 0, "readers are served meanwhile"
     visitor.register()
 

@@ -34,11 +34,11 @@ from support.serving import until
 from support.world import START, FakeWorld
 from test_storage import (
     Writer,
-    forked,
-    kept_in,
+    comments_by_id,
+    config_for,
+    in_a_fork,
     little_room,
     noise,
-    settled,
     spoil,
     stranger,
     with_version,
@@ -50,13 +50,13 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 QUIET = {"backup": {"every": "0"}}  # the service makes no backups by itself
 
 
-def found(folder: Path) -> set[str]:
+def names_in(folder: Path) -> set[str]:
     """What lies in a folder, but for locks, which are empty, and the claim of a database."""
     return {p.name for p in folder.iterdir() if not p.name.endswith(("-lock", "-turn", "-of"))}
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    names = (name for name in found(folder) if (folder / name).is_file())
+    names = (name for name in names_in(folder) if (folder / name).is_file())
     return {name: (folder / name).read_bytes() for name in names}
 
 
@@ -66,13 +66,13 @@ def comments_in(path: Path) -> list[str]:
         return [text for (text,) in db.execute("SELECT content FROM comment ORDER BY 1")]
 
 
-def live(path: Path, name: str, rows: int, *, killed: bool = False) -> list[str]:
+def make_database(path: Path, name: str, rows: int, *, killed: bool = False) -> list[str]:
     """A database with comments of that name, left by a service that was stopped or killed; their
     texts."""
     home = path.with_name(f"home of {path.name}")
     home.mkdir()
     texts = sorted(f"{name} {number}" for number in range(rows))
-    app = make_app(settled(home / path.name), rounds=1)
+    app = make_app(config_for(home / path.name), rounds=1)
     for text in texts:
         stranger(app).post_json("/comments", {**COMMENT, "content": text})
     if not killed:
@@ -161,7 +161,7 @@ def test_backup_commands_and_a_busy_service_do_not_disturb_each_other(tmp_path: 
         for before, copy in copies:
             assert_whole(str(copy))
             assert copy.stat().st_mode & 0o777 == 0o600
-            assert before <= set(kept_in(copy))
+            assert before <= set(comments_by_id(copy))
 
 
 def test_a_backup_is_the_owners_and_leaves_nothing_else(tmp_path: Path, visitor: Visitor) -> None:
@@ -177,9 +177,9 @@ def test_a_backup_is_the_owners_and_leaves_nothing_else(tmp_path: Path, visitor:
     copies = {tmp_path / text.split()[3] for _, text, _ in texts}
     copies |= {*(tmp_path / "backups").glob("*.db")}
     assert len(copies) == 4
-    assert len(found(tmp_path / "there")) == 1
+    assert len(names_in(tmp_path / "there")) == 1
     database = {"commentd.db", "commentd.db-wal", "commentd.db-shm"}
-    assert found(tmp_path) == database | {"backups", "there", "x.db"}
+    assert names_in(tmp_path) == database | {"backups", "there", "x.db"}
     assert {p.stat().st_mode & 0o777 for p in copies} == {0o600}
     assert (tmp_path / "backups").stat().st_mode & 0o777 == 0o700
     for copy in copies:
@@ -239,7 +239,7 @@ def test_a_token_key_from_the_settings_is_in_no_backup(
         assert visitor.login()["token"]
         visitor.say()
         app.back_up_if_due()
-        assert len(found(tmp_path / "backups")) == 1
+        assert len(names_in(tmp_path / "backups")) == 1
         files = [path for path in tmp_path.rglob("*") if path.is_file()]
         assert [path.name for path in files if key[:20].encode() in path.read_bytes()] == []
 
@@ -264,9 +264,9 @@ def test_a_backup_that_can_not_be_made_is_refused_in_a_sentence(tmp_path: Path) 
         1,
         True,
     )
-    assert found(tmp_path) == {"commentd.db"}
+    assert names_in(tmp_path) == {"commentd.db"}
     path.unlink()
-    live(path, "x", 1)
+    make_database(path, "x", 1)
     (tmp_path / "commentd.ini").touch(0o600)
     before = files(tmp_path)
     for name, folder, words in UNWRITTEN:
@@ -291,9 +291,9 @@ def test_each_backup_can_be_served(config: Config, fake_world: FakeWorld, tmp_pa
             for _ in range(3):
                 app.back_up_if_due()
                 fake_world.time += 20 * MINUTE
-            seen |= found(folder)
+            seen |= names_in(folder)
     assert len(seen) == 4
-    assert sorted(seen)[-2:] == sorted(found(folder))
+    assert sorted(seen)[-2:] == sorted(names_in(folder))
     for hour, copy in zip((12, 18), sorted(folder.glob("*.db")), strict=True):
         other = tmp_path / str(hour)
         other.mkdir()
@@ -334,8 +334,8 @@ def test_backups_delete_no_other_file_of_their_folder(
         fake_world.time += DAY
     kept = {name: (folder / name).read_text() for name in OTHERS if (folder / name).exists()}
     assert kept == {name: name for name in OTHERS}
-    assert len(found(folder) - set(OTHERS)) == 1
-    assert cut_off not in found(folder)
+    assert len(names_in(folder) - set(OTHERS)) == 1
+    assert cut_off not in names_in(folder)
 
 
 @pytest.mark.parametrize("settings", [{"backup_keep": 2}])
@@ -354,7 +354,7 @@ def test_backups_outlive_a_clock_jump(
             fake_world.time += HOUR
         assert made == 2  # at once, and a day later
         assert content in [text for backup in folder.glob("*.db") for text in comments_in(backup)]
-    assert len(found(folder)) == 2
+    assert len(names_in(folder)) == 2
 
 
 def test_two_blogs_that_share_a_backup_folder_lose_no_backup(
@@ -380,9 +380,9 @@ def test_two_blogs_that_share_a_backup_folder_lose_no_backup(
         assert kept(name, 3, content=f"in {name}") == [["in one"]] * 2
     assert f"holds the backups of {tmp_path}/one/commentd.db: name another" in caplog.text
     (tmp_path / "link").symlink_to("one")  # another way to the same
-    before = found(folder)
+    before = names_in(folder)
     assert kept("link") == [["in one"]] * 2
-    assert found(folder) != before
+    assert names_in(folder) != before
     shutil.rmtree(tmp_path / "one")  # that one has moved, or has gone
     assert kept("two") == [["in one"], ["in two"]]
     (folder / ".commentd-of").write_text("")  # the disk was full when the claim was written
@@ -421,13 +421,13 @@ def test_a_backup_that_failed_is_logged_and_tried_again(
     folder.unlink()
     with little_room(0):
         assert app.back_up_if_due() == 10 * MINUTE
-    assert found(folder) == set()
+    assert names_in(folder) == set()
     assert [record.levelno for record in caplog.records] == [logging.ERROR] * 2
     words = "can't be made: File exists.*\n.*could not be written"
     assert re.search(words, caplog.text)
     fake_world.time += 10 * MINUTE
     assert app.back_up_if_due() == MINUTE
-    assert len(found(folder)) == 1
+    assert len(names_in(folder)) == 1
 
 
 def test_a_damaged_database_costs_no_whole_backup(
@@ -438,19 +438,19 @@ def test_a_damaged_database_costs_no_whole_backup(
         for _ in range(2):
             app.back_up_if_due()
             fake_world.time += DAY
-        before = found(Path(config.backup_folder))
+        before = names_in(Path(config.backup_folder))
         spoil(config.database_path, "page_liker")
         for _ in range(3):
             assert app.back_up_if_due() == 10 * MINUTE
             fake_world.time += DAY
-        assert found(Path(config.backup_folder)) == before
+        assert names_in(Path(config.backup_folder)) == before
         assert "is damaged" in caplog.text
 
 
 # Put back
 
 
-def foreign(path: Path) -> None:
+def put_foreign_database(path: Path) -> None:
     path.unlink()
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE note (text)")
@@ -465,7 +465,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "damaged": (lambda p: p.write_bytes(p.read_bytes()[:5000] + noise(5000)), "is damaged"),
     "cut": (lambda p: os.truncate(p, p.stat().st_size - 4096), "is damaged"),
     "newer": (lambda p: p.write_bytes(with_version(p.read_bytes(), 99)), "newer commentd"),
-    "foreign": (foreign, "another program"),
+    "foreign": (put_foreign_database, "another program"),
     "empty": (lambda p: os.truncate(p, 0), "is no backup"),
     "missing": (lambda p: p.unlink(), "no such file"),
     "a folder": (folder_instead, "no such file"),
@@ -473,8 +473,8 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 def test_restore_refuses_a_file_that_is_no_backup(tmp_path: Path) -> None:
-    live(tmp_path / "commentd.db", "old", 2)
-    live(tmp_path / "whole.db", "new", 2)
+    make_database(tmp_path / "commentd.db", "old", 2)
+    make_database(tmp_path / "whole.db", "new", 2)
     for case, (spoils, words) in REFUSED.items():
         source = tmp_path / f"{case}.db"
         shutil.copy(tmp_path / "whole.db", source)
@@ -487,14 +487,14 @@ def test_restore_refuses_a_file_that_is_no_backup(tmp_path: Path) -> None:
 
 
 def test_restore_refuses_to_work_under_a_running_service(config: Config, tmp_path: Path) -> None:
-    new = live(tmp_path / "new.db", "new", 2)
+    new = make_database(tmp_path / "new.db", "new", 2)
     with closing(make_app(config, rounds=1)) as app:
         stranger(app).post_json("/comments", COMMENT)
-        before, names = dump(config.database_path), found(tmp_path)
+        before, names = dump(config.database_path), names_in(tmp_path)
         path = config.database_path
         error = f"commentd: another commentd is running on {path}: stop it first\n"
         assert run_here(tmp_path, "restore", "new.db") == (1, "", error)
-        assert (dump(config.database_path), found(tmp_path)) == (before, names)
+        assert (dump(config.database_path), names_in(tmp_path)) == (before, names)
     kept = restored_copy(Path(config.database_path))
     assert kept
     assert re.fullmatch(r"commentd\.db\.\d{8}-\d{6}", kept.name)
@@ -505,8 +505,8 @@ def test_a_database_has_one_name_however_links_lead_to_it(config: Config, tmp_pa
     volume = tmp_path / "volume"
     volume.mkdir()
     path = volume / "commentd.db"
-    live(path, "old", 2)
-    new = live(tmp_path / "new.db", "new", 2)
+    make_database(path, "old", 2)
+    new = make_database(tmp_path / "new.db", "new", 2)
     (tmp_path / "linked").symlink_to("volume")
     (tmp_path / "link.db").symlink_to("volume/commentd.db")
     names = ("link.db", "linked/commentd.db", str(path))
@@ -538,7 +538,10 @@ def test_a_database_has_one_name_however_links_lead_to_it(config: Config, tmp_pa
 @pytest.mark.usefixtures("no_lock_wait")
 def test_restore_refuses_while_another_program_has_the_database_open(tmp_path: Path) -> None:
     path = tmp_path / "commentd.db"
-    old, new = live(path, "old", 9, killed=True), live(tmp_path / "new.db", "new", 2)
+    old, new = (
+        make_database(path, "old", 9, killed=True),
+        make_database(tmp_path / "new.db", "new", 2),
+    )
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM comment").fetchone()
@@ -583,8 +586,8 @@ THERE: dict[str, Callable[[Path], object]] = {
 def test_restore_replaces_any_database_that_is_there(tmp_path: Path, killed: bool) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    old = live(home / "commentd.db", "old", 40, killed=killed)
-    new = live(home / "new.db", "new", 3)
+    old = make_database(home / "commentd.db", "old", 40, killed=killed)
+    new = make_database(home / "new.db", "new", 3)
     for case, changes in THERE.items():
         path = tmp_path / case / "commentd.db"
         shutil.copytree(home, path.parent)
@@ -599,14 +602,16 @@ def test_restore_replaces_any_database_that_is_there(tmp_path: Path, killed: boo
                 assert comments_in(kept) == old, case
             elif case == "noise":
                 assert kept.read_bytes() == noise(20_000)
-        assert not [name for name in found(path.parent) if re.search(r"restored|^\.", name)], case
+        assert not [name for name in names_in(path.parent) if re.search(r"restored|^\.", name)], (
+            case
+        )
 
 
 def test_a_kill_at_any_line_of_a_restore_leaves_the_old_or_the_new(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    old = live(home / "commentd.db", "old", 20, killed=True)
-    new = live(home / "new.db", "new", 12)
+    old = make_database(home / "commentd.db", "old", 20, killed=True)
+    new = make_database(home / "new.db", "new", 12)
     outcomes = []
     for line in itertools.count(0, 12):
         folder = tmp_path / str(line)
@@ -675,7 +680,7 @@ def folder_of_another_user(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         monkeypatch.chdir(folder)
-        make_app(settled(folder / "commentd.db")).close()
+        make_app(config_for(folder / "commentd.db")).close()
         for lock in folder.glob("*-*"):
             lock.unlink()
         for each in (folder, *folder.iterdir()):
@@ -687,7 +692,7 @@ def folder_of_another_user(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def run_forked(folder: Path, *words: str, **environ: str) -> tuple[int, str, str]:
     """A command that may give up the rights of root."""
-    result: tuple[int, str, str] = forked(lambda: run_here(folder, *words, **environ))
+    result: tuple[int, str, str] = in_a_fork(lambda: run_here(folder, *words, **environ))
     return result
 
 
@@ -704,7 +709,7 @@ def test_files_made_by_root_belong_to_the_owner_of_the_folder(folder_of_another_
     )  # as a third user's; SQLite leaves -wal and -shm
     assert (
         run_forked(folder_of_another_user, "restore", "one.db")[0],
-        len(found(folder_of_another_user)),
+        len(names_in(folder_of_another_user)),
     ) == (1, 6)
 
 

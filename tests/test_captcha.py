@@ -716,6 +716,6 @@ def test_the_captcha_secret_is_in_no_log_command_line_or_response(
         assert statuses == [(200, "visible"), (403, None), (200, "waiting")]
         command = Path(f"/proc/{service.process.pid}/cmdline")
         assert not command.exists() or SECRET not in os.fsdecode(command.read_bytes())
-    assert "it refuses [captcha] secret" in service.said
-    assert "verify_url is not https: secrets are sent unencrypted" in service.said
-    assert not [word for word in (SECRET, *siteverify.issued) if word in service.said]
+    assert "it refuses [captcha] secret" in service.output
+    assert "verify_url is not https: secrets are sent unencrypted" in service.output
+    assert not [word for word in (SECRET, *siteverify.issued) if word in service.output]

@@ -30,7 +30,7 @@ from support.mail import MailServer, ScriptedMailServer
 from support.service import services
 from support.sources import ROOT, whole_tree
 from support.world import FakeWorld
-from test_backup import live
+from test_backup import make_database
 
 # What Cloudflare, hCaptcha and Google give for tests.
 TRIAL_SECRETS = [
@@ -83,7 +83,7 @@ def beside(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def used_folder(tmp_path: Path) -> Path:
     """A folder with a database of one comment, after a clean stop."""
-    live(tmp_path / "commentd.db", "hi", 1)
+    make_database(tmp_path / "commentd.db", "hi", 1)
     return tmp_path
 
 
@@ -434,7 +434,7 @@ def test_check_finds_a_wrong_clock_and_a_backup_folder_of_another_database(
 ) -> None:
     change(used_folder, "UPDATE comment SET created_at = strftime('%s', 'now') + 3600")
     other = tmp_path_factory.mktemp("other")
-    live(other / "commentd.db", "other", 1)
+    make_database(other / "commentd.db", "other", 1)
     folder = str(used_folder / "backups")
     assert run_here(other, "backup", COMMENTD_BACKUP_FOLDER=folder)[0] == 0
     error = f"backups holds the backups of {other}/commentd.db: name another"
@@ -442,11 +442,11 @@ def test_check_finds_a_wrong_clock_and_a_backup_folder_of_another_database(
     assert (report.code, error in report.words("backup")) == (1, True)
     assert error in run_here(used_folder, "backup")[2]
     with services(used_folder) as start:
-        assert "clock: the system clock is wrong" in start().said
+        assert "clock: the system clock is wrong" in start().output
 
 
 def test_check_works_after_a_crash(tmp_path: Path) -> None:
-    live(tmp_path / "commentd.db", "hi", 1, killed=True)
+    make_database(tmp_path / "commentd.db", "hi", 1, killed=True)
     assert (tmp_path / "commentd.db-wal").stat().st_size
     before = beside(tmp_path)
     report = check(tmp_path)

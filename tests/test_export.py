@@ -61,7 +61,7 @@ class Installation:
         ini = f"[database]\npath = {self.path}\n[site]\norigins = {BLOG}\n"
         (folder / "commentd.ini").write_text(ini)
 
-    def do(self, *words: str) -> tuple[int, bytes, str]:
+    def run(self, *words: str) -> tuple[int, bytes, str]:
         printed, told = io.BytesIO(), io.BytesIO()
         out = io.TextIOWrapper(printed, "utf-8", newline="\n")
         err = io.TextIOWrapper(told, "utf-8", newline="\n")
@@ -75,14 +75,14 @@ class Installation:
         return code, printed.getvalue(), told.getvalue().decode()
 
     def export(self, *words: str) -> bytes:
-        code, text, _ = self.do("export", *words)
+        code, text, _ = self.run("export", *words)
         assert code == 0
         return text
 
-    def take(self, text: bytes, *words: str) -> dict[str, int]:
+    def import_text(self, text: bytes, *words: str) -> dict[str, int]:
         """Import it; the figures of the report."""
         (self.folder / "file").write_bytes(text)
-        code, report, errors = self.do("import", str(self.folder / "file"), *words)
+        code, report, errors = self.run("import", str(self.folder / "file"), *words)
         assert (code, errors) == (0, "")
         return figures(report.decode())
 
@@ -144,7 +144,7 @@ TEXTS = (st.sampled_from(ODD) | st.text(LETTERS | st.sampled_from("\n\t"), max_s
 )
 
 
-def proper(name: str) -> bool:
+def is_proper(name: str) -> bool:
     with contextlib.suppress(ValueError):
         return proper_nickname(name) == name
     return False
@@ -152,7 +152,7 @@ def proper(name: str) -> bool:
 
 NAMES = st.sampled_from(["Ann", "Ann", "小明", "Tom & Jerry <b>", '"]]>', "عمر", "👩‍🚀"]) | st.text(
     LETTERS, max_size=64
-).filter(proper)
+).filter(is_proper)
 OWN_PAGES = (
     "/",
     "/2026/hello/",
@@ -186,7 +186,7 @@ STATUSES = ("visible", "visible", "visible", "waiting", "spam", "deleted", "eras
 
 
 @st.composite
-def lives(draw: st.DrawFn, pages: tuple[str, ...] = PAGES, texts: Any = TEXTS) -> list[Any]:
+def databases(draw: st.DrawFn, pages: tuple[str, ...] = PAGES, texts: Any = TEXTS) -> list[Any]:
     """Pages with what was said on each; the answers name whom they answer by its place."""
     life = []
     for page_url in draw(st.lists(st.sampled_from(pages), unique=True, max_size=4)):
@@ -221,7 +221,7 @@ def lives(draw: st.DrawFn, pages: tuple[str, ...] = PAGES, texts: Any = TEXTS) -
     return life
 
 
-def live(installation: Installation, life: list[Any], start: int = LONG_AGO) -> None:
+def fill_database(installation: Installation, life: list[Any], start: int = LONG_AGO) -> None:
     """All of that, in a new database."""
     with writing_store(installation.path) as store:
         for name in ("lu@example.cn", "max@example.de"):
@@ -239,13 +239,13 @@ def live(installation: Installation, life: list[Any], start: int = LONG_AGO) -> 
             for number in range(likes):
                 visitor = f"visitor {number}"
                 store.add_page_like(page.id, visitor, start)
-            grow(store, page.id, rows, start)
+            add_rows(store, page.id, rows, start)
 
 
 WORDS = ("nickname", "email", "website", "content", "held", "ip", "country", "location", "language")
 
 
-def grow(store: Any, page_id: int, rows: list[Row], start: int) -> None:
+def add_rows(store: Any, page_id: int, rows: list[Row], start: int) -> None:
     made: list[Any] = []
     erased = []
     for one in rows:
@@ -292,7 +292,7 @@ ALL_COMMENTS = """
 PLACE = ("id", "page_key", "parent_id")
 
 
-def documented(installation: Installation, emails: bool) -> Row:
+def expected_export(installation: Installation, emails: bool) -> Row:
     """What the manual says of the file, made of the rows. What was deleted stands where it holds
     something that was not, and nothing of it is left."""
     rows = {row["id"]: row for row in installation.rows(ALL_COMMENTS)}
@@ -321,7 +321,7 @@ def documented(installation: Installation, emails: bool) -> Row:
     return {"format": "commentd", "version": 1, "pages": pages, "comments": comments}
 
 
-def strict(text: bytes) -> Any:
+def parse_strictly(text: bytes) -> Any:
     def once(pairs: list[tuple[str, Any]]) -> Row:
         assert len(dict(pairs)) == len(pairs)
         return dict(pairs)
@@ -360,23 +360,23 @@ def chain(*statuses: str) -> list[Row]:
 @example([("/a/", True, 0, 3, 2, chain("deleted", "erased", "deleted", "waiting"))], True)
 @example([("/a/", False, 7, 0, 0, chain("spam", "deleted", "visible", "deleted"))], False)
 @example([("https://other.example/x/", False, 7, 0, 0, chain("visible", "spam"))], False)
-@given(lives(), st.booleans())
+@given(databases(), st.booleans())
 def test_an_export_is_complete_and_comes_through_unchanged(life: list[Any], emails: bool) -> None:
     flags = ["--emails"] * emails
     with installations("here", "there") as (source, target):
-        live(source, life)
+        fill_database(source, life)
         text = source.export(*flags)
-        whole = strict(text)
-        assert whole == documented(source, emails)
+        whole = parse_strictly(text)
+        assert whole == expected_export(source, emails)
         if not whole["pages"]:
             return
         n = len(whole["comments"])
-        result = target.take(text)
+        result = target.import_text(text)
         assert result == {"read": n, "new": n, "already here": 0, "skipped": 0, **pages_of(result)}
         assert target.export(*flags) == text
         assert_whole(str(target.path))
         before = dump(str(target.path))
-        assert target.take(text)["already here"] == n
+        assert target.import_text(text)["already here"] == n
         assert dump(str(target.path)) == before
 
 
@@ -388,9 +388,9 @@ SAID = chain("visible", "visible", "visible", "spam", "deleted", "waiting")
 HERE = [("/a/", True, 0, 3, 2, [SAID[0] | {"pinned": 1}, *SAID[1:]])]
 
 
-def told_of(text: bytes, leaving: Iterable[int] = ()) -> Counter[str]:
+def comments_with_parents(text: bytes, leaving: Iterable[int] = ()) -> Counter[str]:
     """Each comment with all that it answers, up to the top, without the numbers."""
-    rows = {row["id"]: row for row in strict(text)["comments"]}
+    rows = {row["id"]: row for row in parse_strictly(text)["comments"]}
 
     def line(row: Row | None) -> list[Any]:
         if row is None:
@@ -402,21 +402,21 @@ def told_of(text: bytes, leaving: Iterable[int] = ()) -> Counter[str]:
 
 
 @pytest.mark.slow
-@given(lives(), lives())
+@given(databases(), databases())
 def test_an_export_imported_beside_other_comments_changes_none_of_them(
     life: list[Any], others: list[Any]
 ) -> None:
     with installations("here", "there") as (source, target):
-        live(source, life)
-        live(target, others, LONG_AGO + 10**7)
+        fill_database(source, life)
+        fill_database(target, others, LONG_AGO + 10**7)
         text, before = source.export(), {row["id"]: row for row in target.rows(ALL_COMMENTS)}
         pages = {row["key"]: row for row in target.rows("SELECT * FROM page")}
         if life:
-            assert target.take(text)["already here"] == 0
+            assert target.import_text(text)["already here"] == 0
         after = {row["id"]: row for row in target.rows(ALL_COMMENTS)}
         assert {number: after[number] for number in before} == before
-        assert told_of(target.export(), {*before}) == told_of(text)
-        free = {row["id"] for row in strict(text)["comments"]} - {*before}
+        assert comments_with_parents(target.export(), {*before}) == comments_with_parents(text)
+        free = {row["id"] for row in parse_strictly(text)["comments"]} - {*before}
         assert {number for number in free if number < max(before, default=0)} <= {*after}
         for row in target.rows("SELECT * FROM page"):
             old = pages.get(row["key"], row)
@@ -430,40 +430,40 @@ def test_an_export_imported_beside_other_comments_changes_none_of_them(
 def test_no_comment_number_is_given_twice_after_an_import(tmp_path: Path) -> None:
     """What is known by its number (a link in an email, the right to edit) stays of that comment."""
     source, target = Installation(tmp_path / "here"), Installation(tmp_path / "there")
-    live(
+    fill_database(
         source, [("/a/", False, 0, 0, 0, [row | {"gap": 5} for row in chain("visible", "visible")])]
     )
-    target.take(source.export())
+    target.import_text(source.export())
     with writing_store(target.path) as store:
         last = store.value("SELECT max(id) FROM comment") or 0
         store.set_status(last, "spam", 1)
         store.erase_hidden(LONG_AGO * 2)
         page = store.page("/a")
         assert page
-        grow(store, page.id, chain("visible"), LONG_AGO)
+        add_rows(store, page.id, chain("visible"), LONG_AGO)
     assert {row["id"] for row in target.rows("SELECT id FROM comment")} == {1, last + 1}
 
 
 @pytest.mark.parametrize("number", [0, -1, 2**53, 2**63, 1e300, "12", "x", None, [1], True])
 def test_an_impossible_comment_number_in_an_export_is_replaced(tmp_path: Path, number: Any) -> None:
     source, target = Installation(tmp_path / "here"), Installation(tmp_path / "there")
-    live(source, [("/a/", False, 0, 0, 0, chain("visible"))])
-    whole = strict(source.export())
+    fill_database(source, [("/a/", False, 0, 0, 0, chain("visible"))])
+    whole = parse_strictly(source.export())
     whole["comments"][0]["id"] = number
-    assert target.take(json.dumps(whole).encode())["new"] == 1
+    assert target.import_text(json.dumps(whole).encode())["new"] == 1
     (row,) = target.rows(ALL_COMMENTS)
     assert row["id"] == (12 if number == "12" else 1)
 
 
 def test_a_newer_export_raises_the_numbers_of_a_page_and_says_by_how_much(tmp_path: Path) -> None:
     source, target = Installation(tmp_path / "here"), Installation(tmp_path / "there")
-    live(source, [("/a/", False, 0, 3, 5, chain("visible")), ("/b/", False, 0, 0, 2, [])])
-    whole = strict(source.export())
+    fill_database(source, [("/a/", False, 0, 3, 5, chain("visible")), ("/b/", False, 0, 0, 2, [])])
+    whole = parse_strictly(source.export())
 
     def take(views: int, likes: int, *, closed: int = 0) -> tuple[dict[str, int], list[Row]]:
         whole["pages"][0] |= {"views": views, "page_likes": likes, "closed": closed}
         (target.folder / "file").write_text(json.dumps(whole))
-        _, report, _ = target.do("import", str(target.folder / "file"))
+        _, report, _ = target.run("import", str(target.folder / "file"))
         lines = re.findall(
             r"^  (views|likes of pages|closed pages)(?: added)?: (\d+)$",
             report.decode(),
@@ -579,9 +579,9 @@ COLUMNS = {"likes": "likes", "pins": "pinned", "edits": "edited_at"}
 PAGE_COLUMNS = {"views": "views", "closed pages": "closed", "likes of pages": "page_likes"}
 
 
-def kept(installation: Installation, lost: set[str]) -> list[list[Any]]:
+def comparable_rows(installation: Installation, lost: set[str]) -> list[list[Any]]:
     """What comments and pages say, without what is lost and what was deleted."""
-    whole, hidden = strict(installation.export("--emails")), {"deleted", *lost & {"spam"}}
+    whole, hidden = parse_strictly(installation.export("--emails")), {"deleted", *lost & {"spam"}}
     lost = lost | {"likes of pages"} if "likes" in lost else lost
     names = ["page_key", "nickname", "email", "content", "ip", "status", "created_at"]
     names += [column for what, column in COLUMNS.items() if what not in lost]
@@ -599,28 +599,30 @@ def test_an_export_in_another_format_names_its_losses_and_the_rest_comes_back(
     rows = chain("deleted", "visible", "visible", "spam", "waiting")
     rows = [row | {"created_at": number} for number, row in enumerate(rows)]
     rows[1] |= {"pinned": 1, "edited_at": 9}
-    live(source, [("/a/", True, 0, 3, 2, rows)])
+    fill_database(source, [("/a/", True, 0, 3, 2, rows)])
     emails = {"email addresses (--emails)"}
-    assert lost_of(source.do("export", name)[2]) == LOST[name] | emails
-    _, text, errors = source.do("export", name, "--emails")
+    assert lost_of(source.run("export", name)[2]) == LOST[name] | emails
+    _, text, errors = source.run("export", name, "--emails")
     assert lost_of(errors) == LOST[name]
-    target.take(text)
-    assert kept(target, LOST[name]) == kept(source, LOST[name])
-    assert target.take(text)["new"] == 0
+    target.import_text(text)
+    assert comparable_rows(target, LOST[name]) == comparable_rows(source, LOST[name])
+    assert target.import_text(text)["new"] == 0
 
 
 def test_our_own_export_names_what_it_does_not_hold(tmp_path: Path) -> None:
     installation = Installation(tmp_path)
-    live(installation, HERE)
-    _, _, errors = installation.do("export")
+    fill_database(installation, HERE)
+    _, _, errors = installation.run("export")
     assert re.match("Not exported: accounts.*, email addresses", errors)
-    assert "email addresses" not in installation.do("export", "--emails")[2]
+    assert "email addresses" not in installation.run("export", "--emails")[2]
 
 
 def test_views_of_pages_without_comments_go_to_waline(tmp_path: Path) -> None:
     source, target = Installation(tmp_path / "here"), Installation(tmp_path / "there")
-    live(source, [("/seen/", False, 0, 3, 0, []), ("/文章/", False, 0, 2, 0, chain("visible"))])
-    target.take(source.export("waline"))
+    fill_database(
+        source, [("/seen/", False, 0, 3, 0, []), ("/文章/", False, 0, 2, 0, chain("visible"))]
+    )
+    target.import_text(source.export("waline"))
     seen = target.rows("SELECT page_url, views FROM page ORDER BY views")
     assert seen == [{"page_url": "/文章/", "views": 2}, {"page_url": "/seen/", "views": 3}]
 
@@ -677,7 +679,7 @@ def check_wordpress(text: bytes, shown: list[Row]) -> None:
 
 def check_artalk(text: bytes, shown: list[Row]) -> None:
     """Every value is a text, a site has a name, and what answers nothing answers 0."""
-    rows, keys = strict(text), {row["page_key"] for row in shown}
+    rows, keys = parse_strictly(text), {row["page_key"] for row in shown}
     names = """id rid content ua ip is_collapsed is_pending is_pinned vote_up vote_down created_at
         updated_at nick email link password badge_name badge_color page_key page_title
         page_admin_only site_name site_urls"""
@@ -701,7 +703,7 @@ REAL_WALINE = json.loads((Path(__file__).parent / "moving/real_waline.json").rea
 
 def check_waline(text: bytes, shown: list[Row]) -> None:
     """Its admin page sends each row as it is; a column that it does not know would be an error."""
-    whole = strict(text)
+    whole = parse_strictly(text)
     assert (whole["type"], whole["version"]) == ("waline", 1)
     assert {*whole["tables"]} == {*whole["data"]} == {"Comment", "Counter", "Users"}
     assert whole["data"]["Users"] == []
@@ -725,7 +727,7 @@ def check_waline(text: bytes, shown: list[Row]) -> None:
 
 def check_data(text: bytes, shown: list[Row]) -> None:
     """By page key, with all that readers see, and nothing else of a comment."""
-    pages = strict(text)
+    pages = parse_strictly(text)
     found = {comment["id"]: key for key, comments in pages.items() for comment in comments}
     visible = {row["id"]: row["page_key"] for row in shown if row["status"] == "visible"}
     assert visible.items() <= found.items()
@@ -739,7 +741,7 @@ CHECKS = {
     "wordpress": check_wordpress,
     "artalk": check_artalk,
     "waline": check_waline,
-    "commentd": lambda text, shown: strict(text),
+    "commentd": lambda text, shown: parse_strictly(text),
     "data": check_data,
 }
 ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(ODD)
@@ -747,16 +749,16 @@ ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.s
 
 @pytest.mark.slow
 @example([("/a/", False, 0, 0, 0, [chain("visible")[0] | {"content": "[a]: https://b.example"}])])
-@given(lives(texts=ANYTHING | TEXTS))
+@given(databases(texts=ANYTHING | TEXTS))
 def test_exported_files_are_well_formed_and_as_each_product_wants_them(life: list[Any]) -> None:
     with installations("here") as (installation,):
-        live(installation, life)
-        shown = strict(installation.export())["comments"]
+        fill_database(installation, life)
+        shown = parse_strictly(installation.export())["comments"]
         for name in EXPORTERS:
             CHECKS[name](installation.export(name), shown)
             CHECKS[name](installation.export(name, "--emails"), shown)
         with mock.patch.dict(os.environ, COMMENTD_PRIVACY_SHOW_LOCATION="no"):
-            pages = strict(installation.export("data"))
+            pages = parse_strictly(installation.export("data"))
         for comment in [each for comments in pages.values() for each in comments]:
             assert comment["country"] + comment["location"] == ""
 
@@ -767,7 +769,7 @@ def test_hugo_finds_the_comments_of_a_page_as_the_manual_says(tmp_path: Path) ->
         pytest.skip("there is no hugo: install Debian's package hugo")
     for language, manual in MANUAL.items():
         installation = Installation(tmp_path / language)
-        live(installation, [("/blog/2026/日记/", False, 0, 0, 0, chain("visible"))])
+        fill_database(installation, [("/blog/2026/日记/", False, 0, 0, 0, chain("visible"))])
         # The first is for newer versions than Debian's.
         _, lines = re.findall(r"```\n({{.*?)```", manual["export"], re.DOTALL)
         files = {
@@ -809,7 +811,9 @@ def test_an_export_whose_pipe_closes_early_ends_with_a_line_at_most(
 ) -> None:
     installation = Installation(tmp_path)
     # More than any buffer between two programs holds.
-    live(installation, [("/a/", False, 0, 0, 0, [SAID[0] | {"content": "word " * 3000}] * 100)])
+    fill_database(
+        installation, [("/a/", False, 0, 0, 0, [SAID[0] | {"content": "word " * 3000}] * 100)]
+    )
     with program(installation, "export", name) as export:
         assert export.stdout.read(3)
         export.stdout.close()
@@ -860,7 +864,7 @@ def test_an_exported_file_is_utf_8_whatever_the_terminal_speaks(
     tmp_path: Path, encoding: str
 ) -> None:
     installation = Installation(tmp_path)
-    live(
+    fill_database(
         installation,
         [("/文章/", False, 0, 0, 0, [chain("visible")[0] | {"content": "é 你好 😀\u2028"}])],
     )
@@ -874,7 +878,7 @@ def test_an_exported_file_is_utf_8_whatever_the_terminal_speaks(
 @pytest.mark.parametrize("name", ["disqus", "Commentd", "valine", "..", "x y"])
 def test_an_unknown_export_format_is_refused_with_the_known_ones(tmp_path: Path, name: str) -> None:
     installation = Installation(tmp_path)
-    live(installation, HERE)
+    fill_database(installation, HERE)
     code, text, errors = run(installation.folder, "export", name)
     assert (code, text) == (2, "")
     assert {*re.findall(r"\w+", errors)} >= {*EXPORTERS}
@@ -893,5 +897,5 @@ def test_without_a_database_there_is_nothing_to_export(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", EXPORTERS)
 def test_an_export_without_comments_is_a_valid_file(tmp_path: Path, name: str) -> None:
     installation = Installation(tmp_path)
-    live(installation, [])
+    fill_database(installation, [])
     CHECKS[name](installation.export(name), [])

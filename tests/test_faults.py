@@ -28,7 +28,7 @@ from support.database import assert_whole, dump
 from support.inside import REFUSALS, add_account, admin_link, token_of
 from support.service import COMMENT
 from support.world import START, FakeWorld
-from test_storage import account, forked, stranger
+from test_storage import account, in_a_fork, stranger
 
 pytestmark = pytest.mark.slow
 
@@ -545,7 +545,7 @@ def in_a_child(
         if name != "the first start":
             shutil.copy(faulty_service.path, path)
     theirs = FaultyService(config, Machine(at, fault), faulty_service.facts)
-    result: Outcome | None = forked(lambda: play(theirs, name))
+    result: Outcome | None = in_a_fork(lambda: play(theirs, name))
     return result
 
 

@@ -62,7 +62,7 @@ def post_comment(visitor: Visitor, content: str = "hi", **fields: Any) -> int:
     return number
 
 
-def posted(visitor: Visitor, **fields: Any) -> Any:
+def post_any_text(visitor: Visitor, **fields: Any) -> Any:
     """The comment that was made of any text; None where it was refused."""
     body = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x", **fields}
     raw = json.dumps(body).encode()
@@ -255,7 +255,7 @@ def test_feeds_and_plain_threads_may_be_cached_and_ignore_tokens(visitor: FeedVi
 @example(content="]]>", nickname="]]>")
 @how(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_feed_is_always_well_formed(visitor: FeedVisitor, content: str, nickname: str) -> None:
-    if kept := posted(visitor, content=content, nickname=nickname):
+    if kept := post_any_text(visitor, content=content, nickname=nickname):
         entry = feed(visitor, url=PAGE).entries[0]
         assert entry["name"] == "".join(CHARS.findall(kept["nickname"]))
         assert squeezed(entry["html"]) == squeezed(kept["html"])
@@ -441,15 +441,15 @@ def test_a_plain_thread_needs_no_javascript(
     assert page.links == links
     data = {"@context": "https://schema.org", "@type": "WebPage", "commentCount": 4}
     comments = [
-        linked(root, "A *question*", "Lu <b>", 0, likes=1),
-        linked(reply, "An answer", "Owner", 1),
-        linked(below, "Thanks", "Ann", 1),
-        linked(other, "Another", "Ann", 1),
+        json_ld_of(root, "A *question*", "Lu <b>", 0, likes=1),
+        json_ld_of(reply, "An answer", "Owner", 1),
+        json_ld_of(below, "Thanks", "Ann", 1),
+        json_ld_of(other, "Another", "Ann", 1),
     ]
     assert page.data == {**data, "@id": BLOG + PAGE, "url": BLOG + PAGE, "comment": comments}
 
 
-def linked(number: int, text: str, name: str, later: int, likes: int = 0) -> dict[str, Any]:
+def json_ld_of(number: int, text: str, name: str, later: int, likes: int = 0) -> dict[str, Any]:
     return {
         "@type": "Comment",
         "url": f"{BLOG}{PAGE}#comment-{number}",

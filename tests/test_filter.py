@@ -26,8 +26,8 @@ from support.admin import (
     new_owner,
     queue,
     rows,
-    settled,
     shown,
+    with_settings,
 )
 from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor
@@ -478,7 +478,7 @@ def test_an_edit_into_spam_is_held_and_one_of_the_same_kind_as_before_is_not(
     assert posted["comment"]["id"] in shown(visitor)
 
 
-@settled(moderation_hold="all")
+@with_settings(moderation_hold="all")
 def test_the_filter_scores_comments_where_all_wait_and_a_block_counts_more(
     taught_filter: None,
     owner: Visitor,
@@ -589,11 +589,11 @@ OVERTAKEN: dict[str, tuple[int, str, Act]] = {
 
 @pytest.mark.slow
 @WITH_CAPTCHA
-@pytest.mark.parametrize("what", OVERTAKEN)
+@pytest.mark.parametrize("changed_condition", OVERTAKEN)
 def test_a_comment_whose_conditions_changed_while_it_was_sent_is_refused(
-    app: App, owner: Visitor, what: str
+    app: App, owner: Visitor, changed_condition: str
 ) -> None:
-    status, code, act = OVERTAKEN[what]
+    status, code, act = OVERTAKEN[changed_condition]
     guest = Visitor(app)
     guest.say("first", captcha_token=solved(guest))
     token = solved(guest)

@@ -310,9 +310,9 @@ def with_fragment(site: Site, visitor: Visitor, lang: str, **query: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lang", ["en", "ar"])
-@pytest.mark.parametrize("how", [{"width": 320}, {"width": 900}, {"width": 390, "touch": True}])
+@pytest.mark.parametrize("screen", [{"width": 320}, {"width": 900}, {"width": 390, "touch": True}])
 def test_a_fragment_has_the_layout_of_the_widget(
-    app: App, site: Site, browser: Browser, lang: str, how: Any
+    app: App, site: Site, browser: Browser, lang: str, screen: Any
 ) -> None:
     ids = conversation(app)
     inside.set_status(app, ids[-1], "deleted")  # the widget folds long texts
@@ -322,12 +322,12 @@ def test_a_fragment_has_the_layout_of_the_widget(
     inside.sql(app, "UPDATE comment SET pinned = 1, edited_at = 1, country = 'BR' WHERE id = 1")
     inside.sql(app, "UPDATE comment SET created_at = created_at - 60 * 86400")  # dates, not ages
     found = []
-    viewport = {"width": how["width"], "height": 5000}  # what is far away has no size yet
+    viewport = {"width": screen["width"], "height": 5000}  # what is far away has no size yet
     for is_fragment in (True, False):
         site.pages.update(article(site.service, lang=lang))
         if is_fragment:
             with_fragment(site, Visitor(app), lang)
-        touch = {"has_touch": "touch" in how, "timezone_id": "Asia/Shanghai"}
+        touch = {"has_touch": "touch" in screen, "timezone_id": "Asia/Shanghai"}
         context = new_context(browser, viewport=viewport, **touch)
         page = context.new_page()
         page.goto(site.address + POST)

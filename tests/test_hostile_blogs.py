@@ -100,12 +100,12 @@ class Visit:
     site: Site
     me: dict[str, Any]
     asked: list[str] = field(default_factory=list)
-    heard: list[str] = field(default_factory=list)
+    console: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("console", lambda message: self.heard.append(message.text))
-        self.page.on("pageerror", lambda error: self.heard.append(f"{error}\n{error.stack}"))
+        self.page.on("console", lambda message: self.console.append(message.text))
+        self.page.on("pageerror", lambda error: self.console.append(f"{error}\n{error.stack}"))
 
     def write(self, text: str) -> None:
         articles = self.page.locator("article")
@@ -124,7 +124,7 @@ class Visit:
         assert [url for url in self.asked if not url.startswith(homes)] == []
         assert self.page.context.cookies() == []
         secrets = [word for word in (self.me.get("token"), MAIL) if word]
-        visible = self.page.evaluate(SECRET) + "".join(self.asked + self.heard)
+        visible = self.page.evaluate(SECRET) + "".join(self.asked + self.console)
         assert [word for word in (*secrets, "edit_token", "javascript:") if word in visible] == []
 
 
@@ -171,7 +171,7 @@ class Blogs:
             yield visit
             visit.check()
         except BaseException as fault:
-            fault.add_note(f"{self.site.pages[POST]}, {names}, {me}\n{scripts}\n{visit.heard}")
+            fault.add_note(f"{self.site.pages[POST]}, {names}, {me}\n{scripts}\n{visit.console}")
             raise
         context.close()
 

@@ -183,7 +183,7 @@ def test_a_download_has_a_longer_deadline_than_other_responses(
             form = {"password": CANARY}
             peer = stepped_server.come(request("POST", "/admin/backup", bearer, body=form))
             for now in (1000, 1001 + 2 * REPLY_TIME):
-                assert stepped_server.untaken(peer) > 1 << 20
+                assert stepped_server.unread_bytes(peer) > 1 << 20
                 assert stepped_server.sweep(now) == [True]
             stepped_server.take(peer)
 
@@ -194,7 +194,7 @@ def test_the_oldest_unread_responses_are_cut_when_too_many_bytes_wait(
     stepped_server.come()
     for _ in range(3):
         stepped_server.come(LIST)
-    waiting = [stepped_server.untaken(peer) for peer in stepped_server.peers]
+    waiting = [stepped_server.unread_bytes(peer) for peer in stepped_server.peers]
     limit(monkeypatch, untaken=sum(waiting))
     assert stepped_server.sweep(1000) == [True] * 4
     limit(monkeypatch, untaken=sum(waiting) - waiting[1] - 1)
@@ -260,7 +260,7 @@ def test_the_client_that_reads_least_is_cut(
     stepped_server.come(LIST, HONEST)
     for _ in range(4):
         stepped_server.come(LIST, ATTACKER)
-    one = stepped_server.untaken(stepped_server.peers[0])
+    one = stepped_server.unread_bytes(stepped_server.peers[0])
     limit(monkeypatch, untaken=3 * one + one // 2)
     assert stepped_server.sweep(1000) == [True, False, False, True, True]
     limit(monkeypatch, untaken_by_one=one // 2)
@@ -303,7 +303,7 @@ def recording_server(
         recording_app.gate.set()
 
 
-def sent(stepped_server: SteppedServer, raw: bytes, ip: str = "127.0.0.1") -> socket.socket:
+def send_request(stepped_server: SteppedServer, raw: bytes, ip: str = "127.0.0.1") -> socket.socket:
     """A connection on which the server has a request."""
     peer = stepped_server.come(ip=ip)
     channel = stepped_server.channel(peer)
@@ -313,12 +313,12 @@ def sent(stepped_server: SteppedServer, raw: bytes, ip: str = "127.0.0.1") -> so
     return peer
 
 
-def served(stepped_server: SteppedServer, peer: socket.socket) -> bool:
+def gets_response(stepped_server: SteppedServer, peer: socket.socket) -> bool:
     """Whether the connection gets a response."""
     return bool(stepped_server.until(lambda: not stepped_server.channel(peer).requests))
 
 
-def by(name: str, client: str, method: str = "GET") -> bytes:
+def request_by(name: str, client: str, method: str = "GET") -> bytes:
     body = b"{}" if method == "POST" else b""
     return request(method, "/x", f"User-Agent: {name}", f"X-Forwarded-For: {client}", body=body)
 
@@ -329,8 +329,10 @@ def test_one_client_does_not_hold_all_worker_threads(
 ) -> None:
     """Even if it has a whole /64 behind a proxy."""
     for number in range(20):
-        sent(recording_server, by("a", f"2001:db8:1:2::{number:x}", method))
-    assert served(recording_server, sent(recording_server, by("b", "192.0.2.7", method)))
+        send_request(recording_server, request_by("a", f"2001:db8:1:2::{number:x}", method))
+    assert gets_response(
+        recording_server, send_request(recording_server, request_by("b", "192.0.2.7", method))
+    )
     assert recording_app.began.count("a") == most
 
 
@@ -338,17 +340,19 @@ def test_readers_do_not_wait_for_writers(
     recording_server: SteppedServer, recording_app: RecordingApp
 ) -> None:
     for number in range(40):
-        sent(recording_server, by("a", f"192.0.2.{number}", "POST"))
-    assert served(recording_server, sent(recording_server, by("b", "198.51.100.7")))
+        send_request(recording_server, request_by("a", f"192.0.2.{number}", "POST"))
+    assert gets_response(
+        recording_server, send_request(recording_server, request_by("b", "198.51.100.7"))
+    )
 
 
 def test_busy_connections_of_one_client_close_before_any_of_another(
     recording_server: SteppedServer, recording_app: RecordingApp
 ) -> None:
     recording_server.come()
-    sent(recording_server, by("a", "198.51.100.7"))
+    send_request(recording_server, request_by("a", "198.51.100.7"))
     for _ in range(6):
-        sent(recording_server, by("a", "192.0.2.66"))
+        send_request(recording_server, request_by("a", "192.0.2.66"))
     assert recording_server.sweep(1000, most=5) == [
         True,
         True,
@@ -365,12 +369,12 @@ def test_the_next_request_of_a_pipeline_waits_until_the_response_is_read(
     stepped_server: SteppedServer,
 ) -> None:
     peer = stepped_server.come(LIST * 2 + HEALTH, ATTACKER)
-    one = stepped_server.untaken(stepped_server.come(LIST, HONEST))
+    one = stepped_server.unread_bytes(stepped_server.come(LIST, HONEST))
     for _ in range(5):
         stepped_server.turn(0)
-    assert 0 < stepped_server.untaken(peer) <= one
+    assert 0 < stepped_server.unread_bytes(peer) <= one
     stepped_server.take(peer)
-    stepped_server.until(lambda: stepped_server.untaken(peer))
+    stepped_server.until(lambda: stepped_server.unread_bytes(peer))
 
 
 def test_a_crowd_of_busy_connections_leaves_a_turn_to_others(
@@ -468,13 +472,13 @@ def answers(service: Service, raw: bytes) -> tuple[bytes, list[int]]:
 
 
 def test_ambiguous_requests_are_refused_once(shared_service: Service) -> None:
-    before = shared_service.said
+    before = shared_service.output
     for raw in AMBIGUOUS:
         received, statuses = answers(shared_service, raw + HEALTH)
         assert statuses in ([400, 0], [411, 0] if b"Transfer-Encoding" in raw else []), raw
         assert b'"code"' in received, raw
         assert b"\r\nConnection: close\r\n" in received, raw
-    assert shared_service.said == before, "a stranger writes the log"
+    assert shared_service.output == before, "a stranger writes the log"
 
 
 PLAIN = [
@@ -535,7 +539,7 @@ def test_a_client_that_leaves_early_leaks_nothing(shared_service: Service) -> No
         reset(shared_service.sent(raw))
     until(lambda: held(shared_service) == before)
     assert shared_service.ask("GET", "/health").status == 200
-    assert "Traceback" not in shared_service.said
+    assert "Traceback" not in shared_service.output
 
 
 # Crowds, over the wire
@@ -565,7 +569,7 @@ def hello() -> bytes:
     return outgoing.read()
 
 
-def unwilling(service: Service) -> socket.socket:
+def client_that_does_not_read(service: Service) -> socket.socket:
     """A client that asks for long responses and does not read them."""
     peer = service.connect()
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -573,22 +577,22 @@ def unwilling(service: Service) -> socket.socket:
     return peer
 
 
-def poke(peers: list[socket.socket]) -> None:
+def send_a_byte(peers: list[socket.socket]) -> None:
     """Sends one more byte on each connection."""
     for peer in peers:
         with contextlib.suppress(OSError):
             peer.send(b"1")
 
 
-def given_up(peers: list[socket.socket], service: Service, before: int) -> bool:
+def none_is_held(peers: list[socket.socket], service: Service, before: int) -> bool:
     """Whether no connection is held any more, after one more byte on each."""
-    poke(peers)
+    send_a_byte(peers)
     return held(service) == before
 
 
-def cut(peers: list[socket.socket]) -> bool:
+def all_are_closed(peers: list[socket.socket]) -> bool:
     """Whether all connections are closed, after one more byte on each."""
-    poke(peers)
+    send_a_byte(peers)
     return all(map(gone, peers))
 
 
@@ -607,8 +611,8 @@ def test_endless_requests_are_cut_and_leak_nothing(start: Start) -> None:
     used = memory(service)  # every thread has made a long list
     for _ in range(2):
         dripping = [service.sent(raw) for raw in [*PARTS.values(), hello()]]
-        unread = [unwilling(service) for _ in range(3)]
-        until(lambda: cut(dripping))  # noqa: B023
+        unread = [client_that_does_not_read(service) for _ in range(3)]
+        until(lambda: all_are_closed(dripping))  # noqa: B023
         until(lambda: held(service) == before + 1)
         for peer in unread:
             peer.close()
@@ -623,7 +627,7 @@ def test_no_worker_thread_waits_for_a_client_that_does_not_read(start: Start, lo
     with_comments(service.path, 25_000)
     # More than there are threads. Each health comes between two requests of a pipeline.
     for _ in range(5):
-        unwilling(service)
+        client_that_does_not_read(service)
     for _ in range(8):
         assert service.ask("GET", "/health").status == 200
         assert service.ask("GET", "/comments?url=/other/&page=2").status == 200
@@ -642,7 +646,7 @@ def test_a_crowd_of_silent_connections_makes_room_for_new_ones(start: Start) -> 
         for peer in crowd:
             peer.close()
         until(lambda: held(service) == before)
-    assert service.said.count("\n") < 50, service.said
+    assert service.output.count("\n") < 50, service.output
 
 
 @pytest.mark.parametrize("most", [256, pytest.param(1024, marks=pytest.mark.long)])
@@ -657,13 +661,13 @@ def test_a_new_client_is_served_when_descriptors_are_few(start: Start, most: int
         crowd.append(service.sent(HEALTH))
         assert answer_on(crowd[-1]).status == 200
     for _ in range(most // 26):
-        unwilling(service)
+        client_that_does_not_read(service)
     for _ in range(50):  # while more and more responses are unread
         assert service.ask("GET", "/health").status == 200
     for _ in range(most + 50):
         service.connect()
     assert service.ask("GET", f"/comments?url={PAGE}&page=2").status == 200
-    assert service.said.count("\n") < 50, service.said[-3000:]
+    assert service.output.count("\n") < 50, service.output[-3000:]
     service.end()  # a stop would wait for the clients that do not read
 
 
@@ -699,7 +703,7 @@ def hostile(service: Service, chance: Random) -> tuple[socket.socket, list[bytes
     return peer, list(chance.choice(kinds))
 
 
-def go_on(peer: socket.socket, pieces: list[bytes], chance: Random) -> None:
+def send_read_or_leave(peer: socket.socket, pieces: list[bytes], chance: Random) -> None:
     """Sends a piece, reads a little or much or nothing, or leaves."""
     with contextlib.suppress(OSError):
         if pieces:
@@ -741,10 +745,10 @@ def test_an_honest_reader_is_answered_beside_hostile_ones(start: Start, campaign
         crowd = [hostile(service, chance) for _ in range(size)]
         for _ in range(10):
             for peer, pieces in chance.sample(crowd, size // 2):
-                go_on(peer, pieces, chance)
+                send_read_or_leave(peer, pieces, chance)
             reader.ask(chance)
         left = [peer for peer, _ in crowd if peer.fileno() >= 0]
-        until(functools.partial(given_up, left, service, before))
+        until(functools.partial(none_is_held, left, service, before))
         for peer, _ in crowd:
             peer.close()
         service.opened.clear()
@@ -753,8 +757,8 @@ def test_an_honest_reader_is_answered_beside_hostile_ones(start: Start, campaign
         campaign.figures["MiB more"] = memory(service) - used
         campaign.figures["ms at the 99th percentile"] = reader.p99
     assert campaign.figures["MiB more"] <= 20
-    assert "Traceback" not in service.said
-    assert service.said.count("\n") < 50, service.said
+    assert "Traceback" not in service.output
+    assert service.output.count("\n") < 50, service.output
 
 
 # With the deadlines of this program, and of the real one.
@@ -773,11 +777,11 @@ def test_a_reader_is_answered_beside_500_silent_and_400_slow_clients(
 
     def all_slow_ones_are_cut() -> bool:
         reader.ask(chance)
-        return cut(slow)  # they send one more byte of an endless request
+        return all_are_closed(slow)  # they send one more byte of an endless request
 
     until(all_slow_ones_are_cut)
     for peer in [*silent, *slow]:
         peer.close()
     service.opened.clear()
     until(lambda: held(service) == before)
-    assert "Traceback" not in service.said
+    assert "Traceback" not in service.output

@@ -79,7 +79,7 @@ def owner(app: App) -> Visitor:
     return owner
 
 
-def begun(folder: Path, *words: str, **how: Any) -> subprocess.Popen[str]:
+def start_program(folder: Path, *words: str, **how: Any) -> subprocess.Popen[str]:
     """The program in a process of its own, started in that folder."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", **how}
     kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
@@ -87,7 +87,7 @@ def begun(folder: Path, *words: str, **how: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, env=kept, **pipes)
 
 
-def ended(process: subprocess.Popen[str]) -> Result:
+def result_of(process: subprocess.Popen[str]) -> Result:
     text, errors = process.communicate(timeout=PATIENCE)
     assert "Traceback" not in errors, errors
     return Result(process.returncode, text.encode(), errors)
@@ -116,23 +116,25 @@ def test_an_import_brings_each_comment_once_and_a_dry_run_reports_the_same(
     make = MAKERS[product]
     file, newer = importer.file(make(blog())), importer.file(make(blog(15)), "newer")
     before = files_in(importer.folder)
-    first = importer.bring(file, "--dry-run")
+    first = importer.import_file(file, "--dry-run")
     assert files_in(importer.folder) == before
-    assert importer.bring(file).text + "this was a dry run: nothing is written\n" == first.text
+    assert (
+        importer.import_file(file).text + "this was a dry run: nothing is written\n" == first.text
+    )
     assert (first.code, first.counts) == (0, (12, 12, 0, 0))
     assert sorted(importer.texts) == sorted(comment.text for comment in blog())
 
     before, kept = files_in(importer.folder), importer.dump()
     for words in ([], [], ["--dry-run"]):
-        again = importer.bring(file, *words)
+        again = importer.import_file(file, *words)
         assert (again.code, again.counts) == (0, (12, 0, 12, 0))
         assert importer.dump() == kept
 
-    importer.whole()  # after which no reader's -wal is left
+    importer.full_export()  # after which no reader's -wal is left
     before = files_in(importer.folder)
-    dry = importer.bring(newer, "--dry-run")
+    dry = importer.import_file(newer, "--dry-run")
     assert (dry.counts, files_in(importer.folder)) == ((15, 3, 12, 0), before)
-    assert importer.bring(newer).text == "".join(dry.text.splitlines(keepends=True)[:-1])
+    assert importer.import_file(newer).text == "".join(dry.text.splitlines(keepends=True)[:-1])
     assert len(importer.texts) == 15
 
 
@@ -141,20 +143,20 @@ def test_an_imported_row_without_an_id_is_known_by_page_time_author_and_text(
 ) -> None:
     for product in ("valine", "waline", "twikoo", "artalk"):
         make = MAKERS[product]
-        importer.use(f"{product}.db")
+        importer.use_database(f"{product}.db")
         thread = [replace(comment, id="", parent="") for comment in blog()]
-        assert importer.bring(make(thread)).counts == (12, 12, 0, 0)
-        assert importer.bring(make([*thread, thread[0]])).counts == (13, 0, 12, 1)
+        assert importer.import_file(make(thread)).counts == (12, 12, 0, 0)
+        assert importer.import_file(make([*thread, thread[0]])).counts == (13, 0, 12, 1)
         for other in ({"likes": 5}, {"status": "waiting"}, {"website": "http://x.example"}):
             newer = [replace(comment, page=comment.page.rstrip("/"), **other) for comment in thread]
-            assert importer.bring(make(newer)).counts == (12, 0, 12, 0)
+            assert importer.import_file(make(newer)).counts == (12, 0, 12, 0)
         apart = [
             replace(thread[0], text="other"),
             replace(thread[0], nickname="Bob"),
             replace(thread[0], page="/b/"),
             replace(thread[0], at=NOON + 1),
         ]
-        assert importer.bring(make(apart)).counts == (4, 4, 0, 0)
+        assert importer.import_file(make(apart)).counts == (4, 4, 0, 0)
 
 
 def test_an_import_of_the_same_comments_from_two_products_brings_them_once(
@@ -162,17 +164,17 @@ def test_an_import_of_the_same_comments_from_two_products_brings_them_once(
 ) -> None:
     """Many moved from one to the other, and have a file of each."""
     thread = [replace(comment, likes=0) for comment in blog()]
-    assert importer.bring(waline(thread)).counts == (12, 12, 0, 0)
-    before = importer.kept
+    assert importer.import_file(waline(thread)).counts == (12, 12, 0, 0)
+    before = importer.comments_by_time
     for product in MAKERS:
         known = (
             [replace(comment, email="") for comment in thread] if product == "remark42" else thread
         )
-        assert importer.bring(MAKERS[product](known)).counts == (12, 0, 12, 0), product
-    assert importer.kept == before
+        assert importer.import_file(MAKERS[product](known)).counts == (12, 0, 12, 0), product
+    assert importer.comments_by_time == before
     more = replace(blog(13)[12], parent="1", page="/0/")
-    assert importer.bring(FILES["isso"]([*thread, more])).counts == (13, 1, 12, 0)
-    assert importer.kept[more.at]["above"] == NOON
+    assert importer.import_file(FILES["isso"]([*thread, more])).counts == (13, 1, 12, 0)
+    assert importer.comments_by_time[more.at]["above"] == NOON
 
 
 # Stopped
@@ -206,16 +208,16 @@ def killed_before_statement(number: int, work: Callable[[], object]) -> bool:
 @pytest.mark.slow
 def test_an_import_killed_anywhere_goes_on_at_the_next_run(importer: Importer) -> None:
     file = importer.file(waline(blog(90)))
-    importer.use("whole.db", made=False)
-    importer.bring(file)
+    importer.use_database("whole.db", made=False)
+    importer.import_file(file)
     whole, left, died = importer.dump(), [], True
     for number in itertools.count(0, 79):
-        importer.use(f"{number}.db", made=False)
-        died = killed_before_statement(number, lambda: importer.bring(file))
+        importer.use_database(f"{number}.db", made=False)
+        died = killed_before_statement(number, lambda: importer.import_file(file))
         left.append(count_in(importer.path))
         if left[-1]:
             assert_whole(str(importer.path))
-        again = importer.bring(file)
+        again = importer.import_file(file)
         assert (again.code, again.counts) == (0, (90, 90 - left[-1], left[-1], 0)), number
         assert importer.dump() == whole, number
         if not died:
@@ -225,19 +227,20 @@ def test_an_import_killed_anywhere_goes_on_at_the_next_run(importer: Importer) -
 
 def test_an_import_takes_a_half_made_database_for_a_new_one(importer: Importer) -> None:
     file = importer.file(waline(blog(3)))
-    importer.use("cut.db", made=False)
+    importer.use_database("cut.db", made=False)
     with closing(sqlite3.connect(importer.path)) as db:
         db.execute("PRAGMA journal_mode = WAL")
     assert importer.path.stat().st_size
-    assert importer.bring(file).counts == (3, 3, 0, 0)
+    assert importer.import_file(file).counts == (3, 3, 0, 0)
 
 
 @pytest.mark.slow
 def test_two_imports_at_a_time_bring_each_comment_once(importer: Importer) -> None:
     importer.file(waline(blog(600)))
-    importer.use("commentd.db")
+    importer.use_database("commentd.db")
     both = [
-        ended(process) for process in [begun(importer.folder, "import", "export") for _ in "ab"]
+        result_of(process)
+        for process in [start_program(importer.folder, "import", "export") for _ in "ab"]
     ]
     assert [result.code for result in both] == [0, 0]
     assert sum(result.counts[1] for result in both) == count_in(importer.path) == 600
@@ -246,14 +249,14 @@ def test_two_imports_at_a_time_bring_each_comment_once(importer: Importer) -> No
 @pytest.mark.slow
 def test_an_import_stopped_by_ctrl_c_says_so_and_goes_on_later(importer: Importer) -> None:
     importer.file(waline(blog(1000)))
-    process = begun(importer.folder, "import", "export")
+    process = start_program(importer.folder, "import", "export")
     until(lambda: count_in(importer.path))
     process.send_signal(signal.SIGINT)
-    assert "interrupted" in ended(process).failure
+    assert "interrupted" in result_of(process).failure
     left = count_in(importer.path)
     assert 0 < left < 1000
     assert_whole(str(importer.path))
-    again = ended(begun(importer.folder, "import", "export"))
+    again = result_of(start_program(importer.folder, "import", "export"))
     assert again.counts == (1000, 1000 - left, left, 0)
 
 
@@ -263,13 +266,13 @@ def test_an_import_stopped_by_a_full_disk_says_so_and_goes_on_later(importer: Im
     thread = [replace(comment, text=comment.text + " long" * 300) for comment in blog(1000)]
     file = importer.file(gzip.compress(waline(thread)))
     for room in (1 << 16, 1 << 20):
-        importer.use(f"{room}.db", made=False)
+        importer.use_database(f"{room}.db", made=False)
         with little_room(room):
-            result = importer.bring(file)
+            result = importer.import_file(file)
         assert (result.code, result.text) == (1, "")
         assert re.search("^commentd: .+", result.errors, re.M)
         left = count_in(importer.path)
-        assert importer.bring(file).counts == (1000, 1000 - left, left, 0)
+        assert importer.import_file(file).counts == (1000, 1000 - left, left, 0)
 
 
 # What was done here stays
@@ -348,17 +351,17 @@ DONE_HERE: dict[str, Callable[[Visitor, Visitor, FakeWorld], object]] = {
 }
 
 
-@pytest.mark.parametrize("done", DONE_HERE)
+@pytest.mark.parametrize("action", DONE_HERE)
 @quiet
 def test_a_second_import_keeps_what_moderators_and_readers_did_meanwhile(
-    importer: Importer, owner: Visitor, visitor: Visitor, fake_world: FakeWorld, done: str
+    importer: Importer, owner: Visitor, visitor: Visitor, fake_world: FakeWorld, action: str
 ) -> None:
     """With the same file again, and with a newer one, in which all that was changed and two more
     answer what was."""
-    importer.bring(waline(blog()))
-    DONE_HERE[done](owner, visitor, fake_world)
-    before, kept = importer.dump(), importer.whole()
-    again = importer.bring(waline(blog()))
+    importer.import_file(waline(blog()))
+    DONE_HERE[action](owner, visitor, fake_world)
+    before, kept = importer.dump(), importer.full_export()
+    again = importer.import_file(waline(blog()))
     assert (again.code, again.counts) == (0, (12, 0, 12, 0))
     assert importer.dump() == before
 
@@ -368,8 +371,8 @@ def test_a_second_import_keeps_what_moderators_and_readers_did_meanwhile(
         ForeignComment("99", NOON + DAY + 1, "7", "/0/", "m"),
     ]
     counter = [{"url": "/0/", "time": 1}]
-    assert importer.bring(waline([*changed, *more], Counter=counter)).counts == (14, 2, 12, 0)
-    after = importer.whole()
+    assert importer.import_file(waline([*changed, *more], Counter=counter)).counts == (14, 2, 12, 0)
+    after = importer.full_export()
     rows = {row["id"]: row for row in after["comments"]}
     assert [rows.pop(row["id"]) for row in kept["comments"]] == kept["comments"]
     assert {row["content"] for row in rows.values()} <= {"more", "m", ""}  # "" was deleted here
@@ -380,16 +383,18 @@ def test_a_second_import_keeps_what_moderators_and_readers_did_meanwhile(
 def test_a_second_import_leaves_a_reopened_page_open(
     importer: Importer, owner: Visitor, visitor: Visitor
 ) -> None:
-    importer.bring(wordpress(blog(), closed=("/0/",)))
+    importer.import_file(wordpress(blog(), closed=("/0/",)))
     assert is_closed(visitor)
     assert not is_closed(visitor, "/1/")
     change(owner, page_of(owner), closed=False)
     for count in (12, 13):
-        assert importer.bring(wordpress(blog(count), closed=("/0/",))).code == 0
+        assert importer.import_file(wordpress(blog(count), closed=("/0/",))).code == 0
         assert not is_closed(visitor)
-    ours = importer.whole()  # as from another of ours, where it is closed and was read more often
+    ours = (
+        importer.full_export()
+    )  # as from another of ours, where it is closed and was read more often
     ours["pages"][0] |= {"closed": 1, "views": 50}
-    importer.bring(json.dumps(ours))
+    importer.import_file(json.dumps(ours))
     assert (is_closed(visitor), importer.pages["/0"]["views"]) == (False, 50)
 
 
@@ -402,12 +407,14 @@ def test_an_import_never_lowers_likes_and_views(
         return page["views"], next(c for c in listed if "4" in c["content"])["likes"]
 
     def bring(views: int) -> None:
-        importer.bring(waline(thread, Counter=[{"objectId": "v", "url": "/0/", "time": views}]))
+        importer.import_file(
+            waline(thread, Counter=[{"objectId": "v", "url": "/0/", "time": views}])
+        )
 
     thread = [replace(comment, likes=3) for comment in blog()]
     bring(10)
     assert counts() == (10, 3)
-    visitor.post_json("/comment/like", {"id": importer.kept[NOON + 3 * MINUTE]["id"]})
+    visitor.post_json("/comment/like", {"id": importer.comments_by_time[NOON + 3 * MINUTE]["id"]})
     app.tick()
     liked_here = counts()
     assert liked_here[0] > 10
@@ -432,7 +439,7 @@ def test_an_imported_reply_without_its_parent_stands_at_the_top(importer: Import
         ForeignComment("7", NOON + 6, "8"),
         ForeignComment("8", NOON + 7, "7"),
     ]
-    result = importer.bring(waline(comments))
+    result = importer.import_file(waline(comments))
     reasons = re.findall(r"^  at the top, since (.+) \(\d\): (.+)$", result.text, re.M)
     assert dict(reasons) == {
         "what they reply to is not there": "2, 3, 4",
@@ -447,14 +454,14 @@ def test_an_import_of_a_whole_file_puts_replies_of_an_earlier_part_below_their_p
     texts = [("1", ""), ("2", "1"), ("3", "2"), ("4", "3"), ("5", "")]
     thread = [ForeignComment(id, NOON + int(id), parent, text=id) for id, parent in texts]
     for product in ("twikoo", "disqus", "isso"):
-        importer.use(f"{product}.db")
-        importer.bring(MAKERS[product](thread[2:]))
-        assert importer.kept[NOON + 3]["above"] is None
+        importer.use_database(f"{product}.db")
+        importer.import_file(MAKERS[product](thread[2:]))
+        assert importer.comments_by_time[NOON + 3]["above"] is None
         with importer.served(fake_world) as reader:
             mark = reader.listing(url="/a/", since=0)["mark"]
-        result = importer.bring(MAKERS[product](thread))
+        result = importer.import_file(MAKERS[product](thread))
         assert result.named("now below") == ["3"]
-        above = [importer.kept[NOON + number]["above"] for number in range(1, 6)]
+        above = [importer.comments_by_time[NOON + number]["above"] for number in range(1, 6)]
         assert above == [None, NOON + 1, NOON + 2, NOON + 3, None]
         assert "all counters were correct" in importer.ask("recount").text
         with importer.served(fake_world) as reader:
@@ -462,19 +469,21 @@ def test_an_import_of_a_whole_file_puts_replies_of_an_earlier_part_below_their_p
             assert reader.listing(url="/a/", since=mark)["reload"]
         assert (listed["threads"], listed["total"]) == (2, 5)
         assert [len(each["replies"]) for each in listed["comments"]] == [3, 0]
-        assert importer.bring(MAKERS[product](thread)).number("now below") == 0
+        assert importer.import_file(MAKERS[product](thread)).number("now below") == 0
 
 
 def test_an_imported_reply_to_a_lost_comment_stays_in_its_thread(importer: Importer) -> None:
     for product in ("valine", "waline", "twikoo"):
         for number, parent in enumerate(("lost", None, "")):
-            importer.use(f"{product}{number}.db")
+            importer.use_database(f"{product}{number}.db")
             reply = {**ROWS[product](ForeignComment("2", NOON + 1, parent)), "rid": "1"}
             assert (
-                importer.bring(file_of(product, [reply, ROWS[product](ForeignComment("1"))])).code
+                importer.import_file(
+                    file_of(product, [reply, ROWS[product](ForeignComment("1"))])
+                ).code
                 == 0
             )
-            assert importer.kept[NOON + 1]["above"] == NOON
+            assert importer.comments_by_time[NOON + 1]["above"] == NOON
 
 
 IDS = st.integers(1, 8).map(str)
@@ -526,15 +535,15 @@ def test_an_import_makes_threads_of_any_tangled_replies(
         thread = sorted(thread, key=lambda comment: order.index(comment.page))
     if product == "isso":  # which has keys
         thread = list({comment.id: comment for comment in thread}.values())
-    importer.use("commentd.db")
+    importer.use_database("commentd.db")
     for left in importer.folder.glob("commentd.db-*"):
         left.unlink()
     file = importer.file(MAKERS[product](thread))
-    dry = importer.bring(file, "--dry-run")
-    result = importer.bring(file)
+    dry = importer.import_file(file, "--dry-run")
+    result = importer.import_file(file)
     assert (result.code, dry.code) == (0, 0)
     assert dry.text == result.text + "this was a dry run: nothing is written\n"
-    kept, (saids, above) = importer.kept, expected(thread)
+    kept, (saids, above) = importer.comments_by_time, expected(thread)
 
     def is_held(at: int) -> bool:
         """Whether a word stands there or below."""
@@ -549,7 +558,7 @@ def test_an_import_makes_threads_of_any_tangled_replies(
         assert row["status"] == (comment.status if comment.text else "deleted")
     assert result.counts[1] == len(kept)
     before = importer.dump()
-    assert importer.bring(file).counts[1:3] == (0, len(kept))
+    assert importer.import_file(file).counts[1:3] == (0, len(kept))
     assert importer.dump() == before
     assert_whole(str(importer.path))
 
@@ -567,7 +576,7 @@ def test_the_report_of_an_import_names_each_faulty_row_and_its_fault(importer: I
         {**rows[1], "objectId": "timeless-7", "insertedAt": "yesterday"},
         {**rows[1]},
     ]
-    result = importer.bring(file_of("waline", rows))
+    result = importer.import_file(file_of("waline", rows))
     assert (result.code, result.counts) == (0, (18, 14, 0, 4))
     assert result.named("no page") == ["homeless-7"]
     assert result.named("no text") == ["empty-7"]
@@ -581,7 +590,7 @@ def test_the_report_of_an_import_counts_many_faulty_rows_and_names_the_first(
     importer: Importer,
 ) -> None:
     thread = [ForeignComment(f"orphan-{n}", NOON + n, "nobody", text=f"{n}") for n in range(500)]
-    result = importer.bring(waline(thread))
+    result = importer.import_file(waline(thread))
     assert result.number("at the top") == 500
     assert "…" in result.text
     assert 3 < len(result.named("at the top")) < 20
@@ -593,7 +602,9 @@ def test_the_report_of_an_import_shows_no_control_characters(importer: Importer)
     evil = "\x1b]0;evil\x07\x1b[2K\x9b2J\r\n  0 skipped\u202e"
     for product, row in ROWS.items():
         named = [row(ForeignComment(f"{evil}{n}", page="")) for n in range(3)]
-        result = importer.bring(file_of(product, [*named, row(ForeignComment("1")), evil * 3]))
+        result = importer.import_file(
+            file_of(product, [*named, row(ForeignComment("1")), evil * 3])
+        )
         assert not re.search(
             r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", result.text
         )
@@ -612,10 +623,10 @@ def test_the_report_of_an_import_counts_waiting_comments_and_closed_pages(
     ]
     file = importer.file(wordpress(thread, closed=("/b/", "/c/")))
     for words in (["--dry-run"], []):
-        report = importer.bring(file, *words).text.splitlines()
+        report = importer.import_file(file, *words).text.splitlines()
         assert "  new: 2 visible, 1 waiting, 1 spam" in report
         assert ("  new pages: 3" in report, "  closed pages: 2" in report) == (True, True)
-    report = importer.bring(file).text.splitlines()
+    report = importer.import_file(file).text.splitlines()
     assert "  new pages: 0" in report
     assert not [line for line in report if "new:" in line]
 
@@ -658,7 +669,7 @@ def test_an_imported_comment_with_an_impossible_time_gets_that_of_its_parent_its
 ) -> None:
     """And is known again a day later, when today is another day."""
     for product in ROWS:
-        importer.use(f"{product}.db")
+        importer.use_database(f"{product}.db")
         fake_world.time = START
         bad = [ForeignComment(f"a{n}", time, "1", text=f"a{n}") for n, time in enumerate(NONSENSE)]
         bad += [
@@ -667,7 +678,7 @@ def test_an_imported_comment_with_an_impossible_time_gets_that_of_its_parent_its
             ForeignComment("c", "no", page="/c/", text="alone"),
         ]
         comments = [ForeignComment("1", NOON + HOUR), *bad, ForeignComment("2", NOON)]
-        result = importer.bring(MAKERS[product](comments))
+        result = importer.import_file(MAKERS[product](comments))
         assert (result.code, result.counts[1]) == (0, len(comments))
         assert result.number("without a valid time") == len(bad)
         found = {row["content"]: row["created_at"] for row in importer.comments}
@@ -676,7 +687,7 @@ def test_an_imported_comment_with_an_impossible_time_gets_that_of_its_parent_its
         assert (found["on top"], found["alone"]) == (NOON, START)
         before = importer.dump()
         fake_world.time += DAY
-        assert importer.bring(importer.folder / "export").counts[1:] == (0, len(comments), 0)
+        assert importer.import_file(importer.folder / "export").counts[1:] == (0, len(comments), 0)
         assert importer.dump() == before
 
 
@@ -684,14 +695,14 @@ def test_no_imported_comment_is_of_the_future(importer: Importer) -> None:
     """Else it would stand above all that is written here, until then."""
     years = [int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (3000, 9999)]
     for product in MAKERS:
-        importer.use(f"{product}.db")
+        importer.use_database(f"{product}.db")
         comments = [
             ForeignComment("1", START + 20 * HOUR),
             ForeignComment("2", START - 5, text="ho"),
         ]
         comments += [ForeignComment(str(n), at, text=f"{n}") for n, at in enumerate(years, 3)]
-        assert importer.bring(MAKERS[product](comments)).counts[1] == 4
-        assert max(importer.kept) <= START
+        assert importer.import_file(MAKERS[product](comments)).counts[1] == 4
+        assert max(importer.comments_by_time) <= START
 
 
 BARE = moment(NOON, "%Y-%m-%d %H:%M:%S")
@@ -707,18 +718,23 @@ ZONES = {
 def test_an_import_reads_times_without_zone_in_the_named_zone(importer: Importer) -> None:
     thread = [ForeignComment("1", BARE), ForeignComment("2", NOON + 1, text="with its zone")]
     for number, words in enumerate(ZONES):
-        importer.use(f"{number}.db")
-        result = importer.bring(waline(thread), *words)
+        importer.use_database(f"{number}.db")
+        result = importer.import_file(waline(thread), *words)
         found = {row["content"]: row["created_at"] for row in importer.comments}
         assert found == {"hi": ZONES[words], "with its zone": NOON + 1}
-        assert importer.bring(waline(thread)).counts == (2, 0, 2, 0)  # nobody has it twice for that
+        assert importer.import_file(waline(thread)).counts == (
+            2,
+            0,
+            2,
+            0,
+        )  # nobody has it twice for that
         assert "--zone" in result.text
-        assert "--zone" not in importer.bring(MAKERS["twikoo"](thread)).text
+        assert "--zone" not in importer.import_file(MAKERS["twikoo"](thread)).text
 
 
 def test_an_import_refuses_an_unknown_zone(importer: Importer) -> None:
     for zone in ("Beijing", "8", "+8", "+25:00", "+08:00; DROP"):
-        assert importer.bring(waline(blog()), f"--zone={zone}").code == 2
+        assert importer.import_file(waline(blog()), f"--zone={zone}").code == 2
     assert not importer.path.exists()
 
 
@@ -786,7 +802,7 @@ def test_an_import_loses_no_comment_for_an_odd_name_email_address_or_website(
     thread = [
         ForeignComment(str(n), NOON + n, "", "/a/", f"{n}", w, w, w) for n, w in enumerate(words, 1)
     ]
-    result = importer.bring(MAKERS[product](thread))
+    result = importer.import_file(MAKERS[product](thread))
     assert (result.code, result.counts) == (0, (len(words), len(words), 0, 0))
     found = {words[int(row["content"]) - 1]: row for row in importer.comments}
     for word, row in found.items():
@@ -812,12 +828,12 @@ def test_an_import_keeps_a_long_comment_whole(importer: Importer, fake_world: Fa
 
     sizes = [long(n) for n in (10_000, 10_001, 65_536, 65_537, 3_000_000)] + [long(30_000, "长")]
     for product in ("waline", "isso", "wordpress", "twikoo"):
-        importer.use(f"{product}.db")
+        importer.use_database(f"{product}.db")
         texts = dict(enumerate(sizes, 1))
         thread = [ForeignComment(str(n), NOON + n, text=text) for n, text in texts.items()]
-        result = importer.bring(MAKERS[product](thread))
+        result = importer.import_file(MAKERS[product](thread))
         assert (result.code, result.counts) == (0, (6, 6, 0, 0))
-        kept = {at - NOON: row["content"] for at, row in importer.kept.items()}
+        kept = {at - NOON: row["content"] for at, row in importer.comments_by_time.items()}
         assert all(len(text) <= 65536 for text in kept.values())
         assert "�" not in "".join(kept.values())
         with importer.served(fake_world) as visitor:
@@ -837,7 +853,7 @@ def test_an_import_keeps_a_long_comment_whole(importer: Importer, fake_world: Fa
 @pytest.mark.slow
 def test_an_import_skips_comments_without_text_unless_they_have_replies(importer: Importer) -> None:
     for product in MAKERS:
-        importer.use(f"{product}.db")
+        importer.use_database(f"{product}.db")
         comments = [
             ForeignComment(str(n), NOON + n, text=t)
             for n, t in enumerate(["", " \n\t ", "\u200b"], 1)
@@ -846,13 +862,15 @@ def test_an_import_skips_comments_without_text_unless_they_have_replies(importer
             ForeignComment("7", NOON + 7, text="", email="a@example.com"),
             ForeignComment("8", NOON + 8, text="a"),
         ]
-        result = importer.bring(MAKERS[product](comments))
+        result = importer.import_file(MAKERS[product](comments))
         assert (result.code, result.counts) == (0, (5, 1, 0, 4))
         assert len(result.named("no text")) == 4
-        importer.bring(MAKERS[product]([*comments, ForeignComment("9", NOON + 9, "7", text="b")]))
-        gone = importer.kept[NOON + 7]
+        importer.import_file(
+            MAKERS[product]([*comments, ForeignComment("9", NOON + 9, "7", text="b")])
+        )
+        gone = importer.comments_by_time[NOON + 7]
         assert (gone["status"], gone["nickname"], gone["email"]) == ("deleted", "", "")
-        assert importer.kept[NOON + 9]["above"] == NOON + 7
+        assert importer.comments_by_time[NOON + 9]["above"] == NOON + 7
 
 
 # Pages and hosts
@@ -869,8 +887,8 @@ def test_an_import_takes_all_spellings_of_a_page_for_one(importer: Importer) -> 
     ]
     thread = [ForeignComment(str(n), NOON + n, page=page) for n, page in enumerate(spellings, 1)]
     for product in MAKERS:
-        importer.use(f"{product}.db")
-        result = importer.bring(MAKERS[product](thread))
+        importer.use_database(f"{product}.db")
+        result = importer.import_file(MAKERS[product](thread))
         assert result.counts == (8, 8, 0, 0), product
         ((key, page),) = importer.pages.items()
         assert (key, len(importer.comments), result.number("pages")) == ("/2024/你好", 8, 1)
@@ -880,19 +898,19 @@ def test_an_import_takes_all_spellings_of_a_page_for_one(importer: Importer) -> 
 def test_an_import_adds_to_the_page_that_is_there(importer: Importer, visitor: Visitor) -> None:
     url = "https://blog.example/a/"
     visitor.say("of here", page_url=url, headers={"Origin": "https://blog.example"})
-    before = importer.whole()["pages"]
-    importer.bring(waline([ForeignComment("1", page="http://www.blog.example/a/index.html")]))
-    assert importer.whole()["pages"] == before
+    before = importer.full_export()["pages"]
+    importer.import_file(waline([ForeignComment("1", page="http://www.blog.example/a/index.html")]))
+    assert importer.full_export()["pages"] == before
     assert sorted(importer.texts) == ["hi", "of here"]
     assert visitor.listing(url="/a")["total"] == visitor.listing(url="/a/")["total"] == 2
 
 
 def test_an_import_skips_and_names_a_comment_without_a_page(importer: Importer) -> None:
     for product in ROWS:
-        importer.use(f"{product}.db")
+        importer.use_database(f"{product}.db")
         pages: list[Any] = [None, "", "  ", {}, [], "/a\nb", "/" + "x" * 3000]
         rows = [ROWS[product](ForeignComment(f"a{n}", page=page)) for n, page in enumerate(pages)]
-        result = importer.bring(file_of(product, [*rows, ROWS[product](ForeignComment("b"))]))
+        result = importer.import_file(file_of(product, [*rows, ROWS[product](ForeignComment("b"))]))
         assert result.counts == (8, 1, 0, 7)
         assert result.named("skipped: no page") == [f"a{n}" for n in range(7)]
 
@@ -913,40 +931,40 @@ def several_hosts() -> list[ForeignComment]:
 def test_an_import_of_several_hosts_asks_for_one_of_them(importer: Importer, product: str) -> None:
     file = importer.file(MAKERS[product](several_hosts()))
     for words in ([], ["--host", "elsewhere.example"]):
-        result = importer.bring(file, *words)
+        result = importer.import_file(file, *words)
         assert not importer.path.exists()
         assert "blog.example (2), localhost:4000 (1)" in result.failure
         assert words or "--host" in result.failure
     for host in ("blog.example", "www.blog.example", "BLOG.example"):
-        result = importer.bring(file, "--host", host, "--dry-run")
+        result = importer.import_file(file, "--host", host, "--dry-run")
         assert (result.code, result.counts) == (0, (4, 3, 0, 1)), host
         (skipped,) = result.named("localhost")
         assert skipped.endswith("3")
-    result = importer.bring(file, "--host", "blog.example")
+    result = importer.import_file(file, "--host", "blog.example")
     assert (result.counts, [*importer.pages], len(importer.comments)) == ((4, 3, 0, 1), ["/a"], 3)
 
 
 def test_an_import_takes_the_host_of_the_settings_by_itself(importer: Importer) -> None:
     importer.origins = "https://www.blog.example:8310 http://localhost:4000"
-    importer.use("other.db")
-    result = importer.bring(
+    importer.use_database("other.db")
+    result = importer.import_file(
         waline([*several_hosts()[:3], ForeignComment("9", page="https://other.example/a/")])
     )
     assert (result.code, result.counts) == (0, (4, 2, 0, 2))
     assert [*result.named("localhost:4000"), *result.named("other.example")] == ["3", "9"]
     importer.origins = "http://localhost:4000"
-    importer.use("preview.db")
-    assert "localhost:4000 (1)" in importer.bring(waline(several_hosts())).failure
+    importer.use_database("preview.db")
+    assert "localhost:4000 (1)" in importer.import_file(waline(several_hosts())).failure
 
 
 def test_an_import_refuses_a_host_that_the_file_does_not_name(importer: Importer) -> None:
     for product in ("isso", "commento", "waline", "artalk"):
-        result = importer.bring(MAKERS[product](blog()), "--host", "nope.example")
+        result = importer.import_file(MAKERS[product](blog()), "--host", "nope.example")
         assert "none has a name, so leave it out" in result.failure
     views = waline([], Counter=[{"url": page, "time": 3} for page in HOSTS])
-    assert importer.bring(views, "--host", "elsewhere.example").code == 1
+    assert importer.import_file(views, "--host", "elsewhere.example").code == 1
     assert not importer.path.exists()
-    report = importer.bring(views, "--host", "blog.example").text
+    report = importer.import_file(views, "--host", "blog.example").text
     assert not re.search("--zone|not carried", report)  # that is about comments
 
 
@@ -956,13 +974,17 @@ def test_an_import_refuses_a_host_that_the_file_does_not_name(importer: Importer
 def test_an_import_takes_the_named_format_over_the_detected_one(importer: Importer) -> None:
     rows = [waline_row(comment) for comment in blog()]
     data = file_of("valine", rows)
-    assert importer.bring(data, "--dry-run").text.startswith("waline: 12 ")
-    assert importer.bring(data, "--format", "valine", "--dry-run").text.startswith("valine: 12 ")
-    assert importer.bring("\n".join(map(json.dumps, rows)), "--format", "waline").counts[1] == 12
+    assert importer.import_file(data, "--dry-run").text.startswith("waline: 12 ")
+    assert importer.import_file(data, "--format", "valine", "--dry-run").text.startswith(
+        "valine: 12 "
+    )
+    assert (
+        importer.import_file("\n".join(map(json.dumps, rows)), "--format", "waline").counts[1] == 12
+    )
     artalk = MAKERS["artalk"](
         [ForeignComment("1", NOON, text="comments of pages, projects and threads")]
     )
-    assert importer.bring(artalk, "--dry-run").text.startswith("artalk: 1 read")
+    assert importer.import_file(artalk, "--dry-run").text.startswith("artalk: 1 read")
 
 
 @pytest.fixture
@@ -981,10 +1003,18 @@ def test_an_import_by_root_heeds_the_rights_of_files(folder_of_another_user: Pat
     file = folder_of_another_user / "export.json"
     file.write_bytes(waline(blog()))
     file.chmod(0o200)
-    assert "export.json" in ended(begun(folder_of_another_user, "import", str(file))).errors
+    assert (
+        "export.json"
+        in result_of(start_program(folder_of_another_user, "import", str(file))).errors
+    )
     file.chmod(0o600)
     os.chown(file, folder_of_another_user.stat().st_uid, -1)
-    assert ended(begun(folder_of_another_user, "import", str(file))).counts == (12, 12, 0, 0)
+    assert result_of(start_program(folder_of_another_user, "import", str(file))).counts == (
+        12,
+        12,
+        0,
+        0,
+    )
     assert {each.stat().st_uid for each in folder_of_another_user.iterdir()} == {
         folder_of_another_user.stat().st_uid
     }
@@ -995,23 +1025,23 @@ def test_an_import_by_root_heeds_the_rights_of_files(folder_of_another_user: Pat
     site.chmod(0o555)
     assert (
         "can't write here"
-        in ended(begun(folder_of_another_user, "render", str(site), "--dry-run")).errors
+        in result_of(start_program(folder_of_another_user, "render", str(site), "--dry-run")).errors
     )
 
 
 def test_an_import_reads_compressed_files_of_any_name(importer: Importer) -> None:
     for product, make in MAKERS.items():
-        importer.use(f"{product}.db")
+        importer.use_database(f"{product}.db")
         file = importer.file(gzip.compress(make(blog())), "-strange name.txt")
-        assert importer.bring(file).counts == (12, 12, 0, 0)
-    importer.use("waline.db", made=False)
+        assert importer.import_file(file).counts == (12, 12, 0, 0)
+    importer.use_database("waline.db", made=False)
     before, data, packed = importer.dump(), waline(blog()), io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         for name in ("../../Comment.0.jsonl", "/_User.0.jsonl", "notes"):
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
             archive.addfile(entry, io.BytesIO(data if "Comment" in name else b"\0" * len(data)))
-    result = importer.bring(importer.file(packed.getvalue(), "x.tgz"), "--format", "waline")
+    result = importer.import_file(importer.file(packed.getvalue(), "x.tgz"), "--format", "waline")
     assert (result.code, result.counts) == (0, (12, 0, 12, 0))
     assert importer.dump() == before
 
@@ -1039,7 +1069,7 @@ def test_readers_and_writers_do_not_wait_for_an_import(tmp_path: Path) -> None:
     (tmp_path / "export").write_bytes(waline(blog(700)))
     with services(tmp_path) as start:
         service = start(notify={"owner": OWNER})
-        process = begun(tmp_path, "import", "export")
+        process = start_program(tmp_path, "import", "export")
         until(lambda: count_in(service.path))
         process.kill()
         process.communicate()
@@ -1047,14 +1077,14 @@ def test_readers_and_writers_do_not_wait_for_an_import(tmp_path: Path) -> None:
         assert 0 < left < 700
         reader = Reader(service)
         reader.start()
-        process = begun(tmp_path, "import", "export")
+        process = start_program(tmp_path, "import", "export")
         posted: list[int] = []
         while process.poll() is None:
             body = {**COMMENT, "page_url": "/0/", "content": f"meanwhile {len(posted)}"}
             answer = service.ask("POST", "/comments", body=body)
             assert answer.status == 200
             posted.append(answer.json["comment"]["id"])
-        result = ended(process)
+        result = result_of(process)
         reader.stopping = True
         reader.join()
         assert (result.code, result.counts) == (0, (700, 700 - left, left, 0))
@@ -1065,11 +1095,13 @@ def test_readers_and_writers_do_not_wait_for_an_import(tmp_path: Path) -> None:
         waiting = sum(s.status == "waiting" for s in blog(700) if s.page == "/0/")
         seen = service.ask("GET", "/comments?url=/0/").json["total"]
         assert (seen, count_in(service.path)) == (234 - waiting + len(posted), 700 + len(posted))
-        assert not re.search("fail +(counters|database)", ended(begun(tmp_path, "check")).text)
-        assert "Traceback" not in service.said
+        assert not re.search(
+            "fail +(counters|database)", result_of(start_program(tmp_path, "check")).text
+        )
+        assert "Traceback" not in service.output
     # An email of what was posted here, not of what was imported.
-    assert service.said.count("Subject:") <= 1
-    assert not re.search(r"\btext \d", service.said)
+    assert service.output.count("Subject:") <= 1
+    assert not re.search(r"\btext \d", service.output)
 
 
 NOTIFYING = {"notify_owner": (OWNER,), "server_public_url": "https://comments.example"}
@@ -1089,7 +1121,7 @@ def test_an_import_notifies_nobody(
     ]
     # It answers what was said here, which is in the file too: as in one that was made of ours.
     twin = ForeignComment("77", START, "", "/0/", "here", "Ann")
-    importer.bring(
+    importer.import_file(
         waline([*thread, twin, ForeignComment("78", START, "77", "/0/", "a reply", "Bob")])
     )
     (reply,) = (row for row in importer.comments if row["content"] == "a reply")
@@ -1122,7 +1154,7 @@ def test_an_import_touches_no_account(
     rows = [{**waline_row(replace(s, email=e)), **admin} for s, e in people]
     user = {"objectId": "1", "display_name": "Owner", "email": OWNER, "type": "administrator"}
     users = [user, {**user, "objectId": "2", "email": "new@example.com", "password": "x"}]
-    assert importer.bring(file_of("waline", rows, Users=users)).counts == (12, 12, 0, 0)
+    assert importer.import_file(file_of("waline", rows, Users=users)).counts == (12, 12, 0, 0)
     after = importer.dump()
     for table in ("account", "registration", "subscription", "outbox", "notification", "block"):
         assert after[table] == before[table]
@@ -1139,14 +1171,14 @@ def test_an_imported_comment_has_the_location_of_its_ip_address(
     importer: Importer, monkeypatch: pytest.MonkeyPatch, fake_world: FakeWorld, shown: bool
 ) -> None:
     monkeypatch.setenv("COMMENTD_PRIVACY_SHOW_LOCATION", "yes" if shown else "no")
-    importer.bring(waline([ForeignComment("1", ip="1.2.4.8")]))
+    importer.import_file(waline([ForeignComment("1", ip="1.2.4.8")]))
     config = commentd.Config(
         database_path=str(importer.path), captcha_provider="none", privacy_show_location=shown
     )
     with closing(commentd.make_app(config, fake_world.world, rounds=1)) as app:
         written_here = Visitor(app, ip="1.2.4.8").say("of here", page_url="/a/")["comment"]
     assert bool(written_here["location"]) == shown
-    assert importer.kept[NOON]["location"] == written_here["location"]
+    assert importer.comments_by_time[NOON]["location"] == written_here["location"]
 
 
 # How it works
@@ -1188,7 +1220,7 @@ def test_an_import_shows_progress_on_a_terminal_alone_and_reaches_its_end(
 ) -> None:
     importer.file(waline(blog(300)))
     ours, theirs = pty.openpty()
-    process = begun(importer.folder, "import", "export", stdin=theirs, stderr=theirs)
+    process = start_program(importer.folder, "import", "export", stdin=theirs, stderr=theirs)
     os.close(theirs)
     seen = b""
     while select.select([ours], [], [], PATIENCE)[0]:
@@ -1205,5 +1237,5 @@ def test_an_import_shows_progress_on_a_terminal_alone_and_reaches_its_end(
         numbers = [int(number) for number in re.findall(rf"\r(-?\d+) % {word}", shown)]
         assert numbers == sorted(numbers)
         assert 0 <= numbers[0] <= numbers[-1] <= 100
-    result = ended(begun(importer.folder, "import", "export"))
+    result = result_of(start_program(importer.folder, "import", "export"))
     assert (result.code, result.errors, "%" in result.text) == (0, "", False)

@@ -68,8 +68,8 @@ def test_an_import_of_hostile_texts_shows_only_text(
     importer: Importer, fake_world: FakeWorld
 ) -> None:
     for product, make in MAKERS.items():
-        importer.use(f"{product}.db")
-        importer.bring(make([ForeignComment(text=HOSTILE)]))
+        importer.use_database(f"{product}.db")
+        importer.import_file(make([ForeignComment(text=HOSTILE)]))
         with importer.served(fake_world) as reader:
             (shown,) = reader.listing(url="/a/")["comments"]
         tags = re.findall(r"<[^>]*>", shown["html"])
@@ -80,7 +80,7 @@ def test_an_import_of_hostile_texts_shows_only_text(
 def test_bytes_that_are_no_text_cost_an_import_no_other_comment(importer: Importer) -> None:
     comments = [ForeignComment("1", text="befXore"), ForeignComment("2", NOON + 1, text="Second")]
     for product in MAKERS:
-        importer.use(f"{product}.db")
+        importer.use_database(f"{product}.db")
         data = MAKERS[product](comments)
         if product in SQLITE:
             file, column = importer.file(data), "text" if product == "isso" else "content"
@@ -89,7 +89,7 @@ def test_bytes_that_are_no_text_cost_an_import_no_other_comment(importer: Import
                 db.execute(f"UPDATE comments SET {column} = {broken} WHERE id = '1'")
         else:
             file = importer.file(data.replace(b"befXore", b"bef\xff\xfeore"))
-        result = importer.bring(file)
+        result = importer.import_file(file)
         assert (result.code, result.counts) == (0, (2, 2, 0, 0))
         assert [re.sub("[\ufffd?]+", "", text) for text in importer.texts] == ["before", "Second"]
 
@@ -102,10 +102,10 @@ def test_an_import_finds_the_encoding_by_its_mark(importer: Importer) -> None:
     comments = [ForeignComment("1", text="Ä 中 😀"), ForeignComment("2", NOON + 1, text="Second")]
     for product in TEXTS:
         for encoding, mark in MARKS.items():
-            importer.use(f"{product} {encoding}.db")
+            importer.use_database(f"{product} {encoding}.db")
             name = encoding[:6].strip("-")
             text = re.sub("utf-8", name, MAKERS[product](comments).decode(), flags=re.I)
-            result = importer.bring((mark + text).encode(encoding))
+            result = importer.import_file((mark + text).encode(encoding))
             assert (result.code, result.counts) == (0, (2, 2, 0, 0)), (product, encoding)
             assert importer.texts == ["Ä 中 😀", "Second"]
 
@@ -134,13 +134,13 @@ PIECES = [
 
 def test_an_import_survives_texts_nested_or_repeated_without_end(importer: Importer) -> None:
     for product in ("twikoo", "waline"):
-        importer.use(f"{product}.db")
+        importer.use_database(f"{product}.db")
         deep = [
             ForeignComment(n, NOON + n, text=f"<p>x</p>{p * 2000}y")
             for n, p in enumerate(PIECES, 1)
         ]
         many = [ForeignComment(99, NOON + 99, text="<b>first" + "!" * 20000 + "x</b>")]
-        assert importer.bring(MAKERS[product]([*deep, *many])).counts[1] == len(PIECES) + 1
+        assert importer.import_file(MAKERS[product]([*deep, *many])).counts[1] == len(PIECES) + 1
 
 
 # XML that means harm
@@ -184,7 +184,7 @@ def test_an_import_refuses_xml_with_a_doctype_and_reads_nothing_else(
     head, _, rest = declaring(product, '[<!ENTITY x "in">]', "&x;").partition("\n")
     texts += [f"{head}\n{opening}{rest}{closing}" for opening, closing in HIDDEN]
     for text in texts:
-        result = importer.bring(text)
+        result = importer.import_file(text)
         assert "declares a document type" in result.failure, text
         assert "canary" not in result.text
         assert nothing_in(importer)
@@ -194,7 +194,7 @@ def test_markup_inside_a_cdata_section_of_an_import_is_text(importer: Importer) 
     """A file is read line by line, and a section may have several."""
     text = "a &lt;!DOCTYPE html> &amp;nbsp; AT&T &amp;lt;?php\n<b>b</b> &amp; [x]] c"
     marked = wordpress([ForeignComment("1", text="MARK"), ForeignComment("2", NOON + 1)]).decode()
-    result = importer.bring(marked.replace("MARK", f"<![CDATA[{text}]]>"))
+    result = importer.import_file(marked.replace("MARK", f"<![CDATA[{text}]]>"))
     assert result.counts == (2, 2, 0, 0)
     assert importer.texts[0] == "a <!DOCTYPE html> &nbsp; AT&T &lt;?php\n**b** & [x]] c"
 
@@ -208,7 +208,7 @@ def test_entities_that_xml_does_not_know_cost_an_import_no_comment(
     text = MAKERS[product](comments).decode()
     for number, name in enumerate(names):
         text = text.replace(f"{number}here{number}", name)
-    result = importer.bring(text)
+    result = importer.import_file(text)
     assert (result.code, result.counts) == (0, (8, 8, 0, 0))
     assert importer.texts[-2:] == ["a😀b", "a&b"]
     assert all(text.startswith("a") and text.endswith("b") for text in importer.texts)
@@ -219,7 +219,7 @@ def test_an_import_reads_xml_after_empty_lines_and_a_mark(importer: Importer, pr
     """WordPress prints empty lines there, from plugins; editors add a mark."""
     data = MAKERS[product]([ForeignComment("1"), ForeignComment("2", NOON + 1, "1")])
     for before in (b"\n\n", b" ", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n"):
-        assert importer.bring(before + data, "--dry-run").counts == (2, 2, 0, 0)
+        assert importer.import_file(before + data, "--dry-run").counts == (2, 2, 0, 0)
 
 
 # Foreign databases
@@ -251,7 +251,7 @@ def test_an_imported_database_and_its_folder_stay_as_they_are(
     if mode != "wal left behind":
         shutil.copy(path, home)
     before = untouched(home)
-    assert importer.bring(home / "source.db").counts == (1, 1, 0, 0)
+    assert importer.import_file(home / "source.db").counts == (1, 1, 0, 0)
     assert importer.texts == ["Last"]
     assert untouched(home) == before
 
@@ -263,7 +263,7 @@ def test_an_import_reads_a_database_that_is_in_use(importer: Importer, product: 
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("BEGIN IMMEDIATE")
         db.execute("UPDATE comments SET parent" + ("" if product == "isso" else "Id") + " = NULL")
-        assert importer.bring(file).counts == (1, 1, 0, 0)
+        assert importer.import_file(file).counts == (1, 1, 0, 0)
 
 
 @each_database
@@ -277,7 +277,7 @@ def test_an_imported_database_with_a_view_in_place_of_a_table_is_refused(
             db.execute(f"ALTER TABLE {table} RENAME TO real")
             db.execute(f"CREATE VIEW {table} AS SELECT * FROM real")
         for words in ([], ["--format", product]):
-            assert importer.bring(file, *words).failure
+            assert importer.import_file(file, *words).failure
             assert nothing_in(importer)
 
 
@@ -295,7 +295,7 @@ def test_a_trigger_in_an_imported_database_does_nothing(importer: Importer, prod
             name, abort = f"t{event} AFTER {event}", "SELECT raise(ABORT, 'no')"
             db.execute(f"CREATE TRIGGER {name} ON comments BEGIN {abort}; END")
     before = file.read_bytes()
-    assert importer.bring(file).counts == (1, 1, 0, 0)
+    assert importer.import_file(file).counts == (1, 1, 0, 0)
     assert file.read_bytes() == before
 
 
@@ -327,8 +327,8 @@ def test_an_import_reports_a_damaged_database(importer: Importer, product: str) 
         [ForeignComment(str(n), NOON + n, text="word " * 99) for n in range(1, 200)]
     )
     for start in (len(whole) * part // 10 for part in (3, 6, 9)):
-        assert importer.bring(whole[:start] + b"\xa5" * 9000 + whole[start + 9000 :]).failure
-    assert importer.bring(whole.replace(b"CREATE TABLE", b"CREATE \xa5ABLE")).failure
+        assert importer.import_file(whole[:start] + b"\xa5" * 9000 + whole[start + 9000 :]).failure
+    assert importer.import_file(whole.replace(b"CREATE TABLE", b"CREATE \xa5ABLE")).failure
 
 
 # Packings, ends and bombs
@@ -337,12 +337,12 @@ def test_an_import_reports_a_damaged_database(importer: Importer, product: str) 
 def test_an_import_refuses_json_above_64_mb_unless_it_comes_in_lines(importer: Importer) -> None:
     file = importer.file(b'[{"page_key": "/"}')
     os.truncate(file, (64 << 20) + 1)
-    result = importer.bring(file, "--format", "artalk")
+    result = importer.import_file(file, "--format", "artalk")
     assert result.code == 1
     assert "larger than 64 MB: split it, and import each part" in result.errors
     row = '{"_id": "%d", "url": "/", "nick": "Ann", "comment": "%d", "created": 1700000000000}'
     lines = "".join((row % (number, number)).ljust(1 << 20) + "\n" for number in range(65))
-    assert importer.bring(lines, "--format", "twikoo").counts[0] == 65
+    assert importer.import_file(lines, "--format", "twikoo").counts[0] == 65
 
 
 @pytest.mark.parametrize("product", TEXTS)
@@ -355,8 +355,8 @@ def test_an_import_of_a_file_that_breaks_off_brings_the_comments_before(
     ]
     whole = MAKERS[product](comments)
     for data in (whole, gzip.compress(whole, 1)):
-        importer.use(f"{len(data)}.db")
-        result = importer.bring(data[: len(data) * 9 // 10])
+        importer.use_database(f"{len(data)}.db")
+        result = importer.import_file(data[: len(data) * 9 // 10])
         if product.startswith("com"):
             assert "before the names of all authors" in result.failure
             assert nothing_in(importer)
@@ -369,7 +369,7 @@ def test_an_import_of_a_file_that_breaks_off_brings_the_comments_before(
             assert result.named("can't be read")[0].startswith(f"line {lines}")
         else:
             assert "the file breaks off: what follows is not in it (1): " in result.text
-        assert importer.bring(data).counts[0] == len(importer.texts) == 64
+        assert importer.import_file(data).counts[0] == len(importer.texts) == 64
 
 
 @each_xml
@@ -380,7 +380,7 @@ def test_an_import_of_a_file_with_a_damaged_comment_brings_the_others(
         ForeignComment(str(n), NOON + n, page=f"/{n // 4}/", text=f"text {n}") for n in range(12)
     ]
     text = MAKERS[product](comments).decode().replace(">text 5<", "><p>text 5<br>more<")
-    result = importer.bring(text)
+    result = importer.import_file(text)
     assert (result.code, result.counts) == (0, (12, 11, 0, 1))
     assert result.named("can't be read")[0].startswith("line ")
     assert {f"text {n}" for n in range(12)} - {*importer.texts} == {"text 5"}
@@ -394,10 +394,12 @@ def test_scripts_in_posts_of_wordpress_cost_an_import_no_comment(importer: Impor
         post = f"<content:encoded><![CDATA[{script}]]>{after}</content:encoded>"
         text = wordpress([ForeignComment("1"), ForeignComment("2", NOON + 1, page="/b/")]).decode()
         text = text.replace("<link>", f"{post}<link>").replace("<item>", f"<item>{post}")
-        assert importer.bring(text, "--dry-run").counts == (2, 2, 0, 0)
+        assert importer.import_file(text, "--dry-run").counts == (2, 2, 0, 0)
     name = "<![CDATA[a <![CDATA[ b ]]> c]]>"
-    importer.bring(wordpress([ForeignComment(nickname="MARK")]).decode().replace("MARK", name))
-    assert importer.only()["nickname"] == "a <![CDATA[ b ]]> c"
+    importer.import_file(
+        wordpress([ForeignComment(nickname="MARK")]).decode().replace("MARK", name)
+    )
+    assert importer.only_comment()["nickname"] == "a <![CDATA[ b ]]> c"
 
 
 XML_DAMAGE = {
@@ -421,10 +423,10 @@ def test_an_import_reads_xml_in_spite_of_what_programs_leave_in_it(
     comments = [ForeignComment("1", text="ä 中"), ForeignComment("2", NOON + 1, "1", nickname="B")]
     old, new = XML_DAMAGE[damage]
     text = re.sub(old, new, MAKERS[product](comments).decode())
-    result = importer.bring(text)
+    result = importer.import_file(text)
     assert (result.code, result.counts) == (0, (2, 2, 0, 0))
-    assert importer.kept[NOON]["content"] == "ä 中"
-    assert importer.kept[NOON]["nickname"] in ("Ann", "A <3 & B")
+    assert importer.comments_by_time[NOON]["content"] == "ä 中"
+    assert importer.comments_by_time[NOON]["nickname"] in ("Ann", "A <3 & B")
 
 
 @each_xml
@@ -434,8 +436,8 @@ def test_an_import_reads_both_of_two_exports_in_one_file(importer: Importer, pro
     )
     two = two.replace(b'dsq:id="90"', b'dsq:id="91"')
     for between in (b"", b"\n"):
-        importer.use(f"{len(between)}.db")
-        assert importer.bring(one.rstrip() + between + two).counts == (2, 2, 0, 0)
+        importer.use_database(f"{len(between)}.db")
+        assert importer.import_file(one.rstrip() + between + two).counts == (2, 2, 0, 0)
         assert {*importer.pages} == {"/0", "/1"}
 
 
@@ -463,9 +465,9 @@ def test_an_import_obeys_the_encoding_that_xml_declares(
     importer: Importer, product: str, encoding: str
 ) -> None:
     text = MAKERS[product]([ForeignComment(text=SAYS_IT[encoding])]).decode()
-    result = importer.bring(re.sub("(?i)utf-8", encoding, text, count=1).encode(encoding))
+    result = importer.import_file(re.sub("(?i)utf-8", encoding, text, count=1).encode(encoding))
     assert result.counts == (1, 1, 0, 0)
-    assert importer.only()["content"] == SAYS_IT[encoding]
+    assert importer.only_comment()["content"] == SAYS_IT[encoding]
     assert "text is read as " in result.text
 
 
@@ -473,23 +475,23 @@ def test_an_import_obeys_the_encoding_that_xml_declares(
 def test_an_import_reads_text_in_an_undeclared_encoding(importer: Importer, encoding: str) -> None:
     text = ENCODINGS[encoding]
     for product in TEXTS:
-        importer.use(f"{product}.db")
+        importer.use_database(f"{product}.db")
         data = MAKERS[product]([ForeignComment(text="MARK")]).replace(
             b"MARK", text.encode(encoding)
         )
-        result = importer.bring(data)
-        assert importer.only()["content"] == text, product
+        result = importer.import_file(data)
+        assert importer.only_comment()["content"] == text, product
         assert f"text is read as {'gb18030' if encoding[0] == 'g' else 'cp1252'}" in result.text
 
 
 def test_an_import_reads_json_in_utf_16_or_utf_32_without_a_mark(importer: Importer) -> None:
     for encoding in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "utf-32"):
         for product in ("valine", "artalk", "twikoo"):
-            importer.use(f"{product} {encoding}.db")
+            importer.use_database(f"{product} {encoding}.db")
             row = json.loads(MAKERS[product]([ForeignComment(text="中 😀")]))
             text = json.dumps(row, ensure_ascii=False)
-            assert importer.bring(text.encode(encoding)).counts == (1, 1, 0, 0)
-            assert importer.only()["content"] == "中 😀"
+            assert importer.import_file(text.encode(encoding)).counts == (1, 1, 0, 0)
+            assert importer.only_comment()["content"] == "中 😀"
 
 
 def test_an_import_counts_and_names_unreadable_characters(importer: Importer) -> None:
@@ -499,11 +501,11 @@ def test_an_import_counts_and_names_unreadable_characters(importer: Importer) ->
         ForeignComment("a3"),
     ]
     for product in ("waline", "disqus"):
-        importer.use(f"{product}.db")
+        importer.use_database(f"{product}.db")
         data = MAKERS[product](comments).replace(b"cafX XY", b"caf\xe9 \xff\xfe")
-        result = importer.bring(data)
+        result = importer.import_file(data)
         assert "  unreadable characters: 3, each shown as � (1): a2\n" in result.text
-        assert importer.kept[NOON + 1]["content"] == "caf� ��"
+        assert importer.comments_by_time[NOON + 1]["content"] == "caf� ��"
 
 
 def bomb(path: Path, head: bytes, filler: bytes, times: int, tail: bytes = b"") -> Path:
@@ -567,13 +569,13 @@ BAD_FILES: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("there", [False, True], ids=["first", "later"])
+@pytest.mark.parametrize("database_exists", [False, True], ids=["first", "later"])
 def test_an_import_refuses_a_file_of_no_known_product_with_a_sentence(
-    importer: Importer, there: bool
+    importer: Importer, database_exists: bool
 ) -> None:
-    if there:
-        importer.bring(MAKERS["waline"]([ForeignComment()]))
-        importer.whole()
+    if database_exists:
+        importer.import_file(MAKERS["waline"]([ForeignComment()]))
+        importer.full_export()
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript("CREATE TABLE comments (id, text); CREATE TABLE posts (id);")
         other = db.serialize()
@@ -581,14 +583,14 @@ def test_an_import_refuses_a_file_of_no_known_product_with_a_sentence(
         file = importer.file(data, name)
         before = untouched(importer.folder)
         for words in ([], ["--dry-run"]):
-            result = importer.bring(file, *words)
+            result = importer.import_file(file, *words)
             assert not result.text
             assert result.failure
             assert untouched(importer.folder) == before
 
 
 def test_an_import_of_an_unknown_format_names_the_known_ones(importer: Importer) -> None:
-    result = importer.bring(BAD_FILES["text"])
+    result = importer.import_file(BAD_FILES["text"])
     assert {*MAKERS} <= {*re.findall(r"[\w-]+", result.errors)}
     assert "--format" in result.errors
 
@@ -596,7 +598,9 @@ def test_an_import_of_an_unknown_format_names_the_known_ones(importer: Importer)
 def test_an_import_names_a_file_that_it_can_not_open(importer: Importer) -> None:
     importer.file(b"x", "source")
     for what in ("", "none.xml", "none/none.xml", "source/x"):
-        assert re.search("directory|folder|file", importer.bring(importer.folder / what).failure)
+        assert re.search(
+            "directory|folder|file", importer.import_file(importer.folder / what).failure
+        )
 
 
 @each
@@ -605,10 +609,10 @@ def test_an_import_brings_nothing_from_a_file_of_another_format(
 ) -> None:
     file = importer.file(MAKERS[product]([ForeignComment()]))
     for forced in {"disqus", "wordpress", "isso", "cusdis"} - {product}:
-        result = importer.bring(file, "--format", forced)
+        result = importer.import_file(file, "--format", forced)
         assert result.counts[1] == 0 if result.code == 0 else result.failure
         assert nothing_in(importer)
-    assert importer.bring(file, "--format", product).counts == (1, 1, 0, 0)
+    assert importer.import_file(file, "--format", product).counts == (1, 1, 0, 0)
 
 
 KNOWN_EMPTY = ("waline", "disqus", "wordpress", "isso", "cusdis", "remark42")
@@ -618,10 +622,12 @@ KNOWN_EMPTY = ("waline", "disqus", "wordpress", "isso", "cusdis", "remark42")
 def test_an_import_takes_an_empty_file_of_a_known_product(importer: Importer, product: str) -> None:
     data = MAKERS[product]([])
     if product in KNOWN_EMPTY:
-        assert importer.bring(data).counts == (0, 0, 0, 0)
+        assert importer.import_file(data).counts == (0, 0, 0, 0)
     else:  # nothing in it shows where it is from
-        assert importer.bring(data).failure
-        assert re.search("no comment|no JSON", importer.bring(data, "--format", product).failure)
+        assert importer.import_file(data).failure
+        assert re.search(
+            "no comment|no JSON", importer.import_file(data, "--format", product).failure
+        )
 
 
 OTHER_FILES = {
@@ -644,4 +650,4 @@ OTHER_FILES = {
 
 @pytest.mark.parametrize("hint", OTHER_FILES)
 def test_an_import_of_a_wrong_file_says_which_file_to_bring(importer: Importer, hint: str) -> None:
-    assert hint in importer.bring(OTHER_FILES[hint]).failure
+    assert hint in importer.import_file(OTHER_FILES[hint]).failure

@@ -244,8 +244,8 @@ def test_imported_html_is_exported_and_imported_unchanged(
     said = [
         ForeignComment(f"a{number}", NOON + number, text=text) for number, text in enumerate(texts)
     ]
-    importer.use(f"{len(importer.paths)}.db")
-    importer.bring(MAKERS[product](said))
+    importer.use_database(f"{len(importer.paths)}.db")
+    importer.import_file(MAKERS[product](said))
     check_identity(importer, fake_world)
 
 
@@ -253,8 +253,8 @@ def check_identity(importer: Importer, fake_world: FakeWorld) -> None:
     """Our own export is the same after an import into an empty database, and so is what readers
     see."""
     export, seen = importer.export("--emails"), shown(importer, fake_world)
-    importer.use(f"{len(importer.paths)}.db")
-    assert importer.bring(export).code == 0
+    importer.use_database(f"{len(importer.paths)}.db")
+    assert importer.import_file(export).code == 0
     assert importer.export("--emails") == export
     assert shown(importer, fake_world) == seen
 
@@ -270,12 +270,12 @@ def test_comments_of_all_products_are_exported_and_imported_unchanged(
 ) -> None:
     texts = [*PLAIN, *OWN]
     for product in (*HTML_PRODUCTS, *MARKDOWN_PRODUCTS):
-        importer.use(f"{product}.db")
+        importer.use_database(f"{product}.db")
         rows = [
             ForeignComment(f"a{number}", NOON + number, text=text)
             for number, text in enumerate(texts)
         ]
-        result = importer.bring(MAKERS[product](rows))
+        result = importer.import_file(MAKERS[product](rows))
         assert (
             result.number("kept as HTML") == sum(row["html"] != "" for row in importer.comments) > 0
         )
@@ -301,7 +301,7 @@ def test_an_edit_of_imported_html_keeps_links_and_emphasis(
     importer: Importer, owner: Visitor, visitor: Visitor
 ) -> None:
     text = '<p>A <b>tpyo</b> in <a href="https://a.example/x">a link</a></p><pre>code</pre>'
-    importer.bring(MAKERS["disqus"]([ForeignComment(text=text)]))
+    importer.import_file(MAKERS["disqus"]([ForeignComment(text=text)]))
     (comment,) = visitor.listing(url="/a/")["comments"]
     rewrite(owner, comment["id"], comment["content"].replace("tpyo", "typo"))
     (corrected,) = visitor.listing(url="/a/")["comments"]
@@ -312,19 +312,19 @@ def test_an_edit_of_html_that_stayed_html_starts_from_markdown_that_comes_near(
     importer: Importer, owner: Visitor, visitor: Visitor
 ) -> None:
     text = "<p>a <b>b</b> <code>c <b>tpyo</b></code></p>"
-    importer.bring(MAKERS["disqus"]([ForeignComment(text=text)]))
+    importer.import_file(MAKERS["disqus"]([ForeignComment(text=text)]))
     (comment,) = visitor.listing(url="/a/")["comments"]
     assert comment["html"] == "<p>a <strong>b</strong> <code>c <strong>tpyo</strong></code></p>"
 
     # Its name alone does not touch the text.
     owner.patch_json(f"/admin/comments/{comment['id']}", {"nickname": "Lu"})
     assert visitor.listing(url="/a/")["comments"] == [{**comment, "nickname": "Lu"}]
-    assert importer.only()["html"] == comment["html"]
+    assert importer.only_comment()["html"] == comment["html"]
 
     rewrite(owner, comment["id"], comment["content"].replace("tpyo", "typo"))
     (corrected,) = visitor.listing(url="/a/")["comments"]
     assert corrected["html"] == "<p>a <strong>b</strong> <code>c typo</code></p>\n"
-    assert importer.only()["html"] == ""  # which is now its Markdown
+    assert importer.only_comment()["html"] == ""  # which is now its Markdown
 
 
 # The formats of others
@@ -348,12 +348,12 @@ def test_exports_in_other_formats_carry_what_readers_see(
 ) -> None:
     said = [ForeignComment(f"a{n}", NOON + n, text=text) for n, text in enumerate([*PLAIN, *OWN])]
     typed = [ForeignComment(f"b{n}", NOON + 100 + n, text=text) for n, text in enumerate(TYPED)]
-    importer.bring(MAKERS["disqus"](said))
-    importer.bring(MAKERS["commento"](typed))
+    importer.import_file(MAKERS["disqus"](said))
+    importer.import_file(MAKERS["commento"](typed))
     seen = shown(importer, fake_world)
     export = importer.export(name)
-    importer.use("there.db")
-    assert importer.bring(export).counts[1] == len(said + typed)
+    importer.use_database("there.db")
+    assert importer.import_file(export).counts[1] == len(said + typed)
     for before, after in zip(seen, shown(importer, fake_world), strict=True):
         is_link_there = name == "wordpress" and "https://a.example" in re.sub("<[^>]*>", "", before)
         if not is_link_there:
@@ -362,7 +362,7 @@ def test_exports_in_other_formats_carry_what_readers_see(
 
 def test_exports_for_waline_and_artalk_have_markdown_where_possible(importer: Importer) -> None:
     texts = ["<p><b>a</b> b</p>", "<p><code>a <b>b</b></code></p>"]
-    importer.bring(
+    importer.import_file(
         MAKERS["disqus"]([ForeignComment(f"{n}", NOON + n, text=t) for n, t in enumerate(texts)])
     )
     expected = ["**a** b", "<p><code>a <strong>b</strong></code></p>"]
@@ -412,14 +412,14 @@ def test_bare_urls_and_videos_of_wordpress_become_links(
     importer: Importer, fake_world: FakeWorld
 ) -> None:
     said = [ForeignComment(f"{n}", NOON + n, text=text) for n, text in enumerate(OF_WORDPRESS)]
-    importer.bring(MAKERS["wordpress"](said))
+    importer.import_file(MAKERS["wordpress"](said))
     found = [html.strip() for html in shown(importer, fake_world)]
     assert found == [f"<p>{text}</p>" for text in OF_WORDPRESS.values()]
     check_identity(importer, fake_world)
 
 
 def test_empty_lines_in_code_of_wordpress_stay(importer: Importer, fake_world: FakeWorld) -> None:
-    importer.bring(
+    importer.import_file(
         MAKERS["wordpress"]([ForeignComment(text="see\n\n<pre>a\n\n\nb\nc</pre>\n\nand\nd")])
     )
     (markup,) = shown(importer, fake_world)
@@ -429,14 +429,14 @@ def test_empty_lines_in_code_of_wordpress_stay(importer: Importer, fake_world: F
 def test_the_html_in_our_own_export_is_cleaned_as_any_other(
     importer: Importer, fake_world: FakeWorld
 ) -> None:
-    importer.bring(MAKERS["disqus"]([ForeignComment(text="<p><code>a <b>b</b></code></p>")]))
-    whole = importer.whole()
+    importer.import_file(MAKERS["disqus"]([ForeignComment(text="<p><code>a <b>b</b></code></p>")]))
+    whole = importer.full_export()
     hostile = (
         '<p onclick="x()">c <code>d</code><script>alert(1)</script><a href="javascript:y">e</a>'
     )
     whole["comments"][0]["html"] = hostile
-    importer.use("there.db")
-    importer.bring(json.dumps(whole))
+    importer.use_database("there.db")
+    importer.import_file(json.dumps(whole))
     (markup,) = shown(importer, fake_world)
     assert re.sub(' rel="[^"]*"', "", markup) == "<p>c <code>d</code><a>e</a></p>"
     check_identity(importer, fake_world)
@@ -458,7 +458,7 @@ def test_no_paragraph_or_link_of_an_import_stands_in_another(
     said = [
         ForeignComment(f"{n}", NOON + n, text=text) for n, text in enumerate(NESTED_IN_ITS_LIKE)
     ]
-    importer.bring(MAKERS["disqus"](said))
+    importer.import_file(MAKERS["disqus"](said))
     found = [markup.replace("strong>", "b>") for markup in shown(importer, fake_world)]
     assert found == [*NESTED_IN_ITS_LIKE.values()]
 
@@ -466,19 +466,20 @@ def test_no_paragraph_or_link_of_an_import_stands_in_another(
 def test_no_paragraph_or_link_of_our_own_export_stands_in_another(
     importer: Importer, fake_world: FakeWorld
 ) -> None:
-    importer.bring(MAKERS["disqus"]([ForeignComment(text="<p><code>a <b>b</b></code></p>")]))
-    whole = importer.whole()
+    importer.import_file(MAKERS["disqus"]([ForeignComment(text="<p><code>a <b>b</b></code></p>")]))
+    whole = importer.full_export()
     whole["comments"][0]["html"] = "<p>x<object><p>y</p></object></p>"
-    importer.use("there.db")
-    importer.bring(json.dumps(whole))
+    importer.use_database("there.db")
+    importer.import_file(json.dumps(whole))
     (markup,) = shown(importer, fake_world)
     assert clean(markup) == markup
 
 
 def test_the_report_of_an_import_names_what_stayed_html(importer: Importer) -> None:
     said = [ForeignComment(f"a{n}", NOON + n, text=text) for n, text in enumerate([*OWN, *PLAIN])]
-    report = importer.bring(MAKERS["disqus"](said), "--dry-run").text
+    report = importer.import_file(MAKERS["disqus"](said), "--dry-run").text
     assert f"  kept as HTML, since Markdown can't say it ({len(OWN)}): a0, a1, a2, a3\n" in report
     assert (
-        "kept as HTML" not in importer.bring(MAKERS["disqus"](said[len(OWN) :]), "--dry-run").text
+        "kept as HTML"
+        not in importer.import_file(MAKERS["disqus"](said[len(OWN) :]), "--dry-run").text
     )

@@ -144,7 +144,7 @@ WHOLE = {
 each_file = pytest.mark.parametrize("name", WHOLE)
 
 
-def given(importer: Importer, name: str) -> Path:
+def example_file(importer: Importer, name: str) -> Path:
     """One of the files, as it would be imported."""
     if not name.endswith(".sql"):
         return MOVING / name
@@ -153,9 +153,11 @@ def given(importer: Importer, name: str) -> Path:
         return importer.file(db.serialize(), name)
 
 
-def bring(importer: Importer, name: str, *words: str) -> products.Result:
+def import_example(importer: Importer, name: str, *words: str) -> products.Result:
     host = WHOLE[name].host
-    return importer.bring(given(importer, name), *(["--host", host] if host else []), *words)
+    return importer.import_file(
+        example_file(importer, name), *(["--host", host] if host else []), *words
+    )
 
 
 def day(seconds: int | None) -> str | None:
@@ -196,7 +198,7 @@ def rows_of(importer: Importer, fake_world: FakeWorld, html: bool) -> list[Row]:
     return sorted(found, key=lambda row: (row["page"], row["created"], row["nickname"]))
 
 
-def wanted(name: str) -> list[Row]:
+def expected_rows(name: str) -> list[Row]:
     return [json.loads(line) for line in (MOVING / f"{name}.rows").read_text("utf-8").splitlines()]
 
 
@@ -211,12 +213,12 @@ def test_a_file_of_each_product_is_imported_whole(
     importer: Importer, fake_world: FakeWorld, name: str
 ) -> None:
     whole = WHOLE[name]
-    rows = wanted(name)
+    rows = expected_rows(name)
     if whole.html:
         rows = [{**row, "text": look_of(row["text"])} for row in rows]
-    dry = bring(importer, name, "--dry-run")
+    dry = import_example(importer, name, "--dry-run")
     assert not importer.path.exists()
-    result = bring(importer, name)
+    result = import_example(importer, name)
     assert (result.code, result.errors) == (0, "")
     assert not re.search("dislike|votes against", result.text)
     assert dry.text == result.text + "this was a dry run: nothing is written\n"
@@ -231,8 +233,8 @@ def test_a_file_of_each_product_is_imported_whole(
     assert result.number("without a valid time") == whole.timeless
 
     before = importer.dump()
-    assert bring(importer, name).counts == (new + left, 0, new, left)
-    assert bring(importer, name, "--dry-run").counts == (new + left, 0, new, left)
+    assert import_example(importer, name).counts == (new + left, 0, new, left)
+    assert import_example(importer, name, "--dry-run").counts == (new + left, 0, new, left)
     assert importer.dump() == before
     with importer.served(fake_world) as reader:
         for page, (total, views, closed) in whole.pages.items():
@@ -253,8 +255,8 @@ def test_a_file_of_each_product_is_imported_whole(
 @each_file
 def test_no_secret_of_the_source_comes_in(importer: Importer, name: str) -> None:
     assert re.search(rb"[cC]anary|SECRET|\$2a\$|session-key", (MOVING / name).read_bytes())
-    bring(importer, name)
-    assert wanted(name)[-1]["nickname"].encode() in importer.raw  # so it would be found
+    import_example(importer, name)
+    assert expected_rows(name)[-1]["nickname"].encode() in importer.raw  # so it would be found
     found = re.findall(
         rb"[\w-]*(?:canary|SECRET|Mozilla|\$2a\$|session-key|ca0a4e|5e11e5|203\.0\.113\.77)",
         importer.raw,
@@ -347,13 +349,13 @@ OTHERWISE: dict[str, tuple[str, str, str, Shown]] = {
 }
 
 
-@pytest.mark.parametrize("what", OTHERWISE)
-def test_an_import_reads_each_variant_of_a_product_file(importer: Importer, what: str) -> None:
-    product, old, new, shown = OTHERWISE[what]
+@pytest.mark.parametrize("variant", OTHERWISE)
+def test_an_import_reads_each_variant_of_a_product_file(importer: Importer, variant: str) -> None:
+    product, old, new, shown = OTHERWISE[variant]
     text = MAKERS[product](TWO).decode()
     changed = re.sub(old, new, text)
     assert changed != text
-    result = importer.bring(changed)
+    result = importer.import_file(changed)
     assert (result.code, result.text.partition(":")[0]) == (0, product)
     visible = [row for row in importer.comments if row["status"] == "visible"]
     plain = {(row["page_key"], row["content"].replace("\\", "")) for row in visible}
@@ -364,11 +366,11 @@ def test_an_import_reads_each_variant_of_a_product_file(importer: Importer, what
 def test_an_import_of_isso_shows_only_what_isso_shows(
     importer: Importer, mode: int, state: str
 ) -> None:
-    importer.bring(changed(importer, "isso", f"UPDATE comments SET mode = {mode}"))
-    assert importer.only()["status"] == state
+    importer.import_file(changed_database(importer, "isso", f"UPDATE comments SET mode = {mode}"))
+    assert importer.only_comment()["status"] == state
 
 
-def changed(importer: Importer, product: str, *statements: str) -> Path:
+def changed_database(importer: Importer, product: str, *statements: str) -> Path:
     """A database with one comment, after these statements."""
     file = importer.file(MAKERS[product]([ForeignComment()]))
     with closing(sqlite3.connect(file)) as db, db:
@@ -378,15 +380,17 @@ def changed(importer: Importer, product: str, *statements: str) -> Path:
 
 
 def test_a_page_of_cusdis_without_an_address_is_its_key(importer: Importer) -> None:
-    importer.bring(changed(importer, "cusdis", "UPDATE pages SET url = NULL, slug = 'my key'"))
-    assert importer.only()["page_key"] == "my key"
+    importer.import_file(
+        changed_database(importer, "cusdis", "UPDATE pages SET url = NULL, slug = 'my key'")
+    )
+    assert importer.only_comment()["page_key"] == "my key"
 
 
 def test_cusdis_tables_that_came_by_csv_are_imported(
     importer: Importer, fake_world: FakeWorld
 ) -> None:
     """That is the way from PostgreSQL: nothing is null there, and a truth is a letter."""
-    file = given(importer, "cusdis.sql")
+    file = example_file(importer, "cusdis.sql")
     with closing(sqlite3.connect(file)) as db, db:
         for table in ("projects", "pages", "comments"):
             names = [column[1] for column in db.execute(f"PRAGMA table_info({table})")]
@@ -395,8 +399,8 @@ def test_cusdis_tables_that_came_by_csv_are_imported(
             db.execute(f"DROP TABLE {table}")
             db.execute(f"ALTER TABLE bare RENAME TO {table}")
         db.execute("UPDATE comments SET approved = CASE approved WHEN '1' THEN 't' ELSE 'f' END")
-    assert importer.bring(file).code == 0
-    assert rows_of(importer, fake_world, html=False) == wanted("cusdis.sql")
+    assert importer.import_file(file).code == 0
+    assert rows_of(importer, fake_world, html=False) == expected_rows("cusdis.sql")
 
 
 # The Chinese family, whose fields have many shapes
@@ -474,14 +478,14 @@ def test_an_import_reads_a_field_in_each_of_its_shapes(importer: Importer, field
     """What each becomes; the kept column has another name where it is a time or a reply."""
     column = {"at": "created_at", "parent": "parent_id"}.get(field, field)
     for product in ROWS:
-        importer.use(f"{product}.db")
+        importer.use_database(f"{product}.db")
         comments = [
             ForeignComment(f"a{n}", page=f"/{n}/", text="x") for n in range(len(SHAPES[field]))
         ]
         shaped = [
             replace(s, **{field: v}) for s, (v, _) in zip(comments, SHAPES[field], strict=True)
         ]
-        result = importer.bring(MAKERS[product](shaped))
+        result = importer.import_file(MAKERS[product](shaped))
         assert (result.counts[1], "at the top" in result.text) == (len(comments), False)
         found = {row["page_key"]: row[column] for row in importer.comments}
         expected = {f"/{n}": wanted for n, (_, wanted) in enumerate(SHAPES[field])}
@@ -491,15 +495,19 @@ def test_an_import_reads_a_field_in_each_of_its_shapes(importer: Importer, field
 
 def test_an_imported_id_is_the_same_as_number_and_as_text(importer: Importer) -> None:
     for product in ROWS:
-        importer.use(f"{product}.db")
+        importer.use_database(f"{product}.db")
         for one, two in ((1, "2"), ("1", 2)):
             comments = [
                 ForeignComment(one),
                 ForeignComment(two, NOON + 1, str(one)),
                 ForeignComment("3", NOON + 2, 2),
             ]
-            assert importer.bring(MAKERS[product](comments)).counts[0] == 3
-        assert [row["above"] for row in importer.kept.values()] == [None, NOON, NOON + 1]
+            assert importer.import_file(MAKERS[product](comments)).counts[0] == 3
+        assert [row["above"] for row in importer.comments_by_time.values()] == [
+            None,
+            NOON,
+            NOON + 1,
+        ]
         assert len(importer.comments) == 3
 
 
@@ -510,9 +518,9 @@ def test_an_import_needs_no_more_than_text_and_page(importer: Importer) -> None:
     for product in ROWS:
         for none in (None, *OBJECTS):
             row = ROWS[product](ForeignComment(text="文")) | dict.fromkeys(names.split(), none)
-            importer.use("commentd.db")
-            importer.bring(file_of(product, [row]), "--format", product)
-            kept = importer.only()
+            importer.use_database("commentd.db")
+            importer.import_file(file_of(product, [row]), "--format", product)
+            kept = importer.only_comment()
             values = [kept[name] for name in ("nickname", "content", "status")]
             assert values == ["Anonymous", "文", "visible"]
 
@@ -521,13 +529,13 @@ def test_names_and_websites_of_valine_are_unescaped_once(importer: Importer) -> 
     row = ROWS["valine"](ForeignComment())
     row |= {"nick": "A &amp;amp; &lt;b&gt; &#39;&quot;&#x60;&#x5c;"}
     row |= {"link": "https://a.example/?x&amp;y"}
-    importer.bring(file_of("valine", [row]))
-    kept = importer.only()
+    importer.import_file(file_of("valine", [row]))
+    kept = importer.only_comment()
     assert (kept["nickname"], kept["website"]) == ("A &amp; <b> '\"`\\", "https://a.example/?x&y")
     for product in ("waline", "twikoo", "artalk"):  # whose names are no HTML
-        importer.use(f"{product}.db")
-        importer.bring(MAKERS[product]([ForeignComment(nickname="A &amp; B")]))
-        assert importer.only()["nickname"] == "A &amp; B"
+        importer.use_database(f"{product}.db")
+        importer.import_file(MAKERS[product]([ForeignComment(nickname="A &amp; B")]))
+        assert importer.only_comment()["nickname"] == "A &amp; B"
         assert proper_nickname("A &amp; B") == "A &amp; B"
 
 
@@ -590,8 +598,8 @@ def shown_as(
     importer: Importer, fake_world: FakeWorld, product: str, texts: list[str]
 ) -> list[str]:
     """The HTML of comments with these texts."""
-    importer.use(f"{product} {len(importer.paths)}.db")
-    importer.bring(
+    importer.use_database(f"{product} {len(importer.paths)}.db")
+    importer.import_file(
         MAKERS[product]([ForeignComment(str(n), NOON + n, text=t) for n, t in enumerate(texts, 1)])
     )
     with importer.served(fake_world) as reader:
@@ -620,7 +628,7 @@ def test_links_of_disqus_lead_straight_to_their_targets(
     link = f'<p><a href="https://b.test/:%E4&amp;y"{ANCHOR}>'
     direct = f"{link}https://b.test/:%E4&amp;y</a></p>{link}<em>here</em></a></p>"
     assert shown_as(importer, fake_world, "disqus", [text]) == [direct]
-    assert importer.only()["content"].startswith("https://b.test/:%E4&y\n")
+    assert importer.only_comment()["content"].startswith("https://b.test/:%E4&y\n")
 
 
 BY_AN_IMPORTER = {
@@ -670,8 +678,8 @@ OF_VALINE = [
 
 def test_valine_is_recognised_in_every_shape_in_which_it_occurs(importer: Importer) -> None:
     for file in OF_VALINE:
-        importer.use("commentd.db")
-        assert importer.bring(gzip.compress(file.encode())).text.startswith("valine: ")
+        importer.use_database("commentd.db")
+        assert importer.import_file(gzip.compress(file.encode())).text.startswith("valine: ")
         assert len(importer.comments) == 2, file
 
 
@@ -695,7 +703,7 @@ def test_the_archive_of_leancloud_is_read_as_it_comes(
         link = tarfile.TarInfo("Comment.9.jsonl")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tar.addfile(link)
-    result = importer.bring(archive.getvalue())
+    result = importer.import_file(archive.getvalue())
     assert result.text.startswith("valine: 2 read, 2 new")
     assert importer.pages["/2021/hello"]["views"] == 123
     assert b"SECRET" not in importer.raw
@@ -705,8 +713,8 @@ def test_the_archive_of_leancloud_is_read_as_it_comes(
 def test_twikoo_is_told_from_valine(importer: Importer) -> None:
     for shape in ("[%s]", "%s", '{"results":[%s]}'):
         row = json.dumps(ROWS["twikoo"](ForeignComment(status="waiting")))
-        assert importer.bring(shape % row).text.startswith("twikoo: 1 ")
-    assert importer.only()["status"] == "waiting"
+        assert importer.import_file(shape % row).text.startswith("twikoo: 1 ")
+    assert importer.only_comment()["status"] == "waiting"
 
 
 IN_A_FRAME = {
@@ -732,12 +740,12 @@ def test_an_import_reads_records_inside_a_frame(
         ROWS[product](ForeignComment("a2", NOON + 1, "a1")),
     ]
     data = IN_A_FRAME[frame] % ",".join(map(json.dumps, rows))
-    result = importer.bring(data, "--format", product)
+    result = importer.import_file(data, "--format", product)
     assert (result.code, result.counts) == (0, (2, 2, 0, 0))
-    assert importer.kept[NOON + 1]["above"] == NOON
+    assert importer.comments_by_time[NOON + 1]["above"] == NOON
     assert b"SECRET" not in importer.raw
     if product == "twikoo":
-        assert importer.bring(data).counts == (2, 0, 2, 0)
+        assert importer.import_file(data).counts == (2, 0, 2, 0)
         assert importer.pages["/a"]["views"] == (7 if "LokiJS" in frame else 0)
 
 
@@ -748,13 +756,13 @@ def test_an_imported_parent_may_be_a_path_of_all_comments_above(importer: Import
         ForeignComment("2", NOON + 1, "1"),
         ForeignComment("3", NOON + 2, "1,2"),
     ]
-    assert "at the top" not in importer.bring(MAKERS["wordpress"](thread)).text
-    assert importer.kept[NOON + 2]["above"] == NOON + 1
+    assert "at the top" not in importer.import_file(MAKERS["wordpress"](thread)).text
+    assert importer.comments_by_time[NOON + 2]["above"] == NOON + 1
 
 
 def test_an_imported_path_may_begin_with_two_slashes(importer: Importer) -> None:
     """As browsers have it where a link is written so."""
-    importer.bring(
+    importer.import_file(
         MAKERS["twikoo"](
             [ForeignComment("1", page="//link/"), ForeignComment("2", page="//blog.example/b/")]
         )
@@ -766,15 +774,15 @@ def test_an_imported_comment_without_an_id_is_named_by_its_author_and_time(
     importer: Importer,
 ) -> None:
     row = {**ROWS["artalk"](ForeignComment("", page="")), "created_at": "2025-03-07"}
-    result = importer.bring(file_of("artalk", [row, ROWS["artalk"](ForeignComment())]))
+    result = importer.import_file(file_of("artalk", [row, ROWS["artalk"](ForeignComment())]))
     assert result.named("no page") == [f"Ann {row['created_at']}"]
 
 
 def test_control_characters_in_imported_html_are_dropped(importer: Importer) -> None:
     for product in ("disqus", "twikoo"):
-        importer.use(f"{product}.db")
-        importer.bring(MAKERS[product]([ForeignComment(text="<p>a&#x18;b&#7;c&#x85;</p>")]))
-        assert importer.only()["content"].rstrip("…") == "abc"
+        importer.use_database(f"{product}.db")
+        importer.import_file(MAKERS[product]([ForeignComment(text="<p>a&#x18;b&#7;c&#x85;</p>")]))
+        assert importer.only_comment()["content"].rstrip("…") == "abc"
 
 
 def test_the_report_of_an_import_names_what_this_file_has_and_is_not_carried(
@@ -787,10 +795,10 @@ def test_the_report_of_an_import_names_what_this_file_has_and_is_not_carried(
         "ups": None,
         "master": False,
     }
-    bare = importer.bring(file_of("twikoo", [row]))
+    bare = importer.import_file(file_of("twikoo", [row]))
     assert "not carried" not in bare.text
     more = {"ua": "Mozilla/5.0", "downs": ["x"], "master": True}
-    result = importer.bring(file_of("twikoo", [row, {**row, "_id": "a2", **more}]))
+    result = importer.import_file(file_of("twikoo", [row, {**row, "_id": "a2", **more}]))
     line = "  not carried: user agents (1), downvotes (1), marks of the admin (1)\n"
     assert line in result.text
     for product, lost in {
@@ -798,22 +806,23 @@ def test_the_report_of_an_import_names_what_this_file_has_and_is_not_carried(
         "isso": "page titles (1)",
         "cusdis": "page titles (1)",
     }.items():
-        importer.use(f"{product}.db")
+        importer.use_database(f"{product}.db")
         assert (
-            f"  not carried: {lost}\n" in importer.bring(MAKERS[product]([ForeignComment()])).text
+            f"  not carried: {lost}\n"
+            in importer.import_file(MAKERS[product]([ForeignComment()])).text
         ), product
     # The blog and its categories have titles, too.
     for product, page, titles in (
         ("disqus", b"<thread", b"<category><title>General</title></category><thread"),
         ("wordpress", b"<item>", b"<title>My blog</title><item><title>T</title>"),
     ):
-        importer.use(f"{product}-more.db")
+        importer.use_database(f"{product}-more.db")
         file = MAKERS[product]([ForeignComment()]).replace(page, titles, 1)
-        assert "  not carried: page titles (1)\n" in importer.bring(file).text, product
+        assert "  not carried: page titles (1)\n" in importer.import_file(file).text, product
     comment = json.loads(MAKERS["remark42"]([ForeignComment()]).splitlines()[1])
     for votes, times in (({}, 0), ({"a": True}, 0), ({"a": True, "b": False}, 1)):
-        importer.use("remark42.db")
-        text = importer.bring(json.dumps({**comment, "votes": votes})).text
+        importer.use_database("remark42.db")
+        text = importer.import_file(json.dumps({**comment, "votes": votes})).text
         assert text.count("not carried: downvotes (subtracted from the likes) (1)") == times
 
 
@@ -823,7 +832,7 @@ def test_the_report_of_an_import_names_dropped_fields_of_a_comment(importer: Imp
         waline_row(ForeignComment("a2", NOON + 1, email="x@y.invalid", website="http://")),
         waline_row(ForeignComment("a3", NOON + 2, email="ann@example.com", website="a.example")),
     ]
-    result = importer.bring(file_of("waline", rows))
+    result = importer.import_file(file_of("waline", rows))
     assert result.named("without an email address") == ["a1"]
     assert result.named("without a website") == ["a1"]
 
@@ -839,13 +848,13 @@ def test_the_report_of_an_import_is_chinese_where_the_terminal_is(
         ForeignComment("3", "no", page=""),
     ]
     data = waline(thread, Counter=[{"url": "/a/", "time": 7, "reaction0": 1}])
-    lines = importer.bring(data, "--dry-run").text.splitlines()
+    lines = importer.import_file(data, "--dry-run").text.splitlines()
     assert len(lines) == 11
     assert [line for line in lines if line.isascii()] == []
     assert lines[0].endswith("读取 3，新增 2，已存在 0，跳过 1") or "略過 1" in lines[0]
     for wrong in (b"PK\x03\x04", b"nothing", b'{"type": "waline", ', b"<html>"):
-        assert not importer.bring(wrong).failure.isascii()
-    importer.bring(data)
+        assert not importer.import_file(wrong).failure.isascii()
+    importer.import_file(data)
     backup = importer.folder / "backup.db"
     assert not importer.ask("backup", backup).text.isascii()
     restored = importer.ask("restore", backup).text.splitlines()
@@ -863,10 +872,10 @@ def test_names_of_waline_users_are_found_wherever_they_stand(importer: Importer)
     row = {**ROWS["waline"](ForeignComment(nickname="")), "user_id": "1"}
     for order in ("Comment Users", "Users Comment"):
         tables = {"Comment": [row], "Users": [user]}
-        importer.use(f"{order}.db")
+        importer.use_database(f"{order}.db")
         data = {name: tables[name] for name in order.split()}
-        importer.bring(json.dumps({"type": "waline", "version": 1, "data": data}))
-        kept = importer.only()
+        importer.import_file(json.dumps({"type": "waline", "version": 1, "data": data}))
+        kept = importer.only_comment()
         found = (kept["nickname"], kept["email"], kept["website"])
         assert found == ("站长", "o@example.com", "https://o.test/")
 
@@ -882,7 +891,7 @@ def test_imported_views_come_from_a_file_of_their_own_and_are_added_once(
     importer: Importer, name: str
 ) -> None:
     for _ in range(2):
-        importer.bring(MOVING / name)
+        importer.import_file(MOVING / name)
         assert {key: page["views"] for key, page in importer.pages.items()} == VIEWS[name]
 
 
@@ -900,15 +909,15 @@ def of_sites(*sites: tuple[str, str]) -> bytes:
 
 def test_an_import_of_artalk_with_several_sites_asks_for_one_of_them(importer: Importer) -> None:
     for words in ([], ["--host", "Site C"], ["--host", "blog.example"]):
-        result = importer.bring(of_sites(*SITES), *words)
+        result = importer.import_file(of_sites(*SITES), *words)
         assert not importer.path.exists()
         assert "Site A (2), Site B (1)" in result.failure
         assert "--host" in result.failure
-    result = importer.bring(of_sites(*SITES), "--host", "Site A")
+    result = importer.import_file(of_sites(*SITES), "--host", "Site A")
     found = {row["nickname"]: row["page_key"] for row in importer.comments}
     assert found == {"nick 0": "/x", "nick 1": "/y", "nick 3": "/z"}
     assert "skipped: of Site B: add --host 'Site B' to import them (1): a2" in result.text
     assert {page["closed"] for page in importer.pages.values()} == {0}
-    importer.use("only.db")
-    importer.bring(of_sites(("Site A", "/x/")))
-    assert importer.bring(of_sites(("Site A", "/y/")), "--host", "Site A").code == 0
+    importer.use_database("only.db")
+    importer.import_file(of_sites(("Site A", "/x/")))
+    assert importer.import_file(of_sites(("Site A", "/y/")), "--host", "Site A").code == 0

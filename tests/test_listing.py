@@ -29,7 +29,7 @@ def hide(app: App, *ids: int, status: str = "deleted") -> None:
         set_status(app, comment_id, status)
 
 
-def grow(app: App, parents: list[int | None], page_url: str = PAGE, step: int = 1) -> None:
+def add_rows(app: App, parents: list[int | None], page_url: str = PAGE, step: int = 1) -> None:
     """Many comments in one transaction, a second apart."""
     key = page_url.rstrip("/")
     with closing(sqlite3.connect(inside.database_path(app))) as db, db:
@@ -77,7 +77,7 @@ def every_page(visitor: Visitor, limit: int, **query: Any) -> list[Any]:
 def test_the_owner_sets_the_page_size_and_the_length_of_comments(
     visitor: Visitor, app: App
 ) -> None:
-    grow(app, [None] * 5)
+    add_rows(app, [None] * 5)
     listing = visitor.listing(page=2)
     assert (ids(listing), listing["max_comment_length"]) == ([3, 2], 500)
 
@@ -89,7 +89,7 @@ def test_lists_and_counts_are_not_limited(app: App) -> None:
 
 
 def test_comments_are_listed_six_at_a_time_newest_first(visitor: Visitor, app: App) -> None:
-    grow(app, [None] * 8)
+    add_rows(app, [None] * 8)
     assert ids(visitor.listing()) == [8, 7, 6, 5, 4, 3]
     for page, found in ((2, [2, 1]), (3, [])):
         listing = visitor.listing(page=page)
@@ -98,7 +98,7 @@ def test_comments_are_listed_six_at_a_time_newest_first(visitor: Visitor, app: A
 
 
 def test_unknown_parameters_of_a_list_change_nothing(visitor: Visitor, app: App) -> None:
-    grow(app, [None] * 3)
+    add_rows(app, [None] * 3)
     hide(app, 2, status="waiting")
     assert ids(visitor.listing(status="waiting", role="admin", all="1", offset="1")) == [3, 1]
 
@@ -118,7 +118,7 @@ SETTINGS = {
 
 
 def test_threads_carry_their_replies_flat_and_oldest_first(visitor: Visitor, app: App) -> None:
-    grow(app, [None, None, 1, 3, 2, 1])
+    add_rows(app, [None, None, 1, 3, 2, 1])
     flat = {c["id"]: c for c in visitor.listing()["comments"]}
     assert visitor.listing(view="threads", limit=1, page=2) == {
         "comments": [{**flat[1], "replies": [flat[3], flat[4], flat[6]], "more_replies": 0}],
@@ -159,10 +159,10 @@ def test_a_thread_carries_a_hundred_replies_and_counts_the_rest(visitor: Visitor
         (root,) = visitor.listing(view="threads", limit=limit)["comments"]
         return [reply["id"] for reply in root["replies"]], root["more_replies"]
 
-    grow(app, [None, *[1] * 100])
+    add_rows(app, [None, *[1] * 100])
     assert carried(10) == ([*range(2, 102)], 0)
     assert carried(100) == ([*range(2, 12)], 90), "many threads carry fewer replies each"
-    grow(app, [1] * 30)
+    add_rows(app, [1] * 30)
     hide(app, 5, 120)
     first, more = carried(9)
     assert (len(first), more) == (100, 28)
@@ -173,7 +173,7 @@ def test_a_thread_carries_a_hundred_replies_and_counts_the_rest(visitor: Visitor
 
 def test_a_list_of_long_replies_is_not_too_long(visitor: Visitor, app: App) -> None:
     """Otherwise one request would have the service make 12 MB."""
-    grow(app, [None, *[1] * 99])
+    add_rows(app, [None, *[1] * 99])
     long = "x" * 10_000
     sql(app, "UPDATE comment SET html = ?", long)
 
@@ -187,8 +187,8 @@ def test_a_list_of_long_replies_is_not_too_long(visitor: Visitor, app: App) -> N
 
 
 def test_a_thread_lists_its_replies_and_no_others(visitor: Visitor, app: App) -> None:
-    grow(app, [None, None, 1, 3, 2])
-    grow(app, [None, None], page_url="/other/")
+    add_rows(app, [None, None, 1, 3, 2])
+    add_rows(app, [None, None], page_url="/other/")
     hide(app, 7)
     flat = {c["id"]: c for c in visitor.listing()["comments"]}
     for query in ({}, {"view": "threads"}, {"sort": "newest"}):
@@ -205,8 +205,8 @@ def test_around_finds_the_page_of_a_comment_in_a_thread_and_else_the_first(
     visitor: Visitor, app: App
 ) -> None:
     assert visitor.listing(around=1, page=3)["page"] == 1
-    grow(app, [None, None, None, *[1] * 6])
-    grow(app, [None, 10], page_url="/other")
+    add_rows(app, [None, None, None, *[1] * 6])
+    add_rows(app, [None, 10], page_url="/other")
     hide(app, 2, 9)
     for wanted in range(4, 9):
         assert wanted in ids(visitor.listing(thread=1, around=wanted, limit=2))
@@ -219,7 +219,7 @@ def test_around_finds_the_page_of_a_comment_in_a_thread_and_else_the_first(
 def test_a_thread_may_be_thousands_of_replies_deep(visitor: Visitor, app: App) -> None:
     """Deeper than Python calls functions."""
     depth = 2 * sys.getrecursionlimit()
-    grow(app, [None, *range(1, depth)])
+    add_rows(app, [None, *range(1, depth)])
     assert visitor.listing(view="threads")["comments"][0]["more_replies"] == depth - 101
     around = visitor.listing(view="threads", thread=1, around=depth)
     assert depth in ids(around)
@@ -230,7 +230,7 @@ def test_a_thread_may_be_thousands_of_replies_deep(visitor: Visitor, app: App) -
 
 
 def test_the_query_for_changed_comments_uses_an_index(visitor: Visitor, app: App) -> None:
-    grow(app, [None] * 5)
+    add_rows(app, [None] * 5)
     _, reader = inside.connections(app)
     asked: list[str] = []
     reader.set_trace_callback(asked.append)
@@ -323,7 +323,7 @@ def test_a_client_counts_at_most_sixty_views_a_minute(
     assert visitor.listing()["views"] == 62
 
 
-def begun(app: App) -> int:
+def known_pages(app: App) -> int:
     """How many pages are known."""
     app.tick()
     return len(sql(app, "SELECT 1 FROM page"))
@@ -334,16 +334,16 @@ def test_a_client_adds_at_most_twenty_new_pages_an_hour(
 ) -> None:
     for i in range(25):
         visitor.listing(url=f"/{i}")
-    assert begun(app) == 20
+    assert known_pages(app) == 20
     visitor.say(page_url="/by-comment", status=429)
     visitor.post_json("/page/like", {"page_url": "/by-like"}, status=429)
     assert views(visitor, "/24") == 0
     assert visitor.listing(url="/3")["views"] == 2
     Visitor(app, "203.0.113.8").listing(url="/24")
-    assert begun(app) == 21
+    assert known_pages(app) == 21
     fake_world.time += 3600
     visitor.listing(url="/by-view")
-    assert begun(app) == 22
+    assert known_pages(app) == 22
 
 
 def test_all_clients_together_add_at_most_three_hundred_new_pages_an_hour(
@@ -354,14 +354,14 @@ def test_all_clients_together_add_at_most_three_hundred_new_pages_an_hour(
         headers = {"X-Forwarded-For": "198.51.100.1"} if i % 2 else {}
         reader = Visitor(app, "127.0.0.1" if headers else f"203.0.113.{i}")
         reader.get("/comments", {"url": f"/{i}"}, headers=headers)
-    assert begun(app) == 10
+    assert known_pages(app) == 10
     other, like = Visitor(app, "203.0.113.99"), {"page_url": "/by-like"}
     other.post_json("/page/like", like, status=429)
     other.say(page_url="/by-comment")
-    assert begun(app) == 11
+    assert known_pages(app) == 11
     fake_world.time += 3600
     other.post_json("/page/like", like)
-    assert begun(app) == 12
+    assert known_pages(app) == 12
 
 
 def test_a_page_that_nobody_uses_is_dropped_after_ninety_days(
@@ -460,7 +460,7 @@ def test_lists_of_comments_are_those_of_a_simple_model(
             likes, visible = chance.randrange(4), chance.random() < 0.6
             known[number] = {"id": number, "parent": parent, "likes": likes, "visible": visible}
             known[number]["at"] = START + (number - first) // 3
-        grow(app, [c["parent"] for c in known.values()], url, step=0)
+        add_rows(app, [c["parent"] for c in known.values()], url, step=0)
         for number, c in known.items():
             sql(app, "UPDATE comment SET created_at = ? WHERE id = ?", c["at"], number)
             for liker in range(c["likes"]):
@@ -491,7 +491,7 @@ def latest(visitor: Visitor, **query: Any) -> list[int]:
 def test_the_latest_comments_of_all_pages_come_six_at_a_time(visitor: Visitor, app: App) -> None:
     assert visitor.get("/comments/latest").json == {"comments": []}
     for number in range(4):
-        grow(app, [None, None], f"/{number}/")
+        add_rows(app, [None, None], f"/{number}/")
     # By time: those of an import have new numbers.
     assert latest(visitor) == [8, 6, 4, 2, 7, 5]
     assert latest(visitor, limit=1) == [8]
@@ -501,9 +501,9 @@ def test_the_latest_comments_of_all_pages_come_six_at_a_time(visitor: Visitor, a
 
 def test_the_latest_comments_are_only_those_that_all_may_see(visitor: Visitor, app: App) -> None:
     for status in HIDDEN:
-        grow(app, [None])
+        add_rows(app, [None])
         first = latest(visitor)[0]
-        grow(app, [first, None])
+        add_rows(app, [first, None])
         hide(app, first, first + 2, status=status)
         assert latest(visitor) == [first + 1], status
         hide(app, first + 1, status=status)
@@ -511,7 +511,7 @@ def test_the_latest_comments_are_only_those_that_all_may_see(visitor: Visitor, a
 
 
 def test_the_latest_comments_look_as_in_the_list_of_their_page(visitor: Visitor, app: App) -> None:
-    grow(app, [None])
+    add_rows(app, [None])
     visitor.say("An answer.", parent_id=1)
     visitor.say("**Hello.**", email="ann@example.com", website="https://ann.example/")
     assert visitor.get("/comments/latest").json["comments"] == visitor.listing()["comments"]
@@ -519,7 +519,7 @@ def test_the_latest_comments_look_as_in_the_list_of_their_page(visitor: Visitor,
 
 @pytest.mark.parametrize("settings", [{"site_origins": ("https://blog.example",)}])
 def test_the_latest_comments_are_of_the_owners_pages_alone(visitor: Visitor, app: App) -> None:
-    grow(app, [None], "/a/")
-    grow(app, [None], "/b/")
-    grow(app, [None] * 40, "https://evil.example/c/")
+    add_rows(app, [None], "/a/")
+    add_rows(app, [None], "/b/")
+    add_rows(app, [None] * 40, "https://evil.example/c/")
     assert latest(visitor, limit=30) == latest(visitor) == [2, 1]

@@ -191,7 +191,7 @@ def test_mail_passwords_and_emails_are_sent_encrypted_only(
 STEPS = ["CONNECT", "EHLO", "MAIL", "RCPT", "DATA", "DOT"]
 
 
-def said_at(step: str, reply: str) -> dict[str, Any]:
+def reply_at(step: str, reply: str) -> dict[str, Any]:
     if step == "CONNECT" and reply:  # RFC 5321, 3.1: then it waits for QUIT
         return {step: reply, "EHLO": "503 bad sequence", "HELO": "503 bad sequence"}
     return {step: reply, **({"HELO": reply} if step == "EHLO" else {})}
@@ -204,7 +204,7 @@ def test_an_email_is_sent_again_after_a_fault(
     for number, (step, reply) in enumerate(product(STEPS, ("", "421 busy", "451 later"))):
         app = start_service(scripted_server.port, limits_enabled=False)
         scripted_server.script, scripted_server.emails, begun = (
-            said_at(step, reply),
+            reply_at(step, reply),
             [],
             fake_world.time,
         )
@@ -252,7 +252,7 @@ def test_an_email_that_is_refused_for_good_is_given_up_without_its_text(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     for step in ("RCPT", "DATA", "DOT"):
-        scripted_server.script = said_at(step, f"550 {ANN} is unknown here")
+        scripted_server.script = reply_at(step, f"550 {ANN} is unknown here")
         app = start_service(scripted_server.port, database_path=str(tmp_path / f"{step}.db"))
         Visitor(app).register()
         text = outbox(app)[0]["text"]
@@ -400,9 +400,12 @@ def test_an_email_outlives_hours_without_a_server_and_is_given_up_after_a_day(
     assert kept == ([(None, failure, True)] if hours == 24 else []), "the owner may try again"
 
 
-@pytest.mark.parametrize("end", ["used", "expired", "replaced"])
+@pytest.mark.parametrize("ended_by", ["used", "expired", "replaced"])
 def test_a_code_is_wiped_everywhere_once_used_expired_or_replaced(
-    start_service: StartService, fake_world: FakeWorld, closed_server: ScriptedMailServer, end: str
+    start_service: StartService,
+    fake_world: FakeWorld,
+    closed_server: ScriptedMailServer,
+    ended_by: str,
 ) -> None:
     app = start_service(closed_server.port)
     visitor = Visitor(app)
@@ -410,9 +413,9 @@ def test_a_code_is_wiped_everywhere_once_used_expired_or_replaced(
     app.deliver()
     email = outbox(app)[0]
     ((sealed,),) = inside.sql(app, "SELECT code FROM registration")
-    if end == "used":
+    if ended_by == "used":
         visitor.verify(code_of(email["text"]))
-    elif end == "replaced":
+    elif ended_by == "replaced":
         fake_world.time += MINUTE + 1
         visitor.register()
     else:

@@ -27,8 +27,8 @@ from support.admin import (
     pin,
     queue,
     rows,
-    settled,
     shown,
+    with_settings,
 )
 from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor
@@ -44,13 +44,13 @@ MOST_HOSTS = 30  # whose names are looked up
 # What waits
 
 
-@settled(moderation_hold="none")
+@with_settings(moderation_hold="none")
 def test_no_comment_waits_by_default(visitor: Visitor, owner: Visitor) -> None:
     posted = visitor.say("see https://x.example", website="https://y.example")
     assert (posted["comment"]["status"], held(owner)) == ("visible", ("visible", ""))
 
 
-@settled(moderation_hold="all")
+@with_settings(moderation_hold="all")
 def test_all_comments_but_those_of_admins_wait_if_the_owner_wants(
     ann: Visitor, owner: Visitor, app: App
 ) -> None:
@@ -78,7 +78,7 @@ LINKS = [
 ]
 
 
-@settled(moderation_hold="links")
+@with_settings(moderation_hold="links")
 def test_comments_with_links_wait_if_the_owner_wants(ann: Visitor, owner: Visitor) -> None:
     for text, why in LINKS:
         ann.say(text)
@@ -89,7 +89,7 @@ def test_comments_with_links_wait_if_the_owner_wants(ann: Visitor, owner: Visito
     assert held(owner) == ("visible", "")
 
 
-@settled(moderation_hold="first")
+@with_settings(moderation_hold="first")
 def test_the_first_comment_of_each_author_waits_if_the_owner_wants(
     ann: Visitor, owner: Visitor, app: App
 ) -> None:
@@ -137,7 +137,7 @@ WORDS = [
 ]
 
 
-@settled(moderation_words=("Casino", "Weight  loss", "viagra", "Straße", "免费送"))
+@with_settings(moderation_words=("Casino", "Weight  loss", "viagra", "Straße", "免费送"))
 def test_comments_with_a_word_wait_in_any_case_and_width(visitor: Visitor, owner: Visitor) -> None:
     for number, (fields, why) in enumerate(WORDS):
         comment: dict[str, Any] = {"content": f"No. {number}", **fields}
@@ -194,7 +194,7 @@ def test_a_comment_typed_too_fast_waits(
         assert held(owner) == ("visible", "")
 
 
-@settled()
+@with_settings()
 def test_a_comment_with_more_hosts_than_are_looked_up_waits(
     visitor: Visitor, owner: Visitor
 ) -> None:
@@ -259,7 +259,7 @@ for _text in (f"https://{PUNYCODE}/", "https://пример.рф/", "[x](https:/
     MEETINGS.append(("domain", PUNYCODE, "192.0.2.1", {"content": _text}, True))
 
 
-@settled()
+@with_settings()
 def test_a_comment_that_meets_a_block_is_kept_as_spam(
     app: App, owner: Visitor, fake_world: FakeWorld
 ) -> None:
@@ -276,7 +276,7 @@ def test_a_comment_that_meets_a_block_is_kept_as_spam(
         drop(owner, f"blocks/{made['id']}")
 
 
-@settled()
+@with_settings()
 def test_a_block_meets_an_account_by_its_email_address_and_never_an_admin(
     ann: Visitor, owner: Visitor
 ) -> None:
@@ -293,7 +293,7 @@ def test_a_block_meets_an_account_by_its_email_address_and_never_an_admin(
     assert held(owner) == ("visible", "")
 
 
-@settled()
+@with_settings()
 def test_a_block_ends_or_is_lifted(visitor: Visitor, owner: Visitor, fake_world: FakeWorld) -> None:
     block(owner, "word", "casino", days=1)
     block(owner, "word", "roulette")
@@ -315,7 +315,7 @@ def test_a_block_ends_or_is_lifted(visitor: Visitor, owner: Visitor, fake_world:
 # Edits
 
 
-@settled(moderation_words=("casino",), moderation_hold="links")
+@with_settings(moderation_words=("casino",), moderation_hold="links")
 def test_an_edit_is_moderated_like_a_new_comment(visitor: Visitor, owner: Visitor) -> None:
     block(owner, "word", "roulette")
     for number, (text, status, why) in enumerate(
@@ -334,7 +334,7 @@ def test_an_edit_is_moderated_like_a_new_comment(visitor: Visitor, owner: Visito
         assert queue(owner)["comments"][0]["content"] == text
 
 
-@settled(moderation_words=("casino",))
+@with_settings(moderation_words=("casino",))
 def test_an_edit_does_not_show_a_hidden_comment(visitor: Visitor, owner: Visitor) -> None:
     posted = visitor.say("a casino")
     assert edit(visitor, posted, "harmless") == "waiting"
@@ -351,7 +351,7 @@ def test_an_edit_does_not_show_a_hidden_comment(visitor: Visitor, owner: Visitor
     assert visitor.patch_json("/comments/1", form, status=404).json["code"] == "comment_gone"
 
 
-@settled(moderation_hold="first")
+@with_settings(moderation_hold="first")
 def test_an_approved_first_comment_waits_again_if_edited(visitor: Visitor, owner: Visitor) -> None:
     first = visitor.say("something nice")
     moderate(owner, [1], "visible")
@@ -363,7 +363,7 @@ def test_an_approved_first_comment_waits_again_if_edited(visitor: Visitor, owner
     assert edit(visitor, first, "known by the second") == "visible"
 
 
-@settled(moderation_hold="all")
+@with_settings(moderation_hold="all")
 def test_an_edit_that_waits_ends_a_pin_and_an_admins_edit_passes(
     visitor: Visitor, owner: Visitor
 ) -> None:
@@ -381,7 +381,7 @@ def test_an_edit_that_waits_ends_a_pin_and_an_admins_edit_passes(
 
 # Pages that are closed
 
-AGE = settled(comments_close_after_days=30)
+AGE = with_settings(comments_close_after_days=30)
 
 
 @AGE
@@ -427,7 +427,7 @@ def test_a_retry_on_a_closed_page_finds_the_comment(
     assert visitor.say("not in time", status=403) == CLOSED
 
 
-@settled(comments_close_after_days=30)
+@with_settings(comments_close_after_days=30)
 def test_the_age_of_a_page_begins_when_it_is_first_seen(
     visitor: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
@@ -439,7 +439,7 @@ def test_the_age_of_a_page_begins_when_it_is_first_seen(
     assert visitor.say("too late", status=403) == CLOSED
 
 
-@settled(comments_close_after_days=0)
+@with_settings(comments_close_after_days=0)
 def test_no_page_closes_by_itself_where_no_days_are_set(
     visitor: Visitor, fake_world: FakeWorld
 ) -> None:
@@ -462,7 +462,7 @@ def walk(visitor: Visitor, limit: int, **query: Any) -> list[list[int]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sort", ["newest", "oldest", "likes"])
-@settled()
+@with_settings()
 def test_pinned_comments_stand_first_and_pages_of_a_list_are_full(
     visitor: Visitor, owner: Visitor, sort: str
 ) -> None:
@@ -493,7 +493,7 @@ def test_pinned_comments_stand_first_and_pages_of_a_list_are_full(
             pin(owner, pinned, False)
 
 
-@settled()
+@with_settings()
 def test_a_hidden_pinned_comment_is_a_tombstone_in_its_usual_place(
     visitor: Visitor, owner: Visitor
 ) -> None:
@@ -518,7 +518,7 @@ def test_a_hidden_pinned_comment_is_a_tombstone_in_its_usual_place(
     assert threads() == [(3, False, False), (1, False, True)]
 
 
-@settled()
+@with_settings()
 def test_a_pinned_comment_stands_first_on_its_own_page_alone(
     visitor: Visitor, owner: Visitor
 ) -> None:
@@ -548,7 +548,7 @@ def in_the_file(app: App) -> list[str]:
     return [trace for trace in traces if trace.encode() in data]
 
 
-@settled(moderation_keep_days=10, privacy_keep_ip_days=365)
+@with_settings(moderation_keep_days=10, privacy_keep_ip_days=365)
 def test_spam_and_deleted_comments_are_erased_after_the_days_set_with_all_their_traces(
     app: App, visitor: Visitor, owner: Visitor, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
@@ -577,7 +577,7 @@ def test_spam_and_deleted_comments_are_erased_after_the_days_set_with_all_their_
     assert in_the_file(app) == []
 
 
-@settled(privacy_keep_ip_days=365)
+@with_settings(privacy_keep_ip_days=365)
 def test_a_comment_deleted_by_its_author_leaves_no_trace_of_edits_and_moderation(
     app: App, owner: Visitor, fake_world: FakeWorld
 ) -> None:
@@ -635,7 +635,7 @@ def fresh(owner: Visitor) -> Visitor:
     return owner
 
 
-@settled(moderation_keep_days=10)
+@with_settings(moderation_keep_days=10)
 def test_waiting_and_restored_comments_are_not_erased(
     visitor: Visitor, owner: Visitor, app: App, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
@@ -655,7 +655,7 @@ def test_waiting_and_restored_comments_are_not_erased(
     ]
 
 
-@settled(moderation_keep_days=10)
+@with_settings(moderation_keep_days=10)
 def test_an_erased_comment_keeps_the_place_of_its_replies(
     visitor: Visitor, owner: Visitor, app: App, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
@@ -824,7 +824,7 @@ def outputs(visitor: Visitor, number: int) -> list[str]:
 
 
 @pytest.mark.parametrize("status", STATES)
-@settled(privacy_show_ip="full")
+@with_settings(privacy_show_ip="full")
 def test_readers_learn_nothing_of_hidden_comments(
     app: App, ann: Visitor, owner: Visitor, status: str
 ) -> None:
@@ -847,7 +847,7 @@ def test_readers_learn_nothing_of_hidden_comments(
 
 
 @pytest.mark.parametrize("status", STATES)
-@settled()
+@with_settings()
 def test_a_hidden_comment_with_replies_leaves_one_tombstone_without_its_data(
     visitor: Visitor, owner: Visitor, status: str
 ) -> None:
@@ -864,7 +864,7 @@ def test_a_hidden_comment_with_replies_leaves_one_tombstone_without_its_data(
     assert stone == {**gone, **dict.fromkeys(texts, ""), "created_at": "2026-11-18 19:06:40"}
 
 
-@settled(moderation_hold="all")
+@with_settings(moderation_hold="all")
 def test_authors_read_of_their_own_spam_that_it_waits(visitor: Visitor, owner: Visitor) -> None:
     posted = visitor.say("mine")
     for status in ("waiting", "spam"):
@@ -874,7 +874,7 @@ def test_authors_read_of_their_own_spam_that_it_waits(visitor: Visitor, owner: V
     assert CANARY not in str(posted)
 
 
-@settled(moderation_hold="all")
+@with_settings(moderation_hold="all")
 def test_a_waiting_comment_edited_to_meet_a_block_is_spam(visitor: Visitor, owner: Visitor) -> None:
     posted = visitor.say("fine")
     block(owner, "word", "casino")

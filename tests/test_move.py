@@ -16,12 +16,12 @@ from support.database import assert_whole, dump
 from support.inside import writing_store
 from support.service import COMMENT, services
 from support.serving import BRIEF, until
-from test_export import BLOG, LONG_AGO, Installation, chain, installations, live
+from test_export import BLOG, LONG_AGO, Installation, chain, fill_database, installations
 
 OTHER, THIRD = "https://old.example", "https://third.example"
 
 
-def moved(text: str) -> tuple[list[str], int]:
+def report_of(text: str) -> tuple[list[str], int]:
     """A line for each page, and the number at the end."""
     *lines, last = text.splitlines()
     assert all(" -> " in line for line in lines)
@@ -31,9 +31,9 @@ def moved(text: str) -> tuple[list[str], int]:
 
 
 def move(installation: Installation, *words: str) -> tuple[list[str], int]:
-    code, text, errors = installation.do("move", *words)
+    code, text, errors = installation.run("move", *words)
     assert (code, errors) == (0, "")
-    return moved(text.decode())
+    return report_of(text.decode())
 
 
 def pages(installation: Installation) -> dict[str, int]:
@@ -44,9 +44,9 @@ def pages(installation: Installation) -> dict[str, int]:
     }
 
 
-def written(installation: Installation, *page_urls: str) -> None:
+def add_pages(installation: Installation, *page_urls: str) -> None:
     """A comment on each page; the views are 1, 2, 4 …: any sum of some tells which they are."""
-    live(
+    fill_database(
         installation,
         [
             (url, False, 0, 2**number, 0, [chain("visible")[0] | {"content": url}])
@@ -71,7 +71,7 @@ SPELLINGS = ["/old", "/old/", "/old/index.html", f"{BLOG}/old/", "/old?utm_id=1"
 def test_a_page_is_known_by_each_of_its_spellings(
     installation: Installation, old: str, new: str
 ) -> None:
-    written(installation, "/old/", "/older/", "/old/more/", f"{OTHER}/old/")
+    add_pages(installation, "/old/", "/older/", "/old/more/", f"{OTHER}/old/")
     assert move(installation, old, new) == ([f"/old/ -> {new}"], 1)
     assert pages(installation) == {new: 1, "/older/": 2, "/old/more/": 4, f"{OTHER}/old/": 8}
     assert installation.rows("SELECT key FROM page WHERE views = 1") == [{"key": "/new"}]
@@ -141,7 +141,7 @@ MOVES: dict[str, tuple[list[str], str, str, list[str]]] = {
 @pytest.mark.parametrize("name", MOVES)
 def test_pages_move_to_the_new_urls(installation: Installation, name: str) -> None:
     before, old, new, after = MOVES[name]
-    written(installation, *before)
+    add_pages(installation, *before)
     lines, count = move(installation, old, new)
     assert pages(installation) == {url: 2**number for number, url in enumerate(after)}
     changed = [f"{a} -> {b}" for a, b in zip(before, after, strict=True) if a != b]
@@ -156,7 +156,7 @@ def test_pages_move_to_the_new_urls(installation: Installation, name: str) -> No
 def test_a_page_with_a_key_of_older_rules_can_be_moved_by_that_key(
     installation: Installation,
 ) -> None:
-    written(installation, "/new/", "/old/")
+    add_pages(installation, "/new/", "/old/")
     with closing(sqlite3.connect(installation.path)) as db, db:
         db.execute("UPDATE page SET key = '/new?from=timeline' WHERE key = '/old'")
     assert move(installation, "/new?from=timeline", "/new/") == (["/old/ -> /new/ (merged)"], 1)
@@ -167,11 +167,11 @@ def test_a_page_with_a_key_of_older_rules_can_be_moved_by_that_key(
 def test_a_move_of_a_page_onto_itself_changes_nothing(
     installation: Installation, word: str
 ) -> None:
-    written(
+    add_pages(
         installation, "/a/", "/a/x/?q=%20b", "/a/%E6%96%87/", "/a/文/b/index.html", f"{BLOG}/c/"
     )
     before = dump(str(installation.path))
-    installation.do("move", word, word)
+    installation.run("move", word, word)
     assert dump(str(installation.path)) == before
 
 
@@ -205,7 +205,7 @@ def test_a_move_of_many_pages_moves_all_at_once_and_none_twice(
 ) -> None:
     with installations("here") as (installation,):
         urls = [host + path for host, path in where]
-        written(installation, *urls)
+        add_pages(installation, *urls)
         expected: dict[str, int] = {}
         for number, url in enumerate(urls):
             key = page_name(goes_to(url, old, new), {"https://blog.example"}).key
@@ -224,7 +224,7 @@ def test_a_move_of_many_pages_moves_all_at_once_and_none_twice(
 
 def test_a_page_moved_onto_another_is_merged_with_it(installation: Installation) -> None:
     deep = chain("visible", "deleted", "waiting", "spam", "visible")
-    live(
+    fill_database(
         installation, [("/old/", True, 0, 3, 3, deep), ("/new/", False, 7, 4, 1, chain("visible"))]
     )
     with writing_store(installation.path) as store:
@@ -254,7 +254,7 @@ def test_a_page_moved_onto_another_is_merged_with_it(installation: Installation)
     ]
     assert {row["page_id"] for row in installation.rows("SELECT page_id FROM comment")} == {2}
     assert_whole(str(installation.path))
-    assert installation.do("recount") == (0, b"all counters were correct\n", "")
+    assert installation.run("recount") == (0, b"all counters were correct\n", "")
 
 
 @pytest.mark.parametrize("closed", [(True, False), (False, True)])
@@ -263,14 +263,14 @@ def test_a_page_that_takes_in_another_stays_open_or_closed(
 ) -> None:
     old, new = closed
     life = [("/old/", old, 0, 0, 0, chain("visible")), ("/new/", new, 7, 0, 0, chain("visible"))]
-    live(installation, life)
+    fill_database(installation, life)
     move(installation, "/old/", "/new/")
     (page,) = installation.rows("SELECT closed, opened_at FROM page")
     assert page == {"closed": int(new), "opened_at": LONG_AGO + 7}
 
 
 def test_a_move_of_a_page_keeps_all_that_it_has(installation: Installation) -> None:
-    live(installation, [("/old/", True, 7, 3, 2, chain("visible", "deleted", "waiting"))])
+    fill_database(installation, [("/old/", True, 7, 3, 2, chain("visible", "deleted", "waiting"))])
     before = dump(str(installation.path))
     move(installation, "/old/", "/new/")
     after = dump(str(installation.path))
@@ -282,12 +282,12 @@ def test_a_move_of_a_page_keeps_all_that_it_has(installation: Installation) -> N
 def test_an_import_after_a_move_brings_nothing_twice(installation: Installation) -> None:
     """A second import brings nothing, and the old page does not come back."""
     target = Installation(installation.folder / "there")
-    live(target, [("/old/", True, 0, 3, 2, chain("visible", "visible"))])
+    fill_database(target, [("/old/", True, 0, 3, 2, chain("visible", "visible"))])
     text = target.export()
-    installation.take(text)
+    installation.import_text(text)
     move(installation, "/old/", "/new/")
     before = dump(str(installation.path))
-    assert installation.take(text)["new"] == 0
+    assert installation.import_text(text)["new"] == 0
     assert dump(str(installation.path)) == before
     assert pages(installation) == {"/new/": 3}
 
@@ -296,14 +296,14 @@ def test_an_import_after_a_move_brings_nothing_twice(installation: Installation)
 
 
 def test_a_move_that_fails_leaves_all_as_it_was(installation: Installation) -> None:
-    written(installation, "/old/a/", "/old/b/", "/new/b/")
+    add_pages(installation, "/old/a/", "/old/b/", "/new/b/")
     with closing(sqlite3.connect(installation.path)) as db, db:
         db.execute(
             """CREATE TRIGGER broken BEFORE UPDATE ON page WHEN new.key = '/new/a'
                BEGIN SELECT RAISE(ABORT, 'broken'); END"""
         )
     before = dump(str(installation.path))
-    assert installation.do("move", "/old/*", "/new/*") == (1, b"", "commentd: broken\n")
+    assert installation.run("move", "/old/*", "/new/*") == (1, b"", "commentd: broken\n")
     assert dump(str(installation.path)) == before
 
 
@@ -325,7 +325,7 @@ def test_readers_soon_find_a_moved_page_at_the_new_url(tmp_path: Path) -> None:
             assert service.ask("POST", "/comments", body=body).status == 200
         assert (len(said("/old/")), said("/new/")) == (2, [])
         code, text, errors = run(tmp_path, "move", "/old/", "/new/")
-        assert (code, errors, moved(text)[1]) == (0, "", 1)
+        assert (code, errors, report_of(text)[1]) == (0, "", 1)
         # Cached responses are sent until they expire.
         until(lambda: sorted(said("/new/")) == ["one", "two"])
         assert said("/old/") == []
@@ -363,7 +363,7 @@ WRONG = {
 
 
 def test_wrong_use_of_move_exits_with_2_and_a_sentence(installation: Installation) -> None:
-    written(installation, "/a/", "/a/x/")
+    add_pages(installation, "/a/", "/a/x/")
     before = dump(str(installation.path))
     for name, words in WRONG.items():
         code, text, errors = run_here(installation.folder, "move", *words)
@@ -373,11 +373,11 @@ def test_wrong_use_of_move_exits_with_2_and_a_sentence(installation: Installatio
 
 
 def test_a_move_of_no_page_says_so_and_changes_nothing(installation: Installation) -> None:
-    written(installation, "/a/")
+    add_pages(installation, "/a/")
     before = dump(str(installation.path))
     for words in (["/b/", "/c/"], ["/b/*", "/c/*"], ["/a/*x", "/c/"]):
-        code, text, _ = installation.do("move", *words)
-        assert (code in (0, 1), moved(text.decode())) == (True, ([], 0))
+        code, text, _ = installation.run("move", *words)
+        assert (code in (0, 1), report_of(text.decode())) == (True, ([], 0))
     assert dump(str(installation.path)) == before
 
 

@@ -393,9 +393,9 @@ def test_a_comment_hidden_before_its_email_is_sent_to_nobody_else(
 
 
 @named
-@pytest.mark.parametrize("how", ["DELETE", "PATCH"])
+@pytest.mark.parametrize("method", ["DELETE", "PATCH"])
 def test_no_waiting_email_keeps_the_text_of_a_deleted_comment(
-    guest: Guest, ann: Reader, how: str
+    guest: Guest, ann: Reader, method: str
 ) -> None:
     mine = ann.comment("a root", nickname="Ann")
     guest.later()
@@ -407,7 +407,7 @@ def test_no_waiting_email_keeps_the_text_of_a_deleted_comment(
     guest.deliver()
     waiting = [row["text"] for row in guest.outbox()]
     assert ["CANARY" in text for text in waiting] == [True, True]
-    ask = guest.delete_json if how == "DELETE" else guest.patch_json
+    ask = guest.delete_json if method == "DELETE" else guest.patch_json
     body = {"edit_token": made["edit_token"], "content": "other words"}
     ask(f"/comments/{made['comment']['id']}", body)
     assert guest.outbox() == []

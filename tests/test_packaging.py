@@ -135,7 +135,7 @@ os.execv({arguments[0]!r}, {arguments} + sys.argv[1:])"""
         far = "X-Forwarded-For: 114.114.114.114"
         posted = service.ask("POST", "/comments", far, body=COMMENT)
         assert (posted.status, posted.json["comment"]["location"]) == (200, "江苏 南京")
-    assert "Traceback" not in service.said
+    assert "Traceback" not in service.output
     assert done(*command, "--version", **environ) == f"commentd {__version__}\n"
     assert "proxy_pass http://127.0.0.1:8080/;" in done(*command, "example", "nginx", **environ)
 

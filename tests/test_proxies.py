@@ -398,7 +398,7 @@ def test_an_untrusted_proxy_is_reported(tmp_path: Path, kind: str, transport: st
         with proxied_site.proxy(service) as proxy:
             statuses = [proxy.say(f"{n}", client=f"127.0.0.{n % 3 + 2}").status for n in range(12)]
             assert statuses == [200] * 12  # clients that look the same are not limited together
-            noticed = re.findall(r"a proxy that is not named .*: (set .*)", service.said)
+            noticed = re.findall(r"a proxy that is not named .*: (set .*)", service.output)
             assert noticed == [f"set [server] trusted_proxy = {proxied_site.through}"]
             until(lambda: "proxy that is not trusted" in run(tmp_path, "check")[1])
             service.stop(signal.SIGKILL)
@@ -408,7 +408,7 @@ def test_an_untrusted_proxy_is_reported(tmp_path: Path, kind: str, transport: st
         assert (response.status, response.json["comment"]["ip"]) == (200, "127.0.0.9")
         assert rows(service, "SELECT count(*) FROM comment") == [(13,)]
         assert "not trusted" not in run(tmp_path, "check")[1]
-        assert "not named" not in service.said
+        assert "not named" not in service.output
 
 
 # With a certificate

@@ -132,14 +132,14 @@ def account(**fields: Any) -> dict[str, Any]:
 RACES: list[Callable[[RaceService, Random], None]] = []
 race = RACES.append
 SETTINGS: dict[str, dict[str, Any]] = {
-    "of_one_solved_captcha_one_comment_comes": {"captcha_provider": "altcha"},
-    "of_one_solved_captcha_one_registers_and_one_logs_in": {"captcha_provider": "altcha"},
-    "of_a_double_click_one_comment_comes": {"limits_enabled": True},
+    "a_solved_captcha_makes_one_comment": {"captcha_provider": "altcha"},
+    "a_solved_captcha_allows_one_registration_and_one_login": {"captcha_provider": "altcha"},
+    "a_double_click_makes_one_comment": {"limits_enabled": True},
 }
 
 
 @race
-def of_right_codes_one_is_taken(race_service: RaceService, chance: Random) -> None:
+def a_right_code_is_taken_once(race_service: RaceService, chance: Random) -> None:
     code, named = race_service.registered()
     form = {"email": ANN, "token": code, **chance.choice([{}, named])}
     assert statuses(race_service.all("/auth/verify", **form)) == {
@@ -151,7 +151,7 @@ def of_right_codes_one_is_taken(race_service: RaceService, chance: Random) -> No
 
 
 @race
-def of_right_codes_to_sign_in_one_is_taken(race_service: RaceService, chance: Random) -> None:
+def a_right_code_to_sign_in_is_taken_once(race_service: RaceService, chance: Random) -> None:
     request_id = race_service.visitor.ask_for_code(ANN)
     race_service.app.deliver()
     form = {"email": ANN, "code": race_service.fake_world.code(), "request_id": request_id}
@@ -162,7 +162,7 @@ def of_right_codes_to_sign_in_one_is_taken(race_service: RaceService, chance: Ra
 
 
 @race
-def of_wrong_codes_five_are_looked_at(race_service: RaceService, chance: Random) -> None:
+def five_wrong_codes_are_compared_and_no_more(race_service: RaceService, chance: Random) -> None:
     """Then the right one is refused too, but for the one who asked for it."""
     code, named = race_service.registered()
     steps = chance.sample(range(1, 1_000_000), race_service.many)
@@ -174,7 +174,7 @@ def of_wrong_codes_five_are_looked_at(race_service: RaceService, chance: Random)
 
 
 @race
-def of_registrations_three_wait_and_one_account_comes(
+def three_registrations_wait_and_one_account_is_made(
     race_service: RaceService, chance: Random
 ) -> None:
     results = race_service.each(
@@ -216,7 +216,7 @@ def likes_and_undos_leave_one_or_none_each(race_service: RaceService, chance: Ra
 
 
 @race
-def of_one_solved_captcha_one_comment_comes(race_service: RaceService, chance: Random) -> None:
+def a_solved_captcha_makes_one_comment(race_service: RaceService, chance: Random) -> None:
     token = solved(race_service.visitor)
     forms = [body(content=f"{n}", captcha_token=token) for n in range(race_service.many)]
     assert statuses(race_service.each("/comments", forms)) == {200: 1, 403: race_service.many - 1}
@@ -231,7 +231,7 @@ def of_one_solved_captcha_one_comment_comes(race_service: RaceService, chance: R
 
 
 @race
-def of_one_solved_captcha_one_registers_and_one_logs_in(
+def a_solved_captcha_allows_one_registration_and_one_login(
     race_service: RaceService, chance: Random
 ) -> None:
     race_service.join()
@@ -246,7 +246,7 @@ def of_one_solved_captcha_one_registers_and_one_logs_in(
 
 
 @race
-def of_a_double_click_one_comment_comes(race_service: RaceService, chance: Random) -> None:
+def a_double_click_makes_one_comment(race_service: RaceService, chance: Random) -> None:
     results = together(
         [race_service.call("/comments", 5, **body(content="hi"))] * race_service.many
     )
@@ -256,7 +256,7 @@ def of_a_double_click_one_comment_comes(race_service: RaceService, chance: Rando
 
 
 @race
-def of_admin_links_one_is_taken(race_service: RaceService, chance: Random) -> None:
+def an_admin_link_is_taken_once(race_service: RaceService, chance: Random) -> None:
     link = inside.admin_link(race_service.app, chance.choice(["", OWNER]))
     names = [{"email": f"n{n}@example.com", "nickname": f"N{n}"} for n in range(race_service.many)]
     results = race_service.each(
@@ -268,7 +268,7 @@ def of_admin_links_one_is_taken(race_service: RaceService, chance: Random) -> No
 
 
 @race
-def a_link_in_an_email_does_once_what_it_says(race_service: RaceService, chance: Random) -> None:
+def a_link_in_an_email_acts_once(race_service: RaceService, chance: Random) -> None:
     race_service.say()
     status = chance.choice(["spam", "deleted"])
     assert statuses(race_service.all(race_service.link(status))) == {200: race_service.many}
@@ -279,7 +279,7 @@ def a_link_in_an_email_does_once_what_it_says(race_service: RaceService, chance:
 
 
 @race
-def of_edits_the_last_stands_and_of_deletions_one_is_done(
+def the_last_edit_stands_and_one_deletion_is_done(
     race_service: RaceService, chance: Random
 ) -> None:
     half, token = race_service.many // 2, {"edit_token": race_service.say("at first")["edit_token"]}
@@ -299,7 +299,7 @@ def of_edits_the_last_stands_and_of_deletions_one_is_done(
 
 
 @race
-def of_password_changes_one_is_done(race_service: RaceService, chance: Random) -> None:
+def one_password_change_is_done(race_service: RaceService, chance: Random) -> None:
     forms = [{"password": CANARY, "new_password": f"{CANARY}{n}"} for n in range(race_service.many)]
     results = race_service.each("/me", forms, method="PATCH", bearer=race_service.join())
     counts = statuses(results)
@@ -311,7 +311,7 @@ def of_password_changes_one_is_done(race_service: RaceService, chance: Random) -
 
 
 @race
-def of_deletions_of_an_account_one_is_done(race_service: RaceService, chance: Random) -> None:
+def one_deletion_of_an_account_is_done(race_service: RaceService, chance: Random) -> None:
     half, token = race_service.many // 2, race_service.join()
     race_service.visitor.authorization = ("Bearer", token)
     race_service.say("mine")

@@ -340,7 +340,7 @@ def test_random_bytes_do_not_make_the_server_fail(
 ) -> None:
     """Each stream gets whole responses and is closed, and nothing leaks, also if a client does not
     wait for the responses."""
-    before, logged, used = held_at_rest(shared_service), shared_service.said, 0
+    before, logged, used = held_at_rest(shared_service), shared_service.output, 0
     for number, chance in enumerate(campaign.rounds(6)):
         listens = number % 3 > 0
         streams = [mangled(chance) for _ in range(40)]
@@ -363,7 +363,7 @@ def test_random_bytes_do_not_make_the_server_fail(
         used = used or memory(shared_service)
         campaign.figures["streams"] += len(streams)
         campaign.figures["MiB more"] = memory(shared_service) - used
-        assert shared_service.said == logged, "a stranger writes the log"
+        assert shared_service.output == logged, "a stranger writes the log"
     assert campaign.figures["MiB more"] <= 20
 
 
@@ -440,10 +440,10 @@ def test_a_stop_responds_to_requests_sent_before(start: Start) -> None:
 
 def refused(service: Service) -> str:
     """The log of a service that does not start."""
-    assert service.process.wait(PATIENCE) == 1, service.said
-    assert service.said.startswith("commentd: ")
-    assert service.said.count("\n") == 1, service.said
-    return service.said
+    assert service.process.wait(PATIENCE) == 1, service.output
+    assert service.output.startswith("commentd: ")
+    assert service.output.count("\n") == 1, service.output
+    return service.output
 
 
 def test_only_one_of_several_starts_on_one_file_serves(start: Start, tmp_path: Path) -> None:
@@ -513,7 +513,7 @@ sys.exit(commentd.main())"""
 @pytest.mark.parametrize("old", ["total_outbufs_len", "ReadOnlyFileBasedBuffer"])
 def test_an_unknown_waitress_serves_as_stock(start: Start, tmp_path: Path, old: str) -> None:
     service = start(program=other_waitress(tmp_path / "other", old, "another"))
-    assert service.said.count("WARNING this waitress is not the version") == 1
+    assert service.output.count("WARNING this waitress is not the version") == 1
     assert service.ask("POST", "/comments", body=COMMENT).status == 200
     with service.connect() as connection:
         for _ in range(3):
@@ -526,12 +526,12 @@ def test_an_unknown_waitress_serves_as_stock(start: Start, tmp_path: Path, old: 
     assert service.stop() == 0
     assert [answer_on(flight).status for flight in flights] == [401] * 2
     assert left_behind(service) == 0
-    assert "Traceback" not in service.said
+    assert "Traceback" not in service.output
 
 
 def test_the_installed_waitress_is_known(shared_service: Service) -> None:
     # Otherwise read what changed in waitress, and write its digest in Serving.
-    assert "WARNING this waitress" not in shared_service.said
+    assert "WARNING this waitress" not in shared_service.output
 
 
 # Who is served when

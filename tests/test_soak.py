@@ -260,7 +260,7 @@ def test_nothing_is_lost_and_nothing_grows_under_faults(
             assert not observed.wrong, (
                 fault.__name__,
                 *observed.wrong,
-                observed.service.said[-2000:],
+                observed.service.output[-2000:],
             )
     finally:
         observed.closing.set()

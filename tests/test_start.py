@@ -25,6 +25,6 @@ def test_a_started_service_is_small_and_has_loaded_no_module_that_few_need(
         assert service.ask("GET", "/comments?url=/a/").status == 200
         assert memory(service) < 55
         assert service.stop() == 0
-    loaded = {*service.said.rpartition("\nloaded ")[2].split()}
+    loaded = {*service.output.rpartition("\nloaded ")[2].split()}
     assert {"commentd", "waitress", "sqlite3"} <= loaded
     assert loaded & LATE == set()

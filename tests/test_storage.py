@@ -42,12 +42,12 @@ def stranger(app: App) -> webtest.TestApp:
     return webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.8"}, lint=False)
 
 
-def settled(path: Path, **settings: Any) -> Config:
+def config_for(path: Path, **settings: Any) -> Config:
     folder = str(path.parent / "copies")
     return Config(database_path=str(path), backup_folder=folder, **PLAIN, **settings)
 
 
-def forked(work: Callable[[], object]) -> Any:
+def in_a_fork(work: Callable[[], object]) -> Any:
     """What it gives, done in a process of its own; None where that was killed."""
     reading, writing = os.pipe()
     if not (child := os.fork()):
@@ -105,7 +105,7 @@ class Writer(threading.Thread):
         return answer.json
 
 
-def kept_in(path: Path) -> dict[int, str]:
+def comments_by_id(path: Path) -> dict[int, str]:
     """The comments that a database holds."""
     with closing(sqlite3.connect(path)) as db:
         return dict(db.execute("SELECT id, content FROM comment").fetchall())
@@ -122,7 +122,7 @@ def test_acknowledged_comments_survive_a_kill(tmp_path: Path, campaign: Campaign
             enough = chance.randrange(20, 300)
             until(lambda: sum(each.writes for each in writers) > enough)  # noqa: B023
             service.stop(signal.SIGKILL)
-            now = kept_in(service.path)
+            now = comments_by_id(service.path)
             for each in writers:
                 each.join()
                 campaign.figures["acknowledged"] += each.writes
@@ -391,7 +391,7 @@ def deterministic(seed: int, fake_world: FakeWorld) -> World:
 def used_database(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """A database with comments, likes, an account and registrations, closed cleanly."""
     path, fake_world = tmp_path_factory.mktemp("lived_in") / "commentd.db", FakeWorld()
-    with closing(make_app(settled(path), deterministic(1, fake_world), rounds=1)) as app:
+    with closing(make_app(config_for(path), deterministic(1, fake_world), rounds=1)) as app:
         client = stranger(app)
         client.post_json("/auth/register", account("ann@example.com"))
         app.deliver()

@@ -128,10 +128,10 @@ class Unit(Service):
         return self.ctl("show", "--value", "-p", name, self.name)[1].strip()
 
     def starts(self) -> "Unit":
-        greetings = self.said.count(" serves ")
+        greetings = self.output.count(" serves ")
         assert self.ctl("start", self.name) == (0, "")
-        until(lambda: self.said.count(" serves ") > greetings)
-        self.address = re.findall(r"^commentd .* serves .* on (\S+)$", self.said, re.M)[-1]
+        until(lambda: self.output.count(" serves ") > greetings)
+        self.address = re.findall(r"^commentd .* serves .* on (\S+)$", self.output, re.M)[-1]
         return self
 
     def post(self, target: str, *headers: str, **body: Any) -> Answer:
@@ -166,24 +166,24 @@ def test_everything_works_under_the_printed_systemd_unit(tmp_path: Path) -> None
         unit.starts()
         registered = unit.post("/auth/register", nickname="Bob", **BOB)
         assert registered.status == 200
-        until(lambda: "To: bob@example.com" in unit.said)
-        link = re.findall(r"/admin#link=(\S+)", unit.said)[-1]
+        until(lambda: "To: bob@example.com" in unit.output)
+        link = re.findall(r"/admin#link=(\S+)", unit.output)[-1]
         claimed = unit.post("/admin/claim", link=link, nickname="Ann", **ANN)
         assert claimed.status == 200, claimed.body
         comment = {"page_url": PAGE, "nickname": "Bob", "content": "hi", "captcha_token": "x"}
         assert unit.post("/comments", **comment).status == 200
         assert unit.ask("GET", f"/comments?url={PAGE}").json["total"] == 1
-        greetings = unit.said.count(" serves ")
+        greetings = unit.output.count(" serves ")
         assert unit.ctl("kill", "--signal=KILL", unit.name) == (0, "")
-        until(lambda: unit.said.count(" serves ") > greetings)
+        until(lambda: unit.output.count(" serves ") > greetings)
         assert unit.shown("NRestarts") == "1"
         backups = until(lambda: [*(unit.folder / "backups").glob("*.db")])
         assert {each.stat().st_mode & 0o777 for each in [*backups, unit.path]} == {0o600}
         assert unit.path.stat().st_uid == 64999
         assert unit.ctl("stop", unit.name) == (0, "")
         assert (unit.shown("Result"), unit.shown("ExecMainStatus")) == ("success", "0")
-        assert " ERROR " not in unit.said
-        assert "Traceback" not in unit.said
+        assert " ERROR " not in unit.output
+        assert "Traceback" not in unit.output
 
 
 @pytest.mark.root
@@ -196,9 +196,9 @@ def test_systemd_does_not_restart_a_service_with_wrong_settings(tmp_path: Path) 
         unit.ctl("start", unit.name)
         until(lambda: unit.shown("ActiveState") == "failed")
         assert (unit.shown("ExecMainStatus"), unit.shown("NRestarts")) == ("2", "0")
-        assert unit.said.count("there is no such setting") == 1
+        assert unit.output.count("there is no such setting") == 1
         settings.write_text(right)
         unit.starts()
         assert unit.ask("GET", "/health").json == {"ok": True}
-        assert "WARNING backup: " in unit.said
-        assert "/srv/missing/copies" in unit.said
+        assert "WARNING backup: " in unit.output
+        assert "/srv/missing/copies" in unit.output

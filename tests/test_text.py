@@ -1401,7 +1401,7 @@ def link_to(url: str) -> str:
     return f'<a href="{href}">{html.escape(url, quote=False)}</a>'
 
 
-def linked(text: str) -> str:
+def with_links(text: str) -> str:
     """The HTML for a text with links in ⟦⟧."""
     return re.sub("⟦(.*?)⟧", lambda found: link_to(found[1]), text)
 
@@ -1418,7 +1418,7 @@ def markdown_cases() -> dict[str, str]:
         shown = [html.escape(piece, quote=False) for piece in pieces]
         shown[1::2] = map(link_to, pieces[1::2])
         cases["".join(pieces)] = "".join(shown)
-    cases |= {written: linked(shown) for written, shown in SHOWN.items()}
+    cases |= {written: with_links(shown) for written, shown in SHOWN.items()}
     return cases | BLOCKS
 
 

@@ -23,7 +23,7 @@ from support.database import assert_whole
 from support.inside import REFUSALS
 from support.service import COMMENT, services
 from support.world import FakeWorld
-from test_backup import files, found, killed_at
+from test_backup import files, killed_at, names_in
 from test_storage import schema
 
 pytestmark = pytest.mark.slow
@@ -129,7 +129,7 @@ def test_no_data_is_lost_in_an_upgrade(
     start(config, fake_world, new)
     assert schema_of(old_database) == schema_of(new)
     start(config, fake_world)
-    assert found(copy.parent) == {copy.name}
+    assert names_in(copy.parent) == {copy.name}
     for each in (old_database, copy):
         assert_whole(str(each))
 
@@ -176,10 +176,10 @@ def test_upgrades_that_fail_again_and_again_do_not_fill_the_disk_with_backups(
         code, _, errors = run_here(tmp_path)
         assert code == 1
         assert errors.endswith("can't be written: table comment already exists\n")
-    assert found(tmp_path / "backups") == set()
+    assert names_in(tmp_path / "backups") == set()
     assert schema_of(old_database) == was
     old_database.unlink()  # nor does a new database that can't be made
-    assert (run_here(tmp_path)[0], found(tmp_path / "backups")) == (1, set())
+    assert (run_here(tmp_path)[0], names_in(tmp_path / "backups")) == (1, set())
 
 
 def test_a_migration_is_not_made_without_a_backup(
@@ -195,7 +195,7 @@ def test_a_migration_is_not_made_without_a_backup(
             start(replace(config, backup_folder=folder), fake_world)
         assert (rows_of(old_database), schema_of(old_database)) == (before, was)
     start(replace(config, backup_folder=f"{tmp_path}/copies", backup_every=0), fake_world)
-    assert len(found(tmp_path / "copies")) == 1
+    assert len(names_in(tmp_path / "copies")) == 1
 
 
 def test_commands_leave_a_migration_to_the_service(

@@ -158,12 +158,12 @@ def report(visitor: Visitor, number: int, reason: str = "") -> None:
     visitor.post_json(f"/comments/{number}/report", {"reason": reason})
 
 
-def other(guest: Guest) -> Reader:
+def other_guest(guest: Guest) -> Reader:
     """A guest at another IP address."""
     return Reader(guest.served, "198.51.100.9")
 
 
-def admin(guest: Guest) -> PlainReader:
+def owner_client(guest: Guest) -> PlainReader:
     """The owner, whose requests nothing is compared for."""
     owner = PlainReader(guest.served)
     inside.add_account(guest.served, OWNER, "Owner", "x", "admin")
@@ -293,13 +293,13 @@ def test_calls_of_a_webhook_are_signed(
 def test_a_webhook_is_called_once_for_a_report_with_its_reason(
     guest: Guest, webhook: WebhookServer
 ) -> None:
-    owner = admin(guest)
+    owner = owner_client(guest)
     for reason in ("", "rude to\neverybody"):
         webhook.calls.clear()
         number = guest.comment(f"fie {reason[:4]}")
         guest.deliver()
         for _ in range(2):
-            report(other(guest), number, reason)
+            report(other_guest(guest), number, reason)
         guest.deliver()
         created, reported = webhook.calls
         assert reported.json["type"] == "comment.reported"
@@ -422,7 +422,7 @@ def test_a_call_of_a_webhook_is_retried_for_a_day_with_one_id_and_new_times(
 def test_undelivered_webhook_calls_are_tried_again_or_dropped_by_the_owner(
     guest: Guest, webhook: WebhookServer
 ) -> None:
-    owner = admin(guest)
+    owner = owner_client(guest)
     webhook.usual = b"HTTP/1.1 404 " + CANARY.encode() + b"\r\nContent-Length: 3\r\n\r\nno!"
     numbers = [guest.comment(content) for content in "abc"]
     guest.deliver()
@@ -563,7 +563,7 @@ def test_no_secret_of_a_webhook_gets_into_a_log_or_onto_the_admin_page(
     webhook.usual = b"HTTP/1.1 500 " + CANARY.encode() + b"\r\nContent-Length: 0\r\n\r\n"
     for kind in PATHS:
         with start_with_webhook(kind, webhook_secret=f"{CANARY} of the hook") as guest:
-            owner = admin(guest)
+            owner = owner_client(guest)
             guest.comment(f"hi {kind}")
             guest.deliver()
             guest.later(DAY)
@@ -576,7 +576,7 @@ def test_no_secret_of_a_webhook_gets_into_a_log_or_onto_the_admin_page(
 # What chats are told
 
 
-def only(call: Call, kind: str) -> str:
+def shown_text(call: Call, kind: str) -> str:
     """What a chat shows, of the shape that its maker asks for; fails for any other."""
     return SHAPES[kind](call.json)
 
@@ -722,7 +722,7 @@ def test_a_chat_shows_what_was_written_as_it_was_written(
                 guest.deliver()
                 call = webhook.calls[-1]
                 kept = content.replace("\u2028", "\n")  # every comment is cleaned so
-                assert only(call, kind) == f"<!here> @all *Lu*\n\n{kept}"
+                assert shown_text(call, kind) == f"<!here> @all *Lu*\n\n{kept}"
                 assert [words_of(link)["do"] for link in links_of(call)] == ["spam", "deleted"]
             for page_url in PAGES:
                 guest.comment("hi", page_url=page_url)
@@ -732,7 +732,7 @@ def test_a_chat_shows_what_was_written_as_it_was_written(
                     assert "a page outside your blog" in call.body.decode()
                     ours = call.body.replace(b"https://evil.example/", BLOG.encode() + b"/")
                     call = replace(call, body=ours)
-                assert only(call, kind) == "Ann\n\nhi", page_url
+                assert shown_text(call, kind) == "Ann\n\nhi", page_url
             assert len(webhook.calls) == len(HOSTILE) + len(PAGES)
             assert guest.outbox() == []
 
@@ -746,7 +746,7 @@ def test_a_chat_says_why_a_comment_waits_and_its_reports(
             number = guest.comment(f"hi {kind}")
             guest.deliver()
             waits = f"Ann\nawaiting approval: every comment needs it\n\nhi {kind}"
-            assert only(webhook.calls[0], kind) == waits
+            assert shown_text(webhook.calls[0], kind) == waits
             links = links_of(webhook.calls[0])
             assert [words_of(link)["do"] for link in links] == ["visible", "spam", "deleted"]
             for link in links:
@@ -754,13 +754,13 @@ def test_a_chat_says_why_a_comment_waits_and_its_reports(
             guest.press(links[0])
             assert guest.listing()["total"] == before + 1
             report(guest, number, "<!channel> [x](https://evil.example)\n\nrude")
-            report(other(guest), number)
+            report(other_guest(guest), number)
             guest.deliver()
             reasons = [
                 "<!channel> [x](https://evil.example) rude",
                 EMAIL_TEXTS["en"]["report_none"],
             ]
-            shown = [only(call, kind) for call in webhook.calls[1:]]
+            shown = [shown_text(call, kind) for call in webhook.calls[1:]]
             assert shown == [f"Ann\nreported by a reader: {r}\n\nhi {kind}" for r in reasons]
 
 
@@ -774,7 +774,7 @@ def test_a_chat_message_is_no_longer_than_the_chat_takes(
                 guest.comment(content, nickname="😀" * 64, page_url="/" + "p" * 400)
                 guest.deliver()
                 call = webhook.calls[-1]
-                assert only(call, kind) == f"{'😀' * 64}\n\n{content.strip()[:1000]} …"
+                assert shown_text(call, kind) == f"{'😀' * 64}\n\n{content.strip()[:1000]} …"
                 assert len(call.body) < 20_000
 
 
@@ -806,7 +806,7 @@ def test_webhook_calls_have_no_links_where_no_public_url_is_set(
         if kind == "json":
             assert (call.data["links"], call.data["link"]) == ({}, "")
         else:
-            assert only(call, kind) == f"Ann\n\nhi {kind}"
+            assert shown_text(call, kind) == f"Ann\n\nhi {kind}"
 
 
 def test_feishu_gets_a_fresh_signature_and_its_refusal_with_200_is_noticed(
@@ -824,7 +824,7 @@ def test_feishu_gets_a_fresh_signature_and_its_refusal_with_200_is_noticed(
         right = base64.b64encode(hmac.new(key, digestmod=hashlib.sha256).digest()).decode()
         assert (body["timestamp"], body["sign"]) == (str(now), right)
     assert first["content"] == second["content"]
-    assert only(webhook.calls[1], "feishu") == "Ann\n\nhi"
+    assert shown_text(webhook.calls[1], "feishu") == "Ann\n\nhi"
     yes = '{"StatusCode": 0, "StatusMessage": "success", "code": 0, "data": {}}'
     with start_with_webhook("feishu") as guest:
         for reply, code in ((yes, ""), ('{"code": 19021, "msg": "sign match fail"}', "19021")):

@@ -31,13 +31,13 @@ from test_widget_writing import (
     choices,
     comments,
     end_logins,
-    held,
+    in_any_language,
     keyboard,
     main,
     mouse,
     refuse,
+    requests_held,
     requests_of,
-    said,
     signed_in,
     textbox,
     words_of,
@@ -63,13 +63,13 @@ def settings() -> dict[str, Any]:
 
 
 def panel(page: Page, name: str = "account") -> Locator:
-    return page.get_by_role("form", name=said(name))
+    return page.get_by_role("form", name=in_any_language(name))
 
 
 def open_panel(page: Page, operate: Operate = mouse) -> Locator:
     text = page.locator("textarea").first
     operate(text, text.input_value())
-    operate(page.get_by_role("button", name=said("account")).first)
+    operate(page.get_by_role("button", name=in_any_language("account")).first)
     expect(panel(page).get_by_role("switch").first).to_be_visible()
     return panel(page)
 
@@ -81,7 +81,7 @@ def close_panel(page: Page) -> None:
 
 def step(page: Page, word: str, operate: Operate = mouse) -> Locator:
     """One of the steps that the panel leads to."""
-    operate(open_panel(page, operate).get_by_role("button", name=said(word)))
+    operate(open_panel(page, operate).get_by_role("button", name=in_any_language(word)))
     expect(panel(page, word)).to_be_visible()
     return panel(page, word)
 
@@ -251,7 +251,7 @@ def test_a_switch_of_the_account_that_is_pressed_again_and_again_keeps_the_last_
     open_panel(page)
     before = me(blog_site)
     replies, sent = switch(page, "answers"), requests_of(page, "/me")
-    with held(page, "**/me") as waiting:
+    with requests_held(page, "**/me") as waiting:
         with page.expect_request("**/me"):
             replies.click()
         for _ in range(3):
@@ -454,8 +454,10 @@ def test_a_comment_without_name_says_so_in_the_readers_language(
 
 def report(page: Page, text: str, operate: Operate = mouse) -> Locator:
     """The form that asks what is wrong with a comment."""
-    operate(choices(article(page, text), operate).get_by_role("button", name=said("report")))
-    form = article(page, text).get_by_role("form", name=said("report"))
+    operate(
+        choices(article(page, text), operate).get_by_role("button", name=in_any_language("report"))
+    )
+    form = article(page, text).get_by_role("form", name=in_any_language("report"))
     expect(form.get_by_role("textbox")).to_be_focused()
     return form
 
@@ -541,16 +543,16 @@ def test_each_state_of_the_account_panel_is_accessible(
     page.get_by_role("switch").first.click()
     expect(page.locator(".error")).to_be_visible()
     assert_open_to_all(page, "account")
-    opened.get_by_role("button", name=said("change")).click()
+    opened.get_by_role("button", name=in_any_language("change")).click()
     panel(page, "change").locator(".button").click()
     expect(page.locator(".error")).to_be_visible()
     assert_open_to_all(page, "change")
-    panel(page, "change").get_by_role("button", name=said("back")).click()
-    opened.get_by_role("button", name=said("erase")).click()
+    panel(page, "change").get_by_role("button", name=in_any_language("back")).click()
+    opened.get_by_role("button", name=in_any_language("erase")).click()
     ending = panel(page, "erase")
     ending.locator("[name=password]").fill("x")
     ending.locator(".button").click()
-    expect(ending.get_by_role("button", name=said("sure"))).to_be_visible()
+    expect(ending.get_by_role("button", name=in_any_language("sure"))).to_be_visible()
     assert_open_to_all(page, "erase")
     refuse(page, "/report", "storage")
     form = report(page, "Buy this.")
@@ -561,5 +563,5 @@ def test_each_state_of_the_account_panel_is_accessible(
     form.locator(".button").click()
     expect(form).to_have_count(0)
     menu = choices(article(page, "Buy this."))
-    expect(menu.get_by_role("button", name=said("reported"))).to_be_disabled()
+    expect(menu.get_by_role("button", name=in_any_language("reported"))).to_be_disabled()
     assert_open_to_all(page, "reported")

@@ -25,9 +25,9 @@ from test_widget_writing import (
     article,
     button,
     end_logins,
-    held,
+    in_any_language,
+    requests_held,
     requests_of,
-    said,
     signed_in,
 )
 
@@ -322,7 +322,7 @@ def test_the_menus_outlive_another_order_and_work_while_more_is_loaded(blog_site
         seen(blog_site.app, f"No. {number}.")
     say(blog_site.app, "Waits.")
     page = admin(blog_site)
-    with held(page, "**/comments/waiting?**"):
+    with requests_held(page, "**/comments/waiting?**"):
         with page.expect_request("**/comments/waiting?**"):
             button(page, re.compile("Show more")).click()
         choose(page, "No. 11.", "Pin")
@@ -387,7 +387,7 @@ def test_a_moderated_comment_keeps_the_language_of_the_widget(
     page = blog_site.open(lang=lang)
     sent = requests_of(page, "/comments")
     writing.main(page).fill("12 345")
-    page.get_by_role("textbox", name=said("name")).fill("Ann")
+    page.get_by_role("textbox", name=in_any_language("name")).fill("Ann")
     page.locator("section > form .button").first.click()
     expect(page.locator("[data-target]")).to_be_focused()
     (post,) = [each for each in sent if each.method == "POST"]
@@ -411,8 +411,10 @@ def test_the_open_menus_are_accessible(
     sql(blog_site.app, "UPDATE comment SET pinned = 1 WHERE id = ?", first)
     page = admin(blog_site, lang=lang, **how)
     page.evaluate(WATCH)
-    writing.choices(article(page, "Buy!")).get_by_role("button", name=said("spam")).click()
-    expect(page.get_by_role("button", name=said("undo"))).to_be_focused()
+    writing.choices(article(page, "Buy!")).get_by_role(
+        "button", name=in_any_language("spam")
+    ).click()
+    expect(page.get_by_role("button", name=in_any_language("undo"))).to_be_focused()
     for text, count in (("Hers.", 4), ("Waits.", 4)):
         words = writing.choices(article(page, text)).get_by_role("button")
         expect(words).to_have_count(count)

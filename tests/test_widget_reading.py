@@ -31,7 +31,7 @@ from test_widget import (
     texts,
     write_comment,
 )
-from test_widget_writing import held, reach, requests_of
+from test_widget_writing import reach, requests_held, requests_of
 
 pytestmark = pytest.mark.slow
 
@@ -310,12 +310,12 @@ OLD_RANGES = """{
 }"""
 
 
-@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("without_ranges", [False, True])
 def test_a_selected_passage_is_quoted_in_a_reply(
-    app: App, page: Page, open_and_touch: View, old: bool
+    app: App, page: Page, open_and_touch: View, without_ranges: bool
 ) -> None:
     say(app, "\n\n".join(f"Paragraph {n}." for n in range(8)))
-    if old:
+    if without_ranges:
         page.add_init_script(OLD_RANGES)
     open_and_touch()
     proofs = requests_of(page, "/captcha")
@@ -326,7 +326,7 @@ def test_a_selected_passage_is_quoted_in_a_reply(
         assert 0 <= quote_button["y"] - passage["y"] - passage["height"] < 24
         expect(quote(page)).to_have_count(1)
     assert proofs == []
-    if old:
+    if without_ranges:
         stop = "event => event.stopImmediatePropagation()"  # in a shadow root, WebKit tells nothing
         page.evaluate(f"() => document.addEventListener('selectionchange', {stop}, true)")
         expect(quote(page)).to_have_css("user-select", "none")
@@ -350,7 +350,7 @@ def test_a_passage_selected_while_the_script_loads_is_quoted(
 ) -> None:
     say(app, "Selected early.")
     view(TAG, POST)
-    with held(page, "**/more.js*"):
+    with requests_held(page, "**/more.js*"):
         comment(page, "Selected early.").click()
         select(page, "Selected early.")
     expect(quote(page)).to_be_visible()
@@ -359,7 +359,7 @@ def test_a_passage_selected_while_the_script_loads_is_quoted(
 def test_a_menu_that_is_pressed_twice_opens_once(app: App, page: Page, view: View) -> None:
     say(app, "One.")
     view(TAG, POST)
-    with held(page, "**/more.js*"):
+    with requests_held(page, "**/more.js*"):
         comment(page, "One.").locator(".quiet").dblclick()
     expect(page.locator("dialog.menu")).to_have_count(1)
 
@@ -597,15 +597,15 @@ def test_the_link_of_a_comment_is_copied_and_leads_to_it(app: App, site: Site, p
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("how", ["plain", "refused"])
+@pytest.mark.parametrize("copying", ["plain", "refused"])
 def test_the_link_of_a_comment_is_put_into_the_address_bar_where_copying_fails(
-    app: App, site: Site, page: Page, how: str
+    app: App, site: Site, page: Page, copying: str
 ) -> None:
     ids = fill(app, 3)
     site.write(TAG)
-    if how == "refused":
+    if copying == "refused":
         page.add_init_script("navigator.clipboard.writeText = async () => { throw Error('no') }")
-    page.goto((localhost(site) if how == "refused" else site.address) + POST)
+    page.goto((localhost(site) if copying == "refused" else site.address) + POST)
     copy_link(page, "No. 2.")
     expect(page.get_by_role("status").filter(has_text="链接已显示在地址栏。")).to_be_visible()
     assert page.url.endswith(POST + f"#comment-{ids[1]}")

@@ -116,22 +116,22 @@ def test_the_loader_is_light(visitor: Visitor) -> None:
     assert len(gzip.compress(script, 9)) <= 2000
 
 
-@pytest.mark.parametrize("how", ["by a link", "in an old browser", "at the end"])
+@pytest.mark.parametrize("way", ["by a link", "in an old browser", "at the end"])
 def test_the_widget_takes_over_without_moving_anything(
-    app: App, site: Site, page: Page, how: str
+    app: App, site: Site, page: Page, way: str
 ) -> None:
     conversation(app)
     for number in range(9):
         say(app, f"No. {number}", f"Guest {number}", hours=99 + number)
     write(app, site, heading="Talk")
-    if how == "in an old browser":  # before Chrome 131, Firefox 133 and Safari 18
+    if way == "in an old browser":  # before Chrome 131, Firefox 133 and Safari 18
         headers, html = site.pages[POST]
         site.pages[POST] = (headers, html.replace("from currentColor", "of currentColor"))
     asked = opened(page, site)
     assert of_service(asked) == ["/loader.js"]
     held: list[Route] = []
     page.route("**/embed.js", lambda route: held.append(route))
-    if how == "at the end":
+    if way == "at the end":
         page.evaluate("scrollTo(0, 1e6)")
     else:
         come_near(page)

@@ -113,7 +113,7 @@ class BlogSite:
     pages: blog.Pages
     stack: ExitStack
     expected: list[str] = field(default_factory=list)  # in the console
-    heard: list[str] = field(default_factory=list)
+    console: list[str] = field(default_factory=list)
 
     def reader(self, lang: str = "en", faults: str = "", **how: Any) -> Page:
         """The empty page of a new browser, whose console may tell of these faults."""
@@ -127,8 +127,8 @@ class BlogSite:
         return self.go(self.reader(lang, **how), path, lang, look)
 
     def go(self, page: Page, path: str = POST, lang: str = "en", look: str = "essay") -> Page:
-        page.on("console", lambda message: self.heard.append(message.text))
-        page.on("pageerror", lambda error: self.heard.append(f"{error}\n{error.stack}"))
+        page.on("console", lambda message: self.console.append(message.text))
+        page.on("pageerror", lambda error: self.console.append(f"{error}\n{error.stack}"))
         key = path.partition("?")[0]
         self.pages |= blog.article(self.service, key, lang=lang, look=look)
         with page.expect_response(lambda answer: "/comments?" in answer.url):
@@ -154,7 +154,7 @@ def blog_site(
         blog_site = BlogSite(app, mail_server, browser, service, address, pages, stack)
         yield blog_site
         stack.close()
-        assert [s for s in blog_site.heard if not any(e in s for e in blog_site.expected)] == []
+        assert [s for s in blog_site.console if not any(e in s for e in blog_site.expected)] == []
 
 
 def signed_in(
@@ -205,7 +205,7 @@ def operate(request: pytest.FixtureRequest) -> Operate:
     return operate
 
 
-def said(key: str) -> re.Pattern[str]:
+def in_any_language(key: str) -> re.Pattern[str]:
     """A word of the widget, in whichever language it speaks."""
     texts = sorted({re.escape(words[key]) for words in WORDS.values()})
     return re.compile(f"^({'|'.join(texts)})$".replace(r"\{n\}", ".+"))
@@ -221,7 +221,7 @@ def textbox(page: Page | Locator, name: str) -> Locator:
 
 def main(page: Page) -> Locator:
     """The field at the top."""
-    box = page.get_by_role("textbox", name=said("write"))
+    box = page.get_by_role("textbox", name=in_any_language("write"))
     return page.locator("section > form").and_(page.locator(".form")).locator(box)
 
 
@@ -249,7 +249,7 @@ def words_of(place: Locator) -> list[str]:
     return words
 
 
-def shown(page: Page) -> list[str]:
+def bodies(page: Page) -> list[str]:
     return page.locator("article .body").all_inner_texts()
 
 
@@ -350,7 +350,7 @@ def comments(app: App) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def held(page: Page, url: str) -> Iterator[list[Route]]:
+def requests_held(page: Page, url: str) -> Iterator[list[Route]]:
     """Requests there wait until the block ends, then they go on."""
     waiting: list[Route] = []
     page.route(url, lambda route: waiting.append(route))
@@ -414,7 +414,7 @@ def test_a_newcomer_reads_likes_and_comments(blog_site: BlogSite, operate: Opera
     expect(page.get_by_role("status").first).to_have_text("Posted.")
     expect(mine).to_have_attribute("data-target", "")
     expect(page.get_by_text("2 comments")).to_be_visible()
-    assert shown(page) == ["And a good end.", "A good start."]
+    assert bodies(page) == ["And a good end.", "A good start."]
     assert comments(blog_site.app)[-1] == ("Ann", "And a good end.")
     page.reload()
     expect(button(page, "Like this page 1")).to_have_attribute("aria-pressed", "true")
@@ -444,7 +444,7 @@ def test_a_reply_is_cancelled_or_appears_under_its_parent(
     expect(reply).to_have_attribute("data-target", "")
     expect(page.get_by_role("status").first).to_have_text("Posted.")
     expect(field).to_have_count(0)
-    assert shown(page) == ["Newer.", "Older.", "An answer."]
+    assert bodies(page) == ["Newer.", "Older.", "An answer."]
     main(page).click()
     expect(textbox(page, "Name")).to_have_value("Ann")
     page.reload()
@@ -761,7 +761,7 @@ def test_passwords_leave_as_their_sha256_only(blog_site: BlogSite) -> None:
 WHERE = ["main", "reply", "edit"]
 
 
-def begin(page: Page, where: str, text: str | None = None) -> Locator:
+def open_form(page: Page, where: str, text: str | None = None) -> Locator:
     """A form, where there are `Hers.` and `Mine.`, and what is typed there."""
     if where == "reply":
         article(page, "Hers.").locator(".reply").click()
@@ -782,7 +782,7 @@ def test_each_form_of_each_page_has_a_draft_that_outlives_reloads_and_failures(
     page = blog_site.open(faults=REFUSED)
     post(page, "Mine.")
     number = sql(blog_site.app, "SELECT max(id) FROM comment")[0][0]
-    boxes = {where: begin(page, where, f"To {where}.") for where in WHERE}
+    boxes = {where: open_form(page, where, f"To {where}.") for where in WHERE}
 
     def expect_all() -> None:
         for where, box in boxes.items():
@@ -808,12 +808,12 @@ def test_each_form_of_each_page_has_a_draft_that_outlives_reloads_and_failures(
     main(page).fill("Elsewhere.")
     blog_site.go(page)
     for where in WHERE:
-        expect(begin(page, where)).to_have_value(f"To {where}.")
+        expect(open_form(page, where)).to_have_value(f"To {where}.")
     button(page.locator("section > form"), "Post").click()
     expect(article(page, "To main.")).to_be_focused()
     page.reload()
     expect(main(page)).to_have_value("")
-    expect(begin(page, "reply")).to_have_value("To reply.")
+    expect(open_form(page, "reply")).to_have_value("To reply.")
 
 
 def test_name_and_addresses_are_remembered(blog_site: BlogSite) -> None:
@@ -1131,7 +1131,7 @@ def test_each_refusal_is_told_in_words_beside_its_field(blog_site: BlogSite) -> 
             aim.fill("")
 
 
-def busy(page: Page, path: str, times: int) -> list[Request]:
+def refuse_at_first(page: Page, path: str, times: int) -> list[Request]:
     """The next writes there find a service that is busy; all of them."""
     tried: list[Request] = []
     headers = {"Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "Retry-After"}
@@ -1157,7 +1157,7 @@ def test_a_busy_service_is_asked_again_for_half_a_minute_without_a_word(
     page = blog_site.reader(faults=REFUSED)
     page.clock.install()
     blog_site.go(page)
-    tried = busy(page, "/comments", times=2)
+    tried = refuse_at_first(page, "/comments", times=2)
     write(page)
     with page.expect_response("**/comments"):
         button(page, "Post").click()
@@ -1169,7 +1169,7 @@ def test_a_busy_service_is_asked_again_for_half_a_minute_without_a_word(
             page.clock.run_for(8000)
     expect(article(page, "First.")).to_be_focused()
     assert len({request.post_data for request in tried}) == 1
-    tried = busy(page, "/comment/like", times=1)
+    tried = refuse_at_first(page, "/comment/like", times=1)
     heart = button(article(page, "First."), "Like 0")
     with page.expect_response("**/comment/like"):
         heart.click()
@@ -1178,7 +1178,7 @@ def test_a_busy_service_is_asked_again_for_half_a_minute_without_a_word(
     expect(button(article(page, "First."), "Like 1")).to_be_visible()
     expect(page.locator(".error")).to_have_count(0)
     page.reload()
-    tried = busy(page, "/comments", times=99)
+    tried = refuse_at_first(page, "/comments", times=99)
     write(page, "Second.")
     button(page, "Post").click()
     for _ in range(8):
@@ -1236,7 +1236,9 @@ def test_a_script_that_failed_to_load_leaves_the_others_as_they_are(blog_site: B
     expect(page.get_by_role("group", name="Formatting")).to_have_count(1)
     open_account(page)
     assert len(scripts) == 1
-    assert len([text for text in blog_site.heard if "account.js could not be loaded" in text]) == 1
+    assert (
+        len([text for text in blog_site.console if "account.js could not be loaded" in text]) == 1
+    )
 
 
 def test_a_comment_that_is_edited_does_not_stand_above_its_own_form(blog_site: BlogSite) -> None:
@@ -1377,7 +1379,7 @@ def test_enter_that_ends_a_composition_posts_nothing(blog_site: BlogSite) -> Non
 def test_pressing_post_again_and_again_makes_one_comment(blog_site: BlogSite) -> None:
     page = blog_site.open()
     write(page, "Once.")
-    with held(page, "**/comments") as waiting:
+    with requests_held(page, "**/comments") as waiting:
         form = page.locator("section > form")
         with page.expect_request("**/comments"):
             button(page, "Post").dblclick()
@@ -1429,7 +1431,7 @@ def test_a_comment_that_waits_says_so_and_only_its_author_sees_it(blog_site: Blo
 # What changed meanwhile
 
 
-def age(app: App, minutes: int) -> None:
+def make_older(app: App, minutes: int) -> None:
     sql(app, "UPDATE comment SET created_at = created_at - ?", minutes * 60)
 
 
@@ -1451,7 +1453,7 @@ def test_a_comment_removed_or_a_page_closed_meanwhile_is_told(blog_site: BlogSit
     parent = say(blog_site.app, "Hers.")
     say(blog_site.app, "His.")
     page = blog_site.open(faults=REFUSED)
-    box = begin(page, "reply", "An answer.")
+    box = open_form(page, "reply", "An answer.")
     textbox(article(page, "Hers."), "Name").fill("Ann")
     moderate(blog_site.app, "deleted", parent)
     button(article(page, "Hers."), "Post").click()
@@ -1627,7 +1629,7 @@ def settings(request: pytest.FixtureRequest) -> dict[str, Any]:
     }
 
 
-def provided(
+def page_with_provider(
     blog_site: BlogSite, siteverify: Siteverify, path: str = POST
 ) -> tuple[Page, list[str]]:
     """A page on which the provider's script works, and the requests for that."""
@@ -1653,7 +1655,7 @@ def provided(
 def test_a_foreign_captcha_comes_with_the_writing(
     blog_site: BlogSite, siteverify: Siteverify
 ) -> None:
-    page, loaded = provided(blog_site, siteverify)
+    page, loaded = page_with_provider(blog_site, siteverify)
     policy = "require-trusted-types-for 'script'; trusted-types commentd"
     blog_site.pages[POST] = ({"Content-Security-Policy": policy}, blog_site.pages[POST][1])
     page.reload()
@@ -1690,7 +1692,7 @@ def test_a_foreign_captcha_comes_with_the_writing(
 def test_an_unseen_captcha_is_asked_for_when_sending(
     blog_site: BlogSite, siteverify: Siteverify
 ) -> None:
-    page, loaded = provided(blog_site, siteverify)
+    page, loaded = page_with_provider(blog_site, siteverify)
     write(page, "It took me a while.")
     page.wait_for_function("() => window.fakes?.length")
     fresh = page.evaluate("() => fakeTokens[0]")

@@ -88,7 +88,7 @@ def shown(visitor: Visitor, **query: Any) -> list[int]:
     return ids(visitor.listing(limit=100, **query))
 
 
-def settled(**settings: Any) -> pytest.MarkDecorator:
+def with_settings(**settings: Any) -> pytest.MarkDecorator:
     """The settings of a test, without limits."""
     return pytest.mark.parametrize("settings", [{"limits_enabled": False, **settings}], ids=["set"])
 

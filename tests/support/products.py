@@ -473,9 +473,9 @@ class Importer:
         folder.mkdir(exist_ok=True)
         self.folder, self.template, self.origins = folder, template, origins
         self.paths: list[Path] = []
-        self.use("commentd.db", made=False)
+        self.use_database("commentd.db", made=False)
 
-    def use(self, name: str, *, made: bool = True) -> None:
+    def use_database(self, name: str, *, made: bool = True) -> None:
         """From now on another database, which is made already or not."""
         self.path = self.folder / name
         self.paths.append(self.path)
@@ -506,7 +506,7 @@ class Importer:
         path.write_bytes(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass"))
         return path
 
-    def bring(self, data: bytes | str | Path, *words: object) -> Result:
+    def import_file(self, data: bytes | str | Path, *words: object) -> Result:
         return self.ask("import", data if isinstance(data, Path) else self.file(data), *words)
 
     def export(self, *words: str) -> bytes:
@@ -514,7 +514,7 @@ class Importer:
         assert result.code == 0, result
         return result.data
 
-    def whole(self) -> Row:
+    def full_export(self) -> Row:
         """All that our own export holds."""
         found: Row = json.loads(self.export("--emails"))
         return found
@@ -524,13 +524,13 @@ class Importer:
         """By page and time, with the times in seconds and what each answers as `above`."""
         if not self.path.exists():
             return []
-        rows = {row["id"]: row for row in self.whole()["comments"]}
+        rows = {row["id"]: row for row in self.full_export()["comments"]}
         for row in rows.values():
             row |= {name: seconds(row[name]) for name in ("created_at", "edited_at")}
         return [{**row, "above": rows.get(row["parent_id"])} for row in rows.values()]
 
     @property
-    def kept(self) -> dict[int, Row]:
+    def comments_by_time(self) -> dict[int, Row]:
         """The comments by their times, with the time of what they answer as `above`."""
         found = self.comments
         above = [row["above"] and row["above"]["created_at"] for row in found]
@@ -543,9 +543,9 @@ class Importer:
 
     @property
     def pages(self) -> dict[str, Row]:
-        return {page["page_key"]: page for page in self.whole()["pages"]}
+        return {page["page_key"]: page for page in self.full_export()["pages"]}
 
-    def only(self) -> Row:
+    def only_comment(self) -> Row:
         (found,) = self.comments
         return found
 

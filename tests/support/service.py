@@ -88,14 +88,14 @@ class Service:
             )
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return self.log.read_text()
 
     def greeted(self) -> "Service":
         greeting = re.compile(r"^commentd .* serves .* on (\S+)$", re.M)
-        until(lambda: greeting.search(self.said) or self.process.poll() is not None)
-        found = greeting.search(self.said)
-        assert found, self.said
+        until(lambda: greeting.search(self.output) or self.process.poll() is not None)
+        found = greeting.search(self.output)
+        assert found, self.output
         self.address = found[1]
         return self
 

@@ -124,13 +124,13 @@ class SteppedServer:
         """How many clients the server keeps in memory."""
         return len(self.server.connections)
 
-    def untaken(self, peer: socket.socket) -> int:
+    def unread_bytes(self, peer: socket.socket) -> int:
         """How many bytes the client has not read."""
         return int(self.channel(peer).total_outbufs_len)
 
     def take(self, peer: socket.socket) -> None:
         """The client reads everything."""
-        self.until(lambda: not gone(peer) and not self.untaken(peer))
+        self.until(lambda: not gone(peer) and not self.unread_bytes(peer))
 
     def sweep(self, now: float, most: int = CONNECTIONS) -> list[bool]:
         """Which connections are still open after the sweep at this time, in seconds."""
