@@ -9,17 +9,14 @@ import argparse
 import http.client
 import json
 import os
-import random
 import re
 import resource
 import shutil
 import socket
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,14 +24,14 @@ from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from itertools import product
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 HOME = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(HOME), str(HOME / "tests")]
 
 import bench_servers as servers  # noqa: E402
-from bench_servers import TEXT, Peer, cpu_seconds, fetched  # noqa: E402
+from bench_servers import TEXT, Figures, Peer, fetched, heading, line, loaded, shown  # noqa: E402
 
 from commentd import Config, make_app, safe_html  # noqa: E402
 from support import inside  # noqa: E402
@@ -50,55 +47,6 @@ BODY = f"""{{"page_url": "/p/{{page}}", "nickname": "Ann", "content": "{{number}
     "captcha_token": "x"}}"""
 PROGRAM = (Path(sys.executable).with_name("commentd"),)  # as the README starts it
 
-SCRIPT = """
-wrk.headers["Accept"] = "application/json"
-wrk.headers["Accept-Encoding"] = "gzip, deflate, br"
-wrk.headers["Accept-Language"] = "en-GB,en;q=0.9"
-wrk.headers["Content-Type"] = "application/json"
-wrk.headers["Origin"] = "https://blog.example"
-wrk.headers["Referer"] = "https://blog.example/"
-local ready, number, path, wait, body = {}, 0
-local function filled(text)
-  return (text:gsub("{page}", math.random(999)):gsub("{number}", number))
-end
-local function made()
-  number = number + 1
-  wrk.headers["User-Agent"] = "Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Firefox/" .. number
-  return wrk.format(body and "POST", filled(path), nil, body and filled(body))
-end
-function init(args)
-  path, wait, body = args[1], args[3] + 0, args[4]
-  math.randomseed(args[2] + 0)
-  for each = 1, body and 0 or 2000 do ready[each] = made() end
-  -- Clients come by chance. With equal waits, all connections would send at the same moment.
-  local function by_chance() return math.floor(0.5 - wait * math.log(1 - math.random())) end
-  if wait > 0 then delay = by_chance end
-end
-function request()
-  return #ready > 0 and ready[math.random(#ready)] or made()
-end
-function done(summary, latency)
-  local errors = summary.errors
-  print(string.format("[%f, %f, %f, %d, %d]", summary.requests / summary.duration * 1e6,
-    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3, summary.requests,
-    errors.connect + errors.status + errors.read + errors.timeout))
-end
-"""
-
-
-class Figures(NamedTuple):
-    rate: float = 0
-    p50: float = 0
-    p99: float = 0
-    cpu: float = 0
-    failed: float = 0
-
-    def __str__(self) -> str:
-        failed = f" ({self.failed:.0f} failed)" if self.failed else ""
-        times = f"{self.p50:.2f} | {self.p99:.2f} | {self.cpu:.3f}"
-        return f"{shown(self.rate)} | {times}{failed}"
-
-
 COLUMNS = "requests/s", "p50 ms", "p99 ms", "CPU ms"
 Found = dict[Any, list[Figures]]
 Start = tuple[Path, int, Sequence[str | Path]]  # the folder, the port, the command
@@ -113,20 +61,6 @@ def in_turns(options: argparse.Namespace, places: Any, work: Callable[..., Figur
 
 def middle(turns: list[Figures]) -> Figures:
     return Figures(*map(median, zip(*turns, strict=True)))
-
-
-def shown(number: float) -> str:
-    return f"{number:,.0f}".replace(",", " ") if number >= 10 else f"{number:.2g}"
-
-
-def line(*cells: object) -> None:
-    print("|", " | ".join(map(str, cells)), "|", flush=True)
-
-
-def heading(*cells: str, words: int = 1) -> None:
-    print()
-    line(*cells)
-    line(*["---"] * words, *["--:"] * (len(cells) - words))
 
 
 # The service, and what is in it
@@ -161,34 +95,6 @@ def prepared(stack: ExitStack, sizes: dict[int, int], settings: str) -> Start:
 def ours(stack: ExitStack, start: Start) -> Peer:
     pid = stack.enter_context(servers.running(*start))
     return Peer(pid, f"http://127.0.0.1:{start[1]}", SCREEN, "/comments", BODY)
-
-
-# One turn
-
-
-def loaded(
-    peer: Peer, path: str, clients: int, seconds: int, body: str = "", wait: float = 0, **more: str
-) -> Callable[[], Figures]:
-    """Starts wrk; what is returned waits for its end, and until the server has done what nobody
-    waits for any more."""
-    with tempfile.NamedTemporaryFile("w", suffix=".lua", delete=False) as script:
-        script.write(SCRIPT)
-    load = ["wrk", "-t1", f"-c{clients}", f"-d{seconds}s", "--timeout", "30"]
-    load += [word for header in more.items() for word in ("-H", ": ".join(header))]
-    load += ["-s", script.name, f"{peer.address}/", path, str(random.randrange(1 << 30)), str(wait)]
-    before = cpu_seconds(peer.pid)
-    wrk = subprocess.Popen(load + [body] * bool(body), stdout=subprocess.PIPE, text=True)
-
-    def ended() -> Figures:
-        rate, p50, p99, requests, failed = json.loads(wrk.communicate()[0].splitlines()[-1])
-        used, ends_at, seen = cpu_seconds(peer.pid), time.monotonic() + 60, -1.0
-        Path(script.name).unlink()
-        while cpu_seconds(peer.pid) > seen + 0.02 and time.monotonic() < ends_at:
-            seen = cpu_seconds(peer.pid)
-            time.sleep(0.1)
-        return Figures(rate, p50, p99, (used - before) * 1000 / max(1, requests), failed)
-
-    return ended
 
 
 # Listings

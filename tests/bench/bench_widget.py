@@ -69,11 +69,14 @@ def ways(service: str) -> dict[str, str]:
 
 
 @contextmanager
-def opened(browser: Browser, width: int, options: argparse.Namespace) -> Iterator[Page]:
+def opened(
+    browser: Browser, width: int, options: argparse.Namespace, times: str = TIMES
+) -> Iterator[Page]:
+    """A page on a slow network and machine, with a script that notes times."""
     context = browser.new_context(locale="en", **blog.screen(width))
     page = context.new_page()
     page.add_init_script(blog.WATCH)
-    page.add_init_script(TIMES)
+    page.add_init_script(times)
     network = {"offline": False, "latency": options.rtt, "uploadThroughput": 750e3 / 8}
     network["downloadThroughput"] = options.kbits * 1000 / 8
     devtools = context.new_cdp_session(page)
