@@ -1930,10 +1930,10 @@ def test_the_admin_page_works_in_forced_colours_and_without_motion(
     )
     assert moving == []
     go(page, "figures")
-    bar, ground = page.locator("rect").last.evaluate(
+    bar, background = page.locator("rect").last.evaluate(
         "e => [getComputedStyle(e).fill, getComputedStyle(document.body).backgroundColor]"
     )
-    assert bar != ground
+    assert bar != background
 
 
 OWN_WORDS = """() => {

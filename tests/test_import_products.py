@@ -269,10 +269,10 @@ def test_no_secret_of_the_source_comes_in(importer: Importer, name: str) -> None
 
 # What may be otherwise in a file: what becomes what, and the comments that readers then see
 
-Shown = set[tuple[str, str]]
-ALL: Shown = {("/a", "one"), ("/b", "two")}
+VisibleTexts = set[tuple[str, str]]
+ALL: VisibleTexts = {("/a", "one"), ("/b", "two")}
 TWO = [ForeignComment("1", text="one"), ForeignComment("2", NOON + 1, page="/b/", text="two")]
-OTHERWISE: dict[str, tuple[str, str, str, Shown]] = {
+OTHERWISE: dict[str, tuple[str, str, str, VisibleTexts]] = {
     "a thread without a link has its identifier as page": (
         "disqus",
         "<id /><link>/a/</link>",

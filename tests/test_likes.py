@@ -15,55 +15,59 @@ BOTH = ("comment", "page")
 TOO_MANY = {"error": "操作太频繁，请稍后再试", "code": "too_many"}
 
 
-def body_of(what: str, **fields: Any) -> dict[str, Any]:
-    return ({"id": 1} if what == "comment" else {"page_url": PAGE}) | fields
+def body_of(target: str, **fields: Any) -> dict[str, Any]:
+    return ({"id": 1} if target == "comment" else {"page_url": PAGE}) | fields
 
 
-def like(visitor: Visitor, what: str = "comment", status: int = 200, **fields: Any) -> Any:
-    return visitor.post_json(f"/{what}/like", body_of(what, **fields), status=status).json
+def like(visitor: Visitor, target: str = "comment", status: int = 200, **fields: Any) -> Any:
+    return visitor.post_json(f"/{target}/like", body_of(target, **fields), status=status).json
 
 
-def refusal(visitor: Visitor, what: str = "comment") -> tuple[Any, int]:
+def refusal(visitor: Visitor, target: str = "comment") -> tuple[Any, int]:
     """What a like beyond a limit is told, and after how many seconds to try again."""
-    response = visitor.post_json(f"/{what}/like", body_of(what), status=429)
+    response = visitor.post_json(f"/{target}/like", body_of(target), status=429)
     return response.json, int(response.headers["Retry-After"])
 
 
-def response(what: str, count: int, liked: bool = True) -> dict[str, Any]:
-    return {"success": True, "likes" if what == "comment" else "page_likes": count, "liked": liked}
+def response(target: str, count: int, liked: bool = True) -> dict[str, Any]:
+    return {
+        "success": True,
+        "likes" if target == "comment" else "page_likes": count,
+        "liked": liked,
+    }
 
 
-def count_of(visitor: Visitor, what: str) -> Any:
+def count_of(visitor: Visitor, target: str) -> Any:
     listing = visitor.listing()
-    return listing["comments"][0]["likes"] if what == "comment" else listing["page_likes"]
+    return listing["comments"][0]["likes"] if target == "comment" else listing["page_likes"]
 
 
 @pytest.mark.parametrize("settings", [{}, {"limits_enabled": False}])
 def test_a_visitor_likes_once_and_may_take_it_back(visitor: Visitor) -> None:
     visitor.say()
-    for what in BOTH:
+    for target in BOTH:
         for undo, count in [(True, 0), (False, 1), (False, 1), (True, 0), (False, 1)]:
-            assert like(visitor, what, undo=undo) == response(what, count, not undo)
-            assert count_of(visitor, what) == count
+            assert like(visitor, target, undo=undo) == response(target, count, not undo)
+            assert count_of(visitor, target) == count
     assert "liked" not in visitor.listing()["comments"][0]
 
 
 def test_accounts_and_guests_like_each_for_themselves(ann: Visitor, app: App) -> None:
     ann.say()
-    for what in BOTH:
-        assert like(ann, what) == response(what, 1)
+    for target in BOTH:
+        assert like(ann, target) == response(target, 1)
     ann.extra_environ["REMOTE_ADDR"] = "198.51.100.1"
     ann.extra_environ["HTTP_USER_AGENT"] = "the account's other browser"
     guest = Visitor(app)
-    for what in BOTH:
-        assert like(ann, what) == response(what, 1)
-        assert like(guest, what) == response(what, 2)
-        assert like(Visitor(app, HTTP_USER_AGENT="another"), what) == response(what, 3)
-        assert like(Visitor(app, "203.0.113.8"), what) == response(what, 4)
-        assert like(guest, what, undo=True) == response(what, 3, False)
-        assert count_of(ann, what) == 3
+    for target in BOTH:
+        assert like(ann, target) == response(target, 1)
+        assert like(guest, target) == response(target, 2)
+        assert like(Visitor(app, HTTP_USER_AGENT="another"), target) == response(target, 3)
+        assert like(Visitor(app, "203.0.113.8"), target) == response(target, 4)
+        assert like(guest, target, undo=True) == response(target, 3, False)
+        assert count_of(ann, target) == 3
         headers = {"Authorization": "Bearer a.b.c"}  # an invalid token does not like
-        guest.post_json(f"/{what}/like", body_of(what), headers=headers, status=401)
+        guest.post_json(f"/{target}/like", body_of(target), headers=headers, status=401)
 
 
 def test_likes_count_one_browser_in_one_household_as_one_visitor(
@@ -80,8 +84,8 @@ def test_likes_count_one_browser_in_one_household_as_one_visitor(
 def test_a_like_keeps_no_ip_address_nor_browser(visitor: Visitor, db: sqlite3.Connection) -> None:
     visitor.say()
     visitor.extra_environ["HTTP_USER_AGENT"] = "Browser/1"
-    for what in BOTH:
-        like(visitor, what)
+    for target in BOTH:
+        like(visitor, target)
     kept = db.execute("SELECT visitor FROM comment_liker UNION SELECT visitor FROM page_liker")
     for (word,) in kept.fetchall():
         assert len(word) == 32
@@ -118,8 +122,8 @@ def test_a_visitor_may_like_ten_times_a_minute(
     visitor.say()
     for i in range(10):
         like(visitor, "comment" if i % 2 else "page", undo=i % 3 == 0)
-    for what in BOTH:
-        assert refusal(visitor, what) == (TOO_MANY, 60)
+    for target in BOTH:
+        assert refusal(visitor, target) == (TOO_MANY, 60)
     like(Visitor(app, "203.0.113.8"))
     fake_world.time += 60
     like(visitor)
@@ -146,9 +150,9 @@ def test_all_visitors_together_may_like_two_thousand_times_an_hour(
     visitor.say()
     inside.use_up(app, "likes", 1998)
     too_many = {"error": "点赞的人太多，请稍后再试", "code": "too_many"}
-    for what in BOTH:
-        like(visitor, what)
-    for what in BOTH:
-        assert refusal(Visitor(app, "198.51.100.1"), what) == (too_many, 3600)
+    for target in BOTH:
+        like(visitor, target)
+    for target in BOTH:
+        assert refusal(Visitor(app, "198.51.100.1"), target) == (too_many, 3600)
     fake_world.time += 3600
     like(visitor)

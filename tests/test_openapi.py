@@ -72,12 +72,12 @@ def forms(operation: Any) -> list[Any]:
 @pytest.mark.slow
 def test_the_openapi_file_is_valid(pytestconfig: pytest.Config) -> None:
     # That takes ten seconds. What was valid is, until the file or the program that says so changes.
-    judged = [metadata.version("schemathesis"), sha256(FILE.read_bytes()).hexdigest()]
-    if pytestconfig.cache.get("openapi/valid", []) != judged:
+    validated = [metadata.version("schemathesis"), sha256(FILE.read_bytes()).hexdigest()]
+    if pytestconfig.cache.get("openapi/valid", []) != validated:
         import schemathesis  # it is large, and other files import this one
 
         schemathesis.openapi.from_dict(SPEC).validate()
-        pytestconfig.cache.set("openapi/valid", judged)
+        pytestconfig.cache.set("openapi/valid", validated)
     for name, schema in SPEC["components"]["schemas"].items():
         assert jsonschema_rs.meta.is_valid(schema), name
     assert SPEC["info"]["version"] == __version__

@@ -30,7 +30,7 @@ OWNER, HOUR = "owner@example.com", 3600
 
 
 @dataclass
-class Said:
+class LabelledComment:
     """A comment as somebody labelled it, and what the service made of it."""
 
     author: str
@@ -41,10 +41,12 @@ class Said:
     active: bool = False
 
 
-def read(path: Path) -> list[Said]:
+def read(path: Path) -> list[LabelledComment]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         return [
-            Said(plain(r["AUTHOR"])[:60] or "?", plain(r["CONTENT"])[:2000], r["CLASS"] == "1")
+            LabelledComment(
+                plain(r["AUTHOR"])[:60] or "?", plain(r["CONTENT"])[:2000], r["CLASS"] == "1"
+            )
             for r in csv.DictReader(file)
         ]
 
@@ -69,27 +71,27 @@ class Blog:
         inside.add_account(self.app, OWNER, "Owner", "x", "admin")
         self.readers = webtest.TestApp(self.app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
 
-    def say(self, comment: Said) -> None:
+    def say(self, comment: LabelledComment) -> None:
         self.time += HOUR
         body = {"page_url": "/", "captcha_token": "x", "nickname": comment.author}
         response = self.readers.post_json("/comments", {**body, "content": comment.text}).json
         comment.id = response["comment"]["id"]
         comment.held = response["comment"]["status"] == "waiting"
 
-    def look(self, news: list[Said]) -> bool:
+    def look(self, news: list[LabelledComment]) -> bool:
         """Moderate what came; whether the filter is active from now on."""
-        desk = webtest.TestApp(self.app, extra_environ={"REMOTE_ADDR": "198.51.100.7"})
-        desk.authorization = ("Bearer", inside.token_of(self.app, OWNER, "admin"))
+        admin = webtest.TestApp(self.app, extra_environ={"REMOTE_ADDR": "198.51.100.7"})
+        admin.authorization = ("Bearer", inside.token_of(self.app, OWNER, "admin"))
         for comment in news:
             if comment.is_spam or comment.held:
                 wish = "spam" if comment.is_spam else "visible"
-                desk.post_json("/admin/comments", {"ids": [comment.id], "status": wish})
+                admin.post_json("/admin/comments", {"ids": [comment.id], "status": wish})
                 self.clicks += 1
-        known: dict[str, Any] = desk.get("/admin/comments?limit=1").json["filter"]
+        known: dict[str, Any] = admin.get("/admin/comments?limit=1").json["filter"]
         return bool(known["active"])
 
 
-def run(comments: list[Said], every: int) -> int:
+def run(comments: list[LabelledComment], every: int) -> int:
     """Let them come; how many clicks that was."""
     active = False
     with tempfile.TemporaryDirectory() as folder:
@@ -104,10 +106,10 @@ def run(comments: list[Said], every: int) -> int:
     return blog.clicks
 
 
-def tell(name: str, comments: list[Said], clicks: int) -> None:
-    judged = Counter((comment.is_spam, comment.held) for comment in comments if comment.active)
-    right, wrong = judged[True, True], judged[False, True]
-    spam, good = right + judged[True, False], wrong + judged[False, False]
+def tell(name: str, comments: list[LabelledComment], clicks: int) -> None:
+    verdicts = Counter((comment.is_spam, comment.held) for comment in comments if comment.active)
+    right, wrong = verdicts[True, True], verdicts[False, True]
+    spam, good = right + verdicts[True, False], wrong + verdicts[False, False]
     print(
         f"{name:24} {len(comments):5} comments {clicks:4} clicks | active for {spam:4} spam"
         f" {good:4} good | {right / max(spam, 1):.1%} of the spam held, {wrong / max(good, 1):.1%}"
@@ -120,7 +122,7 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--every", type=int, default=10, help="the owner looks after so many")
     options = parser.parse_args()
-    everything: list[Said] = []
+    everything: list[LabelledComment] = []
     clicks = 0
     for path in options.files:
         comments = read(path)
