@@ -8,53 +8,32 @@ from itertools import cycle
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-import test_widget_writing as writing
 from support import accessibility
-from support.blog import WATCH, nodes_of, say
-from test_widget_writing import BlogSite, article, button, main, open_account, post, reach
+from support.accessibility import focus_stops
+from support.blog import WATCH, say
+from support.writing import (
+    BlogSite,
+    article,
+    button,
+    choices,
+    choose,
+    main,
+    open_account,
+    post,
+    reach,
+    sign_in,
+)
+from support.writing import account as account  # a fixture
+from support.writing import address as address  # a fixture
+from support.writing import blog_site as blog_site  # a fixture
+from support.writing import config as config  # a fixture
+from support.writing import fake_world as fake_world  # a fixture
+from support.writing import mail_server as mail_server  # a fixture
+from support.writing import pages as pages  # a fixture
 
 pytestmark = pytest.mark.slow
-
-browser, mail_server, fake_world = writing.browser, writing.mail_server, writing.fake_world
-pages, address, config = writing.pages, writing.address, writing.config
-settings, blog_site, account = writing.settings, writing.blog_site, writing.account
-
-PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
-DESK: dict[str, Any] = {"viewport": {"width": 1024, "height": 768}}
-TARGETS = "least => watch.low(least)"
-
-
-def prefer(page: Page, scheme: Any) -> None:
-    """The system's scheme changes, and the widget's colours with those of the page."""
-    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-    page.mouse.move(0, 0)
-    page.wait_for_function(
-        """() => {
-          const probe = document.createElement('a')
-          document.querySelector('commentd-thread').shadowRoot.append(probe)
-          const tint = getComputedStyle(probe).color
-          probe.remove()
-          return tint === getComputedStyle(document.querySelector('footer a')).color
-        }"""
-    )
-
-
-def assert_nobody_is_shut_out(page: Page, where: str) -> None:
-    """axe-core finds no fault, and every text has contrast in light and in dark."""
-    found = Axe().run(page, "commentd-thread", {"rules": accessibility.NO_CONTRAST}).response
-    assert (where, nodes_of(found["violations"])) == (where, [])
-    for scheme in ("light", "dark"):
-        prefer(page, scheme)
-        low = [each for each in page.evaluate("watch.texts()") if each[1] < 4.5]
-        assert (where, scheme, low) == (where, scheme, [])
-
-
-def stops(page: Page) -> list[tuple[str, str, bool]]:
-    """What Tab reaches of the widget: kind, name, and whether one sees that it has the focus."""
-    return [(stop["tag"], stop["name"], stop["ring"] > 1.1) for stop in accessibility.stops(page)]
 
 
 # States
@@ -149,7 +128,7 @@ def test_tab_goes_through_a_thread_as_one_reads_and_is_seen_everywhere(blog_site
     say(blog_site.app, "A reply.", "Di", hours=0.4, parent_id=first)
     page = watched(blog_site)
     expect(article(page, "Older.")).to_be_visible()
-    found = stops(page)
+    found = focus_stops(page)
     names = [re.sub(r"\d+ (minutes|hour) ago", "T", name) for _, name, _ in found]
     assert names[0] == "Write a comment…"
     assert names[names.index("Like this page 0") :] == [
@@ -182,11 +161,11 @@ def test_changes_are_announced_to_screen_readers_and_the_same_one_twice_too(
     page.evaluate("watch.listen()")
     mine = post(page, "Second.")
     assert "Posted." in page.evaluate("watch.told")
-    writing.choose(mine, "Delete")
+    choose(mine, "Delete")
     button(page, "Delete it?").click()
     expect(status).to_have_text("This comment was removed.")
     open_account(page)
-    writing.sign_in(page)
+    sign_in(page)
     expect(status).to_have_text("You are signed in.")
 
 
@@ -214,7 +193,7 @@ def test_the_parts_of_a_thread_say_what_they_are_and_whose(blog_site: BlogSite) 
     expect(link).to_have_attribute("title", re.compile(r"\d"))
     expect(page.locator(".fresh")).to_have_count(0)
     page.locator(".head").click(position={"x": 1, "y": 1})
-    menu = writing.choices(article(page, "Hers."))
+    menu = choices(article(page, "Hers."))
     expect(menu).to_have_accessible_name("More: Noor Rahman")
     expect(button(menu, "Copy link")).to_be_focused()
     page.mouse.click(5, 5)  # beside it

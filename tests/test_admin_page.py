@@ -16,19 +16,19 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Dialog, Locator, Page, Route, expect
 from webtest import TestApp
 
-import test_widget
-import test_widget_writing as writing
 from commentd import App
 from support import inside
+from support.accessibility import DESK, PHONE
 from support.blog import new_context, nodes_of, painted, say, service
 from support.inside import sql
 from support.service import Start
 from support.service import start as start  # a fixture
 from support.serving import until
 from support.sources import MANUAL
-from test_accessibility import DESK, PHONE
-from test_widget_writing import (
+from support.widget import fake_world as fake_world  # a fixture
+from support.writing import (
     REFUSED,
+    REMEMBER,
     UNREACHED,
     button,
     keyboard,
@@ -40,7 +40,6 @@ from test_widget_writing import (
 
 pytestmark = pytest.mark.slow
 
-browser, fake_world = writing.browser, test_widget.fake_world
 
 BLOG = "https://blog.example"
 MAIL, PASSWORD = "owner@blog.example", "Ein Wort, 一句话 & \U0001f9c5"
@@ -94,7 +93,7 @@ class AdminBrowser:
             names = sql(self.app, "SELECT nickname FROM account WHERE email = ?", MAIL)
             me["nickname"] = names[0][0]
             kept = [self.service, f"{self.service}/commentd admin", json.dumps(me)]
-            context.add_init_script(writing.REMEMBER % json.dumps(kept))
+            context.add_init_script(REMEMBER % json.dumps(kept))
         context.on("request", lambda request: self.asked.append(request.url))
         page = context.new_page()
         page.on("console", lambda message: self.console.append(message.text))

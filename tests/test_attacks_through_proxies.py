@@ -17,26 +17,24 @@ from typing import Any
 
 import pytest
 
-import test_proxies
 from commentd import Config, make_app
 from support.campaign import Campaign
-from support.client import CANARY, PAGE
+from support.client import CANARY, COMMENT, PAGE
 from support.inside import add_account, token_of
 from support.patience import PATIENCE
+from support.proxies import AMBIGUOUS, HIDDEN, HOST, PROXIES, SEEN, Proxy, free_port, site
 from support.service import (
     AS_JSON,
     BLOG,
-    COMMENT,
     FOREIGN,
     LOOPS,
+    PIECES,
     Answer,
     chunked,
     request,
     rows,
     services,
 )
-from test_proxies import AMBIGUOUS, HIDDEN, HOST, SEEN, Proxy, free_port, site
-from test_server import PIECES
 
 pytestmark = pytest.mark.slow
 
@@ -118,10 +116,10 @@ def gate(
             yield Gate(proxy, http2_port)
             return
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        main, command = test_proxies.PROXIES["caddy"]
+        main, command = PROXIES["caddy"]
         both_versions = "admin off\n    servers {{\n        protocols h1 h2c\n    }}"
         main = main.replace("admin off", both_versions)
-        patch.setitem(test_proxies.PROXIES, "caddy", (main, command))
+        patch.setitem(PROXIES, "caddy", (main, command))
         proxy = stack.enter_context(proxied_site.proxy(service))
         yield Gate(proxy, proxied_site.port)
 

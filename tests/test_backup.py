@@ -12,37 +12,33 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
 
 import commentd
 from commentd import App, Config, World, make_app
-from support.client import PAGE, Visitor
+from support.client import COMMENT, PAGE, Visitor, stranger
 from support.commands import run, run_here
-from support.database import assert_whole, dump
-from support.inside import REFUSALS, database_path, sql
-from support.service import COMMENT, Service, services
-from support.serving import until
-from support.world import START, FakeWorld
-from test_storage import (
-    Writer,
+from support.database import (
+    assert_whole,
     comments_by_id,
     config_for,
-    in_a_fork,
-    little_room,
-    noise,
-    spoil,
-    stranger,
+    dump,
+    files,
+    names_in,
     with_version,
 )
+from support.faults import in_a_fork, killed_at, little_room, make_database, noise, spoil
+from support.inside import REFUSALS, database_path, sql
+from support.service import Service, Writer, services
+from support.serving import until
+from support.world import START, FakeWorld
 
 pytestmark = pytest.mark.slow
 
@@ -50,37 +46,10 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 QUIET = {"backup": {"every": "0"}}  # the service makes no backups by itself
 
 
-def names_in(folder: Path) -> set[str]:
-    """What lies in a folder, but for locks, which are empty, and the claim of a database."""
-    return {p.name for p in folder.iterdir() if not p.name.endswith(("-lock", "-turn", "-of"))}
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    names = (name for name in names_in(folder) if (folder / name).is_file())
-    return {name: (folder / name).read_bytes() for name in names}
-
-
 def comments_in(path: Path) -> list[str]:
     """The comments of a database, with those in the -wal."""
     with closing(sqlite3.connect(path)) as db:
         return [text for (text,) in db.execute("SELECT content FROM comment ORDER BY 1")]
-
-
-def make_database(path: Path, name: str, rows: int, *, killed: bool = False) -> list[str]:
-    """A database with comments of that name, left by a service that was stopped or killed; their
-    texts."""
-    home = path.with_name(f"home of {path.name}")
-    home.mkdir()
-    texts = sorted(f"{name} {number}" for number in range(rows))
-    app = make_app(config_for(home / path.name), rounds=1)
-    for text in texts:
-        stranger(app).post_json("/comments", {**COMMENT, "content": text})
-    if not killed:
-        app.close()
-    shutil.copytree(home, path.parent, dirs_exist_ok=True)
-    app.close()
-    shutil.rmtree(home)
-    return texts
 
 
 def restored_copy(path: Path, source: str = "new.db") -> Path | None:
@@ -90,32 +59,6 @@ def restored_copy(path: Path, source: str = "new.db") -> Path | None:
     lines = text.splitlines()
     assert lines[0] == f"Restored {source}. All sessions were ended."
     return Path(lines[1].partition(" kept as ")[2]) if len(lines) > 1 else None
-
-
-def killed_at(line: int, work: Callable[[], object]) -> bool:
-    """Do it in a process that is killed before the n-th line of the program after it opened a
-    database; whether it was."""
-    if child := os.fork():
-        status = os.waitpid(child, 0)[1]
-        assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
-        return os.WIFSIGNALED(status)
-    counted, opened = itertools.count(), set[str]()
-
-    def watch(frame: FrameType, event: str, _: object) -> Any:
-        if frame.f_code.co_filename != commentd.__file__:
-            return None
-        if event == "line" and opened and next(counted) == line:
-            os.kill(os.getpid(), 9)
-        return watch
-
-    try:
-        sys.addaudithook(lambda event, _: opened.add(event) if event == "sqlite3.connect" else None)
-        sys.settrace(watch)
-        work()
-        os._exit(0)
-    except BaseException:
-        traceback.print_exc()
-        os._exit(1)
 
 
 class UnwaitingConnection(sqlite3.Connection):

@@ -11,14 +11,14 @@ import pytest
 from playwright.sync_api import Browser
 from webtest import TestApp
 
-import test_widget
 from commentd import App, Config, make_app
 from support.blog import POST, Pages, article, blog, owner_token, service
 from support.engines import Window, chromium, firefox, old_webkit, webkit
 from support.inside import set_status, token_of
 from support.mail import code_in
+from support.widget import fake_world as fake_world  # a fixture
+from support.widget import fill
 from support.world import FakeWorld
-from test_widget import fill
 
 pytestmark = pytest.mark.slow
 
@@ -70,9 +70,6 @@ REMEMBER = "localStorage.setItem(...arguments)"
 READER_EMAIL = "wren@example.com"
 Engine = Callable[[str], AbstractContextManager[Window]]
 OWNER_EMAIL = "owner@example.com"
-
-
-fake_world = test_widget.fake_world
 
 
 @dataclass

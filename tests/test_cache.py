@@ -15,23 +15,22 @@ from urllib.parse import quote
 
 import pytest
 
-import test_openapi
 from commentd import App, Config, make_app
 from support import inside
 from support.api import OPERATIONS
 from support.campaign import Campaign
 from support.client import CANARY, PAGE, Visitor
+from support.full_service import PERMISSION, FullService, fields_of, forms_of, with_metrics
+from support.full_service import full_service as full_service  # a fixture
+from support.full_service import reset as reset  # a fixture
 from support.inside import database_path, sql
 from support.patience import PATIENCE
-from support.service import BLOG, FOREIGN, request
+from support.service import BLOG, FOREIGN, request, with_comments
 from support.serving import RunningServer, fast_and_stock_servers, limit, undated
 from support.world import FakeWorld
-from test_hostile_clients import with_comments
-from test_openapi import PERMISSION, FullService, fields, forms, with_metrics
 
 pytestmark = pytest.mark.slow
 
-full_service, reset = test_openapi.full_service, test_openapi.reset
 
 IP = b"203.0.113.7"
 ROBOT = "User-Agent: a bot"  # whose views are not counted
@@ -159,12 +158,12 @@ def test_a_cached_response_equals_the_stock_servers(
 
 def form(chance: Random, etag: str) -> list[str]:
     """Headers of a browser, which may have the response already."""
-    fields = {
+    fields_of = {
         "Accept-Encoding": ["", "gzip, deflate, br", "gzip;q=0", "br, *;q=0.5", "deflate"],
         "Origin": ["", BLOG, FOREIGN, "null"],
         "If-None-Match": ["", "", etag, f"W/{etag}", f'"x", {etag}', "*", etag.strip('"'), '""'],
     }
-    lines = [f"{name}: {v}" for name, values in fields.items() if (v := chance.choice(values))]
+    lines = [f"{name}: {v}" for name, values in fields_of.items() if (v := chance.choice(values))]
     odd = ["DNT: 1", "X: ~", "Connection: keep-alive", "accept: */*", "Referer: http://x/?a: b"]
     lines += chance.sample(odd, chance.choice([0, 1, 4]))
     return chance.sample(lines, len(lines))
@@ -246,8 +245,8 @@ def write(full_service: FullService, label: str) -> bytes:
     """A request of this operation, by an account that may do it."""
     method, path = label.split()
     path = re.sub("{(.*?)}", lambda name: str(full_service.good[name[1]]), path)
-    needed = forms(OPERATIONS[label])[:1]
-    body = full_service.values(label, fields(needed[0], whole=False)) if needed else {}
+    needed = forms_of(OPERATIONS[label])[:1]
+    body = full_service.values(label, fields_of(needed[0], whole=False)) if needed else {}
     token = f"Authorization: Bearer {full_service.tokens[PERMISSION[label]]}"
     return request(method, path, token, body=body)
 

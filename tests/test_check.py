@@ -25,12 +25,12 @@ from commentd import MIGRATIONS, SETTINGS, App, Config, __version__, make_app, t
 from support.client import CANARY, Visitor
 from support.commands import run_here
 from support.database import dump
+from support.faults import make_database
 from support.inside import add_account, database_path, sql
 from support.mail import MailServer, ScriptedMailServer
 from support.service import services
 from support.sources import ROOT, whole_tree
 from support.world import FakeWorld
-from test_backup import make_database
 
 # What Cloudflare, hCaptcha and Google give for tests.
 TRIAL_SECRETS = [

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from commentd import App
 from support import inside
-from support.client import PAGE, Status, Visitor
+from support.client import COMMENT, PAGE, Status, Visitor
 from support.comments import NO_LIMITS, SHOWN, solved
 from support.database import dump
 from support.inside import database_path, sql
-from support.service import COMMENT
 from support.world import START, FakeWorld
 
 GONE = {"error": "评论不存在", "code": "comment_gone"}

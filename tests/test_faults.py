@@ -22,13 +22,12 @@ import webtest
 import commentd
 from commentd import COMMANDS, ROUTES, App, Config, World, make_app
 from support.campaign import Campaign
-from support.client import CANARY, PAGE, Visitor
+from support.client import CANARY, COMMENT, PAGE, Visitor, registration, stranger
 from support.commands import run_here
 from support.database import assert_whole, dump
+from support.faults import in_a_fork
 from support.inside import REFUSALS, add_account, admin_link, token_of
-from support.service import COMMENT
 from support.world import START, FakeWorld
-from test_storage import account, in_a_fork, stranger
 
 pytestmark = pytest.mark.slow
 
@@ -255,11 +254,11 @@ CODE = {"token": "{code}"}
 SAFE = {"password": CANARY}
 NEW = {**COMMENT, "page_url": "/new/"}
 REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "POST /auth/register": ("", account("new@example.com")),
-    "POST /auth/register, again": ("", account(ANN)),
-    "POST /auth/verify": ("", account() | CODE),
-    "POST /auth/code": ("", account("new@example.com")),
-    "POST /auth/login": ("", account(ANN)),
+    "POST /auth/register": ("", registration("new@example.com")),
+    "POST /auth/register, again": ("", registration(ANN)),
+    "POST /auth/verify": ("", registration() | CODE),
+    "POST /auth/code": ("", registration("new@example.com")),
+    "POST /auth/login": ("", registration(ANN)),
     "POST /auth/logout": (ANN, {}),
     "POST /comments": ("", NEW),
     "POST /comments, a reply": ("", {**COMMENT, "email": ANN, "parent_id": 1}),
@@ -279,9 +278,9 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "POST /me/code": (ANN, {}),
     "DELETE /me": (ANN, {"comments": "keep", **SAFE}),
     "DELETE /me, and all": (ANN, {"comments": "delete", **SAFE}),
-    "POST /admin/login": ("", account(OWNER)),
+    "POST /admin/login": ("", registration(OWNER)),
     "POST /admin/link": ("", {"link": "{link}"}),
-    "POST /admin/claim": ("", account("dan@example.com") | {"link": "{link}"}),
+    "POST /admin/claim": ("", registration("dan@example.com") | {"link": "{link}"}),
     "POST /admin/logout": (OWNER, {}),
     "POST /admin/comments": (OWNER, {"ids": [1, 2, 3], "status": "spam"}),
     "POST /admin/comments, a pin": (OWNER, {"ids": [2], "pinned": True}),

@@ -20,23 +20,23 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-import test_widget as widget
 from commentd import App, make_app
 from support import inside
 from support.blog import POST, article, conversation, new_context, say, service
 from support.client import PAGE, Visitor
 from support.commands import run_here
+from support.hostile_text import MARKUP
 from support.sources import STATIC
+from support.widget import CLOBBERED, NAMES, TAG, TEXTS, WEBSITE, Site, service_with
+from support.widget import fake_world as fake_world  # a fixture
+from support.widget import settings as settings  # a fixture
+from support.widget import site as site  # a fixture
 from support.words import WORDS
 from support.world import FakeWorld
-from test_hostile_blogs import MARKUP
-from test_widget import CLOBBERED, Site
 
 DAY = 86400
 WIDGET_TAGS = {"zh-CN": "zh", "zh-TW": "zh-tw"}
 LANGUAGES = sorted(WORDS)
-
-fake_world, settings, site = widget.fake_world, widget.settings, widget.site
 
 
 class Tree(HTMLParser):
@@ -407,14 +407,14 @@ LOOK = """() => {
 
 
 @pytest.mark.slow
-@widget.service_with(site_origins=("https://blog.example",))
+@service_with(site_origins=("https://blog.example",))
 def test_a_fragment_of_hostile_comments_is_only_text_and_links_in_any_page(
     app: App, site: Site, browser: Browser
 ) -> None:
-    for number, name in enumerate(widget.NAMES):
+    for number, name in enumerate(NAMES):
         say(app, f"By name {number}.", name, hours=number)
-    inside.sql(app, "UPDATE comment SET website = ?", widget.WEBSITE)
-    for text in [*widget.TEXTS, "{{env `HOME`}} <!--#exec cmd='ls' -->"]:
+    inside.sql(app, "UPDATE comment SET website = ?", WEBSITE)
+    for text in [*TEXTS, "{{env `HOME`}} <!--#exec cmd='ls' -->"]:
         say(app, text, hours=100)
     query = {"url": POST, "limit": 100, "heading": "{{env `HOME`}}<img src=x onerror='hit = 1'>"}
     html = Visitor(app).get("/fragment", query).text
@@ -433,7 +433,7 @@ def test_a_fragment_of_hostile_comments_is_only_text_and_links_in_any_page(
             assert {*attributes} <= ATTRIBUTES[None] | ATTRIBUTES.get(tag, set()), tag
         assert all(re.match(r"(https?://|mailto:)", link) for link in look["links"])
         assert f"https://blog.example{POST}#comment-1" in look["links"]
-        assert look["names"][: len(widget.NAMES)] == widget.NAMES
+        assert look["names"][: len(NAMES)] == NAMES
         assert look["light"] in ([], ["a"])  # none where the page has left a link open
         assert (look["hit"], look["seen"], look["fits"]) == ("undefined", 1, True)
     context.close()
@@ -470,7 +470,7 @@ def test_a_fragment_says_the_same_as_the_widget_in_every_language(
     parts = [visitor.get("/fragment", {**query, "lang": tag}).text for tag in LANGUAGES]
     tags = [f"<commentd-thread lang={tag} limit=100></commentd-thread>" for tag in LANGUAGES]
     said = []
-    for body in ("".join(parts), "".join(tags) + widget.TAG):
+    for body in ("".join(parts), "".join(tags) + TAG):
         site.write(body)
         page.goto(site.address + POST)
         expect(page.locator("article")).to_have_count(13 * len(LANGUAGES))

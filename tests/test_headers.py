@@ -12,19 +12,27 @@ from typing import Any
 import pytest
 import webtest
 
-import test_openapi
 from commentd import App, Config, make_app
 from support import inside
 from support.api import OPERATIONS, ROUTES
 from support.campaign import Campaign
 from support.client import PAGE
+from support.full_service import (
+    METRICS,
+    PERMISSION,
+    FullService,
+    fields_of,
+    forms_of,
+    required,
+    with_metrics,
+)
+from support.full_service import full_service as full_service  # a fixture
+from support.full_service import reset as reset  # a fixture
 from support.service import BLOG, FOREIGN, POLICY
 from support.world import FakeWorld
-from test_openapi import METRICS, PERMISSION, FullService, fields, forms, required, with_metrics
 
 pytestmark = pytest.mark.slow
 
-full_service, reset = test_openapi.full_service, test_openapi.reset
 
 # What browsers are told
 
@@ -171,7 +179,8 @@ def test_each_successful_operation_has_its_headers(
         path = re.sub("{(.*?)}", lambda name: str(full_service.good[name[1]]), path)
         query = full_service.values(label, required(operation))
         form = next(
-            (full_service.values(label, fields(f, whole=False)) for f in forms(operation)), None
+            (full_service.values(label, fields_of(f, whole=False)) for f in forms_of(operation)),
+            None,
         )
         response = full_service.ask(label, query, form)
         assert response.status_int == 200, label

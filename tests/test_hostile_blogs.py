@@ -12,17 +12,19 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-import test_widget as widget
 from commentd import App
 from support.blog import POST, say
 from support.campaign import Campaign
+from support.hostile_text import MARKUP
 from support.inside import add_account, set_status, sql, token_of
 from support.patience import PATIENCE
-from test_widget import BLOCKED, CLOBBERED, POLICY, TAG, TYPES, Site
+from support.widget import BLOCKED, POLICY, TAG, TYPES, Site
+from support.widget import fake_world as fake_world  # a fixture
+from support.widget import settings as settings  # a fixture
+from support.widget import site as site  # a fixture
 
 pytestmark = pytest.mark.slow
 
-fake_world, settings, site = widget.fake_world, widget.settings, widget.site
 
 MAIL = "canary@lu.example"
 
@@ -69,11 +71,6 @@ BREAKS = {
     "no Intl": "window.Intl = undefined",
     "no sheets": "window.CSSStyleSheet = undefined",
     "no time-out": "AbortSignal.timeout = undefined",
-}
-# What stands on the page.
-MARKUP = {
-    "names": CLOBBERED,
-    "style": "<style>* { all: unset !important; color: red !important } div { width: 1px }</style>",
 }
 SECRET = """() => {
   const threads = [...document.querySelectorAll('commentd-thread')]

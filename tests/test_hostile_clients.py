@@ -5,7 +5,6 @@ import contextlib
 import functools
 import re
 import socket
-import sqlite3
 import ssl
 import struct
 import threading
@@ -13,7 +12,6 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -25,10 +23,13 @@ from support.client import CANARY, PAGE
 from support.inside import add_account, database_path, token_of
 from support.patience import PATIENCE
 from support.service import (
-    AS_JSON,
+    HEALTH,
+    LIKE,
+    LIKED,
     LIST,
     LOGIN,
     LOOPS,
+    PARTS_OF_REQUESTS,
     Service,
     Start,
     answer_on,
@@ -36,7 +37,9 @@ from support.service import (
     held_at_rest,
     memory,
     request,
+    reset_connection,
     services,
+    with_comments,
 )
 from support.service import start as start  # a fixture
 from support.serving import (
@@ -59,26 +62,7 @@ pytestmark = pytest.mark.slow
 resource = pytest.importorskip("resource", reason="this system does not limit descriptors")
 
 
-HEALTH = request("GET", "/health")
-LIKE = b'{"page_url": "/liked/"}'
-LIKED = request("POST", "/page/like", AS_JSON, body=LIKE)
 CHUNKS = b"%x\r\n%s\r\n0\r\n\r\n" % (len(LIKE), LIKE)
-
-
-def with_comments(path: str | Path, size: int) -> None:
-    """A page whose list is a hundred comments of this size."""
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute(
-            "INSERT INTO page (key, page_url, total, threads, seen_at) VALUES (?, ?, 100, 100, 1)",
-            (PAGE.rstrip("/"), PAGE),
-        )
-        db.execute(
-            """INSERT INTO comment (page_id, nickname, email, website, content, html, ip, country,
-                      location, shown, status, created_at)
-               WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
-               SELECT 1, 'Ann', '', '', 'x', ?, '', '', '', 1, 'visible', 1700000000 + i FROM n""",
-            ("x" * size,),
-        )
 
 
 # The deadlines, by a clock of our own
@@ -91,15 +75,6 @@ def stepped_server(config: Config, fake_world: FakeWorld) -> Iterator[SteppedSer
         with_comments(database_path(app), 40_000)
         with closing(SteppedServer(*turned(app), fake_world)) as stepped_server:
             yield stepped_server
-
-
-HEAD = LIKED.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
-PARTS = {
-    "request line": b"GET /comm",
-    "headers": b"GET /health HTTP/1.1\r\nHost: x\r\nX: ",
-    "body": HEAD,
-    "a second request": HEALTH + b"GET /comm",
-}
 
 
 def test_a_client_that_leaves_between_two_responses_stops_nothing(
@@ -528,15 +503,10 @@ def test_a_half_closed_connection_gets_whole_responses(shared_service: Service) 
         assert [*found, 0][:2] == statuses, raw
 
 
-def reset(peer: socket.socket) -> None:
-    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    peer.close()
-
-
 def test_a_client_that_leaves_early_leaks_nothing(shared_service: Service) -> None:
     before = held_at_rest(shared_service)
     for raw in [request("POST", "/auth/login", body=LOGIN)] * 4 + [LIKED, LIST] * 20:
-        reset(shared_service.sent(raw))
+        reset_connection(shared_service.sent(raw))
     until(lambda: held(shared_service) == before)
     assert shared_service.ask("GET", "/health").status == 200
     assert "Traceback" not in shared_service.output
@@ -610,7 +580,7 @@ def test_endless_requests_are_cut_and_leak_nothing(start: Start) -> None:
         reader.close()
     used = memory(service)  # every thread has made a long list
     for _ in range(2):
-        dripping = [service.sent(raw) for raw in [*PARTS.values(), hello()]]
+        dripping = [service.sent(raw) for raw in [*PARTS_OF_REQUESTS.values(), hello()]]
         unread = [client_that_does_not_read(service) for _ in range(3)]
         until(lambda: all_are_closed(dripping))  # noqa: B023
         until(lambda: held(service) == before + 1)
@@ -711,7 +681,7 @@ def send_read_or_leave(peer: socket.socket, pieces: list[bytes], chance: Random)
         if size := chance.choice([0, 0, 1, 1, 1 << 16]):
             peer.recv(size)
         if chance.random() < 0.06:
-            chance.choice([reset, socket.socket.close, half_close])(peer)
+            chance.choice([reset_connection, socket.socket.close, half_close])(peer)
 
 
 def half_close(peer: socket.socket) -> None:

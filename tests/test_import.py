@@ -36,8 +36,9 @@ import commentd
 from commentd import App, proper_email, proper_nickname, proper_website, safe_html
 from support import products
 from support.admin import moderate
-from support.client import CANARY, Visitor
+from support.client import CANARY, COMMENT, Visitor
 from support.database import assert_whole
+from support.faults import little_room
 from support.inside import add_account, sql, token_of
 from support.patience import PATIENCE
 from support.products import (
@@ -57,10 +58,9 @@ from support.products import (
     waline_row,
     wordpress,
 )
-from support.service import COMMENT, Answer, Service, services
+from support.service import Answer, Service, services
 from support.serving import until
 from support.world import START, FakeWorld
-from test_storage import little_room
 
 importer = products.importer
 PROGRAM = Path(commentd.__file__)

@@ -10,13 +10,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from commentd import App, Config, page_name
-from support.client import Visitor
+from support.client import COMMENT, Visitor
 from support.commands import run, run_here
 from support.database import assert_whole, dump
 from support.inside import writing_store
-from support.service import COMMENT, services
+from support.installations import BLOG, LONG_AGO, Installation, chain, fill_database, installations
+from support.service import services
 from support.serving import BRIEF, until
-from test_export import BLOG, LONG_AGO, Installation, chain, fill_database, installations
 
 OTHER, THIRD = "https://old.example", "https://third.example"
 

@@ -4,14 +4,11 @@ service asks for and answers what it says, whoever asks and whatever is sent."""
 import ast
 import json
 import re
-import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import metadata
-from pathlib import Path
 from random import Random
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -27,21 +24,24 @@ from support.api import OPERATIONS, PERMISSIONS, ROUTES, SPEC
 from support.campaign import Campaign
 from support.client import CANARY, PAGE, Visitor
 from support.database import assert_whole
+from support.full_service import (
+    BARRED,
+    FORMER,
+    PERMISSION,
+    FullService,
+    SpecVisitor,
+    assert_described,
+    fields_of,
+    forms_of,
+    queries,
+    resolved,
+    with_metrics,
+)
+from support.full_service import full_service as full_service  # a fixture
+from support.full_service import reset as reset  # a fixture
 from support.sources import ROOT
-from support.world import START, FakeWorld
 
 FILE = ROOT / "static" / "openapi.json"
-PERMISSION = {str(route): route.permission for route in ROUTES}
-
-
-def resolved(value: Any) -> Any:
-    """A part of the file, or what it points to."""
-    while "$ref" in value:
-        found: Any = SPEC
-        for name in value["$ref"].removeprefix("#/").split("/"):
-            found = found[name]
-        value = {**found, **{k: v for k, v in value.items() if k != "$ref"}}
-    return value
 
 
 def every(value: Any) -> Iterator[Any]:
@@ -51,19 +51,6 @@ def every(value: Any) -> Iterator[Any]:
     for each in value.values() if isinstance(value, dict) else value:
         if isinstance(each, dict | list):
             yield from every(each)
-
-
-def queries(operation: Any) -> dict[str, Any]:
-    parameters = map(resolved, operation.get("parameters", []))
-    return {p["name"]: p for p in parameters if p["in"] == "query"}
-
-
-def forms(operation: Any) -> list[Any]:
-    """The schemas that a body may have."""
-    if "requestBody" not in operation:
-        return []
-    schema = resolved(operation["requestBody"]["content"]["application/json"]["schema"])
-    return [resolved(each) for each in schema.get("oneOf", [schema])]
 
 
 # The file
@@ -161,196 +148,6 @@ def test_the_openapi_file_has_every_error_code() -> None:
 # What is asked for, and what is answered
 
 
-def assert_described(operation: Any, answer: Any) -> None:
-    """A reply is one of those in the file."""
-    status, responses = str(answer.status_int), operation["responses"]
-    response = resolved(responses.get(status) or responses[f"{status[0]}XX"]).get("content")
-    assert response is None or answer.content_type in response
-    if response and answer.content_type == "application/json":
-        schema = {**response["application/json"]["schema"], "components": SPEC["components"]}
-        jsonschema_rs.validate(schema, answer.json)
-
-
-class SpecVisitor(Visitor):
-    """Who sends requests, and holds every reply against the file."""
-
-    def ask(self, label: str, path: str, form: Any = None) -> Any:
-        method = label.split()[0]
-        if form is None:
-            answer = self.request(path, method=method, expect_errors=True)
-        else:
-            answer = getattr(self, f"{method.lower()}_json")(path, form, expect_errors=True)
-        assert_described(OPERATIONS[label], answer)
-        return answer
-
-
-@dataclass(frozen=True)
-class FullService:
-    """One of everything, whose number is 1; who may do what; and in `good`, a value for every
-    parameter and field that there is."""
-
-    app: App
-    tokens: dict[str, str]
-    good: dict[str, Any]
-
-    def ask(self, label: str, query: dict[str, Any], form: Any = None) -> Any:
-        """Of one who may."""
-        witness = SpecVisitor(self.app)
-        witness.authorization = ("Bearer", self.tokens[PERMISSION[label]])
-        path = re.sub("{(.*?)}", lambda name: str(self.good[name[1]]), label.split()[1])
-        return witness.ask(label, f"{path}?{urlencode(query, doseq=True)}", form)
-
-    def values(self, label: str, schemas: dict[str, Any]) -> dict[str, Any]:
-        return {name: self.value(label, name, resolved(schemas[name])) for name in schemas}
-
-    def value(self, label: str, name: str, schema: Any) -> Any:
-        value = self.good.get(f"{label} {name}", self.good[name])
-        if schema.get("type") == "array" and not isinstance(value, list):
-            return [value]
-        return value if value in schema.get("enum", [value]) else schema["enum"][0]
-
-
-# Values of parameters and fields, and those that one operation wants.
-GOOD: dict[str, Any] = {
-    "answers": False,
-    "blocked": False,
-    "captcha_token": "x",
-    "closed": False,
-    "comments": "keep",
-    "content": "ho",
-    "edit_token": "x",
-    "email": "ann@example.com",
-    "id": 1,
-    "ids": [1],
-    "kind": "word",
-    "lang": "de",
-    "link": "1" * 32,
-    "merge": False,
-    "new_password": CANARY,
-    "nickname": "Zoe",
-    "note": "of a game",
-    "page_url": PAGE,
-    "parent_id": 1,
-    "password": CANARY,
-    "pinned": True,
-    "reason": "rude",
-    "role": "user",
-    "status": "spam",
-    "sure": False,
-    "undo": False,
-    "value": "casino",
-    "website": "https://e.example",
-    "around": 2,
-    "before": 99,
-    "comment": 1,
-    "days": 3,
-    "limit": 2,
-    "page": 1,
-    "q": "h",
-    "skip": 0,
-    "sort": "likes",
-    "thread": 1,
-    "url": PAGE,
-    "view": "threads",
-    "faces": "12.34",
-    "since": 1,
-    "style": "link",
-    "heading": "Talk",
-    "block_id": 1,
-    "comment_id": 1,
-    "message_id": 1,
-    "page_id": 1,
-    "user_id": 1,
-    "POST /auth/verify email": "eve@example.com",
-    "POST /admin/login email": OWNER,
-}
-
-
-@pytest.fixture
-def full_service(app: App, fake_world: FakeWorld, db: sqlite3.Connection) -> FullService:
-    ann, guest = Visitor(app), Visitor(app, ip="2001:db8::7")
-    fake_world.time -= 60  # a minute passes between two codes
-    ann.register()
-    app.deliver()
-    ann.verify(fake_world.code())
-    fake_world.time += 60
-    sign_in = ann.ask_for_code()
-    app.deliver()
-    sign_in_code = fake_world.code()
-    request_id = guest.register("eve@example.com", nickname="Eve")["request_id"]
-    app.deliver()
-    code = fake_world.code()
-    login = ann.login()["token"]
-    ann.authorization = ("Bearer", login)
-    ann.say("*hi*", website="https://ann.example")
-    guest.say(parent_id=1, email="guest@example.com")
-    ann.say(parent_id=2)
-    ann.post_json("/comment/like", {"id": 1})
-    ann.post_json("/page/like", {"page_url": PAGE})
-    ann.post_json("/page/follow", {"page_url": PAGE})
-    ann.post_json("/comments/2/report", {"reason": "rude"})
-    other = guest.say(page_url="/other/")["comment"]["id"]
-    inside.add_account(app, OWNER, "Owner", CANARY, "admin")
-    inside.set_status(app, 2, "deleted")  # a tombstone
-    inside.set_status(app, other, "waiting")
-    inside.teach_filter(app, "hi", spam=20, fine=20)
-    link = sha256(b"1" * 32).hexdigest()
-    db.execute("INSERT INTO admin_link VALUES (?, 'ann@example.com', ?)", (link, START + 9))
-    db.execute("INSERT INTO block VALUES (1, 'word', 'roulette', '', ?, NULL)", (START,))
-    app.deliver()
-    db.execute(
-        """INSERT INTO outbox (id, recipient, message, tries, expires_at, failure)
-           VALUES (1, 'a@b.example', 'Subject: hi', 9, ?, 'SMTPDataError 550')""",
-        (START + 86400,),
-    )
-    owner = Visitor(app)
-    owner.authorization = ("Bearer", inside.token_of(app, OWNER, "admin"))
-    shown = owner.get("/admin/comments", {"status": "all"}).json["comments"]
-    version = {comment["id"]: comment["version"] for comment in shown}[1]
-    good = {"request_id": sign_in, "token": code, "version": version, "versions": [version]}
-    good |= {"code": sign_in_code, "POST /auth/verify request_id": request_id}
-    tokens = dict.fromkeys(PERMISSIONS, login)
-    tokens["moderator"] = inside.token_of(app, OWNER)
-    tokens["admin"] = inside.token_of(app, OWNER, "admin")
-    return FullService(app, tokens, GOOD | good)
-
-
-@pytest.fixture
-def reset(full_service: FullService) -> Iterator[Callable[[], object]]:
-    """Brings the service back to where it began, with an admin who is none any more and a reader
-    who is not let in."""
-    for email in (FORMER, BARRED):
-        inside.add_account(full_service.app, email, email, CANARY)
-    inside.sql(full_service.app, "UPDATE account SET blocked = 1 WHERE email = ?", BARRED)
-    path = inside.database_path(full_service.app)
-    with closing(sqlite3.connect(path)) as db, closing(sqlite3.connect(":memory:")) as kept:
-        db.backup(kept)
-
-        def back() -> None:
-            full_service.app.tick()  # which writes the views that wait
-            kept.backup(db)
-
-        yield back
-
-
-def required(operation: Any) -> dict[str, Any]:
-    return {n: p["schema"] for n, p in queries(operation).items() if p.get("required")}
-
-
-def fields(form: Any, *, whole: bool) -> dict[str, Any]:
-    names = form["properties"] if whole else form.get("required", [])
-    return {name: form["properties"][name] for name in names}
-
-
-METRICS: dict[str, Any] = {
-    "limits_enabled": False,
-    "server_metrics": True,
-    "site_contact": "mailto:ann@example.com",
-    "site_picture": str(Path(__file__).parent.parent / ".ci" / "admin.png"),
-}
-with_metrics = pytest.mark.parametrize("settings", [METRICS], ids=["no limits"])
-
-
 @pytest.mark.slow
 @with_metrics
 def test_each_route_takes_its_required_fields_alone_and_all_of_its_fields(
@@ -363,9 +160,9 @@ def test_each_route_takes_its_required_fields_alone_and_all_of_its_fields(
                 for name, parameter in queries(operation).items()
                 if whole or parameter.get("required")
             }
-            for form in forms(operation) or [None]:
+            for form in forms_of(operation) or [None]:
                 reset()
-                body = form and full_service.values(label, fields(form, whole=whole))
+                body = form and full_service.values(label, fields_of(form, whole=whole))
                 response = full_service.ask(label, full_service.values(label, asked), body)
                 assert response.status_int == 200, (label, body)
 
@@ -401,7 +198,6 @@ def edges(schema: Any, *, is_text: bool) -> tuple[list[Any], list[Any]]:
 
 # Whatever is sent
 
-FORMER, BARRED = "former@example.com", "barred@example.com"
 EARLY = ("public", "anyone", "user")
 
 
@@ -498,7 +294,7 @@ def send_and_check(full_service: FullService, label: str, caller: str, asked: Se
 def random_request(full_service: FullService, label: str, chance: Random) -> SentRequest:
     """A good request with some values that find something, and what no form foresees."""
     parameters = [resolved(each) for each in OPERATIONS[label].get("parameters", [])]
-    bodies = [form["properties"] for form in forms(OPERATIONS[label])]
+    bodies = [form["properties"] for form in forms_of(OPERATIONS[label])]
     form = chance.choice(bodies) if bodies else {}
 
     def value(name: str, schema: Any) -> Any:

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from commentd import __version__, main
-from support.service import COMMENT, Service, services
+from support.client import COMMENT
+from support.service import Service, services
 from support.sources import ROOT
 
 pytestmark = pytest.mark.slow

@@ -17,9 +17,8 @@ import webtest
 
 from commentd import App, Config, main, make_app, masked
 from support import inside
-from support.client import CANARY, PAGE, Visitor
+from support.client import CANARY, COMMENT, PAGE, Visitor
 from support.database import assert_whole
-from support.service import COMMENT
 from support.world import START, FakeWorld
 
 HOUR, DAY = 3600, 86400

@@ -19,16 +19,16 @@ from urllib.parse import quote
 import pytest
 import webtest
 
-import test_openapi
 from commentd import App, Config, World, main, make_app
 from support import inside
 from support.api import NEED_TOKEN, OPERATIONS, ROUTES, Route
 from support.client import CANARY, PAGE, Visitor
 from support.database import dump
+from support.full_service import FullService, fields_of, forms_of
+from support.full_service import full_service as full_service  # a fixture
+from support.full_service import reset as reset  # a fixture
 from support.world import START
-from test_openapi import FullService
 
-full_service, reset = test_openapi.full_service, test_openapi.reset
 SIGNED = "/mail"  # what a link of an email opens: its rights are in the URL (test_notifications.py)
 GETS = [r for r in ROUTES if r.method == "GET" and r.path != SIGNED]
 WRITES = [r for r in ROUTES if r.method != "GET" and r.path != SIGNED]
@@ -89,12 +89,10 @@ def attacker(full_service: FullService) -> Attacker:
     attacker = Attacker(full_service.app)
     attacker.full_service, attacker.forms, attacker.required = full_service, {}, {}
     for route in WRITES:
-        forms = test_openapi.forms(OPERATIONS[str(route)])
+        forms = forms_of(OPERATIONS[str(route)])
         form: dict[str, Any] = forms[0] if forms else {"properties": {}}
-        attacker.forms[route] = full_service.values(
-            str(route), test_openapi.fields(form, whole=True)
-        )
-        attacker.required[route] = [*test_openapi.fields(form, whole=False)]
+        attacker.forms[route] = full_service.values(str(route), fields_of(form, whole=True))
+        attacker.required[route] = [*fields_of(form, whole=False)]
     return attacker
 
 
@@ -258,7 +256,7 @@ def test_no_setting_changes_over_http() -> None:
     assert [r.path for r in ROUTES if "export" in r.path] == ["/me/export"]
     names = {f.name for f in fields(Config)} - {"site_name", "webhook_url", "privacy_policy_url"}
     for label, operation in OPERATIONS.items():
-        for form in test_openapi.forms(operation):
+        for form in forms_of(operation):
             assert names.isdisjoint(form["properties"]), label
 
 

@@ -23,18 +23,18 @@ import waitress
 
 from commentd import BODY_LIMIT, Config, main, make_app
 from support.campaign import Campaign
-from support.client import PAGE
+from support.client import COMMENT, PAGE
 from support.database import assert_whole
 from support.patience import PATIENCE
 from support.service import (
     AS_JSON,
     BLOG,
     CHUNKED,
-    COMMENT,
     FOREIGN,
     LIST,
     LOGIN,
     LOOPS,
+    PIECES,
     POLICY,
     Answer,
     Service,
@@ -245,54 +245,6 @@ SEEDS = [
     request("GET", "http://other.example/health"),
     request("GET", "http://[::1/health"),
     b"GET /health HTTP/1.0\r\n\r\n",
-]
-PIECES = [
-    b"GET",
-    b"POST",
-    b"HEAD",
-    b" ",
-    b"/",
-    b"/comments",
-    b"?url=/x&page=",
-    b"1",
-    b"-1",
-    b"*",
-    b" HTTP/1.1\r\n",
-    b" HTTP/1.0\r\n",
-    b" HTTP/9.9\r\n",
-    b"http://[x",
-    b"//",
-    b"#",
-    b"%",
-    b"\r\n",
-    b"\n",
-    b"\r",
-    b"\0",
-    b":",
-    b"\xff",
-    b"Host: x\r\n",
-    b"{}",
-    b"X: \x80\r\n",
-    b"\t",
-    b"Content-Length: 2\r\n",
-    b"Content-Length: 1_0\r\n",
-    b"5\r\n{   }\r\n0\r\n",
-    b";x=y",
-    b"Content-Type: application/json\r\n",
-    b"Transfer-Encoding: chunked\r\n",
-    b"0\r\n\r\n",
-    b"Expect: 100-continue\r\n",
-    b"Origin: null\r\n",
-    b"Authorization: Bearer x\r\n",
-    b" folded\r\n",
-    b"Content-Length: %d\r\n" % 2**70,
-    b"fffffff\r\n",
-    b"\r\n\r\n",
-    b"%00%ff",
-    b"Connection: close\r\n",
-    b"Upgrade: h2c\r\n",
-    b"X: " + b"x" * 17_000,
-    b"/" * 9_000,
 ]
 STARTS = [b"", b"GET ", b"GET /comments", b"POST /comments HTTP/1.1\r\nHost: x\r\n"]
 

@@ -21,9 +21,19 @@ import pytest
 import commentd
 from support.campaign import Campaign
 from support.database import assert_whole
-from support.service import LOOPS, Answer, Service, Start, held, memory, request, services
+from support.service import (
+    LOOPS,
+    PARTS_OF_REQUESTS,
+    Answer,
+    Service,
+    Start,
+    held,
+    memory,
+    request,
+    reset_connection,
+    services,
+)
 from support.serving import until
-from test_hostile_clients import PARTS, reset
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -206,11 +216,11 @@ def few_descriptors(observed: ObservedService) -> None:
 
 def crowded(observed: ObservedService) -> None:
     """Many clients are silent, slow or leave."""
-    parts = [*PARTS.values(), b""]
+    parts = [*PARTS_OF_REQUESTS.values(), b""]
     crowd = [observed.service.sent(parts[number % len(parts)]) for number in range(300)]
     observed.seen("requests", 50)
     for peer in crowd[:200]:
-        reset(peer)
+        reset_connection(peer)
     observed.seen("requests", 50)
     for peer in crowd[200:]:
         peer.close()

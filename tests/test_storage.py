@@ -1,18 +1,13 @@
 """What the database holds, whatever happens: kills, faults of the machine, damage, files of other
 programs, migrations. And no request reads more than it has to."""
 
-import http.client
 import itertools
 import json
 import logging
 import os
-import pickle
-import random
 import resource
 import signal
 import sqlite3
-import threading
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
@@ -21,94 +16,22 @@ from random import Random
 from typing import Any
 
 import pytest
-import webtest
 
 from commentd import MIGRATIONS, App, Config, World, make_app, migrate
 from support.campaign import Campaign
-from support.client import CANARY, PAGE, Visitor
+from support.client import CANARY, COMMENT, PAGE, Visitor, registration, stranger
 from support.commands import run_here
-from support.database import assert_whole, cut_off
+from support.database import assert_whole, comments_by_id, config_for, cut_off, schema, with_version
+from support.faults import little_room, noise, spoil
 from support.inside import REFUSALS, add_account, database_path, in_its_thread, token_of, writer
-from support.service import COMMENT, LOGIN, Service, answer_on, request, services
+from support.service import LOGIN, Service, Writer, answer_on, request, services
 from support.serving import PROGRAM, until
 from support.world import FakeWorld
 
 SORTS = ("newest", "oldest", "likes")
-PLAIN: dict[str, Any] = {"captcha_provider": "none", "limits_enabled": False}
-
-
-def stranger(app: App) -> webtest.TestApp:
-    """A client whose requests may fail, and hold nothing in the database meanwhile."""
-    return webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.8"}, lint=False)
-
-
-def config_for(path: Path, **settings: Any) -> Config:
-    folder = str(path.parent / "copies")
-    return Config(database_path=str(path), backup_folder=folder, **PLAIN, **settings)
-
-
-def in_a_fork(work: Callable[[], object]) -> Any:
-    """What it gives, done in a process of its own; None where that was killed."""
-    reading, writing = os.pipe()
-    if not (child := os.fork()):
-        try:
-            result: tuple[bool, object] = True, work()
-        except BaseException:
-            result = False, traceback.format_exc()
-        with os.fdopen(writing, "wb") as pipe:
-            pickle.dump(result, pipe)
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        data = pipe.read()
-    status = os.waitpid(child, 0)[1]
-    assert status in (0, 9), status
-    if status == 9:
-        return None
-    done, given = pickle.loads(data)
-    assert done, given
-    return given
 
 
 # Killed
-
-
-class Writer(threading.Thread):
-    """Posts comments, and edits each second one. It knows what was answered with 200."""
-
-    def __init__(self, service: Service, name: str) -> None:
-        super().__init__(name=name)
-        self.service = service
-        self.kept: dict[int, str] = {}  # the texts of comments; until an edit is answered, neither
-        self.writes = 0
-
-    def run(self) -> None:
-        with suppress(OSError, http.client.HTTPException), self.service.connect() as connection:
-            self.connection = connection
-            for number in itertools.count():
-                text = f"{self.name} {number}"
-                body = {**COMMENT, "page_url": f"/{number % 7}/", "content": text}
-                response = self.ask("POST", "/comments", **body)
-                made = response["comment"]["id"]
-                self.kept[made] = text
-                if number % 2:
-                    del self.kept[made]
-                    form = {"content": f"edited {text}", "edit_token": response["edit_token"]}
-                    self.ask("PATCH", f"/comments/{made}", **form)
-                    self.kept[made] = f"edited {text}"
-
-    def ask(self, method: str, path: str, **body: Any) -> Any:
-        self.connection.sendall(request(method, path, body=body))
-        answer = answer_on(self.connection)
-        assert answer.status == 200, (path, body, answer)
-        self.writes += 1
-        return answer.json
-
-
-def comments_by_id(path: Path) -> dict[int, str]:
-    """The comments that a database holds."""
-    with closing(sqlite3.connect(path)) as db:
-        return dict(db.execute("SELECT id, content FROM comment").fetchall())
 
 
 def test_acknowledged_comments_survive_a_kill(tmp_path: Path, campaign: Campaign) -> None:
@@ -132,22 +55,7 @@ def test_acknowledged_comments_survive_a_kill(tmp_path: Path, campaign: Campaign
             campaign.figures["kills"] += 1
 
 
-def account(email: str = "bob@example.com") -> dict[str, str]:
-    return {"email": email, "nickname": "Bob", "password": CANARY, "captcha_token": "x"}
-
-
 # Faults of the machine
-
-
-@contextmanager
-def little_room(size: int) -> Iterator[None]:
-    """No file may grow beyond that, here and in processes that begin here."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @contextmanager
@@ -172,7 +80,7 @@ WRITES = {
     "/comments": {**COMMENT, "content": "lost", "page_url": "/new/"},
     "/comment/like": {"id": 1},
     "/page/like": {"page_url": "/new/"},
-    "/auth/register": account(),
+    "/auth/register": registration(),
     "/auth/login": LOGIN,
     "/auth/verify": {"email": "bob@example.com", "token": "123456"},
 }
@@ -339,22 +247,6 @@ def test_each_connection_is_set_up(config: Config, connections: list[sqlite3.Con
 # Damage
 
 
-def noise(size: int = 4096) -> bytes:
-    return random.Random(7).randbytes(size)
-
-
-def spoil(path: str, table: str) -> None:
-    """Noise over the first page of a table of a file that is in use."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("UPDATE page SET seen_at = seen_at + 1")  # so that no cache is trusted
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        sql = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
-        (page,) = db.execute(sql, (table,)).fetchone()
-    with open(path, "r+b") as file:
-        file.seek((page - 1) * 4096)
-        file.write(noise())
-
-
 @pytest.mark.parametrize("table", ["rate_limit", "comment"])
 def test_a_damaged_database_ends_all_writing_and_is_reported_once(
     config: Config, fake_world: FakeWorld, caplog: pytest.LogCaptureFixture, table: str
@@ -393,20 +285,16 @@ def used_database(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path, fake_world = tmp_path_factory.mktemp("lived_in") / "commentd.db", FakeWorld()
     with closing(make_app(config_for(path), deterministic(1, fake_world), rounds=1)) as app:
         client = stranger(app)
-        client.post_json("/auth/register", account("ann@example.com"))
+        client.post_json("/auth/register", registration("ann@example.com"))
         app.deliver()
         client.post_json("/auth/verify", {"email": "ann@example.com", "token": fake_world.code()})
         for number in range(3):
             client.post_json("/comments", {**COMMENT, "content": f"{number} " + "long " * 300})
         client.post_json("/comment/like", {"id": 1})
-        client.post_json("/auth/register", account())
+        client.post_json("/auth/register", registration())
         app.deliver()
-        client.post_json("/auth/register", account("cid@example.com"))
+        client.post_json("/auth/register", registration("cid@example.com"))
     return path.read_bytes()
-
-
-def with_version(whole: bytes, version: int) -> bytes:
-    return whole[:60] + version.to_bytes(4) + whole[64:]  # sqlite.org/fileformat.html
 
 
 TEXT = b"these are my notes\n"
@@ -491,12 +379,6 @@ def test_only_the_owner_can_read_the_database_files(config: Config) -> None:
 
 
 # Migrations
-
-
-def schema(db: sqlite3.Connection) -> list[Any]:
-    sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY 1, 2"
-    pragmas = [db.execute(f"PRAGMA {p}").fetchone()[0] for p in ("user_version", "application_id")]
-    return [*pragmas, *map(tuple, db.execute(sql))]
 
 
 @pytest.fixture
@@ -631,7 +513,7 @@ def test_a_request_costs_the_same_however_much_there_is(
         "a like of the page": post("/page/like"),
         "a report": post("/comments/7/report", reason="rude"),
         "a login": lambda: client.post_json("/auth/login", LOGIN, status=401),
-        "a registration": post("/auth/register", **account()),
+        "a registration": post("/auth/register", **registration()),
         "a tick": app.tick,
         "emails": app.deliver,
     }

@@ -5,12 +5,10 @@ import contextlib
 import html
 import itertools
 import json
-import random
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -44,6 +42,7 @@ from support import inside
 from support.blog import Pages, blog, say, service
 from support.campaign import Campaign
 from support.client import CANARY, Visitor
+from support.hostile_text import ATTACKS, REL, assert_allowed, hostile_fields, writing
 from support.words import WORDS
 
 TEXT = st.text(st.characters(codec="utf-8"))
@@ -905,59 +904,6 @@ def test_an_ip_address_is_read_masked_and_counted() -> None:
 
 # Markdown to safe HTML
 
-TAGS = {*"p br em strong del code pre blockquote ul ol li a hr".split()}  # noqa: SIM905
-REL = "nofollow ugc noopener noreferrer"
-VOID = {"br", "hr"}
-
-
-class AllowListParser(HTMLParser):
-    """Raises for any markup beyond the allow-list."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.opened: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        attributes = dict(attrs)
-        assert tag in TAGS, tag
-        assert len(attributes) == len(attrs)
-        assert attributes.pop("rel", None) == (REL if tag == "a" else None)
-        target = attributes.pop("href", "mailto:" if tag == "a" else None)
-        start = attributes.pop("start", None) if tag == "ol" else None
-        assert re.fullmatch("[0-9]{1,9}", start or "1")
-        language = attributes.pop("class", None) if tag == "code" else None
-        assert re.fullmatch("(?a)language-[a-z0-9][a-z0-9+#-]{0,19}", language or "language-x")
-        assert not attributes, attributes
-        assert (
-            target is None if tag != "a" else re.match(r"(?i)https?://[^/\\]|mailto:", target or "")
-        )
-        if tag not in VOID:
-            self.opened.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.opened.pop() == tag
-
-    def handle_comment(self, data: str) -> None:
-        raise AssertionError(data)
-
-    def handle_decl(self, decl: str) -> None:
-        raise AssertionError(decl)
-
-    def handle_pi(self, data: str) -> None:
-        raise AssertionError(data)
-
-    def unknown_decl(self, data: str) -> None:
-        raise AssertionError(data)
-
-
-def assert_allowed(*markups: str) -> None:
-    """Each is within the allow-list, and closed."""
-    for markup in markups:
-        parser = AllowListParser()
-        parser.feed(markup)
-        parser.close()
-        assert parser.opened == []
-
 
 def test_the_checker_of_html_finds_forbidden_markup() -> None:
     for markup in (
@@ -981,251 +927,12 @@ def test_the_checker_of_html_finds_forbidden_markup() -> None:
             assert_allowed(markup)
 
 
-ATTACKS = [
-    "<script>alert(1)</script>",
-    "<ScRiPt src=//x></sCrIpT>",
-    "<img src=x onerror=alert(1)>",
-    "<svg/onload=alert(1)>",
-    "<svg><script>alert(1)</script></svg>",
-    "<iframe src=javascript:alert(1)>",
-    "<body onload=alert(1)>",
-    "<a href=javascript:alert(1)>x</a>",
-    "<a href='http://x' onclick=alert(1)>x</a>",
-    "<math><mtext><table><mglyph><style><!--</style>"
-    '<img title="--&gt;&lt;img src=1 onerror=alert(1)&gt;">',
-    "<form action=//x><input></form>",
-    "<object data=x>",
-    "<embed src=x>",
-    "<details open ontoggle=alert(1)>",
-    "<template><script>x</script></template>",
-    "<!--><img src=x onerror=alert(1)>-->",
-    "<![CDATA[<img src=x onerror=alert(1)>]]>",
-    "<<script>alert(1)//<</script>",
-    "<img src=x:x onerror\n=alert(1)//",
-    "[x](javascript:alert(1))",
-    "[x](JaVaScRiPt:alert(1))",
-    "[x]( javascript:alert(1))",
-    "[x](<javascript:alert(1)>)",
-    "[x](javascript&colon;alert(1))",
-    "[x](&#106;avascript:alert(1))",
-    "[x](java\tscript:alert(1))",
-    "[x](\x01javascript:alert(1))",
-    "[x](vbscript:x)",
-    "[x](/relative)",
-    "[x](?q)",
-    "[x](#id)",
-    "[x](\\\\evil.example)",
-    "[x](http:relative)",
-    "[x](https:/relative)",
-    "[x](https:\\evil)",
-    '[x](http://a" onmouseover="alert(1))',
-    "[x](http://a 'ti\"tle onload=x')",
-    '[x](http://a "title")',
-    "[x]: javascript:alert(1)\n\n[x]",
-    '[x]: http://a "<b>"\n\n[x][x]',
-    "<javascript:alert(1)>",
-    '<http://a"onload=x>',
-    "![x](javascript:alert(1))",
-    '![x"onerror="alert(1)](http://x)',
-    "![<img src=x onerror=alert(1)>](http://x)",
-    "[![x](http://a)](javascript:alert(1))",
-    '![x](http://a "onload")',
-    "`<script>alert(1)</script>`",
-    "```html\n<script>alert(1)</script>\n```",
-    '```"onload=alert(1)\nx\n```',
-    "    <script>alert(1)</script>",
-    "# <script>alert(1)</script>",
-    "# x {#id .class onload=x}",
-    "> <script>alert(1)</script>",
-    "* <img src=x onerror=alert(1)>",
-    "http://a.b/<script>alert(1)</script>",
-    'http://a.b/"onmouseover=alert(1)//',
-    "javascript:alert(1)",
-    'www.a.b"><img src=x>',
-    "**<b onmouseover=alert(1)>x**",
-    "~~<svg onload=x>~~",
-    "&lt;script&gt;alert(1)&lt;/script&gt;",
-    "\\<script>alert(1)\\</script>",
-    '<a href="http://a" style="x" id=x class=x name=x target=_top>',
-    "<x onclick=alert(1) y='",
-    "</p></div><script>",
-    "<\0script>",
-    "{{constructor.constructor('alert(1)')()}}",
-    "a\u2028<script>\u2029",
-    "＜script＞alert(1)＜/script＞",
-    "%3Cscript%3E",
-]
-
-
 def test_no_attack_leaves_more_than_text() -> None:
     for attack in ATTACKS:
         for text in (attack, f"a {attack} b", f"> * {attack}\n\n{attack}"):
             markup, bare = safe_html(text), clean(text)
             assert_allowed(markup, bare)
             assert (clean(markup), clean(bare)) == (markup, bare)
-
-
-FRAGMENTS = [
-    "[",
-    "](",
-    ")",
-    "![",
-    "<",
-    ">",
-    "</",
-    "`",
-    "```",
-    "\n",
-    "\n\n",
-    "    ",
-    "> ",
-    "* ",
-    "1. ",
-    "# ",
-    "**",
-    "_",
-    "~~",
-    "|",
-    "\\",
-    "&",
-    "&#x6a;",
-    "&lt;",
-    "&#0;",
-    '"',
-    "'",
-    "=",
-    "javascript:",
-    "http://a.b",
-    "https:",
-    "//",
-    "mailto:a@b.cd",
-    "<script>",
-    "<img src=x onerror=y>",
-    "<!--",
-    "-->",
-    "<svg>",
-    "<a href=",
-    " onload=",
-    "data:",
-    "[x]: ",
-    "www.",
-    "---",
-    "<http://a>",
-    "]]>",
-    "<?",
-    "你",
-    "\u202e",
-    "\t",
-    "a",
-    " ",
-    "--!>",
-    "<![CDATA[",
-    "</p>",
-    "<br/>",
-    "&NewLine;",
-    "&Tab;",
-    "&colon;",
-    "&#x1f600;",
-    "&ampamp;",
-    "&notin",
-    "\x00",
-    "\x01",
-    "\x0b",
-    "\x0c",
-    "\r",
-    "\x1b",
-    "\x7f",
-    "\x85",
-    "\xa0",
-    "\u2028",
-    "\u2029",
-    "\u2066",
-    "\ufeff",
-    "\ufffd",
-    "\uffff",
-    "\U0010ffff",
-    "\u017f",
-    "\u212a",
-    "\uff1c",
-    "e\u0301",
-    "👩‍💻",
-]
-ELEMENTS = (  # noqa: SIM905
-    "a article b base body br button code details div dl em embed form frameset h1 head hr html i "
-    "iframe img input isindex keygen li link listing marquee meta nobr noembed noframes noscript "
-    "object ol option p param plaintext pre s script select slot span strong style table tbody td "
-    "template textarea tfoot th title tr u ul video xmp svg math mi mo mtext mglyph malignmark "
-    "annotation-xml foreignObject desc use animate set path image constructor __proto__ x-y"
-).split()
-ATTRIBUTES = (  # noqa: SIM905
-    "href src onload onerror onclick onfocus onmouseover style class id name rel target title "
-    "srcdoc action formaction xlink:href xmlns background poster data type encoding autofocus is "
-    "slot part http-equiv content values attributeName constructor"
-).split()
-SCHEMES = (  # noqa: SIM905
-    "javascript: vbscript: data: file: blob: view-source: jar: about: ftp: tel: mailto: http: "
-    "https: http:// https:// // /// \\\\ / ? # http:/ https:\\\\"
-).split()
-
-
-def broken_url(chance: random.Random) -> str:
-    """A URL, spelled in one of the ways in which browsers read it all the same."""
-    text = chance.choice(SCHEMES)
-    for _ in range(chance.choice([0, 0, 1, 2])):
-        at = chance.randrange(len(text) + 1)
-        sign = text[at : at + 1] or "x"
-        ways = [sign.swapcase(), f"&#{ord(sign)};", f"&#x{ord(sign):x}", f"%{ord(sign):02x}"]
-        ways += [blank + sign for blank in ("&Tab;", "\t", "\n", "\x01", "\u200b")]
-        text = text[:at] + chance.choice(ways) + text[at + 1 :]
-    return text + chance.choice(["window.xss=1", "alert(1)", "/evil.test/x.js", "text/html,<p>"])
-
-
-# In braces stands what is chosen by chance; `inner` is written by the same rules.
-GRAMMAR = (
-    """
-<{tag}{attribute}>{inner}</{tag}>|<{tag}{attribute}{attribute}>{inner}|<{tag}{attribute}/>{inner}
-<{tag}{attribute} {inner}|<!--{inner}-->|<!--{inner}--!>|<!--{inner}|<![CDATA[{inner}]]>
-<?{tag} {inner}?>|<!{tag} {inner}>|[{inner}]({url})|[{inner}]({url} {fragment}{inner}')
-![{inner}](<{url}>)|[![{inner}]({url})]({url})|[{inner}]: {url} '{inner}'~~[{inner}] [x][{inner}]
-<{url}>| {url} |*{inner}*|**{inner}|_{inner}_|`{inner}`|``{inner}|~```{inner}~{inner}~```~
-~> {inner}~|~* {inner}~|~1. {inner}~|~# {inner}~|~    {inner}~|~- [ ] {inner}~|{fragment}
-""".strip()
-    .replace("\n", "|")
-    .replace("~", "\n")
-    .split("|")
-)
-
-
-def writing(chance: random.Random, depth: int = 3) -> str:
-    """What a stranger may have written: a grammar, known attacks, and accidents to both."""
-
-    def chosen(name: str) -> str:
-        if name == "inner":
-            return writing(chance, depth - 1)
-        if name == "attribute":
-            quote, blank = chance.choice('""\'` '), chance.choice(" /\n\x0c")
-            value = broken_url(chance) if chance.random() < 0.7 else writing(chance, 0)
-            return f"{blank}{chance.choice(ATTRIBUTES)}={quote}{value}{quote}"
-        if name == "url":
-            return broken_url(chance)
-        return chance.choice(ELEMENTS if name == "tag" else FRAGMENTS)
-
-    forms = chance.choices(
-        GRAMMAR if depth > 0 else ["{fragment}"], k=chance.choice([0, 1, 1, 2, 3])
-    )
-    text = re.sub(r"\{(\w+)\}", lambda found: chosen(found[1]), "".join(forms))
-    while depth == 3 and chance.random() < 0.6:
-        cut, at = sorted(chance.choices(range(len(text) + 1), k=2))
-        pieces = [
-            text[cut:at],
-            "",
-            chance.choice(FRAGMENTS),
-            chance.choice(ATTACKS),
-            text[cut:at][::-1],
-            text[cut:at] * chance.choice([2, 3, 50]),
-        ]
-        text = (text[:cut] + chance.choice(pieces) + text[at:])[:2000]
-    return text
 
 
 def test_random_markdown_stays_within_the_allow_list(campaign: Campaign) -> None:
@@ -1531,20 +1238,6 @@ def test_a_text_that_makes_the_renderer_fail_is_shown_as_text(
 # In a real browser
 
 
-def printable(text: str) -> str:
-    """Without what no field takes."""
-    return "".join(c for c in text if c in "\n\t" or not has_controls(c)).strip() or "x"
-
-
-NAMES = ["<b>Ann", "\"onload='x'", "&lt;script&gt;"]
-
-
-def fields(chance: random.Random) -> dict[str, Any]:
-    content = printable(writing(chance) + chance.choice(ATTACKS))
-    website = "https://evil.test/?a=1&lt;b&amp;(c)"
-    return {"nickname": chance.choice(NAMES), "website": website, "content": content}
-
-
 WATCH = """
 window.met = []
 window.thread = () => [
@@ -1617,7 +1310,7 @@ def test_a_browser_runs_and_fetches_nothing_from_a_hostile_comment(
     watched_page, address, home, pages = browser_setup
     for chance in campaign.rounds(2):
         path, markup = f"/post/?n={campaign.last}", {}
-        for comment in [fields(chance) for _ in range(20)]:
+        for comment in [hostile_fields(chance) for _ in range(20)]:
             number = say(
                 app, comment.pop("content"), comment.pop("nickname"), page=path, hours=0, **comment
             )

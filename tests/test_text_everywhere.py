@@ -16,13 +16,13 @@ from support.campaign import Campaign
 from support.client import CANARY, Visitor
 from support.commands import run_here
 from support.database import assert_whole
+from support.feed import Feed, ThreadPage
+from support.hostile_text import assert_allowed, hostile_fields
 from support.inside import add_account, token_of
 from support.mail import read
 from support.notifications import Reader, links_in, path_of, text_of
 from support.products import MAKERS, ForeignComment
 from support.world import FakeWorld
-from test_feed import Feed, ThreadPage
-from test_text import assert_allowed, fields
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +62,7 @@ class Site:
 
 def hostile_text(chance: random.Random) -> dict[str, Any]:
     """What a stranger writes, without the two characters that a feed can't hold (XML 1.0)."""
-    written = fields(chance)
+    written = hostile_fields(chance)
     written["content"] = written["content"].translate({0xFFFE: None, 0xFFFF: None})
     return written
 
@@ -191,7 +191,7 @@ def test_no_import_lets_through_more_than_the_allow_list(
     for chance in campaign.rounds(3):
         folder = tmp_path / str(campaign.last)
         folder.mkdir()
-        written = fields(chance)
+        written = hostile_fields(chance)
         for number, (product, make) in enumerate(MAKERS.items()):
             comment = ForeignComment(
                 id=number + 1,

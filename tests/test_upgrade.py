@@ -17,14 +17,13 @@ from typing import Any
 import pytest
 
 from commentd import COMMANDS, MIGRATIONS, Config, make_app
-from support.client import PAGE, Visitor
+from support.client import COMMENT, PAGE, Visitor
 from support.commands import run_here
-from support.database import assert_whole
+from support.database import assert_whole, files, names_in, schema
+from support.faults import killed_at
 from support.inside import REFUSALS
-from support.service import COMMENT, services
+from support.service import services
 from support.world import FakeWorld
-from test_backup import files, killed_at, names_in
-from test_storage import schema
 
 pytestmark = pytest.mark.slow
 

@@ -11,14 +11,12 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from webtest import TestApp
 
-import test_accessibility as access
-import test_widget_writing as writing
 from support import blog
+from support.accessibility import DESK, PHONE, assert_nobody_is_shut_out, focus_stops
 from support.blog import OWNER, POST, WATCH, owner_token, say
 from support.inside import sql
 from support.words import WORDS
-from test_accessibility import DESK, PHONE, assert_nobody_is_shut_out
-from test_widget_writing import (
+from support.writing import (
     MAIL,
     PASSWORD,
     REFUSED,
@@ -42,10 +40,13 @@ from test_widget_writing import (
     textbox,
     words_of,
 )
-
-mail_server, fake_world = writing.mail_server, writing.fake_world
-pages, address, config = writing.pages, writing.address, writing.config
-blog_site, account = writing.blog_site, writing.account
+from support.writing import account as account  # a fixture
+from support.writing import address as address  # a fixture
+from support.writing import blog_site as blog_site  # a fixture
+from support.writing import config as config  # a fixture
+from support.writing import fake_world as fake_world  # a fixture
+from support.writing import mail_server as mail_server  # a fixture
+from support.writing import pages as pages  # a fixture
 
 
 @pytest.fixture(autouse=True)
@@ -55,11 +56,6 @@ def ann(account: int) -> None:
 
 EN = WORDS["en"]
 LONG = "/2025/" + "a-title-of-many-words-" * 9 + "/"
-
-
-@pytest.fixture
-def settings() -> dict[str, Any]:
-    return {}
 
 
 def panel(page: Page, name: str = "account") -> Locator:
@@ -509,7 +505,7 @@ def assert_open_to_all(page: Page, where: str) -> None:
     """The state that is shown: its colours, its names, by keyboard and by finger."""
     assert_nobody_is_shut_out(page, where)
     if page.evaluate("matchMedia('(hover)').matches"):
-        found = access.stops(page)
+        found = focus_stops(page)
         assert found
         assert [stop for stop in found if not stop[1] or not stop[2]] == []
         return

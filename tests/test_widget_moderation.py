@@ -9,31 +9,44 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from webtest import TestApp
 
-import test_accessibility as access
-import test_widget_writing as writing
 from commentd import App
-from support import inside
-from support.accessibility import MODERATES
+from support import inside, writing
+from support.accessibility import (
+    DESK,
+    MODERATES,
+    PHONE,
+    TARGETS,
+    assert_nobody_is_shut_out,
+    focus_stops,
+)
 from support.blog import POST, WATCH, say
 from support.inside import sql
-from test_accessibility import DESK, PHONE
-from test_widget_writing import (
+from support.writing import (
     REFUSED,
     UNREACHED,
     BlogSite,
     Operate,
     article,
     button,
+    choices,
     end_logins,
     in_any_language,
+    main,
+    mouse,
+    open_account,
+    refuse,
     requests_held,
     requests_of,
     signed_in,
+    write,
 )
-
-mail_server, fake_world = writing.mail_server, writing.fake_world
-pages, address, config = writing.pages, writing.address, writing.config
-blog_site, operate = writing.blog_site, writing.operate
+from support.writing import address as address  # a fixture
+from support.writing import blog_site as blog_site  # a fixture
+from support.writing import config as config  # a fixture
+from support.writing import fake_world as fake_world  # a fixture
+from support.writing import mail_server as mail_server  # a fixture
+from support.writing import operate as operate  # a fixture
+from support.writing import pages as pages  # a fixture
 
 MAIL, PASSWORD = "owner@blog.example", "Ein Wort, 一句话 & \U0001f9c5"
 
@@ -60,7 +73,7 @@ def admin(blog_site: BlogSite, **how: Any) -> Page:
     return page
 
 
-def sign_in(page: Page, operate: Operate = writing.mouse) -> None:
+def sign_in(page: Page, operate: Operate = mouse) -> None:
     panel = page.get_by_role("form", name="Sign in")
     expect(panel).to_be_visible()
     if instead := button(panel, "Use a password instead").all():
@@ -74,7 +87,7 @@ def menu(page: Page, text: str) -> Locator:
     return article(page, text).locator(".quiet")
 
 
-def choose(page: Page, text: str, word: str, operate: Operate = writing.mouse) -> None:
+def choose(page: Page, text: str, word: str, operate: Operate = mouse) -> None:
     writing.choose(article(page, text), word, operate)
 
 
@@ -122,7 +135,7 @@ def test_an_admin_who_signs_in_on_the_blog_gets_the_menu(blog_site: BlogSite) ->
     expect(article(page, "Seen.")).to_be_visible()
     expect(article(page, "Waits.")).to_have_count(0)
     page.route("**/comments/waiting*", lambda route: route.abort())
-    writing.open_account(page)
+    open_account(page)
     sign_in(page)
     page.wait_for_function(MODERATES)  # though what waits did not come
     page.unroute("**/comments/waiting*")
@@ -138,7 +151,7 @@ def test_signing_out_takes_the_menu_and_waiting_comments_away(
     seen(blog_site.app)
     say(blog_site.app, "Waits.")
     page = admin(blog_site)
-    operate(writing.main(page), "A thought")
+    operate(main(page), "A thought")
     operate(button(page, "Sign out"))
     expect(page.get_by_text("You are signed out.")).to_be_visible()
     assert words_of(page, "Seen.") == ["Report"]
@@ -192,7 +205,7 @@ def test_a_reader_who_poses_as_an_admin_gets_nothing(blog_site: BlogSite) -> Non
 
 def test_a_waiting_comment_is_seen_by_its_author_and_the_admin_only(blog_site: BlogSite) -> None:
     author = blog_site.open()
-    writing.write(author, "Patience.")
+    write(author, "Patience.")
     button(author, re.compile("^Post for approval$")).click()
     expect(article(author, "Patience.")).to_contain_text("Other readers can’t see it yet.")
     boss, reader = signed_in(blog_site, MAIL), blog_site.open()
@@ -210,7 +223,7 @@ def test_a_waiting_comment_is_seen_by_its_author_and_the_admin_only(blog_site: B
     expect(article(author, "Patience.")).not_to_contain_text("Only you")
     # What is kept as spam looks to its author as if it waited.
     sql(blog_site.app, "INSERT INTO block VALUES (1, 'word', 'casino', '', 0, NULL)")
-    writing.write(author, "A casino.")
+    write(author, "A casino.")
     button(author, "Post for approval").click()
     expect(article(author, "A casino.")).to_contain_text("Waiting for approval.")
     assert states(blog_site.app)["A casino."] == "spam"
@@ -235,7 +248,7 @@ def test_a_waiting_comment_is_approved_in_the_widget_and_an_admins_own_is_shown(
     expect(article(page, "Waits.")).not_to_contain_text("Waiting for your approval.")
     assert words_of(page, "Waits.") == ["Spam", "Delete", "Pin"]
     assert readers_see(blog_site) == ["Waits.", "Seen."]
-    writing.main(page).fill("Mine.")
+    main(page).fill("Mine.")
     page.locator("section > form .button").first.click()
     mine = article(page, "Mine.")
     assert words_of(page, "Mine.") == ["Edit", "Delete", "Pin"]
@@ -352,7 +365,7 @@ def test_a_refused_moderation_is_said_at_the_comment_which_stays(blog_site: Blog
     page = admin(blog_site)
     for work, words in BROKEN.values():
         if isinstance(work, str):
-            writing.refuse(page, "/moderate", work, 429)
+            refuse(page, "/moderate", work, 429)
         else:
             page.route("**/moderate", work)
         choose(page, "Seen.", "Spam")
@@ -386,7 +399,7 @@ def test_a_moderated_comment_keeps_the_language_of_the_widget(
 ) -> None:
     page = blog_site.open(lang=lang)
     sent = requests_of(page, "/comments")
-    writing.main(page).fill("12 345")
+    main(page).fill("12 345")
     page.get_by_role("textbox", name=in_any_language("name")).fill("Ann")
     page.locator("section > form .button").first.click()
     expect(page.locator("[data-target]")).to_be_focused()
@@ -411,16 +424,14 @@ def test_the_open_menus_are_accessible(
     sql(blog_site.app, "UPDATE comment SET pinned = 1 WHERE id = ?", first)
     page = admin(blog_site, lang=lang, **how)
     page.evaluate(WATCH)
-    writing.choices(article(page, "Buy!")).get_by_role(
-        "button", name=in_any_language("spam")
-    ).click()
+    choices(article(page, "Buy!")).get_by_role("button", name=in_any_language("spam")).click()
     expect(page.get_by_role("button", name=in_any_language("undo"))).to_be_focused()
     for text, count in (("Hers.", 4), ("Waits.", 4)):
-        words = writing.choices(article(page, text)).get_by_role("button")
+        words = choices(article(page, text)).get_by_role("button")
         expect(words).to_have_count(count)
-        access.assert_nobody_is_shut_out(page, lang)
-        assert page.evaluate(access.TARGETS, least - 0.01) == []
-        found = access.stops(page)
+        assert_nobody_is_shut_out(page, lang)
+        assert page.evaluate(TARGETS, least - 0.01) == []
+        found = focus_stops(page)
         assert [stop for stop in found if not stop[1] or not stop[2]] == []
         assert len(found) == count
         page.keyboard.press("Escape")

@@ -10,34 +10,41 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from webtest import TestApp
 
-import test_widget as widget
 from commentd import App
 from support import blog
 from support.blog import OWNER, POST, Change, Json, answering, say
 from support.inside import set_status, sql
 from support.sources import STATIC
-from support.words import FILES, WORDS
-from test_widget import (
+from support.widget import (
     TAG,
     Site,
     altering,
     comment,
+    counted,
     expect_only,
+    expect_target,
     fill,
     idle,
     jump,
     lists,
     nested,
+    settled,
     texts,
     write_comment,
 )
-from test_widget_writing import reach, requests_held, requests_of
+from support.widget import asked as asked  # a fixture
+from support.widget import fake_world as fake_world  # a fixture
+from support.widget import faults as faults  # a fixture
+from support.widget import options as options  # a fixture
+from support.widget import page as page  # a fixture
+from support.widget import settings as settings  # a fixture
+from support.widget import site as site  # a fixture
+from support.widget import view as view  # a fixture
+from support.words import FILES, WORDS
+from support.writing import reach, requests_held, requests_of
 
 pytestmark = pytest.mark.slow
 
-fake_world, settings = widget.fake_world, widget.settings
-site, options, faults, asked = widget.site, widget.options, widget.faults, widget.asked
-page, view = widget.page, widget.view
 
 View = Callable[..., Page]
 LANGUAGES = sorted(FILES)
@@ -593,7 +600,7 @@ def test_the_link_of_a_comment_is_copied_and_leads_to_it(app: App, site: Site, p
     assert link == f"{home}#comment-{ids[8]}"
     page.goto("about:blank")
     page.goto(link)
-    widget.expect_target(page, "No. 9.")
+    expect_target(page, "No. 9.")
 
 
 @pytest.mark.long
@@ -649,7 +656,7 @@ def test_counts_of_several_pages_take_one_request(app: App, view: View, asked: l
     TestApp(app).post_json("/page/like", {"page_url": "/a/"})
     page = view(ANYWHERE, head=TAG)
     expect(page.locator("i")).to_have_text(["12,345", "12.345", "2", "1", "0", "0"])
-    assert widget.counted(asked) == [[*["/a/"] * 4, POST, "/unknown/"]]
+    assert counted(asked) == [[*["/a/"] * 4, POST, "/unknown/"]]
     assert ends(asked, "counts.js") == ["counts.js"]
 
 
@@ -685,7 +692,7 @@ def test_the_latest_comments_are_listed(app: App, view: View, site: Site, asked:
     expect(old.locator("a")).to_have_text("The oldest, with bold & <b>code</b>.")
     expect(old.locator("a")).to_have_attribute("href", f"{site.address}/a/?x=1#comment-{first}")
     assert page.locator("ul strong, ul b, ul code").count() == 0
-    assert widget.counted(asked) == []
+    assert counted(asked) == []
     two.locator("a").first.click()
     expect(page).to_have_url(f"{site.address}/c/#comment-{last}")
     expect(comment(page, "Zuletzt.")).to_be_in_viewport()
@@ -825,7 +832,7 @@ def test_an_element_that_stays_follows_the_url(view: View, asked: list[str]) -> 
     idle(page)
     page.evaluate(ROUTE, ["/second/", None, "element first"])
     expect_shown(page, "second")
-    widget.settled(page)
+    settled(page)
     assert urls(asked) == ["/first/", "/second/", "/third/", "/first/", "/second/"]
 
 

@@ -11,17 +11,18 @@ import pytest
 from PIL import Image, ImageChops, ImageDraw
 from playwright.sync_api import Browser, Page, Route, expect
 
-import test_widget as widget
 from commentd import App
 from support import inside
 from support.blog import OWNER, POST, article, conversation, new_context, say
 from support.client import Visitor
 from support.sources import ROOT, STATIC
+from support.widget import Site, service_with
+from support.widget import fake_world as fake_world  # a fixture
+from support.widget import settings as settings  # a fixture
+from support.widget import site as site  # a fixture
 from support.world import START
-from test_widget import Site
 
 pytestmark = pytest.mark.slow
-fake_world, settings, site = widget.fake_world, widget.settings, widget.site
 
 # The place and size of each part that is no control, from the top of the thread.
 PLACES = """() => {
@@ -290,7 +291,7 @@ def test_with_the_service_down_comments_stay_and_the_form_says_so(
     expect(page.locator("commentd-thread .body")).to_have_text("hello")
 
 
-@widget.service_with(site_origins=("https://blog.example",))
+@service_with(site_origins=("https://blog.example",))
 def test_a_blog_that_is_not_in_the_settings_keeps_its_comments_and_is_told(
     app: App, site: Site, page: Page
 ) -> None:
@@ -348,7 +349,7 @@ def widget_text(key: str) -> str:
     return str(json.loads((STATIC / "words/en.json").read_bytes())[key])
 
 
-@widget.service_with(site_picture=str(ROOT / ".ci/admin.png"))
+@service_with(site_picture=str(ROOT / ".ci/admin.png"))
 def test_the_widget_shows_the_picture_of_the_owner(app: App, site: Site, page: Page) -> None:
     say(app, "hello", OWNER)
     say(app, "hi", "Ann")

@@ -27,6 +27,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Error, Page
 
+from support.blog import nodes_of
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -36,8 +38,8 @@ from support.blog import WATCH, Json, say
 from support.inside import sql
 from support.mail import code_of
 from support.patience import PATIENCE
-from test_widget_writing import keyboard, settings_say
-from test_widget_writing import moderate as moderate_by_api
+from support.writing import keyboard, settings_say
+from support.writing import moderate as moderate_by_api
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = {file.stem for file in (ROOT / "static/words").glob("*.json")}
@@ -956,3 +958,37 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+DESK: dict[str, Any] = {"viewport": {"width": 1024, "height": 768}}
+TARGETS = "least => watch.low(least)"
+
+
+def prefer(page: Page, scheme: Any) -> None:
+    """The system's scheme changes, and the widget's colours with those of the page."""
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    page.mouse.move(0, 0)
+    page.wait_for_function(
+        """() => {
+          const probe = document.createElement('a')
+          document.querySelector('commentd-thread').shadowRoot.append(probe)
+          const tint = getComputedStyle(probe).color
+          probe.remove()
+          return tint === getComputedStyle(document.querySelector('footer a')).color
+        }"""
+    )
+
+
+def assert_nobody_is_shut_out(page: Page, where: str) -> None:
+    """axe-core finds no fault, and every text has contrast in light and in dark."""
+    found = Axe().run(page, "commentd-thread", {"rules": NO_CONTRAST}).response
+    assert (where, nodes_of(found["violations"])) == (where, [])
+    for scheme in ("light", "dark"):
+        prefer(page, scheme)
+        low = [each for each in page.evaluate("watch.texts()") if each[1] < 4.5]
+        assert (where, scheme, low) == (where, scheme, [])
+
+
+def focus_stops(page: Page) -> list[tuple[str, str, bool]]:
+    """What Tab reaches of the widget: kind, name, and whether one sees that it has the focus."""
+    return [(stop["tag"], stop["name"], stop["ring"] > 1.1) for stop in stops(page)]

@@ -19,6 +19,7 @@ CANARY = "Canary-7Q9-passphrase"  # a password that must never be seen again
 
 
 PAGE = "/2026/hello/"
+COMMENT = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}
 
 
 Status = int | str  # the status of a response that a test expects; "*" is any
@@ -114,3 +115,12 @@ class Visitor(webtest.TestApp):  # type: ignore[misc]
         body = {"email": email, "token": token, **f}
         text: str = self.post_json("/auth/verify", body, status=status).text
         return text
+
+
+def stranger(app: App) -> webtest.TestApp:
+    """A client whose requests may fail, and hold nothing in the database meanwhile."""
+    return webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.8"}, lint=False)
+
+
+def registration(email: str = "bob@example.com") -> dict[str, str]:
+    return {"email": email, "nickname": "Bob", "password": CANARY, "captcha_token": "x"}

@@ -4,7 +4,10 @@ import itertools
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
+
+from commentd import Config
 
 # What a refused request may change: rate limits, tries, spent captchas, and the times of those.
 VOLATILE = {"rate_limit", "state", "spent_captcha", "sqlite_sequence"}
@@ -61,3 +64,37 @@ def assert_whole(path: str) -> None:
                 OR shown <> (status = 'visible' OR replies > 0)"""
         ).fetchall()
         assert wrong == []
+
+
+PLAIN: dict[str, Any] = {"captcha_provider": "none", "limits_enabled": False}
+
+
+def config_for(path: Path, **settings: Any) -> Config:
+    folder = str(path.parent / "copies")
+    return Config(database_path=str(path), backup_folder=folder, **PLAIN, **settings)
+
+
+def comments_by_id(path: Path) -> dict[int, str]:
+    """The comments that a database holds."""
+    with closing(sqlite3.connect(path)) as db:
+        return dict(db.execute("SELECT id, content FROM comment").fetchall())
+
+
+def with_version(whole: bytes, version: int) -> bytes:
+    return whole[:60] + version.to_bytes(4) + whole[64:]  # sqlite.org/fileformat.html
+
+
+def schema(db: sqlite3.Connection) -> list[Any]:
+    sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY 1, 2"
+    pragmas = [db.execute(f"PRAGMA {p}").fetchone()[0] for p in ("user_version", "application_id")]
+    return [*pragmas, *map(tuple, db.execute(sql))]
+
+
+def names_in(folder: Path) -> set[str]:
+    """What lies in a folder, but for locks, which are empty, and the claim of a database."""
+    return {p.name for p in folder.iterdir() if not p.name.endswith(("-lock", "-turn", "-of"))}
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    names = (name for name in names_in(folder) if (folder / name).is_file())
+    return {name: (folder / name).read_bytes() for name in names}

@@ -3,16 +3,19 @@
 import configparser
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import re
 import signal
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,14 +24,13 @@ import pytest
 
 import commentd
 from commentd import Config, make_app
-from support.client import PAGE, Visitor
+from support.client import COMMENT, PAGE, Visitor
 from support.database import assert_whole
 from support.patience import PATIENCE
 from support.serving import until
 from support.world import FakeWorld
 
 BLOG, FOREIGN = "https://blog.example", "https://evil.example"
-COMMENT = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}
 LOGIN = {"email": "ann@example.com", "password": "wrong", "captcha_token": "x"}
 POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; sandbox"
 TWO_BLOGS = {"site_origins": (BLOG, "http://localhost:4000")}
@@ -217,3 +219,121 @@ def rows(service: Service, sql: str) -> list[Any]:
 def visiting(config: Config, fake_world: FakeWorld, **settings: Any) -> Iterator[Visitor]:
     with closing(make_app(replace(config, **settings), fake_world.world, rounds=1)) as app:
         yield Visitor(app)
+
+
+class Writer(threading.Thread):
+    """Posts comments, and edits each second one. It knows what was answered with 200."""
+
+    def __init__(self, service: Service, name: str) -> None:
+        super().__init__(name=name)
+        self.service = service
+        self.kept: dict[int, str] = {}  # the texts of comments; until an edit is answered, neither
+        self.writes = 0
+
+    def run(self) -> None:
+        with suppress(OSError, http.client.HTTPException), self.service.connect() as connection:
+            self.connection = connection
+            for number in itertools.count():
+                text = f"{self.name} {number}"
+                body = {**COMMENT, "page_url": f"/{number % 7}/", "content": text}
+                response = self.ask("POST", "/comments", **body)
+                made = response["comment"]["id"]
+                self.kept[made] = text
+                if number % 2:
+                    del self.kept[made]
+                    form = {"content": f"edited {text}", "edit_token": response["edit_token"]}
+                    self.ask("PATCH", f"/comments/{made}", **form)
+                    self.kept[made] = f"edited {text}"
+
+    def ask(self, method: str, path: str, **body: Any) -> Any:
+        self.connection.sendall(request(method, path, body=body))
+        answer = answer_on(self.connection)
+        assert answer.status == 200, (path, body, answer)
+        self.writes += 1
+        return answer.json
+
+
+HEALTH = request("GET", "/health")
+LIKE = b'{"page_url": "/liked/"}'
+LIKED = request("POST", "/page/like", AS_JSON, body=LIKE)
+
+
+def with_comments(path: str | Path, size: int) -> None:
+    """A page whose list is a hundred comments of this size."""
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(
+            "INSERT INTO page (key, page_url, total, threads, seen_at) VALUES (?, ?, 100, 100, 1)",
+            (PAGE.rstrip("/"), PAGE),
+        )
+        db.execute(
+            """INSERT INTO comment (page_id, nickname, email, website, content, html, ip, country,
+                      location, shown, status, created_at)
+               WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
+               SELECT 1, 'Ann', '', '', 'x', ?, '', '', '', 1, 'visible', 1700000000 + i FROM n""",
+            ("x" * size,),
+        )
+
+
+HEAD = LIKED.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+
+PARTS_OF_REQUESTS = {
+    "request line": b"GET /comm",
+    "headers": b"GET /health HTTP/1.1\r\nHost: x\r\nX: ",
+    "body": HEAD,
+    "a second request": HEALTH + b"GET /comm",
+}
+
+
+def reset_connection(peer: socket.socket) -> None:
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    peer.close()
+
+
+PIECES = [
+    b"GET",
+    b"POST",
+    b"HEAD",
+    b" ",
+    b"/",
+    b"/comments",
+    b"?url=/x&page=",
+    b"1",
+    b"-1",
+    b"*",
+    b" HTTP/1.1\r\n",
+    b" HTTP/1.0\r\n",
+    b" HTTP/9.9\r\n",
+    b"http://[x",
+    b"//",
+    b"#",
+    b"%",
+    b"\r\n",
+    b"\n",
+    b"\r",
+    b"\0",
+    b":",
+    b"\xff",
+    b"Host: x\r\n",
+    b"{}",
+    b"X: \x80\r\n",
+    b"\t",
+    b"Content-Length: 2\r\n",
+    b"Content-Length: 1_0\r\n",
+    b"5\r\n{   }\r\n0\r\n",
+    b";x=y",
+    b"Content-Type: application/json\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+    b"0\r\n\r\n",
+    b"Expect: 100-continue\r\n",
+    b"Origin: null\r\n",
+    b"Authorization: Bearer x\r\n",
+    b" folded\r\n",
+    b"Content-Length: %d\r\n" % 2**70,
+    b"fffffff\r\n",
+    b"\r\n\r\n",
+    b"%00%ff",
+    b"Connection: close\r\n",
+    b"Upgrade: h2c\r\n",
+    b"X: " + b"x" * 17_000,
+    b"/" * 9_000,
+]
