@@ -3155,6 +3155,7 @@ MACHINE_FAULTS = {*range(5, 12), 13, 14, 15, 26}
 DAMAGE = {11, 26}
 NO_END = 2**63 - 1  # an id above all others
 FIRST_DAY = date(1970, 1, 1).toordinal()  # of statistics
+LOCK_SECONDS = 5  # that a thread waits until it may write
 WIPED_AT_ONCE = 2048  # pages of the file, of 4 kB
 
 
@@ -3284,10 +3285,10 @@ class Store:
 
     @contextlib.contextmanager
     def write_lock(self) -> Iterator[None]:
-        """The lock of the one writer. A thread waits for it for five seconds, as SQLite does for a
-        lock of another process."""
+        """The lock of the one writer. A thread waits for it as long as SQLite waits for a lock of
+        another process."""
         late = Unavailable("暂时无法保存，请稍后再试", "storage")
-        with holding(self.lock, 5, late):
+        with holding(self.lock, LOCK_SECONDS, late):
             with self.machine_faults():
                 # Commands may write while the service runs: before SQLite 3.51.3, two writers at
                 # once can corrupt a WAL database (sqlite.org/wal.html#walresetbug).

@@ -50,7 +50,7 @@ from support.service import (
     services,
 )
 from support.service import start as start  # a fixture
-from support.serving import PROGRAM, GatedServer, RunningServer, until
+from support.serving import PATIENT, UNHURRIED, GatedServer, RunningServer, until
 from support.world import FakeWorld
 
 pytestmark = pytest.mark.slow
@@ -321,8 +321,6 @@ def test_random_bytes_do_not_make_the_server_fail(
 
 # Many at once
 
-PATIENT = PROGRAM.format("commentd.QUEUE_SECONDS = 60")
-
 
 def test_a_burst_of_comments_is_saved_while_readers_are_served(start: Start) -> None:
     service = start(program=PATIENT, server={"trusted_proxy": "127.0.0.1"})
@@ -459,6 +457,7 @@ def other_waitress(folder: Path, old: str, new: str) -> str:
     return f"""import sys
 sys.path.insert(0, {str(folder)!r})
 import commentd
+{UNHURRIED}
 sys.exit(commentd.main())"""
 
 

@@ -36,6 +36,16 @@ BRIEF = PROGRAM.format("commentd.CACHE_SECONDS = 1")
 IMPATIENT = PROGRAM.format("commentd.REQUEST_SECONDS = commentd.RESPONSE_SECONDS = 1")
 ONE_THREAD = PROGRAM.format("commentd.READING_THREADS = commentd.WAITING_THREADS = 1")
 
+# The service gives up what takes too long: a write that waits for others, a request that is not
+# done some seconds after a stop. On a busy machine much takes so long; with these lines it waits.
+UNHURRIED = """
+import functools
+commentd.QUEUE_SECONDS = commentd.LOCK_SECONDS = 3600
+commentd.drain = functools.partial(commentd.drain, seconds=3600)
+commentd.Workers.shutdown = functools.partialmethod(commentd.Workers.shutdown, timeout=3600)
+"""
+PATIENT = PROGRAM.format(UNHURRIED)
+
 
 def until(ready: Callable[[], T], seconds: float = PATIENCE) -> T:
     """The value of a condition as soon as it is true."""
