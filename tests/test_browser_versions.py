@@ -26,8 +26,11 @@ SYNTAX = {
     r"\(\?[ims]+:": (26, 132, 125),
     r"/[dgimsuy]*v[dgimsuy]*[.,;)\]\s]": (17, 116, 112),
     r"^await ": (15, 89, 89),
+    r"\bwith \{type": (17.2, 138, 123),
+    r"^ *(await )?using \w+ =": (999, 141, 134),
 }
 SCRIPT = {
+    r"\.(is|to)WellFormed\b": (16.4, 119, 111),
     r"\.(is|to)WellFormed\b": (16.4, 119, 111),
     r"\b(Object|Map)\.groupBy\b": (17.4, 119, 117),
     r"\.(values|keys|entries)\(\)\.\w+\(|\.matchAll\([^()]*\)\.\w+\(": (18.4, 131, 122),
