@@ -31,7 +31,6 @@ SYNTAX = {
 }
 SCRIPT = {
     r"\.(is|to)WellFormed\b": (16.4, 119, 111),
-    r"\.(is|to)WellFormed\b": (16.4, 119, 111),
     r"\b(Object|Map)\.groupBy\b": (17.4, 119, 117),
     r"\.(values|keys|entries)\(\)\.\w+\(|\.matchAll\([^()]*\)\.\w+\(": (18.4, 131, 122),
     r"\bRegExp\.escape\b": (18.2, 134, 136),
