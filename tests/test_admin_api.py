@@ -15,7 +15,7 @@ import jwt
 import pytest
 import webtest
 
-from commentd import ROUTES, SETTINGS, App, Config, World, make_app
+from commentd import ROUTES, SETTINGS, App, Config, World, __version__, make_app
 from support import inside
 from support.admin import (
     BLOG,
@@ -244,6 +244,45 @@ def test_the_start_prints_a_link_while_there_is_no_admin(
     assert claim(visitor, secret)["email"] == OWNER
     inside.greet(app, 8080)
     assert "link=" not in capsys.readouterr().out
+
+
+PUBLIC = {"server_public_url": "https://c.example"}
+DEMO = PUBLIC | {"site_demo": True, "mail_host": "m"}
+NO_EMAILS = "No mail server ([mail] host): emails are printed here"
+
+
+@pytest.mark.parametrize(
+    ("settings", "url", "tries", "emails"),
+    [
+        ({}, "http://127.0.0.1:8080", ["Try it: http://127.0.0.1:8080/"], [NO_EMAILS]),
+        (PUBLIC, "https://c.example", [], [f"{NO_EMAILS}, so readers can't register"]),
+        (DEMO, "https://c.example", ["Try it: https://c.example/"], []),
+    ],
+    ids=["local", "public", "demo"],
+)
+def test_the_start_prints_the_next_steps_of_the_owner(
+    visitor: Visitor,
+    app: App,
+    url: str,
+    tries: list[str],
+    emails: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LC_ALL", "C")
+    served = f"serves {inside.database_path(app)} on http://127.0.0.1:8080"
+    first = [f"commentd {__version__} {served}", *tries]
+
+    inside.greet(app, 8080)
+    printed = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    secret = re.findall("link=([0-9a-f]{32})", printed[len(first)])[0]
+    admin = f"Become admin: {url}/admin#link={secret} (works once, within an hour)"
+    assert printed == [*first, admin, *emails]
+
+    claim(visitor, secret)
+    inside.greet(app, 8080)
+    printed = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert printed == [*first, f"Moderate: {url}/admin", *emails]
 
 
 @pytest.mark.slow
