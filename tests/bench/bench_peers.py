@@ -10,8 +10,8 @@ On the server, a list is what the product's own widget asks for at first: commen
 threads, Twikoo eight, Isso all. Memory is that of all processes of a server, two seconds after its
 start, and after 3,000 lists of the page of 10, one after the other. CPU time is what such a list
 takes. Lists a second are what wrk gets with one thread and 16 connections. All servers run at once
-and take turns in that; figures are medians of the turns. A comment's share of the database is how much the
-files grew, divided by the number of comments.
+and take turns in that; figures are medians of the turns. A comment's share of the database is how
+much the files grew, divided by the number of comments.
 
 In the browser, the page is an article with the page of 10. Every product is behind an nginx that
 zips. Sizes are those of a first load without the article, at a desk, as received, heads left out;
