@@ -12684,9 +12684,6 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
             super().parse_header(header_plus)
         except ValueError as error:  # of an odd URL, or a number that is too long
             raise ParsingError("unreadable") from error
-        finally:
-            # Bodies are small. A client that waits for `100 Continue` sends its own after a second.
-            self.expect_continue = False
         hosts = names.count(b"host")
         is_host_clear = hosts == 1 or (not hosts and self.version == "1.0")
         if not is_host_clear or names.count(b"content-length") > 1:
@@ -12843,7 +12840,8 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
         return bool(super().readable())
 
     def received(self, data: bytes) -> bool:
-        """Takes one request out of the data. waitress would parse all that were sent ahead."""
+        """Takes one request out of the data. waitress would parse all that were sent ahead, and
+        send `100 Continue`: bodies are small, and clients that wait for it go on after a second."""
         self.cache_key = b""
         self.in_loop = False
         is_ending = self.will_close or self.close_when_flushed

@@ -145,6 +145,19 @@ def test_a_response_that_is_not_read_is_dropped(stepped_server: SteppedServer) -
     assert stepped_server.sweep(1001 + 3 * REPLY_TIME) == [False, False, False]
 
 
+def test_a_client_that_expects_100_continue_gets_only_the_response(
+    stepped_server: SteppedServer,
+) -> None:
+    content = request("POST", "/comments/preview", "Expect: 100-continue", body={"content": "hi"})
+    head, end, body = content.partition(b"\r\n\r\n")
+    peer = stepped_server.come(head + end)
+    peer.setblocking(False)
+    with pytest.raises(BlockingIOError):  # nothing was sent so far
+        peer.recv(1)
+    stepped_server.say(peer, body)
+    assert peer.recv(1 << 16).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
 def test_a_download_has_a_longer_deadline_than_other_responses(
     config: Config, fake_world: FakeWorld
 ) -> None:

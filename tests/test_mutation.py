@@ -302,7 +302,7 @@ class Judge:
         code, printed = self.pytest("-x", *alone, f"@{names}", seconds=most)
         if code == 0:
             return ""
-        failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", printed, re.M)
+        failed = re.search(r"^(?:FAILED|ERROR) (tests/.+?)(?: - |$)", printed, re.M)
         return failed[1] if failed else f"exit code {code}"
 
 
