@@ -184,8 +184,8 @@ def full_service(app: App, fake_world: FakeWorld, db: sqlite3.Connection) -> Ful
     db.execute("INSERT INTO block VALUES (1, 'word', 'roulette', '', ?, NULL)", (START,))
     app.deliver()
     db.execute(
-        """INSERT INTO outbox (id, recipient, message, tries, expires_at, failure)
-           VALUES (1, 'a@b.example', 'Subject: hi', 9, ?, 'SMTPDataError 550')""",
+        """INSERT INTO outbox (id, recipient, subject, tries, expires_at, failure)
+           VALUES (1, 'a@b.example', 'hi', 9, ?, 'SMTPDataError 550')""",
         (START + 86400,),
     )
     owner = Visitor(app)
