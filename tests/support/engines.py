@@ -1,33 +1,49 @@
-"""Three engines behind one small `Window`: Chromium by Playwright; Firefox and WebKit by commands
-of the W3C WebDriver, which WebKit takes over HTTP and Firefox through its own Marionette.
+"""Three engines behind one small `Window`: Chromium by Playwright, WebKit and Firefox by Selenium.
+
+Playwright can't drive the WebKit and the Firefox ESR of Debian. Selenium talks to Firefox through
+geckodriver, which Debian has no package of, so here it does through `Marionette`, Firefox's own
+protocol.
 
 A test names an element by a selector and its text, wherever it is, also in a shadow root. Mouse and
 keyboard are the browser's own, so what is covered or out of reach can't be used."""
 
-import base64
 import io
 import json
 import os
 import shutil
 import socket
 import subprocess
-import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
-from urllib.error import HTTPError
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import pytest
 from PIL import Image
 from playwright import sync_api
+from selenium.common.exceptions import MoveTargetOutOfBoundsException
+from selenium.webdriver import (
+    ActionChains,
+    FirefoxOptions,
+    Keys,
+    WebKitGTKOptions,
+    WebKitGTKService,
+    WPEWebKitOptions,
+    WPEWebKitService,
+)
+from selenium.webdriver.common.actions.action_builder import ActionBuilder
+from selenium.webdriver.common.options import ArgOptions
+from selenium.webdriver.common.service import Service
+from selenium.webdriver.remote.client_config import ClientConfig
+from selenium.webdriver.remote.command import Command
+from selenium.webdriver.remote.remote_connection import RemoteConnection
+from selenium.webdriver.remote.webdriver import WebDriver
 
 from support.blog import new_context
 from support.patience import PATIENCE
 from support.serving import until
 
 T = TypeVar("T")
-Send = Callable[..., Any]  # a command and what it is given → its value
 SILENT: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 # As root, as CI may run, WebKit's sandbox does not start.
 UNSANDBOXED = {"WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS": "1", "LIBGL_ALWAYS_SOFTWARE": "1"}
@@ -36,7 +52,6 @@ FIREFOX_PREFERENCES = {
     "browser.shell.checkDefaultBrowser": False,
     "datareporting.policy.dataSubmissionEnabled": False,
 }
-ENTER = "\ue007"  # as WebDriver numbers the keys
 
 # The first visible element that matches, with this text as its label, value or content; if `near`
 # is given, in the article whose own text holds that.
@@ -113,36 +128,32 @@ class Chromium:
         return self.page.screenshot()
 
 
-class WebDriver:
-    """A browser that takes the commands of the W3C WebDriver."""
+class Driven:
+    """A browser that Selenium drives."""
 
-    def __init__(self, send: Send) -> None:
-        self.send = send
+    def __init__(self, driver: WebDriver) -> None:
+        self.driver = driver
 
     def go(self, url: str) -> None:
-        self.send("url", url=url)
+        self.driver.get(url)
 
     def run(self, script: str, *values: Any) -> Any:
-        return self.send("execute/sync", script=script, args=values)
-
-    def act(self, kind: str, actions: list[dict[str, Any]]) -> None:
-        self.send("actions", actions=[{"type": kind, "id": kind, "actions": actions}])
+        return self.driver.execute_script(script, *values)
 
     def press(self, x: int, y: int) -> None:
-        move = {"type": "pointerMove", "x": x, "y": y}
-        buttons = [{"type": kind, "button": 0} for kind in ("pointerDown", "pointerUp")]
-        self.act("pointer", [move, *buttons])
+        actions = ActionBuilder(self.driver)
+        actions.pointer_action.move_to_location(x, y).click()
+        actions.perform()
 
     def type(self, text: str) -> None:
-        keys = text.replace("\n", ENTER)
-        kinds = ("keyDown", "keyUp")
-        self.act("key", [{"type": kind, "value": key} for key in keys for kind in kinds])
+        ActionChains(self.driver).send_keys(text.replace("\n", Keys.ENTER)).perform()
 
     def resize(self, width: int, height: int) -> None:
-        self.send("window/rect", width=width, height=height)
+        self.driver.set_window_size(width, height)
 
     def picture(self) -> bytes:
-        return base64.b64decode(self.send("screenshot"))
+        picture: bytes = self.driver.get_screenshot_as_png()
+        return picture
 
 
 class Window:
@@ -191,7 +202,7 @@ class Window:
                 return False
             try:
                 self.browser.press(*place)
-            except HTTPError:  # it has left the window meanwhile
+            except MoveTargetOutOfBoundsException:  # it has left the window meanwhile
                 return False
             return True
 
@@ -211,55 +222,13 @@ class Window:
 # Their processes
 
 
-def missing(what: str, packages: str) -> None:
+def missing(what: str, packages: str) -> NoReturn:
     pytest.skip(f"there is no {what}: install Debian's {packages}")
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
-
-
-@contextmanager
-def process(*command: str, **environment: str) -> Iterator[None]:
-    """A program that runs meanwhile."""
-    program = subprocess.Popen(command, env={**os.environ, **environment}, **SILENT)
-    with program:
-        try:
-            yield
-        finally:
-            program.terminate()
-
-
-def ask(url: str, method: str, values: dict[str, Any] | None = None) -> Any:
-    """One command over HTTP."""
-    data = json.dumps(values).encode() if values else None
-    request = urllib.request.Request(url, data, method=method)
-    with urllib.request.urlopen(request, timeout=PATIENCE) as response:
-        return json.load(response)["value"]
-
-
-@contextmanager
-def driven(driver: str, wanted: dict[str, Any], **environment: str) -> Iterator[Send]:
-    """The commands of a driver that listens on HTTP."""
-    port = free_port()
-    with process(driver, f"--port={port}", **UNSANDBOXED, **environment):
-        until(lambda: listens(port))
-        session = f"http://127.0.0.1:{port}/session"
-        made = ask(session, "POST", {"capabilities": {"alwaysMatch": wanted}})
-        session += "/" + made["sessionId"]
-
-        def send(command: str, **values: Any) -> Any:
-            return ask(f"{session}/{command}", "POST" if values else "GET", values)
-
-        yield send
-        ask(session, "DELETE")
+def environment(folder: str, **more: str) -> dict[str, str]:
+    """The environment of a browser that keeps its files in a folder."""
+    return {**os.environ, **UNSANDBOXED, "HOME": folder, "XDG_RUNTIME_DIR": folder, **more}
 
 
 @contextmanager
@@ -279,48 +248,68 @@ def display(folder: str) -> Iterator[str]:
 
 
 @contextmanager
+def driven(service: Service, options: ArgOptions) -> Iterator[Window]:
+    """A browser, by the driver that Debian has for it."""
+    service.start()
+    try:
+        address = ClientConfig(service.service_url)
+        with WebDriver(RemoteConnection(client_config=address), options=options) as driver:
+            yield Window(Driven(driver))
+    finally:
+        service.stop()
+
+
+@contextmanager
 def webkit(folder: str) -> Iterator[Window]:
     browser = next(Path("/usr/lib").glob("*/webkit2gtk-4.1/MiniBrowser"), None)
-    driver = shutil.which("WebKitWebDriver")
-    if not browser or not driver or not shutil.which("Xvfb"):
+    program = shutil.which("WebKitWebDriver")
+    if not browser or not program or not shutil.which("Xvfb"):
         missing("WebKit", "packages webkit2gtk-driver and xvfb")
-    wanted = {"webkitgtk:browserOptions": {"binary": str(browser), "args": ["--automation"]}}
-    with (
-        display(folder) as screen,
-        driven(str(driver), wanted, DISPLAY=screen, HOME=folder, XDG_RUNTIME_DIR=folder) as send,
-    ):
-        yield Window(WebDriver(send))
+    options = WebKitGTKOptions()
+    options.binary_location = str(browser)
+    options.add_argument("--automation")
+    with display(folder) as screen:
+        service = WebKitGTKService(program, env=environment(folder, DISPLAY=screen))
+        with driven(service, options) as window:
+            yield window
 
 
 @contextmanager
 def old_webkit(folder: str) -> Iterator[Window]:
     """WPE WebKit without a display, which Debian 12 has in the version of Safari 16.0."""
-    driver, cog = shutil.which("WPEWebDriver"), shutil.which("cog")
-    if not driver or not cog:
+    program, browser = shutil.which("WPEWebDriver"), shutil.which("cog")
+    if not program or not browser:
         missing("old WebKit", "packages cog and wpewebkit-driver")
-    options = {"binary": cog, "args": ["--automation", "--platform=headless"]}
-    wanted = {"browserName": "cog", "wpe:browserOptions": options}
-    with driven(str(driver), wanted, HOME=folder, XDG_RUNTIME_DIR=folder) as send:
-        yield Window(WebDriver(send))
+    options = WPEWebKitOptions()
+    options.set_capability("browserName", "cog")
+    options.binary_location = browser
+    options.add_argument("--automation")
+    options.add_argument("--platform=headless")
+    with driven(WPEWebKitService(program, env=environment(folder)), options) as window:
+        yield window
 
 
+# The commands of Selenium that are used here, as Marionette calls them.
 MARIONETTE = {
-    "url": "Navigate",
-    "execute/sync": "ExecuteScript",
-    "actions": "PerformActions",
-    "window/rect": "SetWindowRect",
-    "screenshot": "TakeScreenshot",
+    Command.NEW_SESSION: "NewSession",
+    Command.GET: "Navigate",
+    Command.W3C_EXECUTE_SCRIPT: "ExecuteScript",
+    Command.W3C_ACTIONS: "PerformActions",
+    Command.SET_WINDOW_RECT: "SetWindowRect",
+    Command.SCREENSHOT: "TakeScreenshot",
+    Command.QUIT: "DeleteSession",
 }
 
 
 class Marionette:
-    """Firefox's own protocol: a length, a colon, and JSON; [0, id, command, values] is answered by
+    """Selenium's connection to Firefox itself, in place of `RemoteConnection` to geckodriver.
+
+    A message is its length, a colon, and JSON. The response to [0, id, command, values] is
     [1, id, error, value]."""
 
     def __init__(self, port: int) -> None:
-        # A session begins when Firefox has started, on a busy machine after half a minute.
-        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
-        self.stream = self.socket.makefile("rwb")
+        self.connection = socket.create_connection(("127.0.0.1", port), PATIENCE)
+        self.stream = self.connection.makefile("rwb")
         self.receive()  # its greeting
 
     def receive(self) -> Any:
@@ -329,21 +318,19 @@ class Marionette:
             length += byte
         return json.loads(self.stream.read(int(length)))
 
-    def call(self, command: str, **values: Any) -> Any:
-        text = json.dumps([0, 1, command, values]).encode()
-        self.stream.write(b"%d:%s" % (len(text), text))
+    def execute(self, command: str, params: Any) -> dict[str, Any]:
+        message = json.dumps([0, 1, f"WebDriver:{MARIONETTE[command]}", params]).encode()
+        self.stream.write(b"%d:%s" % (len(message), message))
         self.stream.flush()
         _, _, error, value = self.receive()
-        assert not error, error["message"]
-        return value
-
-    def send(self, command: str, **values: Any) -> Any:
-        value = self.call(f"WebDriver:{MARIONETTE[command]}", **values)
-        return value.get("value")
+        if error:
+            return {"status": error["error"], "value": error}
+        # Some commands wrap what they return, as all do over HTTP.
+        return value if "value" in value else {"value": value}
 
     def close(self) -> None:
         self.stream.close()
-        self.socket.close()
+        self.connection.close()
 
 
 @contextmanager
@@ -354,13 +341,15 @@ def firefox(folder: str) -> Iterator[Window]:
     lines = (f'user_pref("{n}", {json.dumps(v)});' for n, v in FIREFOX_PREFERENCES.items())
     (Path(folder) / "user.js").write_text("\n".join(lines))
     port = Path(folder) / "MarionetteActivePort"
-    switches = ["--marionette", "--headless", "--no-remote", "--profile", folder]
-    with process(str(program), *switches, HOME=folder):
-        until(lambda: port.exists() and port.read_text())
-        with closing(Marionette(int(port.read_text()))) as marionette:
-            marionette.call("WebDriver:NewSession")
-            yield Window(WebDriver(marionette.send))
-            marionette.call("Marionette:Quit", flags=["eForceQuit"])
+    command = [program, "--marionette", "--headless", "--no-remote", "--profile", folder]
+    with subprocess.Popen(command, env=environment(folder), **SILENT) as process:
+        try:
+            until(lambda: port.exists() and port.read_text())
+            connection: Any = Marionette(int(port.read_text()))
+            with WebDriver(connection, options=FirefoxOptions()) as driver:
+                yield Window(Driven(driver))
+        finally:
+            process.terminate()
 
 
 @contextmanager
