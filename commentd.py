@@ -1950,7 +1950,7 @@ MIGRATIONS: list[Migration] = [
     -- `replies` counts the direct replies that are shown. A comment is shown when it is visible,
     -- or as a tombstone when `replies` is not zero.
     -- `masked`: the IP address was shortened. `held`: why the comment waits. `hidden_at`: when it
-    -- became spam or was deleted. `learnt`: the kind under which the spam filter learnt it.
+    -- became spam or was deleted. `learnt`: as what the spam filter learnt it.
     -- `mark`: that of its page when readers last saw it change.
     CREATE TABLE comment (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -2094,18 +2094,18 @@ MIGRATIONS: list[Migration] = [
     CREATE INDEX outbox_comment ON outbox (comment_id) WHERE comment_id IS NOT NULL;
     CREATE INDEX outbox_report ON outbox (report_id) WHERE report_id IS NOT NULL;
 
-    -- News of one comment for one recipient. A row without a recipient stands for all of its kind
-    -- until they are looked up. `outbox_id` is the email that carries the notification until it is
-    -- sent.
+    -- News of one comment for one recipient. A row without a recipient stands for all of its
+    -- audience until they are looked up. `outbox_id` is the email that carries the notification
+    -- until it is sent.
     CREATE TABLE notification (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         comment_id INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
-        kind       TEXT NOT NULL CHECK (kind IN ('owner', 'author', 'follower')),
+        audience   TEXT NOT NULL CHECK (audience IN ('owner', 'author', 'follower')),
         recipient  TEXT NOT NULL,
         due_at     INTEGER NOT NULL,
         outbox_id  INTEGER REFERENCES outbox (id) ON DELETE CASCADE
     ) STRICT;
-    CREATE UNIQUE INDEX notification_pending ON notification (recipient, kind, comment_id)
+    CREATE UNIQUE INDEX notification_pending ON notification (recipient, audience, comment_id)
         WHERE outbox_id IS NULL;
     CREATE INDEX notification_comment ON notification (comment_id);
     CREATE INDEX notification_outbox ON notification (outbox_id) WHERE outbox_id IS NOT NULL;
@@ -2451,8 +2451,8 @@ def is_running(path: Path) -> bool:
 
 @contextlib.contextmanager
 def file_lock(path: Path, suffix: str) -> Iterator[None]:
-    """Holds a lock: `-lock` keeps a second service from the same file, and `-turn` is that of
-    `Store.write_lock`."""
+    """Holds a lock: `-lock` keeps a second service from the same file, and `-write` is that of
+    `Database.write_lock`."""
     with contextlib.closing(open_lock_file(path, suffix)) as db:
         try:
             db.execute("PRAGMA busy_timeout = 0")
@@ -2588,7 +2588,7 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
     check_database_file(source, FULL_CHECK)
     restored = path.with_name(f"{path.name}.restored")
     replaced = path.with_name(f"{path.name}.{datetime.fromtimestamp(now, UTC):{STAMP}}")
-    with file_lock(path, "-lock"), file_lock(path, "-turn"):
+    with file_lock(path, "-lock"), file_lock(path, "-write"):
         try:
             for suffix in ("-wal", "-shm"):  # left by a restore that was interrupted
                 Path(f"{restored}{suffix}").unlink(missing_ok=True)
@@ -3100,16 +3100,14 @@ PAGE_SORTS = {
     "views": "views DESC, id DESC",
     "comments": "total DESC, id DESC",
 }
-# Notifications that wait for no email, about comments that their recipients may read.
-# News of a comment that lost its page or its parent, in a damaged file, wait until it is repaired;
-# news of a reply wait while its parent does, which its author edited.
+# Notifications that no email carries yet, of comments that their recipients may read. Those of a
+# reply wait while the comment above waits, which its author has edited.
 IS_DUE = """
     outbox_id IS NULL AND due_at <= ?
-       AND (comment.status = 'visible' OR (comment.status = 'waiting' AND kind = 'owner'))
-       AND EXISTS (SELECT 1 FROM page WHERE page.id = comment.page_id)
-       AND (kind <> 'author' OR EXISTS
-            (SELECT 1 FROM comment AS parent JOIN page ON page.id = parent.page_id
-              WHERE parent.id = comment.parent_id AND parent.status <> 'waiting'))"""
+       AND (comment.status = 'visible' OR (comment.status = 'waiting' AND audience = 'owner'))
+       AND NOT (audience = 'author' AND EXISTS
+                (SELECT 1 FROM comment AS parent
+                  WHERE parent.id = comment.parent_id AND parent.status = 'waiting'))"""
 # What each counter counts. Replies come before the comments that they reply to.
 COUNTERS = {
     ("comment", "likes"): "SELECT count(*) FROM comment_liker WHERE comment_id = comment.id",
@@ -3142,20 +3140,28 @@ FIGURES = """
            (SELECT count(*) FROM state
              WHERE name = 'unnamed_proxy' AND time > :now - 86400) AS unnamed_proxy"""
 
-Row = TypeVar("Row")
-
-# Lists and objects are bound as JSON, for `json_each`.
-sqlite3.register_adapter(list, json.dumps)
-sqlite3.register_adapter(dict, json.dumps)
-
-# What SQLite reports when the machine is at fault, not the program (sqlite.org/rescode.html):
-# busy, locked, out of memory, read-only, interrupted, input/output, corrupt, full, can't open,
-# protocol, not a database.
-MACHINE_FAULTS = {*range(5, 12), 13, 14, 15, 26}
-DAMAGE = {11, 26}
 NO_END = 2**63 - 1  # an id above all others
 FIRST_DAY = date(1970, 1, 1).toordinal()  # of statistics
 LOCK_SECONDS = 5  # that a thread waits until it may write
+
+
+# The connections
+
+Row = TypeVar("Row")
+
+DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+# What SQLite reports when the machine is at fault, not the program (sqlite.org/rescode.html).
+MACHINE_FAULTS = DAMAGE | {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PROTOCOL,
+}
 WIPED_AT_ONCE = 2048  # pages of the file, of 4 kB
 
 
@@ -3170,12 +3176,6 @@ def holding(lock: Any, wait: float, late: Problem) -> Iterator[None]:
         lock.release()
 
 
-def like_time(visitor: str, now: int) -> int | None:
-    """What is stored as the time of a like. That of an account has none, so it is never made
-    anonymous: it can be taken back years later."""
-    return None if visitor.startswith("user ") else now
-
-
 class ThreadState(threading.local):
     """What each thread has: whether it is inside `writing()`, and its connection for reads."""
 
@@ -3183,9 +3183,9 @@ class ThreadState(threading.local):
     reader: sqlite3.Connection | None = None
 
 
-class Store:
-    """All rows. Methods that are named with a noun read. Methods that are named with a verb write,
-    and must run inside `writing()`."""
+class Database:
+    """One database file: a connection that writes, one for each thread that reads, and the locks
+    that keep writers apart."""
 
     def __init__(
         self, path: Path, back_up: Callable[[str], Path] | None = None, *, as_command: bool = False
@@ -3199,24 +3199,23 @@ class Store:
             )
         self.path = path
         self.as_command = as_command
-        self.zone: tzinfo | None = None  # of statistics
         self.damaged = False
         self.next_page = 0  # which `wipe_some` looks at; 0 if it has no work
         self.moved = False  # whether the file is not where it was
         self.inodes: list[int] = []  # what was opened: the file and its -wal
         self.has_erased = False  # whether erased data is still in the -wal
-        self.lock = threading.Lock()
+        self.thread_lock = threading.Lock()
         self.local = ThreadState()
         # The number of writes by this process that may change what readers see; views do not count.
         # What a command writes is seen when the cache entry expires.
         self.changes = 0
         self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
-        self.write_turn = open_lock_file(path, "-turn")
+        self.process_lock = open_lock_file(path, "-write")
         try:
             with contextlib.ExitStack() as opened:
-                opened.callback(self.write_turn.close)
+                opened.callback(self.process_lock.close)
                 # With the journal in memory, taking the lock costs 11 µs instead of 47.
-                self.write_turn.execute("PRAGMA journal_mode = MEMORY")
+                self.process_lock.execute("PRAGMA journal_mode = MEMORY")
                 if not as_command:
                     opened.enter_context(file_lock(path, "-lock"))
                 path.touch(0o600)
@@ -3288,15 +3287,15 @@ class Store:
         """The lock of the one writer. A thread waits for it as long as SQLite waits for a lock of
         another process."""
         late = Unavailable("暂时无法保存，请稍后再试", "storage")
-        with holding(self.lock, LOCK_SECONDS, late):
+        with holding(self.thread_lock, LOCK_SECONDS, late):
             with self.machine_faults():
                 # Commands may write while the service runs: before SQLite 3.51.3, two writers at
                 # once can corrupt a WAL database (sqlite.org/wal.html#walresetbug).
-                self.write_turn.execute("BEGIN EXCLUSIVE")
+                self.process_lock.execute("BEGIN EXCLUSIVE")
             try:
                 yield
             finally:
-                self.write_turn.rollback()
+                self.process_lock.rollback()
 
     def inodes_now(self) -> list[int]:
         """What tells the file and its -wal from others of the same names; 0 stands for none."""
@@ -3354,7 +3353,7 @@ class Store:
     def close(self) -> None:
         """Closes the readers, since the -wal cannot be emptied while one of them reads; then the
         writer; then the file and the locks. Calling it twice is fine."""
-        with self.lock:
+        with self.thread_lock:
             for thread, reader in self.readers:
                 # Closing a connection that another thread uses would crash the process.
                 is_own = thread is threading.current_thread()
@@ -3368,7 +3367,7 @@ class Store:
         with contextlib.closing(self.writer), contextlib.suppress(sqlite3.Error, MemoryError):
             if self.as_command:  # a command does not wait for the service
                 self.writer.execute("PRAGMA busy_timeout = 0")
-            self.write_turn.execute("BEGIN EXCLUSIVE")
+            self.process_lock.execute("BEGIN EXCLUSIVE")
             self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def empty_wal(self) -> None:
@@ -3459,6 +3458,22 @@ class Store:
     def value(self, sql: str, *values: Any, **named: Any) -> Any:
         """The first column of the first row; None if there is no row."""
         return next(iter(self.values(sql, *values, **named)), None)
+
+
+# The rows
+
+
+def like_time(visitor: str, now: int) -> int | None:
+    """What is stored as the time of a like. That of an account has none, so it is never made
+    anonymous: it can be taken back years later."""
+    return None if visitor.startswith("user ") else now
+
+
+class Store(Database):
+    """All rows. Methods that are named with a noun read. Methods that are named with a verb write,
+    and must run inside `writing()`."""
+
+    zone: tzinfo | None = None  # of statistics
 
     # The key, the state of the service, rate limits, captchas
 
@@ -3760,7 +3775,8 @@ class Store:
         # Emails to owners hold the reasons of reports.
         sql = "SELECT comment_id FROM report WHERE visitor = 'user ' || ?"
         reported = self.values(sql, account.id)
-        self.withdraw([*ids, *reported])
+        for comment_id in [*ids, *reported]:
+            self.withdraw(comment_id)
         if comments:
             self.erase_comments(ids)
         sql = """
@@ -3852,8 +3868,7 @@ class Store:
 
     def unknown_pages(self, keys: list[str]) -> list[str]:
         """Those of the page keys that have no page."""
-        sql = "SELECT value FROM json_each(:keys) WHERE value NOT IN (SELECT key FROM page)"
-        return self.values(sql, keys=keys)
+        return [key for key in keys if self.page(key) is None]
 
     def add_views(self, counts: dict[str, int], now: int) -> None:
         """Adds to the views of pages, by page key."""
@@ -4049,7 +4064,7 @@ class Store:
                    SET content = :content, html = :html, own_html = 0, edited_at = :now
                  WHERE id = :id"""
             self.run(sql, content=edited.content, html=edited.html, now=now, id=edited.id)
-        self.withdraw([edited.id])
+        self.withdraw(edited.id)
 
     def set_pinned(self, comment_id: int, pinned: bool) -> None:
         self.run("UPDATE comment SET pinned = ? WHERE id = ?", pinned, comment_id)
@@ -4068,19 +4083,19 @@ class Store:
         self.run(sql, status, now if is_hidden else None, comment_id)
         if held is not None:
             self.run("UPDATE comment SET held = ? WHERE id = ?", held, comment_id)
-        self.update_shown([comment_id])
+        self.update_shown(comment_id)
         if status != "visible":
             self.run("UPDATE comment SET pinned = 0 WHERE id = ?", comment_id)
-            self.withdraw([comment_id], from_owners=is_hidden)
+            self.withdraw(comment_id, from_owners=is_hidden)
         if is_hidden:
             self.run("DELETE FROM outbox WHERE comment_id = ?", comment_id)  # its webhooks
 
     def erase_comments(self, ids: list[int]) -> None:
         """Erases comments and what they tell of their authors. Replies to them keep their place."""
-        self.withdraw(ids)
         for comment_id in ids:
+            self.withdraw(comment_id)
             self.erase_comment(comment_id)
-        self.update_shown(ids)
+            self.update_shown(comment_id)
 
     def erase_comment(self, comment_id: int) -> None:
         sql = """
@@ -4098,7 +4113,7 @@ class Store:
             DELETE FROM outbox WHERE comment_id = :id;
             DELETE FROM notification WHERE comment_id = :id;
             -- Emails about replies quote what they reply to.
-            DELETE FROM notification WHERE kind = 'author' AND comment_id IN
+            DELETE FROM notification WHERE audience = 'author' AND comment_id IN
                    (SELECT id FROM comment WHERE parent_id = :id)"""
         self.run_script(sql, id=comment_id)
 
@@ -4117,25 +4132,24 @@ class Store:
                      LIMIT 200)"""
         self.run(sql)
 
-    def update_shown(self, ids: list[int]) -> None:
-        """Recomputes `shown` and the counts that depend on it, for some comments and the comments
-        above them, up to where nothing changes."""
-        while ids:
-            sql = """
-                UPDATE comment SET shown = (status = 'visible' OR replies > 0)
-                 WHERE id IN (SELECT value FROM json_each(:ids))
-                   AND shown <> (status = 'visible' OR replies > 0)
-                RETURNING page_id, parent_id, shown"""
-            changed = self.run(sql, ids=ids).fetchall()
-            for page_id, parent_id, shown in changed:
-                more = 1 if shown else -1
-                if parent_id:
-                    sql = "UPDATE comment SET replies = replies + ? WHERE id = ?"
-                    self.run(sql, more, parent_id)
-                else:
-                    sql = "UPDATE page SET threads = threads + ? WHERE id = ?"
-                    self.run(sql, more, page_id)
-            ids = [row["parent_id"] for row in changed if row["parent_id"]]
+    def update_shown(self, comment_id: int) -> None:
+        """Recomputes `shown` of a comment, and what depends on it: the number of replies of the
+        comment above, whether that one is shown, and so on up to where nothing changes."""
+        sql = """
+            UPDATE comment SET shown = (status = 'visible' OR replies > 0)
+             WHERE id = ? AND shown <> (status = 'visible' OR replies > 0)
+            RETURNING page_id, parent_id, shown"""
+        next_id: int | None = comment_id
+        while next_id:
+            changed = self.run(sql, next_id).fetchone()
+            if changed is None:
+                return
+            page_id, next_id, shown = changed
+            more = 1 if shown else -1
+            if next_id:
+                self.run("UPDATE comment SET replies = replies + ? WHERE id = ?", more, next_id)
+            else:
+                self.run("UPDATE page SET threads = threads + ? WHERE id = ?", more, page_id)
 
     # Likes
 
@@ -4331,17 +4345,17 @@ class Store:
         """Adds news of a comment that end when an admin decides on it."""
         self.add_notification(comment_id, "owner", now)
 
-    def add_notification(self, comment_id: int, kind: str, now: int) -> None:
+    def add_notification(self, comment_id: int, audience: str, now: int) -> None:
         sql = """
-            INSERT INTO notification (comment_id, kind, recipient, due_at)
+            INSERT INTO notification (comment_id, audience, recipient, due_at)
             VALUES (?, ?, '', ?) ON CONFLICT DO NOTHING"""
-        self.run(sql, comment_id, kind, now)
+        self.run(sql, comment_id, audience, now)
 
     def notify_again(self, email: str, subscriber: str, since: int) -> None:
         """Adds notifications of the replies that a guest missed before they confirmed. It comes
         before the confirmation is stored, and does nothing after that."""
         sql = """
-            INSERT INTO notification (comment_id, kind, recipient, due_at)
+            INSERT INTO notification (comment_id, audience, recipient, due_at)
             SELECT reply.id, 'author', :email, 1
               FROM comment CROSS JOIN comment AS reply ON reply.parent_id = comment.id
              WHERE comment.email = :email AND comment.email <> '' AND comment.user_id IS NULL
@@ -4369,70 +4383,64 @@ class Store:
         """Replaces a notification without a recipient, if it is still there, by one for each
         recipient."""
         sql = """
-            INSERT INTO notification (comment_id, kind, recipient, due_at)
-            SELECT comment_id, kind, ?, due_at FROM notification
+            INSERT INTO notification (comment_id, audience, recipient, due_at)
+            SELECT comment_id, audience, ?, due_at FROM notification
              WHERE id = ? ON CONFLICT DO NOTHING"""
         for recipient in recipients:
             self.run(sql, recipient, notification_id)
         self.run("DELETE FROM notification WHERE id = ?", notification_id)
 
-    def due_recipients(self, kind: str, now: int) -> list[str]:
+    def due_recipients(self, audience: str, now: int) -> list[str]:
         """Ten of those who are due, so that the outbox is sent in between."""
         # CROSS: SQLite would begin with all comments.
         sql = """
             SELECT DISTINCT recipient
               FROM notification CROSS JOIN comment ON comment.id = comment_id
-             WHERE kind = ? AND recipient > '' AND """
-        return self.values(sql + IS_DUE + " ORDER BY recipient LIMIT 10", kind, now)
+             WHERE audience = ? AND recipient > '' AND """
+        return self.values(sql + IS_DUE + " ORDER BY recipient LIMIT 10", audience, now)
 
-    def due_notifications(self, kind: str, recipient: str, now: int) -> dict[int, int]:
+    def due_notifications(self, audience: str, recipient: str, now: int) -> dict[int, int]:
         """The id of the comment by the id of each notification: the oldest ones of a recipient, at
         most what one email takes. With "", those that have no recipient yet."""
         # Comments that the owner should decide on come first.
         sql = f"""
             SELECT notification.id, comment_id
               FROM notification JOIN comment ON comment.id = comment_id
-             WHERE kind = ? AND recipient = ? AND {IS_DUE}
-             ORDER BY kind = 'owner' AND comment.status <> 'waiting' AND NOT EXISTS
+             WHERE audience = ? AND recipient = ? AND {IS_DUE}
+             ORDER BY audience = 'owner' AND comment.status <> 'waiting' AND NOT EXISTS
                       (SELECT 1 FROM report WHERE report.comment_id = comment.id), comment_id
              LIMIT 200"""
-        return dict(self.run(sql, kind, recipient, now))
+        return dict(self.run(sql, audience, recipient, now))
 
     def postpone(self, ids: Iterable[int], due_at: int) -> None:
-        sql = """
-            UPDATE notification SET due_at = ?
-             WHERE id IN (SELECT value FROM json_each(?))"""
-        self.run(sql, due_at, [*ids])
+        for notification_id in ids:
+            self.run("UPDATE notification SET due_at = ? WHERE id = ?", due_at, notification_id)
 
     def carry(self, ids: Iterable[int], message_id: int) -> None:
         """An email in the outbox carries these notifications."""
-        sql = """
-            UPDATE notification SET outbox_id = ?
-             WHERE id IN (SELECT value FROM json_each(?))"""
-        self.run(sql, message_id, [*ids])
+        sql = "UPDATE notification SET outbox_id = ? WHERE id = ?"
+        for notification_id in ids:
+            self.run(sql, message_id, notification_id)
 
     def drop_notifications(self, ids: Iterable[int]) -> None:
-        sql = "DELETE FROM notification WHERE id IN (SELECT value FROM json_each(?))"
-        self.run(sql, [*ids])
+        for notification_id in ids:
+            self.run("DELETE FROM notification WHERE id = ?", notification_id)
 
-    def withdraw(self, ids: list[int], *, from_owners: bool = True) -> None:
-        """Takes emails about some comments, or that quote them above a reply, out of the outbox.
-        Their notifications wait again. `from_owners`: also those to the owner."""
+    def withdraw(self, comment_id: int, *, from_owners: bool = True) -> None:
+        """Takes emails about a comment, or that quote it above a reply, out of the outbox. Their
+        notifications wait again. `from_owners`: also those to the owner."""
         sql = """
             SELECT outbox_id FROM notification
-             WHERE comment_id IN (SELECT value FROM json_each(?)) AND kind <> 'owner'
-               AND outbox_id IS NOT NULL
+             WHERE comment_id = :id AND audience <> 'owner' AND outbox_id IS NOT NULL
              UNION ALL
             SELECT outbox_id FROM comment JOIN notification ON comment_id = comment.id
-             WHERE parent_id IN (SELECT value FROM json_each(?)) AND kind = 'author'
-               AND outbox_id IS NOT NULL"""
-        messages = self.values(sql, ids, ids)
+             WHERE parent_id = :id AND audience = 'author' AND outbox_id IS NOT NULL"""
+        messages = self.values(sql, id=comment_id)
         if from_owners:
             sql = """
                 SELECT outbox_id FROM notification
-                 WHERE comment_id IN (SELECT value FROM json_each(?)) AND kind = 'owner'
-                   AND outbox_id IS NOT NULL"""
-            messages += self.values(sql, ids)
+                 WHERE comment_id = ? AND audience = 'owner' AND outbox_id IS NOT NULL"""
+            messages += self.values(sql, comment_id)
         for message_id in messages:
             # It was not sent, so a guest may be asked again whether they want emails.
             sql = """
@@ -4555,29 +4563,30 @@ class Store:
         sql = """
             DELETE FROM report WHERE comment_id = :id;
             DELETE FROM notification
-             WHERE comment_id = :id AND kind = 'owner' AND outbox_id IS NULL"""
+             WHERE comment_id = :id AND audience = 'owner' AND outbox_id IS NULL"""
         self.run_script(sql, id=comment_id)
 
     def term_counts(self, hashes: list[int]) -> dict[int, tuple[int, int]]:
         """In how many good and spam comments each term was. For the hash 0: how many comments of
-        each kind the filter has learnt."""
+        either sort the filter has learnt."""
         sql = """
             SELECT hash, ham, spam FROM term
              WHERE hash IN (SELECT value FROM json_each(?))"""
-        return {hash: (ham, spam) for hash, ham, spam in self.run(sql, hashes)}
+        rows = self.run(sql, json.dumps(hashes))
+        return {term: (ham, spam) for term, ham, spam in rows}
 
-    def learn(self, comment: Comment, kind: str, hashes: list[int], now: int) -> None:
-        """Counts the terms of a comment, which the filter does not know yet, as ham or as spam."""
+    def learn(self, comment: Comment, learnt: str, hashes: list[int], now: int) -> None:
+        """Counts the terms of a comment, which the filter does not know yet, as `ham` or `spam`."""
         sql = """
             INSERT INTO term AS t (hash, ham, spam, learnt_at)
             VALUES (:hash, :ham, :spam, :now)
                 ON CONFLICT (hash) DO UPDATE
                SET ham = t.ham + excluded.ham, spam = t.spam + excluded.spam,
                    learnt_at = excluded.learnt_at"""
-        ham, spam = (1, 0) if kind == "ham" else (0, 1)
+        ham, spam = (1, 0) if learnt == "ham" else (0, 1)
         for term in [0, *hashes]:
             self.run(sql, hash=term, ham=ham, spam=spam, now=now)
-        self.run("UPDATE comment SET learnt = ? WHERE id = ?", kind, comment.id)
+        self.run("UPDATE comment SET learnt = ? WHERE id = ?", learnt, comment.id)
 
     def unlearn(self, comment: Comment, hashes: list[int]) -> None:
         """Counts the terms of a comment no longer as what the filter has learnt them as."""
@@ -4716,7 +4725,7 @@ class Store:
                  WHERE id = ?"""
             self.run(sql, row["page_id"])
             self.run("UPDATE comment SET replies = replies + 1 WHERE id = ?", parent_id)
-            self.update_shown([parent_id])
+            self.update_shown(parent_id)
         return True
 
     def raise_page(self, page_id: int, closed: int, views: int, page_likes: int) -> None:

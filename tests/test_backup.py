@@ -469,7 +469,7 @@ def test_a_database_has_one_name_however_links_lead_to_it(config: Config, tmp_pa
     assert (tmp_path / "link.db").is_symlink()
     assert comments_in(path) == new
     beside = {each.name for each in tmp_path.iterdir()}
-    assert beside - {"new.db-lock", "new.db-turn"} == {
+    assert beside - {"new.db-lock", "new.db-write"} == {
         "volume",
         "linked",
         "link.db",
@@ -491,7 +491,7 @@ def test_restore_refuses_while_another_program_has_the_database_open(tmp_path: P
         error = f"commentd: another program has {path} open: stop it first\n"
         assert run_here(tmp_path, "restore", "new.db") == (1, "", error)
         assert comments_in(path) == old
-    with closing(sqlite3.connect(f"{path}-turn", isolation_level=None)) as command:
+    with closing(sqlite3.connect(f"{path}-write", isolation_level=None)) as command:
         command.execute("BEGIN EXCLUSIVE")  # it writes, or it is a restore
         code, _, errors = run_here(tmp_path, "recount")
         assert (code, "can't be written" in errors) == (1, True)
@@ -662,7 +662,7 @@ def test_a_planted_link_is_not_followed_by_root(
     victim = tmp_path / "victim"
     victim.write_text("of root")
     victim.chmod(0o600)
-    for name in ("commentd.db-turn", "commentd.db-lock", "commentd.db"):
+    for name in ("commentd.db-write", "commentd.db-lock", "commentd.db"):
         (folder_of_another_user / name).unlink(missing_ok=True)
         (folder_of_another_user / name).symlink_to(victim)
         os.chown(
@@ -783,7 +783,7 @@ def test_counters_are_compared_while_somebody_writes(app: App, db: sqlite3.Conne
 def test_a_write_is_refused_while_a_command_holds_the_lock(config: Config) -> None:
     """The lock on a file is held by a command here, then by nobody."""
     with closing(make_app(config)) as app:
-        path = f"{config.database_path}-turn"
+        path = f"{config.database_path}-write"
         with closing(sqlite3.connect(path, isolation_level=None)) as command:
             command.execute("BEGIN EXCLUSIVE")
             stranger(app).post_json("/comments", COMMENT, status=503)

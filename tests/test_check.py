@@ -382,8 +382,8 @@ def test_check_leaves_the_database_as_it_was(used_folder: Path) -> None:
         assert report.of("database") == [level], path
         assert word in report.words("database")
         new = {name for name, data in beside(used_folder).items() if before.get(name) != data}
-        assert new <= {f"{path}-turn", f"{path}-lock"}, path
-    assert not (used_folder / "fresh.db-turn").exists()
+        assert new <= {f"{path}-write", f"{path}-lock"}, path
+    assert not (used_folder / "fresh.db-write").exists()
     assert not (used_folder / "none").exists()
 
 

@@ -679,7 +679,8 @@ def test_an_erased_comment_keeps_the_place_of_its_replies(
 
 NOT_UTF8, MARKUP = "CAST(x'61ffeda08062' AS TEXT)", "'<script>{}%s{{x}}' || char(0, 8238)"
 MOST = 2**63 - 1
-OUTBOX = "INSERT INTO outbox (id, recipient, message, tries, due_at, expires_at) VALUES "
+LARGE = 2**53  # the largest number that JavaScript counts to
+OUTBOX = "INSERT INTO outbox (id, recipient, subject, text, tries, due_at, expires_at) VALUES "
 SPOILT = [
     *(
         f"UPDATE comment SET {column} = {value} WHERE id = 2"
@@ -696,7 +697,7 @@ SPOILT = [
     "UPDATE comment SET content = '', nickname = '' WHERE id = 2",
     f"UPDATE page SET page_url = {NOT_UTF8} WHERE id = 2",
     "UPDATE page SET page_url = 'http://[', key = 'http://[' WHERE id = 2",
-    f"UPDATE page SET views = {MOST}, total = -3, opened_at = -1 WHERE id = 2",
+    f"UPDATE page SET views = {LARGE}, total = -3, opened_at = -1 WHERE id = 2",
     f"UPDATE account SET nickname = {NOT_UTF8} WHERE id = 2",
     f"UPDATE account SET email = 'no address', created_at = {MOST} WHERE id = 2",
     "INSERT INTO block VALUES (9, 'address', 'junk', '', 1, NULL)",
@@ -704,9 +705,9 @@ SPOILT = [
     f"INSERT INTO block VALUES (9, 'domain', '', '', 1, {MOST})",
     f"INSERT INTO audit VALUES (9, {MOST}, CAST(x'ff' AS TEXT), 'nonsense', '', '<b>')",
     f"INSERT INTO day VALUES ({MOST}, 1, 1, 1)",
-    f"INSERT OR REPLACE INTO day VALUES (20775, {MOST}, {MOST}, {MOST})",
-    f"{OUTBOX} (9, 'x', {NOT_UTF8}, 3, {MOST}, {MOST})",
-    f"{OUTBOX} (9, '', 'Subject: =?utf-8?b?////?=' || char(10) || ' =?x?q?=FF?=', 1 << 40, -1, 1)",
+    f"INSERT OR REPLACE INTO day VALUES (20775, {LARGE}, {LARGE}, {LARGE})",
+    f"{OUTBOX} (9, 'x', {NOT_UTF8}, {NOT_UTF8}, 3, {MOST}, {MOST})",
+    f"{OUTBOX} (9, '', char(10) || 'a', char(0), 1 << 40, -1, 1)",
 ]
 ADMIN_LISTS = [
     "comments",

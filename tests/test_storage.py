@@ -217,7 +217,7 @@ def test_the_wal_is_emptied_in_turn_alone(config: Config, connections: list[Any]
     stranger(app).post_json("/comments", COMMENT)
     wal = Path(f"{config.database_path}-wal")
     before = wal.read_bytes()
-    turn = sqlite3.connect(f"{config.database_path}-turn", isolation_level=None)
+    turn = sqlite3.connect(f"{config.database_path}-write", isolation_level=None)
     with closing(turn), closing(sqlite3.connect(config.database_path)) as reader:
         reader.execute("SELECT count(*) FROM comment").fetchall()
         turn.execute("BEGIN EXCLUSIVE")

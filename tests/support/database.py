@@ -92,7 +92,7 @@ def schema(db: sqlite3.Connection) -> list[Any]:
 
 def names_in(folder: Path) -> set[str]:
     """What lies in a folder, but for locks, which are empty, and the claim of a database."""
-    return {p.name for p in folder.iterdir() if not p.name.endswith(("-lock", "-turn", "-of"))}
+    return {p.name for p in folder.iterdir() if not p.name.endswith(("-lock", "-write", "-of"))}
 
 
 def files(folder: Path) -> dict[str, bytes]:

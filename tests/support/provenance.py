@@ -95,15 +95,27 @@ def scopes() -> list[Scope]:
     return found
 
 
+@functools.cache
+def bases() -> dict[str, list[str]]:
+    """What each class inherits from."""
+    classes = (node for node in ast.walk(ast.parse(SOURCE)) if isinstance(node, ast.ClassDef))
+    return {each.name: [ast.unparse(base) for base in each.bases] for each in classes}
+
+
+def has_methods_of(inner: str, outer: str) -> bool:
+    """Whether a class is another one, or inherits from it."""
+    return inner == outer or any(has_methods_of(each, outer) for each in bases().get(inner, []))
+
+
 def calls_of(called: Scope) -> Iterator[tuple[Scope, ast.Call]]:
-    """By its bare name; of a method, by `self` in its own class."""
+    """By its bare name; of a method, by `self` in its own class or one that inherits it."""
     for scope in scopes():
         for call in scope.calls:
             match call.func:
                 case ast.Name(id=name):
                     is_it = name == called.name and called.parameters[:1] != ["self"]
                 case ast.Attribute(value=ast.Name(id="self"), attr=name):
-                    is_it = name == called.name and scope.of_class == called.of_class
+                    is_it = name == called.name and has_methods_of(scope.of_class, called.of_class)
                 case _:
                     is_it = False
             if is_it:
@@ -120,7 +132,9 @@ def called_by(scope: Scope) -> Iterator[Scope]:
                     outer = outer.outer
                 yield from (each for each in found if each.parameters[:1] != ["self"])
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
-                yield from (each for each in named(name) if each.of_class == scope.of_class)
+                yield from (
+                    each for each in named(name) if has_methods_of(scope.of_class, each.of_class)
+                )
 
 
 def named(name: str) -> list[Scope]:
@@ -164,7 +178,7 @@ def foreign(value: ast.expr, scope: Scope, seen: Seen = frozenset()) -> list[str
         case ast.FormattedValue(value=part) | ast.Starred(value=part):
             return of(part)
         case ast.Attribute(value=ast.Name(id="self"), attr=name):
-            if any(each.of_class == scope.of_class and each.name == name for each in scopes()):
+            if any(has_methods_of(scope.of_class, each.of_class) for each in named(name)):
                 return []  # a method
         case ast.Attribute(value=whole) | ast.Subscript(value=whole):
             return of(whole)  # one of a table, whatever chooses it
