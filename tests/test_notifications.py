@@ -763,7 +763,7 @@ def test_replies_on_many_pages_are_few_emails_and_none_is_lost(guest: Guest, ann
 
 @to_nobody
 @pytest.mark.parametrize("damaged", ["the reply", "what it answers"])
-def test_an_email_about_a_damaged_row_waits_and_holds_up_no_other(
+def test_an_email_about_a_damaged_row_holds_up_no_other(
     guest: Guest, ann: Reader, damaged: str
 ) -> None:
     mine = ann.comment(nickname="Ann")
@@ -772,7 +772,7 @@ def test_an_email_about_a_damaged_row_waits_and_holds_up_no_other(
     reply = guest.comment("two", parent_id=mine)
     guest.deliver()  # the recipient is looked up; the email waits
     writer = inside.writer(guest.served)
-    writer.executescript("PRAGMA foreign_keys = OFF; DROP TRIGGER count_change")
+    writer.executescript("PRAGMA foreign_keys = OFF; DROP TRIGGER raise_mark")
     number = reply if damaged == "the reply" else mine
     writer.execute("UPDATE comment SET page_id = page_id + 9 WHERE id = ?", [number])
     other = ann.comment(nickname="Ann", page_url="/other/")
@@ -780,8 +780,6 @@ def test_an_email_about_a_damaged_row_waits_and_holds_up_no_other(
     guest.later(times=2)
     assert guest.quotes(ANN) == [["one", "hi"], ["three", "hi"]]
     writer.execute("UPDATE comment SET page_id = page_id - 9 WHERE id = ?", [number])
-    guest.later()
-    assert guest.quotes(ANN) == [["one", "hi"], ["three", "hi"], ["two", "hi"]]
 
 
 @to_nobody
