@@ -2411,14 +2411,15 @@ class DatabaseFile:
                 found.append(number)
         return found
 
-    def wipe(self, number: int) -> None:
+    def wipe_page(self, number: int) -> None:
         """Overwrites the unused part of a page. SQLite never reads it, so a crash in between does
         no harm."""
         begin, end = unused_part(self.read(number, 1), number)
         self.file.seek((number - 1) * self.page_size() + begin)
         self.file.write(bytes(end - begin))
 
-    def sync(self) -> None:
+    def flush(self) -> None:
+        """Waits until what was written is on the disk."""
         os.fsync(self.file.fileno())
 
 
@@ -3399,15 +3400,15 @@ class Database:
             self.next_page = 0
             self.vacuum()
             return
-        # What is found here may be out of date: `wipe` reads it again.
+        # What is found here may be out of date: `wipe_pages` reads it again.
         pages = self.file.pages_to_wipe(self.next_page, WIPED_AT_ONCE)
-        if pages and not self.wipe(pages):
+        if pages and not self.wipe_pages(pages):
             return
         self.next_page += WIPED_AT_ONCE
         if self.next_page > self.file.count_pages():
             self.next_page = 0
 
-    def wipe(self, pages: list[int]) -> bool:
+    def wipe_pages(self, pages: list[int]) -> bool:
         """Overwrites what rows have left in these pages; False if a reader is in the way. Nobody
         else writes to the file meanwhile: the -wal is empty, and stays so."""
         with self.write_lock(), self.machine_faults():
@@ -3419,16 +3420,16 @@ class Database:
                 if size_of(Path(f"{self.path}-wal")) or not self.file.is_plain():
                     return False
                 for number in pages:
-                    self.file.wipe(number)
+                    self.file.wipe_page(number)
             finally:
                 self.writer.rollback()
                 # The cache has the pages as they were, and would write them again.
                 self.writer.execute("PRAGMA shrink_memory")
-        self.file.sync()  # authors do not wait for it
+        self.file.flush()  # authors do not wait for it
         return True
 
     def vacuum(self) -> None:
-        """Has SQLite rewrite the file, if `wipe` can't tell which pages hold rows."""
+        """Has SQLite rewrite the file, if `wipe_pages` can't tell which pages hold rows."""
         with self.write_lock(), self.machine_faults():
             self.has_erased = True  # even if it fails: what it wrote is in the -wal
             self.writer.execute("VACUUM")
@@ -3542,7 +3543,9 @@ class Store(Database):
              WHERE name = ? AND subject = ? AND used > 0"""
         self.run(sql, name, subject)
 
-    def spend_captcha(self, signature: str, expires_at: int, comment_id: int | None = None) -> bool:
+    def note_spent_captcha(
+        self, signature: str, expires_at: int, comment_id: int | None = None
+    ) -> bool:
         """Spends a captcha, perhaps on a comment. False if it was spent before."""
         sql = """
             INSERT INTO spent_captcha (signature, expires_at, comment_id) VALUES (?, ?, ?)
@@ -3833,7 +3836,7 @@ class Store(Database):
         sql = "UPDATE page SET closed = ?, opened_at = ? WHERE id = ?"
         self.run(sql, closed, now, page_id)
 
-    def rename_page(self, page_id: int, key: str, page_url: str) -> int:
+    def move_page(self, page_id: int, key: str, page_url: str) -> int:
         """Gives a page another key. If another page has it, that one takes in all of this one, and
         a visitor who liked both counts once. Returns the id of the page that has the key."""
         other = self.page(key)
@@ -4029,7 +4032,7 @@ class Store(Database):
             SELECT 'reported', count(DISTINCT comment_id) FROM report"""
         return dict.fromkeys(STATUSES, 0) | dict(self.run(sql))
 
-    def add_comment(self, new: NewComment, status: str, now: int) -> Comment:
+    def insert_comment(self, new: NewComment, status: str, now: int) -> Comment:
         thread_id = None
         if new.parent_id is not None:
             sql = "SELECT coalesce(thread_id, id) FROM comment WHERE id = ?"
@@ -4049,10 +4052,10 @@ class Store(Database):
         values = {**vars(new), "id": own_id, "thread_id": thread_id}
         comment_id = int(self.value(sql, **values))
         self.add_to_day(new.created_at, comments=1)
-        self.set_status(comment_id, status, now)
+        self.change_status(comment_id, status, now)
         return cast(Comment, self.comment(comment_id))
 
-    def edit_comment(self, edited: Comment, now: int) -> None:
+    def update_comment(self, edited: Comment, now: int) -> None:
         """Stores what its author wrote, as it was changed. The filter may learn it again. As long
         as the content is the same, so is its HTML, which may have been imported."""
         old = cast(Comment, self.comment(edited.id))
@@ -4069,7 +4072,9 @@ class Store(Database):
     def set_pinned(self, comment_id: int, pinned: bool) -> None:
         self.run("UPDATE comment SET pinned = ? WHERE id = ?", pinned, comment_id)
 
-    def set_status(self, comment_id: int, status: str, now: int, held: str | None = None) -> None:
+    def change_status(
+        self, comment_id: int, status: str, now: int, held: str | None = None
+    ) -> None:
         """Shows or hides a comment; `held` None leaves the reason as it is. The counts of its page
         and its parents follow. Spam and deleted comments are erased later."""
         sql = "SELECT page_id, status FROM comment WHERE id = ?"
@@ -4510,7 +4515,7 @@ class Store(Database):
         sql = "SELECT * FROM block WHERE expires_at IS NULL OR expires_at > ? ORDER BY id DESC"
         return self.all(Block, sql, now)
 
-    def add_block(
+    def insert_block(
         self, *, kind: str, value: str, note: str, created_at: int, expires_at: int | None
     ) -> Block:
         """An older block of the same value gets the new note and expiry."""
@@ -4530,10 +4535,10 @@ class Store(Database):
             expires_at=expires_at,
         )[0]
 
-    def drop_block(self, block_id: int) -> Block | None:
+    def delete_block(self, block_id: int) -> Block | None:
         return self.one(Block, "DELETE FROM block WHERE id = ? RETURNING *", block_id)
 
-    def report(self, comment_id: int, visitor: str, reason: str, now: int) -> int | None:
+    def add_report(self, comment_id: int, visitor: str, reason: str, now: int) -> int | None:
         """The id of the report; None if this visitor has reported the comment before."""
         sql = """
             INSERT INTO report (comment_id, visitor, reason, reported_at)
@@ -4630,7 +4635,7 @@ class Store(Database):
             VALUES (:now, :who, :action, :subject, :detail)"""
         self.run(sql, now=now, who=who, action=action, subject=subject, detail=detail)
 
-    def audit(self, before: int, limit: int) -> list[AuditEntry]:
+    def audit_entries(self, before: int, limit: int) -> list[AuditEntry]:
         sql = "SELECT * FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?"
         return self.all(AuditEntry, sql, before, limit)
 
@@ -4808,10 +4813,10 @@ class Store(Database):
             self.run("UPDATE comment SET ip = ?, masked = 1 WHERE id = ?", masked(ip), comment_id)
             self.has_erased = True
 
-    def wrong_counters(self) -> int:
+    def count_wrong_counters(self) -> int:
         return wrong_counters(self.db)
 
-    def recount(self) -> int:
+    def fix_counters(self) -> int:
         """Fixes the counters; returns how many were wrong. A parent is right when its replies
         are, so this repeats; a thousand times at most, since damaged replies may go round."""
         fixed = 0
@@ -7714,7 +7719,7 @@ def get_captcha(request: Request) -> Json:
 
 def spend_captcha(request: Request, captcha: Captcha | None) -> None:
     """`Forbidden` if it was used before."""
-    if captcha and not request.site.store.spend_captcha(captcha.signature, captcha.expires_at):
+    if captcha and not request.site.store.note_spent_captcha(captcha.signature, captcha.expires_at):
         raise Forbidden("人机验证已用过，请重试", "captcha_failed")
 
 
@@ -7925,12 +7930,12 @@ def send_code(request: Request, wanted: Json, warning: str) -> Json:
     with request.writing():
         if take_code_email(request, new):
             keep_code(request, new)
-        elif revise_registration(request, new):
+        elif revise_waiting(request, new):
             request_id = new.replaced  # no further email, but the last code is still valid
     return {"success": True, "request_id": request_id}
 
 
-def revise_registration(request: Request, new: NewRegistration) -> bool:
+def revise_waiting(request: Request, new: NewRegistration) -> bool:
     """Changes what the code will confirm that was sent for the request `replaced`. False if it does
     not wait. A sign-in code cannot set a password, since its email does not mention one."""
     store = request.site.store
@@ -8585,12 +8590,12 @@ def add_comment(
     store = request.site.store
     verdict = within_limits(request, verdict)
     new = NewComment(**written, created_at=request.now, held=verdict.held)
-    comment = store.add_comment(new, verdict.status, request.now)
+    comment = store.insert_comment(new, verdict.status, request.now)
     store.notify(comment, request.now)
     if verdict.status != "spam" and not request.is_admin:
         add_webhook(request.site, comment.id, "created")
     if captcha:
-        store.spend_captcha(captcha.signature, captcha.expires_at, comment.id)
+        store.note_spent_captcha(captcha.signature, captcha.expires_at, comment.id)
     return comment
 
 
@@ -8687,12 +8692,12 @@ def change_text(
     store = request.site.store
     verdict = within_limits(request, verdict)
     take_back(store, request.site.key, comment)
-    store.edit_comment(replace(comment, content=content, html=markup), request.now)
+    store.update_comment(replace(comment, content=content, html=markup), request.now)
     if comment.status == "spam":  # it stays spam, and nobody is notified
         return
     if verdict.status == "visible":
         verdict = replace(verdict, status=comment.status, held=comment.held)
-    store.set_status(comment.id, verdict.status, request.now, verdict.held)
+    store.change_status(comment.id, verdict.status, request.now, verdict.held)
     if verdict.status == "waiting":  # about a visible one, the owner had an email before
         store.notify_owner(comment.id, request.now)
         add_webhook(request.site, comment.id, "created")
@@ -8785,7 +8790,7 @@ def report_comment(request: Request, comment_id: int) -> Json:
         visitor = visitor_of(request)
         if block:
             return {"success": True}
-        report_id = store.report(comment_id, visitor, reason, request.now)
+        report_id = store.add_report(comment_id, visitor, reason, request.now)
         if report_id:
             store.notify_owner(comment_id, request.now)
             add_webhook(request.site, comment_id, "reported", report_id)
@@ -9484,7 +9489,7 @@ def set_status(request: Request, comment: Comment, status: str) -> None:
     store = request.site.store
     teach(store, request.site.key, comment, status, request.now)
     if status != comment.status:
-        store.set_status(comment.id, status, request.now)
+        store.change_status(comment.id, status, request.now)
         audit(request, status, comment.id)
     elif store.reports(comment.id):
         audit(request, "keep", comment.id)
@@ -9520,7 +9525,7 @@ def rewrite_comment(request: Request, comment_id: int) -> Json:
         comment = full_comment(request, comment_id)
         check_version(comment, optional_field(request, "version"))
         unteach(store, request.site.key, comment)
-        store.edit_comment(replace(comment, **edited), request.now)
+        store.update_comment(replace(comment, **edited), request.now)
         audit(request, "edit", comment.id)
         shown = comment_for_admin(request, full_comment(request, comment_id))
         return {"success": True, "comment": shown}
@@ -9554,7 +9559,7 @@ def reply_as_owner(request: Request) -> Json:
         # After a double click, the reply is there already.
         reply = store.same_comment(new)
         if reply is None:
-            reply = store.add_comment(new, "visible", request.now)
+            reply = store.insert_comment(new, "visible", request.now)
             store.notify(reply, request.now)
             audit(request, "reply", parent.id)
         shown = comment_for_admin(request, full_comment(request, reply.id))
@@ -9639,7 +9644,7 @@ def rename_page(request: Request, page: Page) -> int:
     if merges and not flag_field(request, "merge"):
         raise Conflict("这个地址已有页面，是否合并？", "page_exists")
     audit(request, "merge" if merges else "rename", page.page_url, name.page_url)
-    return store.rename_page(page.id, name.key, name.page_url)
+    return store.move_page(page.id, name.key, name.page_url)
 
 
 # Users and blocks
@@ -9708,7 +9713,7 @@ def add_block(request: Request) -> Json:
             raise Conflict(text, "block_wide", count=count, total=total)
     expires_at = request.now + days * DAY if days else None
     with request.writing():
-        block = store.add_block(
+        block = store.insert_block(
             kind=kind, value=value, note=note, created_at=request.now, expires_at=expires_at
         )
         audit(request, "block", value, kind)
@@ -9718,7 +9723,7 @@ def add_block(request: Request) -> Json:
 @route("DELETE", "/admin/blocks/<block_id:id>", Permission.ADMIN)
 def drop_block(request: Request, block_id: int) -> Json:
     with request.writing():
-        block = request.site.store.drop_block(block_id)
+        block = request.site.store.delete_block(block_id)
         if block is None:
             raise NotFound("屏蔽规则不存在", "block_gone")
         audit(request, "unblock", block.value, block.kind)
@@ -9731,7 +9736,7 @@ def drop_block(request: Request, block_id: int) -> Json:
 @route("GET", "/admin/audit", Permission.ADMIN)
 def admin_audit(request: Request) -> Json:
     """`?before=&limit=` to who did what, the newest first."""
-    entries, more = rows_before(request, request.site.store.audit)
+    entries, more = rows_before(request, request.site.store.audit_entries)
     return {"audit": [with_times(entry) for entry in entries], "more": more}
 
 
@@ -12223,7 +12228,7 @@ class Import:
             held=values["held"],
             language=values["language"],
         )
-        comment_id = store.add_comment(new, values["status"], self.now).id
+        comment_id = store.insert_comment(new, values["status"], self.now).id
         store.add_past_comment_likes(comment_id, values["likes"])
         return comment_id
 
@@ -12640,7 +12645,7 @@ def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list
             url = new_page_url(page, old_key, new)
             name = page_name(url, origins)
             if url and (name.key != page.key or not old.endswith("*")):
-                page_id = store.rename_page(page.id, name.key, name.page_url)
+                page_id = store.move_page(page.id, name.key, name.page_url)
                 merged = "" if page_id == page.id else " (merged)"
                 lines.append(f"{page.page_url} -> {name.page_url}{merged}")
     return lines
@@ -13414,9 +13419,9 @@ def recount(config: Config, arguments: Arguments) -> int:
     corrected = 0
     with command_store(config) as store:
         # Counting takes seconds in a large file: authors wait for it only if it is needed.
-        if store.wrong_counters():
+        if store.count_wrong_counters():
             with store.writing():
-                corrected = store.recount()
+                corrected = store.fix_counters()
     tell(f"{corrected} counters corrected" if corrected else "all counters were correct")
     return 0
 

@@ -292,7 +292,7 @@ def test_no_comment_number_is_given_twice_after_an_import(tmp_path: Path) -> Non
     target.import_text(source.export())
     with writing_store(target.path) as store:
         last = store.value("SELECT max(id) FROM comment") or 0
-        store.set_status(last, "spam", 1)
+        store.change_status(last, "spam", 1)
         store.erase_hidden(LONG_AGO * 2)
         page = store.page("/a")
         assert page

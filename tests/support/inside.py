@@ -224,7 +224,7 @@ def log_handler(stream: TextIO) -> logging.Handler:
 def set_status(app: App, comment_id: int, status: str) -> None:
     """Gives a comment a status, as an admin would."""
     with app.site.store.writing():
-        app.site.store.set_status(comment_id, status, now(app))
+        app.site.store.change_status(comment_id, status, now(app))
 
 
 def moderation_link(app: App, comment_id: int, status: str, email: str) -> str:
@@ -277,7 +277,7 @@ def statements(app: App) -> Iterator[list[str]]:
 def recount(app: App) -> None:
     """Counts anew what comments and pages have, after rows were written past the service."""
     with app.site.store.writing():
-        app.site.store.recount()
+        app.site.store.fix_counters()
 
 
 def seat(app: App, many: int) -> None:
@@ -348,7 +348,7 @@ def add_stored_comment(
 ) -> commentd.Comment:
     """Adds a comment with these columns past all rules."""
     new = commentd.NewComment(created_at=created_at, **values)
-    return store.add_comment(new, status, created_at)
+    return store.insert_comment(new, status, created_at)
 
 
 def add_many_comments(

@@ -124,7 +124,7 @@ def add_rows(store: Any, page_id: int, rows: list[Row], start: int) -> None:
         if gone:
             erased.append((comment.id, one["status"] == "erased"))
     for comment_id, wholly in erased:
-        store.set_status(comment_id, "deleted", start)
+        store.change_status(comment_id, "deleted", start)
         if wholly:
             store.erase_comments([comment_id])
 
