@@ -3480,13 +3480,11 @@ class Store(Database):
 
     def token_key(self, new: str) -> str:
         """The key in the database, which is `new` in a new database."""
-        sql = """
-            INSERT INTO secret (name, value)
-            SELECT 'token_key', ? WHERE NOT EXISTS (SELECT 1 FROM account)
-                ON CONFLICT DO NOTHING"""
         with self.writing():
-            self.run(sql, new)
             key = self.value("SELECT value FROM secret WHERE name = 'token_key'")
+            if key is None and self.value("SELECT 1 FROM account") is None:
+                key = new
+                self.run("INSERT INTO secret (name, value) VALUES ('token_key', ?)", key)
         if not key:
             raise SchemaError(f"{self.path} has accounts but no key: set [token] key")
         return str(key)
@@ -3578,10 +3576,10 @@ class Store(Database):
             SELECT account.id, email, nickname, role, blocked, created_at,
                    (SELECT count(*) FROM comment
                      WHERE comment.user_id = account.id AND status = 'visible') AS comments
-              FROM account
-             WHERE account.id < :before
-               AND (:like = '' OR email LIKE :like ESCAPE '!' OR nickname LIKE :like ESCAPE '!')
-             ORDER BY account.id DESC LIMIT :limit"""
+              FROM account WHERE account.id < :before"""
+        if like:
+            sql += " AND (email LIKE :like ESCAPE '!' OR nickname LIKE :like ESCAPE '!')"
+        sql += " ORDER BY account.id DESC LIMIT :limit"
         return self.all(AccountSummary, sql, like=like, before=before, limit=limit)
 
     def set_rights(self, user_id: int, role: str, blocked: bool, *, revoke: bool) -> None:
@@ -3590,8 +3588,7 @@ class Store(Database):
         sql = "UPDATE account SET role = ?, blocked = ? WHERE id = ?"
         self.run(sql, role, blocked, user_id)
         if role == "admin":
-            sql = "UPDATE comment SET user_id = NULL WHERE user_id = ? AND email <> ''"
-            self.run(sql, user_id)
+            self.lose_claimed(user_id)
         if revoke:
             self.revoke_tokens(user_id)
             sql = """
@@ -3622,18 +3619,25 @@ class Store(Database):
         revoked, the links for this email address or for any end, and it loses claimed comments."""
         sql = """
             DELETE FROM registration WHERE email = :email;
-            DELETE FROM admin_link WHERE email IN ('', :email);
-            UPDATE comment SET user_id = NULL
-             WHERE user_id = (SELECT id FROM account WHERE email = :email) AND email <> ''"""
+            DELETE FROM admin_link WHERE email IN ('', :email)"""
         self.run_script(sql, email=email)
-        sql = """
-            INSERT INTO account AS a (email, nickname, password, role, created_at)
-            VALUES (?, ?, ?, 'admin', ?)
-                ON CONFLICT (email) DO UPDATE
-               SET password = excluded.password, role = 'admin', blocked = 0,
-                   version = a.version + 1
-            RETURNING *"""
-        return self.all(Account, sql, email, nickname, password, now)[0]
+        account = self.account_with_email(email)
+        if account is None:
+            sql = """
+                INSERT INTO account (email, nickname, password, role, created_at)
+                VALUES (?, ?, ?, 'admin', ?)"""
+            self.run(sql, email, nickname, password, now)
+        else:
+            sql = "UPDATE account SET password = ?, role = 'admin', blocked = 0 WHERE id = ?"
+            self.run(sql, password, account.id)
+            self.revoke_tokens(account.id)
+            self.lose_claimed(account.id)
+        return cast(Account, self.account_with_email(email))
+
+    def lose_claimed(self, user_id: int) -> None:
+        """An account loses the comments that guests wrote with its email address: anybody can have
+        written them, and they would look like an admin's."""
+        self.run("UPDATE comment SET user_id = NULL WHERE user_id = ? AND email <> ''", user_id)
 
     def set_language(self, user_id: int, language: str) -> None:
         self.run("UPDATE account SET language = ? WHERE id = ?", language, user_id)
@@ -3731,31 +3735,33 @@ class Store(Database):
         A new account gets the comments that guests wrote with its email address. Anybody can have
         written them, so an existing account and an admin get none. Claimed comments keep the email
         address: it shows which ones an account loses when it becomes an admin's."""
-        sql = """
-            INSERT INTO account AS a (email, nickname, password, language, created_at)
-            VALUES (:email, :nickname, :password, :language, :now)
-                ON CONFLICT (email) DO UPDATE
-               SET nickname = excluded.nickname, password = excluded.password,
-                   language = excluded.language, version = a.version + 1
-            RETURNING *"""
-        self.run("DELETE FROM registration WHERE email = ?", registration.email)
-        account = self.all(
-            Account,
+        email = registration.email
+        self.run("DELETE FROM registration WHERE email = ?", email)
+        account = self.account_with_email(email)
+        if account is None:
+            sql = """
+                INSERT INTO account (email, nickname, password, language, created_at)
+                VALUES (:email, :nickname, :password, :language, :now)"""
+        else:
+            sql = """
+                UPDATE account
+                   SET nickname = :nickname, password = :password, language = :language,
+                       version = version + 1
+                 WHERE email = :email"""
+            self.forget_networks(account.id)
+        self.run(
             sql,
-            email=registration.email,
+            email=email,
             nickname=registration.nickname,
             password=registration.password,
             language=registration.language,
             now=now,
-        )[0]
-        if account.is_new:
-            sql = """
-                UPDATE comment SET user_id = ?
-                 WHERE email = ? AND email <> '' AND user_id IS NULL"""
-            self.run(sql, account.id, account.email)
-        else:
-            self.forget_networks(account.id)
-        return account
+        )
+        confirmed = cast(Account, self.account_with_email(email))
+        if account is None:
+            sql = "UPDATE comment SET user_id = ? WHERE email = ? AND user_id IS NULL"
+            self.run(sql, confirmed.id, email)
+        return confirmed
 
     def forget_networks(self, user_id: int) -> None:
         """With a new password: somebody else may have signed in from there with the old one."""
@@ -3774,10 +3780,10 @@ class Store(Database):
     def erase_account(self, account: Account, subscriber: str, *, comments: bool) -> None:
         """Deletes an account and what is stored of it. Its comments keep their text, without an
         author; with `comments` they are erased too."""
+        visitor = f"user {account.id}"
         ids = self.values("SELECT id FROM comment WHERE user_id = ?", account.id)
         # Emails to owners hold the reasons of reports.
-        sql = "SELECT comment_id FROM report WHERE visitor = 'user ' || ?"
-        reported = self.values(sql, account.id)
+        reported = self.values("SELECT comment_id FROM report WHERE visitor = ?", visitor)
         for comment_id in [*ids, *reported]:
             self.withdraw(comment_id)
         if comments:
@@ -3798,11 +3804,7 @@ class Store(Database):
              WHERE user_id = :id;
             DELETE FROM account WHERE id = :id"""
         self.run_script(
-            sql,
-            id=account.id,
-            email=account.email,
-            visitor=f"user {account.id}",
-            subscriber=subscriber,
+            sql, id=account.id, email=account.email, visitor=visitor, subscriber=subscriber
         )
 
     # Pages
@@ -3825,11 +3827,10 @@ class Store(Database):
         return self.all(Page, "SELECT * FROM page ORDER BY key")
 
     def add_page(self, key: str, page_url: str, now: int, opened_at: int | None = None) -> Page:
-        sql = """
-            INSERT INTO page (key, page_url, seen_at, opened_at)
-            VALUES (:key, :page_url, :now, coalesce(:opened_at, :now))
-            RETURNING *"""
-        return self.all(Page, sql, key=key, page_url=page_url, now=now, opened_at=opened_at)[0]
+        """Without `opened_at`, its age counts from now."""
+        sql = "INSERT INTO page (key, page_url, seen_at, opened_at) VALUES (?, ?, ?, ?) RETURNING *"
+        opened_at = now if opened_at is None else opened_at
+        return self.all(Page, sql, key, page_url, now, opened_at)[0]
 
     def set_closed(self, page_id: int, closed: bool, now: int) -> None:
         """The age of a page that is reopened begins anew."""
@@ -4489,10 +4490,9 @@ class Store(Database):
 
     def unfollow(self, email: str, page_id: int) -> None:
         """`page_id` 0 stands for all pages."""
-        sql = """
-            DELETE FROM follow
-             WHERE user_id = (SELECT id FROM account WHERE email = :email)
-               AND (:page_id = 0 OR page_id = :page_id)"""
+        sql = "DELETE FROM follow WHERE user_id = (SELECT id FROM account WHERE email = :email)"
+        if page_id:
+            sql += " AND page_id = :page_id"
         self.run(sql, email=email, page_id=page_id)
 
     def followed(self, user_id: int) -> list[Page]:
@@ -4710,25 +4710,23 @@ class Store(Database):
     def put_below(self, comment_id: int, parent_id: int) -> bool:
         """Makes a top-level comment a reply, with all replies to it. Returns whether that was
         possible: the parent may be one of these."""
-        sql = """
-            UPDATE comment SET parent_id = parent.id, thread_id = parent.top
-              FROM (SELECT id, coalesce(thread_id, id) AS top
-                      FROM comment WHERE id = :parent_id) AS parent
-             WHERE comment.id = :id AND comment.parent_id IS NULL AND parent.top <> :id
-            RETURNING comment.page_id, comment.thread_id, comment.shown"""
-        row = self.run(sql, id=comment_id, parent_id=parent_id).fetchone()
-        if row is None:
+        child = self.comment(comment_id)
+        parent = self.comment(parent_id)
+        if child is None or parent is None or child.parent_id is not None:
             return False
-        self.run(
-            "UPDATE comment SET thread_id = ? WHERE thread_id = ?", row["thread_id"], comment_id
-        )
-        if row["shown"]:
+        thread_id = parent.thread_id or parent.id
+        if thread_id == child.id:
+            return False
+        sql = "UPDATE comment SET parent_id = ?, thread_id = ? WHERE id = ?"
+        self.run(sql, parent_id, thread_id, comment_id)
+        self.run("UPDATE comment SET thread_id = ? WHERE thread_id = ?", thread_id, comment_id)
+        if child.shown:
             # Readers who have an older list load it anew.
             sql = """
                 UPDATE page SET threads = threads - 1, needs_rebuild = 1, mark = mark + 1,
                        gone_mark = mark + 1
                  WHERE id = ?"""
-            self.run(sql, row["page_id"])
+            self.run(sql, child.page_id)
             self.run("UPDATE comment SET replies = replies + 1 WHERE id = ?", parent_id)
             self.update_shown(parent_id)
         return True
@@ -4818,7 +4816,7 @@ class Store(Database):
 
     def fix_counters(self) -> int:
         """Fixes the counters; returns how many were wrong. A parent is right when its replies
-        are, so this repeats; a thousand times at most, since damaged replies may go round."""
+        are, so this repeats. It ends even where replies go round, in a damaged file."""
         fixed = 0
         for _ in range(1000):  # pragma: no branch
             wrong = sum(self.run(sql).rowcount for sql in RECOUNTS)
