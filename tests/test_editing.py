@@ -139,7 +139,7 @@ def test_an_edit_changes_nothing_but_the_text(app: App, visitor: Visitor) -> Non
     visitor.patch_json("/comments/2?id=1&status=spam", wishes)
     after = row(app, 2)
     different = {name for name in before if before[name] != after[name]}
-    assert different == {"content", "html", "edited_at", "changed"}
+    assert different == {"content", "html", "edited_at", "mark"}
 
 
 def test_an_old_comment_with_control_characters_can_be_edited(app: App, visitor: Visitor) -> None:
