@@ -39,6 +39,7 @@ from support.client import CANARY, PAGE, Visitor
 from support.commands import run
 from support.comments import NO_LIMITS, SHOWN, at_once, solved
 from support.database import dump
+from support.faults import little_room
 from support.inside import admin_link as link
 from support.inside import token_of
 from support.sources import MANUAL
@@ -1290,6 +1291,21 @@ def test_a_backup_that_the_disk_refuses_is_answered_with_503(
         aside.rename(tmp_path)
     assert (answer.status_int, answer.json["code"]) == (503, "storage")
     assert "Retry-After" in answer.headers
+
+
+def test_a_backup_for_which_the_disk_has_no_room_is_answered_with_503(
+    owner: Visitor, app: App, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = {*tmp_path.iterdir()}
+    size = Path(inside.database_path(app)).stat().st_size
+    owner.faults_allowed = True
+    with little_room(size // 2):  # enough for what is noted of the request
+        answer = owner.post_json("/admin/backup", {"password": CANARY}, status=503)
+    assert answer.json["code"] == "storage"
+    assert "Retry-After" in answer.headers
+    assert "no backup to download" in caplog.text
+    assert {*tmp_path.iterdir()} == before
+    assert audit(owner) == []
 
 
 @ON_BLOG
