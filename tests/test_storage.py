@@ -607,3 +607,24 @@ def test_a_service_whose_database_file_is_lost_says_so(tmp_path: Path, loss: str
             assert_whole(str(service.path))
     finally:
         service.end()
+
+
+def test_a_closed_service_has_no_file_open(visitor: Visitor) -> None:
+    visitor.say()
+    visitor.listing()
+    path = database_path(visitor.served)
+    assert [name for name in open_files() if name.startswith(path)]
+    visitor.served.close()
+    assert [name for name in open_files() if name.startswith(path)] == []
+
+
+def open_files() -> list[str]:
+    """The names of the files that this process has open."""
+    folder = Path("/proc/self/fd")
+    if not folder.is_dir():
+        pytest.skip("this system has no /proc")
+    names = []
+    for link in folder.iterdir():
+        with suppress(FileNotFoundError):  # the one that lists the folder
+            names.append(os.readlink(link))
+    return names
