@@ -376,7 +376,7 @@ class ExaminedSite:
                 page.wait_for_function(MODERATES)
             page.evaluate("watch.listen()")
             state.act(page)
-            page.wait_for_timeout(50)
+            until_drawn(page)
             yield page
             page.unroute_all(behavior="ignoreErrors")
 
@@ -701,6 +701,11 @@ def again(page: Page) -> None:
     page.wait_for_function(READY)
 
 
+def until_drawn(page: Page) -> None:
+    """Until what scripts have changed by now is on the screen."""
+    page.evaluate("new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)))")
+
+
 def type_the_code(user: KeyboardUser) -> None:
     field = user.page.locator(".panel [name=code]")
     hint = field.evaluate("e => e.ariaDescribedByElements?.map(d => d.textContent).join() ?? ''")
@@ -715,7 +720,7 @@ def letters_outside(user: KeyboardUser) -> None:
     user.page.evaluate("document.activeElement.blur()")
     before = user.page.evaluate(look)
     key(*"abcdefghijklmnopqrstuvwxyz0123456789?/.,[]")(user.page)
-    user.page.wait_for_timeout(300)
+    until_drawn(user.page)
     user.check("2.1.4", before == user.page.evaluate(look), "a letter acts outside the widget")
 
 
