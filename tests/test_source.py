@@ -284,6 +284,29 @@ def test_logs_hold_no_secret_and_no_text_of_readers() -> None:
 # Tests
 
 
+def modules_imported_by(tree: ast.AST) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    return found
+
+
+def test_no_test_file_is_imported() -> None:
+    """What several test files need stands in `tests/support/`."""
+    for path in ROOT.glob("tests/**/*.py"):
+        modules = modules_imported_by(ast.parse(path.read_text("utf-8")))
+        tests = {name for name in modules if name.startswith(("test_", "conftest"))}
+        assert tests == set(), f"{path.name} imports {tests}: move what it needs to tests/support"
+
+
+def test_helpers_of_tests_stand_in_a_folder_of_their_own() -> None:
+    beside = {path.name for path in ROOT.glob("tests/*.py") if not path.name.startswith("test_")}
+    assert beside == {"conftest.py"}
+
+
 def test_every_function_that_asserts_is_a_test_or_is_used() -> None:
     nodes = {
         path: list(ast.walk(ast.parse(path.read_text("utf-8"))))

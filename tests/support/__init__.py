@@ -1,1 +1,4 @@
-"""What several test files need. Tests stand in `tests/test_*.py`, fixtures in `conftest.py`."""
+"""What several test files need; the first line of each file says what it holds.
+
+Fixtures that every test may ask for are in `conftest.py`. Others are imported by name.
+"""
