@@ -208,7 +208,7 @@ def refusing_with(status: int) -> Iterator[None]:
         raise RuntimeError("a fault of ours") if status == 500 else refusal
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(commentd, "context_of", refuse)
+        patch.setattr(commentd, "request_of", refuse)
         patch.setattr(commentd.log, "disabled", True)
         yield
 
