@@ -463,6 +463,18 @@ def test_a_client_may_write_five_comments_a_minute_and_sixty_an_hour(
     visitor.say()
 
 
+def test_an_owner_who_switches_limits_off_frees_those_who_wait(
+    visitor: Visitor, config: Config, fake_world: FakeWorld
+) -> None:
+    for number in range(5):
+        visitor.say(f"{number}")
+    visitor.say("a sixth", status=429)
+    visitor.served.close()
+    unlimited = replace(config, limits_enabled=False)
+    with closing(make_app(unlimited, fake_world.world, rounds=1)) as app:
+        Visitor(app).say("a sixth")
+
+
 def test_an_ipv6_household_is_one_client_and_a_provider_counts_as_ten(app: App) -> None:
     at = [f"2001:db8:12:{net:x}::{host}" for net in range(10) for host in range(1, 6)]
     for i, ip in enumerate(at):
