@@ -5796,13 +5796,13 @@ def words_in(text: str) -> Iterator[str]:
 
 def term_hash(key: bytes, term: str) -> int:
     """The signed 64-bit number that stands for a term in the database, which holds no words."""
-    hash = hashlib.blake2b(term.encode(), digest_size=8, key=key[:64])
-    return int.from_bytes(hash.digest(), signed=True)
+    digest = hashlib.blake2b(term.encode(), digest_size=8, key=key[:64]).digest()
+    return int.from_bytes(digest, signed=True)
 
 
-def terms_by_hash(key: bytes, comment: Comment) -> dict[int, str]:
+def terms_by_hash(site: Site, comment: Comment) -> dict[int, str]:
     """The terms of a comment, by what stands for them in the database."""
-    return {term_hash(key, term): term for term in terms_in(comment)}
+    return {term_hash(site.key, term): term for term in terms_in(comment)}
 
 
 def badness(counts: tuple[int, int], totals: tuple[int, int]) -> float:
@@ -5846,18 +5846,18 @@ def has_learnt_enough(ham: int, spam: int) -> bool:
     return ham + spam >= LEAST_LEARNT and min(ham, spam) >= LEAST_OF_EACH
 
 
-def filter_opinion(store: Store, key: bytes, written: Comment) -> Json | None:
+def filter_opinion(site: Site, written: Comment) -> Json | None:
     """What the spam filter says of a comment: `{score, tokens: [{token, score}]}`, the strongest
     terms first. None until it has learnt enough."""
-    totals = learnt_counts(store)
+    totals = learnt_counts(site.store)
     if not has_learnt_enough(*totals):
         return None
-    terms = terms_by_hash(key, written)
+    terms = terms_by_hash(site, written)
     clues = {}
-    for hash, counts in store.term_counts([*terms]).items():
+    for number, counts in site.store.term_counts([*terms]).items():
         score = badness(counts, totals)
         if abs(score - UNKNOWN) >= LEAST_DISTANCE:
-            clues[terms[hash]] = score
+            clues[terms[number]] = score
     strongest = sorted(clues, key=lambda term: (-abs(clues[term] - UNKNOWN), term))
     score = spam_score([clues[term] for term in strongest[:MOST_CLUES]])
     shown = [{"token": term, "score": round(clues[term], 2)} for term in strongest[:10]]
@@ -5868,8 +5868,8 @@ def opinion_summary(opinion: Json) -> str:
     """The score and the terms that speak most for spam."""
     words = []
     for clue in opinion["tokens"]:
-        kind, _, word = clue["token"].rpartition(":")
-        if clue["score"] > UNKNOWN and kind != "links" and word not in words:
+        prefix, _, word = clue["token"].rpartition(":")
+        if clue["score"] > UNKNOWN and prefix != "links" and word not in words:
             words.append(word)
     return f"{', '.join(words[:5])} ({opinion['score']:.2f})"
 
@@ -5900,22 +5900,21 @@ def shown_text(written: Comment) -> str:
     return html.unescape(re.sub(r"<[^>]*>", "", written.html))
 
 
-def matches(kind: str, value: str, target: Target) -> bool:
-    """Whether a block of a kind and value is about the target."""
-    if kind == "address":
+def matches(block_type: str, value: str, target: Target) -> bool:
+    """Whether a block of a type and a value is about the target."""
+    if block_type == "address":
         with contextlib.suppress(ValueError):  # an unreadable row is about nobody
-            network = ipaddress.ip_network(value)
-            return ipaddress.ip_address(target.ip) in network
+            return ipaddress.ip_address(target.ip) in ipaddress.ip_network(value)
         return False
-    if kind == "domain":
+    if block_type == "domain":
         return any(f".{host}".endswith(f".{value}") for host in target.hosts)
-    if kind == "email":
+    if block_type == "email":
         return target.email == value
     return folded(value) in target.text
 
 
-def matching_block(store: Store, target: Target, now: int) -> Block | None:
-    for block in store.blocks(now):
+def matching_block(site: Site, target: Target) -> Block | None:
+    for block in site.store.blocks(site.now()):
         if matches(block.kind, block.value, target):
             return block
     return None
@@ -5930,16 +5929,16 @@ def block_summary(block: Block) -> str:
     return block.value
 
 
-def proper_block(kind: str, text: str) -> str:
+def proper_block(block_type: str, text: str) -> str:
     """The one spelling of a value to block; `ValueError` if it cannot be blocked."""
-    if kind == "address":
+    if block_type == "address":
         text = plain_ip(text) or text.strip()
-        network = ipaddress.ip_network(text, strict=False)
-        is_one_ip = network.num_addresses == 1
-        return str(network.network_address if is_one_ip else network)
-    if kind == "email":
+        blocked = ipaddress.ip_network(text, strict=False)
+        is_one_ip = blocked.num_addresses == 1
+        return str(blocked.network_address if is_one_ip else blocked)
+    if block_type == "email":
         return proper_email(text)
-    if kind == "domain":
+    if block_type == "domain":
         host = plain_host(re.sub(r"^(https?://|@)|[/?#].*$", "", text.strip().lower()))
         if not re.fullmatch(r"([a-z0-9-]+\.)+[a-z0-9-]+", host):
             raise ValueError
@@ -5960,34 +5959,34 @@ MAIL_PROVIDERS = re.compile(
 )
 
 
-def reach_of_block(store: Store, kind: str, value: str) -> tuple[int, int]:
+def reach_of_block(store: Store, block_type: str, value: str) -> tuple[int, int]:
     """How many of the latest comments a block would match, and how many those are."""
     latest = store.search_comments("visible", "", None, NO_END, LATEST)
-    count = sum(matches(kind, value, target_of(comment)) for comment in latest)
+    count = sum(matches(block_type, value, target_of(comment)) for comment in latest)
     return count, len(latest)
 
 
-def is_wide(kind: str, value: str, count: int, total: int) -> bool:
+def is_wide(block_type: str, value: str, count: int, total: int) -> bool:
     """Whether a block would match many readers: a wide network, a mail provider, a single
     character, or a domain or term in one of ten of the latest comments."""
-    if kind == "address":
-        network = ipaddress.ip_network(value)
-        return network.prefixlen < WIDEST_NETWORK[network.version]
-    if kind == "domain" and MAIL_PROVIDERS.fullmatch(value):
+    if block_type == "address":
+        blocked = ipaddress.ip_network(value)
+        return blocked.prefixlen < WIDEST_NETWORK[blocked.version]
+    if block_type == "domain" and MAIL_PROVIDERS.fullmatch(value):
         return True
     # Most texts hold any given character of an alphabet. A single Chinese character is a word.
-    if kind == "word" and re.fullmatch(f"[^{UNSPACED}]", folded(value)):
+    if block_type == "word" and re.fullmatch(f"[^{UNSPACED}]", folded(value)):
         return True
-    return kind != "email" and count >= 5 and 10 * count >= total
+    return block_type != "email" and count >= 5 and 10 * count >= total
 
 
-def is_blocked_email(store: Store, email: str, now: int) -> bool:
+def is_blocked_email(site: Site, address: str) -> bool:
     """Whether an email address has a blocked account, or is blocked itself or by its domain."""
-    account = store.account_with_email(email)
+    account = site.store.account_with_email(address)
     if account and account.blocked:
         return True
-    target = Target(email=email, hosts=hosts_in(email))
-    return matching_block(store, target, now) is not None
+    target = Target(email=address, hosts=hosts_in(address))
+    return matching_block(site, target) is not None
 
 
 # The status of a new text
@@ -6001,38 +6000,31 @@ class Verdict:
     held: str
 
 
-def moderate_text(
-    store: Store,
-    key: bytes,
-    written: FullComment,
-    now: int,
-    *,
-    hold: str,
-    held_terms: Iterable[str],
-    doubt: str,
-) -> Verdict:
+def moderate_text(site: Site, written: FullComment, doubt: str) -> Verdict:
     """Decides on the status of a comment. It is costly, so it runs outside of transactions. Nothing
-    is dropped: what is blocked is kept as spam, for the owner to see. `hold` and `held_terms` are
-    what the owner has set; `doubt` as in `suspicion`."""
+    is dropped: what is blocked is kept as spam, for the owner to see. `doubt`: what was wrong with
+    the captcha: `fast`, if the comment came sooner than a person types, or `captcha_down`, if it
+    could not be checked. Else ""."""
+    config = site.config
     target = target_of(written)
-    block = matching_block(store, target, now)
+    block = matching_block(site, target)
     if block:
         return Verdict("spam", f"block: {block_summary(block)}")
-    if hold == "all":
+    if config.moderation_hold == "all":
         return Verdict("waiting", "all")
-    for term in held_terms:
+    for term in config.moderation_words:
         if folded(term) in target.text:
             return Verdict("waiting", f"word: {term}")
-    held = suspicion(store, key, written, hold, doubt)
-    status = "waiting" if held else "visible"
-    return Verdict(status, held)
+    held = suspicion(site, written, doubt)
+    if held:
+        return Verdict("waiting", held)
+    return Verdict("visible", "")
 
 
-def suspicion(store: Store, key: bytes, written: FullComment, hold: str, doubt: str) -> str:
-    """Why a comment waits that has none of the owner's terms; "" if it does not wait. `doubt`: what
-    was wrong with its captcha: `fast`, if it came sooner than a person types, or `captcha_down`, if
-    it could not be checked. Else ""."""
-    opinion = filter_opinion(store, key, written)
+def suspicion(site: Site, written: FullComment, doubt: str) -> str:
+    """Why a comment waits that has none of the owner's terms; "" if it does not wait."""
+    hold = site.config.moderation_hold
+    opinion = filter_opinion(site, written)
     if opinion and opinion["score"] >= SPAM_SCORE:
         return f"learnt: {opinion_summary(opinion)}"
     if doubt:
@@ -6041,29 +6033,29 @@ def suspicion(store: Store, key: bytes, written: FullComment, hold: str, doubt: 
     counts = (len(written_hosts(text)) for text in (written.html, shown_text(written)))
     if has_link or max(counts) > MOST_HOSTS:
         return "links"
-    if hold == "first" and not store.count_known(written):
+    if hold == "first" and not site.store.count_known(written):
         return "first"
     return ""
 
 
-# Learning
+# What the filter learns
 
 
-def unteach(store: Store, key: bytes, comment: Comment) -> None:
+def unteach(site: Site, comment: Comment) -> None:
     """Before a text changes that the filter has learnt."""
     if comment.learnt:
-        store.unlearn(comment, [*terms_by_hash(key, comment)])
+        site.store.unlearn(comment, [*terms_by_hash(site, comment)])
 
 
-def take_back(store: Store, key: bytes, comment: Comment) -> None:
+def take_back(site: Site, comment: Comment) -> None:
     """Before an author edits or deletes a comment, or leaves. Good comments teach the filter only
     while readers can see them, as when an admin deletes one. Spam stays learnt: otherwise its
     author could make the filter forget it."""
     if comment.learnt == "ham":
-        unteach(store, key, comment)
+        unteach(site, comment)
 
 
-def kind_to_learn(learnt: str, status: str) -> str:
+def lesson_of(learnt: str, status: str) -> str:
     """Ham, spam, or "" for neither: as what the filter should know a comment with this status that
     it has learnt as `learnt`."""
     if status == "spam":
@@ -6073,21 +6065,132 @@ def kind_to_learn(learnt: str, status: str) -> str:
     return "ham" if status == "visible" else ""
 
 
-def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> None:
+def teach(site: Site, comment: Comment, status: str) -> None:
     """Approving and marking as spam teach the filter, and it forgets what is taken back. With each
     spam it also learns a good comment: an owner who holds nothing approves nothing, and the filter
-    would know one kind only."""
-    kind = kind_to_learn(comment.learnt, status)
-    if kind == comment.learnt:
+    would know spam only."""
+    store = site.store
+    lesson = lesson_of(comment.learnt, status)
+    if lesson == comment.learnt:
         return
-    unteach(store, key, comment)
-    if kind:
-        store.learn(comment, kind, [*terms_by_hash(key, comment)], now)
+    unteach(site, comment)
+    if lesson:
+        store.learn(comment, lesson, [*terms_by_hash(site, comment)], site.now())
     ham, spam = learnt_counts(store)
-    if kind == "spam" and ham < spam:
+    if lesson == "spam" and ham < spam:
         good = store.oldest_unlearnt()
         if good:
-            store.learn(good, "ham", [*terms_by_hash(key, good)], now)
+            store.learn(good, "ham", [*terms_by_hash(site, good)], site.now())
+
+
+# What a moderator can do
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something that a moderator can do with a comment: at /admin, in the widget, and by a link in
+    an email or a chat. Its name is in the links and in the audit log.
+
+    The API says it as `field: value`; `value_before` is what the comment has there now, and to send
+    that undoes the action. `apply` runs in a transaction. It returns what the audit log says, ""
+    if nothing has changed; `Problem` if the action cannot be done. `checks_text`: it is refused if
+    the text is not the one that was read. `is_offered`: whether emails and chats offer it; they are
+    given the comment, and whether a reader has reported it. `is_about_page`: the audit log names
+    the page, not the comment."""
+
+    field: str
+    value: str | bool
+    apply: Callable[[Site, FullComment], str]
+    value_before: Callable[[Site, FullComment], str | bool]
+    checks_text: bool = False
+    is_offered: Callable[[FullComment, bool], bool] = lambda comment, is_reported: False
+    is_about_page: bool = False
+
+
+def give_status(status: str, site: Site, comment: FullComment) -> str:
+    """Gives a comment a status and teaches the filter. What readers have reported is decided."""
+    store = site.store
+    teach(site, comment, status)
+    done = ""
+    if status != comment.status:
+        store.change_status(comment.id, status, site.now())
+        done = status
+    elif store.reports(comment.id):
+        done = "keep"
+    store.end_reports(comment.id)
+    return done
+
+
+def pin(pinned: bool, site: Site, comment: FullComment) -> str:
+    if pinned == bool(comment.pinned):
+        return ""
+    if comment.parent_id or comment.status != "visible":
+        raise BadRequest("只有公开的主评论可以置顶", "pin_invalid")
+    site.store.set_pinned(comment.id, pinned)
+    return "pin" if pinned else "unpin"
+
+
+def close_page(closed: bool, site: Site, comment: FullComment) -> str:
+    """Ends or admits new comments on the page of a comment."""
+    page = site.store.page_by_id(comment.page_id)
+    if page is None or closed == bool(page.closed):
+        return ""
+    site.store.set_closed(page.id, closed, site.now())
+    return "close" if closed else "reopen"
+
+
+def status_before(site: Site, comment: FullComment) -> str:
+    return comment.status
+
+
+def pinned_before(site: Site, comment: FullComment) -> bool:
+    return bool(comment.pinned)
+
+
+def closed_before(site: Site, comment: FullComment) -> bool:
+    page = site.store.page_by_id(comment.page_id)
+    return bool(page and page.closed)
+
+
+def gives(
+    status: str,
+    *,
+    checks_text: bool = False,
+    is_offered: Callable[[FullComment, bool], bool] = Action.is_offered,
+) -> Action:
+    """The action that gives a comment a status."""
+    apply = functools.partial(give_status, status)
+    return Action("status", status, apply, status_before, checks_text, is_offered)
+
+
+def waits_or_is_reported(comment: FullComment, is_reported: bool) -> bool:
+    return is_reported or comment.status == "waiting"
+
+
+def always(comment: FullComment, is_reported: bool) -> bool:
+    return True
+
+
+ACTIONS = {
+    "visible": gives("visible", checks_text=True, is_offered=waits_or_is_reported),
+    "waiting": gives("waiting"),
+    "spam": gives("spam", is_offered=always),
+    "deleted": gives("deleted", is_offered=always),
+    "pin": Action("pinned", True, functools.partial(pin, True), pinned_before),
+    "unpin": Action("pinned", False, functools.partial(pin, False), pinned_before),
+    "close": Action(
+        "closed", True, functools.partial(close_page, True), closed_before, is_about_page=True
+    ),
+    "reopen": Action(
+        "closed", False, functools.partial(close_page, False), closed_before, is_about_page=True
+    ),
+}
+
+
+def undoing(name: str, before: str | bool) -> str:
+    """The action that gives back what a comment had before another one."""
+    wanted = (ACTIONS[name].field, before)
+    return next(each for each, action in ACTIONS.items() if (action.field, action.value) == wanted)
 
 
 # -- Mail ---------------------------------------------------------------------
@@ -6156,20 +6259,30 @@ class Recipient:
         params["lang"] = self.language
         return f"{public_url}/mail?{signed_query(key, params)}"
 
-    def moderation_links(
-        self, comment: Comment, statuses: Iterable[str], made_at: int
+    def action_link(self, name: str, comment: FullComment, made_at: int) -> str:
+        """A link that does something with a comment, while its text and the recipient's role stay;
+        "" if readers cannot reach the service."""
+        before = ACTIONS[name].value_before(self.site, comment)
+        return self.signed_link(
+            do=name,
+            was=undoing(name, before),
+            until=made_at + LINK_LIFE,
+            id=comment.id,
+            version=comment.version,
+        )
+
+    def action_links(
+        self, comment: FullComment, made_at: int, *, is_reported: bool
     ) -> dict[str, str]:
-        """For each status, a link that gives it to a comment, while its text and the recipient's
-        role stay. There are none if readers cannot reach the service."""
+        """The links of the actions that are offered for a comment, by name. There are none if
+        readers cannot reach the service."""
         if not self.site.config.server_public_url:
             return {}
-        params = {
-            "was": comment.status,
-            "until": made_at + LINK_LIFE,
-            "id": comment.id,
-            "version": comment.version,
+        return {
+            name: self.action_link(name, comment, made_at)
+            for name, action in ACTIONS.items()
+            if action.is_offered(comment, is_reported)
         }
-        return {status: self.signed_link(do=status, **params) for status in statuses}
 
     def link_to(self, comment: Comment) -> str:
         """The URL of a comment on its page; "" if nothing opens that. Readers are sent to the
@@ -6356,7 +6469,7 @@ def owner_section(owner: Recipient, comment: FullComment) -> str:
     no_reason = owner.texts["report_none"]
     reasons = [quoted(report.reason or no_reason, 200) for report in reports]
     each_once = [*dict.fromkeys(reasons)]
-    urls = owner.moderation_links(comment, STATUSES, site.now())
+    urls = owner.action_links(comment, site.now(), is_reported=bool(reports))
     links = owner.text(f"{kind}_links", **urls) if urls else ""
     website = f"\n> \n> {comment.website}" if comment.website else ""
     return owner.section(
@@ -6729,7 +6842,7 @@ WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
 @dataclass(frozen=True)
 class ChatMessage:
     """What the owner's program or chat is told of a comment. `reason` is that of a report. `link`
-    opens the comment, "" if nothing does. `links`: by status, the URL that gives it to the comment.
+    opens the comment, "" if nothing does. `links`: by name, those of the actions that are offered.
     `buttons`: all links, with labels."""
 
     webhook: Message
@@ -6747,12 +6860,9 @@ def chat_message(site: Site, webhook: Message, comment: FullComment) -> ChatMess
     an email address."""
     owner = owner_as_recipient(site, WEBHOOK, comment)
     is_report = webhook.event == "reported"
-    statuses = ["spam", "deleted"]
-    if is_report or comment.status == "waiting":
-        statuses.insert(0, "visible")
-    links = owner.moderation_links(comment, statuses, webhook.created_at)
+    links = owner.action_links(comment, webhook.created_at, is_reported=is_report)
     link = owner.link_to(comment)
-    buttons = [(owner.texts[f"button_{status}"], url) for status, url in links.items()]
+    buttons = [(owner.texts[f"button_{name}"], url) for name, url in links.items()]
     if 0 < len(link) < 500:
         buttons.append((owner.texts["page"], link))
     reason = site.store.reason_of(webhook) if is_report else ""
@@ -7594,6 +7704,11 @@ def number_field(form: Json, name: str, most: int = NO_END, *, optional: bool = 
         if optional:
             return 0
         raise BadRequest(f"缺少参数 {name}", f"{name}_missing")
+    return proper_number(name, value, most)
+
+
+def proper_number(name: str, value: object, most: int) -> int:
+    """A value of the form that must be a number from 1 to `most`."""
     if type(value) is not int or not 1 <= value <= most:
         raise BadRequest(f"参数 {name} 必须是 1 到 {most} 的整数", f"{name}_invalid")
     return value
@@ -7905,7 +8020,7 @@ def new_registration(
     language = wanted["language"] or (account.language if account else "")
     message = code_email(request.site, email, language, code, warning)
     code_hash = keyed_hash(request.site.key, "code", request_id, code)
-    blocked = is_blocked_email(store, email, request.now)
+    blocked = is_blocked_email(request.site, email)
     registration = Registration(
         request_id=request_id,
         email=email,
@@ -8079,7 +8194,7 @@ def authenticated_by_code(request: Request, email: str) -> Account:
     with request.writing():
         confirmed = registration_with_code(request, email, sign_in=True)
         # The email address may have been blocked since the code was sent.
-        if confirmed and not is_blocked_email(request.site.store, email, request.now):
+        if confirmed and not is_blocked_email(request.site, email):
             account = account_of_code(request, confirmed)
             remember_client(request, account)
     if account is None:
@@ -8224,7 +8339,7 @@ def delete_me(request: Request) -> Json:
         if request.is_admin and len(store.admins()) == 1:
             raise Conflict("至少要有一位管理员", "last_admin")
         for comment in store.comments_of(me.id):
-            take_back(store, request.site.key, comment)
+            take_back(request.site, comment)
         store.erase_account(me, request.subscriber, comments=comments == "delete")
     return {"success": True}
 
@@ -8555,20 +8670,11 @@ def earlier_comment(request: Request, written: Json, captcha: Captcha | None) ->
 
 def verdict_on(request: Request, comment: FullComment, doubt: str = "") -> Verdict:
     """The verdict on a text. An admin's is always visible."""
-    config = request.site.config
     if request.is_admin:
         return Verdict("visible", "")
     if request.caller:
         comment = replace(comment, email=request.caller.email)
-    return moderate_text(
-        request.site.store,
-        request.site.key,
-        comment,
-        request.now,
-        hold=config.moderation_hold,
-        held_terms=config.moderation_words,
-        doubt=doubt,
-    )
+    return moderate_text(request.site, comment, doubt)
 
 
 def page_for(request: Request, name: PageName) -> Page:
@@ -8689,7 +8795,7 @@ def change_text(
     """An edit by the author. It may hide the comment, and never shows it."""
     store = request.site.store
     verdict = within_limits(request, verdict)
-    take_back(store, request.site.key, comment)
+    take_back(request.site, comment)
     store.update_comment(replace(comment, content=content, html=markup), request.now)
     if comment.status == "spam":  # it stays spam, and nobody is notified
         return
@@ -8709,7 +8815,7 @@ def delete_comment(request: Request, comment_id: int) -> Json:
         comment = own_comment(request, comment_id)
         if is_too_late(request, comment) and comment.user_id is None:
             raise Forbidden("已超过可删除的时间", "edit_late")
-        take_back(store, request.site.key, comment)
+        take_back(request.site, comment)
         store.erase_comments([comment.id])
     gone = replace(comment, status="deleted")
     return {"success": True, "comment": {**tombstone(request, gone), "status": "deleted"}}
@@ -8780,7 +8886,7 @@ def report_comment(request: Request, comment_id: int) -> Json:
     """`{reason?}` to `{success}`: asks the owner to look at the comment again."""
     store = request.site.store
     reason = line_field(request.form, "reason", 500)
-    block = matching_block(store, Target(ip=request.client.ip), request.now)
+    block = matching_block(request.site, Target(ip=request.client.ip))
     with request.writing():
         check_visible(request, comment_id)
         request.limit("report")
@@ -9305,7 +9411,7 @@ def note_admin(request: Request, account: Account) -> None:
 
 def admin_session(request: Request, account: Account) -> Json:
     token = make_token(account.claims, request.site.key, request.now, "admin")
-    return {"token": token, **attributes(account, "nickname email")}
+    return {"token": token, "nickname": account.nickname, "email": account.email}
 
 
 def audit(
@@ -9381,11 +9487,8 @@ def admin_comments(request: Request) -> Json:
     """`?status=&q=&page=&before=&limit=` to comments, the newest first, and counts by status.
     `?comment=` to that one, if it is still there."""
     store = request.site.store
-    comment_id = query_number(request, "comment", 0, NO_END)
-    if comment_id:
-        comment = store.comment(comment_id)
-        comments = [comment] if comment and comment.content else []
-        more = False
+    if "comment" in request.query:
+        comments, more = one_comment(request)
     else:
         status = query_choice(request, "status", SEARCHES)
         page_id = query_number(request, "page", 0, NO_END) or None
@@ -9400,24 +9503,45 @@ def admin_comments(request: Request) -> Json:
     }
 
 
+def one_comment(request: Request) -> tuple[list[FullComment], bool]:
+    """The comment that the query names, as a list without more."""
+    comment = request.site.store.comment(query_number(request, "comment", 0, NO_END))
+    return [comment] if comment and comment.content else [], False
+
+
 def comment_for_admin(request: Request, comment: FullComment) -> Json:
+    """A comment with all that an admin may know of it and of its author."""
     store = request.site.store
     origins = request.site.config.site_origins
     page = store.page_by_id(comment.page_id)
     parent = store.comment(comment.parent_id)
     opinion = None
     if comment.status in ("waiting", "spam"):
-        opinion = filter_opinion(store, request.site.key, comment)
+        opinion = filter_opinion(request.site, comment)
+    parent_shown = None
+    if parent:
+        parent_shown = {"id": parent.id, "nickname": parent.nickname, "content": parent.content}
+    reports = [
+        {"reason": report.reason, "reported_at": beijing_time(report.reported_at)}
+        for report in store.reports(comment.id)
+    ]
     return {
         **serialize(request, comment),
-        **attributes(comment, "location country status held email page_id learnt version"),
+        "location": comment.location,
+        "country": comment.country,
+        "status": comment.status,
+        "held": comment.held,
+        "email": comment.email,
+        "page_id": comment.page_id,
+        "learnt": comment.learnt,
+        "version": comment.version,
         "spam": opinion,
-        "reports": [with_times(report) for report in store.reports(comment.id)],
+        "reports": reports,
         "known": store.count_known(comment),
         "page_link": page_link(comment.page_url, origins),
         "foreign": is_foreign(comment.page_url, origins),
         "closed": page and is_closed(request.site, page),
-        "parent": parent and attributes(parent, "id nickname content"),
+        "parent": parent_shown,
     }
 
 
@@ -9426,15 +9550,16 @@ def comment_for_admin(request: Request, comment: FullComment) -> Json:
 
 @route("POST", "/admin/comments", Permission.ADMIN)
 def moderate_comments(request: Request) -> Json:
-    """`{ids, status, versions?}` or `{ids, pinned}` to `{success, comments, changed}`. `comments`
-    holds what each was before: posting that again undoes it. A comment that was edited since its
-    `version` was read is `changed`, and not approved."""
+    """`{ids, status, versions?}`, `{ids, pinned}` or `{ids, closed}` to `{success, comments,
+    changed}`. `comments` holds what each was before: posting that again undoes it. A comment that
+    was edited since its `version` was read is `changed`, and not approved."""
+    name = action_in(request)
     comments = []
     changed = []
     # One transaction each: all in one would keep others from writing for too long.
     for comment_id, version in versions_by_id(request.form).items():
         try:
-            was = change_comment(request, comment_id, version)
+            was = act(request, name, comment_id, version)
             comments.append({"id": comment_id, "was": was})
         except TextChanged:
             changed.append(comment_id)
@@ -9451,28 +9576,36 @@ def versions_by_id(form: Json) -> dict[int, Any]:
     versions = form.get("versions") or [None] * len(ids)
     if not isinstance(versions, list) or len(versions) != len(ids):
         raise BadRequest("参数 versions 不对", "versions_invalid")
-    comment_ids = [number_field({"ids": id}, "ids") for id in ids]
+    comment_ids = [proper_number("ids", each, NO_END) for each in ids]
     return dict(zip(comment_ids, versions, strict=True))
 
 
-def change_comment(request: Request, comment_id: int, version: object) -> str | bool:
-    """Pins a comment, or gives it a status, as the form says. Returns what it had before. All of it
-    is also open to `moderate`, for admins who are logged in on the blog only."""
-    if "pinned" in request.form:
-        return pin(request, comment_id, flag_field(request, "pinned"))
-    status = choice_field(request.form, "status", STATUSES)
-    return give_status(request, comment_id, status, version)
+def action_in(request: Request) -> str:
+    """The action that the form asks for."""
+    fields_of_actions = [action.field for action in ACTIONS.values()]
+    field = next((each for each in fields_of_actions if each in request.form), "status")
+    names = {action.value: name for name, action in ACTIONS.items() if action.field == field}
+    value: str | bool
+    if True in names:
+        value = flag_field(request, field)
+    else:
+        value = choice_field(request.form, field, [str(each) for each in names])
+    return names[value]
 
 
-def give_status(request: Request, comment_id: int, status: str, version: object) -> str:
-    """Gives a comment a status. Returns the old one. `TextChanged` if a comment would be approved
-    whose text is not the `version` that was read."""
+def act(request: Request, name: str, comment_id: int, version: object) -> str | bool:
+    """Does something with a comment, and returns what it had before. `TextChanged` if the action
+    minds whether the text is the `version` that was read, and it is not."""
+    action = ACTIONS[name]
     with request.writing():
         comment = full_comment(request, comment_id)
-        if status == "visible":
+        if action.checks_text:
             check_version(comment, version)
-        set_status(request, comment, status)
-    return comment.status
+        before = action.value_before(request.site, comment)
+        done = action.apply(request.site, comment)
+        if done:
+            audit(request, done, comment.page_url if action.is_about_page else comment.id)
+    return before
 
 
 def check_version(comment: Comment, version: object) -> None:
@@ -9480,30 +9613,6 @@ def check_version(comment: Comment, version: object) -> None:
     does not matter."""
     if version and version != comment.version:
         raise TextChanged("评论内容改过，请再看一遍")
-
-
-def set_status(request: Request, comment: Comment, status: str) -> None:
-    """Gives a comment a status and teaches the filter."""
-    store = request.site.store
-    teach(store, request.site.key, comment, status, request.now)
-    if status != comment.status:
-        store.change_status(comment.id, status, request.now)
-        audit(request, status, comment.id)
-    elif store.reports(comment.id):
-        audit(request, "keep", comment.id)
-    store.end_reports(comment.id)
-
-
-def pin(request: Request, comment_id: int, pinned: bool) -> bool:
-    """Pins or unpins a comment. Returns whether it was pinned."""
-    with request.writing():
-        comment = full_comment(request, comment_id)
-        if pinned != comment.pinned:
-            if comment.parent_id or comment.status != "visible":
-                raise BadRequest("只有公开的主评论可以置顶", "pin_invalid")
-            request.site.store.set_pinned(comment.id, pinned)
-            audit(request, "pin" if pinned else "unpin", comment.id)
-    return bool(comment.pinned)
 
 
 @route("PATCH", "/admin/comments/<comment_id:id>", Permission.ADMIN)
@@ -9522,7 +9631,7 @@ def rewrite_comment(request: Request, comment_id: int) -> Json:
     with request.writing():
         comment = full_comment(request, comment_id)
         check_version(comment, optional_field(request, "version"))
-        unteach(store, request.site.key, comment)
+        unteach(request.site, comment)
         store.update_comment(replace(comment, **edited), request.now)
         audit(request, "edit", comment.id)
         shown = comment_for_admin(request, full_comment(request, comment_id))
@@ -9541,7 +9650,9 @@ def reply_as_owner(request: Request) -> Json:
         check_version(parent, optional_field(request, "version"))
         if parent.status not in ("visible", "waiting"):
             raise NotFound("要回复的评论不存在", "parent_gone")
-        set_status(request, parent, "visible")
+        done = ACTIONS["visible"].apply(request.site, parent)
+        if done:
+            audit(request, done, parent.id)
         new = NewComment(
             **location,
             page_id=parent.page_id,
@@ -9571,7 +9682,12 @@ def waiting_comments(request: Request) -> Json:
     page = page_named(store, query_page(request))
     waiting = store.search_comments("waiting", "", page.id, NO_END, 100)
     comments = [
-        {**serialize(request, comment), **attributes(comment, "status held version")}
+        {
+            **serialize(request, comment),
+            "status": comment.status,
+            "held": comment.held,
+            "version": comment.version,
+        }
         for comment in reversed(waiting)
     ]
     return {"comments": comments}
@@ -9579,9 +9695,9 @@ def waiting_comments(request: Request) -> Json:
 
 @route("POST", "/comments/<comment_id:id>/moderate", Permission.MODERATOR)
 def moderate(request: Request, comment_id: int) -> Json:
-    """`{status, version?}` or `{pinned}` to `{success, comment, was}`: all that an admin may do
-    with the token that the widget stores on the blog. /admin can undo it."""
-    was = change_comment(request, comment_id, optional_field(request, "version"))
+    """`{status, version?}`, `{pinned}` or `{closed}` to `{success, comment, was}`: all that an
+    admin may do with the token that the widget stores on the blog. /admin can undo it."""
+    was = act(request, action_in(request), comment_id, optional_field(request, "version"))
     comment = full_comment(request, comment_id)
     shown = {**serialize(request, comment), "status": comment.status}
     return {"success": True, "comment": shown, "was": was}
@@ -9593,7 +9709,8 @@ def moderate(request: Request, comment_id: int) -> Json:
 def page_for_admin(request: Request, page: Page) -> Json:
     closed = is_closed(request.site, page)
     return {
-        **attributes(page, "id page_url"),
+        "id": page.id,
+        "page_url": page.page_url,
         "page_link": page_link(page.page_url, request.site.config.site_origins),
         **page_counts(request.site, page),
         "closed": closed,
@@ -9654,7 +9771,16 @@ def admin_users(request: Request) -> Json:
     find = functools.partial(request.site.store.accounts, search_pattern(request))
     accounts, more = rows_before(request, find)
     users = [
-        with_times(account, blocked=bool(account.blocked), you=account.id == request.me.id)
+        {
+            "id": account.id,
+            "email": account.email,
+            "nickname": account.nickname,
+            "role": account.role,
+            "blocked": bool(account.blocked),
+            "created_at": beijing_time(account.created_at),
+            "comments": account.comments,
+            "you": account.id == request.me.id,
+        }
         for account in accounts
     ]
     return {"users": users, "more": more}
@@ -9689,9 +9815,20 @@ def change_user(request: Request, user_id: int) -> Json:
     return {"success": True}
 
 
+def block_for_admin(block: Block) -> Json:
+    return {
+        "id": block.id,
+        "kind": block.kind,
+        "value": block.value,
+        "note": block.note,
+        "created_at": beijing_time(block.created_at),
+        "expires_at": beijing_time(block.expires_at),
+    }
+
+
 @route("GET", "/admin/blocks", Permission.ADMIN)
 def admin_blocks(request: Request) -> Json:
-    return {"blocks": [with_times(block) for block in request.site.store.blocks(request.now)]}
+    return {"blocks": [block_for_admin(block) for block in request.site.store.blocks(request.now)]}
 
 
 @route("POST", "/admin/blocks", Permission.ADMIN)
@@ -9700,22 +9837,22 @@ def add_block(request: Request) -> Json:
     A block that would match many readers is refused unless the caller is `sure`."""
     store = request.site.store
     form = request.form
-    kind = choice_field(form, "kind", BLOCK_KINDS)
-    value = proper_field(form, "value", 254, functools.partial(proper_block, kind))
+    block_type = choice_field(form, "kind", BLOCK_KINDS)
+    value = proper_field(form, "value", 254, functools.partial(proper_block, block_type))
     days = number_field(form, "days", 3650, optional=True)
     note = line_field(form, "note", 200)
     if not flag_field(request, "sure"):
-        count, total = reach_of_block(store, kind, value)
-        if is_wide(kind, value, count, total):
+        count, total = reach_of_block(store, block_type, value)
+        if is_wide(block_type, value, count, total):
             text = f"这条屏蔽会命中最近 {total} 条评论中的 {count} 条，确定吗？"
             raise Conflict(text, "block_wide", count=count, total=total)
     expires_at = request.now + days * DAY if days else None
     with request.writing():
         block = store.insert_block(
-            kind=kind, value=value, note=note, created_at=request.now, expires_at=expires_at
+            kind=block_type, value=value, note=note, created_at=request.now, expires_at=expires_at
         )
-        audit(request, "block", value, kind)
-    return {"success": True, "block": with_times(block)}
+        audit(request, "block", value, block_type)
+    return {"success": True, "block": block_for_admin(block)}
 
 
 @route("DELETE", "/admin/blocks/<block_id:id>", Permission.ADMIN)
@@ -9735,7 +9872,18 @@ def drop_block(request: Request, block_id: int) -> Json:
 def admin_audit(request: Request) -> Json:
     """`?before=&limit=` to who did what, the newest first."""
     entries, more = rows_before(request, request.site.store.audit_entries)
-    return {"audit": [with_times(entry) for entry in entries], "more": more}
+    shown = [
+        {
+            "id": entry.id,
+            "created_at": beijing_time(entry.created_at),
+            "who": entry.who,
+            "action": entry.action,
+            "subject": entry.subject,
+            "detail": entry.detail,
+        }
+        for entry in entries
+    ]
+    return {"audit": shown, "more": more}
 
 
 @route("GET", "/admin/outbox", Permission.ADMIN)
@@ -9759,20 +9907,21 @@ def admin_outbox(request: Request) -> Json:
 
 
 @route("POST", "/admin/outbox/<message_id:id>", Permission.ADMIN)
-@route("DELETE", "/admin/outbox/<message_id:id>", Permission.ADMIN)
-def change_message(request: Request, message_id: int) -> Json:
-    """Sends a message again (POST), or drops it."""
-    store = request.site.store
+def retry_message(request: Request, message_id: int) -> Json:
+    """Sends a message again."""
     with request.writing():
-        if request.is_post:
-            action = "retry"
-            done = store.retry_message(message_id, request.now)
-        else:
-            action = "drop"
-            done = store.drop_message(message_id)
-        if not done:
+        if not request.site.store.retry_message(message_id, request.now):
             raise NotFound("邮件不存在", "email_gone")
-        audit(request, action, message_id)
+        audit(request, "retry", message_id)
+    return {"success": True}
+
+
+@route("DELETE", "/admin/outbox/<message_id:id>", Permission.ADMIN)
+def drop_message(request: Request, message_id: int) -> Json:
+    with request.writing():
+        if not request.site.store.drop_message(message_id):
+            raise NotFound("邮件不存在", "email_gone")
+        audit(request, "drop", message_id)
     return {"success": True}
 
 
@@ -9801,7 +9950,10 @@ def admin_figures(request: Request) -> Json:
     today = store.day_of(request.now)
     first = today - query_number(request, "days", 30, 366) + 1
     return {
-        "days": [vars(day) for day in store.days(first, today)],
+        "days": [
+            {"day": day.day, "comments": day.comments, "views": day.views, "likes": day.likes}
+            for day in store.days(first, today)
+        ],
         "by_views": top_pages(request, "views"),
         "by_comments": top_pages(request, "comments"),
     }
@@ -9836,7 +9988,7 @@ def follow_link(request: Request) -> Response:
     is_genuine = equal_in_constant_time(signature, link_signature(request.site.key, params))
     if not is_genuine or request.now >= int(params.get("until", NO_END)):
         return link_page(request, "bad", status=403)
-    if params["do"] not in STATUSES:
+    if params["do"] not in ACTIONS:
         return subscription_page(request, params)
     try:
         return moderation_page(request, params)
@@ -9874,25 +10026,28 @@ def link_page(
 
 
 def moderation_page(request: Request, params: Params) -> Response:
-    """A comment, and the button that gives it a status; after that, one that undoes it. A comment
-    that was edited after the email is shown again instead."""
+    """A comment, and the button of an action; after that, one that undoes it. A comment that was
+    edited after the email is shown again instead."""
+    site = request.site
     comment = full_comment(request, int(params["id"]))
-    if not may_moderate_by_link(request.site, params["who"], comment):
+    if not may_moderate_by_link(site, params["who"], comment):
         return link_page(request, "bad", status=403)
-    status = params["do"]
+    name = params["do"]
+    action = ACTIONS[name]
     # A reported comment that stays is not approved anew, and there is nothing to undo.
-    stays = status == params["was"]
-    name = "keep" if stays else status
+    stays = name == params["was"]
+    shown_name = "keep" if stays else name
     fresh = {**params, "version": comment.version}
     if fresh != params:
         code = 409 if request.is_post else 200
-        return link_page(request, "changed", fresh, comment=comment, button=name, status=code)
+        return link_page(request, "changed", fresh, comment=comment, button=shown_name, status=code)
     if request.is_post:
-        give_status(request, comment.id, status, params["version"])
-    elif comment.status != status or request.site.store.reports(comment.id):
-        return link_page(request, f"page_{name}", params, comment=comment, button=name)
-    back = None if stays else {**params, "do": params["was"], "was": status}
-    return link_page(request, f"done_{name}", back, comment=comment, link=("admin", "more"))
+        act(request, name, comment.id, params["version"])
+    elif action.value_before(site, comment) != action.value or site.store.reports(comment.id):
+        title = f"page_{shown_name}"
+        return link_page(request, title, params, comment=comment, button=shown_name)
+    back = None if stays else {**params, "do": params["was"], "was": name}
+    return link_page(request, f"done_{shown_name}", back, comment=comment, link=("admin", "more"))
 
 
 def subscription_page(request: Request, params: Params) -> Response:
@@ -10479,7 +10634,11 @@ def admin_settings(request: Request) -> Json:
         "version": __version__,
         "settings": [*settings_in_effect(request.site.config, language)],
         "findings": [
-            vars(finding) | {"text": translated(finding.text, language)}
+            {
+                "level": finding.level,
+                "topic": finding.topic,
+                "text": translated(finding.text, language),
+            }
             for finding in reversed(findings_inside(request.site))
         ],
     }

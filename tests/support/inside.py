@@ -232,8 +232,8 @@ def moderation_link(app: App, comment_id: int, status: str, email: str) -> str:
     comment = app.site.store.comment(comment_id)
     assert comment
     recipient = commentd.Recipient(app.site, email, "en")
-    links = recipient.moderation_links(comment, [status], now(app))
-    return "/mail?" + links[status].partition("?")[2]
+    link = recipient.action_link(status, comment, now(app))
+    return "/mail?" + link.partition("?")[2]
 
 
 def in_its_thread(work: Callable[[], float]) -> None:
