@@ -96,7 +96,7 @@ def ann(app: App, visitor: Visitor, fake_world: FakeWorld) -> Visitor:
     visitor.register()
     app.deliver()
     visitor.verify(fake_world.code())
-    visitor.authorization = ("Bearer", visitor.login()["token"])
+    visitor.sign_in()
     return visitor
 
 

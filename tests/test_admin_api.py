@@ -437,7 +437,7 @@ def test_the_first_to_register_is_a_user(ann: Visitor, db: sqlite3.Connection) -
     assert do(ann, "login", 401, **form) == REFUSED
 
 
-def sign_in(visitor: Visitor, email: str = OWNER, status: int = 200, **fields: Any) -> Any:
+def log_in_as_admin(visitor: Visitor, email: str = OWNER, status: int = 200, **fields: Any) -> Any:
     form = {"email": email, "password": CANARY, "captcha_token": "x", **fields}
     return visitor.post_json("/admin/login", form, status=status).json
 
@@ -447,25 +447,25 @@ def test_only_an_admin_signs_in_at_the_admin_page(
     ann: Visitor, owner: Visitor, db: sqlite3.Connection
 ) -> None:
     ann.authorization = None
-    response = sign_in(ann)
+    response = log_in_as_admin(ann)
     assert enter(ann, response.pop("token"))["counts"]["visible"] == 0
     assert response == {"nickname": "Owner", "email": OWNER}
-    assert sign_in(ann, password="wrong", status=401) == REFUSED
-    assert sign_in(ann, "nobody@example.com", status=401) == REFUSED
-    assert sign_in(ann, "ann@example.com", status=401) == REFUSED  # a user
+    assert log_in_as_admin(ann, password="wrong", status=401) == REFUSED
+    assert log_in_as_admin(ann, "nobody@example.com", status=401) == REFUSED
+    assert log_in_as_admin(ann, "ann@example.com", status=401) == REFUSED  # a user
     enter(ann, ann.login(OWNER)["token"], 401)  # what the blog's scripts can read
     assert audit(owner) == [("Owner", "sign_in", "", "")]
     db.execute("UPDATE account SET blocked = 1")
-    assert sign_in(ann, status=401) == REFUSED
+    assert log_in_as_admin(ann, status=401) == REFUSED
 
 
 def test_guesses_at_the_admins_password_are_limited(owner: Visitor, visitor: Visitor) -> None:
     for _ in range(5):
-        assert sign_in(visitor, password="wrong", status=401) == REFUSED
+        assert log_in_as_admin(visitor, password="wrong", status=401) == REFUSED
     form = {"email": OWNER, "password": CANARY, "captcha_token": "x"}
     answer = visitor.post_json("/admin/login", form, status=429)
     assert int(answer.headers["Retry-After"]) <= 600
-    assert sign_in(Visitor(visitor.served, ip="192.0.2.1"))["email"] == OWNER
+    assert log_in_as_admin(Visitor(visitor.served, ip="192.0.2.1"))["email"] == OWNER
     for _ in range(5):
         change(owner, "users/1", 403, role="admin", password="wrong")
     assert change(owner, "users/1", 429, role="admin", password=CANARY)["code"] == "too_many"
@@ -478,7 +478,7 @@ def test_signing_out_at_the_admin_page_ends_its_token_and_that_of_the_widget(
     assert do(owner, "logout") == {"success": True}
     assert queue(owner, 401) == INVALID
     assert owner.widget.get("/comments/waiting?url=/", status=401).json == INVALID
-    assert enter(Visitor(app), sign_in(Visitor(app))["token"])["more"] is False
+    assert enter(Visitor(app), log_in_as_admin(Visitor(app))["token"])["more"] is False
 
 
 @pytest.mark.parametrize("provider", ["altcha", "turnstile"])
@@ -497,9 +497,9 @@ def test_an_admin_signs_in_with_our_own_captcha(
         challenge = visitor.get("/admin/captcha").json
         assert set(challenge) == {"provider", "parameters", "signature"}
         token = solved(visitor, "/admin/captcha")
-        assert sign_in(visitor, captcha_token="x", status=403)["code"] == "captcha_failed"
-        assert sign_in(visitor, captcha_token=token)["email"] == OWNER
-        assert sign_in(visitor, captcha_token=token, status=403)["code"] == "captcha_failed"
+        assert log_in_as_admin(visitor, captcha_token="x", status=403)["code"] == "captcha_failed"
+        assert log_in_as_admin(visitor, captcha_token=token)["email"] == OWNER
+        assert log_in_as_admin(visitor, captcha_token=token, status=403)["code"] == "captcha_failed"
 
 
 # The queue

@@ -170,7 +170,7 @@ def add_waiting(app: App, *texts: str, **fields: Any) -> list[int]:
     return [say(app, text, f"By {text}"[:40], **fields) for text in reversed(texts)][::-1]
 
 
-def moderate(app: App, status: str, *ids: int) -> None:
+def set_statuses(app: App, status: str, *ids: int) -> None:
     for each in ids:
         inside.set_status(app, each, status)
 
@@ -233,7 +233,7 @@ def dialog(page: Page) -> Locator:
     return page.get_by_role("dialog")
 
 
-def sign_in(page: Page, password: str = PASSWORD, email: str = MAIL) -> None:
+def sign_in_at_admin(page: Page, password: str = PASSWORD, email: str = MAIL) -> None:
     keyboard(page.get_by_label("Email"), email)
     keyboard(page.get_by_label("Password"), password)
     keyboard(button(page, "Sign in"))
@@ -344,9 +344,9 @@ def test_an_admin_link_sets_a_new_password_and_the_page_says_what_is_wrong_with_
         advice = "Links work once, within an hour. For a new one, run “commentd admin EMAIL”"
         expect(page.get_by_text(advice)).to_be_visible()
     button(page, "Sign in").click()
-    sign_in(page)
+    sign_in_at_admin(page)
     expect(alert(page)).to_contain_text("Wrong email or password")
-    sign_in(page, "another one")
+    sign_in_at_admin(page, "another one")
     expect(heading(page, "Queue")).to_be_visible()
     admin_browser.open_link(page, "0" * 32)  # who is signed in needs no other link
     expect(heading(page, "This link no longer works")).to_be_visible()
@@ -386,9 +386,9 @@ def test_an_admin_signs_in_with_our_own_proof_of_work_whatever_readers_solve(
     refused = "Wrong email or password, or not an admin account."
     for password, email in (("not mine", MAIL), (PASSWORD, "ann@blog.example")):
         with page.expect_response("**/admin/login"):
-            sign_in(page, password, email)
+            sign_in_at_admin(page, password, email)
         expect(alert(page)).to_have_text(refused)
-    sign_in(page)
+    sign_in_at_admin(page)
     expect(heading(page, "Queue")).to_be_focused()
     forms = [request.post_data_json or {} for request in sent]
     hashes = [hashlib.sha256(w.encode()).hexdigest() for w in ("not mine", PASSWORD, PASSWORD)]
@@ -409,7 +409,7 @@ def test_signing_out_ends_the_token_and_leaves_nothing_behind(admin_browser: Adm
     expect_notice(page, re.compile("You’re signed out on this device only"))
     assert token not in page.evaluate(STORED)
     page.unroute_all()
-    sign_in(page)
+    sign_in_at_admin(page)
     expect_texts(page, "Hers.")
     token = page.evaluate(TOKEN)
     keyboard(button(page, "Sign out"))
@@ -436,7 +436,7 @@ def test_a_draft_outlives_a_sign_in_that_ended_and_a_former_admin_sees_nothing(
     expect(again).to_be_visible()
     page.keyboard.press("Escape")
     expect(heading(page, "Sign in")).to_be_visible()
-    sign_in(page)
+    sign_in_at_admin(page)
     expect_texts(page, "Hers.")
     page.reload()
     expect(current_comment(page)).to_be_visible()
@@ -743,8 +743,8 @@ def test_a_message_stays_in_the_section_that_it_is_about(admin_browser: AdminBro
 
 def test_spam_and_deleted_comments_are_put_back(admin_browser: AdminBrowser) -> None:
     ids = add_waiting(admin_browser.app, "A.", "B.", "C.", "D.")
-    moderate(admin_browser.app, "spam", *ids[:2])
-    moderate(admin_browser.app, "deleted", *ids[2:])
+    set_statuses(admin_browser.app, "spam", *ids[:2])
+    set_statuses(admin_browser.app, "deleted", *ids[2:])
     page = admin_browser.open()
     expect(text_of_empty_list(page, "All done.")).to_be_visible()
     tabs = page.get_by_role("navigation", name="Status")
@@ -767,7 +767,7 @@ def test_the_queue_shows_beside_a_comment_all_that_helps_to_decide(
     admin_browser: AdminBrowser,
 ) -> None:
     first = say(admin_browser.app, "Known.", "陆知微", email="lu@blog.example", page="/a/")
-    moderate(admin_browser.app, "visible", first)
+    set_statuses(admin_browser.app, "visible", first)
     fields: Any = {"email": "lu@blog.example", "website": "https://lu.example/"}
     say(admin_browser.app, "A reply.", "陆知微", page="/a/", parent_id=first, **fields)
     sql(admin_browser.app, "INSERT INTO block VALUES (1, 'word', 'casino', '', 0, NULL)")
@@ -917,7 +917,7 @@ def teach_filter(app: App) -> None:
 def reported_ids(admin_browser: AdminBrowser) -> list[int]:
     """Three visible comments. Readers have reported the first two."""
     ids = add_waiting(admin_browser.app, "Rude.", "An advert.", "Fine.")
-    moderate(admin_browser.app, "visible", *ids)
+    set_statuses(admin_browser.app, "visible", *ids)
     report(admin_browser.app, ids[0], "Insults", "insults me", "")
     report(admin_browser.app, ids[1], "Advert")
     return ids
@@ -936,7 +936,7 @@ def test_an_empty_queue_leads_to_reported_comments_with_counts_and_reasons(
     admin_browser: AdminBrowser,
 ) -> None:
     rude, advert = add_waiting(admin_browser.app, "Rude.", "An advert.")
-    moderate(admin_browser.app, "visible", rude, advert)
+    set_statuses(admin_browser.app, "visible", rude, advert)
     page = admin_browser.open()
     assert tabs(page) == ["Waiting", "Spam", "Deleted"]
     report(admin_browser.app, rude, "Insults", "insults me", "", "Insults")
@@ -1049,7 +1049,7 @@ def test_a_filter_that_has_learnt_little_says_when_it_starts(admin_browser: Admi
 def test_a_comment_shows_the_verdict_of_the_filter_and_why(admin_browser: AdminBrowser) -> None:
     teach_filter(admin_browser.app)
     fine, mixed = add_waiting(admin_browser.app, "Backup of SQLite, how?", "加微信问 SQLite")
-    moderate(admin_browser.app, "waiting", fine, mixed)
+    set_statuses(admin_browser.app, "waiting", fine, mixed)
     add_waiting(admin_browser.app, "Casino bonus for you https://casino.example")
     page = admin_browser.open(lang="zh-CN")
     score = comment_row(page, "问").locator(".score")
@@ -1087,7 +1087,7 @@ def test_comments_are_searched_by_words_and_status_and_back_works(
     admin_browser: AdminBrowser,
 ) -> None:
     _, red, _ = add_waiting(admin_browser.app, "Green apple.", "Red apple.", "Pear.")
-    moderate(admin_browser.app, "visible", red)
+    set_statuses(admin_browser.app, "visible", red)
     page = admin_browser.open()
     page.keyboard.press("/")
     expect(search(page)).to_be_focused()
@@ -1141,7 +1141,7 @@ def test_the_list_of_all_comments_shows_what_was_done_with_each(
     admin_browser: AdminBrowser,
 ) -> None:
     _, two = add_waiting(admin_browser.app, "One.", "Two.")
-    moderate(admin_browser.app, "visible", two)
+    set_statuses(admin_browser.app, "visible", two)
     page = admin_browser.open("comments")
     by_keys(page, "Spam")
     expect(button(comment_row(page, "One."), "Put back")).to_be_visible()
@@ -1165,7 +1165,7 @@ def test_the_list_of_all_comments_shows_what_was_done_with_each(
 
 def add_pages(app: App) -> None:
     ids = [say(app, "One.", page="/a/"), say(app, "Two.", page="/b/"), say(app, "3.", page="/b/")]
-    moderate(app, "visible", *ids)
+    set_statuses(app, "visible", *ids)
     sql(app, "UPDATE page SET views = 1286 WHERE page_url = '/a/'")
 
 
@@ -1177,7 +1177,7 @@ def test_pages_are_listed_with_their_totals_closed_and_reopened(
     page = admin_browser.open("pages")
     a, closed = list_row(page, "/a/"), "SELECT page_url FROM page WHERE closed"
     expect(notes(page, "/a/")).to_have_text(["1 comment", "1,286 views", "0 likes"])
-    moderate(
+    set_statuses(
         admin_browser.app, "visible", say(admin_browser.app, "5.", page="/%E4%BD%A0%E5%A5%BD/")
     )
     page.reload()
@@ -1212,7 +1212,7 @@ def test_a_page_gets_another_url_and_takes_in_another_when_asked_twice(
 ) -> None:
     admin_browser.expected.append(REFUSED)
     add_pages(admin_browser.app)
-    moderate(admin_browser.app, "visible", say(admin_browser.app, "Four.", page="/c/"))
+    set_statuses(admin_browser.app, "visible", say(admin_browser.app, "Four.", page="/c/"))
     page = admin_browser.open("pages")
     url, exists = dialog(page).get_by_label("URL"), "There is already a page at that URL"
     keyboard(button(list_row(page, "/a/"), "Rename"))
@@ -1732,15 +1732,15 @@ def filled_lists(app: App, undelivered: None) -> None:
     """Something in every list."""
     fields: Any = {"email": "lu@blog.example", "website": "https://lu.example/"}
     first = say(app, "**Bold**, `code` and [a link](https://a.example/)", **fields)
-    moderate(app, "visible", first)
+    set_statuses(app, "visible", first)
     say(app, "A reply. " * 90, "Mateo Silva", parent_id=first)
-    moderate(app, "waiting", first)
+    set_statuses(app, "waiting", first)
     say(app, "Hello.", "Noor Rahman", page="https://other.example/z/")
     seen = say(app, "Seen.", "顾砚秋", page="/b/")
-    moderate(app, "visible", seen)
+    set_statuses(app, "visible", seen)
     TestApp(app).post_json(f"/comments/{seen}/report", {"reason": "Dull"})
-    moderate(app, "spam", say(app, "Buy!", "Eve"))
-    moderate(app, "deleted", say(app, "Gone.", "Eve"))
+    set_statuses(app, "spam", say(app, "Buy!", "Eve"))
+    set_statuses(app, "deleted", say(app, "Gone.", "Eve"))
     account(app, "ann@example.com", "Ann", "user")
     now = inside.now(app)
     sql(app, "INSERT INTO block VALUES (1, 'word', 'casino', 'Enough.', ?, ?)", now, now + DAY)
@@ -1873,7 +1873,7 @@ def test_tab_reaches_every_control_of_the_admin_page_and_each_has_a_name(
     admin_browser: AdminBrowser, filled_lists: None
 ) -> None:
     page = admin_browser.open(signed=False, **WINDOW)
-    sign_in(page)
+    sign_in_at_admin(page)
     expect(heading(page, "Queue")).to_be_focused()
     for view in [*VIEWS, "welcome"]:
         if view in ("pages", "log"):

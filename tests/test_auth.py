@@ -61,10 +61,6 @@ def new_account(visitor: Visitor, fake_world: FakeWorld, **fields: Any) -> None:
     visitor.verify(code_for(visitor, fake_world, **fields)[0], fields.get("email", ANN))
 
 
-def sign_in(visitor: Visitor, email: str = ANN, **fields: Any) -> None:
-    visitor.authorization = ("Bearer", visitor.login(email, **fields)["token"])
-
-
 def another_code(code: str, step: int = 1) -> str:
     return f"{(int(code) + step) % 1_000_000:06d}"
 
@@ -437,7 +433,7 @@ def test_a_registration_changes_no_account_before_its_code_is_confirmed(
     assert {c["user_id"] for c in ann.listing()["comments"]} == {1}
     assert eve.login(status=401) == WRONG
     assert eve.login(password="new")["role"] == "admin"
-    sign_in(eve, password="new")
+    eve.sign_in(password="new")
     assert eve.say("and mine")["comment"]["user_id"] == 1
 
 
@@ -977,7 +973,7 @@ def test_to_log_out_ends_all_tokens_of_an_account(
 ) -> None:
     bob = stranger(app, 1)
     new_account(bob, fake_world, email=BOB)
-    sign_in(bob, BOB)
+    bob.sign_in(BOB)
     phone = ("Bearer", ann.login()["token"])
     assert ann.post_json("/auth/logout", {}).json == {"success": True}
     for token in (ann.authorization, phone):
@@ -985,7 +981,7 @@ def test_to_log_out_ends_all_tokens_of_an_account(
         refused(ann)
         assert ann.post_json("/auth/logout", {}, status=401).json == TOKEN_INVALID
     assert bob.say()["comment"]["user_id"] == 2
-    sign_in(ann)
+    ann.sign_in()
     assert ann.say("again")["comment"]["user_id"] == 1
     ann.authorization = None
     refusal = {"error": "请先登录", "code": "login_required"}

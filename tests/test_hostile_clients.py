@@ -33,8 +33,8 @@ from support.service import (
     Service,
     Start,
     answer_on,
-    held,
     held_at_rest,
+    held_descriptors,
     memory,
     request,
     reset_connection,
@@ -520,7 +520,7 @@ def test_a_client_that_leaves_early_leaks_nothing(shared_service: Service) -> No
     before = held_at_rest(shared_service)
     for raw in [request("POST", "/auth/login", body=LOGIN)] * 4 + [LIKED, LIST] * 20:
         reset_connection(shared_service.sent(raw))
-    until(lambda: held(shared_service) == before)
+    until(lambda: held_descriptors(shared_service) == before)
     assert shared_service.ask("GET", "/health").status == 200
     assert "Traceback" not in shared_service.output
 
@@ -570,7 +570,7 @@ def send_a_byte(peers: list[socket.socket]) -> None:
 def none_is_held(peers: list[socket.socket], service: Service, before: int) -> bool:
     """Whether no connection is held any more, after one more byte on each."""
     send_a_byte(peers)
-    return held(service) == before
+    return held_descriptors(service) == before
 
 
 def all_are_closed(peers: list[socket.socket]) -> bool:
@@ -596,7 +596,7 @@ def test_endless_requests_are_cut_and_leak_nothing(start: Start) -> None:
         dripping = [service.sent(raw) for raw in [*PARTS_OF_REQUESTS.values(), hello()]]
         unread = [client_that_does_not_read(service) for _ in range(3)]
         until(lambda: all_are_closed(dripping))  # noqa: B023
-        until(lambda: held(service) == before + 1)
+        until(lambda: held_descriptors(service) == before + 1)
         for peer in unread:
             peer.close()
     idle.sendall(HEALTH)
@@ -628,7 +628,7 @@ def test_a_crowd_of_silent_connections_makes_room_for_new_ones(start: Start) -> 
         assert not gone(crowd[-1])
         for peer in crowd:
             peer.close()
-        until(lambda: held(service) == before)
+        until(lambda: held_descriptors(service) == before)
     assert service.output.count("\n") < 50, service.output
 
 
@@ -766,5 +766,5 @@ def test_a_reader_is_answered_beside_500_silent_and_400_slow_clients(
     for peer in [*silent, *slow]:
         peer.close()
     service.opened.clear()
-    until(lambda: held(service) == before)
+    until(lambda: held_descriptors(service) == before)
     assert "Traceback" not in service.output

@@ -41,8 +41,8 @@ from support.service import (
     Start,
     answer_on,
     chunked,
-    held,
     held_at_rest,
+    held_descriptors,
     memory,
     padded,
     request,
@@ -311,7 +311,7 @@ def test_random_bytes_do_not_make_the_server_fail(
                 campaign.figures["answers"] += len(statuses)
         shared_service.opened.clear()
         assert shared_service.ask("GET", "/health").json == {"ok": True}
-        until(lambda: held(shared_service) == before)
+        until(lambda: held_descriptors(shared_service) == before)
         used = used or memory(shared_service)
         campaign.figures["streams"] += len(streams)
         campaign.figures["MiB more"] = memory(shared_service) - used

@@ -27,7 +27,7 @@ from support.service import (
     Answer,
     Service,
     Start,
-    held,
+    held_descriptors,
     memory,
     request,
     reset_connection,
@@ -277,7 +277,7 @@ def test_nothing_is_lost_and_nothing_grows_under_faults(
         for client in clients:
             client.join()
     assert not observed.wrong
-    until(lambda: held(observed.service) == 1)
+    until(lambda: held_descriptors(observed.service) == 1)
     if len(used) > 20:  # minutes in one process
         quarter = len(used) // 4
         early = statistics.median(used[quarter : 2 * quarter])

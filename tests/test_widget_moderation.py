@@ -37,6 +37,7 @@ from support.writing import (
     refuse,
     requests_held,
     requests_of,
+    sign_in,
     signed_in,
     write,
 )
@@ -71,16 +72,6 @@ def admin(blog_site: BlogSite, **how: Any) -> Page:
     page = signed_in(blog_site, MAIL, **how)
     page.wait_for_function(MODERATES)
     return page
-
-
-def sign_in(page: Page, operate: Operate = mouse) -> None:
-    panel = page.get_by_role("form", name="Sign in")
-    expect(panel).to_be_visible()
-    if instead := button(panel, "Use a password instead").all():
-        operate(instead[0])
-    operate(panel.get_by_role("textbox", name="Email"), MAIL)
-    operate(panel.get_by_label("Password"), PASSWORD)
-    operate(button(panel, "Sign in"))
 
 
 def menu(page: Page, text: str) -> Locator:
@@ -136,7 +127,7 @@ def test_an_admin_who_signs_in_on_the_blog_gets_the_menu(blog_site: BlogSite) ->
     expect(article(page, "Waits.")).to_have_count(0)
     page.route("**/comments/waiting*", lambda route: route.abort())
     open_account(page)
-    sign_in(page)
+    sign_in(page, password=PASSWORD, email=MAIL)
     page.wait_for_function(MODERATES)  # though what waits did not come
     page.unroute("**/comments/waiting*")
     page.reload()
@@ -376,7 +367,7 @@ def test_a_refused_moderation_is_said_at_the_comment_which_stays(blog_site: Blog
     choose(page, "Seen.", "Spam")
     panel = page.get_by_role("form", name="Sign in")
     expect(panel).to_be_visible()
-    sign_in(page)
+    sign_in(page, password=PASSWORD, email=MAIL)
     expect(panel).to_have_count(0)
     choose(page, "Seen.", "Spam")
     expect(button(page, "Undo")).to_be_focused()

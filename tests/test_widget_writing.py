@@ -37,9 +37,9 @@ from support.writing import (
     end_logins,
     keyboard,
     main,
-    moderate,
     mouse,
     open_account,
+    owner_moderates,
     post,
     refuse,
     requests_held,
@@ -1103,7 +1103,7 @@ def test_a_comment_that_waits_says_so_and_only_its_author_sees_it(blog_site: Blo
     page.reload()
     expect_waiting(page, "Patience.")
     expect(blog_site.open().get_by_text("No comments yet")).to_be_visible()
-    moderate(blog_site.app, "visible", 1)
+    owner_moderates(blog_site.app, "visible", 1)
     page.reload()
     mine.locator(".reply").click()
     page.keyboard.insert_text("An answer.")
@@ -1112,7 +1112,7 @@ def test_a_comment_that_waits_says_so_and_only_its_author_sees_it(blog_site: Blo
         expect(page.locator("li li .body")).to_have_text("An answer.")
         expect_waiting(page, "An answer.")
         page.reload()
-    moderate(blog_site.app, "visible", 2)
+    owner_moderates(blog_site.app, "visible", 2)
     page.reload()
     expect(mine).to_have_count(1)
     expect(page.get_by_text("Waiting for approval")).to_have_count(0)
@@ -1145,7 +1145,7 @@ def test_a_comment_removed_or_a_page_closed_meanwhile_is_told(blog_site: BlogSit
     page = blog_site.open(faults=REFUSED)
     box = open_form(page, "reply", "An answer.")
     textbox(article(page, "Hers."), "Name").fill("Ann")
-    moderate(blog_site.app, "deleted", parent)
+    owner_moderates(blog_site.app, "deleted", parent)
     button(article(page, "Hers."), "Post").click()
     expect(article(page, "Hers.").locator(".error")).to_have_text("This comment was removed.")
     expect(box).to_have_value("An answer.")

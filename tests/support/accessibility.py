@@ -38,8 +38,7 @@ from support.blog import WATCH, Json, say
 from support.inside import sql
 from support.mail import code_of
 from support.patience import PATIENCE
-from support.writing import keyboard, settings_say
-from support.writing import moderate as moderate_by_api
+from support.writing import keyboard, owner_moderates, settings_say
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = {file.stem for file in (ROOT / "static/words").glob("*.json")}
@@ -121,7 +120,7 @@ def nobody(app: App, path: str) -> None:
 
 def one_removed(app: App, path: str) -> None:
     ids = blog.conversation(app, path)
-    moderate_by_api(app, "deleted", ids[3])
+    owner_moderates(app, "deleted", ids[3])
 
 
 def twelve(app: App, path: str) -> None:

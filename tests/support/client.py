@@ -28,6 +28,8 @@ Status = int | str  # the status of a response that a test expects; "*" is any
 class Visitor(webtest.TestApp):  # type: ignore[misc]
     """A client whose every request is judged by the invariants."""
 
+    authorization: Any  # of webtest: a kind and a token, or None
+
     def __init__(self, app: App, ip: str = "203.0.113.7", **environ: str) -> None:
         super().__init__(app, extra_environ={"REMOTE_ADDR": ip, **environ}, lint=True)
         self.served = app
@@ -102,6 +104,10 @@ class Visitor(webtest.TestApp):  # type: ignore[misc]
     def login(self, email: str = "ann@example.com", status: Status = 200, **fields: Any) -> Any:
         body = {"email": email, "password": CANARY, "captcha_token": "x"}
         return self.post_json("/auth/login", body | fields, status=status).json
+
+    def sign_in(self, email: str = "ann@example.com", **fields: Any) -> None:
+        """From now on each request has the token of this account."""
+        self.authorization = ("Bearer", self.login(email, **fields)["token"])
 
     def ask_for_code(self, email: str = "ann@example.com", **fields: Any) -> str:
         """A code to sign in with; the request."""

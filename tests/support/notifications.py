@@ -239,7 +239,7 @@ def claim(app: App, email: str, nickname: str) -> Reader:
 def signed_in(app: App, email: str) -> Reader:
     """Someone with an account, on the blog."""
     reader = Reader(app)
-    reader.authorization = ("Bearer", reader.login(email)["token"])
+    reader.sign_in(email)
     return reader
 
 

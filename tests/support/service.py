@@ -162,7 +162,7 @@ def services(folder: Path) -> Iterator[Start]:
         assert_whole(str(service.path))
 
 
-def held(service: Service) -> int:
+def held_descriptors(service: Service) -> int:
     """The number of its sockets and temporary files."""
     process = Path(f"/proc/{service.process.pid}")
     if not process.exists():
@@ -177,7 +177,7 @@ def held(service: Service) -> int:
 def held_at_rest(service: Service) -> int:
     """The same of a service that only listens."""
     assert service.ask("GET", "/health").status == 200  # the event loop runs
-    until(lambda: held(service) == 1)
+    until(lambda: held_descriptors(service) == 1)
     return 1
 
 

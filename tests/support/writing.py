@@ -262,13 +262,15 @@ def code_field(page: Page) -> Locator:
     return page.get_by_role("form", name="Code").get_by_role("textbox", name="Code")
 
 
-def sign_in(page: Page, operate: Operate = mouse, password: str = PASSWORD) -> None:
+def sign_in(
+    page: Page, operate: Operate = mouse, password: str = PASSWORD, email: str = MAIL
+) -> None:
     """By the panel that is open, with a password."""
     panel = page.get_by_role("form", name="Sign in")
     expect(panel).to_be_visible()
     if instead := button(panel, "Use a password instead").all():
         operate(instead[0])
-    operate(textbox(panel, "Email"), MAIL)
+    operate(textbox(panel, "Email"), email)
     operate(panel.get_by_label("Password"), password)
     operate(button(panel, "Sign in"))
 
@@ -283,7 +285,7 @@ def end_logins(app: App) -> None:
     sql(app, "UPDATE account SET version = version + 1")
 
 
-def moderate(app: App, status: str, *ids: int) -> None:
+def owner_moderates(app: App, status: str, *ids: int) -> None:
     """What the owner decides."""
     owner = TestApp(app, {"REMOTE_ADDR": "192.0.2.1"})
     owner.authorization = ("Bearer", blog.owner_token(app))
