@@ -214,6 +214,7 @@ def reset(full_service: FullService) -> Iterator[Callable[[], object]]:
         def back() -> None:
             full_service.app.tick()  # which writes the views that wait
             kept.backup(db)
+            inside.forget_cached_responses(full_service.app)
 
         yield back
 

@@ -274,6 +274,11 @@ def statements(app: App) -> Iterator[list[str]]:
         connection.set_trace_callback(None)
 
 
+def forget_cached_responses(app: App) -> None:
+    """For what was written by another connection, which the service does not notice."""
+    app.site.store.changes += 1
+
+
 def recount(app: App) -> None:
     """Counts anew what comments and pages have, after rows were written past the service."""
     with app.site.store.writing():
