@@ -3209,7 +3209,7 @@ class Database:
         self.local = ThreadState()
         # The number of writes by this process that may change what readers see; views do not count.
         # What a command writes is seen when the cache entry expires.
-        self.changes = 0
+        self.writes = 0
         self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
         self.process_lock = open_lock_file(path, "-write")
         try:
@@ -3281,7 +3281,7 @@ class Database:
                 self.local.writing = False
                 # After the commit: a response with the new number is made of the new rows.
                 if self.writer.total_changes > rows_before and not only_views:
-                    self.changes += 1
+                    self.writes += 1
 
     @contextlib.contextmanager
     def write_lock(self) -> Iterator[None]:
@@ -7223,10 +7223,10 @@ class Response:
 
 @dataclass
 class CacheEntry:
-    """A public response in the response cache: the store's `changes` and the time when its handler
+    """A public response in the response cache: the store's `writes` and the time when its handler
     began, the page of which each request for it is a view, and the bytes that were sent."""
 
-    changes: int
+    writes: int
     made_at: float
     viewed: PageName | None = None
     response: bytes = b""
@@ -7379,7 +7379,7 @@ def request_of(route: Route, site: Site, environ: Json) -> Request:
         form=read_form(environ) if writes else {},
         client=site.clients.of(environ),
         caller=caller_of(route.permission, site, environ, now),
-        cache_entry=CacheEntry(site.store.changes, now),
+        cache_entry=CacheEntry(site.store.writes, now),
     )
 
 
@@ -12934,7 +12934,7 @@ class ResponseCache:
 
     def find(self, key: bytes) -> CacheEntry | None:
         entry = self.entries.get(key)
-        if entry is None or entry.changes != self.site.store.changes:
+        if entry is None or entry.writes != self.site.store.writes:
             return None
         now = self.site.world.clock()
         if 0 <= now - entry.made_at < CACHE_SECONDS:

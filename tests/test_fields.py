@@ -105,6 +105,41 @@ def test_the_personal_fields_go_with_the_account_and_no_others(filled: Visitor, 
     assert {*FIELDS.personal} <= blanks(after)
 
 
+# Public fields whose change alone readers are not told of: what never changes; the content, whose
+# `html` changes with it; the IP address, which readers see masked; and the role, which is the
+# account's.
+NOT_TOLD = {"id", "page_url", "parent_id", "created_at", "content", "ip", "role"}
+
+
+@pytest.mark.parametrize("name", sorted({*FIELDS.public} - NOT_TOLD))
+def test_readers_with_an_older_list_are_told_of_a_change_of_each_public_field(
+    app: App, filled: Visitor, db: sqlite3.Connection, row: Any, name: str
+) -> None:
+    reader = Visitor(app)
+    mark = reader.listing(since=0)["mark"]
+    assert reader.listing(since=mark)["comments"] == []
+    before = row()[name]
+    after = "other" if isinstance(before, str) else before + 1
+    if name == "user_id":
+        after = None
+    elif name == "pinned":
+        after = 0
+    db.execute(f"UPDATE comment SET {name} = ? WHERE id = 1", (after,))
+    told = [comment["id"] for comment in reader.listing(since=mark)["comments"]]
+    db.execute(f"UPDATE comment SET {name} = ? WHERE id = 1", (before,))
+    assert told == [1]
+
+
+def test_readers_with_an_older_list_are_told_of_a_new_role(
+    app: App, filled: Visitor, db: sqlite3.Connection
+) -> None:
+    reader = Visitor(app)
+    mark = reader.listing(since=0)["mark"]
+    db.execute("UPDATE account SET role = 'admin'")
+    told = reader.listing(since=mark)["comments"]
+    assert {comment["id"]: comment["role"] for comment in told} == {1: "admin", 2: "admin"}
+
+
 # What our own export leaves out: accounts, and what the service finds out by itself.
 NOT_EXPORTED = {"page_url", "user_id", "role", "hidden_at", "learnt"}
 
