@@ -2469,11 +2469,12 @@ def file_lock(path: Path, suffix: str) -> Iterator[None]:
 STAMP = "%Y%m%d-%H%M%S"
 
 
+def show_nothing(left: int, total: int) -> None:
+    """The progress of what nobody watches."""
+
+
 def copy_database(
-    db: sqlite3.Connection,
-    target: Path,
-    progress: Progress = lambda left, total: None,
-    part: str = "",
+    db: sqlite3.Connection, target: Path, progress: Progress = show_nothing, part: str = ""
 ) -> None:
     """Copies one moment of a database, which may be in use. The copy is written aside (as `part`),
     checked and synced, and only then gets its name. Nobody else can read it."""
@@ -2510,31 +2511,40 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def back_up_to(path: Path, target: Path, **options: Any) -> Path:
-    """A backup under a name of its own; `options` as in `copy_database`."""
+def back_up_to(path: Path, target: Path, progress: Progress = show_nothing, part: str = "") -> Path:
+    """A backup under a name of its own; the rest is as in `copy_database`."""
     try:
         with contextlib.closing(connect(path)) as db:
-            copy_database(db, target, **options)
+            copy_database(db, target, progress, part)
     except sqlite3.Error as error:
         raise OperatorError(f"{path} can't be read: {error}") from None
     return target
 
 
-def back_up(path: Path, folder: Path, now: float, label: str = "", **options: Any) -> Path:
+def back_up(
+    path: Path,
+    folder: Path,
+    now: float,
+    label: str = "",
+    progress: Progress = show_nothing,
+    part: str = "",
+) -> Path:
     """A backup in the folder, named for its time (UTC)."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise OperatorError(f"{folder} can't be made: {error.strerror}") from None
     name = f"{path.stem}-{datetime.fromtimestamp(now, UTC):{STAMP}}{label}.db"
-    return back_up_to(path, folder / name, **options)
+    return back_up_to(path, folder / name, progress, part)
 
 
-def back_up_regularly(path: Path, folder: Path, now: float, **options: Any) -> Path:
+def back_up_regularly(
+    path: Path, folder: Path, now: float, progress: Progress = show_nothing, part: str = ""
+) -> Path:
     """A backup in the folder of the settings, which is claimed for this database."""
     if reason := other_claim(path, folder):
         raise OperatorError(reason)
-    backup = back_up(path, folder, now, **options)
+    backup = back_up(path, folder, now, progress=progress, part=part)
     claim_file(path, folder).write_text(str(path.resolve()), "utf-8")
     return backup
 
