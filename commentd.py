@@ -8576,26 +8576,34 @@ def get_latest(request: Request) -> Json:
 # Writing
 
 
-def author_fields(request: Request) -> Json:
-    """`{user_id, nickname, email, website}`. Only a guest's email address is kept."""
+def new_comment(request: Request) -> NewComment:
+    """What the form says. Its page is not known yet, nor its HTML."""
     caller = request.caller
     if caller is None and request.site.config.comments_login_required:
         raise Unauthorized("请先登录再评论", "login_required")
     email = email_field(request, optional=True)
-    return {
-        "user_id": caller.id if caller else None,
-        "nickname": nickname_field(request, optional=caller is not None) or request.me.nickname,
-        "email": "" if caller else email,
-        "website": website_field(request),
-    }
+    nickname = nickname_field(request, optional=caller is not None) or request.me.nickname
+    website = website_field(request)
+    content = content_field(request)
+    parent_id = number_field(request.form, "parent_id", optional=True)
+    return NewComment(
+        parent_id=parent_id or None,
+        user_id=caller.id if caller else None,
+        nickname=nickname,
+        email="" if caller else email,  # that of an account stands there
+        website=website,
+        content=content,
+        ip=request.client.ip,
+        created_at=request.now,
+        language=language_field(request, nickname + content),
+    )
 
 
-def location_fields(request: Request) -> Json:
-    """Where a comment was written, as far as readers may see that."""
+def location_of(request: Request) -> tuple[str, str]:
+    """Country and location of the client, as far as readers may see that."""
     if not request.site.config.privacy_show_location:
-        return {}
-    country, location = request.site.places.of(request.client.ip)
-    return {"country": country, "location": location}
+        return "", ""
+    return request.site.places.of(request.client.ip)
 
 
 def language_field(request: Request, text: str) -> str:
@@ -8608,73 +8616,72 @@ def post_comment(request: Request) -> Json:
     """`{page_url, nickname, content, captcha_token, parent_id?, email?, website?, lang?}` to
     `{success, comment, edit_token?}`: guests may edit with the edit token."""
     name = page_field(request, request.form, "page_url")
-    written = {
-        **author_fields(request),
-        "content": content_field(request),
-        "ip": request.client.ip,
-        "parent_id": number_field(request.form, "parent_id", optional=True) or None,
-    }
-    written["language"] = language_field(request, written["nickname"] + written["content"])
+    new = new_comment(request)
     captcha = None
     doubt = ""
     try:
         captcha = captcha_field(request)
-        if came_too_fast(captcha, written["content"], request.now):
+        if came_too_fast(captcha, new.content, request.now):
             doubt = "fast"
     except CaptchaDown:
         doubt = "captcha_down"
 
-    earlier = check_destination(request, name, written, captcha)
+    earlier = check_destination(request, name, new, captcha)
     if earlier:
         return posted(request, earlier, captcha, again=True)
     check_comment_limit(request.site, request.client)
-    written["html"] = safe_html(written["content"])
-    new = NewComment(**written, created_at=request.now)
+    new = replace(new, html=safe_html(new.content))
     verdict = verdict_on(request, new.unstored(), doubt)
-    written |= location_fields(request)
+    country, location = location_of(request)
+    new = replace(new, country=country, location=location)
     with request.writing():
         # It may have changed meanwhile.
-        earlier = check_destination(request, name, written, captcha)
+        earlier = check_destination(request, name, new, captcha)
         if earlier:
             return posted(request, earlier, captcha, again=True)
         page = page_for(request, name)
-        comment = add_comment(request, {**written, "page_id": page.id}, verdict, captcha)
+        comment = add_comment(request, replace(new, page_id=page.id), verdict, captcha)
         return posted(request, comment, captcha, again=False)
 
 
 def check_destination(
-    request: Request, name: PageName, written: Json, captcha: Captcha | None
+    request: Request, name: PageName, new: NewComment, captcha: Captcha | None
 ) -> Comment | None:
     """Refuses what cannot be written on the page. Returns the comment that the same request made
     before. It writes nothing: it runs before the costly work, and again in the transaction."""
     store = request.site.store
-    check_nickname(request, written["nickname"])
+    check_nickname(request, new.nickname)
     page = page_named(store, name)
-    if written["parent_id"] is not None:
-        parent = store.comment(written["parent_id"])
+    if new.parent_id is not None:
+        parent = store.comment(new.parent_id)
         if parent is None or parent.page_id != page.id or parent.status != "visible":
             raise NotFound("要回复的评论不存在", "parent_gone")
-    earlier = earlier_comment(request, {**written, "page_id": page.id}, captcha)
+    earlier = earlier_comment(request, replace(new, page_id=page.id), captcha)
     if is_closed(request.site, page) and not earlier:
         raise Forbidden("这里的评论已关闭", "page_closed")
     return earlier
 
 
-def earlier_comment(request: Request, written: Json, captcha: Captcha | None) -> Comment | None:
+def earlier_comment(request: Request, new: NewComment, captcha: Captcha | None) -> Comment | None:
     """The comment that the same request made before: after a double click, or when the response
     was lost. `Forbidden` if its captcha was spent on another comment."""
     store = request.site.store
     duplicate = None
     if request.site.config.limits_enabled:
-        duplicate = store.same_comment(NewComment(**written, created_at=request.now))
+        duplicate = store.same_comment(new)
     spent_on = store.spent_on(captcha.signature) if captcha else None
     if duplicate or spent_on is None:
         return duplicate
     earlier = store.comment(spent_on)
-    if earlier:
-        same = attributes(earlier, "page_id parent_id user_id nickname content")
-        if same.items() <= written.items():
-            return earlier
+    if (
+        earlier
+        and earlier.page_id == new.page_id
+        and earlier.parent_id == new.parent_id
+        and earlier.user_id == new.user_id
+        and earlier.nickname == new.nickname
+        and earlier.content == new.content
+    ):
+        return earlier
     raise Forbidden("人机验证已用过，请重试", "captcha_failed")
 
 
@@ -8698,12 +8705,12 @@ def page_for(request: Request, name: PageName) -> Page:
 
 
 def add_comment(
-    request: Request, written: Json, verdict: Verdict, captcha: Captcha | None
+    request: Request, new: NewComment, verdict: Verdict, captcha: Captcha | None
 ) -> Comment:
     """Adds a comment, with its notifications and webhook, within the rate limits."""
     store = request.site.store
     verdict = within_limits(request, verdict)
-    new = NewComment(**written, created_at=request.now, held=verdict.held)
+    new = replace(new, held=verdict.held)
     comment = store.insert_comment(new, verdict.status, request.now)
     store.notify(comment, request.now)
     if verdict.status != "spam" and not request.is_admin:
@@ -9654,7 +9661,7 @@ def reply_as_owner(request: Request) -> Json:
     store = request.site.store
     content = content_field(request)
     markup = safe_html(content)
-    location = location_fields(request)
+    country, location = location_of(request)
     with request.writing():
         parent = full_comment(request, number_field(request.form, "parent_id"))
         check_version(parent, optional_field(request, "version"))
@@ -9664,7 +9671,6 @@ def reply_as_owner(request: Request) -> Json:
         if done:
             audit(request, done, parent.id)
         new = NewComment(
-            **location,
             page_id=parent.page_id,
             parent_id=parent.id,
             user_id=request.me.id,
@@ -9672,6 +9678,8 @@ def reply_as_owner(request: Request) -> Json:
             content=content,
             html=markup,
             ip=request.client.ip,
+            country=country,
+            location=location,
             created_at=request.now,
             language=parent.language,
         )
