@@ -45,7 +45,7 @@ sigterm = true
 patch = _exit
 disable_warnings = no-data-collected
 """
-# Changes that no test can notice, each with the reason.
+# Changes that no test should notice, each with the reason.
 EQUIVALENT = {
     (entry["function"], entry["old"], entry["new"])
     for entry in tomllib.loads((ROOT / "tests" / "equivalent.toml").read_text("utf-8"))["change"]
