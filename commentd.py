@@ -226,11 +226,6 @@ def unique_names(pairs: list[tuple[str, Any]]) -> Json:
     return members
 
 
-def attributes(row: object, names: str) -> Json:
-    """The named attributes of a row, as a dictionary; `names` are separated by spaces."""
-    return {name: getattr(row, name) for name in names.split()}
-
-
 def value_or_empty(rule: Callable[[str], str], text: str) -> str:
     """A text in the one spelling that a rule gives; "" if it raises `ValueError`."""
     with contextlib.suppress(ValueError):
@@ -7781,13 +7776,6 @@ def query_page(request: Request) -> PageName:
     return page_field(request, {"url": url}, "url")
 
 
-def with_times(row: Any, **more: Any) -> Json:
-    """The values of a row, times in Beijing."""
-    values = row if isinstance(row, dict) else vars(row)
-    times = {name: beijing_time(value) for name, value in values.items() if name.endswith("_at")}
-    return {**values, **times, **more}
-
-
 # -- Sign-in ------------------------------------------------------------------
 
 
@@ -8194,7 +8182,7 @@ def login(request: Request) -> Json:
         with request.writing():
             remember_client(request, account)
     token = make_token(account.claims, request.site.key, request.now)
-    return {"token": token, **attributes(account, "nickname role")}
+    return {"token": token, "nickname": account.nickname, "role": account.role}
 
 
 def authenticated_by_code(request: Request, email: str) -> Account:
@@ -8261,9 +8249,16 @@ def get_me(request: Request) -> Json:
 
 def account_fields(request: Request) -> Json:
     subscriptions = request.site.store.subscriptions(request.subscriber)
-    shown = attributes(request.me, "email nickname role language created_at")
-    has_password = bool(request.me.password)
-    return with_times(shown, has_password=has_password, answers=subscriptions.get(0) != "no")
+    me = request.me
+    return {
+        "email": me.email,
+        "nickname": me.nickname,
+        "role": me.role,
+        "language": me.language,
+        "created_at": beijing_time(me.created_at),
+        "has_password": bool(me.password),
+        "answers": subscriptions.get(0) != "no",
+    }
 
 
 def linked_pages(request: Request, pages: Iterable[Page]) -> list[Json]:
@@ -8397,8 +8392,11 @@ def page_named(store: Store, name: PageName) -> Page:
 
 def page_counts(site: Site, page: Page) -> Json:
     """`{total, views, page_likes}`, with the views that are not written yet."""
-    views = page.views + site.views.waiting(page.key)
-    return {"views": views, **attributes(page, "total page_likes")}
+    return {
+        "total": page.total,
+        "views": page.views + site.views.waiting(page.key),
+        "page_likes": page.page_likes,
+    }
 
 
 def is_closed(site: Site, page: Page) -> bool:

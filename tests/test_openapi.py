@@ -101,7 +101,7 @@ def test_the_openapi_file_has_every_route() -> None:
 def test_a_public_field_of_a_comment_is_described_and_makes_readers_look_again(
     app: App, visitor: Visitor
 ) -> None:
-    [(trigger,)] = inside.sql(app, "SELECT sql FROM sqlite_schema WHERE name = 'count_change'")
+    [(trigger,)] = inside.sql(app, "SELECT sql FROM sqlite_schema WHERE name = 'raise_mark'")
     watched = set(re.findall(r"\w+", trigger[trigger.index("UPDATE OF") : trigger.index(" ON ")]))
     # What never changes, comes from another table, or changes with another field.
     constant = {"id", "page_url", "parent_id", "role", "content", "ip", "created_at", "edited"}
@@ -109,7 +109,7 @@ def test_a_public_field_of_a_comment_is_described_and_makes_readers_look_again(
     public = visitor.say("hi")["comment"].keys() - {"status"}  # which its author alone is told
     lacking = [f"static/openapi.json: Shown lacks {name}" for name in public - described]
     lacking += [
-        f"commentd.py: the trigger count_change lacks {name} (or this test: it never changes)"
+        f"commentd.py: the trigger raise_mark lacks {name} (or this test: it never changes)"
         for name in public - watched - constant
     ]
     assert not lacking, "\n".join(sorted(lacking))
