@@ -2350,7 +2350,9 @@ def unused_part(page: bytes, number: int) -> tuple[int, int]:
         return 0, 0
     offsets = struct.unpack_from(f">{count}H", page, list_at)
     first_used = min(first_free or rows_at, *offsets, rows_at)
-    return (list_end, rows_at) if first_used == rows_at else (0, 0)
+    if first_used < rows_at:  # the page is damaged
+        return 0, 0
+    return list_end, rows_at
 
 
 class DatabaseFile:
@@ -3022,7 +3024,7 @@ class Day:
 
 
 @dataclass(frozen=True)
-class Uses:
+class Usage:
     """How often a subject used something in so many seconds, which end at `ends_at`."""
 
     seconds: int
@@ -3502,19 +3504,19 @@ class Store(Database):
         """Something of that name happens now."""
         self.run("INSERT OR REPLACE INTO state (name, time) VALUES (?, ?)", name, now)
 
-    def uses(self, name: str, subject: str, now: int) -> dict[int, Uses]:
+    def usage(self, name: str, subject: str, now: int) -> dict[int, Usage]:
         """What a subject has used of a rate limit, by the number of seconds."""
         sql = "SELECT seconds, used, ends_at FROM rate_limit WHERE name = ? AND subject = ?"
-        found = self.all(Uses, sql, name, subject)
-        return {uses.seconds: uses for uses in found if uses.is_running(now)}
+        found = self.all(Usage, sql, name, subject)
+        return {usage.seconds: usage for usage in found if usage.is_running(now)}
 
     def limit_wait(self, name: str, subject: str, limits: Mapping[int, int], now: int) -> int:
         """The seconds until the subject may go on, 0 if it may now. `limits` holds the most uses
         by the number of seconds."""
         wait = 0
-        for seconds, uses in self.uses(name, subject, now).items():
-            if seconds in limits and uses.used >= limits[seconds]:
-                wait = max(wait, uses.ends_at - now)
+        for seconds, usage in self.usage(name, subject, now).items():
+            if seconds in limits and usage.used >= limits[seconds]:
+                wait = max(wait, usage.ends_at - now)
         return wait
 
     def use_limit(self, name: str, subject: str, limits: Mapping[int, int], now: int) -> int:
@@ -3526,16 +3528,16 @@ class Store(Database):
         sql = """
             INSERT OR REPLACE INTO rate_limit (name, subject, seconds, used, ends_at)
             VALUES (:name, :subject, :seconds, :used, :ends_at)"""
-        before = self.uses(name, subject, now)
+        before = self.usage(name, subject, now)
         for seconds in limits:
-            uses = before.get(seconds) or Uses(seconds, used=0, ends_at=now + seconds)
+            usage = before.get(seconds) or Usage(seconds, used=0, ends_at=now + seconds)
             self.run(
                 sql,
                 name=name,
                 subject=subject,
                 seconds=seconds,
-                used=uses.used + 1,
-                ends_at=uses.ends_at,
+                used=usage.used + 1,
+                ends_at=usage.ends_at,
             )
         return 0
 
