@@ -7631,15 +7631,13 @@ REFUSALS = {
 }
 
 
-# Forms and queries
+# Forms and queries. `valid_…` check a value, whose name is for the refusal. The others take a
+# request and read a value of its form or its query.
 
 
-def text_field(form: Json, name: str, most: int, *, optional: bool = False) -> str:
-    """A text of 1 to `most` characters; "" if it is optional and missing."""
-    value = form.get(name)
+def valid_text(name: str, value: object, most: int) -> str:
+    """A value that must be a text of 1 to `most` characters."""
     if value in (None, ""):
-        if optional:
-            return ""
         raise BadRequest(f"缺少参数 {name}", f"{name}_missing")
     if not isinstance(value, str):
         raise BadRequest(f"参数 {name} 必须是文本", f"{name}_invalid")
@@ -7650,16 +7648,50 @@ def text_field(form: Json, name: str, most: int, *, optional: bool = False) -> s
     return value
 
 
+def valid_number(name: str, value: object, most: int = NO_END) -> int:
+    """A value that must be a number from 1 to `most`."""
+    if type(value) is not int or not 1 <= value <= most:
+        raise BadRequest(f"参数 {name} 必须是 1 到 {most} 的整数", f"{name}_invalid")
+    return value
+
+
+def valid_choice(name: str, value: object, choices: Collection[str]) -> str:
+    """A value that must be one of the choices."""
+    text = valid_text(name, value, 64)
+    if text not in choices:
+        raise BadRequest(f"参数 {name} 必须是 {'、'.join(choices)} 之一", f"{name}_invalid")
+    return text
+
+
+def valid_page(request: Request, name: str, value: object) -> PageName:
+    """A value that must name a page of the blog."""
+    text = valid_text(name, value, 2048)
+    if has_controls(text):
+        raise BadRequest(f"参数 {name} 不能含有控制字符", f"{name}_invalid")
+    # If the owner has named the blogs, the visitor's origin is none of them.
+    sender = request.environ.get("HTTP_ORIGIN", "")
+    own_origins = request.site.config.site_origins or [sender]
+    return page_name(text, own_origins)
+
+
+def text_field(request: Request, name: str, most: int, *, optional: bool = False) -> str:
+    """A text of 1 to `most` characters; "" if it is optional and missing."""
+    value = request.form.get(name)
+    if optional and value in (None, ""):
+        return ""
+    return valid_text(name, value, most)
+
+
 def optional_field(request: Request, name: str) -> str:
     """A text of at most 64 characters; "" if it is missing."""
-    return text_field(request.form, name, 64, optional=True)
+    return text_field(request, name, 64, optional=True)
 
 
 def proper_field(
-    form: Json, name: str, most: int, rule: Callable[[str], str], *, optional: bool = False
+    request: Request, name: str, most: int, rule: Callable[[str], str], *, optional: bool = False
 ) -> str:
     """A text in the one spelling that a rule gives; `BadRequest` if it raises `ValueError`."""
-    text = text_field(form, name, most, optional=optional)
+    text = text_field(request, name, most, optional=optional)
     try:
         return rule(text) if text else ""
     except ValueError:
@@ -7667,19 +7699,27 @@ def proper_field(
 
 
 def nickname_field(request: Request, *, optional: bool = False) -> str:
-    return proper_field(request.form, "nickname", 256, proper_nickname, optional=optional)
+    return proper_field(request, "nickname", 256, proper_nickname, optional=optional)
 
 
-def line_field(form: Json, name: str, most: int) -> str:
+def email_field(request: Request, *, optional: bool = False) -> str:
+    return proper_field(request, "email", 254, proper_email, optional=optional)
+
+
+def website_field(request: Request) -> str:
+    return proper_field(request, "website", 2048, proper_website, optional=True)
+
+
+def line_field(request: Request, name: str, most: int) -> str:
     """An optional text on one line, without control characters."""
-    text = text_field(form, name, most, optional=True)
+    text = text_field(request, name, most, optional=True)
     return " ".join(without_controls(text).split())
 
 
 def code_field(request: Request, name: str) -> str:
     """Six digits, of any script: Arabic keyboards have their own. Emails and input methods add
     spaces."""
-    text = text_field(request.form, name, 64)
+    text = text_field(request, name, 64)
     shown = (character for character in text if not is_invisible(character))
     code = "".join(str(unicodedata.decimal(character, character)) for character in shown)
     if not re.fullmatch("[0-9]{6}", code):
@@ -7687,16 +7727,8 @@ def code_field(request: Request, name: str) -> str:
     return code
 
 
-def email_field(request: Request, *, optional: bool = False) -> str:
-    return proper_field(request.form, "email", 254, proper_email, optional=optional)
-
-
-def website_field(request: Request) -> str:
-    return proper_field(request.form, "website", 2048, proper_website, optional=True)
-
-
 def content_field(request: Request) -> str:
-    text = bare_content(text_field(request.form, "content", BODY_LIMIT))
+    text = bare_content(text_field(request, "content", BODY_LIMIT))
     if len(text) > request.site.config.comments_max_length:
         raise BadRequest("评论内容过长", "content_too_long")
     if is_blank(text):
@@ -7704,21 +7736,14 @@ def content_field(request: Request) -> str:
     return text
 
 
-def number_field(form: Json, name: str, most: int = NO_END, *, optional: bool = False) -> int:
+def number_field(request: Request, name: str, most: int = NO_END, *, optional: bool = False) -> int:
     """A number from 1 to `most`; 0 if it is optional and missing."""
-    value = form.get(name)
+    value = request.form.get(name)
     if value is None:
         if optional:
             return 0
         raise BadRequest(f"缺少参数 {name}", f"{name}_missing")
-    return proper_number(name, value, most)
-
-
-def proper_number(name: str, value: object, most: int) -> int:
-    """A value of the form that must be a number from 1 to `most`."""
-    if type(value) is not int or not 1 <= value <= most:
-        raise BadRequest(f"参数 {name} 必须是 1 到 {most} 的整数", f"{name}_invalid")
-    return value
+    return valid_number(name, value, most)
 
 
 def flag_field(request: Request, name: str) -> bool:
@@ -7729,12 +7754,13 @@ def flag_field(request: Request, name: str) -> bool:
     return value
 
 
-def choice_field(form: Json, name: str, choices: Collection[str]) -> str:
-    """A text that is one of the choices."""
-    text = text_field(form, name, 64)
-    if text not in choices:
-        raise BadRequest(f"参数 {name} 必须是 {'、'.join(choices)} 之一", f"{name}_invalid")
-    return text
+def choice_field(request: Request, name: str, choices: Collection[str]) -> str:
+    return valid_choice(name, request.form.get(name), choices)
+
+
+def page_field(request: Request, name: str) -> PageName:
+    """The page that a field of the form names."""
+    return valid_page(request, name, request.form.get(name))
 
 
 def query_text(request: Request, name: str) -> str:
@@ -7749,7 +7775,7 @@ def query_choice(request: Request, name: str, choices: Collection[str]) -> str:
     """One of the choices; the first one if the parameter is missing."""
     if name not in request.query:
         return next(iter(choices))
-    return choice_field({name: query_text(request, name)}, name, choices)
+    return valid_choice(name, query_text(request, name), choices)
 
 
 def query_number(request: Request, name: str, default: int, most: int, least: int = 1) -> int:
@@ -7761,21 +7787,9 @@ def query_number(request: Request, name: str, default: int, most: int, least: in
     return int(text)
 
 
-def page_field(request: Request, form: Json, name: str) -> PageName:
-    """The page that a field of the form names."""
-    text = text_field(form, name, 2048)
-    if has_controls(text):
-        raise BadRequest(f"参数 {name} 不能含有控制字符", f"{name}_invalid")
-    # If the owner has named the blogs, the visitor's origin is none of them.
-    origin = request.environ.get("HTTP_ORIGIN", "")
-    own_origins = request.site.config.site_origins or [origin]
-    return page_name(text, own_origins)
-
-
 def query_page(request: Request) -> PageName:
     """The page that the query parameter `url` names."""
-    url = query_text(request, "url")
-    return page_field(request, {"url": url}, "url")
+    return valid_page(request, "url", query_text(request, "url"))
 
 
 # -- Sign-in ------------------------------------------------------------------
@@ -7787,7 +7801,7 @@ def query_page(request: Request) -> PageName:
 def captcha_field(request: Request, *, own: bool = False) -> Captcha | None:
     """The captcha of the form, solved; None if none is needed. `own`: always the proof of work."""
     provider = request.site.config.captcha_provider
-    captcha_token = text_field(request.form, "captcha_token", 4096)
+    captcha_token = text_field(request, "captcha_token", 4096)
     if provider == "none":
         return None
     if own or provider == "altcha":
@@ -7840,7 +7854,7 @@ def spend_captcha(request: Request, captcha: Captcha | None) -> None:
 
 
 def password_field(request: Request, name: str = "password") -> str:
-    return text_field(request.form, name, 1024)
+    return text_field(request, name, 1024)
 
 
 def new_admin_password(request: Request, name: str) -> str:
@@ -8138,7 +8152,7 @@ def registration_with_code(
     A client that knows the request id has five tries of its own. Without one, it shares the tries
     of the email address with strangers."""
     code = code_field(request, "code" if sign_in else "token")
-    request_id = text_field(request.form, "request_id", 64, optional=not sign_in)
+    request_id = text_field(request, "request_id", 64, optional=not sign_in)
     request.limit("verify")
     uses = guess_uses(request, email, request_id)
     if use_limits(request.site, *uses):
@@ -8250,8 +8264,8 @@ def get_me(request: Request) -> Json:
 
 
 def account_fields(request: Request) -> Json:
-    subscriptions = request.site.store.subscriptions(request.subscriber)
     me = request.me
+    subscriptions = request.site.store.subscriptions(request.subscriber)
     return {
         "email": me.email,
         "nickname": me.nickname,
@@ -8340,7 +8354,7 @@ def delete_me(request: Request) -> Json:
     `comments` is `keep` (without a name) or `delete`."""
     store = request.site.store
     me = request.me
-    comments = choice_field(request.form, "comments", ("keep", "delete"))
+    comments = choice_field(request, "comments", ("keep", "delete"))
     confirm_holder(request)
     with request.writing():
         if request.is_admin and len(store.admins()) == 1:
@@ -8560,7 +8574,7 @@ def get_pages(request: Request) -> Json:
         raise BadRequest("请给出 1 到 100 个 url 参数", code)
     pages = []
     for url in urls:
-        name = page_field(request, {"url": url}, "url")
+        name = valid_page(request, "url", url)
         page = page_named(request.site.store, name)
         pages.append({"page_url": name.page_url, **page_counts(request.site, page)})
     return {"pages": pages}
@@ -8585,7 +8599,7 @@ def new_comment(request: Request) -> NewComment:
     nickname = nickname_field(request, optional=caller is not None) or request.me.nickname
     website = website_field(request)
     content = content_field(request)
-    parent_id = number_field(request.form, "parent_id", optional=True)
+    parent_id = number_field(request, "parent_id", optional=True)
     return NewComment(
         parent_id=parent_id or None,
         user_id=caller.id if caller else None,
@@ -8615,7 +8629,7 @@ def language_field(request: Request, text: str) -> str:
 def post_comment(request: Request) -> Json:
     """`{page_url, nickname, content, captcha_token, parent_id?, email?, website?, lang?}` to
     `{success, comment, edit_token?}`: guests may edit with the edit token."""
-    name = page_field(request, request.form, "page_url")
+    name = page_field(request, "page_url")
     new = new_comment(request)
     captcha = None
     doubt = ""
@@ -8844,7 +8858,7 @@ def delete_comment(request: Request, comment_id: int) -> Json:
 @route("POST", "/comment/like", Permission.ANYONE)
 def like_comment(request: Request) -> Json:
     """`{id, undo?}` to `{success, likes, liked}`. A second like changes nothing."""
-    comment_id = number_field(request.form, "id")
+    comment_id = number_field(request, "id")
     undo = flag_field(request, "undo")
     with request.writing():
         check_visible(request, comment_id)
@@ -8861,7 +8875,7 @@ def like_comment(request: Request) -> Json:
 def like_page(request: Request) -> Json:
     """`{page_url, undo?}`, or `url` for `page_url`, to `{success, page_likes, liked}`."""
     field = "url" if "url" in request.form else "page_url"
-    name = page_field(request, request.form, field)
+    name = page_field(request, field)
     undo = flag_field(request, "undo")
     with request.writing():
         page = page_named(request.site.store, name)
@@ -8884,7 +8898,7 @@ def check_like_limits(request: Request) -> None:
 def follow_page(request: Request) -> Json:
     """`{page_url, undo?, lang?}` to `{success, following}`: emails about new comments there."""
     store = request.site.store
-    name = page_field(request, request.form, "page_url")
+    name = page_field(request, "page_url")
     undo = flag_field(request, "undo")
     language = language_field(request, request.me.nickname)
     with request.writing():
@@ -8902,7 +8916,7 @@ def follow_page(request: Request) -> Json:
 def report_comment(request: Request, comment_id: int) -> Json:
     """`{reason?}` to `{success}`: asks the owner to look at the comment again."""
     store = request.site.store
-    reason = line_field(request.form, "reason", 500)
+    reason = line_field(request, "reason", 500)
     block = matching_block(request.site, Target(ip=request.client.ip))
     with request.writing():
         check_visible(request, comment_id)
@@ -9444,7 +9458,7 @@ def audit(
 
 def email_of_link(request: Request) -> str:
     """The email address of the one-time link in the form; `Forbidden` if the link is not valid."""
-    link = text_field(request.form, "link", 64)
+    link = text_field(request, "link", 64)
     email = request.site.store.admin_link_email(link, request.now)
     if email is None:
         raise Forbidden("链接已用过或已过期，请运行 commentd admin 再取一个", "link_invalid")
@@ -9593,7 +9607,7 @@ def versions_by_id(form: Json) -> dict[int, Any]:
     versions = form.get("versions") or [None] * len(ids)
     if not isinstance(versions, list) or len(versions) != len(ids):
         raise BadRequest("参数 versions 不对", "versions_invalid")
-    comment_ids = [proper_number("ids", each, NO_END) for each in ids]
+    comment_ids = [valid_number("ids", each) for each in ids]
     return dict(zip(comment_ids, versions, strict=True))
 
 
@@ -9606,7 +9620,7 @@ def action_in(request: Request) -> str:
     if True in names:
         value = flag_field(request, field)
     else:
-        value = choice_field(request.form, field, [str(each) for each in names])
+        value = choice_field(request, field, [str(each) for each in names])
     return names[value]
 
 
@@ -9663,7 +9677,7 @@ def reply_as_owner(request: Request) -> Json:
     markup = safe_html(content)
     country, location = location_of(request)
     with request.writing():
-        parent = full_comment(request, number_field(request.form, "parent_id"))
+        parent = full_comment(request, number_field(request, "parent_id"))
         check_version(parent, optional_field(request, "version"))
         if parent.status not in ("visible", "waiting"):
             raise NotFound("要回复的评论不存在", "parent_gone")
@@ -9771,7 +9785,7 @@ def rename_page(request: Request, page: Page) -> int:
     """Gives a page the URL in the form. If another page has it, the two are merged, if the caller
     wants that. Returns the id of the page that has the URL now."""
     store = request.site.store
-    name = page_field(request, request.form, "page_url")
+    name = page_field(request, "page_url")
     other = store.page(name.key)
     merges = other is not None and other.id != page.id
     if merges and not flag_field(request, "merge"):
@@ -9816,7 +9830,7 @@ def change_user(request: Request, user_id: int) -> Json:
             raise NotFound("用户不存在", "user_gone")
         role = user.role
         if "role" in request.form:
-            role = choice_field(request.form, "role", ("user", "admin"))
+            role = choice_field(request, "role", ("user", "admin"))
         blocked = bool(user.blocked)
         if "blocked" in request.form:
             blocked = flag_field(request, "blocked")
@@ -9854,11 +9868,10 @@ def add_block(request: Request) -> Json:
     """`{kind, value, days?, note?, sure?}` to `{success, block}`. Without `days` it never expires.
     A block that would match many readers is refused unless the caller is `sure`."""
     store = request.site.store
-    form = request.form
-    block_type = choice_field(form, "kind", BLOCK_KINDS)
-    value = proper_field(form, "value", 254, functools.partial(proper_block, block_type))
-    days = number_field(form, "days", 3650, optional=True)
-    note = line_field(form, "note", 200)
+    block_type = choice_field(request, "kind", BLOCK_KINDS)
+    value = proper_field(request, "value", 254, functools.partial(proper_block, block_type))
+    days = number_field(request, "days", 3650, optional=True)
+    note = line_field(request, "note", 200)
     if not flag_field(request, "sure"):
         count, total = reach_of_block(store, block_type, value)
         if is_wide(block_type, value, count, total):
