@@ -7296,9 +7296,8 @@ def visitor_of(request: Request) -> str:
     """Who likes or reports: an account or, for a time, a hash of network and browser."""
     if request.caller:
         return f"user {request.caller.id}"
-    network = request.client.network
     browser = request.environ.get("HTTP_USER_AGENT", "")
-    return keyed_hash(request.site.key, "visitor", network, browser[:512])[:32]
+    return keyed_hash(request.site.key, "visitor", request.client.network, browser[:512])[:32]
 
 
 # Routes
@@ -7314,6 +7313,30 @@ class Permission(enum.Enum):
     ADMIN = "an admin's account, signed in on the admin page"
 
 
+@dataclass(frozen=True)
+class Area:
+    """The paths that begin alike. What it says also holds where no route is: for preflights, and
+    for refusals of a path or a method. `own_pages_only`: no page of another origin may use these
+    paths. `is_private`: responses are about one person, so nothing keeps them."""
+
+    own_pages_only: bool = False
+    is_private: bool = False
+
+
+# By the first segment of a path. A file is in the area of its name without the suffix: /admin.js.
+AREAS = {
+    "admin": Area(own_pages_only=True, is_private=True),
+    "auth": Area(is_private=True),
+    "me": Area(is_private=True),
+}
+OPEN_AREA = Area()  # all other paths
+
+
+def area_of(path: str) -> Area:
+    segment = path.removeprefix("/").partition("/")[0]
+    return AREAS.get(segment.partition(".")[0], OPEN_AREA)
+
+
 Handler = Callable[..., Json | str | Response]
 
 
@@ -7327,21 +7350,31 @@ class Route:
     path: str
     permission: Permission
     handler: Handler
-    one_refusal: str = ""
-    by_link: bool = False
-    public: bool = False
+    one_refusal: str
+    by_link: bool
+    public: bool
+
+    @property
+    def area(self) -> Area:
+        return area_of(self.path)
 
 
 ROUTES: list[Route] = []
 
 
 def route(
-    method: str, path: str, permission: Permission, **options: Any
+    method: str,
+    path: str,
+    permission: Permission,
+    *,
+    one_refusal: str = "",
+    by_link: bool = False,
+    public: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Registers a handler. The permission has no default, so that it can't be forgotten."""
 
     def register(handler: Handler) -> Handler:
-        ROUTES.append(Route(method, path, permission, handler, **options))
+        ROUTES.append(Route(method, path, permission, handler, one_refusal, by_link, public))
         return handler
 
     return register
@@ -7375,8 +7408,8 @@ def for_bottle(response: Response) -> bottle.HTTPResponse:
 
 def request_of(route: Route, site: Site, environ: Json) -> Request:
     writes = route.method != "GET" and not route.by_link
-    if writes:
-        check_origin(site, route.path, environ)
+    if writes and not may_write(site, route.area, environ):
+        raise Forbidden("这个网站不能在此评论：请管理员把它加入 [site] origins", "origin_refused")
     now = site.now()
     return Request(
         site=site,
@@ -7390,27 +7423,23 @@ def request_of(route: Route, site: Site, environ: Json) -> Request:
     )
 
 
-def check_origin(site: Site, path: str, environ: Json) -> None:
-    """`Forbidden` for a write from a page of another origin that may not use the path."""
-    if not may_write(site, path, environ):
-        raise Forbidden("这个网站不能在此评论：请管理员把它加入 [site] origins", "origin_refused")
-
-
-def may_write(site: Site, path: str, environ: Json) -> bool:
-    """Whether the page that sends a request may write to a path: a page of the service itself, or
-    of an origin to which the path is open. What is no browser sends no origin."""
-    origin = environ.get("HTTP_ORIGIN", "")
-    scheme, _, host = origin.partition("://")
+def may_write(site: Site, area: Area, environ: Json) -> bool:
+    """Whether the page that sends a request may write in an area: a page of the service itself, or
+    of an origin to which the area is open. What is no browser sends no origin."""
+    sender = environ.get("HTTP_ORIGIN", "")
+    scheme, _, host = sender.partition("://")
     public_host = urllib.parse.urlsplit(site.config.server_public_url).netloc
     is_own = scheme in ("http", "https") and host in (public_host, environ.get("HTTP_HOST"))
-    return not origin or is_own or is_open_to(site, path, origin)
+    return not sender or is_own or is_open_to(site, area, sender)
 
 
-def is_open_to(site: Site, path: str, origin: str) -> bool:
-    """Whether pages of another origin may use a path: those of `[site] origins`, or all if it is
-    not set. The admin page accepts only its own origin."""
+def is_open_to(site: Site, area: Area, sender: str) -> bool:
+    """Whether pages of another origin may use an area: those of `[site] origins`, or all if it is
+    not set."""
+    if area.own_pages_only:
+        return False
     origins = site.config.site_origins
-    return not path.startswith("/admin") and (not origins or origin in origins)
+    return not origins or sender in origins
 
 
 def read_query(environ: Json) -> dict[str, list[str]]:
@@ -7595,25 +7624,26 @@ def plain_template(name: str, **values: Any) -> str:
     return str(template.render(values))
 
 
-def headers_for(site: Site, path: str, origin: str, authenticated: bool) -> dict[str, str]:
-    """The headers of every response to a path, unless its handler sets them."""
+def headers_for(site: Site, path: str, sender: str, authenticated: bool) -> dict[str, str]:
+    """The headers of every response to a path, unless its handler sets them. `sender` is the
+    header Origin."""
     config = site.config
-    is_admin = path.startswith("/admin")
-    is_private = authenticated or re.match("/(admin|auth/|me(/|$))", path)
+    area = area_of(path)
     headers = {
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; "
         "base-uri 'none'; sandbox",
-        "Cross-Origin-Resource-Policy": "same-origin" if is_admin else "cross-origin",
-        "Cache-Control": "no-store" if is_private else "no-cache",
+        "Cross-Origin-Resource-Policy": "same-origin" if area.own_pages_only else "cross-origin",
+        "Cache-Control": "no-store" if area.is_private or authenticated else "no-cache",
         "Vary": "Accept-Encoding, Origin, Authorization",
     }
-    if is_open_to(site, path, origin):
-        headers["Access-Control-Allow-Origin"] = origin if config.site_origins else "*"
+    if is_open_to(site, area, sender):
+        headers["Access-Control-Allow-Origin"] = sender if config.site_origins else "*"
         headers["Access-Control-Expose-Headers"] = "Retry-After"
     # Under a path, the host is not ours alone.
-    if re.fullmatch("https://[^/]+", config.server_public_url):
+    public_url = urllib.parse.urlsplit(config.server_public_url)
+    if public_url.scheme == "https" and not public_url.path:
         headers["Strict-Transport-Security"] = "max-age=31536000"
     return headers
 
@@ -9317,7 +9347,7 @@ def get_origin(request: Request) -> Response:
     """`{allowed}`: whether the page that asks may show comments. Every page can read this, so that
     the widget knows a missing `[site] origins` from a network that fails or an ad blocker: a
     browser says the same of all three."""
-    response = response_of({"allowed": may_write(request.site, "/comments", request.environ)})
+    response = response_of({"allowed": may_write(request.site, OPEN_AREA, request.environ)})
     return replace(response, headers={"Access-Control-Allow-Origin": "*"})
 
 
@@ -10160,9 +10190,9 @@ class App:
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Adds CORS and security headers to every response, and answers preflights."""
         path = environ.get("PATH_INFO", "")
-        origin = environ.get("HTTP_ORIGIN", "")
+        sender = environ.get("HTTP_ORIGIN", "")
         authenticated = "HTTP_AUTHORIZATION" in environ
-        added = headers_for(self.site, path, origin, authenticated)
+        added = headers_for(self.site, path, sender, authenticated)
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
             all_headers = added | dict(headers)
