@@ -4041,6 +4041,7 @@ class Store(Database):
         return dict.fromkeys(STATUSES, 0) | dict(self.run(sql))
 
     def insert_comment(self, new: NewComment, status: str, now: int) -> Comment:
+        """The counts of its page and its parents follow."""
         thread_id = None
         if new.parent_id is not None:
             sql = "SELECT coalesce(thread_id, id) FROM comment WHERE id = ?"
@@ -4058,6 +4059,7 @@ class Store(Database):
                     'waiting', :created_at, :edited_at, :held, :language)
             RETURNING id"""
         values = {**vars(new), "id": own_id, "thread_id": thread_id}
+        # A waiting comment counts nowhere, until `change_status` counts it.
         comment_id = int(self.value(sql, **values))
         self.add_to_day(new.created_at, comments=1)
         self.change_status(comment_id, status, now)
@@ -4086,7 +4088,7 @@ class Store(Database):
         """Shows or hides a comment; `held` None leaves the reason as it is. The counts of its page
         and its parents follow. Spam and deleted comments are erased later."""
         sql = "SELECT page_id, status FROM comment WHERE id = ?"
-        page_id, old_status = self.run(sql, comment_id).fetchone()
+        [(page_id, old_status)] = self.run(sql, comment_id).fetchall()
         if status == "visible" and old_status != "visible":
             self.run("UPDATE page SET total = total + 1 WHERE id = ?", page_id)
         if status != "visible" and old_status == "visible":
@@ -4154,10 +4156,10 @@ class Store(Database):
             RETURNING page_id, parent_id, shown"""
         next_id: int | None = comment_id
         while next_id:
-            changed = self.run(sql, next_id).fetchone()
-            if changed is None:
+            changed = self.run(sql, next_id).fetchall()
+            if not changed:
                 return
-            page_id, next_id, shown = changed
+            [(page_id, next_id, shown)] = changed
             more = 1 if shown else -1
             if next_id:
                 self.run("UPDATE comment SET replies = replies + ? WHERE id = ?", more, next_id)
