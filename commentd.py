@@ -6,8 +6,8 @@ stands above it.
     Problems      errors: for the owner, and for clients as `{error, code}`
     Text          pure functions: strict JSON, names, addresses, page keys, Markdown to safe HTML
     Settings      every setting with its default and help; the loader; the sample file
-    Schema        the migrations, the connection, the database file and its backups
-    Store         rows as dataclasses, and all SQL on them: one writer, one reader a thread
+    Schema        the migrations, the database file, its backups, and the connections to it
+    Store         rows as dataclasses, and all SQL that reads or writes them
     Places        the location of an IP address
     Keys          pure functions: passwords, codes, tokens, signed links, the proof of work
     World         clock, randomness, HTTP and SMTP; a test brings its own
@@ -2659,6 +2659,322 @@ def leave_wal_mode(path: Path) -> None:
             raise
 
 
+# The connections of one process: one that writes, and one for each thread that reads
+
+Row = TypeVar("Row")
+
+DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+# What SQLite reports when the machine is at fault, not the program (sqlite.org/rescode.html).
+MACHINE_FAULTS = DAMAGE | {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PROTOCOL,
+}
+LOCK_SECONDS = 5  # that a thread waits until it may write
+WIPED_AT_ONCE = 2048  # pages of the file, of 4 kB
+
+
+@contextlib.contextmanager
+def holding(lock: Any, wait: float, late: Problem) -> Iterator[None]:
+    """Holds a lock or semaphore; raises `late` if it is not free within `wait` seconds."""
+    if not lock.acquire(timeout=wait):
+        raise late
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class ThreadState(threading.local):
+    """What each thread has: whether it is inside `writing()`, and its connection for reads."""
+
+    writing = False
+    reader: sqlite3.Connection | None = None
+
+
+class Database:
+    """One database file: a connection that writes, one for each thread that reads, and the locks
+    that keep writers apart."""
+
+    def __init__(
+        self, path: Path, back_up: Callable[[str], Path] | None = None, *, as_command: bool = False
+    ) -> None:
+        """`back_up` makes a backup before a migration. `as_command`: the service may be running on
+        the same file."""
+        check_database_file(path)
+        if as_command and not path.exists():
+            raise SchemaError(
+                f"there is no {path}: go to the folder of commentd.ini, and start the service once"
+            )
+        self.path = path
+        self.as_command = as_command
+        self.damaged = False
+        self.next_page = 0  # which `wipe_some` looks at; 0 if it has no work
+        self.moved = False  # whether the file is not where it was
+        self.inodes: list[int] = []  # what was opened: the file and its -wal
+        self.has_erased = False  # whether erased data is still in the -wal
+        self.thread_lock = threading.Lock()
+        self.local = ThreadState()
+        # The number of writes by this process that may change what readers see; views do not count.
+        # What a command writes is seen when the cache entry expires.
+        self.writes = 0
+        self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
+        self.process_lock = open_lock_file(path, "-write")
+        try:
+            with contextlib.ExitStack() as opened:
+                opened.callback(self.process_lock.close)
+                # With the journal in memory, taking the lock costs 11 µs instead of 47.
+                self.process_lock.execute("PRAGMA journal_mode = MEMORY")
+                if not as_command:
+                    opened.enter_context(file_lock(path, "-lock"))
+                path.touch(0o600)
+                # While `restore` has the write lock, a command would open the file that it
+                # replaces.
+                with self.write_lock():
+                    self.file = opened.enter_context(contextlib.closing(DatabaseFile(path)))
+                    self.writer = connect(path)
+                opened.callback(self.close_writer)
+                self.bring_up_to_date(back_up)
+                self.tables = count_tables(self.writer)
+                self.inodes = self.inodes_now()
+                self.opened = opened.pop_all()  # the locks and the writer
+        except (OSError, sqlite3.Error) as error:
+            raise SchemaError(f"{path} can't be written: {error}") from None
+
+    def bring_up_to_date(self, back_up: Callable[[str], Path] | None) -> None:
+        version = schema_version(self.writer)
+        if self.as_command and version < len(MIGRATIONS):
+            raise SchemaError(f"{self.path} is of an older commentd: start the service once")
+        backup = None
+        if back_up and 0 < version < len(MIGRATIONS):
+            backup = back_up(f"-schema{version}")
+            log.info("the database is brought up to date; before that, it was saved in %s", backup)
+        try:
+            migrate(self.writer)
+        except Exception:
+            # A supervisor starts the service again and again: one backup of each try is too many.
+            if backup:
+                backup.unlink()
+            raise
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        """The writer inside `writing()`, else the reader of this thread."""
+        if self.local.writing:
+            return self.writer
+        reader = self.local.reader
+        if reader is None:
+            reader = self.local.reader = connect(self.path)
+            reader.execute("PRAGMA query_only = ON")
+            # Each thread has one: caches of the usual size would hold 32 MB.
+            reader.execute("PRAGMA cache_size = -256")
+            self.readers.append((threading.current_thread(), reader))
+        return reader
+
+    @contextlib.contextmanager
+    def writing(self, *, only_views: bool = False) -> Iterator[None]:
+        """One transaction. It begins IMMEDIATE, since a deferred one that reads and then writes
+        fails at once when another has written in between. `Unavailable` when the machine fails.
+        `only_views`: readers may see the change later."""
+        with self.write_lock(), self.machine_faults():
+            if self.damaged:
+                raise Unavailable("数据库已损坏，请联系管理员", "storage")
+            rows_before = self.writer.total_changes
+            try:
+                with self.writer:
+                    self.writer.execute("BEGIN IMMEDIATE")
+                    self.local.writing = True
+                    yield
+            finally:
+                self.local.writing = False
+                # After the commit: a response with the new number is made of the new rows.
+                if self.writer.total_changes > rows_before and not only_views:
+                    self.writes += 1
+
+    @contextlib.contextmanager
+    def write_lock(self) -> Iterator[None]:
+        """The lock of the one writer. A thread waits for it as long as SQLite waits for a lock of
+        another process."""
+        late = Unavailable("暂时无法保存，请稍后再试", "storage")
+        with holding(self.thread_lock, LOCK_SECONDS, late):
+            with self.machine_faults():
+                # Commands may write while the service runs: before SQLite 3.51.3, two writers at
+                # once can corrupt a WAL database (sqlite.org/wal.html#walresetbug).
+                self.process_lock.execute("BEGIN EXCLUSIVE")
+            try:
+                yield
+            finally:
+                self.process_lock.rollback()
+
+    def inodes_now(self) -> list[int]:
+        """What tells the file and its -wal from others of the same names; 0 stands for none."""
+        inodes = []
+        # Each read and write asks: with `Path.exists`, this took three times as long.
+        for path in (self.path, f"{self.path}-wal"):
+            try:
+                inodes.append(os.stat(path).st_ino)
+            except OSError:
+                inodes.append(0)
+        return inodes
+
+    def check_place(self) -> None:
+        """`Unavailable` if the file was moved, deleted or replaced since it was opened. What is
+        written then is lost, and a new connection reads another file. SQLite does the same check,
+        but not in WAL mode."""
+        if not self.inodes:  # it is not open yet
+            return
+        moved = self.inodes_now() != self.inodes
+        if moved and not self.moved:
+            log.critical(
+                "%s or its -wal was moved, deleted or replaced: nothing is read or written until it"
+                " is back, or the service is restarted",
+                self.path,
+            )
+        elif self.moved and not moved:
+            log.info("%s is back", self.path)
+        self.moved = moved
+        if moved:
+            raise Unavailable("数据库文件不在原处，请联系管理员", "storage")
+
+    def check_tables(self) -> None:
+        """`Unavailable` if another program has dropped a table."""
+        if count_tables(self.db) != self.tables:
+            log.error("%s lacks tables that it had at the start: restore a backup", self.path)
+            raise Unavailable("数据库不完整，请联系管理员", "storage")
+
+    @contextlib.contextmanager
+    def machine_faults(self) -> Iterator[None]:
+        """Raises `Unavailable` when the disk is full, another program holds a lock, or the file is
+        damaged or gone."""
+        self.check_place()
+        try:
+            yield
+        except (sqlite3.Error, MemoryError) as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code not in MACHINE_FAULTS and not isinstance(error, MemoryError):
+                raise
+            if code in DAMAGE and not self.damaged:
+                self.damaged = True
+                log.critical("the database is damaged, so nothing is written any more: %s", error)
+            log.error("the database failed: %s", error)
+            raise Unavailable("暂时无法保存，请稍后再试", "storage") from None
+
+    def close(self) -> None:
+        """Closes the readers, since the -wal cannot be emptied while one of them reads; then the
+        writer; then the file and the locks. Calling it twice is fine."""
+        with self.thread_lock:
+            for thread, reader in self.readers:
+                # Closing a connection that another thread uses would crash the process.
+                is_own = thread is threading.current_thread()
+                if is_own or not thread.is_alive():  # pragma: no branch - a request that hangs
+                    reader.close()
+            self.readers.clear()
+            self.opened.close()
+
+    def close_writer(self) -> None:
+        """Empties the -wal into the file. Closing alone would not: a command may have it open."""
+        with contextlib.closing(self.writer), contextlib.suppress(sqlite3.Error, MemoryError):
+            if self.as_command:  # a command does not wait for the service
+                self.writer.execute("PRAGMA busy_timeout = 0")
+            self.process_lock.execute("BEGIN EXCLUSIVE")
+            self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def empty_wal(self) -> None:
+        """Erased data survives in the -wal until it is overwritten, so truncate it. This does not
+        wait for readers: the next call will do."""
+        with self.write_lock(), self.machine_faults():
+            self.has_erased = not self.truncate_wal()
+
+    def truncate_wal(self) -> bool:
+        """Whether the -wal is empty now. The caller has the write lock."""
+        self.writer.execute("PRAGMA busy_timeout = 0")
+        try:
+            busy, *_ = self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            self.writer.execute("PRAGMA busy_timeout = 5000")
+        return not busy
+
+    def begin_wiping(self) -> None:
+        """From now on, each call of `wipe_some` does a part of the file, until all is done."""
+        self.has_erased = True  # what the -wal has must be in the file first
+        self.next_page = 1
+
+    def wipe_some(self) -> None:
+        """Overwrites what rows that moved have left in the next pages of the file. VACUUM would do
+        that too, but it keeps all writers waiting while it rewrites a large file."""
+        if not self.next_page or self.has_erased:
+            return
+        if not self.file.is_plain():
+            self.next_page = 0
+            self.vacuum()
+            return
+        # What is found here may be out of date: `wipe_pages` reads it again.
+        pages = self.file.pages_to_wipe(self.next_page, WIPED_AT_ONCE)
+        if pages and not self.wipe_pages(pages):
+            return
+        self.next_page += WIPED_AT_ONCE
+        if self.next_page > self.file.count_pages():
+            self.next_page = 0
+
+    def wipe_pages(self, pages: list[int]) -> bool:
+        """Overwrites what rows have left in these pages; False if a reader is in the way. Nobody
+        else writes to the file meanwhile: the -wal is empty, and stays so."""
+        with self.write_lock(), self.machine_faults():
+            if not self.truncate_wal():
+                return False
+            self.writer.execute("BEGIN IMMEDIATE")
+            try:
+                # Another program may have been faster. It may even have changed `auto_vacuum`.
+                if size_of(Path(f"{self.path}-wal")) or not self.file.is_plain():
+                    return False
+                for number in pages:
+                    self.file.wipe_page(number)
+            finally:
+                self.writer.rollback()
+                # The cache has the pages as they were, and would write them again.
+                self.writer.execute("PRAGMA shrink_memory")
+        self.file.flush()  # authors do not wait for it
+        return True
+
+    def vacuum(self) -> None:
+        """Has SQLite rewrite the file, if `wipe_pages` can't tell which pages hold rows."""
+        with self.write_lock(), self.machine_faults():
+            self.has_erased = True  # even if it fails: what it wrote is in the -wal
+            self.writer.execute("VACUUM")
+
+    def run(self, sql: str, *values: Any, **named: Any) -> sqlite3.Cursor:
+        """Runs a statement. Up to four values stand in order (`?`), others by name."""
+        return self.db.execute(sql, named or values)
+
+    def run_script(self, sql: str, **named: Any) -> None:
+        """Runs several statements with the same values."""
+        run_statements(self.db, sql, **named)
+
+    def all(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> list[Row]:
+        """All rows of a statement; a cursor that is left open would hold back the checkpoint."""
+        rows = self.run(sql, *values, **named)
+        names = [column[0] for column in rows.description]
+        # `dict(row)` would search for each name: a list took 5 % longer.
+        return [row_type(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def one(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> Row | None:
+        return next(iter(self.all(row_type, sql, *values, **named)), None)
+
+    def values(self, sql: str, *values: Any, **named: Any) -> list[Any]:
+        """The first column of all rows."""
+        return [row[0] for row in self.run(sql, *values, **named)]
+
+    def value(self, sql: str, *values: Any, **named: Any) -> Any:
+        """The first column of the first row; None if there is no row."""
+        return next(iter(self.values(sql, *values, **named)), None)
+
+
 # -- Store --------------------------------------------------------------------
 
 
@@ -3150,325 +3466,9 @@ FIGURES = """
 
 NO_END = 2**63 - 1  # an id above all others
 FIRST_DAY = date(1970, 1, 1).toordinal()  # of statistics
-LOCK_SECONDS = 5  # that a thread waits until it may write
 
 
-# The connections
-
-Row = TypeVar("Row")
-
-DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-# What SQLite reports when the machine is at fault, not the program (sqlite.org/rescode.html).
-MACHINE_FAULTS = DAMAGE | {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_INTERRUPT,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_PROTOCOL,
-}
-WIPED_AT_ONCE = 2048  # pages of the file, of 4 kB
-
-
-@contextlib.contextmanager
-def holding(lock: Any, wait: float, late: Problem) -> Iterator[None]:
-    """Holds a lock or semaphore; raises `late` if it is not free within `wait` seconds."""
-    if not lock.acquire(timeout=wait):
-        raise late
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-class ThreadState(threading.local):
-    """What each thread has: whether it is inside `writing()`, and its connection for reads."""
-
-    writing = False
-    reader: sqlite3.Connection | None = None
-
-
-class Database:
-    """One database file: a connection that writes, one for each thread that reads, and the locks
-    that keep writers apart."""
-
-    def __init__(
-        self, path: Path, back_up: Callable[[str], Path] | None = None, *, as_command: bool = False
-    ) -> None:
-        """`back_up` makes a backup before a migration. `as_command`: the service may be running on
-        the same file."""
-        check_database_file(path)
-        if as_command and not path.exists():
-            raise SchemaError(
-                f"there is no {path}: go to the folder of commentd.ini, and start the service once"
-            )
-        self.path = path
-        self.as_command = as_command
-        self.damaged = False
-        self.next_page = 0  # which `wipe_some` looks at; 0 if it has no work
-        self.moved = False  # whether the file is not where it was
-        self.inodes: list[int] = []  # what was opened: the file and its -wal
-        self.has_erased = False  # whether erased data is still in the -wal
-        self.thread_lock = threading.Lock()
-        self.local = ThreadState()
-        # The number of writes by this process that may change what readers see; views do not count.
-        # What a command writes is seen when the cache entry expires.
-        self.writes = 0
-        self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
-        self.process_lock = open_lock_file(path, "-write")
-        try:
-            with contextlib.ExitStack() as opened:
-                opened.callback(self.process_lock.close)
-                # With the journal in memory, taking the lock costs 11 µs instead of 47.
-                self.process_lock.execute("PRAGMA journal_mode = MEMORY")
-                if not as_command:
-                    opened.enter_context(file_lock(path, "-lock"))
-                path.touch(0o600)
-                # While `restore` has the write lock, a command would open the file that it
-                # replaces.
-                with self.write_lock():
-                    self.file = opened.enter_context(contextlib.closing(DatabaseFile(path)))
-                    self.writer = connect(path)
-                opened.callback(self.close_writer)
-                self.bring_up_to_date(back_up)
-                self.tables = count_tables(self.writer)
-                self.inodes = self.inodes_now()
-                self.opened = opened.pop_all()  # the locks and the writer
-        except (OSError, sqlite3.Error) as error:
-            raise SchemaError(f"{path} can't be written: {error}") from None
-
-    def bring_up_to_date(self, back_up: Callable[[str], Path] | None) -> None:
-        version = schema_version(self.writer)
-        if self.as_command and version < len(MIGRATIONS):
-            raise SchemaError(f"{self.path} is of an older commentd: start the service once")
-        backup = None
-        if back_up and 0 < version < len(MIGRATIONS):
-            backup = back_up(f"-schema{version}")
-            log.info("the database is brought up to date; before that, it was saved in %s", backup)
-        try:
-            migrate(self.writer)
-        except Exception:
-            # A supervisor starts the service again and again: one backup of each try is too many.
-            if backup:
-                backup.unlink()
-            raise
-
-    @property
-    def db(self) -> sqlite3.Connection:
-        """The writer inside `writing()`, else the reader of this thread."""
-        if self.local.writing:
-            return self.writer
-        reader = self.local.reader
-        if reader is None:
-            reader = self.local.reader = connect(self.path)
-            reader.execute("PRAGMA query_only = ON")
-            # Each thread has one: caches of the usual size would hold 32 MB.
-            reader.execute("PRAGMA cache_size = -256")
-            self.readers.append((threading.current_thread(), reader))
-        return reader
-
-    @contextlib.contextmanager
-    def writing(self, *, only_views: bool = False) -> Iterator[None]:
-        """One transaction. It begins IMMEDIATE, since a deferred one that reads and then writes
-        fails at once when another has written in between. `Unavailable` when the machine fails.
-        `only_views`: readers may see the change later."""
-        with self.write_lock(), self.machine_faults():
-            if self.damaged:
-                raise Unavailable("数据库已损坏，请联系管理员", "storage")
-            rows_before = self.writer.total_changes
-            try:
-                with self.writer:
-                    self.writer.execute("BEGIN IMMEDIATE")
-                    self.local.writing = True
-                    yield
-            finally:
-                self.local.writing = False
-                # After the commit: a response with the new number is made of the new rows.
-                if self.writer.total_changes > rows_before and not only_views:
-                    self.writes += 1
-
-    @contextlib.contextmanager
-    def write_lock(self) -> Iterator[None]:
-        """The lock of the one writer. A thread waits for it as long as SQLite waits for a lock of
-        another process."""
-        late = Unavailable("暂时无法保存，请稍后再试", "storage")
-        with holding(self.thread_lock, LOCK_SECONDS, late):
-            with self.machine_faults():
-                # Commands may write while the service runs: before SQLite 3.51.3, two writers at
-                # once can corrupt a WAL database (sqlite.org/wal.html#walresetbug).
-                self.process_lock.execute("BEGIN EXCLUSIVE")
-            try:
-                yield
-            finally:
-                self.process_lock.rollback()
-
-    def inodes_now(self) -> list[int]:
-        """What tells the file and its -wal from others of the same names; 0 stands for none."""
-        inodes = []
-        # Each read and write asks: with `Path.exists`, this took three times as long.
-        for path in (self.path, f"{self.path}-wal"):
-            try:
-                inodes.append(os.stat(path).st_ino)
-            except OSError:
-                inodes.append(0)
-        return inodes
-
-    def check_place(self) -> None:
-        """`Unavailable` if the file was moved, deleted or replaced since it was opened. What is
-        written then is lost, and a new connection reads another file. SQLite does the same check,
-        but not in WAL mode."""
-        if not self.inodes:  # it is not open yet
-            return
-        moved = self.inodes_now() != self.inodes
-        if moved and not self.moved:
-            log.critical(
-                "%s or its -wal was moved, deleted or replaced: nothing is read or written until it"
-                " is back, or the service is restarted",
-                self.path,
-            )
-        elif self.moved and not moved:
-            log.info("%s is back", self.path)
-        self.moved = moved
-        if moved:
-            raise Unavailable("数据库文件不在原处，请联系管理员", "storage")
-
-    def check_tables(self) -> None:
-        """`Unavailable` if another program has dropped a table."""
-        if count_tables(self.db) != self.tables:
-            log.error("%s lacks tables that it had at the start: restore a backup", self.path)
-            raise Unavailable("数据库不完整，请联系管理员", "storage")
-
-    @contextlib.contextmanager
-    def machine_faults(self) -> Iterator[None]:
-        """Raises `Unavailable` when the disk is full, another program holds a lock, or the file is
-        damaged or gone."""
-        self.check_place()
-        try:
-            yield
-        except (sqlite3.Error, MemoryError) as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            if code not in MACHINE_FAULTS and not isinstance(error, MemoryError):
-                raise
-            if code in DAMAGE and not self.damaged:
-                self.damaged = True
-                log.critical("the database is damaged, so nothing is written any more: %s", error)
-            log.error("the database failed: %s", error)
-            raise Unavailable("暂时无法保存，请稍后再试", "storage") from None
-
-    def close(self) -> None:
-        """Closes the readers, since the -wal cannot be emptied while one of them reads; then the
-        writer; then the file and the locks. Calling it twice is fine."""
-        with self.thread_lock:
-            for thread, reader in self.readers:
-                # Closing a connection that another thread uses would crash the process.
-                is_own = thread is threading.current_thread()
-                if is_own or not thread.is_alive():  # pragma: no branch - a request that hangs
-                    reader.close()
-            self.readers.clear()
-            self.opened.close()
-
-    def close_writer(self) -> None:
-        """Empties the -wal into the file. Closing alone would not: a command may have it open."""
-        with contextlib.closing(self.writer), contextlib.suppress(sqlite3.Error, MemoryError):
-            if self.as_command:  # a command does not wait for the service
-                self.writer.execute("PRAGMA busy_timeout = 0")
-            self.process_lock.execute("BEGIN EXCLUSIVE")
-            self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    def empty_wal(self) -> None:
-        """Erased data survives in the -wal until it is overwritten, so truncate it. This does not
-        wait for readers: the next call will do."""
-        with self.write_lock(), self.machine_faults():
-            self.has_erased = not self.truncate_wal()
-
-    def truncate_wal(self) -> bool:
-        """Whether the -wal is empty now. The caller has the write lock."""
-        self.writer.execute("PRAGMA busy_timeout = 0")
-        try:
-            busy, *_ = self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        finally:
-            self.writer.execute("PRAGMA busy_timeout = 5000")
-        return not busy
-
-    def begin_wiping(self) -> None:
-        """From now on, each call of `wipe_some` does a part of the file, until all is done."""
-        self.has_erased = True  # what the -wal has must be in the file first
-        self.next_page = 1
-
-    def wipe_some(self) -> None:
-        """Overwrites what rows that moved have left in the next pages of the file. VACUUM would do
-        that too, but it keeps all writers waiting while it rewrites a large file."""
-        if not self.next_page or self.has_erased:
-            return
-        if not self.file.is_plain():
-            self.next_page = 0
-            self.vacuum()
-            return
-        # What is found here may be out of date: `wipe_pages` reads it again.
-        pages = self.file.pages_to_wipe(self.next_page, WIPED_AT_ONCE)
-        if pages and not self.wipe_pages(pages):
-            return
-        self.next_page += WIPED_AT_ONCE
-        if self.next_page > self.file.count_pages():
-            self.next_page = 0
-
-    def wipe_pages(self, pages: list[int]) -> bool:
-        """Overwrites what rows have left in these pages; False if a reader is in the way. Nobody
-        else writes to the file meanwhile: the -wal is empty, and stays so."""
-        with self.write_lock(), self.machine_faults():
-            if not self.truncate_wal():
-                return False
-            self.writer.execute("BEGIN IMMEDIATE")
-            try:
-                # Another program may have been faster. It may even have changed `auto_vacuum`.
-                if size_of(Path(f"{self.path}-wal")) or not self.file.is_plain():
-                    return False
-                for number in pages:
-                    self.file.wipe_page(number)
-            finally:
-                self.writer.rollback()
-                # The cache has the pages as they were, and would write them again.
-                self.writer.execute("PRAGMA shrink_memory")
-        self.file.flush()  # authors do not wait for it
-        return True
-
-    def vacuum(self) -> None:
-        """Has SQLite rewrite the file, if `wipe_pages` can't tell which pages hold rows."""
-        with self.write_lock(), self.machine_faults():
-            self.has_erased = True  # even if it fails: what it wrote is in the -wal
-            self.writer.execute("VACUUM")
-
-    def run(self, sql: str, *values: Any, **named: Any) -> sqlite3.Cursor:
-        """Runs a statement. Up to four values stand in order (`?`), others by name."""
-        return self.db.execute(sql, named or values)
-
-    def run_script(self, sql: str, **named: Any) -> None:
-        """Runs several statements with the same values."""
-        run_statements(self.db, sql, **named)
-
-    def all(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> list[Row]:
-        """All rows of a statement; a cursor that is left open would hold back the checkpoint."""
-        rows = self.run(sql, *values, **named)
-        names = [column[0] for column in rows.description]
-        # `dict(row)` would search for each name: a list took 5 % longer.
-        return [row_type(**dict(zip(names, row, strict=True))) for row in rows]
-
-    def one(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> Row | None:
-        return next(iter(self.all(row_type, sql, *values, **named)), None)
-
-    def values(self, sql: str, *values: Any, **named: Any) -> list[Any]:
-        """The first column of all rows."""
-        return [row[0] for row in self.run(sql, *values, **named)]
-
-    def value(self, sql: str, *values: Any, **named: Any) -> Any:
-        """The first column of the first row; None if there is no row."""
-        return next(iter(self.values(sql, *values, **named)), None)
-
-
-# The rows
+# Reading and writing rows
 
 
 def like_time(visitor: str, now: int) -> int | None:
