@@ -5252,25 +5252,15 @@ class World:
 
 
 class PasswordHasher:
-    """Hashes two passwords at a time while six wait, and refuses more. It takes no threads from
-    readers and, on Linux, has a lower priority than they have."""
+    """Hashes two passwords at a time while six wait, and refuses more."""
 
     def __init__(self) -> None:
         self.seats = threading.Semaphore(8)
-        # Without an initializer: one that fails would break the pool for good.
         self.pool = ThreadPoolExecutor(2, "hashing")
 
-    @staticmethod
-    def work(password: str, scheme: str) -> str:
-        # The threads that serve readers go first. A sandbox may refuse that. On other systems than
-        # Linux, it would slow the whole process down.
-        if sys.platform == "linux":  # pragma: no branch - another system
-            with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, 0, 15)  # of this thread
-        return hash_password(password, scheme)
-
     def hash(self, password: str, scheme: str) -> str:
-        return self.pool.submit(self.work, password, scheme).result()
+        """The hash of a password. The caller has a seat."""
+        return self.pool.submit(hash_password, password, scheme).result()
 
     def seat(self) -> contextlib.AbstractContextManager[None]:
         """A place in the queue; `Unavailable` if there is none."""
@@ -5372,29 +5362,30 @@ class MinuteCounter:
             if now // MINUTE != self.minute or len(self.counts) > self.MOST:
                 self.minute = now // MINUTE
                 self.counts.clear()
-            if any(self.counts[name, network] >= most * factor for network, factor in networks):
+            if any(self.counts[name, subject] >= most * factor for subject, factor in networks):
                 return False
-            self.counts.update((name, network) for network, _ in networks)
+            self.counts.update((name, subject) for subject, _ in networks)
             return True
+
+
+# All visitors who come through a proxy that the settings do not name look like one client. Together
+# they have so many times the rate limits of one.
+CROWD = 20
 
 
 @dataclass(frozen=True)
 class Client:
     """The network side of a request. `ip` is "" if it cannot be read. `networks` are as in
-    `networks_of`. They are empty when all visitors would be one client, since they come through a
-    proxy on this machine that the settings do not name."""
+    `networks_of`. `is_crowd`: it stands for many visitors, as above."""
 
     ip: str
     networks: list[tuple[str, int]]
+    is_crowd: bool = False
 
     @property
     def network(self) -> str:
-        return self.networks[0][0] if self.networks else ""
-
-
-# All readers behind a local peer that is not named share the limits of so many clients, whatever
-# IP addresses they make up.
-SHARED = 20
+        """What tells one client from another; "" if nothing does."""
+        return "" if self.is_crowd else self.networks[0][0]
 
 
 class Clients:
@@ -5403,56 +5394,57 @@ class Clients:
     def __init__(self, trusted_proxies: Iterable[str]) -> None:
         self.trusted = [ipaddress.ip_network(ip) for ip in trusted_proxies if ip != "unix"]
         self.trusts_file = "unix" in trusted_proxies
-        self.unnamed_proxy = False
+        self.unnamed_proxy = False  # whether one was seen
 
     def of(self, environ: Json) -> Client:
-        ip = plain_ip(environ.get("REMOTE_ADDR", ""))
-        is_trusted = self.trusts(ip) if ip else self.trusts_file
+        peer = plain_ip(environ.get("REMOTE_ADDR", ""))  # "" behind a socket file
         forwarded = environ.get("HTTP_X_FORWARDED_FOR") or environ.get("HTTP_X_REAL_IP", "")
-        hops = [plain_ip(hop) for hop in reversed(forwarded.split(","))]  # the nearest first
-        if is_trusted:
-            if forwarded:
-                ip = next((hop for hop in hops if not self.trusts(hop)), ip)
-        elif forwarded or environ.get("HTTP_FORWARDED"):
-            return self.behind_unnamed_proxy(ip, hops[0])
-        return Client(ip, networks_of(ip))
+        is_trusted = self.trusts(peer) if peer else self.trusts_file
+        if is_trusted and forwarded:
+            hops = [plain_ip(hop) for hop in reversed(forwarded.split(","))]  # the nearest first
+            ip = next((hop for hop in hops if not self.trusts(hop)), peer)
+            return Client(ip, networks_of(ip))
+        is_forwarded = bool(forwarded or environ.get("HTTP_FORWARDED"))
+        if is_forwarded and not is_trusted and self.may_be_proxy(peer):
+            self.note_unnamed_proxy(peer)
+            crowd = [(subject, factor * CROWD) for subject, factor in networks_of(peer)]
+            return Client(peer, crowd, is_crowd=True)
+        return Client(peer, networks_of(peer))
 
-    def of_peer(self, address: str) -> str:
+    def of_peer(self, peer: str) -> str:
         """The network of a peer that has sent nothing yet; "" for a trusted proxy."""
-        ip = plain_ip(address)
+        ip = plain_ip(peer)
         return "" if self.trusts(ip) else networks_of(ip)[0][0]
 
     def trusts(self, ip: str) -> bool:
         if not ip:
             return False
         parsed = ipaddress.ip_address(ip)
-        return any(parsed in network for network in self.trusted)
+        return any(parsed in proxies for proxies in self.trusted)
 
-    def behind_unnamed_proxy(self, peer: str, hop: str) -> Client:
-        """The client of a request with a forwarding header, from a peer that is not trusted:
-        mostly the owner's proxy. In a local network it can be a reader who writes the header and
-        the IP address (`hop`) in it. So all from there share the limits of `SHARED` clients."""
-        named = bool(self.trusted or self.trusts_file)
-        networks = networks_of(peer)
-        ip = ipaddress.ip_address(peer or "::1")
-        if ip.is_loopback:
-            self.notice(peer or "unix")
-            return Client(peer, networks if named else [])
-        # Containers and machines reach each other in networks that are not global.
-        if named or ip.is_global:
-            return Client(peer, networks)
-        self.notice(f"{peer}, if that is yours")
-        shared = [(network, factor * SHARED) for network, factor in networks]
-        return Client(peer, [(f"{peer} for {networks_of(hop)[0][0]}", 1), *shared])
+    def may_be_proxy(self, peer: str) -> bool:
+        """Whether a peer that sends a forwarding header is probably the owner's proxy: on this
+        machine or, while the settings name none, in the local network, where containers are too.
+        There, it may be a reader who writes the header. They gain the limits of the crowd."""
+        if is_this_machine(peer):
+            return True
+        names_one = bool(self.trusted or self.trusts_file)
+        return not names_one and not ipaddress.ip_address(peer).is_global
 
-    def notice(self, name: str) -> None:
+    def note_unnamed_proxy(self, peer: str) -> None:
         if not self.unnamed_proxy:
+            name = peer or "unix"
             log.warning(
                 "a proxy that is not named passes requests on, so visitors can't be told apart: "
                 "set [server] trusted_proxy = %s",
-                name,
+                name if is_this_machine(peer) else f"{name}, if that is yours",
             )
         self.unnamed_proxy = True
+
+
+def is_this_machine(peer: str) -> bool:
+    """Whether a peer is on this machine; "" is one that connects through the socket file."""
+    return not peer or ipaddress.ip_address(peer).is_loopback
 
 
 # Views
@@ -5656,8 +5648,8 @@ def client_uses(site: Site, client: Client, name: str, *parts: object) -> list[U
     """The uses of a rate limit by the networks of a client. With `parts`, such as an email
     address, the limit is for client and parts together."""
     return [
-        (name, keyed_hash(site.key, "client", network, *parts), factor)
-        for network, factor in client.networks
+        (name, keyed_hash(site.key, "client", subject, *parts), factor)
+        for subject, factor in client.networks
     ]
 
 
