@@ -5617,38 +5617,44 @@ MEMORY_LIMITS = {
     "export": 60,
 }
 
-Use = tuple[str, str, int]  # the name of a rate limit, the subject, and a factor on the limit
 
+@dataclass(frozen=True)
+class Use:
+    """One use of a rate limit by a subject: the hash of a client or of an email address, or "" for
+    all clients together. The limit is `factor` times as high for it."""
 
-def limits_of(name: str, factor: int = 1) -> dict[int, int]:
-    """The rate limits of that name, each `factor` times as high."""
-    return {seconds: most * factor for seconds, most in RATE_LIMITS[name].items()}
+    name: str
+    subject: str = ""
+    factor: int = 1
+
+    @property
+    def limits(self) -> dict[int, int]:
+        return {seconds: most * self.factor for seconds, most in RATE_LIMITS[self.name].items()}
 
 
 def use_limits(site: Site, *uses: Use) -> int:
     """Counts one use of each rate limit, or none: returns 0, or the seconds to wait."""
     if not site.config.limits_enabled:
         return 0
-    now = site.now()
-    for used, (name, subject, factor) in enumerate(uses):
-        wait = site.store.use_limit(name, subject, limits_of(name, factor), now)
+    for counted, use in enumerate(uses):
+        wait = site.store.use_limit(use.name, use.subject, use.limits, site.now())
         if wait:
-            return_uses(site, *uses[:used])
+            return_uses(site, *uses[:counted])
             return wait
     return 0
 
 
 def return_uses(site: Site, *uses: Use) -> None:
     """Takes back uses that were counted in advance."""
-    for name, subject, _ in uses:
-        site.store.return_use(name, subject)
+    for use in uses:
+        site.store.return_use(use.name, use.subject)
 
 
 def client_uses(site: Site, client: Client, name: str, *parts: object) -> list[Use]:
     """The uses of a rate limit by the networks of a client. With `parts`, such as an email
     address, the limit is for client and parts together."""
     return [
-        (name, keyed_hash(site.key, "client", subject, *parts), factor)
+        Use(name, keyed_hash(site.key, "client", subject, *parts), factor)
         for subject, factor in client.networks
     ]
 
@@ -5680,7 +5686,7 @@ def limit_client(site: Site, client: Client, name: str, *parts: object) -> None:
 
 def limit_all(site: Site, name: str, text: str = TOO_OFTEN) -> None:
     """Counts one use by all clients together; a `Problem` if that rate limit is used up."""
-    refuse_after(use_limits(site, (name, "", 1)), text)
+    refuse_after(use_limits(site, Use(name)), text)
 
 
 def check_comment_limit(site: Site, client: Client) -> None:
@@ -5688,8 +5694,8 @@ def check_comment_limit(site: Site, client: Client) -> None:
     can be done between this and the transaction that counts."""
     if not site.config.limits_enabled:
         return
-    for name, subject, factor in client_uses(site, client, "comment"):
-        refuse_after(site.store.limit_wait(name, subject, limits_of(name, factor), site.now()))
+    for use in client_uses(site, client, "comment"):
+        refuse_after(site.store.limit_wait(use.name, use.subject, use.limits, site.now()))
 
 
 # Views
@@ -5707,7 +5713,7 @@ def flush_views(site: Site) -> None:
         for key in store.unknown_pages([*pending]):
             views = pending[key]
             uses = client_uses(site, views.client, "page")
-            if use_limits(site, ("pages", "", 1), *uses):
+            if use_limits(site, Use("pages"), *uses):
                 del pending[key]
             else:
                 store.add_page(key, views.page_url, now)
@@ -6412,7 +6418,7 @@ def add_email(
     now = site.now()
     recipient = subscriber_of(site.key, email.recipient)
     for name, purpose in limits:
-        wait = store.use_limit(name, f"{purpose} {recipient}", limits_of(name), now)
+        wait = store.use_limit(name, f"{purpose} {recipient}", RATE_LIMITS[name], now)
         if wait:
             store.postpone(ids, now + wait)
             return
@@ -6555,7 +6561,7 @@ def ask_guest(site: Site, unasked: News, subscription: str) -> None:
     store = site.store
     now = site.now()
     may_ask = site.config.server_public_url and not subscription
-    if not may_ask or store.use_limit("questions", "", limits_of("questions"), now):
+    if not may_ask or store.use_limit("questions", "", RATE_LIMITS["questions"], now):
         store.drop_notifications(unasked)
         return
     own, *_ = unasked.values()
@@ -8032,7 +8038,7 @@ def request_own_code(request: Request) -> Json:
     new = new_registration(request, code_request(request, request.me.email))
     recipient = keyed_hash(request.site.key, "mail", request.me.email)
     with request.writing():
-        refuse_after(use_limits(request.site, ("own_mail", recipient, 1)))
+        refuse_after(use_limits(request.site, Use("own_mail", recipient)))
         keep_code(request, new)
     return {"success": True, "request_id": new.registration.request_id}
 
@@ -8125,9 +8131,9 @@ def take_code_email(request: Request, new: NewRegistration) -> bool:
     if len(others) >= (MOST_WAITING_KNOWN if is_known else MOST_WAITING):
         return False
     recipient = keyed_hash(request.site.key, "mail", email)
-    wait = use_limits(request.site, ("mail", recipient, 1), ("mails", "", 1))
+    wait = use_limits(request.site, Use("mail", recipient), Use("mails"))
     if wait and is_known:
-        wait = use_limits(request.site, ("known_mail", recipient, 1))
+        wait = use_limits(request.site, Use("known_mail", recipient))
     return not wait
 
 
@@ -8199,13 +8205,13 @@ def guess_uses(request: Request, email: str, request_id: str) -> list[Use]:
     subject = keyed_hash(request.site.key, "guess", email)
     uses = client_uses(request.site, request.client, "wrong_code")
     if not request_id:
-        uses.append(("guess", subject, 1))
+        uses.append(Use("guess", subject))
     if is_known_client(request, email):
-        uses.append(("known_guess", subject, 1))
+        uses.append(Use("known_guess", subject))
     elif request.site.store.account_with_email(email):
-        uses.append(("guesses", "", 1))
+        uses.append(Use("guesses"))
     else:
-        uses.append(("nobody_guesses", "", 1))  # the time of the response tells nothing
+        uses.append(Use("nobody_guesses"))  # the time of the response tells nothing
     return uses
 
 
@@ -8762,7 +8768,7 @@ def within_limits(request: Request, verdict: Verdict) -> Verdict:
     """Counts a text against the rate limits; `Problem` if the client's is used up. In a flood,
     when that of all clients is used up, what would be shown waits."""
     request.limit("comment")
-    is_flood = use_limits(request.site, ("comments", "", 1)) > 0
+    is_flood = use_limits(request.site, Use("comments")) > 0
     if is_flood and verdict.status == "visible" and not request.is_admin:
         log.warning("too many comments: further ones wait for approval")
         return replace(verdict, status="waiting", held="flood")
