@@ -4417,14 +4417,17 @@ class Store(Database):
     def due_notifications(self, audience: str, recipient: str, now: int) -> dict[int, int]:
         """The id of the comment by the id of each notification: the oldest ones of a recipient, at
         most what one email takes. With "", those that have no recipient yet."""
-        # Comments that the owner should decide on come first.
+        order = "comment_id"
+        if audience == "owner":  # what they should decide on comes first
+            order = """
+                comment.status = 'waiting'
+                OR EXISTS (SELECT 1 FROM report WHERE report.comment_id = comment.id) DESC,
+                comment_id"""
         sql = f"""
             SELECT notification.id, comment_id
               FROM notification JOIN comment ON comment.id = comment_id
              WHERE audience = ? AND recipient = ? AND {IS_DUE}
-             ORDER BY audience = 'owner' AND comment.status <> 'waiting' AND NOT EXISTS
-                      (SELECT 1 FROM report WHERE report.comment_id = comment.id), comment_id
-             LIMIT 200"""
+             ORDER BY {order} LIMIT 200"""
         return dict(self.run(sql, audience, recipient, now))
 
     def postpone(self, ids: Iterable[int], due_at: int) -> None:
