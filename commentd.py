@@ -1341,22 +1341,6 @@ def setting(help: str, parse: Parser = str, default: str = "", *, secret: bool =
     return field(default=parse(default), metadata={"help": help, "parse": parse, "secret": secret})
 
 
-# Hosted captchas, and the URL at which each checks a captcha token.
-SITEVERIFY = {
-    "turnstile": "https://challenges.cloudflare.com/turnstile/v0/siteverify",
-    "hcaptcha": "https://api.hcaptcha.com/siteverify",
-    "recaptcha": "https://www.google.com/recaptcha/api/siteverify",
-}
-# Test keys that providers publish. With them every token passes, wherever it is from.
-TEST_SECRETS = (
-    "1x0000000000000000000000000000000AA",
-    "2x0000000000000000000000000000000AA",
-    "3x0000000000000000000000000000000AA",
-    "0x0000000000000000000000000000000000000000",
-    "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe",
-)
-
-
 @dataclass(frozen=True)
 class Config:
     """Every setting. `mail_host` is `host` under `[mail]`, and COMMENTD_MAIL_HOST, which wins.
@@ -1429,7 +1413,7 @@ class Config:
         "The captcha: altcha (a proof of work that this service checks by itself);\n"
         "turnstile, hcaptcha or recaptcha (v2 and v3; readers and this service then talk to that\n"
         "company); or none (any non-empty token passes).",
-        one_of("altcha", *SITEVERIFY, "none"),
+        one_of("altcha", "turnstile", "hcaptcha", "recaptcha", "none"),
         "altcha",
     )
     captcha_site_key: str = setting("The site key that the captcha's provider gave you.")
@@ -1716,11 +1700,7 @@ def no_such_setting(name: str) -> str:
 
 
 @rule
-def captcha_and_proxy_faults(config: Config) -> Iterator[str]:
-    if config.captcha_provider in SITEVERIFY:
-        for name in ("captcha_site_key", "captcha_secret", "site_origins"):
-            if not getattr(config, name):
-                yield f"[captcha] provider = {config.captcha_provider} needs {in_brackets(name)}"
+def proxy_faults(config: Config) -> Iterator[str]:
     proxies = config.server_trusted_proxy
     if {"0.0.0.0/0", "::/0"} & {*proxies}:
         yield "[server] trusted_proxy trusts everyone: name the proxy"
@@ -5271,78 +5251,14 @@ class PasswordHasher:
         return holding(self.seats, 0, busy)
 
 
-CAPTCHA_ACTION = "commentd"  # what the widget names as its action, where the provider has actions
-
-
 @dataclass
-class CaptchaProvider:
-    """A hosted captcha. Four requests at a time ask the provider, so that the others are served
-    while it is slow."""
+class HostedCaptchaState:
+    """What a site remembers of its hosted captcha."""
 
-    fetch: Fetch
-    config: Config
+    # Four requests at a time ask the provider, so that the others are served while it is slow.
     seats: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(4))
-    # When tokens passed: a provider accepts a token only once.
+    # When captcha tokens passed: a provider accepts one only once.
     passed_at: dict[str, int] = field(default_factory=dict)
-
-    def passes(self, captcha_token: str, now: int) -> bool:
-        """Whether the token passes, or has passed in the last minutes."""
-        down = CaptchaDown("人机验证服务暂时没有响应，请稍后再试")
-        for token, passed_at in [*self.passed_at.items()]:
-            if not 0 <= now - passed_at < 5 * MINUTE:
-                self.passed_at.pop(token, None)
-        if captcha_token in self.passed_at:
-            return True
-        with holding(self.seats, 0.2, down):
-            try:
-                if self.accepts(captcha_token):
-                    self.passed_at[captcha_token] = now
-            except (OSError, CaptchaDown) as error:
-                provider = self.config.captcha_provider
-                log.error("[captcha] %s gives no verdict: %s", provider, error)
-                raise down from None
-        return captcha_token in self.passed_at  # after a double click, the other request passed
-
-    def accepts(self, captcha_token: str) -> bool:
-        """Whether the provider accepts a token. `CaptchaDown` or `OSError` if it gives no verdict,
-        or if the fault is not the visitor's."""
-        config = self.config
-        url = config.captcha_verify_url or SITEVERIFY[config.captcha_provider]
-        form = {"secret": config.captcha_secret, "response": captcha_token}
-        if config.captcha_provider == "hcaptcha":
-            form["sitekey"] = config.captcha_site_key
-        message = urllib.parse.urlencode(form).encode()
-        headers = {"content-type": "application/x-www-form-urlencoded"}
-        status, body = self.fetch(url, message, headers)
-        response = {}
-        with contextlib.suppress(ValueError):
-            response = strict_json(body)
-        errors = str(response.get("error-codes"))
-        if re.search("(missing|invalid)-input-secret", errors):
-            raise CaptchaDown("it refuses [captcha] secret")
-        if 400 <= status < 500 and "input-response" in errors:
-            return False  # the token is at fault; `CaptchaDown` would shut all other visitors out
-        success = response.get("success")
-        if status != 200 or type(success) is not bool or "internal-error" in errors:
-            raise CaptchaDown(f"status {status}, and no verdict")
-        is_test = config.captcha_secret in TEST_SECRETS
-        return success and (is_test or self.is_ours(response))
-
-    def is_ours(self, response: Json) -> bool:
-        """Whether the captcha was solved by a person, on the blog, and for this purpose."""
-        pages = (*self.config.site_origins, self.config.server_public_url)
-        hosts = [urllib.parse.urlsplit(page).hostname for page in pages if page]
-        if response.get("hostname") not in hosts:
-            return False
-        # reCAPTCHA v3 has a score, and suggests 0.5. The score of hCaptcha means the opposite.
-        provider = self.config.captcha_provider
-        has_score = provider == "recaptcha" and "score" in response
-        if has_score:
-            score = response["score"]
-            if type(score) not in (int, float) or score < 0.5:
-                return False
-        has_action = has_score or provider == "turnstile" or "action" in response
-        return not has_action or response.get("action") == CAPTCHA_ACTION
 
 
 # Clients
@@ -5436,11 +5352,11 @@ class Clients:
 
     def note_unnamed_proxy(self, peer: str) -> None:
         if not self.unnamed_proxy:
-            name = peer or "unix"
             log.warning(
                 "a proxy that is not named passes requests on, so visitors can't be told apart: "
-                "set [server] trusted_proxy = %s",
-                name if is_this_machine(peer) else f"{name}, if that is yours",
+                "set [server] trusted_proxy = %s%s",
+                peer or "unix",
+                "" if is_this_machine(peer) else ", if that is yours",
             )
         self.unnamed_proxy = True
 
@@ -5559,9 +5475,9 @@ class Site:
     places: Places
     assets: Mapping[str, Asset]  # the files of `static/`, by name
     clients: Clients
-    captcha_provider: CaptchaProvider
     rounds: int = ROUNDS  # of the password hash
     hasher: PasswordHasher = field(default_factory=PasswordHasher)
+    hosted_captcha: HostedCaptchaState = field(default_factory=HostedCaptchaState)
     minute_counter: MinuteCounter = field(default_factory=MinuteCounter)
     views: ViewCounter = field(default_factory=ViewCounter)
     download_lock: threading.Lock = field(default_factory=threading.Lock)  # of a backup
@@ -7831,6 +7747,105 @@ def query_page(request: Request) -> PageName:
 # Captchas
 
 
+@dataclass(frozen=True)
+class HostedCaptcha:
+    """A captcha of a company. All of them check a captcha token in the same way ("siteverify")."""
+
+    verify_url: str
+    wants_site_key: bool = False  # with each captcha token
+    names_action: bool = False  # in each verdict: what the captcha was solved for
+    scores: bool = False  # how human a visitor is. hCaptcha has a score that means the opposite.
+
+
+HOSTED_CAPTCHAS = {
+    "turnstile": HostedCaptcha(
+        "https://challenges.cloudflare.com/turnstile/v0/siteverify", names_action=True
+    ),
+    "hcaptcha": HostedCaptcha("https://api.hcaptcha.com/siteverify", wants_site_key=True),
+    "recaptcha": HostedCaptcha("https://www.google.com/recaptcha/api/siteverify", scores=True),
+}
+# Test keys that providers publish. With them every token passes, wherever it is from.
+TEST_SECRETS = (
+    "1x0000000000000000000000000000000AA",
+    "2x0000000000000000000000000000000AA",
+    "3x0000000000000000000000000000000AA",
+    "0x0000000000000000000000000000000000000000",
+    "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe",
+)
+CAPTCHA_ACTION = "commentd"  # what the widget names as its action, where the provider has actions
+
+
+@rule
+def captcha_faults(config: Config) -> Iterator[str]:
+    if config.captcha_provider in HOSTED_CAPTCHAS:
+        for name in ("captcha_site_key", "captcha_secret", "site_origins"):
+            if not getattr(config, name):
+                yield f"[captcha] provider = {config.captcha_provider} needs {in_brackets(name)}"
+
+
+def provider_accepts(config: Config, world: World, captcha_token: str) -> bool:
+    """Whether the provider accepts a captcha token. `CaptchaDown` or `OSError` if it gives no
+    verdict, or if the fault is not the visitor's."""
+    hosted = HOSTED_CAPTCHAS[config.captcha_provider]
+    form = {"secret": config.captcha_secret, "response": captcha_token}
+    if hosted.wants_site_key:
+        form["sitekey"] = config.captcha_site_key
+    message = urllib.parse.urlencode(form).encode()
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    url = config.captcha_verify_url or hosted.verify_url
+    status, body = world.fetch(url, message, headers)
+    verdict: Json = {}
+    with contextlib.suppress(ValueError):
+        verdict = strict_json(body)
+
+    errors = str(verdict.get("error-codes"))
+    if re.search("(missing|invalid)-input-secret", errors):
+        raise CaptchaDown("it refuses [captcha] secret")
+    if 400 <= status < 500 and "input-response" in errors:
+        return False  # the token is at fault; `CaptchaDown` would shut all other visitors out
+    success = verdict.get("success")
+    if status != 200 or type(success) is not bool or "internal-error" in errors:
+        raise CaptchaDown(f"status {status}, and no verdict")
+    is_test = config.captcha_secret in TEST_SECRETS
+    return success and (is_test or was_solved_here(config, hosted, verdict))
+
+
+def was_solved_here(config: Config, hosted: HostedCaptcha, verdict: Json) -> bool:
+    """Whether the captcha was solved by a person, on the blog, and for this purpose."""
+    pages = (*config.site_origins, config.server_public_url)
+    hosts = [urllib.parse.urlsplit(page).hostname for page in pages if page]
+    if verdict.get("hostname") not in hosts:
+        return False
+    has_action = hosted.names_action or "action" in verdict
+    if hosted.scores and "score" in verdict:  # as version 3 of reCAPTCHA, which suggests 0.5
+        score = verdict["score"]
+        if type(score) not in (int, float) or score < 0.5:
+            return False
+        has_action = True
+    return not has_action or verdict.get("action") == CAPTCHA_ACTION
+
+
+def passes_provider(request: Request, captcha_token: str) -> bool:
+    """Whether a captcha token passes at the provider, or has passed in the last minutes."""
+    site = request.site
+    state = site.hosted_captcha
+    for token, passed_at in [*state.passed_at.items()]:
+        if not 0 <= request.now - passed_at < 5 * MINUTE:
+            state.passed_at.pop(token, None)
+    if captcha_token in state.passed_at:
+        return True
+    down = CaptchaDown("人机验证服务暂时没有响应，请稍后再试")
+    with holding(state.seats, 0.2, down):
+        try:
+            if provider_accepts(site.config, site.world, captcha_token):
+                state.passed_at[captcha_token] = request.now
+        except (OSError, CaptchaDown) as error:
+            provider = site.config.captcha_provider
+            log.error("[captcha] %s gives no verdict: %s", provider, error)
+            raise down from None
+    return captcha_token in state.passed_at  # after a double click, the other request passed
+
+
 def captcha_field(request: Request, *, own: bool = False) -> Captcha | None:
     """The captcha of the form, solved; None if none is needed. `own`: always the proof of work."""
     provider = request.site.config.captcha_provider
@@ -7852,7 +7867,7 @@ def hosted_captcha(request: Request, captcha_token: str) -> Captcha | None:
     # A provider accepts a token once. What a repeated one was spent on decides about it.
     if request.site.store.spent_on(signature) is None:
         request.limit("siteverify")
-        if not request.site.captcha_provider.passes(captcha_token, request.now):
+        if not passes_provider(request, captcha_token):
             return None
     return Captcha(signature, request.now + HOUR)
 
@@ -7871,7 +7886,7 @@ def get_captcha(request: Request) -> Json:
     """The captcha to solve before registering, logging in and commenting."""
     config = request.site.config
     provider = config.captcha_provider
-    if provider in ("altcha", "none"):
+    if provider not in HOSTED_CAPTCHAS:
         return own_captcha(request)
     site_key = config.captcha_site_key
     return {"provider": provider, "site_key": site_key, "action": CAPTCHA_ACTION}
@@ -10338,7 +10353,6 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
         places=places,
         assets=assets_with(config.site_picture),
         clients=Clients(config.server_trusted_proxy),
-        captcha_provider=CaptchaProvider(world.fetch, config),
         **options,
     )
     routes = bottle.Bottle()
@@ -10615,10 +10629,9 @@ def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
     if to and can_send:
         success = f"the email to {to} is " + ("sent" if mailer.delivers else "printed here")
         yield run_check("mail", success, lambda: send_test_email(mailer, to))
-    if config.captcha_provider in SITEVERIFY:
+    if config.captcha_provider in HOSTED_CAPTCHAS:
         success = f"{config.captcha_provider} accepts the secret"
-        provider = CaptchaProvider(world.fetch, config)
-        yield run_check("captcha", success, lambda: provider.accepts("check"))
+        yield run_check("captcha", success, lambda: provider_accepts(config, world, "check"))
     if not is_running(config.database):
         text = "not running; it is started by `systemctl start commentd`, or `commentd` here"
         yield Finding("note", "service", text)
