@@ -10725,15 +10725,28 @@ def admin_settings(request: Request) -> Json:
 
 # Importing: what a product's file looks like
 
+Fields = dict[str, str]  # where a record has each field: its path, by the name of the field
+
+
+@dataclass(frozen=True)
+class Table:
+    """Records of one sort. `name`: of the list, table or element in the file that they stand in; ""
+    if that has no name.
+
+    In a path, `user.name` is a value inside of another; of `a|b` the first is taken that is there.
+    So with `{"id": "id", "author": "user.name|nick"}`, the record `{"id": 7, "user": {"name":
+    "Ann"}}` has the fields `id` 7 and `author` Ann."""
+
+    name: str
+    fields: Fields
+
+
+NO_TABLE = Table("", {})
+
 
 @dataclass(frozen=True)
 class Product:
     """How the file of a product is recognised and read.
-
-    A table of fields is a text such as `posts: id author=user.name|nick`: the name of the records
-    in the file, if they have one, then `field=path` for each field of ours (`id` alone means
-    `id=id`). `user.name` is a value inside of another; of `a|b` the first is taken that is there.
-    So the record `{"id": 7, "user": {"name": "Ann"}}` becomes `{"id": 7, "author": "Ann"}`.
 
     Fields of a comment: `id`, `parent`, `thread` (the id of its top-level comment, used where the
     parent is missing), `page` (its URL; or the id of a record, if `pages` has an `id`), `site` (the
@@ -10741,67 +10754,158 @@ class Product:
     `ip`, `likes`, `pinned`, `closed` (of its page), `created_at`, `edited_at`, `type` (others than
     "comment" are left out), and the text: `markdown`, `html`, `lines` (HTML whose line ends are
     breaks), `disqus` (HTML whose links go through Disqus) or `either`; `own_html` is HTML that
-    is shown in the place of the Markdown. Fields of a page: `id`,
-    `page` (its URL), `views`, `page_likes`, `closed`, `opened_at` and `gone` (if it is true, the
-    page is left out).
+    is shown in the place of the Markdown. What is known of an author takes the place of what stands
+    in the comment.
 
-    `status` is a path whose value `STATUS_VALUES` translates, or rules in order, separated by
-    commas: `path:status` applies if the value is true, `!path:status` if it is false."""
+    Fields of a page: `id`, `page` (its URL), `views`, `page_likes`, `closed`, `opened_at` and
+    `gone` (if it is true, the page is left out)."""
 
     sign: str  # a pattern for the beginning of the file; for SQLite, for the names of its tables
-    comment: str
-    pages: str = ""
-    people: str = ""
-    lost: str = ""  # what an import leaves out, as `name=path`, separated by commas
+    comments: Table
+    pages: Table = NO_TABLE
+    people: Table = NO_TABLE
+    # The status of a comment by the path whose value is true; by `!path`, if it is false. The first
+    # that applies counts. If none does, `status_path` has a value that `STATUS_VALUES` translates.
+    flags: Fields = field(default_factory=dict)
+    status_path: str = ""
+    lost: Fields = field(default_factory=dict)  # what an import leaves out, with its path
     zone: str = ""  # of times without a time zone, if the product writes such; else UTC
     escaped: bool = False  # whether names and URLs are HTML
     sql: str = ""  # for SQLite
 
 
-WALINE = """Comment: id=objectId parent=pid thread=rid page=url author=user_id nickname=nick
-    email=mail website=link either=comment ip likes=like pinned=sticky
-    created_at=insertedAt|createdAt status=isSpam:spam,status"""
-COMMENTD = """page_key id parent_id nickname website content html ip country location likes pinned
-    status created_at edited_at held language email"""
-COMMENTD_PAGE = "page_key=key page_url views page_likes closed opened_at"
-COUNTER = "Counter: page=url views=time"
+WALINE_COMMENTS = Table(
+    "Comment",
+    {
+        "id": "objectId",
+        "parent": "pid",
+        "thread": "rid",
+        "page": "url",
+        "author": "user_id",
+        "nickname": "nick",
+        "email": "mail",
+        "website": "link",
+        "either": "comment",
+        "ip": "ip",
+        "likes": "like",
+        "pinned": "sticky",
+        "created_at": "insertedAt|createdAt",
+    },
+)
+COUNTER = Table("Counter", {"page": "url", "views": "time"})
 
 # The first whose sign is found in a file reads it.
 PRODUCTS = {
     "commentd": Product(
         r'\{"format": "commentd"',
-        f"comments: {COMMENTD} parent=parent_id page=page_key markdown=content own_html=html",
-        "pages: id=page_key page=page_url views page_likes closed opened_at",
+        Table(
+            "comments",
+            {
+                "id": "id",
+                "parent": "parent_id",
+                "page": "page_key",
+                "nickname": "nickname",
+                "email": "email",
+                "website": "website",
+                "markdown": "content",
+                "own_html": "html",
+                "ip": "ip",
+                "country": "country",
+                "location": "location",
+                "likes": "likes",
+                "pinned": "pinned",
+                "created_at": "created_at",
+                "edited_at": "edited_at",
+                "held": "held",
+                "language": "language",
+            },
+        ),
+        Table(
+            "pages",
+            {
+                "id": "page_key",
+                "page": "page_url",
+                "views": "views",
+                "page_likes": "page_likes",
+                "closed": "closed",
+                "opened_at": "opened_at",
+            },
+        ),
+        status_path="status",
     ),
     "waline": Product(
         r'(?s).*"type"\s*:\s*"waline"|.*"objectId".*"(like|sticky|status)"\s*:',
-        WALINE,
+        WALINE_COMMENTS,
         COUNTER,
-        "Users: id=objectId nickname=display_name email website=url",
-        lost=f"reactions={'|'.join(f'reaction{number}' for number in range(9))},"
-        "user agents=ua,avatars=avatar,labels of authors=label,page titles=title",
+        Table(
+            "Users",
+            {"id": "objectId", "nickname": "display_name", "email": "email", "website": "url"},
+        ),
+        flags={"isSpam": "spam"},
+        status_path="status",
+        lost={
+            "reactions": "|".join(f"reaction{number}" for number in range(9)),
+            "user agents": "ua",
+            "avatars": "avatar",
+            "labels of authors": "label",
+            "page titles": "title",
+        },
         zone="+08:00",  # that of its image, for storages other than LeanCloud
     ),
     "twikoo": Product(
         r'(?s)(?=.*"_id"\s*:).*"(nick|comment|time)"\s*:',
-        """id=_id parent=pid thread=rid page=url|href nickname=nick email=mail website=link
-        html=comment ip likes=ups|like pinned=top created_at=created status=isSpam:waiting""",
+        Table(
+            "comment",
+            {
+                "id": "_id",
+                "parent": "pid",
+                "thread": "rid",
+                "page": "url|href",
+                "nickname": "nick",
+                "email": "mail",
+                "website": "link",
+                "html": "comment",
+                "ip": "ip",
+                "likes": "ups|like",
+                "pinned": "top",
+                "created_at": "created",
+            },
+        ),
         COUNTER,
-        lost="user agents=ua,downvotes=downs,avatars=avatar,marks of the admin=master,"
-        "page titles=title",
+        flags={"isSpam": "waiting"},
+        lost={
+            "user agents": "ua",
+            "downvotes": "downs",
+            "avatars": "avatar",
+            "marks of the admin": "master",
+            "page titles": "title",
+        },
     ),
     "valine": Product(
         r'(?s)#filetype:JSON-streaming|.*"objectId"\s*:',
-        WALINE,
+        WALINE_COMMENTS,
         COUNTER,
-        lost="user agents=ua,page titles=title",
+        flags={"isSpam": "spam"},
+        status_path="status",
+        lost={"user agents": "ua", "page titles": "title"},
         escaped=True,
     ),
     "cusdis": Product(
         r".*\bcomments\b.*\bpages\b.*\bprojects\b",
-        """id parent=parentId page=url|slug nickname=by_nickname email=by_email either=content
-        created_at status=deletedAt:deleted,!approved:waiting""",
-        lost="marks of the admin=moderatorId,page titles=title",
+        Table(
+            "",
+            {
+                "id": "id",
+                "parent": "parentId",
+                "page": "url|slug",
+                "nickname": "by_nickname",
+                "email": "by_email",
+                "either": "content",
+                "created_at": "created_at",
+            },
+        ),
+        flags={"deletedAt": "deleted", "!approved": "waiting"},
+        lost={"marks of the admin": "moderatorId", "page titles": "title"},
         sql="""
             SELECT comments.*, pages.slug, pages.url, pages.title
               FROM comments LEFT JOIN (pages JOIN projects ON projects.id = pages.projectId
@@ -10809,27 +10913,81 @@ PRODUCTS = {
     ),
     "disqus": Product(
         r"""(?s)\s*<.*\sxmlns(:\w+)?=["']http://disqus\.com""",
-        """post: id=@id parent=parent.@id page=thread.@id disqus=message email=author.email
-        nickname=author.name|author.username ip=ipAddress created_at=createdAt
-        status=isDeleted:deleted,isSpam:spam,!isApproved:waiting""",
-        "thread: id=@id page=link|id closed=isClosed gone=isDeleted opened_at=createdAt",
-        lost="page titles=title",
+        Table(
+            "post",
+            {
+                "id": "@id",
+                "parent": "parent.@id",
+                "page": "thread.@id",
+                "disqus": "message",
+                "email": "author.email",
+                "nickname": "author.name|author.username",
+                "ip": "ipAddress",
+                "created_at": "createdAt",
+            },
+        ),
+        Table(
+            "thread",
+            {
+                "id": "@id",
+                "page": "link|id",
+                "closed": "isClosed",
+                "gone": "isDeleted",
+                "opened_at": "createdAt",
+            },
+        ),
+        flags={"isDeleted": "deleted", "isSpam": "spam", "!isApproved": "waiting"},
+        lost={"page titles": "title"},
     ),
     "wordpress": Product(
         r"""(?s)\s*<.*\sxmlns(:\w+)?=["']https?://wordpress\.org/export/""",
-        """comment: id=comment_id parent=comment_parent page=in nickname=comment_author
-        email=comment_author_email website=comment_author_url ip=comment_author_IP
-        lines=comment_content created_at=comment_date_gmt|comment_date type=comment_type
-        status=comment_approved""",
-        "item: id=in page=link closed=comment_status opened_at=post_date_gmt",
-        lost="page titles=title,fields of plugins=commentmeta",
+        Table(
+            "comment",
+            {
+                "id": "comment_id",
+                "parent": "comment_parent",
+                "page": "in",
+                "nickname": "comment_author",
+                "email": "comment_author_email",
+                "website": "comment_author_url",
+                "ip": "comment_author_IP",
+                "lines": "comment_content",
+                "created_at": "comment_date_gmt|comment_date",
+                "type": "comment_type",
+            },
+        ),
+        Table(
+            "item",
+            {"id": "in", "page": "link", "closed": "comment_status", "opened_at": "post_date_gmt"},
+        ),
+        status_path="comment_approved",
+        lost={"page titles": "title", "fields of plugins": "commentmeta"},
         escaped=True,
     ),
     "isso": Product(
         r".*\bcomments\b.*\bthreads\b",
-        """id parent page=uri nickname=author email website either=text ip=remote_addr
-        created_at=created edited_at=modified likes status=mode""",
-        lost="downvotes=dislikes,subscriptions to replies=notification,page titles=title",
+        Table(
+            "",
+            {
+                "id": "id",
+                "parent": "parent",
+                "page": "uri",
+                "nickname": "author",
+                "email": "email",
+                "website": "website",
+                "either": "text",
+                "ip": "remote_addr",
+                "likes": "likes",
+                "created_at": "created",
+                "edited_at": "modified",
+            },
+        ),
+        status_path="mode",
+        lost={
+            "downvotes": "dislikes",
+            "subscriptions to replies": "notification",
+            "page titles": "title",
+        },
         escaped=True,
         sql="""
             SELECT comments.*, threads.uri, threads.title
@@ -10837,33 +10995,114 @@ PRODUCTS = {
     ),
     "remark42": Product(
         r'(?s)\s*\{"version":\s*1,\s*"(users|posts)|.*"locator"\s*:',
-        """id parent=pid page=locator.url nickname=user.name either=orig html=text likes=score
-        pinned=pin created_at=time edited_at=edit.time status=delete:deleted""",
-        "posts: page=url closed=read_only",
-        lost="downvotes (subtracted from the likes)=votes,avatars=user.picture,page titles=title",
+        Table(
+            "",
+            {
+                "id": "id",
+                "parent": "pid",
+                "page": "locator.url",
+                "nickname": "user.name",
+                "either": "orig",
+                "html": "text",
+                "likes": "score",
+                "pinned": "pin",
+                "created_at": "time",
+                "edited_at": "edit.time",
+            },
+        ),
+        Table("posts", {"page": "url", "closed": "read_only"}),
+        flags={"delete": "deleted"},
+        lost={
+            "downvotes (subtracted from the likes)": "votes",
+            "avatars": "user.picture",
+            "page titles": "title",
+        },
     ),
     "artalk": Product(
         r'(?s).*"page_key"\s*:',
-        """id parent=rid page=page_key site=site_name nickname=nick email website=link
-        either=content ip likes=vote_up pinned=is_pinned closed=page_admin_only created_at
-        status=is_pending:waiting""",
-        lost="user agents=ua,downvotes=vote_down,badges=badge_name,page titles=page_title",
+        Table(
+            "",
+            {
+                "id": "id",
+                "parent": "rid",
+                "page": "page_key",
+                "site": "site_name",
+                "nickname": "nick",
+                "email": "email",
+                "website": "link",
+                "either": "content",
+                "ip": "ip",
+                "likes": "vote_up",
+                "pinned": "is_pinned",
+                "closed": "page_admin_only",
+                "created_at": "created_at",
+            },
+        ),
+        flags={"is_pending": "waiting"},
+        lost={
+            "user agents": "ua",
+            "downvotes": "vote_down",
+            "badges": "badge_name",
+            "page titles": "page_title",
+        },
     ),
     "commento": Product(
         r'(?s).*"commentHex"\s*:',
-        """comments: id=commentHex parent=parentHex page=url|path author=commenterHex
-        either=markdown likes=score created_at=creationDate status=deleted:deleted,state""",
-        people="commenters: id=commenterHex nickname=name email website=link|websiteUrl",
-        lost="avatars=photo,marks of the admin=isModerator",
+        Table(
+            "comments",
+            {
+                "id": "commentHex",
+                "parent": "parentHex",
+                "page": "url|path",
+                "author": "commenterHex",
+                "either": "markdown",
+                "likes": "score",
+                "created_at": "creationDate",
+            },
+        ),
+        people=Table(
+            "commenters",
+            {
+                "id": "commenterHex",
+                "nickname": "name",
+                "email": "email",
+                "website": "link|websiteUrl",
+            },
+        ),
+        flags={"deleted": "deleted"},
+        status_path="state",
+        lost={"avatars": "photo", "marks of the admin": "isModerator"},
     ),
     "comentario": Product(
         r'(?s).*"(domainId|pageId|domainPageId)"\s*:',
-        """comments: id parent=parentId page=url author=userCreated nickname=authorName ip=authorIP
-        either=markdown html likes=score pinned=isSticky created_at=createdTime edited_at=editedTime
-        status=isDeleted:deleted,isPending:waiting,!isApproved:spam""",
-        "pages: page=path closed=isReadonly views=countViews",
-        "commenters: id nickname=name email website=websiteUrl",
-        lost="page titles=title,countries=authorCountry,marks of the admin=isModerator",
+        Table(
+            "comments",
+            {
+                "id": "id",
+                "parent": "parentId",
+                "page": "url",
+                "author": "userCreated",
+                "nickname": "authorName",
+                "ip": "authorIP",
+                "either": "markdown",
+                "html": "html",
+                "likes": "score",
+                "pinned": "isSticky",
+                "created_at": "createdTime",
+                "edited_at": "editedTime",
+            },
+        ),
+        Table("pages", {"page": "path", "closed": "isReadonly", "views": "countViews"}),
+        Table(
+            "commenters",
+            {"id": "id", "nickname": "name", "email": "email", "website": "websiteUrl"},
+        ),
+        flags={"isDeleted": "deleted", "isPending": "waiting", "!isApproved": "spam"},
+        lost={
+            "page titles": "title",
+            "countries": "authorCountry",
+            "marks of the admin": "isModerator",
+        },
     ),
 }
 STATUS_VALUES = {
@@ -10881,19 +11120,6 @@ UNKNOWN_IP = "192.0.2.0"  # given to nobody (RFC 5737), for formats that need an
 YEAR_1990 = 631152000
 
 
-def record_name(table: str) -> str:
-    return table.rpartition(": ")[0]
-
-
-def field_paths(table: str) -> dict[str, str]:
-    """The paths of a table by field."""
-    paths = {}
-    for item in table.rpartition(": ")[2].split():
-        name, _, path = item.partition("=")
-        paths[name] = path or name
-    return paths
-
-
 def pick(record: Any, path: str) -> Any:
     """The value at a path; None if there is none."""
     for alternative in path.split("|"):
@@ -10908,16 +11134,16 @@ def pick(record: Any, path: str) -> Any:
 Texts = defaultdict[str, str]  # fields by name; "" where there is none
 
 
-def fields_in(record: Any, table: str) -> Texts:
-    """The fields of a record as a table has them."""
+def fields_in(record: Any, table: Table) -> Texts:
+    """The fields of a record that are not empty."""
     texts = Texts(str)
-    for name, path in field_paths(table).items():
+    for name, path in table.fields.items():
         value = pick(record, path)
-        if name == "status":
-            value = status_in(record, path)
-        elif name == "likes" and str(value).startswith("["):  # a list, or one as text
+        if name == "likes" and str(value).startswith("["):  # a list, or one as text
             value = len(re.findall(r"[^\[\], ]+", str(value)))
-        texts[name] = as_text(value)
+        text = as_text(value)
+        if text:
+            texts[name] = text
     return texts
 
 
@@ -10948,14 +11174,14 @@ def count_in(text: str, most: int) -> int:
     return 0
 
 
-def status_in(record: Any, rules: str) -> str:
-    for rule in rules.split(","):
-        path, colon, status = rule.partition(":")
-        value = pick(record, path.lstrip("!"))
-        if not colon:
-            return STATUS_VALUES.get(as_text(value).lower(), "waiting")
-        if value is not None and is_true(value) != path.startswith("!"):
+def status_in(record: Any, product: Product) -> str:
+    for flag, status in product.flags.items():
+        value = pick(record, flag.removeprefix("!"))
+        if value is not None and is_true(value) != flag.startswith("!"):
             return status
+    if product.status_path:
+        value = pick(record, product.status_path)
+        return STATUS_VALUES.get(as_text(value).lower(), "waiting")
     return "visible"
 
 
@@ -11982,123 +12208,74 @@ def copy_within_limit(source: Any, target: IO[bytes], limit: int) -> None:
 
 # Importing: one file
 
-STAGE = """
-    CREATE TABLE author (id TEXT PRIMARY KEY, fields TEXT);
-    CREATE TABLE page (ref TEXT, blog TEXT, key TEXT, page_url TEXT, closed INTEGER, views INTEGER,
-                       page_likes INTEGER, opened_at INTEGER);
-    CREATE INDEX page_ref ON page (ref);
-    CREATE INDEX page_key ON page (key);
-    -- The fields of each comment, as they were read.
-    CREATE TABLE record (fields TEXT);
-    -- Those that can be imported.
-    CREATE TABLE comment (id TEXT PRIMARY KEY, parent TEXT, thread TEXT, blog TEXT, key TEXT,
-                          page_url TEXT, created_at INTEGER, stamp TEXT, fields TEXT,
-                          status TEXT, depth INTEGER, opened_at INTEGER);
-    CREATE INDEX comment_parent ON comment (parent);
-    CREATE INDEX comment_key ON comment (key, created_at);
-    CREATE INDEX comment_depth ON comment (depth, created_at);
-"""
-HOST = re.compile(r"(?i)\A(?:https?:)?//([^/?#]*)")
-ADD_AUTHOR = """
-    INSERT OR REPLACE INTO author
-    SELECT ?, json_group_object(key, value) FROM json_each(?) WHERE key <> 'id' AND value <> ''"""
-# What is known of an author takes the place of what stands in the comment.
-RECORDS = """
-    SELECT json_patch(record.fields, coalesce(author.fields, '{}')),
-           page.blog, coalesce(page.key, ''), page.page_url
-      FROM record LEFT JOIN author ON author.id = json_extract(record.fields, '$.author')
-      LEFT JOIN page ON page.rowid = (SELECT min(p.rowid) FROM page AS p
-                                       WHERE p.ref = json_extract(record.fields, '$.page'))"""
-MISSING_AUTHOR = """
-    SELECT 1 FROM record
-     WHERE json_extract(fields, '$.author') <> ''
-       AND coalesce(json_extract(fields, '$.nickname'), '') = ''
-       AND json_extract(fields, '$.author') NOT IN (SELECT id FROM author)"""
-BLOGS = """
-    SELECT blog, blog || ' (' || sum(comments) || ')' FROM
-           (SELECT blog, 1 AS comments FROM comment UNION ALL SELECT blog, 0 FROM page)
-     WHERE blog <> '' GROUP BY blog
-    HAVING sum(comments) > 0 OR NOT EXISTS (SELECT 1 FROM comment)"""
-HAS_NO_PARENT_THERE = """
-    NOT EXISTS (SELECT 1 FROM comment AS p WHERE p.id = comment.parent AND p.key = comment.key)"""
-# How products write that a comment is no reply.
-NO_PARENT = "('0', 'root', 'null', '00000000-0000-0000-0000-000000000000')"
-# A reply whose parent is missing goes below its top-level comment.
-SET_PARENTS = f"""
-    UPDATE comment SET parent = CASE WHEN parent IN {NO_PARENT} THEN '' ELSE parent END,
-                       thread = CASE WHEN thread IN {NO_PARENT} THEN '' ELSE thread END;
-    UPDATE comment SET parent = thread WHERE thread NOT IN ('', id) AND {HAS_NO_PARENT_THERE}"""
-CUT_ORPHANS = f"""
-    UPDATE comment SET parent = '' WHERE parent <> '' AND {HAS_NO_PARENT_THERE} RETURNING id"""
-SET_DEPTHS = """
-    WITH RECURSIVE tree (id, depth) AS (
-        SELECT id, 0 FROM comment WHERE parent = ''
-         UNION ALL
-        SELECT comment.id, tree.depth + 1 FROM tree JOIN comment ON comment.parent = tree.id)
-    UPDATE comment SET depth = tree.depth FROM tree WHERE tree.id = comment.id"""
-CUT_CIRCLES = "UPDATE comment SET parent = '', depth = 0 WHERE depth IS NULL RETURNING id"
-# A deleted comment stays where one below it was not deleted.
-DROP_CHILDLESS = """
-    WITH RECURSIVE held (id) AS (
-        SELECT parent FROM comment WHERE status <> 'deleted'
-         UNION
-        SELECT comment.parent FROM held JOIN comment ON comment.id = held.id)
-    DELETE FROM comment WHERE status = 'deleted' AND id NOT IN (SELECT id FROM held)
-    RETURNING id"""
-SET_TIMES = """
-    UPDATE comment SET created_at = coalesce(
-        (SELECT p.created_at FROM comment AS p WHERE p.id = comment.parent),
-        (SELECT min(p.created_at) FROM comment AS p WHERE p.key = comment.key), ?)
-     WHERE created_at IS NULL RETURNING id"""
-# The page has the URL of its first comment.
-SET_PAGES = """
-    UPDATE comment
-       SET page_url = (SELECT page_url FROM comment AS c
-                        WHERE c.key = comment.key ORDER BY created_at LIMIT 1),
-           opened_at = coalesce((SELECT min(opened_at) FROM page WHERE page.key = comment.key),
-                                (SELECT min(created_at) FROM comment AS c
-                                  WHERE c.key = comment.key))"""
-STAGED_PAGES = """
-    SELECT page.key, coalesce(comment.page_url, min(page.page_url)) AS page_url,
-           max(closed) AS closed, sum(views) AS views, max(page_likes) AS page_likes,
-           coalesce(min(page.opened_at), comment.opened_at) AS opened_at
-      FROM page LEFT JOIN (SELECT DISTINCT key, page_url, opened_at FROM comment) AS comment
-        ON comment.key = page.key
-     GROUP BY page.key
-    HAVING sum(views) > 0 OR max(page_likes) > 0
-        OR (max(closed) AND comment.key IS NOT NULL) OR :is_ours"""
-# `id` is NULL if it cannot be one of ours.
-STAGED_COMMENTS = """
-    SELECT CASE WHEN comment.id NOT GLOB '*[^0-9]*' AND comment.id NOT LIKE '0%'
-                     AND length(comment.id) BETWEEN 1 AND 12 THEN comment.id + 0 END AS id,
-           comment.key, comment.page_url, comment.created_at, comment.opened_at, comment.stamp,
-           comment.status, comment.fields, coalesce(parent.stamp, '') AS parent_stamp
-      FROM comment LEFT JOIN comment AS parent ON parent.id = comment.parent
-     ORDER BY comment.depth, comment.created_at, comment.id"""
-# The page of a record: the name of its blog (as the product calls it, or its host), key, page_url.
-# The key is "" if there is no page.
-Location = tuple[str, str, str]
+
+@dataclass(frozen=True)
+class PageRef:
+    """The page of a record. `blog`: its name as the product has it, or its host. `key` and
+    `page_url` as in `PageName`."""
+
+    blog: str
+    key: str
+    page_url: str
+
+
+@dataclass
+class StagedPage:
+    """A page of the file, or all that the file says of one. `opened_at`: 0 if it is unknown."""
+
+    ref: PageRef
+    closed: bool = False
+    views: int = 0
+    page_likes: int = 0
+    opened_at: int = 0
+    has_comments: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class StagedComment:
+    """A comment of the file. `id`, `parent` and `thread` are ids of the product. `stamp`: what the
+    import remembers of it, in this file and in later ones. `created_at`: 0 while it is unknown.
+
+    Without the fields that have a default, it is what is kept of a record that was deleted, or has
+    no text."""
+
+    id: str
+    parent: str
+    thread: str
+    page: PageRef
+    created_at: int
+    stamp: str
+    status: str = "deleted"
+    nickname: str = ""
+    email: str = ""
+    website: str = ""
+    content: str = ""
+    html: str = ""
+    own_html: bool = False
+    ip: str = ""
+    country: str = ""
+    location: str = ""
+    likes: int = 0
+    pinned: bool = False
+    edited_at: int | None = None
+    held: str = ""
+    language: str = ""
+    depth: int = -1  # -1 until its place in the tree of replies is known
+
+    @property
+    def number(self) -> int | None:
+        """Its id, if that can be one of ours."""
+        return int(self.id) if re.fullmatch("[1-9][0-9]{0,11}", self.id) else None
+
+
 UNREADABLE = "skipped: it can't be read"
-# What is kept of a record that was deleted, or has no text.
-ERASED_RECORD = {
-    "nickname": "",
-    "email": "",
-    "website": "",
-    "content": "",
-    "html": "",
-    "own_html": 0,
-    "ip": "",
-    "country": "",
-    "location": "",
-    "likes": 0,
-    "pinned": 0,
-    "status": "deleted",
-    "edited_at": None,
-    "held": "",
-    "language": "",
-}
 UNKNOWN_CHARACTERS = "unreadable characters: {}, each shown as �"
 NAMES_IN_REPORT = 8  # of the comments that a line of the report is about
+HOST = re.compile(r"(?i)\A(?:https?:)?//([^/?#]*)")
+# How products write that a comment is no reply.
+NO_PARENT = ("0", "root", "null", "00000000-0000-0000-0000-000000000000")
+MOST_VIEWS = 10**12  # of a page; larger numbers fit no JSON
+IMPORT_STEP = 50  # pages or comments in one transaction
 
 
 def import_nickname(text: str) -> str:
@@ -12112,6 +12289,12 @@ def import_website(text: str) -> str:
     return value_or_empty(proper_website, text) if len(text) <= 2048 else ""
 
 
+def import_parent(text: str) -> str:
+    """The id of a parent or a top-level comment; "" if there is none."""
+    parent = text.rpartition(",")[2]  # some converters write all above it
+    return "" if parent in NO_PARENT else parent
+
+
 def name_in_report(values: Texts) -> str:
     return values["id"] or f"{values['nickname']} {values['created_at']}"
 
@@ -12121,132 +12304,205 @@ def time_zone(text: str) -> tzinfo | None:
 
 
 @dataclass
-class Import:
-    """Imports one file. The records are staged in a temporary database, where replies find their
-    parents, and then added, fifty a transaction, so that an import may be stopped."""
+class ImportReport:
+    """What an import did."""
 
-    name: str  # of the product
-    origins: Iterable[str]  # of the blog
-    place_of: Callable[[str], tuple[str, str]] | None  # None if no location is wanted
-    now: int
-    zone: tzinfo | None  # of times without one; None for that of the product
-
-    def __post_init__(self) -> None:
-        self.product = PRODUCTS[self.name]
-        tables = (self.product.comment, self.product.pages, self.product.people)
-        self.tables = {record_name(table) for table in tables if table}
-        self.zone = self.zone or time_zone(self.product.zone or "Z")
-        self.is_ours = self.name == "commentd"  # then all is as it was exported
-        self.counts = Counter[str]()
-        self.names = defaultdict[str, list[str]](list)  # of the records with each event
-        self.encoding = ""  # of the file
-        lost = filter(None, self.product.lost.split(","))
-        self.lost_paths = dict(item.split("=") for item in lost)
-        self.lost = Counter[str]()  # how many records have what an import leaves out
-        self.titles = set[str]()
-        self.breaks_off = False
-        self.matched = set[int | None]()  # our comments that are a record of the file
-        self.db = sqlite3.connect("")  # a temporary file, which goes when it is closed
-        self.db.row_factory = sqlite3.Row
-        self.db.executescript(STAGE)
+    product_name: str
+    encoding: str = ""  # of the file
+    zone: tzinfo | None = None  # of times without one
+    read: int = 0  # comments in the file
+    done: int = 0  # of these, how many are here now
+    new: int = 0  # of these, how many were not here before
+    new_by_status: Counter[str] = field(default_factory=Counter)
+    new_pages: int = 0
+    closed_pages: int = 0
+    views_added: int = 0
+    page_likes_added: int = 0
+    unreadable: int = 0  # characters
+    # The names of the records with each event.
+    names: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    lost: Counter[str] = field(default_factory=Counter)  # records with what an import leaves out
+    titles: set[str] = field(default_factory=set)  # of pages
 
     def note(self, event: str, name: str) -> None:
         """Keeps the name of a record that the report is to list under an event."""
         self.names[event].append(one_line(name)[:64])
 
-    def note_each(self, event: str, sql: str, *values: Any) -> None:
-        """Notes an event for each id that a statement returns."""
-        for (id,) in self.db.execute(sql, values).fetchall():
-            self.note(event, id)
+    def text(self, language: str) -> str:
+        """The report, in Chinese for `zh` and its variants."""
+        say = functools.partial(translated, language=language)
+        product = PRODUCTS[self.product_name]
+        there = self.done - self.new
+        skipped = self.read - self.done
+        totals = f"{self.new} new, {there} already here, {skipped} skipped"
+        lines = [say(f"{self.product_name}: {self.read} read, {totals}")]
+        for event, names in self.names.items():
+            shown = ", ".join(names[:NAMES_IN_REPORT])
+            more = " …" if len(names) > NAMES_IN_REPORT else ""
+            event = say(event.replace("{}", str(self.unreadable)))
+            lines.append(f"  {event} ({len(names)}): {shown}{more}")
+        statuses = [
+            f"{self.new_by_status[status]} {say(status)}"
+            for status in STATUSES
+            if self.new_by_status[status]
+        ]
+        if statuses:
+            lines.append("  " + say(f"new: {', '.join(statuses)}"))
+        lines.append("  " + say(f"new pages: {self.new_pages}"))
+        if self.closed_pages:
+            lines.append("  " + say(f"closed pages: {self.closed_pages}"))
+        if self.views_added:
+            lines.append("  " + say(f"views added: {self.views_added}"))
+        if self.page_likes_added:
+            lines.append("  " + say(f"likes of pages added: {self.page_likes_added}"))
+        if not self.encoding.startswith("utf"):
+            lines.append("  " + say(f"text is read as {self.encoding}"))
+        if self.read and product.zone:
+            lines.append("  " + say(f"times without a time zone are read as {self.zone} (--zone)"))
+        lost = [f"{say(what)} ({self.lost[what]})" for what in product.lost if self.lost[what]]
+        if lost:
+            lines.append("  " + say(f"not carried: {', '.join(lost)}"))
+        return "\n".join(lines)
+
+
+class Import:
+    """Imports one file. `stage` reads it, `arrange` finds the parent of each reply, and `add_all`
+    adds what is new, some comments a transaction, so that an import may be stopped and goes on
+    later."""
+
+    def __init__(
+        self,
+        name: str,  # of the product
+        origins: Iterable[str],  # of the blog
+        place_of: Callable[[str], tuple[str, str]] | None,  # None if no location is wanted
+        now: int,
+        zone: tzinfo | None,  # of times without one; None for that of the product
+    ) -> None:
+        self.name = name
+        self.product = PRODUCTS[name]
+        self.is_ours = name == "commentd"  # then all is as it was exported
+        self.origins = origins
+        self.place_of = place_of
+        self.now = now
+        self.zone = zone or time_zone(self.product.zone or "Z")
+        self.report = ImportReport(name, zone=self.zone)
+        self.breaks_off = False
+        self.records = deque[Texts]()  # of comments, until all pages and authors are known
+        self.people: dict[str, Texts] = {}  # by id
+        self.pages_by_id: dict[str, PageRef] = {}
+        self.listed_pages: list[StagedPage] = []
+        self.comments: dict[str, StagedComment] = {}  # by id
+        self.pages: dict[str, StagedPage] = {}  # by key
+        self.matched = set[int | None]()  # our comments that are a record of the file
+        self.paused_at = 0.0
 
     # Staging
 
     def stage(self, path: Path, show: Progress) -> None:
         """Stages all that can be read. Pages and authors may stand after their comments."""
-        self.encoding = encoding_of(path)
+        self.report.encoding = encoding_of(path)
         for name, record in read_records(path, self.product, show):
             self.stage_record(name, record)
-        faults = self.names.get(UNREADABLE, [])
-        if len(faults) == self.counts["read"] and not self.counts["pages"]:
+        faults = self.report.names.get(UNREADABLE, [])
+        if len(faults) == self.report.read and not self.listed_pages:
             if faults:
                 raise OperatorError(f"nothing in the file can be read ({faults[0]})")
             if not is_from(self.name, path):  # else it is empty, which is no error
                 raise OperatorError(f"there is no comment and no page of {self.name} in it")
-        if self.breaks_off and self.db.execute(MISSING_AUTHOR).fetchone():
+        if self.breaks_off and any(map(self.lacks_author, self.records)):
             # They would come without names, and get none from the whole file later.
             raise OperatorError(
                 f"the file breaks off before the names of all authors ({faults[0]})"
             )
-        for texts, *location in self.db.execute(RECORDS):
-            self.stage_comment(Texts(str, json.loads(texts)), tuple(location))
+        while self.records:
+            self.stage_comment(self.records.popleft())
 
     def stage_record(self, name: str, record: Any) -> None:
+        """`name`: of the list, table or element in the file that the record stands in."""
         product = self.product
         if name == BREAKS_OFF:
             self.breaks_off = True
-            name = record_name(product.comment)
-        name = {table.lower(): table for table in self.tables}.get(name.lower(), name)
-        if not name or (name in WRAPPERS and name not in self.tables):
-            is_page = product.pages and all(fields_in(record, product.pages).values())
-            name = record_name(product.pages if is_page else product.comment)
+            name = product.comments.name
+        table = self.table_of(name, record)
         if isinstance(record, dict):
-            self.count_lost(name, record)
-        if name == record_name(product.comment):
-            self.counts["read"] += 1
+            self.count_lost(table, record)
+        if table is product.comments:
+            self.report.read += 1
             if isinstance(record, dict):
-                texts = fields_in(record, product.comment)
-                self.db.execute("INSERT INTO record VALUES (?)", (json.dumps(texts),))
+                values = fields_in(record, table)
+                values["status"] = status_in(record, product)
+                self.records.append(values)
             else:
-                self.note(UNREADABLE, as_text(record))
-        elif name == record_name(product.pages):
-            self.stage_page(fields_in(record, product.pages))
-        elif name == record_name(product.people):
-            texts = fields_in(record, product.people)
-            self.db.execute(ADD_AUTHOR, (texts["id"], json.dumps(texts)))
+                self.report.note(UNREADABLE, as_text(record))
+        elif table is product.pages:
+            self.stage_page(fields_in(record, table))
+        elif table is product.people:
+            values = fields_in(record, table)
+            if "id" in values:
+                self.people[values.pop("id")] = values
 
-    def count_lost(self, name: str, record: Json) -> None:
-        # The blog and its categories have titles, too.
-        has_page = name in (record_name(self.product.pages), record_name(self.product.comment))
-        for what, path in self.lost_paths.items():
+    def table_of(self, name: str, record: Any) -> Table | None:
+        """Which records these are; None for those that are not imported."""
+        product = self.product
+        for table in (product.comments, product.pages, product.people):
+            if name and name.lower() == table.name.lower():
+                return table
+        if name not in WRAPPERS:
+            return None
+        # A page is told from a comment by its fields: it has all of them.
+        page_fields = product.pages.fields.keys()
+        is_page = page_fields and fields_in(record, product.pages).keys() == page_fields
+        return product.pages if is_page else product.comments
+
+    def count_lost(self, table: Table | None, record: Json) -> None:
+        for what, path in self.product.lost.items():
             value = pick(record, path)
             if what == "page titles":
-                self.titles |= {as_text(value)} - {""} if has_page else set()
-                self.lost[what] = len(self.titles)
+                # The blog and its categories have titles, too.
+                if table in (self.product.pages, self.product.comments):
+                    self.report.titles |= {as_text(value)} - {""}
+                self.report.lost[what] = len(self.report.titles)
             elif value is not None:
-                self.lost[what] += is_there(value)
+                self.report.lost[what] += is_there(value)
+
+    def lacks_author(self, values: Texts) -> bool:
+        """Whether a comment has no name, and its author is not known."""
+        author = values.get("author")
+        return bool(author) and author not in self.people and not values.get("nickname")
 
     def stage_page(self, values: Texts) -> None:
-        location = self.location(values)
-        if not location[1] or is_true(values["gone"]):
+        ref = self.page_ref(values)
+        if ref is None or is_true(values["gone"]):
             return
-        self.counts["pages"] += 1
-        row = (
-            values["id"],
-            *location,
-            is_true(values["closed"]),
-            count_in(values["views"], 2**53),
-            count_in(values["page_likes"], 100_000),
-            self.time_in(values["opened_at"]),
+        if values["id"]:
+            self.pages_by_id.setdefault(values["id"], ref)
+        self.listed_pages.append(
+            StagedPage(
+                ref,
+                closed=is_true(values["closed"]),
+                views=count_in(values["views"], MOST_VIEWS),
+                page_likes=count_in(values["page_likes"], 100_000),
+                opened_at=self.time_in(values["opened_at"]),
+            )
         )
-        self.db.execute("INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
-    def location(self, values: Texts) -> Location:
-        """Where a page is, by its URL; its host is left out, since it is the blog's."""
+    def page_ref(self, values: Texts) -> PageRef | None:
+        """The page that a record names by its URL. Its host is left out, since it is the blog's."""
         url = values["page"]
         if self.is_ours:
-            return "", values["id"], url
+            return PageRef("", values["id"], url) if values["id"] else None
         if not url or len(url) > 2048 or has_controls(url):
-            return "", "", ""
+            return None
         # A path may begin with two slashes: hosts have a dot or a port.
         url = re.sub(r"\A//(?=[^.:/]*(?:/|\Z))", "/", url)
         written_host = HOST.match(url)
         host = host_of(f"any://{written_host[1]}") if written_host else ""
         blog = one_line(values["site"]) or host.removeprefix("www.")
         name = page_name(url, {f"any://{host}"})
-        return blog, name.key, HOST.sub("", name.page_url) or "/"
+        return PageRef(blog, name.key, HOST.sub("", name.page_url) or "/")
 
-    def time_in(self, text: str) -> int | None:
-        """UTC seconds of a date, or of a number of seconds or milliseconds. None for what is before
+    def time_in(self, text: str) -> int:
+        """UTC seconds of a date, or of a number of seconds or milliseconds. 0 for what is before
         1990, or more than a day ahead (some clocks were wrong)."""
         text = text[:64]
         seconds = 0.0
@@ -12258,114 +12514,129 @@ class Import:
             if seconds > 1e11:
                 seconds /= 1000
         is_plausible = YEAR_1990 <= seconds <= self.now + DAY
-        return min(int(seconds), self.now) if is_plausible else None
+        return min(int(seconds), self.now) if is_plausible else 0
 
-    def stage_comment(self, values: Texts, location: Location) -> None:
-        """`location`: that of the page whose id the comment has."""
-        if "id=" not in self.product.pages:
-            location = self.location(values)
-        id = values["id"]
-        written_time = values["created_at"]
+    def stage_comment(self, values: Texts) -> None:
+        values |= self.people.get(values["author"], {})
         name = name_in_report(values)
-        kind = values["type"] or "comment"
-        if kind != "comment":
-            self.note(f"skipped: it is a {kind}", name)
+        record_type = values["type"] or "comment"
+        if record_type != "comment":
+            self.report.note(f"skipped: it is a {record_type}", name)
             return
-        if not location[1]:
-            self.note("skipped: no page", name)
+        if "id" in self.product.pages.fields:
+            page = self.pages_by_id.get(values["page"])
+        else:
+            page = self.page_ref(values)
+        if page is None:
+            self.report.note("skipped: no page", name)
             return
-        row = self.row_of(values)
-        if unreadable := sum(text.count("\ufffd") for text in values.values()):
-            self.counts["unreadable"] += unreadable
-            self.note(UNKNOWN_CHARACTERS, name)
-        identity = (location[1], written_time, values["nickname"], row["content"])
-        row_id = id or sha256_of(repr(identity))
-        sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)"
-        staged = (
-            row_id,
-            values["parent"].rpartition(",")[2],  # some converters write all above it
-            values["thread"],
-            *location,
-            self.time_in(written_time),
-            f"{row_id} {written_time}",  # the same whatever zone the owner names
-            json.dumps(row),
-            row["status"],
-        )
-        if not self.db.execute(sql, staged).rowcount:
-            self.note("skipped: it is there twice", row_id)
+        comment = self.comment_of(values, page)
+        unreadable = sum(text.count("\ufffd") for text in values.values())
+        if unreadable:
+            self.report.unreadable += unreadable
+            self.report.note(UNKNOWN_CHARACTERS, name)
+        if comment.id in self.comments:
+            self.report.note("skipped: it is there twice", comment.id)
+        else:
+            self.comments[comment.id] = comment
         if is_true(values["closed"]):
             self.stage_page(values)
 
-    def row_of(self, values: Texts) -> Json:
-        """What we store of a comment: by the rules for comments here, but of any length. An
-        exported field without a rule is a text."""
-        plain = html.unescape if self.product.escaped else str
+    def comment_of(self, values: Texts, page: PageRef) -> StagedComment:
+        """What we store of a comment: by the rules for comments here, but of any length."""
         name = name_in_report(values)
         content = content_of(values)
         if len(content.markdown) > TEXT_LIMIT:
-            self.note("cut after 65 536 characters", name)
+            self.report.note("cut after 65 536 characters", name)
             text = content.markdown[:TEXT_LIMIT].strip()
             content = Content(text, clean(plain_html(text)), own_html=True)
         elif content.own_html and not self.is_ours:
-            self.note("kept as HTML, since Markdown can't say it", name)
-        row: Json = {name: values[name][:256] for name in ("country", "location", "held", "status")}
-        email = value_or_empty(proper_email, plain(values["email"]))
-        if values["email"] and not email:
-            self.note("without an email address, since what is there is none", name)
-        website = import_website(plain(values["website"]))
-        if not website and re.sub("https?://", "", values["website"]):
-            self.note("without a website, since what is there is no URL", name)
-        ip = masked(plain_ip(values["ip"])).replace(UNKNOWN_IP, "")
-        if self.place_of and not self.is_ours:
-            row["country"], row["location"] = self.place_of(ip)
-        if not re.fullmatch("[A-Z]{2}", row["country"]):  # the widget could not show the comment
-            row["country"] = ""
-        row |= {
-            "nickname": import_nickname(plain(values["nickname"])),
-            "email": "" if email.endswith(".invalid") else email,  # exports make these up
-            "website": website,
-            "content": content.markdown,
-            "html": content.html,
-            "own_html": content.own_html,
-            "ip": ip,
-            "language": known_language(values["language"]),
-            "likes": count_in(values["likes"], 10_000),
-            "edited_at": self.time_in(values["edited_at"]),
-            "pinned": is_true(values["pinned"]),
-        }
-        text = content.markdown
-        was_erased = not self.is_ours and text.replace("\\", "") == "[deleted]"
-        if row["status"] == "deleted" or is_blank(text) or was_erased:
-            row |= ERASED_RECORD
-        return row
+            self.report.note("kept as HTML, since Markdown can't say it", name)
+        was_erased = not self.is_ours and content.markdown.replace("\\", "") == "[deleted]"
+        is_gone = values["status"] == "deleted" or was_erased or is_blank(content.markdown)
+        written_time = values["created_at"]
+        written_id = values["id"]
+        if not written_id:
+            markdown = "" if is_gone else content.markdown
+            identity = (page.key, written_time, values["nickname"], markdown)
+            written_id = sha256_of(repr(identity))
+        comment = StagedComment(
+            id=written_id,
+            parent=import_parent(values["parent"]),
+            thread=import_parent(values["thread"]),
+            page=page,
+            created_at=self.time_in(written_time),
+            stamp=f"{written_id} {written_time}",  # the same whatever zone the owner names
+        )
+        if not is_gone:
+            comment.content = content.markdown
+            comment.html = content.html
+            comment.own_html = content.own_html
+            self.fill(comment, values)
+        return comment
+
+    def fill(self, comment: StagedComment, values: Texts) -> None:
+        """Gives a comment all fields but its text."""
+        plain = html.unescape if self.product.escaped else str
+        name = name_in_report(values)
+        comment.status = values["status"]
+        comment.nickname = import_nickname(plain(values["nickname"]))
+        address = value_or_empty(proper_email, plain(values["email"]))
+        if values["email"] and not address:
+            self.report.note("without an email address, since what is there is none", name)
+        if not address.endswith(".invalid"):  # exports make these up
+            comment.email = address
+        comment.website = import_website(plain(values["website"]))
+        if not comment.website and re.sub("https?://", "", values["website"]):
+            self.report.note("without a website, since what is there is no URL", name)
+        comment.ip = masked(plain_ip(values["ip"])).replace(UNKNOWN_IP, "")
+        if self.is_ours or not self.place_of:
+            country = values["country"]
+            comment.location = values["location"][:256]
+        else:
+            country, comment.location = self.place_of(comment.ip)
+        if re.fullmatch("[A-Z]{2}", country):  # the widget could not show another
+            comment.country = country
+        comment.likes = count_in(values["likes"], 10_000)
+        comment.pinned = is_true(values["pinned"])
+        comment.edited_at = self.time_in(values["edited_at"]) or None
+        comment.held = values["held"][:256]
+        comment.language = known_language(values["language"])
 
     # Putting in order
 
     def arrange(self, host: str) -> None:
-        """Drops what is of other blogs, and finds the parent of each reply."""
+        """Drops what is of other blogs, and finds the parent of each reply and the page of each
+        comment."""
         self.choose_blog(host)
-        self.db.executescript(SET_PARENTS)
-        self.note_each("at the top, since what they reply to is not there", CUT_ORPHANS)
-        self.db.execute(SET_DEPTHS)
-        self.note_each("at the top, since they reply to each other", CUT_CIRCLES)
-        self.note_each("skipped: deleted, or no text", DROP_CHILDLESS)
-        self.note_each("without a valid time", SET_TIMES, self.now)
-        self.db.execute(SET_PAGES)
+        self.find_parents()
+        self.set_depths()
+        self.drop_childless()
+        self.set_times()
+        self.gather_pages()
 
     def choose_blog(self, name: str) -> None:
         """Keeps one blog: the one with that name, or of the settings, or the only one. Comments
         that name none belong to each."""
-        blogs = dict(self.db.execute(BLOGS))
+        blogs = Counter(comment.page.blog for comment in self.comments.values())
+        if not blogs:
+            blogs.update({page.ref.blog: 0 for page in self.listed_pages})
+        del blogs[""]
         chosen = blogs.keys() & self.wanted_blogs(name)
         if not chosen:
             if not name and len(blogs) <= 1:
                 return
-            choices = ", ".join(blogs.values()) or "none has a name, so leave it out"
+            names = [f"{blog} ({count})" for blog, count in sorted(blogs.items())]
+            choices = ", ".join(names) or "none has a name, so leave it out"
             raise OperatorError(f"name a blog of the file with --host: {choices}")
-        for other in blogs.keys() - chosen:
-            event = f"skipped: of {other}: add --host {shlex.quote(other)} to import them"
-            self.note_each(event, "DELETE FROM comment WHERE blog = ? RETURNING id", other)
-            self.db.execute("DELETE FROM page WHERE blog = ?", (other,))
+        kept = {"", *chosen}
+        for comment in [*self.comments.values()]:
+            blog = comment.page.blog
+            if blog not in kept:
+                event = f"skipped: of {blog}: add --host {shlex.quote(blog)} to import them"
+                self.report.note(event, comment.id)
+                del self.comments[comment.id]
+        self.listed_pages = [page for page in self.listed_pages if page.ref.blog in kept]
 
     def wanted_blogs(self, name: str) -> set[str]:
         """The spellings of the name; without one, of the hosts in the settings."""
@@ -12379,143 +12650,206 @@ class Import:
                 names |= {bare, bare.partition(":")[0]}
         return names
 
+    def find_parents(self) -> None:
+        """A reply whose parent is missing goes below its top-level comment, or to the top."""
+        for comment in self.comments.values():
+            if comment.thread not in ("", comment.id) and not self.has_parent(comment):
+                comment.parent = comment.thread
+            if comment.parent and not self.has_parent(comment):
+                comment.parent = ""
+                event = "at the top, since what they reply to is not there"
+                self.report.note(event, comment.id)
+
+    def has_parent(self, comment: StagedComment) -> bool:
+        parent = self.comments.get(comment.parent)
+        return parent is not None and parent.page.key == comment.page.key
+
+    def set_depths(self) -> None:
+        replies = defaultdict[str, list[StagedComment]](list)  # by the id of their parent
+        for comment in self.comments.values():
+            replies[comment.parent].append(comment)
+        depth = 0
+        level = replies[""]
+        while level:
+            for comment in level:
+                comment.depth = depth
+            level = [reply for comment in level for reply in replies.get(comment.id, [])]
+            depth += 1
+        for comment in self.comments.values():
+            if comment.depth < 0:
+                comment.parent = ""
+                comment.depth = 0
+                self.report.note("at the top, since they reply to each other", comment.id)
+
+    def drop_childless(self) -> None:
+        """A deleted comment stays where one below it was not deleted."""
+        needed = set[str]()
+        deepest_first = sorted(self.comments.values(), key=lambda each: each.depth, reverse=True)
+        for comment in deepest_first:
+            if comment.status != "deleted" or comment.id in needed:
+                needed.add(comment.id)
+                needed.add(comment.parent)
+        for comment_id in [*self.comments]:
+            if comment_id not in needed:
+                del self.comments[comment_id]
+                self.report.note("skipped: deleted, or no text", comment_id)
+
+    def set_times(self) -> None:
+        """A comment without a time gets that of its parent, or of the oldest on its page."""
+        oldest: dict[str, int] = {}  # by the key of the page
+        for comment in self.comments.values():
+            if comment.created_at:
+                key = comment.page.key
+                oldest[key] = min(comment.created_at, oldest.get(key, comment.created_at))
+        for comment in sorted(self.comments.values(), key=lambda each: each.depth):
+            if not comment.created_at:
+                parent = self.comments.get(comment.parent)
+                if parent:
+                    comment.created_at = parent.created_at
+                else:
+                    comment.created_at = oldest.get(comment.page.key, self.now)
+                self.report.note("without a valid time", comment.id)
+
+    def gather_pages(self) -> None:
+        """One page for each key, with all that the file says of it. It has the URL of its first
+        comment, if it has comments."""
+        for comment in sorted(self.comments.values(), key=lambda each: each.created_at):
+            if comment.page.key not in self.pages:
+                page = StagedPage(comment.page, opened_at=comment.created_at, has_comments=True)
+                self.pages[comment.page.key] = page
+        opened_at: dict[str, int] = {}  # as the file says it, by key
+        for listed in self.listed_pages:
+            key = listed.ref.key
+            page = self.pages.setdefault(key, StagedPage(listed.ref))
+            page.closed = page.closed or listed.closed
+            page.views = min(page.views + listed.views, MOST_VIEWS)
+            page.page_likes = max(page.page_likes, listed.page_likes)
+            if listed.opened_at:
+                opened_at[key] = min(listed.opened_at, opened_at.get(key, listed.opened_at))
+                page.opened_at = opened_at[key]
+
     # Adding
 
     def add_all(self, store: Store, show: Progress) -> None:
-        """Adds pages and comments, fifty a transaction, with pauses in which the service can
-        write."""
-        total = self.db.execute("SELECT count(*) FROM comment").fetchone()[0]
-        paused_at = time.monotonic()
-        methods = {STAGED_PAGES: self.add_page, STAGED_COMMENTS: self.add_comment}
-        for sql, add in methods.items():
-            rows = self.db.execute(sql, {"is_ours": self.is_ours})
-            while batch := rows.fetchmany(50):
-                with store.writing():
-                    for row in batch:
-                        add(store, dict(row))
-                show(total - self.counts["done"], total)
-                if time.monotonic() - paused_at > 0.5:
-                    threading.Event().wait(0.11)  # SQLite looks for a lock every 100 ms
-                    paused_at = time.monotonic()
+        self.paused_at = time.monotonic()
+        pages = [page for page in self.pages.values() if self.has_news(page)]
+        # Parents come before their replies.
+        comments = sorted(
+            self.comments.values(), key=lambda each: (each.depth, each.created_at, each.id)
+        )
+        for start in range(0, len(pages), IMPORT_STEP):
+            with self.step(store):
+                for page in pages[start : start + IMPORT_STEP]:
+                    self.add_page(store, page)
+        for start in range(0, len(comments), IMPORT_STEP):
+            with self.step(store):
+                for comment in comments[start : start + IMPORT_STEP]:
+                    self.add_comment(store, comment)
+            show(len(comments) - self.report.done, len(comments))
 
-    def add_page(self, store: Store, row: Json) -> None:
-        stamp = f"page {row['key']} {row['closed']} {row['views']} {row['page_likes']}"
-        if not store.imported(self.name, stamp):
-            page = self.page_of(store, row)
-            # If it has comments, the owner may have reopened it here.
-            closed = 0 if page.total else row["closed"]
-            store.note_import(self.name, stamp, 0)
-            store.raise_page(page.id, closed, row["views"], row["page_likes"])
-            self.counts["closed pages"] += closed and not page.closed
-            self.counts["views added"] += max(0, row["views"] - page.views)
-            self.counts["likes of pages added"] += max(0, row["page_likes"] - page.page_likes)
+    @contextlib.contextmanager
+    def step(self, store: Store) -> Iterator[None]:
+        """A transaction. After some of them, there is a pause in which the service can write."""
+        with store.writing():
+            yield
+        if time.monotonic() - self.paused_at > 0.5:
+            threading.Event().wait(0.11)  # SQLite looks for a lock every 100 ms
+            self.paused_at = time.monotonic()
 
-    def page_of(self, store: Store, row: Json) -> Page:
-        """The page of a row, which is added if it is new."""
-        page = store.page(row["key"])
+    def has_news(self, page: StagedPage) -> bool:
+        """Whether something is to be added to a page besides its comments."""
+        is_closed = page.closed and page.has_comments
+        return bool(self.is_ours or page.views or page.page_likes or is_closed)
+
+    def add_page(self, store: Store, staged: StagedPage) -> None:
+        closed = int(staged.closed)
+        stamp = f"page {staged.ref.key} {closed} {staged.views} {staged.page_likes}"
+        if store.imported(self.name, stamp):
+            return
+        page = self.page_of(store, staged)
+        if page.total:  # the owner may have reopened it here
+            closed = 0
+        store.note_import(self.name, stamp, 0)
+        store.raise_page(page.id, closed, staged.views, staged.page_likes)
+        if closed and not page.closed:
+            self.report.closed_pages += 1
+        self.report.views_added += max(0, staged.views - page.views)
+        self.report.page_likes_added += max(0, staged.page_likes - page.page_likes)
+
+    def page_of(self, store: Store, staged: StagedPage) -> Page:
+        """The page here, which is added if it is new."""
+        page = store.page(staged.ref.key)
         if page is None:
-            self.counts["new pages"] += 1
-            page = store.add_page(row["key"], row["page_url"], self.now, row["opened_at"])
+            self.report.new_pages += 1
+            opened_at = staged.opened_at or None
+            page = store.add_page(staged.ref.key, staged.ref.page_url, self.now, opened_at)
         return page
 
-    def add_comment(self, store: Store, row: Json) -> None:
-        self.counts["done"] += 1
-        if imported := store.imported(self.name, row["stamp"]):
+    def add_comment(self, store: Store, staged: StagedComment) -> None:
+        self.report.done += 1
+        imported = store.imported(self.name, staged.stamp)
+        if imported:
             self.matched.add(imported.id)
-            self.find_parent(store, imported, row)
+            self.find_parent(store, imported, staged)
             return
-        values = {**json.loads(row["fields"]), **row}
         # Another record of the file may have the same text.
         found = store.duplicates(
-            comment_id=values["id"],
-            key=values["key"],
-            nickname=values["nickname"],
-            content=values["content"],
-            created_at=values["created_at"],
+            comment_id=staged.number,
+            key=staged.page.key,
+            nickname=staged.nickname,
+            content=staged.content,
+            created_at=staged.created_at,
         )
-        duplicates = [id for id in found if id not in self.matched]
-        comment_id = duplicates[0] if duplicates else self.add_new_comment(store, values)
+        duplicates = [each for each in found if each not in self.matched]
+        comment_id = duplicates[0] if duplicates else self.add_new_comment(store, staged)
         self.matched.add(comment_id)
-        store.note_import(self.name, row["stamp"], comment_id)
+        store.note_import(self.name, staged.stamp, comment_id)
 
-    def add_new_comment(self, store: Store, values: Json) -> int:
-        self.counts["new"] += 1
-        self.counts[values["status"]] += 1
-        page_id = self.page_of(store, values).id
+    def add_new_comment(self, store: Store, staged: StagedComment) -> int:
+        self.report.new += 1
+        self.report.new_by_status[staged.status] += 1
+        page_id = self.page_of(store, self.pages[staged.page.key]).id
         new = NewComment(
-            id=values["id"] if self.is_ours else None,  # so that links to it stay valid
+            id=staged.number if self.is_ours else None,  # so that links to it stay valid
             page_id=page_id,
-            parent_id=self.parent_of(store, values, page_id),
-            nickname=values["nickname"],
-            email=values["email"],
-            website=values["website"],
-            content=values["content"],
-            html=values["html"],
-            own_html=values["own_html"],
-            ip=values["ip"],
+            parent_id=self.parent_of(store, staged, page_id),
+            nickname=staged.nickname,
+            email=staged.email,
+            website=staged.website,
+            content=staged.content,
+            html=staged.html,
+            own_html=int(staged.own_html),
+            ip=staged.ip,
             masked=1,
-            country=values["country"],
-            location=values["location"],
-            pinned=values["pinned"],
-            created_at=values["created_at"],
-            edited_at=values["edited_at"],
-            held=values["held"],
-            language=values["language"],
+            country=staged.country,
+            location=staged.location,
+            pinned=int(staged.pinned),
+            created_at=staged.created_at,
+            edited_at=staged.edited_at,
+            held=staged.held,
+            language=staged.language,
         )
-        comment_id = store.insert_comment(new, values["status"], self.now).id
-        store.add_past_comment_likes(comment_id, values["likes"])
+        comment_id = store.insert_comment(new, staged.status, self.now).id
+        store.add_past_comment_likes(comment_id, staged.likes)
         return comment_id
 
-    def parent_of(self, store: Store, row: Json, page_id: int | None) -> int | None:
-        parent = store.imported(self.name, row["parent_stamp"]) if row["parent_stamp"] else None
+    def parent_of(self, store: Store, staged: StagedComment, page_id: int | None) -> int | None:
+        staged_parent = self.comments.get(staged.parent)
+        if staged_parent is None:
+            return None
+        parent = store.imported(self.name, staged_parent.stamp)
         return parent.id if parent and parent.page_id == page_id else None
 
-    def find_parent(self, store: Store, imported: Imported, row: Json) -> None:
+    def find_parent(self, store: Store, imported: Imported, staged: StagedComment) -> None:
         """Puts a comment below its parent that came without it, from a part of the file."""
-        parent_id = self.parent_of(store, row, imported.page_id)
+        parent_id = self.parent_of(store, staged, imported.page_id)
         if imported.id and parent_id and store.put_below(imported.id, parent_id):
-            self.note("now below what they reply to", row["stamp"].partition(" ")[0])
-
-    def report(self, language: str) -> str:
-        """What was done, in Chinese for `zh` and its kinds."""
-        say = functools.partial(translated, language=language)
-        counts = self.counts
-        there = counts["done"] - counts["new"]
-        skipped = counts["read"] - counts["done"]
-        totals = f"{counts['new']} new, {there} already here, {skipped} skipped"
-        lines = [say(f"{self.name}: {counts['read']} read, {totals}")]
-        for event, names in self.names.items():
-            shown = ", ".join(names[:NAMES_IN_REPORT])
-            more = " …" if len(names) > NAMES_IN_REPORT else ""
-            event = say(event.replace("{}", str(counts["unreadable"])))
-            lines.append(f"  {event} ({len(names)}): {shown}{more}")
-        statuses = [f"{counts[status]} {say(status)}" for status in STATUSES if counts[status]]
-        if statuses:
-            lines.append("  " + say(f"new: {', '.join(statuses)}"))
-        lines.append("  " + say(f"new pages: {counts['new pages']}"))
-        totals_of_pages = ("closed pages", "views added", "likes of pages added")
-        lines += [f"  {say(f'{each}: {counts[each]}')}" for each in totals_of_pages if counts[each]]
-        if not self.encoding.startswith("utf"):
-            lines.append("  " + say(f"text is read as {self.encoding}"))
-        if counts["read"] and self.product.zone:
-            lines.append("  " + say(f"times without a time zone are read as {self.zone} (--zone)"))
-        lost = [f"{say(what)} ({self.lost[what]})" for what in self.lost_paths if self.lost[what]]
-        if lost:
-            lines.append("  " + say(f"not carried: {', '.join(lost)}"))
-        return "\n".join(lines)
+            self.report.note("now below what they reply to", staged.id)
 
 
 # Exporting
 
-ISO = "%Y-%m-%dT%H:%M:%SZ"
-SECONDS = "%Y-%m-%d %H:%M:%S"
-# In formats without tombstones, one is a comment with this text.
-GONE = {"nickname": "-", "content": "[deleted]", "status": "visible"}
-
-
-def renamed_fields(row: Json, table: str) -> Json:
-    """The fields of a row under other names, by a table as in `Product`."""
-    return {name: row[path] for name, path in field_paths(table).items()}
+SECONDS = "%Y-%m-%d %H:%M:%S"  # a time (UTC) as WordPress and Artalk have it
 
 
 def list_items(records: Iterable[Json]) -> Iterator[str]:
@@ -12537,79 +12871,112 @@ class Export:
     shows_places: bool
     emails: bool
 
-    def comments(
-        self, form: str, gone: Json | None = None, *, only_visible: bool = False
-    ) -> Iterator[Json]:
-        """All comments, with times in that form. A comment that was deleted while others below it
-        were not has the values `gone`. `only_visible`: all that is not visible is deleted too."""
+    def comments(self) -> Iterator[ExportedComment]:
+        """All comments. One that was deleted, while others below it were not, has no text."""
         for comment in self.store.exported_comments():
-            is_deleted = comment.status == "deleted"
-            status = comment.status
-            if is_deleted or (only_visible and status != "visible"):
-                comment = comment.erased()
-            row = {**vars(comment)}
-            if is_deleted and gone:
-                row |= gone
-            row["is_waiting"] = status == "waiting"
-            row["ip"] = masked(row["ip"])
-            if not self.emails:
-                row["email"] = ""
-            row["updated_at"] = row["edited_at"] or row["created_at"]
-            for name, value in row.items():
-                if name.endswith("_at") and value:
-                    row[name] = time_of(value).strftime(form)
-            yield row
+            shown = comment.erased() if comment.status == "deleted" else comment
+            address = shown.email if self.emails else ""
+            yield replace(shown, ip=masked(shown.ip), email=address)
+
+    def comments_for_others(self) -> Iterator[ExportedComment]:
+        """All comments for a product without tombstones: there, one is a comment with this text."""
+        for comment in self.comments():
+            if comment.status == "deleted":
+                yield replace(comment, nickname="-", content="[deleted]", status="visible")
+            else:
+                yield comment
 
 
 def as_commentd(export: Export) -> Iterator[str]:
     """Our own format, as the manual documents it. It is equal for equal comments."""
     yield '{"format": "commentd", "version": 1, "pages": [\n'
     yield from list_items(
-        {**renamed_fields(vars(page), COMMENTD_PAGE), "opened_at": rfc3339(page.opened_at)}
+        {
+            "page_key": page.key,
+            "page_url": page.page_url,
+            "views": page.views,
+            "page_likes": page.page_likes,
+            "closed": page.closed,
+            "opened_at": rfc3339(page.opened_at),
+        }
         for page in export.store.exported_pages()
     )
     yield '\n], "comments": [\n'
     yield from list_items(
-        {**renamed_fields(row, COMMENTD), "html": row["html"] if row["own_html"] else ""}
-        for row in export.comments(ISO)
+        {
+            "page_key": comment.page_key,
+            "id": comment.id,
+            "parent_id": comment.parent_id,
+            "nickname": comment.nickname,
+            "website": comment.website,
+            "content": comment.content,
+            "html": comment.html if comment.own_html else "",
+            "ip": comment.ip,
+            "country": comment.country,
+            "location": comment.location,
+            "likes": comment.likes,
+            "pinned": comment.pinned,
+            "status": comment.status,
+            "created_at": rfc3339(comment.created_at),
+            "edited_at": rfc3339_or_none(comment.edited_at),
+            "held": comment.held,
+            "language": comment.language,
+            "email": comment.email,
+        }
+        for comment in export.comments()
     )
     yield "\n]}\n"
 
 
+def rfc3339_or_none(seconds: int | None) -> str | None:
+    return rfc3339(seconds) if seconds else None
+
+
 def as_data(export: Export) -> Iterator[str]:
     """What readers see of the comments, by page key: for the templates of a site's generator."""
-    shown = (row for row in export.comments(ISO, only_visible=True) if row["shown"])
+    shown = (comment for comment in export.comments() if comment.shown)
     yield "{\n"
     separator = ""
-    for key, rows in itertools.groupby(shown, operator.itemgetter("page_key")):
-        comments = []
-        for row in rows:
-            if not export.shows_places:
-                row |= {"country": "", "location": ""}
-            row["html"] = clean(row["html"])
-            table = """id parent_id nickname website role html likes pinned country location
-                created_at edited_at"""
-            record = renamed_fields(row, table)
-            record["deleted"] = row["status"] != "visible"
-            record["waiting"] = row["is_waiting"]
-            comments.append(record)
+    for key, comments in itertools.groupby(shown, operator.attrgetter("page_key")):
         yield f"{separator}{json.dumps(key)}: [\n"
-        yield from list_items(comments)
+        yield from list_items(seen_by_readers(comment, export) for comment in comments)
         yield "\n]"
         separator = ",\n"
     yield "\n}\n"
+
+
+def seen_by_readers(comment: ExportedComment, export: Export) -> Json:
+    """A comment as readers see it: a tombstone if it is not visible."""
+    is_visible = comment.status == "visible"
+    seen = comment if is_visible else comment.erased()
+    return {
+        "id": seen.id,
+        "parent_id": seen.parent_id,
+        "nickname": seen.nickname,
+        "website": seen.website,
+        "role": seen.role,
+        "html": clean(seen.html),
+        "likes": seen.likes,
+        "pinned": seen.pinned,
+        "country": seen.country if export.shows_places else "",
+        "location": seen.location if export.shows_places else "",
+        "created_at": rfc3339(seen.created_at),
+        "edited_at": rfc3339_or_none(seen.edited_at),
+        "deleted": not is_visible,
+        "waiting": comment.status == "waiting",
+    }
 
 
 # What other products take for HTML, and readers here see as it was typed: tags and references.
 TYPED_HTML = re.compile(r"(?i)<[a-z/!?]|&#?\w+;")
 
 
-def markdown_or_html(row: Json) -> str:
+def markdown_or_html(comment: ExportedComment) -> str:
     """The text of a comment for a product that shows Markdown, and HTML that stands in it."""
-    prose = CODE.split(row["content"])[::2]
-    if not row["own_html"] and not any(map(TYPED_HTML.search, prose)):
-        return str(row["content"])
-    return row["html"] if HTML_START.match(row["html"]) else f"<p>{row['html']}</p>"
+    prose = CODE.split(comment.content)[::2]
+    if not comment.own_html and not any(map(TYPED_HTML.search, prose)):
+        return comment.content
+    return comment.html if HTML_START.match(comment.html) else f"<p>{comment.html}</p>"
 
 
 def as_waline(export: Export) -> Iterator[str]:
@@ -12620,35 +12987,49 @@ def as_waline(export: Export) -> Iterator[str]:
         for page in export.store.exported_pages()
     )
     yield '\n], "Comment": [\n'
-    table = """objectId=id pid=parent_id rid=thread_id nick=nickname mail=email link=website
-        ip like=likes sticky=pinned insertedAt=created_at createdAt=created_at
-        updatedAt=updated_at"""
     yield from list_items(
         {
-            **renamed_fields(row, table),
-            "comment": markdown_or_html(row),
-            "url": unquoted(row["page_url"]),  # as its widget asks for it
-            "status": row["status"].replace("visible", "approved"),
+            "objectId": comment.id,
+            "pid": comment.parent_id,
+            "rid": comment.thread_id,
+            "nick": comment.nickname,
+            "mail": comment.email,
+            "link": comment.website,
+            "ip": comment.ip,
+            "like": comment.likes,
+            "sticky": comment.pinned,
+            "insertedAt": rfc3339(comment.created_at),
+            "createdAt": rfc3339(comment.created_at),
+            "updatedAt": rfc3339(comment.edited_at or comment.created_at),
+            "comment": markdown_or_html(comment),
+            "url": unquoted(comment.page_url),  # as its widget asks for it
+            "status": "approved" if comment.status == "visible" else comment.status,
         }
-        for row in export.comments(ISO, gone=GONE)
+        for comment in export.comments_for_others()
     )
     yield "\n]}}\n"
 
 
 def as_artalk(export: Export) -> Iterator[str]:
     """All values are texts."""
-    table = """id ip nick=nickname email link=website vote_up=likes page_title=page_url
-        created_at updated_at"""
     yield "[\n"
     yield from list_items(
         {
-            **{name: str(value) for name, value in renamed_fields(row, table).items()},
-            "content": markdown_or_html(row),
-            "is_pinned": json.dumps(bool(row["pinned"])),
-            "page_admin_only": json.dumps(bool(row["closed"])),
-            "is_pending": json.dumps(row["status"] == "waiting"),
-            "rid": str(row["parent_id"] or 0),
-            "page_key": quoted_url(row["page_url"]),
+            "id": str(comment.id),
+            "ip": comment.ip,
+            "nick": comment.nickname,
+            "email": comment.email,
+            "link": comment.website,
+            "vote_up": str(comment.likes),
+            "page_title": comment.page_url,
+            "created_at": artalk_time(comment.created_at),
+            "updated_at": artalk_time(comment.edited_at or comment.created_at),
+            "content": markdown_or_html(comment),
+            "is_pinned": "true" if comment.pinned else "false",
+            "page_admin_only": "true" if comment.closed else "false",
+            "is_pending": "true" if comment.status == "waiting" else "false",
+            "rid": str(comment.parent_id or 0),
+            "page_key": quoted_url(comment.page_url),
             "site_name": export.name,
             "site_urls": ",".join(export.origins),
             "is_collapsed": "false",
@@ -12658,10 +13039,14 @@ def as_artalk(export: Export) -> Iterator[str]:
             "badge_name": "",
             "badge_color": "",
         }
-        for row in export.comments(f"{SECONDS} +0000", gone=GONE)
-        if row["status"] != "spam"
+        for comment in export.comments_for_others()
+        if comment.status != "spam"
     )
     yield "\n]\n"
+
+
+def artalk_time(seconds: int) -> str:
+    return time_of(seconds).strftime(f"{SECONDS} +0000")
 
 
 WXR = """<?xml version="1.0" encoding="UTF-8"?>
@@ -12702,44 +13087,51 @@ WXR_STATUSES = {"visible": "1", "waiting": "0", "spam": "spam"}
 def as_wordpress(export: Export) -> Iterator[str]:
     """WXR 1.2, which Disqus reads too."""
     yield WXR
-    page_of = operator.itemgetter("page_id", "page_url", "closed", "opened_at")
-    comments = export.comments(SECONDS, gone=GONE)
-    for page, comments_of_page in itertools.groupby(comments, key=page_of):
-        page_id, page_url, closed, opened_at = page
-        item = {
-            "page_id": page_id,
-            "page_url": page_url,
-            "link": page_link(page_url, export.origins) or quoted_url(page_url),
-            "opened_at": opened_at,
-            "comment_status": "closed" if closed else "open",
-        }
-        yield filled_xml(WXR_ITEM, item)
+    comments = export.comments_for_others()
+    for _, group in itertools.groupby(comments, operator.attrgetter("page_id")):
+        comments_of_page = [*group]
+        yield wxr_item(comments_of_page[0], export.origins)
         yield from map(wxr_comment, comments_of_page)
         yield "</item>\n"
     yield "</channel>\n</rss>\n"
 
 
-def wxr_comment(row: Json) -> str:
-    # Disqus wants an email address, and takes authors with the same one for one person.
-    author = sha256_of(row["nickname"])[:12]
-    shows_text = not is_blank(text_of(row["html"]))
-    row |= {
-        # WordPress keeps names and websites as HTML.
-        "nickname": html.escape(row["nickname"], quote=False),
-        "website": html.escape(row["website"], quote=False),
-        "html": row["html"] if shows_text else html.escape(row["content"]),
-        "email": row["email"] or f"{author}@commenter.invalid",
-        "ip": row["ip"] or UNKNOWN_IP,  # Isso's importer fails without one
-        "approved": WXR_STATUSES.get(row["status"], "0"),
-        "parent_id": row["parent_id"] or 0,
+def wxr_item(comment: ExportedComment, origins: Strings) -> str:
+    """The beginning of the page of a comment."""
+    page_url = comment.page_url
+    item = {
+        "page_id": comment.page_id,
+        "page_url": page_url,
+        "link": page_link(page_url, origins) or quoted_url(page_url),
+        "opened_at": time_of(comment.opened_at).strftime(SECONDS),
+        "comment_status": "closed" if comment.closed else "open",
     }
-    return filled_xml(WXR_COMMENT, row)
+    return filled_xml(WXR_ITEM, item)
+
+
+def wxr_comment(comment: ExportedComment) -> str:
+    # Disqus wants an email address, and takes authors with the same one for one person.
+    author = sha256_of(comment.nickname)[:12]
+    shows_text = not is_blank(text_of(comment.html))
+    values = {
+        "id": comment.id,
+        # WordPress keeps names and websites as HTML.
+        "nickname": html.escape(comment.nickname, quote=False),
+        "website": html.escape(comment.website, quote=False),
+        "email": comment.email or f"{author}@commenter.invalid",
+        "ip": comment.ip or UNKNOWN_IP,  # Isso's importer fails without one
+        "created_at": time_of(comment.created_at).strftime(SECONDS),
+        "html": comment.html if shows_text else html.escape(comment.content),
+        "approved": WXR_STATUSES[comment.status],
+        "parent_id": comment.parent_id or 0,
+    }
+    return filled_xml(WXR_COMMENT, values)
 
 
 def filled_xml(form: str, values: Json) -> str:
     """XML with values in the place of their names."""
-    escaped = {name: html.escape(str(value)) for name, value in values.items()}
-    return CONTROL.sub("", form.format_map(escaped))
+    escaped_values = {name: html.escape(str(value)) for name, value in values.items()}
+    return CONTROL.sub("", form.format_map(escaped_values))
 
 
 # Each with what it cannot hold.
@@ -13672,16 +14064,15 @@ def import_command(config: Config, arguments: Arguments) -> int:
             product = arguments.format or product_of(plain)
             now = World().now()
             importer = Import(product, config.site_origins, place_of, now, arguments.zone)
-            resources.callback(importer.db.close)
             if fault:
-                importer.note("the file breaks off: what follows is not in it", fault)
+                importer.report.note("the file breaks off: what follows is not in it", fault)
             importer.stage(plain, progress(translated("read", language)))
         importer.arrange(arguments.host or "")
         is_new = is_empty(config.database)
         opened = command_store(config, is_new=is_new, dry_run=arguments.dry_run)
         store = resources.enter_context(opened)
         importer.add_all(store, progress(translated("imported", language)))
-    print(importer.report(language))
+    print(importer.report.text(language))
     if is_new:  # the owner may run the import in the wrong folder
         reason = f" (there is no commentd.ini in {Path.cwd()})"
         place = f"the database is a new one: {config.database}"
