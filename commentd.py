@@ -375,6 +375,7 @@ LANGUAGES = {
     "en": "",
     "es": "",
     "fr": "",
+    "it": "",
     "pt": "",
     "zh-tw": "",
 }
@@ -545,6 +546,8 @@ TITLES = """author admin owner official blogger verified moderator mod webmaster
             propriétaire offiziell inhaber inhaberin betreiber betreiberin besitzer moderatorin
             redaktion autora oficial administrador administradora moderador moderadora propietario
             dono verificado vérifié verifiziert
+            autore amministratore amministratrice moderatore moderatrice gestore proprietario
+            proprietaria titolare redazione ufficiale verificato verificata
             автор админ администратор владелец модератор официальный редакция
             الإدارة المدير المشرف الكاتب رسمي
             作者 博主 站长 站長 管理员 管理員 管理人 版主 楼主 樓主 小编 小編 客服 站务 站務
@@ -553,7 +556,7 @@ TITLES = """author admin owner official blogger verified moderator mod webmaster
             운영자 글쓴이 관리자 공식 주인장 주인 작성자 본인"""
 TITLE_SKELETONS = {skeleton(title) for title in TITLES.split()}
 ONLY_TITLES = re.compile(f"(?:{'|'.join(map(re.escape, TITLE_SKELETONS))})+")  # `官方认证`
-ARTICLES = {"the", "a", "an", "our", "your", "le", "la", "l", "el", "o", "der", "die", "das"}
+ARTICLES = "the a an our your le la l el o il lo gli der die das"
 IN_BRACKETS = re.compile(r"[(<[{【〔〈《「『〖].*?(?:[])>}】〕〉》」』〗]|$)")
 
 
@@ -574,7 +577,7 @@ def without_titles(nickname: str) -> str:
     words = re.findall(r"\w+", nickname)
     others = [word for word in words if not ONLY_TITLES.fullmatch(skeleton(word))]
     if len(others) < len(words):
-        others = [word for word in others if word.lower() not in ARTICLES] or others
+        others = [word for word in others if word.lower() not in ARTICLES.split()] or others
     return " ".join(others)
 
 

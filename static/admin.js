@@ -15,8 +15,8 @@ let texts
 let lang
 
 const LANGUAGES = {
-  ar: 'العربية', de: 'Deutsch', en: 'English', es: 'Español', fr: 'Français', ja: '日本語', ko: '한국어', pt: 'Português (Brasil)',
-  ru: 'Русский', 'zh-CN': '简体中文', 'zh-TW': '繁體中文',
+  ar: 'العربية', de: 'Deutsch', en: 'English', es: 'Español', fr: 'Français', it: 'Italiano', ja: '日本語', ko: '한국어',
+  pt: 'Português (Brasil)', ru: 'Русский', 'zh-CN': '简体中文', 'zh-TW': '繁體中文',
 }
 
 const has = key => Object.hasOwn(texts, key)

@@ -408,7 +408,7 @@ function formatted(html) {
 function languageOf(node) {
   const tag = node.closest('[lang]:not([lang=""])')?.lang ?? navigator.language
   if (/^zh(?!.*hans).*(hant|tw|hk|mo)/i.test(tag)) return 'zh-TW'
-  const [base] = /^(ar|de|es|fr|ja|ko|pt|ru|zh)(?![a-z])/i.exec(tag) ?? ['en']
+  const [base] = /^(ar|de|es|fr|it|ja|ko|pt|ru|zh)(?![a-z])/i.exec(tag) ?? ['en']
   return base.toLowerCase().replace('zh', 'zh-CN')
 }
 

@@ -82,9 +82,9 @@ def places_of_languages(browser: Browser, address: str) -> dict[str, set[str]]:
         "static/admin.js: LANGUAGES: {}": languages_of_the_admin_page(browser, address),
     }
     for folder, topics in MANUAL.items():
-        row = next(line for line in topics["embed"].splitlines() if line.startswith("| `lang` |"))
-        found = re.findall("`([a-z]{2}(?:-[A-Z]{2})?)`", row)
-        places[f"static/help/{folder}/embed.md: `lang`: {{}}"] = {*found}
+        [line] = [line for line in topics["embed"].splitlines() if "`zh-CN` `zh-TW`" in line]
+        found = re.findall("`([a-z]{2}(?:-[A-Z]{2})?)`", line)
+        places[f"static/help/{folder}/embed.md: the line with `zh-TW`: {{}}"] = {*found}
     of_widget = {"zh": "zh-CN", "zh-tw": "zh-TW"}
     return {place: {of_widget.get(n, n) for n in names} for place, names in places.items()}
 
