@@ -20,11 +20,11 @@ stands above it.
     Web           `Request`, routes, permissions, forms, responses and HTML pages
     Sign-in       captchas, passwords, codes, and the reader's own account
     Comments      handlers that list, write, edit, like and report
-    Pages         the feed, the thread as a page and as a fragment, and other files
+    Pages         the feed, the thread as a page and as a fragment, built sites, the manual
     Admins        handlers for the admin page, and for the links in emails
     Application   `make_app`: mounts the routes, adds headers, and does the regular work
     Doctor        what `check` finds; the page at `/` and the admin's settings show it too
-    Moving        importers as tables from record to fields, exporters, built pages, page moves
+    Moving        importers as tables from record to fields, exporters, page moves
     Serving       waitress, the response cache, fairness among clients, a clean stop
     Commands      `serve`, `check`, `backup`, `import` and the others; `main`
 """
@@ -1059,13 +1059,6 @@ def safe_html(content: str) -> str:
     return markup
 
 
-def manual_html(text: str) -> str:
-    """A topic of the manual as HTML. It is ours, so it may have headings and tables. Browsers would
-    show a space where a line of Chinese ends."""
-    unbroken = re.sub("(?<=[、-鿿！-～])\n *(?=[、-鿿！-～])", "", text)
-    return str(mistune.create_markdown(plugins=["table"])(unbroken))
-
-
 def plain_html(text: str) -> str:
     return html.escape(text).replace("\n", "<br>")
 
@@ -1104,6 +1097,38 @@ def clean(markup: str) -> str:
         attribute_filter=safe_attribute,
         link_rel="nofollow ugc noopener noreferrer",
     )
+
+
+# The program's own files, and the texts that it prints
+
+
+def static_folder() -> Path:
+    """`static/` beside the module, or where a wheel puts it."""
+    here = Path(__file__).resolve().parent
+    installed = here / "commentd_static"
+    return installed if installed.is_dir() else here / "static"
+
+
+def terminal_language(environ: Mapping[str, str]) -> str:
+    names = ("LC_ALL", "LC_MESSAGES", "LANG")  # in the order that POSIX gives them
+    return next(filter(None, map(environ.get, names)), "")
+
+
+@functools.cache
+def terminal_texts() -> dict[str, dict[str, str]]:
+    """For each language, the texts that are printed, by their English spelling. `{}` stands for a
+    value."""
+    files = (static_folder() / "terminal").iterdir()
+    return {path.stem: json.loads(path.read_bytes()) for path in files}
+
+
+def translated(text: str, language: str) -> str:
+    """A text that is printed, in Chinese for `zh` and its variants, else in English."""
+    for english, chinese in terminal_texts().get(known_language(language), {}).items():
+        pattern = re.escape(english).replace(r"\{\}", "(.*)")
+        if match := re.fullmatch(pattern, text):
+            return chinese.format(*match.groups())
+    return text
 
 
 # -- Settings -----------------------------------------------------------------
@@ -1291,14 +1316,6 @@ def mailbox(text: str) -> str:
     if text and not MAILBOX.fullmatch(text):
         raise ValueError("must be an email address, such as comments@example.com")
     return text
-
-
-def email_address(text: str) -> str:
-    """One on the command line."""
-    try:
-        return proper_email(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
 
 
 def contact(text: str) -> str:
@@ -1747,92 +1764,6 @@ def settings_in_effect(config: Config, language: str = "en") -> Iterator[Json]:
             "changed": value != setting_field.default,
             "help": translated(setting_field.metadata["help"], language),
         }
-
-
-def static_folder() -> Path:
-    """`static/` beside the module, or where a wheel puts it."""
-    here = Path(__file__).resolve().parent
-    installed = here / "commentd_static"
-    return installed if installed.is_dir() else here / "static"
-
-
-# The topics of the manual in the order in which a blog owner meets them. Each group has a title in
-# English and in Chinese.
-MANUAL = (
-    ("Start", "开始", ("deploy", "import")),
-    (
-        "Your blog",
-        "你的博客",
-        ("embed", "hugo", "hexo", "jekyll", "astro", "theme", "fragment", "include"),
-    ),
-    ("Run", "日常", ("moderation", "webhooks", "backup", "move", "export", "privacy")),
-    ("Reference", "参考", ("security", "limits", "speed", "api")),
-)
-
-
-def manual(language: str) -> dict[str, dict[str, str]]:
-    """The manual by groups and topics, as Markdown: in Chinese for `zh` and its variants, else in
-    English."""
-    is_chinese = language.startswith("zh")
-    folder = static_folder() / "help" / ("zh" if is_chinese else "en")
-    return {
-        chinese if is_chinese else english: {
-            name: (folder / f"{name}.md").read_text("utf-8") for name in names
-        }
-        for english, chinese, names in MANUAL
-    }
-
-
-def terminal_language(environ: Mapping[str, str]) -> str:
-    names = ("LC_ALL", "LC_MESSAGES", "LANG")  # in the order that POSIX gives them
-    return next(filter(None, map(environ.get, names)), "")
-
-
-@functools.cache
-def terminal_texts() -> dict[str, dict[str, str]]:
-    """For each language, the texts that are printed, by their English spelling. `{}` stands for a
-    value."""
-    files = (static_folder() / "terminal").iterdir()
-    return {path.stem: json.loads(path.read_bytes()) for path in files}
-
-
-def translated(text: str, language: str) -> str:
-    """A text that is printed, in Chinese for `zh` and its variants, else in English."""
-    for english, chinese in terminal_texts().get(known_language(language), {}).items():
-        pattern = re.escape(english).replace(r"\{\}", "(.*)")
-        if match := re.fullmatch(pattern, text):
-            return chinese.format(*match.groups())
-    return text
-
-
-def topic_title(topic: str) -> str:
-    """The first line of a topic, which says what it is about."""
-    return topic.partition("\n")[0].removeprefix("# ")
-
-
-# The media types of pictures, by their first bytes. SVG is not among them, since it may hold
-# scripts.
-PICTURES = {
-    rb"\x89PNG\r\n": "image/png",
-    rb"\xff\xd8\xff": "image/jpeg",
-    rb"(?s)RIFF....WEBP": "image/webp",
-}
-MOST_PICTURE_BYTES = 100_000
-# For the comments of admins. In embed.js, `SERVICE` is the URL of the service.
-PICTURE_STYLE = """
-.owner .avatar { background: url(${SERVICE}picture) 50%/cover content-box !important }
-.owner .avatar::before { content: none }
-"""
-
-
-def read_picture(file: str) -> tuple[bytes, str]:
-    """Reads a picture: its bytes and its media type. `ValueError` if it is too large or of another
-    type."""
-    body = Path(file).read_bytes()
-    for pattern, media_type in PICTURES.items():
-        if re.match(pattern, body) and len(body) <= MOST_PICTURE_BYTES:
-            return body, media_type
-    raise ValueError
 
 
 # -- Schema -------------------------------------------------------------------
@@ -9402,6 +9333,31 @@ def get_security_txt(request: Request) -> str:
 # Other files
 
 
+# The media types of pictures, by their first bytes. SVG is not among them, since it may hold
+# scripts.
+PICTURES = {
+    rb"\x89PNG\r\n": "image/png",
+    rb"\xff\xd8\xff": "image/jpeg",
+    rb"(?s)RIFF....WEBP": "image/webp",
+}
+MOST_PICTURE_BYTES = 100_000
+# For the comments of admins. In embed.js, `SERVICE` is the URL of the service.
+PICTURE_STYLE = """
+.owner .avatar { background: url(${SERVICE}picture) 50%/cover content-box !important }
+.owner .avatar::before { content: none }
+"""
+
+
+def read_picture(file: str) -> tuple[bytes, str]:
+    """Reads a picture: its bytes and its media type. `ValueError` if it is too large or of another
+    type."""
+    body = Path(file).read_bytes()
+    for pattern, media_type in PICTURES.items():
+        if re.match(pattern, body) and len(body) <= MOST_PICTURE_BYTES:
+            return body, media_type
+    raise ValueError
+
+
 @route("GET", "/picture", Permission.PUBLIC, public=True)
 def get_picture(request: Request) -> Response:
     """The picture of `[site] picture`."""
@@ -9421,6 +9377,142 @@ def get_asset(request: Request, name: str) -> Response:
     if asset is None:
         raise NotFound("没有这个网址")
     return Response(asset.body, asset.content_type, max_age(HOUR), gzipped=asset.gzipped)
+
+
+# The manual
+
+# The topics of the manual in the order in which a blog owner meets them. Each group has a title in
+# English and in Chinese.
+MANUAL = (
+    ("Start", "开始", ("deploy", "import")),
+    (
+        "Your blog",
+        "你的博客",
+        ("embed", "hugo", "hexo", "jekyll", "astro", "theme", "fragment", "include"),
+    ),
+    ("Run", "日常", ("moderation", "webhooks", "backup", "move", "export", "privacy")),
+    ("Reference", "参考", ("security", "limits", "speed", "api")),
+)
+
+
+def manual(language: str) -> dict[str, dict[str, str]]:
+    """The manual by groups and topics, as Markdown: in Chinese for `zh` and its variants, else in
+    English."""
+    is_chinese = language.startswith("zh")
+    folder = static_folder() / "help" / ("zh" if is_chinese else "en")
+    return {
+        chinese if is_chinese else english: {
+            name: (folder / f"{name}.md").read_text("utf-8") for name in names
+        }
+        for english, chinese, names in MANUAL
+    }
+
+
+def topic_title(topic: str) -> str:
+    """The first line of a topic, which says what it is about."""
+    return topic.partition("\n")[0].removeprefix("# ")
+
+
+def manual_html(text: str) -> str:
+    """A topic of the manual as HTML. It is ours, so it may have headings and tables. Browsers would
+    show a space where a line of Chinese ends."""
+    unbroken = re.sub("(?<=[、-鿿！-～])\n *(?=[、-鿿！-～])", "", text)
+    return str(mistune.create_markdown(plugins=["table"])(unbroken))
+
+
+# Comments in the HTML of a built site
+
+ATTRIBUTE = re.compile(r"""(?s)([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
+# As HTML has it, a quote means something after `=` only, and what is never closed goes on to the
+# end of the page.
+ATTRIBUTES = r"""(?:[^>=]++|=\s*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^\s>]*+))*+"""
+# Elements whose content is text, is not shown, or is ours.
+RAW = r"(?:script|style|textarea|title|noscript|template|commentd-thread)(?=[\s/>])"
+# A comment, a raw element or a tag. Each matches wherever it begins, if need be up to the end of
+# the page: nothing is read twice, so the time grows no faster than the page.
+PIECES = re.compile(
+    r"(?is)<!--.*?(?:-->|\Z)|<(" + RAW + r")(" + ATTRIBUTES + r")(?:>.*?(?:</\1\s*>|\Z)|\Z)"
+    r"|<([a-z][^\s/>]*+)(" + ATTRIBUTES + r")(?:>|\Z)"
+)
+# The line with which nginx or Caddy puts the comments in.
+INCLUDE = re.compile(r'<!--# (?:include|httpInclude) .*"/commentd-fragment')
+OLD_MARK = re.compile(r"""(?i)\sdata-mark\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""")
+THREAD_END = "</commentd-thread>"
+
+
+def attributes_in(tag: str) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for name, *value in ATTRIBUTE.findall(tag):
+        values.setdefault(name.lower(), html.unescape("".join(value)))
+    return values
+
+
+@dataclass
+class BuiltPage:
+    """A page of a built site. `threads`: of each `<commentd-thread>`, or of the place for one, its
+    start, its opening tag, and its end."""
+
+    content: str
+    language: str = ""
+    canonical: str = ""
+    threads: list[tuple[int, str, int]] = field(default_factory=list)
+
+
+def read_built_page(content: str, script_urls: tuple[str, ...]) -> BuiltPage:
+    """Finds the places for comments. `ValueError` if an element has no end."""
+    page = BuiltPage(content)
+    script_end = 0
+    for piece in PIECES.finditer(content):
+        if INCLUDE.match(piece[0]):
+            page.threads.append((piece.start(), "", piece.end()))
+        tag = (piece[1] or piece[3] or "").lower()
+        values = attributes_in(piece[2] or piece[4] or "")
+        if tag == "html":
+            page.language = values.get("lang", "")
+        elif tag == "link" and values.get("rel", "").lower() == "canonical":
+            page.canonical = values.get("href", "")
+        elif tag == "commentd-thread":
+            if not piece[0].endswith(THREAD_END):
+                raise ValueError("<commentd-thread> is not closed")
+            page.threads.append((piece.start(), f"<{piece[1]}{piece[2]}>", piece.end()))
+        elif tag == "script" and values.get("src", "").partition("?")[0].endswith(script_urls):
+            script_end = script_end or piece.end()
+    # In the head, the widget shows comments only in an element.
+    is_in_head = re.search(r"(?i)</head>|<body", content[script_end:])
+    if script_end and not page.threads and not is_in_head:
+        page.threads.append((script_end, "", script_end))
+    return page
+
+
+def render_page(page: BuiltPage, path: str, style: str, fragment_of: Callable[[str], bytes]) -> str:
+    """The page with its comments. `path`: where readers find it, if it does not say so itself.
+    `fragment_of` takes the query of `GET /fragment`. What the page has set for an element
+    stays."""
+    own_url = f"http://page{quoted_url(path)}"
+    url = urllib.parse.urlsplit(urllib.parse.urljoin(own_url, page.canonical))
+    usual_url = url._replace(scheme="", netloc="").geturl()
+    content = page.content
+    for start, tag, end in reversed(page.threads):
+        values = attributes_in(tag)
+        query = {
+            "url": values.get("page") or usual_url,
+            "lang": values.get("lang", page.language),
+            "style": style,
+        }
+        if values.get("sort") in SORTS:
+            query["sort"] = values["sort"]
+        if re.fullmatch("[1-9][0-9]?|100", values.get("limit", "")):
+            query["limit"] = values["limit"]
+        if "heading" in values:
+            query["heading"] = values["heading"]
+        fragment = fragment_of(urllib.parse.urlencode(query)).decode().rstrip()
+        if not fragment.endswith(THREAD_END):
+            raise ValueError(f"no fragment for {query['url']}: {fragment[:200]}")
+        if tag:
+            mark_on = fragment[fragment.index(' data-mark="') :]  # no text has such a quote
+            fragment = OLD_MARK.sub("", tag)[:-1] + mark_on
+        content = content[:start] + fragment + content[end:]
+    return content
 
 
 # -- Admins -------------------------------------------------------------------
@@ -10413,35 +10505,6 @@ def bottle_refusal(site: Site, error: bottle.HTTPError) -> Any:
     return refusal(REFUSALS.get(error.status_code, INTERNAL)).body
 
 
-@contextlib.contextmanager
-def command_store(
-    config: Config, *, is_new: bool = False, dry_run: bool = False
-) -> Iterator[Store]:
-    """The store for a command; for a dry run, of a copy that is deleted. Unless it `is_new`, the
-    service may be running on the same file."""
-    path = config.database
-    with contextlib.ExitStack() as resources:
-        if dry_run:
-            folder = resources.enter_context(tempfile.TemporaryDirectory())
-            copy = Path(folder) / path.name
-            if size_of(path):
-                with read_only(path) as db:
-                    copy_database(db, copy)
-            path = copy
-        store = Store(path, as_command=not is_new)
-        store.zone = config.site_timezone
-        yield resources.enter_context(contextlib.closing(store))
-
-
-def new_admin_link(store: Store, world: World, email: str) -> str:
-    """The secret of a one-time link. Within an hour it makes an admin of that email address or,
-    with "" and while there is no admin, of any."""
-    link = world.random_bytes(16).hex()
-    with store.writing():
-        store.add_admin_link(link, email, world.now() + HOUR)
-    return link
-
-
 # -- Doctor -------------------------------------------------------------------
 
 RELEASED = 1_793_491_200  # 2026-11-01: a clock that says less is wrong
@@ -11197,7 +11260,6 @@ HTML_START = re.compile(
 LINK_OR_IMAGE = re.compile(r"(?i)<(/?a|img)\b([^<>]*)>")
 WEB = re.compile("https?://")
 FILM = re.compile(r"(?i)<(iframe|embed|object|param|video|audio|source)\b([^<>]*)>")
-ATTRIBUTE = re.compile(r"""(?s)([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
 STICKER = re.compile("(?i)(?<![a-z])(v?emo(ji|t)|smil[ei]|owo|sticker|tv_)")
 CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
 PREFORMATTED = re.compile(r"(?is)\n?(<pre\b.*?</pre>)\n?")
@@ -11220,13 +11282,6 @@ DISQUS_LINK = re.compile(
 )
 MARKUP_LIMIT = 256 * 1024
 TEXT_LIMIT = 64 * 1024
-
-
-def attributes_in(tag: str) -> dict[str, str]:
-    values: dict[str, str] = {}
-    for name, *value in ATTRIBUTE.findall(tag):
-        values.setdefault(name.lower(), html.unescape("".join(value)))
-    return values
 
 
 def images_as_links(text: str, link: Callable[[str, str], str]) -> str:
@@ -13147,93 +13202,6 @@ EXPORTERS = {
 }
 
 
-# Comments in the HTML of a built site
-
-# As HTML has it, a quote means something after `=` only, and what is never closed goes on to the
-# end of the page.
-ATTRIBUTES = r"""(?:[^>=]++|=\s*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^\s>]*+))*+"""
-# Elements whose content is text, is not shown, or is ours.
-RAW = r"(?:script|style|textarea|title|noscript|template|commentd-thread)(?=[\s/>])"
-# A comment, a raw element or a tag. Each matches wherever it begins, if need be up to the end of
-# the page: nothing is read twice, so the time grows no faster than the page.
-PIECES = re.compile(
-    r"(?is)<!--.*?(?:-->|\Z)|<(" + RAW + r")(" + ATTRIBUTES + r")(?:>.*?(?:</\1\s*>|\Z)|\Z)"
-    r"|<([a-z][^\s/>]*+)(" + ATTRIBUTES + r")(?:>|\Z)"
-)
-# The line with which nginx or Caddy puts the comments in.
-INCLUDE = re.compile(r'<!--# (?:include|httpInclude) .*"/commentd-fragment')
-OLD_MARK = re.compile(r"""(?i)\sdata-mark\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""")
-THREAD_END = "</commentd-thread>"
-
-
-@dataclass
-class BuiltPage:
-    """A page of a built site. `threads`: of each `<commentd-thread>`, or of the place for one, its
-    start, its opening tag, and its end."""
-
-    content: str
-    language: str = ""
-    canonical: str = ""
-    threads: list[tuple[int, str, int]] = field(default_factory=list)
-
-
-def read_built_page(content: str, script_urls: tuple[str, ...]) -> BuiltPage:
-    """Finds the places for comments. `ValueError` if an element has no end."""
-    page = BuiltPage(content)
-    script_end = 0
-    for piece in PIECES.finditer(content):
-        if INCLUDE.match(piece[0]):
-            page.threads.append((piece.start(), "", piece.end()))
-        tag = (piece[1] or piece[3] or "").lower()
-        values = attributes_in(piece[2] or piece[4] or "")
-        if tag == "html":
-            page.language = values.get("lang", "")
-        elif tag == "link" and values.get("rel", "").lower() == "canonical":
-            page.canonical = values.get("href", "")
-        elif tag == "commentd-thread":
-            if not piece[0].endswith(THREAD_END):
-                raise ValueError("<commentd-thread> is not closed")
-            page.threads.append((piece.start(), f"<{piece[1]}{piece[2]}>", piece.end()))
-        elif tag == "script" and values.get("src", "").partition("?")[0].endswith(script_urls):
-            script_end = script_end or piece.end()
-    # In the head, the widget shows comments only in an element.
-    is_in_head = re.search(r"(?i)</head>|<body", content[script_end:])
-    if script_end and not page.threads and not is_in_head:
-        page.threads.append((script_end, "", script_end))
-    return page
-
-
-def render_page(page: BuiltPage, path: str, style: str, fragment_of: Callable[[str], bytes]) -> str:
-    """The page with its comments. `path`: where readers find it, if it does not say so itself.
-    `fragment_of` takes the query of `GET /fragment`. What the page has set for an element
-    stays."""
-    own_url = f"http://page{quoted_url(path)}"
-    url = urllib.parse.urlsplit(urllib.parse.urljoin(own_url, page.canonical))
-    usual_url = url._replace(scheme="", netloc="").geturl()
-    content = page.content
-    for start, tag, end in reversed(page.threads):
-        values = attributes_in(tag)
-        query = {
-            "url": values.get("page") or usual_url,
-            "lang": values.get("lang", page.language),
-            "style": style,
-        }
-        if values.get("sort") in SORTS:
-            query["sort"] = values["sort"]
-        if re.fullmatch("[1-9][0-9]?|100", values.get("limit", "")):
-            query["limit"] = values["limit"]
-        if "heading" in values:
-            query["heading"] = values["heading"]
-        fragment = fragment_of(urllib.parse.urlencode(query)).decode().rstrip()
-        if not fragment.endswith(THREAD_END):
-            raise ValueError(f"no fragment for {query['url']}: {fragment[:200]}")
-        if tag:
-            mark_on = fragment[fragment.index(' data-mark="') :]  # no text has such a quote
-            fragment = OLD_MARK.sub("", tag)[:-1] + mark_on
-        content = content[:start] + fragment + content[end:]
-    return content
-
-
 # Moving pages
 
 
@@ -13909,6 +13877,35 @@ def tell(text: str, output: TextIO | None = None) -> None:
     print(translated(text, terminal_language(os.environ)), file=output)
 
 
+@contextlib.contextmanager
+def command_store(
+    config: Config, *, is_new: bool = False, dry_run: bool = False
+) -> Iterator[Store]:
+    """The store for a command; for a dry run, of a copy that is deleted. Unless it `is_new`, the
+    service may be running on the same file."""
+    path = config.database
+    with contextlib.ExitStack() as resources:
+        if dry_run:
+            folder = resources.enter_context(tempfile.TemporaryDirectory())
+            copy = Path(folder) / path.name
+            if size_of(path):
+                with read_only(path) as db:
+                    copy_database(db, copy)
+            path = copy
+        store = Store(path, as_command=not is_new)
+        store.zone = config.site_timezone
+        yield resources.enter_context(contextlib.closing(store))
+
+
+def new_admin_link(store: Store, world: World, address: str) -> str:
+    """The secret of a one-time link. Within an hour it makes an admin of that email address or,
+    with "" and while there is no admin, of any."""
+    link = world.random_bytes(16).hex()
+    with store.writing():
+        store.add_admin_link(link, address, world.now() + HOUR)
+    return link
+
+
 def greet(app: App, server: Any) -> None:
     """Prints where the service runs and what the owner can do next."""
     site = app.site
@@ -14380,6 +14377,14 @@ def unit_word(word: str) -> str:
     return escaped if re.fullmatch(r"[\w@%+=:,./-]+", escaped) else f'"{escaped}"'
 
 
+def email_argument(text: str) -> str:
+    """An email address on the command line."""
+    try:
+        return proper_email(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
+
+
 # Each command with its function, its parameters and its help.
 COMMANDS = {
     "serve": (serve, "", "run the service (what happens without a command)"),
@@ -14438,7 +14443,7 @@ def argument_parser() -> argparse.ArgumentParser:
         for parameter in parameters.split():
             dest = "new" if parameter == "NEW" else "what"
             nargs = "?" if parameter.startswith("[") else None
-            kind = email_address if parameter == "EMAIL" else str
+            kind = email_argument if parameter == "EMAIL" else str
             metavar = parameter.strip("[]")
             command.add_argument(dest, metavar=metavar, nargs=nargs, type=kind)
     add_options(commands.choices)
@@ -14457,7 +14462,7 @@ def parse_arguments(argv: list[str] | None) -> Arguments:
 
 def add_options(parsers: dict[str, argparse.ArgumentParser]) -> None:
     parsers["check"].add_argument(
-        "--mail", type=email_address, metavar="EMAIL", help="send a test email there"
+        "--mail", type=email_argument, metavar="EMAIL", help="send a test email there"
     )
     parsers["check"].add_argument(
         "-v", "--verbose", action="store_true", help="show all settings, also the defaults"
