@@ -3395,7 +3395,7 @@ class Store(Database):
     """All rows. Methods that are named with a noun read. Methods that are named with a verb write,
     and must run inside `writing()`."""
 
-    zone: tzinfo | None = None  # of statistics
+    zone: tzinfo | None = None  # of statistics; set by whoever opens the store
 
     # The key, the state of the service, rate limits, captchas
 
