@@ -35,6 +35,8 @@ import base64
 import codecs
 import configparser
 import contextlib
+import contextvars
+import copy
 import difflib
 import email.headerregistry
 import email.message
@@ -117,6 +119,8 @@ except ImportError:
 __version__ = "0.1.0"
 
 log = logging.getLogger("commentd")
+# Where one process serves several blogs: the one that the work at hand is about.
+BLOG_IN_LOG: contextvars.ContextVar[str] = contextvars.ContextVar("blog", default="")
 
 Json = dict[str, Any]
 Strings = tuple[str, ...]
@@ -1589,6 +1593,12 @@ class Config:
     @property
     def listens_on_file(self) -> bool:
         return self.server_listen.startswith("unix:")
+
+    @property
+    def public_host(self) -> str:
+        """The host of `public_url`, which tells several blogs of one process apart."""
+        parts = urllib.parse.urlsplit(self.server_public_url)
+        return host_of(f"{parts.scheme}://{parts.netloc}")
 
     @property
     def service_url(self) -> str:
@@ -7083,9 +7093,11 @@ class Response:
 
 @dataclass
 class CacheEntry:
-    """A public response in the response cache: the store's `writes` and the time when its handler
-    began, the page of which each request for it is a view, and the bytes that were sent."""
+    """A public response in the response cache: whose it is, the store's `writes` and the time when
+    its handler began, the page of which each request for it is a view, and the bytes that were
+    sent."""
 
+    site: Site
     writes: int
     made_at: float
     viewed: PageName | None = None
@@ -7272,7 +7284,7 @@ def request_of(route: Route, site: Site, environ: Json) -> Request:
         form=read_form(environ) if writes else {},
         client=site.clients.of(environ),
         caller=caller_of(route.permission, site, environ, now),
-        cache_entry=CacheEntry(site.store.writes, now),
+        cache_entry=CacheEntry(site, site.store.writes, now),
     )
 
 
@@ -7507,6 +7519,8 @@ REFUSALS = {
     404: NotFound("没有这个网址"),
     405: BadRequest("这个网址不接受这种请求方法", "method_not_allowed"),
     413: Problem("请求内容太大", "body_too_large", status=413),
+    # Of several blogs, the host is that of none (RFC 9110, section 15.5.20).
+    421: Problem("这里没有这个网址的评论", "host_unknown", status=421),
     431: Problem("请求头太大", "headers_too_large", status=431),
     503: Unavailable("暂时无法保存，请稍后再试", "storage"),
     # A Transfer-Encoding.
@@ -10389,8 +10403,102 @@ class App:
             self.site.places.close()
 
 
-def repeat(work: Callable[[], float], stopping: threading.Event) -> None:
+class Sites:
+    """One blog, or several in one process, as one WSGI application. The host of a request tells
+    which blog it is for. They share the process and the `[server]` settings of the first one, and
+    nothing else: no row, no cache entry, no token, no limit."""
+
+    def __init__(self, apps: list[App]) -> None:
+        self.apps = apps
+        self.by_host = {app.site.config.public_host: app for app in apps}
+
+    @property
+    def first(self) -> Site:
+        return self.apps[0].site
+
+    def app_for(self, host: str) -> App | None:
+        """The app for a Host header; None if it is that of none of several blogs."""
+        if len(self.apps) == 1:
+            return self.apps[0]
+        return self.by_host.get(re.sub(":(80|443)$", "", host.lower()))
+
+    def name_of(self, app: App) -> str:
+        """What stands before the lines of a blog in the log; "" if there is one blog only."""
+        if len(self.apps) == 1:
+            return ""
+        return app.site.config.public_host
+
+    def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        app = self.app_for(environ.get("HTTP_HOST", ""))
+        if app is None:
+            return self.without_blog(environ, start_response)
+        if len(self.apps) == 1:
+            return app(environ, start_response)
+        BLOG_IN_LOG.set(self.name_of(app))
+        return app(environ, start_response)
+
+    def without_blog(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """The response to a request for no blog: a refusal, but for `/health`, with which a monitor
+        on the machine itself asks for all blogs at once."""
+        BLOG_IN_LOG.set("")
+        if environ.get("PATH_INFO") != "/health":
+            response = refusal(REFUSALS[421])
+            headers = [("Content-Type", response.content_type), ("Cache-Control", "no-store")]
+            start_response("421 Misdirected Request", headers)
+            return [response.body]
+        responses = [self.health_of(app, environ) for app in self.apps]
+        # That of a blog that is not well, if there is one.
+        status, body = max(responses)
+        start_response(status, [("Content-Type", "application/json; charset=utf-8")])
+        return [body]
+
+    def health_of(self, app: App, environ: Json) -> tuple[str, bytes]:
+        """Status and body of the response of one blog."""
+        BLOG_IN_LOG.set(self.name_of(app))
+        statuses: list[str] = []
+        body = b"".join(app(environ, lambda status, headers, *_: statuses.append(status)))
+        return statuses[0], body
+
+    def close(self) -> None:
+        for app in self.apps:
+            app.close()
+
+
+SETTINGS_OF_PROCESS = ("server_listen", "server_trusted_proxy", "server_fast")
+
+
+def settings_of_sites(configs: Mapping[str, Config]) -> list[Config]:
+    """The settings of the blogs that one process shall serve, by the name of their file: those of
+    the process are the first one's. `SettingsError` lists what is wrong."""
+    if len(configs) == 1:
+        return [*configs.values()]
+    first, *_ = configs.values()
+    of_process = {key: getattr(first, key) for key in SETTINGS_OF_PROCESS}
+    errors = []
+    hosts: set[str] = set()
+    databases: set[str] = set()
+    for file, config in configs.items():
+        database = os.path.realpath(config.database_path)
+        if not config.server_public_url:
+            errors.append(f"{file}: of several blogs, each needs its [server] public_url")
+        elif config.public_host in hosts:
+            errors.append(f"{file}: another blog has the host of this [server] public_url")
+        if database in databases:
+            errors.append(f"{file}: another blog has this [database] path")
+        hosts.add(config.public_host)
+        databases.add(database)
+        for key, value in of_process.items():
+            if getattr(config, key) not in (value, getattr(Config(), key)):
+                text = f"{in_brackets(key)} is for all blogs: write it in the first file only"
+                errors.append(f"{file}: {text}")
+    if errors:
+        raise SettingsError("\n".join(errors))
+    return [replace(config, **of_process) for config in configs.values()]
+
+
+def repeat(work: Callable[[], float], stopping: threading.Event, blog: str = "") -> None:
     """Does some work of the app again and again. The work returns the seconds to rest."""
+    BLOG_IN_LOG.set(blog)
     while not stopping.is_set():
         seconds = 5.0
         try:
@@ -10403,13 +10511,15 @@ def repeat(work: Callable[[], float], stopping: threading.Event) -> None:
 
 
 @contextlib.contextmanager
-def regular_work(app: App, stopping: threading.Event) -> Iterator[None]:
-    """Threads do the regular work of the app meanwhile."""
+def regular_work(sites: Sites, stopping: threading.Event) -> Iterator[None]:
+    """Threads do the regular work of each app meanwhile."""
     threads = []
-    for work in (app.deliver, app.tick, app.back_up_if_due):
-        thread = threading.Thread(target=repeat, args=(work, stopping), daemon=True)
-        thread.start()
-        threads.append(thread)
+    for app in sites.apps:
+        for work in (app.deliver, app.tick, app.back_up_if_due):
+            arguments = (work, stopping, sites.name_of(app))
+            thread = threading.Thread(target=repeat, args=arguments, daemon=True)
+            thread.start()
+            threads.append(thread)
     try:
         yield
     finally:
@@ -13305,9 +13415,12 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
     """Refuses in our format what the parser does not accept."""
 
     def execute(self) -> None:
+        sites = self.channel.server.sites
+        app = sites.app_for(self.request.headers.get("HOST", ""))
+        site = app.site if app else sites.first
         origin = self.request.headers.get("ORIGIN", "")
         path = getattr(self.request, "path", "")
-        headers = headers_for(self.channel.server.site, path, origin, authenticated=True)
+        headers = headers_for(site, path, origin, authenticated=True)
         response = refusal(REFUSALS.get(self.request.error.code, INTERNAL))
         self.status = f"{response.status} {HTTPStatus(response.status).phrase}"
         self.response_headers.append(("Content-Type", response.content_type))
@@ -13345,8 +13458,9 @@ class ResponseCache:
     """Public responses as the bytes that were sent. Any write invalidates them, except that of
     views. They expire after ten seconds, so counts of views may be that old."""
 
-    def __init__(self, site: Site, adj: Any) -> None:
-        self.site = site
+    def __init__(self, sites: Sites, adj: Any) -> None:
+        self.clients = sites.first.clients
+        self.clock = sites.first.world.clock
         self.adj = adj
         self.entries: dict[bytes, CacheEntry] = {}
         self.size = 0
@@ -13369,14 +13483,14 @@ class ResponseCache:
         accepts_gzip = bool(ACCEPTS_GZIP.search(headers.get("ACCEPT_ENCODING", "")))
         names = ("HOST", "ORIGIN", "IF_NONE_MATCH")
         variant = (accepts_gzip, *map(headers.get, names))
-        client = self.site.clients.of(environ) if is_real_view(environ) else None
+        client = self.clients.of(environ) if is_real_view(environ) else None
         return repr(variant).encode(), client
 
     def find(self, key: bytes) -> CacheEntry | None:
         entry = self.entries.get(key)
-        if entry is None or entry.writes != self.site.store.writes:
+        if entry is None or entry.writes != entry.site.store.writes:
             return None
-        now = self.site.world.clock()
+        now = self.clock()
         if 0 <= now - entry.made_at < CACHE_SECONDS:
             return entry
         # This request renews the entry. For another second, all others get the old one.
@@ -13414,7 +13528,7 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
         self, server: Any, sock: socket.socket, addr: Any, *rest: Any, **named: Any
     ) -> None:
         super().__init__(server, sock, addr, *rest, **named)
-        self.belong_to(server.site.clients.of_peer(addr[0]))
+        self.belong_to(server.clients.of_peer(addr[0]))
 
     def del_channel(self, map: Any = None) -> None:
         super().del_channel(map)
@@ -13476,7 +13590,7 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
 
     def begin(self) -> None:
         """Responds to the request that has arrived, here or in a worker thread."""
-        client = client_of(self, self.server.site.clients)
+        client = client_of(self, self.server.clients)
         if client != self.client:
             self.belong_to(client)
         if self.in_loop:
@@ -13503,7 +13617,7 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
             self.in_loop = key in cache.entries and self.server.loop_seconds < LOOP_SECONDS
             return False
         if entry.viewed and client:
-            count_view(cache.site, client, entry.viewed)
+            count_view(entry.site, client, entry.viewed)
         sent = self.send(entry.response)
         if sent < len(entry.response) and self.connected:
             self.write_soon(entry.response[sent:])
@@ -13742,11 +13856,12 @@ WAITRESS_SETTINGS: Json = {
 }
 
 
-def make_server(app: Callable[..., Any], site: Site, *, fast: bool) -> Any:
+def make_server(app: Callable[..., Any], sites: Sites, *, fast: bool) -> Any:
     """A server that listens; `OSError` if it cannot. If not `fast`, it is a stock waitress."""
-    listen = site.config.server_listen
-    # The other 400 are for the database (three a thread) and for responses on the disk.
-    limit = max(64, min(CONNECTIONS, os.sysconf("SC_OPEN_MAX") - 400))
+    listen = sites.first.config.server_listen
+    # The others are for the databases (three a thread) and for responses on the disk.
+    others = 400 + 80 * (len(sites.apps) - 1)
+    limit = max(64, min(CONNECTIONS, os.sysconf("SC_OPEN_MAX") - others))
     settings = {**WAITRESS_SETTINGS, "connection_limit": limit}
     try:
         if listen.startswith("unix:"):
@@ -13763,11 +13878,13 @@ def make_server(app: Callable[..., Any], site: Site, *, fast: bool) -> Any:
         cause = os.strerror(error.errno) if error.errno else error
         raise OSError(f"can't listen on {listen} ({cause}): change [server] listen") from None
     server.task_dispatcher.set_thread_count(0)
-    server.task_dispatcher = Workers(site.clients)
+    server.task_dispatcher = Workers(sites.first.clients)
     if fast:
         server.channel_class = FastChannel
-        server.site = site
-        server.response_cache = ResponseCache(site, server.adj)
+        server.sites = sites
+        server.clients = sites.first.clients
+        server.clock = sites.first.world.clock
+        server.response_cache = ResponseCache(sites, server.adj)
         server.connections = defaultdict(dict)  # those of each client, the oldest first
         server.handle_accept = functools.partial(accept_waiting, server)
     return server
@@ -13799,7 +13916,7 @@ def run_server(server: Any, stopping: threading.Event) -> None:
     swept_at = 0.0
     while not stopping.is_set():
         turn(server, 1)
-        now = server.site.world.clock()
+        now = server.clock()
         is_full = len(server._map) >= server.adj.connection_limit
         if is_full or not 0 <= now - swept_at < SWEEP_SECONDS:
             swept_at = now
@@ -13906,14 +14023,11 @@ def new_admin_link(store: Store, world: World, address: str) -> str:
     return link
 
 
-def greet(app: App, server: Any) -> None:
-    """Prints where the service runs and what the owner can do next."""
+def greet(app: App, listen: str) -> None:
+    """Prints where a blog is served and what the owner can do next."""
     site = app.site
     config = site.config
     store = site.store
-    listen = config.server_listen
-    if not listen.startswith("unix:"):
-        listen = f"http://{listen.rpartition(':')[0]}:{server.effective_port}"
     url = config.server_public_url or listen
     lines = [f"commentd {__version__} serves {config.database_path} on {listen}"]
     if not config.server_public_url or config.site_demo:
@@ -13923,38 +14037,61 @@ def greet(app: App, server: Any) -> None:
     else:
         link = new_admin_link(store, site.world, "")
         lines.append(f"Become admin: {url}/admin#link={link} (works once, within an hour)")
-    if not app.site.mailer.delivers and config.server_public_url:
+    if not site.mailer.delivers and config.server_public_url:
         effect = "emails are printed here, so readers can't register"
         lines.append(f"No mail server ([mail] host): {effect}")
-    elif not app.site.mailer.delivers:
+    elif not site.mailer.delivers:
         lines.append("No mail server ([mail] host): emails are printed here")
     language = terminal_language(os.environ)
     print("\n  ".join(translated(line, language) for line in lines), flush=True)
 
 
 def serve(config: Config, arguments: Arguments) -> int:
+    """Serves one blog, or several."""
     fast = config.server_fast and is_waitress_known()
     if config.server_fast and not fast:
         log.warning(
             "this waitress is not the version that commentd was written for: it serves as with "
             "[server] fast = no, until there is a commentd that knows it"
         )
-    with contextlib.closing(make_app(config)) as app:
-        server = make_server(app, app.site, fast=fast)
-        for finding in check_service(app.site):
-            if finding.level in ("warn", "fail"):
-                log.warning("%s: %s", finding.topic, finding.text)
+    with contextlib.ExitStack() as resources:
+        apps = [
+            resources.enter_context(contextlib.closing(make_app(each)))
+            for each in arguments.configs
+        ]
+        sites = Sites(apps)
+        server = make_server(sites, sites, fast=fast)
+        for app in apps:
+            BLOG_IN_LOG.set(sites.name_of(app))
+            for finding in check_service(app.site):
+                if finding.level in ("warn", "fail"):
+                    log.warning("%s: %s", finding.topic, finding.text)
+        BLOG_IN_LOG.set("")
         # Garbage collection would look through all loaded modules, and stop everything for 10 ms.
         gc.freeze()
         with stopping_on_signals(server) as stopping:
-            greet(app, server)
-            with regular_work(app, stopping):
+            listen = config.server_listen
+            if not config.listens_on_file:
+                listen = f"http://{listen.rpartition(':')[0]}:{server.effective_port}"
+            for app in apps:
+                greet(app, listen)
+            with regular_work(sites, stopping):
                 run_server(server, stopping)
     log.info("stopped; every acknowledged write is saved")
     return 0
 
 
 def check(config: Config, arguments: Arguments) -> int:
+    """Prints what is found of each blog; 1 if something does not work."""
+    code = 0
+    for file, each in zip(arguments.files, arguments.configs, strict=True):
+        if len(arguments.configs) > 1:
+            print(f"\n{file}\n")
+        code |= check_blog(each, file, arguments)
+    return code
+
+
+def check_blog(config: Config, file: Path | None, arguments: Arguments) -> int:
     """Prints findings, the worst first, and settings; 1 if something does not work."""
     language = terminal_language(os.environ)
     world = World()
@@ -13965,7 +14102,7 @@ def check(config: Config, arguments: Arguments) -> int:
         *check_database(config, world.now()),
         *check_outside(config, world, arguments.mail or ""),
     ]
-    if not arguments.file:
+    if not file:
         missing = f"no commentd.ini in {Path.cwd()} (is this its folder?)"
         text = f"{missing}: defaults and the environment are used"
         findings.append(Finding("note", "settings", text))
@@ -13974,19 +14111,19 @@ def check(config: Config, arguments: Arguments) -> int:
     print(f"commentd {__version__}. {translated(total, language)}\n")
     for finding in sorted(findings, key=severity, reverse=True):
         print(f"  {finding.level:5} {finding.topic:14} {translated(finding.text, language)}")
-    print_settings(config, arguments, language)
+    print_settings(config, file, language, everything=arguments.verbose)
     return 1 if counts["fail"] else 0
 
 
-def print_settings(config: Config, arguments: Arguments, language: str) -> None:
+def print_settings(config: Config, file: Path | None, language: str, *, everything: bool) -> None:
     """The settings with their sources: all, or those that are set."""
-    entries = [*file_entries(arguments.file), *environment_entries(os.environ)]
+    entries = [*file_entries(file), *environment_entries(os.environ)]
     sources = {name: source.partition(": ")[0] for name, _, source in entries}
-    title = "All settings:" if arguments.verbose else "What is set (all settings: -v):"
+    title = "All settings:" if everything else "What is set (all settings: -v):"
     print(f"\n{translated(title, language)}\n")
     for each in settings_in_effect(config, language):
         name = f"{each['section']}_{each['key']}"
-        if name in sources or arguments.verbose:
+        if name in sources or everything:
             source = translated(sources.get(name, "default"), language)
             print(f"  {in_brackets(name):27} {each['value']:35} {source}")
 
@@ -14387,8 +14524,8 @@ def email_argument(text: str) -> str:
 
 # Each command with its function, its parameters and its help.
 COMMANDS = {
-    "serve": (serve, "", "run the service (what happens without a command)"),
-    "check": (check, "", "look for what is wrong, and show what is set"),
+    "serve": (serve, "[FILES ...]", "run the service (what happens without a command)"),
+    "check": (check, "[FILES ...]", "look for what is wrong, and show what is set"),
     "backup": (backup, "[FILE]", "back up the database (works while the service runs)"),
     "restore": (restore_command, "FILE", "restore a backup (stop the service first)"),
     "admin": (admin, "EMAIL", "print a one-time link to become admin or set a new password"),
@@ -14408,6 +14545,10 @@ COMMANDS = {
 
 # What their --help says below the options.
 EPILOGS = {
+    "serve": (
+        "FILES are settings files, or folders with settings files (*.ini), one for each blog that\n"
+        "the process serves. Its host tells which blog a request is for: commentd help deploy"
+    ),
     "import": (
         "FILE is what the product exports, also compressed (.gz, .tar.gz), or the SQLite file\n"
         "of Isso or Cusdis. Where to get it: commentd help import"
@@ -14440,11 +14581,13 @@ def argument_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             parents=[common],
         )
-        for parameter in parameters.split():
-            dest = "new" if parameter == "NEW" else "what"
+        for parameter in re.findall(r"\[.*?\]|\S+", parameters):
+            dest = {"NEW": "new", "[FILES ...]": "files"}.get(parameter, "what")
             nargs = "?" if parameter.startswith("[") else None
+            if parameter.endswith(" ...]"):
+                nargs = "*"
             kind = email_argument if parameter == "EMAIL" else str
-            metavar = parameter.strip("[]")
+            metavar = parameter.strip("[ .]")
             command.add_argument(dest, metavar=metavar, nargs=nargs, type=kind)
     add_options(commands.choices)
     return parser
@@ -14457,7 +14600,22 @@ def parse_arguments(argv: list[str] | None) -> Arguments:
     default = Path("commentd.ini")
     if not arguments.file and default.exists():
         arguments.file = default
+    named = [Path(name) for name in getattr(arguments, "files", [])]
+    arguments.files = [*settings_files(named)] or [arguments.file]
+    arguments.file = arguments.files[0]
     return arguments
+
+
+def settings_files(named: list[Path]) -> Iterator[Path]:
+    """The files, and those in the folders, that the command line names."""
+    for path in named:
+        if path.is_dir():
+            found = sorted(path.glob("*.ini"))
+            if not found:
+                raise SettingsError(f"{path}: there is no settings file (*.ini) in this folder")
+            yield from found
+        else:
+            yield path
 
 
 def add_options(parsers: dict[str, argparse.ArgumentParser]) -> None:
@@ -14532,6 +14690,11 @@ class LogLine(logging.Formatter):
     """Indents the lines of a traceback, so that each event begins a line."""
 
     def format(self, record: logging.LogRecord) -> str:
+        blog = BLOG_IN_LOG.get()
+        if blog:
+            record = copy.copy(record)
+            record.msg = f"[{blog}] {record.getMessage()}"
+            record.args = ()
         lines = super().format(record).splitlines()
         return "\n    ".join(map(escaped, lines))
 
@@ -14553,17 +14716,22 @@ def run_command(arguments: Arguments) -> int:
     if name == "help" or (name == "example" and not arguments.what):
         return command(Config(), arguments)  # also where the settings are wrong
     gives_up_root = name != "example"
-    if gives_up_root and arguments.file:
-        give_up_root(arguments.file)
-    try:
-        config = load_config(arguments.file, os.environ)
-    except ValueError as error:
-        raise SettingsError(str(error)) from None
-    if gives_up_root:
-        # First as it is written: a symbolic link of another user must not lead root to its target.
-        give_up_root(Path(config.database_path))
-        give_up_root(config.database)
-    return command(config, arguments)
+    configs = {}
+    for file in arguments.files:
+        if gives_up_root and file:
+            give_up_root(file)
+        try:
+            config = load_config(file, os.environ)
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
+        if gives_up_root:
+            # First as it is written: a symbolic link of another user must not lead root to its
+            # target.
+            give_up_root(Path(config.database_path))
+            give_up_root(config.database)
+        configs[str(file)] = config
+    arguments.configs = settings_of_sites(configs)
+    return command(arguments.configs[0], arguments)
 
 
 def main(argv: list[str] | None = None) -> int:

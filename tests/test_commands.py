@@ -77,8 +77,6 @@ def test_wrong_use_of_a_command_exits_with_2(tmp_path: Path) -> None:
         "dance",
         "--dance",
         "--config",
-        "serve twice",
-        "check twice",
         "recount twice",
         "backup once twice",
         "restore",
@@ -96,6 +94,8 @@ def test_wrong_use_of_a_command_exits_with_2(tmp_path: Path) -> None:
     for arguments, message in (
         wrong
         | {"example twice": "commentd: the examples are: systemd, "}
+        | {"serve a.ini": "commentd: a.ini: No such file or directory"}
+        | {"check a.ini": "commentd: a.ini: No such file or directory"}
         | {"example systemd": "commentd: go to the folder of commentd.ini, or name it: "}
     ).items():
         code, text, errors = run_here(tmp_path, *arguments.split())

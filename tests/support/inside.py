@@ -186,7 +186,7 @@ def admin_link(app: App, email: str = "") -> str:
 
 def greet(app: App, port: int) -> None:
     """Prints what a start says, on this port."""
-    commentd.greet(app, SimpleNamespace(effective_port=port))
+    commentd.greet(app, f"http://127.0.0.1:{port}")
 
 
 def routes() -> set[str]:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pytest
 
 import commentd
-from commentd import App, drain, make_server
+from commentd import App, Sites, drain, make_server
 from support.patience import PATIENCE
 from support.world import FakeWorld
 
@@ -66,7 +66,7 @@ def limit(patch: pytest.MonkeyPatch, **limits: int) -> None:
 def turned(app: App, *, fast: bool = True, serves: Any = None) -> tuple[Any, Turn]:
     """A server that only works in its turns; `serves` responds in place of the app. If it is not
     `fast`, it finds nothing in its cache."""
-    server = make_server(serves or app, app.site, fast=True)
+    server = make_server(serves or app, Sites([app]), fast=True)
     server.loop_seconds = 0
     if not fast:
         server.response_cache.find = lambda key: None
