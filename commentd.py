@@ -3630,8 +3630,10 @@ class Store(Database):
         sql = "UPDATE registration SET nickname = ?, password = ? WHERE request_id = ?"
         self.run(sql, nickname, password, request_id)
 
-    def drop_registration(self, request_id: str) -> None:
-        self.run("DELETE FROM registration WHERE request_id = ?", request_id)
+    def drop_registration(self, request_id: str) -> bool:
+        """False if it does not wait any more."""
+        sql = "DELETE FROM registration WHERE request_id = ?"
+        return self.run(sql, request_id).rowcount == 1
 
     def use_up_try(
         self, email: str, request_id: str, now: int, *, sign_in: bool
@@ -3659,40 +3661,49 @@ class Store(Database):
             self.run(sql, each.request_id)
         return tried
 
+    def return_try(self, request_id: str) -> None:
+        """A guess that named the request was right, so it counts as none."""
+        sql = "UPDATE registration SET named_tries = named_tries - 1 WHERE request_id = ?"
+        self.run(sql, request_id)
+
     def confirm(self, registration: Registration, now: int) -> Account:
         """Makes the account, or gives it the new nickname, password and language and revokes its
-        tokens. All that waits for the email address is dropped, emails with codes included.
+        tokens. All that waits for the email address is dropped, emails with codes included."""
+        account = self.account_with_email(registration.email)
+        if account is None:
+            return self.make_account(
+                registration.email,
+                nickname=registration.nickname,
+                password=registration.password,
+                language=registration.language,
+                now=now,
+            )
+        self.run("DELETE FROM registration WHERE email = ?", account.email)
+        sql = """
+            UPDATE account SET nickname = ?, password = ?, language = ?, version = version + 1
+             WHERE id = ?"""
+        changed = (registration.nickname, registration.password, registration.language)
+        self.run(sql, *changed, account.id)
+        self.forget_networks(account.id)
+        return cast(Account, self.account(account.id))
 
-        A new account gets the comments that guests wrote with its email address. Anybody can have
-        written them, so an existing account and an admin get none. Claimed comments keep the email
+    def make_account(
+        self, email: str, *, nickname: str, password: str, language: str, now: int
+    ) -> Account:
+        """A new account. All that waits for the email address is dropped.
+
+        It gets the comments that guests wrote with its email address. Anybody can have written
+        them, so an account that exists and an admin get none. Claimed comments keep the email
         address: it shows which ones an account loses when it becomes an admin's."""
-        email = registration.email
         self.run("DELETE FROM registration WHERE email = ?", email)
-        account = self.account_with_email(email)
-        if account is None:
-            sql = """
-                INSERT INTO account (email, nickname, password, language, created_at)
-                VALUES (:email, :nickname, :password, :language, :now)"""
-        else:
-            sql = """
-                UPDATE account
-                   SET nickname = :nickname, password = :password, language = :language,
-                       version = version + 1
-                 WHERE email = :email"""
-            self.forget_networks(account.id)
-        self.run(
-            sql,
-            email=email,
-            nickname=registration.nickname,
-            password=registration.password,
-            language=registration.language,
-            now=now,
-        )
-        confirmed = cast(Account, self.account_with_email(email))
-        if account is None:
-            sql = "UPDATE comment SET user_id = ? WHERE email = ? AND user_id IS NULL"
-            self.run(sql, confirmed.id, email)
-        return confirmed
+        sql = """
+            INSERT INTO account (email, nickname, password, language, created_at)
+            VALUES (?, ?, ?, ?, ?)"""
+        self.run(sql, email, nickname, password, language, now)
+        account = cast(Account, self.account_with_email(email))
+        sql = "UPDATE comment SET user_id = ? WHERE email = ? AND user_id IS NULL"
+        self.run(sql, account.id, email)
+        return account
 
     def forget_networks(self, user_id: int) -> None:
         """With a new password: somebody else may have signed in from there with the old one."""
@@ -7862,78 +7873,66 @@ def new_admin_password(request: Request, name: str) -> str:
     return password
 
 
+def hash_of(site: Site, email_address: str, password: str) -> str:
+    """The hash of a password, as it is stored from now on. The caller has a seat."""
+    scheme = password_scheme(site.rounds, site.key, email_address)
+    return site.hasher.hash(password, scheme)
+
+
 def hash_within_limits(
-    request: Request, email: str, password: str, captcha: Captcha | None, *limits: Strings
+    request: Request, email_address: str, password: str, captcha: Captcha | None, *limits: Strings
 ) -> str:
-    """The hash of a password for an email address. `Problem` for a used-up limit (name and parts
-    as in `limit_client`). The captcha is spent only when there is room in the queue."""
+    """The hash of a password, to store it or to compare it with all that is stored for the email
+    address. `limits` are used, each the name of a rate limit with the parts that it is for."""
+    site = request.site
     with contextlib.ExitStack() as seat:
         with request.writing():
-            for limit in limits:
-                request.limit(*limit)
-            seat.enter_context(request.site.hasher.seat())
+            for name, *parts in limits:
+                request.limit(name, *parts)
+            seat.enter_context(site.hasher.seat())
+            # The captcha is spent only when there is room in the queue.
             spend_captcha(request, captcha)
-        scheme = scheme_for(request, email)
-        return request.site.hasher.hash(password, scheme)
+        # All hashes for an email address have one salt: a login needs one hash for the account and
+        # all waiting registrations. These are read in any case, so that the work is the same.
+        account = site.store.account_with_email(email_address)
+        for each in (account, *site.store.registrations(email_address)):
+            if each and each.password:
+                scheme = each.password.rpartition("$")[0]
+                return site.hasher.hash(password, scheme)
+        return hash_of(site, email_address, password)
 
 
-def scheme_for(request: Request, email: str) -> str:
-    """How passwords for this email address are hashed: all with one salt, so that a login needs
-    one hash for the account and all waiting registrations."""
-    store = request.site.store
-    account = store.account_with_email(email)
-    waiting = store.registrations(email)  # read in any case: the work is the same
-    for each in (account, *waiting):
-        if each and each.password:
-            return each.password.rpartition("$")[0]
-    return password_scheme(request.site.rounds, request.site.key, email)
-
-
-def authenticated(request: Request, email: str, password: str, captcha: Captcha | None) -> Account:
+def authenticated(
+    request: Request, email_address: str, password: str, captcha: Captcha | None
+) -> Account:
     """The account with this password; `Unauthorized` for all else, after the same work."""
-    # The password counts as wrong until it proves right.
     store = request.site.store
-    stored = hash_within_limits(request, email, password, captcha, ("login",), ("password", email))
-    account = store.account_with_email(email)
+    # The password counts as wrong until it proves right.
+    limits = (("login",), ("password", email_address))
+    stored = hash_within_limits(request, email_address, password, captcha, *limits)
+    account = store.account_with_email(email_address)
     if account is None or account.blocked or not equal_in_constant_time(account.password, stored):
-        waiting = store.registrations(email)
+        waiting = store.registrations(email_address)
         if any(equal_in_constant_time(each.password, stored) for each in waiting):
             raise Unauthorized("邮箱未验证", "email_unverified")
         raise Unauthorized("邮箱或密码错误", "wrong_credentials")
     with request.writing():
-        return_uses(request.site, *client_uses(request.site, request.client, "password", email))
+        wrong = client_uses(request.site, request.client, "password", email_address)
+        return_uses(request.site, *wrong)
     with contextlib.suppress(Unavailable):  # the next login can do it
-        strengthen(request, account, password)
+        strengthen(request.site, account, password)
     return account
 
 
-def strengthen(request: Request, account: Account, password: str) -> None:
+def strengthen(site: Site, account: Account, password: str) -> None:
     """Hashes the password again if the number of rounds was raised since it was stored."""
     rounds = int(account.password.split("$")[1])
-    if rounds >= request.site.rounds:
+    if rounds >= site.rounds:
         return
-    with request.site.hasher.seat():
-        stored = hash_again(request, account, password)
-    with request.writing():
-        request.site.store.strengthen_password(account, stored)
-
-
-def hash_again(request: Request, account: Account, password: str) -> str:
-    """The hash of a password of an account, with the present number of rounds. The caller has a
-    seat."""
-    scheme = password_scheme(request.site.rounds, request.site.key, account.email)
-    return request.site.hasher.hash(password, scheme)
-
-
-def confirm_password(request: Request) -> None:
-    """`Forbidden` if the form does not hold the caller's own password."""
-    try:
-        authenticated(request, request.me.email, password_field(request), None)
-    except Unauthorized:
-        raise Forbidden("密码不对", "wrong_password") from None
-
-
-# Registering and logging in
+    with site.hasher.seat():
+        stored = hash_of(site, account.email, password)
+    with site.store.writing():
+        site.store.strengthen_password(account, stored)
 
 
 def check_nickname(request: Request, nickname: str) -> None:
@@ -7945,21 +7944,34 @@ def check_nickname(request: Request, nickname: str) -> None:
             raise Conflict("这个昵称和管理员的太像，请换一个", "nickname_taken")
 
 
+# Codes that are emailed: to register, to sign in, and to confirm what the caller wants
+
+
 # Registrations of other clients that may wait for an email address.
 MOST_WAITING = 3
 MOST_WAITING_KNOWN = 6  # for a client from a network that the account signed in from
 
 
-def code_request(request: Request, email: str) -> Json:
-    """Who gets a code, their language, and the id of the request that it replaces, or ""; as for a
-    code to sign in with."""
-    return {
-        "email": email,
-        "nickname": "",
-        "password": "",
-        "language": known_language(optional_field(request, "lang")),
-        "replaced": optional_field(request, "request_id"),
-    }
+@dataclass(frozen=True)
+class CodeRequest:
+    """What a code is wanted for: to give an account this nickname and password hash or, without
+    them, to sign in. `replaced`: the id of an earlier request, or ""."""
+
+    email: str
+    language: str
+    replaced: str
+    nickname: str = ""
+    password: str = ""
+
+
+def code_request(request: Request, email_address: str, nickname: str = "") -> CodeRequest:
+    """What the form asks for; a password is added when it is hashed."""
+    return CodeRequest(
+        email=email_address,
+        language=known_language(optional_field(request, "lang")),
+        replaced=optional_field(request, "request_id"),
+        nickname=nickname,
+    )
 
 
 @route("POST", "/auth/register", Permission.PUBLIC)
@@ -7968,15 +7980,13 @@ def register(request: Request) -> Json:
 
     `{email, nickname, password, captcha_token, request_id?, lang?}` to `{success, request_id}`.
     Response and work do not depend on whether the email address has an account or is blocked."""
-    wanted = code_request(request, email_field(request))
-    wanted["nickname"] = nickname_field(request)
+    wanted = code_request(request, email_field(request), nickname_field(request))
     password = password_field(request)
     captcha = captcha_field(request)
-    email = wanted["email"]
-    limits = (("register",), ("code", email))
-    wanted["password"] = hash_within_limits(request, email, password, captcha, *limits)
-    warning = "code_warning" if request.site.store.account_with_email(email) else ""
-    return send_code(request, wanted, warning)
+    limits = (("register",), ("code", wanted.email))
+    stored = hash_within_limits(request, wanted.email, password, captcha, *limits)
+    warning = "code_warning" if request.site.store.account_with_email(wanted.email) else ""
+    return send_code(request, replace(wanted, password=stored), warning)
 
 
 @route("POST", "/auth/code", Permission.PUBLIC)
@@ -7989,7 +7999,7 @@ def request_code(request: Request) -> Json:
     captcha = captcha_field(request)
     with request.writing():
         request.limit("register")
-        request.limit("code", wanted["email"])
+        request.limit("code", wanted.email)
         spend_captcha(request, captcha)
     return send_code(request, wanted, "code_signin")
 
@@ -8001,136 +8011,109 @@ def request_own_code(request: Request) -> Json:
     `{request_id?, lang?}` to `{success, request_id}`. Strangers cannot use up its rate limit."""
     if request.is_admin:
         raise Forbidden("管理员请用密码登录", "password_required")
-    new = new_registration(request, code_request(request, request.me.email))
-    recipient = keyed_hash(request.site.key, "mail", request.me.email)
+    wanted = code_request(request, request.me.email)
+    registration, email_with_code = new_registration(request, wanted, "code_signin")
+    recipient = keyed_hash(request.site.key, "mail", wanted.email)
     with request.writing():
         refuse_after(use_limits(request.site, Use("own_mail", recipient)))
-        keep_code(request, new)
-    return {"success": True, "request_id": new.registration.request_id}
+        keep_code(request, registration, wanted.replaced, email_with_code)
+    return {"success": True, "request_id": registration.request_id}
 
 
-@dataclass(frozen=True)
-class NewRegistration:
-    """A registration, and the email with its code. A blocked email address gets none, so that there
-    is no way in."""
-
-    registration: Registration
-    replaced: str  # the request id of an earlier one
-    email: Email | None
+def send_code(request: Request, wanted: CodeRequest, warning: str) -> Json:
+    """Keeps what the code will confirm, and emails it if the email address may get one."""
+    store = request.site.store
+    # This is done in any case, so that the time of the response tells nothing.
+    registration, email_with_code = new_registration(request, wanted, warning)
+    request_id = registration.request_id
+    with request.writing():
+        if may_send_code(request, registration, wanted.replaced):
+            keep_code(request, registration, wanted.replaced, email_with_code)
+        else:
+            # No further email, but the last code is still valid: it confirms what is wanted now. A
+            # sign-in code cannot set a password, since its email does not mention one.
+            for each in store.registrations(wanted.email):
+                same_use = each.is_sign_in == registration.is_sign_in
+                if each.request_id == wanted.replaced and same_use:
+                    request_id = each.request_id
+                    store.revise_registration(request_id, wanted.nickname, wanted.password)
+    return {"success": True, "request_id": request_id}
 
 
 def new_registration(
-    request: Request, wanted: Json, warning: str = "code_signin"
-) -> NewRegistration:
-    store = request.site.store
-    email = wanted["email"]
-    request_id = request.site.world.random_bytes(16).hex()
-    code = new_code(request.site.world.random_bytes)
-    account = store.account_with_email(email)
-    language = wanted["language"] or (account.language if account else "")
-    message = code_email(request.site, email, language, code, warning)
-    code_hash = keyed_hash(request.site.key, "code", request_id, code)
-    blocked = is_blocked_email(request.site, email)
+    request: Request, wanted: CodeRequest, warning: str
+) -> tuple[Registration, Email | None]:
+    """A registration, and the email with its code. A blocked email address gets none, and there is
+    no code that would be right, so that there is no way in."""
+    site = request.site
+    request_id = site.world.random_bytes(16).hex()
+    code = new_code(site.world.random_bytes)
+    code_hash = keyed_hash(site.key, "code", request_id, code)
+    account = site.store.account_with_email(wanted.email)
+    language = wanted.language or (account.language if account else "")
+    email_with_code = code_email(site, wanted.email, language, code, warning)
+    is_blocked = is_blocked_email(site, wanted.email)
     registration = Registration(
         request_id=request_id,
-        email=email,
-        nickname=wanted["nickname"],
-        password=wanted["password"],
-        code="" if blocked else code_hash,
-        client=keyed_hash(request.site.key, "client", request.client.network or request_id),
+        email=wanted.email,
+        nickname=wanted.nickname,
+        password=wanted.password,
+        code="" if is_blocked else code_hash,
+        client=keyed_hash(site.key, "client", request.client.network or request_id),
         language=language,
         created_at=request.now,
         expires_at=request.now + CODE_LIFE,
     )
-    return NewRegistration(registration, wanted["replaced"], None if blocked else message)
+    return registration, None if is_blocked else email_with_code
 
 
-def send_code(request: Request, wanted: Json, warning: str) -> Json:
-    """Keeps what the code will confirm, and emails it if the email address may get one."""
-    # This is done in any case, so that the time of the response tells nothing.
-    new = new_registration(request, wanted, warning)
-    request_id = new.registration.request_id
-    with request.writing():
-        if take_code_email(request, new):
-            keep_code(request, new)
-        elif revise_waiting(request, new):
-            request_id = new.replaced  # no further email, but the last code is still valid
-    return {"success": True, "request_id": request_id}
-
-
-def revise_waiting(request: Request, new: NewRegistration) -> bool:
-    """Changes what the code will confirm that was sent for the request `replaced`. False if it does
-    not wait. A sign-in code cannot set a password, since its email does not mention one."""
-    store = request.site.store
-    wanted = new.registration
-    for each in store.registrations(wanted.email):
-        if each.request_id == new.replaced and each.is_sign_in == wanted.is_sign_in:
-            store.revise_registration(each.request_id, wanted.nickname, wanted.password)
-            return True
-    return False
-
-
-def keep_code(request: Request, new: NewRegistration) -> None:
-    store = request.site.store
-    registration_id = store.add_registration(new.registration, new.replaced)
-    if new.email:
-        store.add_email(request.now, new.email, life=CODE_LIFE, registration_id=registration_id)
-
-
-def take_code_email(request: Request, new: NewRegistration) -> bool:
+def may_send_code(request: Request, registration: Registration, replaced: str) -> bool:
     """Counts one more email with a code. False if no further registration may wait for the email
     address, or if no further email may be sent. For a client that the account knows, some are set
     aside: otherwise strangers who ask for codes could lock its holder out."""
-    store = request.site.store
-    email = new.registration.email
+    site = request.site
     # Something is written in any case, so that the time of the response tells nothing.
-    store.note_time("code_asked", request.now)
-    is_known = is_known_client(request, email)
+    site.store.note_time("code_asked", request.now)
+    is_known = is_known_client(request, registration.email)
     others = [
         each
-        for each in store.registrations(email)
+        for each in site.store.registrations(registration.email)
         if each.expires_at > request.now
-        and each.client != new.registration.client
-        and each.request_id != new.replaced
+        and each.client != registration.client
+        and each.request_id != replaced
     ]
     # None of them is dropped for a new one. A client's own is replaced.
     if len(others) >= (MOST_WAITING_KNOWN if is_known else MOST_WAITING):
         return False
-    recipient = keyed_hash(request.site.key, "mail", email)
-    wait = use_limits(request.site, Use("mail", recipient), Use("mails"))
+    recipient = keyed_hash(site.key, "mail", registration.email)
+    wait = use_limits(site, Use("mail", recipient), Use("mails"))
     if wait and is_known:
-        wait = use_limits(request.site, Use("known_mail", recipient))
+        wait = use_limits(site, Use("known_mail", recipient))
     return not wait
 
 
-def known_network(request: Request, user_id: int) -> str:
-    """The hash that stands for the client's network among those of one account."""
-    return keyed_hash(request.site.key, "known", user_id, request.client.network)[:32]
-
-
-def is_known_client(request: Request, email: str) -> bool:
-    """Whether the account with that email address has signed in from the client's network."""
+def keep_code(
+    request: Request, registration: Registration, replaced: str, email_with_code: Email | None
+) -> None:
     store = request.site.store
-    account = store.account_with_email(email)
-    user_id = account.id if account else 0  # no account has it; the work is the same
-    network = known_network(request, user_id)
-    return store.knows_network(user_id, network) and bool(request.client.network)
-
-
-def remember_client(request: Request, account: Account) -> None:
-    """Who signs in is known from now on. The caller holds the transaction: where it fails, nothing
-    is done, and a code or a link can be used again."""
-    if request.client.network:
-        network = known_network(request, account.id)
-        request.site.store.remember_network(account.id, network, request.now)
+    registration_id = store.add_registration(registration, replaced)
+    if email_with_code:
+        store.add_email(
+            request.now, email_with_code, life=CODE_LIFE, registration_id=registration_id
+        )
 
 
 @route("POST", "/auth/verify", Permission.PUBLIC, one_refusal="验证码错误或已过期")
 def verify(request: Request) -> str:
     """`{email, token, request_id?}` to the success text: the account is made or changed."""
     store = request.site.store
+    email_address = email_field(request)
+    code = code_field(request, "token")
+    request_id = optional_field(request, "request_id")
     with request.writing():
-        confirmed = registration_with_code(request, email_field(request))
+        confirmed = registration_with_code(
+            request, email_address, code, request_id, is_sign_in=False
+        )
         if confirmed:
             account = store.confirm(confirmed, request.now)
             if not account.is_new:
@@ -8142,92 +8125,217 @@ def verify(request: Request) -> str:
 
 
 def registration_with_code(
-    request: Request, email: str, *, sign_in: bool = False
+    request: Request, email_address: str, code: str, request_id: str, *, is_sign_in: bool
 ) -> Registration | None:
-    """What waits for the code in the form, to sign in or otherwise. Each comparison uses up a try.
-    A client that knows the request id has five tries of its own. Without one, it shares the tries
-    of the email address with strangers."""
-    code = code_field(request, "code" if sign_in else "token")
-    request_id = text_field(request, "request_id", 64, optional=not sign_in)
+    """What waits for the code, to sign in or otherwise. Each comparison uses up a try. A client
+    that knows the request id has five tries of its own. Without one (""), it shares the tries of
+    the email address with strangers."""
+    site = request.site
     request.limit("verify")
-    uses = guess_uses(request, email, request_id)
-    if use_limits(request.site, *uses):
+    uses = guess_uses(request, email_address, request_id)
+    if use_limits(site, *uses):
         return None
+    waiting = site.store.use_up_try(email_address, request_id, request.now, sign_in=is_sign_in)
     confirmed = None
-    waiting = request.site.store.use_up_try(email, request_id, request.now, sign_in=sign_in)
     for registration in waiting:
-        code_hash = keyed_hash(request.site.key, "code", registration.request_id, code)
+        code_hash = keyed_hash(site.key, "code", registration.request_id, code)
         if equal_in_constant_time(registration.code, code_hash):
             confirmed = registration
     if confirmed or not waiting:  # what was compared with nothing was no guess
-        return_uses(request.site, *uses)
+        return_uses(site, *uses)
     return confirmed
 
 
-def guess_uses(request: Request, email: str, request_id: str) -> list[Use]:
+def guess_uses(request: Request, email_address: str, request_id: str) -> list[Use]:
     """The rate limits on which a wrong code counts. For accounts, one is for all clients together:
     otherwise who tries a few codes on each of many accounts would get into one. A client that the
     account knows has another limit instead, which strangers cannot use up."""
-    subject = keyed_hash(request.site.key, "guess", email)
+    subject = keyed_hash(request.site.key, "guess", email_address)
     uses = client_uses(request.site, request.client, "wrong_code")
     if not request_id:
         uses.append(Use("guess", subject))
-    if is_known_client(request, email):
+    if is_known_client(request, email_address):
         uses.append(Use("known_guess", subject))
-    elif request.site.store.account_with_email(email):
+    elif request.site.store.account_with_email(email_address):
         uses.append(Use("guesses"))
     else:
         uses.append(Use("nobody_guesses"))  # the time of the response tells nothing
     return uses
 
 
+# Known clients
+
+
+def network_of_account(request: Request, user_id: int) -> str:
+    """The hash that stands for the client's network among those of one account."""
+    return keyed_hash(request.site.key, "known", user_id, request.client.network)[:32]
+
+
+def is_known_client(request: Request, email_address: str) -> bool:
+    """Whether the account with that email address has signed in from the client's network."""
+    store = request.site.store
+    account = store.account_with_email(email_address)
+    user_id = account.id if account else 0  # no account has it; the work is the same
+    is_known = store.knows_network(user_id, network_of_account(request, user_id))
+    return is_known and bool(request.client.network)
+
+
+def remember_client(request: Request, account: Account) -> None:
+    """Who signs in is known from now on. The caller holds the transaction: where it fails, nothing
+    is done, and a code or a link can be used again."""
+    if request.client.network:
+        known = network_of_account(request, account.id)
+        request.site.store.remember_network(account.id, known, request.now)
+
+
+# Signing in. Each way shows who somebody is. `account_for` alone decides what that opens.
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who a way of signing in says that somebody is."""
+
+    email: str
+    way: str  # its name in `SIGN_IN_WAYS`
+    # Of a way that knows a secret of the account. The others show who holds an email address.
+    account: Account | None = None
+    request_id: str = ""  # of the code, which is used up when it opens an account
+    # Of a new account. Without a nickname, the form holds one.
+    nickname: str = ""
+    language: str = ""
+
+
+def email_to_prove(request: Request) -> str:
+    """Who is signed in proves to be the holder of that account, others name one."""
+    return request.caller.email if request.caller else email_field(request)
+
+
+def by_code(request: Request) -> Identity | None:
+    """`{email, code, request_id}`. A captcha was solved when the code was asked for."""
+    email_address = email_to_prove(request)
+    code = code_field(request, "code")
+    request_id = text_field(request, "request_id", 64)
+    with request.writing():
+        confirmed = registration_with_code(
+            request, email_address, code, request_id, is_sign_in=True
+        )
+        if confirmed is None:
+            return None
+        # It stays valid until it opens an account: the form may lack a nickname for a new one.
+        request.site.store.return_try(request_id)
+    return Identity(email_address, "code", request_id=request_id, language=confirmed.language)
+
+
+def by_password(request: Request) -> Identity:
+    """`{email, password, captcha_token}`, without a captcha for who is signed in."""
+    email_address = email_to_prove(request)
+    password = password_field(request)
+    captcha = None if request.caller else captcha_field(request)
+    account = authenticated(request, email_address, password, captcha)
+    return Identity(email_address, "password", account=account)
+
+
+@dataclass(frozen=True)
+class SignInWay:
+    """`identify` reads the form; None, or `Unauthorized`, if that shows nobody. Then, or if nothing
+    may be opened, `text` and `code` say so."""
+
+    identify: Callable[[Request], Identity | None]
+    text: str
+    code: str
+
+    def refusal(self) -> Unauthorized:
+        return Unauthorized(self.text, self.code)
+
+
+# By the field of a form that shows which way somebody takes.
+SIGN_IN_WAYS = {
+    "code": SignInWay(by_code, "验证码错误或已过期", "code_wrong"),
+    "password": SignInWay(by_password, "邮箱或密码错误", "wrong_credentials"),
+}
+
+
+def way_taken(request: Request) -> str:
+    return next((name for name in SIGN_IN_WAYS if name in request.form), "password")
+
+
+def identity_in(request: Request) -> Identity:
+    """Who the form shows somebody to be; `Unauthorized` if it does not."""
+    way = SIGN_IN_WAYS[way_taken(request)]
+    identity = way.identify(request)
+    if identity is None:
+        raise way.refusal()
+    return identity
+
+
+def account_for(request: Request, identity: Identity) -> Account:
+    """The account that an identity opens, which may be a new one without a password. The caller
+    holds the transaction: if a problem is raised, nothing is done, and a code is not used up.
+
+    An admin needs the password. With the email address alone, somebody who gets into the mailbox
+    could act as the admin unnoticed. To set a new password revokes the admin's tokens and sends an
+    email."""
+    store = request.site.store
+    if identity.account:
+        # It may have been changed since its secret was checked.
+        account = valid_account(store, identity.account.id, identity.account.version)
+        remember_client(request, account)
+        return account
+
+    # Another request may have used the code meanwhile.
+    is_used = identity.request_id and not store.drop_registration(identity.request_id)
+    if is_used or is_blocked_email(request.site, identity.email):
+        raise SIGN_IN_WAYS[identity.way].refusal()
+    holder = store.account_with_email(identity.email)
+    if holder and holder.role == "admin":
+        raise Forbidden("管理员请用密码登录", "password_required")
+    if holder is None:
+        nickname = nickname_field(request, optional=identity.nickname != "") or identity.nickname
+        check_nickname(request, nickname)
+        holder = store.make_account(
+            identity.email,
+            nickname=nickname,
+            password="",
+            language=identity.language,
+            now=request.now,
+        )
+    remember_client(request, holder)
+    return holder
+
+
 @route("POST", "/auth/login", Permission.PUBLIC)
 def login(request: Request) -> Json:
     """`{email, password, captcha_token}` or `{email, code, request_id, nickname?}` to `{token,
-    nickname, role}`. The captcha of a code was solved when it was asked for. A nickname is needed
-    for a new account."""
-    email = email_field(request)
-    if "code" in request.form:
-        account = authenticated_by_code(request, email)
-    else:
-        account = authenticated(request, email, password_field(request), captcha_field(request))
-        with request.writing():
-            remember_client(request, account)
+    nickname, role}`. A nickname is needed for a new account."""
+    identity = identity_in(request)
+    with request.writing():
+        account = account_for(request, identity)
     token = make_token(account.claims, request.site.key, request.now)
     return {"token": token, "nickname": account.nickname, "role": account.role}
 
 
-def authenticated_by_code(request: Request, email: str) -> Account:
-    """The account of this email address, which may be a new one. `Unauthorized` if the form does
-    not hold the code that was sent there."""
-    account = None
+def confirm_password(request: Request) -> None:
+    """`Forbidden` if the form does not hold the caller's own password."""
+    try:
+        by_password(request)
+    except Unauthorized:
+        raise Forbidden("密码不对", "wrong_password") from None
+
+
+def confirm_holder(request: Request) -> None:
+    """`Forbidden` if the form does not show by any way to sign in that the caller is the holder of
+    the account: a token alone, which scripts of the blog can read, is not enough."""
+    if way_taken(request) == "password":
+        confirm_password(request)
+        return
+    try:
+        identity = identity_in(request)
+        if identity.email != request.me.email:
+            raise SIGN_IN_WAYS[identity.way].refusal()
+    except Unauthorized as error:  # which would say that the caller's token is wrong
+        raise Forbidden(str(error), error.code) from None
     with request.writing():
-        confirmed = registration_with_code(request, email, sign_in=True)
-        # The email address may have been blocked since the code was sent.
-        if confirmed and not is_blocked_email(request.site, email):
-            account = account_of_code(request, confirmed)
-            remember_client(request, account)
-    if account is None:
-        raise Unauthorized("验证码错误或已过期", "code_wrong")
-    return account
-
-
-def account_of_code(request: Request, registration: Registration) -> Account:
-    """The account as it is, or a new one without a password. The code is used up, unless a problem
-    is raised: a new account without a nickname, or an admin's.
-
-    An admin needs the password. With a code alone, somebody who gets into the mailbox could act as
-    the admin unnoticed. To set a new password revokes the admin's tokens and sends an email."""
-    store = request.site.store
-    account = store.account_with_email(registration.email)
-    if account is None:
-        nickname = nickname_field(request)
-        check_nickname(request, nickname)
-        account = store.confirm(replace(registration, nickname=nickname), request.now)
-    elif account.role == "admin":
-        raise Forbidden("管理员请用密码登录", "password_required")
-    store.drop_registration(registration.request_id)
-    return account
+        account_for(request, identity)
 
 
 @route("POST", "/auth/logout", Permission.USER)
@@ -8318,30 +8426,14 @@ def hash_of_new_password(request: Request) -> str:
     """`Forbidden` unless the form shows that the caller is the holder."""
     field_for = new_admin_password if request.is_admin else password_field
     password = field_for(request, "new_password")
-    if "code" not in request.form:
-        confirm_password(request)  # which takes a seat for itself
+    uses_password = way_taken(request) == "password"
+    if uses_password:
+        confirm_holder(request)  # which takes a seat for itself
     with request.site.hasher.seat():
         # A code is used up only when there is room in the queue.
-        if "code" in request.form:
-            confirm_code(request)
-        return hash_again(request, request.me, password)
-
-
-def confirm_holder(request: Request) -> None:
-    """`Forbidden` if the form holds neither the caller's password nor a code that was emailed to
-    them: a token alone, which scripts of the blog can read, is not enough."""
-    if "code" in request.form:
-        confirm_code(request)
-    else:
-        confirm_password(request)
-
-
-def confirm_code(request: Request) -> None:
-    """`Forbidden` if the form does not hold the code that was emailed to the caller."""
-    try:
-        authenticated_by_code(request, request.me.email)
-    except Unauthorized:
-        raise Forbidden("验证码错误或已过期", "code_wrong") from None
+        if not uses_password:
+            confirm_holder(request)
+        return hash_of(request.site, request.me.email, password)
 
 
 @route("DELETE", "/me", Permission.USER)
