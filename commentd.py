@@ -14138,7 +14138,7 @@ def greet(app: App, listen: str) -> None:
     print("\n  ".join(translated(line, language) for line in lines), flush=True)
 
 
-def serve(config: Config, arguments: Arguments) -> int:
+def serve_command(config: Config, arguments: Arguments) -> int:
     """Serves one blog, or several."""
     fast = config.server_fast and is_waitress_known()
     if config.server_fast and not fast:
@@ -14173,10 +14173,10 @@ def serve(config: Config, arguments: Arguments) -> int:
     return 0
 
 
-def check(config: Config, arguments: Arguments) -> int:
+def check_command(config: Config, arguments: Arguments) -> int:
     """Prints what is found of each blog; 1 if something does not work."""
     code = 0
-    for file, each in zip(arguments.files, arguments.configs, strict=True):
+    for file, each in zip(arguments.settings_files, arguments.configs, strict=True):
         if len(arguments.configs) > 1:
             print(f"\n{file}\n")
         code |= check_blog(each, file, arguments)
@@ -14231,15 +14231,15 @@ def progress(done: str) -> Progress:
     return show
 
 
-def backup(config: Config, arguments: Arguments) -> int:
+def backup_command(config: Config, arguments: Arguments) -> int:
     path = config.database
     now = World().clock()
     show = progress("copied")
     if not path.exists():
         raise OperatorError(f"{path.absolute()}: there is no such database")
     check_database_file(path)
-    target = Path(arguments.what or config.backup_folder)
-    if not arguments.what:
+    target = Path(arguments.target or config.backup_folder)
+    if not arguments.target:
         target = back_up_regularly(path, target, now, progress=show)
     elif target.is_dir():
         target = back_up(path, target, now, progress=show)
@@ -14253,24 +14253,24 @@ def backup(config: Config, arguments: Arguments) -> int:
 
 def restore_command(config: Config, arguments: Arguments) -> int:
     now = World().now()
-    replaced = restore(config.database, Path(arguments.what), now)
-    tell(f"Restored {arguments.what}. All sessions were ended.")
+    replaced = restore(config.database, Path(arguments.backup), now)
+    tell(f"Restored {arguments.backup}. All sessions were ended.")
     if replaced:
         tell(f"The old database is kept as {replaced}")
     return 0
 
 
-def admin(config: Config, arguments: Arguments) -> int:
-    email = arguments.what
+def admin_command(config: Config, arguments: Arguments) -> int:
+    address = arguments.email_address
     with command_store(config) as store:
-        link = new_admin_link(store, World(), email)
-    tell(f"Open this link within an hour to make {email} an admin and set a password:")
+        link = new_admin_link(store, World(), address)
+    tell(f"Open this link within an hour to make {address} an admin and set a password:")
     print(f"\n  {config.service_url}/admin#link={link}\n")
     tell("It works once.")
     return 0
 
 
-def recount(config: Config, arguments: Arguments) -> int:
+def recount_command(config: Config, arguments: Arguments) -> int:
     corrected = 0
     with command_store(config) as store:
         # Counting takes seconds in a large file: authors wait for it only if it is needed.
@@ -14282,7 +14282,7 @@ def recount(config: Config, arguments: Arguments) -> int:
 
 
 def import_command(config: Config, arguments: Arguments) -> int:
-    source = Path(arguments.what)
+    source = Path(arguments.source)
     language = terminal_language(os.environ)
     if not source.is_file():
         raise OperatorError(f"{source}: there is no such file")
@@ -14290,7 +14290,7 @@ def import_command(config: Config, arguments: Arguments) -> int:
         places = resources.enter_context(contextlib.closing(places_of(config)))
         place_of = places.of if config.privacy_show_location else None
         with unpacked(source) as (plain, fault):
-            product = arguments.format or product_of(plain)
+            product = arguments.product or product_of(plain)
             now = World().now()
             importer = Import(product, config.site_origins, place_of, now, arguments.zone)
             if fault:
@@ -14305,14 +14305,14 @@ def import_command(config: Config, arguments: Arguments) -> int:
     if is_new:  # the owner may run the import in the wrong folder
         reason = f" (there is no commentd.ini in {Path.cwd()})"
         place = f"the database is a new one: {config.database}"
-        tell(place if arguments.file else f"{place}{reason}")
+        tell(place if arguments.settings_file else f"{place}{reason}")
     if arguments.dry_run:
         tell("this was a dry run: nothing is written")
     return 0
 
 
 def export_command(config: Config, arguments: Arguments) -> int:
-    name = arguments.what or "commentd"
+    name = arguments.format or "commentd"
     if name not in EXPORTERS:
         raise SettingsError(f"exports are: {', '.join(EXPORTERS)}")
     write, lost = EXPORTERS[name]
@@ -14335,17 +14335,17 @@ def export_command(config: Config, arguments: Arguments) -> int:
 
 
 def render_command(config: Config, arguments: Arguments) -> int:
-    folder = Path(arguments.what)
+    folder = Path(arguments.folder)
     if not folder.is_dir():
         raise OperatorError(f"{folder}: there is no such folder")
-    service = (arguments.source or config.service_url).rstrip("/")
+    service = (arguments.service or config.service_url).rstrip("/")
     service_path = re.sub("^https?:", "", service)
     script_urls = (f"{service_path}/embed.js", f"{service_path}/loader.js")
     counts = Counter[str]()
     skipped: list[str] = []
     with contextlib.ExitStack() as resources:
         fragment_of = functools.partial(fetched_fragment, service)
-        if not arguments.source:
+        if not arguments.service:
             store = resources.enter_context(command_store(config))
             app = app_on(store, config, World(), {})
             resources.callback(app.site.places.close)
@@ -14438,13 +14438,13 @@ def render_file(
     if not page.threads:
         return "without a thread"
     content.decode()  # raises unless the page is UTF-8, as the fragment is
-    name = path.relative_to(arguments.what).as_posix()
+    name = path.relative_to(arguments.folder).as_posix()
     site_path = "/" + name.removesuffix("index.html")
     rendered = render_page(page, site_path, arguments.style, fragment_of)
     if rendered == page.content:
         return "unchanged"
     target = path.resolve()
-    if not target.is_relative_to(Path(arguments.what).resolve()):
+    if not target.is_relative_to(Path(arguments.folder).resolve()):
         raise ValueError(f"it is a link to {target}, which is outside of the folder")
     if not os.access(target.parent, os.W_OK):  # asked first, so that a dry run says it too
         raise ValueError(NOT_WRITABLE)
@@ -14488,11 +14488,11 @@ def fetched_fragment(service: str, query: str) -> bytes:
         raise EndOfRendering(f"{service}: {error}") from error
 
 
-def move(config: Config, arguments: Arguments) -> int:
-    if not (arguments.what and arguments.new):
+def move_command(config: Config, arguments: Arguments) -> int:
+    if not (arguments.old and arguments.new):
         raise SettingsError("a URL is empty")
     with command_store(config, dry_run=arguments.dry_run) as store:
-        lines = move_pages(store, arguments.what, arguments.new, config.site_origins)
+        lines = move_pages(store, arguments.old, arguments.new, config.site_origins)
     for line in lines:
         print(line)
     if not lines:
@@ -14504,7 +14504,7 @@ def move(config: Config, arguments: Arguments) -> int:
     return 0
 
 
-def print_manual(config: Config, arguments: Arguments) -> int:
+def help_command(config: Config, arguments: Arguments) -> int:
     """Prints a topic of the manual, or the list of topics, in the language of the terminal."""
     groups = manual(terminal_language(os.environ))
     topics = {name: text for each in groups.values() for name, text in each.items()}
@@ -14513,7 +14513,7 @@ def print_manual(config: Config, arguments: Arguments) -> int:
         listed += f"\n\n{group}"
         for name, text in texts.items():
             listed += f"\n  {name:12}{topic_title(text)}"
-    wanted = arguments.what
+    wanted = arguments.topic
     if wanted and wanted not in topics:
         tell(f"commentd: there is no topic {wanted}; the topics are:", sys.stderr)
         print(listed.removeprefix("\n"), file=sys.stderr)
@@ -14522,18 +14522,19 @@ def print_manual(config: Config, arguments: Arguments) -> int:
     return 0
 
 
-def example(config: Config, arguments: Arguments) -> int:
-    kind = arguments.what
+def example_command(config: Config, arguments: Arguments) -> int:
+    wanted = arguments.example
     is_utf8 = str(sys.stdout.encoding).lower() == "utf-8"  # as settings are read
-    arguments.language = terminal_language(os.environ) if is_utf8 else "en"
-    if not kind:
-        text = example_config(arguments.language)
-    elif kind == "container":
-        text = plain_template("Containerfile", chinese=arguments.language.startswith("zh"))
-    elif kind in ("systemd", "systemd@"):
-        text = systemd_unit(config, arguments)
-    elif kind in ("caddy", "nginx"):
-        text = proxy_settings(config, arguments)
+    language = terminal_language(os.environ) if is_utf8 else "en"
+    in_chinese = language.startswith("zh")
+    if not wanted:
+        text = example_config(language)
+    elif wanted == "container":
+        text = plain_template("Containerfile", chinese=in_chinese)
+    elif wanted in ("systemd", "systemd@"):
+        text = systemd_unit(config, arguments, in_chinese)
+    elif wanted in ("caddy", "nginx"):
+        text = proxy_settings(config, arguments, in_chinese)
     else:
         raise SettingsError("the examples are: systemd, systemd@, caddy, nginx, container")
     print(text, end="")
@@ -14551,30 +14552,30 @@ def own_command(file: Path | None) -> list[str]:
     return command
 
 
-def proxy_settings(config: Config, arguments: Arguments) -> str:
+def proxy_settings(config: Config, arguments: Arguments, in_chinese: bool) -> str:
     """Settings for Caddy or nginx: a block for a prefix, or a whole server."""
-    kind = arguments.what
+    proxy = arguments.example
     url = urllib.parse.urlsplit(config.server_public_url or "https://comments.example")
     listen = config.server_listen
     upstream = re.sub(r"^(0\.0\.0\.0|\[::\])", "127.0.0.1", listen)
     if listen.startswith("unix:"):
-        upstream = f"{listen}:" if kind == "nginx" else f"unix/{listen.removeprefix('unix:')}"
+        upstream = f"{listen}:" if proxy == "nginx" else f"unix/{listen.removeprefix('unix:')}"
     return plain_template(
-        f"{kind}-prefix.conf" if url.path else f"{kind}.conf",
-        program=shlex.join(own_command(arguments.file)),
-        chinese=arguments.language.startswith("zh"),
+        f"{proxy}-prefix.conf" if url.path else f"{proxy}.conf",
+        program=shlex.join(own_command(arguments.settings_file)),
+        chinese=in_chinese,
         url=url,
         upstream=upstream,
     )
 
 
-def systemd_unit(config: Config, arguments: Arguments) -> str:
+def systemd_unit(config: Config, arguments: Arguments, in_chinese: bool) -> str:
     """A unit for the folder of the settings, or a template for many blogs with a folder each."""
-    many = arguments.what == "systemd@"
-    if not many and not arguments.file:
+    many = arguments.example == "systemd@"
+    if not many and not arguments.settings_file:
         raise SettingsError("go to the folder of commentd.ini, or name it: --config FILE")
     command = own_command(None if many else arguments.config)
-    folder = "/srv/commentd/%i" if many else str(arguments.file.absolute().parent)
+    folder = "/srv/commentd/%i" if many else str(arguments.settings_file.absolute().parent)
     written = []
     if not many:
         for used in (config.database.parent, config.backup_folder):
@@ -14590,8 +14591,8 @@ def systemd_unit(config: Config, arguments: Arguments) -> str:
     in_home = any(re.match("/(home|root)/", path) for path in needed)
     return plain_template(
         "commentd.service",
-        program=shlex.join(own_command(arguments.file)),
-        chinese=arguments.language.startswith("zh"),
+        program=shlex.join(own_command(arguments.settings_file)),
+        chinese=in_chinese,
         many=many,
         folder=unit_folder,
         written=" ".join([f'"{folder}"' if many else unit_word(folder), *map(unit_word, written)]),
@@ -14614,48 +14615,165 @@ def email_argument(text: str) -> str:
         raise argparse.ArgumentTypeError(f"{text}: {error}") from None
 
 
-# Each command with its function, its parameters and its help.
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would happen, change nothing"
+    )
+
+
+def no_arguments(parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def settings_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("settings_named", metavar="FILES", nargs="*")
+
+
+def check_arguments(parser: argparse.ArgumentParser) -> None:
+    settings_arguments(parser)
+    parser.add_argument(
+        "--mail", type=email_argument, metavar="EMAIL", help="send a test email there"
+    )
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="show all settings, also the defaults"
+    )
+
+
+def backup_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", metavar="FILE", nargs="?")
+
+
+def restore_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("backup", metavar="FILE")
+
+
+def admin_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("email_address", metavar="EMAIL", type=email_argument)
+
+
+def import_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="FILE")
+    add_dry_run(parser)
+    products = f"product that wrote the file: {', '.join(PRODUCTS)}"
+    parser.add_argument(
+        "--format", dest="product", choices=PRODUCTS, metavar="PRODUCT", help=products
+    )
+    parser.add_argument("--host", metavar="NAME", help="import only the pages of this site")
+    parser.add_argument(
+        "--zone", type=time_zone, metavar="+08:00", help="time zone of times that have none"
+    )
+
+
+def export_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("format", metavar="FORMAT", nargs="?")
+    parser.add_argument(
+        "--emails", action="store_true", help="include the email addresses of authors"
+    )
+
+
+def render_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="FOLDER")
+    add_dry_run(parser)
+    parser.add_argument(
+        "--from",
+        dest="service",
+        metavar="URL",
+        help="ask the service at this URL instead of reading the database",
+    )
+    parser.add_argument(
+        "--style",
+        choices=("inline", "link"),
+        default="inline",
+        help="inline, or link where the pages' policy allows no style in them",
+    )
+
+
+def move_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("old", metavar="OLD")
+    parser.add_argument("new", metavar="NEW")
+    add_dry_run(parser)
+
+
+def example_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("example", metavar="KIND", nargs="?")
+
+
+def help_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", metavar="TOPIC", nargs="?")
+
+
+@dataclass(frozen=True)
+class Command:
+    """What can be done from a terminal. `epilog`: what its --help says below the options."""
+
+    run: Callable[[Config, Arguments], int]
+    summary: str
+    add_arguments: Callable[[argparse.ArgumentParser], None] = no_arguments
+    epilog: str = ""
+
+
 COMMANDS = {
-    "serve": (serve, "[FILES ...]", "run the service (what happens without a command)"),
-    "check": (check, "[FILES ...]", "look for what is wrong, and show what is set"),
-    "backup": (backup, "[FILE]", "back up the database (works while the service runs)"),
-    "restore": (restore_command, "FILE", "restore a backup (stop the service first)"),
-    "admin": (admin, "EMAIL", "print a one-time link to become admin or set a new password"),
-    "import": (import_command, "FILE", "import comments from another product or a commentd export"),
-    "export": (export_command, "[FORMAT]", f"export all comments; FORMAT: {', '.join(EXPORTERS)}"),
-    "render": (render_command, "FOLDER", "put the comments into the HTML of a built site"),
-    "move": (move, "OLD NEW", "give pages a new URL; * at the end of both stands for the rest"),
-    "recount": (recount, "", "recalculate the counts of comments, replies and likes"),
-    "example": (
-        example,
-        "[KIND]",
-        "print a sample commentd.ini; or a file for systemd, systemd@, caddy, nginx or container",
-    ),
-    "help": (print_manual, "[TOPIC]", "print the manual: its topics, or one of them"),
-}
-
-
-# What their --help says below the options.
-EPILOGS = {
-    "serve": (
+    "serve": Command(
+        serve_command,
+        "run the service (what happens without a command)",
+        settings_arguments,
         "FILES are settings files, or folders with settings files (*.ini), one for each blog that\n"
-        "the process serves. Its host tells which blog a request is for: commentd help deploy"
+        "the process serves. Its host tells which blog a request is for: commentd help deploy",
     ),
-    "import": (
+    "check": Command(
+        check_command, "look for what is wrong, and show what is set", check_arguments
+    ),
+    "backup": Command(
+        backup_command, "back up the database (works while the service runs)", backup_arguments
+    ),
+    "restore": Command(
+        restore_command, "restore a backup (stop the service first)", restore_arguments
+    ),
+    "admin": Command(
+        admin_command,
+        "print a one-time link to become admin or set a new password",
+        admin_arguments,
+    ),
+    "import": Command(
+        import_command,
+        "import comments from another product or a commentd export",
+        import_arguments,
         "FILE is what the product exports, also compressed (.gz, .tar.gz), or the SQLite file\n"
-        "of Isso or Cusdis. Where to get it: commentd help import"
+        "of Isso or Cusdis. Where to get it: commentd help import",
     ),
-    "export": (
+    "export": Command(
+        export_command,
+        f"export all comments; FORMAT: {', '.join(EXPORTERS)}",
+        export_arguments,
         "commentd (the default) is for another commentd. data is JSON of what readers see, by\n"
-        "page, for the templates of a site. The others are for other products."
+        "page, for the templates of a site. The others are for other products.",
     ),
+    "render": Command(
+        render_command, "put the comments into the HTML of a built site", render_arguments
+    ),
+    "move": Command(
+        move_command,
+        "give pages a new URL; * at the end of both stands for the rest",
+        move_arguments,
+    ),
+    "recount": Command(recount_command, "recalculate the counts of comments, replies and likes"),
+    "example": Command(
+        example_command,
+        "print a sample commentd.ini; or a file for systemd, systemd@, caddy, nginx or container",
+        example_arguments,
+    ),
+    "help": Command(help_command, "print the manual: its topics, or one of them", help_arguments),
 }
 
 
 def argument_parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    help_text = "settings file (default: ./commentd.ini if it exists)"
-    common.add_argument("--config", type=Path, metavar="FILE", help=help_text)
+    common.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="settings file (default: ./commentd.ini if it exists)",
+    )
     parser = argparse.ArgumentParser(
         prog="commentd",
         description="Comments for a static site: one program, one SQLite file, no third party.",
@@ -14664,37 +14782,31 @@ def argument_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"commentd {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
-    for name, (_, parameters, help_text) in COMMANDS.items():
-        command = commands.add_parser(
+    for name, command in COMMANDS.items():
+        subparser = commands.add_parser(
             name,
-            help=help_text,
-            description=help_text,
-            epilog=EPILOGS.get(name),
+            help=command.summary,
+            description=command.summary,
+            epilog=command.epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             parents=[common],
         )
-        for parameter in re.findall(r"\[.*?\]|\S+", parameters):
-            dest = {"NEW": "new", "[FILES ...]": "files"}.get(parameter, "what")
-            nargs = "?" if parameter.startswith("[") else None
-            if parameter.endswith(" ...]"):
-                nargs = "*"
-            kind = email_argument if parameter == "EMAIL" else str
-            metavar = parameter.strip("[ .]")
-            command.add_argument(dest, metavar=metavar, nargs=nargs, type=kind)
-    add_options(commands.choices)
+        command.add_arguments(subparser)
     return parser
 
 
 def parse_arguments(argv: list[str] | None) -> Arguments:
-    """The command and its arguments. Wrong use ends the program with exit code 2."""
+    """The command and its arguments. `settings_files`: as named, or the one in this folder; None
+    stands for no file. `settings_file`: the first of them. Wrong use ends the program with exit
+    code 2."""
     arguments = argument_parser().parse_args(argv, Arguments(command="serve", config=None))
-    arguments.file = arguments.config
+    arguments.settings_file = arguments.config
     default = Path("commentd.ini")
-    if not arguments.file and default.exists():
-        arguments.file = default
-    named = [Path(name) for name in getattr(arguments, "files", [])]
-    arguments.files = [*settings_files(named)] or [arguments.file]
-    arguments.file = arguments.files[0]
+    if not arguments.config and default.exists():
+        arguments.settings_file = default
+    named = [Path(name) for name in getattr(arguments, "settings_named", [])]
+    arguments.settings_files = [*settings_files(named)] or [arguments.settings_file]
+    arguments.settings_file = arguments.settings_files[0]
     return arguments
 
 
@@ -14708,34 +14820,6 @@ def settings_files(named: list[Path]) -> Iterator[Path]:
             yield from found
         else:
             yield path
-
-
-def add_options(parsers: dict[str, argparse.ArgumentParser]) -> None:
-    parsers["check"].add_argument(
-        "--mail", type=email_argument, metavar="EMAIL", help="send a test email there"
-    )
-    parsers["check"].add_argument(
-        "-v", "--verbose", action="store_true", help="show all settings, also the defaults"
-    )
-    for name in ("import", "render", "move"):
-        parsers[name].add_argument(
-            "--dry-run", action="store_true", help="show what would happen, change nothing"
-        )
-    command = parsers["import"]
-    products = f"product that wrote the file: {', '.join(PRODUCTS)}"
-    command.add_argument("--format", choices=PRODUCTS, metavar="PRODUCT", help=products)
-    command.add_argument("--host", metavar="NAME", help="import only the pages of this site")
-    command.add_argument(
-        "--zone", type=time_zone, metavar="+08:00", help="time zone of times that have none"
-    )
-    command = parsers["render"]
-    help_text = "ask the service at this URL instead of reading the database"
-    command.add_argument("--from", dest="source", metavar="URL", help=help_text)
-    help_text = "inline, or link where the pages' policy allows no style in them"
-    command.add_argument("--style", choices=("inline", "link"), default="inline", help=help_text)
-    parsers["export"].add_argument(
-        "--emails", action="store_true", help="include the email addresses of authors"
-    )
 
 
 def give_up_root(path: Path) -> None:
@@ -14804,12 +14888,12 @@ def set_up_output() -> None:
 
 def run_command(arguments: Arguments) -> int:
     name = arguments.command
-    command = COMMANDS[name][0]
-    if name == "help" or (name == "example" and not arguments.what):
-        return command(Config(), arguments)  # also where the settings are wrong
+    run = COMMANDS[name].run
+    if name == "help" or (name == "example" and not arguments.example):
+        return run(Config(), arguments)  # also where the settings are wrong
     gives_up_root = name != "example"
     configs = {}
-    for file in arguments.files:
+    for file in arguments.settings_files:
         if gives_up_root and file:
             give_up_root(file)
         try:
@@ -14823,7 +14907,7 @@ def run_command(arguments: Arguments) -> int:
             give_up_root(config.database)
         configs[str(file)] = config
     arguments.configs = settings_of_sites(configs)
-    return command(arguments.configs[0], arguments)
+    return run(arguments.configs[0], arguments)
 
 
 def main(argv: list[str] | None = None) -> int:

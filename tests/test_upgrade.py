@@ -224,11 +224,11 @@ def test_the_older_program_refuses_a_newer_database_and_restores_the_backup(
         assert service.stop() == 0
     newest = rows_of(old_database)
     (tmp_path / "all.json").write_text(json.dumps(EXPORT))
-    takes = {"EMAIL": "ann@example.com", "FILE": "all.json", "FOLDER": ".", "OLD NEW": "/a/ /b/"}
+    takes = {"admin": "ann@example.com", "import": "all.json", "render": ".", "move": "/a/ /b/"}
     whole = files(tmp_path)
-    for name, (_, word, _) in COMMANDS.items():
+    for name in COMMANDS:
         if name not in ("example", "help", "restore"):
-            code, text, errors = run_here(tmp_path, name, *takes.get(word, "").split())
+            code, text, errors = run_here(tmp_path, name, *takes.get(name, "").split())
             error = "commentd.db was made by a newer commentd: "
             assert (code, error in text + errors) == (1, True), name
             assert files(tmp_path) == whole, name
