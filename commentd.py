@@ -1174,12 +1174,12 @@ def one_of(*choices: str) -> Parser:
     return parse
 
 
-def chat_name(text: str) -> str:
+def parse_chat_name(text: str) -> str:
     """In lower case. Which chats there are is known further below."""
     return narrow(text).lower()
 
 
-def yes_or_no(text: str) -> bool:
+def parse_yes_or_no(text: str) -> bool:
     states = configparser.ConfigParser.BOOLEAN_STATES  # also 1, true and on
     answer = narrow(text).lower()
     if answer not in states:
@@ -1204,7 +1204,7 @@ def with_ascii_host(url: str) -> str:
     return f"{scheme.lower()}://{ascii_host(host.lower())}{slash}{path}"
 
 
-def origin(text: str) -> str:
+def parse_origin(text: str) -> str:
     """Where a blog lives, as a browser names it in the header Origin: `https://blog.example`. Of a
     URL with a path only that is taken."""
     url = narrow(text)
@@ -1221,23 +1221,23 @@ def probable_url(text: str) -> str:
     return with_ascii_host(f"https://{text.partition('/')[0]}") if is_host else ""
 
 
-def base_url(text: str) -> str:
+def parse_base_url(text: str) -> str:
     url = narrow(text)
     url = with_ascii_host(url) if "://" in url else url
     if not re.fullmatch(r"(?a)(https?://[\w.:\[\]-]+(/[\w.~%-]*)*)?", url):
         meant = probable_url(url) or "https://comments.example"
         raise ValueError(f"must be a URL such as {meant}")
-    return web_page(url).rstrip("/")
+    return parse_web_page(url).rstrip("/")
 
 
-def web_page(text: str) -> str:
+def parse_web_page(text: str) -> str:
     is_whole = value_or_empty(proper_website, text) == text  # with its scheme
     if is_whole and re.fullmatch("(https?://[^/?#]+([/?#][!-~]*)?)?", text):
         return text
     raise ValueError("must be a URL such as https://blog.example/privacy/")
 
 
-def network(text: str) -> str:
+def parse_network(text: str) -> str:
     """An IP address, a network, or `unix` for whatever connects through the socket file."""
     try:
         place = narrow(text)
@@ -1248,7 +1248,7 @@ def network(text: str) -> str:
         ) from None
 
 
-def listening(text: str) -> str:
+def parse_listen(text: str) -> str:
     pattern = r"unix:/[\w./@+-]+|(?:\[[0-9A-Fa-f:]+\]|[^:\[\]\s]+):([0-9]{1,5})"
     place = narrow(text).removeprefix("http://").rstrip("/")
     found = re.fullmatch(pattern, place)
@@ -1265,7 +1265,7 @@ def host_and_port(place: str) -> tuple[str, int]:
     return found[1] or found[3] or "", int(found[2] or found[4] or 0)
 
 
-def smtp_host(text: str) -> str:
+def parse_smtp_host(text: str) -> str:
     """A host, with a port if the owner wrote it here: `smtp.example.com` or `[::1]:25`."""
     host = re.sub(r"(?i)^(https?|smtps?|ssl|tls)://", "", narrow(text)).rstrip("/")
     name, _ = host_and_port(host)
@@ -1274,7 +1274,7 @@ def smtp_host(text: str) -> str:
     return host
 
 
-def signing_key(text: str) -> str:
+def parse_signing_key(text: str) -> str:
     # RFC 7518, section 3.2: a key for HS256 has at least the size of the hash.
     if text and len(text.encode()) < 32:
         raise ValueError("must have at least 32 bytes; `openssl rand -hex 32` makes one")
@@ -1314,7 +1314,7 @@ MAILBOX = re.compile(
 )
 
 
-def mailbox(text: str) -> str:
+def parse_mailbox(text: str) -> str:
     """`comments@example.com`, or `Name <comments@example.com>`."""
     text = one_line(text)
     if text and not MAILBOX.fullmatch(text):
@@ -1322,31 +1322,31 @@ def mailbox(text: str) -> str:
     return text
 
 
-def contact(text: str) -> str:
+def parse_contact(text: str) -> str:
     """An email address, or an https page, as a URI (RFC 9116, section 2.5.3)."""
     if text.startswith("https://") or not text:
-        return web_page(text)
+        return parse_web_page(text)
     return "mailto:" + proper_email(text.removeprefix("mailto:"))
 
 
-def recipient(text: str) -> str:
+def parse_recipient(text: str) -> str:
     """An email address, or `nobody`."""
     return text if text == "nobody" else proper_email(text)
 
 
-recipients = list_of(recipient)
+parse_recipients = list_of(parse_recipient)
 
 
-def page_rule(text: str) -> str:
+def parse_page_rule(text: str) -> str:
     """`PATTERN = recipients`, where `*` stands for any text."""
     pattern, _, names = text.rpartition("=")
     pattern = pattern.strip()
-    if not pattern or not recipients(names):
+    if not pattern or not parse_recipients(names):
         raise ValueError(f"{text}: write it as /photos/* = ann@example.com, or = nobody")
-    return f"{pattern} = {', '.join(recipients(names))}"
+    return f"{pattern} = {', '.join(parse_recipients(names))}"
 
 
-def webhook_secret(text: str) -> str:
+def parse_webhook_secret(text: str) -> str:
     """A text, or `whsec_` and base64 as Standard Webhooks has it."""
     with contextlib.suppress(ValueError):
         if webhook_key(text) or not text:
@@ -1360,9 +1360,11 @@ def webhook_key(secret: str) -> bytes:
     return secret.encode()
 
 
-def setting(help: str, parse: Parser = str, default: str = "", *, secret: bool = False) -> Any:
+def setting(help_text: str, parse: Parser = str, default: str = "", *, secret: bool = False) -> Any:
     """A field of `Config`. `default` is written as in the file."""
-    return field(default=parse(default), metadata={"help": help, "parse": parse, "secret": secret})
+    return field(
+        default=parse(default), metadata={"help": help_text, "parse": parse, "secret": secret}
+    )
 
 
 @dataclass(frozen=True)
@@ -1371,31 +1373,35 @@ class Config:
     After a change, run `LANG=C commentd example > commentd.example.ini`."""
 
     server_listen: str = setting(
-        "Where to listen: host:port, or unix:/path for a socket file.", listening, "127.0.0.1:8080"
+        "Where to listen: host:port, or unix:/path for a socket file.",
+        parse_listen,
+        "127.0.0.1:8080",
     )
     server_public_url: str = setting(
         "The URL under which readers reach this service, such as https://comments.example.\n"
         "When it is set, the page at / is off (see demo).",
-        base_url,
+        parse_base_url,
     )
     server_trusted_proxy: Strings = setting(
         "The proxy in front, whose X-Forwarded-For is believed: its IP address as this service\n"
         "sees it (127.0.0.1 for nginx or Caddy on the same machine), networks, or unix.",
-        list_of(network),
+        list_of(parse_network),
     )
     server_fast: bool = setting(
         "Cache public responses for some seconds and send them at once. no: the stock waitress,\n"
         "which is slower, caches nothing, and leaves slow clients to the proxy in front of it.",
-        yes_or_no,
+        parse_yes_or_no,
         "yes",
     )
-    server_metrics: bool = setting("Show counts at /metrics, for Prometheus.", yes_or_no, "no")
+    server_metrics: bool = setting(
+        "Show counts at /metrics, for Prometheus.", parse_yes_or_no, "no"
+    )
     database_path: str = setting(
         "The database file; relative to this file's folder.", default="commentd.db"
     )
     site_origins: Strings = setting(
         "The blogs that may embed comments, one a line: https://blog.example. Empty: any.",
-        list_of(origin),
+        list_of(parse_origin),
     )
     site_name: str = setting("The name of the blog, for emails. Empty: its host.", one_line)
     site_timezone: tzinfo | None = setting(
@@ -1403,22 +1409,24 @@ class Config:
         "Europe/Berlin, for instance. Empty: that of this machine.",
         zone_named,
     )
-    site_demo: bool = setting("Keep the demo at / although public_url is set.", yes_or_no, "no")
+    site_demo: bool = setting(
+        "Keep the demo at / although public_url is set.", parse_yes_or_no, "no"
+    )
     site_picture: str = setting(
         "A picture of you for the comments of admins: a PNG, JPEG or WebP file of at most 100 kB."
     )
     site_contact: str = setting(
         "The security contact in /.well-known/security.txt: an email address or an https page.",
-        contact,
+        parse_contact,
     )
     token_key: str = setting(
         "The key that signs logins, 32 bytes or more. Empty: made at the first start and kept in\n"
         "the database. Set here, it is in no backup; each service needs its own.",
-        signing_key,
+        parse_signing_key,
         secret=True,
     )
     mail_host: str = setting(
-        "The mail server (SMTP). Empty: emails are printed to the terminal.", smtp_host
+        "The mail server (SMTP). Empty: emails are printed to the terminal.", parse_smtp_host
     )
     mail_port: int = setting(
         "Its port. 0: 587; 465 for tls; 25 for none.", whole_number(0, 65535), "0"
@@ -1431,7 +1439,7 @@ class Config:
     mail_user: str = setting("The user name at the mail server. Empty: no login.")
     mail_password: str = setting("The password there.", secret=True)
     mail_sender: str = setting(
-        "The sender: an email address, or Name <address>. Empty: the user.", mailbox
+        "The sender: an email address, or Name <address>. Empty: the user.", parse_mailbox
     )
     captcha_provider: str = setting(
         "The captcha: altcha (a proof of work that this service checks by itself);\n"
@@ -1445,7 +1453,7 @@ class Config:
     captcha_verify_url: str = setting(
         "Where tokens are checked. Empty: the provider's usual URL. In China, reCAPTCHA is at\n"
         "https://www.recaptcha.net/recaptcha/api/siteverify.",
-        web_page,
+        parse_web_page,
     )
     comments_max_length: int = setting(
         "Characters a comment may have.", whole_number(1, 10_000), "2000"
@@ -1455,7 +1463,7 @@ class Config:
         whole_number(1, 100),
         "6",
     )
-    comments_login_required: bool = setting("Only accounts may comment.", yes_or_no, "no")
+    comments_login_required: bool = setting("Only accounts may comment.", parse_yes_or_no, "no")
     comments_edit_minutes: int = setting(
         "Minutes in which authors may edit their comments. 0: never.",
         whole_number(0, 525_600),
@@ -1490,35 +1498,35 @@ class Config:
     )
     notify_owner: Strings = setting(
         "Who gets an email about new comments: email addresses, or nobody. Empty: all admins.",
-        recipients,
+        parse_recipients,
     )
     notify_pages: Strings = setting(
         "Other recipients for some pages, one line each; the first that matches counts:\n"
         "/photos/* = ann@example.com, bob@example.com, or = nobody.",
-        list_of(page_rule, "\n"),
+        list_of(parse_page_rule, "\n"),
     )
     webhook_url: str = setting(
         "The URL that gets each new comment, and each report of one, at once. Slack, Discord and\n"
         "Feishu give you one for a webhook. For Telegram, it is\n"
         "https://api.telegram.org/botTOKEN/sendMessage?chat_id=NUMBER with your bot's token.",
-        web_page,
+        parse_web_page,
         secret=True,
     )
     webhook_kind: str = setting(
         "The format: json (for programs of your own), or that of slack, discord, telegram, feishu.",
-        chat_name,
+        parse_chat_name,
         "json",
     )
     webhook_secret: str = setting(
         "The key that signs it, for feishu and json. For json, make one as Standard Webhooks\n"
         "wants it: `echo whsec_$(openssl rand -base64 32)`. Empty: no signature.",
-        webhook_secret,
+        parse_webhook_secret,
         secret=True,
     )
     webhook_rebuild_url: str = setting(
         "The URL that has your site built again, such as a build hook of Netlify or Cloudflare\n"
         "Pages: for sites that have the comments in their files. It is called after changes.",
-        web_page,
+        parse_web_page,
         secret=True,
     )
     webhook_rebuild_minutes: int = setting(
@@ -1533,7 +1541,9 @@ class Config:
         "masked",
     )
     privacy_show_location: bool = setting(
-        "Look up and show the place of an author (country; in China the city).", yes_or_no, "yes"
+        "Look up and show the place of an author (country; in China the city).",
+        parse_yes_or_no,
+        "yes",
     )
     privacy_keep_ip_days: int = setting(
         "Days after which IP addresses are masked in the database too, and likes are anonymised.\n"
@@ -1542,7 +1552,7 @@ class Config:
         "30",
     )
     privacy_policy_url: str = setting(
-        "The URL of your privacy policy, shown where comments are written.", web_page
+        "The URL of your privacy policy, shown where comments are written.", parse_web_page
     )
     geo_file: str = setting(
         "A file of your own with better location data, in MaxMind's format (.mmdb). It needs\n"
@@ -1550,7 +1560,7 @@ class Config:
     )
     limits_enabled: bool = setting(
         "Limit how often a client may write, and treat a repeated comment as the same one.",
-        yes_or_no,
+        parse_yes_or_no,
         "yes",
     )
     backup_folder: str = setting(
@@ -1746,8 +1756,8 @@ def example_config(language: str) -> str:
         section = f"[{each['section']}]"
         if section not in lines:
             lines += ["", section]
-        help = each["help"].replace("\n", "\n# ")
-        lines += [f"# {help}", f"#{each['key']} = {each['value']}".rstrip()]
+        help_text = each["help"].replace("\n", "\n# ")
+        lines += [f"# {help_text}", f"#{each['key']} = {each['value']}".rstrip()]
     return "\n".join(lines) + "\n"
 
 
