@@ -5535,8 +5535,7 @@ def return_uses(site: Site, *uses: Use) -> None:
 
 
 def client_uses(site: Site, client: Client, name: str, *parts: object) -> list[Use]:
-    """The uses of a rate limit by the networks of a client. With `parts`, such as an email
-    address, the limit is for client and parts together."""
+    """One use of a rate limit by each network of a client, or by network and `parts` together."""
     return [
         Use(name, keyed_hash(site.key, "client", subject, *parts), factor)
         for subject, factor in client.networks
@@ -5557,15 +5556,6 @@ def refuse_after(wait: int, text: str = TOO_OFTEN) -> None:
     """Refuses the request if there are seconds to wait."""
     if wait:
         raise Problem(text, "too_many", status=429, retry_after=wait)
-
-
-def limit_client(site: Site, client: Client, name: str, *parts: object) -> None:
-    """Counts one use by a client; a `Problem` if its rate limit is used up."""
-    if name not in MEMORY_LIMITS:
-        uses = client_uses(site, client, name, *parts)
-        refuse_after(use_limits(site, *uses))
-    elif not use_memory_limit(site, client, name):
-        refuse_after(MINUTE)
 
 
 def limit_all(site: Site, name: str, text: str = TOO_OFTEN) -> None:
@@ -7165,8 +7155,17 @@ class Request:
         return bool(self.environ["REQUEST_METHOD"] == "POST")
 
     def limit(self, name: str, *parts: object) -> None:
-        """Counts one use of a rate limit by this client; a `Problem` if it is used up."""
-        limit_client(self.site, self.client, name, *parts)
+        """Counts one use of a rate limit by this client; a `Problem` if it is used up. With
+        `parts`, such as an email address, the limit is for client and parts together."""
+        if name in MEMORY_LIMITS:
+            is_left = use_memory_limit(self.site, self.client, name)
+            wait = 0 if is_left else MINUTE
+        else:
+            wait = use_limits(self.site, *self.uses(name, *parts))
+        refuse_after(wait)
+
+    def uses(self, name: str, *parts: object) -> list[Use]:
+        return client_uses(self.site, self.client, name, *parts)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -7510,7 +7509,7 @@ def plain_template(name: str, **values: Any) -> str:
     return str(template.render(values))
 
 
-def headers_for(site: Site, path: str, sender: str, authenticated: bool) -> dict[str, str]:
+def headers_for(site: Site, path: str, sender: str, *, has_token: bool) -> dict[str, str]:
     """The headers of every response to a path, unless its handler sets them. `sender` is the
     header Origin."""
     config = site.config
@@ -7521,7 +7520,7 @@ def headers_for(site: Site, path: str, sender: str, authenticated: bool) -> dict
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; "
         "base-uri 'none'; sandbox",
         "Cross-Origin-Resource-Policy": "same-origin" if area.own_pages_only else "cross-origin",
-        "Cache-Control": "no-store" if area.is_private or authenticated else "no-cache",
+        "Cache-Control": "no-store" if area.is_private or has_token else "no-cache",
         "Vary": "Accept-Encoding, Origin, Authorization",
     }
     if is_open_to(site, area, sender):
@@ -7606,12 +7605,12 @@ def optional_field(request: Request, name: str) -> str:
 
 
 def proper_field(
-    request: Request, name: str, most: int, rule: Callable[[str], str], *, optional: bool = False
+    request: Request, name: str, most: int, spell: Callable[[str], str], *, optional: bool = False
 ) -> str:
-    """A text in the one spelling that a rule gives; `BadRequest` if it raises `ValueError`."""
+    """A text in the one spelling that `spell` gives; `BadRequest` if it raises `ValueError`."""
     text = text_field(request, name, most, optional=optional)
     try:
-        return rule(text) if text else ""
+        return spell(text) if text else ""
     except ValueError:
         raise BadRequest(f"参数 {name} 的格式不对", f"{name}_invalid") from None
 
@@ -7733,6 +7732,7 @@ HOSTED_CAPTCHAS = {
     "hcaptcha": HostedCaptcha("https://api.hcaptcha.com/siteverify", wants_site_key=True),
     "recaptcha": HostedCaptcha("https://www.google.com/recaptcha/api/siteverify", scores=True),
 }
+
 # Test keys that providers publish. With them every token passes, wherever it is from.
 TEST_SECRETS = (
     "1x0000000000000000000000000000000AA",
@@ -7741,6 +7741,7 @@ TEST_SECRETS = (
     "0x0000000000000000000000000000000000000000",
     "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe",
 )
+
 CAPTCHA_ACTION = "commentd"  # what the widget names as its action, where the provider has actions
 
 
@@ -7824,13 +7825,13 @@ def captcha_field(request: Request, *, own: bool = False) -> Captcha | None:
     if own or provider == "altcha":
         captcha = solved_captcha(captcha_token, request.site.key, request.now)
     else:
-        captcha = hosted_captcha(request, captcha_token)
+        captcha = captcha_of_provider(request, captcha_token)
     if captcha is None:
         raise Forbidden("人机验证失败，请重试", "captcha_failed")
     return captcha
 
 
-def hosted_captcha(request: Request, captcha_token: str) -> Captcha | None:
+def captcha_of_provider(request: Request, captcha_token: str) -> Captcha | None:
     """The captcha that a provider says is solved; else None."""
     signature = sha256_of(captcha_token)
     # A provider accepts a token once. What a repeated one was spent on decides about it.
@@ -7890,15 +7891,15 @@ def hash_of(site: Site, email_address: str, password: str) -> str:
 
 
 def hash_within_limits(
-    request: Request, email_address: str, password: str, captcha: Captcha | None, *limits: Strings
+    request: Request, email_address: str, password: str, captcha: Captcha | None, uses: list[Use]
 ) -> str:
     """The hash of a password, to store it or to compare it with all that is stored for the email
-    address. `limits` are used, each the name of a rate limit with the parts that it is for."""
+    address. A `Problem` if a rate limit is used up, if there is no room in the queue, or if the
+    captcha was spent before."""
     site = request.site
     with contextlib.ExitStack() as seat:
         with request.writing():
-            for name, *parts in limits:
-                request.limit(name, *parts)
+            refuse_after(use_limits(site, *uses))
             seat.enter_context(site.hasher.seat())
             # The captcha is spent only when there is room in the queue.
             spend_captcha(request, captcha)
@@ -7918,8 +7919,9 @@ def authenticated(
     """The account with this password; `Unauthorized` for all else, after the same work."""
     store = request.site.store
     # The password counts as wrong until it proves right.
-    limits = (("login",), ("password", email_address))
-    stored = hash_within_limits(request, email_address, password, captcha, *limits)
+    wrong = request.uses("password", email_address)
+    uses = [*request.uses("login"), *wrong]
+    stored = hash_within_limits(request, email_address, password, captcha, uses)
     account = store.account_with_email(email_address)
     if account is None or account.blocked or not equal_in_constant_time(account.password, stored):
         waiting = store.registrations(email_address)
@@ -7927,7 +7929,6 @@ def authenticated(
             raise Unauthorized("邮箱未验证", "email_unverified")
         raise Unauthorized("邮箱或密码错误", "wrong_credentials")
     with request.writing():
-        wrong = client_uses(request.site, request.client, "password", email_address)
         return_uses(request.site, *wrong)
     with contextlib.suppress(Unavailable):  # the next login can do it
         strengthen(request.site, account, password)
@@ -7993,8 +7994,8 @@ def register(request: Request) -> Json:
     wanted = code_request(request, email_field(request), nickname_field(request))
     password = password_field(request)
     captcha = captcha_field(request)
-    limits = (("register",), ("code", wanted.email))
-    stored = hash_within_limits(request, wanted.email, password, captcha, *limits)
+    uses = [*request.uses("register"), *request.uses("code", wanted.email)]
+    stored = hash_within_limits(request, wanted.email, password, captcha, uses)
     warning = "code_warning" if request.site.store.account_with_email(wanted.email) else ""
     return send_code(request, replace(wanted, password=stored), warning)
 
@@ -8161,7 +8162,7 @@ def guess_uses(request: Request, email_address: str, request_id: str) -> list[Us
     otherwise who tries a few codes on each of many accounts would get into one. A client that the
     account knows has another limit instead, which strangers cannot use up."""
     subject = keyed_hash(request.site.key, "guess", email_address)
-    uses = client_uses(request.site, request.client, "wrong_code")
+    uses = request.uses("wrong_code")
     if not request_id:
         uses.append(Use("guess", subject))
     if is_known_client(request, email_address):
@@ -9745,7 +9746,7 @@ def claim(request: Request) -> Json:
     password = new_admin_password(request, "password")
     has_account = store.account_with_email(email) is not None
     nickname = nickname_field(request, optional=has_account)
-    stored = hash_within_limits(request, email, password, None, ("login",))
+    stored = hash_within_limits(request, email, password, None, request.uses("login"))
     with request.writing():
         email_of_link(request)  # it may have been used meanwhile
         account = store.make_admin(email, nickname, stored, request.now)
@@ -10420,8 +10421,8 @@ class App:
         """Adds CORS and security headers to every response, and answers preflights."""
         path = environ.get("PATH_INFO", "")
         sender = environ.get("HTTP_ORIGIN", "")
-        authenticated = "HTTP_AUTHORIZATION" in environ
-        added = headers_for(self.site, path, sender, authenticated)
+        has_token = "HTTP_AUTHORIZATION" in environ
+        added = headers_for(self.site, path, sender, has_token=has_token)
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
             all_headers = added | dict(headers)
@@ -13520,9 +13521,9 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
         sites = self.channel.server.sites
         app = sites.app_for(self.request.headers.get("HOST", ""))
         site = app.site if app else sites.first
-        origin = self.request.headers.get("ORIGIN", "")
+        sender = self.request.headers.get("ORIGIN", "")
         path = getattr(self.request, "path", "")
-        headers = headers_for(site, path, origin, authenticated=True)
+        headers = headers_for(site, path, sender, has_token=True)
         response = refusal(REFUSALS.get(self.request.error.code, INTERNAL))
         self.status = f"{response.status} {HTTPStatus(response.status).phrase}"
         self.response_headers.append(("Content-Type", response.content_type))
