@@ -2994,6 +2994,12 @@ class Page:
     gone_mark: int = 0
     needs_rebuild: int = 0
 
+    def is_closed(self, config: Config, now: int) -> bool:
+        """Whether it takes no more comments: closed by an admin, or too old."""
+        days = config.comments_close_after_days
+        is_old = days > 0 and 0 < self.opened_at <= now - days * DAY
+        return bool(self.closed) or is_old
+
 
 STATUSES = ("visible", "waiting", "spam", "deleted")  # of a comment
 
@@ -3046,6 +3052,48 @@ class Comment:
         look for two texts that are alike."""
         return sha256_of("\n".join(self.texts))
 
+    def for_readers(self, config: Config, *, is_admin: bool = False) -> Json:
+        """The public fields. An admin sees the whole IP address."""
+        ip = ""
+        if is_admin or config.privacy_show_ip == "full":
+            ip = self.ip
+        elif config.privacy_show_ip == "masked":
+            ip = masked(self.ip)
+        shows_location = config.privacy_show_location
+        return {
+            "id": self.id,
+            "page_url": self.page_url,
+            "parent_id": self.parent_id,
+            "user_id": self.user_id,
+            "role": self.role,
+            "nickname": self.nickname,
+            "website": self.website,
+            "content": self.content,
+            "html": self.html,
+            "ip": ip,
+            "country": self.country if shows_location else "",
+            "location": self.location if shows_location else "",
+            "likes": self.likes,
+            "pinned": bool(self.pinned),
+            "created_at": beijing_time(self.created_at),
+            "edited": beijing_time(self.edited_at),
+        }
+
+    def in_list(self, config: Config, *, is_admin: bool = False) -> Json:
+        """As it stands in a list for readers: a tombstone unless it is visible."""
+        if self.status == "visible":
+            return self.for_readers(config, is_admin=is_admin)
+        return self.tombstone(config)
+
+    def tombstone(self, config: Config) -> Json:
+        """What keeps the place of a hidden or deleted comment for the replies. One that waits for
+        approval says so: nobody removed it."""
+        return {
+            **self.erased().for_readers(config),
+            "deleted": True,
+            "waiting": self.status == "waiting",
+        }
+
     def erased(self) -> Self:
         """What is left of it: its place among the others, and its time."""
         return replace(
@@ -3092,8 +3140,9 @@ class ExportedComment(FullComment):
 
 
 # Which fields of a comment are public, personal or moderation. Each of them is named once more
-# where it is handled, and a test tells where one is missing: in what readers get, in a tombstone
-# (`erased`), where a comment or an account is erased, in the export and in the import.
+# where it is handled, and a test tells where one is missing: in what readers get (`for_readers`),
+# in a tombstone (`erased`), where a comment or an account is erased, in the export and in the
+# import.
 PUBLIC_FIELDS = (
     "id",
     "page_url",
@@ -3152,6 +3201,16 @@ class NewComment:
     edited_at: int | None = None
     held: str = ""
     language: str = ""
+
+    def says_the_same(self, comment: Comment) -> bool:
+        """Whether a comment has this author, text and place."""
+        return (
+            self.page_id == comment.page_id
+            and self.parent_id == comment.parent_id
+            and self.user_id == comment.user_id
+            and self.nickname == comment.nickname
+            and self.content == comment.content
+        )
 
     def unstored(self) -> FullComment:
         """As it would be if it was stored: what moderation looks at."""
@@ -3763,6 +3822,10 @@ class Store(Database):
 
     def page(self, key: str) -> Page | None:
         return self.one(Page, "SELECT * FROM page WHERE key = ?", key)
+
+    def page_named(self, name: PageName) -> Page:
+        """The page; one with the id 0 if nobody has written on it or seen it."""
+        return self.page(name.key) or Page(0, name.key, name.page_url)
 
     def page_by_id(self, page_id: int) -> Page | None:
         return self.one(Page, "SELECT * FROM page WHERE id = ?", page_id)
@@ -8467,42 +8530,7 @@ def delete_me(request: Request) -> Json:
 # -- Comments -----------------------------------------------------------------
 
 
-# Comments and pages in responses
-
-
-def serialize(request: Request, comment: Comment) -> Json:
-    """The public fields of a comment, as this caller may see them."""
-    config = request.site.config
-    shown = "full" if request.is_admin else config.privacy_show_ip
-    ips = {"full": comment.ip, "masked": masked(comment.ip), "none": ""}
-    return {**public_fields(config, comment), "ip": ips[shown]}
-
-
-def public_fields(config: Config, comment: Comment) -> Json:
-    """The public fields of a comment but for the IP address, the same for everybody."""
-    shows_location = config.privacy_show_location
-    return {
-        "id": comment.id,
-        "page_url": comment.page_url,
-        "parent_id": comment.parent_id,
-        "user_id": comment.user_id,
-        "role": comment.role,
-        "nickname": comment.nickname,
-        "website": comment.website,
-        "content": comment.content,
-        "html": comment.html,
-        "country": comment.country if shows_location else "",
-        "location": comment.location if shows_location else "",
-        "likes": comment.likes,
-        "pinned": bool(comment.pinned),
-        "created_at": beijing_time(comment.created_at),
-        "edited": beijing_time(comment.edited_at),
-    }
-
-
-def page_named(store: Store, name: PageName) -> Page:
-    """The page; one with the id 0 if nobody has written on it or seen it."""
-    return store.page(name.key) or Page(0, name.key, name.page_url)
+# What several handlers need
 
 
 def page_counts(site: Site, page: Page) -> Json:
@@ -8512,13 +8540,6 @@ def page_counts(site: Site, page: Page) -> Json:
         "views": page.views + site.views.waiting(page.key),
         "page_likes": page.page_likes,
     }
-
-
-def is_closed(site: Site, page: Page) -> bool:
-    """Whether a page takes no more comments."""
-    days = site.config.comments_close_after_days
-    is_old = days and 0 < page.opened_at <= site.now() - days * DAY
-    return bool(page.closed or is_old)
 
 
 def full_comment(request: Request, comment_id: int) -> FullComment:
@@ -8539,56 +8560,75 @@ def check_visible(request: Request, comment_id: int) -> None:
 # Reading
 
 
-MOST_CHANGES = 100  # since a fragment was made; of more, the list is read again
-
-
 @route("GET", "/comments", Permission.ANYONE, public=True)
 def get_comments(request: Request) -> Json:
-    """`?url=&page=&limit=&sort=&view=&thread=&around=` to the comments and counts of a page; or
-    `?url=&since=` to what changed since a fragment was made."""
-    config = request.site.config
-    store = request.site.store
+    """`?url=&page=&limit=&sort=&around=` to a list of the comments of a page and to its counts:
+    flat, or by threads with `view=threads`. With `thread=`, the replies of one thread; with
+    `since=`, what has changed since a fragment was made."""
     name = query_page(request)
-    page = page_named(store, name)
+    page = request.site.store.page_named(name)
     if "since" in request.query:
         return changes_since(request, name, page)
     view = query_choice(request, "view", ("flat", "threads"))
     sort = query_choice(request, "sort", SORTS)
-    number = query_number(request, "page", 1, 1_000_000)
-    limit = query_number(request, "limit", config.comments_page_size, 100)
-    thread = query_number(request, "thread", 0, NO_END)
-    around = query_number(request, "around", 0, NO_END)
-    if thread:
-        root = store.comment(thread)
-        if not root or root.page_id != page.id or root.parent_id or not root.shown:
-            raise NotFound("评论不存在", "comment_gone")
-        view = "thread"
-        sort = "oldest"
-    if around:
-        number = store.position(view, sort, thread or page.id, around) // limit + 1
-    elif number == 1 and not thread:
-        note_view(request, name)
-
-    offset = (number - 1) * limit
-    comments = store.comments(view, sort, offset, limit, thread or page.id)
-    response = {
-        "page": number,
-        **page_counts(request.site, page),
-        "max_comment_length": config.comments_max_length,
-    }
+    thread_id = query_number(request, "thread", 0, NO_END)
+    if thread_id:
+        return replies_in_thread(request, page, thread_id)
     if view == "threads":
-        shown = [with_replies(request, root, limit) for root in comments]
-        response |= list_settings(request, page)
-    else:
-        shown = [comment_or_tombstone(request, comment) for comment in comments]
-    return {"comments": shown, **response}
+        return list_of_threads(request, name, page, sort)
+    return flat_list(request, name, page, sort)
 
 
-def note_view(request: Request, name: PageName) -> None:
-    """Counts a view of the page, now and each time when the response is sent from the cache."""
-    request.cache_entry.viewed = name
-    if is_real_view(request.environ):
-        count_view(request.site, request.client, name)
+def flat_list(request: Request, name: PageName, page: Page, sort: str) -> Json:
+    """The visible comments of a page."""
+    asked = part_asked_for(request, "flat", sort, page.id)
+    if asked.is_view:
+        note_view(request, name)
+    return {
+        "comments": in_list(request, asked.comments),
+        "page": asked.number,
+        "max_comment_length": request.site.config.comments_max_length,
+        **page_counts(request.site, page),
+    }
+
+
+def list_of_threads(request: Request, name: PageName, page: Page, sort: str) -> Json:
+    """The top-level comments of a page, each with its first replies."""
+    asked = part_asked_for(request, "threads", sort, page.id)
+    if asked.is_view:
+        note_view(request, name)
+    comments = in_list(request, asked.comments)
+    for comment in comments:
+        replies, more_replies = first_replies(request.site.store, comment["id"], asked.limit)
+        comment["replies"] = in_list(request, replies)
+        comment["more_replies"] = more_replies
+    return {
+        "comments": comments,
+        "page": asked.number,
+        "max_comment_length": request.site.config.comments_max_length,
+        "threads": page.threads,
+        "settings": list_settings(request, page),
+        **page_counts(request.site, page),
+    }
+
+
+def replies_in_thread(request: Request, page: Page, thread_id: int) -> Json:
+    """The replies of a thread, the oldest first. This is no view of the page, which was seen
+    before."""
+    root = request.site.store.comment(thread_id)
+    is_thread = root and root.page_id == page.id and root.parent_id is None
+    if root is None or not is_thread or not root.shown:
+        raise NotFound("评论不存在", "comment_gone")
+    asked = part_asked_for(request, "thread", "oldest", thread_id)
+    return {
+        "comments": in_list(request, asked.comments),
+        "page": asked.number,
+        "max_comment_length": request.site.config.comments_max_length,
+        **page_counts(request.site, page),
+    }
+
+
+MOST_CHANGES = 100  # since a fragment was made; of more, the list is read again
 
 
 def changes_since(request: Request, name: PageName, page: Page) -> Json:
@@ -8603,65 +8643,90 @@ def changes_since(request: Request, name: PageName, page: Page) -> Json:
     else:  # otherwise the request for the list counts the view
         note_view(request, name)
     return {
-        "comments": [comment_or_tombstone(request, each) for each in changed if each.shown],
-        "removed": [each.id for each in changed if not each.shown],
+        "comments": in_list(request, [comment for comment in changed if comment.shown]),
+        "removed": [comment.id for comment in changed if not comment.shown],
         "mark": page.mark,
         "reload": reload,
-        **page_counts(request.site, page),
         "max_comment_length": request.site.config.comments_max_length,
-        **list_settings(request, page),
+        "threads": page.threads,
+        "settings": list_settings(request, page),
+        **page_counts(request.site, page),
     }
 
 
+@dataclass(frozen=True)
+class ListPart:
+    """A part of a list: its number, how many comments it can hold, and those it holds. `is_view`:
+    whether somebody who asks for it has opened the page."""
+
+    number: int
+    limit: int
+    comments: list[Comment]
+    is_view: bool
+
+
+def part_asked_for(request: Request, view: str, sort: str, parent_id: int) -> ListPart:
+    """The part of a list that the query names, by its number or by a comment that stands on it. The
+    lists are those of `Store.comments`."""
+    store = request.site.store
+    limit = query_number(request, "limit", request.site.config.comments_page_size, 100)
+    number = query_number(request, "page", 1, 1_000_000)
+    around = query_number(request, "around", 0, NO_END)
+    if around:
+        number = store.position(view, sort, parent_id, around) // limit + 1
+    comments = store.comments(view, sort, (number - 1) * limit, limit, parent_id)
+    return ListPart(number, limit, comments, is_view=number == 1 and not around)
+
+
+def in_list(request: Request, comments: Iterable[Comment]) -> list[Json]:
+    """Comments as the caller may see them, tombstones included."""
+    config = request.site.config
+    is_admin = request.is_admin
+    return [comment.in_list(config, is_admin=is_admin) for comment in comments]
+
+
+def note_view(request: Request, name: PageName) -> None:
+    """Counts a view of the page, now and each time when the response is sent from the cache."""
+    request.cache_entry.viewed = name
+    if is_real_view(request.environ):
+        count_view(request.site, request.client, name)
+
+
+MOST_REPLIES = 100  # of a thread in a list
+MOST_REPLIES_IN_LIST = 1000
 REPLY_CHARACTERS = 300_000  # of all replies in a list
 
 
-def first_replies(store: Store, root: Comment, limit: int) -> tuple[list[Comment], int]:
-    """The first replies of a thread, and how many more there are. A hundred, or fewer, so
-    that a response has at most a thousand, and not too much text."""
-    most = min(100, 1000 // limit)
-    replies = store.comments("thread", "oldest", 0, most + 1, root.id)
-    lengths = itertools.accumulate(len(reply.html) for reply in replies[:most])
-    fitting = sum(length <= REPLY_CHARACTERS // limit for length in lengths)
-    shown = replies[: max(1, fitting)]
+def first_replies(store: Store, thread_id: int, limit: int) -> tuple[list[Comment], int]:
+    """The first replies of a thread, and how many more there are. A list of `limit` threads must
+    have neither too many replies nor too much text, but each thread shows one."""
+    most = min(MOST_REPLIES, MOST_REPLIES_IN_LIST // limit)
+    replies = store.comments("thread", "oldest", 0, most + 1, thread_id)
+    shown: list[Comment] = []
+    characters = 0
+    for reply in replies[:most]:
+        characters += len(reply.html)
+        if shown and characters > REPLY_CHARACTERS // limit:
+            break
+        shown.append(reply)
     if len(shown) == len(replies):
-        return replies, 0
-    return shown, store.count_replies(root.id) - len(shown)
-
-
-def with_replies(request: Request, root: Comment, limit: int) -> Json:
-    """A top-level comment with its first replies in a flat list."""
-    replies, more_replies = first_replies(request.site.store, root, limit)
-    shown = [comment_or_tombstone(request, reply) for reply in replies]
-    return {**comment_or_tombstone(request, root), "replies": shown, "more_replies": more_replies}
-
-
-def tombstone(request: Request, comment: Comment) -> Json:
-    """What keeps the place of a hidden or deleted comment for the replies. One that waits for
-    approval says so: nobody removed it."""
-    waits = comment.status == "waiting"
-    return {**serialize(request, comment.erased()), "deleted": True, "waiting": waits}
-
-
-def comment_or_tombstone(request: Request, comment: Comment) -> Json:
-    visible = comment.status == "visible"
-    return serialize(request, comment) if visible else tombstone(request, comment)
+        return shown, 0
+    return shown, store.count_replies(thread_id) - len(shown)
 
 
 def list_settings(request: Request, page: Page) -> Json:
-    """How many threads there are, and what the widget needs to know before it shows a form."""
+    """What the widget needs to know before it shows a form."""
     config = request.site.config
-    settings = {
+    return {
         "captcha": config.captcha_provider,
         "site_key": config.captcha_site_key,
         "login_required": config.comments_login_required,
         "registration": request.site.mailer.delivers or not config.server_public_url,
         "hold": config.moderation_hold,
-        "closed": is_closed(request.site, page),
+        "closed": page.is_closed(config, request.now),
         "edit_minutes": config.comments_edit_minutes,
         "policy_url": config.privacy_policy_url,
     }
-    return {"threads": page.threads, "settings": settings}
 
 
 @route("GET", "/pages", Permission.ANYONE, public=True)
@@ -8674,7 +8739,7 @@ def get_pages(request: Request) -> Json:
     pages = []
     for url in urls:
         name = valid_page(request, "url", url)
-        page = page_named(request.site.store, name)
+        page = request.site.store.page_named(name)
         pages.append({"page_url": name.page_url, **page_counts(request.site, page)})
     return {"pages": pages}
 
@@ -8683,14 +8748,14 @@ def get_pages(request: Request) -> Json:
 def get_latest(request: Request) -> Json:
     """`?limit=6`, up to 30, to the latest comments of the blog."""
     latest = request.site.store.latest_comments(query_number(request, "limit", 6, 30))
-    return {"comments": [serialize(request, comment) for comment in latest]}
+    return {"comments": in_list(request, latest)}
 
 
 # Writing
 
 
 def new_comment(request: Request) -> NewComment:
-    """What the form says. Its page is not known yet, nor its HTML."""
+    """The comment in the form. Its page and its HTML are not known yet."""
     caller = request.caller
     if caller is None and request.site.config.comments_login_required:
         raise Unauthorized("请先登录再评论", "login_required")
@@ -8699,6 +8764,7 @@ def new_comment(request: Request) -> NewComment:
     website = website_field(request)
     content = content_field(request)
     parent_id = number_field(request, "parent_id", optional=True)
+    country, location = location_of(request)
     return NewComment(
         parent_id=parent_id or None,
         user_id=caller.id if caller else None,
@@ -8707,6 +8773,8 @@ def new_comment(request: Request) -> NewComment:
         website=website,
         content=content,
         ip=request.client.ip,
+        country=country,
+        location=location,
         created_at=request.now,
         language=language_field(request, nickname + content),
     )
@@ -8728,8 +8796,10 @@ def language_field(request: Request, text: str) -> str:
 def post_comment(request: Request) -> Json:
     """`{page_url, nickname, content, captcha_token, parent_id?, email?, website?, lang?}` to
     `{success, comment, edit_token?}`: guests may edit with the edit token."""
+    store = request.site.store
     name = page_field(request, "page_url")
     new = new_comment(request)
+    check_nickname(request, new.nickname)
     captcha = None
     doubt = ""
     try:
@@ -8739,63 +8809,72 @@ def post_comment(request: Request) -> Json:
     except CaptchaDown:
         doubt = "captcha_down"
 
-    earlier = check_destination(request, name, new, captcha)
-    if earlier:
-        return posted(request, earlier, captcha, again=True)
+    # This looks twice: before the costly work, which must not be done in the transaction, and in
+    # it. Meanwhile, another request may have closed the page, hidden the parent, or made the same
+    # comment.
+    destination = find_destination(request, name, new, captcha)
+    if destination.earlier:
+        return posted(request, destination.earlier, has_token=destination.is_retry)
     check_comment_limit(request.site, request.client)
     new = replace(new, html=safe_html(new.content))
     verdict = verdict_on(request, new.unstored(), doubt)
-    country, location = location_of(request)
-    new = replace(new, country=country, location=location)
+
     with request.writing():
-        # It may have changed meanwhile.
-        earlier = check_destination(request, name, new, captcha)
-        if earlier:
-            return posted(request, earlier, captcha, again=True)
-        page = page_for(request, name)
-        comment = add_comment(request, replace(new, page_id=page.id), verdict, captcha)
-        return posted(request, comment, captcha, again=False)
+        destination = find_destination(request, name, new, captcha)
+        if destination.earlier:
+            return posted(request, destination.earlier, has_token=destination.is_retry)
+        page = destination.page
+        if not page.id:
+            page = add_page(request, name)
+        verdict = within_limits(request, verdict)
+        new = replace(new, page_id=page.id, held=verdict.held)
+        comment = store.insert_comment(new, verdict.status, request.now)
+        if captcha:
+            store.note_spent_captcha(captcha.signature, captcha.expires_at, comment.id)
+        store.notify(comment, request.now)
+        if verdict.status != "spam" and not request.is_admin:
+            add_webhook(request.site, comment.id, "created")
+        return posted(request, comment, has_token=True)
 
 
-def check_destination(
+@dataclass(frozen=True)
+class Destination:
+    """Where a new comment is to stand. `earlier`: the comment that the same request made before,
+    after a double click or when the response was lost. `is_retry`: its captcha was spent on that
+    comment, so it has the same author. Anybody else can repeat what a guest wrote."""
+
+    page: Page
+    earlier: Comment | None = None
+    is_retry: bool = False
+
+
+def find_destination(
     request: Request, name: PageName, new: NewComment, captcha: Captcha | None
-) -> Comment | None:
-    """Refuses what cannot be written on the page. Returns the comment that the same request made
-    before. It writes nothing: it runs before the costly work, and again in the transaction."""
+) -> Destination:
+    """Where a comment is to stand; a `Problem` if it cannot be written there. Nothing is written
+    here."""
     store = request.site.store
-    check_nickname(request, new.nickname)
-    page = page_named(store, name)
+    page = store.page_named(name)
     if new.parent_id is not None:
         parent = store.comment(new.parent_id)
         if parent is None or parent.page_id != page.id or parent.status != "visible":
             raise NotFound("要回复的评论不存在", "parent_gone")
-    earlier = earlier_comment(request, replace(new, page_id=page.id), captcha)
-    if is_closed(request.site, page) and not earlier:
-        raise Forbidden("这里的评论已关闭", "page_closed")
-    return earlier
 
-
-def earlier_comment(request: Request, new: NewComment, captcha: Captcha | None) -> Comment | None:
-    """The comment that the same request made before: after a double click, or when the response
-    was lost. `Forbidden` if its captcha was spent on another comment."""
-    store = request.site.store
-    duplicate = None
-    if request.site.config.limits_enabled:
-        duplicate = store.same_comment(new)
+    new = replace(new, page_id=page.id)
     spent_on = store.spent_on(captcha.signature) if captcha else None
-    if duplicate or spent_on is None:
-        return duplicate
-    earlier = store.comment(spent_on)
-    if (
-        earlier
-        and earlier.page_id == new.page_id
-        and earlier.parent_id == new.parent_id
-        and earlier.user_id == new.user_id
-        and earlier.nickname == new.nickname
-        and earlier.content == new.content
-    ):
-        return earlier
-    raise Forbidden("人机验证已用过，请重试", "captcha_failed")
+    if request.site.config.limits_enabled:
+        same = store.same_comment(new)
+        if same:
+            return Destination(page, same, is_retry=same.id == spent_on)
+    if spent_on is not None:
+        comment = store.comment(spent_on)
+        if comment is None or not new.says_the_same(comment):
+            raise Forbidden("人机验证已用过，请重试", "captcha_failed")
+        return Destination(page, comment, is_retry=True)
+
+    if page.is_closed(request.site.config, request.now):
+        raise Forbidden("这里的评论已关闭", "page_closed")
+    return Destination(page)
 
 
 def verdict_on(request: Request, comment: FullComment, doubt: str = "") -> Verdict:
@@ -8807,30 +8886,10 @@ def verdict_on(request: Request, comment: FullComment, doubt: str = "") -> Verdi
     return moderate_text(request.site, comment, doubt)
 
 
-def page_for(request: Request, name: PageName) -> Page:
-    """The page. A new one is added within the client's rate limit."""
-    store = request.site.store
-    page = store.page(name.key)
-    if page is None:
-        request.limit("page")
-        page = store.add_page(name.key, name.page_url, request.now)
-    return page
-
-
-def add_comment(
-    request: Request, new: NewComment, verdict: Verdict, captcha: Captcha | None
-) -> Comment:
-    """Adds a comment, with its notifications and webhook, within the rate limits."""
-    store = request.site.store
-    verdict = within_limits(request, verdict)
-    new = replace(new, held=verdict.held)
-    comment = store.insert_comment(new, verdict.status, request.now)
-    store.notify(comment, request.now)
-    if verdict.status != "spam" and not request.is_admin:
-        add_webhook(request.site, comment.id, "created")
-    if captcha:
-        store.note_spent_captcha(captcha.signature, captcha.expires_at, comment.id)
-    return comment
+def add_page(request: Request, name: PageName) -> Page:
+    """Adds a page within the client's rate limit."""
+    request.limit("page")
+    return request.site.store.add_page(name.key, name.page_url, request.now)
 
 
 def within_limits(request: Request, verdict: Verdict) -> Verdict:
@@ -8844,13 +8903,10 @@ def within_limits(request: Request, verdict: Verdict) -> Verdict:
     return verdict
 
 
-def posted(request: Request, comment: Comment, captcha: Captcha | None, *, again: bool) -> Json:
-    """The response to a new comment, or to one that was there (`again`). A guest who repeats
-    another's text gets no edit token. A retry does, since its captcha was spent on the comment."""
-    spent_on = request.site.store.spent_on(captcha.signature) if captcha else None
-    is_own = not again or spent_on == comment.id
+def posted(request: Request, comment: Comment, *, has_token: bool) -> Json:
+    """The response to a new comment, or to one that was there. `has_token`: a guest may edit it."""
     response = as_author_sees(request, comment)
-    if is_own and not request.caller:
+    if has_token and request.caller is None:
         response["edit_token"] = edit_token(request, comment)
     return response
 
@@ -8859,7 +8915,7 @@ def as_author_sees(request: Request, comment: Comment) -> Json:
     """`{success, comment}`. Authors see `waiting` instead of `spam`, so that spammers learn
     nothing."""
     status = comment.status if comment.status == "visible" else "waiting"
-    shown = serialize(request, comment)
+    shown = comment.for_readers(request.site.config, is_admin=request.is_admin)
     return {"success": True, "comment": {**shown, "status": status}}
 
 
@@ -8948,7 +9004,10 @@ def delete_comment(request: Request, comment_id: int) -> Json:
         take_back(request.site, comment)
         store.erase_comments([comment.id])
     gone = replace(comment, status="deleted")
-    return {"success": True, "comment": {**tombstone(request, gone), "status": "deleted"}}
+    return {
+        "success": True,
+        "comment": {**gone.tombstone(request.site.config), "status": "deleted"},
+    }
 
 
 # Liking, following, reporting
@@ -8957,33 +9016,39 @@ def delete_comment(request: Request, comment_id: int) -> Json:
 @route("POST", "/comment/like", Permission.ANYONE)
 def like_comment(request: Request) -> Json:
     """`{id, undo?}` to `{success, likes, liked}`. A second like changes nothing."""
+    store = request.site.store
     comment_id = number_field(request, "id")
     undo = flag_field(request, "undo")
     with request.writing():
         check_visible(request, comment_id)
         request.limit("like_one", comment_id)
         check_like_limits(request)
-        change = (
-            request.site.store.remove_comment_like if undo else request.site.store.add_comment_like
-        )
-        likes = change(comment_id, visitor_of(request), request.now)
+        visitor = visitor_of(request)
+        if undo:
+            likes = store.remove_comment_like(comment_id, visitor, request.now)
+        else:
+            likes = store.add_comment_like(comment_id, visitor, request.now)
     return {"success": True, "likes": likes, "liked": not undo}
 
 
 @route("POST", "/page/like", Permission.ANYONE)
 def like_page(request: Request) -> Json:
     """`{page_url, undo?}`, or `url` for `page_url`, to `{success, page_likes, liked}`."""
+    store = request.site.store
     field = "url" if "url" in request.form else "page_url"
     name = page_field(request, field)
     undo = flag_field(request, "undo")
     with request.writing():
-        page = page_named(request.site.store, name)
+        page = store.page_named(name)
         if not page.id and not undo:
-            page = page_for(request, name)
+            page = add_page(request, name)
             limit_all(request.site, "pages")
         check_like_limits(request)
-        change = request.site.store.remove_page_like if undo else request.site.store.add_page_like
-        likes = change(page.id, visitor_of(request), request.now)
+        visitor = visitor_of(request)
+        if undo:
+            likes = store.remove_page_like(page.id, visitor, request.now)
+        else:
+            likes = store.add_page_like(page.id, visitor, request.now)
     return {"success": True, "page_likes": likes, "liked": not undo}
 
 
@@ -9002,11 +9067,12 @@ def follow_page(request: Request) -> Json:
     language = language_field(request, request.me.nickname)
     with request.writing():
         request.limit("follow")
-        page = store.page(name.key)
+        page = store.page_named(name)
         if not undo:
-            page = page_for(request, name)
+            if not page.id:
+                page = add_page(request, name)
             store.follow(request.me.id, page.id, language)
-        elif page:
+        elif page.id:  # 0 would stand for all pages
             store.unfollow(request.me.email, page.id)
     return {"success": True, "following": not undo}
 
@@ -9097,7 +9163,7 @@ def get_feed(request: Request) -> Response:
     """`?url=` to the newest 50 comments of a page, or of all pages of the blog (RFC 4287)."""
     store = request.site.store
     if "url" in request.query:
-        page = page_named(store, query_page(request))
+        page = store.page_named(query_page(request))
         comments = store.comments("flat", "newest", 0, 50, page.id)
     else:
         page = None
@@ -9130,7 +9196,7 @@ def get_thread(request: Request) -> Response:
     JavaScript and for search engines."""
     config = request.site.config
     store = request.site.store
-    page = page_named(store, query_page(request))
+    page = store.page_named(query_page(request))
     number = query_number(request, "page", 1, 1_000_000)
     offset = (number - 1) * THREADS_ON_PAGE
     threads = []
@@ -9281,7 +9347,7 @@ def fragment_comments(
     comments = []
     more_replies = {}
     for root in store.comments("threads", sort, 0, limit, page.id):
-        replies, more_replies[root.id] = first_replies(store, root, limit)
+        replies, more_replies[root.id] = first_replies(store, root.id, limit)
         comments += [root, *replies]
     shown = [
         each if each.status == "visible" else replace(each.erased(), status=each.status)
@@ -9308,8 +9374,8 @@ def nested(comments: list[Comment]) -> dict[int | None, list[Comment]]:
 
 def data_of(config: Config, comment: Comment) -> str:
     """The public fields of a comment as JSON for the widget, without its Markdown and HTML."""
-    values = public_fields(config, comment)
-    del values["content"], values["html"]
+    values = comment.for_readers(config)
+    del values["content"], values["html"], values["ip"]
     values["deleted"] = comment.status != "visible"
     values["waiting"] = comment.status == "waiting"
     return json.dumps(values, ensure_ascii=False)
@@ -9359,7 +9425,7 @@ def get_fragment(request: Request) -> Response:
     limit = query_number(request, "limit", 10, 100)
     style = query_choice(request, "style", ("inline", "link"))
     # Read before its comments, so that the mark is not newer than they are.
-    page = page_named(store, name)
+    page = store.page_named(name)
     comments, more_replies = fragment_comments(store, page, sort, limit)
     language = page_language(request, comments)
     locale = locales()[language]
@@ -9382,7 +9448,7 @@ def get_fragment(request: Request) -> Response:
         comments={comment.id: comment for comment in comments},
         lists=nested(comments),
         more_replies=more_replies,
-        is_closed=is_closed(request.site, page),
+        is_closed=page.is_closed(request.site.config, request.now),
         config=request.site.config,
         style=style,
     )
@@ -9817,7 +9883,7 @@ def comment_for_admin(request: Request, comment: FullComment) -> Json:
         for report in store.reports(comment.id)
     ]
     return {
-        **serialize(request, comment),
+        **comment.for_readers(request.site.config, is_admin=True),
         "location": comment.location,
         "country": comment.country,
         "status": comment.status,
@@ -9831,7 +9897,7 @@ def comment_for_admin(request: Request, comment: FullComment) -> Json:
         "known": store.count_known(comment),
         "page_link": page_link(comment.page_url, origins),
         "foreign": is_foreign(comment.page_url, origins),
-        "closed": page and is_closed(request.site, page),
+        "closed": page and page.is_closed(request.site.config, request.now),
         "parent": parent_shown,
     }
 
@@ -9971,11 +10037,11 @@ def reply_as_owner(request: Request) -> Json:
 def waiting_comments(request: Request) -> Json:
     """`?url=` to the waiting comments of a page, the oldest first, with `held` and `version`."""
     store = request.site.store
-    page = page_named(store, query_page(request))
+    page = store.page_named(query_page(request))
     waiting = store.search_comments("waiting", "", page.id, NO_END, 100)
     comments = [
         {
-            **serialize(request, comment),
+            **comment.for_readers(request.site.config, is_admin=True),
             "status": comment.status,
             "held": comment.held,
             "version": comment.version,
@@ -9991,7 +10057,7 @@ def moderate(request: Request, comment_id: int) -> Json:
     admin may do with the token that the widget stores on the blog. /admin can undo it."""
     was = act(request, action_in(request), comment_id, optional_field(request, "version"))
     comment = full_comment(request, comment_id)
-    shown = {**serialize(request, comment), "status": comment.status}
+    shown = {**comment.for_readers(request.site.config, is_admin=True), "status": comment.status}
     return {"success": True, "comment": shown, "was": was}
 
 
@@ -9999,7 +10065,7 @@ def moderate(request: Request, comment_id: int) -> Json:
 
 
 def page_for_admin(request: Request, page: Page) -> Json:
-    closed = is_closed(request.site, page)
+    closed = page.is_closed(request.site.config, request.now)
     return {
         "id": page.id,
         "page_url": page.page_url,
