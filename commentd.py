@@ -5502,6 +5502,7 @@ class Site:
     mailer: Mailer
     places: Places
     assets: Mapping[str, Asset]  # the files of `static/`, by name
+    fragment_style: str  # in which `${SERVICE}` stands for the URL of the service
     clients: Clients
     rounds: int = ROUNDS  # of the password hash
     hasher: PasswordHasher = field(default_factory=PasswordHasher)
@@ -7507,11 +7508,17 @@ PAGE_POLICY = (
 )
 
 
+def escaped_html(text: str) -> str:
+    """A text in HTML or XML. What a blog puts into its pages goes through template engines such as
+    Caddy's, which would run a text in braces."""
+    return str(bottle.html_escape(text)).replace("{", "&#123;")
+
+
 @functools.cache
 def templates() -> dict[str, bottle.SimpleTemplate]:
     """The templates in `static/`, which escape their variables, by name."""
     return {
-        path.name: bottle.SimpleTemplate(path.read_text("utf-8"))
+        path.name: bottle.SimpleTemplate(path.read_text("utf-8"), escape_func=escaped_html)
         for path in static_folder().iterdir()
         if path.suffix in (".html", ".txt", ".xml")
     }
@@ -9142,48 +9149,68 @@ def with_query(path: str, **query: object) -> str:
     return f"{path}?{urllib.parse.urlencode(query)}"
 
 
-# What the templates call that show comments.
-TEMPLATE_FUNCTIONS = {
-    function.__name__: function
-    for function in (
-        clean,
-        comment_link,
-        name_of,
-        own_link,
-        rfc3339,
-        texts_in,
-        unquoted,
-        with_query,
-    )
-}
-
-
 @route("GET", "/feed.atom", Permission.PUBLIC, public=True)
 def get_feed(request: Request) -> Response:
     """`?url=` to the newest 50 comments of a page, or of all pages of the blog (RFC 4287)."""
+    config = request.site.config
     store = request.site.store
+    key = request.site.key
     if "url" in request.query:
         page = store.page_named(query_page(request))
         comments = store.comments("flat", "newest", 0, 50, page.id)
+        title = f"{config.blog_name} · {page.page_url}"
+        feed_id = lasting_id(key, "page", page.key)
+        path = with_query("feed.atom", url=page.page_url)
+        link = own_link(page.page_url, config.site_origins)
     else:
-        page = None
         comments = store.latest_comments(50)
+        title = config.blog_name
+        feed_id = lasting_id(key, "site")
+        path = "feed.atom"
+        link = config.site_origins[0] if config.site_origins else ""
+    changed_at = max([each.edited_at or each.created_at for each in comments], default=0)
     text = templates()["feed.xml"].render(
-        **TEMPLATE_FUNCTIONS,
-        config=request.site.config,
-        page=page,
-        comments=comments,
-        updated_at=max([each.edited_at or each.created_at for each in comments], default=0),
-        lasting_id=functools.partial(lasting_id, request),
+        title=title,
+        feed_id=feed_id,
+        own_url=f"{config.server_public_url}/{path}",
+        link=link,
+        updated=rfc3339(changed_at),
+        entries=[feed_entry(request.site, comment) for comment in comments],
     )
     body = NOT_XML.sub("", text).encode()
     return Response(body, "application/atom+xml; charset=utf-8", max_age(5 * MINUTE))
 
 
-def lasting_id(request: Request, *parts: object) -> str:
+@dataclass(frozen=True)
+class FeedEntry:
+    """A comment as the feed shows it. `link` is "" if nothing opens its page."""
+
+    entry_id: str
+    author: str
+    page_url: str
+    link: str
+    published: str
+    updated: str
+    markup: str
+
+
+def feed_entry(site: Site, comment: Comment) -> FeedEntry:
+    page_link = own_link(comment.page_url, site.config.site_origins)
+    return FeedEntry(
+        # With the time, since a number can be used again after `restore`.
+        entry_id=lasting_id(site.key, "comment", comment.id, comment.created_at),
+        author=name_of(texts_in(comment.language), comment),
+        page_url=comment.page_url,
+        link=comment_link(page_link, comment.id),
+        published=rfc3339(comment.created_at),
+        updated=rfc3339(comment.edited_at or comment.created_at),
+        markup=clean(comment.html),
+    )
+
+
+def lasting_id(key: bytes, *parts: object) -> str:
     """An id that stays when `public_url` changes (RFC 4287, section 4.2.6)."""
-    hash = keyed_hash(request.site.key, "feed", *parts)
-    return f"urn:commentd:{hash[:32]}"
+    return f"urn:commentd:{keyed_hash(key, 'feed', *parts)[:32]}"
 
 
 THREADS_ON_PAGE = 20  # of the thread page
@@ -9199,29 +9226,88 @@ def get_thread(request: Request) -> Response:
     page = store.page_named(query_page(request))
     number = query_number(request, "page", 1, 1_000_000)
     offset = (number - 1) * THREADS_ON_PAGE
+    comments = []
     threads = []
     for root in store.comments("threads", "oldest", offset, THREADS_ON_PAGE, page.id):
         replies = store.comments("thread", "oldest", 0, REPLIES_ON_PAGE + 1, root.id)
-        threads.append([root, *replies])
-    comments = [*itertools.chain(*threads)]
+        comments += [root, *replies]
+        threads.append((root, replies))
     language = page_language(request, comments)
-    link = own_link(page.page_url, config.site_origins)
+    url = page.page_url
+    link = own_link(url, config.site_origins)
+    canonical = link
+    if not link and config.server_public_url:
+        path = with_query("thread", url=url, page=number)
+        canonical = f"{config.server_public_url}/{path}"
+    is_last = number * THREADS_ON_PAGE >= page.threads
+    older = with_query("thread", url=url, page=number - 1, lang=language)
+    newer = with_query("thread", url=url, page=number + 1, lang=language)
     response = translated_page(
         request.site,
         "thread.html",
         language,
-        **TEMPLATE_FUNCTIONS,
-        config=config,
-        page=page,
+        title=texts_in(language)["thread_title"].format(page=unquoted(url)),
+        canonical=canonical,
         back=link,
-        number=number,
-        is_last=number * THREADS_ON_PAGE >= page.threads,
-        threads=threads,
-        replies_on_page=REPLIES_ON_PAGE,
-        locale=locales()[language],
-        json_ld=linked_data(link, page, comments),
+        older=older if number > 1 else "",
+        newer="" if is_last else newer,
+        feed=with_query("feed.atom", url=url),
+        is_indexed=page.total > 0,  # anybody can link to a page without comments
+        json_ld=linked_data(link or url, page, comments),
+        threads=[
+            PlainThread(
+                root=plain_comment(config, root, language),
+                replies=[
+                    plain_comment(config, reply, language) for reply in replies[:REPLIES_ON_PAGE]
+                ],
+                has_more=len(replies) > REPLIES_ON_PAGE,
+                link=comment_link(link, root.id),
+            )
+            for root, replies in threads
+        ],
     )
     return replace(response, headers={**response.headers, **max_age(5 * MINUTE)})
+
+
+@dataclass(frozen=True)
+class PlainComment:
+    """A comment with what else the thread page shows of it. `gone` is the text that stands in the
+    place of one that is not visible; else ""."""
+
+    comment: Comment
+    gone: str
+    author: str
+    time: str
+    day_and_time: str
+    markup: str
+
+
+@dataclass(frozen=True)
+class PlainThread:
+    """A thread as the thread page shows it. `has_more`: not all replies are on that page. `link`
+    leads to where they are, and is "" if nothing opens that."""
+
+    root: PlainComment
+    replies: list[PlainComment]
+    has_more: bool
+    link: str
+
+
+def plain_comment(config: Config, comment: Comment, language: str) -> PlainComment:
+    texts = texts_in(language)
+    gone = ""
+    if comment.status == "waiting":
+        gone = texts["thread_waiting"]
+    elif comment.status != "visible":
+        gone = texts["thread_gone"]
+    return PlainComment(
+        comment=comment,
+        gone=gone,
+        author=name_of(texts, comment),
+        time=rfc3339(comment.created_at),
+        day_and_time=locales()[language].day_and_time(comment.created_at, config.site_timezone),
+        markup="" if gone else clean(comment.html),
+    )
 
 
 def page_language(request: Request, comments: list[Comment]) -> str:
@@ -9230,12 +9316,12 @@ def page_language(request: Request, comments: list[Comment]) -> str:
     if requested:
         return known_language(requested) or "en"
     counts = Counter(language_of(comment.language, comment.content) for comment in comments)
-    return max(counts, key=counts.__getitem__, default="en")
+    most_common = counts.most_common(1)
+    return most_common[0][0] if most_common else "en"
 
 
-def linked_data(link: str, page: Page, comments: list[Comment]) -> str:
-    """The comments for search engines, as schema.org in JSON-LD."""
-    url = link or page.page_url
+def linked_data(url: str, page: Page, comments: list[Comment]) -> str:
+    """The comments of the page at that URL for search engines, as schema.org in JSON-LD."""
     shown = [
         {
             "@type": "Comment",
@@ -9286,9 +9372,16 @@ class Locale:
     plural: Mapping[str, str]
 
     def count(self, n: int) -> str:
-        forms = (form for form, numbers in self.plural.items() if re.fullmatch(numbers, str(n)))
-        text = self.texts[f"count_{next(forms, 'other')}"]
-        return text.replace("{n}", self.number(n))
+        """How many comments there are, such as `1 comment`."""
+        name = "other"
+        for form, numbers in self.plural.items():
+            if re.fullmatch(numbers, str(n)):
+                name = form
+        return self.texts[f"count_{name}"].replace("{n}", self.number(n))
+
+    def more(self, n: int) -> str:
+        """How many more there are, such as `5 more`; "" for none."""
+        return self.texts["more"].replace("{n}", self.number(n)) if n else ""
 
     def number(self, n: int) -> str:
         return f"{n:,}".replace(",", self.group)
@@ -9339,45 +9432,94 @@ def locales() -> dict[str, Locale]:
     return locales
 
 
-def fragment_comments(
-    store: Store, page: Page, sort: str, limit: int
-) -> tuple[list[Comment], dict[int, int]]:
-    """The comments of a fragment, each thread from its top, and how many more replies each thread
-    has."""
-    comments = []
-    more_replies = {}
-    for root in store.comments("threads", sort, 0, limit, page.id):
-        replies, more_replies[root.id] = first_replies(store, root.id, limit)
-        comments += [root, *replies]
-    shown = [
-        each if each.status == "visible" else replace(each.erased(), status=each.status)
-        for each in comments
-    ]
-    return shown, more_replies
+@dataclass
+class FragmentComment:
+    """A comment with what else a fragment shows of it, and with the replies that stand below it.
+    `data` is for the widget. `gone` is the text that stands in the place of one that is not
+    visible; else "". `answered`: whom it replies to, where that does not show from its place.
+    `more` says how many replies are left out."""
+
+    comment: Comment
+    data: str
+    gone: str
+    author: str
+    website: str
+    initial: str
+    face: int
+    place: str
+    link: str
+    time: str
+    day: str
+    day_and_time: str
+    markup: str
+    answered: str = ""
+    replies: list["FragmentComment"] = field(default_factory=list)
+    more_replies: int = 0
+    more: str = ""
 
 
-def nested(comments: list[Comment]) -> dict[int | None, list[Comment]]:
-    """The comments by the id of the one below which the widget lists them; None for top-level
-    ones."""
-    lists: dict[int | None, list[Comment]] = {}
-    replies_below: dict[int, int | None] = {}  # where the replies to a comment are listed
+def fragment_comment(
+    config: Config, comment: Comment, locale: Locale, page_link: str
+) -> FragmentComment:
+    """The comment without its replies. `page_link` opens its page; it is "" if nothing does."""
+    gone = ""
+    if comment.status == "waiting":
+        gone = locale.texts["unapproved"]
+    elif comment.status != "visible":
+        gone = locale.texts["comment"]
+    data = data_of(config, comment)
+    if gone:
+        comment = comment.erased()
+    author = comment.nickname or locale.texts["nobody"]
+    is_link = comment.website.startswith(("http:", "https:"))
+    # Keyboards can scroll code. Template engines such as Caddy's would run what is in braces.
+    markup = clean(comment.html).replace("<pre>", '<pre tabindex="0">').replace("{", "&#123;")
+    return FragmentComment(
+        comment=comment,
+        data=data,
+        gone=gone,
+        author=author,
+        website=comment.website if is_link else "",
+        initial=initial_of(author),
+        face=face_of(author),
+        place=locale.place(comment) if config.privacy_show_location else "",
+        link=comment_link(page_link, comment.id) or f"#comment-{comment.id}",
+        time=rfc3339(comment.created_at),
+        day=locale.day(comment.created_at, config.site_timezone),
+        day_and_time=locale.day_and_time(comment.created_at, config.site_timezone),
+        markup=markup,
+    )
+
+
+def nested(comments: list[Comment], shown: dict[int, FragmentComment]) -> list[FragmentComment]:
+    """The threads of a fragment. `comments` are all that it shows, each thread from its top;
+    `shown` are the same by id. They get their replies, as the widget lists them."""
+    threads = []
+    lists: dict[int, int] = {}  # by comment: the one below which the replies to it stand
     for comment in comments:
-        above = None
-        if comment.parent_id:  # it may be left out: then its top-level comment stands for it
-            above = replies_below.get(comment.parent_id, comment.thread_id)
-        lists.setdefault(above, []).append(comment)
-        is_third_level = above is not None and above != comment.thread_id
+        entry = shown[comment.id]
+        if comment.parent_id is None or comment.thread_id is None:
+            threads.append(entry)
+            lists[comment.id] = comment.id
+            continue
+        # The parent may be left out: then its top-level comment stands for it.
+        above = lists.get(comment.parent_id, comment.thread_id)
+        shown[above].replies.append(entry)
         # The third level is the deepest: replies to a comment on it stand beside that.
-        replies_below[comment.id] = above if is_third_level else comment.id
-    return lists
+        is_third_level = above != comment.thread_id
+        lists[comment.id] = above if is_third_level else comment.id
+        is_beside_parent = is_third_level and above != comment.parent_id
+        if is_beside_parent and comment.parent_id in shown:
+            entry.answered = shown[comment.parent_id].author
+    return threads
 
 
 def data_of(config: Config, comment: Comment) -> str:
-    """The public fields of a comment as JSON for the widget, without its Markdown and HTML."""
-    values = comment.for_readers(config)
-    del values["content"], values["html"], values["ip"]
-    values["deleted"] = comment.status != "visible"
-    values["waiting"] = comment.status == "waiting"
+    """What readers get of a comment, as JSON for the widget: without its Markdown and HTML, and
+    without the IP address, since a fragment is kept outside of the service."""
+    values = {"deleted": False, "waiting": False, **comment.in_list(config)}
+    for name in ("ip", "content", "html"):
+        del values[name]
     return json.dumps(values, ensure_ascii=False)
 
 
@@ -9391,17 +9533,14 @@ def face_of(name: str) -> int:
 
 def initial_of(name: str) -> str:
     """What an avatar shows: the first letter or digit of a name with its accents, as a capital."""
-    kinds = "".join(unicodedata.category(character)[0] for character in name)
-    found = re.search("[LN]M*", kinds)
+    categories = "".join(unicodedata.category(character)[0] for character in name)
+    found = re.search("[LN]M*", categories)
     return name[found.start() : found.end()].upper() if found else ""
 
 
 def fragment_style(site: Site, faces: Iterable[int]) -> str:
-    """The widget's own style, what only a fragment needs, and the colours of these avatars."""
-    widget = site.assets["embed.js"].body.decode()
-    style: str = re.findall(r"(?s)replaceSync\(`\n(.*?)`\)", widget)[0]
-    style = style.replace("${SERVICE}", f"{site.config.service_url}/")
-    style += site.assets["fragment.css"].body.decode()
+    """The style of a fragment, with the colours of these avatars."""
+    style = site.fragment_style.replace("${SERVICE}", f"{site.config.service_url}/")
     for face in faces:
         style += f".avatar[data-face='{face}'] {{ background-color: oklch(.52 .08 {face}) }}\n"
     return style
@@ -9419,45 +9558,52 @@ def get_fragment_style(request: Request) -> Response:
 def get_fragment(request: Request) -> Response:
     """`?url=&lang=&sort=&limit=&style=&heading=` to the comments of a page as a part of its HTML.
     `heading`: as the widget's."""
+    config = request.site.config
     store = request.site.store
     name = query_page(request)
     sort = query_choice(request, "sort", SORTS)
     limit = query_number(request, "limit", 10, 100)
     style = query_choice(request, "style", ("inline", "link"))
+    heading = query_text(request, "heading") if "heading" in request.query else None
     # Read before its comments, so that the mark is not newer than they are.
     page = store.page_named(name)
-    comments, more_replies = fragment_comments(store, page, sort, limit)
+    comments = []
+    more_replies = {}
+    for root in store.comments("threads", sort, 0, limit, page.id):
+        replies, more_replies[root.id] = first_replies(store, root.id, limit)
+        comments += [root, *replies]
+
     language = page_language(request, comments)
     locale = locales()[language]
-    visible = [comment for comment in comments if comment.status == "visible"]
-    faces = sorted({face_of(comment.nickname or locale.texts["nobody"]) for comment in visible})
-    text: str = templates()["fragment.html"].render(
-        **vars(locale),
-        **TEMPLATE_FUNCTIONS,
-        data_of=data_of,
-        face_of=face_of,
-        faces=faces,
-        initial_of=initial_of,
-        locale=locale,
-        dir=locale.texts["dir"],
-        page=page,
+    link = own_link(page.page_url, config.site_origins)
+    shown = {each.id: fragment_comment(config, each, locale, link) for each in comments}
+    for root_id, count in more_replies.items():
+        shown[root_id].more_replies = count
+        shown[root_id].more = locale.more(count)
+    faces = sorted({each.face for each in shown.values() if not each.gone})
+    inline_style = ""
+    if style == "inline":
+        inline_style = f"<style>{fragment_style(request.site, faces)}</style>"
+    service = config.service_url  # "" where only a proxy knows it
+    face_names = ".".join(str(face) for face in faces)
+    text = templates()["fragment.html"].render(
         page_url=name.page_url,
+        tag=locale.tag,
+        texts=locale.texts,
         sort=sort,
         limit=limit,
-        heading=query_text(request, "heading") if "heading" in request.query else None,
-        comments={comment.id: comment for comment in comments},
-        lists=nested(comments),
-        more_replies=more_replies,
-        is_closed=page.is_closed(request.site.config, request.now),
-        config=request.site.config,
-        style=style,
+        heading=heading,
+        mark=page.mark,
+        inline_style=inline_style,
+        style_url=f"{service}/fragment.css?faces={face_names}",
+        thread_url=f"{service}/{with_query('thread', url=name.page_url)}" if service else "",
+        is_closed=page.is_closed(config, request.now),
+        count=locale.count(page.total) if page.total else "",
+        page_likes=page.page_likes,
+        sorts=("newest", "oldest", "likes") if page.threads > 1 else (),
+        threads=nested(comments, shown),
+        more=locale.more(max(0, page.threads - limit)),
     )
-    # Template engines such as Caddy's would run text in braces.
-    text = text.replace("{", "&#123;")
-    if style == "inline":
-        text = text.replace(
-            'open">', f'open"><style>{fragment_style(request.site, faces)}</style>', 1
-        )
     headers = {"Cache-Control": FRAGMENT_CACHING, "X-Robots-Tag": "noindex"}
     return Response(text.encode(), "text/html; charset=utf-8", headers)
 
@@ -9524,11 +9670,6 @@ PICTURES = {
     rb"(?s)RIFF....WEBP": "image/webp",
 }
 MOST_PICTURE_BYTES = 100_000
-# For the comments of admins. In embed.js, `SERVICE` is the URL of the service.
-PICTURE_STYLE = """
-.owner .avatar { background: url(${SERVICE}picture) 50%/cover content-box !important }
-.owner .avatar::before { content: none }
-"""
 
 
 def read_picture(file: str) -> tuple[bytes, str]:
@@ -10726,6 +10867,7 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
         mailer=mailer_type(config)(config, world),
         places=places,
         assets=assets_with(config.site_picture),
+        fragment_style=widget_style(config.site_picture) + style_in("fragment.css"),
         clients=Clients(config.server_trusted_proxy),
         **options,
     )
@@ -10746,8 +10888,8 @@ MIME = {
     ".js": "text/javascript; charset=utf-8",
     ".json": "application/json; charset=utf-8",
 }
-# Comments, blank lines and indentation would be an eighth of what readers load.
-COMMENTS = re.compile(rb"(?m)^\s*(?://.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^\s+| +// .*$")
+# Files of `static/` that the program reads itself. Those of them that readers need are in others.
+OWN_FILES = ("emails.json", "fragment.css", "intl.json", "picture.css", "texts.json", "widget.css")
 
 
 def assets_with(picture: str) -> dict[str, Asset]:
@@ -10755,24 +10897,50 @@ def assets_with(picture: str) -> dict[str, Asset]:
     `picture`: as in the settings; the widget shows it unless it is ""."""
     assets = {}
     folder = static_folder()
-    own_files = ("emails.json", "intl.json", "texts.json")  # for the program itself
     for path in folder.rglob("*"):
-        is_own = path.name in own_files or path.parent.name == "terminal"
+        is_own = path.name in OWN_FILES or path.parent.name == "terminal"
         content_type = MIME.get(path.suffix)
         if not content_type or is_own:
             continue
         body = path.read_bytes()
         if path.suffix == ".js":
-            body = COMMENTS.sub(b"", body)
-        if path.name == "embed.js":
-            texts = json.dumps(first_texts(), ensure_ascii=False, separators=(",", ":"))
-            body = body.replace(b"FIRST_TEXTS", texts.encode(), 1)
-        if path.name == "embed.js" and picture:
-            body = body.replace(b"\n`)\n", f"\n{PICTURE_STYLE}`)\n".encode(), 1)
+            script = without_comments(body.decode())
+            if path.name == "embed.js":
+                texts = json.dumps(first_texts(), ensure_ascii=False, separators=(",", ":"))
+                script = script.replace("FIRST_TEXTS", texts, 1)
+                script = script.replace("WIDGET_STYLE", f"`\n{widget_style(picture)}`", 1)
+            body = script.encode()
         gzipped = gzip.compress(body, mtime=0)
         name = path.relative_to(folder).as_posix()
         assets[name] = Asset(body, content_type, gzipped)
     return assets
+
+
+def widget_style(picture: str) -> str:
+    """The style of the widget, in which `${SERVICE}` stands for the URL of the service."""
+    files = ["widget.css"]
+    if picture:
+        files.append("picture.css")
+    return "".join(style_in(file) for file in files)
+
+
+def style_in(file: str) -> str:
+    return without_comments((static_folder() / file).read_text("utf-8"))
+
+
+def without_comments(source: str) -> str:
+    """A script or style without comments, blank lines and indentation, which would be an eighth of
+    what readers load. Comments have lines of their own, or follow code in a script after ` // `."""
+    lines = []
+    in_comment = False
+    for line in source.splitlines():
+        line = line.partition(" // ")[0].strip()
+        in_comment = in_comment or line.startswith("/*")
+        if line and not in_comment and not line.startswith("//"):
+            lines.append(f"{line}\n")
+        if line.endswith("*/"):
+            in_comment = False
+    return "".join(lines)
 
 
 def bottle_refusal(site: Site, error: bottle.HTTPError) -> Any:

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from commentd import App, make_app
+from commentd import App, Config, make_app
 from support import inside
 from support.blog import POST, article, conversation, new_context, say, service
 from support.client import PAGE, Visitor
@@ -89,6 +89,38 @@ def test_a_fragment_has_the_threads_that_the_widget_shows_in_their_order(visitor
     visitor.get("/fragment", {"url": PAGE, "sort": "best"}, status=400)
     visitor.get("/fragment", {"url": PAGE, "style": "none"}, status=400)
     visitor.get("/fragment", {}, status=400)
+
+
+def bare(code: str) -> str:
+    """A script or style without comments and white space."""
+    comments = re.compile(r"^\s*//[^\n]*|^\s*/\*.*?\*/| // [^\n]*", re.MULTILINE | re.DOTALL)
+    return "".join(comments.sub("", code).split())
+
+
+@pytest.mark.parametrize("picture", [False, True])
+def test_the_widget_and_the_fragment_have_one_style_put_together_from_its_files(
+    picture: bool, tmp_path: Path
+) -> None:
+    files = ("widget.css", "picture.css", "fragment.css")
+    widget, owner, fragment_only = (bare((STATIC / file).read_text("utf-8")) for file in files)
+    style = widget + owner if picture else widget
+    config = Config(
+        database_path=str(tmp_path / "commentd.db"),
+        site_picture=str(STATIC / "picture.png") if picture else "",
+        server_public_url=SERVICE,
+    )
+    with closing(make_app(config)) as app:
+        visitor = Visitor(app)
+        script = visitor.get("/embed.js").text
+        linked = visitor.get("/fragment.css", {"faces": ""}).text
+        inline = visitor.get("/fragment", {"url": PAGE}).text
+    source = bare((STATIC / "embed.js").read_text("utf-8"))
+    texts = bare((STATIC / "texts.json").read_text("utf-8"))
+    source = source.replace("FIRST_TEXTS", texts).replace("WIDGET_STYLE", f"`{style}`")
+    assert bare(script) == source
+    style = (style + fragment_only).replace("${SERVICE}", f"{SERVICE}/")
+    assert bare(linked) == style
+    assert bare(inline).partition("<style>")[2].partition("</style>")[0] == style
 
 
 def test_a_long_list_of_faces_for_the_style_of_a_fragment_is_refused_at_once(

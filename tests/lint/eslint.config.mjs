@@ -16,6 +16,6 @@ export default [
       'prefer-const': ['error', {destructuring: 'all'}],
     },
   },
-  {files: ['static/embed.js'], languageOptions: {globals: {FIRST_TEXTS: 'readonly'}}},
+  {files: ['static/embed.js'], languageOptions: {globals: {FIRST_TEXTS: 'readonly', WIDGET_STYLE: 'readonly'}}},
   {files: ['static/{embed,home,loader}.js', 'tests/support/watch.js'], languageOptions: {sourceType: 'script'}},
 ]
