@@ -1564,8 +1564,7 @@ class Config:
         "yes",
     )
     backup_folder: str = setting(
-        "Where backups are kept; relative to this file's folder. Each blog needs its own.",
-        default="backups",
+        "Where backups are kept; relative to this file's folder.", default="backups"
     )
     backup_every: int = setting(
         "Hours between two backups that the service makes by itself. 0: none.",
@@ -2452,6 +2451,15 @@ def back_up_to(path: Path, target: Path, progress: Progress = show_nothing, part
     return target
 
 
+def backup_stem(path: Path, folder: Path) -> str:
+    """How the names of the backups of a database begin. In a folder that is not beside it there may
+    be those of another database of the same name, and neither may delete the other's."""
+    database = path.resolve()
+    if folder.resolve().parent == database.parent:
+        return path.stem
+    return f"{path.stem}-{sha256_of(str(database))[:8]}"
+
+
 def back_up(
     path: Path,
     folder: Path,
@@ -2465,50 +2473,20 @@ def back_up(
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise OperatorError(f"{folder} can't be made: {error.strerror}") from None
-    name = f"{path.stem}-{datetime.fromtimestamp(now, UTC):{STAMP}}{label}.db"
+    name = f"{backup_stem(path, folder)}-{datetime.fromtimestamp(now, UTC):{STAMP}}{label}.db"
     return back_up_to(path, folder / name, progress, part)
 
 
-def back_up_regularly(
-    path: Path, folder: Path, now: float, progress: Progress = show_nothing, part: str = ""
-) -> Path:
-    """A backup in the folder of the settings, which is claimed for this database."""
-    if reason := other_claim(path, folder):
-        raise OperatorError(reason)
-    backup = back_up(path, folder, now, progress=progress, part=part)
-    claim_file(path, folder).write_text(str(path.resolve()), "utf-8")
-    return backup
-
-
 def regular_backups(path: Path, folder: Path) -> dict[Path, float]:
-    """The backups in the folder and their times, the oldest first; none if another database claims
-    the folder. Backups that were made before a migration are left out: the owner deletes those."""
-    if other_claim(path, folder):
-        return {}
+    """The backups in the folder and their times, the oldest first. Backups that were made before a
+    migration are left out: the owner deletes those."""
     times = {}
     stamp = f"{'[0-9]' * 8}-{'[0-9]' * 6}"
-    for backup in sorted(folder.glob(f"{glob.escape(path.stem)}-{stamp}.db")):
+    for backup in sorted(folder.glob(f"{glob.escape(backup_stem(path, folder))}-{stamp}.db")):
         with contextlib.suppress(ValueError):
             made_at = datetime.fromisoformat(f"{backup.stem[-15:]}Z")
             times[backup] = made_at.timestamp()
     return times
-
-
-def claim_file(path: Path, folder: Path) -> Path:
-    """The file in a backup folder that names the database whose backups are there."""
-    return folder / f".{path.stem}-of"
-
-
-def other_claim(path: Path, folder: Path) -> str:
-    """An error message if the folder holds the backups of another database of the same name that
-    still exists: each would delete the backups of the other. Else ""."""
-    try:
-        claimed_by = Path(claim_file(path, folder).read_text("utf-8"))
-    except (OSError, ValueError):  # there is no claim yet
-        return ""
-    if claimed_by == path.resolve() or not claimed_by.is_file():
-        return ""
-    return f"{folder} holds the backups of {claimed_by}: name another [backup] folder"
 
 
 def delete_old_backups(path: Path, folder: Path, keep: int, now: float) -> None:
@@ -10695,7 +10673,7 @@ class App:
         if figures.comments:
             try:
                 part = f".{path.name}.part"  # always the same: a crash leaves no more than one
-                back_up_regularly(path, folder, now, part=part)
+                back_up(path, folder, now, part=part)
             except OperatorError as error:
                 log.error("no backup: %s", error)
                 return 10 * MINUTE
@@ -11032,9 +11010,7 @@ def check_files(config: Config) -> Iterator[Finding]:
         if file.exists() and file.stat().st_mode & 0o077:
             yield Finding("warn", "rights", f"others can read {file}: run chmod 600 on it")
     existing_folder = folder if folder.exists() else folder.parent
-    if reason := other_claim(path, folder):
-        yield Finding("fail", "backup", reason)
-    elif config.backup_every and not os.access(existing_folder, os.W_OK):
+    if config.backup_every and not os.access(existing_folder, os.W_OK):
         yield Finding("fail", "backup", f"{folder} is not writable: create it or change its owner")
     if config.site_picture:
         yield from check_picture(config.site_picture)
@@ -14484,9 +14460,7 @@ def backup_command(config: Config, arguments: Arguments) -> int:
         raise OperatorError(f"{path.absolute()}: there is no such database")
     check_database_file(path)
     target = Path(arguments.target or config.backup_folder)
-    if not arguments.target:
-        target = back_up_regularly(path, target, now, progress=show)
-    elif target.is_dir():
+    if not arguments.target or target.is_dir():
         target = back_up(path, target, now, progress=show)
     elif target.exists():
         raise OperatorError(f"{target} is there already: name another file")

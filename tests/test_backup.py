@@ -301,9 +301,9 @@ def test_backups_outlive_a_clock_jump(
 
 
 def test_two_blogs_that_share_a_backup_folder_lose_no_backup(
-    config: Config, tmp_path: Path, fake_world: FakeWorld, caplog: pytest.LogCaptureFixture
+    config: Config, tmp_path: Path, fake_world: FakeWorld
 ) -> None:
-    """Even if their databases have the same name: the second blog is told, and makes none there."""
+    """Even if their databases have the same name."""
     folder = tmp_path / "backups"
 
     def kept(name: str, days: int = 1, **words: Any) -> list[list[str]]:
@@ -316,20 +316,16 @@ def test_two_blogs_that_share_a_backup_folder_lose_no_backup(
             for _ in range(days):
                 app.back_up_if_due()
                 fake_world.time += DAY
-        return [comments_in(copy) for copy in sorted(folder.glob("*.db"))]
+        return sorted(comments_in(copy) for copy in folder.glob("*.db"))
 
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        assert kept(name, 3, content=f"in {name}") == [["in one"]] * 2
-    assert f"holds the backups of {tmp_path}/one/commentd.db: name another" in caplog.text
+    assert kept("one", 3, content="in one") == [["in one"]] * 2
+    assert kept("two", 3, content="in two") == [["in one"]] * 2 + [["in two"]] * 2
     (tmp_path / "link").symlink_to("one")  # another way to the same
     before = names_in(folder)
-    assert kept("link") == [["in one"]] * 2
-    assert names_in(folder) != before
-    shutil.rmtree(tmp_path / "one")  # that one has moved, or has gone
-    assert kept("two") == [["in one"], ["in two"]]
-    (folder / ".commentd-of").write_text("")  # the disk was full when the claim was written
-    assert kept("two") == [["in two"]] * 2
+    assert kept("link") == [["in one"]] * 2 + [["in two"]] * 2
+    assert len(names_in(folder) - before) == 1
 
 
 @pytest.mark.parametrize("settings", [{"backup_every": 0}])
