@@ -85,7 +85,6 @@ import urllib.parse
 import zlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from http import HTTPStatus
@@ -5245,11 +5244,12 @@ class PasswordHasher:
 
     def __init__(self) -> None:
         self.seats = threading.Semaphore(8)
-        self.pool = ThreadPoolExecutor(2, "hashing")
+        self.at_work = threading.Semaphore(2)
 
     def hash(self, password: str, scheme: str) -> str:
         """The hash of a password. The caller has a seat."""
-        return self.pool.submit(hash_password, password, scheme).result()
+        with self.at_work:
+            return hash_password(password, scheme)
 
     def seat(self) -> contextlib.AbstractContextManager[None]:
         """A place in the queue; `Unavailable` if there is none."""
@@ -10686,7 +10686,6 @@ class App:
             with contextlib.suppress(Unavailable, sqlite3.ProgrammingError):
                 flush_views(self.site)
         finally:
-            self.site.hasher.pool.shutdown()
             self.site.store.close()
             self.site.places.close()
 
