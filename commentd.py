@@ -552,7 +552,7 @@ TITLES = """author admin owner official blogger verified moderator mod webmaster
             autore amministratore amministratrice moderatore moderatrice gestore proprietario
             proprietaria titolare redazione ufficiale verificato verificata
             автор админ администратор владелец модератор официальный редакция
-            الإدارة المدير المشرف الكاتب رسمي
+            الإدارة المدير المشرف مشرف الكاتب رسمي
             作者 博主 站长 站長 管理员 管理員 管理人 版主 楼主 樓主 小编 小編 客服 站务 站務
             本站 原作者 系统 系統 群主 UP主 管理组 管理組 管理者 運営者 編集部 スタッフ
             官方 官号 官號 认证 認證 已认证 已認證 本人 公式 運営 著者 筆者
