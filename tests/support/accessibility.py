@@ -27,14 +27,12 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Error, Page
 
-from support.blog import nodes_of
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from commentd import App, __version__
 from support import blog
-from support.blog import WATCH, Json, say
+from support.blog import WATCH, Json, nodes_of, say
 from support.inside import sql
 from support.mail import code_of
 from support.patience import PATIENCE
