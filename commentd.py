@@ -10883,7 +10883,9 @@ def assets_with(picture: str) -> dict[str, Asset]:
         if path.suffix == ".js":
             script = without_comments(body.decode())
             if path.name == "embed.js":
-                texts = json.dumps(first_texts(), ensure_ascii=False, separators=(",", ":"))
+                languages = sorted(locale.tag for locale in locales().values())
+                by_language = {tag: first_texts().get(tag) for tag in languages}
+                texts = json.dumps(by_language, ensure_ascii=False, separators=(",", ":"))
                 script = script.replace("FIRST_TEXTS", texts, 1)
                 script = script.replace("WIDGET_STYLE", f"`\n{widget_style(picture)}`", 1)
             body = script.encode()

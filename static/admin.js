@@ -6,18 +6,13 @@ import {digest, readable} from './account.js'
 import {solve} from './more.js'
 
 const {kit} = customElements.get('commentd-thread')
-const {h, button, formatted, hash, keep, languageOf, loadTexts, recall} = kit
+const {LANGUAGES, h, button, formatted, hash, keep, languageOf, loadTexts, recall} = kit
 
 // -- Words --------------------------------------------------------------------
 
 // Loaded from words/admin-LANGUAGE.json.
 let texts
 let lang
-
-const LANGUAGES = {
-  ar: 'العربية', de: 'Deutsch', en: 'English', es: 'Español', fr: 'Français', it: 'Italiano', ja: '日本語', ko: '한국어',
-  pt: 'Português (Brasil)', ru: 'Русский', 'zh-CN': '简体中文', 'zh-TW': '繁體中文',
-}
 
 const has = key => Object.hasOwn(texts, key)
 
@@ -27,6 +22,15 @@ function say(key, n, m) {
   // A name in a sentence is isolated, since it may run from right to left.
   const shown = typeof n === 'string' ? `\u2068${n}\u2069` : number(n)
   return (has(name) ? texts[name] : text(key)).replace('{n}', () => shown).replace('{m}', () => number(m))
+}
+
+// Languages that the browser names by their script or country.
+const NAMED_AS = {pt: 'pt-BR', 'zh-CN': 'zh-Hans', 'zh-TW': 'zh-Hant'}
+
+/** How those who speak a language call it: `Italiano`. */
+function ownName(language) {
+  const [first, ...others] = new Intl.DisplayNames(language, {type: 'language'}).of(NAMED_AS[language] ?? language)
+  return first.toLocaleUpperCase(language) + others.join('')
 }
 
 /** The language that was chosen here, or the first of the browser's that this page has. */
@@ -363,8 +367,8 @@ function drawFrame() {
     h('footer', {}, h('div', {class: 'row'},
       signed && bdi(me().nickname),
       link(`admin/help?lang=${lang}`, say('help')),
-      h('select', {ariaLabel: say('language'), onchange: speak}, ...Object.entries(LANGUAGES).map(([value, name]) =>
-        h('option', {value, lang: value, selected: value === lang}, name))),
+      h('select', {ariaLabel: say('language'), onchange: speak}, ...LANGUAGES.map(value =>
+        h('option', {value, lang: value, selected: value === lang}, ownName(value)))),
       signed && keyed('?', 'keys', showKeys, {class: 'keys'}),
       signed && workButton('signout', signOut))),
     h('div', {class: 'bars'}, selectionBar, notice), listStatus)

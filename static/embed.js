@@ -10,8 +10,10 @@ const SERVICE = new URL('.', script.src)
 
 // -- Texts --------------------------------------------------------------------
 
-// By language. The service puts in static/texts.json, what the widget says before it loads more.
+// By language. The service puts in static/texts.json, what the widget says before it loads more, and null for the
+// other languages.
 const TEXTS = FIRST_TEXTS
+const LANGUAGES = Object.keys(TEXTS)
 
 // -- Style --------------------------------------------------------------------
 
@@ -265,8 +267,9 @@ function formatted(html) {
 function languageOf(node) {
   const tag = node.closest('[lang]:not([lang=""])')?.lang ?? navigator.language
   if (/^zh(?!.*hans).*(hant|tw|hk|mo)/i.test(tag)) return 'zh-TW'
-  const [base] = /^(ar|de|es|fr|it|ja|ko|pt|ru|zh)(?![a-z])/i.exec(tag) ?? ['en']
-  return base.toLowerCase().replace('zh', 'zh-CN')
+  const [base] = /^[a-z]+/i.exec(tag) ?? ['en']
+  const language = base.toLowerCase().replace(/^zh$/, 'zh-CN')
+  return LANGUAGES.includes(language) ? language : 'en'
 }
 
 const formats = {}
@@ -807,8 +810,8 @@ class Thread extends HTMLElement {
 
 // What the other scripts use of this one.
 Thread.kit = {
-  Failure, ask, button, formatted, h, hash, isEmail, keep, languageOf, linkTo, load, loadTexts, makeHash, me, recall, relativeTime, report,
-  timeOf,
+  Failure, LANGUAGES, ask, button, formatted, h, hash, isEmail, keep, languageOf, linkTo, load, loadTexts, makeHash, me,
+  recall, relativeTime, report, timeOf,
 }
 
 // -- Start --------------------------------------------------------------------

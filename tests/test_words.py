@@ -2,6 +2,7 @@
 
 import json
 import re
+import textwrap
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from support.words import ADMIN, FILES, FIRST, WORDS
 SCRIPTS = ["embed.js", "more.js", "account.js", "moderate.js"]
 EMAILS = json.loads((STATIC / "emails.json").read_bytes())
 BILINGUAL = EMAILS.pop("zh+en")
+INTL = json.loads((STATIC / "intl.json").read_bytes())
 
 
 def bare(words: dict[str, str]) -> dict[str, set[str]]:
@@ -40,83 +42,117 @@ def object_of(browser: Browser, script: str, name: str) -> Any:
     return value
 
 
-def languages_of_the_widget(browser: Browser, address: str) -> set[str]:
-    """The languages that the widget takes for any tag of two letters."""
-    page = browser.new_page()
-    page.add_script_tag(url=f"{address}/embed.js")
-    found: list[str] = page.evaluate(
-        """() => {
-          const {languageOf} = customElements.get('commentd-thread').kit
-          const letters = [...'abcdefghijklmnopqrstuvwxyz']
-          const tags = letters.flatMap(one => letters.map(two => one + two))
-          return [...tags, 'zh-TW'].map(lang => languageOf(Object.assign(document.body, {lang})))
-        }"""
-    )
-    page.close()
-    return {*found}
+# How browsers write the fifth of each month, its time, a large number, numbers and countries.
+FORMS = """([tag, codes]) => {
+  const names = new Intl.DisplayNames(tag, {type: 'region'})
+  const rules = new Intl.PluralRules(tag)
+  const write = (month, how) => new Date(2024, month, 5, 13, 7).toLocaleString(tag, how)
+  return {
+    dates: [...Array(12).keys()].map(month => write(month, {dateStyle: 'medium'})),
+    moment: write(0, {dateStyle: 'medium', timeStyle: 'short'}),
+    number: (1234567).toLocaleString(tag),
+    plural: [...Array(1200).keys()].map(n => rules.select(n)),
+    regions: Object.fromEntries(codes.map(code => [code, names.of(code)])),
+  }
+}"""
 
 
-def languages_of_the_admin_page(browser: Browser, address: str) -> set[str]:
-    """The languages that it offers."""
-    page = browser.new_page()
-    page.goto(f"{address}/admin")
-    page.locator("footer option").first.wait_for(state="attached")
-    found: list[str] = page.locator("footer option").evaluate_all(
-        "options => options.map(option => option.value)"
-    )
-    page.close()
-    return {*found}
+def tag_of(language: str) -> str:
+    """The name in the widget of a language of emails."""
+    return {"zh": "zh-CN", "zh-tw": "zh-TW"}.get(language, language)
 
 
-def places_of_languages(browser: Browser, address: str) -> dict[str, set[str]]:
-    """Each place that has to know a language, and the languages that it knows, by the names of the
-    widget."""
-    intl = json.loads((STATIC / "intl.json").read_bytes())
+def languages_by_place() -> dict[str, tuple[str, set[str]]]:
+    """Each place that has to know a language: what to do there for one, and those that it knows, by
+    the names of the widget."""
     places = {
-        "static/words/{}.json": {*FILES},
-        "static/words/admin-{}.json": {*ADMIN},
-        "static/emails.json: {}": {*EMAILS},
-        "static/intl.json: {}": {*intl},
-        "commentd.py: LANGUAGES: {}": inside.languages(),
-        "static/embed.js: languageOf: {}": languages_of_the_widget(browser, address),
-        "static/admin.js: LANGUAGES: {}": languages_of_the_admin_page(browser, address),
+        "static/words/{}.json": ("copy es.json, and translate it", {*FILES}),
+        "static/words/admin-{}.json": ("copy admin-es.json, and translate it", {*ADMIN}),
+        "static/emails.json": ('add "{}": copy "es", and translate it', {*EMAILS}),
+        "static/intl.json": ('add "{}": copy "es", then run the test again', {*INTL}),
+        "commentd.py": ('add "{}" to LANGUAGES', inside.languages()),
     }
     for folder, topics in MANUAL.items():
         [line] = [line for line in topics["embed"].splitlines() if "`zh-CN` `zh-TW`" in line]
         found = re.findall("`([a-z]{2}(?:-[A-Z]{2})?)`", line)
-        places[f"static/help/{folder}/embed.md: the line with `zh-TW`: {{}}"] = {*found}
-    of_widget = {"zh": "zh-CN", "zh-tw": "zh-TW"}
-    return {place: {of_widget.get(n, n) for n in names} for place, names in places.items()}
+        lead = re.split("[`：]", line)[0]
+        what = f"add `{{}}` to the line “{lead.strip()}”"
+        places[f"static/help/{folder}/embed.md"] = (what, {*found})
+    return {place: (what, {*map(tag_of, known)}) for place, (what, known) in places.items()}
 
 
-@pytest.mark.parametrize("settings", [{"server_listen": "127.0.0.1:0"}], ids=[""])
-def test_a_language_is_in_every_place_that_has_to_know_it(browser: Browser, app: App) -> None:
-    with service(app) as address:
-        places = places_of_languages(browser, address)
-    everywhere = set().union(*places.values())
+def test_a_language_is_in_every_place_that_has_to_know_it() -> None:
+    places = languages_by_place()
+    everywhere = {language for _, known in places.values() for language in known}
     lacking = [
-        f"missing: {place.format(language)}"
-        for place, known in places.items()
+        f"{place.format(language)}: {what.format(language)}"
+        for place, (what, known) in places.items()
         for language in sorted(everywhere - known)
+    ]
+    readme = (ROOT / "README.md").read_text("utf-8")
+    lacking += [
+        f"README.md: write “{count}”"
+        for count in (f"in {len(everywhere)} languages", f"等 {len(everywhere)} 种语言")
+        if count not in " ".join(readme.split())
     ]
     assert not lacking, "\n".join(lacking)
 
 
+def region_lines(regions: dict[str, str]) -> str:
+    """The names of countries as `static/intl.json` has them."""
+    text = json.dumps(regions, ensure_ascii=False)[1:-1].replace(" ", "\0").replace(",\0", ", ")
+    lines = textwrap.wrap(text, 114, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(f"      {line}" for line in lines).replace("\0", " ")
+
+
+def test_dates_numbers_and_countries_are_written_as_browsers_write_them(browser: Browser) -> None:
+    page = browser.new_page()
+    wrong = []
+    for language, entry in INTL.items():
+        there = f"static/intl.json: {language}:"
+        browsers = page.evaluate(FORMS, [tag_of(language), [*INTL["en"]["regions"]]])
+        dates = [entry["date"].format(day=5, month=each, year=2024) for each in entry["months"]]
+        before_time = entry["moment"].partition("{time}")[0].format(day=dates[0])
+        number = f"{1234567:,}".replace(",", entry["group"])
+        for keys, own, wanted in (
+            ("tag", entry["tag"], tag_of(language)),
+            ("date, months", dates, browsers["dates"]),
+            ("moment", before_time, browsers["moment"][: len(before_time)]),
+            ("group", number, browsers["number"]),
+        ):
+            if own != wanted:
+                wrong.append(f"{there} {keys}: gives {own!r}, browsers write {wanted!r}")
+        for n, form in enumerate(browsers["plural"]):
+            forms = [name for name, of in entry["plural"].items() if re.fullmatch(of, str(n))]
+            if [*forms, "other"][0] != form:
+                wrong.append(f"{there} plural: {n} has to be of the form {form!r}")
+                break
+        differing = dict(browsers["regions"].items() - entry["regions"].items())
+        if len(differing) > 9:  # browsers of other versions have other names for a few
+            wrong.append(f"{there} regions: write\n{region_lines(browsers['regions'])}")
+    page.close()
+    assert not wrong, "\n".join(wrong)
+
+
 def test_a_language_has_every_text_with_its_placeholders() -> None:
+    wrong = []
     for prefix, tables in (("", WORDS), ("admin-", ADMIN)):
         english = bare(tables["en"])
         for language, words in tables.items():
             file, own = f"static/words/{prefix}{language}.json", bare(words)
-            lacking = [f"{file} lacks {key}" for key in english.keys() - own.keys()]
-            left = [f"{file} has {key}, English not" for key in own.keys() - english.keys()]
-            assert not lacking + left, "\n".join(sorted(lacking + left))
-            for key, names in english.items():
-                assert own[key] == names, f"{file}: {key} has other placeholders than English"
-    for language, words in [*WORDS.items(), *ADMIN.items()]:
-        for key, text in words.items():
-            assert text == text.strip() != "", (language, key)
-            if key != "level_fail":
-                assert not re.search(r"[<>]|\b[Ee]rror\b", text), (language, key)
+            wrong += [f"{file} lacks {key}" for key in english.keys() - own.keys()]
+            wrong += [f"{file} has {key}, English not" for key in own.keys() - english.keys()]
+            wrong += [
+                f"{file}: {key}: the placeholders are {own[key] or {}}, in English {names or {}}"
+                for key, names in english.items()
+                if key in own and own[key] != names
+            ]
+            for key, text in words.items():
+                if text != text.strip() or not text:
+                    wrong.append(f"{file}: {key} is empty, or has a space at an end")
+                elif key != "level_fail" and re.search(r"[<>]|\b[Ee]rror\b", text):
+                    wrong.append(f"{file}: {key} has < or > or “error”")
+    assert not wrong, "\n".join(sorted(wrong))
 
 
 def test_no_text_of_the_widget_stands_in_two_places() -> None:
@@ -130,28 +166,38 @@ def test_a_reader_who_chooses_a_password_is_advised_to_make_it_long() -> None:
     steps = [line for line in script.splitlines() if "password('new-password'" in line]
     assert len(steps) == 2  # to register, and to change it
     assert [line for line in steps if "small(say('advice'))" not in line] == []
-    assert [language for language, words in WORDS.items() if "8" not in words["advice"]] == []
+    for language, words in WORDS.items():
+        assert "8" in words["advice"], f"static/words/{language}.json: advice has to say 8"
 
 
 def test_each_language_counts_as_its_readers_do(browser: Browser) -> None:
     page = browser.new_page()
-    for language, words in WORDS.items():
-        rules = f"new Intl.PluralRules('{language}').resolvedOptions().pluralCategories"
-        counted = {**words, **ADMIN[language]}
-        keys = {name.removesuffix("_other") for name in counted if name.endswith("_other")}
-        assert keys >= {"count", "fresh", "n_comments"}
-        for key in keys:
-            given = {name.removeprefix(f"{key}_") for name in counted if name.startswith(f"{key}_")}
-            assert given == set(page.evaluate(rules)), f"{key}_* in static/words: {language}"
+    wrong = []
+    for prefix, tables in (("", WORDS), ("admin-", ADMIN)):
+        for language, words in tables.items():
+            rules = f"new Intl.PluralRules('{language}').resolvedOptions().pluralCategories"
+            forms = {f"_{form}" for form in page.evaluate(rules)}
+            keys = {name.removesuffix("_other") for name in words if name.endswith("_other")}
+            assert keys & {"count", "n_comments"}
+            for key in keys:
+                own = {name.removeprefix(key) for name in words if name.startswith(f"{key}_")}
+                file = f"static/words/{prefix}{language}.json"
+                wrong += [f"{file} lacks {key}{form}" for form in forms - own]
+                wrong += [f"{file}: {language} does not use {key}{form}" for form in own - forms]
     page.close()
+    assert not wrong, "\n".join(sorted(wrong))
 
 
 def test_the_texts_of_each_language_say_in_which_direction_it_is_written(browser: Browser) -> None:
     page = browser.new_page()
-    for tables in (WORDS, ADMIN, EMAILS):
+    for place, tables in (
+        ("static/words/{}.json", WORDS),
+        ("static/words/admin-{}.json", ADMIN),
+        ("static/emails.json: {}", EMAILS),
+    ):
         for language, words in tables.items():
             wanted = page.evaluate(f"new Intl.Locale('{language}').getTextInfo().direction")
-            assert words["dir"] == wanted, language
+            assert words["dir"] == wanted, f"{place.format(language)}: dir has to be {wanted}"
     page.close()
 
 
@@ -196,15 +242,34 @@ def test_emails_say_the_same_in_each_language() -> None:
         lacking, left = english.keys() - words.keys(), words.keys() - english.keys()
         assert not lacking, f"static/emails.json: {language} lacks {sorted(lacking)}"
         assert not left, f"static/emails.json: {language} has {sorted(left)}, English not"
-        assert re.search(r"\n {4}\{code\}\n\D*\b10(?!\d)", words["code_text"]), language
+        there = f"static/emails.json: {language}:"
+        code_text = words["code_text"]
+        assert re.search(r"\n {4}\{code\}\n\D*\b10(?!\d)", code_text), (
+            f"{there} code_text has to show the code in a line of its own, and say 10 minutes"
+        )
         for key, text in words.items():
-            where = (language, key)
-            places = [set(re.findall(r"\{\w+\}", each)) for each in (text, english[key])]
-            assert places[0] == places[1], where
+            places = [set(re.findall(r"\{\w+\}", each)) for each in (english[key], text)]
+            assert places[0] == places[1], f"{there} {key} has to have {places[0] or 'no {}'}"
             ends = [(each[0] == "\n", each[-1] == "\n") for each in (text, english[key])]
-            assert ends[0] == ends[1], where
+            assert ends[0] == ends[1], f"{there} {key} has to begin and end as in English"
             if language in EMAILS:
-                assert text.count("\n") == english[key].count("\n"), where
+                lines = english[key].count("\n")
+                assert text.count("\n") == lines, f"{there} {key} has to have {lines} \\n"
+
+
+@pytest.mark.parametrize("settings", [{"server_listen": "127.0.0.1:0"}], ids=[""])
+def test_the_admin_page_offers_each_language_by_its_own_name(browser: Browser, app: App) -> None:
+    page = browser.new_page()
+    with service(app) as address:
+        page.goto(f"{address}/admin")
+        options = page.locator("footer option")
+        options.first.wait_for(state="attached")
+        named = dict(options.evaluate_all("all => all.map(each => [each.value, each.text])"))
+    page.close()
+    assert named.keys() == {tag_of(language) for language in INTL}
+    names = {"ar": "العربية", "it": "Italiano", "ja": "日本語", "pt": "Português (Brasil)"}
+    names |= {"zh-CN": "简体中文", "zh-TW": "繁體中文"}
+    assert named.items() >= names.items()
 
 
 def test_emails_are_in_the_language_that_the_widget_spoke(app: App, ann: Visitor) -> None:
