@@ -144,7 +144,7 @@ def test_the_home_page_has_no_inline_script_or_style_and_loads_nothing_from_else
 
 
 def test_served_scripts_lose_their_comments_and_nothing_else(visitor: Visitor) -> None:
-    comments = re.compile(r"^\s*(//.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^\s+| +// .*$", re.M)
+    comments = re.compile(r"^\s*(//.*|/\*(?:(?!\*/)(?s:.))*\*/)\n|^\s+| +// .*$", re.M)
     for path in STATIC.glob("*.js"):
         source = path.read_text("utf-8")
         served = visitor.get(f"/{path.name}", status="*")
@@ -153,7 +153,7 @@ def test_served_scripts_lose_their_comments_and_nothing_else(visitor: Visitor) -
             for put_in in ("FIRST_TEXTS", "WIDGET_STYLE"):
                 wanted = wanted.replace(put_in, "(?s:.+?)")
             assert re.fullmatch(wanted, served.text), path.name
-        behind = re.search(r"(?m)^\s*/\*\*(?:(?!\*/)(?s:.))*\*/ *\S", source)
+        behind = re.search(r"(?m)^\s*/\*(?:(?!\*/)(?s:.))*\*/ *\S", source)
         assert not behind, f"{path.name}: code behind a comment"
         for line in source.splitlines():
             code, gone, _ = line.partition(" // ")
