@@ -2572,7 +2572,6 @@ def leave_wal_mode(path: Path) -> None:
 
 # The connections of one process: one that writes, and one for each thread that reads
 
-Row = TypeVar("Row")
 
 DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 # What SQLite reports when the machine is at fault, not the program (sqlite.org/rescode.html).
@@ -2859,34 +2858,10 @@ class Database:
             self.has_erased = True  # even if it fails: what it wrote is in the -wal
             self.writer.execute("VACUUM")
 
-    def run(self, sql: str, *values: Any, **named: Any) -> sqlite3.Cursor:
-        """Runs a statement. Up to four values stand in order (`?`), others by name."""
-        return self.db.execute(sql, named or values)
-
-    def run_script(self, sql: str, **named: Any) -> None:
-        """Runs several statements with the same values."""
-        run_statements(self.db, sql, **named)
-
-    def all(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> list[Row]:
-        """All rows of a statement; a cursor that is left open would hold back the checkpoint."""
-        rows = self.run(sql, *values, **named)
-        names = [column[0] for column in rows.description]
-        # `dict(row)` would search for each name: a list took 5 % longer.
-        return [row_type(**dict(zip(names, row, strict=True))) for row in rows]
-
-    def one(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> Row | None:
-        return next(iter(self.all(row_type, sql, *values, **named)), None)
-
-    def values(self, sql: str, *values: Any, **named: Any) -> list[Any]:
-        """The first column of all rows."""
-        return [row[0] for row in self.run(sql, *values, **named)]
-
-    def value(self, sql: str, *values: Any, **named: Any) -> Any:
-        """The first column of the first row; None if there is no row."""
-        return next(iter(self.values(sql, *values, **named)), None)
-
 
 # -- Store --------------------------------------------------------------------
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -3452,6 +3427,34 @@ class Store(Database):
     and must run inside `writing()`."""
 
     zone: tzinfo | None = None  # of statistics; set by whoever opens the store
+
+    # Statements
+
+    def run(self, sql: str, *values: Any, **named: Any) -> sqlite3.Cursor:
+        """Runs a statement. Up to four values stand in order (`?`), others by name."""
+        return self.db.execute(sql, named or values)
+
+    def run_script(self, sql: str, **named: Any) -> None:
+        """Runs several statements with the same values."""
+        run_statements(self.db, sql, **named)
+
+    def all(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> list[Row]:
+        """All rows of a statement; a cursor that is left open would hold back the checkpoint."""
+        rows = self.run(sql, *values, **named)
+        names = [column[0] for column in rows.description]
+        # `dict(row)` would search for each name: a list took 5 % longer.
+        return [row_type(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def one(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> Row | None:
+        return next(iter(self.all(row_type, sql, *values, **named)), None)
+
+    def values(self, sql: str, *values: Any, **named: Any) -> list[Any]:
+        """The first column of all rows."""
+        return [row[0] for row in self.run(sql, *values, **named)]
+
+    def value(self, sql: str, *values: Any, **named: Any) -> Any:
+        """The first column of the first row; None if there is no row."""
+        return next(iter(self.values(sql, *values, **named)), None)
 
     # The key, the state of the service, rate limits, captchas
 
