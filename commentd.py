@@ -440,10 +440,10 @@ def proper_nickname(text: str) -> str:
     name = WORD_BREAKS.sub("", JOINERS.sub(needed_joiner, name))
     name = trimmed(re.sub(r"\S+", lambda word: trimmed(word[0]), name))
     bare = without_parts(name)
-    kinds = "".join(unicodedata.category(character)[0] for character in bare)
-    if "C" in kinds or INVISIBLE.search(bare) or NOT_IN_NAMES.search(bare):
+    categories = "".join(unicodedata.category(character)[0] for character in bare)
+    if "C" in categories or INVISIBLE.search(bare) or NOT_IN_NAMES.search(bare):
         raise ValueError
-    if "MMMM" in kinds or len(name) > 64 or is_blank(name):
+    if "MMMM" in categories or len(name) > 64 or is_blank(name):
         raise ValueError
     return name
 
@@ -594,10 +594,13 @@ def skeletons(name: str) -> set[str]:
 
 # Email addresses, hosts and IP addresses
 
-# `=?` begins an encoded word (RFC 2047): mail programs would read another address.
+EMAIL_CHARACTERS = "[a-z0-9!#$%&'*+/=?^_`{|}~-]+"
+HOST_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 EMAIL = re.compile(
-    r"(?=.{3,254}\Z)(?=[^@]{1,64}@)(?!.*=\?)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
-    r"@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+    r"(?=.{3,254}\Z)(?=[^@]{1,64}@)"  # RFC 5321, section 4.5.3.1
+    # `=?` begins an encoded word (RFC 2047): mail programs would read another address.
+    r"(?!.*=\?)"
+    rf"{EMAIL_CHARACTERS}(?:\.{EMAIL_CHARACTERS})*@(?:{HOST_LABEL}\.)+{HOST_LABEL}"
 )
 
 
@@ -719,13 +722,19 @@ def networks_of(ip: str) -> list[tuple[str, int]]:
 
 # Page keys
 
-# Parameters that say where a reader came from, and cache busters with milliseconds (pjax#189).
-# None of them is a part of the page. `from` may be one, except for what WeChat adds.
+# Parameters that say where a reader came from. None of them is a part of the page.
+TRACKING_NAMES = (
+    *("utm_[^=]*", "_ga", "_gl", "gclid", "dclid", "gbraid", "wbraid", "gad_source", "srsltid"),
+    *("mtm_[^=]*", "_hsenc", "_hsmi", "mc_[ce]id", "mkt_tok"),  # programs that count or send emails
+    *("fbclid", "igshid", "igsh", "twclid", "ttclid", "li_fat_id", "msclkid", "yclid", "ysclid"),
+    *("spm", "vd_source", "isappinstalled", "nsukey"),  # Alibaba, Bilibili, WeChat
+)
 TRACKING = re.compile(
-    r"(?:utm_[^=]*|mtm_[^=]*|fbclid|gclid|dclid|gbraid|wbraid|gad_source|srsltid|msclkid|ysclid"
-    r"|yclid|twclid|ttclid|li_fat_id|mc_[ce]id|mkt_tok|igshid|igsh|spm|vd_source|_hsenc|_hsmi|_ga|_gl"
-    r"|isappinstalled|nsukey)(?:=|\Z)"
-    r"|from=(?:timeline|singlemessage|groupmessage)\Z|(?:t|_|_t)=1[0-9]{12}\Z"
+    rf"(?:{'|'.join(TRACKING_NAMES)})(?:=|\Z)"
+    # `from` may be a part of the page, except for what WeChat adds.
+    r"|from=(?:timeline|singlemessage|groupmessage)\Z"
+    # A cache buster with milliseconds (pjax#189).
+    r"|(?:t|_|_t)=1[0-9]{12}\Z"
 )
 # A heading within a route of docsify, which makes it lower-case and puts `_` before a digit. So
 # what begins with a digit, or has upper case, is the id of a page: `#/post?id=7`. So is a long
@@ -875,17 +884,20 @@ ENDS_URL = (
 ENDS_URL_BEFORE_TEXT = ",;!*')"
 # Not a soft hyphen: pages that hyphenate leave them within URLs that are copied.
 OTHER_SCRIPT = r"(?=[^\0-\x7f\xad])"
+NOT_IN_URL = rf"\s<>\"`\[\]{ENDS_URL}"
 # A host ends where another script follows a top-level domain, an IPv4 address or a port:
-# `https://github.com是`, `http://localhost:8080是` and so on.
-# A bracket within a URL belongs to it together with its partner: `?x[]=1`.
-AFTER_SCHEME = (
-    rf"(?=[^\W_])(?:[^\s<>\"`\[\]/?#{ENDS_URL}]*?"
-    rf"(?:\.(?:[A-Za-z]{{2,}}|[0-9]{{1,3}}){OTHER_SCRIPT}(?![^\s/?#.{ENDS_URL}]*+\.[^\W_])"
-    rf"|:[0-9]{{1,5}}{OTHER_SCRIPT})"
-    rf"|(?:[^\s<>\"`\[\]{ENDS_URL}{ENDS_URL_BEFORE_TEXT}]"
-    rf"|[{ENDS_URL_BEFORE_TEXT}](?![^\0-\x7f])"
-    rf"|\[[^\s<>\"`\[\]{ENDS_URL}]*\])+)"
-)
+# `https://github.com是`, `http://localhost:8080是` and so on; unless a further label follows there.
+NO_FURTHER_LABEL = rf"(?![^\s/?#.{ENDS_URL}]*+\.[^\W_])"
+LAST_LABEL = rf"\.(?:[A-Za-z]{{2,}}|[0-9]{{1,3}}){OTHER_SCRIPT}{NO_FURTHER_LABEL}"
+PORT = rf":[0-9]{{1,5}}{OTHER_SCRIPT}"
+HOST_BEFORE_TEXT = rf"[^/?#{NOT_IN_URL}]*?(?:{LAST_LABEL}|{PORT})"
+# Elsewhere a URL goes on for as long as there are such characters. A bracket belongs to it together
+# with its partner: `?x[]=1`.
+USUAL_CHARACTER = rf"[^{NOT_IN_URL}{ENDS_URL_BEFORE_TEXT}]"
+MARK_BEFORE_NO_TEXT = rf"[{ENDS_URL_BEFORE_TEXT}](?![^\0-\x7f])"
+PAIR_OF_BRACKETS = rf"\[[^{NOT_IN_URL}]*\]"
+REST_OF_URL = rf"(?:{USUAL_CHARACTER}|{MARK_BEFORE_NO_TEXT}|{PAIR_OF_BRACKETS})+"
+AFTER_SCHEME = rf"(?=[^\W_])(?:{HOST_BEFORE_TEXT}|{REST_OF_URL})"
 URL_IN_TEXT = rf"(?<![A-Za-z0-9])[Hh][Tt][Tt][Pp][Ss]?://{AFTER_SCHEME}"
 # Not part of a URL at its end, though it may stand within one.
 AFTER_URL = "?!.,:;*_~'\\\xad\u200c\u200d\u2010\u2011\u2012\u2013\xb7\u30fb"
