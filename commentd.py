@@ -570,8 +570,18 @@ def looks_like(nickname: str, admin: str) -> bool:
     for name, title in itertools.product(skeletons(admin), TITLE_SKELETONS):
         protected |= {name + title, title + name}
     shapes = skeletons(nickname) | skeletons(without_titles(nickname))
-    pattern = "|".join(map(re.escape, shapes)).replace(ANY_SHAPE, "[\0-\x7f]")
-    return any(re.fullmatch(pattern, other) for other in protected)
+    if shapes & protected:
+        return True
+    unclear = [shape for shape in shapes if ANY_SHAPE in shape]
+    return any(could_be(shape, other) for shape in unclear for other in protected)
+
+
+def could_be(unclear: str, name: str) -> bool:
+    """Whether a skeleton with `ANY_SHAPE` in it may be that of the name."""
+    if len(unclear) != len(name):
+        return False
+    pairs = zip(unclear, name, strict=True)
+    return all(shape == other or (shape == ANY_SHAPE and other.isascii()) for shape, other in pairs)
 
 
 def without_titles(nickname: str) -> str:
