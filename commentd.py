@@ -229,10 +229,10 @@ def unique_names(pairs: list[tuple[str, Any]]) -> Json:
     return members
 
 
-def value_or_empty(rule: Callable[[str], str], text: str) -> str:
-    """A text in the one spelling that a rule gives; "" if it raises `ValueError`."""
+def value_or_empty(parse: Callable[[str], str], text: str) -> str:
+    """A text in the one spelling that `parse` gives; "" if it raises `ValueError`."""
     with contextlib.suppress(ValueError):
-        return rule(text)
+        return parse(text)
     return ""
 
 
@@ -836,11 +836,11 @@ def without_index(key: str) -> str:
     path, rest = split_path(key)
     while path.endswith(("/", "/index.html")):
         path = path.removesuffix("/index.html").rstrip("/")
-    query, mark, route = rest.partition("#/")
+    query, mark, docsify_route = rest.partition("#/")
     if mark:
-        route_path, route_query = split_path(route)
-        route = route_path.rstrip("/") + route_query
-        rest = f"{query}#/{route}" if route else query
+        route_path, route_query = split_path(docsify_route)
+        docsify_route = route_path.rstrip("/") + route_query
+        rest = f"{query}#/{docsify_route}" if docsify_route else query
     return (path or "/") + rest
 
 
@@ -2433,12 +2433,12 @@ def copy_database(
     try:
         aside.unlink(missing_ok=True)
         aside.touch(0o600, exist_ok=False)
-        with contextlib.closing(sqlite3.connect(aside, isolation_level=None)) as copy:
-            copy.execute("PRAGMA journal_mode = OFF")
+        with contextlib.closing(sqlite3.connect(aside, isolation_level=None)) as written:
+            written.execute("PRAGMA journal_mode = OFF")
             db.execute("BEGIN")
             # From this read on, the connection sees one moment.
             db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            db.backup(copy, pages=4096, progress=lambda _, left, total: progress(left, total))
+            db.backup(written, pages=4096, progress=lambda _, left, total: progress(left, total))
             db.execute("COMMIT")
         check_database_file(aside, FULL_CHECK)
         sync(aside)
@@ -12584,12 +12584,12 @@ def open_foreign_copy(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
     """A copy of another program's database, and the names of its tables in their order. The file
     and its folder are left as they are."""
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "copy.db"
+        copied = Path(folder) / "copy.db"
         for suffix in ("", "-wal"):
             if Path(f"{path}{suffix}").exists():
-                shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+                shutil.copyfile(f"{path}{suffix}", f"{copied}{suffix}")
         try:
-            with contextlib.closing(connect(copy)) as db:
+            with contextlib.closing(connect(copied)) as db:
                 # No text of any product has a thousandth of it.
                 db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 16 * MEGA)
                 sql = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
@@ -14343,11 +14343,11 @@ def command_store(
     with contextlib.ExitStack() as resources:
         if dry_run:
             folder = resources.enter_context(tempfile.TemporaryDirectory())
-            copy = Path(folder) / path.name
+            copied = Path(folder) / path.name
             if size_of(path):
                 with read_only(path) as db:
-                    copy_database(db, copy)
-            path = copy
+                    copy_database(db, copied)
+            path = copied
         store = Store(path, as_command=not is_new)
         store.zone = config.site_timezone
         yield resources.enter_context(contextlib.closing(store))
@@ -14467,7 +14467,7 @@ def print_settings(config: Config, file: Path | None, language: str, *, everythi
             print(f"  {in_brackets(name):27} {each['value']:35} {source}")
 
 
-def progress(done: str) -> Progress:
+def progress_line(done: str) -> Progress:
     """A line that counts up, if there is a terminal."""
 
     def show(left: int, total: int) -> None:
@@ -14481,7 +14481,7 @@ def progress(done: str) -> Progress:
 def backup_command(config: Config, arguments: Arguments) -> int:
     path = config.database
     now = World().clock()
-    show = progress("copied")
+    show = progress_line("copied")
     if not path.exists():
         raise OperatorError(f"{path.absolute()}: there is no such database")
     check_database_file(path)
@@ -14540,12 +14540,12 @@ def import_command(config: Config, arguments: Arguments) -> int:
             importer = Import(product, config.site_origins, place_of, now, arguments.zone)
             if fault:
                 importer.report.note("the file breaks off: what follows is not in it", fault)
-            importer.stage(plain, progress(translated("read", language)))
+            importer.stage(plain, progress_line(translated("read", language)))
         importer.arrange(arguments.host or "")
         is_new = is_empty(config.database)
         opened = command_store(config, is_new=is_new, dry_run=arguments.dry_run)
         store = resources.enter_context(opened)
-        importer.add_all(store, progress(translated("imported", language)))
+        importer.add_all(store, progress_line(translated("imported", language)))
     print(importer.report.text(language))
     if is_new:  # the owner may run the import in the wrong folder
         reason = f" (there is no commentd.ini in {Path.cwd()})"
@@ -14848,8 +14848,8 @@ def systemd_unit(config: Config, arguments: Arguments, in_chinese: bool) -> str:
 
 def unit_word(word: str) -> str:
     """A word in a list, quoted as systemd.syntax has it."""
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
-    return escaped if re.fullmatch(r"[\w@%+=:,./-]+", escaped) else f'"{escaped}"'
+    quoted = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return quoted if re.fullmatch(r"[\w@%+=:,./-]+", quoted) else f'"{quoted}"'
 
 
 def email_argument(text: str) -> str:
