@@ -4925,16 +4925,16 @@ class Places:
         "" if they are unknown."""
         if not ip:
             return "", ""
-        parsed = ipaddress.ip_address(ip)
+        parsed_ip = ipaddress.ip_address(ip)
         # The table of IPv6 has the upper half, moved into the range of a signed number.
-        start = int(parsed)
-        if parsed.version == 6:
+        start = int(parsed_ip)
+        if parsed_ip.version == 6:
             start = (start >> 64) - 2**63
         sql = """
             SELECT country, location FROM range JOIN place ON place.id = range.place
              WHERE start <= ? ORDER BY start DESC LIMIT 1"""
-        place = self.from_own_file(ip) if parsed.is_global else None
-        return place or self.query(parsed.version, sql, start) or ("", "")
+        place = self.from_own_file(ip) if parsed_ip.is_global else None
+        return place or self.query(parsed_ip.version, sql, start) or ("", "")
 
     def from_own_file(self, ip: str) -> tuple[str, str] | None:
         """The place in the owner's file, with the country name of the bundled tables."""
@@ -4997,11 +4997,11 @@ def equal_in_constant_time(one: str, other: str) -> bool:
 # Passwords and codes
 
 
-def password_scheme(rounds: int, key: bytes, email: str) -> str:
+def password_scheme(rounds: int, key: bytes, email_address: str) -> str:
     """How a new password is hashed: the stored text without the hash. The salt, 16 bytes, comes
     from key and email address: registrations that wait for one address share it, so that one hash
     is compared with all of them."""
-    salt = keyed_hash(key, "salt", email)[:32]
+    salt = keyed_hash(key, "salt", email_address)[:32]
     return f"pbkdf2_sha256${rounds}${salt}"
 
 
@@ -5065,9 +5065,9 @@ def signed_query(key: bytes, params: Json) -> str:
     return urllib.parse.urlencode({**params, "mac": link_signature(key, params)})
 
 
-def subscriber_of(key: bytes, email: str) -> str:
+def subscriber_of(key: bytes, email_address: str) -> str:
     """The hash that stands for an email address in subscriptions. They hold no address."""
-    return keyed_hash(key, "subscriber", email)[:32]
+    return keyed_hash(key, "subscriber", email_address)[:32]
 
 
 # Captchas: the proof of work in the wire format of ALTCHA, version 2
@@ -8769,7 +8769,7 @@ def new_comment(request: Request) -> NewComment:
     caller = request.caller
     if caller is None and request.site.config.comments_login_required:
         raise Unauthorized("请先登录再评论", "login_required")
-    email = email_field(request, optional=True)
+    email_address = email_field(request, optional=True)
     nickname = nickname_field(request, optional=caller is not None) or request.me.nickname
     website = website_field(request)
     content = content_field(request)
@@ -8779,7 +8779,7 @@ def new_comment(request: Request) -> NewComment:
         parent_id=parent_id or None,
         user_id=caller.id if caller else None,
         nickname=nickname,
-        email="" if caller else email,  # that of an account stands there
+        email="" if caller else email_address,  # that of an account stands there
         website=website,
         content=content,
         ip=request.client.ip,
@@ -8946,6 +8946,7 @@ def preview(request: Request) -> Json:
 @route("PATCH", "/comments/<comment_id:id>", Permission.ANYONE)
 def edit_comment(request: Request, comment_id: int) -> Json:
     """`{content, edit_token?}` to `{success, comment}`, within `edit_minutes`."""
+    store = request.site.store
     content = content_field(request)
     comment = editable_comment(request, comment_id)
     if content == comment.content:
@@ -8953,10 +8954,32 @@ def edit_comment(request: Request, comment_id: int) -> Json:
     check_comment_limit(request.site, request.client)
     markup = safe_html(content)
     verdict = verdict_on(request, replace(comment, content=content, html=markup))
+
     with request.writing():
+        # Meanwhile, the comment may have been moderated or deleted.
         comment = editable_comment(request, comment_id)
-        change_text(request, comment, content, markup, verdict)
-        return as_author_sees(request, own_comment(request, comment_id))
+        verdict = within_limits(request, verdict)
+        take_back(request.site, comment)
+        store.update_comment(replace(comment, content=content, html=markup), request.now)
+        if comment.status != "spam":  # that stays spam, and nobody is notified
+            status = comment.status
+            held = comment.held
+            if verdict.status != "visible":  # an edit may hide a comment, and never shows it
+                status = verdict.status
+                held = verdict.held
+            store.change_status(comment.id, status, request.now, held)
+            if status == "waiting":  # about a visible one, the owner had an email before
+                store.notify_owner(comment.id, request.now)
+                add_webhook(request.site, comment.id, "created")
+        return as_author_sees(request, full_comment(request, comment_id))
+
+
+def editable_comment(request: Request, comment_id: int) -> FullComment:
+    """A comment that the caller may edit now."""
+    comment = own_comment(request, comment_id)
+    if is_too_late(request, comment):
+        raise Forbidden("已超过可修改的时间", "edit_late")
+    return comment
 
 
 def own_comment(request: Request, comment_id: int) -> FullComment:
@@ -8976,31 +8999,6 @@ def is_too_late(request: Request, comment: Comment) -> bool:
     """Whether the time to edit a comment is over."""
     age = request.now - comment.created_at
     return not 0 <= age < request.site.config.comments_edit_minutes * MINUTE
-
-
-def editable_comment(request: Request, comment_id: int) -> FullComment:
-    comment = own_comment(request, comment_id)
-    if is_too_late(request, comment):
-        raise Forbidden("已超过可修改的时间", "edit_late")
-    return comment
-
-
-def change_text(
-    request: Request, comment: FullComment, content: str, markup: str, verdict: Verdict
-) -> None:
-    """An edit by the author. It may hide the comment, and never shows it."""
-    store = request.site.store
-    verdict = within_limits(request, verdict)
-    take_back(request.site, comment)
-    store.update_comment(replace(comment, content=content, html=markup), request.now)
-    if comment.status == "spam":  # it stays spam, and nobody is notified
-        return
-    if verdict.status == "visible":
-        verdict = replace(verdict, status=comment.status, held=comment.held)
-    store.change_status(comment.id, verdict.status, request.now, verdict.held)
-    if verdict.status == "waiting":  # about a visible one, the owner had an email before
-        store.notify_owner(comment.id, request.now)
-        add_webhook(request.site, comment.id, "created")
 
 
 @route("DELETE", "/comments/<comment_id:id>", Permission.ANYONE)
@@ -9045,8 +9043,8 @@ def like_comment(request: Request) -> Json:
 def like_page(request: Request) -> Json:
     """`{page_url, undo?}`, or `url` for `page_url`, to `{success, page_likes, liked}`."""
     store = request.site.store
-    field = "url" if "url" in request.form else "page_url"
-    name = page_field(request, field)
+    url_field = "url" if "url" in request.form else "page_url"
+    name = page_field(request, url_field)
     undo = flag_field(request, "undo")
     with request.writing():
         page = store.page_named(name)
@@ -9198,13 +9196,13 @@ class FeedEntry:
 
 
 def feed_entry(site: Site, comment: Comment) -> FeedEntry:
-    page_link = own_link(comment.page_url, site.config.site_origins)
+    url = own_link(comment.page_url, site.config.site_origins)
     return FeedEntry(
         # With the time, since a number can be used again after `restore`.
         entry_id=lasting_id(site.key, "comment", comment.id, comment.created_at),
         author=name_of(texts_in(comment.language), comment),
         page_url=comment.page_url,
-        link=comment_link(page_link, comment.id),
+        link=comment_link(url, comment.id),
         published=rfc3339(comment.created_at),
         updated=rfc3339(comment.edited_at or comment.created_at),
         markup=clean(comment.html),
@@ -9280,7 +9278,7 @@ class PlainComment:
     comment: Comment
     gone: str
     author: str
-    time: str
+    written_at: str
     day_and_time: str
     markup: str
 
@@ -9307,7 +9305,7 @@ def plain_comment(config: Config, comment: Comment, language: str) -> PlainComme
         comment=comment,
         gone=gone,
         author=name_of(texts, comment),
-        time=rfc3339(comment.created_at),
+        written_at=rfc3339(comment.created_at),
         day_and_time=locales()[language].day_and_time(comment.created_at, config.site_timezone),
         markup="" if gone else clean(comment.html),
     )
@@ -9362,15 +9360,15 @@ FRAGMENT_CACHING = (
 @dataclass(frozen=True)
 class Locale:
     """What the widget says in a language, and how browsers write dates, numbers and countries
-    there. `tag`: the language in the widget. `moment`: a day with its time. `plural`: the numbers
-    of each form, as patterns."""
+    there. `tag`: the language in the widget. `moment_format`: of a day with its time. `group`: what
+    stands between thousands. `plural`: the numbers of each form, as patterns."""
 
     tag: str
     texts: Mapping[str, str]
     regions: Mapping[str, str]
-    date: str
+    date_format: str
     months: list[str]
-    moment: str
+    moment_format: str
     group: str
     plural: Mapping[str, str]
 
@@ -9391,7 +9389,7 @@ class Locale:
 
     def day(self, seconds: int, zone: tzinfo | None) -> str:
         at = time_of(seconds, zone)
-        return self.date.format(day=at.day, month=self.months[at.month - 1], year=at.year)
+        return self.date_format.format(day=at.day, month=self.months[at.month - 1], year=at.year)
 
     def day_and_time(self, seconds: int, zone: tzinfo | None) -> str:
         """With the zone, such as UTC+8 or UTC-3:30: a page without scripts has readers anywhere."""
@@ -9404,7 +9402,7 @@ class Locale:
         if minutes != "00":
             name += f":{minutes}"
         day = self.day(seconds, zone)
-        return self.moment.format(day=day, time=f"{at:%H:%M} {name}")
+        return self.moment_format.format(day=day, time=f"{at:%H:%M} {name}")
 
     def place(self, comment: Comment) -> str:
         """The database has places in Chinese."""
@@ -9426,13 +9424,22 @@ def locales() -> dict[str, Locale]:
     folder = static_folder()
     known = json.loads((folder / "intl.json").read_bytes())
     first = first_texts()
-    locales = {}
+    by_language = {}
     for language, forms in known.items():
         tag = forms["tag"]
         texts = json.loads((folder / f"words/{tag}.json").read_bytes())
         texts = {**first["en"], **first.get(tag, {}), **texts}
-        locales[language] = Locale(texts=texts, **forms)
-    return locales
+        by_language[language] = Locale(
+            tag=tag,
+            texts=texts,
+            regions=forms["regions"],
+            date_format=forms["date"],
+            months=forms["months"],
+            moment_format=forms["moment"],
+            group=forms["group"],
+            plural=forms["plural"],
+        )
+    return by_language
 
 
 @dataclass
@@ -9451,7 +9458,7 @@ class FragmentComment:
     face: int
     place: str
     link: str
-    time: str
+    written_at: str
     day: str
     day_and_time: str
     markup: str
@@ -9461,10 +9468,8 @@ class FragmentComment:
     more: str = ""
 
 
-def fragment_comment(
-    config: Config, comment: Comment, locale: Locale, page_link: str
-) -> FragmentComment:
-    """The comment without its replies. `page_link` opens its page; it is "" if nothing does."""
+def fragment_comment(config: Config, comment: Comment, locale: Locale, url: str) -> FragmentComment:
+    """The comment without its replies. `url` opens its page; it is "" if nothing does."""
     gone = ""
     if comment.status == "waiting":
         gone = locale.texts["unapproved"]
@@ -9486,8 +9491,8 @@ def fragment_comment(
         initial=initial_of(author),
         face=face_of(author),
         place=locale.place(comment) if config.privacy_show_location else "",
-        link=comment_link(page_link, comment.id) or f"#comment-{comment.id}",
-        time=rfc3339(comment.created_at),
+        link=comment_link(url, comment.id) or f"#comment-{comment.id}",
+        written_at=rfc3339(comment.created_at),
         day=locale.day(comment.created_at, config.site_timezone),
         day_and_time=locale.day_and_time(comment.created_at, config.site_timezone),
         markup=markup,
@@ -10689,7 +10694,7 @@ class App:
         folder = Path(config.backup_folder)
         # A backup of the future was made by a wrong clock. It must not keep others from being made.
         times = regular_backups(path, folder).values()
-        is_recent = any(0 <= now - time < config.backup_every * HOUR for time in times)
+        is_recent = any(0 <= now - made_at < config.backup_every * HOUR for made_at in times)
         if not config.backup_every or is_recent:
             return MINUTE
         with store.machine_faults():
