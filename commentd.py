@@ -5630,15 +5630,6 @@ def limit_all(site: Site, name: str, text: str = TOO_OFTEN) -> None:
     refuse_after(use_limits(site, Use(name)), text)
 
 
-def check_comment_limit(site: Site, client: Client) -> None:
-    """A `Problem` if this client has used up its comments. Nothing is counted, so that costly work
-    can be done between this and the transaction that counts."""
-    if not site.config.limits_enabled:
-        return
-    for use in client_uses(site, client, "comment"):
-        refuse_after(site.store.limit_wait(use.name, use.subject, use.limits, site.now()))
-
-
 # Views
 
 
@@ -7231,7 +7222,16 @@ class Request:
             wait = use_limits(self.site, *self.uses(name, *parts))
         refuse_after(wait)
 
+    def check_limit(self, name: str) -> None:
+        """A `Problem` if this client has used up a rate limit. Nothing is counted, so that costly
+        work can be done between this and the transaction that counts."""
+        if self.site.config.limits_enabled:
+            for use in self.uses(name):
+                wait = self.site.store.limit_wait(use.name, use.subject, use.limits, self.now)
+                refuse_after(wait)
+
     def uses(self, name: str, *parts: object) -> list[Use]:
+        """One use of a rate limit for each network of this client."""
         return client_uses(self.site, self.client, name, *parts)
 
     @contextlib.contextmanager
@@ -8825,7 +8825,7 @@ def post_comment(request: Request) -> Json:
     destination = find_destination(request, name, new, captcha)
     if destination.earlier:
         return posted(request, destination.earlier, has_token=destination.is_retry)
-    check_comment_limit(request.site, request.client)
+    request.check_limit("comment")
     new = replace(new, html=safe_html(new.content))
     verdict = verdict_on(request, new.unstored(), doubt)
 
@@ -8951,7 +8951,7 @@ def edit_comment(request: Request, comment_id: int) -> Json:
     comment = editable_comment(request, comment_id)
     if content == comment.content:
         return as_author_sees(request, comment)
-    check_comment_limit(request.site, request.client)
+    request.check_limit("comment")
     markup = safe_html(content)
     verdict = verdict_on(request, replace(comment, content=content, html=markup))
 
