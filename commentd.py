@@ -12786,7 +12786,7 @@ NAMES_IN_REPORT = 8  # of the comments that a line of the report is about
 HOST = re.compile(r"(?i)\A(?:https?:)?//([^/?#]*)")
 # How products write that a comment is no reply.
 NO_PARENT = ("0", "root", "null", "00000000-0000-0000-0000-000000000000")
-MOST_VIEWS = 10**12  # of a page; larger numbers fit no JSON
+MOST_VIEWS = 10**12  # of a page: a file may hold any number, a column may not
 IMPORT_STEP = 50  # pages or comments in one transaction
 
 
@@ -13659,24 +13659,32 @@ EXPORTERS = {
 # Moving pages
 
 
+def rest_of_page(page: Page, start: str) -> str | None:
+    """What follows where the URL of a page begins so; None if it begins otherwise."""
+    if page.key.startswith("//") != start.startswith("//"):  # on another host
+        return None
+    key = page.key
+    if not key.startswith(start):
+        path, query = split_path(key)
+        key = f"{path}/{query}"  # keys have no slash where a path ends
+    if not key.startswith(start):
+        return None
+    if start.endswith("/"):
+        # Whole segments are replaced. The others stay as they were written, which no key tells.
+        path, query = split_path(HOST.sub("", page.page_url))
+        replaced = HOST.sub("", start).count("/")
+        segments = path.split("/", replaced)
+        if len(segments) > replaced:
+            return segments[replaced] + query
+    return key.removeprefix(start)
+
+
 def new_page_url(page: Page, old: str, new: str) -> str:
     """The new URL of a page if the old one, which may end in `*`, means it; else ""."""
     if not old.endswith("*"):
         return new if page.key == old else ""
-    start = old[:-1]
-    if page.key.startswith("//") != old.startswith("//"):  # on another host
-        return ""
-    path, query = split_path(page.key)  # keys have no slash where a path ends
-    key = page.key if page.key.startswith(start) else f"{path}/{query}"
-    if not key.startswith(start):
-        return ""
-    rest = key.removeprefix(start)
-    path, query = split_path(HOST.sub("", page.page_url))
-    depth = HOST.sub("", start).count("/")
-    segments = path.split("/", depth)
-    if start.endswith("/") and len(segments) > depth:  # whole segments are replaced
-        rest = segments[depth] + query  # as it was written
-    return new[:-1] + rest
+    rest = rest_of_page(page, old.removesuffix("*"))
+    return "" if rest is None else new.removesuffix("*") + rest
 
 
 def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list[str]:
