@@ -7587,15 +7587,7 @@ def headers_for(site: Site, path: str, sender: str, *, has_token: bool) -> dict[
     header Origin."""
     config = site.config
     area = area_of(path)
-    headers = {
-        "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": "no-referrer",
-        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; "
-        "base-uri 'none'; sandbox",
-        "Cross-Origin-Resource-Policy": "same-origin" if area.own_pages_only else "cross-origin",
-        "Cache-Control": "no-store" if area.is_private or has_token else "no-cache",
-        "Vary": "Accept-Encoding, Origin, Authorization",
-    }
+    headers = plain_headers(area, has_token)
     if is_open_to(site, area, sender):
         headers["Access-Control-Allow-Origin"] = sender if config.site_origins else "*"
         headers["Access-Control-Expose-Headers"] = "Retry-After"
@@ -7606,6 +7598,19 @@ def headers_for(site: Site, path: str, sender: str, *, has_token: bool) -> dict[
     return headers
 
 
+def plain_headers(area: Area, has_token: bool) -> dict[str, str]:
+    """The headers that do not depend on the blog: no other origin may read the response."""
+    return {
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; "
+        "base-uri 'none'; sandbox",
+        "Cross-Origin-Resource-Policy": "same-origin" if area.own_pages_only else "cross-origin",
+        "Cache-Control": "no-store" if area.is_private or has_token else "no-cache",
+        "Vary": "Accept-Encoding, Origin, Authorization",
+    }
+
+
 # Refusals before a handler is called, by the status that Bottle or waitress gives them.
 REFUSALS = {
     400: BadRequest("请求不是有效的 HTTP", "http_invalid"),
@@ -7613,7 +7618,7 @@ REFUSALS = {
     405: BadRequest("这个网址不接受这种请求方法", "method_not_allowed"),
     413: Problem("请求内容太大", "body_too_large", status=413),
     # Of several blogs, the host is that of none (RFC 9110, section 15.5.20).
-    421: Problem("这里没有这个网址的评论", "host_unknown", status=421),
+    421: Problem("这个域名没有评论服务", "host_unknown", status=421),
     431: Problem("请求头太大", "headers_too_large", status=431),
     503: Unavailable("暂时无法保存，请稍后再试", "storage"),
     # A Transfer-Encoding.
@@ -10720,14 +10725,31 @@ class App:
             self.site.places.close()
 
 
+def requested_host(environ: Json) -> str:
+    """The host that a request is for: that of a whole URL in its first line, else that of its
+    header Host (RFC 9112, section 3.2.2). A cache in front may go by either."""
+    url = re.match("(?i)https?://([^/?#]*)", environ.get("REQUEST_URI", ""))
+    return url[1] if url else environ.get("HTTP_HOST", "")
+
+
 class Sites:
     """One blog, or several in one process, as one WSGI application. The host of a request tells
     which blog it is for. They share the process and the `[server]` settings of the first one, and
     nothing else: no row, no cache entry, no token, no limit."""
 
     def __init__(self, apps: list[App]) -> None:
+        """`OperatorError` if a token of one blog would be valid on another."""
         self.apps = apps
         self.by_host = {app.site.config.public_host: app for app in apps}
+        databases: dict[bytes, Path] = {}
+        for app in apps:
+            site = app.site
+            other = databases.setdefault(site.key, site.config.database)
+            if other != site.config.database:
+                raise OperatorError(
+                    f"{site.config.database} has the key of {other}, as a copy has: set a "
+                    "[token] key for this blog"
+                )
 
     @property
     def first(self) -> Site:
@@ -10746,34 +10768,38 @@ class Sites:
         return app.site.config.public_host
 
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        app = self.app_for(environ.get("HTTP_HOST", ""))
+        if len(self.apps) == 1:
+            return self.apps[0](environ, start_response)
+        app = self.app_for(requested_host(environ))
         if app is None:
             return self.without_blog(environ, start_response)
-        if len(self.apps) == 1:
-            return app(environ, start_response)
         BLOG_IN_LOG.set(self.name_of(app))
         return app(environ, start_response)
 
     def without_blog(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """The response to a request for no blog: a refusal, but for `/health`, with which a monitor
         on the machine itself asks for all blogs at once."""
-        BLOG_IN_LOG.set("")
-        if environ.get("PATH_INFO") != "/health":
-            response = refusal(REFUSALS[421])
-            headers = [("Content-Type", response.content_type), ("Cache-Control", "no-store")]
-            start_response("421 Misdirected Request", headers)
-            return [response.body]
-        responses = [self.health_of(app, environ) for app in self.apps]
-        # That of a blog that is not well, if there is one.
-        status, body = max(responses)
-        start_response(status, [("Content-Type", "application/json; charset=utf-8")])
-        return [body]
+        path = environ.get("PATH_INFO", "")
+        status = "421 Misdirected Request"
+        response = refusal(REFUSALS[421])
+        body = response.body
+        is_read = environ["REQUEST_METHOD"] in ("GET", "HEAD")
+        if path == "/health" and is_read:
+            # That of a blog that is not well, if there is one.
+            status, body = max(self.health_of(app) for app in self.apps)
+        headers = plain_headers(area_of(path), has_token=True)
+        headers["Content-Type"] = response.content_type
+        headers["Content-Length"] = str(len(body))
+        start_response(status, [*headers.items()])
+        return [body] if environ["REQUEST_METHOD"] != "HEAD" else []
 
-    def health_of(self, app: App, environ: Json) -> tuple[str, bytes]:
+    def health_of(self, app: App) -> tuple[str, bytes]:
         """Status and body of the response of one blog."""
         BLOG_IN_LOG.set(self.name_of(app))
         statuses: list[str] = []
+        environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/health"}
         body = b"".join(app(environ, lambda status, headers, *_: statuses.append(status)))
+        BLOG_IN_LOG.set("")
         return statuses[0], body
 
     def close(self) -> None:
@@ -10782,28 +10808,40 @@ class Sites:
 
 
 SETTINGS_OF_PROCESS = ("server_listen", "server_trusted_proxy", "server_fast")
+# What one environment variable would give to all blogs.
+SETTINGS_OF_ONE_BLOG = ("server_public_url", "database_path", "token_key")
 
 
-def settings_of_sites(configs: Mapping[str, Config]) -> list[Config]:
+def settings_of_sites(configs: Mapping[str, Config], environ: Mapping[str, str]) -> list[Config]:
     """The settings of the blogs that one process shall serve, by the name of their file: those of
     the process are the first one's. `SettingsError` lists what is wrong."""
     if len(configs) == 1:
         return [*configs.values()]
     first, *_ = configs.values()
     of_process = {key: getattr(first, key) for key in SETTINGS_OF_PROCESS}
-    errors = []
-    hosts: set[str] = set()
-    databases: set[str] = set()
+    errors = [
+        f"{variable}: each of several blogs needs its own {in_brackets(name)}: write it in its file"
+        for name, _, variable in environment_entries(environ)
+        if name in SETTINGS_OF_ONE_BLOG
+    ]
+    if errors:
+        raise SettingsError("\n".join(errors))
+    # The file that has a host, a database, a key.
+    host_files: dict[str, str] = {}
+    database_files: dict[Path, str] = {}
+    key_files: dict[str, str] = {}
     for file, config in configs.items():
-        database = os.path.realpath(config.database_path)
         if not config.server_public_url:
             errors.append(f"{file}: of several blogs, each needs its [server] public_url")
-        elif config.public_host in hosts:
-            errors.append(f"{file}: another blog has the host of this [server] public_url")
-        if database in databases:
-            errors.append(f"{file}: another blog has this [database] path")
-        hosts.add(config.public_host)
-        databases.add(database)
+        elif host_files.setdefault(config.public_host, file) != file:
+            other = host_files[config.public_host]
+            errors.append(f"{file}: [server] public_url has the same host as in {other}")
+        if database_files.setdefault(config.database, file) != file:
+            other = database_files[config.database]
+            errors.append(f"{file}: [database] path is the same as in {other}")
+        if config.token_key and key_files.setdefault(config.token_key, file) != file:
+            other = key_files[config.token_key]
+            errors.append(f"{file}: [token] key is the same as in {other}")
         for key, value in of_process.items():
             if getattr(config, key) not in (value, getattr(Config(), key)):
                 text = f"{in_brackets(key)} is for all blogs: write it in the first file only"
@@ -10875,8 +10913,7 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
         places=places,
         assets=assets_with(config.site_picture),
         fragment_style=widget_style(config.site_picture) + style_in("fragment.css"),
-        clients=Clients(config.server_trusted_proxy),
-        **options,
+        **{"clients": Clients(config.server_trusted_proxy), **options},
     )
     routes = bottle.Bottle()
     routes.default_error_handler = functools.partial(bottle_refusal, site)
@@ -13767,12 +13804,12 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
     """Refuses in our format what the parser does not accept."""
 
     def execute(self) -> None:
-        sites = self.channel.server.sites
-        app = sites.app_for(self.request.headers.get("HOST", ""))
-        site = app.site if app else sites.first
+        app = self.channel.server.sites.app_for(self.request.headers.get("HOST", ""))
         sender = self.request.headers.get("ORIGIN", "")
         path = getattr(self.request, "path", "")
-        headers = headers_for(site, path, sender, has_token=True)
+        headers = plain_headers(area_of(path), has_token=True)
+        if app:
+            headers = headers_for(app.site, path, sender, has_token=True)
         response = refusal(REFUSALS.get(self.request.error.code, INTERNAL))
         self.status = f"{response.status} {HTTPStatus(response.status).phrase}"
         self.response_headers.append(("Content-Type", response.content_type))
@@ -13948,6 +13985,7 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
         if self.in_loop:
             began = time.monotonic()
             self.service()
+            BLOG_IN_LOG.set("")
             self.server.loop_seconds += time.monotonic() - began
         elif self.connected:
             self.server.add_task(self)
@@ -14041,6 +14079,7 @@ class Lane:
                 channel.service()
             except Exception:
                 log.exception("a response failed")
+            BLOG_IN_LOG.set("")
             with self.changed:
                 self.at_work[client] -= 1
                 if not self.at_work[client]:
@@ -14407,8 +14446,9 @@ def serve_command(config: Config, arguments: Arguments) -> int:
             "[server] fast = no, until there is a commentd that knows it"
         )
     with contextlib.ExitStack() as resources:
+        clients = Clients(config.server_trusted_proxy)
         apps = [
-            resources.enter_context(contextlib.closing(make_app(each)))
+            resources.enter_context(contextlib.closing(make_app(each, clients=clients)))
             for each in arguments.configs
         ]
         sites = Sites(apps)
@@ -15063,7 +15103,9 @@ def parse_arguments(argv: list[str] | None) -> Arguments:
     if not arguments.config and default.exists():
         arguments.settings_file = default
     named = [Path(name) for name in getattr(arguments, "settings_named", [])]
-    arguments.settings_files = [*settings_files(named)] or [arguments.settings_file]
+    # A file that is named twice counts once.
+    found = [*dict.fromkeys(settings_files(named))]
+    arguments.settings_files = found or [arguments.settings_file]
     arguments.settings_file = arguments.settings_files[0]
     return arguments
 
@@ -15105,10 +15147,10 @@ def give_up_root(path: Path) -> None:
 def once_a_minute() -> Callable[[logging.LogRecord], bool]:
     """A filter that drops lines which were written in the last minute. Otherwise a client that
     repeats a failing request could fill the disk."""
-    written_at: dict[str, float] = {}  # by line
+    written_at: dict[tuple[str, str], float] = {}  # by blog and line
 
     def is_new(record: logging.LogRecord) -> bool:
-        line = record.getMessage()
+        line = (BLOG_IN_LOG.get(), record.getMessage())
         seconds = record.created - written_at.get(line, 0)
         if 0 <= seconds < MINUTE:
             return False
@@ -15164,7 +15206,7 @@ def run_command(arguments: Arguments) -> int:
             give_up_root(Path(config.database_path))
             give_up_root(config.database)
         configs[str(file)] = config
-    arguments.configs = settings_of_sites(configs)
+    arguments.configs = settings_of_sites(configs, os.environ)
     return run(arguments.configs[0], arguments)
 
 

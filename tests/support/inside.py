@@ -196,8 +196,9 @@ def routes() -> set[str]:
 
 
 @contextmanager
-def refusing_with(status: int) -> Iterator[None]:
-    """Makes every route refuse with this status, whatever it is asked; 0 leaves all as it is."""
+def refusing_with(status: int, *, quietly: bool = True) -> Iterator[None]:
+    """Makes every route refuse with this status, whatever it is asked; 0 leaves all as it is.
+    `quietly`: nothing is logged."""
     if not status:
         yield
         return
@@ -209,7 +210,7 @@ def refusing_with(status: int) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(commentd, "request_of", refuse)
-        patch.setattr(commentd.log, "disabled", True)
+        patch.setattr(commentd.log, "disabled", quietly)
         yield
 
 

@@ -77,13 +77,17 @@ class Service:
             parser.write(file)
         self.settings = (folder / "commentd.ini").read_text()
         self.path, self.log = folder / parser["database"]["path"], folder / "log"
+        self.begin(program, "--config", str(folder / "commentd.ini"))
+
+    def begin(self, program: str, *arguments: str) -> None:
+        """Starts the process."""
         home = Path(commentd.__file__).parent
         self.opened: list[socket.socket] = []
         what = ["-c", program] if program else [str(home / "commentd.py")]
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("COMMENTD_")}
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, *what, "--config", str(folder / "commentd.ini")],
+                [sys.executable, *what, *arguments],
                 env={**inherited, "PYTHONPATH": str(home), "PYTHONUNBUFFERED": "1"},
                 stdout=log,
                 stderr=log,

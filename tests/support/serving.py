@@ -63,10 +63,11 @@ def limit(patch: pytest.MonkeyPatch, **limits: int) -> None:
         patch.setattr(commentd, LIMITS[name], value)
 
 
-def turned(app: App, *, fast: bool = True, serves: Any = None) -> tuple[Any, Turn]:
+def turned(app: App | Sites, *, fast: bool = True, serves: Any = None) -> tuple[Any, Turn]:
     """A server that only works in its turns; `serves` responds in place of the app. If it is not
     `fast`, it finds nothing in its cache."""
-    server = make_server(serves or app, Sites([app]), fast=True)
+    sites = app if isinstance(app, Sites) else Sites([app])
+    server = make_server(serves or app, sites, fast=True)
     server.loop_seconds = 0
     if not fast:
         server.response_cache.find = lambda key: None
@@ -216,8 +217,9 @@ class RunningServer:
     """A server and the thread that runs it, with the response cache if it is `fast`. `worked` is
     how many requests came to the app."""
 
-    def __init__(self, app: App, *, fast: bool) -> None:
-        self.app, self.worked = app, 0
+    def __init__(self, app: App | Sites, *, fast: bool) -> None:
+        self.app: Any = app
+        self.worked = 0
 
         def counted(environ: Any, start_response: Any) -> Any:
             self.worked += 1
@@ -319,7 +321,7 @@ class RunningServer:
 
 
 @contextlib.contextmanager
-def fast_and_stock_servers(*apps: App) -> Iterator[tuple[RunningServer, RunningServer]]:
+def fast_and_stock_servers(*apps: App | Sites) -> Iterator[tuple[RunningServer, RunningServer]]:
     """A server with the response cache and one without, of one service or of two."""
     with contextlib.ExitStack() as stack:
         fast, stock = RunningServer(apps[0], fast=True), RunningServer(apps[-1], fast=False)

@@ -1,0 +1,588 @@
+"""Several blogs in one process share nothing but the process: in this process, on the event loop
+and by threads, and as a command of its own."""
+
+import io
+import logging
+import re
+import shutil
+import signal
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commentd import App, Config, OperatorError, Sites, make_app
+from support import inside
+from support.client import CANARY, COMMENT, PAGE, Visitor
+from support.commands import run_here
+from support.comments import solved
+from support.database import assert_whole
+from support.service import LOOPS, Answer, Service, request
+from support.serving import fast_and_stock_servers, until
+from support.world import FakeWorld
+
+A, B, NOWHERE = "a.example", "b.example", "c.example"
+ANN = "ann@example.com"
+LIST = f"/comments?url={PAGE}"
+
+
+# In this process
+
+
+@contextmanager
+def blogs(
+    config: Config, fake_world: FakeWorld, empty_database: Path, *urls: str, **settings: Any
+) -> Iterator[list[App]]:
+    """A blog for each URL, with a database of its own beside that of `config`."""
+    with ExitStack() as resources:
+        apps = []
+        for number, url in enumerate(urls):
+            path = Path(config.database_path).with_name(f"blog{number}.db")
+            shutil.copy(empty_database, path)
+            own = replace(config, server_public_url=url, database_path=str(path), **settings)
+            app = make_app(own, fake_world.world, rounds=1)
+            resources.callback(assert_whole, str(path))
+            resources.enter_context(closing(app))
+            apps.append(app)
+        yield apps
+
+
+@pytest.fixture
+def apps(config: Config, fake_world: FakeWorld, empty_database: Path) -> Iterator[list[App]]:
+    urls = (f"https://{A}", f"https://{B}")
+    with blogs(config, fake_world, empty_database, *urls) as made:
+        yield made
+
+
+def reader_of(apps: list[App], app: App, **environ: str) -> Visitor:
+    """A client of one of the blogs, by way of the process that serves them all."""
+    host = app.site.config.public_host
+    visitor = Visitor(app, HTTP_HOST=host, **environ)
+    visitor.app = Sites(apps)
+    return visitor
+
+
+@pytest.fixture
+def readers(apps: list[App]) -> list[Visitor]:
+    """One client for each blog, with the same IP address."""
+    return [reader_of(apps, app) for app in apps]
+
+
+def with_account(reader: Visitor, fake_world: FakeWorld) -> None:
+    reader.register()
+    reader.served.deliver()
+    reader.verify(fake_world.code())
+    reader.sign_in()
+
+
+def test_no_row_of_one_blog_is_seen_or_changed_on_the_other(readers: list[Visitor]) -> None:
+    a, b = readers
+    made = a.say("only on a")
+    number = made["comment"]["id"]
+    assert a.listing()["total"] == 1
+    assert b.listing() == {**b.listing(), "total": 0, "comments": []}
+    assert b.get("/comments/latest").json["comments"] == []
+    assert "only on a" not in b.get("/feed.atom").text
+    assert "only on a" not in b.get("/thread", {"url": PAGE}).text
+    assert "only on a" not in b.get("/fragment", {"url": PAGE}).text
+    b.post_json("/comment/like", {"id": number}, status=404)
+    b.say("a reply", parent_id=number, status="*")
+    assert b.listing()["total"] == 0
+    assert a.listing()["comments"][0]["likes"] == 0
+
+
+def test_an_edit_token_of_one_blog_is_none_on_the_other(readers: list[Visitor]) -> None:
+    a, b = readers
+    ours, theirs = a.say("a"), b.say("b")
+    assert ours["comment"]["id"] == theirs["comment"]["id"]
+    target = f"/comments/{theirs['comment']['id']}"
+    form = {"edit_token": ours["edit_token"]}
+    b.patch_json(target, {"content": "changed", **form}, status=404)
+    b.delete_json(target, form, status=404)
+    assert b.listing()["comments"][0]["content"] == "b"
+    a.patch_json(target, {"content": "changed", **form})
+
+
+def test_tokens_of_one_blog_are_none_on_the_other(
+    readers: list[Visitor], fake_world: FakeWorld
+) -> None:
+    """Both have the same account 1, an admin."""
+    a, b = readers
+    for each in readers:
+        with_account(each, fake_world)
+        inside.sql(each.served, "UPDATE account SET role = 'admin'")
+    for use, path in (("login", "/me"), ("admin", "/admin/comments")):
+        for owner, stranger in ((a, b), (b, a)):
+            token = inside.token_of(owner.served, ANN, use)
+            owner.authorization = stranger.authorization = ("Bearer", token)
+            assert owner.get(path).status_int == 200
+            assert stranger.get(path, status=401).json["code"] == "token_invalid"
+
+
+def test_codes_and_verifications_of_one_blog_are_none_on_the_other(
+    readers: list[Visitor], fake_world: FakeWorld
+) -> None:
+    a, b = readers
+    a.register()
+    a.served.deliver()
+    code_of_a = fake_world.code()
+    b.verify(code_of_a, status="*")
+    assert inside.sql(b.served, "SELECT * FROM account") == []
+    a.verify(code_of_a)
+    with_account(b, fake_world)
+    fake_world.time += 3600
+    for each in readers:
+        each.authorization = None
+    form = {"email": ANN, "request_id": a.ask_for_code()}
+    a.served.deliver()
+    form["code"] = fake_world.code()
+    b.ask_for_code()
+    b.served.deliver()
+    assert b.post_json("/auth/login", form, status=401).json["code"] != ""
+    assert a.post_json("/auth/login", form).json["token"]
+
+
+def test_a_password_of_one_blog_is_none_on_the_other(
+    readers: list[Visitor], fake_world: FakeWorld
+) -> None:
+    a, b = readers
+    with_account(a, fake_world)
+    assert b.login(status=401)["code"] == "wrong_credentials"
+
+
+def test_a_one_time_link_of_one_blog_is_none_on_the_other(readers: list[Visitor]) -> None:
+    a, b = readers
+    form = {"email": ANN, "nickname": "Ann", "password": CANARY}
+    form["link"] = inside.admin_link(a.served)
+    inside.admin_link(b.served)
+    assert b.post_json("/admin/claim", form, status=410).json["code"] == "link_invalid"
+    a.post_json("/admin/claim", form)
+
+
+def test_a_signed_link_of_one_blog_is_none_on_the_other(
+    config: Config, fake_world: FakeWorld, empty_database: Path
+) -> None:
+    urls = (f"https://{A}", f"https://{B}")
+    settings = {"notify_owner": ("owner@blog.example",), "moderation_hold": "all"}
+    with blogs(config, fake_world, empty_database, *urls, **settings) as apps:
+        a, b = (reader_of(apps, app) for app in apps)
+        for each in (a, b):
+            each.say()
+        a.served.deliver()
+        links = re.findall(rf"https://{A}(/mail\?do=visible\S+)", fake_world.text())
+        assert links
+        b.post(links[0], status="4*")
+        assert b.listing()["total"] == 0
+        a.post(links[0])
+        assert a.listing()["total"] == 1
+
+
+def test_a_solved_captcha_of_one_blog_is_none_on_the_other(
+    config: Config, fake_world: FakeWorld, empty_database: Path
+) -> None:
+    urls = (f"https://{A}", f"https://{B}")
+    with blogs(config, fake_world, empty_database, *urls, captcha_provider="altcha") as apps:
+        a, b = (reader_of(apps, app) for app in apps)
+        token = solved(a)
+        fake_world.time += 10
+        assert b.say(captcha_token=token, status="*")["code"] == "captcha_failed"
+        a.say(captcha_token=token)
+
+
+def test_limits_of_one_blog_are_not_used_up_on_the_other(readers: list[Visitor]) -> None:
+    """Those that are rows, and those in memory."""
+    a, b = readers
+    for number in range(5):
+        a.say(f"{number}")
+    assert a.say("one more", status=429)["code"] == "too_many"
+    b.say("the first")
+    for _ in range(120):
+        a.post_json("/comments/preview", {"content": "hi"})
+    a.post_json("/comments/preview", {"content": "hi"}, status=429)
+    b.post_json("/comments/preview", {"content": "hi"})
+
+
+def test_views_of_one_blog_do_not_count_on_the_other(
+    apps: list[App], readers: list[Visitor]
+) -> None:
+    a, _ = readers
+    for each in readers:
+        each.post_json("/page/like", {"page_url": PAGE})
+    a.listing()
+    for app in apps:
+        app.tick()
+    assert [inside.sql(app, "SELECT views FROM page") for app in apps] == [[(1,)], [(0,)]]
+
+
+def test_lines_of_the_log_name_their_blog_and_those_of_two_are_not_the_same(
+    apps: list[App],
+) -> None:
+    """A line that is repeated within a minute is written once."""
+    output = io.StringIO()
+    handler = inside.log_handler(output)
+    logging.getLogger().addHandler(handler)
+    try:
+        with inside.refusing_with(500, quietly=False):
+            for app in apps * 2:
+                reader = reader_of(apps, app)
+                reader.faults_allowed = True
+                reader.get(LIST, status=500)
+    finally:
+        logging.getLogger().removeHandler(handler)
+    lines = [line for line in output.getvalue().splitlines() if not line.startswith(" ")]
+    assert [re.findall(r"^ERROR \[(.*?)\]", line) for line in lines] == [[A], [B]]
+
+
+# Which blog a request is for
+
+
+@pytest.mark.parametrize(
+    ("url", "hosts"),
+    [
+        ("https://a.example", ["a.example", "A.Example", "a.example:443", "a.example:80"]),
+        ("http://a.example:8080", ["a.example:8080", "A.EXAMPLE:8080"]),
+        ("https://评论.example", ["xn--mnqs78b.example", "XN--MNQS78B.example:443"]),
+        ("https://[2001:db8::1]:8443", ["[2001:db8::1]:8443"]),
+    ],
+)
+def test_a_blog_is_found_by_each_spelling_of_its_host(
+    config: Config, fake_world: FakeWorld, empty_database: Path, url: str, hosts: list[str]
+) -> None:
+    with blogs(config, fake_world, empty_database, f"https://{B}", url) as apps:
+        reader = reader_of(apps, apps[1])
+        for number, host in enumerate(hosts):
+            reader.post_json(
+                "/page/like", {"page_url": f"/{number}"}, extra_environ={"HTTP_HOST": host}
+            )
+        pages = [inside.sql(app, "SELECT count(*) FROM page") for app in apps]
+        assert pages == [[(0,)], [(len(hosts),)]]
+
+
+STRANGE_HOSTS = [
+    NOWHERE,
+    "",
+    "a.example:8080",
+    "a.example.",
+    "a.example:443:443",
+    "a.example,b.example",
+    "a.example b.example",
+    "user@a.example",
+    "a.example/",
+    "a.example%00",
+    "a.example\t",
+    "127.0.0.1:8080",
+]
+
+
+def test_a_host_of_no_blog_is_refused_for_all_origins(apps: list[App]) -> None:
+    reader = reader_of(apps, apps[0])
+    for host in STRANGE_HOSTS:
+        for method in ("GET", "HEAD", "POST", "OPTIONS"):
+            refused = reader.request(
+                LIST,
+                method=method,
+                status=421,
+                headers={"Origin": "https://blog.example", "Accept": "text/html"},
+                extra_environ={"HTTP_HOST": host},
+            )
+            assert "Access-Control-Allow-Origin" not in refused.headers
+            assert "Strict-Transport-Security" not in refused.headers
+            assert refused.headers["Cache-Control"] == "no-store"
+            assert int(refused.headers["Content-Length"]) > 0
+            if method != "HEAD":
+                assert refused.json["code"] == "host_unknown"
+
+
+def test_blogs_whose_hosts_differ_by_their_port_are_apart(
+    config: Config, fake_world: FakeWorld, empty_database: Path
+) -> None:
+    urls = ("https://a.example", "https://a.example:8443")
+    with blogs(config, fake_world, empty_database, *urls) as apps:
+        a, b = (reader_of(apps, app) for app in apps)
+        a.say()
+        assert [a.listing()["total"], b.listing()["total"]] == [1, 0]
+
+
+def test_one_blog_alone_is_served_at_each_host(apps: list[App]) -> None:
+    reader = Visitor(apps[0], HTTP_HOST=NOWHERE)
+    reader.app = Sites(apps[:1])
+    assert reader.listing()["total"] == 0
+
+
+def test_health_of_a_host_is_that_of_its_blog_and_elsewhere_that_of_all(apps: list[App]) -> None:
+    a, b = (reader_of(apps, app) for app in apps)
+    elsewhere = reader_of(apps, apps[0])
+    elsewhere.extra_environ["HTTP_HOST"] = "127.0.0.1:8080"
+    for each in (a, b, elsewhere):
+        assert each.get("/health").json == {"ok": True}
+        assert each.head("/health").body == b""
+        each.faults_allowed = True
+    elsewhere.post_json("/health", {}, status=421)
+    path = Path(inside.database_path(apps[1]))
+    path.rename(path.with_suffix(".away"))
+    assert a.get("/health").json == {"ok": True}
+    assert b.get("/health", status=503).json["code"] == "storage"
+    assert elsewhere.get("/health", status=503).json["code"] == "storage"
+    path.with_suffix(".away").rename(path)
+    assert elsewhere.get("/health").json == {"ok": True}
+
+
+def test_blogs_with_the_same_key_are_not_served(
+    config: Config, fake_world: FakeWorld, empty_database: Path, tmp_path: Path
+) -> None:
+    """As where the database of one was copied to begin the other."""
+    urls = (f"https://{A}", f"https://{B}")
+    with (
+        blogs(config, fake_world, empty_database, *urls, token_key="the same key for both") as apps,
+        pytest.raises(OperatorError, match=r"blog1.db has the key of .*blog0.db"),
+    ):
+        Sites(apps)
+
+
+# On sockets
+
+
+def raw(host: str, target: str = LIST, *headers: str, method: str = "GET", **body: Any) -> bytes:
+    made = request(method, target, "User-Agent: a bot", *headers, **body)
+    return made.replace(b"comments.example", host.encode(), 1)
+
+
+def test_a_cached_list_of_one_blog_is_neither_sent_nor_dropped_by_the_other(
+    apps: list[App],
+) -> None:
+    a, b = (reader_of(apps, app) for app in apps)
+    a.say("of a")
+    b.say("of b")
+    with fast_and_stock_servers(Sites(apps)) as servers:
+        for server in servers:
+            first = server.responses(raw(A), raw(B))
+            assert b"of a" in first[0]
+            assert b"of b" not in first[0]
+            assert b"of b" in first[1]
+            assert b"of a" not in first[1]
+            assert server.responses(raw(A), raw(B)) == first
+        fast, _ = servers
+        assert fast.from_cache(raw(A), raw(B)) == first
+        a.say("also of a")
+        assert fast.from_cache(raw(B)) == first[1:]
+        assert b"also of a" in fast.ask(raw(A))
+
+
+MISLEADING = {
+    "a whole URL": f"GET http://{B}{LIST} HTTP/1.1\r\nHost: {A}\r\n\r\n",
+    "a whole URL in capitals": f"GET HTTPS://B.EXAMPLE:443{LIST} HTTP/1.1\r\nHost: {A}\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("kind", MISLEADING)
+def test_the_host_of_a_whole_url_wins_over_the_header(apps: list[App], kind: str) -> None:
+    for app, text in zip(apps, ("of a", "of b"), strict=True):
+        reader_of(apps, app).say(text)
+    with fast_and_stock_servers(Sites(apps)) as servers:
+        for server in servers:
+            for _ in range(2):
+                response = server.ask(MISLEADING[kind].encode())
+                assert b"of b" in response
+                assert b"of a" not in response
+            assert b"of a" in server.ask(raw(A))
+
+
+NO_BLOG = {
+    "an unknown host": f"GET {LIST} HTTP/1.1\r\nHost: {NOWHERE}\r\n\r\n",
+    "no host": f"GET {LIST} HTTP/1.0\r\n\r\n",
+    "a URL with a user": f"GET http://x@{A}{LIST} HTTP/1.1\r\nHost: {A}\r\n\r\n",
+    "a URL with an unknown host": f"GET http://{NOWHERE}{LIST} HTTP/1.1\r\nHost: {A}\r\n\r\n",
+    "two hosts": f"GET {LIST} HTTP/1.1\r\nHost: {A}\r\nHost: {B}\r\n\r\n",
+    "a host on two lines": f"GET {LIST} HTTP/1.1\r\nHost: {A}\r\n b\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("kind", NO_BLOG)
+def test_a_request_for_no_blog_gets_nothing_of_one(apps: list[App], kind: str) -> None:
+    for app, text in zip(apps, ("of a", "of b"), strict=True):
+        reader_of(apps, app).say(text)
+    with fast_and_stock_servers(Sites(apps)) as servers:
+        for server in servers:
+            for _ in range(2):
+                response = server.stream(NO_BLOG[kind].encode())
+                assert re.match(rb"HTTP/1\.[01] 4(21|00) ", response), response
+                assert response.count(b"HTTP/1.") == 1
+                assert b"of a" not in response
+                assert b"of b" not in response
+
+
+# A process of its own
+
+
+class SeveralBlogs(Service):
+    """`commentd serve` with a folder of settings. `path` is the database of the first blog."""
+
+    def __init__(self, folder: Path, loop: str, program: str = "") -> None:
+        folder.mkdir(exist_ok=True)
+        self.log = folder / "log"
+        self.path = folder / "a.db"
+        write_settings(folder, loop)
+        self.begin(program, "serve", str(folder))
+
+    def to(self, host: str, method: str, target: str, *headers: str, **body: Any) -> Answer:
+        return self.raw(raw(host, target, *headers, method=method, **body))
+
+    def greeted(self) -> "SeveralBlogs":
+        super().greeted()
+        until(lambda: self.output.count(" serves ") == 2)
+        return self
+
+
+def write_settings(folder: Path, loop: str = "fast") -> None:
+    common = "[captcha]\nprovider = none\n[limits]\nenabled = no\n"
+    for name, host in (("a", A), ("b", B)):
+        lines = ["[server]", f"public_url = https://{host}"]
+        if name == "a":
+            lines += ["listen = 127.0.0.1:0", f"fast = {LOOPS[loop]['fast']}"]
+        lines += ["[database]", f"path = {name}.db", common]
+        (folder / f"{name}.ini").write_text("\n".join(lines))
+
+
+@contextmanager
+def running(folder: Path, loop: str = "fast") -> Iterator[SeveralBlogs]:
+    service = SeveralBlogs(folder, loop)
+    try:
+        yield service.greeted()
+    finally:
+        service.end()
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_process_serves_several_blogs_and_stops_when_all_are_saved(
+    tmp_path: Path, loop: str
+) -> None:
+    with running(tmp_path / "blogs", loop) as service:
+        for host in (A, B):
+            said = {**COMMENT, "content": f"hello {host}"}
+            assert service.to(host, "POST", "/comments", body=said).status == 200
+            viewed = service.raw(request("GET", LIST).replace(b"comments.example", host.encode()))
+            assert [each["content"] for each in viewed.json["comments"]] == [f"hello {host}"]
+        refused = service.to(NOWHERE, "GET", LIST)
+        assert (refused.status, refused.json["code"]) == (421, "host_unknown")
+        assert service.to("127.0.0.1", "GET", "/health").json == {"ok": True}
+        links = re.findall(r"Become admin: https://(\S+)/admin#link=(\S+)", service.output)
+        assert [host for host, _ in links] == [A, B]
+        form = {"email": ANN, "nickname": "Ann", "password": CANARY}
+        for host, link in links:
+            other = B if host == A else A
+            wrong = service.to(other, "POST", "/admin/claim", body={**form, "link": link})
+            assert wrong.json["code"] == "link_invalid"
+            right = service.to(host, "POST", "/admin/claim", body={**form, "link": link})
+            assert right.status == 200
+        assert service.stop() == 0
+        assert "Traceback" not in service.output
+    for name in ("a", "b"):
+        path = tmp_path / "blogs" / f"{name}.db"
+        assert_whole(str(path))
+        with closing(sqlite3.connect(path)) as db:
+            assert db.execute("SELECT views FROM page").fetchall() == [(1,)]
+        wal = path.with_name(f"{name}.db-wal")
+        assert not wal.exists() or wal.stat().st_size == 0
+
+
+def test_a_killed_process_loses_no_comment_of_any_blog(tmp_path: Path) -> None:
+    with running(tmp_path / "blogs") as service:
+        for number in range(20):
+            for host in (A, B):
+                said = {**COMMENT, "content": f"{number}"}
+                assert service.to(host, "POST", "/comments", body=said).status == 200
+        service.stop(signal.SIGKILL)
+    for name in ("a", "b"):
+        assert_whole(str(tmp_path / "blogs" / f"{name}.db"))
+    with running(tmp_path / "blogs") as service:
+        totals = [service.to(host, "GET", LIST).json["total"] for host in (A, B)]
+        assert service.stop() == 0
+    assert totals == [20, 20]
+
+
+# What is refused at the start
+
+
+def started(folder: Path, *arguments: str, **environ: str) -> tuple[int, str]:
+    code, output, errors = run_here(folder, *arguments, **environ)
+    assert output == ""
+    return code, errors
+
+
+def test_a_database_that_cannot_be_opened_stops_the_start_and_is_named(tmp_path: Path) -> None:
+    write_settings(tmp_path)
+    (tmp_path / "b.db").write_bytes(b"no database at all " * 300)
+    code, errors = started(tmp_path, "serve", "a.ini", "b.ini")
+    assert code == 1
+    assert errors.count("\n") == 1
+    assert errors.startswith("commentd: ")
+    assert f"{tmp_path / 'b.db'}" in errors
+
+
+CONFLICTS = {
+    "[server]\npublic_url = https://A.example:443": "[server] public_url has the same host as in",
+    "[database]\npath = b.db": "of several blogs, each needs its [server] public_url",
+    "[server]\npublic_url = https://b.example\n[database]\npath = ./a.db": (
+        "[database] path is the same as in"
+    ),
+    "[server]\npublic_url = https://b.example\nlisten = 127.0.0.1:9": (
+        "[server] listen is for all blogs: write it in the first file only"
+    ),
+    "[server]\npublic_url = https://b.example\ntrusted_proxy = 127.0.0.1": (
+        "[server] trusted_proxy is for all blogs: write it in the first file only"
+    ),
+    "[server]\npublic_url = https://b.example\n[token]\nkey = a key of two blogs, of enough characters": (
+        "[token] key is the same as in"
+    ),
+}
+
+
+@pytest.mark.parametrize("settings", CONFLICTS)
+@pytest.mark.parametrize("command", ["serve", "check"])
+def test_settings_that_two_blogs_cannot_have_are_named_with_their_file(
+    tmp_path: Path, settings: str, command: str
+) -> None:
+    first = f"[server]\npublic_url = https://{A}\n[database]\npath = a.db\n"
+    (tmp_path / "a.ini").write_text(
+        first + "[token]\nkey = a key of two blogs, of enough characters\n"
+    )
+    (tmp_path / "b.ini").write_text(settings)
+    for path in tmp_path.glob("*.ini"):
+        path.chmod(0o600)
+    code, errors = started(tmp_path, command, "a.ini", "b.ini")
+    assert code == 2
+    assert f"commentd: b.ini: {CONFLICTS[settings]}" in errors
+
+
+@pytest.mark.parametrize("variable", ["SERVER_PUBLIC_URL", "DATABASE_PATH", "TOKEN_KEY"])
+def test_a_variable_that_would_make_all_blogs_the_same_is_named(
+    tmp_path: Path, variable: str
+) -> None:
+    write_settings(tmp_path)
+    value = "https://c.example" if variable == "SERVER_PUBLIC_URL" else "x" * 40
+    code, errors = started(tmp_path, "serve", ".", **{f"COMMENTD_{variable}": value})
+    assert code == 2
+    assert errors.startswith(
+        f"commentd: COMMENTD_{variable}: each of several blogs needs its own ["
+    )
+    assert errors.count("\n") == 1
+
+
+def test_a_folder_without_settings_is_named(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    code, errors = started(tmp_path, "serve", "empty")
+    assert (code, errors) == (
+        2,
+        "commentd: empty: there is no settings file (*.ini) in this folder\n",
+    )
+
+
+def test_check_looks_at_each_blog(tmp_path: Path) -> None:
+    write_settings(tmp_path)
+    _, output, _ = run_here(tmp_path, "check", "a.ini", "b.ini", "./b.ini")
+    assert re.findall(r"^(\w\.ini)$", output, re.M) == ["a.ini", "b.ini"]
+    assert re.findall(r"public_url +(\S+)", output) == [f"https://{A}", f"https://{B}"]
