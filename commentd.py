@@ -10831,17 +10831,21 @@ def settings_of_sites(configs: Mapping[str, Config], environ: Mapping[str, str])
     database_files: dict[Path, str] = {}
     key_files: dict[str, str] = {}
     for file, config in configs.items():
+        host = config.public_host
         if not config.server_public_url:
             errors.append(f"{file}: of several blogs, each needs its [server] public_url")
-        elif host_files.setdefault(config.public_host, file) != file:
-            other = host_files[config.public_host]
+        elif host in host_files:
+            other = host_files[host]
             errors.append(f"{file}: [server] public_url has the same host as in {other}")
-        if database_files.setdefault(config.database, file) != file:
+        if config.database in database_files:
             other = database_files[config.database]
             errors.append(f"{file}: [database] path is the same as in {other}")
-        if config.token_key and key_files.setdefault(config.token_key, file) != file:
-            other = key_files[config.token_key]
-            errors.append(f"{file}: [token] key is the same as in {other}")
+        if config.token_key in key_files:
+            errors.append(f"{file}: [token] key is the same as in {key_files[config.token_key]}")
+        host_files[host] = file
+        database_files[config.database] = file
+        if config.token_key:
+            key_files[config.token_key] = file
         for key, value in of_process.items():
             if getattr(config, key) not in (value, getattr(Config(), key)):
                 text = f"{in_brackets(key)} is for all blogs: write it in the first file only"
