@@ -124,6 +124,12 @@ def test_an_account_reads_its_own_data(ann: Reader) -> None:
     assert not me(ann, url=PAGE)["following"]
 
 
+def test_unfollowing_a_page_that_is_not_known_leaves_the_others(ann: Reader) -> None:
+    follow(ann)
+    follow(ann, "/unknown/", undo=True)
+    assert me(ann, url=PAGE)["following"]
+
+
 def test_an_account_reads_nothing_of_another_account(guest: Guest, ann: Reader) -> None:
     bea = guest.newcomer(BEA, "Bea")
     bea.comment()
