@@ -38,9 +38,6 @@ import contextlib
 import contextvars
 import copy
 import difflib
-import email.headerregistry
-import email.message
-import email.policy
 import enum
 import errno
 import fcntl
@@ -87,6 +84,10 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from email import message_from_string
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP as SMTP_POLICY
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
@@ -1611,14 +1612,14 @@ class Config:
         return urllib.parse.urlsplit(url).netloc or "commentd"
 
     @property
-    def sender(self) -> email.headerregistry.Address:
+    def sender(self) -> Address:
         """Who emails come from. Without a mail server, there may be no address yet."""
         text = self.mail_sender or self.mail_user
         if not MAILBOX.fullmatch(text):
             text = "commentd@localhost"
         name, _, address = text.rpartition("<")
         shown = name.strip('" ') or self.blog_name
-        return email.headerregistry.Address(shown, addr_spec=address.rstrip("> "))
+        return Address(shown, addr_spec=address.rstrip("> "))
 
     @property
     def listens_on_file(self) -> bool:
@@ -5238,7 +5239,7 @@ def log_in(client: smtplib.SMTP, user: str, password: str) -> None:
 
 
 def print_email(message: str) -> None:
-    parsed = email.message_from_string(message, policy=email.policy.SMTP)
+    parsed = message_from_string(message, policy=SMTP_POLICY)
     text = parsed.get_content().replace("\r\n", "\n")
     frame = "-" * 72
     head = f"To: {parsed['To']}\nSubject: {parsed['Subject']}\n"
@@ -6590,7 +6591,7 @@ AUDIENCES = {
 def rfc5322_message(config: Config, said: Email, message_id: str, sent_at: float) -> str:
     """An email as a mail server takes it (RFC 5322). Only the text may hold line breaks."""
     sender = config.sender
-    message = email.message.EmailMessage(policy=email.policy.SMTP)
+    message = EmailMessage(policy=SMTP_POLICY)
     # These headers are written by hand. Python makes encoded words of long ones, where they are
     # not allowed (RFC 2047, section 5), and drops the quotes of a long name unless it encodes it.
     by_hand = {"Message-ID": f"<{message_id}@{sender.domain}>", **said.headers}
