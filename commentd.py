@@ -8327,8 +8327,9 @@ def by_password(request: Request) -> Identity:
 
 @dataclass(frozen=True)
 class SignInWay:
-    """`identify` reads the form; None, or `Unauthorized`, if that shows nobody. Then, or if nothing
-    may be opened, `text` and `code` say so."""
+    """`identify` reads the form. It returns None if that does not show who somebody is, or raises
+    a `Problem` of its own where there is more to say. `text` and `code` are those of the refusal,
+    also of an identity that may open nothing."""
 
     identify: Callable[[Request], Identity | None]
     text: str
