@@ -25,6 +25,7 @@ if (!''.isWellFormed) {
   ;(document.querySelector('commentd-thread') ?? script).after(link)
   throw new Error('commentd: this browser is too old for the widget')
 }
+// The service puts in static/widget.css and, for the owner's picture, static/picture.css.
 const sheet = new CSSStyleSheet()
 sheet.replaceSync(WIDGET_STYLE)
 
