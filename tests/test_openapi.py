@@ -39,6 +39,7 @@ from support.full_service import (
 )
 from support.full_service import full_service as full_service  # a fixture
 from support.full_service import reset as reset  # a fixture
+from support.refusals import refusals
 from support.sources import ROOT
 
 FILE = ROOT / "static" / "openapi.json"
@@ -96,6 +97,24 @@ def test_the_openapi_file_has_every_route() -> None:
     for label, operation in OPERATIONS.items():  # where a token may be refused
         asks = PERMISSION[label] != "public" or label.endswith("/login")
         assert ("401" in operation["responses"]) == asks, label
+
+
+def test_the_openapi_file_has_the_code_of_each_refusal() -> None:
+    lacking = []
+    for refusal in refusals():
+        if refusal.code == "bad_request":  # that of /auth/verify, which is plain text
+            continue
+        status = str(refusal.status)
+        responses = SPEC["components"]["responses"]
+        name = status if status in responses else f"{status[0]}XX"
+        schema = responses[name]["content"]["application/json"]["schema"]["properties"]["code"]
+        known = refusal.code in schema.get("enum", ())
+        if not known and not re.search(schema.get("pattern", "$^"), refusal.code):
+            lacking.append(
+                f"static/openapi.json: components.responses.{name}: no {refusal.code} in "
+                f"{schema.get('enum') or schema['pattern']}, which {refusal.place} refuses with"
+            )
+    assert not lacking, "\n".join(lacking)
 
 
 def test_a_public_field_of_a_comment_is_described_and_makes_readers_look_again(

@@ -13,6 +13,7 @@ from support import inside
 from support.blog import service
 from support.client import PAGE, Visitor
 from support.inside import sql
+from support.refusals import refusals
 from support.sources import MANUAL, ROOT, STATIC
 from support.words import ADMIN, FILES, FIRST, WORDS
 
@@ -218,6 +219,27 @@ def test_every_text_that_a_script_shows_exists_and_none_is_left_over() -> None:
         "wasdeleted",
         "email_invalid",
     }
+
+
+# What only a fault of a script brings, or what has no more to say than its status.
+WITHOUT_WORDS = {
+    *("bad_request", "content_type", "ids_invalid", "json_invalid", "pin_invalid", "url_invalid"),
+    *("block_gone", "not_found", "user_gone", "versions_invalid"),
+}
+
+
+def test_each_refusal_has_words_in_the_widget_or_in_the_admin_page() -> None:
+    [_, keys] = (STATIC / "more.js").read_text("utf-8").split("const TEXT_KEYS = {")
+    first_words = set(re.findall(r"(\w+): '", keys[: keys.index("}")]))
+    has_words = WORDS["en"].keys() | ADMIN["en"].keys() | WITHOUT_WORDS
+    lacking = {
+        f"static/words/*.json lack {refusal.code}, with which {refusal.place} refuses: write it in "
+        f"each (in admin-*.json too, if an admin can get it), or {refusal.code.split('_')[0]} in "
+        f"TEXT_KEYS of static/more.js"
+        for refusal in refusals()
+        if refusal.code not in has_words and refusal.code.split("_")[0] not in first_words
+    }
+    assert not lacking, "\n".join(sorted(lacking))
 
 
 def test_the_admin_page_uses_every_text_that_it_has() -> None:
