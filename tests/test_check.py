@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import product
+from itertools import product, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -525,16 +525,26 @@ def findings() -> Iterator[str]:
 def test_each_finding_of_check_has_a_chinese_text_and_none_is_left_over() -> None:
     texts = {*findings()}
     assert len(texts) > 40
-    assert [text for text in texts if translated(text, "zh_CN.UTF-8").isascii()] == []
+    lacking = [
+        f"static/terminal/{language.lower()}.json lacks {json.dumps(text)}"
+        + " (for 7 write {})" * ("7" in text)
+        for language in TEMPLATES
+        for text in sorted(texts)
+        if translated(text, language).isascii()
+    ]
+    assert not lacking, "\n".join(lacking)
     strings = [node.value for node in ast.walk(whole_tree()) if isinstance(node, ast.Constant)]
     said = "\n".join([*texts, *(text for text in strings if isinstance(text, str))])
-    assert [*TEMPLATES["zh"]] == [*TEMPLATES["zh-TW"]]
+    for number, keys in enumerate(zip_longest(*TEMPLATES.values()), 1):
+        same = keys[0] == keys[1]
+        assert same, f"static/terminal/zh.json and zh-tw.json: entry {number} differs: {keys}"
     for language, templates in TEMPLATES.items():
         for english, chinese in templates.items():
-            assert translated(english, language) == chinese  # no earlier pattern matches it
-            assert english.count("{}") == chinese.count("{}")
+            entry = f"static/terminal/{language.lower()}.json: {json.dumps(english)}"
+            assert translated(english, language) == chinese, f"{entry}: an earlier key matches it"
+            assert english.count("{}") == chinese.count("{}"), f"{entry}: write each {{}} there"
             for part in re.split("[{}():]+", english):
-                assert part.strip() in said, english
+                assert part.strip() in said, f"{entry}: commentd.py does not say it: delete it"
 
 
 def test_check_is_chinese_where_the_terminal_is(used_folder: Path) -> None:

@@ -252,15 +252,22 @@ def width(line: str) -> int:
 
 def test_the_manual_has_the_same_topics_in_both_languages_and_fits_a_terminal() -> None:
     assert MANUAL.keys() == {"en", "zh"}
-    assert MANUAL["en"].keys() == MANUAL["zh"].keys()
+    one = sorted(MANUAL["en"].keys() ^ MANUAL["zh"].keys())
+    assert not one, f"only one of static/help/en/ and static/help/zh/ has these topics: {one}"
     for language, topics in MANUAL.items():
         for name, text in topics.items():
-            assert re.match(r"# \S.*\n\n", text), (language, name)
+            file = f"static/help/{language}/{name}.md"
+            assert re.match(r"# \S.*\n\n", text), f"{file}:1: write '# A title' and an empty line"
             lines = text.splitlines()
             if language == "zh":  # what /admin shows of it, beside the text
-                assert width(lines[0].partition("：")[0]) <= 30, name
-            wide = [line for line in lines if width(line) > 100]
-            assert wide == [], f"static/help/{language}/{name}.md: lines are wider than 100 columns"
+                title = lines[0].partition("：")[0]
+                assert width(title) <= 30, f"{file}:1: the title has over 30 columns before the ："
+            wide = [
+                f"{file}:{number}: {width(line)} columns, 100 fit: break the line"
+                for number, line in enumerate(lines, 1)
+                if width(line) > 100
+            ]
+            assert not wide, "\n".join(wide)
 
 
 @pytest.mark.slow
