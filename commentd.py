@@ -14856,50 +14856,73 @@ def own_command(file: Path | None) -> list[str]:
     return command
 
 
+def named_settings(arguments: Arguments) -> list[str]:
+    """The settings files and folders after the command, as they are named in any folder."""
+    return [os.path.abspath(name) for name in arguments.settings_named]
+
+
+def example_again(arguments: Arguments) -> str:
+    """The command that prints this example, for a shell in any folder."""
+    named = named_settings(arguments)
+    command = own_command(None if named else arguments.settings_file)
+    return shlex.join([*command, "example", arguments.example, *named])
+
+
 def proxy_settings(config: Config, arguments: Arguments, in_chinese: bool) -> str:
-    """Settings for Caddy or nginx: a block for a prefix, or a whole server."""
+    """Settings for Caddy or nginx: whole servers, and blocks for what is below a path."""
     proxy = arguments.example
-    url = urllib.parse.urlsplit(config.server_public_url or "https://comments.example")
+    addresses = [each.server_public_url for each in arguments.configs]
+    urls = [urllib.parse.urlsplit(url or "https://comments.example") for url in addresses]
     listen = config.server_listen
     upstream = re.sub(r"^(0\.0\.0\.0|\[::\])", "127.0.0.1", listen)
     if listen.startswith("unix:"):
         upstream = f"{listen}:" if proxy == "nginx" else f"unix/{listen.removeprefix('unix:')}"
-    return plain_template(
-        f"{proxy}-prefix.conf" if url.path else f"{proxy}.conf",
-        program=shlex.join(own_command(arguments.settings_file)),
-        chinese=in_chinese,
-        url=url,
-        upstream=upstream,
-    )
+    values = {"printed_by": example_again(arguments), "chinese": in_chinese, "upstream": upstream}
+    whole = [url for url in urls if not url.path]
+    text = plain_template(f"{proxy}.conf", urls=whole, **values) if whole else ""
+    for url in urls:
+        if url.path:
+            text += plain_template(f"{proxy}-prefix.conf", url=url, **values)
+    return text
 
 
 def systemd_unit(config: Config, arguments: Arguments, in_chinese: bool) -> str:
-    """A unit for the folder of the settings, or a template for many blogs with a folder each."""
+    """A unit for one process with the settings that are named, or a template for many processes,
+    one a blog, with a folder each."""
     many = arguments.example == "systemd@"
     if not many and not arguments.settings_file:
         raise SettingsError("go to the folder of commentd.ini, or name it: --config FILE")
     command = own_command(None if many else arguments.config)
-    folder = "/srv/commentd/%i" if many else str(arguments.settings_file.absolute().parent)
+    named = named_settings(arguments)
+    if named and not many:
+        command = [*own_command(None), "serve", *named]
+    folders = ["/srv/commentd/%i"]
     written = []
     if not many:
-        for used in (config.database.parent, config.backup_folder):
-            path = os.path.abspath(used)
-            # "-": if the folder is missing, systemd starts the service, which logs what is wrong.
-            if not Path(path).is_relative_to(folder):
-                written.append(f"-{path}")
+        files = [file.absolute() for file in arguments.settings_files]
+        folders = [*dict.fromkeys(str(file.parent) for file in files)]
+        for each in arguments.configs:
+            for used in (each.database.parent, each.backup_folder):
+                path = os.path.abspath(used)
+                # "-": if the folder is missing, systemd starts the service, which logs what is
+                # wrong.
+                if not any(Path(path).is_relative_to(folder) for folder in folders):
+                    written.append(f"-{path}")
     # systemd.exec: `%` has a meaning in each value, also in a path that stands alone.
-    unit_folder = folder if many else folder.replace("%", "%%")
+    unit_folders = folders if many else [folder.replace("%", "%%") for folder in folders]
+    writable = [f'"{folders[0]}"'] if many else [*map(unit_word, folders)]
+    writable += map(unit_word, dict.fromkeys(written))
     # systemd.service: with a colon in front, `$` has none.
     colon = ":" if "$" in "".join(command) else ""
-    needed = [folder, *command, sys.executable, sys.base_prefix]
+    needed = [*folders, *command, sys.executable, sys.base_prefix]
     in_home = any(re.match("/(home|root)/", path) for path in needed)
     return plain_template(
         "commentd.service",
-        program=shlex.join(own_command(arguments.settings_file)),
+        printed_by=example_again(arguments),
         chinese=in_chinese,
         many=many,
-        folder=unit_folder,
-        written=" ".join([f'"{folder}"' if many else unit_word(folder), *map(unit_word, written)]),
+        folders=unit_folders,
+        written=" ".join(writable),
         command=colon + " ".join(map(unit_word, command)),
         in_home=in_home,
     )
@@ -15000,6 +15023,7 @@ def move_arguments(parser: argparse.ArgumentParser) -> None:
 
 def example_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("example", metavar="KIND", nargs="?")
+    settings_arguments(parser)
 
 
 def help_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15065,6 +15089,7 @@ COMMANDS = {
         example_command,
         "print a sample commentd.ini; or a file for systemd, systemd@, caddy, nginx or container",
         example_arguments,
+        "FILES are settings files of several blogs, or their folder, as for `commentd serve`.",
     ),
     "help": Command(help_command, "print the manual: its topics, or one of them", help_arguments),
 }
@@ -15109,6 +15134,8 @@ def parse_arguments(argv: list[str] | None) -> Arguments:
     if not arguments.config and default.exists():
         arguments.settings_file = default
     named = [Path(name) for name in getattr(arguments, "settings_named", [])]
+    if named and arguments.config:
+        raise SettingsError("name the settings with --config or after the command, not both")
     # A file that is named twice counts once.
     found = [*dict.fromkeys(settings_files(named))]
     arguments.settings_files = found or [arguments.settings_file]

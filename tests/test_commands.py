@@ -57,7 +57,7 @@ def test_version_help_and_example_work_with_wrong_settings(tmp_path: Path) -> No
         "export": "[FORMAT]",
         "render": "FOLDER",
         "move": "OLD NEW",
-        "example": "[KIND]",
+        "example": "[KIND] [FILES ...]",
         "help": "[TOPIC]",
     }
     for name in COMMANDS:

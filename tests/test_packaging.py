@@ -248,6 +248,30 @@ def test_the_systemd_unit_starts_the_program_in_its_settings_folder(
         assert_sound(each, tmp_path / "commentd.service")
 
 
+def test_a_systemd_unit_serves_all_blogs_and_may_write_to_all_their_folders(
+    print_unit: PrintUnit, tmp_path: Path
+) -> None:
+    program = tmp_path / "srv/bin/commentd"
+    program.parent.mkdir(parents=True)
+    program.touch(0o755)
+    settings = []
+    for name in ("one", "two 100%"):
+        file = tmp_path / name / "blog.ini"
+        file.parent.mkdir()
+        url = f"https://{name[:3]}.example"
+        file.write_text(f"[server]\npublic_url = {url}\n[database]\npath = ../data/{name}.db\n")
+        settings.append(file)
+    text = print_unit(str(program), "systemd", "one/blog.ini", "two 100%/blog.ini")
+    started = values(text, "ExecStart")[0].replace("%%", "%")
+    assert shlex.split(started) == [str(program), "serve", *map(str, settings)]
+    writable = shlex.split(values(text, "ReadWritePaths")[0].replace("%%", "%"))
+    assert writable == [*(str(file.parent) for file in settings), f"-{tmp_path}/data"]
+    assert_sound(text, tmp_path / "commentd.service")
+    as_folder = print_unit(str(program), "systemd", "one")
+    assert values(as_folder, "ExecStart") == [f"{program} serve {tmp_path}/one"]
+    assert_sound(as_folder, tmp_path / "commentd.service")
+
+
 def test_systemd_reads_the_paths_of_a_unit_whatever_is_in_them(print_unit: PrintUnit) -> None:
     systemd = Path("/lib/systemd/systemd")
     if not systemd.exists():

@@ -4,8 +4,10 @@ and by threads, and as a command of its own."""
 import io
 import logging
 import re
+import shutil
 import signal
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
@@ -21,6 +23,7 @@ from support.client import CANARY, COMMENT, PAGE, Visitor
 from support.commands import run_here
 from support.comments import solved
 from support.database import assert_whole
+from support.proxies import PLACES, PROXIES
 from support.service import LOOPS, Answer, Service, request
 from support.serving import fast_and_stock_servers, until
 from support.world import FakeWorld
@@ -589,3 +592,48 @@ def test_check_looks_at_each_blog(tmp_path: Path) -> None:
     _, output, _ = run_here(tmp_path, "check", "a.ini", "b.ini", "./b.ini")
     assert re.findall(r"^(\w\.ini)$", output, re.M) == ["a.ini", "b.ini"]
     assert re.findall(r"public_url +(\S+)", output) == [f"https://{A}", f"https://{B}"]
+
+
+# Files for servers
+
+
+CHECKERS = {
+    "nginx": "nginx -t -e {0}/proxy.log -c {0}/proxy.conf",
+    "caddy": "caddy validate --adapter caddyfile --config {0}/proxy.conf",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", CHECKERS)
+def test_a_proxy_gets_a_server_for_each_blog_and_accepts_the_file(
+    tmp_path: Path, kind: str
+) -> None:
+    if not shutil.which(kind, path=PLACES):
+        pytest.skip(f"there is no {kind}: install Debian's package {kind}")
+    urls = ["http://a.example:8101", "http://a.example:8102", "http://b.example:8101"]
+    for number, url in enumerate(urls):
+        lines = ["[server]", f"public_url = {url}", "[database]", f"path = {number}.db"]
+        (tmp_path / f"{number}.ini").write_text("\n".join(lines))
+    code, printed, errors = run_here(tmp_path, "example", kind, ".")
+    assert (code, errors) == (0, "")
+    assert f"example {kind} {tmp_path} >" in printed
+    assert printed.count("127.0.0.1:8080") == len(urls)
+    for url in urls:
+        host, _, port = url.removeprefix("http://").partition(":")
+        block = rf"server_name {host};\s+listen {port};" if kind == "nginx" else rf"(?m)^{url} \{{"
+        assert len(re.findall(block, printed)) == 1
+    (tmp_path / "printed.conf").write_text(printed)
+    main, _ = PROXIES[kind]
+    (tmp_path / "proxy.conf").write_text(main.format(tmp_path))
+    command = CHECKERS[kind].format(tmp_path).split()
+    checked = subprocess.run(command, env={"PATH": PLACES}, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_settings_are_named_once(tmp_path: Path) -> None:
+    write_settings(tmp_path)
+    code, errors = started(tmp_path, "--config", "a.ini", "serve", "b.ini")
+    assert (code, errors) == (
+        2,
+        "commentd: name the settings with --config or after the command, not both\n",
+    )
