@@ -4,7 +4,7 @@ Run it with `python commentd.py`. The module reads from top to bottom: each part
 stands above it.
 
     Problems      errors: for the owner, and for clients as `{error, code}`
-    Text          pure functions: strict JSON, names, addresses, page keys, Markdown to safe HTML
+    Text          strict JSON, names, addresses, page keys, safe HTML; the texts that are printed
     Settings      every setting with its default and help; the loader; the sample file
     Schema        the migrations, the database file, its backups, and the connections to it
     Store         rows as dataclasses, and all SQL that reads or writes them
