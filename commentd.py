@@ -9368,7 +9368,8 @@ FRAGMENT_CACHING = (
 class Locale:
     """What the widget says in a language, and how browsers write dates, numbers and countries
     there. `tag`: the language in the widget. `moment_format`: of a day with its time. `group`: what
-    stands between thousands. `plural`: the numbers of each form, as patterns."""
+    stands between groups of digits, in numbers from `least_grouped` on. `plural`: the numbers of
+    each form, as patterns, of which the first that matches counts."""
 
     tag: str
     texts: Mapping[str, str]
@@ -9377,6 +9378,7 @@ class Locale:
     months: list[str]
     moment_format: str
     group: str
+    least_grouped: int
     plural: Mapping[str, str]
 
     def count(self, n: int) -> str:
@@ -9385,6 +9387,7 @@ class Locale:
         for form, numbers in self.plural.items():
             if re.fullmatch(numbers, str(n)):
                 name = form
+                break
         return self.texts[f"count_{name}"].replace("{n}", self.number(n))
 
     def more(self, n: int) -> str:
@@ -9392,7 +9395,7 @@ class Locale:
         return self.texts["more"].replace("{n}", self.number(n)) if n else ""
 
     def number(self, n: int) -> str:
-        return f"{n:,}".replace(",", self.group)
+        return f"{n:,}".replace(",", self.group) if n >= self.least_grouped else str(n)
 
     def day(self, seconds: int, zone: tzinfo | None) -> str:
         at = time_of(seconds, zone)
@@ -9445,6 +9448,7 @@ def locales() -> dict[str, Locale]:
             moment_format=forms["moment"],
             group=forms["group"],
             plural=forms["plural"],
+            least_grouped=forms.get("least_grouped", 1000),
         )
     return by_language
 

@@ -44,14 +44,15 @@ def object_of(browser: Browser, script: str, name: str) -> Any:
 
 
 # How browsers write the fifth of each month, its time, a large number, numbers and countries.
-FORMS = """([tag, codes]) => {
+COUNTED = [7, 123, 1234, 12345, 1234567]
+FORMS = """([tag, codes, numbers]) => {
   const names = new Intl.DisplayNames(tag, {type: 'region'})
   const rules = new Intl.PluralRules(tag)
   const write = (month, how) => new Date(2024, month, 5, 13, 7).toLocaleString(tag, how)
   return {
     dates: [...Array(12).keys()].map(month => write(month, {dateStyle: 'medium'})),
     moment: write(0, {dateStyle: 'medium', timeStyle: 'short'}),
-    number: (1234567).toLocaleString(tag),
+    numbers: numbers.map(n => n.toLocaleString(tag)),
     plural: [...Array(1200).keys()].map(n => rules.select(n)),
     regions: Object.fromEntries(codes.map(code => [code, names.of(code)])),
   }
@@ -111,15 +112,18 @@ def test_dates_numbers_and_countries_are_written_as_browsers_write_them(browser:
     wrong = []
     for language, entry in INTL.items():
         there = f"static/intl.json: {language}:"
-        browsers = page.evaluate(FORMS, [tag_of(language), [*INTL["en"]["regions"]]])
+        browsers = page.evaluate(FORMS, [tag_of(language), [*INTL["en"]["regions"]], COUNTED])
         dates = [entry["date"].format(day=5, month=each, year=2024) for each in entry["months"]]
         before_time = entry["moment"].partition("{time}")[0].format(day=dates[0])
-        number = f"{1234567:,}".replace(",", entry["group"])
+        numbers = [
+            f"{n:,}".replace(",", entry["group"]) if n >= entry.get("least_grouped", 0) else f"{n}"
+            for n in COUNTED
+        ]
         for keys, own, wanted in (
             ("tag", entry["tag"], tag_of(language)),
             ("date, months", dates, browsers["dates"]),
             ("moment", before_time, browsers["moment"][: len(before_time)]),
-            ("group", number, browsers["number"]),
+            ("group, least_grouped", numbers, browsers["numbers"]),
         ):
             if own != wanted:
                 wrong.append(f"{there} {keys}: gives {own!r}, browsers write {wanted!r}")
