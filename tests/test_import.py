@@ -957,6 +957,15 @@ def test_an_import_takes_the_host_of_the_settings_by_itself(importer: Importer) 
     assert "localhost:4000 (1)" in importer.import_file(waline(several_hosts())).failure
 
 
+def test_an_import_of_one_host_leaves_out_the_views_of_others(importer: Importer) -> None:
+    urls = {"https://blog.example/a/": 3, "https://other.example/a/": 5}
+    counters = [{"url": url, "time": views} for url, views in urls.items()]
+    comments = [ForeignComment("1", page="https://blog.example/a/")]
+    file = waline(comments, Counter=counters)
+    assert importer.import_file(file, "--host", "blog.example").code == 0
+    assert importer.pages["/a"]["views"] == 3
+
+
 def test_an_import_refuses_a_host_that_the_file_does_not_name(importer: Importer) -> None:
     for product in ("isso", "commento", "waline", "artalk"):
         result = importer.import_file(MAKERS[product](blog()), "--host", "nope.example")
