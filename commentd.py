@@ -5589,11 +5589,17 @@ def use_limits(site: Site, *uses: Use) -> int:
     if not site.config.limits_enabled:
         return 0
     for counted, use in enumerate(uses):
-        wait = site.store.use_limit(use.name, use.subject, use.limits, site.now())
+        wait = count_use(site, use)
         if wait:
             return_uses(site, *uses[:counted])
             return wait
     return 0
+
+
+def count_use(site: Site, use: Use) -> int:
+    """Counts one use, also for an owner who wants no rate limits: emails have them in any case.
+    Returns 0, or the seconds to wait."""
+    return site.store.use_limit(use.name, use.subject, use.limits, site.now())
 
 
 def return_uses(site: Site, *uses: Use) -> None:
@@ -6260,8 +6266,8 @@ class Recipient:
 
     def why_held(self, comment: Comment) -> str:
         """Why a comment waits, in words."""
-        kind, _, value = comment.held.partition(": ")
-        text = self.texts.get(f"held_{kind}", "{held}")
+        reason, _, value = comment.held.partition(": ")
+        text = self.texts.get(f"held_{reason}", "{held}")
         return text.format(value=value, held=comment.held)
 
     def comments_email(
@@ -6276,11 +6282,12 @@ class Recipient:
         first part of the name of its subject. `unsubscribe`: the link that ends such emails."""
         first = comments[0]
         subject = self.subject(name, first, len(comments))
+        shown = [*sections]
         more = len(comments) - MOST_QUOTED
         if more > 0:
-            sections.append(self.text("owner_more", n=more))
+            shown.append(self.text("owner_more", n=more))
         line = "-" * 40
-        text = f"\n{line}\n\n".join(sections) + end
+        text = f"\n{line}\n\n".join(shown) + end
         # These headers name a message that is never sent, so that mail programs keep the emails
         # about a thread together (RFC 5322, section 3.6.4).
         thread_id = first.thread_id or first.id
@@ -6338,25 +6345,24 @@ News = dict[int, FullComment]  # by the id of the notification
 
 
 def add_email(
-    site: Site,
-    ids: Collection[int],
-    email: Email,
-    *limits: tuple[str, object],
-    subscriber: str = "",
+    site: Site, notification_ids: Collection[int], email: Email, *uses: Use, subscriber: str = ""
 ) -> None:
-    """Adds an email to the outbox, which carries some notifications. They wait if a rate limit of
-    its recipient, given as its name and its purpose, is used up. `subscriber`: whom it asks whether
-    they want emails."""
+    """Adds an email to the outbox, which carries some notifications. They wait if it would be one
+    use too many of a rate limit. `subscriber`: whom it asks whether they want emails."""
     store = site.store
     now = site.now()
-    recipient = subscriber_of(site.key, email.recipient)
-    for name, purpose in limits:
-        wait = store.use_limit(name, f"{purpose} {recipient}", RATE_LIMITS[name], now)
+    for use in uses:
+        wait = count_use(site, use)
         if wait:
-            store.postpone(ids, now + wait)
+            store.postpone(notification_ids, now + wait)
             return
     message_id = store.add_email(now, email, subscriber=subscriber)
-    store.carry(ids, message_id)
+    store.carry(notification_ids, message_id)
+
+
+def email_use(site: Site, limit: str, to: str, purpose: object) -> Use:
+    """One use of a rate limit for emails to an email address, which counts for each purpose."""
+    return Use(limit, f"{purpose} {subscriber_of(site.key, to)}")
 
 
 def has_written(email: str, comment: FullComment) -> bool:
@@ -6395,25 +6401,25 @@ def write_to_owner(site: Site, to: str, news: News) -> None:
     public_url = site.config.server_public_url
     end = owner.text("owner_all", link=f"{public_url}/admin") if public_url else ""
     email = owner.comments_email(name, comments, sections, end)
-    add_email(site, news, email, ("notification", "owner"))
+    add_email(site, news, email, email_use(site, "notification", to, "owner"))
 
 
 def owner_section(owner: Recipient, comment: FullComment) -> str:
     site = owner.site
     reports = site.store.reports(comment.id)
-    kind = "owner"
+    name = "owner"
     if reports:
-        kind = "owner_reported"
+        name = "owner_reported"
     elif comment.status == "waiting":
-        kind = "owner_waiting"
+        name = "owner_waiting"
     no_reason = owner.texts["report_none"]
     reasons = [quoted(report.reason or no_reason, 200) for report in reports]
     each_once = [*dict.fromkeys(reasons)]
     urls = owner.action_links(comment, site.now(), is_reported=bool(reports))
-    links = owner.text(f"{kind}_links", **urls) if urls else ""
+    links = owner.text(f"{name}_links", **urls) if urls else ""
     website = f"\n> \n> {comment.website}" if comment.website else ""
     return owner.section(
-        f"{kind}_text",
+        f"{name}_text",
         comment,
         page=owner.page_shown(comment, 120),
         website=website,
@@ -6422,6 +6428,11 @@ def owner_section(owner: Recipient, comment: FullComment) -> str:
         reasons="\n".join(each_once[:5]),
         links=links,
     )
+
+
+def author_recipients(site: Site, comment: Comment) -> list[str]:
+    """The email address of the author who is replied to; "" if they gave none."""
+    return site.store.author_above(comment)
 
 
 def is_for_author(site: Site, to: str, reply: FullComment) -> bool:
@@ -6442,42 +6453,42 @@ def wants_no_replies(site: Site, email: str, page_id: int) -> bool:
     return "no" in (states.get(0), states.get(page_id))
 
 
+def comment_above(site: Site, reply: Comment) -> FullComment:
+    """The comment that is replied to. It is there, as `is_for_author` has seen."""
+    return cast(FullComment, site.store.comment(reply.parent_id))
+
+
 def write_to_author(site: Site, to: str, news: News) -> None:
     """An email about the replies on each page. A guest is asked first: the email address may be
     another person's."""
-    store = site.store
-    subscription = store.subscriptions(subscriber_of(site.key, to)).get(0, "")
-    # `is_for_author` has found each of them.
-    parents = {
-        reply.parent_id: cast(FullComment, store.comment(reply.parent_id))
-        for reply in news.values()
-    }
-    unasked: News = {}
-    by_page: dict[int, News] = defaultdict(dict)
-    for id, reply in news.items():
-        parent = parents[reply.parent_id]
-        if parent.user_id or subscription == "yes":
-            by_page[reply.page_id][id] = reply
+    consent = site.store.subscriptions(subscriber_of(site.key, to)).get(0, "")
+    news_by_page: dict[int, News] = defaultdict(dict)
+    unasked: News = {}  # replies to a guest who has not confirmed the email address
+    for notification_id, reply in news.items():
+        if comment_above(site, reply).user_id or consent == "yes":
+            news_by_page[reply.page_id][notification_id] = reply
         else:
-            unasked[id] = parent
-    for page_id, replies in by_page.items():
-        email = author_email(site, to, replies, parents)
-        add_email(site, replies, email, ("notification", page_id), ("reply_emails", "author"))
+            unasked[notification_id] = reply
+    for page_id, page_news in news_by_page.items():
+        add_email(
+            site,
+            page_news,
+            author_email(site, to, [*page_news.values()]),
+            email_use(site, "notification", to, page_id),
+            email_use(site, "reply_emails", to, "author"),
+        )
     if unasked:
-        ask_guest(site, unasked, subscription)
+        ask_guest(site, to, unasked, consent)
 
 
-def author_email(
-    site: Site, to: str, news: News, parents: Mapping[int | None, FullComment]
-) -> Email:
+def author_email(site: Site, to: str, replies: list[FullComment]) -> Email:
     """Replies on one page, to the author of what they reply to, who can end such emails."""
-    replies = [*news.values()]
-    own = parents[replies[0].parent_id]
+    own = comment_above(site, replies[0])
     # An imported comment has no language.
     author = Recipient(site, to, own.language or usual_language(site, to))
     sections = []
     for reply in replies[:MOST_QUOTED]:
-        quote = quoted(parents[reply.parent_id].content, 300)
+        quote = quoted(comment_above(site, reply).content, 300)
         sections.append(author.section("author_text", reply, own=quote))
     end = ""
     stop = author.signed_link(do="stop", id=own.id)
@@ -6487,24 +6498,27 @@ def author_email(
     return author.comments_email("author", replies, sections, end, stop)
 
 
-def ask_guest(site: Site, unasked: News, subscription: str) -> None:
+def ask_guest(site: Site, to: str, unasked: News, consent: str) -> None:
     """An email that asks a guest, once, whether they want emails about replies to their comments.
     Nothing in it was typed by a stranger. They are limited in all, since a comment may name a
     stranger's email address; without an email, the notifications are dropped."""
     store = site.store
-    now = site.now()
-    may_ask = site.config.server_public_url and not subscription
-    if not may_ask or store.use_limit("questions", "", RATE_LIMITS["questions"], now):
+    may_ask = site.config.server_public_url and not consent
+    if not may_ask or count_use(site, Use("questions")):
         store.drop_notifications(unasked)
         return
-    own, *_ = unasked.values()
-    language = own.language or usual_language(site, own.email)
-    guest = Recipient(site, own.email, language)
-    confirm = guest.signed_link(do="confirm", id=own.id, until=now + LINK_LIFE)
+    first, *_ = unasked.values()
+    own = comment_above(site, first)
+    guest = Recipient(site, to, own.language or usual_language(site, to))
+    confirm = guest.signed_link(do="confirm", id=own.id, until=site.now() + LINK_LIFE)
     email = guest.plain_email("ask", confirm=confirm)
-    subscriber = subscriber_of(site.key, own.email)
+    subscriber = subscriber_of(site.key, to)
     store.subscribe(subscriber, 0, "asked")
     add_email(site, unasked, email, subscriber=subscriber)
+
+
+def follower_recipients(site: Site, comment: Comment) -> list[str]:
+    return site.store.followers(comment.page_id)
 
 
 def is_for_follower(site: Site, to: str, comment: FullComment) -> bool:
@@ -6542,46 +6556,48 @@ def followed_sections(
 def write_to_follower(site: Site, to: str, news: News) -> None:
     """One email about what is new on the pages that a reader follows, in the language of the first
     one. After each page stands a link that ends it."""
-    by_page = operator.attrgetter("page_id")
-    comments = sorted(news.values(), key=by_page)
+    page_of = operator.attrgetter("page_id")
+    comments = sorted(news.values(), key=page_of)
+    shown = comments[:MOST_QUOTED]
     first = comments[0]
+    last = shown[-1]
     languages = site.store.follow_languages(to)
     follower = Recipient(site, to, languages[first.page_id])
     # `is_for_follower` has found it.
     reader = cast(Account, site.store.account_with_email(to))
     sections: list[str] = []
-    for _, on_page in itertools.groupby(comments[:MOST_QUOTED], by_page):
+    for _, on_page in itertools.groupby(shown, page_of):
         sections += followed_sections(follower, reader, [*on_page])
     if first.page_id == comments[-1].page_id:
         name = "follow"
-        last = comments[:MOST_QUOTED][-1]
         stop = unfollow_link(follower, reader, last.page_id, last.id)
     else:
         name = "owner"  # its subject names no page
         # One click ends all that this email is about, and more.
         stop = unfollow_link(follower, reader, 0, 0)
     email = follower.comments_email(name, comments, sections, unsubscribe=stop)
-    add_email(site, news, email, ("notification", "follower"))
+    add_email(site, news, email, email_use(site, "notification", to, "follower"))
 
 
 @dataclass(frozen=True)
 class Audience:
-    """Those who get emails about a comment for one reason: whether an email address still gets one
-    when it is due, and what adds emails about those that it gets."""
+    """Those who get emails about a comment for one reason. `recipients`: their email addresses,
+    found when the comment is new. `is_for`: whether one of them still gets an email about the
+    comment when it is due. `write_to` adds emails about all comments that are due to one."""
 
+    recipients: Callable[[Site, FullComment], list[str]]
     is_for: Callable[[Site, str, FullComment], bool]
     write_to: Callable[[Site, str, News], None]
 
 
-# A new audience has an entry here, a case in `find_recipients`, a migration that rebuilds
-# `notification` for its name and, if its emails quote the comment above, a case in
-# `Store.withdraw`. The first ones get their emails first. A reader gets one email about a comment,
-# so `is_for` of the last audience knows the others. A guest's address gets none before it is
-# confirmed (`ask_guest`).
+# A new audience has an entry here, a migration that rebuilds `notification` for its name and, if
+# its emails quote the comment above, a case in `Store.withdraw`. The first ones get their emails
+# first. A reader gets one email about a comment, so `is_for` of the last audience knows the others.
+# A guest's address gets none before it is confirmed (`ask_guest`).
 AUDIENCES = {
-    "owner": Audience(is_for_owner, write_to_owner),
-    "author": Audience(is_for_author, write_to_author),
-    "follower": Audience(is_for_follower, write_to_follower),
+    "owner": Audience(owner_recipients, is_for_owner, write_to_owner),
+    "author": Audience(author_recipients, is_for_author, write_to_author),
+    "follower": Audience(follower_recipients, is_for_follower, write_to_follower),
 }
 
 
@@ -7050,51 +7066,44 @@ def send_webhook(site: Site, webhook: Message) -> None:
 def deliver_due(site: Site) -> None:
     """Writes and sends the emails and webhooks that are due. Codes go first each time."""
     send_due(site)
-    for name in AUDIENCES:
-        find_recipients(site, name)
-    for name in AUDIENCES:
-        write_emails(site, name)
+    for name, audience in AUDIENCES.items():
+        find_recipients(site, name, audience)
+    for name, audience in AUDIENCES.items():
+        write_emails(site, name, audience)
 
 
-def find_recipients(site: Site, name: str) -> None:
+def find_recipients(site: Site, name: str, audience: Audience) -> None:
     """Of the notifications for an audience that are due. Codes are sent in between."""
     store = site.store
-    for id, comment_id in store.due_notifications(name, "", site.now()).items():
+    for notification_id, comment_id in store.due_notifications(name, "", site.now()).items():
         with store.writing():
             comment = store.comment(comment_id)
-            recipients: list[str] = []
-            if comment and name == "owner":  # it may be erased
-                recipients = owner_recipients(site, comment)
-            elif comment and name == "author":
-                recipients = store.author_above(comment)
-            elif comment:
-                recipients = store.followers(comment.page_id)
+            recipients = audience.recipients(site, comment) if comment else []
             emails = filter(EMAIL.fullmatch, recipients)  # without "" and `nobody`
-            store.set_recipients(id, [*emails])
+            store.set_recipients(notification_id, [*emails])
         send_due(site)
 
 
-def write_emails(site: Site, name: str) -> None:
+def write_emails(site: Site, name: str, audience: Audience) -> None:
     """Adds emails about all that is due to an audience to the outbox, which is sent in between."""
     store = site.store
     while recipients := store.due_recipients(name, site.now()):
         for to in recipients:
             with store.writing():
-                write_news(site, name, to)
+                write_news(site, name, audience, to)
         send_due(site)
 
 
-def write_news(site: Site, name: str, to: str) -> None:
+def write_news(site: Site, name: str, audience: Audience, to: str) -> None:
     """Adds emails about the notifications that are due to a recipient. What they get no more is
     dropped."""
     store = site.store
-    audience = AUDIENCES[name]
     due = store.due_notifications(name, to, site.now())
     news: News = {}
-    for id, comment_id in due.items():
+    for notification_id, comment_id in due.items():
         comment = store.comment(comment_id)
         if comment and audience.is_for(site, to, comment):
-            news[id] = comment
+            news[notification_id] = comment
     store.drop_notifications(due.keys() - news)
     if news:
         audience.write_to(site, to, news)
@@ -7108,13 +7117,20 @@ def send_due(site: Site) -> None:
         send(site, message)
 
 
+PAUSES = (5, 15, 45, 135, 405, 1215)  # seconds after each of the first tries
+
+
+def pause_after(tries: int) -> int:
+    """The seconds from a try to the next one, by the number of those before it."""
+    return PAUSES[tries] if tries < len(PAUSES) else HOUR
+
+
 def send(site: Site, message: Message) -> None:
     """One try. The next try is stored first: if the disk fills up in between, the message is not
     sent in a loop. After a crash it is sent once more, with the same Message-ID."""
     store = site.store
     now = site.now()
-    pause = min(HOUR, 5 * 3 ** min(message.tries, 6))
-    next_try = min(now + pause, message.expires_at)
+    next_try = min(now + pause_after(message.tries), message.expires_at)
     with store.writing():
         carried = store.begin_try(message, next_try)
     if carried is None:  # pragma: no cover - a race
