@@ -9916,20 +9916,19 @@ def admin_captcha(request: Request) -> Json:
 def admin_login(request: Request) -> Json:
     """`{email, password, captcha_token, lang?}` to `{token, nickname, email}`. It opens /admin. The
     token of `/auth/login`, which scripts of the blog can read, does not."""
-    email = email_field(request)
+    address = email_field(request)
     password = password_field(request)
     captcha = captcha_field(request, own=True)
     try:
-        account = authenticated(request, email, password, captcha)
+        account = authenticated(request, address, password, captcha)
         if account.role != "admin":
             raise Unauthorized("邮箱或密码错误", "wrong_credentials")
     except Unauthorized:  # rate limits bound how often a stranger writes this line
-        network = masked(request.client.ip) or "somewhere"
-        log.warning("a sign-in at /admin failed, from %s", network)
+        log.warning("a sign-in at /admin failed, from %s", masked(request.client.ip) or "somewhere")
         raise
     with request.writing():
         note_admin(request, account)
-        audit(request, "sign_in", who=account.nickname)
+        audit(request, "sign_in", by=account)
     return admin_session(request, account)
 
 
@@ -9948,23 +9947,30 @@ def admin_session(request: Request, account: Account) -> Json:
 
 
 def audit(
-    request: Request, action: str, subject: object = "", detail: str = "", who: str = "mail"
+    request: Request,
+    action: str,
+    subject: object = "",
+    detail: str = "",
+    *,
+    by: Account | None = None,
 ) -> None:
-    """Adds a line to the audit log. Readers are in it by number only."""
-    if request.caller:
-        who = request.caller.nickname
+    """Adds a line to the audit log. Readers are in it by number only. `by`: an admin who signs in
+    with this request. What nobody who is signed in does, a link in an email does."""
+    admin_account = by or request.caller
+    who = admin_account.nickname if admin_account else "mail"
     request.site.store.add_audit_entry(
         now=request.now, who=who, action=action, subject=str(subject), detail=detail
     )
 
 
-def email_of_link(request: Request) -> str:
-    """The email address of the one-time link in the form; `Forbidden` if the link is not valid."""
+def address_of_link(request: Request) -> str:
+    """The email address that the one-time link in the form is for, "" if for any; `Forbidden` if
+    the link is not valid."""
     link = text_field(request, "link", 64)
-    email = request.site.store.admin_link_email(link, request.now)
-    if email is None:
+    address = request.site.store.admin_link_email(link, request.now)
+    if address is None:
         raise Forbidden("链接已用过或已过期，请运行 commentd admin 再取一个", "link_invalid")
-    return email
+    return address
 
 
 @route("POST", "/admin/link", Permission.PUBLIC)
@@ -9972,10 +9978,10 @@ def admin_link(request: Request) -> Json:
     """`{link}` to `{email, known, admin}`: the email address of a one-time link, and whether it has
     an account and is an admin's."""
     request.limit("link")
-    email = email_of_link(request)
-    account = request.site.store.account_with_email(email)
+    address = address_of_link(request)
+    account = request.site.store.account_with_email(address)
     is_admin = account is not None and account.role == "admin"
-    return {"email": email, "known": account is not None, "admin": is_admin}
+    return {"email": address, "known": account is not None, "admin": is_admin}
 
 
 @route("POST", "/admin/claim", Permission.PUBLIC)
@@ -9984,16 +9990,16 @@ def claim(request: Request) -> Json:
     an admin's, with this password. A link for an address needs no `email`, an existing account no
     `nickname`."""
     store = request.site.store
-    email = email_of_link(request) or email_field(request)
+    address = address_of_link(request) or email_field(request)
     password = new_admin_password(request, "password")
-    has_account = store.account_with_email(email) is not None
+    has_account = store.account_with_email(address) is not None
     nickname = nickname_field(request, optional=has_account)
-    stored = hash_within_limits(request, email, password, None, request.uses("login"))
+    stored = hash_within_limits(request, address, password, None, request.uses("login"))
     with request.writing():
-        email_of_link(request)  # it may have been used meanwhile
-        account = store.make_admin(email, nickname, stored, request.now)
+        address_of_link(request)  # the link may have been used meanwhile
+        account = store.make_admin(address, nickname, stored, request.now)
         note_admin(request, account)
-        audit(request, "claim", who=account.nickname)
+        audit(request, "claim", by=account)
     return admin_session(request, account)
 
 
@@ -10114,16 +10120,15 @@ def versions_by_id(form: Json) -> dict[int, Any]:
 
 
 def action_in(request: Request) -> str:
-    """The action that the form asks for."""
-    fields_of_actions = [action.field for action in ACTIONS.values()]
-    field = next((each for each in fields_of_actions if each in request.form), "status")
-    names = {action.value: name for name, action in ACTIONS.items() if action.field == field}
-    value: str | bool
-    if True in names:
-        value = flag_field(request, field)
-    else:
-        value = choice_field(request, field, [str(each) for each in names])
-    return names[value]
+    """The name of the action that the form asks for, by a field and its value."""
+    names: dict[str, dict[str | bool, str]] = defaultdict(dict)
+    for name, action in ACTIONS.items():
+        names[action.field][action.value] = name
+    field_name = next((each for each in names if each in request.form), "status")
+    by_value = names[field_name]
+    if True in by_value:
+        return by_value[flag_field(request, field_name)]
+    return by_value[choice_field(request, field_name, [str(value) for value in by_value])]
 
 
 def act(request: Request, name: str, comment_id: int, version: object) -> str | bool:
@@ -10135,9 +10140,9 @@ def act(request: Request, name: str, comment_id: int, version: object) -> str | 
         if action.checks_text:
             check_version(comment, version)
         before = action.value_before(request.site, comment)
-        done = action.apply(request.site, comment)
-        if done:
-            audit(request, done, comment.page_url if action.is_about_page else comment.id)
+        entry = action.apply(request.site, comment)
+        if entry:
+            audit(request, entry, comment.page_url if action.is_about_page else comment.id)
     return before
 
 
@@ -10183,9 +10188,9 @@ def reply_as_owner(request: Request) -> Json:
         check_version(parent, optional_field(request, "version"))
         if parent.status not in ("visible", "waiting"):
             raise NotFound("要回复的评论不存在", "parent_gone")
-        done = ACTIONS["visible"].apply(request.site, parent)
-        if done:
-            audit(request, done, parent.id)
+        entry = ACTIONS["visible"].apply(request.site, parent)
+        if entry:
+            audit(request, entry, parent.id)
         new = NewComment(
             page_id=parent.page_id,
             parent_id=parent.id,
@@ -10499,7 +10504,31 @@ def top_pages(request: Request, sort: str) -> list[Json]:
 # Links in emails
 
 
-Params = dict[str, str]  # the parameters of a signed link
+@dataclass(frozen=True)
+class SignedLink:
+    """What a link in an email or a chat says. `params` are those of its URL, without the
+    signature."""
+
+    params: Mapping[str, str]
+
+    @property
+    def action(self) -> str:
+        return self.params["do"]
+
+    @property
+    def comment_id(self) -> int:
+        return int(self.params["id"])
+
+    @property
+    def subscriber(self) -> str:
+        """What stands for the recipient's email address."""
+        return self.params["who"]
+
+    def changed(self, **params: str) -> "SignedLink":
+        return SignedLink({**self.params, **params})
+
+
+# What undoes an action on somebody's own emails.
 OPPOSITES = {"stop": "start", "stop_all": "start_all", "unfollow": "follow"}
 
 
@@ -10521,10 +10550,11 @@ def follow_link(request: Request) -> Response:
     is_genuine = equal_in_constant_time(signature, link_signature(request.site.key, params))
     if not is_genuine or request.now >= int(params.get("until", NO_END)):
         return link_page(request, "bad", status=403)
-    if params["do"] not in ACTIONS:
-        return subscription_page(request, params)
+    link = SignedLink(params)
+    if link.action not in ACTIONS:
+        return subscription_page(request, link)
     try:
-        return moderation_page(request, params)
+        return moderation_page(request, link)
     except NotFound:
         return link_page(request, "gone", status=404)
 
@@ -10532,111 +10562,117 @@ def follow_link(request: Request) -> Response:
 def link_page(
     request: Request,
     title: str,
-    params: Params | None = None,
+    button_link: SignedLink | None = None,
     *,
     button: str = "",
+    comment: Comment | None = None,
+    way_on: tuple[str, str] = ("", ""),
     status: int = 200,
-    **more: Any,
 ) -> Response:
-    """The page that a signed link opens. With `params` it has a button that does what they say;
-    when something was done, they undo it. `button`: the name of what it does, if not their `do`.
-    `more`: a `comment`, and a `link` as a URL and its label. Title and label are names of texts."""
+    """The page that a signed link opens. Its button follows `button_link`, which may differ from
+    the link that was opened; when something was done, that undoes it. `title`, and `button` if it
+    is not named for the action, are names of texts. `way_on`: a URL, and the name of its label."""
     # The page is in the language of the email. A link that was not copied whole may have lost it.
     accepted = request.environ.get("HTTP_ACCEPT_LANGUAGE", "")
+    params = dict(button_link.params) if button_link else {}
     page = translated_page(
         request.site,
         "link.html",
         request.query.get("lang", [""])[0] or preferred_language(accepted),
         title=title,
         blog_name=request.site.config.blog_name,
-        params=params,
-        button=button or (params or {}).get("do"),
-        action=f"?{signed_query(request.site.key, params or {})}",
+        comment=comment,
+        has_button=button_link is not None,
+        is_undo=title.startswith("done_"),
+        is_danger=params.get("do") in ("spam", "deleted"),
+        button=button or params.get("do"),
+        action=f"?{signed_query(request.site.key, params)}",
+        way_on=way_on,
         unquoted=unquoted,
-        **more,
     )
     return replace(page, status=status)
 
 
-def moderation_page(request: Request, params: Params) -> Response:
+def moderation_page(request: Request, link: SignedLink) -> Response:
     """A comment, and the button of an action; after that, one that undoes it. A comment that was
     edited after the email is shown again instead."""
     site = request.site
-    comment = full_comment(request, int(params["id"]))
-    if not may_moderate_by_link(site, params["who"], comment):
+    comment = full_comment(request, link.comment_id)
+    if not may_moderate_by_link(site, link.subscriber, comment):
         return link_page(request, "bad", status=403)
-    name = params["do"]
-    action = ACTIONS[name]
+    action = ACTIONS[link.action]
+    name_before = link.params["was"]
     # A reported comment that stays is not approved anew, and there is nothing to undo.
-    stays = name == params["was"]
-    shown_name = "keep" if stays else name
-    fresh = {**params, "version": comment.version}
-    if fresh != params:
-        code = 409 if request.is_post else 200
-        return link_page(request, "changed", fresh, comment=comment, button=shown_name, status=code)
+    stays = link.action == name_before
+    name = "keep" if stays else link.action
+    if link.params["version"] != comment.version:
+        return link_page(
+            request,
+            "changed",
+            link.changed(version=comment.version),
+            comment=comment,
+            button=name,
+            status=409 if request.is_post else 200,
+        )
+    is_done = action.value_before(site, comment) == action.value
     if request.is_post:
-        act(request, name, comment.id, params["version"])
-    elif action.value_before(site, comment) != action.value or site.store.reports(comment.id):
-        title = f"page_{shown_name}"
-        return link_page(request, title, params, comment=comment, button=shown_name)
-    back = None if stays else {**params, "do": params["was"], "was": name}
-    return link_page(request, f"done_{shown_name}", back, comment=comment, link=("admin", "more"))
+        act(request, link.action, comment.id, comment.version)
+    elif not is_done or site.store.reports(comment.id):
+        return link_page(request, f"page_{name}", link, comment=comment, button=name)
+    undo = None if stays else link.changed(do=name_before, was=link.action)
+    return link_page(request, f"done_{name}", undo, comment=comment, way_on=("admin", "more"))
 
 
-def subscription_page(request: Request, params: Params) -> Response:
+def subscription_page(request: Request, link: SignedLink) -> Response:
     """A button that begins or ends emails about replies or about a page; after that, one that
     undoes it."""
-    action = params["do"]
-    comment = request.site.store.comment(int(params["id"]))
-    if action == "stop" and comment is None:
-        action = "stop_all"  # nobody knows its page any more
-        params = {**params, "do": action}
+    comment = request.site.store.comment(link.comment_id)
+    if link.action == "stop" and comment is None:
+        link = link.changed(do="stop_all")  # nobody knows its page any more
     if not request.is_post:
-        return link_page(request, f"page_{action}", params)
+        return link_page(request, f"page_{link.action}", link)
     with request.writing():
-        if action in ("follow", "unfollow"):
-            change_follow(request, params, comment)
+        if link.action in ("follow", "unfollow"):
+            change_follow(request, link, comment)
         else:
-            change_subscription(request, params, comment)
-    back = {**params, "do": OPPOSITES[action]} if action in OPPOSITES else None
+            change_subscription(request, link, comment)
+    undo = None
+    if link.action in OPPOSITES:
+        undo = link.changed(do=OPPOSITES[link.action])
     url = own_link(comment.page_url, request.site.config.site_origins) if comment else ""
-    return link_page(request, f"done_{action}", back, link=(url, "page"))
+    return link_page(request, f"done_{link.action}", undo, way_on=(url, "page"))
 
 
-def change_follow(request: Request, params: Params, comment: Comment | None) -> None:
+def change_follow(request: Request, link: SignedLink, comment: Comment | None) -> None:
     """Follows or unfollows the page on which the comment is now, if the account is still the
     recipient's: after `restore`, its number may be another reader's."""
     store = request.site.store
-    page_id = comment.page_id if comment else int(params["page"])
-    account = store.account(int(params["user"]))
-    if account is None:
+    page_id = comment.page_id if comment else int(link.params["page"])
+    account = store.account(int(link.params["user"]))
+    if account is None or subscriber_of(request.site.key, account.email) != link.subscriber:
         return
-    subscriber = subscriber_of(request.site.key, account.email)
-    if subscriber != params["who"]:
-        return
-    if params["do"] == "unfollow":
+    if link.action == "unfollow":
         store.unfollow(account.email, page_id)
     else:
-        store.follow(account.id, page_id, params["lang"])
+        store.follow(account.id, page_id, link.params["lang"])
 
 
-def change_subscription(request: Request, params: Params, comment: FullComment | None) -> None:
+def change_subscription(request: Request, link: SignedLink, comment: FullComment | None) -> None:
     """Begins or ends emails about replies, on the page of the comment or on all pages."""
     store = request.site.store
-    action = params["do"]
-    subscriber = params["who"]
-    stops = action in ("stop", "stop_all")
+    stops = link.action in ("stop", "stop_all")
     page_id = 0
-    if comment and action in ("stop", "start"):
+    if comment and link.action in ("stop", "start"):
         page_id = comment.page_id
-    email = comment.email if comment else ""  # also if the comment was erased
-    author = subscriber_of(request.site.key, email)
-    if author == subscriber:
-        if action == "confirm":
-            store.notify_again(email, subscriber, request.now - LINK_LIFE)
-        elif stops:  # they want no emails about new comments either
-            store.unfollow(email, page_id)
-    store.subscribe(subscriber, page_id, "no" if stops else "yes")
+    # The email address is kept when the comment was erased. The link may be another person's.
+    is_author = False
+    if comment:
+        is_author = subscriber_of(request.site.key, comment.email) == link.subscriber
+    if comment and is_author and link.action == "confirm":
+        store.notify_again(comment.email, link.subscriber, request.now - LINK_LIFE)
+    elif comment and is_author and stops:  # they want no emails about new comments either
+        store.unfollow(comment.email, page_id)
+    store.subscribe(link.subscriber, page_id, "no" if stops else "yes")
 
 
 # -- Application --------------------------------------------------------------
