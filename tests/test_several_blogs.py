@@ -626,7 +626,8 @@ def test_a_proxy_gets_a_server_for_each_blog_and_accepts_the_file(
     main, _ = PROXIES[kind]
     (tmp_path / "proxy.conf").write_text(main.format(tmp_path))
     command = CHECKERS[kind].format(tmp_path).split()
-    checked = subprocess.run(command, env={"PATH": PLACES}, capture_output=True, text=True)
+    environ = {"PATH": PLACES, "HOME": str(tmp_path)}
+    checked = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stderr
 
 
