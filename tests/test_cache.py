@@ -127,6 +127,18 @@ def fill(app: App) -> None:
     inside.set_status(app, 8, "waiting")
 
 
+NO_TARGETS = {"/{name}", "/words/{name}", "/picture", "/fragment.css"}  # files
+
+
+def test_every_public_route_is_asked_of_the_cache() -> None:
+    asked = {target.split("?")[0] for target in TARGETS}
+    lacking = [
+        f'tests/test_cache.py: TARGETS lacks "{path}?…" (or NO_TARGETS, if it is a file)'
+        for path in inside.public_paths() - asked - NO_TARGETS
+    ]
+    assert not lacking, "\n".join(sorted(lacking))
+
+
 # The same bytes
 
 

@@ -4,7 +4,7 @@ service asks for and answers what it says, whoever asks and whatever is sent."""
 import ast
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -78,10 +78,16 @@ def test_the_openapi_file_has_nothing_missing_double_or_left_over() -> None:
         for kind in ("schemas", "parameters", "responses")
         for name in SPEC["components"][kind]
     }
-    assert used == there
-    names = [operation["operationId"] for operation in OPERATIONS.values()]
-    assert len(set(names)) == len(names)
-    assert {o["tags"][0] for o in OPERATIONS.values()} == {tag["name"] for tag in SPEC["tags"]}
+    here = "static/openapi.json"
+    wrong = [f"{here} has no {name}" for name in used - there]
+    wrong += [f"{here} uses {name} nowhere: delete it" for name in there - used]
+    names = Counter(operation["operationId"] for operation in OPERATIONS.values())
+    wrong += [f'{here}: "operationId": "{n}" is there twice' for n in names - Counter({*names})]
+    tags = {operation["tags"][0] for operation in OPERATIONS.values()}
+    listed = {tag["name"] for tag in SPEC["tags"]}
+    wrong += [f'{here}: "tags" at its top lack "{name}"' for name in tags - listed]
+    wrong += [f'{here}: no route has the tag "{name}": delete it' for name in listed - tags]
+    assert not wrong, "\n".join(sorted(wrong))
 
 
 def test_the_openapi_file_has_every_route() -> None:
@@ -89,14 +95,22 @@ def test_the_openapi_file_has_every_route() -> None:
     lacking = [f"static/openapi.json lacks {route}" for route in inside.routes() - described]
     left = [f"commentd.py has no {route}" for route in described - inside.routes()]
     assert not lacking + left, "\n".join(sorted(lacking + left))
-    for path, methods in SPEC["paths"].items():
-        for operation in methods.values():
-            parameters = map(resolved, operation.get("parameters", []))
-            named = [p["name"] for p in parameters if p["in"] == "path"]
-            assert named == re.findall("{(.*?)}", path)
-    for label, operation in OPERATIONS.items():  # where a token may be refused
-        asks = PERMISSION[label] != "public" or label.endswith("/login")
-        assert ("401" in operation["responses"]) == asks, label
+    wrong = []
+    for label, operation in OPERATIONS.items():
+        place = f"static/openapi.json, {label}"
+        parameters = map(resolved, operation.get("parameters", []))
+        named = [p["name"] for p in parameters if p["in"] == "path"]
+        in_path = re.findall("{(.*?)}", label)
+        if named != in_path:
+            wrong.append(f'{place}: "parameters" in "path" are {named}, not {in_path}')
+        permission = inside.permissions()[label]
+        if PERMISSION[label] != permission:
+            security = json.dumps(PERMISSIONS[permission])
+            wrong.append(f'{place}: write "security": {security}, as commentd.py says {permission}')
+        asks = permission != "public" or label.endswith("/login")  # where a token may be refused
+        if ("401" in operation["responses"]) != asks:
+            wrong.append(f'{place}: "responses" {"lacks" if asks else "must not have"} "401"')
+    assert not wrong, "\n".join(wrong)
 
 
 def test_the_openapi_file_has_the_code_of_each_refusal() -> None:
@@ -300,7 +314,7 @@ def send_and_check(full_service: FullService, label: str, caller: str, asked: Se
     response = SpecVisitor(full_service.app).request(
         f"{asked.path}?{asked.query}", **how, expect_errors=True
     )
-    assert_described(OPERATIONS[label], response)
+    assert_described(label, response)
     assert response.status_int >= 400 or PERMISSION[label] in (permissions if known else EARLY[:2])
     if response.content_type not in ("application/vnd.sqlite3", "image/png"):
         own = f"{email} {asked.body.decode('utf-8', 'replace')} {asked.query}"

@@ -339,8 +339,12 @@ def test_every_test_is_named_for_the_feature_and_what_is_promised() -> None:
     """A red name that begins with "what", "who" or "it" does not say which feature broke."""
     words = "what|who|whom|whose|it|its|they|them|their|this|that|these|those"
     vague = rf"def (test_(?:{words})(?:ever)?_\w+)"
-    texts = [path.read_text("utf-8") for path in ROOT.glob("tests/test_*.py")]
-    assert [name for text in texts for name in re.findall(vague, text)] == []
+    wrong = [
+        f"tests/{path.name}: name the feature first in {name}"
+        for path in ROOT.glob("tests/test_*.py")
+        for name in re.findall(vague, path.read_text("utf-8"))
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 # What browsers are given

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from commentd import MIGRATIONS, App, Config, World, make_app, migrate
+from support import inside
 from support.campaign import Campaign
 from support.client import CANARY, COMMENT, PAGE, Visitor, registration, stranger
 from support.commands import run_here
@@ -487,6 +488,18 @@ COSTS = [
 ]
 
 
+NO_ROWS = {"/{name}", "/words/{name}", "/picture", "/fragment.css"}  # they read no table
+
+
+def test_the_cost_of_every_public_route_is_weighed() -> None:
+    weighed = {path.split("?")[0] for path in COSTS}
+    lacking = [
+        f'tests/test_storage.py: COSTS lacks "{path}?…" (or NO_ROWS, if it reads no table)'
+        for path in inside.public_paths() - weighed - NO_ROWS
+    ]
+    assert not lacking, "\n".join(sorted(lacking))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"limits_enabled": False}])
 def test_a_request_costs_the_same_however_much_there_is(
@@ -538,7 +551,9 @@ def test_a_request_costs_the_same_however_much_there_is(
             costs[name].append(len(steps))
     for name, (few, many) in costs.items():
         assert few > 0, name
-        assert many - few < 200, (name, few, many)  # a third of a step for each new comment
+        # A third of a step for each new comment.
+        grows = f"commentd.py: the SQL of {name} reads more rows the more comments there are"
+        assert many - few < 200, f"{grows} ({few} steps, then {many}): it lacks an index or a LIMIT"
 
 
 # The file is not where it was

@@ -61,9 +61,10 @@ class Route:
 def all_routes() -> Iterator[Route]:
     for label, operation in OPERATIONS.items():
         method, path = label.split()
-        (permission,) = (
-            n for n, security in PERMISSIONS.items() if security == operation["security"]
-        )
+        security = operation.get("security")
+        permission = next((n for n, each in PERMISSIONS.items() if each == security), "")
+        known = ", ".join(map(json.dumps, PERMISSIONS.values()))
+        assert permission, f'static/openapi.json, {label}: "security" must be one of {known}'
         yield Route(method, path, permission)
     for label in NOT_DESCRIBED:
         method, path = label.split()

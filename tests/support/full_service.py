@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -46,14 +47,19 @@ def forms_of(operation: Any) -> list[Any]:
     return [resolved(each) for each in schema.get("oneOf", [schema])]
 
 
-def assert_described(operation: Any, answer: Any) -> None:
+def assert_described(label: str, answer: Any) -> None:
     """A reply is one of those in the file."""
-    status, responses = str(answer.status_int), operation["responses"]
-    response = resolved(responses.get(status) or responses[f"{status[0]}XX"]).get("content")
-    assert response is None or answer.content_type in response
-    if response and answer.content_type == "application/json":
+    status, responses = str(answer.status_int), OPERATIONS[label]["responses"]
+    key = status if status in responses else f"{status[0]}XX"
+    place = f"static/openapi.json, {label}"
+    assert key in responses, f'{place}: "responses" lacks "{status}" or "{key}"'
+    response = resolved(responses[key]).get("content")
+    kind = answer.content_type
+    assert response is None or kind in response, f'{place}: "{key}" lacks "{kind}"'
+    if response and kind == "application/json":
         schema = {**response["application/json"]["schema"], "components": SPEC["components"]}
-        jsonschema_rs.validate(schema, answer.json)
+        error = next(jsonschema_rs.iter_errors(schema, answer.json), None)
+        assert error is None, f'{place}, the schema of "{key}": {error}'
 
 
 class SpecVisitor(Visitor):
@@ -65,7 +71,7 @@ class SpecVisitor(Visitor):
             answer = self.request(path, method=method, expect_errors=True)
         else:
             answer = getattr(self, f"{method.lower()}_json")(path, form, expect_errors=True)
-        assert_described(OPERATIONS[label], answer)
+        assert_described(label, answer)
         return answer
 
 
@@ -89,7 +95,9 @@ class FullService:
         return {name: self.value(label, name, resolved(schemas[name])) for name in schemas}
 
     def value(self, label: str, name: str, schema: Any) -> Any:
-        value = self.good.get(f"{label} {name}", self.good[name])
+        lacking = f'{Path(__file__).relative_to(ROOT)}: GOOD lacks "{name}": a value for {label}'
+        assert {name, f"{label} {name}"} & self.good.keys(), lacking
+        value = self.good.get(f"{label} {name}", self.good.get(name))
         if schema.get("type") == "array" and not isinstance(value, list):
             return [value]
         return value if value in schema.get("enum", [value]) else schema["enum"][0]

@@ -189,10 +189,22 @@ def greet(app: App, port: int) -> None:
     commentd.greet(app, f"http://127.0.0.1:{port}")
 
 
+def label_of(route: commentd.Route) -> str:
+    return re.sub("<([a-z_]+)(:id)?>", r"{\1}", f"{route.method} {route.path}")
+
+
+def permissions() -> dict[str, str]:
+    """What the service answers, such as `GET /comments/{comment_id}`, and who may ask."""
+    return {label_of(route): route.permission.name.lower() for route in ROUTES}
+
+
 def routes() -> set[str]:
-    """What the service answers, such as `GET /comments/{comment_id}`."""
-    labels = [f"{each.method} {each.path}" for each in ROUTES]
-    return {re.sub("<([a-z_]+)(:id)?>", r"{\1}", label) for label in labels}
+    return set(permissions())
+
+
+def public_paths() -> set[str]:
+    """The paths of responses that are the same for all readers, and cached."""
+    return {label_of(route).split()[1] for route in ROUTES if route.public}
 
 
 @contextmanager
