@@ -5694,7 +5694,7 @@ LEAST_DISTANCE = 0.1  # of a clue from the middle
 LEAST_CLUES = 3  # where there are fewer, unknown terms are added
 SPAM_SCORE = 0.9  # from here on a comment is held
 LEAST_LEARNT = 20  # comments that the filter must know before it holds any
-LEAST_OF_EACH = 5  # and of each kind
+LEAST_OF_EACH = 5  # good ones, and as many that are spam
 
 # Vowel signs and tones, which `re` does not count as letters: Hindi would fall into consonants.
 BELOW_1B00 = map(chr, range(0x300, 0x1B00))
@@ -5753,7 +5753,7 @@ def terms_by_hash(site: Site, comment: Comment) -> dict[int, str]:
 
 def badness(counts: tuple[int, int], totals: tuple[int, int]) -> float:
     """Robinson's f(w), 0 to 1: `counts` are the good and spam comments with the term, `totals` all
-    comments of each kind."""
+    good and all spam comments."""
     ham, spam = counts
     seen = ham + spam
     good = ham / totals[0]
@@ -5763,11 +5763,11 @@ def badness(counts: tuple[int, int], totals: tuple[int, int]) -> float:
 
 
 def spam_score(scores: list[float]) -> float:
-    """0 (good) to 1 (spam); 0.5 if the scores say nothing, or both."""
-    missing = LEAST_CLUES - len(scores)
-    scores = scores + [UNKNOWN] * missing
-    spam_chance = combined([1 - score for score in scores])
-    ham_chance = combined(scores)
+    """0 (good) to 1 (spam) from the scores of terms; 0.5 if these say nothing, or both."""
+    missing = max(0, LEAST_CLUES - len(scores))
+    padded = [*scores, *[UNKNOWN] * missing]
+    spam_chance = combined([1 - score for score in padded])
+    ham_chance = combined(padded)
     return (1 + ham_chance - spam_chance) / 2
 
 
@@ -5775,11 +5775,12 @@ def combined(scores: list[float]) -> float:
     """Fisher's method: the probability that chance alone gives scores as low as these. It is that
     of a chi-squared value of 2 · `half` with two degrees of freedom for each score."""
     half = -sum(map(math.log, scores))
-    term = math.exp(-half)
-    total = term
-    for i in range(1, len(scores)):
-        term *= half / i
-        total += term
+    # The first parts of the series of e to the power of `half`, over the whole.
+    part = math.exp(-half)
+    total = part
+    for number in range(1, len(scores)):
+        part *= half / number
+        total += part
     return min(total, 1.0)
 
 
@@ -6032,104 +6033,112 @@ def teach(site: Site, comment: Comment, status: str) -> None:
 # What a moderator can do
 
 
-@dataclass(frozen=True)
-class Action:
+class Action(abc.ABC):
     """Something that a moderator can do with a comment: at /admin, in the widget, and by a link in
-    an email or a chat. Its name is in the links and in the audit log.
-
-    The API says it as `field: value`; `value_before` is what the comment has there now, and to send
-    that undoes the action. `apply` runs in a transaction. It returns what the audit log says, ""
-    if nothing has changed; `Problem` if the action cannot be done. `checks_text`: it is refused if
-    the text is not the one that was read. `is_offered`: whether emails and chats offer it; they are
-    given the comment, and whether a reader has reported it. `is_about_page`: the audit log names
-    the page, not the comment."""
+    an email or a chat. Its name in `ACTIONS` is in the links and in the audit log. The API says it
+    as `field: value`."""
 
     field: str
     value: str | bool
-    apply: Callable[[Site, FullComment], str]
-    value_before: Callable[[Site, FullComment], str | bool]
-    checks_text: bool = False
-    is_offered: Callable[[FullComment, bool], bool] = lambda comment, is_reported: False
-    is_about_page: bool = False
+    checks_text = False  # whether it is refused if the text is not the one that was read
+    is_about_page = False  # whether the audit log names the page, not the comment
+
+    @abc.abstractmethod
+    def value_before(self, site: Site, comment: FullComment) -> str | bool:
+        """What the comment has now where the action puts its value: to send that undoes it."""
+
+    @abc.abstractmethod
+    def apply(self, site: Site, comment: FullComment) -> str:
+        """Does it, in the caller's transaction. Returns what the audit log says, "" if nothing has
+        changed; `Problem` if it cannot be done."""
+
+    def is_offered(self, comment: FullComment, *, is_reported: bool) -> bool:
+        """Whether emails and chats have a link for it."""
+        return False
 
 
-def give_status(status: str, site: Site, comment: FullComment) -> str:
+class GiveStatus(Action):
     """Gives a comment a status and teaches the filter. What readers have reported is decided."""
-    store = site.store
-    teach(site, comment, status)
-    done = ""
-    if status != comment.status:
-        store.change_status(comment.id, status, site.now())
-        done = status
-    elif store.reports(comment.id):
-        done = "keep"
-    store.end_reports(comment.id)
-    return done
+
+    field = "status"
+
+    def __init__(self, status: str) -> None:
+        self.value = status
+        self.status = status
+        self.checks_text = status == "visible"
+
+    def value_before(self, site: Site, comment: FullComment) -> str:
+        return comment.status
+
+    def apply(self, site: Site, comment: FullComment) -> str:
+        store = site.store
+        teach(site, comment, self.status)
+        done = ""
+        if self.status != comment.status:
+            store.change_status(comment.id, self.status, site.now())
+            done = self.status
+        elif store.reports(comment.id):
+            done = "keep"
+        store.end_reports(comment.id)
+        return done
+
+    def is_offered(self, comment: FullComment, *, is_reported: bool) -> bool:
+        if self.status == "visible":
+            return is_reported or comment.status == "waiting"
+        return self.status in ("spam", "deleted")
 
 
-def pin(pinned: bool, site: Site, comment: FullComment) -> str:
-    if pinned == bool(comment.pinned):
-        return ""
-    if comment.parent_id or comment.status != "visible":
-        raise BadRequest("只有公开的主评论可以置顶", "pin_invalid")
-    site.store.set_pinned(comment.id, pinned)
-    return "pin" if pinned else "unpin"
+class Pin(Action):
+    """Shows a top-level comment above the others, or among them again."""
+
+    field = "pinned"
+
+    def __init__(self, pinned: bool) -> None:
+        self.value = pinned
+        self.pinned = pinned
+
+    def value_before(self, site: Site, comment: FullComment) -> bool:
+        return bool(comment.pinned)
+
+    def apply(self, site: Site, comment: FullComment) -> str:
+        if self.pinned == bool(comment.pinned):
+            return ""
+        if comment.parent_id or comment.status != "visible":
+            raise BadRequest("只有公开的主评论可以置顶", "pin_invalid")
+        site.store.set_pinned(comment.id, self.pinned)
+        return "pin" if self.pinned else "unpin"
 
 
-def close_page(closed: bool, site: Site, comment: FullComment) -> str:
+class ClosePage(Action):
     """Ends or admits new comments on the page of a comment."""
-    page = site.store.page_by_id(comment.page_id)
-    if page is None or closed == bool(page.closed):
-        return ""
-    site.store.set_closed(page.id, closed, site.now())
-    return "close" if closed else "reopen"
+
+    field = "closed"
+    is_about_page = True
+
+    def __init__(self, closed: bool) -> None:
+        self.value = closed
+        self.closed = closed
+
+    def value_before(self, site: Site, comment: FullComment) -> bool:
+        page = site.store.page_by_id(comment.page_id)
+        return bool(page and page.closed)
+
+    def apply(self, site: Site, comment: FullComment) -> str:
+        if self.closed == self.value_before(site, comment):
+            return ""
+        site.store.set_closed(comment.page_id, self.closed, site.now())
+        return "close" if self.closed else "reopen"
 
 
-def status_before(site: Site, comment: FullComment) -> str:
-    return comment.status
-
-
-def pinned_before(site: Site, comment: FullComment) -> bool:
-    return bool(comment.pinned)
-
-
-def closed_before(site: Site, comment: FullComment) -> bool:
-    page = site.store.page_by_id(comment.page_id)
-    return bool(page and page.closed)
-
-
-def gives(
-    status: str,
-    *,
-    checks_text: bool = False,
-    is_offered: Callable[[FullComment, bool], bool] = Action.is_offered,
-) -> Action:
-    """The action that gives a comment a status."""
-    apply = functools.partial(give_status, status)
-    return Action("status", status, apply, status_before, checks_text, is_offered)
-
-
-def waits_or_is_reported(comment: FullComment, is_reported: bool) -> bool:
-    return is_reported or comment.status == "waiting"
-
-
-def always(comment: FullComment, is_reported: bool) -> bool:
-    return True
-
-
-ACTIONS = {
-    "visible": gives("visible", checks_text=True, is_offered=waits_or_is_reported),
-    "waiting": gives("waiting"),
-    "spam": gives("spam", is_offered=always),
-    "deleted": gives("deleted", is_offered=always),
-    "pin": Action("pinned", True, functools.partial(pin, True), pinned_before),
-    "unpin": Action("pinned", False, functools.partial(pin, False), pinned_before),
-    "close": Action(
-        "closed", True, functools.partial(close_page, True), closed_before, is_about_page=True
-    ),
-    "reopen": Action(
-        "closed", False, functools.partial(close_page, False), closed_before, is_about_page=True
-    ),
+ACTIONS: dict[str, Action] = {
+    "visible": GiveStatus("visible"),
+    "waiting": GiveStatus("waiting"),
+    "spam": GiveStatus("spam"),
+    "deleted": GiveStatus("deleted"),
+    "pin": Pin(True),
+    "unpin": Pin(False),
+    "close": ClosePage(True),
+    "reopen": ClosePage(False),
 }
 
 
@@ -6227,7 +6236,7 @@ class Recipient:
         return {
             name: self.action_link(name, comment, made_at)
             for name, action in ACTIONS.items()
-            if action.is_offered(comment, is_reported)
+            if action.is_offered(comment, is_reported=is_reported)
         }
 
     def link_to(self, comment: Comment) -> str:
