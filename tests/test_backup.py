@@ -706,6 +706,25 @@ def test_root_obeys_no_settings_of_others(
 
 
 @pytest.mark.root
+def test_root_serves_several_blogs_with_the_rights_of_the_first_ones_owner(
+    folder_of_another_user: Path, folder_of_root: Path
+) -> None:
+    first = folder_of_another_user / "a.ini"
+    second = folder_of_root / "b.ini"
+    first.write_text("[server]\npublic_url = https://a.example\n")
+    second.write_text("[server]\npublic_url = https://b.example\n")
+    second.chmod(0o600)
+    for command in ("serve", "check"):
+        code, text, errors = run_forked(folder_of_another_user, command, "a.ini", str(second))
+        assert (code, text) == (2, "")
+        assert "root takes the rights of the owner of" in errors
+        assert f"commentd: {second}: Permission denied" in errors
+    assert [*folder_of_root.iterdir()] == [second]
+    for path in (first, second):
+        path.unlink()
+
+
+@pytest.mark.root
 def test_root_is_told_whose_rights_a_command_has(
     folder_of_another_user: Path, folder_of_root: Path
 ) -> None:
