@@ -9790,17 +9790,42 @@ def manual_html(text: str) -> str:
 
 # Comments in the HTML of a built site
 
-ATTRIBUTE = re.compile(r"""(?s)([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
-# As HTML has it, a quote means something after `=` only, and what is never closed goes on to the
-# end of the page.
-ATTRIBUTES = r"""(?:[^>=]++|=\s*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^\s>]*+))*+"""
-# Elements whose content is text, is not shown, or is ours.
-RAW = r"(?:script|style|textarea|title|noscript|template|commentd-thread)(?=[\s/>])"
-# A comment, a raw element or a tag. Each matches wherever it begins, if need be up to the end of
-# the page: nothing is read twice, so the time grows no faster than the page.
-PIECES = re.compile(
-    r"(?is)<!--.*?(?:-->|\Z)|<(" + RAW + r")(" + ATTRIBUTES + r")(?:>.*?(?:</\1\s*>|\Z)|\Z)"
-    r"|<([a-z][^\s/>]*+)(" + ATTRIBUTES + r")(?:>|\Z)"
+# A name and, after `=`, a value in one of three spellings.
+ATTRIBUTE = re.compile(
+    r"""(?sx)
+    (?P<name> [^\s=>"'/]+ )
+    (?:
+        \s*=\s*
+        (?: "(?P<double_quoted> [^"]* )" | '(?P<single_quoted> [^']* )' | (?P<bare> [^\s"'>]+ ) )
+    )?
+    """
+)
+# An HTML comment or an opening tag. What is never closed goes on to the end of the page. The regex
+# never goes back (`*+`), so its time grows no faster than the page.
+PIECE = re.compile(
+    r"""(?isx)
+    <!-- .*? (?: --> | \Z )
+    |
+    < (?P<tag> [a-z][^\s/>]*+ )
+    (?P<attributes>
+        (?:
+            [^>=]++
+            # As HTML has it, a quote means something after `=` only.
+            | = \s*+ (?: "[^"]*+(?:"|\Z) | '[^']*+(?:'|\Z) | [^\s>]*+ )
+        )*+
+    )
+    (?: > | \Z )
+    """
+)
+# Elements whose content is text, is not shown, or is ours: there are no tags in it.
+CLOSED_ELEMENTS = (
+    "script",
+    "style",
+    "textarea",
+    "title",
+    "noscript",
+    "template",
+    "commentd-thread",
 )
 # The line with which nginx or Caddy puts the comments in.
 INCLUDE = re.compile(r'<!--# (?:include|httpInclude) .*"/commentd-fragment')
@@ -9810,45 +9835,63 @@ THREAD_END = "</commentd-thread>"
 
 def attributes_in(tag: str) -> dict[str, str]:
     values: dict[str, str] = {}
-    for name, *value in ATTRIBUTE.findall(tag):
-        values.setdefault(name.lower(), html.unescape("".join(value)))
+    for attribute in ATTRIBUTE.finditer(tag):
+        value = attribute["double_quoted"] or attribute["single_quoted"] or attribute["bare"] or ""
+        values.setdefault(attribute["name"].lower(), html.unescape(value))
     return values
+
+
+@dataclass(frozen=True)
+class ThreadPlace:
+    """Where a page has its comments, or is to have them."""
+
+    start: int
+    opening_tag: str  # of the `<commentd-thread>` that stands there; else ""
+    end: int
 
 
 @dataclass
 class BuiltPage:
-    """A page of a built site. `threads`: of each `<commentd-thread>`, or of the place for one, its
-    start, its opening tag, and its end."""
+    """A page of a built site."""
 
     content: str
     language: str = ""
     canonical: str = ""
-    threads: list[tuple[int, str, int]] = field(default_factory=list)
+    threads: list[ThreadPlace] = field(default_factory=list)
 
 
 def read_built_page(content: str, script_urls: tuple[str, ...]) -> BuiltPage:
     """Finds the places for comments. `ValueError` if an element has no end."""
     page = BuiltPage(content)
-    script_end = 0
-    for piece in PIECES.finditer(content):
-        if INCLUDE.match(piece[0]):
-            page.threads.append((piece.start(), "", piece.end()))
-        tag = (piece[1] or piece[3] or "").lower()
-        values = attributes_in(piece[2] or piece[4] or "")
+    script_end = 0  # of the widget's first script
+    end = 0
+    while piece := PIECE.search(content, end):
+        start, end = piece.span()
+        if piece["tag"] is None:
+            if INCLUDE.match(piece[0]):
+                page.threads.append(ThreadPlace(start, "", end))
+            continue
+
+        tag = piece["tag"].lower()
+        values = attributes_in(piece["attributes"])
+        closing_tag = None
+        if tag in CLOSED_ELEMENTS:
+            closing_tag = re.compile(rf"(?i)</{tag}\s*>").search(content, end)
+            end = closing_tag.end() if closing_tag else len(content)
         if tag == "html":
             page.language = values.get("lang", "")
         elif tag == "link" and values.get("rel", "").lower() == "canonical":
             page.canonical = values.get("href", "")
         elif tag == "commentd-thread":
-            if not piece[0].endswith(THREAD_END):
+            if closing_tag is None:
                 raise ValueError("<commentd-thread> is not closed")
-            page.threads.append((piece.start(), f"<{piece[1]}{piece[2]}>", piece.end()))
+            page.threads.append(ThreadPlace(start, piece[0], end))
         elif tag == "script" and values.get("src", "").partition("?")[0].endswith(script_urls):
-            script_end = script_end or piece.end()
+            script_end = script_end or end
     # In the head, the widget shows comments only in an element.
     is_in_head = re.search(r"(?i)</head>|<body", content[script_end:])
     if script_end and not page.threads and not is_in_head:
-        page.threads.append((script_end, "", script_end))
+        page.threads.append(ThreadPlace(script_end, "", script_end))
     return page
 
 
@@ -9860,8 +9903,8 @@ def render_page(page: BuiltPage, path: str, style: str, fragment_of: Callable[[s
     url = urllib.parse.urlsplit(urllib.parse.urljoin(own_url, page.canonical))
     usual_url = url._replace(scheme="", netloc="").geturl()
     content = page.content
-    for start, tag, end in reversed(page.threads):
-        values = attributes_in(tag)
+    for place in reversed(page.threads):
+        values = attributes_in(place.opening_tag)
         query = {
             "url": values.get("page") or usual_url,
             "lang": values.get("lang", page.language),
@@ -9876,10 +9919,10 @@ def render_page(page: BuiltPage, path: str, style: str, fragment_of: Callable[[s
         fragment = fragment_of(urllib.parse.urlencode(query)).decode().rstrip()
         if not fragment.endswith(THREAD_END):
             raise ValueError(f"no fragment for {query['url']}: {fragment[:200]}")
-        if tag:
+        if place.opening_tag:
             mark_on = fragment[fragment.index(' data-mark="') :]  # no text has such a quote
-            fragment = OLD_MARK.sub("", tag)[:-1] + mark_on
-        content = content[:start] + fragment + content[end:]
+            fragment = OLD_MARK.sub("", place.opening_tag)[:-1] + mark_on
+        content = content[: place.start] + fragment + content[place.end :]
     return content
 
 
