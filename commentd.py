@@ -5523,41 +5523,45 @@ class Site:
 # -- Limits -------------------------------------------------------------------
 
 
-# Rate limits: the uses in a number of seconds. They count for a client, unless noted otherwise.
+# Rate limits: the uses in a number of seconds.
 RATE_LIMITS = {
+    # Of a client.
     "register": {HOUR: 5},
-    "code": {MINUTE: 1},  # a client and an email address
-    "mail": {MINUTE: 1, HOUR: 5, DAY: 10},  # an email address
-    "mails": {HOUR: 200},  # all clients together
-    # An email address. These are beside the two above, so that strangers cannot use them up: for
-    # clients from a network that the account signed in from, and for its holder, signed in.
-    "known_mail": {MINUTE: 1, DAY: 5},
-    "own_mail": {MINUTE: 1, DAY: 5},
     "verify": {10 * MINUTE: 10},
-    "guess": {DAY: 15},  # an email address, wrong codes
-    "guesses": {DAY: 200},  # all, wrong codes for accounts
-    "known_guess": {DAY: 15},  # an email address; instead of "guesses" from a network as above
-    # Instead of "guesses" for an email address without an account. It is never used up: it costs
-    # the same work, so that the time of the response does not tell who has an account.
-    "nobody_guesses": {DAY: 10**9},
     "wrong_code": {DAY: 20},
     "login": {10 * MINUTE: 10},
-    "password": {10 * MINUTE: 5},  # a client and an email address, wrong passwords
     "comment": {MINUTE: 5, HOUR: 60},
-    "comments": {HOUR: 300},  # all
     "like": {MINUTE: 10, HOUR: 100},
-    "like_one": {DAY: 20},  # a client and a comment
-    "likes": {HOUR: 2000},  # all
-    "page": {HOUR: 20},  # new pages
-    # All, by views and likes: a new page takes 10 kB for 90 days.
-    "pages": {HOUR: 300, DAY: 1000},
+    "new_page": {HOUR: 20},
     "follow": {HOUR: 30},
     "report": {HOUR: 5, DAY: 20},
-    "reports": {HOUR: 60},  # all
-    # Emails about comments.
-    "notification": {10 * MINUTE: 1},  # a recipient
-    "reply_emails": {HOUR: 6},  # a recipient
-    "questions": {HOUR: 30},  # all
+    # Of a client, for one email address or one comment.
+    "code_for_email": {MINUTE: 1},
+    "wrong_password": {10 * MINUTE: 5},
+    "like_of_comment": {DAY: 20},
+    # Of an email address: emails with codes. The second one is for clients from a network that the
+    # account signed in from, the third for its holder, signed in: strangers cannot use them up.
+    "code_email": {MINUTE: 1, HOUR: 5, DAY: 10},
+    "known_code_email": {MINUTE: 1, DAY: 5},
+    "own_code_email": {MINUTE: 1, DAY: 5},
+    # Of an email address: wrong codes of clients that name no request, and of known clients. The
+    # latter do not count on `all_wrong_codes`.
+    "unnamed_wrong_code": {DAY: 15},
+    "known_wrong_code": {DAY: 15},
+    # Of an email address: emails about comments, and about replies alone.
+    "notification": {10 * MINUTE: 1},
+    "reply_email": {HOUR: 6},
+    # Of all clients together.
+    "all_code_emails": {HOUR: 200},
+    "all_wrong_codes": {DAY: 200},  # for accounts
+    # For an email address without an account. It is never used up: it costs the same work as the
+    # one above, so that the time of the response does not tell who has an account.
+    "all_wrong_codes_for_nobody": {DAY: 10**9},
+    "all_comments": {HOUR: 300},
+    "all_likes": {HOUR: 2000},
+    "all_new_pages": {HOUR: 300, DAY: 1000},  # by views and likes: each takes 10 kB for 90 days
+    "all_reports": {HOUR: 60},
+    "all_questions": {HOUR: 30},  # to guests: whether they want emails
 }
 # Rate limits that are counted in memory: the uses of a client in a minute.
 MEMORY_LIMITS = {
@@ -5651,8 +5655,8 @@ def flush_views(site: Site) -> None:
     with store.writing(only_views=True):
         for key in store.unknown_pages([*pending]):
             views = pending[key]
-            uses = client_uses(site, views.client, "page")
-            if use_limits(site, Use("pages"), *uses):
+            uses = client_uses(site, views.client, "new_page")
+            if use_limits(site, Use("all_new_pages"), *uses):
                 del pending[key]
             else:
                 store.add_page(key, views.page_url, now)
@@ -5666,9 +5670,9 @@ BOTS = re.compile(
 
 def is_real_view(environ: Json) -> bool:
     """Whether a person looks: not a bot and not a prefetch."""
-    prefetch = "prefetch" in environ.get("HTTP_SEC_PURPOSE", "")
-    bot = BOTS.search(environ.get("HTTP_USER_AGENT", ""))
-    return environ["REQUEST_METHOD"] == "GET" and not prefetch and not bot
+    is_prefetch = "prefetch" in environ.get("HTTP_SEC_PURPOSE", "")
+    is_bot = BOTS.search(environ.get("HTTP_USER_AGENT", "")) is not None
+    return environ["REQUEST_METHOD"] == "GET" and not is_prefetch and not is_bot
 
 
 def count_view(site: Site, client: Client, name: PageName) -> None:
@@ -6484,7 +6488,7 @@ def write_to_author(site: Site, to: str, news: News) -> None:
             page_news,
             author_email(site, to, [*page_news.values()]),
             email_use(site, "notification", to, page_id),
-            email_use(site, "reply_emails", to, "author"),
+            email_use(site, "reply_email", to, "author"),
         )
     if unasked:
         ask_guest(site, to, unasked, consent)
@@ -6513,7 +6517,7 @@ def ask_guest(site: Site, to: str, unasked: News, consent: str) -> None:
     stranger's email address; without an email, the notifications are dropped."""
     store = site.store
     may_ask = site.config.server_public_url and not consent
-    if not may_ask or count_use(site, Use("questions")):
+    if not may_ask or count_use(site, Use("all_questions")):
         store.drop_notifications(unasked)
         return
     first, *_ = unasked.values()
@@ -8023,7 +8027,7 @@ def authenticated(
     """The account with this password; `Unauthorized` for all else, after the same work."""
     store = request.site.store
     # The password counts as wrong until it proves right.
-    wrong = request.uses("password", email_address)
+    wrong = request.uses("wrong_password", email_address)
     uses = [*request.uses("login"), *wrong]
     stored = hash_within_limits(request, email_address, password, captcha, uses)
     account = store.account_with_email(email_address)
@@ -8098,7 +8102,7 @@ def register(request: Request) -> Json:
     wanted = code_request(request, email_field(request), nickname_field(request))
     password = password_field(request)
     captcha = captcha_field(request)
-    uses = [*request.uses("register"), *request.uses("code", wanted.email)]
+    uses = [*request.uses("register"), *request.uses("code_for_email", wanted.email)]
     stored = hash_within_limits(request, wanted.email, password, captcha, uses)
     warning = "code_warning" if request.site.store.account_with_email(wanted.email) else ""
     return send_code(request, replace(wanted, password=stored), warning)
@@ -8114,7 +8118,7 @@ def request_code(request: Request) -> Json:
     captcha = captcha_field(request)
     with request.writing():
         request.limit("register")
-        request.limit("code", wanted.email)
+        request.limit("code_for_email", wanted.email)
         spend_captcha(request, captcha)
     return send_code(request, wanted, "code_signin")
 
@@ -8130,7 +8134,7 @@ def request_own_code(request: Request) -> Json:
     registration, email_with_code = new_registration(request, wanted, "code_signin")
     recipient = keyed_hash(request.site.key, "mail", wanted.email)
     with request.writing():
-        refuse_after(use_limits(request.site, Use("own_mail", recipient)))
+        refuse_after(use_limits(request.site, Use("own_code_email", recipient)))
         keep_code(request, registration, wanted.replaced, email_with_code)
     return {"success": True, "request_id": registration.request_id}
 
@@ -8201,9 +8205,9 @@ def may_send_code(request: Request, registration: Registration, replaced: str) -
     if len(others) >= (MOST_WAITING_KNOWN if is_known else MOST_WAITING):
         return False
     recipient = keyed_hash(site.key, "mail", registration.email)
-    wait = use_limits(site, Use("mail", recipient), Use("mails"))
+    wait = use_limits(site, Use("code_email", recipient), Use("all_code_emails"))
     if wait and is_known:
-        wait = use_limits(site, Use("known_mail", recipient))
+        wait = use_limits(site, Use("known_code_email", recipient))
     return not wait
 
 
@@ -8268,13 +8272,13 @@ def guess_uses(request: Request, email_address: str, request_id: str) -> list[Us
     subject = keyed_hash(request.site.key, "guess", email_address)
     uses = request.uses("wrong_code")
     if not request_id:
-        uses.append(Use("guess", subject))
+        uses.append(Use("unnamed_wrong_code", subject))
     if is_known_client(request, email_address):
-        uses.append(Use("known_guess", subject))
+        uses.append(Use("known_wrong_code", subject))
     elif request.site.store.account_with_email(email_address):
-        uses.append(Use("guesses"))
+        uses.append(Use("all_wrong_codes"))
     else:
-        uses.append(Use("nobody_guesses"))  # the time of the response tells nothing
+        uses.append(Use("all_wrong_codes_for_nobody"))  # the time of the response tells nothing
     return uses
 
 
@@ -8852,8 +8856,8 @@ def post_comment(request: Request) -> Json:
         doubt = "captcha_down"
 
     # This looks twice: before the costly work, which must not be done in the transaction, and in
-    # it. Meanwhile, another request may have closed the page, hidden the parent, or made the same
-    # comment.
+    # it. Meanwhile, another request may have closed the page, hidden the parent, made the same
+    # comment, or given an admin this nickname.
     destination = find_destination(request, name, new, captcha)
     if destination.earlier:
         return posted(request, destination.earlier, has_token=destination.is_retry)
@@ -8930,7 +8934,7 @@ def verdict_on(request: Request, comment: FullComment, doubt: str = "") -> Verdi
 
 def add_page(request: Request, name: PageName) -> Page:
     """Adds a page within the client's rate limit."""
-    request.limit("page")
+    request.limit("new_page")
     return request.site.store.add_page(name.key, name.page_url, request.now)
 
 
@@ -8938,7 +8942,7 @@ def within_limits(request: Request, verdict: Verdict) -> Verdict:
     """Counts a text against the rate limits; `Problem` if the client's is used up. In a flood,
     when that of all clients is used up, what would be shown waits."""
     request.limit("comment")
-    is_flood = use_limits(request.site, Use("comments")) > 0
+    is_flood = use_limits(request.site, Use("all_comments")) > 0
     if is_flood and verdict.status == "visible" and not request.is_admin:
         log.warning("too many comments: further ones wait for approval")
         return replace(verdict, status="waiting", held="flood")
@@ -9061,7 +9065,7 @@ def like_comment(request: Request) -> Json:
     undo = flag_field(request, "undo")
     with request.writing():
         check_visible(request, comment_id)
-        request.limit("like_one", comment_id)
+        request.limit("like_of_comment", comment_id)
         check_like_limits(request)
         visitor = visitor_of(request)
         if undo:
@@ -9082,7 +9086,7 @@ def like_page(request: Request) -> Json:
         page = store.page_named(name)
         if not page.id and not undo:
             page = add_page(request, name)
-            limit_all(request.site, "pages")
+            limit_all(request.site, "all_new_pages")
         check_like_limits(request)
         visitor = visitor_of(request)
         if undo:
@@ -9095,7 +9099,7 @@ def like_page(request: Request) -> Json:
 def check_like_limits(request: Request) -> None:
     """Counts a like that is added or taken back; a `Problem` if a rate limit is used up."""
     request.limit("like")
-    limit_all(request.site, "likes", "点赞的人太多，请稍后再试")
+    limit_all(request.site, "all_likes", "点赞的人太多，请稍后再试")
 
 
 @route("POST", "/page/follow", Permission.USER)
@@ -9126,7 +9130,7 @@ def report_comment(request: Request, comment_id: int) -> Json:
     with request.writing():
         check_visible(request, comment_id)
         request.limit("report")
-        limit_all(request.site, "reports", "举报的人太多，请稍后再试")
+        limit_all(request.site, "all_reports", "举报的人太多，请稍后再试")
         visitor = visitor_of(request)
         if block:
             return {"success": True}

@@ -651,7 +651,7 @@ def test_right_codes_do_not_count_as_wrong_ones(
         own: dict[str, Any] = {"request_id": request_id} if named else {}
         assert visitor.verify(code, **own) == SUCCESS
         fake_world.time += HOUR
-    assert sql(app, "SELECT used FROM rate_limit WHERE name = 'guess'") == [(8,)]
+    assert sql(app, "SELECT used FROM rate_limit WHERE name = 'unnamed_wrong_code'") == [(8,)]
 
 
 # Nobody is told what is known of an email address

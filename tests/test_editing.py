@@ -433,7 +433,7 @@ def test_an_edited_comment_waits_while_a_flood_lasts(
     app: App, visitor: Visitor, guest_token: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     visitor.say("reply", parent_id=1)
-    inside.use_up(app, "comments", 298)
+    inside.use_up(app, "all_comments", 298)
     assert edit(visitor, guest_token, "hi")["comment"]["status"] == "visible"  # no edit
     assert edit(visitor, guest_token) == written(**WAITS)
     (record,) = caplog.records

@@ -148,7 +148,7 @@ def test_all_visitors_together_may_like_two_thousand_times_an_hour(
     visitor: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
     visitor.say()
-    inside.use_up(app, "likes", 1998)
+    inside.use_up(app, "all_likes", 1998)
     too_many = {"error": "点赞的人太多，请稍后再试", "code": "too_many"}
     for target in BOTH:
         like(visitor, target)

@@ -350,7 +350,7 @@ def test_a_client_adds_at_most_twenty_new_pages_an_hour(
 def test_all_clients_together_add_at_most_three_hundred_new_pages_an_hour(
     app: App, fake_world: FakeWorld
 ) -> None:
-    inside.use_up(app, "pages", 290)
+    inside.use_up(app, "all_new_pages", 290)
     for i in range(20):  # of clients, and behind a proxy that nobody named
         headers = {"X-Forwarded-For": "198.51.100.1"} if i % 2 else {}
         reader = Visitor(app, "127.0.0.1" if headers else f"203.0.113.{i}")

@@ -345,7 +345,7 @@ def use_up(app: App, limit: str, times: int) -> None:
 def rate_limits() -> set[int]:
     """How often a client may do things, in all their spans of time. What only costs the same work
     as a limit is left out."""
-    limits = [limit for name, limit in RATE_LIMITS.items() if name != "nobody_guesses"]
+    limits = [limit for name, limit in RATE_LIMITS.items() if name != "all_wrong_codes_for_nobody"]
     return {most for limit in limits for most in limit.values()} | {*MEMORY_LIMITS.values()}
 
 
