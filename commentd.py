@@ -8866,6 +8866,7 @@ def post_comment(request: Request) -> Json:
     verdict = verdict_on(request, new.unstored(), doubt)
 
     with request.writing():
+        check_nickname(request, new.nickname)
         destination = find_destination(request, name, new, captcha)
         if destination.earlier:
             return posted(request, destination.earlier, has_token=destination.is_retry)
