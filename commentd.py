@@ -9981,7 +9981,8 @@ def admin_login(request: Request) -> Json:
         if account.role != "admin":
             raise Unauthorized("邮箱或密码错误", "wrong_credentials")
     except Unauthorized:  # rate limits bound how often a stranger writes this line
-        log.warning("a sign-in at /admin failed, from %s", masked(request.client.ip) or "somewhere")
+        place = masked(request.client.ip) or "somewhere"
+        log.warning("a sign-in at /admin failed, from %s", place)
         raise
     with request.writing():
         note_admin(request, account)
