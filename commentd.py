@@ -10770,35 +10770,43 @@ class App:
         return self.routes(environ, start)
 
     def tick(self) -> float:
-        """Writes views. Once a minute, drops what has expired, and what the settings do not keep
-        any longer. Once a day, wipes what erased data has left in the file."""
-        site = self.site
-        config = site.config
-        store = site.store
-        now = site.now()
-        flush_views(site)
-        with store.writing():
-            # A clock that was set back counts as time that passed.
-            minute_passed = not 0 <= now - self.purged_at < MINUTE
-            day_passed = minute_passed and not 0 <= now - store.last_time("wipe") < DAY
-            if minute_passed:
-                store.purge(now)
-                store.forget(now - max(HOUR, config.privacy_keep_ip_days * DAY))
-                store.erase_hidden(now - config.moderation_keep_days * DAY)
-                add_rebuild(site)
-            if day_passed:
-                store.note_time("wipe", now)
-            if site.clients.unnamed_proxy and now - store.last_time("unnamed_proxy") >= HOUR:
-                store.note_time("unnamed_proxy", now)  # for `check` to see
-        if minute_passed:
+        """Writes views, wipes a part of the file if it is being wiped, and once a minute does what
+        is due."""
+        store = self.site.store
+        now = self.site.now()
+        flush_views(self.site)
+        # A clock that was set back counts as time that passed.
+        if not 0 <= now - self.purged_at < MINUTE:
+            self.purge(now)
             self.purged_at = now
-        if day_passed:
-            store.begin_wiping()
-        if minute_passed and store.has_erased:
-            store.empty_wal()
+            self.begin_wiping_if_due(now)
+            if store.has_erased:
+                store.empty_wal()
         with store.machine_faults():
             store.wipe_some()
         return 1
+
+    def purge(self, now: int) -> None:
+        """Drops what has expired, and what the settings do not keep any longer."""
+        config = self.site.config
+        store = self.site.store
+        with store.writing():
+            store.purge(now)
+            store.forget(now - max(HOUR, config.privacy_keep_ip_days * DAY))
+            store.erase_hidden(now - config.moderation_keep_days * DAY)
+            add_rebuild(self.site)
+            has_unnamed_proxy = self.site.clients.unnamed_proxy
+            if has_unnamed_proxy and now - store.last_time("unnamed_proxy") >= HOUR:
+                store.note_time("unnamed_proxy", now)  # for `check` to see
+
+    def begin_wiping_if_due(self, now: int) -> None:
+        """Once a day, what erased data has left in the file is wiped."""
+        store = self.site.store
+        with store.writing():
+            if 0 <= now - store.last_time("wipe") < DAY:
+                return
+            store.note_time("wipe", now)
+        store.begin_wiping()
 
     def deliver(self) -> float:
         """Writes and sends the emails and webhooks that are due."""
@@ -10811,10 +10819,10 @@ class App:
         config = self.site.config
         store = self.site.store
         now = self.site.world.clock()
-        path = config.database
+        database = config.database
         folder = Path(config.backup_folder)
         # A backup of the future was made by a wrong clock. It must not keep others from being made.
-        times = regular_backups(path, folder).values()
+        times = regular_backups(database, folder).values()
         is_recent = any(0 <= now - made_at < config.backup_every * HOUR for made_at in times)
         if not config.backup_every or is_recent:
             return MINUTE
@@ -10823,12 +10831,12 @@ class App:
         # Backups of a database that was lost and begun anew would drive out those of the old one.
         if figures.comments:
             try:
-                part = f".{path.name}.part"  # always the same: a crash leaves no more than one
-                back_up(path, folder, now, part=part)
+                part = f".{database.name}.part"  # always the same: a crash leaves only one
+                back_up(database, folder, now, part=part)
             except OperatorError as error:
                 log.error("no backup: %s", error)
                 return 10 * MINUTE
-            delete_old_backups(path, folder, config.backup_keep, now)
+            delete_old_backups(database, folder, config.backup_keep, now)
         return MINUTE
 
     def close(self) -> None:
