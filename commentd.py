@@ -11128,7 +11128,8 @@ def bottle_refusal(site: Site, error: bottle.HTTPError) -> Any:
 
 # -- Doctor -------------------------------------------------------------------
 
-RELEASED = 1_793_491_200  # 2026-11-01: a clock that says less is wrong
+# 2026-11-01: a clock that says less is wrong. It need not be exact, so not each release changes it.
+RELEASED = 1_793_491_200
 # Older versions have known vulnerabilities.
 LEAST_VERSIONS = {
     "bottle": "0.13.4",
@@ -11156,15 +11157,14 @@ def severity(finding: Finding) -> int:
 def check_settings(config: Config) -> Iterator[Finding]:
     """What a public service should not leave as it is."""
     public_url = config.server_public_url
-    warn = "warn" if public_url else "note"
+    # While the owner only tries the service out, some settings need not be right yet.
+    level_once_public = "warn" if public_url else "note"
     if not mailer_type(config).delivers:
-        yield Finding(
-            warn, "mail", "no mail server: emails are printed to the terminal; set [mail] host"
-        )
+        text = "no mail server: emails are printed to the terminal; set [mail] host"
+        yield Finding(level_once_public, "mail", text)
     if not config.site_origins:
-        yield Finding(
-            warn, "origins", "any site can use this service; set [site] origins to your blog"
-        )
+        text = "any site can use this service; set [site] origins to your blog"
+        yield Finding(level_once_public, "origins", text)
     if not public_url:
         yield Finding("note", "public_url", "set [server] public_url before going live")
     elif not public_url.startswith("https:"):
@@ -11177,24 +11177,22 @@ def check_settings(config: Config) -> Iterator[Finding]:
         name = "unix" if config.listens_on_file else "127.0.0.1"
         effect = "otherwise all readers appear to have the same IP address"
         yield Finding("warn", "trusted_proxy", f"set [server] trusted_proxy = {name}: {effect}")
-    yield from check_captcha_settings(config, warn)
-    if config.webhook_url.startswith("http:"):
-        yield Finding(
-            "warn", "webhook", "[webhook] url is not https: comments are sent unencrypted"
-        )
-    if not config.limits_enabled:
-        yield Finding(warn, "limits", "[limits] enabled = no: there are no rate limits")
-
-
-def check_captcha_settings(config: Config, warn: str) -> Iterator[Finding]:
     if config.captcha_provider == "none":
-        yield Finding(warn, "captcha", "[captcha] provider = none: no protection against bots")
+        text = "[captcha] provider = none: no protection against bots"
+        yield Finding(level_once_public, "captcha", text)
     elif config.captcha_secret in TEST_SECRETS:
         yield Finding("warn", "captcha", "[captcha] secret is a public test key")
     if config.captcha_verify_url.startswith("http:"):
         yield Finding(
             "warn", "captcha", "[captcha] verify_url is not https: secrets are sent unencrypted"
         )
+    if config.webhook_url.startswith("http:"):
+        yield Finding(
+            "warn", "webhook", "[webhook] url is not https: comments are sent unencrypted"
+        )
+    if not config.limits_enabled:
+        text = "[limits] enabled = no: there are no rate limits"
+        yield Finding(level_once_public, "limits", text)
 
 
 def check_files(config: Config) -> Iterator[Finding]:
@@ -11273,10 +11271,10 @@ def check_backups(config: Config, figures: Figures, now: int) -> Iterator[Findin
 
 
 def check_versions() -> Iterator[Finding]:
+    import importlib.metadata  # here, as it takes long and most commands do without
+
     for name, least in LEAST_VERSIONS.items():
         with contextlib.suppress(ImportError):  # unknown, or not readable for the owner
-            import importlib.metadata
-
             installed = importlib.metadata.version(name)
             if version_numbers(installed) < version_numbers(least):
                 text = f"{name} {installed} has known vulnerabilities: upgrade to {least}"
@@ -11294,10 +11292,11 @@ def check_database(config: Config, now: int) -> Iterator[Finding]:
         if not size_of(path):
             yield Finding("note", "database", f"{path} is made by the first start")
             return
-        figures, wrong = figures_of(path, now)
+        figures, wrong_count = figures_of(path, now)
         yield from check_figures(config, figures, now)
-        if wrong:
-            yield Finding("fail", "counters", f"{wrong} counters are wrong; run `commentd recount`")
+        if wrong_count:
+            text = f"{wrong_count} counters are wrong; run `commentd recount`"
+            yield Finding("fail", "counters", text)
     except OperatorError as error:
         yield Finding("fail", "database", str(error))
 
@@ -11308,22 +11307,35 @@ def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
     mailer = mailer_type(config)(config, world)
     if mailer.delivers:
         success = f"{mailer.name} login ok" if config.mail_user else f"{mailer.name} is reachable"
-        login = run_check("mail", success, mailer.log_in)
+        login = run_check("mail", success, mailer.log_in, subject=mailer.name)
         yield login
         can_send = login.level == "ok"
     if to and can_send:
         success = f"the email to {to} is " + ("sent" if mailer.delivers else "printed here")
-        yield run_check("mail", success, lambda: send_test_email(mailer, to))
+
+        def send() -> None:
+            send_test_email(mailer, to)
+
+        yield run_check("mail", success, send, subject=mailer.name)
     if config.captcha_provider in HOSTED_CAPTCHAS:
-        success = f"{config.captcha_provider} accepts the secret"
-        yield run_check("captcha", success, lambda: provider_accepts(config, world, "check"))
+        provider = config.captcha_provider
+        success = f"{provider} accepts the secret"
+
+        def ask_provider() -> None:
+            provider_accepts(config, world, "check")
+
+        yield run_check("captcha", success, ask_provider, subject=provider)
     if not is_running(config.database):
         text = "not running; it is started by `systemctl start commentd`, or `commentd` here"
         yield Finding("note", "service", text)
     elif config.server_public_url:
         url = f"{config.server_public_url}/health"
         success = f"{url} is reachable"
-        yield run_check("public_url", success, lambda: check_health_url(world, url))
+
+        def ask_health() -> None:
+            check_health_url(world, url)
+
+        yield run_check("public_url", success, ask_health, subject=url)
 
 
 def send_test_email(mailer: Mailer, to: str) -> None:
@@ -11343,9 +11355,8 @@ def check_health_url(world: World, url: str) -> None:
         raise OSError(f"HTTP {status}: {reasons.get(status, 'this is not commentd')}")
 
 
-def run_check(topic: str, success: str, attempt: Callable[[], object]) -> Finding:
-    """A finding about what the attempt raises, else `success`. Its first word is the subject."""
-    subject = success.split()[0]
+def run_check(topic: str, success: str, attempt: Callable[[], object], *, subject: str) -> Finding:
+    """`success` as a finding, or that the `subject` failed, and why, if the attempt raises."""
     try:
         attempt()
     except NotSent as error:

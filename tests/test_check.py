@@ -249,6 +249,8 @@ def test_check_says_what_the_mail_server_said_but_no_secret_that_it_repeats(tmp_
             tmp_path, "--mail", "ann@blog.example", **mail(scripted_server.port) | NO_LOGIN
         )
         assert "Mail from must equal authorized user (553)" in report.words("mail")
+        server = f"127.0.0.1:{scripted_server.port}"
+        assert f"{server}: Mail from" in report.words("mail")
 
 
 NO_LOGIN = {"mail_user": "", "mail_password": ""}
