@@ -9397,39 +9397,40 @@ FRAGMENT_CACHING = (
 @dataclass(frozen=True)
 class Locale:
     """What the widget says in a language, and how browsers write dates, numbers and countries
-    there. `tag`: the language in the widget. `moment_format`: of a day with its time. `group`: what
-    stands between groups of digits, in numbers from `least_grouped` on. `plural`: the numbers of
-    each form, as patterns, of which the first that matches counts."""
+    there."""
 
-    tag: str
+    widget_language: str  # the name of the language in the widget
     texts: Mapping[str, str]
-    regions: Mapping[str, str]
-    date_format: str
+    country_names: Mapping[str, str]
     months: list[str]
-    moment_format: str
-    group: str
-    least_grouped: int
-    plural: Mapping[str, str]
+    day_format: str
+    day_and_time_format: str
+    thousands_separator: str
+    least_separated: int  # the smallest number in which it stands
+    # By the name of a plural form: a regex of the numbers that have it. The first match counts.
+    plural_patterns: Mapping[str, str]
 
     def count(self, n: int) -> str:
         """How many comments there are, such as `1 comment`."""
-        name = "other"
-        for form, numbers in self.plural.items():
-            if re.fullmatch(numbers, str(n)):
-                name = form
+        plural_form = "other"
+        for form, pattern in self.plural_patterns.items():
+            if re.fullmatch(pattern, str(n)):
+                plural_form = form
                 break
-        return self.texts[f"count_{name}"].replace("{n}", self.number(n))
+        return self.texts[f"count_{plural_form}"].replace("{n}", self.number(n))
 
     def more(self, n: int) -> str:
         """How many more there are, such as `5 more`; "" for none."""
         return self.texts["more"].replace("{n}", self.number(n)) if n else ""
 
     def number(self, n: int) -> str:
-        return f"{n:,}".replace(",", self.group) if n >= self.least_grouped else str(n)
+        if n < self.least_separated:
+            return str(n)
+        return f"{n:,}".replace(",", self.thousands_separator)
 
     def day(self, seconds: int, zone: tzinfo | None) -> str:
         at = time_of(seconds, zone)
-        return self.date_format.format(day=at.day, month=self.months[at.month - 1], year=at.year)
+        return self.day_format.format(day=at.day, month=self.months[at.month - 1], year=at.year)
 
     def day_and_time(self, seconds: int, zone: tzinfo | None) -> str:
         """With the zone, such as UTC+8 or UTC-3:30: a page without scripts has readers anywhere."""
@@ -9442,13 +9443,13 @@ class Locale:
         if minutes != "00":
             name += f":{minutes}"
         day = self.day(seconds, zone)
-        return self.moment_format.format(day=day, time=f"{at:%H:%M} {name}")
+        return self.day_and_time_format.format(day=day, time=f"{at:%H:%M} {name}")
 
     def place(self, comment: Comment) -> str:
         """The database has places in Chinese."""
-        if self.tag == "zh-CN" and comment.location:
+        if self.widget_language == "zh-CN" and comment.location:
             return comment.location
-        return self.regions.get(comment.country, comment.location)
+        return self.country_names.get(comment.country, comment.location)
 
 
 @functools.cache
@@ -9460,39 +9461,35 @@ def first_texts() -> dict[str, dict[str, str]]:
 
 @functools.cache
 def locales() -> dict[str, Locale]:
-    """By language, as emails have it."""
+    """The locale of each language, by its name in `LANGUAGES`."""
     folder = static_folder()
-    known = json.loads((folder / "intl.json").read_bytes())
-    first = first_texts()
+    forms_of_languages = json.loads((folder / "intl.json").read_bytes())
     by_language = {}
-    for language, forms in known.items():
-        tag = forms["tag"]
-        texts = json.loads((folder / f"words/{tag}.json").read_bytes())
-        texts = {**first["en"], **first.get(tag, {}), **texts}
+    for language, forms in forms_of_languages.items():
+        widget_language = forms["tag"]
+        first = first_texts()["en"] | first_texts().get(widget_language, {})
+        later = json.loads((folder / f"words/{widget_language}.json").read_bytes())
         by_language[language] = Locale(
-            tag=tag,
-            texts=texts,
-            regions=forms["regions"],
-            date_format=forms["date"],
+            widget_language=widget_language,
+            texts=first | later,
+            country_names=forms["regions"],
             months=forms["months"],
-            moment_format=forms["moment"],
-            group=forms["group"],
-            plural=forms["plural"],
-            least_grouped=forms.get("least_grouped", 1000),
+            day_format=forms["date"],
+            day_and_time_format=forms["moment"],
+            thousands_separator=forms["group"],
+            least_separated=forms.get("least_grouped", 1000),
+            plural_patterns=forms["plural"],
         )
     return by_language
 
 
-@dataclass
+@dataclass(frozen=True)
 class FragmentComment:
-    """A comment with what else a fragment shows of it, and with the replies that stand below it.
-    `data` is for the widget. `gone` is the text that stands in the place of one that is not
-    visible; else "". `answered`: whom it replies to, where that does not show from its place.
-    `more` says how many replies are left out."""
+    """A comment with all that a fragment shows of it."""
 
     comment: Comment
-    data: str
-    gone: str
+    json_data: str  # for the widget
+    gone: str  # what stands in the place of a comment that is not visible; else ""
     author: str
     website: str
     initial: str
@@ -9503,67 +9500,97 @@ class FragmentComment:
     day: str
     day_and_time: str
     markup: str
-    answered: str = ""
-    replies: list["FragmentComment"] = field(default_factory=list)
-    more_replies: int = 0
-    more: str = ""
+    replied_to: str  # whom it replies to, where that does not show from its place
+    replies: list["FragmentComment"]  # that stand below it
+    more_replies: int  # how many are left out
+    more_label: str  # says how many; else ""
 
 
-def fragment_comment(config: Config, comment: Comment, locale: Locale, url: str) -> FragmentComment:
-    """The comment without its replies. `url` opens its page; it is "" if nothing does."""
-    gone = ""
-    if comment.status == "waiting":
-        gone = locale.texts["unapproved"]
-    elif comment.status != "visible":
-        gone = locale.texts["comment"]
-    data = data_of(config, comment)
-    if gone:
-        comment = comment.erased()
-    author = comment.nickname or locale.texts["nobody"]
-    is_link = comment.website.startswith(("http:", "https:"))
-    # Keyboards can scroll code. Template engines such as Caddy's would run what is in braces.
-    markup = clean(comment.html).replace("<pre>", '<pre tabindex="0">').replace("{", "&#123;")
-    return FragmentComment(
-        comment=comment,
-        data=data,
-        gone=gone,
-        author=author,
-        website=comment.website if is_link else "",
-        initial=initial_of(author),
-        face=face_of(author),
-        place=locale.place(comment) if config.privacy_show_location else "",
-        link=comment_link(url, comment.id) or f"#comment-{comment.id}",
-        written_at=rfc3339(comment.created_at),
-        day=locale.day(comment.created_at, config.site_timezone),
-        day_and_time=locale.day_and_time(comment.created_at, config.site_timezone),
-        markup=markup,
-    )
+@dataclass(frozen=True)
+class FragmentMaker:
+    """Makes the comments of a fragment. `page_link` opens their page; it is "" if nothing does."""
+
+    config: Config
+    locale: Locale
+    page_link: str
+
+    def thread(self, root: Comment, replies: list[Comment], more_replies: int) -> FragmentComment:
+        """A top-level comment with its first replies, nested as the widget does it."""
+        authors = {comment.id: self.author(comment) for comment in (root, *replies)}
+        by_place = replies_by_place(root, replies)
+        second_level = []
+        for reply in by_place[root.id]:
+            third_level = []
+            for further in by_place[reply.id]:
+                is_below_parent = further.parent_id == reply.id
+                replied_to = "" if is_below_parent else authors[further.parent_id or root.id]
+                third_level.append(self.comment(further, replied_to=replied_to))
+            second_level.append(self.comment(reply, replies=third_level))
+        return self.comment(root, replies=second_level, more_replies=more_replies)
+
+    def author(self, comment: Comment) -> str:
+        """The name that is shown; nobody's if the comment is not visible."""
+        nickname = comment.nickname if comment.status == "visible" else ""
+        return nickname or self.locale.texts["nobody"]
+
+    def comment(
+        self,
+        comment: Comment,
+        *,
+        replied_to: str = "",
+        replies: Iterable[FragmentComment] = (),
+        more_replies: int = 0,
+    ) -> FragmentComment:
+        config = self.config
+        locale = self.locale
+        json_data = json_for_widget(config, comment)
+        author = self.author(comment)
+        gone = ""
+        if comment.status == "waiting":
+            gone = locale.texts["unapproved"]
+        elif comment.status != "visible":
+            gone = locale.texts["comment"]
+        if gone:
+            comment = comment.erased()
+        is_web_link = comment.website.startswith(("http:", "https:"))
+        # Keyboards can scroll code. Template engines such as Caddy's would run what is in braces.
+        markup = clean(comment.html).replace("<pre>", '<pre tabindex="0">').replace("{", "&#123;")
+        return FragmentComment(
+            comment=comment,
+            json_data=json_data,
+            gone=gone,
+            author=author,
+            website=comment.website if is_web_link else "",
+            initial=initial_of(author),
+            face=face_of(author),
+            place=locale.place(comment) if config.privacy_show_location else "",
+            link=comment_link(self.page_link, comment.id) or f"#comment-{comment.id}",
+            written_at=rfc3339(comment.created_at),
+            day=locale.day(comment.created_at, config.site_timezone),
+            day_and_time=locale.day_and_time(comment.created_at, config.site_timezone),
+            markup=markup,
+            replied_to=replied_to,
+            replies=[*replies],
+            more_replies=more_replies,
+            more_label=locale.more(more_replies),
+        )
 
 
-def nested(comments: list[Comment], shown: dict[int, FragmentComment]) -> list[FragmentComment]:
-    """The threads of a fragment. `comments` are all that it shows, each thread from its top;
-    `shown` are the same by id. They get their replies, as the widget lists them."""
-    threads = []
-    lists: dict[int, int] = {}  # by comment: the one below which the replies to it stand
-    for comment in comments:
-        entry = shown[comment.id]
-        if comment.parent_id is None or comment.thread_id is None:
-            threads.append(entry)
-            lists[comment.id] = comment.id
-            continue
-        # The parent may be left out: then its top-level comment stands for it.
-        above = lists.get(comment.parent_id, comment.thread_id)
-        shown[above].replies.append(entry)
-        # The third level is the deepest: replies to a comment on it stand beside that.
-        is_third_level = above != comment.thread_id
-        lists[comment.id] = above if is_third_level else comment.id
-        is_beside_parent = is_third_level and above != comment.parent_id
-        if is_beside_parent and comment.parent_id in shown:
-            entry.answered = shown[comment.parent_id].author
-    return threads
+def replies_by_place(root: Comment, replies: list[Comment]) -> dict[int, list[Comment]]:
+    """By the id of each comment of a thread: the replies that stand below it. The third level is
+    the deepest: replies to a comment on it stand beside that."""
+    by_place: dict[int, list[Comment]] = {comment.id: [] for comment in (root, *replies)}
+    place_of_replies_to = {root.id: root.id}
+    for reply in replies:
+        # The parent may be left out: then the top-level comment stands for it.
+        place = place_of_replies_to.get(reply.parent_id or root.id, root.id)
+        by_place[place].append(reply)
+        is_second_level = place == root.id
+        place_of_replies_to[reply.id] = reply.id if is_second_level else place
+    return by_place
 
 
-def data_of(config: Config, comment: Comment) -> str:
+def json_for_widget(config: Config, comment: Comment) -> str:
     """What readers get of a comment, as JSON for the widget: without its Markdown and HTML, and
     without the IP address, since a fragment is kept outside of the service."""
     values = {"deleted": False, "waiting": False, **comment.in_list(config)}
@@ -9573,7 +9600,7 @@ def data_of(config: Config, comment: Comment) -> str:
 
 
 def face_of(name: str) -> int:
-    """The number that the widget takes the colour of an avatar from."""
+    """The number from which an avatar has its colour. `embed.js` computes the same."""
     face = 7
     for character in name:
         face = (face * 31 + ord(character)) % 9973
@@ -9616,20 +9643,17 @@ def get_fragment(request: Request) -> Response:
     heading = query_text(request, "heading") if "heading" in request.query else None
     # Read before its comments, so that the mark is not newer than they are.
     page = store.page_named(name)
-    comments = []
-    more_replies = {}
+    comments = []  # all that are shown
+    threads = []
     for root in store.comments("threads", sort, 0, limit, page.id):
-        replies, more_replies[root.id] = first_replies(store, root.id, limit)
+        replies, more_replies = first_replies(store, root.id, limit)
         comments += [root, *replies]
+        threads.append((root, replies, more_replies))
 
-    language = page_language(request, comments)
-    locale = locales()[language]
-    link = own_link(page.page_url, config.site_origins)
-    shown = {each.id: fragment_comment(config, each, locale, link) for each in comments}
-    for root_id, count in more_replies.items():
-        shown[root_id].more_replies = count
-        shown[root_id].more = locale.more(count)
-    faces = sorted({each.face for each in shown.values() if not each.gone})
+    locale = locales()[page_language(request, comments)]
+    maker = FragmentMaker(config, locale, own_link(page.page_url, config.site_origins))
+    visible = [comment for comment in comments if comment.status == "visible"]
+    faces = sorted({face_of(maker.author(comment)) for comment in visible})
     inline_style = ""
     if style == "inline":
         inline_style = f"<style>{fragment_style(request.site, faces)}</style>"
@@ -9637,7 +9661,7 @@ def get_fragment(request: Request) -> Response:
     face_names = ".".join(str(face) for face in faces)
     text = templates()["fragment.html"].render(
         page_url=name.page_url,
-        tag=locale.tag,
+        tag=locale.widget_language,
         texts=locale.texts,
         sort=sort,
         limit=limit,
@@ -9650,7 +9674,7 @@ def get_fragment(request: Request) -> Response:
         count=locale.count(page.total) if page.total else "",
         page_likes=page.page_likes,
         sorts=("newest", "oldest", "likes") if page.threads > 1 else (),
-        threads=nested(comments, shown),
+        threads=[maker.thread(*thread) for thread in threads],
         more=locale.more(max(0, page.threads - limit)),
     )
     headers = {"Cache-Control": FRAGMENT_CACHING, "X-Robots-Tag": "noindex"}
@@ -11078,7 +11102,7 @@ def assets_with(picture: str) -> dict[str, Asset]:
         if path.suffix == ".js":
             script = without_comments(body.decode())
             if path.name == "embed.js":
-                languages = sorted(locale.tag for locale in locales().values())
+                languages = sorted(locale.widget_language for locale in locales().values())
                 by_language = {tag: first_texts().get(tag) for tag in languages}
                 texts = json.dumps(by_language, ensure_ascii=False, separators=(",", ":"))
                 script = script.replace("FIRST_TEXTS", texts, 1)
