@@ -6146,10 +6146,13 @@ ACTIONS: dict[str, Action] = {
 }
 
 
+# By what the API calls them: a field and its value.
+ACTION_NAMES = {(action.field, action.value): name for name, action in ACTIONS.items()}
+
+
 def undoing(name: str, before: str | bool) -> str:
     """The action that gives back what a comment had before another one."""
-    wanted = (ACTIONS[name].field, before)
-    return next(each for each, action in ACTIONS.items() if (action.field, action.value) == wanted)
+    return ACTION_NAMES[ACTIONS[name].field, before]
 
 
 # -- Mail ---------------------------------------------------------------------
@@ -10189,8 +10192,8 @@ def moderate_comments(request: Request) -> Json:
     return {"success": True, "comments": comments, "changed": changed}
 
 
-def versions_by_id(form: Json) -> dict[int, Any]:
-    """The ids of the form, each with the version of the text that was read, or None."""
+def versions_by_id(form: Json) -> dict[int, str]:
+    """The ids of the form, each with the version of the text that was read; "" if it names none."""
     ids = form.get("ids")
     if not isinstance(ids, list) or not 1 <= len(ids) <= 100:
         raise BadRequest("参数 ids 必须是 1 到 100 个编号", "ids_invalid")
@@ -10198,24 +10201,21 @@ def versions_by_id(form: Json) -> dict[int, Any]:
     if not isinstance(versions, list) or len(versions) != len(ids):
         raise BadRequest("参数 versions 不对", "versions_invalid")
     comment_ids = [valid_number("ids", each) for each in ids]
-    return dict(zip(comment_ids, versions, strict=True))
+    return dict(zip(comment_ids, [str(each or "") for each in versions], strict=True))
 
 
 def action_in(request: Request) -> str:
-    """The name of the action that the form asks for, by a field and its value."""
-    names: dict[str, dict[str | bool, str]] = defaultdict(dict)
-    for name, action in ACTIONS.items():
-        names[action.field][action.value] = name
-    field_name = next((each for each in names if each in request.form), "status")
-    by_value = names[field_name]
-    if True in by_value:
-        return by_value[flag_field(request, field_name)]
-    return by_value[choice_field(request, field_name, [str(value) for value in by_value])]
+    """The name of the action that the form asks for: by a status, or by a flag."""
+    if "status" not in request.form:
+        for flag in ("pinned", "closed"):
+            if flag in request.form:
+                return ACTION_NAMES[flag, flag_field(request, flag)]
+    return ACTION_NAMES["status", choice_field(request, "status", STATUSES)]
 
 
-def act(request: Request, name: str, comment_id: int, version: object) -> str | bool:
-    """Does something with a comment, and returns what it had before. `TextChanged` if the action
-    minds whether the text is the `version` that was read, and it is not."""
+def act(request: Request, name: str, comment_id: int, version: str) -> str | bool:
+    """Does the action of that name with a comment. Returns what the comment had before, which
+    undoes it. `version`: as for `check_version`, where the action asks for it."""
     action = ACTIONS[name]
     with request.writing():
         comment = full_comment(request, comment_id)
@@ -10228,9 +10228,9 @@ def act(request: Request, name: str, comment_id: int, version: object) -> str | 
     return before
 
 
-def check_version(comment: Comment, version: object) -> None:
-    """`TextChanged` if the text of a comment is not the one that was read. Without a version it
-    does not matter."""
+def check_version(comment: Comment, version: str) -> None:
+    """`TextChanged` if the text of a comment is not the `version` that was read. With "" it does
+    not matter."""
     if version and version != comment.version:
         raise TextChanged("评论内容改过，请再看一遍")
 
