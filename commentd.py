@@ -14540,7 +14540,20 @@ def drain(server: Any, seconds: float = 10) -> None:
 
 # -- Commands -----------------------------------------------------------------
 
-Arguments = argparse.Namespace
+
+class Arguments(argparse.Namespace):
+    """The command line. The arguments that one command has are also attributes of it."""
+
+    command: str
+    config: Path | None  # the file of --config
+    settings_named: list[str]  # the files and folders after the command
+    settings_files: list[Path | None]  # all that these stand for; [None] if there is no file
+    configs: list[Config]  # the settings in each of them
+
+    @property
+    def settings_file(self) -> Path | None:
+        """The first one, or the only one, as all commands but a few have it."""
+        return self.settings_files[0]
 
 
 def tell(text: str, output: TextIO | None = None) -> None:
@@ -14992,8 +15005,10 @@ def example_command(config: Config, arguments: Arguments) -> int:
         text = example_config(language)
     elif wanted == "container":
         text = plain_template("Containerfile", chinese=in_chinese)
-    elif wanted in ("systemd", "systemd@"):
-        text = systemd_unit(config, arguments, in_chinese)
+    elif wanted == "systemd":
+        text = systemd_unit(arguments, in_chinese)
+    elif wanted == "systemd@":
+        text = systemd_template(arguments, in_chinese)
     elif wanted in ("caddy", "nginx"):
         text = proxy_settings(config, arguments, in_chinese)
     else:
@@ -15043,45 +15058,68 @@ def proxy_settings(config: Config, arguments: Arguments, in_chinese: bool) -> st
     return text
 
 
-def systemd_unit(config: Config, arguments: Arguments, in_chinese: bool) -> str:
-    """A unit for one process with the settings that are named, or a template for many processes,
-    one a blog, with a folder each."""
-    many = arguments.example == "systemd@"
-    if not many and not arguments.settings_file:
+def systemd_unit(arguments: Arguments, in_chinese: bool) -> str:
+    """The unit of one process with the settings that are named."""
+    if not arguments.settings_file:
         raise SettingsError("go to the folder of commentd.ini, or name it: --config FILE")
-    command = own_command(None if many else arguments.config)
+    command = own_command(arguments.config)
     named = named_settings(arguments)
-    if named and not many:
+    if named:
         command = [*own_command(None), "serve", *named]
-    folders = ["/srv/commentd/%i"]
-    written = []
-    if not many:
-        files = [file.absolute() for file in arguments.settings_files]
-        folders = [*dict.fromkeys(str(file.parent) for file in files)]
-        for each in arguments.configs:
-            for used in (each.database.parent, each.backup_folder):
-                path = os.path.abspath(used)
-                # "-": if the folder is missing, systemd starts the service, which logs what is
-                # wrong.
-                if not any(Path(path).is_relative_to(folder) for folder in folders):
-                    written.append(f"-{path}")
-    # systemd.exec: `%` has a meaning in each value, also in a path that stands alone.
-    unit_folders = folders if many else [folder.replace("%", "%%") for folder in folders]
-    writable = [f'"{folders[0]}"'] if many else [*map(unit_word, folders)]
-    writable += map(unit_word, dict.fromkeys(written))
-    # systemd.service: with a colon in front, `$` has none.
+    files = [file.absolute() for file in arguments.settings_files if file]
+    folders = [*dict.fromkeys(str(file.parent) for file in files)]
+    writable = [*folders]
+    for config in arguments.configs:
+        for used in (config.database.parent, config.backup_folder):
+            path = os.path.abspath(used)
+            if not any(Path(path).is_relative_to(folder) for folder in folders):
+                # "-": if it is missing, systemd starts the service, which logs what is wrong.
+                writable.append(f"-{path}")
+    return filled_unit(
+        arguments,
+        in_chinese,
+        # systemd.exec: `%` has a meaning in each value, also in a path that stands alone.
+        folders=[folder.replace("%", "%%") for folder in folders],
+        writable=" ".join(map(unit_word, dict.fromkeys(writable))),
+        command=command,
+    )
+
+
+def systemd_template(arguments: Arguments, in_chinese: bool) -> str:
+    """The unit of many processes, one a blog. For `%i`, systemd puts the name of the blog."""
+    folder = "/srv/commentd/%i"
+    return filled_unit(
+        arguments,
+        in_chinese,
+        is_template=True,
+        folders=[folder],
+        writable=f'"{folder}"',
+        command=own_command(None),
+    )
+
+
+def filled_unit(
+    arguments: Arguments,
+    in_chinese: bool,
+    *,
+    is_template: bool = False,
+    folders: list[str],
+    writable: str,
+    command: list[str],
+) -> str:
+    """`folders` and `writable` are as systemd reads them, the words of the command are not yet."""
+    # systemd.service: with a colon in front, `$` has no meaning.
     colon = ":" if "$" in "".join(command) else ""
     needed = [*folders, *command, sys.executable, sys.base_prefix]
-    in_home = any(re.match("/(home|root)/", path) for path in needed)
     return plain_template(
         "commentd.service",
         printed_by=example_again(arguments),
         chinese=in_chinese,
-        many=many,
-        folders=unit_folders,
-        written=" ".join(writable),
+        many=is_template,
+        folders=folders,
+        written=writable,
         command=colon + " ".join(map(unit_word, command)),
-        in_home=in_home,
+        in_home=any(re.match("/(home|root)/", path) for path in needed),
     )
 
 
@@ -15282,26 +15320,26 @@ def argument_parser() -> argparse.ArgumentParser:
 
 
 def parse_arguments(argv: list[str] | None) -> Arguments:
-    """The command and its arguments. `settings_files`: as named, or the one in this folder; None
-    stands for no file. `settings_file`: the first of them. Wrong use ends the program with exit
-    code 2."""
-    arguments = argument_parser().parse_args(argv, Arguments(command="serve", config=None))
-    arguments.settings_file = arguments.config
-    default = Path("commentd.ini")
-    if not arguments.config and default.exists():
-        arguments.settings_file = default
-    named = [Path(name) for name in getattr(arguments, "settings_named", [])]
+    """The command and its arguments; `configs` are not read yet. Wrong use ends the program with
+    exit code 2."""
+    nothing = Arguments(command="serve", config=None, settings_named=[])
+    arguments = argument_parser().parse_args(argv, nothing)
+    named = [Path(name) for name in arguments.settings_named]
     if named and arguments.config:
         raise SettingsError("name the settings with --config or after the command, not both")
-    # A file that is named twice counts once.
-    found = [*dict.fromkeys(settings_files(named))]
-    arguments.settings_files = found or [arguments.settings_file]
-    arguments.settings_file = arguments.settings_files[0]
+    default = Path("commentd.ini")
+    if named:
+        # A file that is named twice counts once.
+        arguments.settings_files = [*dict.fromkeys(files_named(named))]
+    elif arguments.config or not default.exists():
+        arguments.settings_files = [arguments.config]
+    else:
+        arguments.settings_files = [default]
     return arguments
 
 
-def settings_files(named: list[Path]) -> Iterator[Path]:
-    """The files, and those in the folders, that the command line names."""
+def files_named(named: list[Path]) -> Iterator[Path]:
+    """The settings files, and those in the folders, that stand after the command."""
     for path in named:
         if path.is_dir():
             found = sorted(path.glob("*.ini"))
