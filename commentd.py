@@ -3362,23 +3362,24 @@ SELECT_FULL_COMMENT = f"""
 
 
 @dataclass(frozen=True)
-class View:
-    """A list of comments: which ones it holds, what comes first, and which of them a comment is
-    found by. `:parent` is the id of the page or, for `thread`, of the top-level comment."""
+class CommentList:
+    """A list of comments. `condition`: which ones it holds; `:container` is the id of the page or,
+    for `thread`, of the top-level comment. `entry`: the id of the one that stands there for a
+    comment, which may be a reply below it. `first`: what the order begins with in every sort."""
 
     condition: str
-    first: str
-    entry: str
+    entry: str = "id"
+    first: str = ""
 
 
-VIEWS = {
-    "flat": View("page_id = :parent AND status = 'visible'", "", "id"),
-    "threads": View(
-        "page_id = :parent AND shown = 1 AND parent_id IS NULL",
-        "comment.pinned DESC, ",
-        "coalesce(thread_id, id)",
+COMMENT_LISTS = {
+    "flat": CommentList("page_id = :container AND status = 'visible'"),
+    "threads": CommentList(
+        "page_id = :container AND shown = 1 AND parent_id IS NULL",
+        entry="coalesce(thread_id, id)",
+        first="comment.pinned DESC, ",
     ),
-    "thread": View("thread_id = :parent AND shown = 1", "", "id"),
+    "thread": CommentList("thread_id = :container AND shown = 1"),
 }
 SORTS = {
     "newest": "comment.created_at DESC, comment.id DESC",
@@ -3433,10 +3434,19 @@ FIGURES = """
              WHERE name = 'unnamed_proxy' AND time > :now - 86400) AS unnamed_proxy"""
 
 NO_END = 2**63 - 1  # an id above all others
+MOST_TERMS = 50_000  # that the spam filter remembers, about 2 MB
 FIRST_DAY = date(1970, 1, 1).toordinal()  # of statistics
 
 
 # Reading and writing rows
+
+
+# Who likes or reports is stored as a text: `user 7` for an account, the hash of a client for
+# others, `past …` once nobody shall be able to tell any more, `import …` for likes from elsewhere.
+
+
+def account_as_visitor(user_id: int) -> str:
+    return f"user {user_id}"
 
 
 def like_time(visitor: str, now: int) -> int | None:
@@ -3573,17 +3583,17 @@ class Store(Database):
         sql = "SELECT * FROM account WHERE role = 'admin' AND blocked = 0 ORDER BY id"
         return self.all(Account, sql)
 
-    def accounts(self, like: str, before: int, limit: int) -> list[AccountSummary]:
-        """The newest first, with an id below `before`; `like` is a pattern or ""."""
+    def accounts(self, pattern: str, before: int, limit: int) -> list[AccountSummary]:
+        """The newest first, with an id below `before`; `pattern` is one for LIKE, or ""."""
         sql = """
             SELECT account.id, email, nickname, role, blocked, created_at,
                    (SELECT count(*) FROM comment
                      WHERE comment.user_id = account.id AND status = 'visible') AS comments
               FROM account WHERE account.id < :before"""
-        if like:
-            sql += " AND (email LIKE :like ESCAPE '!' OR nickname LIKE :like ESCAPE '!')"
+        if pattern:
+            sql += " AND (email LIKE :pattern ESCAPE '!' OR nickname LIKE :pattern ESCAPE '!')"
         sql += " ORDER BY account.id DESC LIMIT :limit"
-        return self.all(AccountSummary, sql, like=like, before=before, limit=limit)
+        return self.all(AccountSummary, sql, pattern=pattern, before=before, limit=limit)
 
     def set_rights(self, user_id: int, role: str, blocked: bool, *, revoke: bool) -> None:
         """`revoke` also makes tokens and one-time links void, so that lost rights can't be used. An
@@ -3794,7 +3804,7 @@ class Store(Database):
     def erase_account(self, account: Account, subscriber: str, *, comments: bool) -> None:
         """Deletes an account and what is stored of it. Its comments keep their text, without an
         author; with `comments` they are erased too."""
-        visitor = f"user {account.id}"
+        visitor = account_as_visitor(account.id)
         ids = self.values("SELECT id FROM comment WHERE user_id = ?", account.id)
         # Emails to owners hold the reasons of reports.
         reported = self.values("SELECT comment_id FROM report WHERE visitor = ?", visitor)
@@ -3833,13 +3843,13 @@ class Store(Database):
     def page_by_id(self, page_id: int) -> Page | None:
         return self.one(Page, "SELECT * FROM page WHERE id = ?", page_id)
 
-    def pages(self, sort: str, like: str, offset: int, limit: int) -> list[Page]:
-        """Those whose URL matches the pattern `like`; "" stands for all."""
+    def pages(self, sort: str, pattern: str, offset: int, limit: int) -> list[Page]:
+        """Those whose URL matches the LIKE `pattern`; "" stands for all."""
         sql = "SELECT * FROM page"
-        if like:
-            sql += " WHERE page_url LIKE :like ESCAPE '!'"
+        if pattern:
+            sql += " WHERE page_url LIKE :pattern ESCAPE '!'"
         sql += f" ORDER BY {PAGE_SORTS[sort]} LIMIT :limit OFFSET :offset"
-        return self.all(Page, sql, like=like, offset=offset, limit=limit)
+        return self.all(Page, sql, pattern=pattern, offset=offset, limit=limit)
 
     def all_pages(self) -> list[Page]:
         return self.all(Page, "SELECT * FROM page ORDER BY key")
@@ -3918,11 +3928,13 @@ class Store(Database):
     def comment(self, comment_id: int | None) -> FullComment | None:
         return self.one(FullComment, SELECT_FULL_COMMENT + " WHERE comment.id = ?", comment_id)
 
-    def comments(self, view: str, sort: str, offset: int, limit: int, parent: int) -> list[Comment]:
-        """A part of a list: `flat` or `threads` of the page with the id `parent`, or the replies
-        (`thread`) of that top-level comment."""
-        condition = VIEWS[view].condition
-        order = VIEWS[view].first + SORTS[sort]
+    def comments(
+        self, view: str, sort: str, offset: int, limit: int, container_id: int
+    ) -> list[Comment]:
+        """A part of a list: `flat` or `threads` of the page with the id `container_id`, or the
+        replies (`thread`) of that top-level comment."""
+        condition = COMMENT_LISTS[view].condition
+        order = COMMENT_LISTS[view].first + SORTS[sort]
         # The inner statement reads the ids from an index alone, so that a deep page costs little
         # more than the first.
         sql = f"""
@@ -3930,7 +3942,7 @@ class Store(Database):
              WHERE comment.id IN (SELECT id FROM comment WHERE {condition}
                                    ORDER BY {order} LIMIT :limit OFFSET :offset)
              ORDER BY {order}"""
-        return self.all(Comment, sql, parent=parent, offset=offset, limit=limit)
+        return self.all(Comment, sql, container=container_id, offset=offset, limit=limit)
 
     def changed_comments(self, page_id: int, mark: int, limit: int) -> list[Comment]:
         """Those that readers saw change after the page had that mark, also those that are not shown
@@ -3941,12 +3953,12 @@ class Store(Database):
              ORDER BY comment.created_at, comment.id"""
         return self.all(Comment, SELECT_COMMENT + sql, page_id, mark, limit)
 
-    def position(self, view: str, sort: str, parent: int, comment_id: int) -> int:
+    def position(self, view: str, sort: str, container_id: int, comment_id: int) -> int:
         """How many comments of a list (as in `comments`) come before one of them, or before its
         thread; 0 if the list does not hold it."""
-        condition = VIEWS[view].condition
-        entry = VIEWS[view].entry
-        order = VIEWS[view].first + SORTS[sort]
+        condition = COMMENT_LISTS[view].condition
+        entry = COMMENT_LISTS[view].entry
+        order = COMMENT_LISTS[view].first + SORTS[sort]
         # With a limit, SQLite stops at the comment. Links in emails lead to new ones, which come
         # first.
         sql = f"""
@@ -3954,7 +3966,7 @@ class Store(Database):
                 SELECT id, row_number() OVER (ORDER BY {order}) - 1 AS position
                   FROM comment WHERE {condition})
              WHERE id = (SELECT {entry} FROM comment WHERE id = :id AND shown = 1) LIMIT 1"""
-        return self.value(sql, parent=parent, id=comment_id) or 0
+        return self.value(sql, container=container_id, id=comment_id) or 0
 
     def count_replies(self, thread_id: int) -> int:
         sql = "SELECT count(*) FROM comment WHERE thread_id = ? AND shown = 1"
@@ -3999,10 +4011,10 @@ class Store(Database):
         return int(self.value(sql, user_id))
 
     def search_comments(
-        self, search: str, like: str, page_id: int | None, before: int, limit: int
+        self, search: str, pattern: str, page_id: int | None, before: int, limit: int
     ) -> list[FullComment]:
-        """What an admin looks for, the newest first. `search` is one of `SEARCHES`, `like` is a
-        pattern or "", and `page_id` None stands for all pages."""
+        """What an admin looks for, the newest first. `search` is one of `SEARCHES`, `pattern` is
+        one for LIKE or "", and `page_id` None stands for all pages."""
         sql = f"{SELECT_FULL_COMMENT} WHERE comment.content <> '' AND comment.id < :before"
         if search == "reported":
             sql += " AND comment.id IN (SELECT comment_id FROM report)"
@@ -4010,15 +4022,23 @@ class Store(Database):
             sql += " AND comment.status = :search"
         if page_id is not None:
             sql += " AND comment.page_id = :page_id"
-        if like:
+        if pattern:
             sql += """
-                AND (comment.content LIKE :like ESCAPE '!'
-                     OR comment.nickname LIKE :like ESCAPE '!'
-                     OR comment.email LIKE :like ESCAPE '!' OR account.email LIKE :like ESCAPE '!'
-                     OR comment.ip LIKE :like ESCAPE '!' OR page.page_url LIKE :like ESCAPE '!')"""
+                AND (comment.content LIKE :pattern ESCAPE '!'
+                     OR comment.nickname LIKE :pattern ESCAPE '!'
+                     OR comment.email LIKE :pattern ESCAPE '!'
+                     OR account.email LIKE :pattern ESCAPE '!'
+                     OR comment.ip LIKE :pattern ESCAPE '!'
+                     OR page.page_url LIKE :pattern ESCAPE '!')"""
         sql += " ORDER BY comment.id DESC LIMIT :limit"
         return self.all(
-            FullComment, sql, search=search, like=like, page_id=page_id, before=before, limit=limit
+            FullComment,
+            sql,
+            search=search,
+            pattern=pattern,
+            page_id=page_id,
+            before=before,
+            limit=limit,
         )
 
     def count_known(self, comment: FullComment) -> int:
@@ -4772,14 +4792,14 @@ class Store(Database):
         """Each comment with its page, page by page, the oldest first. A deleted comment is among
         them if there is one below it that was not deleted."""
         sql = f"""
-            WITH RECURSIVE held (id) AS (
+            WITH RECURSIVE needed (id) AS (
                 SELECT parent_id FROM comment WHERE status <> 'deleted' AND parent_id IS NOT NULL
                  UNION
-                SELECT comment.parent_id FROM held JOIN comment ON comment.id = held.id
+                SELECT comment.parent_id FROM needed JOIN comment ON comment.id = needed.id
                  WHERE comment.parent_id IS NOT NULL)
             SELECT {COMMENT_COLUMNS}, coalesce(account.email, comment.email) AS email,
                    page.key AS page_key, page.closed, page.opened_at {COMMENT_TABLES}
-             WHERE comment.status <> 'deleted' OR comment.id IN (SELECT id FROM held)
+             WHERE comment.status <> 'deleted' OR comment.id IN (SELECT id FROM needed)
              ORDER BY page.key, comment.created_at, comment.id"""
         for row in self.run(sql):
             yield ExportedComment(**dict(row))
@@ -4789,26 +4809,33 @@ class Store(Database):
     def purge(self, now: int) -> None:
         """Deletes what has expired. A code is wiped when it expires. Its registration stays for a
         day: until then, a login with its password says that the email address is not confirmed yet.
-        Of the terms, the 50 000 that were learnt last stay, about 2 MB."""
+        Of the terms, those that were learnt last stay."""
         sql = """
             UPDATE registration SET code = '', expires_at = 0
              WHERE expires_at BETWEEN 1 AND :now;
-            DELETE FROM registration WHERE created_at < :now - 86400;
-            DELETE FROM known_network WHERE seen_at < :now - 90 * 86400;
-            DELETE FROM spent_captcha WHERE expires_at <= :now - 86400;
+            DELETE FROM registration WHERE created_at < :day_ago;
+            DELETE FROM known_network WHERE seen_at < :quarter_ago;
+            DELETE FROM spent_captcha WHERE expires_at <= :day_ago;
             DELETE FROM rate_limit WHERE ends_at <= :now;
             DELETE FROM outbox WHERE expires_at <= :now AND due_at IS NULL;
             DELETE FROM block WHERE expires_at <= :now;
             DELETE FROM admin_link WHERE expires_at <= :now;
-            DELETE FROM audit WHERE created_at < :now - 400 * 86400;
-            DELETE FROM page WHERE seen_at < :now - 90 * 86400 AND page_likes = 0 AND closed = 0
+            DELETE FROM audit WHERE created_at < :audit_from;
+            DELETE FROM page WHERE seen_at < :quarter_ago AND page_likes = 0 AND closed = 0
                AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = page.id)
                AND NOT EXISTS (SELECT 1 FROM follow WHERE follow.page_id = page.id);
             DELETE FROM term WHERE hash <> 0 AND learnt_at <
-                   (SELECT learnt_at FROM term ORDER BY learnt_at DESC LIMIT 1 OFFSET 50000);
+                   (SELECT learnt_at FROM term ORDER BY learnt_at DESC LIMIT 1 OFFSET :most_terms);
             DELETE FROM subscription WHERE page_id > 0
                AND NOT EXISTS (SELECT 1 FROM page WHERE page.id = subscription.page_id);"""
-        self.run_script(sql, now=now)
+        self.run_script(
+            sql,
+            now=now,
+            day_ago=now - DAY,
+            quarter_ago=now - 90 * DAY,
+            audit_from=now - 400 * DAY,
+            most_terms=MOST_TERMS,
+        )
 
     def forget(self, before: int) -> None:
         """Makes reports that are older than that time anonymous, and of the likes and IP addresses
@@ -7280,7 +7307,7 @@ class Request:
 def visitor_of(request: Request) -> str:
     """Who likes or reports: an account or, for a time, a hash of network and browser."""
     if request.caller:
-        return f"user {request.caller.id}"
+        return account_as_visitor(request.caller.id)
     browser = request.environ.get("HTTP_USER_AGENT", "")
     return keyed_hash(request.site.key, "visitor", request.client.network, browser[:512])[:32]
 
@@ -9156,7 +9183,7 @@ def export_me(request: Request) -> Json:
     store = request.site.store
     me = request.me
     comments = store.comments_of(me.id)
-    visitor = f"user {me.id}"
+    visitor = account_as_visitor(me.id)
     return {
         "account": account_fields(request),
         "sign_ins": [beijing_time(seen_at) for seen_at in store.sign_in_times(me.id)],
