@@ -7871,7 +7871,8 @@ HOSTED_CAPTCHAS = {
     "recaptcha": HostedCaptcha("https://www.google.com/recaptcha/api/siteverify", scores=True),
 }
 
-# Test keys that providers publish. With them every token passes, wherever it is from.
+# Test keys that Turnstile (the first three), hCaptcha and reCAPTCHA publish. With them every token
+# passes, wherever it is from.
 TEST_SECRETS = (
     "1x0000000000000000000000000000000AA",
     "2x0000000000000000000000000000000AA",
@@ -7924,13 +7925,13 @@ def was_solved_here(config: Config, hosted: HostedCaptcha, verdict: Json) -> boo
     hosts = [urllib.parse.urlsplit(page).hostname for page in pages if page]
     if verdict.get("hostname") not in hosts:
         return False
-    has_action = hosted.names_action or "action" in verdict
-    if hosted.scores and "score" in verdict:  # as version 3 of reCAPTCHA, which suggests 0.5
+    has_score = hosted.scores and "score" in verdict  # as version 3 of reCAPTCHA
+    if has_score:
         score = verdict["score"]
-        if type(score) not in (int, float) or score < 0.5:
+        if type(score) not in (int, float) or score < 0.5:  # as reCAPTCHA suggests
             return False
-        has_action = True
-    return not has_action or verdict.get("action") == CAPTCHA_ACTION
+    must_name_action = hosted.names_action or has_score or "action" in verdict
+    return not must_name_action or verdict.get("action") == CAPTCHA_ACTION
 
 
 def passes_provider(request: Request, captcha_token: str) -> bool:
@@ -8028,12 +8029,23 @@ def hash_of(site: Site, email_address: str, password: str) -> str:
     return site.hasher.hash(password, scheme)
 
 
+def scheme_for(site: Site, email_address: str) -> str:
+    """How to hash a password for an email address. All hashes that are stored for it have one salt:
+    a login needs one hash for the account and all waiting registrations."""
+    account = site.store.account_with_email(email_address)
+    # Read in any case, so that the work is the same.
+    waiting = site.store.registrations(email_address)
+    for holder in (account, *waiting):
+        if holder and holder.password:
+            return holder.password.rpartition("$")[0]
+    return password_scheme(site.rounds, site.key, email_address)
+
+
 def hash_within_limits(
     request: Request, email_address: str, password: str, captcha: Captcha | None, uses: list[Use]
 ) -> str:
-    """The hash of a password, to store it or to compare it with all that is stored for the email
-    address. A `Problem` if a rate limit is used up, if there is no room in the queue, or if the
-    captcha was spent before."""
+    """The hash of a password, to store it or to compare it with what is stored. A `Problem` if a
+    rate limit is used up, if there is no room in the queue, or if the captcha was spent before."""
     site = request.site
     with contextlib.ExitStack() as seat:
         with request.writing():
@@ -8041,14 +8053,7 @@ def hash_within_limits(
             seat.enter_context(site.hasher.seat())
             # The captcha is spent only when there is room in the queue.
             spend_captcha(request, captcha)
-        # All hashes for an email address have one salt: a login needs one hash for the account and
-        # all waiting registrations. These are read in any case, so that the work is the same.
-        account = site.store.account_with_email(email_address)
-        for each in (account, *site.store.registrations(email_address)):
-            if each and each.password:
-                scheme = each.password.rpartition("$")[0]
-                return site.hasher.hash(password, scheme)
-        return hash_of(site, email_address, password)
+        return site.hasher.hash(password, scheme_for(site, email_address))
 
 
 def authenticated(
@@ -8057,17 +8062,17 @@ def authenticated(
     """The account with this password; `Unauthorized` for all else, after the same work."""
     store = request.site.store
     # The password counts as wrong until it proves right.
-    wrong = request.uses("wrong_password", email_address)
-    uses = [*request.uses("login"), *wrong]
+    uses_if_wrong = request.uses("wrong_password", email_address)
+    uses = [*request.uses("login"), *uses_if_wrong]
     stored = hash_within_limits(request, email_address, password, captcha, uses)
     account = store.account_with_email(email_address)
     if account is None or account.blocked or not equal_in_constant_time(account.password, stored):
         waiting = store.registrations(email_address)
-        if any(equal_in_constant_time(each.password, stored) for each in waiting):
+        if any(equal_in_constant_time(one.password, stored) for one in waiting):
             raise Unauthorized("邮箱未验证", "email_unverified")
         raise Unauthorized("邮箱或密码错误", "wrong_credentials")
     with request.writing():
-        return_uses(request.site, *wrong)
+        return_uses(request.site, *uses_if_wrong)
     with contextlib.suppress(Unavailable):  # the next login can do it
         strengthen(request.site, account, password)
     return account
@@ -8161,39 +8166,41 @@ def request_own_code(request: Request) -> Json:
     if request.is_admin:
         raise Forbidden("管理员请用密码登录", "password_required")
     wanted = code_request(request, request.me.email)
-    registration, email_with_code = new_registration(request, wanted, "code_signin")
+    new = new_code_email(request, wanted, "code_signin")
     recipient = keyed_hash(request.site.key, "mail", wanted.email)
     with request.writing():
         refuse_after(use_limits(request.site, Use("own_code_email", recipient)))
-        keep_code(request, registration, wanted.replaced, email_with_code)
-    return {"success": True, "request_id": registration.request_id}
+        add_code_email(request, new, wanted.replaced)
+    return {"success": True, "request_id": new.registration.request_id}
 
 
 def send_code(request: Request, wanted: CodeRequest, warning: str) -> Json:
-    """Keeps what the code will confirm, and emails it if the email address may get one."""
-    store = request.site.store
-    # This is done in any case, so that the time of the response tells nothing.
-    registration, email_with_code = new_registration(request, wanted, warning)
-    request_id = registration.request_id
+    """Emails a code, if the email address may get one, and keeps what the code will confirm."""
+    # Made in any case, so that the time of the response tells nothing.
+    new = new_code_email(request, wanted, warning)
+    request_id = new.registration.request_id
     with request.writing():
-        if may_send_code(request, registration, wanted.replaced):
-            keep_code(request, registration, wanted.replaced, email_with_code)
-        else:
-            # No further email, but the last code is still valid: it confirms what is wanted now. A
-            # sign-in code cannot set a password, since its email does not mention one.
-            for each in store.registrations(wanted.email):
-                same_use = each.is_sign_in == registration.is_sign_in
-                if each.request_id == wanted.replaced and same_use:
-                    request_id = each.request_id
-                    store.revise_registration(request_id, wanted.nickname, wanted.password)
+        # Something is written in any case, for the same reason.
+        request.site.store.note_time("code_asked", request.now)
+        is_known = is_known_client(request, wanted.email)
+        has_room = has_room_for(request, new.registration, wanted.replaced, is_known=is_known)
+        if has_room and count_code_email(request, wanted.email, is_known=is_known):
+            add_code_email(request, new, wanted.replaced)
+        elif reuse_last_code(request, wanted, is_sign_in=new.registration.is_sign_in):
+            request_id = wanted.replaced
     return {"success": True, "request_id": request_id}
 
 
-def new_registration(
-    request: Request, wanted: CodeRequest, warning: str
-) -> tuple[Registration, Email | None]:
-    """A registration, and the email with its code. A blocked email address gets none, and there is
-    no code that would be right, so that there is no way in."""
+@dataclass(frozen=True)
+class CodeEmail:
+    """An email with a code, and what the code will confirm."""
+
+    registration: Registration
+    email: Email | None  # None for a blocked email address, for which no code is right either
+
+
+def new_code_email(request: Request, wanted: CodeRequest, warning: str) -> CodeEmail:
+    """Makes a code. Nothing is written yet."""
     site = request.site
     request_id = site.world.random_bytes(16).hex()
     code = new_code(site.world.random_bytes)
@@ -8213,43 +8220,51 @@ def new_registration(
         created_at=request.now,
         expires_at=request.now + CODE_LIFE,
     )
-    return registration, None if is_blocked else email_with_code
+    return CodeEmail(registration, None if is_blocked else email_with_code)
 
 
-def may_send_code(request: Request, registration: Registration, replaced: str) -> bool:
-    """Counts one more email with a code. False if no further registration may wait for the email
-    address, or if no further email may be sent. For a client that the account knows, some are set
-    aside: otherwise strangers who ask for codes could lock its holder out."""
-    site = request.site
-    # Something is written in any case, so that the time of the response tells nothing.
-    site.store.note_time("code_asked", request.now)
-    is_known = is_known_client(request, registration.email)
+def has_room_for(
+    request: Request, registration: Registration, replaced: str, *, is_known: bool
+) -> bool:
+    """Whether one more registration may wait for the email address. None of another client is
+    dropped for a new one. A client's own is replaced."""
     others = [
-        each
-        for each in site.store.registrations(registration.email)
-        if each.expires_at > request.now
-        and each.client != registration.client
-        and each.request_id != replaced
+        waiting
+        for waiting in request.site.store.registrations(registration.email)
+        if waiting.expires_at > request.now
+        and waiting.client != registration.client
+        and waiting.request_id != replaced
     ]
-    # None of them is dropped for a new one. A client's own is replaced.
-    if len(others) >= (MOST_WAITING_KNOWN if is_known else MOST_WAITING):
-        return False
-    recipient = keyed_hash(site.key, "mail", registration.email)
-    wait = use_limits(site, Use("code_email", recipient), Use("all_code_emails"))
+    return len(others) < (MOST_WAITING_KNOWN if is_known else MOST_WAITING)
+
+
+def count_code_email(request: Request, email_address: str, *, is_known: bool) -> bool:
+    """Counts one more email with a code; false if the rate limits are used up. For a client that
+    the account knows, some are set aside: otherwise strangers who ask for codes could lock its
+    holder out."""
+    recipient = keyed_hash(request.site.key, "mail", email_address)
+    wait = use_limits(request.site, Use("code_email", recipient), Use("all_code_emails"))
     if wait and is_known:
-        wait = use_limits(site, Use("known_code_email", recipient))
+        wait = use_limits(request.site, Use("known_code_email", recipient))
     return not wait
 
 
-def keep_code(
-    request: Request, registration: Registration, replaced: str, email_with_code: Email | None
-) -> None:
+def reuse_last_code(request: Request, wanted: CodeRequest, *, is_sign_in: bool) -> bool:
+    """Lets the last code confirm what is wanted now; false if there is none. A sign-in code cannot
+    set a password, since its email does not mention one."""
     store = request.site.store
-    registration_id = store.add_registration(registration, replaced)
-    if email_with_code:
-        store.add_email(
-            request.now, email_with_code, life=CODE_LIFE, registration_id=registration_id
-        )
+    for waiting in store.registrations(wanted.email):
+        if waiting.request_id == wanted.replaced and waiting.is_sign_in == is_sign_in:
+            store.revise_registration(waiting.request_id, wanted.nickname, wanted.password)
+            return True
+    return False
+
+
+def add_code_email(request: Request, new: CodeEmail, replaced: str) -> None:
+    store = request.site.store
+    registration_id = store.add_registration(new.registration, replaced)
+    if new.email:
+        store.add_email(request.now, new.email, life=CODE_LIFE, registration_id=registration_id)
 
 
 @route("POST", "/auth/verify", Permission.PUBLIC, one_refusal="验证码错误或已过期")
@@ -8464,28 +8479,33 @@ def login(request: Request) -> Json:
     return {"token": token, "nickname": account.nickname, "role": account.role}
 
 
-def confirm_password(request: Request) -> None:
-    """`Forbidden` if the form does not hold the caller's own password."""
+def confirm_password(request: Request) -> Identity:
+    """Who the form shows the caller to be; `Forbidden` if it does not hold the own password."""
     try:
-        by_password(request)
-    except Unauthorized:
+        return by_password(request)
+    except Unauthorized:  # which would say that the caller's token is wrong
         raise Forbidden("密码不对", "wrong_password") from None
 
 
-def confirm_holder(request: Request) -> None:
-    """`Forbidden` if the form does not show by any way to sign in that the caller is the holder of
-    the account: a token alone, which scripts of the blog can read, is not enough."""
+def confirm_holder(request: Request) -> Identity:
+    """Who the form shows the caller to be, by any way to sign in; `Forbidden` if that is not the
+    holder of the account. A token alone, which scripts of the blog can read, is not enough."""
     if way_taken(request) == "password":
-        confirm_password(request)
-        return
+        return confirm_password(request)
     try:
         identity = identity_in(request)
         if identity.email != request.me.email:
             raise SIGN_IN_WAYS[identity.way].refusal()
-    except Unauthorized as error:  # which would say that the caller's token is wrong
+    except Unauthorized as error:  # as above
         raise Forbidden(str(error), error.code) from None
-    with request.writing():
-        account_for(request, identity)
+    return identity
+
+
+def use_up_code(request: Request, identity: Identity) -> None:
+    """Uses up the code that confirmed the holder, as if it were used to sign in."""
+    if identity.request_id:
+        with request.writing():
+            account_for(request, identity)
 
 
 @route("POST", "/auth/logout", Permission.USER)
@@ -8576,13 +8596,10 @@ def hash_of_new_password(request: Request) -> str:
     """`Forbidden` unless the form shows that the caller is the holder."""
     field_for = new_admin_password if request.is_admin else password_field
     password = field_for(request, "new_password")
-    uses_password = way_taken(request) == "password"
-    if uses_password:
-        confirm_holder(request)  # which takes a seat for itself
+    identity = confirm_holder(request)
     with request.site.hasher.seat():
         # A code is used up only when there is room in the queue.
-        if not uses_password:
-            confirm_holder(request)
+        use_up_code(request, identity)
         return hash_of(request.site, request.me.email, password)
 
 
@@ -8593,7 +8610,7 @@ def delete_me(request: Request) -> Json:
     store = request.site.store
     me = request.me
     comments = choice_field(request, "comments", ("keep", "delete"))
-    confirm_holder(request)
+    use_up_code(request, confirm_holder(request))
     with request.writing():
         if request.is_admin and len(store.admins()) == 1:
             raise Conflict("至少要有一位管理员", "last_admin")
