@@ -7222,15 +7222,15 @@ class Response:
 
 @dataclass
 class CacheEntry:
-    """A public response in the response cache: whose it is, the store's `writes` and the time when
-    its handler began, the page of which each request for it is a view, and the bytes that were
-    sent."""
+    """What the response cache keeps of a public response. It is made with the request, before the
+    handler reads anything. A handler may set `viewed`. The server sets `response` and keeps the
+    entry when it has sent the response."""
 
     site: Site
-    writes: int
+    writes: int  # the store's count of them when the entry was made: a later write makes it stale
     made_at: float
-    viewed: PageName | None = None
-    response: bytes = b""
+    viewed: PageName | None = None  # each request for the response is a view of this page
+    response: bytes = b""  # with its headers, as it was sent
 
 
 def valid_account(store: Store, user_id: int, version: int) -> Account:
@@ -7401,7 +7401,7 @@ def respond(route: Route, site: Site, **segments: Any) -> bottle.HTTPResponse:
             response = response_of(route.handler(request, **segments))
         if route.public and request.caller is None:
             if len(response.body) <= CACHEABLE_BYTES:
-                environ["commentd.cache_entry"] = request.cache_entry
+                environ["commentd.cache_entry"] = request.cache_entry  # the server finds it there
             response = compressed(response, environ)
     except Problem as problem:
         response = refusal(problem, route.one_refusal)
@@ -7419,8 +7419,9 @@ def for_bottle(response: Response) -> bottle.HTTPResponse:
 
 
 def request_of(route: Route, site: Site, environ: Json) -> Request:
-    writes = route.method != "GET" and not route.by_link
-    if writes and not may_write(site, route.area, environ):
+    # An email service posts a form of its own to a signed link (RFC 8058).
+    has_form = route.method != "GET" and not route.by_link
+    if has_form and not may_write(site, route.area, environ):
         raise Forbidden("这个网站不能在此评论：请管理员把它加入 [site] origins", "origin_refused")
     now = site.now()
     return Request(
@@ -7428,7 +7429,7 @@ def request_of(route: Route, site: Site, environ: Json) -> Request:
         now=now,
         environ=environ,
         query=read_query(environ),
-        form=read_form(environ) if writes else {},
+        form=read_form(environ) if has_form else {},
         client=site.clients.of(environ),
         caller=caller_of(route.permission, site, environ, now),
         cache_entry=CacheEntry(site, site.store.writes, now),
@@ -7497,8 +7498,10 @@ def caller_of(permission: Permission, site: Site, environ: Json, now: int) -> Ac
     scheme, _, token = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
     if scheme.lower() == "bearer":
         use = "admin" if permission is Permission.ADMIN else "login"
-        # No account has the id 0.
-        user_id, version = read_token(token.strip(), site.key, now, use) or (0, 0)
+        claims = read_token(token.strip(), site.key, now, use)
+        if claims is None:
+            raise Unauthorized("登录已失效，请重新登录", "token_invalid")
+        user_id, version = claims
         account = valid_account(site.store, user_id, version)
     if permission is Permission.ANYONE:
         return account
@@ -7514,7 +7517,13 @@ def caller_of(permission: Permission, site: Site, environ: Json, now: int) -> Ac
 
 # What the client reads of an error whose details stay in the log.
 INTERNAL = Problem("服务出错了，请稍后再试", "internal", status=500)
-ACCEPTS_GZIP = re.compile(r"(?i)(?<![\w*])(gzip|\*)(?![\w-])(?!\s*;\s*q=0(\.0*)?\s*(,|$))")
+# In an Accept-Encoding header: gzip or any encoding, if its weight is not 0, which refuses it.
+ACCEPTS_GZIP = re.compile(
+    r"""(?ix)
+    (?<! [\w*] ) ( gzip | \* ) (?! [\w-] )
+    (?! \s* ; \s* q=0 (\.0*)? \s* (,|$) )
+    """
+)
 
 
 def response_of(result: Json | str | Response) -> Response:
@@ -7554,13 +7563,15 @@ def refusal(problem: Problem, one_refusal: str = "") -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     if problem.retry_after:
         headers["Retry-After"] = str(problem.retry_after)
-    body = {"error": str(problem), "code": problem.code, **problem.details}
-    response = response_of(one_refusal or body)
+    if one_refusal:
+        response = response_of(one_refusal)
+    else:
+        response = response_of({"error": str(problem), "code": problem.code, **problem.details})
     return replace(response, headers=headers, status=status)
 
 
-def max_age(seconds: int) -> dict[str, str]:
-    """Lets caches keep a response for so long."""
+def cached_for(seconds: int) -> dict[str, str]:
+    """The headers that let caches keep a response for so long."""
     return {"Cache-Control": f"public, max-age={seconds}"}
 
 
@@ -7675,13 +7686,13 @@ def plain_headers(area: Area, has_token: bool) -> dict[str, str]:
 REFUSALS = {
     400: BadRequest("请求不是有效的 HTTP", "http_invalid"),
     404: NotFound("没有这个网址"),
-    405: BadRequest("这个网址不接受这种请求方法", "method_not_allowed"),
+    405: Problem("这个网址不接受这种请求方法", "method_not_allowed", status=405),
     413: Problem("请求内容太大", "body_too_large", status=413),
     # Of several blogs, the host is that of none (RFC 9110, section 15.5.20).
     421: Problem("这个域名没有评论服务", "host_unknown", status=421),
     431: Problem("请求头太大", "headers_too_large", status=431),
     503: Unavailable("暂时无法保存，请稍后再试", "storage"),
-    # A Transfer-Encoding.
+    # waitress gives this status to a Transfer-Encoding. A client can send the length instead.
     501: Problem("请求必须带 Content-Length", "length_required", status=411),
 }
 
@@ -9263,7 +9274,7 @@ def get_feed(request: Request) -> Response:
         entries=[feed_entry(request.site, comment) for comment in comments],
     )
     body = NOT_XML.sub("", text).encode()
-    return Response(body, "application/atom+xml; charset=utf-8", max_age(5 * MINUTE))
+    return Response(body, "application/atom+xml; charset=utf-8", cached_for(5 * MINUTE))
 
 
 @dataclass(frozen=True)
@@ -9351,7 +9362,7 @@ def get_thread(request: Request) -> Response:
             for root, replies in threads
         ],
     )
-    return replace(response, headers={**response.headers, **max_age(5 * MINUTE)})
+    return replace(response, headers={**response.headers, **cached_for(5 * MINUTE)})
 
 
 @dataclass(frozen=True)
@@ -9674,7 +9685,7 @@ def get_fragment_style(request: Request) -> Response:
     """`?faces=`, numbers with dots between them, to the style of a fragment."""
     faces = re.findall("[0-9]{1,4}", query_text(request, "faces"))[:1000]
     style = fragment_style(request.site, map(int, faces))
-    return Response(style.encode(), "text/css; charset=utf-8", max_age(HOUR))
+    return Response(style.encode(), "text/css; charset=utf-8", cached_for(HOUR))
 
 
 @route("GET", "/fragment", Permission.PUBLIC, public=True)
@@ -9809,7 +9820,7 @@ def get_picture(request: Request) -> Response:
         body, content_type = read_picture(request.site.config.site_picture)
     except (OSError, ValueError):  # there is none, or `check` says why
         raise NotFound("没有这个网址") from None
-    return Response(body, content_type, max_age(HOUR))
+    return Response(body, content_type, cached_for(HOUR))
 
 
 @route("GET", "/words/<name>", Permission.PUBLIC, public=True)
@@ -9820,7 +9831,7 @@ def get_asset(request: Request, name: str) -> Response:
     asset = request.site.assets.get(path)
     if asset is None:
         raise NotFound("没有这个网址")
-    return Response(asset.body, asset.content_type, max_age(HOUR), gzipped=asset.gzipped)
+    return Response(asset.body, asset.content_type, cached_for(HOUR), gzipped=asset.gzipped)
 
 
 # The manual
