@@ -8769,16 +8769,17 @@ class ListPart:
     is_view: bool
 
 
-def part_asked_for(request: Request, view: str, sort: str, parent_id: int) -> ListPart:
-    """The part of a list that the query names, by its number or by a comment that stands on it. The
-    lists are those of `Store.comments`."""
+def part_asked_for(request: Request, view: str, sort: str, container_id: int) -> ListPart:
+    """The part of a list that the query names, by its number or by a comment that stands on it.
+    The lists are those of `Store.comments`: `container_id` is the id of the page or, for the view
+    `thread`, of the thread."""
     store = request.site.store
     limit = query_number(request, "limit", request.site.config.comments_page_size, 100)
     number = query_number(request, "page", 1, 1_000_000)
     around = query_number(request, "around", 0, NO_END)
     if around:
-        number = store.position(view, sort, parent_id, around) // limit + 1
-    comments = store.comments(view, sort, (number - 1) * limit, limit, parent_id)
+        number = store.position(view, sort, container_id, around) // limit + 1
+    comments = store.comments(view, sort, (number - 1) * limit, limit, container_id)
     return ListPart(number, limit, comments, is_view=number == 1 and not around)
 
 
@@ -8864,7 +8865,10 @@ def new_comment(request: Request) -> NewComment:
     if caller is None and request.site.config.comments_login_required:
         raise Unauthorized("请先登录再评论", "login_required")
     email_address = email_field(request, optional=True)
-    nickname = nickname_field(request, optional=caller is not None) or request.me.nickname
+    nickname = nickname_field(request, optional=caller is not None)
+    if caller:
+        nickname = nickname or caller.nickname
+        email_address = ""  # it stands with the account
     website = website_field(request)
     content = content_field(request)
     parent_id = number_field(request, "parent_id", optional=True)
@@ -8873,7 +8877,7 @@ def new_comment(request: Request) -> NewComment:
         parent_id=parent_id or None,
         user_id=caller.id if caller else None,
         nickname=nickname,
-        email="" if caller else email_address,  # that of an account stands there
+        email=email_address,
         website=website,
         content=content,
         ip=request.client.ip,
@@ -8913,22 +8917,22 @@ def post_comment(request: Request) -> Json:
     except CaptchaDown:
         doubt = "captcha_down"
 
-    # This looks twice: before the costly work, which must not be done in the transaction, and in
-    # it. Meanwhile, another request may have closed the page, hidden the parent, made the same
-    # comment, or given an admin this nickname.
-    destination = find_destination(request, name, new, captcha)
-    if destination.earlier:
-        return posted(request, destination.earlier, has_token=destination.is_retry)
+    # The place is checked twice: before the costly work, which must not be done in the transaction,
+    # and in it. Meanwhile, another request may have closed the page, hidden the parent, made the
+    # same comment, or given an admin this nickname.
+    earlier = check_place(request, store.page_named(name), new, captcha)
+    if earlier:
+        return posted(request, earlier.comment, may_edit=earlier.is_same_author)
     request.check_limit("comment")
     new = replace(new, html=safe_html(new.content))
     verdict = verdict_on(request, new.unstored(), doubt)
 
     with request.writing():
         check_nickname(request, new.nickname)
-        destination = find_destination(request, name, new, captcha)
-        if destination.earlier:
-            return posted(request, destination.earlier, has_token=destination.is_retry)
-        page = destination.page
+        page = store.page_named(name)
+        earlier = check_place(request, page, new, captcha)
+        if earlier:
+            return posted(request, earlier.comment, may_edit=earlier.is_same_author)
         if not page.id:
             page = add_page(request, name)
         verdict = within_limits(request, verdict)
@@ -8939,47 +8943,57 @@ def post_comment(request: Request) -> Json:
         store.notify(comment, request.now)
         if verdict.status != "spam" and not request.is_admin:
             add_webhook(request.site, comment.id, "created")
-        return posted(request, comment, has_token=True)
+        return posted(request, comment, may_edit=True)
 
 
 @dataclass(frozen=True)
-class Destination:
-    """Where a new comment is to stand. `earlier`: the comment that the same request made before,
-    after a double click or when the response was lost. `is_retry`: its captcha was spent on that
-    comment, so it has the same author. Anybody else can repeat what a guest wrote."""
+class EarlierComment:
+    """The comment that the same request made before: after a double click, or when its response was
+    lost."""
 
-    page: Page
-    earlier: Comment | None = None
-    is_retry: bool = False
+    comment: Comment
+    # Its captcha was spent on that comment. Otherwise it may be of anybody: what a guest wrote can
+    # be repeated.
+    is_same_author: bool
 
 
-def find_destination(
-    request: Request, name: PageName, new: NewComment, captcha: Captcha | None
-) -> Destination:
-    """Where a comment is to stand; a `Problem` if it cannot be written there. Nothing is written
-    here."""
+def check_place(
+    request: Request, page: Page, new: NewComment, captcha: Captcha | None
+) -> EarlierComment | None:
+    """A `Problem` if the comment cannot be written on the page. If it was written before, that is
+    returned, also when the page was closed since."""
+    check_parent(request, page, new.parent_id)
+    earlier = earlier_comment(request, replace(new, page_id=page.id), captcha)
+    if earlier is None and page.is_closed(request.site.config, request.now):
+        raise Forbidden("这里的评论已关闭", "page_closed")
+    return earlier
+
+
+def check_parent(request: Request, page: Page, parent_id: int | None) -> None:
+    """`NotFound` if readers of the page cannot see the comment that is replied to."""
+    if parent_id is None:
+        return
+    parent = request.site.store.comment(parent_id)
+    if parent is None or parent.page_id != page.id or parent.status != "visible":
+        raise NotFound("要回复的评论不存在", "parent_gone")
+
+
+def earlier_comment(
+    request: Request, new: NewComment, captcha: Captcha | None
+) -> EarlierComment | None:
+    """`Forbidden` if the captcha was spent on another comment."""
     store = request.site.store
-    page = store.page_named(name)
-    if new.parent_id is not None:
-        parent = store.comment(new.parent_id)
-        if parent is None or parent.page_id != page.id or parent.status != "visible":
-            raise NotFound("要回复的评论不存在", "parent_gone")
-
-    new = replace(new, page_id=page.id)
     spent_on = store.spent_on(captcha.signature) if captcha else None
     if request.site.config.limits_enabled:
         same = store.same_comment(new)
         if same:
-            return Destination(page, same, is_retry=same.id == spent_on)
-    if spent_on is not None:
-        comment = store.comment(spent_on)
-        if comment is None or not new.says_the_same(comment):
-            raise Forbidden("人机验证已用过，请重试", "captcha_failed")
-        return Destination(page, comment, is_retry=True)
-
-    if page.is_closed(request.site.config, request.now):
-        raise Forbidden("这里的评论已关闭", "page_closed")
-    return Destination(page)
+            return EarlierComment(same, is_same_author=same.id == spent_on)
+    if spent_on is None:
+        return None
+    comment = store.comment(spent_on)
+    if comment is None or not new.says_the_same(comment):
+        raise Forbidden("人机验证已用过，请重试", "captcha_failed")
+    return EarlierComment(comment, is_same_author=True)
 
 
 def verdict_on(request: Request, comment: FullComment, doubt: str = "") -> Verdict:
@@ -9008,10 +9022,10 @@ def within_limits(request: Request, verdict: Verdict) -> Verdict:
     return verdict
 
 
-def posted(request: Request, comment: Comment, *, has_token: bool) -> Json:
-    """The response to a new comment, or to one that was there. `has_token`: a guest may edit it."""
+def posted(request: Request, comment: Comment, *, may_edit: bool) -> Json:
+    """The response to a new comment, or to one that was there. `may_edit`: a guest gets a token."""
     response = as_author_sees(request, comment)
-    if has_token and request.caller is None:
+    if may_edit and request.caller is None:
         response["edit_token"] = edit_token(request, comment)
     return response
 
@@ -9054,18 +9068,21 @@ def edit_comment(request: Request, comment_id: int) -> Json:
         # Meanwhile, the comment may have been moderated or deleted.
         comment = editable_comment(request, comment_id)
         verdict = within_limits(request, verdict)
+        status = comment.status
+        held = comment.held
+        # An edit may hide a comment, and never shows it. Spam stays spam.
+        if comment.status != "spam" and verdict.status != "visible":
+            status = verdict.status
+            held = verdict.held
+
         take_back(request.site, comment)
         store.update_comment(replace(comment, content=content, html=markup), request.now)
-        if comment.status != "spam":  # that stays spam, and nobody is notified
-            status = comment.status
-            held = comment.held
-            if verdict.status != "visible":  # an edit may hide a comment, and never shows it
-                status = verdict.status
-                held = verdict.held
+        if comment.status != "spam":
             store.change_status(comment.id, status, request.now, held)
-            if status == "waiting":  # about a visible one, the owner had an email before
-                store.notify_owner(comment.id, request.now)
-                add_webhook(request.site, comment.id, "created")
+        # The owner looks at what waits. About a visible comment, there was an email before.
+        if status == "waiting":
+            store.notify_owner(comment.id, request.now)
+            add_webhook(request.site, comment.id, "created")
         return as_author_sees(request, full_comment(request, comment_id))
 
 
