@@ -13984,6 +13984,19 @@ def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list
 
 # -- Serving ------------------------------------------------------------------
 
+# How a request runs:
+# 1. The event loop (`run_server`, `turn`) waits until sockets can be read or written. It accepts
+#    connections (`accept_waiting`), of which each is a `FastChannel`.
+# 2. Bytes arrive in `received`. If they are one plain GET whose response is cached, `send_cached`
+#    sends that, and the request is done.
+# 3. Otherwise `StrictParser` reads one request. What was sent after it waits in `bytes_ahead`.
+# 4. `begin` gives the connection to `Workers`: to the lane for short reads, or to the one for all
+#    that may wait. Only what renews a cache entry is made in the event loop, as a thread is slower.
+# 5. A thread of the lane calls `service`: an `OneSendTask` calls `Sites`, sends the response, and
+#    adds it to the `ResponseCache` if the handler has put a cache entry into the environ.
+# 6. The event loop sends what the client did not take at once. Then the next request begins.
+# Beside that, `sweep` closes connections that do not get on, and makes room for others.
+
 # Serving builds on internals of waitress: what the imports at the top name, what these classes
 # override, and of the server `asyncore`, `_map`, `active_channels`, and what its `handle_accept`
 # does, which `accept_waiting` replaces. A waitress with another digest serves as it is, except for
@@ -14079,8 +14092,9 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
 
 
 class ResponseCache:
-    """Public responses as the bytes that were sent. Any write invalidates them, except that of
-    views. They expire after ten seconds, so counts of views may be that old."""
+    """Public responses as the bytes that were sent, by path, query and the headers that they depend
+    on. Any write of their blog invalidates them, except that of views. They expire after ten
+    seconds, so counts of views may be that old."""
 
     def __init__(self, sites: Sites, adj: Any) -> None:
         self.clients = sites.first.clients
@@ -14092,8 +14106,10 @@ class ResponseCache:
         self.read_headers = functools.lru_cache(4096)(self.parse_headers)
 
     def parse_headers(self, block: bytes, ip: str) -> tuple[bytes, Client | None] | None:
-        """The headers that a public response depends on, and the client if this is a view by a
-        person. None unless `block` ends one plain request that any client could send."""
+        """Of a GET: the headers that a public response depends on, as the end of a cache key, and
+        the client, or None if a request with these headers is no view by a person. None alone:
+        the response is not for the cache, as the caller is signed in, or there is more than one
+        request. `block` is all behind the path: ` HTTP/1.1` and the headers."""
         parser = StrictParser(self.adj)
         request = b"GET /" + block
         is_whole = parser.received(request) == len(request)
@@ -14110,14 +14126,16 @@ class ResponseCache:
         client = self.clients.of(environ) if is_real_view(environ) else None
         return repr(variant).encode(), client
 
-    def find(self, key: bytes) -> CacheEntry | None:
+    def fresh_entry(self, key: bytes) -> CacheEntry | None:
+        """An entry that can be sent as it is. If it has expired, the caller is the one who makes it
+        anew, and gets None."""
         entry = self.entries.get(key)
         if entry is None or entry.writes != entry.site.store.writes:
             return None
         now = self.clock()
         if 0 <= now - entry.made_at < CACHE_SECONDS:
             return entry
-        # This request renews the entry. For another second, all others get the old one.
+        # For another second, all others get the old one.
         entry.made_at = now - CACHE_SECONDS + 1
         return None
 
@@ -14140,13 +14158,15 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
     error_task_class = RefusalTask
     task_class = OneSendTask
     client = ""  # whose connection this is; "" if that cannot be told, as of a proxy
-    ahead = b""  # what was read of the next requests. They wait until the response is read.
-    cache_key = b""  # of the response that is being made, if it can be cached
-    in_loop = False  # whether the event loop makes the response
-    requests: list[Any]  # the one that is at work
-    request: Any = None  # the one that arrives
-    unfinished: Any = None  # the request that arrives, or the buffer that is sent
-    since = 0.0  # when `sweep` first saw it
+    bytes_ahead = b""  # of the next requests, which wait until this response is read
+    cache_key = b""  # of the response that is being made; b"" if it cannot be cached
+    is_made_in_loop = False  # whether the event loop makes the response, not a thread
+    requests: list[Any]  # the one that a thread works on, or none
+    request: Any = None  # the one of which a part has arrived
+    # For `sweep`: the request of which a part has arrived, or the buffer that is being sent, and
+    # when `sweep` saw it first. Another object there means that the connection has got on.
+    unfinished: Any = None
+    unfinished_since = 0.0
 
     def __init__(
         self, server: Any, sock: socket.socket, addr: Any, *rest: Any, **named: Any
@@ -14182,9 +14202,9 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
 
     def readable(self) -> bool:
         """The event loop asks this before each wait, so the next request begins here."""
-        if self.ahead and not self.is_busy:
-            data = self.ahead
-            self.ahead = b""
+        if self.bytes_ahead and not self.is_busy:
+            data = self.bytes_ahead
+            self.bytes_ahead = b""
             self.received(data)
         return bool(super().readable())
 
@@ -14192,7 +14212,7 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
         """Takes one request out of the data. waitress would parse all that were sent ahead, and
         send `100 Continue`: bodies are small, and clients that wait for it go on after a second."""
         self.cache_key = b""
-        self.in_loop = False
+        self.is_made_in_loop = False
         is_ending = self.will_close or self.close_when_flushed
         if not (self.request or is_ending) and self.send_cached(data):
             return True
@@ -14207,7 +14227,7 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
                     if not self.request.empty:
                         self.requests = [self.request]
                     self.request = None
-            self.ahead = data
+            self.bytes_ahead = data
         if self.requests:
             self.begin()
         return True
@@ -14217,7 +14237,7 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
         client = client_of(self, self.server.clients)
         if client != self.client:
             self.belong_to(client)
-        if self.in_loop:
+        if self.is_made_in_loop:
             began = time.monotonic()
             self.service()
             BLOG_IN_LOG.set("")
@@ -14236,10 +14256,10 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
             return False
         variant, client = headers
         key = data[4:start] + b"\n" + variant
-        entry = cache.find(key)
+        entry = cache.fresh_entry(key)
         if entry is None:
             self.cache_key = key
-            self.in_loop = key in cache.entries and self.server.loop_seconds < LOOP_SECONDS
+            self.is_made_in_loop = key in cache.entries and self.server.loop_seconds < LOOP_SECONDS
             return False
         if entry.viewed and client:
             count_view(entry.site, client, entry.viewed)
@@ -14279,8 +14299,9 @@ class Lane:
     def __init__(
         self, threads: int, of_one: int, calm: threading.Event, patience: float = math.inf
     ) -> None:
-        """`of_one`: the most threads that one client has at once. `patience`: after how many
-        seconds in the queue a request is refused."""
+        """`of_one`: the most threads that one client has at once. `calm`: threads wait while it is
+        not set (see `Workers`). `patience`: after how many seconds in the queue a request is
+        refused."""
         self.most_threads = threads
         self.of_one = of_one
         self.patience = patience
@@ -14415,9 +14436,9 @@ def sweep(server: Any, now: float) -> None:
         unfinished = channel.outbufs[0] if channel.total_outbufs_len else channel.request
         if unfinished is not channel.unfinished:
             channel.unfinished = unfinished
-            channel.since = now
+            channel.unfinished_since = now
         seconds = RESPONSE_SECONDS if channel.total_outbufs_len else REQUEST_SECONDS
-        if channel.unfinished and now - channel.since > seconds:
+        if channel.unfinished and now - channel.unfinished_since > seconds:
             channel.handle_close()
         else:
             channels.append(channel)
@@ -14425,15 +14446,16 @@ def sweep(server: Any, now: float) -> None:
     excess = len(server.active_channels) - server.adj.connection_limit * 9 // 10
     if excess > 0:
         # Of a new connection, it is not known yet whose it is: a proxy may have opened it.
-        known = [c for c in channels if c.client or now - c.creation_time > 1]
-        for _, _, channel in weighed(known, lambda channel: 1)[:excess]:
+        known = [each for each in channels if each.client or now - each.creation_time > 1]
+        for _, _, channel in in_closing_order(known, lambda channel: 1)[:excess]:
             channel.handle_close()
 
 
 def close_excess_unread(channels: list[Any]) -> None:
     """Closes the connections of clients that leave too much unread."""
     excess = sum(channel.total_outbufs_len for channel in channels) - UNREAD_BYTES
-    for weight, _, channel in weighed(channels, lambda channel: channel.total_outbufs_len):
+    closing = in_closing_order(channels, lambda channel: channel.total_outbufs_len)
+    for weight, _, channel in closing:
         unread = channel.total_outbufs_len
         is_too_much = channel.client and weight > max(UNREAD_BYTES_OF_ONE, unread)
         if unread and (is_too_much or excess > 0):
@@ -14441,10 +14463,12 @@ def close_excess_unread(channels: list[Any]) -> None:
             channel.handle_close()
 
 
-def weighed(channels: list[Any], measure: Callable[[Any], int]) -> list[tuple[int, float, Any]]:
-    """The connections in the order in which they close to make room. A connection weighs as much as
-    all of its client that had news after it, and itself. So those of the client with most come
-    first, and that of a client with a single one comes last."""
+def in_closing_order(
+    channels: list[Any], measure: Callable[[Any], int]
+) -> list[tuple[int, float, Any]]:
+    """The weights, last news and connections, in the order in which they close to make room. A
+    connection weighs what `measure` says of it and of all of its client that had news after it. So
+    those of the client with most come first, and that of a client with a single one comes last."""
     found = []
     weights: Counter[str] = Counter()
     channels = sorted(channels, key=last_news)
@@ -14458,7 +14482,7 @@ def weighed(channels: list[Any], measure: Callable[[Any], int]) -> list[tuple[in
 def last_news(channel: Any) -> float:
     """When a connection last did something. A byte of an unfinished request does not count."""
     is_stuck = channel.unfinished and not channel.requests
-    return float(channel.since if is_stuck else channel.last_activity)
+    return float(channel.unfinished_since if is_stuck else channel.last_activity)
 
 
 def refuse_if_taken(path: str) -> None:
@@ -14605,7 +14629,7 @@ def drain(server: Any, seconds: float = 10) -> None:
     while quiet_turns < 3 and time.monotonic() < ends_at:
         turn(server, 0.02)
         channels = server.active_channels.values()
-        is_busy = any(channel.is_busy or channel.ahead for channel in channels)
+        is_busy = any(channel.is_busy or channel.bytes_ahead for channel in channels)
         quiet_turns = 0 if is_busy else quiet_turns + 1
     server.task_dispatcher.shutdown(timeout=1)
 
