@@ -10960,6 +10960,7 @@ class Sites:
     def __init__(self, apps: list[App]) -> None:
         """`OperatorError` if a token of one blog would be valid on another."""
         self.apps = apps
+        self.only_app = apps[0] if len(apps) == 1 else None  # which takes requests for any host
         self.by_host = {app.site.config.public_host: app for app in apps}
         databases: dict[bytes, Path] = {}
         for app in apps:
@@ -10977,19 +10978,13 @@ class Sites:
 
     def app_for(self, host: str) -> App | None:
         """The app for a Host header; None if it is that of none of several blogs."""
-        if len(self.apps) == 1:
-            return self.apps[0]
-        return self.by_host.get(re.sub(":(80|443)$", "", host.lower()))
+        return self.only_app or self.by_host.get(re.sub(":(80|443)$", "", host.lower()))
 
     def name_of(self, app: App) -> str:
         """What stands before the lines of a blog in the log; "" if there is one blog only."""
-        if len(self.apps) == 1:
-            return ""
-        return app.site.config.public_host
+        return "" if self.only_app else app.site.config.public_host
 
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        if len(self.apps) == 1:
-            return self.apps[0](environ, start_response)
         app = self.app_for(requested_host(environ))
         if app is None:
             return self.without_blog(environ, start_response)
@@ -11000,18 +10995,25 @@ class Sites:
         """The response to a request for no blog: a refusal, but for `/health`, with which a monitor
         on the machine itself asks for all blogs at once."""
         path = environ.get("PATH_INFO", "")
-        status = "421 Misdirected Request"
+        is_head = environ["REQUEST_METHOD"] == "HEAD"
         response = refusal(REFUSALS[421])
+        status = "421 Misdirected Request"
         body = response.body
-        is_read = environ["REQUEST_METHOD"] in ("GET", "HEAD")
-        if path == "/health" and is_read:
-            # That of a blog that is not well, if there is one.
-            status, body = max(self.health_of(app) for app in self.apps)
+        if path == "/health" and (is_head or environ["REQUEST_METHOD"] == "GET"):
+            status, body = self.health_of_all()
         headers = plain_headers(area_of(path), has_token=True)
         headers["Content-Type"] = response.content_type
         headers["Content-Length"] = str(len(body))
         start_response(status, [*headers.items()])
-        return [body] if environ["REQUEST_METHOD"] != "HEAD" else []
+        return [] if is_head else [body]
+
+    def health_of_all(self) -> tuple[str, bytes]:
+        """Status and body of the response of a blog that is not well, if there is one."""
+        status, body = self.health_of(self.apps[0])
+        for app in self.apps[1:]:
+            if status == "200 OK":
+                status, body = self.health_of(app)
+        return status, body
 
     def health_of(self, app: App) -> tuple[str, bytes]:
         """Status and body of the response of one blog."""
@@ -11025,54 +11027,6 @@ class Sites:
     def close(self) -> None:
         for app in self.apps:
             app.close()
-
-
-SETTINGS_OF_PROCESS = ("server_listen", "server_trusted_proxy", "server_fast")
-# What one environment variable would give to all blogs.
-SETTINGS_OF_ONE_BLOG = ("server_public_url", "database_path", "token_key")
-
-
-def settings_of_sites(configs: Mapping[str, Config], environ: Mapping[str, str]) -> list[Config]:
-    """The settings of the blogs that one process shall serve, by the name of their file: those of
-    the process are the first one's. `SettingsError` lists what is wrong."""
-    if len(configs) == 1:
-        return [*configs.values()]
-    first, *_ = configs.values()
-    of_process = {key: getattr(first, key) for key in SETTINGS_OF_PROCESS}
-    errors = [
-        f"{variable}: each of several blogs needs its own {in_brackets(name)}: write it in its file"
-        for name, _, variable in environment_entries(environ)
-        if name in SETTINGS_OF_ONE_BLOG
-    ]
-    if errors:
-        raise SettingsError("\n".join(errors))
-    # The file that has a host, a database, a key.
-    host_files: dict[str, str] = {}
-    database_files: dict[Path, str] = {}
-    key_files: dict[str, str] = {}
-    for file, config in configs.items():
-        host = config.public_host
-        if not config.server_public_url:
-            errors.append(f"{file}: of several blogs, each needs its [server] public_url")
-        elif host in host_files:
-            other = host_files[host]
-            errors.append(f"{file}: [server] public_url has the same host as in {other}")
-        if config.database in database_files:
-            other = database_files[config.database]
-            errors.append(f"{file}: [database] path is the same as in {other}")
-        if config.token_key in key_files:
-            errors.append(f"{file}: [token] key is the same as in {key_files[config.token_key]}")
-        host_files[host] = file
-        database_files[config.database] = file
-        if config.token_key:
-            key_files[config.token_key] = file
-        for key, value in of_process.items():
-            if getattr(config, key) not in (value, getattr(Config(), key)):
-                text = f"{in_brackets(key)} is for all blogs: write it in the first file only"
-                errors.append(f"{file}: {text}")
-    if errors:
-        raise SettingsError("\n".join(errors))
-    return [replace(config, **of_process) for config in configs.values()]
 
 
 def repeat(work: Callable[[], float], stopping: threading.Event, blog: str = "") -> None:
@@ -11174,16 +11128,22 @@ def assets_with(picture: str) -> dict[str, Asset]:
         if path.suffix == ".js":
             script = without_comments(body.decode())
             if path.name == "embed.js":
-                languages = sorted(locale.widget_language for locale in locales().values())
-                by_language = {tag: first_texts().get(tag) for tag in languages}
-                texts = json.dumps(by_language, ensure_ascii=False, separators=(",", ":"))
-                script = script.replace("FIRST_TEXTS", texts, 1)
-                script = script.replace("WIDGET_STYLE", f"`\n{widget_style(picture)}`", 1)
+                script = with_texts_and_style(script, picture)
             body = script.encode()
         gzipped = gzip.compress(body, mtime=0)
         name = path.relative_to(folder).as_posix()
         assets[name] = Asset(body, content_type, gzipped)
     return assets
+
+
+def with_texts_and_style(script: str, picture: str) -> str:
+    """embed.js, in which two names stand for what each reader needs at once. It loads the texts of
+    other languages when it needs them: they are null here."""
+    languages = sorted(locale.widget_language for locale in locales().values())
+    texts = {language: first_texts().get(language) for language in languages}
+    packed = json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
+    script = script.replace("FIRST_TEXTS", packed, 1)
+    return script.replace("WIDGET_STYLE", f"`\n{widget_style(picture)}`", 1)
 
 
 def widget_style(picture: str) -> str:
@@ -15508,6 +15468,54 @@ def set_up_output() -> None:
     logging.basicConfig(handlers=[handler], level=logging.INFO)
     # Otherwise clients could fill the log.
     logging.getLogger("waitress").setLevel(logging.ERROR)
+
+
+SETTINGS_OF_PROCESS = ("server_listen", "server_trusted_proxy", "server_fast")
+# What one environment variable would give to all blogs.
+SETTINGS_OF_ONE_BLOG = ("server_public_url", "database_path", "token_key")
+
+
+def settings_of_sites(configs: Mapping[str, Config], environ: Mapping[str, str]) -> list[Config]:
+    """The settings of the blogs that one process shall serve, by the name of their file: those of
+    the process are the first one's. `SettingsError` lists what is wrong."""
+    if len(configs) == 1:
+        return [*configs.values()]
+    first, *_ = configs.values()
+    of_process = {key: getattr(first, key) for key in SETTINGS_OF_PROCESS}
+    errors = [
+        f"{variable}: each of several blogs needs its own {in_brackets(name)}: write it in its file"
+        for name, _, variable in environment_entries(environ)
+        if name in SETTINGS_OF_ONE_BLOG
+    ]
+    if errors:
+        raise SettingsError("\n".join(errors))
+    # The file that has a host, a database, a key.
+    host_files: dict[str, str] = {}
+    database_files: dict[Path, str] = {}
+    key_files: dict[str, str] = {}
+    for file, config in configs.items():
+        host = config.public_host
+        if not config.server_public_url:
+            errors.append(f"{file}: of several blogs, each needs its [server] public_url")
+        elif host in host_files:
+            other = host_files[host]
+            errors.append(f"{file}: [server] public_url has the same host as in {other}")
+        if config.database in database_files:
+            other = database_files[config.database]
+            errors.append(f"{file}: [database] path is the same as in {other}")
+        if config.token_key in key_files:
+            errors.append(f"{file}: [token] key is the same as in {key_files[config.token_key]}")
+        host_files[host] = file
+        database_files[config.database] = file
+        if config.token_key:
+            key_files[config.token_key] = file
+        for key, value in of_process.items():
+            if getattr(config, key) not in (value, getattr(Config(), key)):
+                text = f"{in_brackets(key)} is for all blogs: write it in the first file only"
+                errors.append(f"{file}: {text}")
+    if errors:
+        raise SettingsError("\n".join(errors))
+    return [replace(config, **of_process) for config in configs.values()]
 
 
 def run_command(arguments: Arguments) -> int:
