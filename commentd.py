@@ -6260,6 +6260,13 @@ class Recipient:
             version=comment.version,
         )
 
+    def action_label(self, name: str, comment: FullComment) -> str:
+        """The name of an action on a button. What a reader reported is kept, not approved anew."""
+        action = ACTIONS[name]
+        if action.value_before(self.site, comment) == action.value:
+            name = "keep"
+        return self.texts[f"button_{name}"]
+
     def action_links(
         self, comment: FullComment, made_at: int, *, is_reported: bool
     ) -> dict[str, str]:
@@ -6459,7 +6466,11 @@ def owner_section(owner: Recipient, comment: FullComment) -> str:
     reasons = [quoted(report.reason or no_reason, 200) for report in reports]
     each_once = [*dict.fromkeys(reasons)]
     urls = owner.action_links(comment, site.now(), is_reported=bool(reports))
-    links = owner.text(f"{name}_links", **urls) if urls else ""
+    lines = []
+    for action_name, url in urls.items():
+        label = owner.action_label(action_name, comment)
+        lines.append(owner.text("action_link", label=label, url=url) + "\n")
+    links = "\n" + "".join(lines) if lines else ""
     website = f"\n> \n> {comment.website}" if comment.website else ""
     return owner.section(
         f"{name}_text",
@@ -6861,7 +6872,7 @@ def chat_message(site: Site, webhook: Message, comment: FullComment) -> ChatMess
     is_report = webhook.event == "reported"
     links = owner.action_links(comment, webhook.created_at, is_reported=is_report)
     link = owner.link_to(comment)
-    buttons = [(owner.texts[f"button_{name}"], url) for name, url in links.items()]
+    buttons = [(owner.action_label(name, comment), url) for name, url in links.items()]
     if 0 < len(link) < 500:
         buttons.append((owner.texts["page"], link))
     reason = site.store.reason_of(webhook) if is_report else ""
@@ -7030,11 +7041,11 @@ def no_faults(config: Config) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Chat:
-    """A service that takes messages by HTTP. `body` is JSON. `refusal` finds why a response with a
+    """A service that takes messages by HTTP. `body` is JSON or a text. `refusal` finds why a response with a
     status of success refuses the message; "" if it does not. `faults`: what is wrong with the
     settings."""
 
-    body: Callable[[Site, ChatMessage], Json]
+    body: Callable[[Site, ChatMessage], Json | str]
     headers: Callable[[Site, Message, bytes], dict[str, str]] = no_headers
     refusal: Callable[[bytes], str] = no_refusal
     faults: Callable[[Config], Iterator[str]] = no_faults
@@ -7077,20 +7088,33 @@ def add_rebuild(site: Site) -> None:
         site.store.add_rebuild(site.now(), wait, WEBHOOK)
 
 
+def encoded(body: Json | str) -> bytes:
+    """A body as it is sent: a text as it is, all else as JSON."""
+    if isinstance(body, str):
+        return body.encode()
+    return json.dumps(body, ensure_ascii=False).encode()
+
+
 def send_webhook(site: Site, webhook: Message) -> None:
     """One try; `NotSent` unless it was taken."""
-    chat = CHATS[site.config.webhook_kind]
+    config = site.config
+    chat = CHATS[config.webhook_kind]
+    headers: dict[str, str] = {}
     if webhook.event == "rebuild":
-        url = site.config.webhook_rebuild_url
-        body: Json = {"type": "comments.changed", "timestamp": rfc3339(webhook.created_at)}
+        url = config.webhook_rebuild_url
+        body: Json | str = {"type": "comments.changed", "timestamp": rfc3339(webhook.created_at)}
+        message = encoded(body)
+        # What builds the blog is another company than a chat, whose token it must not get.
+        if config.webhook_kind == "json":
+            headers = json_headers(site, webhook, message)
     else:
         comment = site.store.comment(webhook.comment_id)
         if comment is None:  # pragma: no cover - a race
             return
-        url = site.config.webhook_url
+        url = config.webhook_url
         body = chat.body(site, chat_message(site, webhook, comment))
-    message = json.dumps(body, ensure_ascii=False).encode()
-    headers = chat.headers(site, webhook, message)
+        message = encoded(body)
+        headers = chat.headers(site, webhook, message)
     try:
         status, response = site.world.fetch(url, message, headers)
     except (OSError, ValueError) as error:

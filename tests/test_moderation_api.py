@@ -148,7 +148,7 @@ def test_comments_with_a_word_wait_in_any_case_and_width(visitor: Visitor, owner
 def test_more_than_three_hundred_comments_in_an_hour_wait(
     visitor: Visitor, owner: Visitor, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
-    db.execute("INSERT INTO rate_limit VALUES ('comments', '', 3600, 299, ?)", (START + HOUR,))
+    db.execute("INSERT INTO rate_limit VALUES ('all_comments', '', 3600, 299, ?)", (START + HOUR,))
     visitor.say("the last one")
     assert held(owner) == ("visible", "")
     visitor.say("one too many")

@@ -94,7 +94,7 @@ def test_the_owner_moderates_by_the_links_of_an_email(guest: Guest) -> None:
         f"New comment on “{PAGE}” by “Lu”:\n\n"
         "> Two lines\n> \n> > of which\n> > one is quoted\n\n"
         "It’s waiting for your approval: every comment needs it.\n\n"
-        f"Approve: {approve}\nSpam:    {spam}\nDelete:  {delete}\n\n"
+        f"Approve: {approve}\nMark as spam: {spam}\nDelete: {delete}\n\n"
         f"Read and reply: {BLOG}{PAGE}#comment-1\n\n"
         f"All comments: {SERVICE}/admin\n"
     )
@@ -115,7 +115,7 @@ def test_the_owner_gets_an_email_at_once_with_the_reason_a_comment_waits(guest: 
     spam, delete = links_in(text)
     assert text == (
         f"New comment on “{PAGE}” by “Lu”:\n\n> x\n\n"
-        f"Hide as spam: {spam}\nDelete:       {delete}\n\n"
+        f"Mark as spam: {spam}\nDelete: {delete}\n\n"
         f"Read and reply: {BLOG}{PAGE}#comment-1\n\nAll comments: {SERVICE}/admin\n"
     )
     guest.fake_world.time += BUNDLED
