@@ -7041,9 +7041,9 @@ def no_faults(config: Config) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Chat:
-    """A service that takes messages by HTTP. `body` is JSON or a text. `refusal` finds why a response with a
-    status of success refuses the message; "" if it does not. `faults`: what is wrong with the
-    settings."""
+    """A service that takes messages by HTTP. `body` is JSON or a text. `refusal` finds why a
+    response with a status of success refuses the message; "" if it does not. `faults`: what is
+    wrong with the settings."""
 
     body: Callable[[Site, ChatMessage], Json | str]
     headers: Callable[[Site, Message, bytes], dict[str, str]] = no_headers
