@@ -9363,47 +9363,45 @@ def get_thread(request: Request) -> Response:
     page = store.page_named(query_page(request))
     number = query_number(request, "page", 1, 1_000_000)
     offset = (number - 1) * THREADS_ON_PAGE
-    comments = []
+    comments = []  # of all these threads
     threads = []
     for root in store.comments("threads", "oldest", offset, THREADS_ON_PAGE, page.id):
         replies = store.comments("thread", "oldest", 0, REPLIES_ON_PAGE + 1, root.id)
         comments += [root, *replies]
         threads.append((root, replies))
+
     language = page_language(request, comments)
     url = page.page_url
     link = own_link(url, config.site_origins)
-    canonical = link
-    if not link and config.server_public_url:
-        path = with_query("thread", url=url, page=number)
-        canonical = f"{config.server_public_url}/{path}"
-    is_last = number * THREADS_ON_PAGE >= page.threads
-    older = with_query("thread", url=url, page=number - 1, lang=language)
-    newer = with_query("thread", url=url, page=number + 1, lang=language)
+    older = ""
+    if number > 1:
+        older = with_query("thread", url=url, page=number - 1, lang=language)
+    newer = ""
+    if number * THREADS_ON_PAGE < page.threads:
+        newer = with_query("thread", url=url, page=number + 1, lang=language)
     response = translated_page(
         request.site,
         "thread.html",
         language,
         title=texts_in(language)["thread_title"].format(page=unquoted(url)),
-        canonical=canonical,
+        canonical=link or public_thread_link(config, url, number),
         back=link,
-        older=older if number > 1 else "",
-        newer="" if is_last else newer,
+        older=older,
+        newer=newer,
         feed=with_query("feed.atom", url=url),
         is_indexed=page.total > 0,  # anybody can link to a page without comments
         json_ld=linked_data(link or url, page, comments),
-        threads=[
-            PlainThread(
-                root=plain_comment(config, root, language),
-                replies=[
-                    plain_comment(config, reply, language) for reply in replies[:REPLIES_ON_PAGE]
-                ],
-                has_more=len(replies) > REPLIES_ON_PAGE,
-                link=comment_link(link, root.id),
-            )
-            for root, replies in threads
-        ],
+        threads=[plain_thread(config, root, replies, language, link) for root, replies in threads],
     )
     return replace(response, headers={**response.headers, **cached_for(5 * MINUTE)})
+
+
+def public_thread_link(config: Config, page_url: str, number: int) -> str:
+    """The URL of a thread page; "" where only a proxy knows that of the service."""
+    if not config.server_public_url:
+        return ""
+    path = with_query("thread", url=page_url, page=number)
+    return f"{config.server_public_url}/{path}"
 
 
 @dataclass(frozen=True)
@@ -9428,6 +9426,19 @@ class PlainThread:
     replies: list[PlainComment]
     has_more: bool
     link: str
+
+
+def plain_thread(
+    config: Config, root: Comment, replies: list[Comment], language: str, page_link: str
+) -> PlainThread:
+    """A thread with its first replies. `replies` may hold one more, which is not shown."""
+    shown = replies[:REPLIES_ON_PAGE]
+    return PlainThread(
+        root=plain_comment(config, root, language),
+        replies=[plain_comment(config, reply, language) for reply in shown],
+        has_more=len(replies) > len(shown),
+        link=comment_link(page_link, root.id),
+    )
 
 
 def plain_comment(config: Config, comment: Comment, language: str) -> PlainComment:
