@@ -7378,17 +7378,15 @@ Handler = Callable[..., Json | str | Response]
 
 @dataclass(frozen=True)
 class Route:
-    """`one_refusal`: the text of every refusal, where the contract wants just one. `by_link`: the
-    signature in the URL gives the right, so body and origin are not looked at. `public`: all
-    readers without a token get the same response, and it is cached."""
+    """A path that the service has. `route` registers it with its handler."""
 
     method: str
     path: str
     permission: Permission
     handler: Handler
-    one_refusal: str
-    by_link: bool
-    public: bool
+    one_refusal: str  # the text of every refusal, where the contract wants just one; else ""
+    by_link: bool  # the signature in the URL gives the right: body and origin are not looked at
+    public: bool  # all readers without a token get the same response, and it is cached
 
     @property
     def area(self) -> Area:
@@ -7971,23 +7969,28 @@ def was_solved_here(config: Config, hosted: HostedCaptcha, verdict: Json) -> boo
 
 def passes_provider(request: Request, captcha_token: str) -> bool:
     """Whether a captcha token passes at the provider, or has passed in the last minutes."""
+    passed_at = request.site.hosted_captcha.passed_at
+    for token, seconds in [*passed_at.items()]:
+        if not 0 <= request.now - seconds < 5 * MINUTE:
+            passed_at.pop(token, None)
+    if captcha_token not in passed_at and ask_provider(request, captcha_token):
+        passed_at[captcha_token] = request.now
+    # After a double click, the provider refuses one of two requests: then the other has passed.
+    return captcha_token in passed_at
+
+
+def ask_provider(request: Request, captcha_token: str) -> bool:
+    """As `provider_accepts`, for a few requests at a time. The text of `CaptchaDown` is for
+    readers."""
     site = request.site
-    state = site.hosted_captcha
-    for token, passed_at in [*state.passed_at.items()]:
-        if not 0 <= request.now - passed_at < 5 * MINUTE:
-            state.passed_at.pop(token, None)
-    if captcha_token in state.passed_at:
-        return True
     down = CaptchaDown("人机验证服务暂时没有响应，请稍后再试")
-    with holding(state.seats, 0.2, down):
+    with holding(site.hosted_captcha.seats, 0.2, down):
         try:
-            if provider_accepts(site.config, site.world, captcha_token):
-                state.passed_at[captcha_token] = request.now
+            return provider_accepts(site.config, site.world, captcha_token)
         except (OSError, CaptchaDown) as error:
             provider = site.config.captcha_provider
             log.error("[captcha] %s gives no verdict: %s", provider, error)
             raise down from None
-    return captcha_token in state.passed_at  # after a double click, the other request passed
 
 
 def captcha_field(request: Request, *, own: bool = False) -> Captcha | None:
@@ -9784,7 +9787,9 @@ def get_fragment(request: Request) -> Response:
         count=locale.count(page.total) if page.total else "",
         page_likes=page.page_likes,
         sorts=("newest", "oldest", "likes") if page.threads > 1 else (),
-        threads=[maker.thread(*thread) for thread in threads],
+        threads=[
+            maker.thread(root, replies, more_replies) for root, replies, more_replies in threads
+        ],
         more=locale.more(max(0, page.threads - limit)),
     )
     headers = {"Cache-Control": FRAGMENT_CACHING, "X-Robots-Tag": "noindex"}
