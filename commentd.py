@@ -150,12 +150,11 @@ class SchemaError(OperatorError):
 
 class Problem(Exception):
     """A refusal that the client may read: it is sent as `{error, code}`, with `details` beside.
-
-    `retry_after`: after how many seconds the client may try again; 0 leaves the header out."""
+    What an instance does not name is that of its class."""
 
     status = 400
     code = "bad_request"
-    retry_after = 0
+    retry_after = 0  # seconds after which the client may try again; 0 leaves the header out
 
     def __init__(
         self, text: str, code: str = "", status: int = 0, retry_after: int = 0, **details: int
@@ -200,7 +199,7 @@ class Unavailable(Problem):
 
 
 class CaptchaDown(Unavailable):
-    """The captcha provider gives no verdict. The text is for the log."""
+    """The captcha provider gives no verdict."""
 
     code = "captcha_down"
     retry_after = 30
@@ -723,12 +722,20 @@ def network_of(ip: str, prefix: int) -> str:
     return str(ipaddress.ip_network(f"{ip}/{prefix}", strict=False))
 
 
-def networks_of(ip: str) -> list[tuple[str, int]]:
-    """The networks that count as one client, each with a factor for its rate limits: the IPv4
-    address; of IPv6 the /64 of a household, and the /48 with ten times the limits."""
+@dataclass(frozen=True)
+class Network:
+    """What counts as one client: it has `factor` times the rate limits of one."""
+
+    name: str
+    factor: int
+
+
+def networks_of(ip: str) -> list[Network]:
+    """The networks that an IP address counts for: of IPv4 itself; of IPv6 the /64 of a household,
+    and the /48 with ten times the limits."""
     if ":" not in ip:
-        return [(ip, 1)]
-    return [(network_of(ip, 64), 1), (network_of(ip, 48), 10)]
+        return [Network(ip, 1)]
+    return [Network(network_of(ip, 64), 1), Network(network_of(ip, 48), 10)]
 
 
 # Page keys
@@ -1315,20 +1322,33 @@ def zone_named(text: str) -> tzinfo | None:
     """A zone of the system's time zone database, whose name may lack its continent (Berlin), or an
     offset (UTC+8). None stands for the zone of this machine."""
     name = narrow(text)
+    if not name:
+        return None
     if name.lower() in CHINESE_TIME:
-        name = "Asia/Shanghai"
-    if offset := re.fullmatch(r"(?i)(?:utc|gmt)? ?([+-])(\d{1,2})(?::?(\d\d))?", name):
-        minutes = 60 * int(offset[2]) + int(offset[3] or 0)
-        if minutes < 24 * 60:
-            return timezone(timedelta(minutes=minutes if offset[1] == "+" else -minutes))
-    try:
-        return ZoneInfo(name) if name else None
-    except (KeyError, ValueError, OSError):
-        wanted = name.lower().replace(" ", "_")
-        for known in sorted(available_timezones()):
-            if wanted in (known.lower(), known.lower().rpartition("/")[2]):
-                return ZoneInfo(known)
-        raise ValueError("must be a time zone such as Europe/Berlin or Asia/Shanghai") from None
+        return ZoneInfo("Asia/Shanghai")
+    return zone_with_offset(name) or zone_in_database(name)
+
+
+def zone_with_offset(name: str) -> tzinfo | None:
+    """The zone that `UTC+8`, `GMT -3:30` or `+0800` names; None for another text."""
+    offset = re.fullmatch(r"(?i)(?:utc|gmt)? ?([+-])(\d{1,2})(?::?(\d\d))?", name)
+    if not offset:
+        return None
+    minutes = 60 * int(offset[2]) + int(offset[3] or 0)
+    if minutes >= 24 * 60:
+        return None
+    return timezone(timedelta(minutes=minutes if offset[1] == "+" else -minutes))
+
+
+def zone_in_database(name: str) -> ZoneInfo:
+    with contextlib.suppress(KeyError, ValueError, OSError):
+        return ZoneInfo(name)
+    wanted = name.lower().replace(" ", "_")
+    for known in sorted(available_timezones()):
+        city = known.rpartition("/")[2]
+        if wanted in (known.lower(), city.lower()):
+            return ZoneInfo(known)
+    raise ValueError("must be a time zone such as Europe/Berlin or Asia/Shanghai")
 
 
 MAILBOX = re.compile(
@@ -1664,30 +1684,35 @@ Entry = tuple[str, str, str]
 def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     """The settings of the file and the environment. `ValueError` lists all that is wrong."""
     language = terminal_language(environ)
-    errors = []
-    values = {}
-    written = [*file_entries(path, language)]
-    for name, text, source in [*written, *environment_entries(environ)]:
+    in_file = [*file_entries(path, language)]
+    values: Json = {}
+    errors: list[str] = []
+    for name, text, source in [*in_file, *environment_entries(environ)]:
         try:
             values[name] = parsed(name, text)
         except ValueError as error:
-            errors.append(f"{source}: {translated(str(error), language)}")
+            reason = translated(str(error), language)
             if " #" in text:
-                errors[-1] += translated(" (a comment needs a line of its own)", language)
+                reason += translated(" (a comment needs a line of its own)", language)
+            errors.append(f"{source}: {reason}")
     config = Config(**values)
-    faults = itertools.chain.from_iterable(find_faults(config) for find_faults in RULES)
-    errors += [translated(text, language) for text in faults]
+    for find_faults in RULES:
+        errors += [translated(fault, language) for fault in find_faults(config)]
     if errors:
         raise ValueError("\n".join(errors))
-    has_secret = any(SETTINGS[name].metadata["secret"] for name, _, _ in written)
+    has_secret = any(SETTINGS[name].metadata["secret"] for name, _, _ in in_file)
     if path and has_secret and path.stat().st_mode & 0o077:
         log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
-    folder = path.parent if path else Path()
-    located: Json = {}
+    return with_paths_in(path.parent if path else Path(), config)
+
+
+def with_paths_in(folder: Path, config: Config) -> Config:
+    """The settings, with relative paths read from a folder."""
+    paths: Json = {}
     for name in ("database_path", "backup_folder", "geo_file", "site_picture"):
         if file := getattr(config, name):
-            located[name] = str(folder / file)
-    return replace(config, **located)
+            paths[name] = str(folder / file)
+    return replace(config, **paths)
 
 
 def parsed(name: str, text: str) -> Any:
@@ -4953,16 +4978,21 @@ class Places:
         "" if they are unknown."""
         if not ip:
             return "", ""
-        parsed_ip = ipaddress.ip_address(ip)
-        # The table of IPv6 has the upper half, moved into the range of a signed number.
-        start = int(parsed_ip)
-        if parsed_ip.version == 6:
-            start = (start >> 64) - 2**63
+        address = ipaddress.ip_address(ip)
+        place = self.from_own_file(ip) if address.is_global else None
+        return place or self.from_bundled_table(address) or ("", "")
+
+    def from_bundled_table(
+        self, address: ipaddress.IPv4Address | ipaddress.IPv6Address
+    ) -> tuple[str, str] | None:
+        number = int(address)
+        if address.version == 6:
+            # This table has the upper half, moved into the range of a signed number.
+            number = (number >> 64) - 2**63
         sql = """
             SELECT country, location FROM range JOIN place ON place.id = range.place
              WHERE start <= ? ORDER BY start DESC LIMIT 1"""
-        place = self.from_own_file(ip) if parsed_ip.is_global else None
-        return place or self.query(parsed_ip.version, sql, start) or ("", "")
+        return self.query(address.version, sql, number)
 
     def from_own_file(self, ip: str) -> tuple[str, str] | None:
         """The place in the owner's file, with the country name of the bundled tables."""
@@ -4971,17 +5001,22 @@ class Places:
             place = self.own and place_in_file(self.own, ip)
         except Exception as error:
             log.warning("[geo] file fails (%s); using the bundled tables", error)
-        if place and not place[1]:
-            sql = "SELECT country, location FROM place WHERE country = ?"
-            return self.query(6, sql, place[0]) or place
-        return place
+        if not place:
+            return None
+        country, location = place
+        if location:
+            return place
+        # The table of IPv6 has each country once.
+        sql = "SELECT country, location FROM place WHERE country = ?"
+        return self.query(6, sql, country) or place
 
-    def query(self, version: int, sql: str, value: int | str) -> Any:
-        """A row of the bundled table for that IP version; None if there is none."""
-        name = f"places{version}.db"
+    def query(self, ip_version: int, sql: str, value: int | str) -> tuple[str, str] | None:
+        """Country and location in the bundled table for that IP version; None if it has none."""
+        name = f"places{ip_version}.db"
         try:
             with self.lock:
-                return self.table(name).execute(sql, (value,)).fetchone()
+                place: tuple[str, str] | None = self.table(name).execute(sql, (value,)).fetchone()
+                return place
         except sqlite3.Error as error:
             log.warning("can't read %s, so locations are missing: %s", name, error)
             return None
@@ -5041,8 +5076,8 @@ def hash_password(password: str, scheme: str) -> str:
     _, rounds, salt = scheme.split("$")
     digest = password.lower().encode()
     salt_bytes = bytes.fromhex(salt)
-    key = hashlib.pbkdf2_hmac("sha256", digest, salt_bytes, int(rounds))
-    return f"{scheme}${key.hex()}"
+    stretched = hashlib.pbkdf2_hmac("sha256", digest, salt_bytes, int(rounds))
+    return f"{scheme}${stretched.hex()}"
 
 
 def new_code(random_bytes: RandomBytes) -> str:
@@ -5193,7 +5228,8 @@ def fetch(
     with contextlib.closing(connect(parts.netloc, timeout=FETCH_SECONDS)) as client:
         try:
             client.request(method, target, message, all_headers)
-            # readinto() has a bound. read() has none for a chunk of -1 bytes.
+            # readinto() reads no more than fits. read() would read without end where a server
+            # says that a chunk has -1 bytes.
             with client.getresponse() as response:
                 body = bytearray(most)
                 size = response.readinto(body)
@@ -5252,17 +5288,17 @@ def log_in(client: smtplib.SMTP, user: str, password: str) -> None:
     client.ehlo_or_helo_if_needed()
     offered = client.esmtp_features.get("auth", "").upper().split()
     if "PLAIN" in offered:
-        token = in_base64(f"\0{user}\0{password}")
-        status, reply = client.docmd("AUTH", f"PLAIN {token}")
+        credentials = in_base64(f"\0{user}\0{password}")
+        status, response = client.docmd("AUTH", f"PLAIN {credentials}")
     elif "LOGIN" in offered:
-        status, reply = client.docmd("AUTH", "LOGIN")
+        status, response = client.docmd("AUTH", "LOGIN")
         for text in (user, password):
-            if status == 334:
-                status, reply = client.docmd(in_base64(text))
+            if status == 334:  # the server asks for the next one
+                status, response = client.docmd(in_base64(text))
     else:
         raise smtplib.SMTPNotSupportedError("The server takes no login in UTF-8.")
     if status != 235:
-        raise smtplib.SMTPAuthenticationError(status, reply)
+        raise smtplib.SMTPAuthenticationError(status, response)
 
 
 def print_email(message: str) -> None:
@@ -5333,16 +5369,17 @@ class MinuteCounter:
         self.minute = 0
         self.counts: Counter[tuple[str, str]] = Counter()
 
-    def take(self, name: str, most: int, networks: list[tuple[str, int]], now: int) -> bool:
+    def take(self, name: str, most: int, networks: list[Network], now: int) -> bool:
         """Counts one use by a client, of `most` in a minute; False if they are used up for one of
         its networks."""
         with self.lock:
             if now // MINUTE != self.minute or len(self.counts) > self.MOST:
                 self.minute = now // MINUTE
                 self.counts.clear()
-            if any(self.counts[name, subject] >= most * factor for subject, factor in networks):
-                return False
-            self.counts.update((name, subject) for subject, _ in networks)
+            for network in networks:
+                if self.counts[name, network.name] >= most * network.factor:
+                    return False
+            self.counts.update((name, network.name) for network in networks)
             return True
 
 
@@ -5357,13 +5394,13 @@ class Client:
     `networks_of`. `is_crowd`: it stands for many visitors, as above."""
 
     ip: str
-    networks: list[tuple[str, int]]
+    networks: list[Network]
     is_crowd: bool = False
 
     @property
     def network(self) -> str:
         """What tells one client from another; "" if nothing does."""
-        return "" if self.is_crowd else self.networks[0][0]
+        return "" if self.is_crowd else self.networks[0].name
 
 
 class Clients:
@@ -5385,14 +5422,14 @@ class Clients:
         is_forwarded = bool(forwarded or environ.get("HTTP_FORWARDED"))
         if is_forwarded and not is_trusted and self.may_be_proxy(peer):
             self.note_unnamed_proxy(peer)
-            crowd = [(subject, factor * CROWD) for subject, factor in networks_of(peer)]
+            crowd = [Network(each.name, each.factor * CROWD) for each in networks_of(peer)]
             return Client(peer, crowd, is_crowd=True)
         return Client(peer, networks_of(peer))
 
     def of_peer(self, peer: str) -> str:
         """The network of a peer that has sent nothing yet; "" for a trusted proxy."""
         ip = plain_ip(peer)
-        return "" if self.trusts(ip) else networks_of(ip)[0][0]
+        return "" if self.trusts(ip) else networks_of(ip)[0].name
 
     def trusts(self, ip: str) -> bool:
         if not ip:
@@ -5642,8 +5679,8 @@ def return_uses(site: Site, *uses: Use) -> None:
 def client_uses(site: Site, client: Client, name: str, *parts: object) -> list[Use]:
     """One use of a rate limit by each network of a client, or by network and `parts` together."""
     return [
-        Use(name, keyed_hash(site.key, "client", subject, *parts), factor)
-        for subject, factor in client.networks
+        Use(name, keyed_hash(site.key, "client", network.name, *parts), network.factor)
+        for network in client.networks
     ]
 
 

@@ -898,7 +898,8 @@ NO_IPS = [
 def test_an_ip_address_is_read_masked_and_counted() -> None:
     for text, expected in (IPS | dict.fromkeys(NO_IPS, ("", "", [("", 1)]))).items():
         ip = plain_ip(text)
-        assert (ip, masked(ip), networks_of(ip)) == expected, text
+        networks = [(network.name, network.factor) for network in networks_of(ip)]
+        assert (ip, masked(ip), networks) == expected, text
         assert plain_ip(ip) == ip
 
 
