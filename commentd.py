@@ -408,15 +408,20 @@ def language_of(requested: str, text: str) -> str:
 
 # What is invisible by itself and has a meaning where it stands: emoji, and words of many scripts,
 # are written with it. The order of the alternatives has no meaning.
-PARTS_OF_NAMES = re.compile(
-    # A selector after a symbol (☕︎, ☕️, ℹ️) or before a keycap, and a joiner between two emoji.
-    r"(?<=[^\w\s])[\ufe0e\ufe0f]|(?<=\u2139)[\ufe0e\ufe0f]|\ufe0f(?=\u20e3)"
+NEEDED_INVISIBLES = re.compile(
+    # A selector after a symbol (☕︎, ☕️, ℹ️) or before a keycap.
+    r"(?<=[^\w\s])[\ufe0e\ufe0f]"
+    r"|(?<=\u2139)[\ufe0e\ufe0f]"
+    r"|\ufe0f(?=\u20e3)"
+    # A joiner between two emoji.
     r"|(?<=[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f])\u200d(?=[\u2190-\u2bff\U0001f000-\U0001faff])"
     # The flag of a region, such as England's.
     r"|(?<=\U0001f3f4)[\U000e0030-\U000e007a]+\U000e007f"
-    # A variant of a Han character (UTS 37), and of a Mongolian one.
+    # A variant of a Han character (UTS 37).
     r"|(?<=[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\ufe00-\ufe02\U000e0100-\U000e01ef]"
-    r"|(?<=[\u1820-\u18aa])[\u180b-\u180d\u180f]|(?<=[\u1820-\u18aa])\u180e(?=[\u1820-\u18aa])"
+    # A variant of a Mongolian character, and a vowel that stands apart from its word.
+    r"|(?<=[\u1820-\u18aa])[\u180b-\u180d\u180f]"
+    r"|(?<=[\u1820-\u18aa])\u180e(?=[\u1820-\u18aa])"
 )
 # Scripts whose characters take their shapes from their neighbours, and that write words with
 # joiners (Unicode core specification, section 23.2): Arabic, Syriac, N'Ko and others; those of
@@ -439,7 +444,7 @@ def proper_nickname(text: str) -> str:
     name = unicodedata.normalize("NFC", re.sub("[\n\t]", " ", without_controls(text)))
     name = WORD_BREAKS.sub("", JOINERS.sub(needed_joiner, name))
     name = trimmed(re.sub(r"\S+", lambda word: trimmed(word[0]), name))
-    bare = without_parts(name)
+    bare = without_needed_invisibles(name)
     categories = "".join(unicodedata.category(character)[0] for character in bare)
     if "C" in categories or INVISIBLE.search(bare) or NOT_IN_NAMES.search(bare):
         raise ValueError
@@ -459,16 +464,16 @@ def needed_joiner(match: re.Match[str]) -> str:
     return joiner if is_within or (mutes_vowel and joiner == "\u200d") else ""
 
 
-def without_parts(name: str) -> str:
+def without_needed_invisibles(name: str) -> str:
     """A name without the invisible characters that have a meaning where they stand."""
-    return PARTS_OF_NAMES.sub("", JOINERS.sub("", name))
+    return NEEDED_INVISIBLES.sub("", JOINERS.sub("", name))
 
 
 def trimmed(text: str) -> str:
     """Without space and invisible characters at the ends: they come along when a text is copied."""
     needed = {
         position
-        for pattern in (PARTS_OF_NAMES, JOINERS)
+        for pattern in (NEEDED_INVISIBLES, JOINERS)
         for match in pattern.finditer(text)
         for position in range(*match.span())
     }
@@ -969,7 +974,11 @@ CJK = (
     "\u1100-\u11ff\u2e80-\u303e\u3040-\ua4cf\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe6f"
     "\uff01-\uffee\U0001aff0-\U0001b16f\U00020000-\U0003ffff\U000e0100-\U000e01ef"
 )
-# A letter that stands for nothing: an Egyptian hieroglyph that no comment needs.
+# CommonMark decides by the characters beside asterisks whether these begin or end emphasis, and
+# expects a space behind punctuation. Chinese has none. In `**你好。**世界`, the second asterisks
+# are between a full stop and a letter, so they would end nothing; between two letters they would.
+# So while mistune searches for emphasis, this letter stands between them and the full stop: an
+# Egyptian hieroglyph that no comment needs.
 SILENT_LETTER = "\U00013428"
 
 
@@ -983,9 +992,8 @@ class CommentInline(mistune.InlineParser):
         self.register("bare_url", URL_IN_TEXT, parse_bare_url, start_chars=["H", "h"])
 
     def finalize_tokens(self, tokens: list[Json], depth: int) -> list[Json]:
-        """While emphasis is searched, a letter stands between asterisks and what mistune takes for
-        punctuation: beside letters, asterisks may open and close it. That has the effect of the
-        rules of markdown-cjk-friendly. Marks are no punctuation in CommonMark: `**नमस्ते**जी`."""
+        """Searches for emphasis, with silent letters in the text meanwhile. That has the effect of
+        the rules of markdown-cjk-friendly."""
         text = "".join(map(shown_by, tokens))
         if "*" not in text or text.isascii() or SILENT_LETTER in text:
             return super().finalize_tokens(tokens, depth)
@@ -1022,6 +1030,7 @@ def silent_letter(neighbour: str, near_cjk: bool) -> str:
     """What stands between asterisks and the character beside them."""
     if neighbour.isalnum() or neighbour.isspace():
         return ""
+    # Vowel signs and other marks are no punctuation, but mistune takes them for such: `**नमस्ते**जी`.
     is_punctuation = unicodedata.category(neighbour)[0] in "PS"
     return SILENT_LETTER if near_cjk or not is_punctuation else ""
 
@@ -1096,14 +1105,14 @@ def plain_html(text: str) -> str:
     return html.escape(text).replace("\n", "<br>")
 
 
-LANGUAGE = re.compile(r"(?ai)(?<!\S)lang(?:uage)?-([a-z0-9][a-z0-9+#-]{0,19})(?!\S)")
+LANGUAGE_OF_CODE = re.compile(r"(?ai)(?<!\S)lang(?:uage)?-([a-z0-9][a-z0-9+#-]{0,19})(?!\S)")
 
 
 def safe_attribute(tag: str, attribute: str, value: str) -> str | None:
     """An absolute link, the language of code (other products add further classes), or the number
     that a list begins with."""
     if attribute == "class":
-        language = LANGUAGE.search(value)
+        language = LANGUAGE_OF_CODE.search(value)
         return f"language-{language[1].lower()}" if language else None
     # `http:x` has a scheme and is relative all the same.
     is_absolute = re.match(r"(?i)https?://[^/\s]|mailto:", value)
@@ -2661,10 +2670,14 @@ class Database:
     that keep writers apart."""
 
     def __init__(
-        self, path: Path, back_up: Callable[[str], Path] | None = None, *, as_command: bool = False
+        self,
+        path: Path,
+        make_backup: Callable[[str], Path] | None = None,
+        *,
+        as_command: bool = False,
     ) -> None:
-        """`back_up` makes a backup before a migration. `as_command`: the service may be running on
-        the same file."""
+        """`make_backup` is called before a migration, with a label for the file. `as_command`: the
+        service may be running on the same file."""
         check_database_file(path)
         if as_command and not path.exists():
             raise SchemaError(
@@ -2698,20 +2711,20 @@ class Database:
                     self.file = opened.enter_context(contextlib.closing(DatabaseFile(path)))
                     self.writer = connect(path)
                 opened.callback(self.close_writer)
-                self.bring_up_to_date(back_up)
+                self.bring_up_to_date(make_backup)
                 self.tables = count_tables(self.writer)
                 self.inodes = self.inodes_now()
                 self.opened = opened.pop_all()  # the locks and the writer
         except (OSError, sqlite3.Error) as error:
             raise SchemaError(f"{path} can't be written: {error}") from None
 
-    def bring_up_to_date(self, back_up: Callable[[str], Path] | None) -> None:
+    def bring_up_to_date(self, make_backup: Callable[[str], Path] | None) -> None:
         version = schema_version(self.writer)
         if self.as_command and version < len(MIGRATIONS):
             raise SchemaError(f"{self.path} is of an older commentd: start the service once")
         backup = None
-        if back_up and 0 < version < len(MIGRATIONS):
-            backup = back_up(f"-schema{version}")
+        if make_backup and 0 < version < len(MIGRATIONS):
+            backup = make_backup(f"-schema{version}")
             log.info("the database is brought up to date; before that, it was saved in %s", backup)
         try:
             migrate(self.writer)
@@ -3489,7 +3502,7 @@ class Store(Database):
     # Statements
 
     def run(self, sql: str, *values: Any, **named: Any) -> sqlite3.Cursor:
-        """Runs a statement. Up to four values stand in order (`?`), others by name."""
+        """Runs a statement. Its values stand in order (`?`) or, where they are many, by name."""
         return self.db.execute(sql, named or values)
 
     def run_script(self, sql: str, **named: Any) -> None:
@@ -6935,12 +6948,12 @@ def chat_message(site: Site, webhook: Message, comment: FullComment) -> ChatMess
 # The owner's own program
 
 
-def json_body(site: Site, news: ChatMessage) -> Json:
+def json_body(site: Site, message: ChatMessage) -> Json:
     """The body as the manual documents it."""
-    comment = news.comment
+    comment = message.comment
     return {
-        "type": f"comment.{news.webhook.event}",
-        "timestamp": rfc3339(news.webhook.created_at),
+        "type": f"comment.{message.webhook.event}",
+        "timestamp": rfc3339(message.webhook.created_at),
         "data": {
             "id": comment.id,
             "page_url": comment.page_url,
@@ -6957,9 +6970,9 @@ def json_body(site: Site, news: ChatMessage) -> Json:
             "language": comment.language,
             "ip": masked(comment.ip),
             "created_at": rfc3339(comment.created_at),
-            "reason": news.reason,
-            "link": news.link,
-            "links": news.links,
+            "reason": message.reason,
+            "link": message.link,
+            "links": message.links,
         },
     }
 
@@ -6986,30 +6999,30 @@ def json_headers(site: Site, webhook: Message, body: bytes) -> dict[str, str]:
 # Chats
 
 
-def slack_body(site: Site, news: ChatMessage) -> Json:
+def slack_body(site: Site, message: ChatMessage) -> Json:
     """docs.slack.dev/messaging/sending-messages-using-incoming-webhooks"""
-    plain = {"type": "plain_text", "text": f"{news.subject}\n{news.text}"}
+    plain = {"type": "plain_text", "text": f"{message.subject}\n{message.text}"}
     blocks = [{"type": "section", "text": plain}]
-    links = [f"<{html.escape(url, quote=False)}|{label}>" for label, url in news.buttons]
+    links = [f"<{html.escape(url, quote=False)}|{label}>" for label, url in message.buttons]
     if links:
         markup = {"type": "mrkdwn", "text": " · ".join(links)}
         blocks.append({"type": "section", "text": markup})
-    return {"text": html.escape(news.subject, quote=False), "blocks": blocks}
+    return {"text": html.escape(message.subject, quote=False), "blocks": blocks}
 
 
-def discord_body(site: Site, news: ChatMessage) -> Json:
+def discord_body(site: Site, message: ChatMessage) -> Json:
     """docs.discord.com/developers/resources/webhook. A stranger's text cannot mention anybody."""
     escapes = str.maketrans({"(": "%28", ")": "%29"})
-    links = [f"[{label}]({url.translate(escapes)})" for label, url in news.buttons]
+    links = [f"[{label}]({url.translate(escapes)})" for label, url in message.buttons]
     last_line = " · ".join(links)
     most = (4094 - len(last_line)) // 2  # each character may become two
     # Each mark is escaped, so that no text is a link, a mention or an emphasis.
-    text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", news.text[:most])
-    embed = {"title": news.subject[:256], "description": f"{text}\n\n{last_line}"}
+    text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", message.text[:most])
+    embed = {"title": message.subject[:256], "description": f"{text}\n\n{last_line}"}
     return {"embeds": [embed], "allowed_mentions": {"parse": []}}
 
 
-def telegram_body(site: Site, news: ChatMessage) -> Json:
+def telegram_body(site: Site, message: ChatMessage) -> Json:
     """core.telegram.org/bots/api#sendmessage. Plain text, so that nothing in it is markup."""
     query = urllib.parse.urlsplit(site.config.webhook_url).query
     params = urllib.parse.parse_qs(query)
@@ -7018,9 +7031,9 @@ def telegram_body(site: Site, news: ChatMessage) -> Json:
     # buttons. In the text, any URL is fine.
     public_url = site.config.server_public_url
     host = urllib.parse.urlsplit(public_url).netloc
-    lines = [f"{news.subject}\n\n{news.text}"]
+    lines = [f"{message.subject}\n\n{message.text}"]
     keyboard = []
-    for label, url in news.buttons:
+    for label, url in message.buttons:
         if "." in host and url.startswith(f"{public_url}/"):
             keyboard.append([{"text": label, "url": url}])
         else:
@@ -7041,13 +7054,13 @@ def telegram_faults(config: Config) -> Iterator[str]:
         yield "[webhook] kind = telegram needs a [webhook] url that ends in ?chat_id=NUMBER"
 
 
-def feishu_body(site: Site, news: ChatMessage) -> Json:
+def feishu_body(site: Site, message: ChatMessage) -> Json:
     """open.feishu.cn, custom bots: a post."""
-    lines = [[{"tag": "text", "text": news.text}]]
-    links = [{"tag": "a", "text": f"{label} ", "href": url} for label, url in news.buttons]
+    lines = [[{"tag": "text", "text": message.text}]]
+    links = [{"tag": "a", "text": f"{label} ", "href": url} for label, url in message.buttons]
     if links:
         lines.append(links)
-    translations = {"zh_cn": {"title": news.subject, "content": lines}}
+    translations = {"zh_cn": {"title": message.subject, "content": lines}}
     body: Json = {"msg_type": "post", "content": {"post": translations}}
     secret = site.config.webhook_secret
     if secret:
@@ -7135,33 +7148,42 @@ def encoded(body: Json | str) -> bytes:
 def send_webhook(site: Site, webhook: Message) -> None:
     """One try; `NotSent` unless it was taken."""
     config = site.config
-    chat = CHATS[config.webhook_kind]
-    headers: dict[str, str] = {}
     if webhook.event == "rebuild":
-        url = config.webhook_rebuild_url
-        body: Json | str = {"type": "comments.changed", "timestamp": rfc3339(webhook.created_at)}
-        message = encoded(body)
-        # What builds the blog is another company than a chat, whose token it must not get.
-        if config.webhook_kind == "json":
-            headers = json_headers(site, webhook, message)
-    else:
-        comment = site.store.comment(webhook.comment_id)
-        if comment is None:  # pragma: no cover - a race
-            return
-        url = config.webhook_url
-        body = chat.body(site, chat_message(site, webhook, comment))
-        message = encoded(body)
-        headers = chat.headers(site, webhook, message)
+        ask_for_rebuild(site, webhook)
+        return
+    comment = site.store.comment(webhook.comment_id)
+    if comment is None:  # pragma: no cover - a race
+        return
+    chat = CHATS[config.webhook_kind]
+    content = encoded(chat.body(site, chat_message(site, webhook, comment)))
+    headers = chat.headers(site, webhook, content)
+    response = post(site, config.webhook_url, content, headers)
+    reason = chat.refusal(response)
+    if reason:
+        raise NotSent(f"Refused {reason}")
+
+
+def ask_for_rebuild(site: Site, webhook: Message) -> None:
+    config = site.config
+    body = {"type": "comments.changed", "timestamp": rfc3339(webhook.created_at)}
+    content = encoded(body)
+    headers: dict[str, str] = {}
+    # What builds the blog is another company than a chat, whose token it must not get.
+    if config.webhook_kind == "json":
+        headers = json_headers(site, webhook, content)
+    post(site, config.webhook_rebuild_url, content, headers)
+
+
+def post(site: Site, url: str, content: bytes, headers: Mapping[str, str]) -> bytes:
+    """Sends a webhook, and returns the response. `NotSent` unless its status is one of success."""
     try:
-        status, response = site.world.fetch(url, message, headers)
+        status, response = site.world.fetch(url, content, headers)
     except (OSError, ValueError) as error:
         detail = getattr(error, "strerror", None) or ""
         raise NotSent(f"{type(error).__name__} {detail}".strip()) from error
-    reason = "" if 200 <= status < 300 else str(status)
-    if not reason and webhook.event != "rebuild":
-        reason = chat.refusal(response)
-    if reason:
-        raise NotSent(f"Refused {reason}")
+    if not 200 <= status < 300:
+        raise NotSent(f"Refused {status}")
+    return response
 
 
 # -- Outbox -------------------------------------------------------------------
