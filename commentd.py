@@ -10098,6 +10098,23 @@ def read_built_page(content: str, script_urls: tuple[str, ...]) -> BuiltPage:
     return page
 
 
+def fragment_query(attributes: dict[str, str]) -> dict[str, str]:
+    """What the attributes of a `<commentd-thread>` ask of its fragment, without values that the
+    service would refuse."""
+    query = {}
+    if attributes.get("page"):
+        query["url"] = attributes["page"]
+    if "lang" in attributes:
+        query["lang"] = attributes["lang"]
+    if attributes.get("sort") in SORTS:
+        query["sort"] = attributes["sort"]
+    if re.fullmatch("[1-9][0-9]?|100", attributes.get("limit", "")):
+        query["limit"] = attributes["limit"]
+    if "heading" in attributes:
+        query["heading"] = attributes["heading"]
+    return query
+
+
 def render_page(page: BuiltPage, path: str, style: str, fragment_of: Callable[[str], bytes]) -> str:
     """The page with its comments. `path`: where readers find it, if it does not say so itself.
     `fragment_of` takes the query of `GET /fragment`. What the page has set for an element
@@ -10107,18 +10124,8 @@ def render_page(page: BuiltPage, path: str, style: str, fragment_of: Callable[[s
     usual_url = url._replace(scheme="", netloc="").geturl()
     content = page.content
     for place in reversed(page.threads):
-        values = attributes_in(place.opening_tag)
-        query = {
-            "url": values.get("page") or usual_url,
-            "lang": values.get("lang", page.language),
-            "style": style,
-        }
-        if values.get("sort") in SORTS:
-            query["sort"] = values["sort"]
-        if re.fullmatch("[1-9][0-9]?|100", values.get("limit", "")):
-            query["limit"] = values["limit"]
-        if "heading" in values:
-            query["heading"] = values["heading"]
+        query = {"url": usual_url, "lang": page.language, "style": style}
+        query |= fragment_query(attributes_in(place.opening_tag))
         fragment = fragment_of(urllib.parse.urlencode(query)).decode().rstrip()
         if not fragment.endswith(THREAD_END):
             raise ValueError(f"no fragment for {query['url']}: {fragment[:200]}")

@@ -618,6 +618,20 @@ def test_rendering_puts_comments_into_each_page_and_touches_nothing_else(
     assert b"On \xc3\xbc" not in files(built)["ü.html"]
 
 
+def test_rendering_accepts_every_spelling_of_a_closing_tag(
+    app: App, visitor: Visitor, built: Path
+) -> None:
+    visitor.say("Hello.", page_url="/own/")
+    for path in UNTOUCHED:
+        (built / path).unlink()
+    page = "<commentd-thread page=/own/>old</Commentd-Thread\n><i>after</i>"
+    (built / "own.html").write_text(page, "utf-8")
+    assert render(app, built)[0] == 0
+    text = (built / "own.html").read_text("utf-8")
+    assert text.endswith("</commentd-thread><i>after</i>")
+    assert "Hello." in Tree(text).text
+
+
 def test_rendering_keeps_what_the_page_says_of_its_element(
     app: App, visitor: Visitor, built: Path
 ) -> None:
