@@ -12051,7 +12051,7 @@ HTML_START = re.compile(
 )
 LINK_OR_IMAGE = re.compile(r"(?i)<(/?a|img)\b([^<>]*)>")
 WEB = re.compile("https?://")
-FILM = re.compile(r"(?i)<(iframe|embed|object|param|video|audio|source)\b([^<>]*)>")
+EMBEDDED_MEDIA = re.compile(r"(?i)<(iframe|embed|object|param|video|audio|source)\b([^<>]*)>")
 STICKER = re.compile("(?i)(?<![a-z])(v?emo(ji|t)|smil[ei]|owo|sticker|tv_)")
 CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
 PREFORMATTED = re.compile(r"(?is)\n?(<pre\b.*?</pre>)\n?")
@@ -12121,7 +12121,7 @@ def films_as_links(markup: str) -> str:
         linked.add(url)
         return html_link(url, url)
 
-    return FILM.sub(replaced, markup)
+    return EMBEDDED_MEDIA.sub(replaced, markup)
 
 
 # Tags that people write within Markdown, each with what takes its place. Others are shown as text.
@@ -12706,8 +12706,8 @@ def json_records(text: TextIO) -> Records:
         try:
             data = json.loads(content, strict=False)  # control characters are cleaned later
         except json.JSONDecodeError as error:
-            mended, is_whole = mended_json(content, error.pos)
-            data = json.loads(mended, strict=False)
+            fixed, is_whole = fixed_json(content, error.pos)
+            data = json.loads(fixed, strict=False)
             fault = "" if is_whole else f"line {error.lineno} ({error.msg})"
     except (ValueError, RecursionError) as error:
         raise OperatorError(f"the file breaks off, or is no JSON ({error})") from None
@@ -12719,7 +12719,7 @@ def json_records(text: TextIO) -> Records:
 JSON_MARK = re.compile(r'(?s)"(?:[^"\\]|\\.)*+"|["\[\]{},]')
 
 
-def mended_json(content: str, end: int) -> tuple[str, bool]:
+def fixed_json(content: str, end: int) -> tuple[str, bool]:
     """JSON without the commas that programs leave before a bracket; whether that is all of it. If
     not, it ends with the last item that is whole before the position `end`."""
     text = re.sub(r'(?s)("(?:[^"\\]|\\.)*+")|,(?=\s*[\]}])', r"\1", content)
@@ -12785,36 +12785,54 @@ def xml_lines(text: TextIO) -> Iterator[tuple[int, str]]:
 def xml_pieces(text: TextIO) -> Iterator[tuple[int, str]]:
     """The text in pieces with their line numbers, with what would break the parser fixed. Comments
     and declarations are left out, and the text of a CDATA section is escaped instead."""
-    section = ""  # how the open section began
-    element = ""  # the one that it is in
+    sections = XmlSections()
     for number, lines in xml_lines(text):
         start = 0
         for mark in SECTION_MARK.finditer(lines):
-            before, after = lines[start : mark.start()], lines[mark.end() :]
-            if section:
-                if mark[0] != SECTION_ENDS[section]:
-                    continue
-                if section == "<![CDATA[":
-                    if not ends_section(after, element):
-                        continue
-                    yield number, html.escape(before, quote=False)
-                section = ""
-            elif mark[0] in SECTION_ENDS:
-                yield number, mended_xml(before)
-                section = mark[0]
-                tag = TAG_NAME.search(before)
-                element = tag[1] if tag else element
-            elif mark[0].upper() == "<!DOCTYPE":
+            if not sections.begun_by and mark[0].upper() == "<!DOCTYPE":
                 # So that no entity is ever expanded.
                 reason = "the file declares a document type, which no export does"
                 raise OperatorError(f"{reason}: it is not imported")
-            else:
-                continue
-            start = mark.end()
-        if section == "<![CDATA[":
-            yield number, html.escape(lines[start:], quote=False)
-        elif not section:
-            yield number, mended_xml(lines[start:])
+            if sections.has_border(mark[0], lines[mark.end() :]):
+                before = lines[start : mark.start()]
+                yield number, sections.readable(before)
+                sections.cross(mark[0], before)
+                start = mark.end()
+        yield number, sections.readable(lines[start:])
+
+
+class XmlSections:
+    """Where a reader of XML is: in a CDATA section, a comment or a declaration, or in none."""
+
+    def __init__(self) -> None:
+        self.begun_by = ""  # the mark that began the open section; "" outside of sections
+        self.element = ""  # the one that the section is in
+
+    def has_border(self, mark: str, after: str) -> bool:
+        """Whether a section begins or ends at a mark. Within a section, most marks are text."""
+        if not self.begun_by:
+            return mark in SECTION_ENDS
+        if mark != SECTION_ENDS[self.begun_by]:
+            return False
+        return self.begun_by != "<![CDATA[" or ends_section(after, self.element)
+
+    def cross(self, mark: str, before: str) -> None:
+        """Goes on behind a mark that is a border."""
+        if self.begun_by:
+            self.begun_by = ""
+            return
+        self.begun_by = mark
+        tag = TAG_NAME.search(before)
+        if tag:
+            self.element = tag[1]
+
+    def readable(self, piece: str) -> str:
+        """What the parser shall see of a piece without a border."""
+        if self.begun_by == "<![CDATA[":
+            return html.escape(piece, quote=False)
+        if self.begun_by:
+            return ""
+        return fixed_xml(piece)
 
 
 def ends_section(after: str, element: str) -> bool:
@@ -12824,7 +12842,7 @@ def ends_section(after: str, element: str) -> bool:
     return not element or bool(tag and tag[2] in (None, element))
 
 
-def mended_xml(piece: str) -> str:
+def fixed_xml(piece: str) -> str:
     piece = REFERENCE.sub(lambda name: html.escape(html.unescape(name[0])), piece)
     return NO_TAG.sub("&lt;", piece).replace("]]>", "]]&gt;")
 
@@ -13459,7 +13477,7 @@ class Import:
         """Drops what is of other blogs, and finds the parent of each reply and the page of each
         comment."""
         self.choose_blog(host)
-        self.find_parents()
+        self.drop_missing_parents()
         self.set_depths()
         self.drop_childless()
         self.set_times()
@@ -13500,17 +13518,17 @@ class Import:
                 names |= {bare, bare.partition(":")[0]}
         return names
 
-    def find_parents(self) -> None:
+    def drop_missing_parents(self) -> None:
         """A reply whose parent is missing goes below its top-level comment, or to the top."""
         for comment in self.comments.values():
-            if comment.thread not in ("", comment.id) and not self.has_parent(comment):
+            if comment.thread not in ("", comment.id) and not self.has_parent_in_file(comment):
                 comment.parent = comment.thread
-            if comment.parent and not self.has_parent(comment):
+            if comment.parent and not self.has_parent_in_file(comment):
                 comment.parent = ""
                 event = "at the top, since what they reply to is not there"
                 self.report.note(event, comment.id)
 
-    def has_parent(self, comment: StagedComment) -> bool:
+    def has_parent_in_file(self, comment: StagedComment) -> bool:
         parent = self.comments.get(comment.parent)
         return parent is not None and parent.page.key == comment.page.key
 
@@ -13590,7 +13608,7 @@ class Import:
         for start in range(0, len(pages), IMPORT_STEP):
             with self.step(store):
                 for page in pages[start : start + IMPORT_STEP]:
-                    self.add_page(store, page)
+                    self.add_staged_page(store, page)
         for start in range(0, len(comments), IMPORT_STEP):
             with self.step(store):
                 for comment in comments[start : start + IMPORT_STEP]:
@@ -13611,12 +13629,12 @@ class Import:
         is_closed = page.closed and page.has_comments
         return bool(self.is_ours or page.views or page.page_likes or is_closed)
 
-    def add_page(self, store: Store, staged: StagedPage) -> None:
+    def add_staged_page(self, store: Store, staged: StagedPage) -> None:
         closed = int(staged.closed)
         stamp = f"page {staged.ref.key} {closed} {staged.views} {staged.page_likes}"
         if store.imported(self.name, stamp):
             return
-        page = self.page_of(store, staged)
+        page = self.page_here(store, staged)
         if page.total:  # the owner may have reopened it here
             closed = 0
         store.note_import(self.name, stamp, 0)
@@ -13626,7 +13644,7 @@ class Import:
         self.report.views_added += max(0, staged.views - page.views)
         self.report.page_likes_added += max(0, staged.page_likes - page.page_likes)
 
-    def page_of(self, store: Store, staged: StagedPage) -> Page:
+    def page_here(self, store: Store, staged: StagedPage) -> Page:
         """The page here, which is added if it is new."""
         page = store.page(staged.ref.key)
         if page is None:
@@ -13640,7 +13658,7 @@ class Import:
         imported = store.imported(self.name, staged.stamp)
         if imported:
             self.matched.add(imported.id)
-            self.find_parent(store, imported, staged)
+            self.put_below_late_parent(store, imported, staged)
             return
         # Another record of the file may have the same text.
         found = store.duplicates(
@@ -13658,11 +13676,11 @@ class Import:
     def add_new_comment(self, store: Store, staged: StagedComment) -> int:
         self.report.new += 1
         self.report.new_by_status[staged.status] += 1
-        page_id = self.page_of(store, self.pages[staged.page.key]).id
+        page_id = self.page_here(store, self.pages[staged.page.key]).id
         new = NewComment(
             id=staged.number if self.is_ours else None,  # so that links to it stay valid
             page_id=page_id,
-            parent_id=self.parent_of(store, staged, page_id),
+            parent_id=self.imported_parent_id(store, staged, page_id),
             nickname=staged.nickname,
             email=staged.email,
             website=staged.website,
@@ -13683,23 +13701,28 @@ class Import:
         store.add_past_comment_likes(comment_id, staged.likes)
         return comment_id
 
-    def parent_of(self, store: Store, staged: StagedComment, page_id: int | None) -> int | None:
+    def imported_parent_id(
+        self, store: Store, staged: StagedComment, page_id: int | None
+    ) -> int | None:
+        """The id that the parent of a comment has here, if it has come, and is on that page."""
         staged_parent = self.comments.get(staged.parent)
         if staged_parent is None:
             return None
         parent = store.imported(self.name, staged_parent.stamp)
         return parent.id if parent and parent.page_id == page_id else None
 
-    def find_parent(self, store: Store, imported: Imported, staged: StagedComment) -> None:
+    def put_below_late_parent(
+        self, store: Store, imported: Imported, staged: StagedComment
+    ) -> None:
         """Puts a comment below its parent that came without it, from a part of the file."""
-        parent_id = self.parent_of(store, staged, imported.page_id)
+        parent_id = self.imported_parent_id(store, staged, imported.page_id)
         if imported.id and parent_id and store.put_below(imported.id, parent_id):
             self.report.note("now below what they reply to", staged.id)
 
 
 # Exporting
 
-SECONDS = "%Y-%m-%d %H:%M:%S"  # a time (UTC) as WordPress and Artalk have it
+UTC_FORMAT = "%Y-%m-%d %H:%M:%S"  # of a time as WordPress and Artalk have it
 
 
 def list_items(records: Iterable[Json]) -> Iterator[str]:
@@ -13896,7 +13919,7 @@ def as_artalk(export: Export) -> Iterator[str]:
 
 
 def artalk_time(seconds: int) -> str:
-    return time_of(seconds).strftime(f"{SECONDS} +0000")
+    return time_of(seconds).strftime(f"{UTC_FORMAT} +0000")
 
 
 WXR = """<?xml version="1.0" encoding="UTF-8"?>
@@ -13953,7 +13976,7 @@ def wxr_item(comment: ExportedComment, origins: Strings) -> str:
         "page_id": comment.page_id,
         "page_url": page_url,
         "link": page_link(page_url, origins) or quoted_url(page_url),
-        "opened_at": time_of(comment.opened_at).strftime(SECONDS),
+        "opened_at": time_of(comment.opened_at).strftime(UTC_FORMAT),
         "comment_status": "closed" if comment.closed else "open",
     }
     return filled_xml(WXR_ITEM, item)
@@ -13970,7 +13993,7 @@ def wxr_comment(comment: ExportedComment) -> str:
         "website": html.escape(comment.website, quote=False),
         "email": comment.email or f"{author}@commenter.invalid",
         "ip": comment.ip or UNKNOWN_IP,  # Isso's importer fails without one
-        "created_at": time_of(comment.created_at).strftime(SECONDS),
+        "created_at": time_of(comment.created_at).strftime(UTC_FORMAT),
         "html": comment.html if shows_text else html.escape(comment.content),
         "approved": WXR_STATUSES[comment.status],
         "parent_id": comment.parent_id or 0,
