@@ -12489,16 +12489,22 @@ INLINE_START = r"(<(?:em|strong|del|code|a [^>]*)>)"
 INLINE_END = r"(</(?:em|strong|del|code|a)>)"
 GAP = "(?: |<br>)"
 ANY_GAP = "(?: |<br>|&nbsp;|\u3000)"
-# What readers can't tell apart, each with its one spelling. Blocks that are paragraphs have become
-# ends of lines.
+# What readers can't tell apart, each with its one spelling. These rules are repeated until none of
+# them changes anything, since one can make another apply.
 SAME_INLINE = {
+    # A gap moves out of an element.
     re.compile(f"{INLINE_START}({ANY_GAP}+)"): r"\2\1",
     re.compile(f"({ANY_GAP}+){INLINE_END}"): r"\2\1",
+    # An element without text is not seen.
     re.compile(r"<(em|strong|del|code|a)\b[^>]*></\1>"): "",
+    # Nor is where one ends and another of its name begins, nor one in another of its name.
     re.compile(r"</(em|strong|del)><\1>|<(em|strong|del)>(?=<\2>)|</(em|strong|del)>(?=</\3>)"): "",
+    # Bold italics are italic bold.
     re.compile("<em><strong>"): "<strong><em>",
     re.compile("</strong></em>"): "</em></strong>",
 }
+# These follow once, in this order. A paragraph becomes the end of a line before ends of lines are
+# put together.
 SAME_BLOCKS = {
     re.compile(" {2,}"): " ",
     re.compile("</?p>"): "\n",
