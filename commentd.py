@@ -10272,8 +10272,8 @@ def claim(request: Request) -> Json:
 def search_pattern(request: Request) -> str:
     """The query parameter `q` as a pattern for LIKE; "" for everything."""
     text = query_text(request, "q")[:64]
-    escaped = re.sub("[!%_]", r"!\g<0>", text)
-    return f"%{escaped}%" if text else ""
+    literal = re.sub("[!%_]", r"!\g<0>", text)
+    return f"%{literal}%" if text else ""
 
 
 def rows_before(request: Request, find: Callable[[int, int], list[Row]]) -> tuple[list[Row], bool]:
@@ -15316,8 +15316,8 @@ def filled_unit(
 
 def unit_word(word: str) -> str:
     """A word in a list, quoted as systemd.syntax has it."""
-    quoted = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
-    return quoted if re.fullmatch(r"[\w@%+=:,./-]+", quoted) else f'"{quoted}"'
+    literal = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return literal if re.fullmatch(r"[\w@%+=:,./-]+", literal) else f'"{literal}"'
 
 
 def email_argument(text: str) -> str:
