@@ -2319,8 +2319,13 @@ def migrate(db: sqlite3.Connection, migrations: list[Migration] = MIGRATIONS) ->
 
 # What moved rows leave behind
 
-# The first byte of a page that holds rows, and the size of its header.
-PAGE_HEADERS = {2: 12, 5: 12, 10: 8, 13: 8}
+# The size of the header of a page that holds rows or entries of an index, by its first byte.
+PAGE_HEADERS = {
+    2: 12,  # an inner page of an index
+    5: 12,  # an inner page of a table
+    10: 8,  # a leaf of an index
+    13: 8,  # a leaf of a table
+}
 
 
 def unused_part(page: bytes, number: int) -> tuple[int, int]:
@@ -5979,7 +5984,8 @@ def proper_block(block_type: str, text: str) -> str:
 # A wider network belongs to several providers: of IPv6 each is given at least a /32 (RIPE-738,
 # section 5.1.2), and few have more than a /16 of IPv4.
 WIDEST_NETWORK = {4: 16, 6: 32}
-LATEST = 100  # comments on which a new block is tried
+LATEST_COMMENTS = 100  # on which a new block is tried
+LEAST_MATCHES = 5  # of these: fewer say nothing of how many readers a block is about
 # Many readers have their email there, though few may have commented yet.
 MAIL_PROVIDERS = re.compile(
     r"(126|163|aol|foxmail|gmail|hotmail|icloud|live|naver|outlook|qq|sina|sohu|yahoo)\.com|"
@@ -5989,7 +5995,7 @@ MAIL_PROVIDERS = re.compile(
 
 def reach_of_block(store: Store, block_type: str, value: str) -> tuple[int, int]:
     """How many of the latest comments a block would match, and how many those are."""
-    latest = store.search_comments("visible", "", None, NO_END, LATEST)
+    latest = store.search_comments("visible", "", None, NO_END, LATEST_COMMENTS)
     count = sum(matches(block_type, value, target_of(comment)) for comment in latest)
     return count, len(latest)
 
@@ -6005,7 +6011,8 @@ def is_wide(block_type: str, value: str, count: int, total: int) -> bool:
     # Most texts hold any given character of an alphabet. A single Chinese character is a word.
     if block_type == "word" and re.fullmatch(f"[^{UNSPACED}]", folded(value)):
         return True
-    return block_type != "email" and count >= 5 and 10 * count >= total
+    is_frequent = count >= LEAST_MATCHES and count / total >= 0.1
+    return block_type != "email" and is_frequent
 
 
 def is_blocked_email(site: Site, address: str) -> bool:
