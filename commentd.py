@@ -5071,6 +5071,11 @@ def keyed_hash(key: bytes, purpose: str, *parts: object) -> str:
     return hmac.new(key, message.encode(), "sha256").hexdigest()
 
 
+def short_hash(key: bytes, purpose: str, *parts: object) -> str:
+    """The first half of `keyed_hash`: 128 bits, which nobody can guess."""
+    return keyed_hash(key, purpose, *parts)[:32]
+
+
 def equal_in_constant_time(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode(), other.encode())
 
@@ -5082,7 +5087,7 @@ def password_scheme(rounds: int, key: bytes, email_address: str) -> str:
     """How a new password is hashed: the stored text without the hash. The salt, 16 bytes, comes
     from key and email address: registrations that wait for one address share it, so that one hash
     is compared with all of them."""
-    salt = keyed_hash(key, "salt", email_address)[:32]
+    salt = short_hash(key, "salt", email_address)
     return f"pbkdf2_sha256${rounds}${salt}"
 
 
@@ -5138,7 +5143,7 @@ def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | 
 
 def link_signature(key: bytes, params: Json) -> str:
     pairs = [f"{name}={params[name]}" for name in sorted(params)]
-    return keyed_hash(key, "link", *pairs)[:32]
+    return short_hash(key, "link", *pairs)
 
 
 def signed_query(key: bytes, params: Json) -> str:
@@ -5148,7 +5153,7 @@ def signed_query(key: bytes, params: Json) -> str:
 
 def subscriber_of(key: bytes, email_address: str) -> str:
     """The hash that stands for an email address in subscriptions. They hold no address."""
-    return keyed_hash(key, "subscriber", email_address)[:32]
+    return short_hash(key, "subscriber", email_address)
 
 
 # Captchas: the proof of work in the wire format of ALTCHA, version 2
@@ -5242,8 +5247,8 @@ def fetch(
         **headers,
     }
     is_https = parts.scheme == "https"
-    connect = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
-    with contextlib.closing(connect(parts.netloc, timeout=FETCH_SECONDS)) as client:
+    connection_type = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
+    with contextlib.closing(connection_type(parts.netloc, timeout=FETCH_SECONDS)) as client:
         try:
             client.request(method, target, message, all_headers)
             # readinto() reads no more than fits. read() would read without end where a server
@@ -6398,8 +6403,8 @@ class Recipient:
         # These headers name a message that is never sent, so that mail programs keep the emails
         # about a thread together (RFC 5322, section 3.6.4).
         thread_id = first.thread_id or first.id
-        secret = keyed_hash(self.site.key, "thread", self.to, thread_id)
-        root = f"<{secret[:32]}@{self.site.config.sender.domain}>"
+        secret = short_hash(self.site.key, "thread", self.to, thread_id)
+        root = f"<{secret}@{self.site.config.sender.domain}>"
         headers = {"In-Reply-To": root, "References": root}
         if unsubscribe:  # a button of the mail program (RFC 8058)
             headers["List-Unsubscribe"] = f"<{unsubscribe}>"
@@ -7274,8 +7279,8 @@ def send(site: Site, message: Message) -> None:
         if message.event:
             send_webhook(site, message)
         else:
-            secret = keyed_hash(site.key, "message", message.id, message.created_at)
-            site.mailer.send(message.email, message_id=secret[:32])
+            secret = short_hash(site.key, "message", message.id, message.created_at)
+            site.mailer.send(message.email, message_id=secret)
     except NotSent as failure:
         name = "webhook" if message.event else "email"
         end = "; given up" if failure.is_final else ""
@@ -7399,7 +7404,7 @@ def visitor_of(request: Request) -> str:
     if request.caller:
         return account_as_visitor(request.caller.id)
     browser = request.environ.get("HTTP_USER_AGENT", "")
-    return keyed_hash(request.site.key, "visitor", request.client.network, browser[:512])[:32]
+    return short_hash(request.site.key, "visitor", request.client.network, browser[:512])
 
 
 # Routes
@@ -8436,7 +8441,7 @@ def guess_uses(request: Request, email_address: str, request_id: str) -> list[Us
 
 def network_of_account(request: Request, user_id: int) -> str:
     """The hash that stands for the client's network among those of one account."""
-    return keyed_hash(request.site.key, "known", user_id, request.client.network)[:32]
+    return short_hash(request.site.key, "known", user_id, request.client.network)
 
 
 def is_known_client(request: Request, email_address: str) -> bool:
@@ -9134,7 +9139,7 @@ def as_author_sees(request: Request, comment: Comment) -> Json:
 def edit_token(request: Request, comment: Comment) -> str:
     """The token depends on the key, so a backup without the key gives no right to edit. It also
     depends on the time, since an id can be used again after `restore`."""
-    return keyed_hash(request.site.key, "edit", comment.id, comment.created_at)[:32]
+    return short_hash(request.site.key, "edit", comment.id, comment.created_at)
 
 
 @route("POST", "/comments/preview", Permission.ANYONE)
@@ -9416,7 +9421,7 @@ def feed_entry(site: Site, comment: Comment) -> FeedEntry:
 
 def lasting_id(key: bytes, *parts: object) -> str:
     """An id that stays when `public_url` changes (RFC 4287, section 4.2.6)."""
-    return f"urn:commentd:{keyed_hash(key, 'feed', *parts)[:32]}"
+    return f"urn:commentd:{short_hash(key, 'feed', *parts)}"
 
 
 THREADS_ON_PAGE = 20  # of the thread page
