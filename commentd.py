@@ -10032,16 +10032,16 @@ PIECE = re.compile(
     (?: > | \Z )
     """
 )
-# Elements whose content is text, is not shown, or is ours: there are no tags in it.
-CLOSED_ELEMENTS = (
-    "script",
-    "style",
-    "textarea",
-    "title",
-    "noscript",
-    "template",
-    "commentd-thread",
-)
+# Of elements whose content is text, is not shown, or is ours: there are no tags in it.
+CLOSING_TAGS = {
+    "script": re.compile(r"(?i)</script\s*>"),
+    "style": re.compile(r"(?i)</style\s*>"),
+    "textarea": re.compile(r"(?i)</textarea\s*>"),
+    "title": re.compile(r"(?i)</title\s*>"),
+    "noscript": re.compile(r"(?i)</noscript\s*>"),
+    "template": re.compile(r"(?i)</template\s*>"),
+    "commentd-thread": re.compile(r"(?i)</commentd-thread\s*>"),
+}
 # The line with which nginx or Caddy puts the comments in.
 INCLUDE = re.compile(r'<!--# (?:include|httpInclude) .*"/commentd-fragment')
 OLD_MARK = re.compile(r"""(?i)\sdata-mark\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""")
@@ -10090,8 +10090,8 @@ def read_built_page(content: str, script_urls: tuple[str, ...]) -> BuiltPage:
         tag = piece["tag"].lower()
         values = attributes_in(piece["attributes"])
         closing_tag = None
-        if tag in CLOSED_ELEMENTS:
-            closing_tag = re.compile(rf"(?i)</{tag}\s*>").search(content, end)
+        if tag in CLOSING_TAGS:
+            closing_tag = CLOSING_TAGS[tag].search(content, end)
             end = closing_tag.end() if closing_tag else len(content)
         if tag == "html":
             page.language = values.get("lang", "")
