@@ -15011,6 +15011,14 @@ def export_command(config: Config, arguments: Arguments) -> int:
     return 0
 
 
+class Rendering(enum.Enum):
+    """How `render` has left a file that it could read."""
+
+    CHANGED = enum.auto()  # in a dry run: would have
+    UNCHANGED = enum.auto()
+    WITHOUT_THREAD = enum.auto()
+
+
 def render_command(config: Config, arguments: Arguments) -> int:
     folder = Path(arguments.folder)
     if not folder.is_dir():
@@ -15018,7 +15026,7 @@ def render_command(config: Config, arguments: Arguments) -> int:
     service = (arguments.service or config.service_url).rstrip("/")
     service_path = re.sub("^https?:", "", service)
     script_urls = (f"{service_path}/embed.js", f"{service_path}/loader.js")
-    counts = Counter[str]()
+    counts = Counter[Rendering]()
     skipped: list[str] = []
     with contextlib.ExitStack() as resources:
         fragment_of = functools.partial(fetched_fragment, service)
@@ -15042,11 +15050,10 @@ def render_command(config: Config, arguments: Arguments) -> int:
             counts[result] += 1
     for line in skipped:
         print(line, file=sys.stderr)
-    counts["skipped"] = len(skipped)
-    tell(f"pages rendered: {counts['rendered']}")
-    tell(f"pages unchanged: {counts['unchanged']}")
-    tell(f"pages without a thread: {counts['without a thread']}")
-    tell(f"pages skipped: {counts['skipped']}")
+    tell(f"pages rendered: {counts[Rendering.CHANGED]}")
+    tell(f"pages unchanged: {counts[Rendering.UNCHANGED]}")
+    tell(f"pages without a thread: {counts[Rendering.WITHOUT_THREAD]}")
+    tell(f"pages skipped: {len(skipped)}")
     if arguments.dry_run:
         tell("this was a dry run: nothing is written")
     return 1 if skipped else 0
@@ -15107,19 +15114,18 @@ def render_file(
     script_urls: tuple[str, ...],
     fragment_of: Callable[[str], bytes],
     arguments: Arguments,
-) -> str:
-    """Puts the comments into a file. Returns its result for the report, or raises `OSError` or
-    `ValueError`."""
+) -> Rendering:
+    """Puts the comments into a file. `OSError` or `ValueError` if it is skipped."""
     content = path.read_bytes()
     page = read_built_page(content.decode(errors="surrogateescape"), script_urls)
     if not page.threads:
-        return "without a thread"
+        return Rendering.WITHOUT_THREAD
     content.decode()  # raises unless the page is UTF-8, as the fragment is
     name = path.relative_to(arguments.folder).as_posix()
     site_path = "/" + name.removesuffix("index.html")
     rendered = render_page(page, site_path, arguments.style, fragment_of)
     if rendered == page.content:
-        return "unchanged"
+        return Rendering.UNCHANGED
     target = path.resolve()
     if not target.is_relative_to(Path(arguments.folder).resolve()):
         raise ValueError(f"it is a link to {target}, which is outside of the folder")
@@ -15127,7 +15133,7 @@ def render_file(
         raise ValueError(NOT_WRITABLE)
     if not arguments.dry_run:
         replace_file(target, rendered.encode())
-    return "rendered"
+    return Rendering.CHANGED
 
 
 def replace_file(path: Path, content: bytes) -> None:
