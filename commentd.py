@@ -4520,7 +4520,8 @@ class Store(Database):
 
     def withdraw(self, comment_id: int, *, from_owners: bool = True) -> None:
         """Takes emails about a comment, or that quote it above a reply, out of the outbox. Their
-        notifications wait again. `from_owners`: also those to the owner."""
+        notifications wait again. `from_owners`: also those to the owner. Its text is to be wiped
+        from the -wal, too."""
         sql = """
             SELECT outbox_id FROM notification
              WHERE comment_id = :id AND audience <> 'owner' AND outbox_id IS NOT NULL
@@ -5325,10 +5326,10 @@ def log_in(client: smtplib.SMTP, user: str, password: str) -> None:
 
 
 def print_email(message: str) -> None:
-    parsed = message_from_string(message, policy=SMTP_POLICY)
-    text = parsed.get_content().replace("\r\n", "\n")
+    shown_email = message_from_string(message, policy=SMTP_POLICY)
+    text = shown_email.get_content().replace("\r\n", "\n")
     frame = "-" * 72
-    head = f"To: {parsed['To']}\nSubject: {parsed['Subject']}\n"
+    head = f"To: {shown_email['To']}\nSubject: {shown_email['Subject']}\n"
     # A terminal would obey an escape sequence in the text of a stranger.
     shown = STRAY_CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", f"{head}\n{text}")
     print(f"{frame}\n{shown}{frame}", flush=True)
@@ -5457,8 +5458,8 @@ class Clients:
     def trusts(self, ip: str) -> bool:
         if not ip:
             return False
-        parsed = ipaddress.ip_address(ip)
-        return any(parsed in proxies for proxies in self.trusted)
+        address = ipaddress.ip_address(ip)
+        return any(address in network for network in self.trusted)
 
     def may_be_proxy(self, peer: str) -> bool:
         """Whether a peer that sends a forwarding header is probably the owner's proxy: on this
@@ -6486,8 +6487,8 @@ def owner_recipients(site: Site, comment: Comment) -> list[str]:
     """The email addresses that get notifications about all comments on a page."""
     config = site.config
     key = page_name(comment.page_url, config.site_origins).key
-    for rule in config.notify_pages:
-        pattern, _, emails = rule.rpartition(" = ")
+    for page_rule in config.notify_pages:
+        pattern, _, emails = page_rule.rpartition(" = ")
         pattern = glob.escape(page_name(pattern, config.site_origins).key)
         # The only wildcard is `*`. For several, `re` alone would try each way to split the key. A
         # page may be written with or without the last slash.
@@ -6763,8 +6764,8 @@ def without_secrets(said: str, to: str, user: str, password: str) -> str:
     were sent."""
     if password:
         sent = (f"\0{user}\0{password}", password)
-        encoded = [base64.b64encode(text.encode()).decode() for text in sent]
-        for secret in (*encoded, password):
+        in_base64 = [base64.b64encode(text.encode()).decode() for text in sent]
+        for secret in (*in_base64, password):
             said = said.replace(secret, "…")
     said = re.sub("[!-~]*(@|%40)[!-~]+", "…", said)
     local_part = to.partition("@")[0]
