@@ -613,7 +613,7 @@ def test_the_owner_is_told_of_a_report_with_the_reasons(guest: Guest, ann: Reade
     assert text == (
         f"The comment on “{PAGE}” by “Ann” was reported:\n\n> ugly\n\n"
         "Reported by readers (2):\n> It is ugly\n> no reason given\n\n"
-        f"Keep:   {links['visible']}\nSpam:   {links['spam']}\nDelete: {links['deleted']}\n\n"
+        f"Keep: {links['visible']}\nMark as spam: {links['spam']}\nDelete: {links['deleted']}\n\n"
         f"Read and reply: {BLOG}{PAGE}#comment-1\n\nAll comments: {SERVICE}/admin\n"
     )
     assert second["Subject"] == f"blog.example: a comment on {PAGE} was reported"
