@@ -159,10 +159,17 @@ def booted(folder: Path, kind: str, **sections: dict[str, str]) -> Iterator[Unit
         until(lambda: remove(group))
 
 
+@pytest.fixture
+def disk_path() -> Iterator[Path]:
+    """A folder on the disk: where systemd boots, /dev/shm is a new one."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
 @pytest.mark.root
-def test_everything_works_under_the_printed_systemd_unit(tmp_path: Path) -> None:
+def test_everything_works_under_the_printed_systemd_unit(disk_path: Path) -> None:
     """The unit for several blogs; the next test has the unit for one."""
-    with booted(tmp_path / "blog", "systemd@") as unit:
+    with booted(disk_path / "blog", "systemd@") as unit:
         unit.starts()
         registered = unit.post("/auth/register", nickname="Bob", **BOB)
         assert registered.status == 200
@@ -187,9 +194,9 @@ def test_everything_works_under_the_printed_systemd_unit(tmp_path: Path) -> None
 
 
 @pytest.mark.root
-def test_systemd_does_not_restart_a_service_with_wrong_settings(tmp_path: Path) -> None:
+def test_systemd_does_not_restart_a_service_with_wrong_settings(disk_path: Path) -> None:
     """A missing backup folder is reported, and readers are served."""
-    with booted(tmp_path / "blog", "systemd", backup={"folder": "/srv/missing/copies"}) as unit:
+    with booted(disk_path / "blog", "systemd", backup={"folder": "/srv/missing/copies"}) as unit:
         settings = unit.folder / "commentd.ini"
         right = settings.read_text()
         settings.write_text(f"{right}[mail]\nhots = x\n")

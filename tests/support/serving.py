@@ -70,7 +70,7 @@ def turned(app: App | Sites, *, fast: bool = True, serves: Any = None) -> tuple[
     server = make_server(serves or app, sites, fast=True)
     server.loop_seconds = 0
     if not fast:
-        server.response_cache.find = lambda key: None
+        server.response_cache.fresh_entry = lambda key: None
     return server, functools.partial(commentd.turn, server)
 
 
