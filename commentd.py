@@ -976,9 +976,9 @@ CJK = (
 )
 # CommonMark decides by the characters beside asterisks whether these begin or end emphasis, and
 # expects a space behind punctuation. Chinese has none. In `**你好。**世界`, the second asterisks
-# are between a full stop and a letter, so they would end nothing; between two letters they would.
-# So while mistune searches for emphasis, this letter stands between them and the full stop: an
-# Egyptian hieroglyph that no comment needs.
+# stand between a full stop and a letter. There CommonMark lets them end no emphasis. Between two
+# letters they end it. So this letter is put between the full stop and the asterisks before mistune
+# looks for emphasis, and taken out afterwards. It is an Egyptian hieroglyph that no comment needs.
 SILENT_LETTER = "\U00013428"
 
 
@@ -992,8 +992,8 @@ class CommentInline(mistune.InlineParser):
         self.register("bare_url", URL_IN_TEXT, parse_bare_url, start_chars=["H", "h"])
 
     def finalize_tokens(self, tokens: list[Json], depth: int) -> list[Json]:
-        """Searches for emphasis, with silent letters in the text meanwhile. That has the effect of
-        the rules of markdown-cjk-friendly."""
+        """Finds emphasis as the rules of markdown-cjk-friendly do: it puts silent letters into the
+        text, searches, and takes them out again."""
         text = "".join(map(shown_by, tokens))
         if "*" not in text or text.isascii() or SILENT_LETTER in text:
             return super().finalize_tokens(tokens, depth)
@@ -1187,8 +1187,8 @@ def without_quotes(text: str) -> str:
 
 
 def narrow(text: str) -> str:
-    """A text without the full-width letters, digits and punctuation that Chinese input methods
-    leave: `https：／／` becomes `https://`."""
+    """A text with ASCII in place of the full-width letters, digits and signs that Chinese keyboards
+    type: `https：／／` becomes `https://`."""
     return unicodedata.normalize("NFKC", text).replace("。", ".")
 
 
@@ -3485,7 +3485,7 @@ FIRST_DAY = date(1970, 1, 1).toordinal()  # of statistics
 
 
 # Who likes or reports is stored as a text: `user 7` for an account, the hash of a client for
-# others, `past …` once nobody shall be able to tell any more, `import …` for likes from elsewhere.
+# others, `past …` after the link to a person was deleted, `import …` for imported likes.
 
 
 def account_as_visitor(user_id: int) -> str:
@@ -3502,7 +3502,7 @@ class Store(Database):
     """All rows. Methods that are named with a noun read. Methods that are named with a verb write,
     and must run inside `writing()`."""
 
-    zone: tzinfo | None = None  # of statistics; set by whoever opens the store
+    zone: tzinfo | None = None  # the time zone of statistics, set after the store is opened
 
     # Statements
 
