@@ -8,6 +8,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 import webtest
 
-from commentd import App, Config, OperatorError, Sites, make_app
+from commentd import App, Config, OperatorError, Sites, make_app, regular_work
 from support import inside
 from support.client import CANARY, COMMENT, PAGE, Visitor
 from support.commands import run_here
@@ -244,6 +245,28 @@ def test_lines_of_the_log_name_their_blog_and_those_of_two_are_not_the_same(
         logging.getLogger().removeHandler(handler)
     lines = [line for line in output.getvalue().splitlines() if not line.startswith(" ")]
     assert [re.findall(r"^ERROR \[(.*?)\]", line) for line in lines] == [[A], [B]]
+
+
+def test_lines_that_the_regular_work_logs_name_their_blog(
+    config: Config, fake_world: FakeWorld, tmp_path: Path
+) -> None:
+    no_folder = tmp_path / "a file"
+    no_folder.touch()
+    output = io.StringIO()
+    handler = inside.log_handler(output)
+    urls = (f"https://{A}", f"https://{B}")
+    settings = {"backup_folder": str(no_folder / "backups"), "backup_every": 24}
+    logging.getLogger().addHandler(handler)
+    try:
+        with blogs(config, fake_world, *urls, **settings) as apps:
+            for app in apps:
+                reader_of(apps, app).say()
+            with regular_work(Sites(apps), threading.Event()):
+                until(lambda: output.getvalue().count("no backup: ") == 2)
+    finally:
+        logging.getLogger().removeHandler(handler)
+    named = re.findall(r"^ERROR (?:\[(.*?)\] )?no backup: ", output.getvalue(), re.M)
+    assert sorted(named) == [A, B]
 
 
 # Which blog a request is for
