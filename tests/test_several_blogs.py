@@ -1,6 +1,7 @@
 """Several blogs in one process share nothing but the process: in this process, on the event loop
 and by threads, and as a command of its own."""
 
+import configparser
 import io
 import logging
 import re
@@ -24,8 +25,8 @@ from support.client import CANARY, COMMENT, PAGE, Visitor
 from support.commands import run_here
 from support.comments import solved
 from support.database import assert_whole
-from support.proxies import PLACES, PROXIES
-from support.service import LOOPS, Answer, Service, request
+from support.proxies import ME, PLACES, PROXIES, Proxy, site
+from support.service import LOOPS, Service, request
 from support.serving import fast_and_stock_servers, until
 from support.world import FakeWorld
 
@@ -376,9 +377,9 @@ def test_blogs_with_the_same_key_are_not_served(
 # On sockets
 
 
-def raw(host: str, target: str = LIST, *headers: str, method: str = "GET", **body: Any) -> bytes:
-    made = request(method, target, "User-Agent: a bot", *headers, **body)
-    return made.replace(b"comments.example", host.encode(), 1)
+def raw(host: str) -> bytes:
+    """A request for the list that counts no view."""
+    return request("GET", LIST, "User-Agent: a bot", host=host)
 
 
 def test_a_cached_list_of_one_blog_is_neither_sent_nor_dropped_by_the_other(
@@ -451,15 +452,10 @@ def test_a_request_for_no_blog_gets_nothing_of_one(apps: list[App], kind: str) -
 class SeveralBlogs(Service):
     """`commentd serve` with a folder of settings. `path` is the database of the first blog."""
 
-    def __init__(self, folder: Path, loop: str, program: str = "") -> None:
-        folder.mkdir(exist_ok=True)
+    def __init__(self, folder: Path) -> None:
         self.log = folder / "log"
         self.path = folder / "a.db"
-        write_settings(folder, loop)
-        self.begin(program, "serve", str(folder))
-
-    def to(self, host: str, method: str, target: str, *headers: str, **body: Any) -> Answer:
-        return self.raw(raw(host, target, *headers, method=method, **body))
+        self.begin("", "serve", str(folder))
 
     def greeted(self) -> "SeveralBlogs":
         super().greeted()
@@ -467,19 +463,28 @@ class SeveralBlogs(Service):
         return self
 
 
-def write_settings(folder: Path, loop: str = "fast") -> None:
-    common = "[captcha]\nprovider = none\n[limits]\nenabled = no\n"
-    for name, host in (("a", A), ("b", B)):
-        lines = ["[server]", f"public_url = https://{host}"]
-        if name == "a":
-            lines += ["listen = 127.0.0.1:0", f"fast = {LOOPS[loop]['fast']}"]
-        lines += ["[database]", f"path = {name}.db", common]
-        (folder / f"{name}.ini").write_text("\n".join(lines))
+def write_settings(
+    folder: Path,
+    server: dict[str, str] | None = None,
+    *,
+    urls: tuple[str, str] = (f"https://{A}", f"https://{B}"),
+    limits: str = "no",
+) -> None:
+    """Settings of two blogs. `server`: of the process, in the first file."""
+    of_process = {"listen": "127.0.0.1:0", **(server or {})}
+    for name, url in zip("ab", urls, strict=True):
+        parser = configparser.ConfigParser(interpolation=None)
+        parser["server"] = {"public_url": url, **(of_process if name == "a" else {})}
+        parser["database"] = {"path": f"{name}.db"}
+        parser["captcha"] = {"provider": "none"}
+        parser["limits"] = {"enabled": limits}
+        with (folder / f"{name}.ini").open("w") as file:
+            parser.write(file)
 
 
 @contextmanager
-def running(folder: Path, loop: str = "fast") -> Iterator[SeveralBlogs]:
-    service = SeveralBlogs(folder, loop)
+def running(folder: Path) -> Iterator[SeveralBlogs]:
+    service = SeveralBlogs(folder)
     try:
         yield service.greeted()
     finally:
@@ -491,28 +496,29 @@ def running(folder: Path, loop: str = "fast") -> Iterator[SeveralBlogs]:
 def test_a_process_serves_several_blogs_and_stops_when_all_are_saved(
     tmp_path: Path, loop: str
 ) -> None:
-    with running(tmp_path / "blogs", loop) as service:
+    write_settings(tmp_path, LOOPS[loop])
+    with running(tmp_path) as service:
         for host in (A, B):
             said = {**COMMENT, "content": f"hello {host}"}
-            assert service.to(host, "POST", "/comments", body=said).status == 200
-            viewed = service.raw(request("GET", LIST).replace(b"comments.example", host.encode()))
+            assert service.ask("POST", "/comments", body=said, host=host).status == 200
+            viewed = service.ask("GET", LIST, host=host)
             assert [each["content"] for each in viewed.json["comments"]] == [f"hello {host}"]
-        refused = service.to(NOWHERE, "GET", LIST)
+        refused = service.ask("GET", LIST, host=NOWHERE)
         assert (refused.status, refused.json["code"]) == (421, "host_unknown")
-        assert service.to("127.0.0.1", "GET", "/health").json == {"ok": True}
+        assert service.ask("GET", "/health", host="127.0.0.1").json == {"ok": True}
         links = re.findall(r"Become admin: https://(\S+)/admin#link=(\S+)", service.output)
         assert [host for host, _ in links] == [A, B]
         form = {"email": ANN, "nickname": "Ann", "password": CANARY}
         for host, link in links:
             other = B if host == A else A
-            wrong = service.to(other, "POST", "/admin/claim", body={**form, "link": link})
+            wrong = service.ask("POST", "/admin/claim", body={**form, "link": link}, host=other)
             assert wrong.json["code"] == "link_invalid"
-            right = service.to(host, "POST", "/admin/claim", body={**form, "link": link})
+            right = service.ask("POST", "/admin/claim", body={**form, "link": link}, host=host)
             assert right.status == 200
         assert service.stop() == 0
         assert "Traceback" not in service.output
     for name in ("a", "b"):
-        path = tmp_path / "blogs" / f"{name}.db"
+        path = tmp_path / f"{name}.db"
         assert_whole(str(path))
         with closing(sqlite3.connect(path)) as db:
             assert db.execute("SELECT views FROM page").fetchall() == [(1,)]
@@ -522,16 +528,17 @@ def test_a_process_serves_several_blogs_and_stops_when_all_are_saved(
 
 @pytest.mark.slow
 def test_a_killed_process_loses_no_comment_of_any_blog(tmp_path: Path) -> None:
-    with running(tmp_path / "blogs") as service:
+    write_settings(tmp_path)
+    with running(tmp_path) as service:
         for number in range(20):
             for host in (A, B):
                 said = {**COMMENT, "content": f"{number}"}
-                assert service.to(host, "POST", "/comments", body=said).status == 200
+                assert service.ask("POST", "/comments", body=said, host=host).status == 200
         service.stop(signal.SIGKILL)
     for name in ("a", "b"):
-        assert_whole(str(tmp_path / "blogs" / f"{name}.db"))
-    with running(tmp_path / "blogs") as service:
-        totals = [service.to(host, "GET", LIST).json["total"] for host in (A, B)]
+        assert_whole(str(tmp_path / f"{name}.db"))
+    with running(tmp_path) as service:
+        totals = [service.ask("GET", LIST, host=host).json["total"] for host in (A, B)]
         assert service.stop() == 0
     assert totals == [20, 20]
 
@@ -652,6 +659,44 @@ def test_a_proxy_gets_a_server_for_each_blog_and_accepts_the_file(
     environ = {"PATH": PLACES, "HOME": str(tmp_path)}
     checked = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PROXIES)
+def test_several_blogs_are_served_apart_behind_the_printed_proxy(tmp_path: Path, kind: str) -> None:
+    """Also what the proxy keeps, and who the readers are."""
+    with site(tmp_path, kind, "unix") as proxied_site:
+        hosts = [f"{name}:{proxied_site.port}" for name in (A, B)]
+        urls = (f"http://{hosts[0]}", f"http://{hosts[1]}")
+        server = {"listen": proxied_site.listen, "trusted_proxy": "unix"}
+        write_settings(tmp_path, server, urls=urls, limits="yes")
+        with running(tmp_path) as service, proxied_site.proxy(service, named=(".",)) as proxy:
+            for host in hosts:
+                assert said_behind(proxy, host, f"hello {host}") == 200
+            for _ in range(2):
+                assert [texts_behind(proxy, host) for host in hosts] == [
+                    [f"hello {host}"] for host in hosts
+                ]
+            statuses = [said_behind(proxy, hosts[0], f"{number}") for number in range(5)]
+            assert statuses == [200] * 4 + [429]
+            assert said_behind(proxy, hosts[0], "another reader", client="127.0.0.9") == 200
+            assert said_behind(proxy, hosts[1], "the same reader") == 200
+            unknown = proxy.ask("GET", LIST, host=f"{NOWHERE}:{proxied_site.port}")
+            assert b"hello" not in unknown.body
+            assert service.stop() == 0
+        assert "Traceback" not in service.output
+
+
+def said_behind(proxy: Proxy, host: str, content: str, client: str = ME) -> int:
+    """The status that a reader of that blog gets for a comment."""
+    body = {**COMMENT, "content": content}
+    return proxy.ask("POST", "/comments", body=body, host=host, client=client).status
+
+
+def texts_behind(proxy: Proxy, host: str) -> list[str]:
+    """What a reader of that blog finds in the list."""
+    listed = proxy.ask("GET", LIST, host=host).json
+    return [comment["content"] for comment in listed["comments"]]
 
 
 def test_settings_are_named_once(tmp_path: Path) -> None:

@@ -89,9 +89,10 @@ class Proxy:
                 stack.enter_context(line)
             yield line
 
-    def ask(self, method: str, target: str, *headers: str, client: str = ME, **body: Any) -> Answer:
+    def ask(self, method: str, target: str, *headers: str, client: str = ME, **more: Any) -> Answer:
+        """`more`: a body, and a host if it is another one."""
         with self.connect(client) as line:
-            line.sendall(request(method, self.prefix + target, *headers, **body))
+            line.sendall(request(method, self.prefix + target, *headers, **more))
             return answer_on(line, method)
 
     def say(self, content: str, *headers: str, client: str = ME) -> Answer:
@@ -128,9 +129,10 @@ class ProxiedSite:
         prefix: str = "",
         edit: Callable[[str], str] = str,
         authority: ssl.SSLContext | None = None,
+        named: tuple[str, ...] = (),
     ) -> Iterator[Proxy]:
-        """The proxy, with the settings that the program prints."""
-        code, printed, errors = run(self.folder, "example", self.kind)
+        """The proxy, with what the program prints for its settings, or for those that are named."""
+        code, printed, errors = run(self.folder, "example", self.kind, *named)
         assert (code, errors) == (0, "")
         main, command = (text.format(self.folder) for text in PROXIES[self.kind])
         if prefix:  # what is printed goes into the block of the blog

@@ -47,9 +47,15 @@ class Answer:
         return json.loads(self.body)
 
 
-def request(method: str, target: str, *headers: str, body: bytes | dict[str, Any] = b"") -> bytes:
+def request(
+    method: str,
+    target: str,
+    *headers: str,
+    body: bytes | dict[str, Any] = b"",
+    host: str = "comments.example",
+) -> bytes:
     """A request as it goes over the wire."""
-    lines = [f"{method} {target} HTTP/1.1", "Host: comments.example", *headers]
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *headers]
     if isinstance(body, dict):
         body = json.dumps(body).encode()
         lines.append("Content-Type: application/json")
@@ -127,8 +133,9 @@ class Service:
         with self.sent(raw) as connection:
             return answer_on(connection, raw.partition(b" ")[0].decode("latin-1"))
 
-    def ask(self, method: str, target: str, *headers: str, **body: Any) -> Answer:
-        return self.raw(request(method, target, *headers, **body))
+    def ask(self, method: str, target: str, *headers: str, **more: Any) -> Answer:
+        """`more`: a body, and a host if it is another one."""
+        return self.raw(request(method, target, *headers, **more))
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
