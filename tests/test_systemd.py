@@ -12,15 +12,15 @@ import shutil
 import socket
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import waitress
 
-from support.client import PAGE
+from support.client import COMMENT, PAGE
 from support.service import Answer, Service
 from support.serving import until
 from support.sources import ROOT
@@ -31,16 +31,16 @@ BLOG = Path("/srv/commentd/blog")
 ANN = {"email": "ann@example.com", "password": "a long enough passphrase"}
 BOB = {"email": "bob@example.com", "password": "another passphrase", "captcha_token": "x"}
 
-# What is mounted is seen in these namespaces alone. $1: the folder of the blog, $2: the kind.
+# What is mounted is seen in these namespaces alone. The names in capitals are set by `Unit`.
 BOOT = """
 set -eu
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -t tmpfs -o mode=755 tmpfs /srv
 mkdir -p /srv/commentd/blog /srv/python /srv/program /srv/packages
-mount --bind "$1" /srv/commentd/blog
-mount --bind "$3" /srv/python
-mount --bind "$4" /srv/program
-mount --bind "$5" /srv/packages
+mount --bind "$FOLDER" /srv/commentd/blog
+mount --bind "$BASE" /srv/python
+mount --bind "$PROGRAM" /srv/program
+mount --bind "$PACKAGES" /srv/packages
 for folder in /run /tmp /var/tmp /var/cache; do mount -t tmpfs -o mode=755 tmpfs $folder; done
 mkdir -p /run/units/commentd.service.d /run/units/commentd@.service.d
 for file in passwd group; do grep -v ^commentd: /etc/$file > /run/$file; done
@@ -51,9 +51,8 @@ mount --bind /run/group /etc/group
 chown -R commentd:commentd /srv/commentd/blog
 cd /srv/commentd/blog
 export PYTHONPATH=/srv/packages LD_LIBRARY_PATH=/srv/python/lib
-/srv/python/bin/$6 /srv/program/commentd.py example $2 \\
-    > /run/units/$2.printed
-mv /run/units/$2.printed /run/units/$7
+/srv/python/bin/$PYTHON /srv/program/commentd.py example $EXAMPLE > /run/printed
+mv /run/printed /run/units/$UNIT
 for unit in idle basic sysinit shutdown network-online; do
     printf "[Unit]\\nDefaultDependencies=no\\n" > /run/units/$unit.target
 done
@@ -62,7 +61,7 @@ for folder in /run/units/*.d; do
 StandardOutput=append:/srv/commentd/blog/log\\nStandardError=append:/srv/commentd/blog/log\\n" \\
         > $folder/test.conf
 done
-unset PYTHONPATH LD_LIBRARY_PATH
+unset PYTHONPATH LD_LIBRARY_PATH FOLDER BASE PROGRAM PACKAGES PYTHON EXAMPLE UNIT
 export SYSTEMD_UNIT_PATH=/run/units container=test
 exec /lib/systemd/systemd --system --unit=idle.target --log-target=null --show-status=no \\
     --machine-id=0123456789abcdef0123456789abcdef
@@ -95,19 +94,30 @@ def run(*command: str) -> tuple[int, str]:
 class Unit(Service):
     """The service as systemd runs it."""
 
-    def __init__(self, folder: Path, group: Path, kind: str) -> None:
+    def __init__(self, folder: Path, group: Path, example: str) -> None:
         self.folder, self.log, self.path = folder, folder / "log", folder / "commentd.db"
         self.opened: list[socket.socket] = []
-        self.name = "commentd@blog" if kind == "systemd@" else "commentd"
         self.log.touch()
-        file = "commentd@.service" if kind == "systemd@" else "commentd.service"
-        python = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-        places = (sys.base_prefix, str(ROOT), sysconfig.get_path("purelib"), python, file)
+        at = "@" if example == "systemd@" else ""
+        self.name = "commentd@blog" if at else "commentd"
+        variables = {
+            "FOLDER": str(folder),
+            "BASE": sys.base_prefix,
+            "PROGRAM": str(ROOT),
+            # Not that of this Python, which may have them by a .pth file.
+            "PACKAGES": str(Path(waitress.__file__).parents[1]),
+            "PYTHON": f"python{sys.version_info[0]}.{sys.version_info[1]}",
+            "EXAMPLE": example,
+            "UNIT": f"commentd{at}.service",
+        }
         join = 'echo $$ > "$0/cgroup.procs"; exec unshare "$@"'
-        boot = ["--kill-child", "sh", "-c", BOOT, "boot", str(folder), kind, *places]
+        boot = ["--kill-child", "sh", "-c", BOOT]
         with (folder / "boot").open("w") as output:
             self.process = subprocess.Popen(
-                ["sh", "-c", join, str(group), *NAMESPACES, *boot], stdout=output, stderr=output
+                ["sh", "-c", join, str(group), *NAMESPACES, *boot],
+                env={**os.environ, **variables},
+                stdout=output,
+                stderr=output,
             )
 
     def booted(self) -> "Unit":
@@ -127,10 +137,11 @@ class Unit(Service):
     def shown(self, name: str) -> str:
         return self.ctl("show", "--value", "-p", name, self.name)[1].strip()
 
-    def starts(self) -> "Unit":
+    def starts(self, blogs: int = 1) -> "Unit":
+        """Starts the service, and waits until it has greeted for each of its blogs."""
         greetings = self.output.count(" serves ")
         assert self.ctl("start", self.name) == (0, "")
-        until(lambda: self.output.count(" serves ") > greetings)
+        until(lambda: self.output.count(" serves ") == greetings + blogs)
         self.address = re.findall(r"^commentd .* serves .* on (\S+)$", self.output, re.M)[-1]
         return self
 
@@ -138,20 +149,32 @@ class Unit(Service):
         return self.ask("POST", target, *headers, body=body)
 
 
-@contextlib.contextmanager
-def booted(folder: Path, kind: str, **sections: dict[str, str]) -> Iterator[Unit]:
+Sections = dict[str, dict[str, str]]
+
+
+def write_settings(file: Path, sections: Sections) -> None:
     parser = configparser.ConfigParser(interpolation=None)
-    parser.read_dict({"server": {"listen": "127.0.0.1:0"}, "captcha": {"provider": "none"}})
-    parser.read_dict(sections)
+    parser.read_dict({"captcha": {"provider": "none"}, **sections})
+    with file.open("w") as output:
+        parser.write(output)
+    file.chmod(0o600)
+
+
+LISTEN = {"listen": "127.0.0.1:0"}
+
+
+@contextlib.contextmanager
+def booted(folder: Path, example: str, **blogs: Sections) -> Iterator[Unit]:
+    """A systemd with the unit of that example. `blogs`: their settings, by the names of their
+    files."""
     folder.mkdir()
-    with (folder / "commentd.ini").open("w") as file:
-        parser.write(file)
-    (folder / "commentd.ini").chmod(0o600)
+    for name, sections in blogs.items():
+        write_settings(folder / f"{name}.ini", sections)
     for tool in ("unshare", "nsenter", "/lib/systemd/systemd"):
         if not shutil.which(tool):
             pytest.skip(f"there is no {tool}: install Debian's packages systemd and util-linux")
     group = new_cgroup()
-    unit = Unit(folder, group, kind)
+    unit = Unit(folder, group, example)
     try:
         yield unit.booted()
     finally:
@@ -168,8 +191,8 @@ def disk_path() -> Iterator[Path]:
 
 @pytest.mark.root
 def test_everything_works_under_the_printed_systemd_unit(disk_path: Path) -> None:
-    """The unit for several blogs; the next test has the unit for one."""
-    with booted(disk_path / "blog", "systemd@") as unit:
+    """The unit for many processes, one a blog."""
+    with booted(disk_path / "blog", "systemd@", commentd={"server": LISTEN}) as unit:
         unit.starts()
         registered = unit.post("/auth/register", nickname="Bob", **BOB)
         assert registered.status == 200
@@ -196,7 +219,8 @@ def test_everything_works_under_the_printed_systemd_unit(disk_path: Path) -> Non
 @pytest.mark.root
 def test_systemd_does_not_restart_a_service_with_wrong_settings(disk_path: Path) -> None:
     """A missing backup folder is reported, and readers are served."""
-    with booted(disk_path / "blog", "systemd", backup={"folder": "/srv/missing/copies"}) as unit:
+    sections = {"server": LISTEN, "backup": {"folder": "/srv/missing/copies"}}
+    with booted(disk_path / "blog", "systemd", commentd=sections) as unit:
         settings = unit.folder / "commentd.ini"
         right = settings.read_text()
         settings.write_text(f"{right}[mail]\nhots = x\n")
@@ -209,3 +233,30 @@ def test_systemd_does_not_restart_a_service_with_wrong_settings(disk_path: Path)
         assert unit.ask("GET", "/health").json == {"ok": True}
         assert "WARNING backup: " in unit.output
         assert "/srv/missing/copies" in unit.output
+
+
+@pytest.mark.root
+def test_one_printed_unit_serves_all_blogs_of_a_folder(disk_path: Path) -> None:
+    hosts = ("a.example", "b.example")
+    a, b = (
+        {"server": {"public_url": f"https://{host}"}, "database": {"path": f"{host[0]}.db"}}
+        for host in hosts
+    )
+    a["server"] |= LISTEN
+    with booted(disk_path / "blog", "systemd .", a=a, b=b) as unit:
+        unit.starts(blogs=2)
+        for host in hosts:
+            said = {**COMMENT, "content": f"hello {host}"}
+            assert unit.ask("POST", "/comments", host=host, body=said).status == 200
+        greetings = unit.output.count(" serves ")
+        assert unit.ctl("kill", "--signal=KILL", unit.name) == (0, "")
+        until(lambda: unit.output.count(" serves ") == greetings + 2)
+        unit.address = re.findall(r"^commentd .* serves .* on (\S+)$", unit.output, re.M)[-1]
+        for host in hosts:
+            listed = unit.ask("GET", f"/comments?url={PAGE}", host=host).json["comments"]
+            assert [comment["content"] for comment in listed] == [f"hello {host}"]
+        backups = unit.folder / "backups"
+        until(lambda: all(any(backups.glob(f"{host[0]}-*.db")) for host in hosts))
+        assert unit.ctl("stop", unit.name) == (0, "")
+        assert (unit.shown("Result"), unit.shown("ExecMainStatus")) == ("success", "0")
+        assert not re.search(" ERROR |Traceback", unit.output)
