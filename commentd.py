@@ -148,26 +148,98 @@ class SchemaError(OperatorError):
     """The file is not a database that this program can serve."""
 
 
+class Code(enum.StrEnum):
+    """What a refusal is about, for programs: `not_found` is the code of `NOT_FOUND`. The widget or
+    the admin page has a text for each. `BadField` makes further codes from the names of fields."""
+
+    # The request cannot be read.
+    HTTP_INVALID = enum.auto()
+    URL_INVALID = enum.auto()
+    JSON_INVALID = enum.auto()
+    CONTENT_TYPE = enum.auto()
+    LENGTH_REQUIRED = enum.auto()
+    BODY_TOO_LARGE = enum.auto()
+    HEADERS_TOO_LARGE = enum.auto()
+    METHOD_NOT_ALLOWED = enum.auto()
+    HOST_UNKNOWN = enum.auto()
+    # Who asks may not do this.
+    ORIGIN_REFUSED = enum.auto()
+    LOGIN_REQUIRED = enum.auto()
+    TOKEN_INVALID = enum.auto()
+    NOT_ADMIN = enum.auto()
+    TOO_MANY = enum.auto()
+    # Nothing shows who somebody is.
+    CAPTCHA_FAILED = enum.auto()
+    CODE_WRONG = enum.auto()
+    EMAIL_UNVERIFIED = enum.auto()
+    LINK_INVALID = enum.auto()
+    PASSWORD_REQUIRED = enum.auto()
+    WRONG_CREDENTIALS = enum.auto()
+    WRONG_PASSWORD = enum.auto()
+    # What is asked for does not exist.
+    NOT_FOUND = enum.auto()
+    BLOCK_GONE = enum.auto()
+    COMMENT_GONE = enum.auto()
+    EMAIL_GONE = enum.auto()
+    PAGE_GONE = enum.auto()
+    PARENT_GONE = enum.auto()
+    USER_GONE = enum.auto()
+    # It does not go together with what is there.
+    BLOCK_WIDE = enum.auto()
+    EDIT_LATE = enum.auto()
+    IS_ADMIN = enum.auto()
+    LAST_ADMIN = enum.auto()
+    NICKNAME_TAKEN = enum.auto()
+    PAGE_CLOSED = enum.auto()
+    PAGE_EXISTS = enum.auto()
+    PIN_INVALID = enum.auto()
+    TEXT_CHANGED = enum.auto()
+    # The service cannot do it now.
+    BUSY = enum.auto()
+    CAPTCHA_DOWN = enum.auto()
+    INTERNAL = enum.auto()
+    STORAGE = enum.auto()
+
+
+class Fault(enum.StrEnum):
+    """What is wrong with a parameter or field: the end of its code, `missing` for `MISSING`."""
+
+    MISSING = enum.auto()
+    INVALID = enum.auto()
+    TOO_LONG = enum.auto()
+    TOO_SHORT = enum.auto()
+
+
+class FieldCode(str):
+    """The code of a refusal of one parameter or field."""
+
+
 class Problem(Exception):
     """A refusal that the client may read: it is sent as `{error, code}`, with `details` beside.
-    What an instance does not name is that of its class."""
+    Each status has a class of its own."""
 
-    status = 400
-    code = "bad_request"
+    status: int
     retry_after = 0  # seconds after which the client may try again; 0 leaves the header out
 
     def __init__(
-        self, text: str, code: str = "", status: int = 0, retry_after: int = 0, **details: int
+        self, text: str, code: Code | FieldCode, retry_after: int = 0, **details: int
     ) -> None:
         super().__init__(text)
-        self.code = code or self.code
-        self.status = status or self.status
+        self.code = code
         self.retry_after = retry_after or self.retry_after
         self.details = details
 
 
 class BadRequest(Problem):
-    pass
+    status = 400
+
+
+class BadField(BadRequest):
+    """One parameter of the URL or one field of the form is wrong. The code holds its name:
+    `nickname_missing`. The widget shows the text beside the field of that name."""
+
+    def __init__(self, text: str, name: str, fault: Fault) -> None:
+        super().__init__(text, FieldCode(f"{name}_{fault}"))
 
 
 class Unauthorized(Problem):
@@ -180,7 +252,10 @@ class Forbidden(Problem):
 
 class NotFound(Problem):
     status = 404
-    code = "not_found"
+
+
+class MethodNotAllowed(Problem):
+    status = 405
 
 
 class Conflict(Problem):
@@ -190,7 +265,36 @@ class Conflict(Problem):
 class TextChanged(Conflict):
     """The text of a comment is not the one that the client has read."""
 
-    code = "text_changed"
+    def __init__(self) -> None:
+        super().__init__("评论内容改过，请再看一遍", Code.TEXT_CHANGED)
+
+
+class LengthRequired(Problem):
+    status = 411
+
+
+class BodyTooLarge(Problem):
+    status = 413
+
+
+class WrongContentType(Problem):
+    status = 415
+
+
+class WrongHost(Problem):
+    status = 421
+
+
+class TooManyRequests(Problem):
+    status = 429
+
+
+class HeadersTooLarge(Problem):
+    status = 431
+
+
+class InternalError(Problem):
+    status = 500
 
 
 class Unavailable(Problem):
@@ -199,10 +303,11 @@ class Unavailable(Problem):
 
 
 class CaptchaDown(Unavailable):
-    """The captcha provider gives no verdict."""
+    """The captcha provider has not said whether a captcha token is good."""
 
-    code = "captcha_down"
-    retry_after = 30
+    def __init__(self) -> None:
+        text = "人机验证服务暂时没有响应，请稍后再试"
+        super().__init__(text, Code.CAPTCHA_DOWN, retry_after=30)
 
 
 # -- Text ---------------------------------------------------------------------
@@ -2760,7 +2865,7 @@ class Database:
         `only_views`: readers may see the change later."""
         with self.write_lock(), self.machine_faults():
             if self.damaged:
-                raise Unavailable("数据库已损坏，请联系管理员", "storage")
+                raise Unavailable("数据库已损坏，请联系管理员", Code.STORAGE)
             rows_before = self.writer.total_changes
             try:
                 with self.writer:
@@ -2777,7 +2882,7 @@ class Database:
     def write_lock(self) -> Iterator[None]:
         """The lock of the one writer. A thread waits for it as long as SQLite waits for a lock of
         another process."""
-        late = Unavailable("暂时无法保存，请稍后再试", "storage")
+        late = Unavailable("暂时无法保存，请稍后再试", Code.STORAGE)
         with holding(self.thread_lock, LOCK_SECONDS, late):
             with self.machine_faults():
                 # Commands may write while the service runs: before SQLite 3.51.3, two writers at
@@ -2816,13 +2921,13 @@ class Database:
             log.info("%s is back", self.path)
         self.moved = moved
         if moved:
-            raise Unavailable("数据库文件不在原处，请联系管理员", "storage")
+            raise Unavailable("数据库文件不在原处，请联系管理员", Code.STORAGE)
 
     def check_tables(self) -> None:
         """`Unavailable` if another program has dropped a table."""
         if count_tables(self.db) != self.tables:
             log.error("%s lacks tables that it had at the start: restore a backup", self.path)
-            raise Unavailable("数据库不完整，请联系管理员", "storage")
+            raise Unavailable("数据库不完整，请联系管理员", Code.STORAGE)
 
     @contextlib.contextmanager
     def machine_faults(self) -> Iterator[None]:
@@ -2839,7 +2944,7 @@ class Database:
                 self.damaged = True
                 log.critical("the database is damaged, so nothing is written any more: %s", error)
             log.error("the database failed: %s", error)
-            raise Unavailable("暂时无法保存，请稍后再试", "storage") from None
+            raise Unavailable("暂时无法保存，请稍后再试", Code.STORAGE) from None
 
     def close(self) -> None:
         """Closes the readers, since the -wal cannot be emptied while one of them reads; then the
@@ -5366,7 +5471,7 @@ class PasswordHasher:
 
     def seat(self) -> contextlib.AbstractContextManager[None]:
         """A place in the queue; `Unavailable` if there is none."""
-        busy = Unavailable("现在登录的人太多，请稍后再试", "busy", retry_after=2)
+        busy = Unavailable("现在登录的人太多，请稍后再试", Code.BUSY, retry_after=2)
         return holding(self.seats, 0, busy)
 
 
@@ -5721,7 +5826,7 @@ TOO_OFTEN = "操作太频繁，请稍后再试"
 def refuse_after(wait: int, text: str = TOO_OFTEN) -> None:
     """Refuses the request if there are seconds to wait."""
     if wait:
-        raise Problem(text, "too_many", status=429, retry_after=wait)
+        raise TooManyRequests(text, Code.TOO_MANY, retry_after=wait)
 
 
 def limit_all(site: Site, name: str, text: str = TOO_OFTEN) -> None:
@@ -6198,7 +6303,7 @@ class Pin(Action):
         if self.pinned == bool(comment.pinned):
             return ""
         if comment.parent_id or comment.status != "visible":
-            raise BadRequest("只有公开的主评论可以置顶", "pin_invalid")
+            raise BadRequest("只有公开的主评论可以置顶", Code.PIN_INVALID)
         site.store.set_pinned(comment.id, self.pinned)
         return "pin" if self.pinned else "unpin"
 
@@ -7333,7 +7438,7 @@ def valid_account(store: Store, user_id: int, version: int) -> Account:
     """The account; `Unauthorized` if it is deleted or blocked, or if its tokens were revoked."""
     account = store.account(user_id)
     if account is None or account.version != version or account.blocked:
-        raise Unauthorized("登录已失效，请重新登录", "token_invalid")
+        raise Unauthorized("登录已失效，请重新登录", Code.TOKEN_INVALID)
     return account
 
 
@@ -7516,7 +7621,8 @@ def request_of(route: Route, site: Site, environ: Json) -> Request:
     # An email service posts a form of its own to a signed link (RFC 8058).
     has_form = route.method != "GET" and not route.by_link
     if has_form and not may_write(site, route.area, environ):
-        raise Forbidden("这个网站不能在此评论：请管理员把它加入 [site] origins", "origin_refused")
+        text = "这个网站不能在此评论：请管理员把它加入 [site] origins"
+        raise Forbidden(text, Code.ORIGIN_REFUSED)
     now = site.now()
     return Request(
         site=site,
@@ -7560,7 +7666,7 @@ def read_query(environ: Json) -> dict[str, list[str]]:
             text, keep_blank_values=True, errors="strict", max_num_fields=256
         )
     except ValueError:
-        raise BadRequest("网址不是有效的 UTF-8", "url_invalid") from None
+        raise BadRequest("网址不是有效的 UTF-8", Code.URL_INVALID) from None
 
 
 JSON_TYPE = re.compile(r'application/json\s*(;\s*(charset=("?)utf-8\3)?)?', re.I)
@@ -7570,18 +7676,18 @@ def read_form(environ: Json) -> Json:
     """The JSON object in the body; an empty one if there is no body."""
     length = int(environ.get("CONTENT_LENGTH") or 0)
     if length > BODY_LIMIT:
-        raise Problem("请求内容太大", "body_too_large", status=413)
+        raise BodyTooLarge("请求内容太大", Code.BODY_TOO_LARGE)
     body = environ["wsgi.input"].read(length)
     content_type = environ.get("CONTENT_TYPE", "").strip()
     if not body and not content_type:
         return {}
     if not JSON_TYPE.fullmatch(content_type):
         text = "请求必须是 application/json，UTF-8 编码，不压缩"
-        raise Problem(text, "content_type", status=415)
+        raise WrongContentType(text, Code.CONTENT_TYPE)
     try:
         return strict_json(body)
     except ValueError:
-        raise BadRequest("请求内容不是有效的 JSON 对象", "json_invalid") from None
+        raise BadRequest("请求内容不是有效的 JSON 对象", Code.JSON_INVALID) from None
 
 
 def caller_of(permission: Permission, site: Site, environ: Json, now: int) -> Account | None:
@@ -7594,15 +7700,15 @@ def caller_of(permission: Permission, site: Site, environ: Json, now: int) -> Ac
         use = "admin" if permission is Permission.ADMIN else "login"
         claims = read_token(token.strip(), site.key, now, use)
         if claims is None:
-            raise Unauthorized("登录已失效，请重新登录", "token_invalid")
+            raise Unauthorized("登录已失效，请重新登录", Code.TOKEN_INVALID)
         user_id, version = claims
         account = valid_account(site.store, user_id, version)
     if permission is Permission.ANYONE:
         return account
     if account is None:
-        raise Unauthorized("请先登录", "login_required")
+        raise Unauthorized("请先登录", Code.LOGIN_REQUIRED)
     if permission is not Permission.USER and account.role != "admin":
-        raise Forbidden("只有管理员可以这样做", "not_admin")
+        raise Forbidden("只有管理员可以这样做", Code.NOT_ADMIN)
     return account
 
 
@@ -7610,7 +7716,7 @@ def caller_of(permission: Permission, site: Site, environ: Json, now: int) -> Ac
 
 
 # What the client reads of an error whose details stay in the log.
-INTERNAL = Problem("服务出错了，请稍后再试", "internal", status=500)
+INTERNAL = InternalError("服务出错了，请稍后再试", Code.INTERNAL)
 # In an Accept-Encoding header: gzip or any encoding, if its weight is not 0, which refuses it.
 ACCEPTS_GZIP = re.compile(
     r"""(?ix)
@@ -7778,16 +7884,16 @@ def plain_headers(area: Area, has_token: bool) -> dict[str, str]:
 
 # Refusals before a handler is called, by the status that Bottle or waitress gives them.
 REFUSALS = {
-    400: BadRequest("请求不是有效的 HTTP", "http_invalid"),
-    404: NotFound("没有这个网址"),
-    405: Problem("这个网址不接受这种请求方法", "method_not_allowed", status=405),
-    413: Problem("请求内容太大", "body_too_large", status=413),
+    400: BadRequest("请求不是有效的 HTTP", Code.HTTP_INVALID),
+    404: NotFound("没有这个网址", Code.NOT_FOUND),
+    405: MethodNotAllowed("这个网址不接受这种请求方法", Code.METHOD_NOT_ALLOWED),
+    413: BodyTooLarge("请求内容太大", Code.BODY_TOO_LARGE),
     # Of several blogs, the host is that of none (RFC 9110, section 15.5.20).
-    421: Problem("这个域名没有评论服务", "host_unknown", status=421),
-    431: Problem("请求头太大", "headers_too_large", status=431),
-    503: Unavailable("暂时无法保存，请稍后再试", "storage"),
+    421: WrongHost("这个域名没有评论服务", Code.HOST_UNKNOWN),
+    431: HeadersTooLarge("请求头太大", Code.HEADERS_TOO_LARGE),
+    503: Unavailable("暂时无法保存，请稍后再试", Code.STORAGE),
     # waitress gives this status to a Transfer-Encoding. A client can send the length instead.
-    501: Problem("请求必须带 Content-Length", "length_required", status=411),
+    501: LengthRequired("请求必须带 Content-Length", Code.LENGTH_REQUIRED),
 }
 
 
@@ -7798,20 +7904,20 @@ REFUSALS = {
 def valid_text(name: str, value: object, most: int) -> str:
     """A value that must be a text of 1 to `most` characters."""
     if value in (None, ""):
-        raise BadRequest(f"缺少参数 {name}", f"{name}_missing")
+        raise BadField(f"缺少参数 {name}", name, Fault.MISSING)
     if not isinstance(value, str):
-        raise BadRequest(f"参数 {name} 必须是文本", f"{name}_invalid")
+        raise BadField(f"参数 {name} 必须是文本", name, Fault.INVALID)
     if "\0" in value:
-        raise BadRequest(f"参数 {name} 不能含有控制字符", f"{name}_invalid")
+        raise BadField(f"参数 {name} 不能含有控制字符", name, Fault.INVALID)
     if len(value) > most:
-        raise BadRequest(f"参数 {name} 不能超过 {most} 个字符", f"{name}_too_long")
+        raise BadField(f"参数 {name} 不能超过 {most} 个字符", name, Fault.TOO_LONG)
     return value
 
 
 def valid_number(name: str, value: object, most: int = NO_END) -> int:
     """A value that must be a number from 1 to `most`."""
     if type(value) is not int or not 1 <= value <= most:
-        raise BadRequest(f"参数 {name} 必须是 1 到 {most} 的整数", f"{name}_invalid")
+        raise BadField(f"参数 {name} 必须是 1 到 {most} 的整数", name, Fault.INVALID)
     return value
 
 
@@ -7819,7 +7925,7 @@ def valid_choice(name: str, value: object, choices: Collection[str]) -> str:
     """A value that must be one of the choices."""
     text = valid_text(name, value, 64)
     if text not in choices:
-        raise BadRequest(f"参数 {name} 必须是 {'、'.join(choices)} 之一", f"{name}_invalid")
+        raise BadField(f"参数 {name} 必须是 {'、'.join(choices)} 之一", name, Fault.INVALID)
     return text
 
 
@@ -7827,7 +7933,7 @@ def valid_page(request: Request, name: str, value: object) -> PageName:
     """A value that must name a page of the blog."""
     text = valid_text(name, value, 2048)
     if has_controls(text):
-        raise BadRequest(f"参数 {name} 不能含有控制字符", f"{name}_invalid")
+        raise BadField(f"参数 {name} 不能含有控制字符", name, Fault.INVALID)
     # If the owner has named the blogs, the visitor's origin is none of them.
     sender = request.environ.get("HTTP_ORIGIN", "")
     own_origins = request.site.config.site_origins or [sender]
@@ -7855,7 +7961,7 @@ def proper_field(
     try:
         return spell(text) if text else ""
     except ValueError:
-        raise BadRequest(f"参数 {name} 的格式不对", f"{name}_invalid") from None
+        raise BadField(f"参数 {name} 的格式不对", name, Fault.INVALID) from None
 
 
 def nickname_field(request: Request, *, optional: bool = False) -> str:
@@ -7883,16 +7989,16 @@ def code_field(request: Request, name: str) -> str:
     shown = (character for character in text if not is_invisible(character))
     code = "".join(str(unicodedata.decimal(character, character)) for character in shown)
     if not re.fullmatch("[0-9]{6}", code):
-        raise BadRequest("验证码是 6 位数字", f"{name}_invalid")
+        raise BadField("验证码是 6 位数字", name, Fault.INVALID)
     return code
 
 
 def content_field(request: Request) -> str:
     text = bare_content(text_field(request, "content", BODY_LIMIT))
     if len(text) > request.site.config.comments_max_length:
-        raise BadRequest("评论内容过长", "content_too_long")
+        raise BadField("评论内容过长", "content", Fault.TOO_LONG)
     if is_blank(text):
-        raise BadRequest("请填写评论内容", "content_missing")
+        raise BadField("请填写评论内容", "content", Fault.MISSING)
     return text
 
 
@@ -7902,7 +8008,7 @@ def number_field(request: Request, name: str, most: int = NO_END, *, optional: b
     if value is None:
         if optional:
             return 0
-        raise BadRequest(f"缺少参数 {name}", f"{name}_missing")
+        raise BadField(f"缺少参数 {name}", name, Fault.MISSING)
     return valid_number(name, value, most)
 
 
@@ -7910,7 +8016,7 @@ def flag_field(request: Request, name: str) -> bool:
     """True or false; false if it is missing."""
     value = request.form.get(name, False)
     if not isinstance(value, bool):
-        raise BadRequest(f"参数 {name} 必须是 true 或 false", f"{name}_invalid")
+        raise BadField(f"参数 {name} 必须是 true 或 false", name, Fault.INVALID)
     return value
 
 
@@ -7927,7 +8033,7 @@ def query_text(request: Request, name: str) -> str:
     """A query parameter, which may stand once."""
     values = request.query.get(name, [""])
     if len(values) > 1:
-        raise BadRequest(f"参数 {name} 只能出现一次", f"{name}_invalid")
+        raise BadField(f"参数 {name} 只能出现一次", name, Fault.INVALID)
     return values[0]
 
 
@@ -7943,7 +8049,7 @@ def query_number(request: Request, name: str, default: int, most: int, least: in
         return default
     text = query_text(request, name)
     if not re.fullmatch("[0-9]{1,19}", text) or not least <= int(text) <= most:
-        raise BadRequest(f"参数 {name} 必须是 {least} 到 {most} 的整数", f"{name}_invalid")
+        raise BadField(f"参数 {name} 必须是 {least} 到 {most} 的整数", name, Fault.INVALID)
     return int(text)
 
 
@@ -7997,9 +8103,13 @@ def captcha_faults(config: Config) -> Iterator[str]:
                 yield f"[captcha] provider = {config.captcha_provider} needs {in_brackets(name)}"
 
 
+class NoVerdict(Exception):
+    """Why a captcha provider has not said whether a captcha token is good."""
+
+
 def provider_accepts(config: Config, world: World, captcha_token: str) -> bool:
-    """Whether the provider accepts a captcha token. `CaptchaDown` or `OSError` if it gives no
-    verdict, or if the fault is not the visitor's."""
+    """Whether the provider accepts a captcha token. `NoVerdict` or `OSError` if it does not say, or
+    if the fault is not the visitor's."""
     hosted = HOSTED_CAPTCHAS[config.captcha_provider]
     form = {"secret": config.captcha_secret, "response": captcha_token}
     if hosted.wants_site_key:
@@ -8014,12 +8124,12 @@ def provider_accepts(config: Config, world: World, captcha_token: str) -> bool:
 
     errors = str(verdict.get("error-codes"))
     if re.search("(missing|invalid)-input-secret", errors):
-        raise CaptchaDown("it refuses [captcha] secret")
+        raise NoVerdict("it refuses [captcha] secret")
     if 400 <= status < 500 and "input-response" in errors:
-        return False  # the token is at fault; `CaptchaDown` would shut all other visitors out
+        return False  # the token is at fault; `NoVerdict` would shut all other visitors out
     success = verdict.get("success")
     if status != 200 or type(success) is not bool or "internal-error" in errors:
-        raise CaptchaDown(f"status {status}, and no verdict")
+        raise NoVerdict(f"status {status}, and no verdict")
     is_test = config.captcha_secret in TEST_SECRETS
     return success and (is_test or was_solved_here(config, hosted, verdict))
 
@@ -8052,17 +8162,15 @@ def passes_provider(request: Request, captcha_token: str) -> bool:
 
 
 def ask_provider(request: Request, captcha_token: str) -> bool:
-    """As `provider_accepts`, for a few requests at a time. The text of `CaptchaDown` is for
-    readers."""
+    """As `provider_accepts`, for a few requests at a time. `CaptchaDown` if there is no verdict."""
     site = request.site
-    down = CaptchaDown("人机验证服务暂时没有响应，请稍后再试")
-    with holding(site.hosted_captcha.seats, 0.2, down):
+    with holding(site.hosted_captcha.seats, 0.2, CaptchaDown()):
         try:
             return provider_accepts(site.config, site.world, captcha_token)
-        except (OSError, CaptchaDown) as error:
+        except (OSError, NoVerdict) as error:
             provider = site.config.captcha_provider
             log.error("[captcha] %s gives no verdict: %s", provider, error)
-            raise down from None
+            raise CaptchaDown from None
 
 
 def captcha_field(request: Request, *, own: bool = False) -> Captcha | None:
@@ -8076,7 +8184,7 @@ def captcha_field(request: Request, *, own: bool = False) -> Captcha | None:
     else:
         captcha = captcha_of_provider(request, captcha_token)
     if captcha is None:
-        raise Forbidden("人机验证失败，请重试", "captcha_failed")
+        raise Forbidden("人机验证失败，请重试", Code.CAPTCHA_FAILED)
     return captcha
 
 
@@ -8114,7 +8222,7 @@ def get_captcha(request: Request) -> Json:
 def spend_captcha(request: Request, captcha: Captcha | None) -> None:
     """`Forbidden` if it was used before."""
     if captcha and not request.site.store.note_spent_captcha(captcha.signature, captcha.expires_at):
-        raise Forbidden("人机验证已用过，请重试", "captcha_failed")
+        raise Forbidden("人机验证已用过，请重试", Code.CAPTCHA_FAILED)
 
 
 # Passwords
@@ -8129,7 +8237,7 @@ def new_admin_password(request: Request, name: str) -> str:
     before they hash it. A reader may have any password, but an admin's opens everything."""
     password = password_field(request, name)
     if len(password) < 8:
-        raise BadRequest("管理员的密码至少要 8 个字符", "password_too_short")
+        raise BadField("管理员的密码至少要 8 个字符", "password", Fault.TOO_SHORT)
     return password
 
 
@@ -8179,8 +8287,8 @@ def authenticated(
     if account is None or account.blocked or not equal_in_constant_time(account.password, stored):
         waiting = store.registrations(email_address)
         if any(equal_in_constant_time(one.password, stored) for one in waiting):
-            raise Unauthorized("邮箱未验证", "email_unverified")
-        raise Unauthorized("邮箱或密码错误", "wrong_credentials")
+            raise Unauthorized("邮箱未验证", Code.EMAIL_UNVERIFIED)
+        raise Unauthorized("邮箱或密码错误", Code.WRONG_CREDENTIALS)
     with request.writing():
         return_uses(request.site, *uses_if_wrong)
     with contextlib.suppress(Unavailable):  # the next login can do it
@@ -8205,7 +8313,7 @@ def check_nickname(request: Request, nickname: str) -> None:
         return
     for admin in request.site.store.admins():
         if looks_like(nickname, admin.nickname):
-            raise Conflict("这个昵称和管理员的太像，请换一个", "nickname_taken")
+            raise Conflict("这个昵称和管理员的太像，请换一个", Code.NICKNAME_TAKEN)
 
 
 # Codes that are emailed: to register, to sign in, and to confirm what the caller wants
@@ -8274,7 +8382,7 @@ def request_own_code(request: Request) -> Json:
 
     `{request_id?, lang?}` to `{success, request_id}`. Strangers cannot use up its rate limit."""
     if request.is_admin:
-        raise Forbidden("管理员请用密码登录", "password_required")
+        raise Forbidden("管理员请用密码登录", Code.PASSWORD_REQUIRED)
     wanted = code_request(request, request.me.email)
     new = new_code_email(request, wanted, "code_signin")
     recipient = keyed_hash(request.site.key, "mail", wanted.email)
@@ -8393,7 +8501,7 @@ def verify(request: Request) -> str:
             if not account.is_new:
                 store.add_email(request.now, changed_email(request.site, account))
     if not confirmed:
-        raise BadRequest("验证码错误或已过期")
+        raise BadField("验证码错误或已过期", "token", Fault.INVALID)
 
     return "验证成功"
 
@@ -8517,7 +8625,7 @@ class SignInWay:
 
     identify: Callable[[Request], Identity | None]
     text: str
-    code: str
+    code: Code
 
     def refusal(self) -> Unauthorized:
         return Unauthorized(self.text, self.code)
@@ -8525,8 +8633,8 @@ class SignInWay:
 
 # By the field of a form that shows which way somebody takes.
 SIGN_IN_WAYS = {
-    "code": SignInWay(by_code, "验证码错误或已过期", "code_wrong"),
-    "password": SignInWay(by_password, "邮箱或密码错误", "wrong_credentials"),
+    "code": SignInWay(by_code, "验证码错误或已过期", Code.CODE_WRONG),
+    "password": SignInWay(by_password, "邮箱或密码错误", Code.WRONG_CREDENTIALS),
 }
 
 
@@ -8563,7 +8671,7 @@ def account_for(request: Request, identity: Identity) -> Account:
         raise SIGN_IN_WAYS[identity.way].refusal()
     holder = store.account_with_email(identity.email)
     if holder and holder.role == "admin":
-        raise Forbidden("管理员请用密码登录", "password_required")
+        raise Forbidden("管理员请用密码登录", Code.PASSWORD_REQUIRED)
     if holder is None:
         nickname = nickname_field(request, optional=identity.nickname != "") or identity.nickname
         check_nickname(request, nickname)
@@ -8594,7 +8702,7 @@ def confirm_password(request: Request) -> Identity:
     try:
         return by_password(request)
     except Unauthorized:  # which would say that the caller's token is wrong
-        raise Forbidden("密码不对", "wrong_password") from None
+        raise Forbidden("密码不对", Code.WRONG_PASSWORD) from None
 
 
 def confirm_holder(request: Request) -> Identity:
@@ -8723,7 +8831,7 @@ def delete_me(request: Request) -> Json:
     use_up_code(request, confirm_holder(request))
     with request.writing():
         if request.is_admin and len(store.admins()) == 1:
-            raise Conflict("至少要有一位管理员", "last_admin")
+            raise Conflict("至少要有一位管理员", Code.LAST_ADMIN)
         for comment in store.comments_of(me.id):
             take_back(request.site, comment)
         store.erase_account(me, request.subscriber, comments=comments == "delete")
@@ -8749,7 +8857,7 @@ def full_comment(request: Request, comment_id: int) -> FullComment:
     """A comment of any status; `NotFound` if it was erased."""
     comment = request.site.store.comment(comment_id)
     if comment is None or not comment.content:
-        raise NotFound("评论不存在", "comment_gone")
+        raise NotFound("评论不存在", Code.COMMENT_GONE)
     return comment
 
 
@@ -8757,7 +8865,7 @@ def check_visible(request: Request, comment_id: int) -> None:
     """`NotFound` if readers cannot see the comment."""
     comment = request.site.store.comment(comment_id)
     if comment is None or comment.status != "visible":
-        raise NotFound("评论不存在", "comment_gone")
+        raise NotFound("评论不存在", Code.COMMENT_GONE)
 
 
 # Reading
@@ -8821,7 +8929,7 @@ def replies_in_thread(request: Request, page: Page, thread_id: int) -> Json:
     root = request.site.store.comment(thread_id)
     is_thread = root and root.page_id == page.id and root.parent_id is None
     if root is None or not is_thread or not root.shown:
-        raise NotFound("评论不存在", "comment_gone")
+        raise NotFound("评论不存在", Code.COMMENT_GONE)
     asked = part_asked_for(request, "thread", "oldest", thread_id)
     return {
         "comments": in_list(request, asked.comments),
@@ -8938,8 +9046,8 @@ def get_pages(request: Request) -> Json:
     """`?url=…&url=…`, up to 100, to the counts of these pages in the same order."""
     urls = request.query.get("url", [])
     if not 1 <= len(urls) <= 100:
-        code = "url_invalid" if urls else "url_missing"
-        raise BadRequest("请给出 1 到 100 个 url 参数", code)
+        fault = Fault.INVALID if urls else Fault.MISSING
+        raise BadField("请给出 1 到 100 个 url 参数", "url", fault)
     pages = []
     for url in urls:
         name = valid_page(request, "url", url)
@@ -8962,7 +9070,7 @@ def new_comment(request: Request) -> NewComment:
     """The comment in the form. Its page and its HTML are not known yet."""
     caller = request.caller
     if caller is None and request.site.config.comments_login_required:
-        raise Unauthorized("请先登录再评论", "login_required")
+        raise Unauthorized("请先登录再评论", Code.LOGIN_REQUIRED)
     email_address = email_field(request, optional=True)
     nickname = nickname_field(request, optional=caller is not None)
     if caller:
@@ -9064,7 +9172,7 @@ def check_place(
     check_parent(request, page, new.parent_id)
     earlier = earlier_comment(request, replace(new, page_id=page.id), captcha)
     if earlier is None and page.is_closed(request.site.config, request.now):
-        raise Forbidden("这里的评论已关闭", "page_closed")
+        raise Forbidden("这里的评论已关闭", Code.PAGE_CLOSED)
     return earlier
 
 
@@ -9074,7 +9182,7 @@ def check_parent(request: Request, page: Page, parent_id: int | None) -> None:
         return
     parent = request.site.store.comment(parent_id)
     if parent is None or parent.page_id != page.id or parent.status != "visible":
-        raise NotFound("要回复的评论不存在", "parent_gone")
+        raise NotFound("要回复的评论不存在", Code.PARENT_GONE)
 
 
 def earlier_comment(
@@ -9091,7 +9199,7 @@ def earlier_comment(
         return None
     comment = store.comment(spent_on)
     if comment is None or not new.says_the_same(comment):
-        raise Forbidden("人机验证已用过，请重试", "captcha_failed")
+        raise Forbidden("人机验证已用过，请重试", Code.CAPTCHA_FAILED)
     return EarlierComment(comment, is_same_author=True)
 
 
@@ -9189,7 +9297,7 @@ def editable_comment(request: Request, comment_id: int) -> FullComment:
     """A comment that the caller may edit now."""
     comment = own_comment(request, comment_id)
     if is_too_late(request, comment):
-        raise Forbidden("已超过可修改的时间", "edit_late")
+        raise Forbidden("已超过可修改的时间", Code.EDIT_LATE)
     return comment
 
 
@@ -9202,7 +9310,7 @@ def own_comment(request: Request, comment_id: int) -> FullComment:
     else:
         may_change = request.caller is not None and comment.user_id == request.caller.id
     if comment.status == "deleted" or not may_change:
-        raise NotFound("评论不存在", "comment_gone")
+        raise NotFound("评论不存在", Code.COMMENT_GONE)
     return comment
 
 
@@ -9219,7 +9327,7 @@ def delete_comment(request: Request, comment_id: int) -> Json:
     with request.writing():
         comment = own_comment(request, comment_id)
         if is_too_late(request, comment) and comment.user_id is None:
-            raise Forbidden("已超过可删除的时间", "edit_late")
+            raise Forbidden("已超过可删除的时间", Code.EDIT_LATE)
         take_back(request.site, comment)
         store.erase_comments([comment.id])
     gone = replace(comment, status="deleted")
@@ -9897,7 +10005,7 @@ def get_metrics(request: Request) -> Response:
     """Counts in the text format of Prometheus, if `[server] metrics` is on."""
     store = request.site.store
     if not request.site.config.server_metrics:
-        raise NotFound("没有这个网址")
+        raise NotFound("没有这个网址", Code.NOT_FOUND)
     ham, spam = learnt_counts(store)
     text = templates()["metrics.txt"].render(
         statuses=STATUSES,
@@ -9914,7 +10022,7 @@ def get_security_txt(request: Request) -> str:
     """The security contact (RFC 9116), if `[site] contact` is set."""
     contact = request.site.config.site_contact
     if not contact:
-        raise NotFound("没有这个网址")
+        raise NotFound("没有这个网址", Code.NOT_FOUND)
     expires = rfc3339(request.now + 30 * DAY)
     return f"Contact: {contact}\nExpires: {expires}\n"
 
@@ -9948,7 +10056,7 @@ def get_picture(request: Request) -> Response:
     try:
         body, content_type = read_picture(request.site.config.site_picture)
     except (OSError, ValueError):  # there is none, or `check` says why
-        raise NotFound("没有这个网址") from None
+        raise NotFound("没有这个网址", Code.NOT_FOUND) from None
     return Response(body, content_type, cached_for(HOUR))
 
 
@@ -9959,7 +10067,7 @@ def get_asset(request: Request, name: str) -> Response:
     path = request.environ["PATH_INFO"].lstrip("/")
     asset = request.site.assets.get(path)
     if asset is None:
-        raise NotFound("没有这个网址")
+        raise NotFound("没有这个网址", Code.NOT_FOUND)
     return Response(asset.body, asset.content_type, cached_for(HOUR), gzipped=asset.gzipped)
 
 
@@ -10166,7 +10274,7 @@ def manual_page(request: Request) -> Response:
     topics = {name: text for each in groups.values() for name, text in each.items()}
     name = query_text(request, "topic")
     if name and name not in topics:
-        raise NotFound("没有这个网址")
+        raise NotFound("没有这个网址", Code.NOT_FOUND)
     return html_page(
         request.site,
         "help.html",
@@ -10197,7 +10305,7 @@ def admin_login(request: Request) -> Json:
     try:
         account = authenticated(request, address, password, captcha)
         if account.role != "admin":
-            raise Unauthorized("邮箱或密码错误", "wrong_credentials")
+            raise Unauthorized("邮箱或密码错误", Code.WRONG_CREDENTIALS)
     except Unauthorized:  # rate limits bound how often a stranger writes this line
         place = masked(request.client.ip) or "somewhere"
         log.warning("a sign-in at /admin failed, from %s", place)
@@ -10245,7 +10353,7 @@ def address_of_link(request: Request) -> str:
     link = text_field(request, "link", 64)
     address = request.site.store.admin_link_email(link, request.now)
     if address is None:
-        raise Forbidden("链接已用过或已过期，请运行 commentd admin 再取一个", "link_invalid")
+        raise Forbidden("链接已用过或已过期，请运行 commentd admin 再取一个", Code.LINK_INVALID)
     return address
 
 
@@ -10387,10 +10495,10 @@ def versions_by_id(form: Json) -> dict[int, str]:
     """The ids of the form, each with the version of the text that was read; "" if it names none."""
     ids = form.get("ids")
     if not isinstance(ids, list) or not 1 <= len(ids) <= 100:
-        raise BadRequest("参数 ids 必须是 1 到 100 个编号", "ids_invalid")
+        raise BadField("参数 ids 必须是 1 到 100 个编号", "ids", Fault.INVALID)
     versions = form.get("versions") or [None] * len(ids)
     if not isinstance(versions, list) or len(versions) != len(ids):
-        raise BadRequest("参数 versions 不对", "versions_invalid")
+        raise BadField("参数 versions 不对", "versions", Fault.INVALID)
     comment_ids = [valid_number("ids", each) for each in ids]
     return dict(zip(comment_ids, [str(each or "") for each in versions], strict=True))
 
@@ -10423,7 +10531,7 @@ def check_version(comment: Comment, version: str) -> None:
     """`TextChanged` if the text of a comment is not the `version` that was read. With "" it does
     not matter."""
     if version and version != comment.version:
-        raise TextChanged("评论内容改过，请再看一遍")
+        raise TextChanged
 
 
 @route("PATCH", "/admin/comments/<comment_id:id>", Permission.ADMIN)
@@ -10460,7 +10568,7 @@ def reply_as_owner(request: Request) -> Json:
         parent = full_comment(request, number_field(request, "parent_id"))
         check_version(parent, optional_field(request, "version"))
         if parent.status not in ("visible", "waiting"):
-            raise NotFound("要回复的评论不存在", "parent_gone")
+            raise NotFound("要回复的评论不存在", Code.PARENT_GONE)
         entry = ACTIONS["visible"].apply(request.site, parent)
         if entry:
             audit(request, entry, parent.id)
@@ -10550,7 +10658,7 @@ def change_page(request: Request, page_id: int) -> Json:
     with request.writing():
         page = store.page_by_id(page_id)
         if page is None:
-            raise NotFound("页面不存在", "page_gone")
+            raise NotFound("页面不存在", Code.PAGE_GONE)
         if "closed" in request.form:
             closed = flag_field(request, "closed")
             store.set_closed(page.id, closed, request.now)
@@ -10569,7 +10677,7 @@ def rename_page(request: Request, page: Page) -> int:
     other = store.page(name.key)
     merges = other is not None and other.id != page.id
     if merges and not flag_field(request, "merge"):
-        raise Conflict("这个地址已有页面，是否合并？", "page_exists")
+        raise Conflict("这个地址已有页面，是否合并？", Code.PAGE_EXISTS)
     audit(request, "merge" if merges else "rename", page.page_url, name.page_url)
     return store.move_page(page.id, name.key, name.page_url)
 
@@ -10607,7 +10715,7 @@ def change_user(request: Request, user_id: int) -> Json:
     with request.writing():
         user = store.account(user_id)
         if user is None:
-            raise NotFound("用户不存在", "user_gone")
+            raise NotFound("用户不存在", Code.USER_GONE)
         role = user.role
         if "role" in request.form:
             role = choice_field(request, "role", ("user", "admin"))
@@ -10616,9 +10724,9 @@ def change_user(request: Request, user_id: int) -> Json:
             blocked = flag_field(request, "blocked")
         loses_admin = user.role == "admin" and (role != "admin" or blocked)
         if loses_admin and len(store.admins()) == 1:
-            raise Conflict("至少要有一位管理员", "last_admin")
+            raise Conflict("至少要有一位管理员", Code.LAST_ADMIN)
         if role == "admin" and blocked:
-            raise Conflict("不能屏蔽管理员：请先改为普通用户", "is_admin")
+            raise Conflict("不能屏蔽管理员：请先改为普通用户", Code.IS_ADMIN)
         store.set_rights(user.id, role, blocked, revoke=loses_admin or blocked)
         if blocked != user.blocked:
             audit(request, "block_user" if blocked else "unblock_user", user.id)
@@ -10656,7 +10764,7 @@ def add_block(request: Request) -> Json:
         count, total = reach_of_block(store, block_type, value)
         if is_wide(block_type, value, count, total):
             text = f"这条屏蔽会命中最近 {total} 条评论中的 {count} 条，确定吗？"
-            raise Conflict(text, "block_wide", count=count, total=total)
+            raise Conflict(text, Code.BLOCK_WIDE, count=count, total=total)
     expires_at = request.now + days * DAY if days else None
     with request.writing():
         block = store.insert_block(
@@ -10671,7 +10779,7 @@ def drop_block(request: Request, block_id: int) -> Json:
     with request.writing():
         block = request.site.store.delete_block(block_id)
         if block is None:
-            raise NotFound("屏蔽规则不存在", "block_gone")
+            raise NotFound("屏蔽规则不存在", Code.BLOCK_GONE)
         audit(request, "unblock", block.value, block.kind)
     return {"success": True}
 
@@ -10722,7 +10830,7 @@ def retry_message(request: Request, message_id: int) -> Json:
     """Sends a message again."""
     with request.writing():
         if not request.site.store.retry_message(message_id, request.now):
-            raise NotFound("邮件不存在", "email_gone")
+            raise NotFound("邮件不存在", Code.EMAIL_GONE)
         audit(request, "retry", message_id)
     return {"success": True}
 
@@ -10731,7 +10839,7 @@ def retry_message(request: Request, message_id: int) -> Json:
 def drop_message(request: Request, message_id: int) -> Json:
     with request.writing():
         if not request.site.store.drop_message(message_id):
-            raise NotFound("邮件不存在", "email_gone")
+            raise NotFound("邮件不存在", Code.EMAIL_GONE)
         audit(request, "drop", message_id)
     return {"success": True}
 
@@ -10740,7 +10848,7 @@ def drop_message(request: Request, message_id: int) -> Json:
 def download_backup(request: Request) -> Response:
     """`{password}`, the caller's own, to a backup of the database, which holds all keys."""
     confirm_password(request)
-    busy = Unavailable("暂时无法备份，请稍后再试", "storage")
+    busy = Unavailable("暂时无法备份，请稍后再试", Code.STORAGE)
     try:
         with holding(request.site.download_lock, 0, busy):
             backup = request.site.store.open_backup()
@@ -11536,7 +11644,7 @@ def run_check(topic: str, success: str, attempt: Callable[[], object], *, subjec
         attempt()
     except NotSent as error:
         return Finding("fail", topic, f"{subject}: {error.explained}")
-    except (OSError, ValueError, Problem) as error:
+    except (OSError, ValueError, NoVerdict) as error:
         detail = terminal_line(str(error))
         return Finding("fail", topic, f"{subject}: {detail} ({type(error).__name__})")
     return Finding("ok", topic, success)
@@ -11563,7 +11671,7 @@ def home(request: Request) -> Response:
     """The set-up page for a new owner: the tag to paste, a live widget and a checklist."""
     config = request.site.config
     if config.server_public_url and not config.site_demo:
-        raise NotFound("没有这个网址")
+        raise NotFound("没有这个网址", Code.NOT_FOUND)
     state: Json = {"public": True}
     if not config.server_public_url and not request.site.store.admins():
         # Only topics and levels: nothing that tells of the machine.

@@ -64,7 +64,7 @@ function addStyle({shadowRoot: {adoptedStyleSheets: sheets}}) {
 
 // The texts for error codes that begin with these words.
 const TEXT_KEYS = {
-  origin: 'refused', unavailable: 'busy', body: 'content_too_long', parent: 'comment', comment: 'comment', page: 'page',
+  origin: 'refused', body: 'content_too_long', parent: 'comment', comment: 'comment', page: 'page',
   nickname: 'nickname', email: 'email', website: 'website', captcha: 'captcha', login: 'login', token: 'token', code: 'code_wrong',
   reason: 'content_invalid', fresh: 'password_missing',
 }

@@ -214,7 +214,7 @@ def test_every_text_that_a_script_shows_exists_and_none_is_left_over() -> None:
     known = bare(WORDS["en"])
     assert used - known.keys() == set()
     quoted = set(re.findall(r"\w+", source))
-    codes = {"captcha", "code_wrong", "text_changed", "wrong_credentials", "email_unverified"}
+    codes = inside.codes() | {refusal.code for refusal in refusals()} | {"captcha"}
     served = set(re.findall(r"\w+", (ROOT / "commentd.py").read_text("utf-8")))
     served |= set(re.findall(r"\w+", (STATIC / "fragment.html").read_text("utf-8")))
     left = {key for key in known if key not in quoted | codes | served}
@@ -227,23 +227,33 @@ def test_every_text_that_a_script_shows_exists_and_none_is_left_over() -> None:
 
 # What only a fault of a script brings, or what has no more to say than its status.
 WITHOUT_WORDS = {
-    *("bad_request", "content_type", "ids_invalid", "json_invalid", "pin_invalid", "url_invalid"),
-    *("block_gone", "not_found", "user_gone", "versions_invalid"),
+    *("content_type", "json_invalid", "url_invalid", "http_invalid", "length_required"),
+    *("headers_too_large", "method_not_allowed", "host_unknown", "internal", "not_found"),
+    *("ids_invalid", "versions_invalid", "pin_invalid", "block_gone", "user_gone"),
 }
 
 
 def test_each_refusal_has_words_in_the_widget_or_in_the_admin_page() -> None:
     [_, keys] = (STATIC / "more.js").read_text("utf-8").split("const TEXT_KEYS = {")
     first_words = set(re.findall(r"(\w+): '", keys[: keys.index("}")]))
-    has_words = WORDS["en"].keys() | ADMIN["en"].keys() | WITHOUT_WORDS
+    has_words = WORDS["en"].keys() | ADMIN["en"].keys()
+    codes = inside.codes() | {refusal.code for refusal in refusals()}
     lacking = {
-        f"static/words/*.json lack {refusal.code}, with which {refusal.place} refuses: write it in "
-        f"each (in admin-*.json too, if an admin can get it), or {refusal.code.split('_')[0]} in "
-        f"TEXT_KEYS of static/more.js"
-        for refusal in refusals()
-        if refusal.code not in has_words and refusal.code.split("_")[0] not in first_words
+        f"static/words/*.json lack {code}: write it in each (in admin-*.json too, if an admin can "
+        f"get it), or {code.split('_')[0]} in TEXT_KEYS of static/more.js"
+        for code in codes - has_words - WITHOUT_WORDS
+        if code.split("_")[0] not in first_words
     }
     assert not lacking, "\n".join(sorted(lacking))
+    assert WITHOUT_WORDS - codes == set()
+
+
+def test_scripts_ask_for_no_code_that_the_service_does_not_have() -> None:
+    fields = {refusal.code for refusal in refusals()} | {"nickname_missing"}
+    own = {"offline", "unreadable", "failed"}
+    for path in STATIC.glob("*.js"):
+        asked = re.findall(r"\bcode [!=]== '(\w+)'", path.read_text("utf-8"))
+        assert {*asked} - inside.codes() - fields - own == set(), path.name
 
 
 def test_the_admin_page_uses_every_text_that_it_has() -> None:
@@ -251,7 +261,8 @@ def test_the_admin_page_uses_every_text_that_it_has() -> None:
     keys = bare(ADMIN["en"]).keys()
     assert set(re.findall(r"\b(?:say|keyed|badge)\((?:'.', )?'(\w+)'[,)]", script)) - keys == set()
     served = script + (ROOT / "commentd.py").read_text("utf-8")
-    said = {*re.findall(r"\w+", served), "ip", "text_changed", "mark", "503"}
+    said = {*re.findall(r"\w+", served), "ip", "mark", "503"}
+    said |= inside.codes() | {refusal.code for refusal in refusals()}
     short = re.compile("^(log|did|none|held|level|to|drop|by|score|key)_|_invalid$")
     assert {key for key in keys - said if short.sub("", key) not in said} == set()
 

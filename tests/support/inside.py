@@ -106,6 +106,16 @@ def chats() -> set[str]:
     return {*CHATS} - {"json"}
 
 
+def codes() -> set[str]:
+    """Those of refusals, but for those that are made of the name of a field."""
+    return {*commentd.Code}
+
+
+def faults() -> set[str]:
+    """The ends of the codes that are made of the name of a field."""
+    return {*commentd.Fault}
+
+
 def mail_server(config: Config) -> tuple[str, int]:
     """Host and port of the mail server that the settings name."""
     server = commentd.SmtpMailer(config, commentd.World()).server
@@ -215,7 +225,8 @@ def refusing_with(status: int, *, quietly: bool = True) -> Iterator[None]:
         yield
         return
     wait = {429: 60, 503: 5}.get(status, 0)
-    refusal = commentd.Problem("refused", "refused", status, retry_after=wait)
+    refusal = commentd.Problem("refused", commentd.Code.BUSY, retry_after=wait)
+    refusal.status = status
 
     def refuse(*_: Any) -> Any:
         raise RuntimeError("a fault of ours") if status == 500 else refusal

@@ -4,34 +4,30 @@ import ast
 from dataclasses import dataclass
 
 import commentd
-from support.sources import functions, whole_tree
+from support.sources import calls_of
 
 
 @dataclass(frozen=True)
 class Refusal:
     code: str
     status: int
-    place: str  # where it is raised
+    place: str  # where it is made
 
 
 def refusals() -> list[Refusal]:
-    """Each `raise` of a `Problem` whose code is written out. Those of a field are made of its
-    name."""
-    found = []
-    for function in functions(whole_tree()):
-        for node in ast.walk(function):
-            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-                found += refusals_of(node.exc, function.name)
-    return found
+    """Each `Problem` that is made with a code, or for a field, that is written out."""
+    made = [refusal_of(call) for call in calls_of("[A-Z][A-Za-z]+")]
+    return [refusal for refusal in made if refusal]
 
 
-def refusals_of(call: ast.Call, function: str) -> list[Refusal]:
-    kind = getattr(commentd, ast.unparse(call.func), None)
-    if not isinstance(kind, type) or not issubclass(kind, commentd.Problem):
-        return []
-    written = {each.arg: each.value for each in call.keywords}
-    code = call.args[1] if len(call.args) > 1 else ast.Constant(kind.code)
-    status = written.get("status", ast.Constant(kind.status))
-    if not isinstance(code, ast.Constant) or not isinstance(status, ast.Constant):
-        return []
-    return [Refusal(str(code.value), int(str(status.value)), f"commentd.py: {function}")]
+def refusal_of(call: ast.Call) -> Refusal | None:
+    made = getattr(commentd, ast.unparse(call.func), None)
+    if not isinstance(made, type) or not issubclass(made, commentd.Problem):
+        return None
+    place = f"line {call.lineno} of commentd.py"
+    match call.args:
+        case [_, ast.Attribute(ast.Name("Code"), name)]:
+            return Refusal(commentd.Code[name], made.status, place)
+        case [_, ast.Constant(str(field)), ast.Attribute(ast.Name("Fault"), name)]:
+            return Refusal(f"{field}_{commentd.Fault[name]}", made.status, place)
+    return None
