@@ -1,4 +1,4 @@
-"""What a start does not do, so that it is quick and small; how quick is bench_http.py's to say."""
+"""What a start does not do, so that it is quick and small; how quick is bench_speed.py's to say."""
 
 from pathlib import Path
 

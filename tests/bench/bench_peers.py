@@ -276,7 +276,9 @@ def rates_in_turns(every: list[Filled], options: argparse.Namespace) -> dict[Any
     for _ in range(options.turns):
         for size, filled in itertools.product((SMALL, LARGE), every):
             path, body = filled.product.listed(page_of(size))
-            figures = loaded(filled.peer, path, CONNECTIONS, options.seconds, body)()
+            peer = filled.peer._replace(write=path, body=body)
+            share = 1 if body else 0
+            figures = loaded(peer, path, CONNECTIONS, options.seconds, share=share)
             rates[filled.server, size].append(figures.rate)
             failed[filled.server, size] += int(figures.failed)
     words = {key: f" ({count} failed)" for key, count in failed.items() if count}

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -33,6 +33,7 @@ class Peer(NamedTuple):
     screen: str
     write: str = ""
     body: str = ""
+    beside: int = 0  # the process id of what works with it, as a service behind a proxy
 
 
 def free_port() -> int:
@@ -83,11 +84,13 @@ def cpu_seconds(pid: int) -> float:
 
 
 def memory(pid: int) -> float:
-    """MB of a server and its children. What several share counts once."""
-    texts = [Path(f"/proc/{each}/smaps_rollup").read_text() for each in family(pid)]
-    return (
-        sum(int(size) for text in texts for size in re.findall(r"(?m)^Pss:\s*(\d+)", text)) / 1024
+    """MB of a server and its children, without what children share with it."""
+    server, *children = (
+        dict(re.findall(r"(?m)^(\w+):\s*(\d+)", Path(f"/proc/{each}/smaps_rollup").read_text()))
+        for each in family(pid)
     )
+    own = [int(child["Private_Clean"]) + int(child["Private_Dirty"]) for child in children]
+    return (int(server["Rss"]) + sum(own)) / 1024
 
 
 def fetched(address: str, path: str, **headers: str) -> Answer:
@@ -147,6 +150,8 @@ def nginx(stack: ExitStack, name: str, pages: dict[str, Answer]) -> Peer:
 
 # What wrk measures
 
+# wrk parses URLs once for each prepared request. Those that write are made one by one, since no
+# comment may repeat another.
 SCRIPT = """
 wrk.headers["Accept"] = "application/json"
 wrk.headers["Accept-Encoding"] = "gzip, deflate, br"
@@ -154,71 +159,83 @@ wrk.headers["Accept-Language"] = "en-GB,en;q=0.9"
 wrk.headers["Content-Type"] = "application/json"
 wrk.headers["Origin"] = "https://blog.example"
 wrk.headers["Referer"] = "https://blog.example/"
-local ready, number, path, wait, body = {}, 0
+local ready, number = {}, 0
+local seed, wait, share, read_path, write_path, body
 local function filled(text)
-  return (text:gsub("{page}", math.random(999)):gsub("{number}", number))
+  return (text:gsub("{page}", math.random(999)):gsub("{number}", seed .. "." .. number))
 end
-local function made()
+local function made(method, path, content)
   number = number + 1
-  wrk.headers["User-Agent"] = "Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Firefox/" .. number
-  return wrk.format(body and "POST", filled(path), nil, body and filled(body))
+  local client = number % 2000
+  wrk.headers["X-Forwarded-For"] = "198.18." .. math.floor(client / 250) .. "." .. client % 250
+  wrk.headers["User-Agent"] = "Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Firefox/" .. client
+  return wrk.format(method, filled(path), nil, content and filled(content))
 end
 function init(args)
-  path, wait, body = args[1], args[3] + 0, args[4]
-  math.randomseed(args[2] + 0)
-  for each = 1, body and 0 or 2000 do ready[each] = made() end
+  seed, wait, share = args[1] + 0, args[2] + 0, args[3] + 0
+  read_path, write_path, body = args[4], args[5], args[6]
+  math.randomseed(seed)
+  for each = 1, share < 1 and 2000 or 0 do ready[each] = made("GET", read_path) end
   -- Clients come by chance. With equal waits, all connections would send at the same moment.
   local function by_chance() return math.floor(0.5 - wait * math.log(1 - math.random())) end
   if wait > 0 then delay = by_chance end
 end
 function request()
-  return #ready > 0 and ready[math.random(#ready)] or made()
+  if share > 0 and math.random() < share then return made("POST", write_path, body) end
+  return ready[math.random(#ready)]
 end
 function done(summary, latency)
   local errors = summary.errors
-  print(string.format("[%f, %f, %f, %d, %d]", summary.requests / summary.duration * 1e6,
-    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3, summary.requests,
-    errors.connect + errors.status + errors.read + errors.timeout))
+  print(string.format("[%f, %f, %d, %d, %d]", summary.requests / summary.duration * 1e6,
+    latency:percentile(99) / 1e3, summary.requests,
+    errors.connect + errors.status + errors.read + errors.write, errors.timeout))
 end
 """
 
 
 class Figures(NamedTuple):
-    rate: float = 0
-    p50: float = 0
-    p99: float = 0
-    cpu: float = 0
+    rate: float = 0  # requests a second
+    p99: float = 0  # ms
+    cpu: float = 0  # ms of the server for each request
     failed: float = 0
+    late: float = 0  # requests that waited for more than two seconds
 
-    def __str__(self) -> str:
-        failed = f" ({self.failed:.0f} failed)" if self.failed else ""
-        times = f"{self.p50:.2f} | {self.p99:.2f} | {self.cpu:.3f}"
-        return f"{shown(self.rate)} | {times}{failed}"
+    @property
+    def rate_text(self) -> str:
+        words = [f"{self.failed:.0f} failed"] * bool(self.failed)
+        words += [f"{self.late:.0f} late"] * bool(self.late)
+        return shown(self.rate) + (f" ({', '.join(words)})" if words else "")
+
+    @property
+    def cpu_text(self) -> str:
+        return f"{self.cpu:.3f}" if self.cpu < 0.1 else f"{self.cpu:.2f}"
 
 
 def loaded(
-    peer: Peer, path: str, clients: int, seconds: int, body: str = "", wait: float = 0, **more: str
-) -> Callable[[], Figures]:
-    """Starts wrk; what is returned waits for its end, and until the server has done what nobody
-    waits for any more."""
-    with tempfile.NamedTemporaryFile("w", suffix=".lua", delete=False) as script:
+    peer: Peer, path: str, clients: int, seconds: int, *, share: float = 0, rate: float = 0
+) -> Figures:
+    """What wrk finds. `share` of the requests are the writes of the server, the others read this
+    path. `rate`: how many there are a second; 0: as many as it takes."""
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         script.write(SCRIPT)
-    load = ["wrk", "-t1", f"-c{clients}", f"-d{seconds}s", "--timeout", "30"]
-    load += [word for header in more.items() for word in ("-H", ": ".join(header))]
-    load += ["-s", script.name, f"{peer.address}/", path, str(random.randrange(1 << 30)), str(wait)]
-    before = cpu_seconds(peer.pid)
-    wrk = subprocess.Popen(load + [body] * bool(body), stdout=subprocess.PIPE, text=True)
-
-    def ended() -> Figures:
-        rate, p50, p99, requests, failed = json.loads(wrk.communicate()[0].splitlines()[-1])
-        used, ends_at, seen = cpu_seconds(peer.pid), time.monotonic() + 60, -1.0
-        Path(script.name).unlink()
-        while cpu_seconds(peer.pid) > seen + 0.02 and time.monotonic() < ends_at:
-            seen = cpu_seconds(peer.pid)
-            time.sleep(0.1)
-        return Figures(rate, p50, p99, (used - before) * 1000 / max(1, requests), failed)
-
-    return ended
+        script.flush()
+        wait = 1000 * clients / rate if rate else 0
+        words = map(str, (random.randrange(1 << 30), wait, share, path, peer.write, peer.body))
+        load = ["wrk", "-t1", f"-c{clients}", f"-d{seconds}s", "-s", script.name]
+        pids = [peer.pid, peer.beside] if peer.beside else [peer.pid]
+        before = sum(map(cpu_seconds, pids))
+        wrk = subprocess.run(
+            [*load, f"{peer.address}/", *words], stdout=subprocess.PIPE, text=True, check=True
+        )
+    per_second, p99, requests, failed, late = json.loads(wrk.stdout.splitlines()[-1])
+    # What nobody waits for any more is part of the cost.
+    ends_at = time.monotonic() + 60
+    used, seen = sum(map(cpu_seconds, pids)), -1.0
+    while used > seen + 0.02 and time.monotonic() < ends_at:
+        seen = used
+        time.sleep(0.1)
+        used = sum(map(cpu_seconds, pids))
+    return Figures(per_second, p99, (used - before) * 1000 / max(1, requests), failed, late)
 
 
 # What is printed
