@@ -2326,6 +2326,43 @@ def size_of(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
+# On a connection that writes: the keys of the pages of which a transaction changes something that
+# readers can see. Views are left out. Triggers see what each statement does, so that none of them
+# has to say it.
+CHANGED_PAGES = """
+    CREATE TEMP TABLE changed_page (key TEXT NOT NULL);
+    CREATE TEMP TRIGGER note_added_page AFTER INSERT ON main.page
+    BEGIN
+        INSERT INTO changed_page VALUES (NEW.key);
+    END;
+    CREATE TEMP TRIGGER note_changed_page
+        AFTER UPDATE OF key, page_url, total, threads, page_likes, closed, opened_at, mark,
+                        gone_mark ON main.page
+    BEGIN
+        INSERT INTO changed_page VALUES (OLD.key), (NEW.key);
+    END;
+    CREATE TEMP TRIGGER note_deleted_page AFTER DELETE ON main.page
+    BEGIN
+        INSERT INTO changed_page VALUES (OLD.key);
+    END;
+    CREATE TEMP TRIGGER note_added_comment AFTER INSERT ON main.comment WHEN NEW.shown
+    BEGIN
+        INSERT INTO changed_page SELECT key FROM page WHERE id = NEW.page_id;
+    END;
+    CREATE TEMP TRIGGER note_changed_comment
+        AFTER UPDATE OF page_id, parent_id, thread_id, user_id, nickname, website, content, html,
+                        ip, country, location, likes, shown, status, created_at, edited_at, pinned,
+                        language ON main.comment
+        WHEN OLD.shown OR NEW.shown
+    BEGIN
+        INSERT INTO changed_page SELECT key FROM page WHERE id IN (OLD.page_id, NEW.page_id);
+    END;
+    CREATE TEMP TRIGGER note_deleted_comment AFTER DELETE ON main.comment WHEN OLD.shown
+    BEGIN
+        INSERT INTO changed_page SELECT key FROM page WHERE id = OLD.page_id;
+    END"""
+
+
 @contextlib.contextmanager
 def read_only(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that leaves the file as it is. `SchemaError` if the file cannot be read."""
@@ -2768,6 +2805,42 @@ def holding(lock: Any, wait: float, late: Problem) -> Iterator[None]:
         lock.release()
 
 
+class Changes:
+    """The changes that readers can see, numbered as they are committed. Whoever keeps what was read
+    notes the number of the last change first, and asks later whether there was another one."""
+
+    MOST_PAGES = 10_000  # that are told apart
+
+    def __init__(self) -> None:
+        self.last = 0  # the number of the last change
+        self.of_all_pages = 0  # of the last one that can be on any page
+        self.by_page: dict[str, int] = {}  # of the last one of each page, by page key
+
+    def note(self, page_keys: Collection[str]) -> None:
+        """These pages have changed. The rows are committed: what is read from now on is new."""
+        if not page_keys:
+            return
+        self.last += 1
+        self.by_page.update(dict.fromkeys(page_keys, self.last))
+        if len(self.by_page) > self.MOST_PAGES:
+            self.of_all_pages = self.last
+            self.by_page.clear()
+
+    def note_all(self) -> None:
+        """Any page can have changed."""
+        self.last += 1
+        self.of_all_pages = self.last
+
+    def after(self, number: int, page_keys: Collection[str] | None) -> bool:
+        """Whether one of these pages has changed since the change with that number; None stands for
+        all pages."""
+        if page_keys is None:
+            return self.last > number
+        if self.of_all_pages > number:
+            return True
+        return any(self.by_page.get(key, 0) > number for key in page_keys)
+
+
 class ThreadState(threading.local):
     """What each thread has: whether it is inside `writing()`, and its connection for reads."""
 
@@ -2802,9 +2875,8 @@ class Database:
         self.has_erased = False  # whether erased data is still in the -wal
         self.thread_lock = threading.Lock()
         self.local = ThreadState()
-        # The number of writes by this process that may change what readers see; views do not count.
-        # What a command writes is seen when the cache entry expires.
-        self.writes = 0
+        self.changes = Changes()
+        self.seen_version = 0  # of the file: another one means that another process has written
         self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
         self.process_lock = open_lock_file(path, "-write")
         try:
@@ -2823,6 +2895,8 @@ class Database:
                 opened.callback(self.close_writer)
                 self.bring_up_to_date(make_backup)
                 self.tables = count_tables(self.writer)
+                run_statements(self.writer, CHANGED_PAGES)
+                self.seen_version = self.version_of_file()
                 self.inodes = self.inodes_now()
                 self.opened = opened.pop_all()  # the locks and the writer
         except (OSError, sqlite3.Error) as error:
@@ -2859,24 +2933,36 @@ class Database:
         return reader
 
     @contextlib.contextmanager
-    def writing(self, *, only_views: bool = False) -> Iterator[None]:
+    def writing(self) -> Iterator[None]:
         """One transaction. It begins IMMEDIATE, since a deferred one that reads and then writes
-        fails at once when another has written in between. `Unavailable` when the machine fails.
-        `only_views`: readers may see the change later."""
+        fails at once when another has written in between. `Unavailable` when the machine fails."""
         with self.write_lock(), self.machine_faults():
             if self.damaged:
                 raise Unavailable("数据库已损坏，请联系管理员", Code.STORAGE)
-            rows_before = self.writer.total_changes
+            changed_pages: set[str] = set()
             try:
                 with self.writer:
                     self.writer.execute("BEGIN IMMEDIATE")
                     self.local.writing = True
                     yield
+                    rows = self.writer.execute("DELETE FROM changed_page RETURNING key")
+                    changed_pages = {key for (key,) in rows}
             finally:
                 self.local.writing = False
-                # After the commit: a response with the new number is made of the new rows.
-                if self.writer.total_changes > rows_before and not only_views:
-                    self.writes += 1
+                self.changes.note(changed_pages)
+
+    def version_of_file(self) -> int:
+        """A number that changes when another process has written."""
+        return int(self.writer.execute("PRAGMA data_version").fetchone()[0])
+
+    def notice_commands(self) -> None:
+        """Looks whether a command has written, which may change any page."""
+        late = Unavailable("暂时无法保存，请稍后再试", Code.STORAGE)
+        with holding(self.thread_lock, LOCK_SECONDS, late), self.machine_faults():
+            version = self.version_of_file()
+            if version != self.seen_version:
+                self.seen_version = version
+                self.changes.note_all()
 
     @contextlib.contextmanager
     def write_lock(self) -> Iterator[None]:
@@ -5845,7 +5931,7 @@ def flush_views(site: Site) -> None:
         return
     store = site.store
     now = site.now()
-    with store.writing(only_views=True):
+    with store.writing():
         for key in store.unknown_pages([*pending]):
             views = pending[key]
             uses = client_uses(site, views.client, "new_page")
@@ -7424,14 +7510,20 @@ class Response:
 @dataclass
 class CacheEntry:
     """What the response cache keeps of a public response. It is made with the request, before the
-    handler reads anything. A handler may set `viewed`. The server sets `response` and keeps the
-    entry when it has sent the response."""
+    handler reads anything. A handler may set `page_keys` and `viewed`. The server sets `response`
+    and keeps the entry when it has sent the response."""
 
     site: Site
-    writes: int  # the store's count of them when the entry was made: a later write makes it stale
+    last_change: int  # the number of the last one before the handler read anything
     made_at: float
+    page_keys: Collection[str] | None = None  # of which the response depends on; None for all
     viewed: PageName | None = None  # each request for the response is a view of this page
     response: bytes = b""  # with its headers, as it was sent
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether something has changed that the response depends on."""
+        return self.site.store.changes.after(self.last_change, self.page_keys)
 
 
 def valid_account(store: Store, user_id: int, version: int) -> Account:
@@ -7472,6 +7564,11 @@ class Request:
     @property
     def is_post(self) -> bool:
         return bool(self.environ["REQUEST_METHOD"] == "POST")
+
+    def depends_only_on(self, *pages: PageName) -> None:
+        """The response changes only when one of these pages changes. A public response of which
+        this is not said is dropped from the cache when any page changes."""
+        self.cache_entry.page_keys = {page.key for page in pages}
 
     def limit(self, name: str, *parts: object) -> None:
         """Counts one use of a rate limit by this client; a `Problem` if it is used up. With
@@ -7632,7 +7729,7 @@ def request_of(route: Route, site: Site, environ: Json) -> Request:
         form=read_form(environ) if has_form else {},
         client=site.clients.of(environ),
         caller=caller_of(route.permission, site, environ, now),
-        cache_entry=CacheEntry(site, site.store.writes, now),
+        cache_entry=CacheEntry(site, site.store.changes.last, now),
     )
 
 
@@ -8877,6 +8974,7 @@ def get_comments(request: Request) -> Json:
     flat, or by threads with `view=threads`. With `thread=`, the replies of one thread; with
     `since=`, what has changed since a fragment was made."""
     name = query_page(request)
+    request.depends_only_on(name)
     page = request.site.store.page_named(name)
     if "since" in request.query:
         return changes_since(request, name, page)
@@ -9048,9 +9146,10 @@ def get_pages(request: Request) -> Json:
     if not 1 <= len(urls) <= 100:
         fault = Fault.INVALID if urls else Fault.MISSING
         raise BadField("请给出 1 到 100 个 url 参数", "url", fault)
+    names = [valid_page(request, "url", url) for url in urls]
+    request.depends_only_on(*names)
     pages = []
-    for url in urls:
-        name = valid_page(request, "url", url)
+    for name in names:
         page = request.site.store.page_named(name)
         pages.append({"page_url": name.page_url, **page_counts(request.site, page)})
     return {"pages": pages}
@@ -9476,7 +9575,9 @@ def get_feed(request: Request) -> Response:
     store = request.site.store
     key = request.site.key
     if "url" in request.query:
-        page = store.page_named(query_page(request))
+        name = query_page(request)
+        request.depends_only_on(name)
+        page = store.page_named(name)
         comments = store.comments("flat", "newest", 0, 50, page.id)
         title = f"{config.blog_name} · {page.page_url}"
         feed_id = lasting_id(key, "page", page.key)
@@ -9543,7 +9644,9 @@ def get_thread(request: Request) -> Response:
     JavaScript and for search engines."""
     config = request.site.config
     store = request.site.store
-    page = store.page_named(query_page(request))
+    name = query_page(request)
+    request.depends_only_on(name)
+    page = store.page_named(name)
     number = query_number(request, "page", 1, 1_000_000)
     offset = (number - 1) * THREADS_ON_PAGE
     comments = []  # of all these threads
@@ -9918,6 +10021,7 @@ def fragment_style(site: Site, faces: Iterable[int]) -> str:
 @route("GET", "/fragment.css", Permission.PUBLIC, public=True)
 def get_fragment_style(request: Request) -> Response:
     """`?faces=`, numbers with dots between them, to the style of a fragment."""
+    request.depends_only_on()
     faces = re.findall("[0-9]{1,4}", query_text(request, "faces"))[:1000]
     style = fragment_style(request.site, map(int, faces))
     return Response(style.encode(), "text/css; charset=utf-8", cached_for(HOUR))
@@ -9930,6 +10034,7 @@ def get_fragment(request: Request) -> Response:
     config = request.site.config
     store = request.site.store
     name = query_page(request)
+    request.depends_only_on(name)
     sort = query_choice(request, "sort", SORTS)
     limit = query_number(request, "limit", 10, 100)
     style = query_choice(request, "style", ("inline", "link"))
@@ -10053,6 +10158,7 @@ def read_picture(file: str) -> tuple[bytes, str]:
 @route("GET", "/picture", Permission.PUBLIC, public=True)
 def get_picture(request: Request) -> Response:
     """The picture of `[site] picture`."""
+    request.depends_only_on()
     try:
         body, content_type = read_picture(request.site.config.site_picture)
     except (OSError, ValueError):  # there is none, or `check` says why
@@ -10064,6 +10170,7 @@ def get_picture(request: Request) -> Response:
 @route("GET", "/<name>", Permission.PUBLIC, public=True)
 def get_asset(request: Request, name: str) -> Response:
     """A file of `static/`."""
+    request.depends_only_on()
     path = request.environ["PATH_INFO"].lstrip("/")
     asset = request.site.assets.get(path)
     if asset is None:
@@ -11093,11 +11200,12 @@ class App:
         return self.routes(environ, start)
 
     def tick(self) -> float:
-        """Writes views, wipes a part of the file if it is being wiped, and once a minute does what
-        is due."""
+        """Writes views, notices what a command wrote, wipes a part of the file if it is being
+        wiped, and once a minute does what is due."""
         store = self.site.store
         now = self.site.now()
         flush_views(self.site)
+        store.notice_commands()
         # A clock that was set back counts as time that passed.
         if not 0 <= now - self.purged_at < MINUTE:
             self.purge(now)
@@ -14309,8 +14417,8 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
 
 class ResponseCache:
     """Public responses as the bytes that were sent, by path, query and the headers that they depend
-    on. Any write of their blog invalidates them, except that of views. They expire after ten
-    seconds, so counts of views may be that old."""
+    on. A change of a page invalidates those that depend on it. They expire after ten seconds, so
+    counts of views may be that old."""
 
     def __init__(self, sites: Sites, adj: Any) -> None:
         self.clients = sites.first.clients
@@ -14346,7 +14454,7 @@ class ResponseCache:
         """An entry that can be sent as it is. If it has expired, the caller is the one who makes it
         anew, and gets None."""
         entry = self.entries.get(key)
-        if entry is None or entry.writes != entry.site.store.writes:
+        if entry is None or entry.is_outdated:
             return None
         now = self.clock()
         if 0 <= now - entry.made_at < CACHE_SECONDS:
@@ -14356,7 +14464,8 @@ class ResponseCache:
         return None
 
     def add(self, key: bytes, entry: CacheEntry) -> None:
-        growth = len(entry.response) + len(key) + 1000  # for the objects around it
+        # The page keys are in the key. 1000 is for the objects around it.
+        growth = len(entry.response) + 2 * len(key) + 1000
         replaced = self.entries.get(key)
         if replaced:
             growth = len(entry.response) - len(replaced.response)

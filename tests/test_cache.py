@@ -19,7 +19,7 @@ from commentd import App, Config, make_app
 from support import inside
 from support.api import OPERATIONS
 from support.campaign import Campaign
-from support.client import CANARY, PAGE, Visitor
+from support.client import CANARY, COMMENT, PAGE, Visitor
 from support.full_service import PERMISSION, FullService, fields_of, forms_of, with_metrics
 from support.full_service import full_service as full_service  # a fixture
 from support.full_service import reset as reset  # a fixture
@@ -241,24 +241,38 @@ WATCHED = [
     f"/thread?url={PAGE}",
     f"/fragment?url={PAGE}",
     f"{LIST}&since=1",
+    "/comments/latest",
+    f"/feed.atom?url={PAGE}",
+    "/pages?url=/new/",
+    "/comments?url=/moved/",
 ]
 
-# Requests of these need one field of several.
-OPTIONAL = {
-    "POST /admin/comments",
-    "PATCH /admin/pages/{page_id}",
-    "PATCH /admin/users/{user_id}",
-    "PATCH /me",
+# What can be sent where one field of several is needed, or where each field does something else.
+FORMS: dict[str, list[dict[str, Any]]] = {
+    "POST /admin/comments": [
+        {"ids": [1, 4], "status": "visible"},
+        {"ids": [1], "status": "waiting"},
+        {"ids": [1], "pinned": True},
+        {"ids": [1], "closed": True},
+    ],
+    "PATCH /admin/pages/{page_id}": [{"closed": True}, {"page_url": "/moved/"}],
+    "PATCH /admin/users/{user_id}": [{"role": "admin", "password": CANARY}, {"blocked": True}],
+    "PATCH /me": [{"nickname": "Zoe"}],
+    "PATCH /admin/comments/{comment_id}": [{"website": ""}, {"nickname": "Zoe"}],
 }
-WRITES = [label for label in OPERATIONS if not label.startswith("GET") and label not in OPTIONAL]
+WRITES = [label for label in OPERATIONS if not label.startswith("GET")]
 
 
-def write(full_service: FullService, label: str) -> bytes:
+def forms(full_service: FullService, label: str) -> list[dict[str, Any]]:
+    needed = forms_of(OPERATIONS[label])[:1]
+    form = full_service.values(label, fields_of(needed[0], whole=False)) if needed else {}
+    return FORMS.get(label, [form])
+
+
+def write(full_service: FullService, label: str, body: dict[str, Any]) -> bytes:
     """A request of this operation, by an account that may do it."""
     method, path = label.split()
     path = re.sub("{(.*?)}", lambda name: str(full_service.good[name[1]]), path)
-    needed = forms_of(OPERATIONS[label])[:1]
-    body = full_service.values(label, fields_of(needed[0], whole=False)) if needed else {}
     token = f"Authorization: Bearer {full_service.tokens[PERMISSION[label]]}"
     return request(method, path, token, body=body)
 
@@ -271,15 +285,78 @@ def test_a_write_shows_at_once_in_cached_responses(
 ) -> None:
     fast, stock = fast_and_stock
     requests, changed = [get(target) for target in WATCHED], 0
-    for label in WRITES:
+    every = [(label, form) for label in WRITES for form in forms(full_service, label)]
+    for label, form in every:
         reset()
         before = fast.responses(*requests)
-        response = fast.ask(write(full_service, label))
+        response = fast.ask(write(full_service, label, form))
         assert response.startswith(b"HTTP/1.1 200 OK"), (label, response)
         after = fast.responses(*requests)
-        assert after == stock.responses(*requests), label
+        assert after == stock.responses(*requests), (label, form)
         changed += before != after
-    assert changed > 5
+    assert changed > 12
+
+
+PAGES = [PAGE, OTHER]
+LISTS_OF = {
+    page: [
+        get(f"{path}{page}{more}")
+        for path in ("/comments?url=", "/pages?url=", "/feed.atom?url=", "/thread?url=")
+        for more in ("", "&x=1")
+    ]
+    for page in PAGES
+}
+
+
+def test_a_write_on_one_page_leaves_the_lists_of_another_in_the_cache(
+    app: App, fast_and_stock: tuple[RunningServer, RunningServer]
+) -> None:
+    """And the files of the widget. Lists over all pages are made again."""
+    fill(app)
+    fast, stock = fast_and_stock
+    kept = [*LISTS_OF[OTHER], *map(get, FILES)]
+    over_all = [get("/comments/latest"), get("/feed.atom"), get(f"/pages?url={PAGE}&url={OTHER}")]
+    before = fast.responses(*kept, *LISTS_OF[PAGE], *over_all)
+    comment = request("POST", "/comments", body=COMMENT)
+    like = request("POST", "/page/like", body={"page_url": PAGE})
+    for change in (comment, like):
+        assert fast.ask(change).startswith(b"HTTP/1.1 200 OK")
+        assert fast.from_cache(*kept) == before[: len(kept)]
+        touched = fast.responses(*LISTS_OF[PAGE], *over_all)
+        assert touched == stock.responses(*LISTS_OF[PAGE], *over_all)
+        assert fast.from_cache(*LISTS_OF[PAGE], *over_all) == touched
+    assert touched != before[len(kept) :]
+
+
+def test_changes_that_only_the_owner_sees_leave_all_lists_in_the_cache(
+    app: App, full_service: FullService, fast_and_stock: tuple[RunningServer, RunningServer]
+) -> None:
+    fast, _ = fast_and_stock
+    lists = [*LISTS_OF[PAGE], get("/comments/latest"), get("/feed.atom")]
+    app.tick()  # which notices what this test has written past the service
+    before = fast.responses(*lists)
+    for label in ("POST /admin/blocks", "POST /comments/{comment_id}/report"):
+        (form,) = forms(full_service, label)
+        assert fast.ask(write(full_service, label, form)).startswith(b"HTTP/1.1 200 OK")
+    app.tick()
+    assert fast.from_cache(*lists) == before
+
+
+def test_a_comment_that_a_command_writes_shows_at_the_next_tick(
+    app: App, fast_and_stock: tuple[RunningServer, RunningServer]
+) -> None:
+    fill(app)
+    fast, stock = fast_and_stock
+    lists = [*LISTS_OF[PAGE], *LISTS_OF[OTHER], get("/comments/latest")]
+    app.tick()
+    before = fast.responses(*lists)
+    app.tick()
+    assert fast.from_cache(*lists) == before
+    sql(app, "UPDATE comment SET content = 'written by a command', html = '' WHERE id = 1")
+    app.tick()
+    after = fast.responses(*lists)
+    assert after == stock.responses(*lists)
+    assert after != before
 
 
 SOON: dict[str, Any] = {

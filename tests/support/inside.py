@@ -300,7 +300,7 @@ def statements(app: App) -> Iterator[list[str]]:
 
 def forget_cached_responses(app: App) -> None:
     """For what was written by another connection, which the service does not notice."""
-    app.site.store.writes += 1
+    app.site.store.changes.note_all()
 
 
 def recount(app: App) -> None:
