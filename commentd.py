@@ -20,10 +20,10 @@ stands above it.
     Web           `Request`, routes, permissions, forms, responses and HTML pages
     Sign-in       captchas, passwords, codes, and the reader's own account
     Comments      handlers that list, write, edit, like and report
-    Pages         the feed, the thread as a page and as a fragment, built sites, the manual
-    Admins        handlers for the admin page, and for the links in emails
+    Pages         the feed, the thread as a page and as a fragment, the widget's files, built sites
+    Admins        handlers for the admin page, for the links in emails, and for the manual
     Application   `make_app`: mounts the routes, adds headers, and does the regular work
-    Doctor        what `check` finds; the page at `/` and the admin's settings show it too
+    Doctor        what `check` finds, and what the service tells of itself, such as `/health`
     Moving        importers as tables from record to fields, exporters, page moves
     Serving       waitress, the response cache, fairness among clients, a clean stop
     Commands      `serve`, `check`, `backup`, `import` and the others; `main`
@@ -9557,7 +9557,109 @@ def export_me(request: Request) -> Json:
 # -- Pages --------------------------------------------------------------------
 
 
-# The feed and the thread page
+# What the widget says in a language
+
+
+@dataclass(frozen=True)
+class Locale:
+    """What the widget says in a language, and how browsers write dates, numbers and countries
+    there."""
+
+    widget_language: str  # the name of the language in the widget
+    texts: Mapping[str, str]
+    country_names: Mapping[str, str]
+    months: list[str]
+    day_format: str
+    day_and_time_format: str
+    thousands_separator: str
+    least_separated: int  # the smallest number in which it stands
+    # By the name of a plural form: a regex of the numbers that have it. The first match counts.
+    plural_patterns: Mapping[str, str]
+
+    def count(self, n: int) -> str:
+        """How many comments there are, such as `1 comment`."""
+        plural_form = "other"
+        for form, pattern in self.plural_patterns.items():
+            if re.fullmatch(pattern, str(n)):
+                plural_form = form
+                break
+        return self.texts[f"count_{plural_form}"].replace("{n}", self.number(n))
+
+    def more(self, n: int) -> str:
+        """How many more there are, such as `5 more`; "" for none."""
+        return self.texts["more"].replace("{n}", self.number(n)) if n else ""
+
+    def number(self, n: int) -> str:
+        if n < self.least_separated:
+            return str(n)
+        return f"{n:,}".replace(",", self.thousands_separator)
+
+    def day(self, seconds: int, zone: tzinfo | None) -> str:
+        at = time_of(seconds, zone)
+        return self.day_format.format(day=at.day, month=self.months[at.month - 1], year=at.year)
+
+    def day_and_time(self, seconds: int, zone: tzinfo | None) -> str:
+        """With the zone, such as UTC+8 or UTC-3:30: a page without scripts has readers anywhere."""
+        at = time_of(seconds, zone)
+        offset = at.strftime("%z")  # such as +0800
+        hours, minutes = int(offset[:3]), offset[3:]
+        name = "UTC"
+        if offset != "+0000":
+            name += f"{offset[0]}{abs(hours)}"
+        if minutes != "00":
+            name += f":{minutes}"
+        day = self.day(seconds, zone)
+        return self.day_and_time_format.format(day=day, time=f"{at:%H:%M} {name}")
+
+    def place(self, comment: Comment) -> str:
+        """The database has places in Chinese."""
+        if self.widget_language == "zh-CN" and comment.location:
+            return comment.location
+        return self.country_names.get(comment.country, comment.location)
+
+
+@functools.cache
+def first_texts() -> dict[str, dict[str, str]]:
+    """What the widget says before it loads more, by language: English or simplified Chinese."""
+    texts: dict[str, dict[str, str]] = json.loads((static_folder() / "texts.json").read_bytes())
+    return texts
+
+
+@functools.cache
+def locales() -> dict[str, Locale]:
+    """The locale of each language, by its name in `LANGUAGES`."""
+    folder = static_folder()
+    forms_of_languages = json.loads((folder / "intl.json").read_bytes())
+    by_language = {}
+    for language, forms in forms_of_languages.items():
+        widget_language = forms["tag"]
+        first = first_texts()["en"] | first_texts().get(widget_language, {})
+        later = json.loads((folder / f"words/{widget_language}.json").read_bytes())
+        by_language[language] = Locale(
+            widget_language=widget_language,
+            texts=first | later,
+            country_names=forms["regions"],
+            months=forms["months"],
+            day_format=forms["date"],
+            day_and_time_format=forms["moment"],
+            thousands_separator=forms["group"],
+            least_separated=forms.get("least_grouped", 1000),
+            plural_patterns=forms["plural"],
+        )
+    return by_language
+
+
+def page_language(request: Request, comments: list[Comment]) -> str:
+    """As in the widget; that of most comments if the page or the link does not say it."""
+    requested = query_text(request, "lang")
+    if requested:
+        return known_language(requested) or "en"
+    counts = Counter(language_of(comment.language, comment.content) for comment in comments)
+    most_common = counts.most_common(1)
+    return most_common[0][0] if most_common else "en"
+
+
+# The feed
 
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # 1.0
@@ -9633,6 +9735,8 @@ def lasting_id(key: bytes, *parts: object) -> str:
     """An id that stays when `public_url` changes (RFC 4287, section 4.2.6)."""
     return f"urn:commentd:{short_hash(key, 'feed', *parts)}"
 
+
+# The thread page
 
 THREADS_ON_PAGE = 20  # of the thread page
 REPLIES_ON_PAGE = 10  # of each thread
@@ -9744,16 +9848,6 @@ def plain_comment(config: Config, comment: Comment, language: str) -> PlainComme
     )
 
 
-def page_language(request: Request, comments: list[Comment]) -> str:
-    """As in the widget; that of most comments if the page or the link does not say it."""
-    requested = query_text(request, "lang")
-    if requested:
-        return known_language(requested) or "en"
-    counts = Counter(language_of(comment.language, comment.content) for comment in comments)
-    most_common = counts.most_common(1)
-    return most_common[0][0] if most_common else "en"
-
-
 def linked_data(url: str, page: Page, comments: list[Comment]) -> str:
     """The comments of the page at that URL for search engines, as schema.org in JSON-LD."""
     shown = [
@@ -9788,95 +9882,6 @@ def linked_data(url: str, page: Page, comments: list[Comment]) -> str:
 FRAGMENT_CACHING = (
     "public, max-age=60, s-maxage=300, stale-while-revalidate=300, stale-if-error=604800"
 )
-
-
-@dataclass(frozen=True)
-class Locale:
-    """What the widget says in a language, and how browsers write dates, numbers and countries
-    there."""
-
-    widget_language: str  # the name of the language in the widget
-    texts: Mapping[str, str]
-    country_names: Mapping[str, str]
-    months: list[str]
-    day_format: str
-    day_and_time_format: str
-    thousands_separator: str
-    least_separated: int  # the smallest number in which it stands
-    # By the name of a plural form: a regex of the numbers that have it. The first match counts.
-    plural_patterns: Mapping[str, str]
-
-    def count(self, n: int) -> str:
-        """How many comments there are, such as `1 comment`."""
-        plural_form = "other"
-        for form, pattern in self.plural_patterns.items():
-            if re.fullmatch(pattern, str(n)):
-                plural_form = form
-                break
-        return self.texts[f"count_{plural_form}"].replace("{n}", self.number(n))
-
-    def more(self, n: int) -> str:
-        """How many more there are, such as `5 more`; "" for none."""
-        return self.texts["more"].replace("{n}", self.number(n)) if n else ""
-
-    def number(self, n: int) -> str:
-        if n < self.least_separated:
-            return str(n)
-        return f"{n:,}".replace(",", self.thousands_separator)
-
-    def day(self, seconds: int, zone: tzinfo | None) -> str:
-        at = time_of(seconds, zone)
-        return self.day_format.format(day=at.day, month=self.months[at.month - 1], year=at.year)
-
-    def day_and_time(self, seconds: int, zone: tzinfo | None) -> str:
-        """With the zone, such as UTC+8 or UTC-3:30: a page without scripts has readers anywhere."""
-        at = time_of(seconds, zone)
-        offset = at.strftime("%z")  # such as +0800
-        hours, minutes = int(offset[:3]), offset[3:]
-        name = "UTC"
-        if offset != "+0000":
-            name += f"{offset[0]}{abs(hours)}"
-        if minutes != "00":
-            name += f":{minutes}"
-        day = self.day(seconds, zone)
-        return self.day_and_time_format.format(day=day, time=f"{at:%H:%M} {name}")
-
-    def place(self, comment: Comment) -> str:
-        """The database has places in Chinese."""
-        if self.widget_language == "zh-CN" and comment.location:
-            return comment.location
-        return self.country_names.get(comment.country, comment.location)
-
-
-@functools.cache
-def first_texts() -> dict[str, dict[str, str]]:
-    """What the widget says before it loads more, by language: English or simplified Chinese."""
-    texts: dict[str, dict[str, str]] = json.loads((static_folder() / "texts.json").read_bytes())
-    return texts
-
-
-@functools.cache
-def locales() -> dict[str, Locale]:
-    """The locale of each language, by its name in `LANGUAGES`."""
-    folder = static_folder()
-    forms_of_languages = json.loads((folder / "intl.json").read_bytes())
-    by_language = {}
-    for language, forms in forms_of_languages.items():
-        widget_language = forms["tag"]
-        first = first_texts()["en"] | first_texts().get(widget_language, {})
-        later = json.loads((folder / f"words/{widget_language}.json").read_bytes())
-        by_language[language] = Locale(
-            widget_language=widget_language,
-            texts=first | later,
-            country_names=forms["regions"],
-            months=forms["months"],
-            day_format=forms["date"],
-            day_and_time_format=forms["moment"],
-            thousands_separator=forms["group"],
-            least_separated=forms.get("least_grouped", 1000),
-            plural_patterns=forms["plural"],
-        )
-    return by_language
 
 
 @dataclass(frozen=True)
@@ -10081,58 +10086,89 @@ def get_fragment(request: Request) -> Response:
     return Response(text.encode(), "text/html; charset=utf-8", headers)
 
 
-# What the service says of itself
+# The files that browsers load
 
 
-@route("GET", "/health", Permission.PUBLIC)
-def health(request: Request) -> Json:
-    """`{ok}`; 503 if nothing can be written, which is tried every five seconds, or if the database
-    is not what it was at the start."""
-    store = request.site.store
-    store.check_tables()
-    with request.writing():
-        if not 0 <= request.now - store.last_time("health") < 5:
-            store.note_time("health", request.now)
-    return {"ok": True}
+MIME = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json; charset=utf-8",
+}
 
 
-@route("GET", "/origin", Permission.PUBLIC)
-def get_origin(request: Request) -> Response:
-    """`{allowed}`: whether the page that asks may show comments. Every page can read this, so that
-    the widget knows a missing `[site] origins` from a network that fails or an ad blocker: a
-    browser says the same of all three."""
-    response = response_of({"allowed": may_write(request.site, OPEN_AREA, request.environ)})
-    return replace(response, headers={"Access-Control-Allow-Origin": "*"})
+# Files of `static/` that the program reads itself. Those of them that readers need are in others.
+OWN_FILES = ("emails.json", "fragment.css", "intl.json", "picture.css", "texts.json", "widget.css")
 
 
-@route("GET", "/metrics", Permission.PUBLIC)
-def get_metrics(request: Request) -> Response:
-    """Counts in the text format of Prometheus, if `[server] metrics` is on."""
-    store = request.site.store
-    if not request.site.config.server_metrics:
+def assets_with(picture: str) -> dict[str, Asset]:
+    """The files that are served, by name. They are read once, so that no request names a file.
+    `picture`: as in the settings; the widget shows it unless it is ""."""
+    assets = {}
+    folder = static_folder()
+    for path in folder.rglob("*"):
+        is_own = path.name in OWN_FILES or path.parent.name == "terminal"
+        content_type = MIME.get(path.suffix)
+        if not content_type or is_own:
+            continue
+        body = path.read_bytes()
+        if path.suffix == ".js":
+            script = without_comments(body.decode())
+            if path.name == "embed.js":
+                script = with_texts_and_style(script, picture)
+            body = script.encode()
+        gzipped = gzip.compress(body, mtime=0)
+        name = path.relative_to(folder).as_posix()
+        assets[name] = Asset(body, content_type, gzipped)
+    return assets
+
+
+def with_texts_and_style(script: str, picture: str) -> str:
+    """embed.js, in which two names stand for what each reader needs at once. It loads the texts of
+    other languages when it needs them: they are null here."""
+    languages = sorted(locale.widget_language for locale in locales().values())
+    texts = {language: first_texts().get(language) for language in languages}
+    packed = json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
+    script = script.replace("FIRST_TEXTS", packed, 1)
+    return script.replace("WIDGET_STYLE", f"`\n{widget_style(picture)}`", 1)
+
+
+def widget_style(picture: str) -> str:
+    """The style of the widget, in which `${SERVICE}` stands for the URL of the service."""
+    files = ["widget.css"]
+    if picture:
+        files.append("picture.css")
+    return "".join(style_in(file) for file in files)
+
+
+def style_in(file: str) -> str:
+    return without_comments((static_folder() / file).read_text("utf-8"))
+
+
+def without_comments(source: str) -> str:
+    """A script or style without comments, blank lines and indentation, which would be an eighth of
+    what readers load. Comments have lines of their own, or follow code in a script after ` // `."""
+    lines = []
+    in_comment = False
+    for line in source.splitlines():
+        line = line.partition(" // ")[0].strip()
+        in_comment = in_comment or line.startswith("/*")
+        if line and not in_comment and not line.startswith("//"):
+            lines.append(f"{line}\n")
+        if line.endswith("*/"):
+            in_comment = False
+    return "".join(lines)
+
+
+@route("GET", "/words/<name>", Permission.PUBLIC, public=True)
+@route("GET", "/<name>", Permission.PUBLIC, public=True)
+def get_asset(request: Request, name: str) -> Response:
+    """A file of `static/`."""
+    request.depends_only_on()
+    path = request.environ["PATH_INFO"].lstrip("/")
+    asset = request.site.assets.get(path)
+    if asset is None:
         raise NotFound("没有这个网址", Code.NOT_FOUND)
-    ham, spam = learnt_counts(store)
-    text = templates()["metrics.txt"].render(
-        statuses=STATUSES,
-        counts=store.count_statuses(),
-        figures=store.figures(request.now),
-        ham=ham,
-        spam=spam,
-    )
-    return Response(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
-
-
-@route("GET", "/.well-known/security.txt", Permission.PUBLIC)
-def get_security_txt(request: Request) -> str:
-    """The security contact (RFC 9116), if `[site] contact` is set."""
-    contact = request.site.config.site_contact
-    if not contact:
-        raise NotFound("没有这个网址", Code.NOT_FOUND)
-    expires = rfc3339(request.now + 30 * DAY)
-    return f"Contact: {contact}\nExpires: {expires}\n"
-
-
-# Other files
+    return Response(asset.body, asset.content_type, cached_for(HOUR), gzipped=asset.gzipped)
 
 
 # The media types of pictures, by their first bytes. SVG is not among them, since it may hold
@@ -10164,59 +10200,6 @@ def get_picture(request: Request) -> Response:
     except (OSError, ValueError):  # there is none, or `check` says why
         raise NotFound("没有这个网址", Code.NOT_FOUND) from None
     return Response(body, content_type, cached_for(HOUR))
-
-
-@route("GET", "/words/<name>", Permission.PUBLIC, public=True)
-@route("GET", "/<name>", Permission.PUBLIC, public=True)
-def get_asset(request: Request, name: str) -> Response:
-    """A file of `static/`."""
-    request.depends_only_on()
-    path = request.environ["PATH_INFO"].lstrip("/")
-    asset = request.site.assets.get(path)
-    if asset is None:
-        raise NotFound("没有这个网址", Code.NOT_FOUND)
-    return Response(asset.body, asset.content_type, cached_for(HOUR), gzipped=asset.gzipped)
-
-
-# The manual
-
-# The topics of the manual in the order in which a blog owner meets them. Each group has a title in
-# English and in Chinese.
-MANUAL = (
-    ("Start", "开始", ("deploy", "import")),
-    (
-        "Your blog",
-        "你的博客",
-        ("embed", "hugo", "hexo", "jekyll", "astro", "theme", "fragment", "include"),
-    ),
-    ("Run", "日常", ("moderation", "webhooks", "backup", "move", "export", "privacy")),
-    ("Reference", "参考", ("security", "limits", "speed", "api")),
-)
-
-
-def manual(language: str) -> dict[str, dict[str, str]]:
-    """The manual by groups and topics, as Markdown: in Chinese for `zh` and its variants, else in
-    English."""
-    is_chinese = language.startswith("zh")
-    folder = static_folder() / "help" / ("zh" if is_chinese else "en")
-    return {
-        chinese if is_chinese else english: {
-            name: (folder / f"{name}.md").read_text("utf-8") for name in names
-        }
-        for english, chinese, names in MANUAL
-    }
-
-
-def topic_title(topic: str) -> str:
-    """The first line of a topic, which says what it is about."""
-    return topic.partition("\n")[0].removeprefix("# ")
-
-
-def manual_html(text: str) -> str:
-    """A topic of the manual as HTML. It is ours, so it may have headings and tables. Browsers would
-    show a space where a line of Chinese ends."""
-    unbroken = re.sub("(?<=[、-鿿！-～])\n *(?=[、-鿿！-～])", "", text)
-    return str(mistune.create_markdown(plugins=["table"])(unbroken))
 
 
 # Comments in the HTML of a built site
@@ -10370,27 +10353,6 @@ def render_page(page: BuiltPage, path: str, style: str, fragment_of: Callable[[s
 @route("GET", "/admin", Permission.PUBLIC)
 def admin_page(request: Request) -> Response:
     return html_page(request.site, "admin.html")
-
-
-@route("GET", "/admin/help", Permission.PUBLIC)
-def manual_page(request: Request) -> Response:
-    """A topic of the manual, or the list of topics."""
-    request.limit("preview")  # which renders Markdown, too
-    language = query_text(request, "lang")
-    groups = manual(language)
-    topics = {name: text for each in groups.values() for name, text in each.items()}
-    name = query_text(request, "topic")
-    if name and name not in topics:
-        raise NotFound("没有这个网址", Code.NOT_FOUND)
-    return html_page(
-        request.site,
-        "help.html",
-        chinese=language.startswith("zh"),
-        titles={each: topic_title(text) for each, text in topics.items()},
-        groups=groups,
-        name=name,
-        topic=manual_html(topics.get(name, "")),
-    )
 
 
 # Signing in
@@ -11163,8 +11125,71 @@ def change_subscription(request: Request, link: SignedLink, comment: FullComment
     store.subscribe(link.subscriber, page_id, "no" if stops else "yes")
 
 
+# The manual
+
+# The topics of the manual in the order in which a blog owner meets them. Each group has a title in
+# English and in Chinese.
+MANUAL = (
+    ("Start", "开始", ("deploy", "import")),
+    (
+        "Your blog",
+        "你的博客",
+        ("embed", "hugo", "hexo", "jekyll", "astro", "theme", "fragment", "include"),
+    ),
+    ("Run", "日常", ("moderation", "webhooks", "backup", "move", "export", "privacy")),
+    ("Reference", "参考", ("security", "limits", "speed", "api")),
+)
+
+
+def manual(language: str) -> dict[str, dict[str, str]]:
+    """The manual by groups and topics, as Markdown: in Chinese for `zh` and its variants, else in
+    English."""
+    is_chinese = language.startswith("zh")
+    folder = static_folder() / "help" / ("zh" if is_chinese else "en")
+    return {
+        chinese if is_chinese else english: {
+            name: (folder / f"{name}.md").read_text("utf-8") for name in names
+        }
+        for english, chinese, names in MANUAL
+    }
+
+
+def topic_title(topic: str) -> str:
+    """The first line of a topic, which says what it is about."""
+    return topic.partition("\n")[0].removeprefix("# ")
+
+
+def manual_html(text: str) -> str:
+    """A topic of the manual as HTML. It is ours, so it may have headings and tables. Browsers would
+    show a space where a line of Chinese ends."""
+    unbroken = re.sub("(?<=[、-鿿！-～])\n *(?=[、-鿿！-～])", "", text)
+    return str(mistune.create_markdown(plugins=["table"])(unbroken))
+
+
+@route("GET", "/admin/help", Permission.PUBLIC)
+def manual_page(request: Request) -> Response:
+    """A topic of the manual, or the list of topics."""
+    request.limit("preview")  # which renders Markdown, too
+    language = query_text(request, "lang")
+    groups = manual(language)
+    topics = {name: text for each in groups.values() for name, text in each.items()}
+    name = query_text(request, "topic")
+    if name and name not in topics:
+        raise NotFound("没有这个网址", Code.NOT_FOUND)
+    return html_page(
+        request.site,
+        "help.html",
+        chinese=language.startswith("zh"),
+        titles={each: topic_title(text) for each, text in topics.items()},
+        groups=groups,
+        name=name,
+        topic=manual_html(topics.get(name, "")),
+    )
+
+
 # -- Application --------------------------------------------------------------
 
+# One blog
 
 PREFLIGHT = [
     ("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE"),
@@ -11280,6 +11305,9 @@ class App:
             self.site.places.close()
 
 
+# Several blogs in one process
+
+
 def requested_host(environ: Json) -> str:
     """The host that a request is for: that of a whole URL in its first line, else that of its
     header Host (RFC 9112, section 3.2.2). A cache in front may go by either."""
@@ -11364,6 +11392,9 @@ class Sites:
             app.close()
 
 
+# The regular work
+
+
 def repeat(work: Callable[[], float], stopping: threading.Event, blog: str = "") -> None:
     """Does some work of the app again and again. The work returns the seconds to rest."""
     BLOG_IN_LOG.set(blog)
@@ -11440,74 +11471,6 @@ def places_of(config: Config) -> Places:
     return Places(static_folder(), config.geo_file)
 
 
-MIME = {
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".json": "application/json; charset=utf-8",
-}
-# Files of `static/` that the program reads itself. Those of them that readers need are in others.
-OWN_FILES = ("emails.json", "fragment.css", "intl.json", "picture.css", "texts.json", "widget.css")
-
-
-def assets_with(picture: str) -> dict[str, Asset]:
-    """The files that are served, by name. They are read once, so that no request names a file.
-    `picture`: as in the settings; the widget shows it unless it is ""."""
-    assets = {}
-    folder = static_folder()
-    for path in folder.rglob("*"):
-        is_own = path.name in OWN_FILES or path.parent.name == "terminal"
-        content_type = MIME.get(path.suffix)
-        if not content_type or is_own:
-            continue
-        body = path.read_bytes()
-        if path.suffix == ".js":
-            script = without_comments(body.decode())
-            if path.name == "embed.js":
-                script = with_texts_and_style(script, picture)
-            body = script.encode()
-        gzipped = gzip.compress(body, mtime=0)
-        name = path.relative_to(folder).as_posix()
-        assets[name] = Asset(body, content_type, gzipped)
-    return assets
-
-
-def with_texts_and_style(script: str, picture: str) -> str:
-    """embed.js, in which two names stand for what each reader needs at once. It loads the texts of
-    other languages when it needs them: they are null here."""
-    languages = sorted(locale.widget_language for locale in locales().values())
-    texts = {language: first_texts().get(language) for language in languages}
-    packed = json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
-    script = script.replace("FIRST_TEXTS", packed, 1)
-    return script.replace("WIDGET_STYLE", f"`\n{widget_style(picture)}`", 1)
-
-
-def widget_style(picture: str) -> str:
-    """The style of the widget, in which `${SERVICE}` stands for the URL of the service."""
-    files = ["widget.css"]
-    if picture:
-        files.append("picture.css")
-    return "".join(style_in(file) for file in files)
-
-
-def style_in(file: str) -> str:
-    return without_comments((static_folder() / file).read_text("utf-8"))
-
-
-def without_comments(source: str) -> str:
-    """A script or style without comments, blank lines and indentation, which would be an eighth of
-    what readers load. Comments have lines of their own, or follow code in a script after ` // `."""
-    lines = []
-    in_comment = False
-    for line in source.splitlines():
-        line = line.partition(" // ")[0].strip()
-        in_comment = in_comment or line.startswith("/*")
-        if line and not in_comment and not line.startswith("//"):
-            lines.append(f"{line}\n")
-        if line.endswith("*/"):
-            in_comment = False
-    return "".join(lines)
-
-
 def bottle_refusal(site: Site, error: bottle.HTTPError) -> Any:
     """The response for a request that no route takes."""
     environ = bottle.request.environ
@@ -11518,6 +11481,8 @@ def bottle_refusal(site: Site, error: bottle.HTTPError) -> Any:
 
 
 # -- Doctor -------------------------------------------------------------------
+
+# What `check` finds
 
 # 2026-11-01: a clock that says less is wrong. It need not be exact, so not each release changes it.
 RELEASED = 1_793_491_200
@@ -11772,6 +11737,57 @@ def findings_inside(site: Site) -> list[Finding]:
     findings = [*check_service(site), *check_versions()]
     wrong = [finding for finding in findings if finding.level != "ok"]
     return sorted(wrong, key=severity)
+
+
+# What the service tells of itself
+
+
+@route("GET", "/health", Permission.PUBLIC)
+def health(request: Request) -> Json:
+    """`{ok}`; 503 if nothing can be written, which is tried every five seconds, or if the database
+    is not what it was at the start."""
+    store = request.site.store
+    store.check_tables()
+    with request.writing():
+        if not 0 <= request.now - store.last_time("health") < 5:
+            store.note_time("health", request.now)
+    return {"ok": True}
+
+
+@route("GET", "/origin", Permission.PUBLIC)
+def get_origin(request: Request) -> Response:
+    """`{allowed}`: whether the page that asks may show comments. Every page can read this, so that
+    the widget knows a missing `[site] origins` from a network that fails or an ad blocker: a
+    browser says the same of all three."""
+    response = response_of({"allowed": may_write(request.site, OPEN_AREA, request.environ)})
+    return replace(response, headers={"Access-Control-Allow-Origin": "*"})
+
+
+@route("GET", "/metrics", Permission.PUBLIC)
+def get_metrics(request: Request) -> Response:
+    """Counts in the text format of Prometheus, if `[server] metrics` is on."""
+    store = request.site.store
+    if not request.site.config.server_metrics:
+        raise NotFound("没有这个网址", Code.NOT_FOUND)
+    ham, spam = learnt_counts(store)
+    text = templates()["metrics.txt"].render(
+        statuses=STATUSES,
+        counts=store.count_statuses(),
+        figures=store.figures(request.now),
+        ham=ham,
+        spam=spam,
+    )
+    return Response(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+
+@route("GET", "/.well-known/security.txt", Permission.PUBLIC)
+def get_security_txt(request: Request) -> str:
+    """The security contact (RFC 9116), if `[site] contact` is set."""
+    contact = request.site.config.site_contact
+    if not contact:
+        raise NotFound("没有这个网址", Code.NOT_FOUND)
+    expires = rfc3339(request.now + 30 * DAY)
+    return f"Contact: {contact}\nExpires: {expires}\n"
 
 
 @route("GET", "/", Permission.PUBLIC)
