@@ -1092,9 +1092,10 @@ class CommentInline(mistune.InlineParser):
     Japanese and Korean: these languages have no spaces there, which CommonMark expects
     (commonmark-spec#650)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, finds_urls: bool) -> None:
         super().__init__()
-        self.register("bare_url", URL_IN_TEXT, parse_bare_url, start_chars=["H", "h"])
+        if finds_urls:
+            self.register("bare_url", URL_IN_TEXT, parse_bare_url, start_chars=["H", "h"])
 
     def finalize_tokens(self, tokens: list[Json], depth: int) -> list[Json]:
         """Finds emphasis as the rules of markdown-cjk-friendly do: it puts silent letters into the
@@ -1185,18 +1186,35 @@ def with_decoded_host(url: str) -> str:
     return f"{scheme}{decoded}{rest}"
 
 
-MARKDOWN = mistune.Markdown(
-    renderer=CommentRenderer(escape=True),
-    inline=CommentInline(),
-    plugins=[mistune.plugins.import_plugin("strikethrough")],
+def markdown_with(inline: mistune.InlineParser) -> mistune.Markdown:
+    return mistune.Markdown(
+        renderer=CommentRenderer(escape=True),
+        inline=inline,
+        plugins=[mistune.plugins.import_plugin("strikethrough")],
+    )
+
+
+MARKDOWN = markdown_with(CommentInline(finds_urls=True))
+# The other one stops at each letter h, to see whether a URL begins there.
+MARKDOWN_WITHOUT_URLS = markdown_with(CommentInline(finds_urls=False))
+# Lines in which nothing has a meaning in Markdown, but for `_` and `://`. None begins with a digit
+# or another mark of a list.
+PLAIN_LINES = re.compile(
+    r"""(?:(?![\d_ ])[\w"'(“‘《（「]"""
+    r"""[\w ,.!?'"():;/%@+=\-，。！？、：；“”‘’《》（）「」…—～]*+(?<! )"""
+    r"(?:\n{1,2}(?=.)|\Z))++"
 )
 
 
 def safe_html(content: str) -> str:
     """Markdown to HTML that can only look like text: no images, no styles, no ids, absolute links.
     It never fails: text that the renderer cannot handle is escaped."""
+    has_urls = "://" in content
+    if PLAIN_LINES.fullmatch(content) and not has_urls and "_" not in content:
+        return plain_paragraphs(content)
     try:
-        markup = clean(str(MARKDOWN(content)))
+        render = MARKDOWN if has_urls else MARKDOWN_WITHOUT_URLS
+        markup = clean(str(render(content)))
     except Exception:
         log.exception("Markdown could not be rendered, so it is shown as text")
         return plain_html(content)
@@ -1204,6 +1222,13 @@ def safe_html(content: str) -> str:
     if len(markup) > 10 * len(content) + 1000:
         return plain_html(content)
     return markup
+
+
+def plain_paragraphs(content: str) -> str:
+    """What the renderer makes of a text without any Markdown. Half of all comments are such, and
+    this takes a twentieth of the time."""
+    paragraphs = [each.replace("\n", "<br>\n") for each in content.split("\n\n")]
+    return "".join(f"<p>{each}</p>\n" for each in paragraphs)
 
 
 def plain_html(text: str) -> str:
@@ -4306,29 +4331,53 @@ class Store(Database):
         return dict.fromkeys(STATUSES, 0) | dict(self.run(sql))
 
     def insert_comment(self, new: NewComment, status: str, now: int) -> Comment:
-        """The counts of its page and its parents follow."""
+        comment_id = self.add_comment_row(new, status, now)
+        return cast(Comment, self.comment(comment_id))
+
+    def add_comment_row(self, new: NewComment, status: str, now: int) -> int:
+        """The counts of its page and its parents follow. Returns its id."""
+        own_id = new.id
+        if own_id and self.value("SELECT 1 FROM comment WHERE id = ?", own_id):
+            own_id = None
         thread_id = None
         if new.parent_id is not None:
             sql = "SELECT coalesce(thread_id, id) FROM comment WHERE id = ?"
             thread_id = self.value(sql, new.parent_id)
-        own_id = new.id
-        if own_id and self.value("SELECT 1 FROM comment WHERE id = ?", own_id):
-            own_id = None
+        is_visible = status == "visible"
+        mark = 0
+        if is_visible:
+            sql = """
+                UPDATE page
+                   SET total = total + 1, threads = threads + ?, mark = mark + 1, needs_rebuild = 1
+                 WHERE id = ? RETURNING mark"""
+            mark = self.value(sql, new.parent_id is None, new.page_id)
+        # All is as it stays, since each change of a row changes many indexes.
         sql = """
             INSERT INTO comment
                    (id, page_id, parent_id, thread_id, user_id, nickname, email, website, content,
                     html, own_html, ip, masked, country, location, pinned, status, created_at,
-                    edited_at, held, language)
+                    edited_at, held, language, shown, hidden_at, mark)
             VALUES (:id, :page_id, :parent_id, :thread_id, :user_id, :nickname, :email, :website,
                     :content, :html, :own_html, :ip, :masked, :country, :location, :pinned,
-                    'waiting', :created_at, :edited_at, :held, :language)
+                    :status, :created_at, :edited_at, :held, :language, :shown, :hidden_at, :mark)
             RETURNING id"""
-        values = {**vars(new), "id": own_id, "thread_id": thread_id}
-        # A waiting comment counts nowhere, until `change_status` counts it.
-        comment_id = int(self.value(sql, **values))
+        row = {
+            **vars(new),
+            "id": own_id,
+            "thread_id": thread_id,
+            "pinned": int(is_visible and new.pinned),
+            "status": status,
+            "shown": is_visible,
+            "hidden_at": now if status in ("spam", "deleted") else None,
+            "mark": mark,
+        }
+        comment_id = int(self.value(sql, **row))
+        if is_visible and new.parent_id is not None:
+            sql = "UPDATE comment SET replies = replies + 1 WHERE id = ?"
+            self.run(sql, new.parent_id)
+            self.update_shown(new.parent_id)
         self.add_to_day(new.created_at, comments=1)
-        self.change_status(comment_id, status, now)
-        return cast(Comment, self.comment(comment_id))
+        return comment_id
 
     def update_comment(self, edited: Comment, now: int) -> None:
         """Stores what its author wrote, as it was changed. The filter may learn it again. As long
@@ -12849,23 +12898,6 @@ def text_of(markup: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
-# Lines that begin with a letter, and in which no character has a meaning in Markdown.
-PLAIN_LINES = re.compile(
-    r"""(?:[^\W\d_](?:[^\W_]|[ ,.!?'"()，。！？、])*(?<! )(?:\n{1,2}(?=.)|\Z))+"""
-)
-
-
-def plain_paragraphs(markdown: str) -> str:
-    """The HTML of a text without any Markdown, as the renderer makes it; "" for any other text.
-    Half of all comments are such, and rendering takes most of the time of an import."""
-    if not PLAIN_LINES.fullmatch(markdown):
-        return ""
-    paragraphs = markdown.split("\n\n")
-    return "".join(
-        f"<p>{each}</p>\n".replace("\n", "<br>\n", each.count("\n")) for each in paragraphs
-    )
-
-
 def content_of_html(markup: str) -> Content:
     """Our HTML as Markdown that is shown alike; as it is, if there is none."""
     reader = ElementReader()
@@ -12877,7 +12909,7 @@ def content_of_html(markup: str) -> Content:
     markdown = ""
     for escapes in (False, True):
         markdown = "\n\n".join(MarkdownWriter(escapes).blocks(reader.open[0])).strip()
-        shown = plain_paragraphs(markdown) or safe_html(markdown)
+        shown = safe_html(markdown)
         if look_alike(shown, markup):
             return Content(markdown, shown)
     return Content(markdown, markup, own_html=True)

@@ -973,6 +973,33 @@ def test_markdown_reads_well() -> None:
     assert {written: safe_html(written) for written in cases} == cases
 
 
+# Characters and texts that have a meaning in Markdown at some places only.
+COMMON_PIECES = [*"aé中 ,.(-1。\n", "\n\n"]
+RARE_PIECES = [
+    *"Zーß7!?'\")=:;/%@+#&！？、：；“”‘’《》（）「」…—～hH",
+    "http:",
+    "www.a.b",
+    "a@b.cd",
+    "--",
+    "1.",
+    "ﬀ",
+    "²",
+    "क",
+    "\u3000",
+]
+
+
+def test_a_plain_text_shows_the_same_beside_a_rule_and_a_link(campaign: Campaign) -> None:
+    for chance in campaign.rounds(2000):
+        pieces = chance.choices(COMMON_PIECES, k=chance.randint(1, 10))
+        pieces.insert(chance.randint(0, len(pieces)), chance.choice(RARE_PIECES))
+        text = f"a{''.join(pieces)}".strip()
+        alone = safe_html(text)
+        assert safe_html(f"{text}\n\n***") == f"{alone}<hr>\n", text
+        link = f'<p><a href="https://a.b" rel="{REL}">https://a.b</a></p>\n'
+        assert safe_html(f"{text}\n\nhttps://a.b") == alone + link, text
+
+
 def test_the_language_of_code_may_be_anything(caplog: pytest.LogCaptureFixture) -> None:
     named = {"c++": "c++", "C# x": "c#", " go": "go", "x" * 20: "x" * 20}
     nothing = ["&nbsp;", " &#32;", "&Tab; ", "&#xa0;&#160;", "js{1}", "x" * 21, "+", "é", 'a"b']
