@@ -2037,7 +2037,7 @@ MIGRATIONS: list[Migration] = [
     CREATE INDEX registration_created ON registration (created_at);
     CREATE INDEX registration_expires ON registration (expires_at);
 
-    -- `opened_at`: the page's age counts from here. `mark`: raised by one with each change of its
+    -- `opened_at`: the page's age counts from here. `mark`: raised with each change of its
     -- comments that readers could see. `gone_mark`: the mark with which the newest of its deleted
     -- rows changed last. `needs_rebuild`: the site must be built again, since more than likes has
     -- changed.
@@ -2115,21 +2115,22 @@ MIGRATIONS: list[Migration] = [
     CREATE INDEX comment_hidden ON comment (hidden_at) WHERE hidden_at IS NOT NULL;
     CREATE INDEX comment_unlearnt ON comment (id) WHERE learnt = '' AND status = 'visible';
 
+    -- Readers see these change, and the site must be built again.
     CREATE TRIGGER raise_mark
-        AFTER UPDATE OF page_id, user_id, nickname, website, html, country, location, likes, shown,
-                        status, edited_at, pinned ON comment
-        WHEN OLD.shown OR NEW.shown
-    BEGIN
-        UPDATE page SET mark = mark + 1 WHERE id = NEW.page_id;
-        UPDATE comment SET mark = (SELECT mark FROM page WHERE id = NEW.page_id) WHERE id = NEW.id;
-    END;
-    -- As above, without likes.
-    CREATE TRIGGER need_rebuild
         AFTER UPDATE OF page_id, user_id, nickname, website, html, country, location, shown,
                         status, edited_at, pinned ON comment
         WHEN OLD.shown OR NEW.shown
     BEGIN
-        UPDATE page SET needs_rebuild = 1 WHERE id = NEW.page_id;
+        UPDATE page SET mark = mark + 1, needs_rebuild = 1 WHERE id = NEW.page_id;
+        UPDATE comment SET mark = (SELECT mark FROM page WHERE id = NEW.page_id) WHERE id = NEW.id;
+    END;
+    -- For likes alone, it is not built again.
+    CREATE TRIGGER raise_mark_for_likes
+        AFTER UPDATE OF likes ON comment
+        WHEN OLD.shown OR NEW.shown
+    BEGIN
+        UPDATE page SET mark = mark + 1 WHERE id = NEW.page_id;
+        UPDATE comment SET mark = (SELECT mark FROM page WHERE id = NEW.page_id) WHERE id = NEW.id;
     END;
     CREATE TRIGGER note_gone_mark AFTER DELETE ON comment WHEN OLD.mark > 0
     BEGIN
@@ -3144,6 +3145,7 @@ class Database:
 # -- Store --------------------------------------------------------------------
 
 Row = TypeVar("Row")
+CommentRow = TypeVar("CommentRow", bound="Comment")
 
 
 @dataclass(frozen=True)
@@ -3237,10 +3239,70 @@ class Page:
 
 STATUSES = ("visible", "waiting", "spam", "deleted")  # of a comment
 
+# What the fields of a comment are. These tuples say which of them are stored, erased, compared and
+# exported; only what leaves the service names each field again (`Comment.for_readers`). A test
+# names what a new field lacks.
 
-@dataclass(frozen=True, kw_only=True)
+# What readers see, each as `for_readers` writes it.
+PUBLIC_FIELDS = (
+    "id",
+    "page_url",
+    "parent_id",
+    "user_id",
+    "role",
+    "nickname",
+    "website",
+    "content",
+    "html",
+    "ip",
+    "country",
+    "location",
+    "likes",
+    "pinned",
+    "created_at",
+    "edited_at",
+)
+# What its author wrote: the filter and blocks look at it, and an edit may change it.
+WRITTEN_FIELDS = ("nickname", "website", "content")
+# What tells of the author, and goes with the account, though the text may stay.
+PERSONAL_FIELDS = (
+    "user_id",
+    "nickname",
+    "website",
+    "email",
+    "ip",
+    "country",
+    "location",
+    "language",
+    "held",
+    "learnt",
+)
+# What else admins see.
+MODERATION_FIELDS = ("status", "held", "hidden_at", "learnt")
+# What our own export holds as it is stored. It also has `html` and the times, in other forms.
+EXPORTED_FIELDS = (
+    "id",
+    "parent_id",
+    "nickname",
+    "website",
+    "content",
+    "ip",
+    "country",
+    "location",
+    "likes",
+    "pinned",
+    "status",
+    "held",
+    "language",
+    "email",
+)
+
+
+# Not frozen, as other rows are: making those of a list would take twice as long.
+@dataclass
 class Comment:
-    """A comment with the URL of its page and the role of its author's account.
+    """A comment with the URL of its page and the role of its author's account. What has been erased
+    has its default.
 
     `own_html`: whether `html` came with an import and says what Markdown cannot. The content is
     then Markdown that comes near it. In all other comments, `html` is the content as rendered.
@@ -3248,37 +3310,37 @@ class Comment:
     it became spam or was deleted. `learnt`: `ham` or `spam`, as which the spam filter learnt it.
     """
 
-    id: int
-    page_id: int
-    page_url: str
-    parent_id: int | None
-    thread_id: int | None  # None for a top-level comment
-    user_id: int | None
-    role: str
-    nickname: str
-    website: str
-    content: str
-    html: str
-    own_html: int
-    ip: str
-    masked: int
-    country: str
-    location: str
-    likes: int
-    pinned: int
-    shown: int
-    status: str
     created_at: int
-    edited_at: int | None
-    hidden_at: int | None
-    held: str
-    language: str
-    learnt: str
+    id: int = 0  # 0 while it is not stored
+    page_id: int = 0
+    page_url: str = ""
+    parent_id: int | None = None
+    thread_id: int | None = None  # None for a top-level comment
+    shown: int = 0
+    status: str = "waiting"
+    user_id: int | None = None
+    role: str = ""
+    nickname: str = ""
+    website: str = ""
+    content: str = ""
+    html: str = ""
+    own_html: int = 0
+    ip: str = ""
+    masked: int = 0
+    country: str = ""
+    location: str = ""
+    likes: int = 0
+    pinned: int = 0
+    edited_at: int | None = None
+    hidden_at: int | None = None
+    held: str = ""
+    language: str = ""
+    learnt: str = ""
 
     @property
     def texts(self) -> list[str]:
         """What its author wrote."""
-        return [self.nickname, self.website, self.content]
+        return [getattr(self, name) for name in WRITTEN_FIELDS]
 
     @property
     def version(self) -> str:
@@ -3286,13 +3348,23 @@ class Comment:
         look for two texts that are alike."""
         return sha256_of("\n".join(self.texts))
 
+    def says_the_same(self, other: "Comment") -> bool:
+        """Whether another comment has this author, text and place."""
+        return (
+            self.page_id == other.page_id
+            and self.parent_id == other.parent_id
+            and self.user_id == other.user_id
+            and self.nickname == other.nickname
+            and self.content == other.content
+        )
+
     def for_readers(self, config: Config, *, is_admin: bool = False) -> Json:
         """The public fields. An admin sees the whole IP address."""
         ip = ""
         if is_admin or config.privacy_show_ip == "full":
             ip = self.ip
         elif config.privacy_show_ip == "masked":
-            ip = masked(self.ip)
+            ip = self.ip if self.masked else masked(self.ip)
         shows_location = config.privacy_show_location
         return {
             "id": self.id,
@@ -3330,152 +3402,38 @@ class Comment:
 
     def erased(self) -> Self:
         """What is left of it: its place among the others, and its time."""
-        return replace(
-            self,
-            user_id=None,
-            role="",
-            nickname="",
-            website="",
-            content="",
-            html="",
-            own_html=0,
-            ip="",
-            masked=1,
-            country="",
-            location="",
-            likes=0,
-            pinned=0,
+        return type(self)(
+            created_at=self.created_at,
+            id=self.id,
+            page_id=self.page_id,
+            page_url=self.page_url,
+            parent_id=self.parent_id,
+            thread_id=self.thread_id,
+            shown=self.shown,
             status="deleted",
-            edited_at=None,
-            hidden_at=None,
-            held="",
-            language="",
-            learnt="",
+            masked=1,
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass
 class FullComment(Comment):
-    """A comment with its author's email address, which is left out of the lists for readers."""
+    """A comment with its author's email address, which is left out of the lists for readers. A new
+    comment is one, too."""
 
-    email: str
-
-    def erased(self) -> Self:
-        return replace(super().erased(), email="")
+    email: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass
 class ExportedComment(FullComment):
     """A comment with what the export says of its page."""
 
-    page_key: str
-    closed: int
-    opened_at: int
+    page_key: str = ""
+    closed: int = 0
+    opened_at: int = 0
 
-
-# Which fields of a comment are public, personal or moderation. Each of them is named once more
-# where it is handled, and a test tells where one is missing: in what readers get (`for_readers`),
-# in a tombstone (`erased`), where a comment or an account is erased, in the export and in the
-# import.
-PUBLIC_FIELDS = (
-    "id",
-    "page_url",
-    "parent_id",
-    "user_id",
-    "role",
-    "nickname",
-    "website",
-    "content",
-    "html",
-    "ip",
-    "country",
-    "location",
-    "likes",
-    "pinned",
-    "created_at",
-    "edited_at",
-)
-# These tell of the author, and go with the account, though the text may stay.
-PERSONAL_FIELDS = (
-    "user_id",
-    "nickname",
-    "website",
-    "email",
-    "ip",
-    "country",
-    "location",
-    "language",
-    "held",
-    "learnt",
-)
-MODERATION_FIELDS = ("status", "held", "hidden_at", "learnt")  # what admins see
-
-
-@dataclass(frozen=True, kw_only=True)
-class NewComment:
-    """A comment that is not stored yet. `id`: that of a comment in our own export, which keeps it
-    if no other comment has it."""
-
-    id: int | None = None
-    page_id: int = 0
-    parent_id: int | None = None
-    user_id: int | None = None
-    nickname: str
-    email: str = ""
-    website: str = ""
-    content: str
-    html: str = ""
-    own_html: int = 0
-    ip: str = ""
-    masked: int = 0
-    country: str = ""
-    location: str = ""
-    pinned: int = 0
-    created_at: int
-    edited_at: int | None = None
-    held: str = ""
-    language: str = ""
-
-    def says_the_same(self, comment: Comment) -> bool:
-        """Whether a comment has this author, text and place."""
-        return (
-            self.page_id == comment.page_id
-            and self.parent_id == comment.parent_id
-            and self.user_id == comment.user_id
-            and self.nickname == comment.nickname
-            and self.content == comment.content
-        )
-
-    def unstored(self) -> FullComment:
-        """As it would be if it was stored: what moderation looks at."""
-        return FullComment(
-            id=0,
-            page_id=self.page_id,
-            page_url="",
-            parent_id=self.parent_id,
-            thread_id=None,
-            user_id=self.user_id,
-            role="",
-            nickname=self.nickname,
-            email=self.email,
-            website=self.website,
-            content=self.content,
-            html=self.html,
-            own_html=self.own_html,
-            ip=self.ip,
-            masked=self.masked,
-            country=self.country,
-            location=self.location,
-            likes=0,
-            pinned=self.pinned,
-            shown=0,
-            status="waiting",
-            created_at=self.created_at,
-            edited_at=self.edited_at,
-            hidden_at=None,
-            held=self.held,
-            language=self.language,
-            learnt="",
+    def erased(self) -> Self:
+        return replace(
+            super().erased(), page_key=self.page_key, closed=self.closed, opened_at=self.opened_at
         )
 
 
@@ -3603,21 +3561,55 @@ class Figures:
     unnamed_proxy: int
 
 
-# The columns of `Comment` that are of the table, and where the others come from.
-COMMENT_COLUMNS = """
-    comment.id, comment.page_id, comment.parent_id, comment.thread_id, comment.user_id,
-    comment.nickname, comment.website, comment.content, comment.html, comment.own_html, comment.ip,
-    comment.masked, comment.country, comment.location, comment.likes, comment.pinned, comment.shown,
-    comment.status, comment.created_at, comment.edited_at, comment.hidden_at, comment.held,
-    comment.language, comment.learnt, page.page_url, coalesce(account.role, '') AS role"""
-COMMENT_TABLES = """
-      FROM comment
-      JOIN page ON page.id = comment.page_id
-      LEFT JOIN account ON account.id = comment.user_id
+# Where the fields of a comment come from that are not columns of its table.
+OTHER_COLUMNS = {
+    "page_url": "page.page_url",
+    "page_key": "page.key",
+    "closed": "page.closed",
+    "opened_at": "page.opened_at",
+    "role": "coalesce(account.role, '')",
+    "email": "coalesce(account.email, comment.email)",
+}
+
+
+def select_comments(row_type: type[Comment]) -> str:
+    """Reads comments. The columns have the order of the fields."""
+    names = [each.name for each in fields(row_type)]
+    columns = [OTHER_COLUMNS.get(name, f"comment.{name}") for name in names]
+    return f"""
+        SELECT {", ".join(columns)}
+          FROM comment
+          JOIN page ON page.id = comment.page_id
+          LEFT JOIN account ON account.id = comment.user_id
 """
-SELECT_COMMENT = f"SELECT {COMMENT_COLUMNS} {COMMENT_TABLES}"
-SELECT_FULL_COMMENT = f"""
-    SELECT {COMMENT_COLUMNS}, coalesce(account.email, comment.email) AS email {COMMENT_TABLES}"""
+
+
+def assignments(names: Iterable[str]) -> str:
+    """What an UPDATE sets: `nickname = :nickname, website = :website`."""
+    return ", ".join(f"{name} = :{name}" for name in names)
+
+
+def values_of(comment: Comment, names: Iterable[str]) -> Json:
+    """The values of a statement, by the names of fields."""
+    return {name: getattr(comment, name) for name in names}
+
+
+SELECT_COMMENTS = {
+    row_type: select_comments(row_type) for row_type in (Comment, FullComment, ExportedComment)
+}
+# The columns of the table.
+STORED_FIELDS = [each.name for each in fields(FullComment) if each.name not in ("page_url", "role")]
+INSERT_COMMENT = f"""
+    INSERT INTO comment ({", ".join(STORED_FIELDS)}, mark)
+    VALUES (:{", :".join(STORED_FIELDS)}, :mark)
+    RETURNING id"""
+# What is left of a comment that was erased, besides its place and its time.
+BLANK_COMMENT = FullComment(created_at=0).erased()
+BLANK_FIELDS = [
+    name
+    for name in STORED_FIELDS
+    if name not in ("id", "page_id", "parent_id", "thread_id", "shown", "created_at")
+]
 
 
 @dataclass(frozen=True)
@@ -3964,7 +3956,21 @@ class Store(Database):
             VALUES (:request_id, :email, :nickname, :password, :code, :client, :language,
                     :created_at, :expires_at, :tries, :named_tries)
             RETURNING id"""
-        return int(self.value(sql, **vars(new)))
+        registration_id = self.value(
+            sql,
+            request_id=new.request_id,
+            email=new.email,
+            nickname=new.nickname,
+            password=new.password,
+            code=new.code,
+            client=new.client,
+            language=new.language,
+            created_at=new.created_at,
+            expires_at=new.expires_at,
+            tries=new.tries,
+            named_tries=new.named_tries,
+        )
+        return int(registration_id)
 
     def revise_registration(self, request_id: str, nickname: str, password: str) -> None:
         """Changes what a registration will make; its code stays."""
@@ -4080,15 +4086,11 @@ class Store(Database):
             DELETE FROM admin_link WHERE email = :email;
             DELETE FROM outbox WHERE recipient = :email;
             DELETE FROM notification WHERE recipient = :email AND outbox_id IS NULL;
-            DELETE FROM subscription WHERE subscriber = :subscriber;
-            UPDATE comment
-               SET user_id = NULL, nickname = '', email = '', website = '', ip = '', masked = 1,
-                   country = '', location = '', held = '', language = '', learnt = ''
-             WHERE user_id = :id;
-            DELETE FROM account WHERE id = :id"""
-        self.run_script(
-            sql, id=account.id, email=account.email, visitor=visitor, subscriber=subscriber
-        )
+            DELETE FROM subscription WHERE subscriber = :subscriber"""
+        self.run_script(sql, email=account.email, visitor=visitor, subscriber=subscriber)
+        sql = f"UPDATE comment SET {assignments(PERSONAL_FIELDS)}, masked = 1 WHERE user_id = :id"
+        self.run(sql, id=account.id, **values_of(BLANK_COMMENT, PERSONAL_FIELDS))
+        self.run("DELETE FROM account WHERE id = ?", account.id)
 
     # Pages
 
@@ -4184,8 +4186,17 @@ class Store(Database):
 
     # Comments
 
+    def comments_where(
+        self, row_type: type[CommentRow], condition: str, *values: Any, **named: Any
+    ) -> list[CommentRow]:
+        """`condition` begins with WHERE, and may say the order. Values are given to the row by
+        their place: by name, a list took a third longer."""
+        rows = self.run(SELECT_COMMENTS[row_type] + condition, *values, **named)
+        return [row_type(*row) for row in rows]
+
     def comment(self, comment_id: int | None) -> FullComment | None:
-        return self.one(FullComment, SELECT_FULL_COMMENT + " WHERE comment.id = ?", comment_id)
+        found = self.comments_where(FullComment, " WHERE comment.id = ?", comment_id)
+        return found[0] if found else None
 
     def comments(
         self, view: str, sort: str, offset: int, limit: int, container_id: int
@@ -4197,11 +4208,10 @@ class Store(Database):
         # The inner statement reads the ids from an index alone, so that a deep page costs little
         # more than the first.
         sql = f"""
-            {SELECT_COMMENT}
              WHERE comment.id IN (SELECT id FROM comment WHERE {condition}
                                    ORDER BY {order} LIMIT :limit OFFSET :offset)
              ORDER BY {order}"""
-        return self.all(Comment, sql, container=container_id, offset=offset, limit=limit)
+        return self.comments_where(Comment, sql, container=container_id, offset=offset, limit=limit)
 
     def changed_comments(self, page_id: int, mark: int, limit: int) -> list[Comment]:
         """Those that readers saw change after the page had that mark, also those that are not shown
@@ -4210,7 +4220,7 @@ class Store(Database):
              WHERE comment.id IN (SELECT id FROM comment WHERE page_id = ? AND mark > ?
                                    ORDER BY mark LIMIT ?)
              ORDER BY comment.created_at, comment.id"""
-        return self.all(Comment, SELECT_COMMENT + sql, page_id, mark, limit)
+        return self.comments_where(Comment, sql, page_id, mark, limit)
 
     def position(self, view: str, sort: str, container_id: int, comment_id: int) -> int:
         """How many comments of a list (as in `comments`) come before one of them, or before its
@@ -4236,9 +4246,9 @@ class Store(Database):
         sql = """
              WHERE comment.status = 'visible' AND page.key LIKE '/%' AND page.key NOT LIKE '//%'
              ORDER BY comment.created_at DESC, comment.id DESC LIMIT ?"""
-        return self.all(Comment, SELECT_COMMENT + sql, limit)
+        return self.comments_where(Comment, sql, limit)
 
-    def same_comment(self, new: NewComment) -> Comment | None:
+    def same_comment(self, new: FullComment) -> Comment | None:
         """A comment of the minute before, of the same author with the same text in the same
         place."""
         sql = """
@@ -4247,9 +4257,9 @@ class Store(Database):
                AND comment.parent_id IS :parent_id AND comment.user_id IS :user_id
                AND comment.nickname = :nickname
                AND (comment.ip = :ip OR comment.user_id IS NOT NULL)"""
-        return self.one(
+        found = self.comments_where(
             Comment,
-            SELECT_COMMENT + sql,
+            sql,
             page_id=new.page_id,
             now=new.created_at,
             content=new.content,
@@ -4258,12 +4268,13 @@ class Store(Database):
             nickname=new.nickname,
             ip=new.ip,
         )
+        return found[0] if found else None
 
     def comments_of(self, user_id: int) -> list[Comment]:
         sql = """
              WHERE comment.user_id = ? AND comment.content <> ''
              ORDER BY comment.id"""
-        return self.all(Comment, SELECT_COMMENT + sql, user_id)
+        return self.comments_where(Comment, sql, user_id)
 
     def count_comments_of(self, user_id: int) -> int:
         sql = "SELECT count(*) FROM comment WHERE user_id = ? AND content <> ''"
@@ -4274,7 +4285,7 @@ class Store(Database):
     ) -> list[FullComment]:
         """What an admin looks for, the newest first. `search` is one of `SEARCHES`, `pattern` is
         one for LIKE or "", and `page_id` None stands for all pages."""
-        sql = f"{SELECT_FULL_COMMENT} WHERE comment.content <> '' AND comment.id < :before"
+        sql = " WHERE comment.content <> '' AND comment.id < :before"
         if search == "reported":
             sql += " AND comment.id IN (SELECT comment_id FROM report)"
         elif search != "all":
@@ -4290,7 +4301,7 @@ class Store(Database):
                      OR comment.ip LIKE :pattern ESCAPE '!'
                      OR page.page_url LIKE :pattern ESCAPE '!')"""
         sql += " ORDER BY comment.id DESC LIMIT :limit"
-        return self.all(
+        return self.comments_where(
             FullComment,
             sql,
             search=search,
@@ -4330,15 +4341,16 @@ class Store(Database):
             SELECT 'reported', count(DISTINCT comment_id) FROM report"""
         return dict.fromkeys(STATUSES, 0) | dict(self.run(sql))
 
-    def insert_comment(self, new: NewComment, status: str, now: int) -> Comment:
+    def insert_comment(self, new: FullComment, status: str, now: int) -> Comment:
         comment_id = self.add_comment_row(new, status, now)
         return cast(Comment, self.comment(comment_id))
 
-    def add_comment_row(self, new: NewComment, status: str, now: int) -> int:
-        """The counts of its page and its parents follow. Returns its id."""
-        own_id = new.id
-        if own_id and self.value("SELECT 1 FROM comment WHERE id = ?", own_id):
-            own_id = None
+    def add_comment_row(self, new: FullComment, status: str, now: int) -> int:
+        """The counts of its page and its parents follow. A comment of our own export keeps its id
+        if no other comment has it. Returns the id."""
+        own_id: int | None = new.id
+        if not own_id or self.value("SELECT 1 FROM comment WHERE id = ?", own_id):
+            own_id = None  # the next one
         thread_id = None
         if new.parent_id is not None:
             sql = "SELECT coalesce(thread_id, id) FROM comment WHERE id = ?"
@@ -4352,26 +4364,16 @@ class Store(Database):
                  WHERE id = ? RETURNING mark"""
             mark = self.value(sql, new.parent_id is None, new.page_id)
         # All is as it stays, since each change of a row changes many indexes.
-        sql = """
-            INSERT INTO comment
-                   (id, page_id, parent_id, thread_id, user_id, nickname, email, website, content,
-                    html, own_html, ip, masked, country, location, pinned, status, created_at,
-                    edited_at, held, language, shown, hidden_at, mark)
-            VALUES (:id, :page_id, :parent_id, :thread_id, :user_id, :nickname, :email, :website,
-                    :content, :html, :own_html, :ip, :masked, :country, :location, :pinned,
-                    :status, :created_at, :edited_at, :held, :language, :shown, :hidden_at, :mark)
-            RETURNING id"""
-        row = {
-            **vars(new),
-            "id": own_id,
-            "thread_id": thread_id,
-            "pinned": int(is_visible and new.pinned),
-            "status": status,
-            "shown": is_visible,
-            "hidden_at": now if status in ("spam", "deleted") else None,
-            "mark": mark,
-        }
-        comment_id = int(self.value(sql, **row))
+        stored = replace(
+            new,
+            thread_id=thread_id,
+            pinned=int(is_visible and new.pinned),
+            status=status,
+            shown=int(is_visible),
+            hidden_at=now if status in ("spam", "deleted") else None,
+        )
+        values = {**values_of(stored, STORED_FIELDS), "id": own_id, "mark": mark}
+        comment_id = int(self.value(INSERT_COMMENT, **values))
         if is_visible and new.parent_id is not None:
             sql = "UPDATE comment SET replies = replies + 1 WHERE id = ?"
             self.run(sql, new.parent_id)
@@ -4383,14 +4385,11 @@ class Store(Database):
         """Stores what its author wrote, as it was changed. The filter may learn it again. As long
         as the content is the same, so is its HTML, which may have been imported."""
         old = cast(Comment, self.comment(edited.id))
-        sql = "UPDATE comment SET nickname = ?, website = ?, learnt = '' WHERE id = ?"
-        self.run(sql, edited.nickname, edited.website, edited.id)
         if edited.content != old.content:
-            sql = """
-                UPDATE comment
-                   SET content = :content, html = :html, own_html = 0, edited_at = :now
-                 WHERE id = :id"""
-            self.run(sql, content=edited.content, html=edited.html, now=now, id=edited.id)
+            edited = replace(edited, own_html=0, edited_at=now)
+        names = (*WRITTEN_FIELDS, "html", "own_html", "edited_at")
+        sql = f"UPDATE comment SET {assignments(names)}, learnt = '' WHERE id = :id"
+        self.run(sql, id=edited.id, **values_of(edited, names))
         self.withdraw(edited.id)
 
     def set_pinned(self, comment_id: int, pinned: bool) -> None:
@@ -4429,13 +4428,11 @@ class Store(Database):
     def erase_comment(self, comment_id: int) -> None:
         sql = """
             UPDATE page SET total = total - 1
-             WHERE id = (SELECT page_id FROM comment WHERE id = :id AND status = 'visible');
-            UPDATE comment
-               SET user_id = NULL, nickname = '', email = '', website = '', content = '', html = '',
-                   own_html = 0, ip = '', masked = 1, country = '', location = '', likes = 0,
-                   pinned = 0, status = 'deleted', edited_at = NULL, hidden_at = NULL, held = '',
-                   language = '', learnt = ''
-             WHERE id = :id;
+             WHERE id = (SELECT page_id FROM comment WHERE id = ? AND status = 'visible')"""
+        self.run(sql, comment_id)
+        sql = f"UPDATE comment SET {assignments(BLANK_FIELDS)} WHERE id = :id"
+        self.run(sql, id=comment_id, **values_of(BLANK_COMMENT, BLANK_FIELDS))
+        sql = """
             DELETE FROM comment_liker WHERE comment_id = :id;
             DELETE FROM report WHERE comment_id = :id;
             UPDATE spent_captcha SET comment_id = NULL WHERE comment_id = :id;
@@ -4937,7 +4934,8 @@ class Store(Database):
              WHERE comment.id =
                    (SELECT min(id) FROM comment
                      WHERE learnt = '' AND status = 'visible')"""
-        return self.one(Comment, SELECT_COMMENT + sql)
+        found = self.comments_where(Comment, sql)
+        return found[0] if found else None
 
     # What an account and the owner can see of the past
 
@@ -5007,7 +5005,7 @@ class Store(Database):
         return self.one(Imported, sql, product, product_id)
 
     def duplicates(
-        self, *, comment_id: int | None, key: str, nickname: str, content: str, created_at: int
+        self, *, comment_id: int, key: str, nickname: str, content: str, created_at: int
     ) -> list[int]:
         """The ids of comments that are this one: the same id and time, whatever its status; else
         the same text, author, page (by its key) and time."""
@@ -5081,12 +5079,11 @@ class Store(Database):
                  UNION
                 SELECT comment.parent_id FROM needed JOIN comment ON comment.id = needed.id
                  WHERE comment.parent_id IS NOT NULL)
-            SELECT {COMMENT_COLUMNS}, coalesce(account.email, comment.email) AS email,
-                   page.key AS page_key, page.closed, page.opened_at {COMMENT_TABLES}
+            {SELECT_COMMENTS[ExportedComment]}
              WHERE comment.status <> 'deleted' OR comment.id IN (SELECT id FROM needed)
              ORDER BY page.key, comment.created_at, comment.id"""
         for row in self.run(sql):
-            yield ExportedComment(**dict(row))
+            yield ExportedComment(*row)
 
     # Housekeeping
 
@@ -9214,7 +9211,7 @@ def get_latest(request: Request) -> Json:
 # Writing
 
 
-def new_comment(request: Request) -> NewComment:
+def new_comment(request: Request) -> FullComment:
     """The comment in the form. Its page and its HTML are not known yet."""
     caller = request.caller
     if caller is None and request.site.config.comments_login_required:
@@ -9228,7 +9225,7 @@ def new_comment(request: Request) -> NewComment:
     content = content_field(request)
     parent_id = number_field(request, "parent_id", optional=True)
     country, location = location_of(request)
-    return NewComment(
+    return FullComment(
         parent_id=parent_id or None,
         user_id=caller.id if caller else None,
         nickname=nickname,
@@ -9280,7 +9277,7 @@ def post_comment(request: Request) -> Json:
         return posted(request, earlier.comment, may_edit=earlier.is_same_author)
     request.check_limit("comment")
     new = replace(new, html=safe_html(new.content))
-    verdict = verdict_on(request, new.unstored(), doubt)
+    verdict = verdict_on(request, new, doubt)
 
     with request.writing():
         check_nickname(request, new.nickname)
@@ -9313,7 +9310,7 @@ class EarlierComment:
 
 
 def check_place(
-    request: Request, page: Page, new: NewComment, captcha: Captcha | None
+    request: Request, page: Page, new: FullComment, captcha: Captcha | None
 ) -> EarlierComment | None:
     """A `Problem` if the comment cannot be written on the page. If it was written before, that is
     returned, also when the page was closed since."""
@@ -9334,7 +9331,7 @@ def check_parent(request: Request, page: Page, parent_id: int | None) -> None:
 
 
 def earlier_comment(
-    request: Request, new: NewComment, captcha: Captcha | None
+    request: Request, new: FullComment, captcha: Captcha | None
 ) -> EarlierComment | None:
     """`Forbidden` if the captcha was spent on another comment."""
     store = request.site.store
@@ -10843,7 +10840,7 @@ def reply_as_owner(request: Request) -> Json:
         entry = ACTIONS["visible"].apply(request.site, parent)
         if entry:
             audit(request, entry, parent.id)
-        new = NewComment(
+        new = FullComment(
             page_id=parent.page_id,
             parent_id=parent.id,
             user_id=request.me.id,
@@ -12106,23 +12103,13 @@ PRODUCTS = {
         Table(
             "comments",
             {
-                "id": "id",
+                **{name: name for name in EXPORTED_FIELDS},
                 "parent": "parent_id",
                 "page": "page_key",
-                "nickname": "nickname",
-                "email": "email",
-                "website": "website",
                 "markdown": "content",
                 "own_html": "html",
-                "ip": "ip",
-                "country": "country",
-                "location": "location",
-                "likes": "likes",
-                "pinned": "pinned",
                 "created_at": "created_at",
                 "edited_at": "edited_at",
-                "held": "held",
-                "language": "language",
             },
         ),
         Table(
@@ -13538,38 +13525,21 @@ class StagedPage:
 @dataclass(slots=True, kw_only=True)
 class StagedComment:
     """A comment of the file. `id`, `parent` and `thread` are ids of the product. `stamp`: what the
-    import remembers of it, in this file and in later ones. `created_at`: 0 while it is unknown.
-
-    Without the fields that have a default, it is what is kept of a record that was deleted, or has
-    no text."""
+    import remembers of it, in this file and in later ones. `row`: as it will be stored; its time is
+    0 while that is unknown."""
 
     id: str
     parent: str
     thread: str
     page: PageRef
-    created_at: int
     stamp: str
-    status: str = "deleted"
-    nickname: str = ""
-    email: str = ""
-    website: str = ""
-    content: str = ""
-    html: str = ""
-    own_html: bool = False
-    ip: str = ""
-    country: str = ""
-    location: str = ""
-    likes: int = 0
-    pinned: bool = False
-    edited_at: int | None = None
-    held: str = ""
-    language: str = ""
+    row: FullComment
     depth: int = -1  # -1 until its place in the tree of replies is known
 
     @property
-    def number(self) -> int | None:
-        """Its id, if that can be one of ours."""
-        return int(self.id) if re.fullmatch("[1-9][0-9]{0,11}", self.id) else None
+    def number(self) -> int:
+        """Its id, if that can be one of ours; else 0."""
+        return int(self.id) if re.fullmatch("[1-9][0-9]{0,11}", self.id) else 0
 
 
 UNREADABLE = "skipped: it can't be read"
@@ -13864,48 +13834,48 @@ class Import:
             markdown = "" if is_gone else content.markdown
             identity = (page.key, written_time, values["nickname"], markdown)
             written_id = sha256_of(repr(identity))
-        comment = StagedComment(
+        row = FullComment(created_at=self.time_in(written_time), status="deleted", masked=1)
+        if not is_gone:
+            row.content = content.markdown
+            row.html = content.html
+            row.own_html = int(content.own_html)
+            self.fill(row, values)
+        return StagedComment(
             id=written_id,
             parent=import_parent(values["parent"]),
             thread=import_parent(values["thread"]),
             page=page,
-            created_at=self.time_in(written_time),
             stamp=f"{written_id} {written_time}",  # the same whatever zone the owner names
+            row=row,
         )
-        if not is_gone:
-            comment.content = content.markdown
-            comment.html = content.html
-            comment.own_html = content.own_html
-            self.fill(comment, values)
-        return comment
 
-    def fill(self, comment: StagedComment, values: Texts) -> None:
+    def fill(self, row: FullComment, values: Texts) -> None:
         """Gives a comment all fields but its text."""
         plain = html.unescape if self.product.escaped else str
         name = name_in_report(values)
-        comment.status = values["status"]
-        comment.nickname = import_nickname(plain(values["nickname"]))
+        row.status = values["status"]
+        row.nickname = import_nickname(plain(values["nickname"]))
         address = value_or_empty(proper_email, plain(values["email"]))
         if values["email"] and not address:
             self.report.note("without an email address, since what is there is none", name)
         if not address.endswith(".invalid"):  # exports make these up
-            comment.email = address
-        comment.website = import_website(plain(values["website"]))
-        if not comment.website and re.sub("https?://", "", values["website"]):
+            row.email = address
+        row.website = import_website(plain(values["website"]))
+        if not row.website and re.sub("https?://", "", values["website"]):
             self.report.note("without a website, since what is there is no URL", name)
-        comment.ip = masked(plain_ip(values["ip"])).replace(UNKNOWN_IP, "")
+        row.ip = masked(plain_ip(values["ip"])).replace(UNKNOWN_IP, "")
         if self.is_ours or not self.place_of:
             country = values["country"]
-            comment.location = values["location"][:256]
+            row.location = values["location"][:256]
         else:
-            country, comment.location = self.place_of(comment.ip)
+            country, row.location = self.place_of(row.ip)
         if re.fullmatch("[A-Z]{2}", country):  # the widget could not show another
-            comment.country = country
-        comment.likes = count_in(values["likes"], 10_000)
-        comment.pinned = is_true(values["pinned"])
-        comment.edited_at = self.time_in(values["edited_at"]) or None
-        comment.held = values["held"][:256]
-        comment.language = known_language(values["language"])
+            row.country = country
+        row.likes = count_in(values["likes"], 10_000)
+        row.pinned = int(is_true(values["pinned"]))
+        row.edited_at = self.time_in(values["edited_at"]) or None
+        row.held = values["held"][:256]
+        row.language = known_language(values["language"])
 
     # Putting in order
 
@@ -13990,7 +13960,7 @@ class Import:
         needed = set[str]()
         deepest_first = sorted(self.comments.values(), key=lambda each: each.depth, reverse=True)
         for comment in deepest_first:
-            if comment.status != "deleted" or comment.id in needed:
+            if comment.row.status != "deleted" or comment.id in needed:
                 needed.add(comment.id)
                 needed.add(comment.parent)
         for comment_id in [*self.comments]:
@@ -14002,24 +13972,24 @@ class Import:
         """A comment without a time gets that of its parent, or of the oldest on its page."""
         oldest: dict[str, int] = {}  # by the key of the page
         for comment in self.comments.values():
-            if comment.created_at:
+            if comment.row.created_at:
                 key = comment.page.key
-                oldest[key] = min(comment.created_at, oldest.get(key, comment.created_at))
+                oldest[key] = min(comment.row.created_at, oldest.get(key, comment.row.created_at))
         for comment in sorted(self.comments.values(), key=lambda each: each.depth):
-            if not comment.created_at:
+            if not comment.row.created_at:
                 parent = self.comments.get(comment.parent)
                 if parent:
-                    comment.created_at = parent.created_at
+                    comment.row.created_at = parent.row.created_at
                 else:
-                    comment.created_at = oldest.get(comment.page.key, self.now)
+                    comment.row.created_at = oldest.get(comment.page.key, self.now)
                 self.report.note("without a valid time", comment.id)
 
     def gather_pages(self) -> None:
         """One page for each key, with all that the file says of it. It has the URL of its first
         comment, if it has comments."""
-        for comment in sorted(self.comments.values(), key=lambda each: each.created_at):
+        for comment in sorted(self.comments.values(), key=lambda each: each.row.created_at):
             if comment.page.key not in self.pages:
-                page = StagedPage(comment.page, opened_at=comment.created_at, has_comments=True)
+                page = StagedPage(comment.page, opened_at=comment.row.created_at, has_comments=True)
                 self.pages[comment.page.key] = page
         opened_at: dict[str, int] = {}  # as the file says it, by key
         for listed in self.listed_pages:
@@ -14039,7 +14009,7 @@ class Import:
         pages = [page for page in self.pages.values() if self.has_news(page)]
         # Parents come before their replies.
         comments = sorted(
-            self.comments.values(), key=lambda each: (each.depth, each.created_at, each.id)
+            self.comments.values(), key=lambda each: (each.depth, each.row.created_at, each.id)
         )
         for start in range(0, len(pages), IMPORT_STEP):
             with self.step(store):
@@ -14100,9 +14070,9 @@ class Import:
         found = store.duplicates(
             comment_id=staged.number,
             key=staged.page.key,
-            nickname=staged.nickname,
-            content=staged.content,
-            created_at=staged.created_at,
+            nickname=staged.row.nickname,
+            content=staged.row.content,
+            created_at=staged.row.created_at,
         )
         duplicates = [each for each in found if each not in self.matched]
         comment_id = duplicates[0] if duplicates else self.add_new_comment(store, staged)
@@ -14110,31 +14080,19 @@ class Import:
         store.note_import(self.name, staged.stamp, comment_id)
 
     def add_new_comment(self, store: Store, staged: StagedComment) -> int:
+        row = staged.row
         self.report.new += 1
-        self.report.new_by_status[staged.status] += 1
+        self.report.new_by_status[row.status] += 1
         page_id = self.page_here(store, self.pages[staged.page.key]).id
-        new = NewComment(
-            id=staged.number if self.is_ours else None,  # so that links to it stay valid
+        new = replace(
+            row,
+            id=staged.number if self.is_ours else 0,  # so that links to it stay valid
             page_id=page_id,
             parent_id=self.imported_parent_id(store, staged, page_id),
-            nickname=staged.nickname,
-            email=staged.email,
-            website=staged.website,
-            content=staged.content,
-            html=staged.html,
-            own_html=int(staged.own_html),
-            ip=staged.ip,
-            masked=1,
-            country=staged.country,
-            location=staged.location,
-            pinned=int(staged.pinned),
-            created_at=staged.created_at,
-            edited_at=staged.edited_at,
-            held=staged.held,
-            language=staged.language,
+            likes=0,
         )
-        comment_id = store.insert_comment(new, staged.status, self.now).id
-        store.add_past_comment_likes(comment_id, staged.likes)
+        comment_id = store.add_comment_row(new, row.status, self.now)
+        store.add_past_comment_likes(comment_id, row.likes)
         return comment_id
 
     def imported_parent_id(
@@ -14171,13 +14129,10 @@ def list_items(records: Iterable[Json]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Export:
-    """What is exported: all comments, with or without email addresses, of the blog with this name
-    and these origins."""
+    """What is exported: all comments, with or without email addresses."""
 
     store: Store
-    name: str
-    origins: tuple[str, ...]
-    shows_places: bool
+    config: Config
     emails: bool
 
     def comments(self) -> Iterator[ExportedComment]:
@@ -14214,23 +14169,10 @@ def as_commentd(export: Export) -> Iterator[str]:
     yield from list_items(
         {
             "page_key": comment.page_key,
-            "id": comment.id,
-            "parent_id": comment.parent_id,
-            "nickname": comment.nickname,
-            "website": comment.website,
-            "content": comment.content,
+            **values_of(comment, EXPORTED_FIELDS),
             "html": comment.html if comment.own_html else "",
-            "ip": comment.ip,
-            "country": comment.country,
-            "location": comment.location,
-            "likes": comment.likes,
-            "pinned": comment.pinned,
-            "status": comment.status,
             "created_at": rfc3339(comment.created_at),
             "edited_at": rfc3339_or_none(comment.edited_at),
-            "held": comment.held,
-            "language": comment.language,
-            "email": comment.email,
         }
         for comment in export.comments()
     )
@@ -14248,31 +14190,22 @@ def as_data(export: Export) -> Iterator[str]:
     separator = ""
     for key, comments in itertools.groupby(shown, operator.attrgetter("page_key")):
         yield f"{separator}{json.dumps(key)}: [\n"
-        yield from list_items(seen_by_readers(comment, export) for comment in comments)
+        yield from list_items(seen_by_readers(comment, export.config) for comment in comments)
         yield "\n]"
         separator = ",\n"
     yield "\n}\n"
 
 
-def seen_by_readers(comment: ExportedComment, export: Export) -> Json:
-    """A comment as readers see it: a tombstone if it is not visible."""
-    is_visible = comment.status == "visible"
-    seen = comment if is_visible else comment.erased()
+def seen_by_readers(comment: ExportedComment, config: Config) -> Json:
+    """A comment as readers see it: a tombstone if it is not visible. `html` stands for its text."""
+    seen = {"deleted": False, "waiting": False, **comment.in_list(config)}
+    for name in ("page_url", "user_id", "content", "ip", "edited"):
+        del seen[name]
     return {
-        "id": seen.id,
-        "parent_id": seen.parent_id,
-        "nickname": seen.nickname,
-        "website": seen.website,
-        "role": seen.role,
-        "html": clean(seen.html),
-        "likes": seen.likes,
-        "pinned": seen.pinned,
-        "country": seen.country if export.shows_places else "",
-        "location": seen.location if export.shows_places else "",
-        "created_at": rfc3339(seen.created_at),
-        "edited_at": rfc3339_or_none(seen.edited_at),
-        "deleted": not is_visible,
-        "waiting": comment.status == "waiting",
+        **seen,
+        "html": clean(seen["html"]),
+        "created_at": rfc3339(comment.created_at),
+        "edited_at": None if seen["deleted"] else rfc3339_or_none(comment.edited_at),
     }
 
 
@@ -14339,8 +14272,8 @@ def as_artalk(export: Export) -> Iterator[str]:
             "is_pending": "true" if comment.status == "waiting" else "false",
             "rid": str(comment.parent_id or 0),
             "page_key": quoted_url(comment.page_url),
-            "site_name": export.name,
-            "site_urls": ",".join(export.origins),
+            "site_name": export.config.blog_name,
+            "site_urls": ",".join(export.config.site_origins),
             "is_collapsed": "false",
             "vote_down": "0",
             "ua": "",
@@ -14399,7 +14332,7 @@ def as_wordpress(export: Export) -> Iterator[str]:
     comments = export.comments_for_others()
     for _, group in itertools.groupby(comments, operator.attrgetter("page_id")):
         comments_of_page = [*group]
-        yield wxr_item(comments_of_page[0], export.origins)
+        yield wxr_item(comments_of_page[0], export.config.site_origins)
         yield from map(wxr_comment, comments_of_page)
         yield "</item>\n"
     yield "</channel>\n</rss>\n"
@@ -15416,9 +15349,7 @@ def export_command(config: Config, arguments: Arguments) -> int:
     # Not straight to the output: while its reader stalls, the -wal could not be emptied.
     with tempfile.TemporaryFile() as exported:
         with command_store(config) as store:
-            shows_places = config.privacy_show_location
-            origins = config.site_origins
-            export = Export(store, config.blog_name, origins, shows_places, arguments.emails)
+            export = Export(store, config, arguments.emails)
             exported.writelines(part.encode() for part in write(export))
         exported.seek(0)
         shutil.copyfileobj(exported, sys.stdout.buffer)

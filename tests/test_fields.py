@@ -1,7 +1,9 @@
 """The fields of a comment: each is public, personal or moderation, or says where the comment
-stands; and whatever handles comments handles each field as that."""
+stands; and whatever handles comments handles each field as that. Where a new field is missing, a
+test names the line."""
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +15,7 @@ from commentd import App
 from support.client import CANARY, Visitor
 from support.commands import run_here
 from support.inside import Fields, comment_fields
+from support.sources import SOURCE
 from support.world import START
 
 FIELDS: Fields = comment_fields()
@@ -26,12 +29,28 @@ BLANK = ("", None, 0)
 
 Row = dict[str, Any]
 
-FILLED = """
-    UPDATE comment SET nickname = 'Ann', email = 'ann@example.com', website = 'https://a.example',
-           content = 'text', html = '<p>text</p>', own_html = 1, ip = '203.0.113.0', masked = 1,
-           country = 'DE', location = 'Berlin', likes = 1, pinned = 1, edited_at = ?,
-           held = 'links', language = 'de', learnt = 'ham'
-     WHERE id = 1"""
+# What each column holds in a comment that has everything, unless its name will do as a text, or 1
+# as a number.
+FILLING = {
+    "email": "ann@example.com",
+    "website": "https://a.example",
+    "html": "<p>text</p>",
+    "ip": "203.0.113.0",
+    "country": "DE",
+    "language": "de",
+    "learnt": "ham",
+    "edited_at": START,
+}
+# What tells of its place and status, and is as the service wrote it.
+AS_WRITTEN = PLACE | KEPT | {"user_id", "status", "hidden_at", "replies", "mark"}
+
+
+def lacks(name: str, where: str, pattern: str) -> str:
+    """Says where a field is missing: at the first line with that pattern."""
+    found = re.search(pattern, SOURCE, re.MULTILINE)
+    assert found, pattern
+    line = SOURCE.count("\n", 0, found.start()) + 1
+    return f"commentd.py:{line}: {where} lacks `{name}`"
 
 
 @pytest.fixture
@@ -52,7 +71,10 @@ def filled(app: App, ann: Visitor, db: sqlite3.Connection) -> Visitor:
     parent = ann.say("text")["comment"]
     ann.say("a reply", parent_id=parent["id"])
     ann.post_json("/comment/like", {"id": parent["id"]})
-    db.execute(FILLED, (START,))
+    columns = {name: kind for _, name, kind, *_ in db.execute("PRAGMA table_info(comment)")}
+    for name in (columns.keys() - AS_WRITTEN) | {"own_html", "masked"}:
+        value = FILLING.get(name, name if columns[name] == "TEXT" else 1)
+        db.execute(f"UPDATE comment SET {name} = ? WHERE id = 1", (value,))
     return ann
 
 
@@ -62,13 +84,32 @@ def blanks(values: Row) -> set[str]:
 
 def test_every_field_of_a_comment_is_public_personal_moderation_or_its_place() -> None:
     known = {*FIELDS.public, *FIELDS.personal, *FIELDS.moderation}
-    assert FIELDS.all - known == PLACE
+    lacking = [
+        lacks(name, "PUBLIC_FIELDS, PERSONAL_FIELDS or MODERATION_FIELDS", "^PUBLIC_FIELDS")
+        for name in sorted(FIELDS.all - known - PLACE)
+    ]
+    assert not lacking, "\n".join(lacking)
     assert known <= FIELDS.all
+    assert not known & PLACE
+
+
+def test_every_field_of_a_comment_has_a_column(db: sqlite3.Connection) -> None:
+    columns = {name for _, name, *_ in db.execute("PRAGMA table_info(comment)")}
+    lacking = [
+        lacks(name, "the last entry of MIGRATIONS", "^MIGRATIONS")
+        for name in sorted(FIELDS.all - columns - JOINED)
+    ]
+    assert not lacking, "\n".join(lacking)
 
 
 def test_readers_get_the_public_fields_and_no_others(app: App, filled: Visitor) -> None:
     comment = Visitor(app).listing(sort="oldest")["comments"][0]
     names = {name.replace("edited_at", "edited") for name in FIELDS.public}
+    lacking = [
+        lacks(name, "Comment.for_readers", r"def for_readers\(")
+        for name in sorted(names - comment.keys())
+    ]
+    assert not lacking, "\n".join(lacking)
     assert comment.keys() == names
     assert blanks(comment) <= {"parent_id", "role"}  # it is at the top, and of no admin
 
@@ -127,7 +168,7 @@ def test_readers_with_an_older_list_are_told_of_a_change_of_each_public_field(
     db.execute(f"UPDATE comment SET {name} = ? WHERE id = 1", (after,))
     told = [comment["id"] for comment in reader.listing(since=mark)["comments"]]
     db.execute(f"UPDATE comment SET {name} = ? WHERE id = 1", (before,))
-    assert told == [1]
+    assert told == [1], lacks(name, "the trigger raise_mark", "CREATE TRIGGER raise_mark$")
 
 
 def test_readers_with_an_older_list_are_told_of_a_new_role(
@@ -153,6 +194,11 @@ def test_an_export_holds_each_field_and_an_import_brings_it_back(
     assert code == 0
     comment = next(each for each in json.loads(exported)["comments"] if each["id"] == 1)
     known = {*FIELDS.public, *FIELDS.personal, *FIELDS.moderation}
+    lacking = [
+        lacks(name, "EXPORTED_FIELDS", "^EXPORTED_FIELDS")
+        for name in sorted(known - NOT_EXPORTED - comment.keys())
+    ]
+    assert not lacking, "\n".join(lacking)
     assert comment.keys() - {"page_key"} == known - NOT_EXPORTED
 
     other = tmp_path / "other"
@@ -162,6 +208,9 @@ def test_an_export_holds_each_field_and_an_import_brings_it_back(
     with closing(sqlite3.connect(other / "commentd.db")) as db:
         db.row_factory = sqlite3.Row
         after = dict(db.execute("SELECT * FROM comment WHERE id = 1").fetchone())
-    assert {name: after[name] for name in known - NOT_EXPORTED} == {
-        name: before[name] for name in known - NOT_EXPORTED
-    }
+    lacking = [
+        lacks(name, "what an import fills in", r"def fill\(self, row")
+        for name in sorted(known - NOT_EXPORTED)
+        if after[name] != before[name]
+    ]
+    assert not lacking, "\n".join(lacking)

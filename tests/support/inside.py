@@ -376,7 +376,7 @@ def add_stored_comment(
     store: commentd.Store, status: str, created_at: int, **values: Any
 ) -> commentd.Comment:
     """Adds a comment with these columns past all rules."""
-    new = commentd.NewComment(created_at=created_at, **values)
+    new = commentd.FullComment(created_at=created_at, **values)
     return store.insert_comment(new, status, created_at)
 
 

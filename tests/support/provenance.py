@@ -158,6 +158,17 @@ def is_made_at_load(name: str) -> bool:
     return bool(makers) and all(scope.outer is None for scope in makers)
 
 
+def returned_by(name: str) -> list[tuple[Scope, ast.expr]]:
+    """What the functions of that name, which are no methods, return."""
+    return [
+        (scope, node.value)
+        for scope in named(name)
+        if scope.outer is scopes()[0] and not scope.of_class
+        for node in ast.walk(scope.node)
+        if isinstance(node, ast.Return) and node.value
+    ]
+
+
 Seen = frozenset[tuple[Scope, str]]
 
 
@@ -200,6 +211,8 @@ def foreign(value: ast.expr, scope: Scope, seen: Seen = frozenset()) -> list[str
             return []
         case ast.Call(func=ast.Name(id="sorted" | "zip" | "reversed"), args=parts):
             return of(*parts)
+        case ast.Call(func=ast.Name(id=name)) if returned := returned_by(name):
+            return [each for inner, text in returned for each in foreign(text, inner, seen)]
         case ast.Call(func=ast.Attribute(value=text), args=parts):
             return of(text, *parts)  # such as `" | ".join(…)`
     return [f"{scope.name}: {ast.unparse(value)}"]
