@@ -15096,19 +15096,54 @@ def drain(server: Any, seconds: float = 10) -> None:
 # -- Commands -----------------------------------------------------------------
 
 
-class Arguments(argparse.Namespace):
-    """The command line. The arguments that one command has are also attributes of it."""
+@dataclass(frozen=True)
+class BlogSettings:
+    """What a settings file and the environment say of a blog. Without a file, that is all from the
+    environment."""
 
-    command: str
-    config: Path | None  # the file of --config
-    settings_named: list[str]  # the files and folders after the command
-    settings_files: list[Path | None]  # all that these stand for; [None] if there is no file
-    configs: list[Config]  # the settings in each of them
+    file: Path | None
+    config: Config
+
+
+@dataclass
+class Arguments:
+    """The command line with its defaults, and the settings that it names."""
+
+    command: str = "serve"
+    config_file: Path | None = None  # that of --config
+    named: Strings = ()  # the settings files and folders after the command
+    blogs: list[BlogSettings] = field(default_factory=list)  # read when all else is known
+
+    # Each command has some of these.
+    dry_run: bool = False  # import, render, move
+    mail: str = ""  # check
+    verbose: bool = False
+    target: str = ""  # backup
+    backup: str = ""  # restore
+    email_address: str = ""  # admin
+    source: str = ""  # import
+    product: str = ""
+    host: str = ""
+    zone: tzinfo | None = None
+    format: str = "commentd"  # export
+    emails: bool = False
+    folder: str = ""  # render
+    service: str = ""
+    style: str = "inline"
+    old: str = ""  # move
+    new: str = ""
+    example: str = ""  # example
+    topic: str = ""  # help
+
+    @property
+    def config(self) -> Config:
+        """The settings of the first blog, which is the only one for all commands but a few."""
+        return self.blogs[0].config
 
     @property
     def settings_file(self) -> Path | None:
-        """The first one, or the only one, as all commands but a few have it."""
-        return self.settings_files[0]
+        """That of the first blog."""
+        return self.blogs[0].file
 
 
 def tell(text: str, output: TextIO | None = None) -> None:
@@ -15168,8 +15203,9 @@ def greet(app: App, listen: str) -> None:
     print("\n  ".join(translated(line, language) for line in lines), flush=True)
 
 
-def serve_command(config: Config, arguments: Arguments) -> int:
+def serve_command(arguments: Arguments) -> int:
     """Serves one blog, or several."""
+    config = arguments.config
     fast = config.server_fast and is_waitress_known()
     if config.server_fast and not fast:
         log.warning(
@@ -15179,8 +15215,8 @@ def serve_command(config: Config, arguments: Arguments) -> int:
     with contextlib.ExitStack() as resources:
         clients = Clients(config.server_trusted_proxy)
         apps = [
-            resources.enter_context(contextlib.closing(make_app(each, clients=clients)))
-            for each in arguments.configs
+            resources.enter_context(contextlib.closing(make_app(blog.config, clients=clients)))
+            for blog in arguments.blogs
         ]
         sites = Sites(apps)
         server = make_server(sites, sites, fast=fast)
@@ -15204,47 +15240,55 @@ def serve_command(config: Config, arguments: Arguments) -> int:
     return 0
 
 
-def check_command(config: Config, arguments: Arguments) -> int:
+def check_command(arguments: Arguments) -> int:
     """Prints what is found of each blog; 1 if something does not work."""
-    code = 0
-    for file, each in zip(arguments.settings_files, arguments.configs, strict=True):
-        if len(arguments.configs) > 1:
-            print(f"\n{file}\n")
-        code |= check_blog(each, file, arguments)
-    return code
+    works = True
+    for blog in arguments.blogs:
+        if len(arguments.blogs) > 1:
+            print(f"\n{blog.file}\n")
+        findings = find_all(blog, arguments.mail)
+        print_findings(findings)
+        print_settings(blog, everything=arguments.verbose)
+        works = works and all(finding.level != "fail" for finding in findings)
+    return 0 if works else 1
 
 
-def check_blog(config: Config, file: Path | None, arguments: Arguments) -> int:
-    """Prints findings, the worst first, and settings; 1 if something does not work."""
-    language = terminal_language(os.environ)
+def find_all(blog: BlogSettings, to: str) -> list[Finding]:
+    """All that can be found of a blog. `to`: where a test email goes, if it is not ""."""
+    config = blog.config
     world = World()
     findings = [
         *check_settings(config),
         *check_files(config),
         *check_versions(),
         *check_database(config, world.now()),
-        *check_outside(config, world, arguments.mail or ""),
+        *check_outside(config, world, to),
     ]
-    if not file:
+    if not blog.file:
         missing = f"no commentd.ini in {Path.cwd()} (is this its folder?)"
         text = f"{missing}: defaults and the environment are used"
         findings.append(Finding("note", "settings", text))
+    return findings
+
+
+def print_findings(findings: list[Finding]) -> None:
+    """The worst first."""
+    language = terminal_language(os.environ)
     counts = Counter(finding.level for finding in findings)
     total = f"Errors: {counts['fail']}, warnings: {counts['warn']}."
     print(f"commentd {__version__}. {translated(total, language)}\n")
     for finding in sorted(findings, key=severity, reverse=True):
         print(f"  {finding.level:5} {finding.topic:14} {translated(finding.text, language)}")
-    print_settings(config, file, language, everything=arguments.verbose)
-    return 1 if counts["fail"] else 0
 
 
-def print_settings(config: Config, file: Path | None, language: str, *, everything: bool) -> None:
+def print_settings(blog: BlogSettings, *, everything: bool) -> None:
     """The settings with their sources: all, or those that are set."""
-    entries = [*file_entries(file), *environment_entries(os.environ)]
+    language = terminal_language(os.environ)
+    entries = [*file_entries(blog.file), *environment_entries(os.environ)]
     sources = {name: source.partition(": ")[0] for name, _, source in entries}
     title = "All settings:" if everything else "What is set (all settings: -v):"
     print(f"\n{translated(title, language)}\n")
-    for each in settings_in_effect(config, language):
+    for each in settings_in_effect(blog.config, language):
         name = f"{each['section']}_{each['key']}"
         if name in sources or everything:
             source = translated(sources.get(name, "default"), language)
@@ -15262,7 +15306,8 @@ def progress_line(done: str) -> Progress:
     return show
 
 
-def backup_command(config: Config, arguments: Arguments) -> int:
+def backup_command(arguments: Arguments) -> int:
+    config = arguments.config
     path = config.database
     now = World().clock()
     show = progress_line("copied")
@@ -15280,16 +15325,17 @@ def backup_command(config: Config, arguments: Arguments) -> int:
     return 0
 
 
-def restore_command(config: Config, arguments: Arguments) -> int:
+def restore_command(arguments: Arguments) -> int:
     now = World().now()
-    replaced = restore(config.database, Path(arguments.backup), now)
+    replaced = restore(arguments.config.database, Path(arguments.backup), now)
     tell(f"Restored {arguments.backup}. All sessions were ended.")
     if replaced:
         tell(f"The old database is kept as {replaced}")
     return 0
 
 
-def admin_command(config: Config, arguments: Arguments) -> int:
+def admin_command(arguments: Arguments) -> int:
+    config = arguments.config
     address = arguments.email_address
     with command_store(config) as store:
         link = new_admin_link(store, World(), address)
@@ -15299,7 +15345,8 @@ def admin_command(config: Config, arguments: Arguments) -> int:
     return 0
 
 
-def recount_command(config: Config, arguments: Arguments) -> int:
+def recount_command(arguments: Arguments) -> int:
+    config = arguments.config
     corrected = 0
     with command_store(config) as store:
         # Counting takes seconds in a large file: authors wait for it only if it is needed.
@@ -15310,7 +15357,8 @@ def recount_command(config: Config, arguments: Arguments) -> int:
     return 0
 
 
-def import_command(config: Config, arguments: Arguments) -> int:
+def import_command(arguments: Arguments) -> int:
+    config = arguments.config
     source = Path(arguments.source)
     language = terminal_language(os.environ)
     if not source.is_file():
@@ -15325,7 +15373,7 @@ def import_command(config: Config, arguments: Arguments) -> int:
             if fault:
                 importer.report.note("the file breaks off: what follows is not in it", fault)
             importer.stage(plain, progress_line(translated("read", language)))
-        importer.arrange(arguments.host or "")
+        importer.arrange(arguments.host)
         is_new = is_empty(config.database)
         opened = command_store(config, is_new=is_new, dry_run=arguments.dry_run)
         store = resources.enter_context(opened)
@@ -15340,8 +15388,9 @@ def import_command(config: Config, arguments: Arguments) -> int:
     return 0
 
 
-def export_command(config: Config, arguments: Arguments) -> int:
-    name = arguments.format or "commentd"
+def export_command(arguments: Arguments) -> int:
+    config = arguments.config
+    name = arguments.format
     if name not in EXPORTERS:
         raise SettingsError(f"exports are: {', '.join(EXPORTERS)}")
     write, lost = EXPORTERS[name]
@@ -15361,7 +15410,8 @@ def export_command(config: Config, arguments: Arguments) -> int:
     return 0
 
 
-def render_command(config: Config, arguments: Arguments) -> int:
+def render_command(arguments: Arguments) -> int:
+    config = arguments.config
     folder = Path(arguments.folder)
     if not folder.is_dir():
         raise OperatorError(f"{folder}: there is no such folder")
@@ -15406,7 +15456,8 @@ def fetched_fragment(service: str, query: str) -> bytes:
         raise EndOfRendering(f"{service}: {error}") from error
 
 
-def move_command(config: Config, arguments: Arguments) -> int:
+def move_command(arguments: Arguments) -> int:
+    config = arguments.config
     if not (arguments.old and arguments.new):
         raise SettingsError("a URL is empty")
     with command_store(config, dry_run=arguments.dry_run) as store:
@@ -15422,7 +15473,7 @@ def move_command(config: Config, arguments: Arguments) -> int:
     return 0
 
 
-def help_command(config: Config, arguments: Arguments) -> int:
+def help_command(arguments: Arguments) -> int:
     """Prints a topic of the manual, or the list of topics, in the language of the terminal."""
     groups = manual(terminal_language(os.environ))
     topics = {name: text for each in groups.values() for name, text in each.items()}
@@ -15440,28 +15491,35 @@ def help_command(config: Config, arguments: Arguments) -> int:
     return 0
 
 
-def example_command(config: Config, arguments: Arguments) -> int:
+def example_command(arguments: Arguments) -> int:
     wanted = arguments.example
-    is_utf8 = str(sys.stdout.encoding).lower() == "utf-8"  # as settings are read
-    language = terminal_language(os.environ) if is_utf8 else "en"
-    in_chinese = language.startswith("zh")
     if not wanted:
-        text = example_config(language)
+        text = example_config(example_language())
     elif wanted == "container":
-        text = plain_template("Containerfile", chinese=in_chinese)
+        text = plain_template("Containerfile", chinese=is_chinese_example())
     elif wanted == "systemd":
-        text = systemd_unit(arguments, in_chinese)
+        text = systemd_unit(arguments)
     elif wanted == "systemd@":
-        text = systemd_template(arguments, in_chinese)
+        text = systemd_template(arguments)
     elif wanted in ("caddy", "nginx"):
-        text = proxy_settings(config, arguments, in_chinese)
+        text = proxy_settings(arguments)
     else:
         raise SettingsError("the examples are: systemd, systemd@, caddy, nginx, container")
     print(text, end="")
     return 0
 
 
-def own_command(file: Path | None) -> list[str]:
+def example_language() -> str:
+    """That of the terminal; English where the file would not be UTF-8, as settings are read."""
+    is_utf8 = str(sys.stdout.encoding).lower() == "utf-8"
+    return terminal_language(os.environ) if is_utf8 else "en"
+
+
+def is_chinese_example() -> bool:
+    return example_language().startswith("zh")
+
+
+def own_command(file: Path | None = None) -> list[str]:
     """The command that starts this program again, with these settings."""
     program = os.path.abspath(sys.argv[0])
     command = [program]
@@ -15472,28 +15530,27 @@ def own_command(file: Path | None) -> list[str]:
     return command
 
 
-def named_settings(arguments: Arguments) -> list[str]:
-    """The settings files and folders after the command, as they are named in any folder."""
-    return [os.path.abspath(name) for name in arguments.settings_named]
-
-
 def example_again(arguments: Arguments) -> str:
     """The command that prints this example, for a shell in any folder."""
-    named = named_settings(arguments)
+    named = [*map(os.path.abspath, arguments.named)]
     command = own_command(None if named else arguments.settings_file)
     return shlex.join([*command, "example", arguments.example, *named])
 
 
-def proxy_settings(config: Config, arguments: Arguments, in_chinese: bool) -> str:
+def proxy_settings(arguments: Arguments) -> str:
     """Settings for Caddy or nginx: whole servers, and blocks for what is below a path."""
     proxy = arguments.example
-    addresses = [each.server_public_url for each in arguments.configs]
+    addresses = [blog.config.server_public_url for blog in arguments.blogs]
     urls = [urllib.parse.urlsplit(url or "https://comments.example") for url in addresses]
-    listen = config.server_listen
+    listen = arguments.config.server_listen
     upstream = re.sub(r"^(0\.0\.0\.0|\[::\])", "127.0.0.1", listen)
     if listen.startswith("unix:"):
         upstream = f"{listen}:" if proxy == "nginx" else f"unix/{listen.removeprefix('unix:')}"
-    values = {"printed_by": example_again(arguments), "chinese": in_chinese, "upstream": upstream}
+    values = {
+        "printed_by": example_again(arguments),
+        "chinese": is_chinese_example(),
+        "upstream": upstream,
+    }
     whole = [url for url in urls if not url.path]
     text = plain_template(f"{proxy}.conf", urls=whole, **values) if whole else ""
     for url in urls:
@@ -15502,75 +15559,76 @@ def proxy_settings(config: Config, arguments: Arguments, in_chinese: bool) -> st
     return text
 
 
-def systemd_unit(arguments: Arguments, in_chinese: bool) -> str:
-    """The unit of one process with the settings that are named."""
-    if not arguments.settings_file:
+# Units for systemd. A path is written as systemd reads it: what it replaces begins with `%`, and
+# `%%` stands for a percent sign, also in a path that stands alone (systemd.exec).
+
+
+def systemd_unit(arguments: Arguments) -> str:
+    """One process with the settings that are named."""
+    files = [blog.file.absolute() for blog in arguments.blogs if blog.file]
+    if not files:
         raise SettingsError("go to the folder of commentd.ini, or name it: --config FILE")
-    command = own_command(arguments.config)
-    named = named_settings(arguments)
-    if named:
-        command = [*own_command(None), "serve", *named]
-    files = [file.absolute() for file in arguments.settings_files if file]
+    command = own_command(arguments.config_file)
+    if arguments.named:
+        command = [*own_command(), "serve", *map(os.path.abspath, arguments.named)]
     folders = [*dict.fromkeys(str(file.parent) for file in files)]
-    writable = [*folders]
-    for config in arguments.configs:
-        for used in (config.database.parent, config.backup_folder):
+    elsewhere = []
+    for blog in arguments.blogs:
+        for used in (blog.config.database.parent, blog.config.backup_folder):
             path = os.path.abspath(used)
             if not any(Path(path).is_relative_to(folder) for folder in folders):
                 # "-": if it is missing, systemd starts the service, which logs what is wrong.
-                writable.append(f"-{path}")
+                elsewhere.append(f"-{path}")
     return filled_unit(
         arguments,
-        in_chinese,
-        # systemd.exec: `%` has a meaning in each value, also in a path that stands alone.
-        folders=[folder.replace("%", "%%") for folder in folders],
-        writable=" ".join(map(unit_word, dict.fromkeys(writable))),
+        folders=[*map(with_percent_signs, folders)],
+        elsewhere=[*map(with_percent_signs, dict.fromkeys(elsewhere))],
         command=command,
     )
 
 
-def systemd_template(arguments: Arguments, in_chinese: bool) -> str:
-    """The unit of many processes, one a blog. For `%i`, systemd puts the name of the blog."""
-    folder = "/srv/commentd/%i"
+def systemd_template(arguments: Arguments) -> str:
+    """Many processes, one a blog. For `%i`, systemd puts the name of the blog."""
     return filled_unit(
-        arguments,
-        in_chinese,
-        is_template=True,
-        folders=[folder],
-        writable=f'"{folder}"',
-        command=own_command(None),
+        arguments, folders=["/srv/commentd/%i"], command=own_command(), is_template=True
     )
 
 
 def filled_unit(
     arguments: Arguments,
-    in_chinese: bool,
     *,
-    is_template: bool = False,
     folders: list[str],
-    writable: str,
+    elsewhere: Iterable[str] = (),
     command: list[str],
+    is_template: bool = False,
 ) -> str:
-    """`folders` and `writable` are as systemd reads them, the words of the command are not yet."""
+    """`folders`: those of the settings. `elsewhere`: what else may be written to."""
     # systemd.service: with a colon in front, `$` has no meaning.
     colon = ":" if "$" in "".join(command) else ""
     needed = [*folders, *command, sys.executable, sys.base_prefix]
     return plain_template(
         "commentd.service",
         printed_by=example_again(arguments),
-        chinese=in_chinese,
+        chinese=is_chinese_example(),
         many=is_template,
         folders=folders,
-        written=writable,
-        command=colon + " ".join(map(unit_word, command)),
+        written=" ".join(map(unit_word, [*folders, *elsewhere])),
+        command=colon + " ".join(map(unit_word, map(with_percent_signs, command))),
         in_home=any(re.match("/(home|root)/", path) for path in needed),
     )
 
 
+def with_percent_signs(text: str) -> str:
+    return text.replace("%", "%%")
+
+
 def unit_word(word: str) -> str:
-    """A word in a list, quoted as systemd.syntax has it."""
-    literal = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    """A word in a list, quoted where systemd.syntax asks for it."""
+    literal = word.replace("\\", "\\\\").replace('"', '\\"')
     return literal if re.fullmatch(r"[\w@%+=:,./-]+", literal) else f'"{literal}"'
+
+
+# The command line
 
 
 def email_argument(text: str) -> str:
@@ -15592,7 +15650,7 @@ def no_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("settings_named", metavar="FILES", nargs="*")
+    parser.add_argument("named", metavar="FILES", nargs="*")
 
 
 def check_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15649,7 +15707,6 @@ def render_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--style",
         choices=("inline", "link"),
-        default="inline",
         help="inline, or link where the pages' policy allows no style in them",
     )
 
@@ -15673,7 +15730,7 @@ def help_arguments(parser: argparse.ArgumentParser) -> None:
 class Command:
     """What can be done from a terminal. `epilog`: what its --help says below the options."""
 
-    run: Callable[[Config, Arguments], int]
+    run: Callable[[Arguments], int]
     summary: str
     add_arguments: Callable[[argparse.ArgumentParser], None] = no_arguments
     epilog: str = ""
@@ -15735,9 +15792,11 @@ COMMANDS = {
 
 
 def argument_parser() -> argparse.ArgumentParser:
+    # `Arguments` has the defaults.
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument(
         "--config",
+        dest="config_file",
         type=Path,
         metavar="FILE",
         help="settings file (default: ./commentd.ini if it exists)",
@@ -15758,33 +15817,35 @@ def argument_parser() -> argparse.ArgumentParser:
             epilog=command.epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             parents=[common],
+            argument_default=argparse.SUPPRESS,
         )
         command.add_arguments(subparser)
     return parser
 
 
 def parse_arguments(argv: list[str] | None) -> Arguments:
-    """The command and its arguments; `configs` are not read yet. Wrong use ends the program with
-    exit code 2."""
-    nothing = Arguments(command="serve", config=None, settings_named=[])
-    arguments = argument_parser().parse_args(argv, nothing)
-    named = [Path(name) for name in arguments.settings_named]
-    if named and arguments.config:
+    """The command and its arguments; `blogs` are not read yet. Wrong use ends the program with exit
+    code 2."""
+    arguments = argument_parser().parse_args(argv, Arguments())
+    if arguments.named and arguments.config_file:
         raise SettingsError("name the settings with --config or after the command, not both")
-    default = Path("commentd.ini")
-    if named:
-        # A file that is named twice counts once.
-        arguments.settings_files = [*dict.fromkeys(files_named(named))]
-    elif arguments.config or not default.exists():
-        arguments.settings_files = [arguments.config]
-    else:
-        arguments.settings_files = [default]
     return arguments
 
 
-def files_named(named: list[Path]) -> Iterator[Path]:
+def settings_files(arguments: Arguments) -> list[Path | None]:
+    """The settings files that the command line stands for; [None] if there is no file."""
+    default = Path("commentd.ini")
+    if arguments.named:
+        # A file that is named twice counts once.
+        return [*dict.fromkeys(files_named(arguments.named))]
+    if arguments.config_file or not default.exists():
+        return [arguments.config_file]
+    return [default]
+
+
+def files_named(named: Iterable[str]) -> Iterator[Path]:
     """The settings files, and those in the folders, that stand after the command."""
-    for path in named:
+    for path in map(Path, named):
         if path.is_dir():
             found = sorted(path.glob("*.ini"))
             if not found:
@@ -15863,71 +15924,77 @@ SETTINGS_OF_PROCESS = ("server_listen", "server_trusted_proxy", "server_fast")
 SETTINGS_OF_ONE_BLOG = ("server_public_url", "database_path", "token_key")
 
 
-def settings_of_sites(configs: Mapping[str, Config], environ: Mapping[str, str]) -> list[Config]:
-    """The settings of the blogs that one process shall serve, by the name of their file: those of
-    the process are the first one's. `SettingsError` lists what is wrong."""
-    if len(configs) == 1:
-        return [*configs.values()]
-    first, *_ = configs.values()
-    of_process = {key: getattr(first, key) for key in SETTINGS_OF_PROCESS}
+def as_one_process(blogs: list[BlogSettings], environ: Mapping[str, str]) -> list[BlogSettings]:
+    """The settings of several blogs in one process: those of the process are the first one's.
+    `SettingsError` lists what is wrong."""
     errors = [
         f"{variable}: each of several blogs needs its own {in_brackets(name)}: write it in its file"
         for name, _, variable in environment_entries(environ)
         if name in SETTINGS_OF_ONE_BLOG
     ]
+    if not errors:  # with such a variable, the blogs would also be the same
+        errors = [*errors_of_blogs(blogs)]
     if errors:
         raise SettingsError("\n".join(errors))
-    # The file that has a host, a database, a key.
-    host_files: dict[str, str] = {}
-    database_files: dict[Path, str] = {}
-    key_files: dict[str, str] = {}
-    for file, config in configs.items():
-        host = config.public_host
+    first = blogs[0].config
+    of_process = {key: getattr(first, key) for key in SETTINGS_OF_PROCESS}
+    return [BlogSettings(blog.file, replace(blog.config, **of_process)) for blog in blogs]
+
+
+def errors_of_blogs(blogs: list[BlogSettings]) -> Iterator[str]:
+    """What two blogs in one process cannot both have."""
+    # By host, database and key: the file that has it.
+    hosts: dict[str, Path | None] = {}
+    databases: dict[Path, Path | None] = {}
+    keys: dict[str, Path | None] = {}
+    first = blogs[0].config
+    for blog in blogs:
+        file = blog.file
+        config = blog.config
         if not config.server_public_url:
-            errors.append(f"{file}: of several blogs, each needs its [server] public_url")
-        elif host in host_files:
-            other = host_files[host]
-            errors.append(f"{file}: [server] public_url has the same host as in {other}")
-        if config.database in database_files:
-            other = database_files[config.database]
-            errors.append(f"{file}: [database] path is the same as in {other}")
-        if config.token_key in key_files:
-            errors.append(f"{file}: [token] key is the same as in {key_files[config.token_key]}")
-        host_files[host] = file
-        database_files[config.database] = file
+            yield f"{file}: of several blogs, each needs its [server] public_url"
+        elif config.public_host in hosts:
+            other = hosts[config.public_host]
+            yield f"{file}: [server] public_url has the same host as in {other}"
+        if config.database in databases:
+            yield f"{file}: [database] path is the same as in {databases[config.database]}"
+        if config.token_key in keys:
+            yield f"{file}: [token] key is the same as in {keys[config.token_key]}"
+        hosts[config.public_host] = file
+        databases[config.database] = file
         if config.token_key:
-            key_files[config.token_key] = file
-        for key, value in of_process.items():
-            if getattr(config, key) not in (value, getattr(Config(), key)):
+            keys[config.token_key] = file
+        for key in SETTINGS_OF_PROCESS:
+            if getattr(config, key) not in (getattr(first, key), getattr(Config(), key)):
                 text = f"{in_brackets(key)} is for all blogs: write it in the first file only"
-                errors.append(f"{file}: {text}")
-    if errors:
-        raise SettingsError("\n".join(errors))
-    return [replace(config, **of_process) for config in configs.values()]
+                yield f"{file}: {text}"
+
+
+def read_settings(file: Path | None, *, as_root: bool) -> BlogSettings:
+    """Unless it reads them `as_root`, root takes the rights of their owner first."""
+    if file and not as_root:
+        give_up_root(file)
+    try:
+        config = load_config(file, os.environ)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    if not as_root:
+        # First as it is written: a symbolic link of another user must not lead root to its target.
+        give_up_root(Path(config.database_path))
+        give_up_root(config.database)
+    return BlogSettings(file, config)
 
 
 def run_command(arguments: Arguments) -> int:
-    name = arguments.command
-    run = COMMANDS[name].run
-    if name == "help" or (name == "example" and not arguments.example):
-        return run(Config(), arguments)  # also where the settings are wrong
-    gives_up_root = name != "example"
-    configs = {}
-    for file in arguments.settings_files:
-        if gives_up_root and file:
-            give_up_root(file)
-        try:
-            config = load_config(file, os.environ)
-        except ValueError as error:
-            raise SettingsError(str(error)) from None
-        if gives_up_root:
-            # First as it is written: a symbolic link of another user must not lead root to its
-            # target.
-            give_up_root(Path(config.database_path))
-            give_up_root(config.database)
-        configs[str(file)] = config
-    arguments.configs = settings_of_sites(configs, os.environ)
-    return run(arguments.configs[0], arguments)
+    run = COMMANDS[arguments.command].run
+    is_example = arguments.command == "example"
+    if arguments.command == "help" or (is_example and not arguments.example):
+        return run(arguments)  # also where the settings are wrong
+    files = settings_files(arguments)
+    arguments.blogs = [read_settings(file, as_root=is_example) for file in files]
+    if len(files) > 1:
+        arguments.blogs = as_one_process(arguments.blogs, os.environ)
+    return run(arguments)
 
 
 def main(argv: list[str] | None = None) -> int:
