@@ -139,6 +139,20 @@ class SteppedServer:
         """How many bytes the client has not read."""
         return int(self.channel(peer).total_outbufs_len)
 
+    def read(self, peer: socket.socket, enough: Callable[[bytes], object]) -> bytes:
+        """What the client reads until it is enough."""
+        received = bytearray()
+        peer.setblocking(False)
+
+        def has_enough() -> object:
+            with contextlib.suppress(BlockingIOError):
+                while data := peer.recv(1 << 16):
+                    received.extend(data)
+            return enough(received)
+
+        self.until(has_enough)
+        return bytes(received)
+
     def take(self, peer: socket.socket) -> None:
         """The client reads everything."""
         self.until(lambda: not gone(peer) and not self.unread_bytes(peer))
@@ -190,23 +204,11 @@ class GatedServer(SteppedServer):
         self.until(lambda: channel.requests)
         self.until(lambda: self.served)  # the thread has the first one
 
-    def head(self, peer: socket.socket) -> bytes:
-        """The data of a connection, as soon as the head is whole."""
-        received = bytearray()
-        peer.setblocking(False)
-
-        def whole() -> bool:
-            with contextlib.suppress(BlockingIOError):
-                received.extend(peer.recv(65536))
-            return b"\r\n\r\n" in received
-
-        self.until(whole)
-        return bytes(received)
-
     def statuses(self) -> list[int]:
         """The statuses on all connections, in the order in which they were opened."""
         self.gate.set()
-        return [int(self.head(peer)[9:12]) for peer in self.peers]
+        heads = [self.read(peer, lambda data: b"\r\n\r\n" in data) for peer in self.peers]
+        return [int(head[9:12]) for head in heads]
 
     def close(self) -> None:
         self.gate.set()
@@ -332,6 +334,11 @@ def fast_and_stock_servers(*apps: App | Sites) -> Iterator[tuple[RunningServer, 
 
 def undated(response: bytes) -> bytes:
     return re.sub(rb"(?m)^Date: .{29}\r\n", b"", response)
+
+
+def is_whole(response: bytes) -> bool:
+    length = re.search(rb"(?m)^Content-Length: (\d+)\r$", response)
+    return length is not None and len(response.partition(b"\r\n\r\n")[2]) == int(length[1])
 
 
 def next_response(connection: socket.socket, request: bytes = b"") -> bytes:
