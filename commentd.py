@@ -8281,15 +8281,12 @@ def was_solved_here(config: Config, hosted: HostedCaptcha, verdict: Json) -> boo
     """Whether the captcha was solved by a person, on the blog, and for this purpose."""
     pages = (*config.site_origins, config.server_public_url)
     hosts = [urllib.parse.urlsplit(page).hostname for page in pages if page]
-    if verdict.get("hostname") not in hosts:
-        return False
-    has_score = hosted.scores and "score" in verdict  # as version 3 of reCAPTCHA
-    if has_score:
-        score = verdict["score"]
-        if type(score) not in (int, float) or score < 0.5:  # as reCAPTCHA suggests
-            return False
-    must_name_action = hosted.names_action or has_score or "action" in verdict
-    return not must_name_action or verdict.get("action") == CAPTCHA_ACTION
+    is_scored = hosted.scores and "score" in verdict  # version 3 of reCAPTCHA; version 2 has none
+    score = verdict["score"] if is_scored else 1
+    is_person = type(score) in (int, float) and score >= 0.5  # as reCAPTCHA suggests
+    must_name_action = hosted.names_action or is_scored or "action" in verdict
+    is_for_us = not must_name_action or verdict.get("action") == CAPTCHA_ACTION
+    return verdict.get("hostname") in hosts and is_person and is_for_us
 
 
 def passes_provider(request: Request, captcha_token: str) -> bool:
@@ -8298,8 +8295,11 @@ def passes_provider(request: Request, captcha_token: str) -> bool:
     for token, seconds in [*passed_at.items()]:
         if not 0 <= request.now - seconds < 5 * MINUTE:
             passed_at.pop(token, None)
-    if captcha_token not in passed_at and ask_provider(request, captcha_token):
+    if captcha_token in passed_at:
+        return True
+    if ask_provider(request, captcha_token):
         passed_at[captcha_token] = request.now
+        return True
     # After a double click, the provider refuses one of two requests: then the other has passed.
     return captcha_token in passed_at
 
@@ -8385,14 +8385,17 @@ def new_admin_password(request: Request, name: str) -> str:
 
 
 def hash_of(site: Site, email_address: str, password: str) -> str:
-    """The hash of a password, as it is stored from now on. The caller has a seat."""
+    """The hash of a password, as it is stored from now on; `Unavailable` if too many are being
+    hashed."""
     scheme = password_scheme(site.rounds, site.key, email_address)
-    return site.hasher.hash(password, scheme)
+    with site.hasher.seat():
+        return site.hasher.hash(password, scheme)
 
 
 def scheme_for(site: Site, email_address: str) -> str:
-    """How to hash a password for an email address. All hashes that are stored for it have one salt:
-    a login needs one hash for the account and all waiting registrations."""
+    """How to hash a password that is compared with what is stored for an email address. All that is
+    stored for one has the same salt, so that a login needs one hash for the account and for all
+    waiting registrations."""
     account = site.store.account_with_email(email_address)
     # Read in any case, so that the work is the same.
     waiting = site.store.registrations(email_address)
@@ -8405,14 +8408,15 @@ def scheme_for(site: Site, email_address: str) -> str:
 def hash_within_limits(
     request: Request, email_address: str, password: str, captcha: Captcha | None, uses: list[Use]
 ) -> str:
-    """The hash of a password, to store it or to compare it with what is stored. A `Problem` if a
-    rate limit is used up, if there is no room in the queue, or if the captcha was spent before."""
+    """The hash of a password that somebody sends who has not shown who they are. A `Problem` if a
+    rate limit is used up, if too many passwords are being hashed, or if the captcha was spent
+    before."""
     site = request.site
-    with contextlib.ExitStack() as seat:
+    with contextlib.ExitStack() as hashing:
         with request.writing():
             refuse_after(use_limits(site, *uses))
-            seat.enter_context(site.hasher.seat())
-            # The captcha is spent only when there is room in the queue.
+            # Without a seat, this transaction counts nothing, and the captcha stays good.
+            hashing.enter_context(site.hasher.seat())
             spend_captcha(request, captcha)
         return site.hasher.hash(password, scheme_for(site, email_address))
 
@@ -8444,8 +8448,7 @@ def strengthen(site: Site, account: Account, password: str) -> None:
     rounds = int(account.password.split("$")[1])
     if rounds >= site.rounds:
         return
-    with site.hasher.seat():
-        stored = hash_of(site, account.email, password)
+    stored = hash_of(site, account.email, password)
     with site.store.writing():
         site.store.strengthen_password(account, stored)
 
@@ -8762,32 +8765,55 @@ def by_password(request: Request) -> Identity:
 
 @dataclass(frozen=True)
 class SignInWay:
-    """`identify` reads the form. It returns None if that does not show who somebody is, or raises
-    a `Problem` of its own where there is more to say. `text` and `code` are those of the refusal,
-    also of an identity that may open nothing."""
+    """A way to show who somebody is.
+
+    `identify` reads the form. It returns None if that does not show who somebody is, or raises a
+    `Problem` of its own where there is more to say. The texts and codes are those of the refusals:
+    of who wants to sign in, also with an identity that may open nothing, and of a caller who wants
+    to confirm something."""
 
     identify: Callable[[Request], Identity | None]
     text: str
     code: Code
+    text_for_caller: str
+    code_for_caller: Code
 
     def refusal(self) -> Unauthorized:
         return Unauthorized(self.text, self.code)
 
+    def refusal_for_caller(self) -> Forbidden:
+        """No 401, which would say that the caller's token is not valid."""
+        return Forbidden(self.text_for_caller, self.code_for_caller)
 
-# By the field of a form that shows which way somebody takes.
+
+# A form that has the field of this name takes this way.
 SIGN_IN_WAYS = {
-    "code": SignInWay(by_code, "验证码错误或已过期", Code.CODE_WRONG),
-    "password": SignInWay(by_password, "邮箱或密码错误", Code.WRONG_CREDENTIALS),
+    "code": SignInWay(
+        by_code,
+        text="验证码错误或已过期",
+        code=Code.CODE_WRONG,
+        text_for_caller="验证码错误或已过期",
+        code_for_caller=Code.CODE_WRONG,
+    ),
+    "password": SignInWay(
+        by_password,
+        text="邮箱或密码错误",
+        code=Code.WRONG_CREDENTIALS,
+        text_for_caller="密码不对",
+        code_for_caller=Code.WRONG_PASSWORD,
+    ),
 }
 
 
-def way_taken(request: Request) -> str:
-    return next((name for name in SIGN_IN_WAYS if name in request.form), "password")
+def way_taken(request: Request) -> SignInWay:
+    """The first way whose field the form has. Without any, the refusal is about the password."""
+    name = next((name for name in SIGN_IN_WAYS if name in request.form), "password")
+    return SIGN_IN_WAYS[name]
 
 
 def identity_in(request: Request) -> Identity:
     """Who the form shows somebody to be; `Unauthorized` if it does not."""
-    way = SIGN_IN_WAYS[way_taken(request)]
+    way = way_taken(request)
     identity = way.identify(request)
     if identity is None:
         raise way.refusal()
@@ -8795,8 +8821,8 @@ def identity_in(request: Request) -> Identity:
 
 
 def account_for(request: Request, identity: Identity) -> Account:
-    """The account that an identity opens, which may be a new one without a password. The caller
-    holds the transaction: if a problem is raised, nothing is done, and a code is not used up.
+    """The account that an identity opens, which may be a new one without a password. This uses up
+    a code. The caller holds the transaction: if a problem is raised, nothing is done.
 
     An admin needs the password. With the email address alone, somebody who gets into the mailbox
     could act as the admin unnoticed. To set a new password revokes the admin's tokens and sends an
@@ -8840,33 +8866,26 @@ def login(request: Request) -> Json:
     return {"token": token, "nickname": account.nickname, "role": account.role}
 
 
-def confirm_password(request: Request) -> Identity:
-    """Who the form shows the caller to be; `Forbidden` if it does not hold the own password."""
+def confirm_by(request: Request, way: SignInWay) -> Identity:
+    """Who the form shows the caller to be; `Forbidden` if that is not the holder of the account. A
+    token alone, which scripts of the blog can read, is not enough for what needs this."""
     try:
-        return by_password(request)
-    except Unauthorized:  # which would say that the caller's token is wrong
-        raise Forbidden("密码不对", Code.WRONG_PASSWORD) from None
-
-
-def confirm_holder(request: Request) -> Identity:
-    """Who the form shows the caller to be, by any way to sign in; `Forbidden` if that is not the
-    holder of the account. A token alone, which scripts of the blog can read, is not enough."""
-    if way_taken(request) == "password":
-        return confirm_password(request)
-    try:
-        identity = identity_in(request)
-        if identity.email != request.me.email:
-            raise SIGN_IN_WAYS[identity.way].refusal()
-    except Unauthorized as error:  # as above
-        raise Forbidden(str(error), error.code) from None
+        identity = way.identify(request)
+    except Unauthorized:
+        raise way.refusal_for_caller() from None
+    if identity is None or identity.email != request.me.email:
+        raise way.refusal_for_caller()
     return identity
 
 
-def use_up_code(request: Request, identity: Identity) -> None:
-    """Uses up the code that confirmed the holder, as if it were used to sign in."""
-    if identity.request_id:
-        with request.writing():
-            account_for(request, identity)
+def confirm_password(request: Request) -> Identity:
+    return confirm_by(request, SIGN_IN_WAYS["password"])
+
+
+def confirm_holder(request: Request) -> Identity:
+    """As `confirm_by`, by any way to sign in. `account_for` uses up a code, in the transaction of
+    what was confirmed."""
+    return confirm_by(request, way_taken(request))
 
 
 @route("POST", "/auth/logout", Permission.USER)
@@ -8934,34 +8953,42 @@ def change_me(request: Request) -> Json:
     answers = ""
     if "answers" in request.form:
         answers = "yes" if flag_field(request, "answers") else "no"
-    stored = ""
+    new_password = None
     if "new_password" in request.form:
-        stored = hash_of_new_password(request)
+        new_password = confirmed_password(request)
     with request.writing():
         if nickname:
             store.set_nickname(me.id, nickname)
-        if stored:
-            store.set_password(me.id, stored)
+        if new_password:
+            account_for(request, new_password.confirmed_by)
+            store.set_password(me.id, new_password.stored)
             remember_client(request, me)
             store.add_email(request.now, changed_email(request.site, me))
         if answers:
             store.subscribe(request.subscriber, 0, answers)
         changed = store.account(me.id) or me
     response = {"success": True, "nickname": changed.nickname}
-    if stored:
+    if new_password:
         response["token"] = make_token(changed.claims, request.site.key, request.now)
     return response
 
 
-def hash_of_new_password(request: Request) -> str:
-    """`Forbidden` unless the form shows that the caller is the holder."""
+@dataclass(frozen=True)
+class NewPassword:
+    """The hash of a password that the caller chose, and what shows that the caller is the holder
+    of the account."""
+
+    stored: str
+    confirmed_by: Identity
+
+
+def confirmed_password(request: Request) -> NewPassword:
+    """The new password of the form; `Forbidden` unless the form shows that the caller is the
+    holder."""
     field_for = new_admin_password if request.is_admin else password_field
     password = field_for(request, "new_password")
-    identity = confirm_holder(request)
-    with request.site.hasher.seat():
-        # A code is used up only when there is room in the queue.
-        use_up_code(request, identity)
-        return hash_of(request.site, request.me.email, password)
+    holder = confirm_holder(request)
+    return NewPassword(hash_of(request.site, request.me.email, password), holder)
 
 
 @route("DELETE", "/me", Permission.USER)
@@ -8971,8 +8998,9 @@ def delete_me(request: Request) -> Json:
     store = request.site.store
     me = request.me
     comments = choice_field(request, "comments", ("keep", "delete"))
-    use_up_code(request, confirm_holder(request))
+    holder = confirm_holder(request)
     with request.writing():
+        account_for(request, holder)
         if request.is_admin and len(store.admins()) == 1:
             raise Conflict("至少要有一位管理员", Code.LAST_ADMIN)
         for comment in store.comments_of(me.id):

@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -482,6 +482,20 @@ def test_four_requests_ask_the_captcha_provider_at_a_time_and_others_wait_shortl
     statuses = {ask: ask.result().json["comment"]["status"] for ask in asks}
     assert statuses.pop(over[0]) == "waiting"
     assert {*statuses.values()} == {"visible"}
+
+
+@pytest.mark.parametrize("path", ["/auth/login", "/auth/register"])
+def test_a_slow_captcha_provider_keeps_nobody_from_a_password(
+    app: App, siteverify: Siteverify, path: str
+) -> None:
+    siteverify.gate.clear()
+    with ThreadPoolExecutor(1) as threads, ExitStack() as answering:
+        answering.callback(siteverify.gate.set)
+        asked = threads.submit(asker(app, path, captcha_token=siteverify.issue()))
+        until(lambda: len(siteverify.asked) == 1)
+        with inside.seats_taken(app, 8):
+            assert not asked.done(), "no seat for hashing is taken while the provider is asked"
+    assert asked.result().status_int == {"/auth/login": 401, "/auth/register": 200}[path]
 
 
 # Order
