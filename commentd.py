@@ -3710,7 +3710,17 @@ class Store(Database):
     """All rows. Methods that are named with a noun read. Methods that are named with a verb write,
     and must run inside `writing()`."""
 
-    zone: tzinfo | None = None  # the time zone of statistics, set after the store is opened
+    def __init__(
+        self,
+        path: Path,
+        make_backup: Callable[[str], Path] | None = None,
+        *,
+        zone: tzinfo | None = None,
+        as_command: bool = False,
+    ) -> None:
+        """`zone`: the time zone of statistics. The others are as for `Database`."""
+        self.zone = zone
+        super().__init__(path, make_backup, as_command=as_command)
 
     # Statements
 
@@ -11433,7 +11443,7 @@ class App:
 
     site: Site
     routes: Callable[..., Iterable[bytes]]
-    purged_at: int = 0  # when `tick` last dropped what had expired
+    minute_began: int = 0  # when `tick` last did what it does once a minute
 
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Adds CORS and security headers to every response, and answers preflights."""
@@ -11452,35 +11462,38 @@ class App:
         return self.routes(environ, start)
 
     def tick(self) -> float:
-        """Writes views, notices what a command wrote, wipes a part of the file if it is being
-        wiped, and once a minute does what is due."""
-        store = self.site.store
-        now = self.site.now()
+        """Writes views, wipes a part of the file if it is being wiped, and once a minute does what
+        is due."""
         flush_views(self.site)
-        store.notice_commands()
         # A clock that was set back counts as time that passed.
-        if not 0 <= now - self.purged_at < MINUTE:
-            self.purge(now)
-            self.purged_at = now
-            self.begin_wiping_if_due(now)
-            if store.has_erased:
-                store.empty_wal()
-        with store.machine_faults():
-            store.wipe_some()
+        if not 0 <= self.site.now() - self.minute_began < MINUTE:
+            self.every_minute()
+        with self.site.store.machine_faults():
+            self.site.store.wipe_some()
         return 1
 
-    def purge(self, now: int) -> None:
-        """Drops what has expired, and what the settings do not keep any longer."""
+    def every_minute(self) -> None:
+        """Drops what has expired, and what the settings do not keep any longer. Asks for a rebuild
+        of the blog, if one is due."""
         config = self.site.config
         store = self.site.store
+        now = self.site.now()
         with store.writing():
             store.purge(now)
             store.forget(now - max(HOUR, config.privacy_keep_ip_days * DAY))
             store.erase_hidden(now - config.moderation_keep_days * DAY)
             add_rebuild(self.site)
-            has_unnamed_proxy = self.site.clients.unnamed_proxy
-            if has_unnamed_proxy and now - store.last_time("unnamed_proxy") >= HOUR:
-                store.note_time("unnamed_proxy", now)  # for `check` to see
+            self.note_unnamed_proxy(now)
+        self.minute_began = now
+        self.begin_wiping_if_due(now)
+        if store.has_erased:
+            store.empty_wal()
+
+    def note_unnamed_proxy(self, now: int) -> None:
+        """Once an hour, for `check` to see."""
+        store = self.site.store
+        if self.site.clients.unnamed_proxy and now - store.last_time("unnamed_proxy") >= HOUR:
+            store.note_time("unnamed_proxy", now)
 
     def begin_wiping_if_due(self, now: int) -> None:
         """Once a day, what erased data has left in the file is wiped."""
@@ -11500,27 +11513,31 @@ class App:
     def back_up_if_due(self) -> float:
         """Makes a backup when the last one is old, and deletes the oldest."""
         config = self.site.config
-        store = self.site.store
         now = self.site.world.clock()
         database = config.database
         folder = Path(config.backup_folder)
-        # A backup of the future was made by a wrong clock. It must not keep others from being made.
-        times = regular_backups(database, folder).values()
-        is_recent = any(0 <= now - made_at < config.backup_every * HOUR for made_at in times)
-        if not config.backup_every or is_recent:
+        if not self.needs_backup(now):
             return MINUTE
-        with store.machine_faults():
-            figures = store.figures(int(now))
-        # Backups of a database that was lost and begun anew would drive out those of the old one.
-        if figures.comments:
-            try:
-                part = f".{database.name}.part"  # always the same: a crash leaves only one
-                back_up(database, folder, now, part=part)
-            except OperatorError as error:
-                log.error("no backup: %s", error)
-                return 10 * MINUTE
-            delete_old_backups(database, folder, config.backup_keep, now)
+        try:
+            part = f".{database.name}.part"  # always the same: a crash leaves only one
+            back_up(database, folder, now, part=part)
+        except OperatorError as error:
+            log.error("no backup: %s", error)
+            return 10 * MINUTE
+        delete_old_backups(database, folder, config.backup_keep, now)
         return MINUTE
+
+    def needs_backup(self, now: float) -> bool:
+        config = self.site.config
+        if not config.backup_every:
+            return False
+        # A backup of the future was made by a wrong clock. It must not keep others from being made.
+        times = regular_backups(config.database, Path(config.backup_folder)).values()
+        if any(0 <= now - made_at < config.backup_every * HOUR for made_at in times):
+            return False
+        # Backups of a database that was lost and begun anew would drive out those of the old one.
+        with self.site.store.machine_faults():
+            return self.site.store.figures(int(now)).comments > 0
 
     def close(self) -> None:
         """Writes the views and closes all files. Calling it twice is fine."""
@@ -11532,6 +11549,81 @@ class App:
             self.site.places.close()
 
 
+def make_app(
+    config: Config,
+    world: World | None = None,
+    *,
+    clients: Clients | None = None,
+    rounds: int = ROUNDS,
+) -> App:
+    """The whole service as a WSGI application. `clients`: those of the process, which several blogs
+    share. `rounds`: of the password hash, fewer in tests. `OperatorError` or `Unavailable` if the
+    database cannot be served."""
+    world = world or World()
+    store = open_store(config, world)
+    try:
+        store.delete_leftovers()
+        return app_on(store, config, world, clients=clients, rounds=rounds)
+    except BaseException:
+        store.close()  # else its lock would refuse the next start
+        raise
+
+
+def open_store(config: Config, world: World) -> Store:
+    path = config.database
+    folder = Path(config.backup_folder)
+
+    def make_backup(label: str) -> Path:
+        return back_up(path, folder, world.clock(), label)
+
+    return Store(path, make_backup, zone=config.site_timezone)
+
+
+def app_on(
+    store: Store,
+    config: Config,
+    world: World,
+    *,
+    clients: Clients | None = None,
+    rounds: int = ROUNDS,
+) -> App:
+    """The app on an open store."""
+    key = config.token_key or store.token_key(world.random_bytes(32).hex())
+    places = places_of(config)
+    templates()  # read now: an upgrade replaces the files while this program still runs
+    site = Site(
+        config=config,
+        store=store,
+        key=key.encode(),
+        world=world,
+        mailer=mailer_type(config)(config, world),
+        places=places,
+        assets=assets_with(config.site_picture),
+        fragment_style=widget_style(config.site_picture) + style_in("fragment.css"),
+        clients=clients or Clients(config.server_trusted_proxy),
+        rounds=rounds,
+    )
+    routes = bottle.Bottle()
+    routes.default_error_handler = functools.partial(bottle_refusal, site)
+    routes.router.add_filter("id", lambda _: ("[0-9]{1,18}", int, str))
+    for each in ROUTES:
+        routes.route(each.path, each.method, functools.partial(respond, each, site))
+    return App(site, routes)
+
+
+def places_of(config: Config) -> Places:
+    return Places(static_folder(), config.geo_file)
+
+
+def bottle_refusal(site: Site, error: bottle.HTTPError) -> Any:
+    """The response for a request that no route takes."""
+    environ = bottle.request.environ
+    if error.status_code == 404 and opens_page(environ):
+        return for_bottle(missing_page(site, environ))
+    bottle.response.content_type = "application/json; charset=utf-8"
+    return refusal(REFUSALS.get(error.status_code, INTERNAL)).body
+
+
 # Several blogs in one process
 
 
@@ -11540,6 +11632,18 @@ def requested_host(environ: Json) -> str:
     header Host (RFC 9112, section 3.2.2). A cache in front may go by either."""
     url = re.match("(?i)https?://([^/?#]*)", environ.get("REQUEST_URI", ""))
     return url[1] if url else environ.get("HTTP_HOST", "")
+
+
+def send_response(
+    response: Response, environ: Json, start_response: Callable[..., Any]
+) -> Iterable[bytes]:
+    """Sends a response that is of no blog. No other origin may read it."""
+    headers = plain_headers(area_of(environ.get("PATH_INFO", "")), has_token=True)
+    headers["Content-Type"] = response.content_type
+    headers["Content-Length"] = str(len(response.body))
+    status = HTTPStatus(response.status)
+    start_response(f"{status.value} {status.phrase}", [*headers.items()])
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [response.body]
 
 
 class Sites:
@@ -11577,42 +11681,30 @@ class Sites:
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
         app = self.app_for(requested_host(environ))
         if app is None:
-            return self.without_blog(environ, start_response)
+            return send_response(self.without_blog(environ), environ, start_response)
         BLOG_IN_LOG.set(self.name_of(app))
         return app(environ, start_response)
 
-    def without_blog(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def without_blog(self, environ: Json) -> Response:
         """The response to a request for no blog: a refusal, but for `/health`, with which a monitor
         on the machine itself asks for all blogs at once."""
-        path = environ.get("PATH_INFO", "")
-        is_head = environ["REQUEST_METHOD"] == "HEAD"
-        response = refusal(REFUSALS[421])
-        status = "421 Misdirected Request"
-        body = response.body
-        if path == "/health" and (is_head or environ["REQUEST_METHOD"] == "GET"):
-            status, body = self.health_of_all()
-        headers = plain_headers(area_of(path), has_token=True)
-        headers["Content-Type"] = response.content_type
-        headers["Content-Length"] = str(len(body))
-        start_response(status, [*headers.items()])
-        return [] if is_head else [body]
+        is_read = environ["REQUEST_METHOD"] in ("GET", "HEAD")
+        if is_read and environ.get("PATH_INFO") == "/health":
+            return self.health_of_all()
+        return refusal(REFUSALS[421])
 
-    def health_of_all(self) -> tuple[str, bytes]:
-        """Status and body of the response of a blog that is not well, if there is one."""
-        status, body = self.health_of(self.apps[0])
-        for app in self.apps[1:]:
-            if status == "200 OK":
-                status, body = self.health_of(app)
-        return status, body
+    def health_of_all(self) -> Response:
+        """That of the first blog that is not well; else that of the first."""
+        responses = [self.health_of(app) for app in self.apps]
+        return next((each for each in responses if each.status != 200), responses[0])
 
-    def health_of(self, app: App) -> tuple[str, bytes]:
-        """Status and body of the response of one blog."""
-        BLOG_IN_LOG.set(self.name_of(app))
+    def health_of(self, app: App) -> Response:
         statuses: list[str] = []
         environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/health"}
+        BLOG_IN_LOG.set(self.name_of(app))
         body = b"".join(app(environ, lambda status, headers, *_: statuses.append(status)))
         BLOG_IN_LOG.set("")
-        return statuses[0], body
+        return Response(body, "application/json; charset=utf-8", status=int(statuses[0][:3]))
 
     def close(self) -> None:
         for app in self.apps:
@@ -11652,59 +11744,6 @@ def regular_work(sites: Sites, stopping: threading.Event) -> Iterator[None]:
         stopping.set()
         for thread in threads:
             thread.join(2)
-
-
-def make_app(config: Config, world: World | None = None, **options: Any) -> App:
-    """The whole service as a WSGI application. `options` are values of `Site`, for tests.
-    `OperatorError` or `Unavailable` if the database cannot be served."""
-    world = world or World()
-    path = config.database
-    folder = Path(config.backup_folder)
-    store = Store(path, lambda label: back_up(path, folder, world.clock(), label))
-    store.zone = config.site_timezone
-    try:
-        store.delete_leftovers()
-        return app_on(store, config, world, options)
-    except BaseException:
-        store.close()  # else its lock would refuse the next start
-        raise
-
-
-def app_on(store: Store, config: Config, world: World, options: Json) -> App:
-    """The app on an open store."""
-    key = config.token_key or store.token_key(world.random_bytes(32).hex())
-    places = places_of(config)
-    templates()  # read now: an upgrade replaces the files while this program still runs
-    site = Site(
-        config=config,
-        store=store,
-        key=key.encode(),
-        world=world,
-        mailer=mailer_type(config)(config, world),
-        places=places,
-        assets=assets_with(config.site_picture),
-        fragment_style=widget_style(config.site_picture) + style_in("fragment.css"),
-        **{"clients": Clients(config.server_trusted_proxy), **options},
-    )
-    routes = bottle.Bottle()
-    routes.default_error_handler = functools.partial(bottle_refusal, site)
-    routes.router.add_filter("id", lambda _: ("[0-9]{1,18}", int, str))
-    for each in ROUTES:
-        routes.route(each.path, each.method, functools.partial(respond, each, site))
-    return App(site, routes)
-
-
-def places_of(config: Config) -> Places:
-    return Places(static_folder(), config.geo_file)
-
-
-def bottle_refusal(site: Site, error: bottle.HTTPError) -> Any:
-    """The response for a request that no route takes."""
-    environ = bottle.request.environ
-    if error.status_code == 404 and opens_page(environ):
-        return for_bottle(missing_page(site, environ))
-    bottle.response.content_type = "application/json; charset=utf-8"
-    return refusal(REFUSALS.get(error.status_code, INTERNAL)).body
 
 
 # -- Doctor -------------------------------------------------------------------
@@ -15194,8 +15233,7 @@ def command_store(
                 with read_only(path) as db:
                     copy_database(db, copied)
             path = copied
-        store = Store(path, as_command=not is_new)
-        store.zone = config.site_timezone
+        store = Store(path, zone=config.site_timezone, as_command=not is_new)
         yield resources.enter_context(contextlib.closing(store))
 
 
@@ -15450,7 +15488,7 @@ def render_command(arguments: Arguments) -> int:
         fragment_of = functools.partial(fetched_fragment, service)
         if not arguments.service:
             store = resources.enter_context(command_store(config))
-            app = app_on(store, config, World(), {})
+            app = app_on(store, config, World())
             resources.callback(app.site.places.close)
             fragment_of = functools.partial(own_fragment, app)
         if not arguments.dry_run:
