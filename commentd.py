@@ -5419,14 +5419,61 @@ def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | 
 # Signed links
 
 
-def link_signature(key: bytes, params: Json) -> str:
+@dataclass(frozen=True)
+class SignedLink:
+    """What a link in an email or a chat says. Nobody else can choose it. What does not matter to
+    its action has the default."""
+
+    action: str  # the name of one in `ACTIONS`, or what is done with the recipient's own emails
+    subscriber: str  # what stands for the recipient's email address
+    language: str
+    comment_id: int
+    version: str = ""  # of the comment's text, when the link was made
+    was: str = ""  # the action that undoes it
+    page_id: int = 0
+    user_id: int = 0
+    expires_at: int = 0  # 0: never
+
+    def query(self, key: bytes) -> str:
+        """The query of its URL, with the signature. It has no defaults."""
+        values = {
+            "do": self.action,
+            "who": self.subscriber,
+            "lang": self.language,
+            "id": self.comment_id,
+            "version": self.version,
+            "was": self.was,
+            "page": self.page_id,
+            "user": self.user_id,
+            "until": self.expires_at,
+        }
+        params = {name: str(value) for name, value in values.items() if value}
+        params["mac"] = link_signature(key, params)
+        return urllib.parse.urlencode(params)
+
+
+def link_signature(key: bytes, params: Mapping[str, str]) -> str:
     pairs = [f"{name}={params[name]}" for name in sorted(params)]
     return short_hash(key, "link", *pairs)
 
 
-def signed_query(key: bytes, params: Json) -> str:
-    """A query string whose parameters nobody else can choose."""
-    return urllib.parse.urlencode({**params, "mac": link_signature(key, params)})
+def read_signed_link(key: bytes, query: Mapping[str, list[str]]) -> SignedLink | None:
+    """The link with that query; None if it is not signed with the key."""
+    params = {name: " ".join(values) for name, values in query.items()}
+    signature = params.pop("mac", "")
+    if not equal_in_constant_time(signature, link_signature(key, params)):
+        return None
+    return SignedLink(
+        action=params["do"],
+        subscriber=params["who"],
+        language=params["lang"],
+        comment_id=int(params.get("id", 0)),
+        version=params.get("version", ""),
+        was=params.get("was", ""),
+        page_id=int(params.get("page", 0)),
+        user_id=int(params.get("user", 0)),
+        expires_at=int(params.get("until", 0)),
+    )
 
 
 def subscriber_of(key: bytes, email_address: str) -> str:
@@ -6577,27 +6624,46 @@ class Recipient:
         subject = self.text(f"{name}_subject", **values)
         return Email(self.to, one_line(subject), self.text(f"{name}_text", **values))
 
-    def signed_link(self, **params: object) -> str:
-        """A URL whose parameters are signed; "" if readers cannot reach the service. Opening it
-        changes nothing: its page has a button."""
+    def signed_link(
+        self,
+        action: str,
+        comment_id: int,
+        *,
+        version: str = "",
+        was: str = "",
+        page_id: int = 0,
+        user_id: int = 0,
+        expires_at: int = 0,
+    ) -> str:
+        """The URL of a `SignedLink`; "" if readers cannot reach the service. Opening it changes
+        nothing: its page has a button."""
         public_url = self.site.config.server_public_url
         if not public_url:
             return ""
         key = self.site.key
-        params["who"] = subscriber_of(key, self.to)
-        params["lang"] = self.language
-        return f"{public_url}/mail?{signed_query(key, params)}"
+        link = SignedLink(
+            action=action,
+            subscriber=subscriber_of(key, self.to),
+            language=self.language,
+            comment_id=comment_id,
+            version=version,
+            was=was,
+            page_id=page_id,
+            user_id=user_id,
+            expires_at=expires_at,
+        )
+        return f"{public_url}/mail?{link.query(key)}"
 
     def action_link(self, name: str, comment: FullComment, made_at: int) -> str:
         """A link that does something with a comment, while its text and the recipient's role stay;
         "" if readers cannot reach the service."""
         before = ACTIONS[name].value_before(self.site, comment)
         return self.signed_link(
-            do=name,
-            was=undoing(name, before),
-            until=made_at + LINK_LIFE,
-            id=comment.id,
+            name,
+            comment.id,
             version=comment.version,
+            was=undoing(name, before),
+            expires_at=made_at + LINK_LIFE,
         )
 
     def action_label(self, name: str, comment: FullComment) -> str:
@@ -6885,9 +6951,9 @@ def author_email(site: Site, to: str, replies: list[FullComment]) -> Email:
         quote = quoted(comment_above(site, reply).content, 300)
         sections.append(author.section("author_text", reply, own=quote))
     end = ""
-    stop = author.signed_link(do="stop", id=own.id)
+    stop = author.signed_link("stop", own.id)
     if stop:
-        stop_all = author.signed_link(do="stop_all", id=own.id)
+        stop_all = author.signed_link("stop_all", own.id)
         end = author.text("author_end", stop=stop, stop_all=stop_all)
     return author.comments_email("author", replies, sections, end, stop)
 
@@ -6904,7 +6970,7 @@ def ask_guest(site: Site, to: str, unasked: News, consent: str) -> None:
     first, *_ = unasked.values()
     own = comment_above(site, first)
     guest = Recipient(site, to, own.language or usual_language(site, to))
-    confirm = guest.signed_link(do="confirm", id=own.id, until=site.now() + LINK_LIFE)
+    confirm = guest.signed_link("confirm", own.id, expires_at=site.now() + LINK_LIFE)
     email = guest.plain_email("ask", confirm=confirm)
     subscriber = subscriber_of(site.key, to)
     store.subscribe(subscriber, 0, "asked")
@@ -6932,7 +6998,7 @@ def is_for_follower(site: Site, to: str, comment: FullComment) -> bool:
 
 
 def unfollow_link(follower: Recipient, reader: Account, page_id: int, comment_id: int) -> str:
-    return follower.signed_link(do="unfollow", user=reader.id, page=page_id, id=comment_id)
+    return follower.signed_link("unfollow", comment_id, page_id=page_id, user_id=reader.id)
 
 
 def followed_sections(
@@ -11233,30 +11299,6 @@ def top_pages(request: Request, sort: str) -> list[Json]:
 # Links in emails
 
 
-@dataclass(frozen=True)
-class SignedLink:
-    """What a link in an email or a chat says. `params` are those of its URL, without the
-    signature."""
-
-    params: Mapping[str, str]
-
-    @property
-    def action(self) -> str:
-        return self.params["do"]
-
-    @property
-    def comment_id(self) -> int:
-        return int(self.params["id"])
-
-    @property
-    def subscriber(self) -> str:
-        """What stands for the recipient's email address."""
-        return self.params["who"]
-
-    def changed(self, **params: str) -> "SignedLink":
-        return SignedLink({**self.params, **params})
-
-
 # What undoes an action on somebody's own emails.
 OPPOSITES = {"stop": "start", "stop_all": "start_all", "unfollow": "follow"}
 
@@ -11274,12 +11316,9 @@ def may_moderate_by_link(site: Site, subscriber: str, comment: Comment) -> bool:
 def follow_link(request: Request) -> Response:
     """A page that asks whether to do what a signed link says. A POST does it: from the button on
     that page, or from the one click of a mail program (RFC 8058)."""
-    params = {name: " ".join(values) for name, values in request.query.items()}
-    signature = params.pop("mac", "")
-    is_genuine = equal_in_constant_time(signature, link_signature(request.site.key, params))
-    if not is_genuine or request.now >= int(params.get("until", NO_END)):
+    link = read_signed_link(request.site.key, request.query)
+    if link is None or 0 < link.expires_at <= request.now:
         return link_page(request, "bad", status=403)
-    link = SignedLink(params)
     if link.action not in ACTIONS:
         return subscription_page(request, link)
     try:
@@ -11288,22 +11327,40 @@ def follow_link(request: Request) -> Response:
         return link_page(request, "gone", status=404)
 
 
+@dataclass(frozen=True)
+class LinkButton:
+    """The button on the page of a link. It follows a link, which may differ from the one that was
+    opened."""
+
+    link: SignedLink
+    label: str  # the name of a text
+    style: str = ""  # as home.css has it
+
+    @staticmethod
+    def to_do(link: SignedLink, name: str) -> "LinkButton":
+        """One that is named for an action; `name` is that of its text."""
+        style = "danger" if link.action in ("spam", "deleted") else ""
+        return LinkButton(link, f"button_{name}", style)
+
+    @staticmethod
+    def to_undo(link: SignedLink) -> "LinkButton":
+        return LinkButton(link, "undo", "quiet")
+
+
 def link_page(
     request: Request,
     title: str,
-    button_link: SignedLink | None = None,
+    button: LinkButton | None = None,
     *,
-    button: str = "",
     comment: Comment | None = None,
-    way_on: tuple[str, str] = ("", ""),
+    next_url: str = "",
+    next_label: str = "",
     status: int = 200,
 ) -> Response:
-    """The page that a signed link opens. Its button follows `button_link`, which may differ from
-    the link that was opened; when something was done, that undoes it. `title`, and `button` if it
-    is not named for the action, are names of texts. `way_on`: a URL, and the name of its label."""
+    """The page that a signed link opens. `title` and `next_label`, that of a link below, are names
+    of texts."""
     # The page is in the language of the email. A link that was not copied whole may have lost it.
     accepted = request.environ.get("HTTP_ACCEPT_LANGUAGE", "")
-    params = dict(button_link.params) if button_link else {}
     page = translated_page(
         request.site,
         "link.html",
@@ -11311,12 +11368,10 @@ def link_page(
         title=title,
         blog_name=request.site.config.blog_name,
         comment=comment,
-        has_button=button_link is not None,
-        is_undo=title.startswith("done_"),
-        is_danger=params.get("do") in ("spam", "deleted"),
-        button=button or params.get("do"),
-        action=f"?{signed_query(request.site.key, params)}",
-        way_on=way_on,
+        button=button,
+        action=f"?{button.link.query(request.site.key)}" if button else "",
+        next_url=next_url,
+        next_label=next_label,
         unquoted=unquoted,
     )
     return replace(page, status=status)
@@ -11329,27 +11384,29 @@ def moderation_page(request: Request, link: SignedLink) -> Response:
     comment = full_comment(request, link.comment_id)
     if not may_moderate_by_link(site, link.subscriber, comment):
         return link_page(request, "bad", status=403)
-    action = ACTIONS[link.action]
-    name_before = link.params["was"]
     # A reported comment that stays is not approved anew, and there is nothing to undo.
-    stays = link.action == name_before
+    stays = link.action == link.was
     name = "keep" if stays else link.action
-    if link.params["version"] != comment.version:
-        return link_page(
-            request,
-            "changed",
-            link.changed(version=comment.version),
-            comment=comment,
-            button=name,
-            status=409 if request.is_post else 200,
-        )
-    is_done = action.value_before(site, comment) == action.value
+    if link.version != comment.version:
+        button = LinkButton.to_do(replace(link, version=comment.version), name)
+        status = 409 if request.is_post else 200
+        return link_page(request, "changed", button, comment=comment, status=status)
     if request.is_post:
         act(request, link.action, comment.id, comment.version)
-    elif not is_done or site.store.reports(comment.id):
-        return link_page(request, f"page_{name}", link, comment=comment, button=name)
-    undo = None if stays else link.changed(do=name_before, was=link.action)
-    return link_page(request, f"done_{name}", undo, comment=comment, way_on=("admin", "more"))
+    elif not is_decided(site, ACTIONS[link.action], comment):
+        button = LinkButton.to_do(link, name)
+        return link_page(request, f"page_{name}", button, comment=comment)
+    undo = None
+    if not stays:
+        undo = LinkButton.to_undo(replace(link, action=link.was, was=link.action))
+    return link_page(
+        request, f"done_{name}", undo, comment=comment, next_url="admin", next_label="more"
+    )
+
+
+def is_decided(site: Site, action: Action, comment: FullComment) -> bool:
+    """Whether a comment is as the action makes it, and no reader has reported it since."""
+    return action.value_before(site, comment) == action.value and not site.store.reports(comment.id)
 
 
 def subscription_page(request: Request, link: SignedLink) -> Response:
@@ -11357,9 +11414,10 @@ def subscription_page(request: Request, link: SignedLink) -> Response:
     undoes it."""
     comment = request.site.store.comment(link.comment_id)
     if link.action == "stop" and comment is None:
-        link = link.changed(do="stop_all")  # nobody knows its page any more
+        link = replace(link, action="stop_all")  # nobody knows its page any more
     if not request.is_post:
-        return link_page(request, f"page_{link.action}", link)
+        button = LinkButton.to_do(link, link.action)
+        return link_page(request, f"page_{link.action}", button)
     with request.writing():
         if link.action in ("follow", "unfollow"):
             change_follow(request, link, comment)
@@ -11367,41 +11425,44 @@ def subscription_page(request: Request, link: SignedLink) -> Response:
             change_subscription(request, link, comment)
     undo = None
     if link.action in OPPOSITES:
-        undo = link.changed(do=OPPOSITES[link.action])
+        undo = LinkButton.to_undo(replace(link, action=OPPOSITES[link.action]))
     url = own_link(comment.page_url, request.site.config.site_origins) if comment else ""
-    return link_page(request, f"done_{link.action}", undo, way_on=(url, "page"))
+    return link_page(request, f"done_{link.action}", undo, next_url=url, next_label="page")
 
 
 def change_follow(request: Request, link: SignedLink, comment: Comment | None) -> None:
     """Follows or unfollows the page on which the comment is now, if the account is still the
     recipient's: after `restore`, its number may be another reader's."""
     store = request.site.store
-    page_id = comment.page_id if comment else int(link.params["page"])
-    account = store.account(int(link.params["user"]))
+    page_id = comment.page_id if comment else link.page_id
+    account = store.account(link.user_id)
     if account is None or subscriber_of(request.site.key, account.email) != link.subscriber:
         return
     if link.action == "unfollow":
         store.unfollow(account.email, page_id)
     else:
-        store.follow(account.id, page_id, link.params["lang"])
+        store.follow(account.id, page_id, link.language)
 
 
 def change_subscription(request: Request, link: SignedLink, comment: FullComment | None) -> None:
     """Begins or ends emails about replies, on the page of the comment or on all pages."""
     store = request.site.store
-    stops = link.action in ("stop", "stop_all")
     page_id = 0
-    if comment and link.action in ("stop", "start"):
-        page_id = comment.page_id
-    # The email address is kept when the comment was erased. The link may be another person's.
-    is_author = False
+    address = ""  # the recipient's, if the comment still is
     if comment:
-        is_author = subscriber_of(request.site.key, comment.email) == link.subscriber
-    if comment and is_author and link.action == "confirm":
-        store.notify_again(comment.email, link.subscriber, request.now - LINK_LIFE)
-    elif comment and is_author and stops:  # they want no emails about new comments either
-        store.unfollow(comment.email, page_id)
-    store.subscribe(link.subscriber, page_id, "no" if stops else "yes")
+        if link.action in ("stop", "start"):
+            page_id = comment.page_id
+        # The email address is kept when the comment was erased.
+        if subscriber_of(request.site.key, comment.email) == link.subscriber:
+            address = comment.email
+    if link.action in ("stop", "stop_all"):
+        if address:  # they want no emails about new comments either
+            store.unfollow(address, page_id)
+        store.subscribe(link.subscriber, page_id, "no")
+    else:
+        if address and link.action == "confirm":
+            store.notify_again(address, link.subscriber, request.now - LINK_LIFE)
+        store.subscribe(link.subscriber, page_id, "yes")
 
 
 # The manual
