@@ -81,7 +81,7 @@ import unicodedata
 import urllib.parse
 import zlib
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from email import message_from_string
@@ -9797,23 +9797,25 @@ class Locale:
         return self.day_format.format(day=at.day, month=self.months[at.month - 1], year=at.year)
 
     def day_and_time(self, seconds: int, zone: tzinfo | None) -> str:
-        """With the zone, such as UTC+8 or UTC-3:30: a page without scripts has readers anywhere."""
+        """With the zone: a page without scripts has readers anywhere."""
         at = time_of(seconds, zone)
-        offset = at.strftime("%z")  # such as +0800
-        hours, minutes = int(offset[:3]), offset[3:]
-        name = "UTC"
-        if offset != "+0000":
-            name += f"{offset[0]}{abs(hours)}"
-        if minutes != "00":
-            name += f":{minutes}"
         day = self.day(seconds, zone)
-        return self.day_and_time_format.format(day=day, time=f"{at:%H:%M} {name}")
+        return self.day_and_time_format.format(day=day, time=f"{at:%H:%M} {offset_of(at)}")
 
     def place(self, comment: Comment) -> str:
         """The database has places in Chinese."""
         if self.widget_language == "zh-CN" and comment.location:
             return comment.location
         return self.country_names.get(comment.country, comment.location)
+
+
+def offset_of(at: datetime) -> str:
+    """The zone of a time: UTC, UTC+8, UTC-3:30."""
+    sign, hours, minutes = re.findall("[+-]|..", at.strftime("%z"))  # such as +0800
+    if hours == minutes == "00":
+        return "UTC"
+    name = f"UTC{sign}{int(hours)}"
+    return name if minutes == "00" else f"{name}:{minutes}"
 
 
 @functools.cache
@@ -9868,35 +9870,60 @@ def with_query(path: str, **query: object) -> str:
     return f"{path}?{urllib.parse.urlencode(query)}"
 
 
+FEED_LENGTH = 50  # comments
+
+
+@dataclass(frozen=True)
+class Feed:
+    """The newest comments of a page, or of all pages of the blog."""
+
+    title: str
+    feed_id: str
+    path: str  # of the feed itself
+    link: str  # opens the page, or the blog; "" if nothing does
+    comments: Sequence[Comment]
+
+
+def feed_of_page(site: Site, name: PageName) -> Feed:
+    page = site.store.page_named(name)
+    return Feed(
+        title=f"{site.config.blog_name} · {page.page_url}",
+        feed_id=lasting_id(site.key, "page", page.key),
+        path=with_query("feed.atom", url=page.page_url),
+        link=own_link(page.page_url, site.config.site_origins),
+        comments=site.store.comments("flat", "newest", 0, FEED_LENGTH, page.id),
+    )
+
+
+def feed_of_blog(site: Site) -> Feed:
+    origins = site.config.site_origins
+    return Feed(
+        title=site.config.blog_name,
+        feed_id=lasting_id(site.key, "site"),
+        path="feed.atom",
+        link=origins[0] if origins else "",
+        comments=site.store.latest_comments(FEED_LENGTH),
+    )
+
+
 @route("GET", "/feed.atom", Permission.PUBLIC, public=True)
 def get_feed(request: Request) -> Response:
-    """`?url=` to the newest 50 comments of a page, or of all pages of the blog (RFC 4287)."""
-    config = request.site.config
-    store = request.site.store
-    key = request.site.key
+    """`?url=` to the newest comments of a page, or of all pages of the blog (RFC 4287)."""
+    site = request.site
     if "url" in request.query:
         name = query_page(request)
         request.depends_only_on(name)
-        page = store.page_named(name)
-        comments = store.comments("flat", "newest", 0, 50, page.id)
-        title = f"{config.blog_name} · {page.page_url}"
-        feed_id = lasting_id(key, "page", page.key)
-        path = with_query("feed.atom", url=page.page_url)
-        link = own_link(page.page_url, config.site_origins)
+        feed = feed_of_page(site, name)
     else:
-        comments = store.latest_comments(50)
-        title = config.blog_name
-        feed_id = lasting_id(key, "site")
-        path = "feed.atom"
-        link = config.site_origins[0] if config.site_origins else ""
-    changed_at = max([each.edited_at or each.created_at for each in comments], default=0)
+        feed = feed_of_blog(site)
+    changed_at = max([each.edited_at or each.created_at for each in feed.comments], default=0)
     text = templates()["feed.xml"].render(
-        title=title,
-        feed_id=feed_id,
-        own_url=f"{config.server_public_url}/{path}",
-        link=link,
+        title=feed.title,
+        feed_id=feed.feed_id,
+        own_url=f"{site.config.server_public_url}/{feed.path}",
+        link=feed.link,
         updated=rfc3339(changed_at),
-        entries=[feed_entry(request.site, comment) for comment in comments],
+        entries=[feed_entry(site, comment) for comment in feed.comments],
     )
     body = NOT_XML.sub("", text).encode()
     return Response(body, "application/atom+xml; charset=utf-8", cached_for(5 * MINUTE))
@@ -9958,12 +9985,8 @@ def get_thread(request: Request) -> Response:
     language = page_language(request, comments)
     url = page.page_url
     link = own_link(url, config.site_origins)
-    older = ""
-    if number > 1:
-        older = with_query("thread", url=url, page=number - 1, lang=language)
-    newer = ""
-    if number * THREADS_ON_PAGE < page.threads:
-        newer = with_query("thread", url=url, page=number + 1, lang=language)
+    maker = PlainMaker(config, language, link)
+    has_newer = number * THREADS_ON_PAGE < page.threads
     response = translated_page(
         request.site,
         "thread.html",
@@ -9971,14 +9994,18 @@ def get_thread(request: Request) -> Response:
         title=texts_in(language)["thread_title"].format(page=unquoted(url)),
         canonical=link or public_thread_link(config, url, number),
         back=link,
-        older=older,
-        newer=newer,
+        older=thread_path(url, number - 1, language) if number > 1 else "",
+        newer=thread_path(url, number + 1, language) if has_newer else "",
         feed=with_query("feed.atom", url=url),
         is_indexed=page.total > 0,  # anybody can link to a page without comments
         json_ld=linked_data(link or url, page, comments),
-        threads=[plain_thread(config, root, replies[root.id], language, link) for root in roots],
+        threads=[maker.thread(root, replies[root.id]) for root in roots],
     )
     return replace(response, headers={**response.headers, **cached_for(5 * MINUTE)})
+
+
+def thread_path(page_url: str, number: int, language: str) -> str:
+    return with_query("thread", url=page_url, page=number, lang=language)
 
 
 def public_thread_link(config: Config, page_url: str, number: int) -> str:
@@ -9991,11 +10018,10 @@ def public_thread_link(config: Config, page_url: str, number: int) -> str:
 
 @dataclass(frozen=True)
 class PlainComment:
-    """A comment with what else the thread page shows of it. `gone` is the text that stands in the
-    place of one that is not visible; else ""."""
+    """A comment with what else the thread page shows of it."""
 
     comment: Comment
-    gone: str
+    gone: str  # what stands in the place of a comment that is not visible; else ""
     author: str
     written_at: str
     day_and_time: str
@@ -10004,43 +10030,49 @@ class PlainComment:
 
 @dataclass(frozen=True)
 class PlainThread:
-    """A thread as the thread page shows it. `has_more`: not all replies are on that page. `link`
-    leads to where they are, and is "" if nothing opens that."""
+    """A thread as the thread page shows it."""
 
     root: PlainComment
     replies: list[PlainComment]
-    has_more: bool
-    link: str
+    has_more: bool  # whether not all replies are on that page
+    link: str  # to where they are; "" if nothing opens that
 
 
-def plain_thread(
-    config: Config, root: Comment, replies: list[Comment], language: str, page_link: str
-) -> PlainThread:
-    """A thread with its first replies. `replies` may hold one more, which is not shown."""
-    shown = replies[:REPLIES_ON_PAGE]
-    return PlainThread(
-        root=plain_comment(config, root, language),
-        replies=[plain_comment(config, reply, language) for reply in shown],
-        has_more=len(replies) > len(shown),
-        link=comment_link(page_link, root.id),
-    )
+@dataclass(frozen=True)
+class PlainMaker:
+    """Makes the comments of a thread page. `page_link` opens their page; it is "" if nothing
+    does."""
 
+    config: Config
+    language: str
+    page_link: str
 
-def plain_comment(config: Config, comment: Comment, language: str) -> PlainComment:
-    texts = texts_in(language)
-    gone = ""
-    if comment.status == "waiting":
-        gone = texts["thread_waiting"]
-    elif comment.status != "visible":
-        gone = texts["thread_gone"]
-    return PlainComment(
-        comment=comment,
-        gone=gone,
-        author=name_of(texts, comment),
-        written_at=rfc3339(comment.created_at),
-        day_and_time=locales()[language].day_and_time(comment.created_at, config.site_timezone),
-        markup="" if gone else clean(comment.html),
-    )
+    def thread(self, root: Comment, replies: list[Comment]) -> PlainThread:
+        """A thread with its first replies. `replies` may hold one more, which is not shown."""
+        shown = replies[:REPLIES_ON_PAGE]
+        return PlainThread(
+            root=self.comment(root),
+            replies=[self.comment(reply) for reply in shown],
+            has_more=len(replies) > len(shown),
+            link=comment_link(self.page_link, root.id),
+        )
+
+    def comment(self, comment: Comment) -> PlainComment:
+        texts = texts_in(self.language)
+        locale = locales()[self.language]
+        gone = ""
+        if comment.status == "waiting":
+            gone = texts["thread_waiting"]
+        elif comment.status != "visible":
+            gone = texts["thread_gone"]
+        return PlainComment(
+            comment=comment,
+            gone=gone,
+            author=name_of(texts, comment),
+            written_at=rfc3339(comment.created_at),
+            day_and_time=locale.day_and_time(comment.created_at, self.config.site_timezone),
+            markup="" if gone else clean(comment.html),
+        )
 
 
 def linked_data(url: str, page: Page, comments: list[Comment]) -> str:
