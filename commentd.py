@@ -8577,24 +8577,20 @@ MOST_WAITING_KNOWN = 6  # for a client from a network that the account signed in
 
 
 @dataclass(frozen=True)
-class CodeRequest:
-    """What a code is wanted for: to give an account this nickname and password hash or, without
-    them, to sign in. `replaced`: the id of an earlier request, or ""."""
+class CodeForm:
+    """What a form says that asks for a code. `replaced`: the request id of an earlier code, whose
+    place the new one takes, or ""."""
 
     email: str
     language: str
     replaced: str
-    nickname: str = ""
-    password: str = ""
 
 
-def code_request(request: Request, email_address: str, nickname: str = "") -> CodeRequest:
-    """What the form asks for; a password is added when it is hashed."""
-    return CodeRequest(
+def code_form(request: Request, email_address: str) -> CodeForm:
+    return CodeForm(
         email=email_address,
         language=known_language(optional_field(request, "lang")),
         replaced=optional_field(request, "request_id"),
-        nickname=nickname,
     )
 
 
@@ -8604,13 +8600,16 @@ def register(request: Request) -> Json:
 
     `{email, nickname, password, captcha_token, request_id?, lang?}` to `{success, request_id}`.
     Response and work do not depend on whether the email address has an account or is blocked."""
-    wanted = code_request(request, email_field(request), nickname_field(request))
+    form = code_form(request, email_field(request))
+    nickname = nickname_field(request)
     password = password_field(request)
     captcha = captcha_field(request)
-    uses = [*request.uses("register"), *request.uses("code_for_email", wanted.email)]
-    stored = hash_within_limits(request, wanted.email, password, captcha, uses)
-    warning = "code_warning" if request.site.store.account_with_email(wanted.email) else ""
-    return send_code(request, replace(wanted, password=stored), warning)
+    uses = [*request.uses("register"), *request.uses("code_for_email", form.email)]
+    stored = hash_within_limits(request, form.email, password, captcha, uses)
+    has_account = request.site.store.account_with_email(form.email) is not None
+    warning = "code_warning" if has_account else ""
+    new = new_code_email(request, form, warning, nickname=nickname, password=stored)
+    return {"success": True, "request_id": send_code(request, form, new)}
 
 
 @route("POST", "/auth/code", Permission.PUBLIC)
@@ -8619,13 +8618,14 @@ def request_code(request: Request) -> Json:
 
     `{email, captcha_token, request_id?, lang?}` to `{success, request_id}`. Response and work do
     not depend on whether the email address has an account or is blocked."""
-    wanted = code_request(request, email_field(request))
+    form = code_form(request, email_field(request))
     captcha = captcha_field(request)
     with request.writing():
         request.limit("register")
-        request.limit("code_for_email", wanted.email)
+        request.limit("code_for_email", form.email)
         spend_captcha(request, captcha)
-    return send_code(request, wanted, "code_signin")
+    new = new_code_email(request, form, "code_signin")
+    return {"success": True, "request_id": send_code(request, form, new)}
 
 
 @route("POST", "/me/code", Permission.USER)
@@ -8635,55 +8635,42 @@ def request_own_code(request: Request) -> Json:
     `{request_id?, lang?}` to `{success, request_id}`. Strangers cannot use up its rate limit."""
     if request.is_admin:
         raise Forbidden("管理员请用密码登录", Code.PASSWORD_REQUIRED)
-    wanted = code_request(request, request.me.email)
-    new = new_code_email(request, wanted, "code_signin")
-    recipient = keyed_hash(request.site.key, "mail", wanted.email)
+    form = code_form(request, request.me.email)
+    new = new_code_email(request, form, "code_signin")
     with request.writing():
-        refuse_after(use_limits(request.site, Use("own_code_email", recipient)))
-        add_code_email(request, new, wanted.replaced)
+        use = Use("own_code_email", email_subject(request, form.email))
+        refuse_after(use_limits(request.site, use))
+        add_code_email(request, form, new)
     return {"success": True, "request_id": new.registration.request_id}
-
-
-def send_code(request: Request, wanted: CodeRequest, warning: str) -> Json:
-    """Emails a code, if the email address may get one, and keeps what the code will confirm."""
-    # Made in any case, so that the time of the response tells nothing.
-    new = new_code_email(request, wanted, warning)
-    request_id = new.registration.request_id
-    with request.writing():
-        # Something is written in any case, for the same reason.
-        request.site.store.note_time("code_asked", request.now)
-        is_known = is_known_client(request, wanted.email)
-        has_room = has_room_for(request, new.registration, wanted.replaced, is_known=is_known)
-        if has_room and count_code_email(request, wanted.email, is_known=is_known):
-            add_code_email(request, new, wanted.replaced)
-        elif reuse_last_code(request, wanted, is_sign_in=new.registration.is_sign_in):
-            request_id = wanted.replaced
-    return {"success": True, "request_id": request_id}
 
 
 @dataclass(frozen=True)
 class CodeEmail:
-    """An email with a code, and what the code will confirm."""
+    """An email with a new code, and what the code will confirm: a registration, which without a
+    password is a wish to sign in. Nothing of it is stored yet."""
 
     registration: Registration
     email: Email | None  # None for a blocked email address, for which no code is right either
 
 
-def new_code_email(request: Request, wanted: CodeRequest, warning: str) -> CodeEmail:
-    """Makes a code. Nothing is written yet."""
+def new_code_email(
+    request: Request, form: CodeForm, warning: str, *, nickname: str = "", password: str = ""
+) -> CodeEmail:
+    """`warning`: the key of a text that the email ends with, or ""."""
     site = request.site
     request_id = site.world.random_bytes(16).hex()
     code = new_code(site.world.random_bytes)
     code_hash = keyed_hash(site.key, "code", request_id, code)
-    account = site.store.account_with_email(wanted.email)
-    language = wanted.language or (account.language if account else "")
-    email_with_code = code_email(site, wanted.email, language, code, warning)
-    is_blocked = is_blocked_email(site, wanted.email)
+    account = site.store.account_with_email(form.email)
+    language = form.language or (account.language if account else "")
+    # Made for a blocked email address too, so that the time of the response tells nothing.
+    email_with_code = code_email(site, form.email, language, code, warning)
+    is_blocked = is_blocked_email(site, form.email)
     registration = Registration(
         request_id=request_id,
-        email=wanted.email,
-        nickname=wanted.nickname,
-        password=wanted.password,
+        email=form.email,
+        nickname=nickname,
+        password=password,
         code="" if is_blocked else code_hash,
         client=keyed_hash(site.key, "client", request.client.network or request_id),
         language=language,
@@ -8693,46 +8680,69 @@ def new_code_email(request: Request, wanted: CodeRequest, warning: str) -> CodeE
     return CodeEmail(registration, None if is_blocked else email_with_code)
 
 
-def has_room_for(
-    request: Request, registration: Registration, replaced: str, *, is_known: bool
-) -> bool:
-    """Whether one more registration may wait for the email address. None of another client is
-    dropped for a new one. A client's own is replaced."""
+def send_code(request: Request, form: CodeForm, new: CodeEmail) -> str:
+    """Emails a code, if the email address may get one, and keeps what the code will confirm.
+    Returns the request id with which the client sends the code."""
+    store = request.site.store
+    with request.writing():
+        # Something is written in any case, so that the time of the response tells nothing.
+        store.note_time("code_asked", request.now)
+        is_known = is_known_client(request, form.email)
+        most_waiting = MOST_WAITING_KNOWN if is_known else MOST_WAITING
+        has_room = count_waiting_of_others(request, form, new.registration) < most_waiting
+        if has_room and count_code_email(request, form.email, is_known=is_known):
+            add_code_email(request, form, new)
+        elif reuse_last_code(request, form, new.registration):
+            return form.replaced
+    return new.registration.request_id
+
+
+def count_waiting_of_others(request: Request, form: CodeForm, registration: Registration) -> int:
+    """How many registrations wait for the email address and stay when one more is added. A client's
+    own is replaced, none of another client is dropped."""
     others = [
         waiting
-        for waiting in request.site.store.registrations(registration.email)
+        for waiting in request.site.store.registrations(form.email)
         if waiting.expires_at > request.now
         and waiting.client != registration.client
-        and waiting.request_id != replaced
+        and waiting.request_id != form.replaced
     ]
-    return len(others) < (MOST_WAITING_KNOWN if is_known else MOST_WAITING)
+    return len(others)
+
+
+def email_subject(request: Request, email_address: str) -> str:
+    """The subject of rate limits on the emails that an email address gets."""
+    return keyed_hash(request.site.key, "mail", email_address)
 
 
 def count_code_email(request: Request, email_address: str, *, is_known: bool) -> bool:
     """Counts one more email with a code; false if the rate limits are used up. For a client that
     the account knows, some are set aside: otherwise strangers who ask for codes could lock its
     holder out."""
-    recipient = keyed_hash(request.site.key, "mail", email_address)
-    wait = use_limits(request.site, Use("code_email", recipient), Use("all_code_emails"))
+    subject = email_subject(request, email_address)
+    wait = use_limits(request.site, Use("code_email", subject), Use("all_code_emails"))
     if wait and is_known:
-        wait = use_limits(request.site, Use("known_code_email", recipient))
-    return not wait
+        wait = use_limits(request.site, Use("known_code_email", subject))
+    return wait == 0
 
 
-def reuse_last_code(request: Request, wanted: CodeRequest, *, is_sign_in: bool) -> bool:
-    """Lets the last code confirm what is wanted now; false if there is none. A sign-in code cannot
-    set a password, since its email does not mention one."""
+def reuse_last_code(request: Request, form: CodeForm, registration: Registration) -> bool:
+    """Lets the last code of the form confirm what is wanted now; false if there is none. A code to
+    sign in cannot set a password, since its email does not mention one."""
     store = request.site.store
-    for waiting in store.registrations(wanted.email):
-        if waiting.request_id == wanted.replaced and waiting.is_sign_in == is_sign_in:
-            store.revise_registration(waiting.request_id, wanted.nickname, wanted.password)
+    for waiting in store.registrations(form.email):
+        is_last = waiting.request_id == form.replaced
+        if is_last and waiting.is_sign_in == registration.is_sign_in:
+            store.revise_registration(
+                waiting.request_id, registration.nickname, registration.password
+            )
             return True
     return False
 
 
-def add_code_email(request: Request, new: CodeEmail, replaced: str) -> None:
+def add_code_email(request: Request, form: CodeForm, new: CodeEmail) -> None:
     store = request.site.store
-    registration_id = store.add_registration(new.registration, replaced)
+    registration_id = store.add_registration(new.registration, form.replaced)
     if new.email:
         store.add_email(request.now, new.email, life=CODE_LIFE, registration_id=registration_id)
 
