@@ -7762,17 +7762,7 @@ def visitor_of(request: Request) -> str:
     return short_hash(request.site.key, "visitor", request.client.network, browser[:512])
 
 
-# Routes
-
-
-class Permission(enum.Enum):
-    """Who may call a route."""
-
-    PUBLIC = "everybody; the header Authorization is ignored"
-    ANYONE = "everybody; a token that is sent must be valid"
-    USER = "an account"
-    MODERATOR = "an admin's account, signed in on the blog"
-    ADMIN = "an admin's account, signed in on the admin page"
+# What pages of other origins may do, and the headers that say so to browsers
 
 
 @dataclass(frozen=True)
@@ -7797,6 +7787,74 @@ OPEN_AREA = Area()  # all other paths
 def area_of(path: str) -> Area:
     segment = path.removeprefix("/").partition("/")[0]
     return AREAS.get(segment.partition(".")[0], OPEN_AREA)
+
+
+def is_open_to(site: Site, area: Area, origin: str) -> bool:
+    """Whether pages of another origin may use an area: those of `[site] origins`, or all if it is
+    not set."""
+    if area.own_pages_only:
+        return False
+    origins = site.config.site_origins
+    return not origins or origin in origins
+
+
+def is_own_origin(site: Site, origin: str, host: str) -> bool:
+    """Whether an origin is that of the service itself: of its public URL, or of the URL that was
+    asked for, whose header Host this is."""
+    scheme, _, host_of_origin = origin.partition("://")
+    public_host = urllib.parse.urlsplit(site.config.server_public_url).netloc
+    return scheme in ("http", "https") and host_of_origin in (public_host, host)
+
+
+def may_write(site: Site, area: Area, environ: Json) -> bool:
+    """Whether the page that sends a request may write in an area."""
+    origin = environ.get("HTTP_ORIGIN", "")
+    if not origin:
+        return True  # a program: browsers send it with all that may write
+    is_own = is_own_origin(site, origin, environ.get("HTTP_HOST", ""))
+    return is_own or is_open_to(site, area, origin)
+
+
+def headers_for(site: Site, path: str, origin: str, *, has_token: bool) -> dict[str, str]:
+    """The headers of every response to a path, unless its handler sets them. `origin` is that of
+    the request."""
+    config = site.config
+    area = area_of(path)
+    headers = plain_headers(area, has_token)
+    if is_open_to(site, area, origin):
+        headers["Access-Control-Allow-Origin"] = origin if config.site_origins else "*"
+        headers["Access-Control-Expose-Headers"] = "Retry-After"
+    # Under a path, the host is not ours alone.
+    public_url = urllib.parse.urlsplit(config.server_public_url)
+    if public_url.scheme == "https" and not public_url.path:
+        headers["Strict-Transport-Security"] = "max-age=31536000"
+    return headers
+
+
+def plain_headers(area: Area, has_token: bool) -> dict[str, str]:
+    """The headers that do not depend on the blog: no other origin may read the response."""
+    return {
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; "
+        "base-uri 'none'; sandbox",
+        "Cross-Origin-Resource-Policy": "same-origin" if area.own_pages_only else "cross-origin",
+        "Cache-Control": "no-store" if area.is_private or has_token else "no-cache",
+        "Vary": "Accept-Encoding, Origin, Authorization",
+    }
+
+
+# Routes
+
+
+class Permission(enum.Enum):
+    """Who may call a route."""
+
+    PUBLIC = "everybody; the header Authorization is ignored"
+    ANYONE = "everybody; a token that is sent must be valid"
+    USER = "an account"
+    MODERATOR = "an admin's account, signed in on the blog"
+    ADMIN = "an admin's account, signed in on the admin page"
 
 
 Handler = Callable[..., Json | str | Response]
@@ -7885,34 +7943,19 @@ def request_of(route: Route, site: Site, environ: Json) -> Request:
     )
 
 
-def may_write(site: Site, area: Area, environ: Json) -> bool:
-    """Whether the page that sends a request may write in an area: a page of the service itself, or
-    of an origin to which the area is open. What is no browser sends no origin."""
-    sender = environ.get("HTTP_ORIGIN", "")
-    scheme, _, host = sender.partition("://")
-    public_host = urllib.parse.urlsplit(site.config.server_public_url).netloc
-    is_own = scheme in ("http", "https") and host in (public_host, environ.get("HTTP_HOST"))
-    return not sender or is_own or is_open_to(site, area, sender)
-
-
-def is_open_to(site: Site, area: Area, sender: str) -> bool:
-    """Whether pages of another origin may use an area: those of `[site] origins`, or all if it is
-    not set."""
-    if area.own_pages_only:
-        return False
-    origins = site.config.site_origins
-    return not origins or sender in origins
-
-
 def read_query(environ: Json) -> dict[str, list[str]]:
-    """The parameters of the URL. `BadRequest` if a part of it is not UTF-8: Bottle drops that part
-    of a path."""
+    """The parameters of the URL. `BadRequest` if the URL is not UTF-8."""
+    # WSGI gives the bytes of a URL as characters of Latin-1. What is not UTF-8 in a path, Bottle
+    # leaves out, so that it would be the path of another route.
+    path: str = environ["bottle.raw_path"]
+    query: str = environ.get("QUERY_STRING", "")
     try:
-        # WSGI gives one character per byte.
-        environ["bottle.raw_path"].encode("latin-1").decode()
-        text = environ.get("QUERY_STRING", "").encode("latin-1").decode()
+        path.encode("latin-1").decode()
         return urllib.parse.parse_qs(
-            text, keep_blank_values=True, errors="strict", max_num_fields=256
+            query.encode("latin-1").decode(),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=256,
         )
     except ValueError:
         raise BadRequest("网址不是有效的 UTF-8", Code.URL_INVALID) from None
@@ -7940,18 +7983,12 @@ def read_form(environ: Json) -> Json:
 
 
 def caller_of(permission: Permission, site: Site, environ: Json, now: int) -> Account | None:
-    """The account whose token was sent. Role and revocation are read from the database."""
+    """The account whose token was sent, where the permission looks at one. A `Problem` if it
+    demands another."""
     if permission is Permission.PUBLIC:
         return None
-    account = None
-    scheme, _, token = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
-    if scheme.lower() == "bearer":
-        use = "admin" if permission is Permission.ADMIN else "login"
-        claims = read_token(token.strip(), site.key, now, use)
-        if claims is None:
-            raise Unauthorized("登录已失效，请重新登录", Code.TOKEN_INVALID)
-        user_id, version = claims
-        account = valid_account(site.store, user_id, version)
+    use = "admin" if permission is Permission.ADMIN else "login"
+    account = account_of_token(site, environ, now, use)
     if permission is Permission.ANYONE:
         return account
     if account is None:
@@ -7959,6 +7996,19 @@ def caller_of(permission: Permission, site: Site, environ: Json, now: int) -> Ac
     if permission is not Permission.USER and account.role != "admin":
         raise Forbidden("只有管理员可以这样做", Code.NOT_ADMIN)
     return account
+
+
+def account_of_token(site: Site, environ: Json, now: int, use: str) -> Account | None:
+    """None if no token was sent; `Unauthorized` if one is not valid for this use. Role and
+    revocation are read from the database."""
+    scheme, _, token = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
+    if scheme.lower() != "bearer":
+        return None
+    claims = read_token(token.strip(), site.key, now, use)
+    if claims is None:
+        raise Unauthorized("登录已失效，请重新登录", Code.TOKEN_INVALID)
+    user_id, version = claims
+    return valid_account(site.store, user_id, version)
 
 
 # Responses
@@ -8002,27 +8052,26 @@ def compressed(response: Response, environ: Json) -> Response:
 
 
 def refusal(problem: Problem, one_refusal: str = "") -> Response:
-    """The response for a problem. `one_refusal` replaces its text, and the status 403, which the
-    contract does not know there."""
-    status = problem.status
+    """The response for a problem. `one_refusal`: the text that stands for all refusals, else ""."""
     headers = {}
-    if one_refusal and status == 403:
-        status = 400
-    if status == 401:
+    if problem.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     if problem.retry_after:
         headers["Retry-After"] = str(problem.retry_after)
     if one_refusal:
-        response = response_of(one_refusal)
-    else:
-        response = response_of({"error": str(problem), "code": problem.code, **problem.details})
-    return replace(response, headers=headers, status=status)
+        # The contract knows no 403 there.
+        status = 400 if problem.status == 403 else problem.status
+        return replace(response_of(one_refusal), headers=headers, status=status)
+    body = {"error": str(problem), "code": problem.code, **problem.details}
+    return replace(response_of(body), headers=headers, status=problem.status)
 
 
 def cached_for(seconds: int) -> dict[str, str]:
     """The headers that let caches keep a response for so long."""
     return {"Cache-Control": f"public, max-age={seconds}"}
 
+
+# HTML pages, and other texts from templates
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -8102,35 +8151,6 @@ def plain_template(name: str, **values: Any) -> str:
     return str(template.render(values))
 
 
-def headers_for(site: Site, path: str, sender: str, *, has_token: bool) -> dict[str, str]:
-    """The headers of every response to a path, unless its handler sets them. `sender` is the
-    header Origin."""
-    config = site.config
-    area = area_of(path)
-    headers = plain_headers(area, has_token)
-    if is_open_to(site, area, sender):
-        headers["Access-Control-Allow-Origin"] = sender if config.site_origins else "*"
-        headers["Access-Control-Expose-Headers"] = "Retry-After"
-    # Under a path, the host is not ours alone.
-    public_url = urllib.parse.urlsplit(config.server_public_url)
-    if public_url.scheme == "https" and not public_url.path:
-        headers["Strict-Transport-Security"] = "max-age=31536000"
-    return headers
-
-
-def plain_headers(area: Area, has_token: bool) -> dict[str, str]:
-    """The headers that do not depend on the blog: no other origin may read the response."""
-    return {
-        "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": "no-referrer",
-        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; "
-        "base-uri 'none'; sandbox",
-        "Cross-Origin-Resource-Policy": "same-origin" if area.own_pages_only else "cross-origin",
-        "Cache-Control": "no-store" if area.is_private or has_token else "no-cache",
-        "Vary": "Accept-Encoding, Origin, Authorization",
-    }
-
-
 # Refusals before a handler is called, by the status that Bottle or waitress gives them.
 REFUSALS = {
     400: BadRequest("请求不是有效的 HTTP", Code.HTTP_INVALID),
@@ -8183,9 +8203,8 @@ def valid_page(request: Request, name: str, value: object) -> PageName:
     text = valid_text(name, value, 2048)
     if has_controls(text):
         raise BadField(f"参数 {name} 不能含有控制字符", name, Fault.INVALID)
-    # If the owner has named the blogs, the visitor's origin is none of them.
-    sender = request.environ.get("HTTP_ORIGIN", "")
-    own_origins = request.site.config.site_origins or [sender]
+    # While the owner names no blog, the page that sends the request is of the blog.
+    own_origins = request.site.config.site_origins or [request.environ.get("HTTP_ORIGIN", "")]
     return page_name(text, own_origins)
 
 
@@ -8474,7 +8493,7 @@ def spend_captcha(request: Request, captcha: Captcha | None) -> None:
         raise Forbidden("人机验证已用过，请重试", Code.CAPTCHA_FAILED)
 
 
-# Passwords
+# Passwords and nicknames
 
 
 def password_field(request: Request, name: str = "password") -> str:
@@ -8539,7 +8558,7 @@ def authenticated(
     account = store.account_with_email(email_address)
     if account is None or account.blocked or not equal_in_constant_time(account.password, stored):
         waiting = store.registrations(email_address)
-        if any(equal_in_constant_time(one.password, stored) for one in waiting):
+        if any(equal_in_constant_time(each.password, stored) for each in waiting):
             raise Unauthorized("邮箱未验证", Code.EMAIL_UNVERIFIED)
         raise Unauthorized("邮箱或密码错误", Code.WRONG_CREDENTIALS)
     with request.writing():
