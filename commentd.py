@@ -553,14 +553,19 @@ def proper_nickname(text: str) -> str:
     marks in a row, and for what is empty or too long."""
     if "\0" in text:
         raise ValueError
-    name = unicodedata.normalize("NFC", re.sub("[\n\t]", " ", without_controls(text)))
-    name = WORD_BREAKS.sub("", JOINERS.sub(needed_joiner, name))
-    name = trimmed(re.sub(r"\S+", lambda word: trimmed(word[0]), name))
-    bare = without_needed_invisibles(name)
-    categories = "".join(unicodedata.category(character)[0] for character in bare)
-    if "C" in categories or INVISIBLE.search(bare) or NOT_IN_NAMES.search(bare):
+    spaced = re.sub("[\n\t]", " ", without_controls(text))
+    name = unicodedata.normalize("NFC", spaced)
+    name = JOINERS.sub(needed_joiner, name)
+    name = WORD_BREAKS.sub("", name)
+    name = re.sub(r"\S+", lambda word: trimmed(word[0]), name)
+    name = trimmed(name)
+
+    rest = without_needed_invisibles(name)
+    categories = "".join(unicodedata.category(character)[0] for character in rest)
+    hides_something = "C" in categories or INVISIBLE.search(rest)
+    if hides_something or "MMMM" in categories or NOT_IN_NAMES.search(rest):
         raise ValueError
-    if "MMMM" in categories or len(name) > 64 or is_blank(name):
+    if is_blank(name) or len(name) > 64:
         raise ValueError
     return name
 
@@ -583,18 +588,24 @@ def without_needed_invisibles(name: str) -> str:
 
 def trimmed(text: str) -> str:
     """Without space and invisible characters at the ends: they come along when a text is copied."""
-    needed = {
-        position
-        for pattern in (NEEDED_INVISIBLES, JOINERS)
-        for match in pattern.finditer(text)
-        for position in range(*match.span())
-    }
-    shown = [
-        position
-        for position, character in enumerate(text)
-        if position in needed or not is_invisible(character)
-    ]
-    return text[shown[0] : shown[-1] + 1] if shown else ""
+    needed = needed_positions(text)
+
+    def is_shown(position: int) -> bool:
+        return position in needed or not is_invisible(text[position])
+
+    start = 0
+    while start < len(text) and not is_shown(start):
+        start += 1
+    end = len(text)
+    while end > start and not is_shown(end - 1):
+        end -= 1
+    return text[start:end]
+
+
+def needed_positions(text: str) -> set[int]:
+    """Where invisible characters stand that have a meaning there."""
+    found = [*NEEDED_INVISIBLES.finditer(text), *JOINERS.finditer(text)]
+    return {position for match in found for position in range(*match.span())}
 
 
 def is_invisible(character: str) -> bool:
@@ -676,7 +687,10 @@ TITLES = """author admin owner official blogger verified moderator mod webmaster
             운영자 글쓴이 관리자 공식 주인장 주인 작성자 본인"""
 TITLE_SKELETONS = {skeleton(title) for title in TITLES.split()}
 ONLY_TITLES = re.compile(f"(?:{'|'.join(map(re.escape, TITLE_SKELETONS))})+")  # `官方认证`
-ARTICLES = "the a an our your le la l el o il lo gli der die das"
+ARTICLES = {
+    *("the", "a", "an", "our", "your", "le", "la", "l", "el", "o", "il", "lo", "gli"),
+    *("der", "die", "das"),
+}
 IN_BRACKETS = re.compile(r"[(<[{【〔〈《「『〖].*?(?:[])>}】〕〉》」』〗]|$)")
 
 
@@ -707,15 +721,15 @@ def without_titles(nickname: str) -> str:
     words = re.findall(r"\w+", nickname)
     others = [word for word in words if not ONLY_TITLES.fullmatch(skeleton(word))]
     if len(others) < len(words):
-        others = [word for word in others if word.lower() not in ARTICLES.split()] or others
+        others = [word for word in others if word.lower() not in ARTICLES] or others
     return " ".join(others)
 
 
 def skeletons(name: str) -> set[str]:
     """The skeletons of a name: with and without what stands in brackets, and with signs read as
     Latin characters (`bo$$`)."""
-    bare = IN_BRACKETS.sub("", unicodedata.normalize("NFKC", name))
-    texts = {name, bare, name.translate(SIGNS_LOOK_LATIN)}
+    outside_brackets = IN_BRACKETS.sub("", unicodedata.normalize("NFKC", name))
+    texts = {name, outside_brackets, name.translate(SIGNS_LOOK_LATIN)}
     return {skeleton(text) for text in texts if text.strip()}
 
 
@@ -739,15 +753,24 @@ FULL_WIDTH = {code + 0xFEE0: chr(code) for code in range(0x21, 0x7F)} | {0x3002:
 def proper_email(text: str) -> str:
     """The one spelling of an email address: plain ASCII, lower case, without what came along when
     it was pasted. `ValueError` for others."""
-    plain = trimmed(text).rstrip("、").translate(FULL_WIDTH).strip("<>")
-    address = re.sub(" *@ *", "@", plain.lower()).removeprefix("mailto:").strip(" ").rstrip(".,;")
-    if not plain.isascii() or not EMAIL.fullmatch(address):
+    pasted = trimmed(text).rstrip("、").translate(FULL_WIDTH).strip("<>")
+    address = re.sub(" *@ *", "@", pasted.lower())
+    address = address.removeprefix("mailto:").strip(" ").rstrip(".,;")
+    # Other characters become ASCII in lower case, such as the Kelvin sign.
+    if not pasted.isascii() or not EMAIL.fullmatch(address):
         raise ValueError("must be an email address, such as ann@example.com")
     return address
 
 
 # A host without a scheme, as people type it: the last part is no number and no file.
-BARE_WEBSITE = re.compile(r"(?:[^\W_][\w-]*\.)+(?:[^\W\d_]{2,}|xn--[\w-]+)(?::[0-9]+)?(?:[/?#].*)?")
+WITHOUT_SCHEME = re.compile(
+    r"""(?x)
+    (?: [^\W_] [\w-]* \. )+
+    (?: [^\W\d_]{2,} | xn--[\w-]+ )
+    (?: :[0-9]+ )?
+    (?: [/?\#] .* )?
+    """
+)
 
 SCHEME_AND_HOST = re.compile("(?i)(?:[hｈ][tｔ][tｔ][pｐ][sｓ]?[:：][/／]{2})?[^/?#／]+")
 
@@ -755,16 +778,16 @@ SCHEME_AND_HOST = re.compile("(?i)(?:[hｈ][tｔ][tｔ][pｐ][sｓ]?[:：][/／]
 def proper_website(text: str) -> str:
     """An http(s) URL with a host and without a user; `ValueError` for any other. Without a scheme
     it gets `https://`. Input methods leave full-width characters before the path."""
-    pasted = trimmed(text).rstrip("。，、；！").strip("<>")
-    start = SCHEME_AND_HOST.match(pasted)
-    bare = start[0].translate(FULL_WIDTH) + pasted[start.end() :] if start else pasted
-    if BARE_WEBSITE.fullmatch(bare):
-        bare = f"https://{bare}"
-    url = urllib.parse.urlsplit(bare)
-    is_web = re.fullmatch(r"(?i)https?://[^\s<>\"'`\\]+", bare) and url.hostname
-    if not is_web or "@" in url.netloc or url.port == 0 or has_controls(bare):
+    url = trimmed(text).rstrip("。，、；！").strip("<>")
+    if start := SCHEME_AND_HOST.match(url):
+        url = start[0].translate(FULL_WIDTH) + url[start.end() :]
+    if WITHOUT_SCHEME.fullmatch(url):
+        url = f"https://{url}"
+    parts = urllib.parse.urlsplit(url)
+    is_web = re.fullmatch(r"(?i)https?://[^\s<>\"'`\\]+", url) and parts.hostname
+    if not is_web or "@" in parts.netloc or parts.port == 0 or has_controls(url):
         raise ValueError
-    return bare
+    return url
 
 
 def host_of(origin: str) -> str:
@@ -876,7 +899,12 @@ TRACKING = re.compile(
 # what begins with a digit, or has upper case, is the id of a page: `#/post?id=7`. So is a long
 # number in hexadecimal, such as a UUID. `embed.js` has the same pattern.
 HEADING = re.compile(
-    r"id=(?![0-9]|(?=.*[0-9])[0-9a-f-]{16,}\Z)(?:%[0-9A-Fa-f]{2}|[^%A-Z])*\Z", re.DOTALL
+    r"""(?xs)
+    id=
+    (?! [0-9] )
+    (?! (?= .* [0-9] ) [0-9a-f-]{16,} \Z )
+    (?: %[0-9A-Fa-f]{2} | [^%A-Z] )* \Z
+    """
 )
 # What may stand in a path raw or encoded (RFC 3986, section 3.3), and browsers leave as it is.
 SUB_DELIMITERS = re.compile("(?i)%(21|24|2[6-9a-c]|3a|3b|3d|40)")
@@ -894,15 +922,26 @@ class PageName:
 def page_name(text: str, own_origins: Iterable[str]) -> PageName:
     """The page that a path, an http(s) URL or any other page key names."""
     page_url = without_tracking(text) or "/"
-    composed = unicodedata.normalize("NFC", unquoted(page_url))
-    key = without_tracking(composed)
-    if match := re.fullmatch("(?is)(https?:)?//([^/?#]*)(.*)", key):
-        scheme, written_host, path = match.groups()
-        host = host_of(f"{scheme or 'any:'}//{written_host}")
-        key = f"//{host}{path or '/'}"
-        if host in map(host_of, own_origins):
-            key = "/" + path.lstrip("/")
-    return PageName(without_index(with_sub_delimiters(key)), page_url)
+    key = unicodedata.normalize("NFC", unquoted(page_url))
+    # Again: the name of a parameter may have been encoded.
+    key = without_tracking(key)
+    key = without_own_host(key, own_origins)
+    key = with_sub_delimiters(key)
+    key = without_index(key)
+    return PageName(key, page_url)
+
+
+def without_own_host(key: str, own_origins: Iterable[str]) -> str:
+    """A page of the blog by its path alone, another one by `//host/path`. What is no http(s) URL
+    stays as it is."""
+    match = re.fullmatch("(?is)(https?:)?//([^/?#]*)(.*)", key)
+    if not match:
+        return key
+    scheme, written_host, path = match.groups()
+    host = host_of(f"{scheme or 'any:'}//{written_host}")
+    if host in map(host_of, own_origins):
+        return "/" + path.lstrip("/")
+    return f"//{host}{path or '/'}"
 
 
 def without_tracking(url: str) -> str:
@@ -951,9 +990,10 @@ def with_sub_delimiters(key: str) -> str:
     path, rest = split_path(key)
     if not path.startswith("/"):
         return key
-    host = re.sub("(?s)(?<=[^/])/.*", "", path) if path.startswith("//") else ""
-    path = path.removeprefix(host)
-    return host + SUB_DELIMITERS.sub(lambda found: urllib.parse.unquote(found[0]), path) + rest
+    found = re.match("//[^/]*", path)
+    host = found[0] if found else ""
+    decoded = SUB_DELIMITERS.sub(lambda code: urllib.parse.unquote(code[0]), path[len(host) :])
+    return host + decoded + rest
 
 
 def without_index(key: str) -> str:
@@ -1261,7 +1301,7 @@ def safe_attribute(tag: str, attribute: str, value: str) -> str | None:
     return value
 
 
-TAGS = "p br em strong del code pre blockquote ul ol li a hr"
+TAGS = {"p", "br", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li", "a", "hr"}
 
 
 def clean(markup: str) -> str:
@@ -1270,7 +1310,7 @@ def clean(markup: str) -> str:
     the widget has an allow-list of its own."""
     return nh3.clean(
         markup,
-        tags={*TAGS.split()},
+        tags=TAGS,
         attributes={"a": {"href"}, "code": {"class"}, "ol": {"start"}, "*": set()},
         url_schemes={"http", "https", "mailto"},
         url_relative="deny",
@@ -1294,20 +1334,34 @@ def terminal_language(environ: Mapping[str, str]) -> str:
     return next(filter(None, map(environ.get, names)), "")
 
 
+@dataclass(frozen=True)
+class PrintedText:
+    """A text that is printed. `{}` stands for a value, in its English spelling and in its
+    translation. `pattern` matches what it is in English."""
+
+    pattern: re.Pattern[str]
+    translation: str
+
+
 @functools.cache
-def terminal_texts() -> dict[str, dict[str, str]]:
-    """For each language, the texts that are printed, by their English spelling. `{}` stands for a
-    value."""
-    files = (static_folder() / "terminal").iterdir()
-    return {path.stem: json.loads(path.read_bytes()) for path in files}
+def printed_texts() -> dict[str, list[PrintedText]]:
+    """The texts that are printed, for each language."""
+    texts = {}
+    for path in (static_folder() / "terminal").iterdir():
+        texts[path.stem] = [
+            PrintedText(re.compile(re.escape(english).replace(r"\{\}", "(.*)")), translation)
+            for english, translation in json.loads(path.read_bytes()).items()
+        ]
+    return texts
 
 
 def translated(text: str, language: str) -> str:
-    """A text that is printed, in Chinese for `zh` and its variants, else in English."""
-    for english, chinese in terminal_texts().get(known_language(language), {}).items():
-        pattern = re.escape(english).replace(r"\{\}", "(.*)")
-        if match := re.fullmatch(pattern, text):
-            return chinese.format(*match.groups())
+    """A text that is printed, in Chinese for `zh` and its variants, else in English. It is found by
+    its English spelling, with its values in it: so what is raised, logged or tested is plain
+    English, and no part needs to know who reads it."""
+    for printed in printed_texts().get(known_language(language), []):
+        if match := printed.pattern.fullmatch(text):
+            return printed.translation.format(*match.groups())
     return text
 
 
