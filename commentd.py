@@ -91,7 +91,7 @@ from email.policy import SMTP as SMTP_POLICY
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Self, TextIO, TypeVar, cast
+from typing import IO, Any, Literal, Self, TextIO, TypeVar, cast, get_args
 from xml.parsers import expat
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -11066,21 +11066,23 @@ def check_version(comment: Comment, version: str) -> None:
 @route("PATCH", "/admin/comments/<comment_id:id>", Permission.ADMIN)
 def rewrite_comment(request: Request, comment_id: int) -> Json:
     """`{content?, nickname?, website?, version?}` to `{success, comment}`."""
-    store = request.site.store
-    edited: Json = {}
-    if "content" in request.form:
-        content = content_field(request)
-        edited = {"content": content, "html": safe_html(content)}
+    form = request.form
+    content = content_field(request) if "content" in form else None
+    markup = safe_html(content) if content is not None else ""
     nickname = nickname_field(request, optional=True)
-    if nickname:
-        edited["nickname"] = nickname
-    if "website" in request.form:
-        edited["website"] = website_field(request)
+    website = website_field(request) if "website" in form else None
     with request.writing():
         comment = full_comment(request, comment_id)
         check_version(comment, optional_field(request, "version"))
         unteach(request.site, comment)
-        store.update_comment(replace(comment, **edited), request.now)
+        edited = comment
+        if content is not None:
+            edited = replace(edited, content=content, html=markup)
+        if nickname:
+            edited = replace(edited, nickname=nickname)
+        if website is not None:
+            edited = replace(edited, website=website)
+        request.site.store.update_comment(edited, request.now)
         audit(request, "edit", comment.id)
         shown = comment_for_admin(request, full_comment(request, comment_id))
         return {"success": True, "comment": shown}
@@ -11978,27 +11980,26 @@ LEAST_VERSIONS = {
     "mistune": "3.4",
     "nh3": "0.3.7",
 }
-LEVELS = ("ok", "note", "warn", "fail")
+# As expected, good to know, should be fixed, does not work.
+Level = Literal["ok", "note", "warn", "fail"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """`level` is ok, note (good to know), warn (should be fixed) or fail (does not work)."""
-
-    level: str
+    level: Level
     topic: str
     text: str
 
 
 def severity(finding: Finding) -> int:
-    return LEVELS.index(finding.level)
+    return get_args(Level).index(finding.level)
 
 
 def check_settings(config: Config) -> Iterator[Finding]:
     """What a public service should not leave as it is."""
     public_url = config.server_public_url
     # While the owner only tries the service out, some settings need not be right yet.
-    level_once_public = "warn" if public_url else "note"
+    level_once_public: Level = "warn" if public_url else "note"
     if not mailer_type(config).delivers:
         text = "no mail server: emails are printed to the terminal; set [mail] host"
         yield Finding(level_once_public, "mail", text)
@@ -12008,28 +12009,26 @@ def check_settings(config: Config) -> Iterator[Finding]:
     if not public_url:
         yield Finding("note", "public_url", "set [server] public_url before going live")
     elif not public_url.startswith("https:"):
-        yield Finding(
-            "warn", "public_url", "public_url is not https: passwords are sent unencrypted"
-        )
+        text = "public_url is not https: passwords are sent unencrypted"
+        yield Finding("warn", "public_url", text)
     local = ("127.", "localhost:", "[::1]:", "unix:")
     behind_proxy = public_url and config.server_listen.startswith(local)
     if behind_proxy and not config.server_trusted_proxy:
         name = "unix" if config.listens_on_file else "127.0.0.1"
         effect = "otherwise all readers appear to have the same IP address"
-        yield Finding("warn", "trusted_proxy", f"set [server] trusted_proxy = {name}: {effect}")
+        text = f"set [server] trusted_proxy = {name}: {effect}"
+        yield Finding("warn", "trusted_proxy", text)
     if config.captcha_provider == "none":
         text = "[captcha] provider = none: no protection against bots"
         yield Finding(level_once_public, "captcha", text)
     elif config.captcha_secret in TEST_SECRETS:
         yield Finding("warn", "captcha", "[captcha] secret is a public test key")
     if config.captcha_verify_url.startswith("http:"):
-        yield Finding(
-            "warn", "captcha", "[captcha] verify_url is not https: secrets are sent unencrypted"
-        )
+        text = "[captcha] verify_url is not https: secrets are sent unencrypted"
+        yield Finding("warn", "captcha", text)
     if config.webhook_url.startswith("http:"):
-        yield Finding(
-            "warn", "webhook", "[webhook] url is not https: comments are sent unencrypted"
-        )
+        text = "[webhook] url is not https: comments are sent unencrypted"
+        yield Finding("warn", "webhook", text)
     if not config.limits_enabled:
         text = "[limits] enabled = no: there are no rate limits"
         yield Finding(level_once_public, "limits", text)
@@ -12049,9 +12048,8 @@ def check_files(config: Config) -> Iterator[Finding]:
     if config.site_picture:
         yield from check_picture(config.site_picture)
     if config.geo_file and not os.access(config.geo_file, os.R_OK):
-        yield Finding(
-            "warn", "rights", f"can't read {config.geo_file}: the bundled tables are used"
-        )
+        text = f"can't read {config.geo_file}: the bundled tables are used"
+        yield Finding("warn", "rights", text)
 
 
 def check_picture(file: str) -> Iterator[Finding]:
@@ -12067,7 +12065,7 @@ def check_picture(file: str) -> Iterator[Finding]:
 def check_disk(path: Path) -> Iterator[Finding]:
     free = shutil.disk_usage(path.parent).free
     size = size_of(path) + size_of(Path(f"{path}-wal"))
-    level = "ok"
+    level: Level = "ok"
     if free < 16 * MEGA:
         level = "fail"
     elif free < max(64 * MEGA, 2 * size):
@@ -12091,9 +12089,8 @@ def check_figures(config: Config, figures: Figures, now: int) -> Iterator[Findin
         text = "requests come through a proxy that is not trusted: set [server] trusted_proxy"
         yield Finding("warn", "trusted_proxy", text)
     if figures.failed or figures.late:
-        yield Finding(
-            "warn", "outbox", f"emails that failed: {figures.failed}, delayed: {figures.late}"
-        )
+        text = f"emails that failed: {figures.failed}, delayed: {figures.late}"
+        yield Finding("warn", "outbox", text)
     yield from check_backups(config, figures, now)
 
 
@@ -12104,7 +12101,7 @@ def check_backups(config: Config, figures: Figures, now: int) -> Iterator[Findin
         yield Finding("note", "backup", "[backup] every = 0: the service makes no backups")
     elif times:
         hours = int((now - max(times)) // HOUR)
-        level = "ok" if 0 <= hours < 2 * config.backup_every else "warn"
+        level: Level = "ok" if 0 <= hours < 2 * config.backup_every else "warn"
         yield Finding(level, "backup", f"last backup {hours} h ago")
     elif figures.comments:
         yield Finding("note", "backup", "no backup yet")
@@ -12142,40 +12139,34 @@ def check_database(config: Config, now: int) -> Iterator[Finding]:
 
 
 def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
-    """What only a try can show: login, a test email (if `to` is not ""), captcha, public URL."""
-    can_send = True
+    """What only a try can show. `to`: where a test email goes, if it is not ""."""
+    yield from check_mail(config, world, to)
+    if config.captcha_provider in HOSTED_CAPTCHAS:
+        provider = config.captcha_provider
+        success = f"{provider} accepts the secret"
+        ask = functools.partial(provider_accepts, config, world, "check")
+        yield run_check("captcha", success, ask, subject=provider)
+    url = f"{config.server_public_url}/health"
+    if not is_running(config.database):
+        text = "not running; it is started by `systemctl start commentd`, or `commentd` here"
+        yield Finding("note", "service", text)
+    elif config.server_public_url:
+        attempt = functools.partial(check_health_url, world, url)
+        yield run_check("public_url", f"{url} is reachable", attempt, subject=url)
+
+
+def check_mail(config: Config, world: World, to: str) -> Iterator[Finding]:
     mailer = mailer_type(config)(config, world)
     if mailer.delivers:
         success = f"{mailer.name} login ok" if config.mail_user else f"{mailer.name} is reachable"
         login = run_check("mail", success, mailer.log_in, subject=mailer.name)
         yield login
-        can_send = login.level == "ok"
-    if to and can_send:
+        if login.level != "ok":
+            return
+    if to:
         success = f"the email to {to} is " + ("sent" if mailer.delivers else "printed here")
-
-        def send() -> None:
-            send_test_email(mailer, to)
-
-        yield run_check("mail", success, send, subject=mailer.name)
-    if config.captcha_provider in HOSTED_CAPTCHAS:
-        provider = config.captcha_provider
-        success = f"{provider} accepts the secret"
-
-        def ask_provider() -> None:
-            provider_accepts(config, world, "check")
-
-        yield run_check("captcha", success, ask_provider, subject=provider)
-    if not is_running(config.database):
-        text = "not running; it is started by `systemctl start commentd`, or `commentd` here"
-        yield Finding("note", "service", text)
-    elif config.server_public_url:
-        url = f"{config.server_public_url}/health"
-        success = f"{url} is reachable"
-
-        def ask_health() -> None:
-            check_health_url(world, url)
-
-        yield run_check("public_url", success, ask_health, subject=url)
+        attempt = functools.partial(send_test_email, mailer, to)
+        yield run_check("mail", success, attempt, subject=mailer.name)
 
 
 def send_test_email(mailer: Mailer, to: str) -> None:
