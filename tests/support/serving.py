@@ -148,7 +148,7 @@ class SteppedServer:
             with contextlib.suppress(BlockingIOError):
                 while data := peer.recv(1 << 16):
                     received.extend(data)
-            return enough(received)
+            return enough(bytes(received))
 
         self.until(has_enough)
         return bytes(received)
