@@ -7952,9 +7952,10 @@ def route(
     return register
 
 
-def respond(route: Route, site: Site, **segments: Any) -> bottle.HTTPResponse:
+def respond(route: Route, **segments: Any) -> bottle.HTTPResponse:
     """Calls the handler of a route. Handlers never see Bottle's request."""
     environ = bottle.request.environ
+    site = environ["commentd.site"]
     try:
         with site.store.machine_faults():
             request = request_of(route, site, environ)
@@ -11679,6 +11680,7 @@ class App:
         if environ["REQUEST_METHOD"] == "OPTIONS":
             start("204 No Content", PREFLIGHT)
             return [b""]
+        environ["commentd.site"] = self.site
         return self.routes(environ, start)
 
     def tick(self) -> float:
@@ -11823,23 +11825,30 @@ def app_on(
         clients=clients or Clients(config.server_trusted_proxy),
         rounds=rounds,
     )
-    routes = bottle.Bottle()
-    routes.default_error_handler = functools.partial(bottle_refusal, site)
-    routes.router.add_filter("id", lambda _: ("[0-9]{1,18}", int, str))
-    for each in ROUTES:
-        routes.route(each.path, each.method, functools.partial(respond, each, site))
-    return App(site, routes)
+    return App(site, all_routes())
 
 
 def places_of(config: Config) -> Places:
     return Places(static_folder(), config.geo_file)
 
 
-def bottle_refusal(site: Site, error: bottle.HTTPError) -> Any:
+@functools.cache
+def all_routes() -> bottle.Bottle:
+    """The routes, by which Bottle finds the handler. They are the same for all blogs: whose request
+    it is stands in the request."""
+    routes = bottle.Bottle()
+    routes.default_error_handler = bottle_refusal
+    routes.router.add_filter("id", lambda _: ("[0-9]{1,18}", int, str))
+    for each in ROUTES:
+        routes.route(each.path, each.method, functools.partial(respond, each))
+    return routes
+
+
+def bottle_refusal(error: bottle.HTTPError) -> Any:
     """The response for a request that no route takes."""
     environ = bottle.request.environ
     if error.status_code == 404 and opens_page(environ):
-        return for_bottle(missing_page(site, environ))
+        return for_bottle(missing_page(environ["commentd.site"], environ))
     bottle.response.content_type = "application/json; charset=utf-8"
     return refusal(REFUSALS.get(error.status_code, INTERNAL)).body
 
