@@ -9,6 +9,7 @@ The tiers:
   pytest --seconds 60   the long tier: what is marked `long`, and each campaign for that long
 """
 
+import gc
 import os
 import shutil
 import signal
@@ -208,6 +209,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=[item for item in items if item not in set(wanted)])
     # mypy takes ten seconds after a change: it begins first, so that nothing waits for it later.
     items[:] = sorted(wanted, key=lambda item: not item.get_closest_marker("reads_the_source"))
+
+
+def pytest_collection_finish() -> None:
+    """The tests and what they import are there until the end: the garbage collector, which comes by
+    often, need not look at them each time."""
+    gc.freeze()
 
 
 def leave_to_root(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -33,13 +33,12 @@ from support.mail import (
     code_in,
     code_of,
     outbox,
-    read,
     tls,
 )
 from support.mail import certificates as certificates  # a fixture
 from support.mail import start_mail_server as start_mail_server  # a fixture
 from support.patience import PATIENCE
-from support.world import START, FakeWorld
+from support.world import START, FakeWorld, read
 
 ANN = "ann@example.com"
 MINUTE, HOUR, DAY = 60, 3600, 86400

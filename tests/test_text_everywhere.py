@@ -19,10 +19,9 @@ from support.database import assert_whole
 from support.feed import Feed, ThreadPage
 from support.hostile_text import assert_allowed, hostile_fields
 from support.inside import add_account, token_of
-from support.mail import read
 from support.notifications import Reader, links_in, path_of, text_of
 from support.products import MAKERS, ForeignComment
-from support.world import FakeWorld
+from support.world import FakeWorld, read
 
 pytestmark = pytest.mark.slow
 

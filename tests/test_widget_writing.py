@@ -18,7 +18,8 @@ from support import blog, inside
 from support.blog import POST, say
 from support.captcha import SECRET, SITE_KEY, Siteverify
 from support.inside import sql
-from support.mail import code_in, read
+from support.mail import code_in
+from support.world import read
 from support.writing import (
     MAIL,
     PASSWORD,

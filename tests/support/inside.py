@@ -50,6 +50,8 @@ def share_what_never_changes() -> None:
     all new databases the work of the migrations."""
     read = functools.cache(commentd.assets_with)
     commentd.assets_with = lambda picture: dict(read(picture))
+    commentd.static_folder = functools.cache(commentd.static_folder)
+    commentd.style_in = functools.cache(commentd.style_in)
     commentd.argument_parser = functools.cache(commentd.argument_parser)
     commentd.migrate = migrate_by_copying
 

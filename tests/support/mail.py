@@ -1,6 +1,5 @@
 """Mail servers: one that keeps to the rules and one with a script; emails as they arrive."""
 
-import email.policy
 import re
 import shutil
 import socket
@@ -11,7 +10,6 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from aiosmtpd.smtp import AuthResult
 
 from commentd import App
 from support import inside
+from support.world import read
 
 HEADERS = [
     "Message-ID",
@@ -42,13 +41,6 @@ def outbox(app: App) -> list[dict[str, Any]]:
     with closing(sqlite3.connect(inside.database_path(app))) as db:
         db.row_factory = sqlite3.Row
         return [dict(row) for row in db.execute("SELECT * FROM outbox ORDER BY id")]
-
-
-def read(message: str | bytes) -> EmailMessage:
-    raw = message.encode() if isinstance(message, str) else message
-    parsed = email.message_from_bytes(raw, policy=email.policy.default)
-    assert isinstance(parsed, EmailMessage)
-    return parsed
 
 
 def code_in(message: str | bytes) -> str:

@@ -20,8 +20,8 @@ from commentd import App, Config, make_app
 from support import inside
 from support.client import CANARY, Visitor
 from support.database import assert_whole, dump
-from support.mail import outbox, read
-from support.world import FakeWorld
+from support.mail import outbox
+from support.world import FakeWorld, read
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 BLOG, SERVICE = "https://blog.example", "https://comments.example"
