@@ -792,9 +792,9 @@ def proper_website(text: str) -> str:
 
 def host_of(origin: str) -> str:
     """Host and port as browsers spell them: lower case, in ASCII, without the usual port of the
-    scheme."""
-    scheme, _, host = origin.lower().rstrip("/").partition("://")
-    usual_port = ":443" if scheme == "https" else ":80"
+    scheme. `//host` has none; a text without slashes names no host."""
+    scheme, _, host = origin.lower().rstrip("/").partition("//")
+    usual_port = ":443" if scheme == "https:" else ":80"
     return ascii_host(host.removesuffix(usual_port))
 
 
@@ -938,7 +938,7 @@ def without_own_host(key: str, own_origins: Iterable[str]) -> str:
     if not match:
         return key
     scheme, written_host, path = match.groups()
-    host = host_of(f"{scheme or 'any:'}//{written_host}")
+    host = host_of(f"{scheme or ''}//{written_host}")
     if host in map(host_of, own_origins):
         return "/" + path.lstrip("/")
     return f"//{host}{path or '/'}"
@@ -14055,9 +14055,9 @@ class Import:
         # A path may begin with two slashes: hosts have a dot or a port.
         url = re.sub(r"\A//(?=[^.:/]*(?:/|\Z))", "/", url)
         written_host = HOST.match(url)
-        host = host_of(f"any://{written_host[1]}") if written_host else ""
+        host = host_of(f"//{written_host[1]}") if written_host else ""
         blog = one_line(values["site"]) or host.removeprefix("www.")
-        name = page_name(url, {f"any://{host}"})
+        name = page_name(url, {f"//{host}"})
         return PageRef(blog, name.key, HOST.sub("", name.page_url) or "/")
 
     def time_in(self, text: str) -> int:
