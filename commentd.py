@@ -15836,11 +15836,26 @@ def proxy_settings(arguments: Arguments) -> str:
         "upstream": upstream,
     }
     whole = [url for url in urls if not url.path]
-    text = plain_template(f"{proxy}.conf", urls=whole, **values) if whole else ""
+    text = ""
+    if whole and proxy == "nginx":
+        zone = f"commentd-{whole[0].hostname}"  # another process may have a file of its own
+        values |= {"zone": zone, "http2_is_directive": nginx_version() >= (1, 25, 1)}
+    if whole:
+        text = plain_template(f"{proxy}.conf", urls=whole, **values)
     for url in urls:
         if url.path:
             text += plain_template(f"{proxy}-prefix.conf", url=url, **values)
     return text
+
+
+def nginx_version() -> tuple[int, ...]:
+    """That of the nginx on this machine; () if there is none. It is read from the program, which
+    holds it as a text, since commentd starts no other programs."""
+    program = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if program is None:
+        return ()
+    found = re.search(rb"nginx/(\d+)\.(\d+)\.(\d+)", Path(program).read_bytes())
+    return tuple(map(int, found.groups())) if found else ()
 
 
 # Units for systemd. A path is written as systemd reads it: what it replaces begins with `%`, and

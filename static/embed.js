@@ -113,6 +113,9 @@ async function ask(path, body, method = body ? 'POST' : 'GET', token = body && m
   const headers = {}
   if (body) headers['Content-Type'] = 'application/json'
   if (token) headers.Authorization = 'Bearer ' + token
+  // A proxy may keep lists for two seconds. One from before this reader wrote would lack their comment.
+  const wroteAt = recall('wrote', 0, 'sessionStorage')
+  if (path.startsWith('comments?') && Date.now() - wroteAt < 3000) path += '&after=' + wroteAt
   let response
   let text
   try {
@@ -129,7 +132,10 @@ async function ask(path, body, method = body ? 'POST' : 'GET', token = body && m
   } catch {
     // Some responses are plain texts, and those of a proxy may be a page.
   }
-  if (response.ok) return content
+  if (response.ok) {
+    if (body) keep('wrote', Date.now(), 'sessionStorage')
+    return content
+  }
   const {code = 'offline', error} = Object(content)
   throw new Failure(code, {error, status: response.status, retry: response.headers.get('Retry-After')})
 }

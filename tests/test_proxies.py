@@ -26,6 +26,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from commentd import BODY_LIMIT
+from support import blog as browsing
 from support import sites
 from support.client import COMMENT, PAGE
 from support.commands import run
@@ -48,6 +49,7 @@ from support.service import (
 )
 from support.serving import until
 from support.sources import MANUAL, ROOT
+from support.writing import article, post
 
 pytestmark = pytest.mark.slow
 
@@ -219,6 +221,128 @@ def test_an_untrusted_proxy_is_reported(tmp_path: Path, kind: str, transport: st
         assert rows(service, "SELECT count(*) FROM comment") == [(13,)]
         assert "not trusted" not in run(tmp_path, "check")[1]
         assert "not named" not in service.output
+
+
+# What nginx keeps
+
+LIST = f"/comments?url={PAGE}"
+
+
+def state_of(answer: Answer) -> str:
+    """What nginx says of its cache."""
+    return str(answer.headers["X-Cache-Status"])
+
+
+def is_stale(proxy: Proxy, target: str) -> bool:
+    return state_of(proxy.ask("GET", target)) == "STALE"
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[tuple[Proxy, Callable[[], Service]]]:
+    """A service behind nginx, and what starts the service again."""
+    with site(tmp_path, "nginx", "tcp") as proxied_site, services(tmp_path) as start:
+        settings = proxied_site.settings(f"http://{HOST}:{proxied_site.port}")
+        settings["limits"] = {"enabled": "no"}
+        with proxied_site.proxy(start(**settings)) as proxy:
+            yield proxy, lambda: start(**settings)
+
+
+def test_lists_and_the_widget_are_shown_by_nginx_while_the_service_is_down(
+    kept: tuple[Proxy, Callable[[], Service]],
+) -> None:
+    proxy, start = kept
+    proxy.say("before")
+    until(lambda: "before" in proxy.ask("GET", LIST).body.decode())
+    lists, scripts = proxy.ask("GET", LIST), proxy.ask("GET", "/embed.js")
+    proxy.service.stop(signal.SIGKILL)
+    for target, body in ((LIST, lists.body), ("/embed.js", scripts.body)):
+        until(functools.partial(is_stale, proxy, target))
+        assert proxy.ask("GET", target).body == body
+    assert proxy.ask("GET", LIST, f"If-None-Match: {lists.headers['ETag']}").status == 304
+    for target in ("/health", "/captcha", "/me", "/comments?url=/never-asked-for/"):
+        assert proxy.ask("GET", target).status == 502
+    assert proxy.ask("GET", LIST, "Authorization: Bearer x").status == 502
+    assert proxy.say("lost").status == 502
+
+    service = start()
+    assert service.ask("GET", LIST).status == 200
+    assert state_of(proxy.ask("GET", LIST)) == "EXPIRED"
+    proxy.say("after")
+    until(lambda: "after" in proxy.ask("GET", LIST).body.decode())
+
+
+def test_a_comment_shows_within_a_moment_though_nginx_keeps_lists(
+    kept: tuple[Proxy, Callable[[], Service]],
+) -> None:
+    proxy, _ = kept
+    until(lambda: state_of(proxy.ask("GET", LIST)) == "HIT")
+    proxy.say("hello")
+    until(lambda: proxy.ask("GET", LIST).json["total"] == 1)
+
+
+def test_nothing_for_one_reader_is_kept_by_nginx(kept: tuple[Proxy, Callable[[], Service]]) -> None:
+    proxy, _ = kept
+    assert state_of(proxy.ask("GET", LIST, "Authorization: Basic eDp5")) == "BYPASS"
+    assert state_of(proxy.ask("GET", LIST)) == "MISS"
+    until(lambda: state_of(proxy.ask("GET", LIST)) == "HIT")
+    assert state_of(proxy.ask("GET", LIST, "Authorization: Basic eDp5")) == "BYPASS"
+    for target in ("/captcha", "/health", "/origin"):
+        assert [state_of(proxy.ask("GET", target)) for _ in range(3)] == ["MISS"] * 3
+
+
+def test_a_request_for_headers_alone_is_no_view_behind_nginx_either(
+    kept: tuple[Proxy, Callable[[], Service]],
+) -> None:
+    proxy, _ = kept
+    for method in ("HEAD", "GET"):
+        assert proxy.ask(method, LIST).status == 200
+    assert proxy.service.stop() == 0
+    assert rows(proxy.service, "SELECT views FROM page") == [(1,)]
+
+
+def test_readers_find_their_comment_after_a_reload_though_nginx_keeps_lists(
+    tmp_path: Path, browser: Browser
+) -> None:
+    """Here nginx keeps them for an hour, and the clock of the browser stands still."""
+
+    def for_an_hour(printed: str) -> str:
+        return printed.replace("proxy_cache_valid 200 1s;", "proxy_cache_valid 200 1h;")
+
+    pages: browsing.Pages = {}
+    with (
+        site(tmp_path, "nginx", "tcp") as proxied_site,
+        services(tmp_path) as start,
+        browsing.blog(pages) as address,
+    ):
+        url = f"http://comments.test:{proxied_site.port}"
+        pages.update(browsing.article(url, lang="en"))
+        settings = proxied_site.settings(url) | {"site": {"origins": address}}
+        with proxied_site.proxy(start(**settings), edit=for_an_hour):
+            page = browsing.new_context(browser, locale="en").new_page()
+            page.clock.set_fixed_time(time.time())
+            page.goto(address + browsing.POST)
+            post(page, "Mine.")
+            page.reload()
+            expect(article(page, "Mine.")).to_be_visible()
+            page.context.close()
+
+
+@pytest.mark.parametrize(
+    ("version", "printed"),
+    [
+        ("1.22.1", ["listen 443 ssl http2;", "listen [::]:443 ssl http2;"]),
+        ("1.25.1", ["listen 443 ssl;", "listen [::]:443 ssl;", "http2 on;"]),
+    ],
+)
+def test_http_2_is_written_as_the_nginx_here_wants_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, printed: list[str]
+) -> None:
+    (tmp_path / "commentd.ini").write_text(f"[server]\npublic_url = https://{HOST}\n")
+    (tmp_path / "nginx").write_bytes(f"\0nginx version: nginx/{version}\0".encode())
+    (tmp_path / "nginx").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    _, text, _ = run(tmp_path, "example", "nginx")
+    assert re.findall("(?m)^    ((?:listen .*443|http2).*)$", text) == printed
 
 
 # With a certificate

@@ -25,7 +25,7 @@ from support.client import CANARY, COMMENT, PAGE, Visitor
 from support.commands import run_here
 from support.comments import solved
 from support.database import assert_whole
-from support.proxies import ME, PLACES, PROXIES, Proxy, site
+from support.proxies import ME, PLACES, PROXIES, Proxy, kept_in, site
 from support.service import LOOPS, Service, request
 from support.serving import fast_and_stock_servers, until
 from support.world import FakeWorld
@@ -652,7 +652,7 @@ def test_a_proxy_gets_a_server_for_each_blog_and_accepts_the_file(
         host, _, port = url.removeprefix("http://").partition(":")
         block = rf"server_name {host};\s+listen {port};" if kind == "nginx" else rf"(?m)^{url} \{{"
         assert len(re.findall(block, printed)) == 1
-    (tmp_path / "printed.conf").write_text(printed)
+    (tmp_path / "printed.conf").write_text(kept_in(tmp_path, printed))
     main, _ = PROXIES[kind]
     (tmp_path / "proxy.conf").write_text(main.format(tmp_path))
     command = CHECKERS[kind].format(tmp_path).split()

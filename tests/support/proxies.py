@@ -100,6 +100,11 @@ class Proxy:
         return self.ask("POST", "/comments", *headers, client=client, body=body)
 
 
+def kept_in(folder: Path, printed: str) -> str:
+    """The settings, with the cache in that folder."""
+    return printed.replace("/var/cache/", f"{folder}/")
+
+
 @contextlib.contextmanager
 def free_port() -> Iterator[int]:
     """A port that is reserved meanwhile, on which another program can listen."""
@@ -135,6 +140,7 @@ class ProxiedSite:
         code, printed, errors = run(self.folder, "example", self.kind, *named)
         assert (code, errors) == (0, "")
         main, command = (text.format(self.folder) for text in PROXIES[self.kind])
+        printed = kept_in(self.folder, printed)
         if prefix:  # what is printed goes into the block of the blog
             printed = BLOCKS[self.kind].format(HOST, self.port) + printed + "}\n"
         (self.folder / "printed.conf").write_text(edit(printed))
