@@ -11864,6 +11864,16 @@ def bottle_refusal(error: bottle.HTTPError) -> Any:
 # Several blogs in one process
 
 
+@contextlib.contextmanager
+def logging_about(blog: str) -> Iterator[None]:
+    """Lines of the log begin with the name of that blog meanwhile."""
+    token = BLOG_IN_LOG.set(blog)
+    try:
+        yield
+    finally:
+        BLOG_IN_LOG.reset(token)
+
+
 def requested_host(environ: Json) -> str:
     """The host that a request is for: that of a whole URL in its first line, else that of its
     header Host (RFC 9112, section 3.2.2). A cache in front may go by either."""
@@ -11938,9 +11948,8 @@ class Sites:
     def health_of(self, app: App) -> Response:
         statuses: list[str] = []
         environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/health"}
-        BLOG_IN_LOG.set(self.name_of(app))
-        body = b"".join(app(environ, lambda status, headers, *_: statuses.append(status)))
-        BLOG_IN_LOG.set("")
+        with logging_about(self.name_of(app)):
+            body = b"".join(app(environ, lambda status, headers, *_: statuses.append(status)))
         return Response(body, "application/json; charset=utf-8", status=int(statuses[0][:3]))
 
     def close(self) -> None:
@@ -15388,6 +15397,8 @@ def drain(server: Any, seconds: float = 10) -> None:
 
 # -- Commands -----------------------------------------------------------------
 
+# What the command line says
+
 
 @dataclass(frozen=True)
 class BlogSettings:
@@ -15472,6 +15483,56 @@ def new_admin_link(store: Store, world: World, address: str) -> str:
     return link
 
 
+# Serving
+
+
+def serve_command(arguments: Arguments) -> int:
+    """Serves one blog, or several."""
+    config = arguments.config
+    with contextlib.ExitStack() as resources:
+        clients = Clients(config.server_trusted_proxy)
+        apps = [
+            resources.enter_context(contextlib.closing(make_app(blog.config, clients=clients)))
+            for blog in arguments.blogs
+        ]
+        sites = Sites(apps)
+        server = make_server(sites, sites, fast=may_be_fast(config))
+        for app in apps:
+            with logging_about(sites.name_of(app)):
+                log_findings(app)
+        # Garbage collection would look through all loaded modules, and stop everything for 10 ms.
+        gc.freeze()
+        with stopping_on_signals(server) as stopping:
+            listen = config.server_listen
+            if not config.listens_on_file:
+                listen = f"http://{listen.rpartition(':')[0]}:{server.effective_port}"
+            for app in apps:
+                greet(app, listen)
+            with regular_work(sites, stopping):
+                run_server(server, stopping)
+    log.info("stopped; every acknowledged write is saved")
+    return 0
+
+
+def may_be_fast(config: Config) -> bool:
+    """Whether to serve as `[server] fast` says, which needs a waitress that commentd knows."""
+    if not config.server_fast:
+        return False
+    if is_waitress_known():
+        return True
+    log.warning(
+        "this waitress is not the version that commentd was written for: it serves as with "
+        "[server] fast = no, until there is a commentd that knows it"
+    )
+    return False
+
+
+def log_findings(app: App) -> None:
+    for finding in check_service(app.site):
+        if finding.level in ("warn", "fail"):
+            log.warning("%s: %s", finding.topic, finding.text)
+
+
 def greet(app: App, listen: str) -> None:
     """Prints where a blog is served and what the owner can do next."""
     site = app.site
@@ -15495,41 +15556,7 @@ def greet(app: App, listen: str) -> None:
     print("\n  ".join(translated(line, language) for line in lines), flush=True)
 
 
-def serve_command(arguments: Arguments) -> int:
-    """Serves one blog, or several."""
-    config = arguments.config
-    fast = config.server_fast and is_waitress_known()
-    if config.server_fast and not fast:
-        log.warning(
-            "this waitress is not the version that commentd was written for: it serves as with "
-            "[server] fast = no, until there is a commentd that knows it"
-        )
-    with contextlib.ExitStack() as resources:
-        clients = Clients(config.server_trusted_proxy)
-        apps = [
-            resources.enter_context(contextlib.closing(make_app(blog.config, clients=clients)))
-            for blog in arguments.blogs
-        ]
-        sites = Sites(apps)
-        server = make_server(sites, sites, fast=fast)
-        for app in apps:
-            BLOG_IN_LOG.set(sites.name_of(app))
-            for finding in check_service(app.site):
-                if finding.level in ("warn", "fail"):
-                    log.warning("%s: %s", finding.topic, finding.text)
-        BLOG_IN_LOG.set("")
-        # Garbage collection would look through all loaded modules, and stop everything for 10 ms.
-        gc.freeze()
-        with stopping_on_signals(server) as stopping:
-            listen = config.server_listen
-            if not config.listens_on_file:
-                listen = f"http://{listen.rpartition(':')[0]}:{server.effective_port}"
-            for app in apps:
-                greet(app, listen)
-            with regular_work(sites, stopping):
-                run_server(server, stopping)
-    log.info("stopped; every acknowledged write is saved")
-    return 0
+# Looking what is wrong
 
 
 def check_command(arguments: Arguments) -> int:
@@ -15585,6 +15612,9 @@ def print_settings(blog: BlogSettings, *, everything: bool) -> None:
         if name in sources or everything:
             source = translated(sources.get(name, "default"), language)
             print(f"  {in_brackets(name):27} {each['value']:35} {source}")
+
+
+# Backups, admins and counters
 
 
 def progress_line(done: str) -> Progress:
@@ -15647,6 +15677,9 @@ def recount_command(arguments: Arguments) -> int:
                 corrected = store.fix_counters()
     tell(f"{corrected} counters corrected" if corrected else "all counters were correct")
     return 0
+
+
+# Comments from elsewhere, to elsewhere, and on other pages
 
 
 def import_command(arguments: Arguments) -> int:
@@ -15765,22 +15798,31 @@ def move_command(arguments: Arguments) -> int:
     return 0
 
 
+# The manual, and files for servers
+
+
 def help_command(arguments: Arguments) -> int:
     """Prints a topic of the manual, or the list of topics, in the language of the terminal."""
     groups = manual(terminal_language(os.environ))
-    topics = {name: text for each in groups.values() for name, text in each.items()}
-    listed = ""
-    for group, texts in groups.items():
-        listed += f"\n\n{group}"
-        for name, text in texts.items():
-            listed += f"\n  {name:12}{topic_title(text)}"
     wanted = arguments.topic
-    if wanted and wanted not in topics:
-        tell(f"commentd: there is no topic {wanted}; the topics are:", sys.stderr)
-        print(listed.removeprefix("\n"), file=sys.stderr)
-        return 2
-    print(topics[wanted] if wanted else f"commentd help TOPIC{listed}\n", end="")
-    return 0
+    if not wanted:
+        print(f"commentd help TOPIC\n\n{listed_topics(groups)}")
+        return 0
+    for topics in groups.values():
+        if wanted in topics:
+            print(topics[wanted], end="")
+            return 0
+    tell(f"commentd: there is no topic {wanted}; the topics are:", sys.stderr)
+    print(f"\n{listed_topics(groups)}", file=sys.stderr)
+    return 2
+
+
+def listed_topics(groups: dict[str, dict[str, str]]) -> str:
+    listed = []
+    for group, topics in groups.items():
+        lines = [f"  {name:12}{topic_title(text)}" for name, text in topics.items()]
+        listed.append("\n".join([group, *lines]))
+    return "\n\n".join(listed)
 
 
 def example_command(arguments: Arguments) -> int:
@@ -16162,6 +16204,9 @@ def files_named(named: Iterable[str]) -> Iterator[Path]:
             yield path
 
 
+# The rights and the log of the program
+
+
 def give_up_root(path: Path) -> None:
     """Root takes the rights of the owner of a file, or of its folder if the file is root's.
     Otherwise the service could not open what a command makes, and a symbolic link there, or a path
@@ -16225,6 +16270,8 @@ def set_up_output() -> None:
     # Otherwise clients could fill the log.
     logging.getLogger("waitress").setLevel(logging.ERROR)
 
+
+# The settings of the blogs
 
 SETTINGS_OF_PROCESS = ("server_listen", "server_trusted_proxy", "server_fast")
 # What one environment variable would give to all blogs.
@@ -16290,6 +16337,9 @@ def read_settings(file: Path | None, *, as_root: bool) -> BlogSettings:
         give_up_root(Path(config.database_path))
         give_up_root(config.database)
     return BlogSettings(file, config)
+
+
+# From the command line to an exit code
 
 
 def run_command(arguments: Arguments) -> int:
