@@ -5449,30 +5449,33 @@ def new_code(random_bytes: RandomBytes) -> str:
 # Tokens
 
 
-def make_token(account: Json, key: bytes, now: int, use: str = "login") -> str:
+def make_token(account_claims: Json, key: bytes, now: int, use: str = "login") -> str:
     """A JWT with the claims `id`, `email`, `role` and `ver` of an account, and `iat`, `exp`, `use`.
     A token for one use is not valid for another."""
-    claims = {**account, "iat": now, "exp": now + TOKEN_LIFE, "use": use}
+    claims = {**account_claims, "iat": now, "exp": now + TOKEN_LIFE, "use": use}
     return jwt.encode(claims, key, algorithm="HS256")
 
 
 def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | None:
     """Account id and version of a token; None if it is not valid for this use."""
     # The times are compared below, with the clock that tests can set.
-    options: Any = {"require": ["exp", "iat", "id"], "verify_exp": False, "verify_iat": False}
-    with contextlib.suppress(Exception):  # some broken texts raise other errors than PyJWTError
+    required = ["id", "ver", "iat", "exp", "use"]
+    options: Any = {"require": required, "verify_exp": False, "verify_iat": False}
+    try:
         claims: Json = jwt.decode(token, key, algorithms=["HS256"], options=options)
-        user_id = claims["id"]
-        version = claims["ver"]
-        expires_at = claims["exp"]
-        # SQLite would also find the account 1 for "1" and for true.
-        if any(type(value) is not int for value in (user_id, version, expires_at)):
-            return None
-        is_current = now < expires_at <= now + TOKEN_LIFE + MINUTE
-        # PyJWT also decodes a token with an added `=`.
-        if is_current and claims["use"] == use and "=" not in token:
-            return user_id, version
-    return None
+    except Exception:  # some broken texts raise other errors than PyJWTError
+        return None
+    user_id = claims["id"]
+    version = claims["ver"]
+    expires_at = claims["exp"]
+    # SQLite would also find the account 1 for "1" and for true.
+    if any(type(value) is not int for value in (user_id, version, expires_at)):
+        return None
+    is_current = now < expires_at <= now + TOKEN_LIFE + MINUTE
+    is_altered = "=" in token  # PyJWT ignores it at the end
+    if not is_current or is_altered or claims["use"] != use:
+        return None
+    return user_id, version
 
 
 # Signed links
@@ -6107,9 +6110,10 @@ def refuse_after(wait: int, text: str = TOO_OFTEN) -> None:
         raise TooManyRequests(text, Code.TOO_MANY, retry_after=wait)
 
 
-def limit_all(site: Site, name: str, text: str = TOO_OFTEN) -> None:
-    """Counts one use by all clients together; a `Problem` if that rate limit is used up."""
-    refuse_after(use_limits(site, Use(name)), text)
+def limit(site: Site, *uses: Use, text: str = TOO_OFTEN) -> None:
+    """Counts one use of each rate limit. If one is used up, none is counted, and the request is
+    refused."""
+    refuse_after(use_limits(site, *uses), text)
 
 
 # Views
@@ -6126,8 +6130,9 @@ def flush_views(site: Site) -> None:
     with store.writing():
         for key in store.unknown_pages([*pending]):
             views = pending[key]
-            uses = client_uses(site, views.client, "new_page")
-            if use_limits(site, Use("all_new_pages"), *uses):
+            uses_of_client = client_uses(site, views.client, "new_page")
+            must_wait = use_limits(site, Use("all_new_pages"), *uses_of_client)
+            if must_wait:
                 del pending[key]
             else:
                 store.add_page(key, views.page_url, now)
@@ -7784,12 +7789,10 @@ class Request:
     def limit(self, name: str, *parts: object) -> None:
         """Counts one use of a rate limit by this client; a `Problem` if it is used up. With
         `parts`, such as an email address, the limit is for client and parts together."""
-        if name in MEMORY_LIMITS:
-            is_left = use_memory_limit(self.site, self.client, name)
-            wait = 0 if is_left else MINUTE
-        else:
-            wait = use_limits(self.site, *self.uses(name, *parts))
-        refuse_after(wait)
+        if name not in MEMORY_LIMITS:
+            limit(self.site, *self.uses(name, *parts))
+        elif not use_memory_limit(self.site, self.client, name):
+            refuse_after(MINUTE)
 
     def check_limit(self, name: str) -> None:
         """A `Problem` if this client has used up a rate limit. Nothing is counted, so that costly
@@ -7869,7 +7872,7 @@ def may_write(site: Site, area: Area, environ: Json) -> bool:
     """Whether the page that sends a request may write in an area."""
     origin = environ.get("HTTP_ORIGIN", "")
     if not origin:
-        return True  # a program: browsers send it with all that may write
+        return True  # no browser sends it: they name the origin of each request that may write
     is_own = is_own_origin(site, origin, environ.get("HTTP_HOST", ""))
     return is_own or is_open_to(site, area, origin)
 
@@ -7955,6 +7958,9 @@ def route(
         return handler
 
     return register
+
+
+# From a request to its response
 
 
 def respond(route: Route, **segments: Any) -> bottle.HTTPResponse:
@@ -8333,9 +8339,9 @@ def content_field(request: Request) -> str:
 def number_field(request: Request, name: str, most: int = NO_END, *, optional: bool = False) -> int:
     """A number from 1 to `most`; 0 if it is optional and missing."""
     value = request.form.get(name)
+    if value is None and optional:
+        return 0
     if value is None:
-        if optional:
-            return 0
         raise BadField(f"缺少参数 {name}", name, Fault.MISSING)
     return valid_number(name, value, most)
 
@@ -8367,8 +8373,9 @@ def query_text(request: Request, name: str) -> str:
 
 def query_choice(request: Request, name: str, choices: Collection[str]) -> str:
     """One of the choices; the first one if the parameter is missing."""
+    default = next(iter(choices))
     if name not in request.query:
-        return next(iter(choices))
+        return default
     return valid_choice(name, query_text(request, name), choices)
 
 
@@ -8599,7 +8606,7 @@ def hash_within_limits(
     site = request.site
     with contextlib.ExitStack() as hashing:
         with request.writing():
-            refuse_after(use_limits(site, *uses))
+            limit(site, *uses)
             # Without a seat, this transaction counts nothing, and the captcha stays good.
             hashing.enter_context(site.hasher.seat())
             spend_captcha(request, captcha)
@@ -8717,8 +8724,7 @@ def request_own_code(request: Request) -> Json:
     form = code_form(request, request.me.email)
     new = new_code_email(request, form, "code_signin")
     with request.writing():
-        use = Use("own_code_email", email_subject(request, form.email))
-        refuse_after(use_limits(request.site, use))
+        limit(request.site, Use("own_code_email", email_subject(request, form.email)))
         add_code_email(request, form, new)
     return {"success": True, "request_id": new.registration.request_id}
 
@@ -8855,8 +8861,9 @@ def registration_with_code(
     the email address with strangers."""
     site = request.site
     request.limit("verify")
-    uses = guess_uses(request, email_address, request_id)
-    if use_limits(site, *uses):
+    # The code counts as wrong until it proves right.
+    uses_if_wrong = guess_uses(request, email_address, request_id)
+    if use_limits(site, *uses_if_wrong):
         return None
     waiting = site.store.use_up_try(email_address, request_id, request.now, sign_in=is_sign_in)
     confirmed = None
@@ -8865,7 +8872,7 @@ def registration_with_code(
         if equal_in_constant_time(registration.code, code_hash):
             confirmed = registration
     if confirmed or not waiting:  # what was compared with nothing was no guess
-        return_uses(site, *uses)
+        return_uses(site, *uses_if_wrong)
     return confirmed
 
 
@@ -9755,7 +9762,7 @@ def like_page(request: Request) -> Json:
         page = store.page_named(name)
         if not page.id and not undo:
             page = add_page(request, name)
-            limit_all(request.site, "all_new_pages")
+            limit(request.site, Use("all_new_pages"))
         check_like_limits(request)
         visitor = visitor_of(request)
         if undo:
@@ -9768,7 +9775,7 @@ def like_page(request: Request) -> Json:
 def check_like_limits(request: Request) -> None:
     """Counts a like that is added or taken back; a `Problem` if a rate limit is used up."""
     request.limit("like")
-    limit_all(request.site, "all_likes", "点赞的人太多，请稍后再试")
+    limit(request.site, Use("all_likes"), text="点赞的人太多，请稍后再试")
 
 
 @route("POST", "/page/follow", Permission.USER)
@@ -9799,7 +9806,7 @@ def report_comment(request: Request, comment_id: int) -> Json:
     with request.writing():
         check_visible(request, comment_id)
         request.limit("report")
-        limit_all(request.site, "all_reports", "举报的人太多，请稍后再试")
+        limit(request.site, Use("all_reports"), text="举报的人太多，请稍后再试")
         visitor = visitor_of(request)
         if block:
             return {"success": True}
