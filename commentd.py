@@ -10260,6 +10260,11 @@ class FragmentMaker:
         nickname = comment.nickname if comment.status == "visible" else ""
         return nickname or self.locale.texts["nobody"]
 
+    def faces(self, comments: list[Comment]) -> list[int]:
+        """Those of the avatars that are shown."""
+        visible = [comment for comment in comments if comment.status == "visible"]
+        return sorted({face_of(self.author(comment)) for comment in visible})
+
     def comment(
         self,
         comment: Comment,
@@ -10380,8 +10385,7 @@ def get_fragment(request: Request) -> Response:
 
     locale = locales()[page_language(request, comments)]
     maker = FragmentMaker(config, locale, own_link(page.page_url, config.site_origins))
-    visible = [comment for comment in comments if comment.status == "visible"]
-    faces = sorted({face_of(maker.author(comment)) for comment in visible})
+    faces = maker.faces(comments)
     inline_style = ""
     if style == "inline":
         inline_style = f"<style>{fragment_style(request.site, faces)}</style>"
@@ -15966,9 +15970,9 @@ def filled_unit(
         "commentd.service",
         printed_by=example_again(arguments),
         chinese=is_chinese_example(),
-        many=is_template,
+        is_template=is_template,
         folders=folders,
-        written=" ".join(map(unit_word, [*folders, *elsewhere])),
+        writable=" ".join(map(unit_word, [*folders, *elsewhere])),
         command=colon + " ".join(map(unit_word, map(with_percent_signs, command))),
         in_home=any(re.match("/(home|root)/", path) for path in needed),
     )
