@@ -1636,8 +1636,8 @@ class Config:
         list_of(parse_network),
     )
     server_fast: bool = setting(
-        "Cache public responses for some seconds and send them at once. no: the stock waitress,\n"
-        "which is slower, caches nothing, and leaves slow clients to the proxy in front of it.",
+        "Cache public responses for some seconds, and use the inside of waitress to be fast. no:\n"
+        "slower, and nothing is cached. Slow clients and odd requests are refused all the same.",
         parse_yes_or_no,
         "yes",
     )
@@ -7730,7 +7730,8 @@ class CacheEntry:
     and keeps the entry when it has sent the response."""
 
     site: Site
-    last_change: int  # the number of the last one before the handler read anything
+    # From before the handler read anything: the time, and the number of the last change.
+    last_change: int
     made_at: float
     page_keys: Collection[str] | None = None  # of which the response depends on; None for all
     viewed: PageName | None = None  # each request for the response is a view of this page
@@ -7785,6 +7786,17 @@ class Request:
         """The response changes only when one of these pages changes. A public response of which
         this is not said is dropped from the cache when any page changes."""
         self.cache_entry.page_keys = {page.key for page in pages}
+
+    def hand_over(self) -> None:
+        """What follows takes long, so a worker calls the handler again. Nothing may be counted
+        before that."""
+        if is_in_event_loop(self.environ):
+            raise ForWorker(Pace.LONG)
+
+    def hand_over_if_long(self, comments: int) -> None:
+        """As above, for a list of so many comments, if that takes long."""
+        if comments > LONG_LIST:
+            self.hand_over()
 
     def limit(self, name: str, *parts: object) -> None:
         """Counts one use of a rate limit by this client; a `Problem` if it is used up. With
@@ -7909,6 +7921,26 @@ def plain_headers(area: Area, has_token: bool) -> dict[str, str]:
 # Routes
 
 
+class Pace(enum.Enum):
+    """How long the handler of a route takes, which decides where it runs (see Serving)."""
+
+    QUICK = "a few milliseconds: it reads some rows, and never writes"
+    LONG = "it reads and computes for longer"
+    WAITING = "it may wait: for the write lock, the disk, a password's hash, a captcha provider"
+
+
+class ForWorker(BaseException):
+    """Ends a call of the app in the event loop: a worker thread makes that call again. It is no
+    `Exception`, so that nothing on its way takes it for a fault."""
+
+    def __init__(self, pace: Pace) -> None:
+        super().__init__(pace)
+        self.pace = pace
+
+
+LONG_LIST = 50  # comments: more take longer than the event loop has for one request
+
+
 class Permission(enum.Enum):
     """Who may call a route."""
 
@@ -7933,6 +7965,7 @@ class Route:
     one_refusal: str  # the text of every refusal, where the contract wants just one; else ""
     by_link: bool  # the signature in the URL gives the right: body and origin are not looked at
     public: bool  # all readers without a token get the same response, and it is cached
+    pace: Pace
 
     @property
     def area(self) -> Area:
@@ -7950,11 +7983,12 @@ def route(
     one_refusal: str = "",
     by_link: bool = False,
     public: bool = False,
+    pace: Pace = Pace.WAITING,
 ) -> Callable[[Handler], Handler]:
     """Registers a handler. The permission has no default, so that it can't be forgotten."""
 
     def register(handler: Handler) -> Handler:
-        ROUTES.append(Route(method, path, permission, handler, one_refusal, by_link, public))
+        ROUTES.append(Route(method, path, permission, handler, one_refusal, by_link, public, pace))
         return handler
 
     return register
@@ -7967,6 +8001,8 @@ def respond(route: Route, **segments: Any) -> bottle.HTTPResponse:
     """Calls the handler of a route. Handlers never see Bottle's request."""
     environ = bottle.request.environ
     site = environ["commentd.site"]
+    if route.pace is not Pace.QUICK and is_in_event_loop(environ):
+        raise ForWorker(route.pace)
     try:
         with site.store.machine_faults():
             request = request_of(route, site, environ)
@@ -7983,6 +8019,11 @@ def respond(route: Route, **segments: Any) -> bottle.HTTPResponse:
         log.exception("%s %s failed", route.method, route.path)
         response = refusal(INTERNAL, route.one_refusal)
     return for_bottle(response)
+
+
+def is_in_event_loop(environ: Json) -> bool:
+    """Whether the event loop makes this response, so that all others wait for it."""
+    return bool(environ.get("commentd.in_event_loop"))
 
 
 def for_bottle(response: Response) -> bottle.HTTPResponse:
@@ -8005,7 +8046,7 @@ def request_of(route: Route, site: Site, environ: Json) -> Request:
         form=read_form(environ) if has_form else {},
         client=site.clients.of(environ),
         caller=caller_of(route.permission, site, environ, now),
-        cache_entry=CacheEntry(site, site.store.changes.last, now),
+        cache_entry=CacheEntry(site, site.store.changes.last, site.world.clock()),
     )
 
 
@@ -8543,7 +8584,7 @@ def own_captcha(request: Request) -> Json:
     return {"provider": "altcha", **challenge}
 
 
-@route("GET", "/captcha", Permission.PUBLIC)
+@route("GET", "/captcha", Permission.PUBLIC, pace=Pace.QUICK)
 def get_captcha(request: Request) -> Json:
     """The captcha to solve before registering, logging in and commenting."""
     config = request.site.config
@@ -9102,7 +9143,7 @@ def logout(request: Request) -> Json:
 # The reader's own account
 
 
-@route("GET", "/me", Permission.USER)
+@route("GET", "/me", Permission.USER, pace=Pace.QUICK)
 def get_me(request: Request) -> Json:
     """`?url=` to `{email, nickname, role, language, created_at, has_password, comments, answers,
     follows, following?}`. `answers`: emails about replies are sent. `following`: emails about that
@@ -9244,7 +9285,7 @@ def check_visible(request: Request, comment_id: int) -> None:
 # Reading
 
 
-@route("GET", "/comments", Permission.ANYONE, public=True)
+@route("GET", "/comments", Permission.ANYONE, public=True, pace=Pace.QUICK)
 def get_comments(request: Request) -> Json:
     """`?url=&page=&limit=&sort=&around=` to a list of the comments of a page and to its counts:
     flat, or by threads with `view=threads`. With `thread=`, the replies of one thread; with
@@ -9280,13 +9321,14 @@ def flat_list(request: Request, name: PageName, page: Page, sort: str) -> Json:
 def list_of_threads(request: Request, name: PageName, page: Page, sort: str) -> Json:
     """The top-level comments of a page, each with its first replies."""
     asked = part_asked_for(request, "threads", sort, page.id)
-    if asked.is_view:
-        note_view(request, name)
     threads = threads_in_list(request.site.store, asked.comments, asked.limit)
+    request.hand_over_if_long(sum(len(thread.comments) for thread in threads))
     comments = in_list(request, asked.comments)
     for comment, thread in zip(comments, threads, strict=True):
         comment["replies"] = in_list(request, thread.replies)
         comment["more_replies"] = thread.more_replies
+    if asked.is_view:
+        note_view(request, name)
     return {
         "comments": comments,
         "page": asked.number,
@@ -9323,6 +9365,7 @@ def changes_since(request: Request, name: PageName, page: Page) -> Json:
     since = query_number(request, "since", 0, NO_END, least=0)
     changed = request.site.store.changed_comments(page.id, since, MOST_CHANGES + 1)
     reload = not page.gone_mark <= since <= page.mark or len(changed) > MOST_CHANGES
+    request.hand_over_if_long(len(changed))
     if reload:
         changed = []
     else:  # otherwise the request for the list counts the view
@@ -9358,7 +9401,9 @@ def part_asked_for(request: Request, view: str, sort: str, container_id: int) ->
     limit = query_number(request, "limit", request.site.config.comments_page_size, 100)
     number = query_number(request, "page", 1, 1_000_000)
     around = query_number(request, "around", 0, NO_END)
+    request.hand_over_if_long(limit)
     if around:
+        request.hand_over()  # its place is found by counting
         number = store.position(view, sort, container_id, around) // limit + 1
     comments = store.comments(view, sort, (number - 1) * limit, limit, container_id)
     return ListPart(number, limit, comments, is_view=number == 1 and not around)
@@ -9433,7 +9478,7 @@ def list_settings(request: Request, page: Page) -> Json:
     }
 
 
-@route("GET", "/pages", Permission.ANYONE, public=True)
+@route("GET", "/pages", Permission.ANYONE, public=True, pace=Pace.QUICK)
 def get_pages(request: Request) -> Json:
     """`?url=…&url=…`, up to 100, to the counts of these pages in the same order."""
     urls = request.query.get("url", [])
@@ -9449,7 +9494,7 @@ def get_pages(request: Request) -> Json:
     return {"pages": pages}
 
 
-@route("GET", "/comments/latest", Permission.ANYONE, public=True)
+@route("GET", "/comments/latest", Permission.ANYONE, public=True, pace=Pace.QUICK)
 def get_latest(request: Request) -> Json:
     """`?limit=6`, up to 30, to the latest comments of the blog."""
     latest = request.site.store.latest_comments(query_number(request, "limit", 6, 30))
@@ -9820,7 +9865,7 @@ def report_comment(request: Request, comment_id: int) -> Json:
 # What is stored of a reader
 
 
-@route("GET", "/me/export", Permission.USER)
+@route("GET", "/me/export", Permission.USER, pace=Pace.LONG)
 def export_me(request: Request) -> Json:
     """All that is stored: `{account, sign_ins, comments, follows, muted, likes, page_likes,
     reports}`. `sign_ins`: when the account last signed in from each network that it is known by."""
@@ -10003,7 +10048,7 @@ def feed_of_blog(site: Site) -> Feed:
     )
 
 
-@route("GET", "/feed.atom", Permission.PUBLIC, public=True)
+@route("GET", "/feed.atom", Permission.PUBLIC, public=True, pace=Pace.QUICK)
 def get_feed(request: Request) -> Response:
     """`?url=` to the newest comments of a page, or of all pages of the blog (RFC 4287)."""
     site = request.site
@@ -10064,7 +10109,7 @@ THREADS_ON_PAGE = 20  # of the thread page
 REPLIES_ON_PAGE = 10  # of each thread
 
 
-@route("GET", "/thread", Permission.PUBLIC, public=True)
+@route("GET", "/thread", Permission.PUBLIC, public=True, pace=Pace.QUICK)
 def get_thread(request: Request) -> Response:
     """`?url=&page=&lang=` to the comments of a page as HTML, the oldest first, for readers without
     JavaScript and for search engines."""
@@ -10078,6 +10123,7 @@ def get_thread(request: Request) -> Response:
     roots = store.comments("threads", "oldest", offset, THREADS_ON_PAGE, page.id)
     replies = store.first_replies([root.id for root in roots], REPLIES_ON_PAGE + 1)
     comments = [comment for root in roots for comment in (root, *replies[root.id])]
+    request.hand_over_if_long(len(comments))
 
     language = page_language(request, comments)
     url = page.page_url
@@ -10356,7 +10402,7 @@ def fragment_style(site: Site, faces: Iterable[int]) -> str:
     return style
 
 
-@route("GET", "/fragment.css", Permission.PUBLIC, public=True)
+@route("GET", "/fragment.css", Permission.PUBLIC, public=True, pace=Pace.QUICK)
 def get_fragment_style(request: Request) -> Response:
     """`?faces=`, numbers with dots between them, to the style of a fragment."""
     request.depends_only_on()
@@ -10365,7 +10411,7 @@ def get_fragment_style(request: Request) -> Response:
     return Response(style.encode(), "text/css; charset=utf-8", cached_for(HOUR))
 
 
-@route("GET", "/fragment", Permission.PUBLIC, public=True)
+@route("GET", "/fragment", Permission.PUBLIC, public=True, pace=Pace.QUICK)
 def get_fragment(request: Request) -> Response:
     """`?url=&lang=&sort=&limit=&style=&heading=` to the comments of a page as a part of its HTML.
     `heading`: as the widget's."""
@@ -10377,11 +10423,13 @@ def get_fragment(request: Request) -> Response:
     limit = query_number(request, "limit", 10, 100)
     style = query_choice(request, "style", ("inline", "link"))
     heading = query_text(request, "heading") if "heading" in request.query else None
+    request.hand_over_if_long(limit)
     # Read before its comments, so that the mark is not newer than they are.
     page = store.page_named(name)
     roots = store.comments("threads", sort, 0, limit, page.id)
     threads = threads_in_list(store, roots, limit)
     comments = [comment for thread in threads for comment in thread.comments]
+    request.hand_over_if_long(len(comments))
 
     locale = locales()[page_language(request, comments)]
     maker = FragmentMaker(config, locale, own_link(page.page_url, config.site_origins))
@@ -10486,8 +10534,8 @@ def without_comments(source: str) -> str:
     return "".join(lines)
 
 
-@route("GET", "/words/<name>", Permission.PUBLIC, public=True)
-@route("GET", "/<name>", Permission.PUBLIC, public=True)
+@route("GET", "/words/<name>", Permission.PUBLIC, public=True, pace=Pace.QUICK)
+@route("GET", "/<name>", Permission.PUBLIC, public=True, pace=Pace.QUICK)
 def get_asset(request: Request, name: str) -> Response:
     """A file of `static/`."""
     request.depends_only_on()
@@ -10830,7 +10878,7 @@ def replace_file(path: Path, content: bytes) -> None:
 # -- Admins -------------------------------------------------------------------
 
 
-@route("GET", "/admin", Permission.PUBLIC)
+@route("GET", "/admin", Permission.PUBLIC, pace=Pace.QUICK)
 def admin_page(request: Request) -> Response:
     return html_page(request.site, "admin.html")
 
@@ -10838,7 +10886,7 @@ def admin_page(request: Request) -> Response:
 # Signing in
 
 
-@route("GET", "/admin/captcha", Permission.PUBLIC)
+@route("GET", "/admin/captcha", Permission.PUBLIC, pace=Pace.QUICK)
 def admin_captcha(request: Request) -> Json:
     """Always the proof of work, so that the owner gets in while the readers' captcha is down."""
     return own_captcha(request)
@@ -10954,7 +11002,7 @@ def rows_before(request: Request, find: Callable[[int, int], list[Row]]) -> tupl
     return rows[:limit], len(rows) > limit
 
 
-@route("GET", "/admin/comments", Permission.ADMIN)
+@route("GET", "/admin/comments", Permission.ADMIN, pace=Pace.LONG)
 def admin_comments(request: Request) -> Json:
     """`?status=&q=&page=&before=&limit=` to comments, the newest first, and counts by status.
     `?comment=` to that one, if it is still there."""
@@ -11146,7 +11194,7 @@ def reply_as_owner(request: Request) -> Json:
         return {"success": True, "comment": shown}
 
 
-@route("GET", "/comments/waiting", Permission.MODERATOR)
+@route("GET", "/comments/waiting", Permission.MODERATOR, pace=Pace.LONG)
 def waiting_comments(request: Request) -> Json:
     """`?url=` to the waiting comments of a page, the oldest first, with `held` and `version`."""
     store = request.site.store
@@ -11189,7 +11237,7 @@ def page_for_admin(request: Request, page: Page) -> Json:
     }
 
 
-@route("GET", "/admin/pages", Permission.ADMIN)
+@route("GET", "/admin/pages", Permission.ADMIN, pace=Pace.LONG)
 def admin_pages(request: Request) -> Json:
     """`?q=&sort=&skip=&limit=` to pages and their counts."""
     sort = query_choice(request, "sort", PAGE_SORTS)
@@ -11236,7 +11284,7 @@ def rename_page(request: Request, page: Page) -> int:
 # Users and blocks
 
 
-@route("GET", "/admin/users", Permission.ADMIN)
+@route("GET", "/admin/users", Permission.ADMIN, pace=Pace.LONG)
 def admin_users(request: Request) -> Json:
     """`?q=&before=&limit=` to accounts, the newest first."""
     find = functools.partial(request.site.store.accounts, search_pattern(request))
@@ -11297,7 +11345,7 @@ def block_for_admin(block: Block) -> Json:
     }
 
 
-@route("GET", "/admin/blocks", Permission.ADMIN)
+@route("GET", "/admin/blocks", Permission.ADMIN, pace=Pace.LONG)
 def admin_blocks(request: Request) -> Json:
     return {"blocks": [block_for_admin(block) for block in request.site.store.blocks(request.now)]}
 
@@ -11338,7 +11386,7 @@ def drop_block(request: Request, block_id: int) -> Json:
 # What has happened
 
 
-@route("GET", "/admin/audit", Permission.ADMIN)
+@route("GET", "/admin/audit", Permission.ADMIN, pace=Pace.LONG)
 def admin_audit(request: Request) -> Json:
     """`?before=&limit=` to who did what, the newest first."""
     entries, more = rows_before(request, request.site.store.audit_entries)
@@ -11356,7 +11404,7 @@ def admin_audit(request: Request) -> Json:
     return {"audit": shown, "more": more}
 
 
-@route("GET", "/admin/outbox", Permission.ADMIN)
+@route("GET", "/admin/outbox", Permission.ADMIN, pace=Pace.LONG)
 def admin_outbox(request: Request) -> Json:
     """Emails and webhooks that could not be delivered."""
     shown = []
@@ -11413,7 +11461,7 @@ def download_backup(request: Request) -> Response:
     return Response(backup, "application/vnd.sqlite3", headers)
 
 
-@route("GET", "/admin/figures", Permission.ADMIN)
+@route("GET", "/admin/figures", Permission.ADMIN, pace=Pace.LONG)
 def admin_figures(request: Request) -> Json:
     """`?days=` to the counts of each day, and the pages with most views and comments."""
     store = request.site.store
@@ -11643,7 +11691,7 @@ def manual_html(text: str) -> str:
     return str(mistune.create_markdown(plugins=["table"])(unbroken))
 
 
-@route("GET", "/admin/help", Permission.PUBLIC)
+@route("GET", "/admin/help", Permission.PUBLIC, pace=Pace.LONG)
 def manual_page(request: Request) -> Response:
     """A topic of the manual, or the list of topics."""
     request.limit("preview")  # which renders Markdown, too
@@ -11703,9 +11751,10 @@ class App:
         return self.routes(environ, start)
 
     def tick(self) -> float:
-        """Writes views, wipes a part of the file if it is being wiped, and once a minute does what
-        is due."""
+        """Writes views, notices what a command wrote, wipes a part of the file if it is being
+        wiped, and once a minute does what is due."""
         flush_views(self.site)
+        self.site.store.notice_commands()
         # A clock that was set back counts as time that passed.
         if not 0 <= self.site.now() - self.minute_began < MINUTE:
             self.every_minute()
@@ -12266,7 +12315,7 @@ def health(request: Request) -> Json:
     return {"ok": True}
 
 
-@route("GET", "/origin", Permission.PUBLIC)
+@route("GET", "/origin", Permission.PUBLIC, pace=Pace.QUICK)
 def get_origin(request: Request) -> Response:
     """`{allowed}`: whether the page that asks may show comments. Every page can read this, so that
     the widget knows a missing `[site] origins` from a network that fails or an ad blocker: a
@@ -12275,7 +12324,7 @@ def get_origin(request: Request) -> Response:
     return replace(response, headers={"Access-Control-Allow-Origin": "*"})
 
 
-@route("GET", "/metrics", Permission.PUBLIC)
+@route("GET", "/metrics", Permission.PUBLIC, pace=Pace.LONG)
 def get_metrics(request: Request) -> Response:
     """Counts in the text format of Prometheus, if `[server] metrics` is on."""
     store = request.site.store
@@ -12292,7 +12341,7 @@ def get_metrics(request: Request) -> Response:
     return Response(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
 
-@route("GET", "/.well-known/security.txt", Permission.PUBLIC)
+@route("GET", "/.well-known/security.txt", Permission.PUBLIC, pace=Pace.QUICK)
 def get_security_txt(request: Request) -> str:
     """The security contact (RFC 9116), if `[site] contact` is set."""
     contact = request.site.config.site_contact
@@ -12302,7 +12351,7 @@ def get_security_txt(request: Request) -> str:
     return f"Contact: {contact}\nExpires: {expires}\n"
 
 
-@route("GET", "/", Permission.PUBLIC)
+@route("GET", "/", Permission.PUBLIC, pace=Pace.QUICK)
 def home(request: Request) -> Response:
     """The set-up page for a new owner: the tag to paste, a live widget and a checklist."""
     config = request.site.config
@@ -12317,7 +12366,7 @@ def home(request: Request) -> Response:
     return html_page(request.site, "home.html", state=json_in_html(state))
 
 
-@route("GET", "/admin/settings", Permission.ADMIN)
+@route("GET", "/admin/settings", Permission.ADMIN, pace=Pace.LONG)
 def admin_settings(request: Request) -> Json:
     """`?lang=zh` to the settings in effect, with secrets hidden, and what is wrong, the worst
     first."""
@@ -14756,24 +14805,41 @@ def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list
 # -- Serving ------------------------------------------------------------------
 
 # How a request runs:
-# 1. The event loop (`run_server`, `turn`) waits until sockets can be read or written. It accepts
-#    connections (`accept_waiting`), of which each is a `FastChannel`.
-# 2. Bytes arrive in `received`. If they are one plain GET whose response is cached, `send_cached`
-#    sends that, and the request is done.
+# 1. The event loop (`EventLoop.turn`) waits until sockets can be read or written, and accepts
+#    connections. Each is a `FastConnection`.
+# 2. Bytes arrive in `received`. If they are one plain GET whose response is cached, that is sent,
+#    and the request is done.
 # 3. Otherwise `StrictParser` reads one request. What was sent after it waits in `bytes_ahead`.
-# 4. `begin` gives the connection to `Workers`: to the lane for short reads, or to the one for all
-#    that may wait. Only what renews a cache entry is made in the event loop, as a thread is slower.
-# 5. A thread of the lane calls `service`: an `OneSendTask` calls `Sites`, sends the response, and
-#    adds it to the `ResponseCache` if the handler has put a cache entry into the environ.
-# 6. The event loop sends what the client did not take at once. Then the next request begins.
+# 4. When all that arrived is read, the event loop responds to what only reads: clients take turns,
+#    for a few milliseconds. The rest waits for the next turn.
+# 5. What takes longer (`ForWorker`) or may write waits for a thread of `Workers`, in one of two
+#    lanes, so that neither reading nor waiting holds up the other.
+# 6. In either case an `OneSendTask` calls `Sites`, sends the response, and adds it to the
+#    `ResponseCache` if the app made a cache entry for it.
+# 7. The event loop sends what the client did not take at once. Then the next request begins.
 # Beside that, `sweep` closes connections that do not get on, and makes room for others.
 
 # Serving builds on internals of waitress: what the imports at the top name, what these classes
 # override, and of the server `asyncore`, `_map`, `active_channels`, and what its `handle_accept`
-# does, which `accept_waiting` replaces. A waitress with another digest serves as it is, except for
-# its `task_dispatcher`: `Workers` stands in its place in any case. Read what changed before you
-# write that digest here.
+# does, which `accept_waiting` replaces. Read what changed in a new version of waitress before you
+# write its digest here.
 KNOWN_WAITRESS = "a04ce61748ea636c"  # 3.0.2
+# What `Connection` and `sweep` use. A waitress that has these names serves with their protection.
+NAMES_THAT_PROTECT = (
+    "active_channels",
+    "channel_class",
+    "close_when_flushed",
+    "creation_time",
+    "error_task_class",
+    "handle_close",
+    "last_activity",
+    "maintenance",
+    "outbufs",
+    "parser_class",
+    "received",
+    "total_outbufs_len",
+    "will_close",
+)
 CONNECTIONS = 1000
 REQUEST_SECONDS = 20  # for a whole request to arrive
 RESPONSE_SECONDS = 60  # for a whole response to be read
@@ -14786,16 +14852,29 @@ WAITING_THREADS_OF_ONE = 2
 QUEUE_SECONDS = 5  # that a write waits for a thread
 SWEEP_SECONDS = 0.25
 EVENTS_OF_ONE = 64  # of one client in a turn of the event loop
+TURN_SECONDS = 0.02  # of each turn, for responses that the event loop makes
 CROWD_SECONDS = 0.1  # that a response waits at most while more events come than that
 CACHE_BYTES = 16 * MEGA
 CACHE_SECONDS = 10
-LOOP_SECONDS = 0.05  # of each turn, for cache entries: the detour to a thread takes longer
 
 
-def is_waitress_known() -> bool:
+class Waitress(enum.Enum):
+    """What this program knows of the waitress that is installed."""
+
+    KNOWN = "its inside is the one that Serving was written for"
+    SIMILAR = "it has the names that protect: connections are guarded, and nothing is cached"
+    STRANGE = "it lacks one of them: it serves as it is"
+
+
+def installed_waitress() -> Waitress:
     files = Path(waitress.__file__).parent.glob("*.py")
     source = b"".join(file.read_bytes() for file in sorted(files))
-    return hashlib.sha256(source).hexdigest().startswith(KNOWN_WAITRESS)
+    if hashlib.sha256(source).hexdigest().startswith(KNOWN_WAITRESS):
+        return Waitress.KNOWN
+    names = set(re.findall(r"\w+", source.decode(errors="replace")))
+    if HTTPChannel is object or not names.issuperset(NAMES_THAT_PROTECT):
+        return Waitress.STRANGE
+    return Waitress.SIMILAR
 
 
 class StrictParser(HTTPRequestParser):  # type: ignore[misc]
@@ -14823,7 +14902,7 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
     """Refuses in our format what the parser does not accept."""
 
     def execute(self) -> None:
-        app = self.channel.server.sites.app_for(self.request.headers.get("HOST", ""))
+        app = self.channel.loop.sites.app_for(self.request.headers.get("HOST", ""))
         sender = self.request.headers.get("ORIGIN", "")
         path = getattr(self.request, "path", "")
         headers = plain_headers(area_of(path), has_token=True)
@@ -14841,6 +14920,11 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
 class OneSendTask(WSGITask):  # type: ignore[misc]
     """Sends head and body at once, which saves a packet, and caches these bytes."""
 
+    def get_environment(self) -> Json:
+        environ: Json = super().get_environment()
+        environ["commentd.in_event_loop"] = self.channel.is_in_event_loop
+        return environ
+
     def write(self, data: bytes) -> None:
         is_whole = self.content_length == len(data) if self.has_body else not data
         if self.wrote_header or not is_whole or not self.complete:  # type: ignore[has-type]
@@ -14853,7 +14937,7 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
         entry = self.environ.get("commentd.cache_entry")
         if entry and self.channel.cache_key:
             entry.response = response
-            self.channel.server.response_cache.add(self.channel.cache_key, entry)
+            self.channel.loop.cache.add(self.channel.cache_key, entry)
 
     def set_close_on_finish(self) -> None:
         """Keeps the connection after a 204 and a 304, where waitress closes it (RFC 9110, 8.6)."""
@@ -14864,14 +14948,15 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
 
 class ResponseCache:
     """Public responses as the bytes that were sent, by path, query and the headers that they depend
-    on. A change of a page invalidates those that depend on it. They expire after ten seconds, so
-    counts of views may be that old."""
+    on. A change of a page outdates those that depend on it. All expire every ten seconds, each at a
+    moment of its own, so counts of views may be that old."""
 
     def __init__(self, sites: Sites, adj: Any) -> None:
         self.clients = sites.first.clients
         self.clock = sites.first.world.clock
         self.adj = adj
-        self.entries: dict[bytes, CacheEntry] = {}
+        self.lock = threading.Lock()  # of what follows, for those that add
+        self.entries: dict[bytes, CacheEntry] = {}  # the oldest first
         self.size = 0
         # Parsing takes longest, and most requests repeat the headers of another.
         self.read_headers = functools.lru_cache(4096)(self.parse_headers)
@@ -14898,42 +14983,47 @@ class ResponseCache:
         return repr(variant).encode(), client
 
     def fresh_entry(self, key: bytes) -> CacheEntry | None:
-        """An entry that can be sent as it is. If it has expired, the caller is the one who makes it
-        anew, and gets None."""
+        """An entry that can be sent as it is."""
         entry = self.entries.get(key)
         if entry is None or entry.is_outdated:
             return None
-        now = self.clock()
-        if 0 <= now - entry.made_at < CACHE_SECONDS:
-            return entry
-        # For another second, all others get the old one.
-        entry.made_at = now - CACHE_SECONDS + 1
-        return None
+        is_expired = period_of(key, entry.made_at) != period_of(key, self.clock())
+        return None if is_expired else entry
 
     def add(self, key: bytes, entry: CacheEntry) -> None:
-        # The page keys are in the key. 1000 is for the objects around it.
-        growth = len(entry.response) + 2 * len(key) + 1000
-        replaced = self.entries.get(key)
-        if replaced:
-            growth = len(entry.response) - len(replaced.response)
-        self.size += growth
-        self.entries[key] = entry
-        if self.size > CACHE_BYTES:
-            self.entries.clear()  # most expire within seconds anyway
-            self.size = 0
+        with self.lock:
+            self.drop(key)
+            self.entries[key] = entry
+            self.size += size_in_cache(key, entry)
+            while self.size > CACHE_BYTES:
+                self.drop(next(iter(self.entries)))
+
+    def drop(self, key: bytes) -> None:
+        entry = self.entries.pop(key, None)
+        if entry:
+            self.size -= size_in_cache(key, entry)
 
 
-class FastChannel(HTTPChannel):  # type: ignore[misc]
-    """A connection. The event loop sends cached responses. Worker threads make the others."""
+def period_of(key: bytes, seconds: float) -> int:
+    """The number of a time of ten seconds, which ends at another moment for each key: otherwise all
+    that was cached at once would have to be made again at once."""
+    offset = hash(key) % 1000 / 1000
+    return int(seconds / CACHE_SECONDS + offset)
+
+
+def size_in_cache(key: bytes, entry: CacheEntry) -> int:
+    """The page keys are a part of the key. 1000 is for the objects around it."""
+    return len(entry.response) + 2 * len(key) + 1000
+
+
+class Connection(HTTPChannel):  # type: ignore[misc]
+    """A connection that no client can misuse for long: it parses strictly, belongs to a client, and
+    `sweep` sees whether it gets on."""
 
     parser_class = StrictParser
     error_task_class = RefusalTask
-    task_class = OneSendTask
     client = ""  # whose connection this is; "" if that cannot be told, as of a proxy
-    bytes_ahead = b""  # of the next requests, which wait until this response is read
-    cache_key = b""  # of the response that is being made; b"" if it cannot be cached
-    is_made_in_loop = False  # whether the event loop makes the response, not a thread
-    requests: list[Any]  # the one that a thread works on, or none
+    requests: list[Any]  # the one that is being responded to, or none
     request: Any = None  # the one of which a part has arrived
     # For `sweep`: the request of which a part has arrived, or the buffer that is being sent, and
     # when `sweep` saw it first. Another object there means that the connection has got on.
@@ -14941,17 +15031,24 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
     unfinished_since = 0.0
 
     def __init__(
-        self, server: Any, sock: socket.socket, addr: Any, *rest: Any, **named: Any
+        self,
+        loop: "EventLoop",
+        server: Any,
+        sock: socket.socket,
+        addr: Any,
+        *rest: Any,
+        **named: Any,
     ) -> None:
+        self.loop = loop
         super().__init__(server, sock, addr, *rest, **named)
-        self.belong_to(server.clients.of_peer(addr[0]))
+        self.belong_to(loop.clients.of_peer(addr[0]))
 
     def del_channel(self, map: Any = None) -> None:
         super().del_channel(map)
         self.leave_client()
 
     def leave_client(self) -> None:
-        connections = self.server.connections
+        connections = self.loop.connections
         connections[self.client].pop(self, None)
         if not connections[self.client]:
             del connections[self.client]  # else each client ever seen would take memory
@@ -14961,9 +15058,9 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
         of its oldest, else this one. A search through all would be most of the work in a flood."""
         self.leave_client()
         self.client = client
-        own = self.server.connections[client]
+        own = self.loop.connections[client]
         own[self] = None
-        if client and len(own) > self.server.adj.connection_limit // 2:
+        if client and len(own) > self.loop.server.adj.connection_limit // 2:
             oldest = itertools.islice(own, 16)
             excess = next((each for each in oldest if not each.is_busy), self)
             excess.handle_close()
@@ -14971,6 +15068,34 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
     @property
     def is_busy(self) -> bool:
         return bool(self.requests or self.total_outbufs_len)
+
+    def received(self, data: bytes) -> bool:
+        is_open = bool(super().received(data))
+        requests = [*self.requests]  # a worker may be done with them already
+        if requests:
+            self.note_client(requests[0])
+        return is_open
+
+    def note_client(self, request: Any) -> None:
+        """A proxy tells whose connection this is only with a request."""
+        client = client_network(request, self.addr[0], self.loop.clients)
+        if client != self.client:
+            self.belong_to(client)
+
+    def writable(self) -> bool:
+        """While a worker thread responds, it also sends. The event loop would spin over the same
+        connection and keep the interpreter lock from the worker: 128 connections stood still."""
+        return bool(self.will_close if self.requests else super().writable())
+
+
+class FastConnection(Connection):
+    """A connection whose responses come from the cache, from the event loop or from a worker
+    thread, whichever is fastest."""
+
+    task_class = OneSendTask
+    bytes_ahead = b""  # of the next requests, which wait until this response is read
+    cache_key = b""  # of the response that is being made; b"" if it cannot be cached
+    is_in_event_loop = False  # whether the event loop makes the response, not a worker
 
     def readable(self) -> bool:
         """The event loop asks this before each wait, so the next request begins here."""
@@ -14984,7 +15109,6 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
         """Takes one request out of the data. waitress would parse all that were sent ahead, and
         send `100 Continue`: bodies are small, and clients that wait for it go on after a second."""
         self.cache_key = b""
-        self.is_made_in_loop = False
         is_ending = self.will_close or self.close_when_flushed
         if not (self.request or is_ending) and self.send_cached(data):
             return True
@@ -15001,25 +15125,13 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
                     self.request = None
             self.bytes_ahead = data
         if self.requests:
-            self.begin()
+            self.note_client(self.requests[0])
+            self.loop.begin(self)
         return True
-
-    def begin(self) -> None:
-        """Responds to the request that has arrived, here or in a worker thread."""
-        client = client_of(self, self.server.clients)
-        if client != self.client:
-            self.belong_to(client)
-        if self.is_made_in_loop:
-            began = time.monotonic()
-            self.service()
-            BLOG_IN_LOG.set("")
-            self.server.loop_seconds += time.monotonic() - began
-        elif self.connected:
-            self.server.add_task(self)
 
     def send_cached(self, data: bytes) -> bool:
         """False unless the data is one plain GET whose response is cached."""
-        cache = self.server.response_cache
+        cache = self.loop.cache
         start = data.find(b"\r\n") - len(b" HTTP/1.1")
         if start < 5 or not data.startswith(b"GET /") or len(data) - start > 2048:
             return False
@@ -15031,7 +15143,6 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
         entry = cache.fresh_entry(key)
         if entry is None:
             self.cache_key = key
-            self.is_made_in_loop = key in cache.entries and self.server.loop_seconds < LOOP_SECONDS
             return False
         if entry.viewed and client:
             count_view(entry.site, client, entry.viewed)
@@ -15040,17 +15151,45 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
             self.write_soon(entry.response[sent:])
         return True
 
-    def writable(self) -> bool:
-        """While a worker thread responds, it also sends. The event loop would spin over the same
-        connection and keep the interpreter lock from the worker: 128 connections stood still."""
-        return bool(self.will_close if self.requests else super().writable())
+    def respond_in_event_loop(self) -> None:
+        """Responds now. `ForWorker` if a worker has to."""
+        self.is_in_event_loop = True
+        try:
+            self.service()
+        finally:
+            self.is_in_event_loop = False
+            BLOG_IN_LOG.set("")
 
 
-def client_of(channel: Any, clients: Clients) -> str:
-    """The network of the client whose request a connection has; "" if it cannot be told."""
-    environ = {f"HTTP_{name}": value for name, value in channel.requests[0].headers.items()}
-    environ["REMOTE_ADDR"] = channel.addr[0]
+def client_network(request: Any, ip: str, clients: Clients) -> str:
+    """The network of the client that sends a request; "" if it cannot be told."""
+    environ = {f"HTTP_{name}": value for name, value in request.headers.items()}
+    environ["REMOTE_ADDR"] = ip
     return clients.of(environ).network
+
+
+class ClientQueue:
+    """Connections whose requests wait. Clients take turns, each with one request."""
+
+    def __init__(self) -> None:
+        self.by_client: dict[str, deque[Any]] = {}  # the client whose turn is next first
+        self.size = 0
+
+    def add(self, client: str, waiting: Any) -> None:
+        self.by_client.setdefault(client, deque()).append(waiting)
+        self.size += 1
+
+    def take(self, but: Collection[str] = ()) -> tuple[str, Any] | None:
+        """The next client that is not among `but`, and what of it waits longest."""
+        client = next((each for each in self.by_client if each not in but), None)
+        if client is None:
+            return None
+        queue = self.by_client.pop(client)
+        waiting = queue.popleft()
+        self.size -= 1
+        if queue:
+            self.by_client[client] = queue  # now the last one
+        return client, waiting
 
 
 class Overloaded:
@@ -15065,8 +15204,8 @@ class Overloaded:
 
 
 class Lane:
-    """Requests that wait for a thread, and the threads, which start when they are needed. Clients
-    take turns. Of one client, only a few requests are at work, so that it leaves some threads."""
+    """Requests that wait for a thread, and the threads, which start when they are needed. Of one
+    client, only a few requests are at work, so that it leaves some threads."""
 
     def __init__(
         self, threads: int, of_one: int, calm: threading.Event, patience: float = math.inf
@@ -15076,22 +15215,19 @@ class Lane:
         refused."""
         self.most_threads = threads
         self.of_one = of_one
-        self.patience = patience
         self.calm = calm
+        self.patience = patience
         self.changed = threading.Condition()
         self.threads: list[threading.Thread] = []
         self.idle = 0
         self.is_closed = False
-        # By client, the next one first: connections with a request, and when it came.
-        self.queues: dict[str, deque[tuple[Any, float]]] = {}
-        self.size = 0  # of all queues
+        self.queue = ClientQueue()  # of connections and the times when their requests came
         self.at_work: Counter[str] = Counter()
 
-    def add(self, client: str, channel: Any) -> None:
+    def add(self, client: str, connection: Any) -> None:
         with self.changed:
-            self.queues.setdefault(client, deque()).append((channel, time.monotonic()))
-            self.size += 1
-            if self.size > self.idle and len(self.threads) < self.most_threads:
+            self.queue.add(client, (connection, time.monotonic()))
+            if self.queue.size > self.idle and len(self.threads) < self.most_threads:
                 thread = threading.Thread(target=self.work, daemon=True)
                 self.threads.append(thread)
                 thread.start()
@@ -15101,10 +15237,10 @@ class Lane:
     def work(self) -> None:
         """What each thread does."""
         while found := self.next():
-            client, channel = found
+            client, connection = found
             self.calm.wait(CROWD_SECONDS)
             try:
-                channel.service()
+                connection.service()
             except Exception:
                 log.exception("a response failed")
             BLOG_IN_LOG.set("")
@@ -15116,27 +15252,21 @@ class Lane:
     def next(self) -> tuple[str, Any] | None:
         """The client whose turn it is, and its connection; None when the lane is closed."""
         with self.changed:
-            while (client := self.client_in_turn()) is None:
+            while (found := self.queue.take(self.busy_clients())) is None:
                 if self.is_closed:
                     return None
                 self.idle += 1
                 self.changed.wait()
                 self.idle -= 1
-            queue = self.queues.pop(client)
-            channel, came_at = queue.popleft()
-            self.size -= 1
-            if queue:
-                self.queues[client] = queue  # now the last one
+            client, (connection, came_at) = found
             self.at_work[client] += 1
-        if time.monotonic() - came_at > self.patience and channel.requests:
-            channel.requests[0].error = Overloaded()
-        return client, channel
+        if time.monotonic() - came_at > self.patience and connection.requests:
+            connection.requests[0].error = Overloaded()
+        return client, connection
 
-    def client_in_turn(self) -> str | None:
-        for client in self.queues:
-            if not client or self.at_work[client] < self.of_one:
-                return client
-        return None
+    def busy_clients(self) -> list[str]:
+        """Those that have as many threads as one client may have. "" stands for many clients."""
+        return [each for each, count in self.at_work.items() if each and count >= self.of_one]
 
     def close(self, ends_at: float) -> None:
         """Waits until that time for the requests that are there."""
@@ -15148,8 +15278,7 @@ class Lane:
 
 
 class Workers:
-    """Makes the responses, in place of the threads of waitress. What reads a few rows never waits
-    for what may take long: the write lock, passwords, captcha providers, the lists of admins."""
+    """Threads that make responses, in place of those of waitress."""
 
     def __init__(self, clients: Clients) -> None:
         self.clients = clients
@@ -15159,9 +15288,14 @@ class Workers:
         self.reading = Lane(READING_THREADS, READING_THREADS_OF_ONE, self.calm)
         self.waiting = Lane(WAITING_THREADS, WAITING_THREADS_OF_ONE, self.calm, QUEUE_SECONDS)
 
+    def add(self, connection: Any, pace: Pace) -> None:
+        request = connection.requests[0]
+        lane = self.waiting if pace is Pace.WAITING else self.reading
+        lane.add(client_network(request, connection.addr[0], self.clients), connection)
+
     def add_task(self, channel: Any) -> None:
-        lane = self.reading if is_short(channel.requests[0]) else self.waiting
-        lane.add(client_of(channel, self.clients), channel)
+        """What waitress calls where no event loop of ours chooses: nothing is known of the pace."""
+        self.add(channel, Pace.LONG if only_reads(channel.requests[0]) else Pace.WAITING)
 
     def shutdown(self, timeout: float = 5) -> None:
         ends_at = time.monotonic() + timeout
@@ -15169,58 +15303,187 @@ class Workers:
         self.waiting.close(ends_at)
 
 
-def is_short(request: Any) -> bool:
-    """Whether the response takes a few milliseconds, and nothing is written."""
+def only_reads(request: Any) -> bool:
+    """Whether a request writes nothing, as far as its method tells; `/health` tries to write."""
     if request.error:
         return True
-    is_read = request.command in ("GET", "HEAD", "OPTIONS") and request.path != "/health"
-    return is_read and "AUTHORIZATION" not in request.headers
+    return request.command in ("GET", "HEAD", "OPTIONS") and request.path != "/health"
 
 
-def accept_waiting(server: Any) -> None:
-    """Accepts some of the waiting connections. waitress accepts one a turn, which is slow."""
-    for _ in range(EVENTS_OF_ONE):
-        if len(server._map) >= server.adj.connection_limit:
+class EventLoop:
+    """The one thread that reads and writes all sockets, what it serves, and what it remembers of
+    connections. It makes all responses that take a few milliseconds. The event loop of a waitress
+    that this program does not know runs by itself; then this only guards its connections."""
+
+    def __init__(self, server: Any, sites: Sites, known: Waitress) -> None:
+        self.server = server
+        self.known = known
+        self.sites = sites
+        self.clients = sites.first.clients
+        self.clock = sites.first.world.clock
+        self.cache = ResponseCache(sites, server.adj)
+        self.workers = Workers(self.clients)
+        self.connections: defaultdict[str, dict[Connection, None]] = defaultdict(dict)  # by client
+        self.quick = ClientQueue()  # of connections to which this thread will respond
+        self.is_crowded = False  # whether more came than this turn takes
+        server.task_dispatcher.set_thread_count(0)
+        server.task_dispatcher = self.workers
+        if known is Waitress.KNOWN:
+            server.channel_class = functools.partial(FastConnection, self)
+            server.handle_accept = self.accept_waiting
+        elif known is Waitress.SIMILAR:
+            server.channel_class = functools.partial(Connection, self)
+            self.close_silent = server.maintenance
+            server.maintenance = self.guard
+            server.adj.cleanup_interval = SWEEP_SECONDS  # how often waitress calls it
+
+    def guard(self, now: float) -> None:
+        """What the event loop of waitress calls from time to time."""
+        self.close_silent(now)
+        self.sweep(now)
+
+    def run(self, stopping: threading.Event) -> None:
+        """Serves until the event is set, and then completes the requests in flight."""
+        if self.known is not Waitress.KNOWN:
+            self.server.run()
             return
-        try:
-            accepted = server.accept()
-            if accepted is None:
-                return
-            connection, address = accepted
-            server.set_socket_options(connection)
-        except OSError:  # the client has left already
-            continue
-        address = server.fix_addr(address)
-        FastChannel(server, connection, address, server.adj, map=server._map)
-    server.is_crowded = True
+        sys.setswitchinterval(0.0005)  # worker threads give way to the event loop sooner
+        swept_at = 0.0
+        while not stopping.is_set():
+            self.turn(1)
+            now = self.clock()
+            is_full = len(self.server._map) >= self.server.adj.connection_limit
+            if is_full or not 0 <= now - swept_at < SWEEP_SECONDS:
+                swept_at = now
+                self.sweep(now)
+        self.drain()
 
+    def turn(self, seconds: float) -> None:
+        """Waits for events and handles them, once."""
+        self.is_crowded = False
+        poller = select.poll()
+        polled = {}
+        for descriptor, each in [*self.server._map.items()]:
+            flags = select.POLLIN if each.readable() else 0
+            if each.writable() and not each.accepting:
+                flags |= select.POLLOUT
+            if flags:
+                poller.register(descriptor, flags)
+                polled[descriptor] = each
+        wait = 0 if self.quick.size else seconds
+        # Not of `_map`: a call of `readable` may have sent a response, and closed a connection.
+        ready = [(polled[descriptor], flags) for descriptor, flags in poller.poll(1000 * wait)]
+        if len(ready) > EVENTS_OF_ONE:
+            handled = in_turns(ready)
+            self.is_crowded = len(handled) < len(ready)
+            ready = handled
+        for each, flags in ready:
+            if each is self.server._map.get(each._fileno):  # else it is closed
+                self.server.asyncore.readwrite(each, flags)
+        self.respond()
+        if self.is_crowded:
+            self.workers.calm.clear()
+        elif not self.workers.calm.is_set():
+            self.workers.calm.set()
 
-def sweep(server: Any, now: float) -> None:
-    """Closes connections whose request or response does not end, and makes room. waitress only
-    closes silent ones: a client that sends a byte now and then would stay."""
-    channels = []
-    for channel in [*server.active_channels.values()]:
-        if isinstance(channel.outbufs[0], ReadOnlyFileBasedBuffer):  # a download may take longer
-            continue
-        if channel.requests:
-            channels.append(channel)
-            continue
-        unfinished = channel.outbufs[0] if channel.total_outbufs_len else channel.request
-        if unfinished is not channel.unfinished:
-            channel.unfinished = unfinished
-            channel.unfinished_since = now
-        seconds = RESPONSE_SECONDS if channel.total_outbufs_len else REQUEST_SECONDS
-        if channel.unfinished and now - channel.unfinished_since > seconds:
-            channel.handle_close()
+    def begin(self, connection: FastConnection) -> None:
+        """A request has arrived whole."""
+        if not connection.connected:
+            return
+        if only_reads(connection.requests[0]):
+            self.quick.add(connection.client, connection)
         else:
-            channels.append(channel)
-    close_excess_unread(channels)
-    excess = len(server.active_channels) - server.adj.connection_limit * 9 // 10
-    if excess > 0:
-        # Of a new connection, it is not known yet whose it is: a proxy may have opened it.
-        known = [each for each in channels if each.client or now - each.creation_time > 1]
-        for _, _, channel in in_closing_order(known, lambda channel: 1)[:excess]:
-            channel.handle_close()
+            self.workers.add(connection, Pace.WAITING)
+
+    def respond(self) -> None:
+        """Responds to what waits, as far as the time of a turn allows."""
+        ends_at = time.monotonic() + TURN_SECONDS
+        while found := self.quick.take():
+            _, connection = found
+            try:
+                connection.respond_in_event_loop()
+            except ForWorker as needed:
+                self.workers.add(connection, needed.pace)
+            except Exception:
+                log.exception("a response failed")
+            if time.monotonic() > ends_at:
+                return
+
+    def accept_waiting(self) -> None:
+        """Accepts some of the waiting connections. waitress accepts one a turn, which is slow."""
+        server = self.server
+        for _ in range(EVENTS_OF_ONE):
+            if len(server._map) >= server.adj.connection_limit:
+                return
+            try:
+                accepted = server.accept()
+                if accepted is None:
+                    return
+                connection, address = accepted
+                server.set_socket_options(connection)
+            except OSError:  # the client has left already
+                continue
+            address = server.fix_addr(address)
+            server.channel_class(server, connection, address, server.adj, map=server._map)
+        self.is_crowded = True
+
+    def sweep(self, now: float) -> None:
+        """Closes connections whose request or response does not end, and makes room. waitress only
+        closes silent ones: a client that sends a byte now and then would stay."""
+        channels = []
+        for channel in [*self.server.active_channels.values()]:
+            if isinstance(channel.outbufs[0], ReadOnlyFileBasedBuffer):  # a download may take long
+                continue
+            if channel.requests:
+                channels.append(channel)
+                continue
+            unfinished = channel.outbufs[0] if channel.total_outbufs_len else channel.request
+            if unfinished is not channel.unfinished:
+                channel.unfinished = unfinished
+                channel.unfinished_since = now
+            seconds = RESPONSE_SECONDS if channel.total_outbufs_len else REQUEST_SECONDS
+            if channel.unfinished and now - channel.unfinished_since > seconds:
+                channel.handle_close()
+            else:
+                channels.append(channel)
+        close_excess_unread(channels)
+        limit = self.server.adj.connection_limit
+        excess = len(self.server.active_channels) - limit * 9 // 10
+        if excess > 0:
+            # Of a new connection, it is not known yet whose it is: a proxy may have opened it.
+            known = [each for each in channels if each.client or now - each.creation_time > 1]
+            for _, _, channel in in_closing_order(known, lambda channel: 1)[:excess]:
+                channel.handle_close()
+
+    def drain(self, seconds: float = 10) -> None:
+        """Accepts no more connections, responds to what was sent, then closes."""
+        self.turn(0)  # the connections that wait are accepted first
+        self.server.del_channel(self.server._map)
+        self.server.socket.close()
+        ends_at = time.monotonic() + seconds
+        quiet_turns = 0
+        # After a response, one more request may already have arrived on its connection.
+        while quiet_turns < 3 and time.monotonic() < ends_at:
+            self.turn(0.02)
+            channels = self.server.active_channels.values()
+            is_busy = any(channel.is_busy or channel.bytes_ahead for channel in channels)
+            quiet_turns = 0 if is_busy else quiet_turns + 1
+        self.workers.shutdown(timeout=1)
+
+
+def in_turns(ready: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
+    """Events in the order in which they are handled: a second one of a client after the first ones
+    of all. A client with many leaves some to the next turn of the loop."""
+    ready.sort(key=lambda event: getattr(event[0], "last_activity", 0))
+    counts: Counter[str] = Counter()
+    ranked = []
+    for event in ready:
+        client = getattr(event[0], "client", "the server itself")
+        counts[client] += 1
+        if counts[client] <= EVENTS_OF_ONE:
+            ranked.append((counts[client], event))
+    ranked.sort(key=operator.itemgetter(0))
+    return [event for _, event in ranked]
 
 
 def close_excess_unread(channels: list[Any]) -> None:
@@ -15278,8 +15541,8 @@ WAITRESS_SETTINGS: Json = {
 }
 
 
-def make_server(app: Callable[..., Any], sites: Sites, *, fast: bool) -> Any:
-    """A server that listens; `OSError` if it cannot. If not `fast`, it is a stock waitress."""
+def listening_waitress(app: Callable[..., Any], sites: Sites) -> Any:
+    """A server of waitress that listens; `OSError` if it cannot."""
     listen = sites.first.config.server_listen
     # The others are for the databases (three a thread) and for responses on the disk.
     others = 400 + 80 * (len(sites.apps) - 1)
@@ -15295,115 +15558,32 @@ def make_server(app: Callable[..., Any], sites: Sites, *, fast: bool) -> Any:
             place = host_and_port(listen)
             family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
             settings["sockets"] = [socket.create_server(place, family=family, backlog=1024)]
-        server = waitress.create_server(app, **settings)
+        return waitress.create_server(app, **settings)
     except OSError as error:
         cause = os.strerror(error.errno) if error.errno else error
         raise OSError(f"can't listen on {listen} ({cause}): change [server] listen") from None
-    server.task_dispatcher.set_thread_count(0)
-    server.task_dispatcher = Workers(sites.first.clients)
-    if fast:
-        server.channel_class = FastChannel
-        server.sites = sites
-        server.clients = sites.first.clients
-        server.clock = sites.first.world.clock
-        server.response_cache = ResponseCache(sites, server.adj)
-        server.connections = defaultdict(dict)  # those of each client, the oldest first
-        server.handle_accept = functools.partial(accept_waiting, server)
-    return server
+
+
+def make_event_loop(app: Callable[..., Any], sites: Sites, known: Waitress) -> EventLoop:
+    """What serves the app. It listens already; `OSError` if it cannot."""
+    return EventLoop(listening_waitress(app, sites), sites, known)
 
 
 @contextlib.contextmanager
-def stopping_on_signals(server: Any) -> Iterator[threading.Event]:
+def stopping_on_signals(loop: EventLoop) -> Iterator[threading.Event]:
     """The event is set by SIGTERM or Ctrl-C."""
     stopping = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:
         stopping.set()
-        if server.channel_class is not FastChannel:
+        if loop.known is not Waitress.KNOWN:
             raise SystemExit  # ends the loop of waitress
-        server.pull_trigger()
+        loop.server.pull_trigger()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     with contextlib.suppress(SystemExit):
         yield stopping
-
-
-def run_server(server: Any, stopping: threading.Event) -> None:
-    """Serves until the event is set, and then completes the requests in flight."""
-    if server.channel_class is not FastChannel:
-        server.run()
-        return
-    sys.setswitchinterval(0.0005)  # worker threads give way to the event loop sooner
-    swept_at = 0.0
-    while not stopping.is_set():
-        turn(server, 1)
-        now = server.clock()
-        is_full = len(server._map) >= server.adj.connection_limit
-        if is_full or not 0 <= now - swept_at < SWEEP_SECONDS:
-            swept_at = now
-            sweep(server, now)
-    drain(server)
-
-
-def turn(server: Any, seconds: float) -> None:
-    """Waits for events and handles them, once."""
-    server.loop_seconds = 0
-    server.is_crowded = False
-    poller = select.poll()
-    polled = {}
-    for descriptor, each in [*server._map.items()]:
-        flags = select.POLLIN if each.readable() else 0
-        if each.writable() and not each.accepting:
-            flags |= select.POLLOUT
-        if flags:
-            poller.register(descriptor, flags)
-            polled[descriptor] = each
-    # Not of `_map`: a call of `readable` may have sent a response, and closed a connection.
-    ready = [(polled[descriptor], flags) for descriptor, flags in poller.poll(1000 * seconds)]
-    if len(ready) > EVENTS_OF_ONE:
-        handled = in_turns(ready)
-        server.is_crowded = len(handled) < len(ready)
-        ready = handled
-    for each, flags in ready:
-        if each is server._map.get(each._fileno):  # else it is closed
-            server.asyncore.readwrite(each, flags)
-    calm = server.task_dispatcher.calm
-    if server.is_crowded:
-        calm.clear()
-    elif not calm.is_set():
-        calm.set()
-
-
-def in_turns(ready: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
-    """Events in the order in which they are handled: a second one of a client after the first ones
-    of all. A client with many leaves some to the next turn of the loop."""
-    ready.sort(key=lambda event: getattr(event[0], "last_activity", 0))
-    counts: Counter[str] = Counter()
-    ranked = []
-    for event in ready:
-        client = getattr(event[0], "client", "the server itself")
-        counts[client] += 1
-        if counts[client] <= EVENTS_OF_ONE:
-            ranked.append((counts[client], event))
-    ranked.sort(key=operator.itemgetter(0))
-    return [event for _, event in ranked]
-
-
-def drain(server: Any, seconds: float = 10) -> None:
-    """Accepts no more connections, responds to what was sent, then closes."""
-    turn(server, 0)  # the connections that wait are accepted first
-    server.del_channel(server._map)
-    server.socket.close()
-    ends_at = time.monotonic() + seconds
-    quiet_turns = 0
-    # After a response, one more request may already have arrived on its connection.
-    while quiet_turns < 3 and time.monotonic() < ends_at:
-        turn(server, 0.02)
-        channels = server.active_channels.values()
-        is_busy = any(channel.is_busy or channel.bytes_ahead for channel in channels)
-        quiet_turns = 0 if is_busy else quiet_turns + 1
-    server.task_dispatcher.shutdown(timeout=1)
 
 
 # -- Commands -----------------------------------------------------------------
@@ -15507,35 +15687,35 @@ def serve_command(arguments: Arguments) -> int:
             for blog in arguments.blogs
         ]
         sites = Sites(apps)
-        server = make_server(sites, sites, fast=may_be_fast(config))
+        loop = make_event_loop(sites, sites, waitress_to_use(config))
         for app in apps:
             with logging_about(sites.name_of(app)):
                 log_findings(app)
         # Garbage collection would look through all loaded modules, and stop everything for 10 ms.
         gc.freeze()
-        with stopping_on_signals(server) as stopping:
+        with stopping_on_signals(loop) as stopping:
             listen = config.server_listen
             if not config.listens_on_file:
-                listen = f"http://{listen.rpartition(':')[0]}:{server.effective_port}"
+                listen = f"http://{listen.rpartition(':')[0]}:{loop.server.effective_port}"
             for app in apps:
                 greet(app, listen)
             with regular_work(sites, stopping):
-                run_server(server, stopping)
+                loop.run(stopping)
     log.info("stopped; every acknowledged write is saved")
     return 0
 
 
-def may_be_fast(config: Config) -> bool:
-    """Whether to serve as `[server] fast` says, which needs a waitress that commentd knows."""
-    if not config.server_fast:
-        return False
-    if is_waitress_known():
-        return True
+def waitress_to_use(config: Config) -> Waitress:
+    """What is used of the inside of waitress. The log says so if it is not all."""
+    known = installed_waitress()
+    if known is Waitress.KNOWN:
+        return Waitress.KNOWN if config.server_fast else Waitress.SIMILAR
     log.warning(
         "this waitress is not the version that commentd was written for: it serves as with "
-        "[server] fast = no, until there is a commentd that knows it"
+        "[server] fast = no%s, until there is a commentd that knows it",
+        "" if known is Waitress.SIMILAR else ", and leaves slow clients to a proxy",
     )
-    return False
+    return known
 
 
 def log_findings(app: App) -> None:

@@ -517,6 +517,23 @@ def test_views_show_in_cached_responses_after_ten_seconds_and_after_the_clock_wa
     assert fast.from_cache(*requests) == after
 
 
+def test_responses_that_were_cached_at_once_do_not_expire_at_once(
+    app: App, fake_world: FakeWorld, fast_and_stock: tuple[RunningServer, RunningServer]
+) -> None:
+    fast, _ = fast_and_stock
+    requests = [get(f"/comments?url=/{number}/") for number in range(60)]
+    fast.responses(*requests)
+    worked = fast.worked
+    made_again = []
+    for _ in range(10):
+        fake_world.time += 1
+        fast.responses(*requests)
+        made_again.append(fast.worked - worked)
+        worked = fast.worked
+    assert sum(made_again) == len(requests), "each expires once in ten seconds"
+    assert max(made_again) < len(requests) // 2, made_again
+
+
 # What is kept, and slow readers
 
 

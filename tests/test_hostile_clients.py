@@ -51,6 +51,7 @@ from support.serving import (
     REQUEST_TIME,
     SteppedServer,
     gone,
+    in_workers,
     is_whole,
     limit,
     turned,
@@ -74,14 +75,14 @@ def stepped_server(config: Config, fake_world: FakeWorld) -> Iterator[SteppedSer
     how = replace(config, server_listen="127.0.0.1:0")
     with closing(make_app(how, fake_world.world, rounds=1)) as app:
         with_comments(database_path(app), 40_000)
-        with closing(SteppedServer(*turned(app), fake_world)) as stepped_server:
+        with closing(SteppedServer(turned(app), fake_world)) as stepped_server:
             yield stepped_server
 
 
 def test_a_client_that_leaves_between_two_responses_stops_nothing(
     stepped_server: SteppedServer,
 ) -> None:
-    short = request("GET", "/comments?url=/short/")
+    short = request("GET", "/comments?url=/short/&limit=100")  # which a worker responds to
     stepped_server.come(short)
     leaving = stepped_server.come()
     channel = stepped_server.channel(leaving)
@@ -168,7 +169,7 @@ def test_a_download_has_a_longer_deadline_than_other_responses(
         with_comments(database_path(app), 40_000)
         add_account(app, "ann@example.com", "Ann", CANARY, "admin")
         bearer = f"Authorization: Bearer {token_of(app, 'ann@example.com', 'admin')}"
-        with closing(SteppedServer(*turned(app), fake_world)) as stepped_server:
+        with closing(SteppedServer(turned(app), fake_world)) as stepped_server:
             form = {"password": CANARY}
             peer = stepped_server.come(request("POST", "/admin/backup", bearer, body=form))
             for now in (1000, 1001 + 2 * REPLY_TIME):
@@ -286,7 +287,9 @@ def recording_server(
     how = replace(config, server_listen="127.0.0.1:0", server_trusted_proxy=("127.0.0.1",))
     with (
         closing(make_app(how, fake_world.world, rounds=1)) as app,
-        closing(SteppedServer(*turned(app, serves=recording_app), fake_world)) as stepped_server,
+        closing(
+            SteppedServer(turned(app, serves=in_workers(recording_app)), fake_world)
+        ) as stepped_server,
     ):
         yield stepped_server
         recording_app.gate.set()
@@ -379,6 +382,23 @@ def test_a_crowd_of_busy_connections_leaves_a_turn_to_others(
     assert not all(begun)
 
 
+def test_the_event_loop_responds_to_clients_in_turn(
+    stepped_server: SteppedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client with many requests leaves others their turn, though there is time for one only."""
+    limit(monkeypatch, turn_seconds=0)
+    crowd = [stepped_server.come(ip=ATTACKER) for _ in range(20)]
+    honest = stepped_server.come(ip=HONEST)
+    for number, peer in enumerate([*crowd, honest]):
+        peer.sendall(request("GET", f"/comments?url=/{number}/"))
+    for _ in range(3):  # it may need two to read all that was sent
+        stepped_server.turn(0.1)
+    assert not stepped_server.channel(honest).requests
+    assert sum(bool(stepped_server.channel(peer).requests) for peer in crowd) > 10
+    for peer in crowd:
+        assert gets_response(stepped_server, peer)
+
+
 def test_a_write_that_waited_too_long_is_refused(
     config: Config, fake_world: FakeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -386,7 +406,7 @@ def test_a_write_that_waited_too_long_is_refused(
     how = replace(config, server_listen="127.0.0.1:0")
     with (
         closing(make_app(how, fake_world.world, rounds=1)) as app,
-        closing(SteppedServer(*turned(app), fake_world)) as stepped_server,
+        closing(SteppedServer(turned(app), fake_world)) as stepped_server,
     ):
         peer = stepped_server.come(LIKED)
         answer = answer_on(peer)

@@ -22,8 +22,9 @@ import pytest
 import waitress
 
 from commentd import BODY_LIMIT, Config, main, make_app
+from support import inside
 from support.campaign import Campaign
-from support.client import COMMENT, PAGE
+from support.client import CANARY, COMMENT, PAGE
 from support.database import assert_whole
 from support.patience import PATIENCE
 from support.service import (
@@ -461,6 +462,23 @@ import commentd
 sys.exit(commentd.main())"""
 
 
+def test_a_similar_waitress_protects_as_the_known_one(start: Start, tmp_path: Path) -> None:
+    """Nothing that `commentd` uses has changed in it: it is only not cached from."""
+    program = other_waitress(tmp_path / "other", "Zope Foundation", "Another Foundation")
+    service = start(program=program.replace(UNHURRIED, "commentd.REQUEST_SECONDS = 1"))
+    assert service.output.count("WARNING this waitress is not the version") == 1
+    assert service.ask("POST", "/comments", body=COMMENT).status == 200
+    assert service.ask("GET", f"/comments?url={PAGE}").json["total"] == 1
+    for case in ("no length", "no request", "headers", "body announced"):
+        raw, status, code = REFUSED[case]
+        response = service.raw(raw)
+        assert (response.status, response.json["code"]) == (status, code), case
+    with service.connect() as slow:
+        slow.sendall(b"GET /health HT")
+        assert not slow.recv(1), "a request that does not end is cut"
+    assert service.stop() == 0
+
+
 @pytest.mark.parametrize("old", ["total_outbufs_len", "ReadOnlyFileBasedBuffer"])
 def test_an_unknown_waitress_serves_as_stock(start: Start, tmp_path: Path, old: str) -> None:
     service = start(program=other_waitress(tmp_path / "other", old, "another"))
@@ -486,6 +504,24 @@ def test_the_installed_waitress_is_known(shared_service: Service) -> None:
 
 
 # Who is served when
+
+
+def test_short_reads_are_answered_while_another_process_writes(
+    config: Config, fake_world: FakeWorld
+) -> None:
+    """What writes would be refused after a while."""
+    how = replace(config, server_listen="127.0.0.1:0", site_contact="mailto:ann@example.com")
+    with contextlib.ExitStack() as stack:
+        app = stack.enter_context(closing(make_app(how, fake_world.world, rounds=1)))
+        inside.add_account(app, "ann@example.com", "Ann", CANARY)
+        bearer = f"Authorization: Bearer {inside.token_of(app, 'ann@example.com')}"
+        server = stack.enter_context(closing(RunningServer(app, fast=True)))
+        with inside.writes_held_up(app):
+            for label in inside.quick_paths():
+                path = label.split()[1].replace("words/{name}", "words/de.json")
+                target = f"{path.format(name='embed.js')}?url={PAGE}"
+                answered = server.ask(request("GET", target, bearer))
+                assert answered.startswith(b"HTTP/1.1 200 OK"), label
 
 
 @pytest.fixture

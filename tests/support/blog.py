@@ -25,7 +25,7 @@ from webtest import TestApp
 from commentd import App, Config, make_app
 from support.inside import add_account, now, sql, token_of
 from support.patience import PATIENCE
-from support.serving import turned
+from support.serving import guarded_server
 
 # The headless shell is the same browser without a window: a third of the CPU.
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
@@ -100,7 +100,7 @@ def blog(pages: Pages) -> Iterator[str]:
 @contextmanager
 def service(app: App) -> Iterator[str]:
     """The URL of the app behind waitress, in this process; it listens on `127.0.0.1:0`."""
-    server, _ = turned(app, fast=False)
+    server = guarded_server(app)
     server.adj.asyncore_loop_timeout = 0.05  # how long its end may take, in seconds
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

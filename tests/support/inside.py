@@ -201,6 +201,26 @@ def greet(app: App, port: int) -> None:
     commentd.greet(app, f"http://127.0.0.1:{port}")
 
 
+@contextmanager
+def writes_held_up(app: App) -> Iterator[None]:
+    """Another process writes for as long as this goes on."""
+    path = Path(database_path(app))
+    with (
+        closing(sqlite3.connect(path, isolation_level=None)) as db,
+        closing(sqlite3.connect(f"{path}-write", isolation_level=None)) as lock,
+    ):
+        lock.execute("BEGIN EXCLUSIVE")
+        db.execute("BEGIN IMMEDIATE")
+        yield
+        db.rollback()
+        lock.rollback()
+
+
+def quick_paths() -> set[str]:
+    """What the event loop responds to, as in `routes`."""
+    return {label_of(route) for route in ROUTES if route.pace is commentd.Pace.QUICK}
+
+
 def label_of(route: commentd.Route) -> str:
     return re.sub("<([a-z_]+)(:id)?>", r"{\1}", f"{route.method} {route.path}")
 

@@ -4,7 +4,6 @@ Beside `inside.py` the one place that knows how `commentd.py` serves. Tests meet
 sockets. When the part Serving changes, only this file has to follow."""
 
 import contextlib
-import functools
 import re
 import socket
 import threading
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 import commentd
-from commentd import App, Sites, drain, make_server
+from commentd import App, Sites, Waitress, make_event_loop
 from support.patience import PATIENCE
 from support.world import FakeWorld
 
@@ -29,6 +28,7 @@ LIMITS = {
     "untaken_by_one": "UNREAD_BYTES_OF_ONE",
     "cached": "CACHE_BYTES",
     "queue_seconds": "QUEUE_SECONDS",
+    "turn_seconds": "TURN_SECONDS",
 }
 # Programs that start the service in another way, for `test_server.Service`.
 PROGRAM = "import resource, sys, commentd, waitress\n{0}\nsys.exit(commentd.main())"
@@ -41,7 +41,7 @@ ONE_THREAD = PROGRAM.format("commentd.READING_THREADS = commentd.WAITING_THREADS
 UNHURRIED = """
 import functools
 commentd.QUEUE_SECONDS = commentd.LOCK_SECONDS = 3600
-commentd.drain = functools.partial(commentd.drain, seconds=3600)
+commentd.EventLoop.drain = functools.partialmethod(commentd.EventLoop.drain, seconds=3600)
 commentd.Workers.shutdown = functools.partialmethod(commentd.Workers.shutdown, timeout=3600)
 """
 PATIENT = PROGRAM.format(UNHURRIED)
@@ -63,19 +63,36 @@ def limit(patch: pytest.MonkeyPatch, **limits: int) -> None:
         patch.setattr(commentd, LIMITS[name], value)
 
 
-def turned(app: App | Sites, *, fast: bool = True, serves: Any = None) -> tuple[Any, Turn]:
+def turned(app: App | Sites, *, fast: bool = True, serves: Any = None) -> commentd.EventLoop:
     """A server that only works in its turns; `serves` responds in place of the app. If it is not
     `fast`, it finds nothing in its cache."""
     sites = app if isinstance(app, Sites) else Sites([app])
-    server = make_server(serves or app, sites, fast=True)
-    server.loop_seconds = 0
+    loop = make_event_loop(serves or app, sites, Waitress.KNOWN)
     if not fast:
-        server.response_cache.fresh_entry = lambda key: None
-    return server, functools.partial(commentd.turn, server)
+        patched: Any = loop.cache
+        patched.fresh_entry = lambda key: None
+    return loop
 
 
-def stop(server: Any) -> None:
-    drain(server, 1)
+def guarded_server(app: App) -> Any:
+    """A server as with `[server] fast = no`: waitress turns it, and nothing is cached."""
+    return make_event_loop(app, Sites([app]), Waitress.SIMILAR).server
+
+
+def in_workers(application: Any) -> Any:
+    """An application that only worker threads call."""
+
+    def called(environ: Any, start_response: Any) -> Any:
+        if environ["commentd.in_event_loop"]:
+            raise commentd.ForWorker(commentd.Pace.LONG)
+        return application(environ, start_response)
+
+    return called
+
+
+def stop(loop: commentd.EventLoop) -> None:
+    loop.drain(1)
+    server = loop.server
     for channel in [*server.active_channels.values()]:
         channel.handle_close()
     server.trigger.close()
@@ -97,8 +114,9 @@ def gone(peer: socket.socket) -> bool:
 class SteppedServer:
     """A server that only works when `turn` is called, and its clients."""
 
-    def __init__(self, server: Any, turn: Turn, fake_world: FakeWorld) -> None:
-        self.server, self.turn, self.fake_world = server, turn, fake_world
+    def __init__(self, loop: commentd.EventLoop, fake_world: FakeWorld) -> None:
+        self.loop, self.server, self.fake_world = loop, loop.server, fake_world
+        self.turn: Turn = loop.turn
         self.peers: list[socket.socket] = []
         self.made_at = time.time()
 
@@ -133,7 +151,7 @@ class SteppedServer:
 
     def clients(self) -> int:
         """How many clients the server keeps in memory."""
-        return len(self.server.connections)
+        return len(self.loop.connections)
 
     def unread_bytes(self, peer: socket.socket) -> int:
         """How many bytes the client has not read."""
@@ -161,7 +179,7 @@ class SteppedServer:
         """Which connections are still open after the sweep at this time, in seconds."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(self.server.adj, "connection_limit", -(-most * 10 // 9))
-            commentd.sweep(self.server, self.made_at + now)
+            self.loop.sweep(self.made_at + now)
         names = {channel.addr for channel in self.server.active_channels.values()}
         return [peer.getsockname() in names for peer in self.peers]
 
@@ -175,7 +193,7 @@ class SteppedServer:
     def close(self) -> None:
         for peer in self.peers:
             peer.close()
-        stop(self.server)
+        stop(self.loop)
 
 
 class GatedServer(SteppedServer):
@@ -193,8 +211,8 @@ class GatedServer(SteppedServer):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(commentd, "READING_THREADS", 1)
             patch.setattr(commentd, "WAITING_THREADS", 1)
-            server, turn = turned(app, serves=application)
-        super().__init__(server, turn, fake_world)
+            loop = turned(app, serves=in_workers(application))
+        super().__init__(loop, fake_world)
 
     def ask(self, raw: bytes, ip: str = "127.0.0.1") -> None:
         """Sends a request and waits until the server has read it."""
@@ -227,7 +245,8 @@ class RunningServer:
             self.worked += 1
             return app(environ, start_response)
 
-        self.server, self.turn = turned(app, fast=fast, serves=counted)
+        self.loop = turned(app, fast=fast, serves=counted)
+        self.server = self.loop.server
         self.port = int(self.server.effective_port)
         self.noted, self.turns = threading.Condition(), 0
         self.connections: list[socket.socket] = []
@@ -236,7 +255,7 @@ class RunningServer:
 
     def run(self) -> None:
         while not self.stopping:
-            self.turn(0.1)
+            self.loop.turn(0.1)
             with self.noted:
                 self.turns += 1
                 self.noted.notify_all()
@@ -259,7 +278,7 @@ class RunningServer:
     @property
     def cached(self) -> bytes:
         """All keys and responses of the cache."""
-        entries = [*self.server.response_cache.entries.items()]
+        entries = [*self.loop.cache.entries.items()]
         return b"".join(key + entry.response for key, entry in entries)
 
     def connect(self, room: int = 0) -> socket.socket:
@@ -319,7 +338,7 @@ class RunningServer:
         self.thread.join()
         for connection in self.connections:
             connection.close()
-        stop(self.server)
+        stop(self.loop)
 
 
 @contextlib.contextmanager
