@@ -9974,19 +9974,19 @@ def locales() -> dict[str, Locale]:
     forms_of_languages = json.loads((folder / "intl.json").read_bytes())
     by_language = {}
     for language, forms in forms_of_languages.items():
-        widget_language = forms["tag"]
+        widget_language = forms["widget_language"]
         first = first_texts()["en"] | first_texts().get(widget_language, {})
         later = json.loads((folder / f"words/{widget_language}.json").read_bytes())
         by_language[language] = Locale(
             widget_language=widget_language,
             texts=first | later,
-            country_names=forms["regions"],
+            country_names=forms["country_names"],
             months=forms["months"],
-            day_format=forms["date"],
-            day_and_time_format=forms["moment"],
-            thousands_separator=forms["group"],
-            least_separated=forms.get("least_grouped", 1000),
-            plural_patterns=forms["plural"],
+            day_format=forms["day_format"],
+            day_and_time_format=forms["day_and_time_format"],
+            thousands_separator=forms["thousands_separator"],
+            least_separated=forms.get("least_separated", 1000),
+            plural_patterns=forms["plural_patterns"],
         )
     return by_language
 
@@ -10596,40 +10596,33 @@ PIECE = re.compile(
     <!-- .*? (?: --> | \Z )
     |
     < (?P<tag> [a-z][^\s/>]*+ )
-    (?P<attributes>
-        (?:
-            [^>=]++
-            # As HTML has it, a quote means something after `=` only.
-            | = \s*+ (?: "[^"]*+(?:"|\Z) | '[^']*+(?:'|\Z) | [^\s>]*+ )
-        )*+
-    )
+    (?:
+        [^>=]++
+        # As HTML has it, a quote means something after `=` only.
+        | = \s*+ (?: "[^"]*+(?:"|\Z) | '[^']*+(?:'|\Z) | [^\s>]*+ )
+    )*+
     (?: > | \Z )
     """
 )
+THREAD = "commentd-thread"
 # Elements whose content is text, is not shown, or is ours: there are no tags in it.
-CLOSING_TAGS = {
-    name: re.compile(rf"(?i)</{name}\s*>")
-    for name in (
-        *("script", "style", "textarea", "title", "noscript", "template"),
-        "commentd-thread",
-    )
-}
+OPAQUE = ("script", "style", "textarea", "title", "noscript", "template", THREAD)
+CLOSING_TAGS = {name: re.compile(rf"(?i)</{name}\s*>") for name in OPAQUE}
 # The line with which nginx or Caddy puts the comments in.
 INCLUDE = re.compile(r'<!--# (?:include|httpInclude) .*"/commentd-fragment')
 OLD_MARK = re.compile(r"""(?i)\sdata-mark\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""")
-THREAD_END = "</commentd-thread>"
 
 
 @dataclass(frozen=True)
 class Piece:
-    """An HTML comment in a page, or an opening tag. That of an element in `CLOSING_TAGS` stands for
-    the whole element."""
+    """An HTML comment in a page, or an opening tag. That of an opaque element stands for the whole
+    element."""
 
     start: int
     end: int
     text: str  # the comment or the tag, as the page has it
     tag: str  # its name in lower case; "" for a comment
-    is_closed: bool = True  # false for an element in `CLOSING_TAGS` that has no end
+    is_closed: bool = True  # false for an opaque element that has no end
 
 
 def pieces_of(content: str) -> Iterator[Piece]:
@@ -10646,6 +10639,7 @@ def pieces_of(content: str) -> Iterator[Piece]:
 
 
 def attributes_in(tag: str) -> dict[str, str]:
+    """The attributes of a tag, by name in lower case. The first one of a name counts."""
     values: dict[str, str] = {}
     for attribute in ATTRIBUTE.finditer(tag):
         value = attribute["double_quoted"] or attribute["single_quoted"] or attribute["bare"] or ""
@@ -10678,7 +10672,7 @@ def read_built_page(content: str, script_urls: tuple[str, ...]) -> BuiltPage:
     page = BuiltPage(content)
     script_end = 0  # of that script
     for piece in pieces_of(content):
-        if piece.tag == "commentd-thread":
+        if piece.tag == THREAD:
             if not piece.is_closed:
                 raise ValueError("<commentd-thread> is not closed")
             page.threads.append(ThreadPlace(piece.start, piece.end, piece.text))
@@ -10817,7 +10811,7 @@ class BuiltSite:
             query = {"url": url, "lang": page.language, "style": self.style}
             query |= fragment_query(attributes_in(place.opening_tag))
             fragment = self.fragment_of(urllib.parse.urlencode(query)).decode().rstrip()
-            if not fragment.endswith(THREAD_END):
+            if not fragment.endswith(f"</{THREAD}>"):
                 raise ValueError(f"no fragment for {query['url']}: {fragment[:200]}")
             element = with_fragment(place.opening_tag, fragment)
             content = content[: place.start] + element + content[place.end :]

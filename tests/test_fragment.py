@@ -510,7 +510,7 @@ def test_a_fragment_says_the_same_as_the_widget_in_every_language(
         said.append(page.evaluate(SAYS))
     assert said[0] == said[1]
     for tag in LANGUAGES:
-        plural = intl[WIDGET_TAGS.get(tag, tag)]["plural"]
+        plural = intl[WIDGET_TAGS.get(tag, tag)]["plural_patterns"]
         for n, form in enumerate(page.evaluate(FORMS, tag)):
             matching = [each for each in plural if re.fullmatch(plural[each], str(n))]
             assert [*matching, "other"][0] == form, (tag, n)

@@ -112,29 +112,35 @@ def test_dates_numbers_and_countries_are_written_as_browsers_write_them(browser:
     wrong = []
     for language, entry in INTL.items():
         there = f"static/intl.json: {language}:"
-        browsers = page.evaluate(FORMS, [tag_of(language), [*INTL["en"]["regions"]], COUNTED])
-        dates = [entry["date"].format(day=5, month=each, year=2024) for each in entry["months"]]
-        before_time = entry["moment"].partition("{time}")[0].format(day=dates[0])
+        browsers = page.evaluate(FORMS, [tag_of(language), [*INTL["en"]["country_names"]], COUNTED])
+        dates = [
+            entry["day_format"].format(day=5, month=each, year=2024) for each in entry["months"]
+        ]
+        before_time = entry["day_and_time_format"].partition("{time}")[0].format(day=dates[0])
         numbers = [
-            f"{n:,}".replace(",", entry["group"]) if n >= entry.get("least_grouped", 0) else f"{n}"
+            f"{n:,}".replace(",", entry["thousands_separator"])
+            if n >= entry.get("least_separated", 0)
+            else f"{n}"
             for n in COUNTED
         ]
         for keys, own, wanted in (
-            ("tag", entry["tag"], tag_of(language)),
-            ("date, months", dates, browsers["dates"]),
-            ("moment", before_time, browsers["moment"][: len(before_time)]),
-            ("group, least_grouped", numbers, browsers["numbers"]),
+            ("widget_language", entry["widget_language"], tag_of(language)),
+            ("day_format, months", dates, browsers["dates"]),
+            ("day_and_time_format", before_time, browsers["moment"][: len(before_time)]),
+            ("thousands_separator, least_separated", numbers, browsers["numbers"]),
         ):
             if own != wanted:
                 wrong.append(f"{there} {keys}: gives {own!r}, browsers write {wanted!r}")
         for n, form in enumerate(browsers["plural"]):
-            forms = [name for name, of in entry["plural"].items() if re.fullmatch(of, str(n))]
+            forms = [
+                name for name, of in entry["plural_patterns"].items() if re.fullmatch(of, str(n))
+            ]
             if [*forms, "other"][0] != form:
-                wrong.append(f"{there} plural: {n} has to be of the form {form!r}")
+                wrong.append(f"{there} plural_patterns: {n} has to be of the form {form!r}")
                 break
-        differing = dict(browsers["regions"].items() - entry["regions"].items())
+        differing = dict(browsers["regions"].items() - entry["country_names"].items())
         if len(differing) > 9:  # browsers of other versions have other names for a few
-            wrong.append(f"{there} regions: write\n{region_lines(browsers['regions'])}")
+            wrong.append(f"{there} country_names: write\n{region_lines(browsers['regions'])}")
     page.close()
     assert not wrong, "\n".join(wrong)
 
