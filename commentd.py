@@ -518,22 +518,27 @@ def language_of(requested: str, text: str) -> str:
 # Names
 
 
+EMOJI = r"\u2190-\u2bff\U0001f000-\U0001faff"
+HAN = r"\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+MONGOLIAN = r"\u1820-\u18aa"
 # What is invisible by itself and has a meaning where it stands: emoji, and words of many scripts,
 # are written with it. The order of the alternatives has no meaning.
 NEEDED_INVISIBLES = re.compile(
-    # A selector after a symbol (☕︎, ☕️, ℹ️) or before a keycap.
-    r"(?<=[^\w\s])[\ufe0e\ufe0f]"
-    r"|(?<=\u2139)[\ufe0e\ufe0f]"
-    r"|\ufe0f(?=\u20e3)"
-    # A joiner between two emoji.
-    r"|(?<=[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f])\u200d(?=[\u2190-\u2bff\U0001f000-\U0001faff])"
-    # The flag of a region, such as England's.
-    r"|(?<=\U0001f3f4)[\U000e0030-\U000e007a]+\U000e007f"
-    # A variant of a Han character (UTS 37).
-    r"|(?<=[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\ufe00-\ufe02\U000e0100-\U000e01ef]"
-    # A variant of a Mongolian character, and a vowel that stands apart from its word.
-    r"|(?<=[\u1820-\u18aa])[\u180b-\u180d\u180f]"
-    r"|(?<=[\u1820-\u18aa])\u180e(?=[\u1820-\u18aa])"
+    rf"""(?x)
+    # The selector of a symbol, as text or in colours, and of a keycap.
+    (?<= [^\w\s] ) [\ufe0e\ufe0f]
+    | (?<= \u2139 ) [\ufe0e\ufe0f]
+    | \ufe0f (?= \u20e3 )
+    # The joiner between two emoji, as in a family.
+    | (?<= [{EMOJI}\ufe0f] ) \u200d (?= [{EMOJI}] )
+    # What makes a black flag that of a region, such as England's.
+    | (?<= \U0001f3f4 ) [\U000e0030-\U000e007a]+ \U000e007f
+    # The selector of a variant of a Han character (UTS 37).
+    | (?<= [{HAN}] ) [\ufe00-\ufe02\U000e0100-\U000e01ef]
+    # The selector of a variant of a Mongolian character, and what parts a vowel from its word.
+    | (?<= [{MONGOLIAN}] ) [\u180b-\u180d\u180f]
+    | (?<= [{MONGOLIAN}] ) \u180e (?= [{MONGOLIAN}] )
+    """
 )
 # Scripts whose characters take their shapes from their neighbours, and that write words with
 # joiners (Unicode core specification, section 23.2): Arabic, Syriac, N'Ko and others; those of
@@ -8458,13 +8463,16 @@ HOSTED_CAPTCHAS = {
     "recaptcha": HostedCaptcha("https://www.google.com/recaptcha/api/siteverify", scores=True),
 }
 
-# Test keys that Turnstile (the first three), hCaptcha and reCAPTCHA publish. With them every token
-# passes, wherever it is from.
+# Keys for tests, which the providers publish: their verdicts do not depend on the token, and name
+# neither the blog nor what the captcha was for.
 TEST_SECRETS = (
+    # developers.cloudflare.com/turnstile/troubleshooting/testing
     "1x0000000000000000000000000000000AA",
     "2x0000000000000000000000000000000AA",
     "3x0000000000000000000000000000000AA",
+    # docs.hcaptcha.com, "Integration Testing: Test Keys"
     "0x0000000000000000000000000000000000000000",
+    # developers.google.com/recaptcha/docs/faq
     "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe",
 )
 
@@ -8487,17 +8495,7 @@ def provider_accepts(config: Config, world: World, captcha_token: str) -> bool:
     """Whether the provider accepts a captcha token. `NoVerdict` or `OSError` if it does not say, or
     if the fault is not the visitor's."""
     hosted = HOSTED_CAPTCHAS[config.captcha_provider]
-    form = {"secret": config.captcha_secret, "response": captcha_token}
-    if hosted.wants_site_key:
-        form["sitekey"] = config.captcha_site_key
-    message = urllib.parse.urlencode(form).encode()
-    headers = {"content-type": "application/x-www-form-urlencoded"}
-    url = config.captcha_verify_url or hosted.verify_url
-    status, body = world.fetch(url, message, headers)
-    verdict: Json = {}
-    with contextlib.suppress(ValueError):
-        verdict = strict_json(body)
-
+    status, verdict = ask_siteverify(config, hosted, world, captcha_token)
     errors = str(verdict.get("error-codes"))
     if re.search("(missing|invalid)-input-secret", errors):
         raise NoVerdict("it refuses [captcha] secret")
@@ -8508,6 +8506,22 @@ def provider_accepts(config: Config, world: World, captcha_token: str) -> bool:
         raise NoVerdict(f"status {status}, and no verdict")
     is_test = config.captcha_secret in TEST_SECRETS
     return success and (is_test or was_solved_here(config, hosted, verdict))
+
+
+def ask_siteverify(
+    config: Config, hosted: HostedCaptcha, world: World, captcha_token: str
+) -> tuple[int, Json]:
+    """The status of the provider's response, and the JSON in it, {} if it holds none."""
+    form = {"secret": config.captcha_secret, "response": captcha_token}
+    if hosted.wants_site_key:
+        form["sitekey"] = config.captcha_site_key
+    url = config.captcha_verify_url or hosted.verify_url
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    status, body = world.fetch(url, urllib.parse.urlencode(form).encode(), headers)
+    try:
+        return status, strict_json(body)
+    except ValueError:
+        return status, {}
 
 
 def was_solved_here(config: Config, hosted: HostedCaptcha, verdict: Json) -> bool:
