@@ -10218,10 +10218,8 @@ class PlainMaker:
         texts = texts_in(self.language)
         locale = locales()[self.language]
         gone = ""
-        if comment.status == "waiting":
-            gone = texts["thread_waiting"]
-        elif comment.status != "visible":
-            gone = texts["thread_gone"]
+        if comment.status != "visible":
+            gone = texts["thread_waiting" if comment.status == "waiting" else "thread_gone"]
         at = time_of(comment.created_at, self.config.site_timezone)
         return PlainComment(
             comment=comment,
@@ -10275,7 +10273,7 @@ class FragmentComment:
 
     comment: Comment
     json_data: str  # for the widget
-    gone: str  # what stands in the place of a comment that is not visible; else ""
+    gone: str  # as `FragmentMaker.gone`
     author: str
     website: str
     initial: str
@@ -10335,30 +10333,24 @@ class FragmentMaker:
     ) -> FragmentComment:
         config = self.config
         locale = self.locale
-        json_data = json_for_widget(config, comment)
         author = self.author(comment)
-        gone = ""
-        if comment.status == "waiting":
-            gone = locale.texts["unapproved"]
-        elif comment.status != "visible":
-            gone = locale.texts["comment"]
-        if gone:
-            comment = comment.erased()
-        is_web_link = comment.website.startswith(("http:", "https:"))
-        at = time_of(comment.created_at, config.site_timezone)
+        gone = self.gone(comment)
+        shown = comment.erased() if gone else comment
+        is_web_link = shown.website.startswith(("http:", "https:"))
+        at = time_of(shown.created_at, config.site_timezone)
         # Keyboards can scroll code. Template engines such as Caddy's would run what is in braces.
-        markup = clean(comment.html).replace("<pre>", '<pre tabindex="0">').replace("{", "&#123;")
+        markup = clean(shown.html).replace("<pre>", '<pre tabindex="0">').replace("{", "&#123;")
         return FragmentComment(
-            comment=comment,
-            json_data=json_data,
+            comment=shown,
+            json_data=json_for_widget(config, comment),
             gone=gone,
             author=author,
-            website=comment.website if is_web_link else "",
+            website=shown.website if is_web_link else "",
             initial=initial_of(author),
             face=face_of(author),
-            place=locale.place(comment) if config.privacy_show_location else "",
-            link=comment_link(self.page_link, comment.id) or f"#comment-{comment.id}",
-            written_at=rfc3339(comment.created_at),
+            place=locale.place(shown) if config.privacy_show_location else "",
+            link=comment_link(self.page_link, shown.id) or f"#comment-{shown.id}",
+            written_at=rfc3339(shown.created_at),
             day=locale.day(at),
             day_and_time=locale.day_and_time(at),
             markup=markup,
@@ -10367,6 +10359,12 @@ class FragmentMaker:
             more_replies=more_replies,
             more_label=locale.more(more_replies),
         )
+
+    def gone(self, comment: Comment) -> str:
+        """What stands in the place of a comment that is not visible; "" for one that is."""
+        if comment.status == "visible":
+            return ""
+        return self.locale.texts["unapproved" if comment.status == "waiting" else "comment"]
 
 
 def replies_by_place(thread: Thread) -> dict[int, list[Comment]]:
@@ -10436,6 +10434,7 @@ def get_fragment(request: Request) -> Response:
     sort = query_choice(request, "sort", SORTS)
     limit = query_number(request, "limit", 10, 100)
     style = query_choice(request, "style", ("inline", "link"))
+    # "" asks for the usual one, None for none.
     heading = query_text(request, "heading") if "heading" in request.query else None
     request.hand_over_if_long(limit)
     # Read before its comments, so that the mark is not newer than they are.
