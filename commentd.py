@@ -5588,19 +5588,23 @@ def challenge_signature(parameters: Json, key: bytes) -> str:
 
 def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha | None:
     """The captcha whose solution a token holds; None if it is not a solution of our challenges."""
-    # A value may be missing, of any type, or nested too deep.
-    with contextlib.suppress(Exception):
+    try:
         payload = json.loads(base64.b64decode(captcha_token, validate=True))
         challenge = payload["challenge"]
-        signature = challenge["signature"]
         parameters = challenge["parameters"]
-        expires_at = parameters["expiresAt"]
-        derived = proof(parameters, payload["solution"]["counter"])
+        signature = challenge["signature"]
         is_ours = equal_in_constant_time(signature, challenge_signature(parameters, key))
-        is_solved = derived.startswith(parameters["keyPrefix"])
-        if is_ours and is_solved and now < expires_at:
-            return Captcha(signature, expires_at, expires_at - CHALLENGE_LIFE)
-    return None
+        counter = payload["solution"]["counter"]
+    except Exception:  # a value is missing, of another type, or nested too deep
+        return None
+    if not is_ours or type(counter) is not int or not 0 <= counter < 2**32:
+        return None
+    # What we signed is as `new_challenge` made it.
+    is_solved = proof(parameters, counter).startswith(parameters["keyPrefix"])
+    expires_at: int = parameters["expiresAt"]
+    if not is_solved or now >= expires_at:
+        return None
+    return Captcha(signature, expires_at, expires_at - CHALLENGE_LIFE)
 
 
 def came_too_fast(captcha: Captcha | None, text: str, now: int) -> bool:
