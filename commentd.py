@@ -463,18 +463,27 @@ MOST_MARKS = 30  # on one character: Unicode's stream-safe format (UAX 15, secti
 def folded(text: str) -> str:
     """Normalised so that texts which differ only in case, width, spaces or invisible characters
     compare equal."""
+    shown = text if text.isascii() else without_format(INVISIBLE.sub("", text))
+    normalized = unicodedata.normalize("NFKC", shown).casefold()
+    return " ".join(normalized.split())
+
+
+def without_format(text: str) -> str:
+    """A text without format characters, and with at most `MOST_MARKS` marks on one character:
+    normalising sorts a run of marks, in time that grows with the square of its length."""
+    categories = {unicodedata.category(character) for character in {*text}}
+    if not categories & {"Cf", "Mn", "Mc", "Me"}:
+        return text
     shown = ""
     marks = 0
-    for character in INVISIBLE.sub("", text):
+    for character in text:
         category = unicodedata.category(character)
         if category == "Cf":
             continue
         marks = marks + 1 if category[0] == "M" else 0
-        # Normalising sorts a run of marks, in time that grows with the square of its length.
         if marks <= MOST_MARKS:
             shown += character
-    normalized = unicodedata.normalize("NFKC", shown).casefold()
-    return " ".join(normalized.split())
+    return shown
 
 
 # Languages of emails and of the pages that their links open. Characters that identify a language
@@ -4356,7 +4365,7 @@ class Store(Database):
         """A comment of the minute before, of the same author with the same text in the same
         place."""
         sql = """
-             WHERE comment.page_id = :page_id AND comment.status <> 'deleted'
+             WHERE comment.page_id = :page_id AND comment.status IN ('visible', 'waiting', 'spam')
                AND comment.created_at BETWEEN :now - 60 AND :now AND comment.content = :content
                AND comment.parent_id IS :parent_id AND comment.user_id IS :user_id
                AND comment.nickname = :nickname
