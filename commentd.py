@@ -11686,29 +11686,45 @@ MANUAL = (
 )
 
 
-def manual(language: str) -> dict[str, dict[str, str]]:
-    """The manual by groups and topics, as Markdown: in Chinese for `zh` and its variants, else in
-    English."""
+@dataclass(frozen=True)
+class Topic:
+    """A topic of the manual, as Markdown."""
+
+    name: str
+    text: str
+
+    @property
+    def title(self) -> str:
+        """Its first line, which says what it is about."""
+        return self.text.partition("\n")[0].removeprefix("# ")
+
+    def html(self) -> str:
+        """It is ours, so it may have headings and tables. Browsers would show a space where a line
+        of Chinese ends."""
+        unbroken = re.sub("(?<=[、-鿿！-～])\n *(?=[、-鿿！-～])", "", self.text)
+        return str(mistune.create_markdown(plugins=["table"])(unbroken))
+
+
+@dataclass(frozen=True)
+class TopicGroup:
+    title: str
+    topics: list[Topic]
+
+
+def manual(language: str) -> list[TopicGroup]:
+    """The manual in Chinese for `zh` and its variants, else in English."""
     is_chinese = language.startswith("zh")
     folder = static_folder() / "help" / ("zh" if is_chinese else "en")
-    return {
-        chinese if is_chinese else english: {
-            name: (folder / f"{name}.md").read_text("utf-8") for name in names
-        }
-        for english, chinese, names in MANUAL
-    }
+    groups = []
+    for english, chinese, names in MANUAL:
+        topics = [Topic(name, (folder / f"{name}.md").read_text("utf-8")) for name in names]
+        groups.append(TopicGroup(chinese if is_chinese else english, topics))
+    return groups
 
 
-def topic_title(topic: str) -> str:
-    """The first line of a topic, which says what it is about."""
-    return topic.partition("\n")[0].removeprefix("# ")
-
-
-def manual_html(text: str) -> str:
-    """A topic of the manual as HTML. It is ours, so it may have headings and tables. Browsers would
-    show a space where a line of Chinese ends."""
-    unbroken = re.sub("(?<=[、-鿿！-～])\n *(?=[、-鿿！-～])", "", text)
-    return str(mistune.create_markdown(plugins=["table"])(unbroken))
+def topic_named(groups: list[TopicGroup], name: str) -> Topic | None:
+    topics = [topic for group in groups for topic in group.topics]
+    return next((topic for topic in topics if topic.name == name), None)
 
 
 @route("GET", "/admin/help", Permission.PUBLIC, pace=Pace.LONG)
@@ -11716,20 +11732,13 @@ def manual_page(request: Request) -> Response:
     """A topic of the manual, or the list of topics."""
     request.limit("preview")  # which renders Markdown, too
     language = query_text(request, "lang")
-    groups = manual(language)
-    topics = {name: text for each in groups.values() for name, text in each.items()}
     name = query_text(request, "topic")
-    if name and name not in topics:
+    groups = manual(language)
+    topic = topic_named(groups, name)
+    if name and topic is None:
         raise NotFound("没有这个网址", Code.NOT_FOUND)
-    return html_page(
-        request.site,
-        "help.html",
-        chinese=language.startswith("zh"),
-        titles={each: topic_title(text) for each, text in topics.items()},
-        groups=groups,
-        name=name,
-        topic=manual_html(topics.get(name, "")),
-    )
+    chinese = language.startswith("zh")
+    return html_page(request.site, "help.html", chinese=chinese, groups=groups, topic=topic)
 
 
 # -- Application --------------------------------------------------------------
@@ -16019,20 +16028,20 @@ def help_command(arguments: Arguments) -> int:
     if not wanted:
         print(f"commentd help TOPIC\n\n{listed_topics(groups)}")
         return 0
-    for topics in groups.values():
-        if wanted in topics:
-            print(topics[wanted], end="")
-            return 0
-    tell(f"commentd: there is no topic {wanted}; the topics are:", sys.stderr)
-    print(f"\n{listed_topics(groups)}", file=sys.stderr)
-    return 2
+    topic = topic_named(groups, wanted)
+    if topic is None:
+        tell(f"commentd: there is no topic {wanted}; the topics are:", sys.stderr)
+        print(f"\n{listed_topics(groups)}", file=sys.stderr)
+        return 2
+    print(topic.text, end="")
+    return 0
 
 
-def listed_topics(groups: dict[str, dict[str, str]]) -> str:
+def listed_topics(groups: list[TopicGroup]) -> str:
     listed = []
-    for group, topics in groups.items():
-        lines = [f"  {name:12}{topic_title(text)}" for name, text in topics.items()]
-        listed.append("\n".join([group, *lines]))
+    for group in groups:
+        lines = [f"  {topic.name:12}{topic.title}" for topic in group.topics]
+        listed.append("\n".join([group.title, *lines]))
     return "\n\n".join(listed)
 
 
