@@ -29,9 +29,6 @@ from support.service import BLOG, FOREIGN, request, with_comments
 from support.serving import RunningServer, fast_and_stock_servers, limit, undated
 from support.world import FakeWorld
 
-pytestmark = pytest.mark.slow
-
-
 IP = b"203.0.113.7"
 ROBOT = "User-Agent: a bot"  # whose views are not counted
 OTHER, OWNER = "/other/", "owner@example.com"
@@ -151,6 +148,7 @@ def same(fast: RunningServer, stock: RunningServer, raw: bytes) -> bytes:
     return expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"site_origins": (BLOG,)}], ids=["blog"])
 def test_a_cached_response_equals_the_stock_servers(
     app: App, fast_and_stock: tuple[RunningServer, RunningServer]
@@ -181,6 +179,7 @@ def form(chance: Random, etag: str) -> list[str]:
     return chance.sample(lines, len(lines))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"site_origins": (BLOG,)}], ids=["any", "blog"])
 def test_no_client_gets_a_response_cached_for_another(
     app: App, fast_and_stock: tuple[RunningServer, RunningServer], campaign: Campaign
@@ -196,6 +195,7 @@ def test_no_client_gets_a_response_cached_for_another(
     assert campaign.figures["304s"]
 
 
+@pytest.mark.slow
 def test_a_response_for_one_host_is_not_sent_for_another(
     app: App, fast_and_stock: tuple[RunningServer, RunningServer]
 ) -> None:
@@ -207,6 +207,7 @@ def test_a_response_for_one_host_is_not_sent_for_another(
     assert fast.worked == 2  # one of each host
 
 
+@pytest.mark.slow
 def test_a_response_to_a_token_is_never_cached(
     app: App, fast_and_stock: tuple[RunningServer, RunningServer]
 ) -> None:
@@ -277,6 +278,7 @@ def write(full_service: FullService, label: str, body: dict[str, Any]) -> bytes:
     return request(method, path, token, body=body)
 
 
+@pytest.mark.slow
 @with_metrics
 def test_a_write_shows_at_once_in_cached_responses(
     full_service: FullService,
@@ -308,6 +310,7 @@ LISTS_OF = {
 }
 
 
+@pytest.mark.slow
 def test_a_write_on_one_page_leaves_the_lists_of_another_in_the_cache(
     app: App, fast_and_stock: tuple[RunningServer, RunningServer]
 ) -> None:
@@ -328,6 +331,7 @@ def test_a_write_on_one_page_leaves_the_lists_of_another_in_the_cache(
     assert touched != before[len(kept) :]
 
 
+@pytest.mark.slow
 def test_changes_that_only_the_owner_sees_leave_all_lists_in_the_cache(
     app: App, full_service: FullService, fast_and_stock: tuple[RunningServer, RunningServer]
 ) -> None:
@@ -342,6 +346,7 @@ def test_changes_that_only_the_owner_sees_leave_all_lists_in_the_cache(
     assert fast.from_cache(*lists) == before
 
 
+@pytest.mark.slow
 def test_a_comment_that_a_command_writes_shows_at_the_next_tick(
     app: App, fast_and_stock: tuple[RunningServer, RunningServer]
 ) -> None:
@@ -366,6 +371,7 @@ SOON: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [SOON], ids=[""])
 def test_changes_by_time_show_in_cached_responses(
     app: App, fake_world: FakeWorld, fast_and_stock: tuple[RunningServer, RunningServer]
@@ -432,6 +438,7 @@ def in_pieces(raw: bytes, size: int) -> list[bytes]:
     return [raw[i : i + size] for i in range(0, len(raw), size)]
 
 
+@pytest.mark.slow
 def test_unusual_requests_get_the_responses_of_the_stock_server(
     app: App, fast_and_stock: tuple[RunningServer, RunningServer]
 ) -> None:
@@ -473,6 +480,7 @@ WHO = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trusted", ["127.0.0.1", "192.0.2.99"])
 def test_views_count_on_cached_responses_as_on_the_stock_server(
     config: Config, fake_world: FakeWorld, trusted: str
@@ -494,6 +502,7 @@ def test_views_count_on_cached_responses_as_on_the_stock_server(
         assert both[1].worked - both[0].worked > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [10, -1000], ids=["later", "the clock was set back"])
 def test_views_show_in_cached_responses_after_ten_seconds_and_after_the_clock_was_set_back(
     app: App,
@@ -517,6 +526,7 @@ def test_views_show_in_cached_responses_after_ten_seconds_and_after_the_clock_wa
     assert fast.from_cache(*requests) == after
 
 
+@pytest.mark.slow
 def test_responses_that_were_cached_at_once_do_not_expire_at_once(
     app: App, fake_world: FakeWorld, fast_and_stock: tuple[RunningServer, RunningServer]
 ) -> None:
@@ -537,6 +547,7 @@ def test_responses_that_were_cached_at_once_do_not_expire_at_once(
 # What is kept, and slow readers
 
 
+@pytest.mark.slow
 def test_the_cache_has_a_limit_in_bytes(
     app: App, fast_and_stock: tuple[RunningServer, RunningServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -556,6 +567,7 @@ def test_the_cache_has_a_limit_in_bytes(
     assert len(fast.cached) <= 100_000
 
 
+@pytest.mark.slow
 def test_slow_readers_get_whole_cached_responses(
     app: App, fast_and_stock: tuple[RunningServer, RunningServer], campaign: Campaign
 ) -> None:

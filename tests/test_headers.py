@@ -31,9 +31,6 @@ from support.full_service import reset as reset  # a fixture
 from support.service import BLOG, FOREIGN, POLICY
 from support.world import FakeWorld
 
-pytestmark = pytest.mark.slow
-
-
 # What browsers are told
 
 PAGES = (
@@ -158,6 +155,7 @@ UNKNOWN = ["/nothing", "/nothing/here", "/admin/nothing", "/%ff", "/.."]
 PATHS = OF_ROUTES + [path for path in KEPT if path not in OF_ROUTES] + UNKNOWN
 
 
+@pytest.mark.slow
 def test_each_response_has_due_headers(apps: list[tuple[Config, App]], campaign: Campaign) -> None:
     reached: Counter[int] = Counter()
     for chance in campaign.rounds(len(PATHS)):
@@ -179,6 +177,7 @@ def test_each_response_has_due_headers(apps: list[tuple[Config, App]], campaign:
     assert reached.keys() >= {200, 204, 405, *STATUSES}
 
 
+@pytest.mark.slow
 @with_metrics
 def test_each_successful_operation_has_its_headers(
     full_service: FullService, reset: Callable[[], object]
@@ -199,6 +198,7 @@ def test_each_successful_operation_has_its_headers(
         assert_due(Config(**METRICS), method, path, sent, response)
 
 
+@pytest.mark.slow
 def test_a_compressed_response_has_its_own_etag(app: App) -> None:
     """Otherwise a cache could serve one as the other (RFC 9111, section 4.3.4)."""
     client, zip_it = webtest.TestApp(app), {"Accept-Encoding": "gzip"}

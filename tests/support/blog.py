@@ -153,11 +153,21 @@ def screen(width: int) -> Json:
     }
 
 
+# Those that go round for ever are left alone.
+ANIMATIONS_ARE_OVER = """async () => {
+  const roots = [...document.querySelectorAll('*')].map(element => element.shadowRoot)
+  const moving = [document, ...roots].flatMap(root => root ? root.getAnimations() : [])
+  const ending = moving.filter(each => each.effect.getComputedTiming().endTime !== Infinity)
+  await Promise.allSettled(ending.map(each => each.finished))
+  await new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))
+}"""
+
+
 def settle(page: Page) -> None:
     """Waits until no request is open, or for two seconds, and until animations are over."""
     with suppress(TooLong):
         page.wait_for_load_state("networkidle", timeout=2000)
-    page.wait_for_timeout(300)
+    page.evaluate(ANIMATIONS_ARE_OVER)
 
 
 @contextmanager
