@@ -1070,25 +1070,37 @@ ENDS_URL = (
     "\u3008-\u3020\u3030\u303d\ufd3e\ufd3f\ufe10-\ufe19\ufe30-\ufe6f\ufeff-\uff0f\uff1a-\uff20"
     "\uff3b-\uff40\uff5b-\uff65\uffe0-\uffff\U0001f000-\U0001faff"
 )
-# These end a URL where text of another script follows at once: `(https://example.com)好`.
-ENDS_URL_BEFORE_TEXT = ",;!*')"
-# Not a soft hyphen: pages that hyphenate leave them within URLs that are copied.
-OTHER_SCRIPT = r"(?=[^\0-\x7f\xad])"
+# What no URL holds, within a class of characters.
 NOT_IN_URL = rf"\s<>\"`\[\]{ENDS_URL}"
-# A host ends where another script follows a top-level domain, an IPv4 address or a port:
-# `https://github.com是`, `http://localhost:8080是` and so on; unless a further label follows there.
-NO_FURTHER_LABEL = rf"(?![^\s/?#.{ENDS_URL}]*+\.[^\W_])"
-LAST_LABEL = rf"\.(?:[A-Za-z]{{2,}}|[0-9]{{1,3}}){OTHER_SCRIPT}{NO_FURTHER_LABEL}"
-PORT = rf":[0-9]{{1,5}}{OTHER_SCRIPT}"
-HOST_BEFORE_TEXT = rf"[^/?#{NOT_IN_URL}]*?(?:{LAST_LABEL}|{PORT})"
-# Elsewhere a URL goes on for as long as there are such characters. A bracket belongs to it together
-# with its partner: `?x[]=1`.
-USUAL_CHARACTER = rf"[^{NOT_IN_URL}{ENDS_URL_BEFORE_TEXT}]"
-MARK_BEFORE_NO_TEXT = rf"[{ENDS_URL_BEFORE_TEXT}](?![^\0-\x7f])"
-PAIR_OF_BRACKETS = rf"\[[^{NOT_IN_URL}]*\]"
-REST_OF_URL = rf"(?:{USUAL_CHARACTER}|{MARK_BEFORE_NO_TEXT}|{PAIR_OF_BRACKETS})+"
-AFTER_SCHEME = rf"(?=[^\W_])(?:{HOST_BEFORE_TEXT}|{REST_OF_URL})"
-URL_IN_TEXT = rf"(?<![A-Za-z0-9])[Hh][Tt][Tt][Pp][Ss]?://{AFTER_SCHEME}"
+# Before text of another script. A soft hyphen is none: pages that hyphenate leave them within URLs.
+BEFORE_TEXT = r"(?= [^\0-\x7f\xad] )"
+# In (?x:…), so that it can stand within other patterns.
+AFTER_SCHEME = rf"""(?x:
+    (?= [^\W_] )
+    (?:
+        # A host ends where text follows a top-level domain or an IPv4 address, unless one more
+        # label comes (`https://github.com是`); or where it follows a port (`http://localhost:80是`).
+        [^/?\#{NOT_IN_URL}]*?
+        (?:
+            \. (?: [A-Za-z]{{2,}} | [0-9]{{1,3}} ) {BEFORE_TEXT}
+            (?! [^\s/?\#.{ENDS_URL}]*+ \. [^\W_] )
+        |
+            : [0-9]{{1,5}} {BEFORE_TEXT}
+        )
+    |
+        # Elsewhere a URL goes on for as long as there are such characters.
+        (?:
+            [^{NOT_IN_URL},;!*')]
+        |
+            # These end it before text: `(https://example.com)好`.
+            [,;!*')] (?! [^\0-\x7f] )
+        |
+            # A bracket belongs to it together with its partner: `?x[]=1`.
+            \[ [^{NOT_IN_URL}]* \]
+        )+
+    )
+)"""
+URL_IN_TEXT = rf"(?x: (?<! [A-Za-z0-9] ) [Hh][Tt][Tt][Pp][Ss]?:// {AFTER_SCHEME} )"
 # Not part of a URL at its end, though it may stand within one.
 AFTER_URL = "?!.,:;*_~'\\\xad\u200c\u200d\u2010\u2011\u2012\u2013\xb7\u30fb"
 ENTITY_AT_END = re.compile(r"&[A-Za-z0-9]{1,32};\Z")
