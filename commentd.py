@@ -3636,10 +3636,28 @@ class Usage:
 
 @dataclass(frozen=True)
 class Imported:
-    """The comment that an imported record became. `id` is None when it is gone."""
+    """The comment that an imported record became. `id` is 0 when it is gone, or for a page."""
 
-    id: int | None
+    id: int
     page_id: int | None
+    parent_id: int | None
+
+
+@dataclass(frozen=True)
+class SimilarComment:
+    """A comment that may be the same as one of a file."""
+
+    id: int
+    page_id: int
+    page_key: str
+    parent_id: int | None
+    nickname: str
+    content: str
+    created_at: int
+
+    @property
+    def imported(self) -> Imported:
+        return Imported(self.id, self.page_id, self.parent_id)
 
 
 @dataclass(frozen=True)
@@ -4203,6 +4221,11 @@ class Store(Database):
 
     def page(self, key: str) -> Page | None:
         return self.one(Page, "SELECT * FROM page WHERE key = ?", key)
+
+    def pages_with_keys(self, keys: list[str]) -> dict[str, Page]:
+        """The pages that are there, by key."""
+        sql = "SELECT * FROM page WHERE key IN (SELECT value FROM json_each(?))"
+        return {page.key: page for page in self.all(Page, sql, json.dumps(keys))}
 
     def page_named(self, name: PageName) -> Page:
         """The page; one with the id 0 if nobody has written on it or seen it."""
@@ -5121,35 +5144,37 @@ class Store(Database):
 
     # Imports and exports
 
-    def imported(self, product: str, product_id: str) -> Imported | None:
-        """What was imported under that id; None if nothing was."""
+    def imported(self, product: str, product_ids: list[str]) -> dict[str, Imported]:
+        """What was imported under some of these ids, by id."""
         sql = """
-            SELECT comment.id, comment.page_id
+            SELECT product_id, coalesce(comment.id, 0), comment.page_id, comment.parent_id
               FROM import LEFT JOIN comment ON comment.id = import.comment_id
-             WHERE product = ? AND product_id = ?"""
-        return self.one(Imported, sql, product, product_id)
+             WHERE product = ? AND product_id IN (SELECT value FROM json_each(?))"""
+        rows = self.run(sql, product, json.dumps(product_ids))
+        return {product_id: Imported(*comment) for product_id, *comment in rows}
 
-    def duplicates(
-        self, *, comment_id: int, key: str, nickname: str, content: str, created_at: int
-    ) -> list[int]:
-        """The ids of comments that are this one: the same id and time, whatever its status; else
-        the same text, author, page (by its key) and time."""
-        # The last condition is always true: it lets SQLite use the index `comment_by_time`.
+    def similar_comments(self, ids: list[int], texts: list[Json]) -> list[SimilarComment]:
+        """The comments with these ids, and those with one of these texts: page (by its key), time,
+        author and content. The oldest rows come first."""
+        # The condition on the status is always true: it lets SQLite use the index
+        # `comment_by_time`. CROSS JOIN keeps the order of the tables.
         sql = """
-            SELECT id FROM comment WHERE id = :comment_id AND created_at = :created_at
-             UNION ALL
-            SELECT comment.id FROM comment JOIN page ON page.id = comment.page_id
-             WHERE page.key = :key AND comment.created_at = :created_at
-               AND comment.nickname = :nickname AND comment.content = :content
-               AND comment.status IN ('visible', 'waiting', 'spam', 'deleted')"""
-        return self.values(
-            sql,
-            comment_id=comment_id,
-            key=key,
-            nickname=nickname,
-            content=content,
-            created_at=created_at,
-        )
+            SELECT comment.id, comment.page_id, page.key AS page_key, comment.parent_id,
+                   comment.nickname, comment.content, comment.created_at
+              FROM comment JOIN page ON page.id = comment.page_id
+             WHERE comment.id IN (
+                   SELECT value FROM json_each(:ids)
+                    UNION
+                   SELECT same.id
+                     FROM json_each(:texts) AS text
+                     JOIN page ON page.key = json_extract(text.value, '$.page_key')
+                    CROSS JOIN comment AS same ON same.page_id = page.id
+                      AND same.status IN ('visible', 'waiting', 'spam', 'deleted')
+                      AND same.created_at = json_extract(text.value, '$.created_at')
+                      AND same.nickname = json_extract(text.value, '$.nickname')
+                      AND same.content = json_extract(text.value, '$.content'))
+             ORDER BY comment.id"""
+        return self.all(SimilarComment, sql, ids=json.dumps(ids), texts=json.dumps(texts))
 
     def note_import(self, product: str, product_id: str, comment_id: int) -> None:
         sql = """
@@ -13952,7 +13977,7 @@ HOST = re.compile(r"(?i)\A(?:https?:)?//([^/?#]*)")
 # How products write that a comment is no reply.
 NO_PARENT = ("0", "root", "null", "00000000-0000-0000-0000-000000000000")
 MOST_VIEWS = 10**12  # of a page: a file may hold any number, a column may not
-IMPORT_STEP = 50  # pages or comments in one transaction
+IMPORT_STEP = 250  # pages or comments in one transaction
 
 
 def import_nickname(text: str) -> str:
@@ -13960,6 +13985,10 @@ def import_nickname(text: str) -> str:
     nickname = value_or_empty(proper_nickname, text)
     shown = one_line(INVISIBLE.sub("", text))
     return nickname or value_or_empty(proper_nickname, shown[:64]) or "Anonymous"
+
+
+def import_email(text: str) -> str:
+    return value_or_empty(proper_email, text)
 
 
 def import_website(text: str) -> str:
@@ -13972,6 +14001,19 @@ def import_parent(text: str) -> str:
     return "" if parent in NO_PARENT else parent
 
 
+def page_at(url: str, blog_name: str) -> PageRef | None:
+    """The page of a blog with that URL. Its host is left out, since it is the blog's."""
+    if not url or len(url) > 2048 or has_controls(url):
+        return None
+    # A path may begin with two slashes: hosts have a dot or a port.
+    url = re.sub(r"\A//(?=[^.:/]*(?:/|\Z))", "/", url)
+    written_host = HOST.match(url)
+    host = host_of(f"//{written_host[1]}") if written_host else ""
+    blog = one_line(blog_name) or host.removeprefix("www.")
+    name = page_name(url, {f"//{host}"})
+    return PageRef(blog, name.key, HOST.sub("", name.page_url) or "/")
+
+
 def name_in_report(values: Texts) -> str:
     return values["id"] or f"{values['nickname']} {values['created_at']}"
 
@@ -13982,11 +14024,11 @@ def time_zone(text: str) -> tzinfo | None:
 
 @dataclass
 class ImportReport:
-    """What an import did."""
+    """What an import did, and how it reads the file."""
 
     product_name: str
+    zone: tzinfo | None  # of times without one
     encoding: str = ""  # of the file
-    zone: tzinfo | None = None  # of times without one
     read: int = 0  # comments in the file
     done: int = 0  # of these, how many are here now
     new: int = 0  # of these, how many were not here before
@@ -14042,50 +14084,47 @@ class ImportReport:
         return "\n".join(lines)
 
 
-class Import:
-    """Imports one file. `stage` reads it, `arrange` finds the parent of each reply, and `add_all`
-    adds what is new, some comments a transaction, so that an import may be stopped and goes on
-    later."""
+class Staging:
+    """Reads one file, and makes of its records what is stored: by the rules for comments here, but
+    of any length. Pages and authors may stand after their comments."""
 
     def __init__(
         self,
-        name: str,  # of the product
-        origins: Iterable[str],  # of the blog
+        report: ImportReport,
         place_of: Callable[[str], tuple[str, str]] | None,  # None if no location is wanted
         now: int,
-        zone: tzinfo | None,  # of times without one; None for that of the product
     ) -> None:
-        self.name = name
-        self.product = PRODUCTS[name]
-        self.is_ours = name == "commentd"  # then all is as it was exported
-        self.origins = origins
+        self.report = report
+        self.product = PRODUCTS[report.product_name]
+        self.is_ours = report.product_name == "commentd"  # then all is as it was exported
         self.place_of = place_of
         self.now = now
-        self.zone = zone or time_zone(self.product.zone or "Z")
-        self.report = ImportReport(name, zone=self.zone)
         self.breaks_off = False
         self.records = deque[Texts]()  # of comments, until all pages and authors are known
         self.people: dict[str, Texts] = {}  # by id
         self.pages_by_id: dict[str, PageRef] = {}
-        self.listed_pages: list[StagedPage] = []
+        self.pages: list[StagedPage] = []  # that the file lists
         self.comments: dict[str, StagedComment] = {}  # by id
-        self.pages: dict[str, StagedPage] = {}  # by key
-        self.matched = set[int | None]()  # our comments that are a record of the file
-        self.paused_at = 0.0
+        # Authors write many comments, and pages have many: what comes of each text is kept.
+        kept = functools.lru_cache(maxsize=10_000)
+        self.nickname_of = kept(import_nickname)
+        self.email_of = kept(import_email)
+        self.website_of = kept(import_website)
+        self.origin_of = kept(self.find_origin)
+        self.page_at = kept(page_at)
 
-    # Staging
-
-    def stage(self, path: Path, show: Progress) -> None:
-        """Stages all that can be read. Pages and authors may stand after their comments."""
+    def read(self, path: Path, show: Progress) -> None:
+        """Stages all that can be read."""
         self.report.encoding = encoding_of(path)
         for name, record in read_records(path, self.product, show):
             self.stage_record(name, record)
         faults = self.report.names.get(UNREADABLE, [])
-        if len(faults) == self.report.read and not self.listed_pages:
+        if len(faults) == self.report.read and not self.pages:
             if faults:
                 raise OperatorError(f"nothing in the file can be read ({faults[0]})")
-            if not is_from(self.name, path):  # else it is empty, which is no error
-                raise OperatorError(f"there is no comment and no page of {self.name} in it")
+            name = self.report.product_name
+            if not is_from(name, path):  # else it is empty, which is no error
+                raise OperatorError(f"there is no comment and no page of {name} in it")
         if self.breaks_off and any(map(self.lacks_author, self.records)):
             # They would come without names, and get none from the whole file later.
             raise OperatorError(
@@ -14148,12 +14187,12 @@ class Import:
         return bool(author) and author not in self.people and not values.get("nickname")
 
     def stage_page(self, values: Texts) -> None:
-        ref = self.page_ref(values)
+        ref = self.page_named_in(values)
         if ref is None or is_true(values["gone"]):
             return
         if values["id"]:
             self.pages_by_id.setdefault(values["id"], ref)
-        self.listed_pages.append(
+        self.pages.append(
             StagedPage(
                 ref,
                 closed=is_true(values["closed"]),
@@ -14163,35 +14202,30 @@ class Import:
             )
         )
 
-    def page_ref(self, values: Texts) -> PageRef | None:
-        """The page that a record names by its URL. Its host is left out, since it is the blog's."""
-        url = values["page"]
-        if self.is_ours:
-            return PageRef("", values["id"], url) if values["id"] else None
-        if not url or len(url) > 2048 or has_controls(url):
-            return None
-        # A path may begin with two slashes: hosts have a dot or a port.
-        url = re.sub(r"\A//(?=[^.:/]*(?:/|\Z))", "/", url)
-        written_host = HOST.match(url)
-        host = host_of(f"//{written_host[1]}") if written_host else ""
-        blog = one_line(values["site"]) or host.removeprefix("www.")
-        name = page_name(url, {f"//{host}"})
-        return PageRef(blog, name.key, HOST.sub("", name.page_url) or "/")
+    def page_named_in(self, values: Texts) -> PageRef | None:
+        """The page that a record names by its URL."""
+        if not self.is_ours:
+            return self.page_at(values["page"], values["site"])
+        return PageRef("", values["id"], values["page"]) if values["id"] else None
 
     def time_in(self, text: str) -> int:
         """UTC seconds of a date, or of a number of seconds or milliseconds. 0 for what is before
         1990, or more than a day ahead (some clocks were wrong)."""
         text = text[:64]
-        seconds = 0.0
-        with contextlib.suppress(ValueError, OverflowError):
-            moment = datetime.fromisoformat(re.sub(r"\s+(?=[+-])", "", text))
-            seconds = moment.replace(tzinfo=moment.tzinfo or self.zone).timestamp()
-        with contextlib.suppress(ValueError):  # some numbers look like dates
-            seconds = float(text)
-            if seconds > 1e11:
-                seconds /= 1000
+        try:
+            seconds = float(text)  # some numbers look like dates
+        except ValueError:
+            seconds = self.seconds_of_date(text)
+        if seconds > 1e11:
+            seconds /= 1000
         is_plausible = YEAR_1990 <= seconds <= self.now + DAY
         return min(int(seconds), self.now) if is_plausible else 0
+
+    def seconds_of_date(self, text: str) -> float:
+        with contextlib.suppress(ValueError, OverflowError):
+            moment = datetime.fromisoformat(re.sub(r"\s+(?=[+-])", "", text))
+            return moment.replace(tzinfo=moment.tzinfo or self.report.zone).timestamp()
+        return 0
 
     def stage_comment(self, values: Texts) -> None:
         values |= self.people.get(values["author"], {})
@@ -14203,12 +14237,12 @@ class Import:
         if "id" in self.product.pages.fields:
             page = self.pages_by_id.get(values["page"])
         else:
-            page = self.page_ref(values)
+            page = self.page_named_in(values)
         if page is None:
             self.report.note("skipped: no page", name)
             return
         comment = self.comment_of(values, page)
-        unreadable = sum(text.count("\ufffd") for text in values.values())
+        unreadable = "".join(values.values()).count("\ufffd")
         if unreadable:
             self.report.unreadable += unreadable
             self.report.note(UNKNOWN_CHARACTERS, name)
@@ -14220,15 +14254,7 @@ class Import:
             self.stage_page(values)
 
     def comment_of(self, values: Texts, page: PageRef) -> StagedComment:
-        """What we store of a comment: by the rules for comments here, but of any length."""
-        name = name_in_report(values)
-        content = content_of(values)
-        if len(content.markdown) > TEXT_LIMIT:
-            self.report.note("cut after 65 536 characters", name)
-            text = content.markdown[:TEXT_LIMIT].strip()
-            content = Content(text, clean(plain_html(text)), own_html=True)
-        elif content.own_html and not self.is_ours:
-            self.report.note("kept as HTML, since Markdown can't say it", name)
+        content = self.content_in(values)
         was_erased = not self.is_ours and content.markdown.replace("\\", "") == "[deleted]"
         is_gone = values["status"] == "deleted" or was_erased or is_blank(content.markdown)
         written_time = values["created_at"]
@@ -14252,26 +14278,35 @@ class Import:
             row=row,
         )
 
+    def content_in(self, values: Texts) -> Content:
+        name = name_in_report(values)
+        content = content_of(values)
+        if len(content.markdown) > TEXT_LIMIT:
+            self.report.note("cut after 65 536 characters", name)
+            text = content.markdown[:TEXT_LIMIT].strip()
+            return Content(text, clean(plain_html(text)), own_html=True)
+        if content.own_html and not self.is_ours:
+            self.report.note("kept as HTML, since Markdown can't say it", name)
+        return content
+
     def fill(self, row: FullComment, values: Texts) -> None:
         """Gives a comment all fields but its text."""
         plain = html.unescape if self.product.escaped else str
         name = name_in_report(values)
         row.status = values["status"]
-        row.nickname = import_nickname(plain(values["nickname"]))
-        address = value_or_empty(proper_email, plain(values["email"]))
+        row.nickname = self.nickname_of(plain(values["nickname"]))
+        address = self.email_of(plain(values["email"]))
         if values["email"] and not address:
             self.report.note("without an email address, since what is there is none", name)
         if not address.endswith(".invalid"):  # exports make these up
             row.email = address
-        row.website = import_website(plain(values["website"]))
+        row.website = self.website_of(plain(values["website"]))
         if not row.website and re.sub("https?://", "", values["website"]):
             self.report.note("without a website, since what is there is no URL", name)
-        row.ip = masked(plain_ip(values["ip"])).replace(UNKNOWN_IP, "")
+        row.ip, country, row.location = self.origin_of(values["ip"])
         if self.is_ours or not self.place_of:
             country = values["country"]
             row.location = values["location"][:256]
-        else:
-            country, row.location = self.place_of(row.ip)
         if re.fullmatch("[A-Z]{2}", country):  # the widget could not show another
             row.country = country
         row.likes = count_in(values["likes"], 10_000)
@@ -14280,26 +14315,41 @@ class Import:
         row.held = values["held"][:256]
         row.language = known_language(values["language"])
 
-    # Putting in order
+    def find_origin(self, written_ip: str) -> tuple[str, str, str]:
+        """The masked IP address, with its country and location as we know them."""
+        ip = masked(plain_ip(written_ip)).replace(UNKNOWN_IP, "")
+        country, location = self.place_of(ip) if self.place_of else ("", "")
+        return ip, country, location
 
-    def arrange(self, host: str) -> None:
-        """Drops what is of other blogs, and finds the parent of each reply and the page of each
-        comment."""
-        self.choose_blog(host)
+
+class Arrangement:
+    """Puts what was staged in order: drops what is of other blogs, finds the parent of each reply,
+    a time for each comment, and what the file says of each page."""
+
+    def __init__(self, staging: Staging) -> None:
+        self.report = staging.report
+        self.comments = staging.comments
+        self.listed_pages = staging.pages
+        self.now = staging.now
+        self.pages: dict[str, StagedPage] = {}  # by key
+
+    def arrange(self, blog: str, origins: Iterable[str]) -> None:
+        """`blog`: the name of the one to import; "" for that with these origins."""
+        self.choose_blog(blog, origins)
         self.drop_missing_parents()
         self.set_depths()
         self.drop_childless()
         self.set_times()
         self.gather_pages()
 
-    def choose_blog(self, name: str) -> None:
+    def choose_blog(self, name: str, origins: Iterable[str]) -> None:
         """Keeps one blog: the one with that name, or of the settings, or the only one. Comments
         that name none belong to each."""
         blogs = Counter(comment.page.blog for comment in self.comments.values())
         if not blogs:
             blogs.update({page.ref.blog: 0 for page in self.listed_pages})
         del blogs[""]
-        chosen = blogs.keys() & self.wanted_blogs(name)
+        chosen = blogs.keys() & wanted_blogs(name, origins)
         if not chosen:
             if not name and len(blogs) <= 1:
                 return
@@ -14315,29 +14365,18 @@ class Import:
                 del self.comments[comment.id]
         self.listed_pages = [page for page in self.listed_pages if page.ref.blog in kept]
 
-    def wanted_blogs(self, name: str) -> set[str]:
-        """The spellings of the name; without one, of the hosts in the settings."""
-        if name:
-            return {name, name.lower().removeprefix("www.")}
-        names: set[str] = set()
-        for host in map(host_of, self.origins):
-            # The settings may also name the preview of the blog.
-            if not re.match(r"localhost\b|127\.", host):
-                bare = host.removeprefix("www.")
-                names |= {bare, bare.partition(":")[0]}
-        return names
-
     def drop_missing_parents(self) -> None:
         """A reply whose parent is missing goes below its top-level comment, or to the top."""
         for comment in self.comments.values():
-            if comment.thread not in ("", comment.id) and not self.has_parent_in_file(comment):
+            if comment.thread not in ("", comment.id) and not self.has_parent(comment):
                 comment.parent = comment.thread
-            if comment.parent and not self.has_parent_in_file(comment):
+            if comment.parent and not self.has_parent(comment):
                 comment.parent = ""
                 event = "at the top, since what they reply to is not there"
                 self.report.note(event, comment.id)
 
-    def has_parent_in_file(self, comment: StagedComment) -> bool:
+    def has_parent(self, comment: StagedComment) -> bool:
+        """Whether what it replies to is in the file, and on its page."""
         parent = self.comments.get(comment.parent)
         return parent is not None and parent.page.key == comment.page.key
 
@@ -14405,115 +14444,171 @@ class Import:
                 opened_at[key] = min(listed.opened_at, opened_at.get(key, listed.opened_at))
                 page.opened_at = opened_at[key]
 
-    # Adding
 
-    def add_all(self, store: Store, show: Progress) -> None:
+def wanted_blogs(name: str, origins: Iterable[str]) -> set[str]:
+    """The spellings of the name; without one, of the hosts in the settings."""
+    if name:
+        return {name, name.lower().removeprefix("www.")}
+    names: set[str] = set()
+    for host in map(host_of, origins):
+        # The settings may also name the preview of the blog.
+        if not re.match(r"localhost\b|127\.", host):
+            bare = host.removeprefix("www.")
+            names |= {bare, bare.partition(":")[0]}
+    return names
+
+
+class Adding:
+    """Adds what is new to a blog, some comments a transaction: an import that was stopped goes on
+    later where it was, since each transaction also notes what it has imported."""
+
+    def __init__(self, store: Store, arrangement: Arrangement) -> None:
+        self.store = store
+        self.report = arrangement.report
+        self.product_name = self.report.product_name
+        self.is_ours = self.product_name == "commentd"
+        self.now = arrangement.now
+        self.pages = arrangement.pages
+        self.comments = arrangement.comments
+        self.matched = set[int | None]()  # our comments that are a record of the file
         self.paused_at = time.monotonic()
+
+    def add_all(self, show: Progress) -> None:
         pages = [page for page in self.pages.values() if self.has_news(page)]
+        for start in range(0, len(pages), IMPORT_STEP):
+            with self.step():
+                for page in pages[start : start + IMPORT_STEP]:
+                    self.add_page(page)
         # Parents come before their replies.
         comments = sorted(
             self.comments.values(), key=lambda each: (each.depth, each.row.created_at, each.id)
         )
-        for start in range(0, len(pages), IMPORT_STEP):
-            with self.step(store):
-                for page in pages[start : start + IMPORT_STEP]:
-                    self.add_staged_page(store, page)
         for start in range(0, len(comments), IMPORT_STEP):
-            with self.step(store):
-                for comment in comments[start : start + IMPORT_STEP]:
-                    self.add_comment(store, comment)
+            with self.step():
+                self.add_comments(comments[start : start + IMPORT_STEP])
             show(len(comments) - self.report.done, len(comments))
 
     @contextlib.contextmanager
-    def step(self, store: Store) -> Iterator[None]:
+    def step(self) -> Iterator[None]:
         """A transaction. After some of them, there is a pause in which the service can write."""
-        with store.writing():
+        with self.store.writing():
             yield
         if time.monotonic() - self.paused_at > 0.5:
             threading.Event().wait(0.11)  # SQLite looks for a lock every 100 ms
             self.paused_at = time.monotonic()
+
+    # Pages
 
     def has_news(self, page: StagedPage) -> bool:
         """Whether something is to be added to a page besides its comments."""
         is_closed = page.closed and page.has_comments
         return bool(self.is_ours or page.views or page.page_likes or is_closed)
 
-    def add_staged_page(self, store: Store, staged: StagedPage) -> None:
+    def add_page(self, staged: StagedPage) -> None:
         closed = int(staged.closed)
         stamp = f"page {staged.ref.key} {closed} {staged.views} {staged.page_likes}"
-        if store.imported(self.name, stamp):
+        if self.store.imported(self.product_name, [stamp]):
             return
-        page = self.page_here(store, staged)
+        page = self.store.page(staged.ref.key) or self.new_page(staged)
         if page.total:  # the owner may have reopened it here
             closed = 0
-        store.note_import(self.name, stamp, 0)
-        store.raise_page(page.id, closed, staged.views, staged.page_likes)
+        self.store.note_import(self.product_name, stamp, 0)
+        self.store.raise_page(page.id, closed, staged.views, staged.page_likes)
         if closed and not page.closed:
             self.report.closed_pages += 1
         self.report.views_added += max(0, staged.views - page.views)
         self.report.page_likes_added += max(0, staged.page_likes - page.page_likes)
 
-    def page_here(self, store: Store, staged: StagedPage) -> Page:
-        """The page here, which is added if it is new."""
-        page = store.page(staged.ref.key)
-        if page is None:
-            self.report.new_pages += 1
-            opened_at = staged.opened_at or None
-            page = store.add_page(staged.ref.key, staged.ref.page_url, self.now, opened_at)
-        return page
+    def new_page(self, staged: StagedPage) -> Page:
+        self.report.new_pages += 1
+        opened_at = staged.opened_at or None
+        return self.store.add_page(staged.ref.key, staged.ref.page_url, self.now, opened_at)
 
-    def add_comment(self, store: Store, staged: StagedComment) -> None:
-        self.report.done += 1
-        imported = store.imported(self.name, staged.stamp)
-        if imported:
-            self.matched.add(imported.id)
-            self.put_below_late_parent(store, imported, staged)
-            return
-        # Another record of the file may have the same text.
-        found = store.duplicates(
-            comment_id=staged.number,
-            key=staged.page.key,
-            nickname=staged.row.nickname,
-            content=staged.row.content,
-            created_at=staged.row.created_at,
+    # Comments
+
+    def add_comments(self, comments: list[StagedComment]) -> None:
+        """Adds those that are not here yet. What is here is looked up for all of them at once."""
+        parents = [self.comments[each.parent] for each in comments if each.parent]
+        stamps = [each.stamp for each in (*comments, *parents)]
+        imported = self.store.imported(self.product_name, stamps)
+        pages = self.store.pages_with_keys([each.page.key for each in comments])
+        similar = self.store.similar_comments(
+            [each.number for each in comments if each.number],
+            [
+                {
+                    "page_key": each.page.key,
+                    "created_at": each.row.created_at,
+                    "nickname": each.row.nickname,
+                    "content": each.row.content,
+                }
+                for each in comments
+            ],
         )
-        duplicates = [each for each in found if each not in self.matched]
-        comment_id = duplicates[0] if duplicates else self.add_new_comment(store, staged)
-        self.matched.add(comment_id)
-        store.note_import(self.name, staged.stamp, comment_id)
+        for comment in comments:
+            self.report.done += 1
+            parent = imported.get(self.comments[comment.parent].stamp) if comment.parent else None
+            known = imported.get(comment.stamp)
+            if known is None:
+                known = self.same_comment(comment, similar)
+                if known is None:
+                    known = self.add_comment(comment, pages, parent)
+                self.store.note_import(self.product_name, comment.stamp, known.id)
+                imported[comment.stamp] = known
+            elif parent:
+                self.put_below_late_parent(comment, known, parent)
+            self.matched.add(known.id)
 
-    def add_new_comment(self, store: Store, staged: StagedComment) -> int:
+    def same_comment(self, staged: StagedComment, similar: list[SimilarComment]) -> Imported | None:
+        """The comment here that is this one: with the same id and time, whatever its status; else
+        with the same text, author, page and time. Another record of the file may have the same
+        text."""
+        row = staged.row
+        candidates = [
+            each
+            for each in similar
+            if each.created_at == row.created_at and each.id not in self.matched
+        ]
+        for each in candidates:
+            if each.id == staged.number:
+                return each.imported
+        for each in candidates:
+            has_same_text = each.nickname == row.nickname and each.content == row.content
+            if has_same_text and each.page_key == staged.page.key:
+                return each.imported
+        return None
+
+    def add_comment(
+        self, staged: StagedComment, pages: dict[str, Page], parent: Imported | None
+    ) -> Imported:
+        """`pages`: those that are here, by key. `parent`: what the comment replies to, if that has
+        come."""
         row = staged.row
         self.report.new += 1
         self.report.new_by_status[row.status] += 1
-        page_id = self.page_here(store, self.pages[staged.page.key]).id
+        key = staged.page.key
+        if key not in pages:
+            pages[key] = self.new_page(self.pages[key])
+        page_id = pages[key].id
         new = replace(
             row,
             id=staged.number if self.is_ours else 0,  # so that links to it stay valid
             page_id=page_id,
-            parent_id=self.imported_parent_id(store, staged, page_id),
+            parent_id=parent.id if parent and parent.page_id == page_id else None,
             likes=0,
         )
-        comment_id = store.add_comment_row(new, row.status, self.now)
-        store.add_past_comment_likes(comment_id, row.likes)
-        return comment_id
-
-    def imported_parent_id(
-        self, store: Store, staged: StagedComment, page_id: int | None
-    ) -> int | None:
-        """The id that the parent of a comment has here, if it has come, and is on that page."""
-        staged_parent = self.comments.get(staged.parent)
-        if staged_parent is None:
-            return None
-        parent = store.imported(self.name, staged_parent.stamp)
-        return parent.id if parent and parent.page_id == page_id else None
+        comment_id = self.store.add_comment_row(new, row.status, self.now)
+        if row.likes:
+            self.store.add_past_comment_likes(comment_id, row.likes)
+        return Imported(comment_id, page_id, new.parent_id)
 
     def put_below_late_parent(
-        self, store: Store, imported: Imported, staged: StagedComment
+        self, staged: StagedComment, comment: Imported, parent: Imported
     ) -> None:
         """Puts a comment below its parent that came without it, from a part of the file."""
-        parent_id = self.imported_parent_id(store, staged, imported.page_id)
-        if imported.id and parent_id and store.put_below(imported.id, parent_id):
+        is_lonely = comment.id and comment.parent_id is None
+        if not is_lonely or not parent.id or parent.page_id != comment.page_id:
+            return
+        if self.store.put_below(comment.id, parent.id):
             self.report.note("now below what they reply to", staged.id)
 
 
@@ -15925,17 +16020,20 @@ def import_command(arguments: Arguments) -> int:
         place_of = places.of if config.privacy_show_location else None
         with unpacked(source) as (plain, fault):
             product = arguments.product or product_of(plain)
-            now = World().now()
-            importer = Import(product, config.site_origins, place_of, now, arguments.zone)
+            zone = arguments.zone or time_zone(PRODUCTS[product].zone or "Z")
+            report = ImportReport(product, zone)
             if fault:
-                importer.report.note("the file breaks off: what follows is not in it", fault)
-            importer.stage(plain, progress_line(translated("read", language)))
-        importer.arrange(arguments.host)
+                report.note("the file breaks off: what follows is not in it", fault)
+            staging = Staging(report, place_of, World().now())
+            staging.read(plain, progress_line(translated("read", language)))
+        arrangement = Arrangement(staging)
+        arrangement.arrange(arguments.host, config.site_origins)
         is_new = is_empty(config.database)
         opened = command_store(config, is_new=is_new, dry_run=arguments.dry_run)
         store = resources.enter_context(opened)
-        importer.add_all(store, progress_line(translated("imported", language)))
-    print(importer.report.text(language))
+        adding = Adding(store, arrangement)
+        adding.add_all(progress_line(translated("imported", language)))
+    print(report.text(language))
     if is_new:  # the owner may run the import in the wrong folder
         reason = f" (there is no commentd.ini in {Path.cwd()})"
         place = f"the database is a new one: {config.database}"

@@ -24,6 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from support.products import MAKERS, MINUTE, NOON, ForeignComment
 
+# The time of the import, and how often a page was changed.
+UNCOMPARED = ("seen_at", "hidden_at", "mark", "gone_mark")
 HTML_PRODUCTS = ("disqus", "wordpress", "twikoo")
 PRODUCTS = ("waline", "isso", "commentd", "twikoo", "disqus", "wordpress")
 WORDS = re.findall(
@@ -158,7 +160,7 @@ def rows(database: Path) -> dict[str, list[Any]]:
         names = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
         for (table,) in [*db.execute(names)]:
             columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
-            kept = [name for name in columns if name not in ("seen_at", "hidden_at")]
+            kept = [name for name in columns if name not in UNCOMPARED]
             if table not in ("secret", "state") and kept:
                 found[table] = sorted(
                     db.execute(f"SELECT {', '.join(kept)} FROM {table}"), key=repr
