@@ -12872,8 +12872,12 @@ def as_text(value: Any) -> str:
     while isinstance(value, dict):
         value = pick(value, "$oid|$numberLong|$numberInt|$numberDouble|$date|iso")
     text = str(value) if isinstance(value, str | int | float) else ""
-    text = re.sub("[\ud800-\udfff]", "\ufffd", text)  # halves of characters, which JSON may have
-    return without_controls(text).strip()
+    if not text.isprintable():
+        text = re.sub(
+            "[\ud800-\udfff]", "\ufffd", text
+        )  # halves of characters, which JSON may have
+        text = without_controls(text)
+    return text.strip()
 
 
 def is_true(value: Any) -> bool:
@@ -12917,15 +12921,22 @@ EMBEDDED_MEDIA = re.compile(r"(?i)<(iframe|embed|object|param|video|audio|source
 STICKER = re.compile("(?i)(?<![a-z])(v?emo(ji|t)|smil[ei]|owo|sticker|tv_)")
 CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
 PREFORMATTED = re.compile(r"(?is)\n?(<pre\b.*?</pre>)\n?")
+# What no text has that is Markdown alone, and nothing that we read in another way.
+MAY_BE_HTML = re.compile(r"[<&]|\[@")
 AT_ANCHOR = re.compile(r"\[(@[^\[\]]*)\]\(#[^()]*\)")  # how replies of Waline begin
-# Elements that we do not keep, and those that take their place.
+# Elements that take the place of others, which we do not keep.
 SIMILAR_TAGS = {
-    "b": "strong",
-    "i|cite|dfn|var": "em",
-    "s|strike": "del",
-    "kbd|samp|tt": "code",
-    "div|section|article|h[1-6]|table|caption|tr|dl|dt|dd|details|summary|figure|figcaption": "p",
+    "strong": ["b"],
+    "em": ["i", "cite", "dfn", "var"],
+    "del": ["s", "strike"],
+    "code": ["kbd", "samp", "tt"],
+    "p": [
+        *("div", "section", "article", "h1", "h2", "h3", "h4", "h5", "h6", "table", "caption"),
+        *("tr", "dl", "dt", "dd", "details", "summary", "figure", "figcaption"),
+    ],
 }
+OUR_TAGS = {other: ours for ours, others in SIMILAR_TAGS.items() for other in others}
+OTHER_TAG = re.compile(rf"(?i)<(/?)({'|'.join(OUR_TAGS)})\b[^<>]*>")
 # What readers see of others.
 SEEN_OF_TAGS = {re.compile(r"(?i)</t[dh]\s*>"): " ", re.compile(r"(?i)</?q(\s[^<>]*)?>"): '"'}
 # Links in Disqus lead to a URL with the target and a hash, and a URL as their text is cut:
@@ -13012,6 +13023,8 @@ def link_in_markdown(tag: re.Match[str]) -> str:
 
 def markdown_in(text: str) -> str:
     """Another product's Markdown as ours. Some of it is HTML, such as images."""
+    if not MAY_BE_HTML.search(text):
+        return text
     pieces = CODE.split(text)
     for number in range(0, len(pieces), 2):  # those that are no code
         piece = images_as_links(pieces[number], markdown_link)
@@ -13081,8 +13094,7 @@ def html_in(markup: str) -> str:
     markup = films_as_links(markup)
     for tag, seen in SEEN_OF_TAGS.items():
         markup = tag.sub(seen, markup)
-    for names, similar in SIMILAR_TAGS.items():
-        markup = re.sub(rf"(?i)<(/?)({names})\b[^<>]*>", rf"<\1{similar}>", markup)
+    markup = OTHER_TAG.sub(lambda tag: f"<{tag[1]}{OUR_TAGS[tag[2].lower()]}>", markup)
     if not re.match(r"(?i)\s*<(p|pre|blockquote|ul|ol)\b", markup):
         markup = f"<p>{markup}"
     cleaned = without_controls(clean_foreign(markup))  # a reference may have stood for one
@@ -13224,9 +13236,8 @@ class MarkdownWriter:
     def code_block(self, element: Element) -> str:
         code = element.text.removeprefix("\n").removesuffix("\n")
         fence = "`" * max(3, longest_run(code) + 1)
-        inner = element.children[0] if element.children else ""
-        language = inner.attributes.get("class") or "" if isinstance(inner, Element) else ""
-        return f"{fence}{language.removeprefix('language-')}\n{code}\n{fence}"
+        language = code_class(element).removeprefix("language-")
+        return f"{fence}{language}\n{code}\n{fence}"
 
     def list_items(self, element: Element, *, is_second: bool) -> str:
         number = count_in(element.attributes.get("start") or "1", 10**8)
@@ -13291,6 +13302,12 @@ class MarkdownWriter:
         return f"[{text}]({url})"
 
 
+def code_class(element: Element) -> str:
+    """`language-js` for a block of such code; "" if it names no language."""
+    inner = element.children[0] if element.children else ""
+    return inner.attributes.get("class") or "" if isinstance(inner, Element) else ""
+
+
 def longest_run(code: str) -> int:
     """The number of back-ticks in the longest run of them."""
     return max(map(len, re.findall("`+", code)), default=0)
@@ -13313,89 +13330,134 @@ def text_of(markup: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
-def content_of_html(markup: str) -> Content:
-    """Our HTML as Markdown that is shown alike; as it is, if there is none."""
+def element_of(markup: str) -> Element | None:
+    """Our HTML as an element; None if it is nested deeper than anyone writes."""
     reader = ElementReader()
     try:
         reader.feed(markup)
         reader.close()
     except ValueError:
+        return None
+    return reader.open[0]
+
+
+def content_of_html(markup: str) -> Content:
+    """Our HTML as Markdown that is shown alike; as it is, if there is none."""
+    element = element_of(markup)
+    if element is None:
         return Content(text_of(markup), markup, own_html=True)
     markdown = ""
     for escapes in (False, True):
-        markdown = "\n\n".join(MarkdownWriter(escapes).blocks(reader.open[0])).strip()
+        markdown = "\n\n".join(MarkdownWriter(escapes).blocks(element)).strip()
         shown = safe_html(markdown)
-        if look_alike(shown, markup):
+        if is_shown_alike(shown, element, markup):
             return Content(markdown, shown)
     return Content(markdown, markup, own_html=True)
 
 
-INLINE_START = r"(<(?:em|strong|del|code|a [^>]*)>)"
-INLINE_END = r"(</(?:em|strong|del|code|a)>)"
-GAP = "(?: |<br>)"
-ANY_GAP = "(?: |<br>|&nbsp;|\u3000)"
-# What readers can't tell apart, each with its one spelling. These rules are repeated until none of
-# them changes anything, since one can make another apply.
-SAME_INLINE = {
-    # A gap moves out of an element.
-    re.compile(f"{INLINE_START}({ANY_GAP}+)"): r"\2\1",
-    re.compile(f"({ANY_GAP}+){INLINE_END}"): r"\2\1",
-    # An element without text is not seen.
-    re.compile(r"<(em|strong|del|code|a)\b[^>]*></\1>"): "",
-    # Nor is where one ends and another of its name begins, nor one in another of its name.
-    re.compile(r"</(em|strong|del)><\1>|<(em|strong|del)>(?=<\2>)|</(em|strong|del)>(?=</\3>)"): "",
-    # Bold italics are italic bold.
-    re.compile("<em><strong>"): "<strong><em>",
-    re.compile("</strong></em>"): "</em></strong>",
-}
-# These follow once, in this order. A paragraph becomes the end of a line before ends of lines are
-# put together.
-SAME_BLOCKS = {
-    re.compile(" {2,}"): " ",
-    re.compile("</?p>"): "\n",
-    re.compile(" *<br> *"): "<br>",
-    re.compile("(<br>){2,}"): "\n",
-    re.compile(rf"(?:{GAP}|\n)*(</?(?:ul|ol|li|blockquote|pre|hr)\b[^>]*>)(?:{GAP}|\n)*"): r"\1",
-    re.compile(rf"{GAP}*\n(?:{GAP}|\n)*"): "\n",
-}
+def is_shown_alike(shown: str, element: Element, markup: str) -> bool:
+    """Whether readers see the same of HTML and of an element, whose HTML is `markup`."""
+    # Most HTML differs in the ends of lines alone, if at all, which is seen sooner.
+    if re.sub("(?<=>)\n", "", shown) == re.sub("(?<=>)\n", "", markup):
+        return True
+    shown_element = element_of(shown)
+    return shown_element is not None and appearance(shown_element) == appearance(element)
 
 
-def look_alike(one: str, other: str) -> bool:
-    """Whether readers see the same of both. Most HTML differs in the ends of lines alone, if at
-    all, which is seen sooner."""
-    same = re.sub("(?<=>)\n", "", one) == re.sub("(?<=>)\n", "", other)
-    return same or appearance(one) == appearance(other)
+# How an element looks: the same for elements in which readers see the same
+
+Styles = frozenset[str]
+NO_STYLE: Styles = frozenset()
+GAP = re.compile("([ \n\xa0\u3000]+)")
 
 
-def appearance(markup: str) -> tuple[str, list[str]]:
-    """What readers see of our HTML, and of each code block in it: the same for HTML that looks
-    alike."""
-    code_blocks = []
+@dataclass(frozen=True)
+class Run:
+    """Text that looks the same throughout. `styles`: the names of the elements that it is in; for a
+    link, with its URL."""
 
-    def take_code(block: re.Match[str]) -> str:
-        code = re.sub("</?code>", "", block[1]).replace("<br>", "\n")
-        code_blocks.append(code.removeprefix("\n").removesuffix("\n"))
-        return "<pre>"
+    text: str
+    styles: Styles = NO_STYLE
 
-    def plain_link(tag: re.Match[str]) -> str:
-        url = urllib.parse.unquote(html.unescape(tag[1]))
-        return f"<a {urllib.parse.quote(url)}>"
 
-    def lines_of_code(code: re.Match[str]) -> str:
-        return f"<code>{code[1].replace('<br>', '</code><br><code>')}</code>"
+@dataclass(frozen=True)
+class SeenBlock:
+    """A list, a quote, code or a rule. `label`: the number that a list begins with, or the language
+    of code. `parts`: what is in it."""
 
-    text = re.sub("(?s)<pre>(.*?)</pre>", take_code, markup)
-    text = SPACES.sub(" ", text)
-    text = re.sub('<a href="([^"]*)"[^>]*>', plain_link, text)
-    text = re.sub("<code[^>]*>(.*?)</code>", lines_of_code, text)
-    before = ""
-    while text != before:
-        before = text
-        for pattern, spelling in SAME_INLINE.items():
-            text = pattern.sub(spelling, text)
-    for pattern, spelling in SAME_BLOCKS.items():
-        text = pattern.sub(spelling, text)
-    return text.strip(" \n"), code_blocks
+    tag: str
+    label: str
+    parts: list["SeenBlock | list[Run]"]
+
+
+def appearance(element: Element, styles: Styles = NO_STYLE) -> list[SeenBlock | list[Run]]:
+    """What readers see of an element: its blocks, and the texts before, between and after them."""
+    parts: list[SeenBlock | list[Run]] = []
+    for piece_type, group in itertools.groupby(seen_pieces(element, styles), type):
+        if piece_type is SeenBlock:
+            parts += cast(Iterator[SeenBlock], group)
+        elif runs := with_plain_gaps(cast(Iterator[Run], group)):
+            parts.append(runs)
+    return parts
+
+
+def seen_pieces(element: Element, styles: Styles) -> Iterator[Run | SeenBlock]:
+    """`styles`: those of the elements around it."""
+    for child in element.children:
+        if isinstance(child, str):
+            yield Run(child, styles)
+        elif child.tag == "br":
+            yield Run("\n")
+        elif child.tag == "p":
+            yield Run("\n\n")
+            yield from seen_pieces(child, styles)
+            yield Run("\n\n")
+        elif child.tag == "pre":
+            yield seen_code(child)
+        elif child.tag in BLOCKS:
+            number = count_in(child.attributes.get("start") or "1", 10**8)
+            yield SeenBlock(child.tag, str(number), appearance(child, styles))
+        elif child.tag == "a":
+            url = urllib.parse.unquote(child.attributes.get("href") or "")
+            yield from seen_pieces(child, styles | {f"a {url}"})
+        else:
+            yield from seen_pieces(child, styles | {child.tag})
+
+
+def seen_code(element: Element) -> SeenBlock:
+    """It shows each space, and no end of a line around it."""
+    runs = [
+        Run(piece.text, piece.styles - {"code"})
+        for piece in seen_pieces(element, NO_STYLE)
+        if isinstance(piece, Run)
+    ]
+    code = element.text.removeprefix("\n").removesuffix("\n")
+    is_plain = all(run.styles == NO_STYLE for run in runs)
+    return SeenBlock("pre", code_class(element), [[Run(code)] if is_plain else joined(runs)])
+
+
+def with_plain_gaps(runs: Iterable[Run]) -> list[Run]:
+    """The same with one spelling of each gap, which has no style and does not stand at an end."""
+    pieces = [
+        Run(text, NO_STYLE if GAP.fullmatch(text) else run.styles)
+        for run in runs
+        for text in GAP.split(run.text)
+        if text
+    ]
+    seen = []
+    for run in joined(pieces):
+        text = re.sub(" {2,}", " ", re.sub(" *\n *", "\n", run.text))
+        seen.append(Run(re.sub("\n{2,}", "\n\n", text), run.styles))
+    if seen:
+        seen[0] = Run(seen[0].text.lstrip(" \n"), seen[0].styles)
+        seen[-1] = Run(seen[-1].text.rstrip(" \n"), seen[-1].styles)
+    return [run for run in seen if run.text]
+
+
+def joined(runs: Iterable[Run]) -> list[Run]:
+    """With neighbours of the same styles in one."""
+    groups = itertools.groupby(runs, operator.attrgetter("styles"))
+    return [Run("".join(run.text for run in group), styles) for styles, group in groups]
 
 
 # Importing: files
@@ -13476,12 +13538,13 @@ def encoding_of(path: Path) -> str:
 def utf_8_characters(path: Path) -> tuple[int, int]:
     """How many characters beyond ASCII there are in a file, read as UTF-8, and how many that are
     none."""
-    counts = Counter[bool]()
+    beyond_ascii = 0
+    broken = 0
     with path.open(encoding="utf-8", errors="replace") as file:
         while text := file.read(MEGA):
-            if not text.isascii():
-                counts.update(each == "\ufffd" for each in re.findall(r"[^\0-\x7f]", text))
-    return counts[False], counts[True]
+            beyond_ascii += len(text) - len(text.encode("ascii", "ignore"))
+            broken += text.count("\ufffd")
+    return beyond_ascii - broken, broken
 
 
 def declared_encoding(start: bytes) -> str:
