@@ -3,9 +3,13 @@ minutes, and needs wrk and nginx (on Debian, `apt install wrk nginx-light`):
 
     python tests/bench/bench_speed.py
     python tests/bench/bench_speed.py OLD
+    python tests/bench/bench_speed.py --peers
 
 OLD is another commentd to compare with, a git revision or a folder with a commentd.py. It takes
-another minute or two.
+another minute or two. `--peers` installs other products from PyPI and npm, each at a version that
+`peers.py` names, and takes some minutes; with `--folder` they stay there for the next time. They
+run with their default settings and a database in a file, where their own API has written a page of
+10 comments and one of 1,000. At the end stands what could not be installed.
 
 There are 999 pages with 10 comments each and one with 1,000. Every fourth comment is a reply. A
 list is what the widget asks for: the first ten threads, compressed. The load has 2,000 browsers,
@@ -18,12 +22,14 @@ on what else the machine does. Failed requests, and those that waited more than 
 in brackets.
 
 - **commentd**: this checkout, directly. **OLD**: the other one.
-- **behind nginx**: commentd with the file that `commentd example nginx` prints. CPU
-  is that of both.
+- **behind nginx**: commentd with the file that `commentd example nginx` prints. CPU is that of
+  both.
 - **nginx, files**: nginx as Debian sets it, with the same bytes as files; the better of one worker
   and one a core.
 - **start**: from the start of the process to the first response, with all these comments.
-- **memory**: two seconds after the start, and at the end of the run."""
+- **memory**: two seconds after the start, and at the end of the run.
+- **peers**: a list is what their own widgets ask for at first: of Waline ten threads, of Twikoo
+  eight, of Isso all."""
 
 import argparse
 import json
@@ -46,7 +52,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench_servers import (
+HOME = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(HOME), str(HOME / "tests")]
+
+from bench_servers import (  # noqa: E402
     TEXT,
     Answer,
     Figures,
@@ -63,15 +72,15 @@ from bench_servers import (
     nginx_program,
     running,
 )
+from peers import PAUSE, PRODUCTS, Commentd, Product, Unavailable, listed  # noqa: E402
+from peers import fill as fill_peer  # noqa: E402
 
-HOME = Path(__file__).resolve().parents[2]
 SIZES = dict.fromkeys(range(1, 1000), 10) | {1000: 1000}  # comments, by the number of the page
 LIST = "/comments?url=/p/{page}&view=threads&sort=newest&limit=10&page=1"
 COMMENT = f"""{{"page_url": "/p/{{page}}", "nickname": "Ann", "content": "{{number}} {TEXT}",
     "captcha_token": "x"}}"""
 PLAIN = {"Accept-Encoding": "identity"}
 STARTS = 3
-PAUSE = 2  # seconds after the start until memory is read
 # Compiled once, as the installed command is. A script would be compiled at each start.
 COMMAND = "import sys, commentd; sys.argv[0] = commentd.__file__; sys.exit(commentd.main())"
 SETTINGS = """[server]
@@ -112,6 +121,10 @@ class Load:
     comments: float = 0
     rate: int = 0
 
+    @property
+    def is_for_peers(self) -> bool:
+        return self.connections == 16 and not self.comments
+
 
 LOADS = (
     Load("list of 10 comments, 16 connections", "1", 16),
@@ -132,10 +145,12 @@ class Program:
     title: str
     servers: Sequence[Peer]
     takes_comments: bool = True
+    is_peer: bool = False
     import_cpu: float = 0  # ms for each comment
     start: float = 0  # ms
     start_cpu: float = 0  # ms
     megabytes: Sequence[float] = ()
+    comment_bytes: float = 0  # of the database, for each comment
 
 
 # commentd
@@ -230,6 +245,10 @@ def exported() -> Iterator[dict[str, Any]]:
         }
 
 
+def stored_bytes(each: Checkout) -> int:
+    return sum(file.stat().st_size for file in each.folder.glob("commentd.db*"))
+
+
 def copied(stack: ExitStack, original: Checkout, title: str) -> Checkout:
     """The same with a copy of the database."""
     copy = checkout(stack, title, original.source)
@@ -286,6 +305,60 @@ def files_in_nginx(stack: ExitStack, origin: Peer) -> Program:
     return Program("nginx, files", servers, takes_comments=False)
 
 
+# Other products
+
+
+def peers(stack: ExitStack, options: argparse.Namespace) -> tuple[list[Program], list[str]]:
+    """Those that can be had, and why the others can't."""
+    folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    every, left_out = [], []
+    oauth = nginx(stack, "nginx", {})  # where Waline asks who may sign in
+    for kind in PRODUCTS:
+        if kind is Commentd:
+            continue
+        product = kind(Path(stack.enter_context(tempfile.TemporaryDirectory())), free_port())
+        product.blog = "https://blog.example"
+        product.stand_in = f"{oauth.address}/oauth"
+        if product.no_server:
+            left_out.append(f"{product.name}: skipped: {product.no_server}")
+            continue
+        try:
+            left_out += product.install(folder.resolve(), {})
+        except Unavailable as reason:
+            left_out.append(str(reason))
+        else:
+            every.append(filled_peer(stack, product))
+    return every, left_out
+
+
+def filled_peer(stack: ExitStack, product: Product) -> Program:
+    """Filled, started several times, and left running."""
+    comment_bytes = fill_peer(product, {"/p/1": 10, "/p/1000": 1000})
+    times, costs = [], []
+    for number in range(STARTS):
+        is_last = number == STARTS - 1
+        with ExitStack() as own:
+            keeper = stack if is_last else own
+            began_at = time.monotonic()
+            command = product.command(is_filling=False)
+            pid = keeper.enter_context(running(product.folder, product.port, command))
+            while TEXT[:10] not in listed(product, "/p/1"):
+                time.sleep(0.01)
+            times.append(1000 * (time.monotonic() - began_at))
+            costs.append(1000 * cpu_seconds(pid))
+    path, body = product.listed("/p/{page}")
+    server = Peer(pid, f"http://127.0.0.1:{product.port}", path, path, body)
+    return Program(
+        f"{product.name} {product.version_of(product.server_package)}",
+        [server],
+        takes_comments=False,
+        is_peer=True,
+        start=median(times),
+        start_cpu=median(costs),
+        comment_bytes=comment_bytes,
+    )
+
+
 # Measuring
 
 
@@ -294,9 +367,11 @@ def measured(program: Program, load: Load, seconds: int) -> Figures:
     found = []
     for server in program.servers:
         path = server.screen.replace("{page}", load.page)
-        found.append(
-            loaded(server, path, load.connections, seconds, share=load.comments, rate=load.rate)
-        )
+        share = load.comments
+        if program.is_peer and server.body:  # Twikoo's lists are responses to a POST
+            server = server._replace(body=server.body.replace("{page}", load.page))
+            share = 1
+        found.append(loaded(server, path, load.connections, seconds, share=share, rate=load.rate))
     return max(found, key=lambda figures: figures.rate)
 
 
@@ -309,6 +384,8 @@ def in_turns(programs: Sequence[Program], options: argparse.Namespace) -> Found:
         for load in options.loads:
             for program in programs:
                 if load.comments and not program.takes_comments:
+                    continue
+                if program.is_peer and not load.is_for_peers:
                     continue
                 if sys.stderr.isatty():
                     print(f"\r{turn}: {load.title}, {program.title}\033[K", end="", file=sys.stderr)
@@ -361,6 +438,8 @@ def print_table(programs: Sequence[Program], found: Found, options: argparse.Nam
     line("memory", "MB", *(" → ".join(f"{n:.0f}" for n in each.megabytes) for each in programs))
     imports = (f"{each.import_cpu:.2f}" if each.import_cpu else "" for each in programs)
     line("import, for each comment", "CPU ms", *imports)
+    sizes = (f"{each.comment_bytes:.0f}" if each.comment_bytes else "" for each in programs)
+    line("database, for each comment", "bytes", *sizes)
 
 
 def middle(turns: list[Figures]) -> Figures:
@@ -382,6 +461,8 @@ def main() -> None:
     parser.add_argument("old", nargs="?", metavar="OLD", help="another commentd to compare with")
     parser.add_argument("--seconds", type=int, default=2, help="for each turn")
     parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--peers", action="store_true", help="other products as well")
+    parser.add_argument("--folder", type=Path, help="keeps what was installed of them")
     parser.add_argument("--load", type=re.compile, metavar="PATTERN", help="of the names of loads")
     options = parser.parse_args()
     if not shutil.which("wrk"):
@@ -401,17 +482,20 @@ def main() -> None:
         if options.old:
             fronts.append(copied(stack, checkouts[1], "OLD behind nginx"))
         programs = [started(stack, each) for each in checkouts]
-        for program, cost in zip(programs, costs, strict=True):
+        for program, each, cost in zip(programs, checkouts, costs, strict=True):
             program.import_cpu = cost
+            program.comment_bytes = stored_bytes(each) / sum(SIZES.values())
         programs += [behind_nginx(stack, each) for each in fronts]
+        others, left_out = peers(stack, options) if options.peers else ([], [])
         time.sleep(PAUSE)
-        note_memory(programs)
-        programs.append(files_in_nginx(stack, programs[0].servers[0]))
+        note_memory([*programs, *others])
+        programs += [files_in_nginx(stack, programs[0].servers[0]), *others]
         found = in_turns(programs, options)
         note_memory(programs)
         print(f"{machine()}; {versions()}.", end=" ")
         print(f"Other work before: a load of {busy_before:.1f}.")
         print_table(programs, found, options)
+        print("", *left_out, sep="\n")
 
 
 if __name__ == "__main__":

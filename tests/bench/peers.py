@@ -1,20 +1,24 @@
-"""The products that bench_peers.py compares: how each is installed, started, filled through its own
-API, put into a page and asked for a list. Each runs as its manual says, with its default settings
-and a database in a file. What differs from the defaults is said where it stands."""
+"""The products that benchmarks compare commentd with: how each is installed, started, filled by its
+own API, put into a page and asked for a list. Each runs as its manual says, with its default
+settings and a database in a file. What differs from the defaults is said where it stands."""
 
+import http.client
 import json
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import mistune
+from bench_servers import TEXT, running
 
 import commentd
 
 Json = dict[str, Any]
+PAUSE = 2  # seconds after a start; Twikoo reads its database after it has begun to listen
 Command = list[str | Path]
 
 AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -372,3 +376,59 @@ class Artalk(Product):
 
 
 PRODUCTS = (Commentd, Isso, IssoInGunicorn, Waline, Twikoo, Artalk)
+
+
+# Filling and asking
+
+
+def fill(product: Product, pages: dict[str, int]) -> float:
+    """Writes so many comments to these pages; the bytes of the database for each."""
+    stored = []
+    for written in ({}, pages):
+        with running(product.folder, product.port, product.command(is_filling=True)):
+            time.sleep(PAUSE)
+            for path, body in product.before_filling() if written else ():
+                sent(product, path, body)
+            for page, size in written.items():
+                write(product, page, size)
+        files = product.folder.glob(product.database)
+        stored.append(sum(file.stat().st_size for file in files))
+    return (stored[1] - stored[0]) / sum(pages.values())
+
+
+def texts_of(size: int) -> list[str]:
+    return [f"{number} of {size}. {TEXT}" for number in range(1, size + 1)]
+
+
+def write(product: Product, page: str, size: int) -> None:
+    """Every fourth is a reply."""
+    parent = None
+    for number, text in enumerate(texts_of(size), 1):
+        is_reply = number % 4 == 0
+        path, body = product.written(page, text, parent if is_reply else None)
+        response = sent(product, path, body)
+        if not is_reply:
+            parent = product.id_of(response)
+
+
+def sent(product: Product, path: str, body: Json) -> Any:
+    """The response of a product's API."""
+    headers = {"Content-Type": "application/json", "User-Agent": AGENT, "Origin": product.blog}
+    with closing(http.client.HTTPConnection("127.0.0.1", product.port, timeout=60)) as server:
+        server.request("POST", path, json.dumps(body), headers)
+        response = server.getresponse()
+        text = response.read().decode()
+    assert response.status < 300, (product.name, path, response.status, text)
+    return json.loads(text)
+
+
+def listed(product: Product, page: str) -> str:
+    """The list of a page, as its widget asks for it."""
+    path, body = product.listed(page)
+    headers = {"Content-Type": "application/json", "User-Agent": AGENT}
+    with closing(http.client.HTTPConnection("127.0.0.1", product.port, timeout=60)) as server:
+        server.request("POST" if body else "GET", path, body or None, headers)
+        response = server.getresponse()
+        text = response.read().decode()
+    assert response.status == 200, (product.name, path, response.status, text)
+    return text
