@@ -5538,27 +5538,27 @@ class SignedLink:
     its action has the default."""
 
     action: str  # the name of one in `ACTIONS`, or what is done with the recipient's own emails
-    subscriber: str  # what stands for the recipient's email address
-    language: str
     comment_id: int
     version: str = ""  # of the comment's text, when the link was made
     was: str = ""  # the action that undoes it
     page_id: int = 0
     user_id: int = 0
     expires_at: int = 0  # 0: never
+    subscriber: str = ""  # what stands for the recipient's email address
+    language: str = ""  # of the recipient
 
     def query(self, key: bytes) -> str:
         """The query of its URL, with the signature. It has no defaults."""
         values = {
             "do": self.action,
-            "who": self.subscriber,
-            "lang": self.language,
             "id": self.comment_id,
             "version": self.version,
             "was": self.was,
             "page": self.page_id,
             "user": self.user_id,
             "until": self.expires_at,
+            "who": self.subscriber,
+            "lang": self.language,
         }
         params = {name: str(value) for name, value in values.items() if value}
         params["mac"] = link_signature(key, params)
@@ -5578,14 +5578,14 @@ def read_signed_link(key: bytes, query: Mapping[str, list[str]]) -> SignedLink |
         return None
     return SignedLink(
         action=params["do"],
-        subscriber=params["who"],
-        language=params["lang"],
         comment_id=int(params.get("id", 0)),
         version=params.get("version", ""),
         was=params.get("was", ""),
         page_id=int(params.get("page", 0)),
         user_id=int(params.get("user", 0)),
         expires_at=int(params.get("until", 0)),
+        subscriber=params["who"],
+        language=params["lang"],
     )
 
 
@@ -6743,46 +6743,28 @@ class Recipient:
         subject = self.text(f"{name}_subject", **values)
         return Email(self.to, one_line(subject), self.text(f"{name}_text", **values))
 
-    def signed_link(
-        self,
-        action: str,
-        comment_id: int,
-        *,
-        version: str = "",
-        was: str = "",
-        page_id: int = 0,
-        user_id: int = 0,
-        expires_at: int = 0,
-    ) -> str:
-        """The URL of a `SignedLink`; "" if readers cannot reach the service. Opening it changes
-        nothing: its page has a button."""
+    def signed_link(self, link: SignedLink) -> str:
+        """The URL of a link for this recipient; "" if readers cannot reach the service. Opening it
+        changes nothing: its page has a button."""
         public_url = self.site.config.server_public_url
         if not public_url:
             return ""
         key = self.site.key
-        link = SignedLink(
-            action=action,
-            subscriber=subscriber_of(key, self.to),
-            language=self.language,
-            comment_id=comment_id,
-            version=version,
-            was=was,
-            page_id=page_id,
-            user_id=user_id,
-            expires_at=expires_at,
-        )
-        return f"{public_url}/mail?{link.query(key)}"
+        complete = replace(link, subscriber=subscriber_of(key, self.to), language=self.language)
+        return f"{public_url}/mail?{complete.query(key)}"
 
     def action_link(self, name: str, comment: FullComment, made_at: int) -> str:
         """A link that does something with a comment, while its text and the recipient's role stay;
         "" if readers cannot reach the service."""
         before = ACTIONS[name].value_before(self.site, comment)
         return self.signed_link(
-            name,
-            comment.id,
-            version=comment.version,
-            was=undoing(name, before),
-            expires_at=made_at + LINK_LIFE,
+            SignedLink(
+                action=name,
+                comment_id=comment.id,
+                version=comment.version,
+                was=undoing(name, before),
+                expires_at=made_at + LINK_LIFE,
+            )
         )
 
     def action_label(self, name: str, comment: FullComment) -> str:
@@ -7070,9 +7052,9 @@ def author_email(site: Site, to: str, replies: list[FullComment]) -> Email:
         quote = quoted(comment_above(site, reply).content, 300)
         sections.append(author.section("author_text", reply, own=quote))
     end = ""
-    stop = author.signed_link("stop", own.id)
+    stop = author.signed_link(SignedLink("stop", own.id))
     if stop:
-        stop_all = author.signed_link("stop_all", own.id)
+        stop_all = author.signed_link(SignedLink("stop_all", own.id))
         end = author.text("author_end", stop=stop, stop_all=stop_all)
     return author.comments_email("author", replies, sections, end, stop)
 
@@ -7089,7 +7071,7 @@ def ask_guest(site: Site, to: str, unasked: News, consent: str) -> None:
     first, *_ = unasked.values()
     own = comment_above(site, first)
     guest = Recipient(site, to, own.language or usual_language(site, to))
-    confirm = guest.signed_link("confirm", own.id, expires_at=site.now() + LINK_LIFE)
+    confirm = guest.signed_link(SignedLink("confirm", own.id, expires_at=site.now() + LINK_LIFE))
     email = guest.plain_email("ask", confirm=confirm)
     subscriber = subscriber_of(site.key, to)
     store.subscribe(subscriber, 0, "asked")
@@ -7117,7 +7099,9 @@ def is_for_follower(site: Site, to: str, comment: FullComment) -> bool:
 
 
 def unfollow_link(follower: Recipient, reader: Account, page_id: int, comment_id: int) -> str:
-    return follower.signed_link("unfollow", comment_id, page_id=page_id, user_id=reader.id)
+    return follower.signed_link(
+        SignedLink("unfollow", comment_id, page_id=page_id, user_id=reader.id)
+    )
 
 
 def followed_sections(
