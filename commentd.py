@@ -12277,18 +12277,8 @@ def check_database(config: Config, now: int) -> Iterator[Finding]:
 def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
     """What only a try can show. `to`: where a test email goes, if it is not ""."""
     yield from check_mail(config, world, to)
-    if config.captcha_provider in HOSTED_CAPTCHAS:
-        provider = config.captcha_provider
-        success = f"{provider} accepts the secret"
-        ask = functools.partial(provider_accepts, config, world, "check")
-        yield run_check("captcha", success, ask, subject=provider)
-    url = f"{config.server_public_url}/health"
-    if not is_running(config.database):
-        text = "not running; it is started by `systemctl start commentd`, or `commentd` here"
-        yield Finding("note", "service", text)
-    elif config.server_public_url:
-        attempt = functools.partial(check_health_url, world, url)
-        yield run_check("public_url", f"{url} is reachable", attempt, subject=url)
+    yield from check_captcha(config, world)
+    yield from check_running(config, world)
 
 
 def check_mail(config: Config, world: World, to: str) -> Iterator[Finding]:
@@ -12303,6 +12293,23 @@ def check_mail(config: Config, world: World, to: str) -> Iterator[Finding]:
         success = f"the email to {to} is " + ("sent" if mailer.delivers else "printed here")
         attempt = functools.partial(send_test_email, mailer, to)
         yield run_check("mail", success, attempt, subject=mailer.name)
+
+
+def check_captcha(config: Config, world: World) -> Iterator[Finding]:
+    provider = config.captcha_provider
+    if provider in HOSTED_CAPTCHAS:
+        attempt = functools.partial(provider_accepts, config, world, "check")
+        yield run_check("captcha", f"{provider} accepts the secret", attempt, subject=provider)
+
+
+def check_running(config: Config, world: World) -> Iterator[Finding]:
+    if not is_running(config.database):
+        text = "not running; it is started by `systemctl start commentd`, or `commentd` here"
+        yield Finding("note", "service", text)
+    elif config.server_public_url:
+        url = f"{config.server_public_url}/health"
+        attempt = functools.partial(check_health_url, world, url)
+        yield run_check("public_url", f"{url} is reachable", attempt, subject=url)
 
 
 def send_test_email(mailer: Mailer, to: str) -> None:
@@ -12332,6 +12339,15 @@ def run_check(topic: str, success: str, attempt: Callable[[], object], *, subjec
         detail = terminal_line(str(error))
         return Finding("fail", topic, f"{subject}: {detail} ({type(error).__name__})")
     return Finding("ok", topic, success)
+
+
+def check_all(config: Config, world: World, to: str) -> Iterator[Finding]:
+    """All that the command `check` finds; for `to` see `check_outside`."""
+    yield from check_settings(config)
+    yield from check_files(config)
+    yield from check_versions()
+    yield from check_database(config, world.now())
+    yield from check_outside(config, world, to)
 
 
 def check_service(site: Site) -> Iterator[Finding]:
@@ -15939,29 +15955,15 @@ def check_command(arguments: Arguments) -> int:
     for blog in arguments.blogs:
         if len(arguments.blogs) > 1:
             print(f"\n{blog.file}\n")
-        findings = find_all(blog, arguments.mail)
+        findings = [*check_all(blog.config, World(), arguments.mail)]
+        if not blog.file:
+            missing = f"no commentd.ini in {Path.cwd()} (is this its folder?)"
+            text = f"{missing}: defaults and the environment are used"
+            findings.append(Finding("note", "settings", text))
         print_findings(findings)
         print_settings(blog, everything=arguments.verbose)
         works = works and all(finding.level != "fail" for finding in findings)
     return 0 if works else 1
-
-
-def find_all(blog: BlogSettings, to: str) -> list[Finding]:
-    """All that can be found of a blog. `to`: where a test email goes, if it is not ""."""
-    config = blog.config
-    world = World()
-    findings = [
-        *check_settings(config),
-        *check_files(config),
-        *check_versions(),
-        *check_database(config, world.now()),
-        *check_outside(config, world, to),
-    ]
-    if not blog.file:
-        missing = f"no commentd.ini in {Path.cwd()} (is this its folder?)"
-        text = f"{missing}: defaults and the environment are used"
-        findings.append(Finding("note", "settings", text))
-    return findings
 
 
 def print_findings(findings: list[Finding]) -> None:
