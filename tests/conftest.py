@@ -120,8 +120,8 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def campaign(request: pytest.FixtureRequest) -> Campaign:
-    seed, first, seconds = map(request.config.getoption, ("seed", "first", "seconds"))
-    return Campaign(request.node.name, seed, first, seconds)
+    names = ("seed", "first", "rounds", "seconds")
+    return Campaign(request.node.name, *map(request.config.getoption, names))
 
 
 # -- The three tiers
@@ -133,6 +133,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--seconds", type=float, help="the long tier: how long each campaign goes on")
     group.addoption("--seed", type=int, default=1, help="the chance of all campaigns")
     group.addoption("--first", type=int, default=0, help="the round that a campaign begins with")
+    group.addoption("--rounds", type=int, help="how many rounds a campaign has")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

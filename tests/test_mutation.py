@@ -3,10 +3,15 @@ do something else, one at a time, and the test command has to fail 58 times at l
 `pytest tests/test_mutation.py::test_a_mutated_line_is_noticed_by_the_tests -n0 -s --seed 7`.
 
 First all tests run once, while coverage.py notes which lines each of them runs. A change is then
-shown to the tests that run its line, the quick ones first. Only if all pass, the others run."""
+shown to the tests that run its line, the quick ones first. Only if all pass, the others run.
+
+A line is printed for each change. Whoever stops in between goes on with `--first`, and the number
+after the last one that was printed; `--rounds 5` makes five changes. Which lines tests run is kept
+until the program or a test changes."""
 
 import ast
 import contextlib
+import hashlib
 import json
 import os
 import random
@@ -18,7 +23,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import coverage
@@ -208,7 +213,7 @@ def chosen(lines: list[list[Change]], chance: random.Random) -> Change:
 class Test:
     name: str
     seconds: float
-    lines: set[int] = field(default_factory=set)  # of the program, that it runs
+    lines: set[int]  # of the program, that it runs
 
     __test__ = False  # for pytest
 
@@ -216,8 +221,8 @@ class Test:
 class Judge:
     """A copy of the project, in which the program is changed."""
 
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp())  # not below a folder that only root may enter
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         left_out = shutil.ignore_patterns(*LEFT_OUT)
         shutil.copytree(ROOT, self.folder, ignore=left_out, dirs_exist_ok=True)
         self.program = self.folder / "commentd.py"
@@ -237,30 +242,49 @@ class Judge:
                 stdout=printed,
                 stderr=printed,
             )
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(seconds)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            try:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(seconds)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
             printed.seek(0)
             return process.wait(), printed.read()
 
-    def measure(self) -> list[Test]:
+    def tests(self, kept: Path) -> list[Test]:
         """All tests that pass, the quick ones first. What fails without a change judges nothing."""
+        files = sorted(path for path in self.folder.rglob("*") if path.is_file())
+        digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+        if kept.exists():
+            found = json.loads(kept.read_text("utf-8"))
+            if found["digest"] == digest:
+                return [Test(**{**each, "lines": {*each["lines"]}}) for each in found["tests"]]
+        print("\nall tests run once, to see which lines each of them runs", flush=True)
+        tests = self.measure()
+        rows = [{**asdict(test), "lines": [*test.lines]} for test in tests]
+        kept.write_text(json.dumps({"digest": digest, "tests": rows}), "utf-8")
+        return tests
+
+    def measure(self, *some: str) -> list[Test]:
+        """Runs all tests or some, and notes which lines of the program each of them runs."""
         self.noted.mkdir()
         settings = self.noted / "settings"
         settings.write_text(MEASURE.format(folder=self.folder), "utf-8")
-        self.pytest(
+        _, printed = self.pytest(
             *("-p", "measuring"),
             *(f"--deselect=tests/test_{name}.py" for name in READERS),
+            *some,
             COVERAGE_PROCESS_START=str(settings),
             PYTHONPATH="tests/support",
         )
-        return self.measured()
+        tests = self.measured()
+        assert any(test.lines for test in tests), printed
+        return tests
 
     def measured(self) -> list[Test]:
         seconds: dict[str, float] = json.loads((self.folder / "seconds.json").read_text("utf-8"))
         names = sorted(seconds, key=lambda name: seconds[name])
-        tests = {name: Test(name, seconds[name]) for name in names}
+        tests = {name: Test(name, seconds[name], set()) for name in names}
         for path in self.noted.glob("data.*"):
             data = coverage.CoverageData(str(path))
             data.read()
@@ -317,11 +341,18 @@ def test_a_mutation_can_be_made_anywhere() -> None:
         assert changed.splitlines()[change.line - 1] != PROGRAM.splitlines()[change.line - 1]
 
 
+@pytest.fixture
+def judge() -> Iterator[Judge]:
+    with tempfile.TemporaryDirectory() as folder:  # not below one that only root may enter
+        yield Judge(Path(folder))
+
+
 @pytest.mark.long
-def test_a_mutated_line_is_noticed_by_the_tests(campaign: Campaign) -> None:
+def test_a_mutated_line_is_noticed_by_the_tests(
+    judge: Judge, campaign: Campaign, pytestconfig: pytest.Config
+) -> None:
     lines = changes_by_line()
-    judge = Judge()
-    tests = judge.measure()
+    tests = judge.tests(pytestconfig.cache.mkdir("mutation") / "lines.json")
     unnoticed = []
     for chance in campaign.rounds(60):
         change = chosen(lines, chance)
@@ -330,8 +361,7 @@ def test_a_mutated_line_is_noticed_by_the_tests(campaign: Campaign) -> None:
             change = chosen(lines, chance)
         campaign.figures["changes"] += 1
         found = judge.noticed_by(change, tests)
-        print(f"{change}: {found or 'NOT NOTICED'}", flush=True)
+        print(f"{campaign.last}. {change}: {found or 'NOT NOTICED'}", flush=True)
         if not found:
             unnoticed.append(str(change))
-    shutil.rmtree(judge.folder)
     assert len(unnoticed) * 30 <= campaign.figures["changes"], "\n".join(unnoticed)
