@@ -10008,10 +10008,10 @@ def offset_of(at: datetime) -> str:
     return f"UTC{sign}{hours}:{minutes:02}"
 
 
-@functools.cache
-def first_texts() -> dict[str, dict[str, str]]:
-    """What the widget says before it loads more, by language: English or simplified Chinese."""
-    texts: dict[str, dict[str, str]] = json.loads((static_folder() / "texts.json").read_bytes())
+def widget_texts(language: str) -> dict[str, str]:
+    """What the widget says in a language."""
+    file = static_folder() / f"words/{language}.json"
+    texts: dict[str, str] = json.loads(file.read_bytes())
     return texts
 
 
@@ -10023,11 +10023,9 @@ def locales() -> dict[str, Locale]:
     by_language = {}
     for language, forms in forms_of_languages.items():
         widget_language = forms["widget_language"]
-        first = first_texts()["en"] | first_texts().get(widget_language, {})
-        later = json.loads((folder / f"words/{widget_language}.json").read_bytes())
         by_language[language] = Locale(
             widget_language=widget_language,
-            texts=first | later,
+            texts=widget_texts(widget_language),
             country_names=forms["country_names"],
             months=forms["months"],
             day_format=forms["day_format"],
@@ -10519,39 +10517,82 @@ MIME = {
 
 
 # Files of `static/` that the program reads itself. Those of them that readers need are in others.
-OWN_FILES = ("emails.json", "fragment.css", "intl.json", "picture.css", "texts.json", "widget.css")
+OWN_FILES = (
+    "account.css",
+    "code.css",
+    "emails.json",
+    "errors.css",
+    "first_texts.json",
+    "fragment.css",
+    "intl.json",
+    "picture.css",
+    "reading.css",
+    "widget.css",
+    "writing.css",
+)
+# The languages whose first texts stand in embed.js. The others cost a reader one request more.
+TEXTS_AT_ONCE = ("en", "zh-CN")
 
 
 def assets_with(picture: str) -> dict[str, Asset]:
     """The files that are served, by name. They are read once, so that no request names a file.
     `picture`: as in the settings; the widget shows it unless it is ""."""
-    assets = {}
+    bodies = {}
     folder = static_folder()
-    for path in folder.rglob("*"):
+    for path in sorted(folder.rglob("*")):
         is_own = path.name in OWN_FILES or path.parent.name == "terminal"
-        content_type = MIME.get(path.suffix)
-        if not content_type or is_own:
-            continue
-        body = path.read_bytes()
-        if path.suffix == ".js":
-            script = without_comments(body.decode())
-            if path.name == "embed.js":
-                script = with_texts_and_style(script, picture)
-            body = script.encode()
-        gzipped = gzip.compress(body, mtime=0)
-        name = path.relative_to(folder).as_posix()
-        assets[name] = Asset(body, content_type, gzipped)
-    return assets
+        if path.suffix in MIME and not is_own:
+            name = path.relative_to(folder).as_posix()
+            bodies[name] = script_in(path) if path.suffix == ".js" else path.read_bytes()
+    first_texts = {}
+    for locale in locales().values():
+        language = locale.widget_language
+        first_texts[language], later = texts_in_two(language)
+        bodies[f"words/{language}.json"] = packed_json(later).encode()
+        if language not in TEXTS_AT_ONCE:
+            bodies[f"words/first-{language}.json"] = packed_json(first_texts[language]).encode()
+
+    # embed.js asks for the others by this, so that no cache mixes two versions of the program.
+    version = hashlib.sha256(b"".join(bodies.values())).hexdigest()[:8]
+    at_once = {
+        language: texts if language in TEXTS_AT_ONCE else None
+        for language, texts in sorted(first_texts.items())
+    }
+    script = bodies["embed.js"].decode()
+    script = script.replace("FIRST_TEXTS", packed_json(at_once), 1)
+    script = script.replace("ASSETS_VERSION", f"'{version}'", 1)
+    script = script.replace("WIDGET_STYLE", f"`\n{widget_style(picture)}`", 1)
+    bodies["embed.js"] = script.encode()
+    return {
+        name: Asset(body, MIME[Path(name).suffix], gzip.compress(body, mtime=0))
+        for name, body in bodies.items()
+    }
 
 
-def with_texts_and_style(script: str, picture: str) -> str:
-    """embed.js, in which two names stand for what each reader needs at once. It loads the texts of
-    other languages when it needs them: they are null here."""
-    languages = sorted(locale.widget_language for locale in locales().values())
-    texts = {language: first_texts().get(language) for language in languages}
-    packed = json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
-    script = script.replace("FIRST_TEXTS", packed, 1)
-    return script.replace("WIDGET_STYLE", f"`\n{widget_style(picture)}`", 1)
+def texts_in_two(language: str) -> tuple[dict[str, str], dict[str, str]]:
+    """What the widget says in a language before a reader does anything, and the rest."""
+    first_keys = json.loads((static_folder() / "first_texts.json").read_bytes())
+    first: dict[str, str] = {}
+    later: dict[str, str] = {}
+    for key, text in widget_texts(language).items():
+        # A text with a number has one form or more: `count_one`, `count_other`.
+        is_first = key in first_keys or key.rpartition("_")[0] in first_keys
+        part = first if is_first else later
+        part[key] = text
+    return first, later
+
+
+def packed_json(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def script_in(path: Path) -> bytes:
+    """A script, in which MODULE_STYLE stands for the style of the same name."""
+    script = without_comments(path.read_text("utf-8"))
+    if "MODULE_STYLE" in script:
+        style = style_in(f"{path.stem}.css")
+        script = script.replace("MODULE_STYLE", f"`\n{style}`", 1)
+    return script.encode()
 
 
 def widget_style(picture: str) -> str:

@@ -1,89 +1,46 @@
-// The account of a reader, in the form: sign in with a code by email or with a password, sign out; then name,
-// emails, followed pages, password, download and deletion. The panel replaces the name and the buttons of the
-// form; the text stays. `embed.js` loads this on demand, and for readers who are signed in.
-// In order: Style, Account, Steps, Signing in, Profile.
+// The account of a reader, in the form: sign in with a code by email or with a password, sign out;
+// then name, emails, followed pages, password, download and deletion. The panel replaces the name
+// and the buttons of the form; the text stays. `embed.js` loads this on demand, and for readers who
+// are signed in. In order: Style, Account, Steps, Signing in, Profile.
 
 // -- Style --------------------------------------------------------------------
 
-const sheet = new CSSStyleSheet()
-sheet.replaceSync(`
-.guest .row { grid-column: 1 / -1 }
-.signed { display: flex; gap: inherit }
-.signed button { padding-inline-start: 0 }
-.form:has(+ .panel) > :is(div, .barred) { display: none }
-.form:has(+ .panel) > .field { border-radius: var(--_radius) }
-.panel { margin-top: var(--_space) }
-.panel > label { max-width: 24em }
-.panel [open] { grid-column: auto }
-.panel .row { column-gap: calc(3 * var(--_space)) }
-.panel .row > :not(.button) { padding-inline: 0 }
-.danger { --_accent: var(--_error) }
-fieldset { min-width: 0; padding: 0; border: 0 }
-legend { padding: 0; margin-bottom: .5em }
-.rename { display: flex; flex-wrap: wrap; align-items: end; gap: var(--_space) }
-.rename label { flex: 1 8em; min-width: 0 }
-.rename .more { padding-block: .5em }
-.rename .error { order: 1; flex-basis: 100% }
-.choice { display: flex; align-items: center; gap: .75em; min-height: 2em }
-.choice input { flex: none; width: 1.5em; height: 1.5em; padding: 0; accent-color: var(--_accent); outline-offset: 2px }
-.choice .switch { appearance: none; width: 2.5em; padding: .2em; border-radius: 1em }
-.switch::before { content: ""; display: block; width: 0; border: .5em solid var(--_edge); border-radius: 50% }
-.switch:checked { border-color: var(--_accent); background: var(--_accent) }
-.switch:checked::before { margin-inline-start: 1em; border-color: Canvas }
-.pages li { display: flex; align-items: center; justify-content: space-between; gap: 1em; min-height: 2em; padding: 0 }
-.pages button { flex: none; font-size: .875em; color: var(--_muted) }
-@media (pointer: coarse) {
-  .choice, .pages li { min-height: 44px }
-}
-@media (forced-colors) {
-  .switch:checked, .switch:checked::before { border-color: Highlight }
-}
-`)
+export const sheet = new CSSStyleSheet()
+sheet.replaceSync(MODULE_STYLE)
+
+// The panel looks like a form, and signing in takes a captcha.
+export const needs = 'writing.js'
 
 // -- Account ------------------------------------------------------------------
 
 /** The claims of a token (RFC 7519). */
 const claims = token => JSON.parse(atob(token.split('.')[1].replace(/-/g, '+').replace(/_/g, '/')))
 
-/** The SHA-256 of a text, in hex, by the hash of `embed.js`. Passwords leave the browser in this form only. */
-export function digest(text, {H, hex, sha256}) {
-  const bytes = new TextEncoder().encode(text)
-  const blocks = Math.ceil((bytes.length + 9) / 64)
-  const padded = new DataView(new ArrayBuffer(64 * blocks))
-  bytes.forEach((byte, i) => padded.setUint8(i, byte))
-  padded.setUint8(bytes.length, 0x80)
-  padded.setUint32(64 * blocks - 4, 8 * bytes.length)
-  let state = H.slice(0, 8)
-  for (let i = 0; i < blocks; i++) {
-    state = sha256(state, Array.from({length: 16}, (_, word) => padded.getInt32(64 * i + 4 * word)))
-  }
-  return hex(state)
-}
-
-/** Opens the account beside a form, because of an error or because the reader asks for it ('open'). Without a
-    reason it shows who is signed in. */
-export function account(thread, kit, form, reason) {
-  const {Failure, ask, button, h, hash, isEmail, keep, me, recall} = kit
-  const {adoptedStyleSheets: sheets} = thread.shadowRoot
+/** Opens the account beside a form, because of an error or because the reader asks for it ('open').
+    Without a reason it shows who is signed in. */
+export async function account(thread, kit, form, reason) {
+  const {Failure, ask, button, h, isEmail, keep, me, recall} = kit
   const say = (key, n) => thread.say(key, n)
-  if (!sheets.includes(sheet)) sheets.push(sheet)
 
   const forms = () => [...thread.shadowRoot.querySelectorAll('form.form')]
 
   /** The form in which this began, or its replacement; otherwise the main form. */
-  const currentForm = () => forms().find(({subject}) => subject === form.subject) ?? thread.$('form')
+  const currentForm = () =>
+    forms().find(({subject}) => subject === form.subject) ?? thread.$('form')
 
-  /** Focuses where one signs in, where that is asked for first, otherwise an element of the form. */
+  /** Focuses where one signs in, where that is asked for first, otherwise an element of the form.
+      */
   const focusForm = (wanted = 'textarea') => {
     const target = currentForm().querySelector('.barred button, ' + wanted) ?? currentForm().content
     target.focus()
   }
 
   const read = path => ask(path, undefined, 'GET', me().token)
+  const digest = async text => (await kit.load('proof.js')).digest(text)
 
   const takeCaptchaToken = async () => {
-    const token = await thread.use('more.js', 'captchaToken', true)
-    thread.use('more.js', 'dropCaptchaToken')
+    const token = await thread.use('writing.js', 'captchaToken', true)
+    thread.use('writing.js', 'dropCaptchaToken')
     return token
   }
 
@@ -92,7 +49,7 @@ export function account(thread, kit, form, reason) {
     thread.$('.panel')?.remove()
     keep('me', {...me(), token: undefined, id: undefined, role: undefined, ...reader})
     for (const each of forms()) each.replaceWith(thread.makeForm(each.subject))
-    thread.use('more.js', 'own')
+    thread.use('own.js', 'own')
   }
 
   function signOut() {
@@ -105,38 +62,51 @@ export function account(thread, kit, form, reason) {
   /** Shows who is signed in, where a guest would write a name. */
   function greet(guestForm) {
     const guest = guestForm.querySelector('.guest')
+    if (!guest) return // writing.js comes back when it is there
     guest.hidden = !!guestForm.subject.change
-    const open = button(say('account'), () => account(thread, kit, guestForm, 'open'), {class: 'account'})
-    const buttons = h('span', {class: 'signed'}, open, button(say('signout'), signOut))
-    guest.replaceChildren(h('p', {class: 'row'}, h('span', {}, say('as', me().nickname)), buttons))
+    const openPanel = () => account(thread, kit, guestForm, 'open')
+    guest.replaceChildren(h('p', {class: 'row'},
+      h('span', {}, say('as', me().nickname)),
+      h('span', {class: 'signed'},
+        button(say('account'), openPanel, {class: 'account'}),
+        button(say('signout'), signOut))))
   }
 
   if (reason?.code === 'token_invalid') {
     setReader({})
     form = currentForm()
-    thread.use('more.js', 'showError', form, new Failure('ended'))
+    await thread.use('writing.js', 'equip', form)
+    kit.showError(thread, kit, form, new Failure('ended'))
   } else if (me().token && reason !== 'open') return greet(form)
 
   // -- Steps ------------------------------------------------------------------
 
   // What is typed in a step stands in the fields of the next one.
-  const typed = {email: me().email ?? '', nickname: me().nickname ?? '', ...recall('account', {}, 'sessionStorage')}
+  const {email: ownEmail = '', nickname: ownName = ''} = me()
+  const kept = recall('account', {}, 'sessionStorage')
+  const typed = {email: ownEmail, nickname: ownName, ...kept}
   const canMail = thread.settings.registration
   let secret = ''
   let byCode // whether a code confirms a sensitive step, instead of the password
 
-  const field = (name, word, props) => h('label', {}, h('span', {}, say(word)), h('input', {class: 'field',
-    name, required: true, value: typed[name] ?? '', oninput: event => { typed[name] = event.target.value.trim() }, ...props,
-  }))
+  const field = (name, word, props) => {
+    const oninput = ({target}) => { typed[name] = target.value.trim() }
+    const value = typed[name] ?? ''
+    const input = h('input', {class: 'field', name, required: true, value, oninput, ...props})
+    return h('label', {}, h('span', {}, say(word)), input)
+  }
   const nicknameField = () => field('nickname', 'name', {autocomplete: 'nickname', dir: 'auto'})
-  const emailField = () => field('email', 'address', {type: 'email', autocomplete: 'username', inputMode: 'email'})
+  const emailField = () =>
+    field('email', 'address', {type: 'email', autocomplete: 'username', inputMode: 'email'})
   const password = (autocomplete, word = 'password', name = 'password') =>
     field(name, word, {type: 'password', autocomplete, value: ''})
   const small = (text, props) => h('p', {class: 'small', ...props}, text)
+  const advice = () => small(say('advice'))
   const goTo = (word, step) => button(say(word), () => go(step))
   const cancel = () => button(say('cancel'), close)
   const back = step => [
-    canMail && !byCode && button(say('usecode'), () => prepare(step, true)), button(say('back'), () => go('me', step)),
+    canMail && !byCode && button(say('usecode'), () => prepare(step, true)),
+    button(say('back'), () => go('me', step)),
   ]
 
   const STEPS = {
@@ -149,18 +119,28 @@ export function account(thread, kit, form, reason) {
       submit: 'confirm', act: typed.registering ? confirmRegistration : signInByCode,
       others: [button(say('again'), sendAgain), goTo('back', 'in'), cancel()],
     }),
-    name: () => ({title: 'register', fields: [nicknameField()], submit: 'register', act: signInByCode, others: [cancel()]}),
+    name: () => ({
+      title: 'register', fields: [nicknameField()],
+      submit: 'register', act: signInByCode, others: [cancel()],
+    }),
     password: () => ({
       title: 'signin', fields: [emailField(), password('current-password')],
-      submit: 'signin', act: signIn, others: canMail ? [goTo('usecode', 'in'), goTo('register', 'up'), cancel()] : [cancel()],
+      submit: 'signin', act: signIn,
+      others: [...canMail ? [goTo('usecode', 'in'), goTo('register', 'up')] : [], cancel()],
     }),
     up: () => ({
-      title: 'register', fields: [nicknameField(), emailField(), password('new-password'), small(say('advice'))],
+      title: 'register',
+      fields: [nicknameField(), emailField(), password('new-password'), advice()],
       submit: 'send', act: register, others: [goTo('back', 'password'), cancel()],
     }),
-    me: () => ({title: 'account', fields: [small('…')], act: rename, others: [button(say('close'), close)]}), // see `showProfile`
+    me: () => ({ // `showProfile` fills it
+      title: 'account', fields: [small('…')], act: rename, others: [button(say('close'), close)],
+    }),
     change: () => ({
-      title: 'change', fields: [username(), ...proofFields(), password('new-password', 'newone', 'fresh'), small(say('advice'))],
+      title: 'change',
+      fields: [
+        username(), ...proofFields(), password('new-password', 'newone', 'fresh'), advice(),
+      ],
       submit: 'save', act: changePassword, others: back('change'),
     }),
     erase: () => ({
@@ -172,27 +152,38 @@ export function account(thread, kit, form, reason) {
   /** The digits of Arabic and Persian keyboards. The last four bits of each are its value. */
   const ARABIC_DIGIT = /[\u0660-\u0669\u06f0-\u06f9]/g
 
-  /** The field for a code takes six digits however they are pasted, and sends them when the step is complete. */
-  const codeFields = recipient => [small(say('sent', recipient), {id: 'sent'}), field('code', 'code', {
+  /** It takes six digits however they are pasted, and sends them when the step is complete. */
+  const codeField = () => field('code', 'code', {
     autocomplete: 'one-time-code', inputMode: 'numeric', value: '', 'aria-describedby': 'sent',
     oninput: ({target}) => {
-      const digits = target.value.normalize('NFKC').replace(ARABIC_DIGIT, digit => digit.charCodeAt() & 15)
+      const value = target.value.normalize('NFKC')
+      const digits = value.replace(ARABIC_DIGIT, digit => digit.charCodeAt() & 15)
       target.value = digits.replace(/\D/g, '').slice(0, 6)
       if (target.value.length === 6 && panel.checkValidity()) panel.requestSubmit()
     },
-  })]
-  const proofFields = () => byCode ? codeFields(accountEmail) : [password('current-password', 'current')]
+  })
+  const codeFields = recipient => [small(say('sent', recipient), {id: 'sent'}), codeField()]
+  const proofFields = () =>
+    byCode ? codeFields(accountEmail) : [password('current-password', 'current')]
 
   /** Says to password managers whose password it is. */
-  const username = () => h('input', {type: 'email', autocomplete: 'username', value: accountEmail, hidden: true})
-  const choice = (value, word, checked) =>
-    h('label', {class: 'choice'}, h('input', {type: 'radio', name: 'comments', value, checked}), h('span', {}, say(word)))
+  const username = () =>
+    h('input', {type: 'email', autocomplete: 'username', value: accountEmail, hidden: true})
+
+  const choice = (value, word, checked) => {
+    const radio = h('input', {type: 'radio', name: 'comments', value, checked})
+    return h('label', {class: 'choice'}, radio, h('span', {}, say(word)))
+  }
+
   const commentsChoice = () => h('fieldset', {},
-    h('legend', {class: 'small'}, say('erasing')), choice('keep', 'stay', true), choice('delete', 'go'))
+    h('legend', {class: 'small'}, say('erasing')),
+    choice('keep', 'stay', true),
+    choice('delete', 'go'))
 
   const panel = h('form', {noValidate: true, class: 'panel open', tabIndex: -1})
 
-  /** Shows a step. The focus goes to the first empty field or, in the profile, to the button of the step before. */
+  /** Shows a step. The focus goes to the first empty field or, in the profile, to the button of the
+      step before. */
   function go(step, from) {
     const {title, fields, submit, act: work, others} = STEPS[step]()
     panel.onsubmit = event => {
@@ -200,8 +191,11 @@ export function account(thread, kit, form, reason) {
       act(work)
     }
     panel.ariaLabel = say(title)
-    panel.replaceChildren(h('b', {}, say(title)), ...fields, h('div', {class: 'row'},
-      submit && h('button', {class: step === 'erase' ? 'button danger' : 'button'}, say(submit)), ...others))
+    const look = step === 'erase' ? 'button danger' : 'button'
+    panel.replaceChildren(
+      h('b', {}, say(title)),
+      ...fields,
+      h('div', {class: 'row'}, submit && h('button', {class: look}, say(submit)), ...others))
     if (step === 'me') {
       panel.focus()
       return showProfile(from).catch(error => {
@@ -211,7 +205,8 @@ export function account(thread, kit, form, reason) {
       })
     }
     const inputs = [...panel.querySelectorAll('label input')]
-    const first = inputs.find((input, i) => step === 'erase' || !input.value || i === inputs.length - 1)
+    const isLast = input => input === inputs.at(-1)
+    const first = inputs.find(input => step === 'erase' || !input.value || isLast(input))
     first.ariaDescription = say(title)
     first.focus()
   }
@@ -236,34 +231,38 @@ export function account(thread, kit, form, reason) {
   }
 
   function showError(error, near) {
-    thread.use('more.js', 'showError', panel, error, near)
+    kit.showError(thread, kit, panel, error, near)
   }
 
   // -- Signing in -------------------------------------------------------------
 
   /** Throws unless these fields, where the step has them, are filled in. Hashes the password. */
-  function checkFields(...names) {
+  async function checkFields(...names) {
     for (const name of names) {
       if (panel[name]?.value.trim() === '') throw new Failure(name + '_missing')
     }
     if (panel.email && !isEmail(panel.email.value.trim())) throw new Failure('email_invalid')
-    if (panel.password) secret = digest(panel.password.value, hash)
+    if (panel.password) secret = await digest(panel.password.value)
   }
 
   /** Asks for a code: to register with what is in `more`, otherwise to sign in. */
   async function requestCode(recipient, more) {
     const captcha_token = await takeCaptchaToken()
-    const body = {email: recipient, request_id: typed.request_id, captcha_token, lang: thread.language, ...more}
-    typed.request_id = (await ask(more ? 'auth/register' : 'auth/code', body)).request_id
+    const response = await ask(more ? 'auth/register' : 'auth/code', {
+      email: recipient, request_id: typed.request_id, captcha_token, lang: thread.language, ...more,
+    })
+    typed.request_id = response.request_id
   }
 
-  /** Asks for a code that confirms a sensitive step. Strangers cannot use up how often that is possible. */
+  /** Asks for a code that confirms a sensitive step. Strangers cannot use up how often that is
+      possible. */
   async function requestOwnCode() {
-    typed.request_id = (await ask('me/code', {request_id: typed.request_id, lang: thread.language})).request_id
+    const body = {request_id: typed.request_id, lang: thread.language}
+    typed.request_id = (await ask('me/code', body)).request_id
   }
 
   async function sendCode(registration) {
-    checkFields('email')
+    await checkFields('email')
     await requestCode(typed.email, registration)
     typed.registering = !!registration
     const {email, nickname, request_id, registering} = typed
@@ -272,7 +271,7 @@ export function account(thread, kit, form, reason) {
   }
 
   async function register() {
-    checkFields('nickname', 'email', 'password')
+    await checkFields('nickname', 'email', 'password')
     await sendCode({nickname: typed.nickname, password: secret})
   }
 
@@ -297,7 +296,7 @@ export function account(thread, kit, form, reason) {
   /** Signs in with the code. A new account is asked for a name, unless the form has one. */
   async function signInByCode() {
     if (panel.code) typed.code = panel.code.value
-    checkFields('nickname')
+    await checkFields('nickname')
     const {code, nickname, request_id} = typed
     await logIn({code, nickname, request_id}).catch(error => {
       const [first] = (error.code ?? '').split('_')
@@ -308,7 +307,7 @@ export function account(thread, kit, form, reason) {
   }
 
   async function signIn() {
-    checkFields('email', 'password')
+    await checkFields('email', 'password')
     await logIn({password: secret, captcha_token: await takeCaptchaToken()})
   }
 
@@ -335,12 +334,16 @@ export function account(thread, kit, form, reason) {
     accountEmail = profile.email
     if (profile.nickname !== me().nickname) setNickname(profile.nickname) // changed elsewhere
     const word = (key, onclick) => button(say(key), onclick, {name: key})
-    const nickname = field('nickname', 'name', {autocomplete: 'nickname', dir: 'auto', value: profile.nickname})
+    const nickname = field('nickname', 'name', {
+      autocomplete: 'nickname', dir: 'auto', value: profile.nickname,
+    })
     wait.replaceWith(
       h('p', {class: 'small'}, h('bdi', {}, accountEmail), ' · ' + say('count', profile.comments)),
       h('div', {class: 'rename'}, nickname, h('button', {class: 'more'}, say('save'))),
       toggle('answers', profile.answers, on => ask('me', {answers: on}, 'PATCH')), box, list)
-    row.prepend(word('change', () => prepare('change', !has_password)), word('export', () => act(download)),
+    row.prepend(
+      word('change', () => prepare('change', !has_password)),
+      word('export', () => act(download)),
       word('erase', () => prepare('erase', !has_password)))
     if (from) panel[from].focus()
   }
@@ -382,8 +385,8 @@ export function account(thread, kit, form, reason) {
     return h('label', {class: 'choice'}, box, h('span', {}, say(word)))
   }
 
-  /** The switch for this page, and the list of the followed pages. An unfollowed page stays, so it can be followed
-      again. */
+  /** The switch for this page, and the list of the followed pages. An unfollowed page stays, so it
+      can be followed again. */
   function followedPages(profile) {
     const buttons = new Map()
     const summary = h('summary')
@@ -421,7 +424,7 @@ export function account(thread, kit, form, reason) {
   }
 
   async function rename() {
-    checkFields('nickname')
+    await checkFields('nickname')
     const {nickname} = await ask('me', {nickname: panel.nickname.value.trim()}, 'PATCH')
     setNickname(nickname)
     panel.nickname.value = nickname
@@ -434,10 +437,10 @@ export function account(thread, kit, form, reason) {
   }
 
   async function changePassword() {
-    checkFields('password', 'fresh')
+    await checkFields('password', 'fresh')
     const isShort = [...panel.fresh.value].length < 8 // its hash does not tell
     if (isShort && me().role === 'admin') throw new Failure('password_too_short')
-    const {token} = await confirmed('PATCH', {new_password: digest(panel.fresh.value, hash)})
+    const {token} = await confirmed('PATCH', {new_password: await digest(panel.fresh.value)})
     keep('me', {...me(), token})
     thread.announce(say('changed'))
     go('me', 'change')
@@ -453,7 +456,7 @@ export function account(thread, kit, form, reason) {
 
   /** The first press asks, the second one deletes the account. */
   async function erase() {
-    checkFields('password')
+    await checkFields('password')
     const press = panel.querySelector('.button')
     const {id} = me()
     if (!press.dataset.sure) {
@@ -469,7 +472,8 @@ export function account(thread, kit, form, reason) {
     await confirmed('DELETE', {comments: panel.comments.value})
     keep('me')
     keep('account', undefined, 'sessionStorage')
-    const others = Object.entries(recall('own', {})).filter(([, entry]) => entry?.comment?.user_id !== id)
+    const written = Object.entries(recall('own', {}))
+    const others = written.filter(([, entry]) => entry?.comment?.user_id !== id)
     keep('own', Object.fromEntries(others))
     setReader({})
     thread.load({})
@@ -479,7 +483,9 @@ export function account(thread, kit, form, reason) {
 
   /** Sends a request that needs the password or a code. */
   const confirmed = (method, body) => {
-    const proof = byCode ? {code: panel.code.value, request_id: typed.request_id} : {password: secret}
+    const proof = byCode
+      ? {code: panel.code.value, request_id: typed.request_id}
+      : {password: secret}
     return ask('me', {...body, ...proof}, method).catch(error => {
       throw new Failure(error.code === 'wrong_password' ? 'password_wrong' : error.code, error)
     })
@@ -494,7 +500,8 @@ export function account(thread, kit, form, reason) {
 
 const guarded = new WeakSet()
 
-/** While a panel hides the name of a guest, Ctrl+Enter in the text must not post: it sends the panel. */
+/** While a panel hides the name of a guest, Ctrl+Enter in the text must not post: it sends the
+    panel. */
 function guard(form, {me}) {
   if (guarded.has(form)) return
   guarded.add(form)

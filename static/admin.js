@@ -2,11 +2,11 @@
 // In order: Words, Elements, Service, Forms, Sign-in, Frame, Lists, Moderation, Comments, Views, Figures,
 // Settings, Keys, Start.
 
-import {digest, readable} from './account.js'
-import {solve} from './more.js'
+import {readable} from './account.js'
+import {digest, solve} from './proof.js'
 
 const {kit} = customElements.get('commentd-thread')
-const {LANGUAGES, h, button, formatted, hash, keep, languageOf, loadTexts, recall} = kit
+const {LANGUAGES, h, button, formatted, keep, languageOf, loadTexts, recall} = kit
 
 // -- Words --------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ function errorText(failure) {
 /** Admins prove with our own proof of work that they are no robot, whatever readers use. */
 async function captchaToken() {
   const challenge = await ask('GET', 'captcha')
-  return challenge.parameters ? solve(kit, challenge) : 'none'
+  return challenge.parameters ? solve(challenge) : 'none'
 }
 
 // -- Forms --------------------------------------------------------------------
@@ -201,7 +201,7 @@ function panel(word, fields, work, cancel) {
       form.ariaBusy = 'true'
       fault.textContent = ''
       const values = {}
-      for (const [name, value] of new FormData(form)) values[name] = name === 'password' ? digest(value, hash) : value.trim()
+      for (const [name, value] of new FormData(form)) values[name] = name === 'password' ? digest(value) : value.trim()
       try {
         await work(values, form)
       } catch (error) {

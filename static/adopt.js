@@ -1,6 +1,8 @@
-// Takes over the comments that are in the HTML of the page, see `GET /fragment`. `embed.js` loads it on first use.
+// Takes over the comments that are in the HTML of the page, see `GET /fragment`. `embed.js` loads
+// it on first use.
 
-/** Draws the thread from what the fragment holds and what changed since, in place of the fragment. */
+/** Draws the thread from what the fragment holds and what changed since, in place of the fragment.
+    */
 export async function adopt(thread, kit, target) {
   const fragment = thread.$('section')
   const query = {url: thread.url, since: thread.dataset.mark}
@@ -34,7 +36,8 @@ function threadsOf(section) {
 /** `content`, the Markdown, is not in a fragment. What it shows of it is moved, see `keepLook`. */
 const commentOf = ({dataset}) => ({...JSON.parse(dataset.comment), html: ''})
 
-const isOlder = (one, two) => one.created_at < two.created_at || one.created_at === two.created_at && one.id < two.id
+const isOlder = (one, two) =>
+  one.created_at < two.created_at || one.created_at === two.created_at && one.id < two.id
 const isNewer = (one, two) => isOlder(two, one)
 // By sort: whether one top-level comment is listed before another.
 const ORDERS = {
@@ -43,14 +46,16 @@ const ORDERS = {
   likes: (one, two) => one.likes > two.likes || one.likes === two.likes && isNewer(one, two),
 }
 
-/** Puts a comment at its place in a list. Of a list that `goesOn`, what would be the last is on another page. */
+/** Puts a comment at its place in a list. Of a list that `goesOn`, what would be the last is on
+    another page. */
 function insert(list, comment, isBefore, goesOn) {
   const at = list.findIndex(other => isBefore(comment, other))
   if (at >= 0) list.splice(at, 0, comment)
   else if (!goesOn) list.push(comment)
 }
 
-/** The threads with what changed since: replies the oldest first, threads in the order of the list. */
+/** The threads with what changed since: replies the oldest first, threads in the order of the list.
+    */
 function withChanges(threads, {comments, removed, threads: total}, sort) {
   const kept = list => list.filter(({id}) => !removed.includes(id))
   const changed = kept(threads).map(thread => ({...thread, replies: kept(thread.replies)}))
@@ -74,25 +79,28 @@ function withChanges(threads, {comments, removed, threads: total}, sort) {
 function looksOf(section) {
   const looks = {}
   for (const {dataset, firstChild: article} of section.querySelectorAll('li[data-id]')) {
-    looks[dataset.id] = {height: article.getBoundingClientRect().height, body: article.querySelector('.body')}
+    const {height} = article.getBoundingClientRect()
+    looks[dataset.id] = {height, body: article.querySelector('.body')}
   }
   return looks
 }
 
-/** Keeps the text, all of it, and what would move the page: the height, and a date, now that of the reader's time
-    zone, since an age may break its line elsewhere. */
+/** Keeps the text, all of it, and what would move the page: the height, and a date, now that of the
+    reader's time zone, since an age may break its line elsewhere. */
 function keepLook(kit, {comment, firstChild: article}, look, language) {
   if (!look) return
   const body = article.querySelector('.body')
   if (body && !comment.html) { // else it was changed
     body.replaceChildren(...look.body.childNodes)
     body.classList.add('whole')
-    const code = [...body.querySelectorAll('code[class]')]
-    if (code.length) kit.load('code.js').then(({paint}) => code.forEach(paint)).catch(() => {}) // then without colours
+    const blocks = [...body.querySelectorAll('pre')]
+    // If it fails, they have no colours.
+    if (blocks.length) kit.load('code.js').then(({decorate}) => blocks.forEach(decorate), () => {})
   }
   const time = article.querySelector('time')
   if (time) {
-    time.textContent = new Intl.DateTimeFormat(language, {dateStyle: 'medium'}).format(new Date(time.dateTime))
+    const day = new Intl.DateTimeFormat(language, {dateStyle: 'medium'})
+    time.textContent = day.format(new Date(time.dateTime))
     time.dataset.fixed = ''
   }
   article.style.containIntrinsicBlockSize = `auto ${look.height}px`

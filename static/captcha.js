@@ -1,11 +1,13 @@
-// Hosted captchas, loaded when a reader begins to write where the owner has chosen one. They do not work
-// in a shadow root, so their box stands outside and is slotted into the form.
+// Hosted captchas, loaded when a reader begins to write where the owner has chosen one. They do not
+// work in a shadow root, so their box stands outside and is slotted into the form.
 
 const SCRIPTS = {
   turnstile: () => ['https://challenges.cloudflare.com/turnstile/v0/api.js?render=explicit'],
   hcaptcha: () => ['https://js.hcaptcha.com/1/api.js?render=explicit'],
-  // The second host is for China. `render` takes a key of version 3; with one of version 2, `execute` throws.
-  recaptcha: key => ['www.google.com', 'www.recaptcha.net'].map(host => `https://${host}/recaptcha/api.js?render=${key}`),
+  // The second host is for China. `render` takes a key of version 3; with one of version 2,
+  // `execute` throws.
+  recaptcha: key => ['www.google.com', 'www.recaptcha.net'].map(
+    host => `https://${host}/recaptcha/api.js?render=${key}`),
 }
 const NAMES = {turnstile: 'turnstile', hcaptcha: 'hcaptcha', recaptcha: 'grecaptcha'}
 
@@ -23,7 +25,8 @@ function scriptURL(src) {
 
 const loadScript = url => new Promise((onload, onerror) => {
   const src = scriptURL(url)
-  document.querySelector('script').before(Object.assign(document.createElement('script'), {src, onload, onerror}))
+  const script = Object.assign(document.createElement('script'), {src, onload, onerror})
+  document.querySelector('script').before(script)
 })
 
 /** The provider's API. On a page with an element of that id, the global may be that element. */
@@ -74,11 +77,13 @@ export async function captcha(thread, kit, {provider, site_key, action}) {
       if (box.isConnected) place(target.closest('form'))
       else controller.abort()
     }, controller)
-    const drop = () => thread.use('more.js', 'dropCaptchaToken')
+    const drop = () => thread.use('writing.js', 'dropCaptchaToken')
     const fail = () => {
       drop()
       reject(new kit.Failure('captcha_failed'))
     }
-    api.render(box, {sitekey: site_key, action, callback, 'error-callback': fail, 'expired-callback': drop})
+    api.render(box, {
+      sitekey: site_key, action, callback, 'error-callback': fail, 'expired-callback': drop,
+    })
   })
 }

@@ -1,28 +1,21 @@
-// Colours the code in comments whose language is named. `embed.js` loads this with the first such block.
-// It knows words and comments of many languages, not their grammar, and never changes an element: colours come by
-// the CSS Custom Highlight API. Browsers without it show plain code.
+// What helps to read code in comments: a hint where a line goes on, and colours where the language
+// is named. Loaded with the first block of code. It knows words and comments of many languages, not
+// their grammar, and never changes an element: colours come by the CSS Custom Highlight API.
+// Browsers without it show plain code.
 
 // -- Style --------------------------------------------------------------------
 
-// `--_dim` has enough contrast with the page. These colours keep its lightness, and so its contrast.
 const sheet = new CSSStyleSheet()
-sheet.replaceSync(`
-@media (forced-colors: none) {
-  ::highlight(commentd-comment) { color: var(--_dim) }
-  ::highlight(commentd-string) { color: lch(from var(--_dim) l 45 135) }
-  ::highlight(commentd-keyword) { color: lch(from var(--_dim) l 55 350) }
-  ::highlight(commentd-number) { color: lch(from var(--_dim) l 45 270) }
-}
-`)
+sheet.replaceSync(MODULE_STYLE)
 
 // -- Languages ----------------------------------------------------------------
 
-const KEYWORDS = `and as async await begin break case catch class const continue def default delete do elif else end enum
-export extends false fi finally fn for from func function if impl import in int interface is let local match mut new nil
-none not null or package private public raise return self static struct switch then this throw true try type use using
-var void when while with`
-const SQL = `select where join left on group order by having limit insert into values update set create table drop alter
-index primary key is like distinct union`
+const KEYWORDS = `and as async await begin break case catch class const continue def default delete
+do elif else end enum export extends false fi finally fn for from func function if impl import in int
+interface is let local match mut new nil none not null or package private public raise return self
+static struct switch then this throw true try type use using var void when while with`
+const SQL = `select where join left on group order by having limit insert into values update set
+create table drop alter index primary key is like distinct union`
 
 const words = list => `\\b(?:${list.split(/\s+/).join('|')})\\b`
 const quoted = mark => `${mark}(?:\\\\.|[^\\\\\n${mark}])*${mark}`
@@ -59,21 +52,30 @@ function rangesOf(tone) {
   return ranges
 }
 
-/** Colours an element with code. Its class names the language. */
-export function paint(code) {
-  const {adoptedStyleSheets: sheets} = code.getRootNode()
-  if (!window.Highlight || !sheets) return
+/** Adds to a block of code, which is in the list, what helps to read it. */
+export function decorate(block) {
+  const {adoptedStyleSheets: sheets} = block.getRootNode()
+  if (!sheets) return // it is of a comment that is shown in part, elsewhere
   if (!sheets.includes(sheet)) sheets.push(sheet)
+  for (const code of block.querySelectorAll('code[class]')) paint(code)
+}
+
+/** Colours an element with code. Its class names the language. */
+function paint(code) {
+  if (!window.Highlight) return
   const language = code.className.slice('language-'.length)
   const [, ...patterns] = FAMILIES.find(([names]) => names.test(language))
   if (!patterns.length) return
-  const pattern = RegExp([...patterns, NUMBER].map((each, i) => `(?<${TONES[i]}>${each})`).join('|'), 'gim')
+  const parts = [...patterns, NUMBER].map((each, i) => `(?<${TONES[i]}>${each})`)
+  const pattern = RegExp(parts.join('|'), 'gim')
   const ranges = TONES.map(rangesOf)
   for (const node of code.childNodes) {
     for (const {index, 0: text, groups} of node.textContent.matchAll(pattern)) {
       const tone = TONES.findIndex(name => groups[name])
-      const endOffset = index + text.length
-      ranges[tone].add(new StaticRange({startContainer: node, startOffset: index, endContainer: node, endOffset}))
+      ranges[tone].add(new StaticRange({
+        startContainer: node, startOffset: index,
+        endContainer: node, endOffset: index + text.length,
+      }))
     }
   }
 }

@@ -1,17 +1,18 @@
-// commentd: this script shows the comments of a page after itself, or in <commentd-thread>.
-// In order: Texts, Style, Elements, Memory, Service, Proof of work, Formatting, Thread, Start.
-// Loaded on first use: more.js, code.js, account.js, captcha.js, moderate.js, counts.js, words/LANGUAGE.json.
+// commentd: shows the comments of a page after this script, or in <commentd-thread>.
+// It paints the list and one calm field. What a reader does with them is loaded on first use: see
+// `load` and `Thread.use`. In order: Texts, Style, Elements, Memory, Service, Scripts, Formatting,
+// Thread, Start.
 'use strict'
 {
 
-// The getter is read directly: <img name=currentScript> on a page hides the property of the document.
+// The getter is read directly: <img name=currentScript> on a page hides the document's property.
 const script = Reflect.get(Document.prototype, 'currentScript', document)
 const SERVICE = new URL('.', script.src)
 
 // -- Texts --------------------------------------------------------------------
 
-// By language. The service puts in static/texts.json, what the widget says before it loads more, and null for the
-// other languages.
+// By language: what the widget says before a reader does anything. The service puts in English and
+// simplified Chinese, and null for the other languages.
 const TEXTS = FIRST_TEXTS
 const LANGUAGES = Object.keys(TEXTS)
 
@@ -36,7 +37,7 @@ function h(tag, props = {}, ...children) {
   const node = document.createElement(tag)
   for (const [name, value] of Object.entries(props)) {
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value)
-    else if (name === 'class') node.className = node.part = value // for themes
+    else if (name === 'class') node.className = node.part = value // themes style parts
     else if (name in node) node[name] = value
     else node.setAttribute(name, value)
   }
@@ -44,17 +45,16 @@ function h(tag, props = {}, ...children) {
   return node
 }
 
-/** What the service would refuse need not be sent. It looks closer, and reads full-width characters too. */
-const isEmail = text => /^[^\s@]+ *@ *[^\s@]+[.。][^\s@]+$/.test(text.normalize('NFKC').trim())
-
 const button = (text, onclick, props) => h('button', {type: 'button', onclick, ...props}, text)
 
-/** A round mark: the first letter of the name, if it has one, on a colour that follows from the name. */
+/** A round mark: the first letter of the name, if it has one, on a colour that follows from the
+    name. `face_of` in commentd.py computes the same. */
 function avatar(name) {
-  let hash = 7
-  for (const c of name) hash = (hash * 31 + c.codePointAt()) % 9973
+  let face = 7
+  for (const character of name) face = (face * 31 + character.codePointAt()) % 9973
   const initial = /[\p{L}\p{N}]\p{M}*/u.exec(name)?.[0].toUpperCase() ?? ''
-  return h('span', {class: 'avatar', 'data-initial': initial, style: `background-color: oklch(.52 .08 ${hash})`})
+  const style = `background-color: oklch(.52 .08 ${face})`
+  return h('span', {class: 'avatar', 'data-initial': initial, style})
 }
 
 // -- Memory -------------------------------------------------------------------
@@ -88,9 +88,9 @@ const me = () => recall('me', {})
 
 // -- Service ------------------------------------------------------------------
 
-/** What went wrong with a request or with what the reader typed. `code` names the reason, `error` is the service's own
-    text, `status` that of the response, `retry` the seconds to wait. Without a `status`, there was no response. Every
-    other error is a fault of a script. */
+/** What went wrong with a request or with what the reader typed. `code` names the reason, `error`
+    is the service's own text, `status` that of the response, `retry` the seconds to wait. Without
+    a `status`, there was no response. Every other error is a fault of a script. */
 class Failure extends Error {
   constructor(code, details) {
     super(code)
@@ -100,9 +100,10 @@ class Failure extends Error {
 
 const reported = new Set()
 
-/** Tells developers what failed, once, without anything of what readers write. */
+/** Tells developers what failed, once, without anything of what readers write. The browser itself
+    tells of a request that had no response. */
 function report(what, error) {
-  if (reported.has(what)) return
+  if (reported.has(what) || error.code === 'offline') return
   reported.add(what)
   console.error('commentd: ' + what, error)
 }
@@ -113,15 +114,16 @@ async function ask(path, body, method = body ? 'POST' : 'GET', token = body && m
   const headers = {}
   if (body) headers['Content-Type'] = 'application/json'
   if (token) headers.Authorization = 'Bearer ' + token
-  // A proxy may keep lists for two seconds. One from before this reader wrote would lack their comment.
+  // A proxy may keep lists for two seconds. One from before this reader wrote would lack their
+  // comment.
   const wroteAt = recall('wrote', 0, 'sessionStorage')
   if (path.startsWith('comments?') && Date.now() - wroteAt < 3000) path += '&after=' + wroteAt
+  const signal = AbortSignal.timeout(20000)
   let response
   let text
   try {
-    response = await fetch(SERVICE + path, {
-      method, headers, body: JSON.stringify(body), credentials: 'omit', signal: AbortSignal.timeout(20000),
-    })
+    const how = {method, headers, body: JSON.stringify(body), credentials: 'omit', signal}
+    response = await fetch(SERVICE + path, how)
     text = await response.text()
   } catch (cause) {
     throw new Failure('offline', {cause})
@@ -137,24 +139,31 @@ async function ask(path, body, method = body ? 'POST' : 'GET', token = body && m
     return content
   }
   const {code = 'offline', error} = Object(content)
-  throw new Failure(code, {error, status: response.status, retry: response.headers.get('Retry-After')})
+  const retry = response.headers.get('Retry-After')
+  throw new Failure(code, {error, status: response.status, retry})
 }
 
-/** The text that says why the comments can't be shown. A browser says the same of a network that fails, of an ad blocker
-    and of a service whose settings lack this site, so the service is asked: every page can read that response. */
+/** The key of the text that says why the comments can't be shown. A browser says the same of a
+    network that fails, of an ad blocker and of a service whose settings lack this site, so the
+    service is asked: every page can read that response. */
 async function whyNotShown(error) {
-  if (!(error instanceof Failure)) {
-    report('the comments can’t be shown', error)
-    return 'broken'
-  }
   if (error.code === 'unreadable') {
     report('the service sent no list of comments', error)
     return 'broken'
   }
+  if (!(error instanceof Failure)) {
+    report('the comments can’t be shown', error)
+    return 'broken'
+  }
   if (error.status) return [502, 503, 504].includes(error.status) ? 'offline' : 'broken'
-  const {allowed} = await ask('origin').catch(() => ({}))
+  const {allowed} = await ask('origin').catch(() => ({})) // then the service can't be reached
   return allowed === false ? 'refused' : 'offline'
 }
+
+// -- Scripts ------------------------------------------------------------------
+
+// In the addresses of what is loaded later, so that no cache mixes two versions of the service.
+const VERSION = '?' + ASSETS_VERSION
 
 const modules = {} // by file: the promise of a script that is loaded on first use
 const failures = {} // by file: how often it failed to load
@@ -170,75 +179,36 @@ function load(file) {
   return modules[file]
 }
 
-/** Some browsers remember that an import failed, by its URL: there another URL of the same file is tried. Nothing of
-    the file runs yet, so it is never there twice. */
+/** Some browsers remember that an import failed, by its URL: there another URL of the same file is
+    tried. Nothing of the file runs yet, so it is never there twice. */
 function importScript(file) {
-  const url = SERVICE + file
+  const url = SERVICE + file + VERSION
   const again = failures[file]
-  return again ? import(url).catch(() => import(`${url}?${again}`)) : import(url)
+  return again ? import(url).catch(() => import(`${url}-${again}`)) : import(url)
 }
 
-const loading = {}
+const tables = {} // by name: the promise of texts
 
-/** Loads the texts of a language that are not listed above. */
-const loadTexts = language => loading[language] ??= ask('words/' + language + '.json').then(
-  texts => TEXTS[language] = {...TEXTS[language], ...texts}
-).catch(error => {
-  loading[language] = null
+/** A table of texts. One that failed to load is tried again at the next use. */
+const loadTexts = name => tables[name] ??= ask(`words/${name}.json${VERSION}`).catch(error => {
+  delete tables[name]
+  report(`the texts ${name} could not be loaded`, error)
   throw error
 })
 
-// -- Proof of work ------------------------------------------------------------
-
-/** SHA-256 (FIPS 180-4), which browsers lack on plain http, and the search. A worker gets this function as text. */
-function makeHash() {
-  const W = new Int32Array(64)
-  const primes = []
-  for (let n = 2; n < 312; n++) if (primes.every(prime => n % prime)) primes.push(n)
-  const H = primes.map(n => n ** .5 * 2 ** 32 | 0)
-  const K = primes.map(n => n ** (1 / 3) * 2 ** 32 | 0)
-
-  const rotate = (n, by) => n >>> by | n << 32 - by
-
-  function sha256(state, block) {
-    let {0: a, 1: b, 2: c, 3: d, 4: e, 5: f, 6: g, 7: k} = state // five times as fast as [a, b, …]
-    for (let i = 0; i < 64; i++) {
-      const x = W[i - 15]
-      const y = W[i - 2]
-      W[i] = block[i] ?? W[i - 16] + W[i - 7] + (rotate(x, 7) ^ rotate(x, 18) ^ x >>> 3) + (rotate(y, 17) ^ rotate(y, 19) ^ y >>> 10) | 0
-      const one = k + K[i] + W[i] + (e & f ^ ~e & g) + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) | 0
-      const two = one + (a & b ^ a & c ^ b & c) + (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) | 0
-      k = g
-      g = f
-      f = e
-      e = d + one | 0
-      d = c
-      c = b
-      b = a
-      a = two
-    }
-    return [a, b, c, d, e, f, g, k].map((n, i) => n + state[i] | 0)
-  }
-
-  const hex = words => words.map(n => (n >>> 0).toString(16).padStart(8, 0)).join('')
-  const words = text => text.match(/.{8}/g).map(n => parseInt(n, 16) | 0)
-
-  function search({salt, nonce, keyPrefix}, from, to) {
-    const wanted = words(keyPrefix)
-    const block = [...words(salt + nonce), 0, 1 << 31, 0, 0, 0, 0, 0, 288]
-    for (block[8] = from; block[8] < to; block[8]++) {
-      const key = sha256(H, block)
-      if (wanted.every((word, i) => word === key[i])) return {counter: block[8], derivedKey: hex(key)}
-    }
-  }
-  return {H, hex, search, sha256}
+/** Adds to the texts of a language: all others that it has, or the `first-…` of the widget. */
+async function learnTexts(language, name = language) {
+  const texts = await loadTexts(name)
+  TEXTS[language] = {...TEXTS[language], ...texts}
 }
 
-const hash = makeHash()
+/** Whether the first texts of a language are there: each says in which direction it is written. */
+const isKnown = language => !!TEXTS[language]?.dir
 
 // -- Formatting ---------------------------------------------------------------
 
 const TAGS = /^(p|[bh]r|em|strong|del|code|pre|blockquote|[uo]l|li|a)$/
+const MARKUP = /<(\/?)([a-z]+)((?: [a-z]+="[^"]*")*)>|[^<]+/g
 const ENTITIES = {amp: '&', lt: '<', gt: '>', quot: '"', nbsp: '\xa0', '#x27': "'"}
 const decoded = text => text.replace(/&([\w#]+);/g, (all, name) => ENTITIES[name] ?? all)
 const rel = 'nofollow ugc noopener noreferrer'
@@ -247,7 +217,7 @@ const rel = 'nofollow ugc noopener noreferrer'
 function formatted(html) {
   const root = h('div', {class: 'body', dir: 'auto'})
   let open = root
-  for (const [all, end, tag, attributes] of html.matchAll(/<(\/?)([a-z]+)((?: [a-z]+="[^"]*")*)>|[^<]+/g)) {
+  for (const [all, end, tag, attributes] of html.matchAll(MARKUP)) {
     if (!tag) open.append(decoded(all))
     else if (end) {
       if (open.localName === tag) open = open.parentNode ?? open
@@ -255,14 +225,14 @@ function formatted(html) {
       const node = h(tag)
       const href = decoded(/ href="([^"]*)"/.exec(attributes)?.[1] ?? '')
       if (tag === 'a' && /^(https?:\/\/|mailto:)/i.test(href)) Object.assign(node, {href, rel})
-      if (tag === 'pre') node.tabIndex = 0
+      if (tag === 'pre') {
+        node.tabIndex = 0 // keyboards can scroll it
+        load('code.js').then(({decorate}) => decorate(node), () => {}) // then it has no colours
+      }
       const first = tag === 'ol' && / start="(\d+)"/.exec(attributes)
       if (first) node.start = first[1]
       const language = tag === 'code' && /language-[\w#+-]+/.exec(attributes)
-      if (language) {
-        node.className = language
-        load('code.js').then(({paint}) => paint(node)).catch(() => {}) // then it has no colours
-      }
+      if (language) node.className = language
       open.append(node)
       if (!/^[bh]r$/.test(tag)) open = node
     }
@@ -282,27 +252,30 @@ function languageOf(node) {
 const formats = {}
 
 /** A formatter of `Intl`, made once: each takes up to 10 ms on a phone. */
-const formatOf = (kind, lang, options) => formats[kind + lang] ??= new Intl[kind](lang, options)
+const formatOf = (type, lang, options) => formats[type + lang] ??= new Intl[type](lang, options)
 
 /** The URL of a comment on this page. A page that is itself a route (`#/guide`) stays as it is. */
-const linkTo = id => new URL(/^#[!/]/.test(location.hash) ? location.hash : '#comment-' + id, location)
+const linkTo = id =>
+  new URL(/^#[!/]/.test(location.hash) ? location.hash : '#comment-' + id, location)
 
 const timeOf = comment => new Date(comment.created_at.replace(' ', 'T') + '+08:00')
 
 // `Intl` has 现在 and 今, which mean “at present”.
 const JUST_NOW = {'zh-CN': '刚刚', 'zh-TW': '剛剛', ja: 'たった今', ko: '방금'}
+const UNITS = [['day', 1440], ['hour', 60], ['minute', 1]] // with their length in minutes
 
 function relativeTime(then, lang) {
   const minutes = Math.max(0, Date.now() - then) / 60000
   if (minutes < 1 && JUST_NOW[lang]) return JUST_NOW[lang]
   if (minutes > 43200) return formatOf('DateTimeFormat', lang, {dateStyle: 'medium'}).format(then)
-  const [unit, size] = [['day', 1440], ['hour', 60], ['minute', 1]].find(([, least]) => minutes >= least) ?? ['second', 1]
-  return formatOf('RelativeTimeFormat', lang, {numeric: 'auto'}).format(-Math.floor(minutes / size), unit)
+  const [unit, length] = UNITS.find(([, least]) => minutes >= least) ?? ['second', 1]
+  const format = formatOf('RelativeTimeFormat', lang, {numeric: 'auto'})
+  return format.format(-Math.floor(minutes / length), unit)
 }
 
 /** The service names places in Chinese; in other languages the browser names the country. */
-function placeName({location, country}, lang) {
-  if ((lang === 'zh-CN' && location) || !country) return location
+function placeName({location: place, country}, lang) {
+  if ((lang === 'zh-CN' && place) || !country) return place
   return formatOf('DisplayNames', lang, {type: 'region'}).of(country)
 }
 
@@ -321,14 +294,21 @@ const MINUTE = 60e3 // ms
 
 /** An observer that calls `act` with each element that comes near the window. */
 const whenNear = act => new IntersectionObserver(
-  entries => entries.forEach(({isIntersecting, target}) => isIntersecting && act(target)), {rootMargin: '600px'})
+  entries => entries.forEach(({isIntersecting, target}) => isIntersecting && act(target)),
+  {rootMargin: '600px'})
+
+/** What shows that somebody reads, which the browser itself does not do. */
+const SIGNS = ['pointermove', 'touchmove', 'wheel', 'keydown']
+
+/** Calls `act` when the browser has nothing else to do. Safari does not say when that is. */
+const whenIdle = act => (window.requestIdleCallback ?? setTimeout)(act)
 
 const parsed = new Promise(resolve => {
   if (document.readyState === 'loading') addEventListener('DOMContentLoaded', resolve)
   else resolve()
 })
 
-/** A heading within a route of docsify, as in `commentd.py`. The id of a page is none: `?id=7`. */
+/** A heading within a route of docsify, as in commentd.py. The id of a page is none: `?id=7`. */
 const HEADING = /^(#\/[^?]*)\?id=(?!\d|(?=.*\d)[\da-f-]{16,}$)(?:%[\dA-Fa-f]{2}|[^%&A-Z])*$/
 
 /** The two URLs of a page. Where PJAX changes the location, an old canonical link may stay. */
@@ -352,8 +332,8 @@ class Thread extends HTMLElement {
     const canonical = h('a', {href: href ?? 'x:'})
     firstUrls ??= pageUrls()
     const isCurrent = canonical.host && (href !== firstUrls[0] || here === firstUrls[1])
-    const {pathname, search, hash: fragment} = isCurrent ? canonical : location
-    const route = /^#[!/]/.test(fragment) ? fragment.replace(HEADING, '$1') : ''
+    const {pathname, search, hash} = isCurrent ? canonical : location
+    const route = /^#[!/]/.test(hash) ? hash.replace(HEADING, '$1') : ''
     return this.getAttribute('page') || pathname + search + route
   }
 
@@ -371,74 +351,24 @@ class Thread extends HTMLElement {
     if (this.dataset.mark) await parsed // a fragment brings its own root
     if (signal.aborted) return // it left the page meanwhile
     if (!this.shadowRoot) this.attachShadow({mode: 'open'})
-    for (const event of ['focusin', 'pointerdown']) this.shadowRoot.addEventListener(event, ({target}) => this.#attend(target), {signal})
+    for (const event of ['focusin', 'pointerdown']) {
+      this.shadowRoot.addEventListener(event, ({target}) => this.#attend(target), {signal})
+    }
     addEventListener('hashchange', () => {
       if (this.#shownKey || this.#target) this.#start()
-      if (this.totals?.page && this.#target) this.use('more.js', 'follow', this.#target)
+      if (this.totals?.page && this.#target) this.use('reading.js', 'follow', this.#target)
     }, {signal})
     const startSoon = () => setTimeout(() => this.#start()) // after the page's router
-    document.addEventListener('transitionend', ({target}) => target.contains(this.#link) && this.#tint(), {signal})
-    window.navigation?.addEventListener('currententrychange', () => this.#shownKey && startSoon(), {signal})
-    this.shadowRoot.adoptedStyleSheets = [sheet]
+    const tintAgain = ({target}) => target.contains(this.#link) && this.#tint()
+    document.addEventListener('transitionend', tintAgain, {signal})
+    const moved = () => this.#shownKey && startSoon()
+    window.navigation?.addEventListener('currententrychange', moved, {signal})
+    this.addStyle(sheet)
     this.append(this.#link)
     if (this.getAttribute('loading') !== 'lazy' || this.#target) startSoon()
     else this.#onceNear(startSoon)
     await parsed
     if (!document.getElementById('comments')) this.id ||= 'comments'
-  }
-
-  /** Calls `act` when the thread comes near the window, once. */
-  #onceNear(act) {
-    const observer = whenNear(() => {
-      observer.disconnect()
-      act()
-    })
-    observer.observe(this)
-    this.#controller.signal.addEventListener('abort', () => observer.disconnect())
-  }
-
-  /** Readers who only read get keys, quotes and the watch for new comments too, a minute after the list. */
-  #attendLater() {
-    this.#attendTimer ??= setTimeout(() => this.#onceNear(() => this.#attend()), MINUTE)
-  }
-
-  /** Loads what helps those who write, quote or use keys, when they first touch the thread or after a minute. */
-  #attend(touched) {
-    this.use('more.js', 'attend', this.#controller.signal, touched?.closest('.form'))
-  }
-
-  /** Takes the page's colours, made darker or lighter where their contrast is too low (WCAG 1.4.3, 1.4.11).
-      Runs again when they change, see `transition`. 5.2 leaves 4.5 on a highlighted comment. */
-  #tint() {
-    const probe = this.shadowRoot.appendChild(h('i'))
-    probe.style.colorScheme = getComputedStyle(document.documentElement).colorScheme // of `Canvas`
-    const computed = color => {
-      probe.style.color = color
-      return getComputedStyle(probe).color
-    }
-    /** With the .05 that WCAG adds; NaN for a color that is not opaque. */
-    const luminance = color => / ([\d.e-]+) \S+\)$/.exec(computed(`color(from ${color} xyz x y z)`))?.[1] - -.05
-    const ground = {light: '#fff', dark: '#000'}[this.getAttribute('theme')] ?? backgroundOf(this)
-    const bright = luminance(ground)
-    const dark = bright < .23
-
-    /** A color, mixed with as much of another one as the contrast needs. */
-    const mix = (color, other, contrast) => {
-      const from = luminance(color)
-      const goal = dark ? bright * contrast : bright / contrast
-      const share = (goal - from) / (luminance(other) - from)
-      return share > 0 ? `color-mix(in xyz, ${other} ${Math.min(share, 1) * 100}%, ${color})` : color
-    }
-    const readable = color => mix(color, dark ? '#fff' : '#000', 5.2)
-    const text = readable(computed(`var(--commentd-text, ${getComputedStyle(this).color})`))
-    const set = (name, color) => this.style.setProperty('--_' + name, color)
-    set('own', text)
-    set('link', readable(getComputedStyle(this.#link).color))
-    set('error', readable('#d22'))
-    set('dim', mix(text, ground, 6))
-    set('edge', mix(text, ground, 3.5))
-    if (bright) this.style.colorScheme = dark ? 'dark' : 'light'
-    probe.remove()
   }
 
   disconnectedCallback() {
@@ -454,30 +384,123 @@ class Thread extends HTMLElement {
     })
   }
 
+  /** Calls `act` when the thread comes near the window, once. */
+  #onceNear(act) {
+    const observer = whenNear(() => {
+      observer.disconnect()
+      act()
+    })
+    observer.observe(this)
+    this.#controller.signal.addEventListener('abort', () => observer.disconnect())
+  }
+
+  /** Who only reads gets keys, quotes and the watch for new comments too, a minute after the list.
+      What writing needs is loaded when the reader moves near the field, so that it is there when
+      they begin. Who only opens the page loads nothing more. */
+  #attendLater() {
+    if (this.#attendTimer) return
+    this.#attendTimer = setTimeout(() => this.#onceNear(() => this.#attend()), MINUTE)
+    const moves = new AbortController()
+    const {signal} = this.#controller
+    const prepare = () => {
+      if (!this.totals?.page) return // the list is still on its way
+      moves.abort()
+      if (!this.settings.closed) whenIdle(() => this.#loaded('writing.js').catch(() => {}))
+    }
+    this.#onceNear(() => {
+      const how = {passive: true, signal: moves.signal}
+      for (const sign of SIGNS) addEventListener(sign, prepare, how)
+    })
+    signal.addEventListener('abort', () => moves.abort())
+  }
+
+  /** Loads what helps those who read or write, when they first touch the thread. */
+  #attend(touched) {
+    this.use('reading.js', 'attend', this.#controller.signal)
+    const form = touched?.closest('form.form') // that of a fragment is none
+    if (form) this.#equip(form)
+  }
+
+  /** Adds to a form what writing needs. What is typed meanwhile stays. */
+  async #equip(form) {
+    form.querySelector('.failed')?.remove()
+    try {
+      const {equip} = await this.#loaded('writing.js')
+      equip(this, Thread.kit, form)
+    } catch (error) {
+      const text = this.say(await whyNotShown(error))
+      if (!form.querySelector('.failed')) form.append(this.#retry(text, () => this.#equip(form)))
+    }
+  }
+
+  /** A text that says what failed, and a button that tries again. */
+  #retry(text, again) {
+    const press = button(this.say('retry'), again, {class: 'more'})
+    return h('div', {class: 'failed'}, h('p', {role: 'alert'}, text), press)
+  }
+
+  /** Takes the page's colours, made darker or lighter where their contrast is too low (WCAG 1.4.3,
+      1.4.11). Runs again when they change, see `transition` in widget.css. 5.2 leaves 4.5 on a
+      highlighted comment. */
+  #tint() {
+    const probe = this.shadowRoot.appendChild(h('i'))
+    probe.style.colorScheme = getComputedStyle(document.documentElement).colorScheme // of `Canvas`
+    const computed = color => {
+      probe.style.color = color
+      return getComputedStyle(probe).color
+    }
+    /** With the .05 that WCAG adds; NaN for a color that is not opaque. */
+    const luminance = color =>
+      / ([\d.e-]+) \S+\)$/.exec(computed(`color(from ${color} xyz x y z)`))?.[1] - -.05
+    const ground = {light: '#fff', dark: '#000'}[this.getAttribute('theme')] ?? backgroundOf(this)
+    const bright = luminance(ground)
+    const dark = bright < .23
+
+    /** A color, mixed with as much of another one as the contrast needs. */
+    const mix = (color, other, contrast) => {
+      const from = luminance(color)
+      const goal = dark ? bright * contrast : bright / contrast
+      const share = (goal - from) / (luminance(other) - from)
+      if (!(share > 0)) return color // it has the contrast, or one of them is not opaque
+      return `color-mix(in xyz, ${other} ${Math.min(share, 1) * 100}%, ${color})`
+    }
+    const readable = color => mix(color, dark ? '#fff' : '#000', 5.2)
+    const text = readable(computed(`var(--commentd-text, ${getComputedStyle(this).color})`))
+    const set = (name, color) => this.style.setProperty('--_' + name, color)
+    set('own', text)
+    set('link', readable(getComputedStyle(this.#link).color))
+    set('error', readable('#d22'))
+    set('dim', mix(text, ground, 6))
+    set('edge', mix(text, ground, 3.5))
+    if (bright) this.style.colorScheme = dark ? 'dark' : 'light'
+    probe.remove()
+  }
+
   /** Shows the page, in the language and order that it wants now, unless that is already shown. */
   async #start() {
     const language = languageOf(this)
-    const key = [this.url, language, this.#sort, this.#limit, this.getAttribute('heading')].join()
+    const heading = this.getAttribute('heading')
+    const key = [this.url, language, this.#sort, this.#limit, heading].join()
     if (!this.isConnected) return
     this.#attendLater()
     if (this.#shownKey === key) return
     this.#shownKey = key
-    this.language = language
     this.settings = {}
     this.totals = {total: 0, views: 0, page_likes: 0}
     if (!this.$('section')) delete this.dataset.mark // PJAX left the fragment in a template
     const {mark} = this.dataset // of a fragment
     if (!mark) this.$('section')?.remove()
-    if (!TEXTS[language]) await loadTexts(language).catch(() => {}) // then it speaks English
+    // Without them, it speaks English.
+    if (!isKnown(language)) await learnTexts(language, 'first-' + language).catch(() => {})
     if (key !== this.#shownKey) return
-    if (!TEXTS[language]) this.language = 'en'
+    this.language = isKnown(language) ? language : 'en'
     if (mark) return this.#adopt()
     this.draw()
     this.load({around: this.#target})
   }
 
-  /** Draws the thread in place of a fragment. If that fails, its comments stay. Where the form would be, a text says why
-      there is none, and a button tries again. */
+  /** Draws the thread in place of a fragment. If that fails, its comments stay. Where the form
+      would be, a text says why there is none, and a button tries again. */
   async #adopt() {
     const fragment = this.$('section')
     try {
@@ -489,12 +512,10 @@ class Thread extends HTMLElement {
       if (!form) return this.announce(this.say(reason)) // the page is closed
       const [field] = form.children
       const text = reason === 'offline' ? field.dataset.unreachable : this.say(reason)
-      const again = () => {
+      form.replaceChildren(this.#retry(text, () => {
         form.replaceChildren(field)
         this.#adopt()
-      }
-      const retry = button(this.say('retry'), again, {class: 'more'})
-      form.replaceChildren(h('p', {class: 'row', role: 'alert'}, h('span', {}, text), retry))
+      }))
     }
   }
 
@@ -504,13 +525,16 @@ class Thread extends HTMLElement {
     do before = before.previousElementSibling
     while (before?.matches('script'))
     const apart = before?.matches(':not(h1, h2, h3, h4, hr)')
-    const section = h('section', {class: apart ? 'thread apart' : 'thread', ariaLabel: this.say('comments'), lang: this.language, dir: this.say('dir')},
-      heading !== null && h('h2', {class: 'heading'}, heading || this.say('comments')),
-      this.makeForm({}),
-      h('div', {class: 'head row'}),
-      h('ol', {class: 'list', role: 'list'}),
-      h('p', {role: 'status'}),
-      h('p', {class: 'sr'}, h('slot', {name: 'link'})))
+    const section = h('section', {
+      class: apart ? 'thread apart' : 'thread',
+      ariaLabel: this.say('comments'), lang: this.language, dir: this.say('dir'),
+    },
+    heading !== null && h('h2', {class: 'heading'}, heading || this.say('comments')),
+    this.makeForm({}),
+    h('div', {class: 'head row'}),
+    h('ol', {class: 'list', role: 'list'}),
+    h('p', {role: 'status'}),
+    h('p', {class: 'sr'}, h('slot', {name: 'link'})))
     this.shadowRoot.append(section)
     if (location.hash === '#' + this.id && !scrollY) this.scrollIntoView()
     requestAnimationFrame(() => this.#tint())
@@ -522,14 +546,15 @@ class Thread extends HTMLElement {
     return this.shadowRoot.querySelector(selector)
   }
 
-  #item(id) {
-    return this.$(`[data-id='${id}']`)
+  /** The list item of a comment. */
+  item(id) {
+    return this.$(`li[data-id='${id}']`)
   }
 
   /** The text of a key in the language of the thread, with a name or number. */
   say(key, n) {
     const texts = TEXTS[this.language]
-    const text = texts[key] ?? texts[key + '_' + formatOf('PluralRules', this.language).select(n)]
+    const text = texts[key] ?? texts[`${key}_${formatOf('PluralRules', this.language).select(n)}`]
     return text?.replace('{n}', () => n?.toLocaleString(this.language))
   }
 
@@ -545,16 +570,45 @@ class Thread extends HTMLElement {
     this.dispatchEvent(new CustomEvent('commentd:' + name, {detail, bubbles: true, composed: true}))
   }
 
-  /** Loads a page of the list, or the one around a comment, in place of the item `more`. What a fragment held, the
-      `listing`, is shown at once. */
+  addStyle(added) {
+    const {adoptedStyleSheets} = this.shadowRoot
+    if (!adoptedStyleSheets.includes(added)) adoptedStyleSheets.push(added)
+  }
+
+  /** Calls a function of a script that is loaded on first use. */
+  async use(file, name, ...values) {
+    let loaded
+    try {
+      loaded = await this.#loaded(file)
+    } catch (error) {
+      if (name !== 'attend') this.announce(this.say(await whyNotShown(error)))
+      return
+    }
+    return loaded[name](this, Thread.kit, ...values)
+  }
+
+  /** A script that is loaded on first use, when its style, the scripts that it needs, its texts and
+      what tells its errors are there too. */
+  async #loaded(file) {
+    const needed = ['errors.js', file].map(load)
+    const [errors, loaded] = await Promise.all([...needed, learnTexts(this.language)])
+    Object.assign(Thread.kit, errors)
+    if (loaded.needs) await this.#loaded(loaded.needs)
+    this.addStyle(errors.sheet)
+    if (loaded.sheet) this.addStyle(loaded.sheet)
+    return loaded
+  }
+
+  /** Loads a page of the list, or the one around a comment, in place of the item `more`. What a
+      fragment held, the `listing`, is shown at once. */
   async load({page = 1, around, more, sort = this.#sort, listing}) {
-    const query = {url: this.url, view: 'threads', sort, limit: this.#limit, page, ...around && {around}}
+    const query = {
+      url: this.url, view: 'threads', sort, limit: this.#limit, page, ...around && {around},
+    }
     const list = this.$('.list')
     const pressed = more
-    const again = (word, options, left) => {
-      const onclick = ({target}) => this.load({sort, more: target.parentNode, ...options})
-      return h('li', {}, button(this.say(word, left), onclick, {class: 'more'}))
-    }
+    const loadInPlace = options => ({target}) =>
+      this.load({sort, more: target.closest('li'), ...options})
     if (!more) list.replaceChildren(more = h('li', {class: 'wait'}))
     try {
       let pause = listing ? Infinity : 0
@@ -564,10 +618,11 @@ class Thread extends HTMLElement {
       if (page === 1) {
         this.settings = listing.settings
         this.totals = {...listing, sort}
-        for (const form of this.shadowRoot.querySelectorAll('.form')) this.#applySettings(form)
+        for (const form of this.shadowRoot.querySelectorAll('.form')) this.applySettings(form)
         this.head()
         // All with one layout, before the first frame.
-        queueMicrotask(() => this.shadowRoot.querySelectorAll('article > .body').forEach(body => this.#fold(body)))
+        const bodies = () => this.shadowRoot.querySelectorAll('article > .body')
+        queueMicrotask(() => bodies().forEach(body => this.#fold(body)))
       }
       more.hidden = true
       let shown = 0
@@ -586,34 +641,18 @@ class Thread extends HTMLElement {
       const first = more.nextSibling
       more.remove()
       const left = listing.threads - listing.page * this.#limit
-      if (left > 0) list.append(again('more', {page: listing.page + 1}, left))
-      if (me().token || Object.keys(recall('own', {})).length) this.use('more.js', 'own')
+      if (left > 0) {
+        const onclick = loadInPlace({page: listing.page + 1})
+        list.append(h('li', {}, button(this.say('more', left), onclick, {class: 'more'})))
+      }
+      if (me().token || Object.keys(recall('own', {})).length) this.use('own.js', 'own')
       if (pressed) first?.firstChild.focus()
-      if (around) this.use('more.js', 'seek', around, listing.page)
+      if (around) this.use('reading.js', 'seek', around, listing.page)
       this.emit('loaded', {page_url: this.url, total: listing.total})
     } catch (error) {
-      const retry = again('retry', {page, around})
-      retry.prepend(h('p', {role: 'alert'}, this.say(await whyNotShown(error))))
-      more.replaceWith(retry)
+      const text = this.say(await whyNotShown(error))
+      more.replaceWith(h('li', {}, this.#retry(text, loadInPlace({page, around}))))
     }
-  }
-
-  /** Calls a function of a script that is loaded on first use. */
-  async use(file, name, ...values) {
-    let loaded
-    try {
-      loaded = await this.#loaded(file)
-    } catch (error) {
-      if (name !== 'attend') this.announce(this.say(await whyNotShown(error)))
-      return
-    }
-    return loaded[name](this, Thread.kit, ...values)
-  }
-
-  /** A script that is loaded on first use, when the texts that it says are there too. */
-  async #loaded(file) {
-    const [loaded] = await Promise.all([load(file), loadTexts(this.language)])
-    return loaded
   }
 
   /** Draws the line above the list: totals, likes and the order. */
@@ -626,30 +665,36 @@ class Thread extends HTMLElement {
     }
     const orders = ['newest', 'oldest', 'likes'].map(value =>
       h('option', {value, selected: value === this.totals.sort}, this.say(value)))
+    const choice = {class: 'push', ariaLabel: this.say('sort'), onchange}
+    const level = {role: 'heading', ariaLevel: this.$('h2') ? 3 : 2}
     this.$('.head').replaceWith(h('div', {class: 'head row'},
-      total && h('b', {role: 'heading', ariaLevel: this.$('h2') ? 3 : 2}, this.say('count', total)),
+      total && h('b', level, this.say('count', total)),
       note && h('span', {class: note}, this.say(note)),
       total && h('span', {class: 'views'}, this.say('views', views)),
       this.#likeButton(page_likes),
-      threads > 1 && h('select', {class: 'push', ariaLabel: this.say('sort'), onchange}, ...orders)))
+      threads > 1 && h('select', choice, ...orders)))
   }
 
   /** Puts a comment and its replies into the list. */
   putThread(comment) {
     const item = this.put(comment)
     for (const reply of comment.replies) this.put(reply)
-    if (comment.more_replies) item.append(button(this.say('more', comment.more_replies), ({target}) => this.use('more.js', 'rest', item, target), {class: 'more rest'}))
+    if (comment.more_replies) {
+      const onclick = ({target}) => this.use('reading.js', 'rest', item, target)
+      item.append(button(this.say('more', comment.more_replies), onclick, {class: 'more rest'}))
+    }
     return item
   }
 
-  /** Puts a comment under its parent. From the third level on, replies stand beside their parents, with a name. */
+  /** Puts a comment under its parent. From the third level on, replies stand beside their parents,
+      with a name. */
   put(comment, top) {
     comment.nickname ||= this.say('nobody')
     this.$('.none')?.remove()
-    const parent = this.#item(comment.parent_id)
+    const parent = this.item(comment.parent_id)
     const flat = parent?.parentNode.closest('ol ol ol')
     const article = this.#article(comment, flat && parent.comment.nickname)
-    let item = this.#item(comment.id)
+    let item = this.item(comment.id)
     if (item) item.firstChild.replaceWith(article)
     else {
       item = h('li', {'data-id': comment.id}, article)
@@ -666,7 +711,9 @@ class Thread extends HTMLElement {
     const present = item.querySelector('.replies > ol')
     if (present) return present
     const list = h('ol', {role: 'list'})
-    const line = button('', () => this.use('more.js', 'hide', line, list), {class: 'line', ariaExpanded: true, ariaLabel: this.say('hide')})
+    const line = button('', () => this.use('reading.js', 'hide', line, list), {
+      class: 'line', ariaExpanded: true, ariaLabel: this.say('hide'),
+    })
     item.append(h('div', {class: 'replies'}, line, list))
     return list
   }
@@ -684,7 +731,7 @@ class Thread extends HTMLElement {
     body.after(more)
   }
 
-  #article(comment, to) {
+  #article(comment, repliedTo) {
     const {id, nickname, website} = comment
     if (comment.deleted) {
       const text = this.say(comment.waiting ? 'unapproved' : 'comment')
@@ -696,33 +743,44 @@ class Thread extends HTMLElement {
     const note = text => text && h('span', {}, text)
     const then = timeOf(comment)
     const time = h('time', {dateTime: then.toISOString()}, relativeTime(then, this.language))
-    const admin = comment.role === 'admin'
-    const menu = button('', () => this.use('more.js', 'menu', menu), {
-      class: 'quiet', ariaHasPopup: 'dialog', ariaExpanded: false, ariaLabel: this.say('menu', nickname),
+    const isOwner = comment.role === 'admin'
+    const menu = button('', () => this.use('reading.js', 'menu', menu), {
+      class: 'quiet', ariaHasPopup: 'dialog', ariaExpanded: false,
+      ariaLabel: this.say('menu', nickname),
     })
+    const reply = () => button(this.say('reply'), () => this.open(article, {parent: comment}), {
+      class: 'reply', ariaLabel: this.say('replyto', nickname),
+    })
+    const actions = comment.status === 'waiting'
+      ? [note(this.say('waiting'))]
+      : [this.#likeButton(comment.likes, id), this.settings.closed || reply()]
+    const article = h('article', {
+      tabIndex: -1, class: isOwner ? 'comment owner' : 'comment', ariaLabel: nickname,
+    },
+    avatar(nickname),
+    h('div', {class: 'meta row'},
+      h('b', {class: 'name'}, /^https?:/.test(website) ? h('a', {href: website, rel}, name) : name),
+      isOwner && badge('admin'),
+      comment.pinned && badge('pinned'),
+      repliedTo && h('span', {}, '› ', h('bdi', {}, repliedTo)),
+      note(placeName(comment, this.language)),
+      h('a', {href: linkTo(id), title: then.toLocaleString(this.language)}, time),
+      comment.edited && note(this.say('edited'))),
+    body,
+    h('div', {class: 'actions row'}, ...actions, menu))
     this.#folding.observe(body)
-    return h('article', {tabIndex: -1, class: admin ? 'comment owner' : 'comment', ariaLabel: nickname}, avatar(nickname),
-      h('div', {class: 'meta row'},
-        h('b', {class: 'name'}, /^https?:/.test(website) ? h('a', {href: website, rel}, name) : name),
-        admin && badge('admin'), comment.pinned && badge('pinned'),
-        to && h('span', {}, '› ', h('bdi', {}, to)),
-        note(placeName(comment, this.language)),
-        h('a', {href: linkTo(id), title: then.toLocaleString(this.language)}, time),
-        comment.edited && note(this.say('edited'))),
-      body,
-      h('div', {class: 'actions row'}, ...comment.status === 'waiting' ? [note(this.say('waiting'))] : [
-        this.#likeButton(comment.likes, id),
-        this.settings.closed || button(this.say('reply'), () => this.open(body.parentNode, {parent: comment}), {class: 'reply', ariaLabel: this.say('replyto', nickname)})], menu))
+    return article
   }
 
   #likeButton(count, id) {
     const word = this.say(id ? 'like' : 'likepage')
-    const like = button('', () => this.use('more.js', 'like', like, id), {class: 'like'})
+    const like = button('', () => this.use('reading.js', 'like', like, id), {class: 'like'})
     like.show = (liked, n) => {
       like.count = n
       like.ariaPressed = liked
       like.ariaLabel = `${word} ${n}`
-      const shown = id ? [] : [word] // beside the number of comments, a bare heart would seem to like these
+      // Beside the number of comments, a bare heart would seem to like these.
+      const shown = id ? [] : [word]
       if (n) shown.push(n)
       like.textContent = shown.join(' ')
     }
@@ -734,76 +792,42 @@ class Thread extends HTMLElement {
     return /^#comment-([1-9]\d{0,14})$/.exec(location.hash)?.[1]
   }
 
-  /** The form for a comment, a reply to `parent`, or a `change`: {id, setUp, send}, see `more.js`. */
+  /** The form for a comment, a reply to `parent`, or a `change`: {id, content, label, …}, see
+      own.js. It is one field; writing.js adds the rest when the reader comes to it. */
   makeForm(subject) {
     const {parent, change} = subject
     const draft = ['draft', this.url, parent?.id, change?.id].join()
-    const label = parent ? this.say('replyto', parent.nickname) : this.say('write')
-    const value = recall(draft, '', 'sessionStorage')
-    const text = h('textarea', {
-      class: 'field', name: 'content', dir: 'auto', rows: 1, placeholder: label, ariaLabel: label, value,
+    const written = recall(draft, '', 'sessionStorage') || change?.content
+    const label = change?.label
+      ?? (parent ? this.say('replyto', parent.nickname) : this.say('write'))
+    const field = h('textarea', {
+      class: 'field', name: 'content', dir: 'auto', rows: 1, placeholder: label, ariaLabel: label,
+      value: written ?? '',
     })
-    const oninput = () => keep(draft, text.value, 'sessionStorage')
-    const onsubmit = async event => {
-      event.preventDefault()
-      if (form.ariaBusy === 'true') return
-      const submit = form.querySelector('.button')
-      const word = submit.textContent
-      form.ariaBusy = true
-      submit.textContent = this.say(change ? 'saving' : 'posting')
-      try {
-        await this.use('more.js', 'send', form, draft)
-      } finally {
-        form.ariaBusy = false
-        submit.textContent = word
-      }
-    }
     const form = h('form', {
-      noValidate: true, ariaLabel: this.say(parent ? 'reply' : 'post'), class: value ? 'form open' : 'form', onfocusin: () => form.classList.add('open'), oninput, onsubmit,
-    }, text, h('div', {class: 'tools'}), h('div', {}, this.#guestFields(), this.#formButtons(subject)))
-    form.subject = subject
-    if (change) form.dataset.change = ''
-    this.#applySettings(form)
-    if (value) setTimeout(() => this.#attend(form))
+      class: written ? 'form open' : 'form', noValidate: true,
+      onfocusin: () => form.classList.add('open'),
+      oninput: () => keep(draft, field.value, 'sessionStorage'),
+    }, field)
+    Object.assign(form, {subject, draft})
+    this.applySettings(form)
+    if (written) setTimeout(() => this.#equip(form))
     return form
   }
 
-  /** Name, email and website of a guest. */
-  #guestFields() {
-    const field = (name, word, type) => h('label', {},
-      h('span', {}, this.say(word)),
-      h('input', {class: 'field', name, type, autocomplete: type, required: type === 'name', value: me()[name] ?? '', onchange: ({target}) => keep('me', {...me(), [name]: target.value})}))
-    return h('div', {class: 'guest'},
-      field('nickname', 'name', 'name'),
-      h('details', {}, h('summary', {}, this.say('extra')), field('email', 'mail', 'email'), field('website', 'site', 'url')))
-  }
-
-  #formButtons({parent, change}) {
-    return h('div', {class: 'row'},
-      h('button', {class: 'button'}, this.say('post')),
-      button(this.say('preview'), ({target}) => this.use('more.js', 'preview', target.form, target), {ariaExpanded: false}),
-      (parent || change) && button(this.say('cancel'), ({target}) => {
-        target.closest('article').focus()
-        target.form.remove()
-      }),
-      h('span', {class: 'push links'}))
-  }
-
-  #applySettings(form) {
-    const {closed, hold, policy_url, registration, login_required} = this.settings
+  /** Shows a form as the settings of the blog want it, and hides it where they want none. */
+  applySettings(form) {
+    const {closed, login_required} = this.settings
     form.hidden = closed
-    const signIn = () => this.use('account.js', 'account', form)
     const barred = login_required && !me().token && !form.subject.change
-    form.querySelector('.barred')?.remove()
-    for (const each of form.children) each.hidden = barred
-    if (hold === 'all') form.querySelector('.button').textContent = this.say('approve')
-    if (barred) form.prepend(h('p', {class: 'row barred'}, this.say('login'), button(this.say('signin'), signIn, {class: 'button'})))
-    form.querySelector('.guest').hidden = login_required || me().token
-    form.querySelector('.links').replaceWith(h('span', {class: 'push links'},
-      registration && !me().token && button(this.say('signin'), signIn),
-      policy_url && h('a', {href: policy_url}, this.say('privacy'))))
-    form.subject.change?.setUp(form)
-    if (me().token) signIn()
+    const present = form.querySelector('.barred')
+    for (const each of form.children) each.hidden = each === present ? !barred : barred
+    if (barred && !present) {
+      const signIn = () => this.use('account.js', 'account', form)
+      const open = button(this.say('signin'), signIn, {class: 'button'})
+      form.prepend(h('p', {class: 'row barred'}, this.say('login'), open))
+    }
+    form.applySettings?.() // of writing.js
   }
 
   /** Opens a form in an article. */
@@ -815,23 +839,25 @@ class Thread extends HTMLElement {
   }
 }
 
-// What the other scripts use of this one.
+// What the other scripts use of this one. errors.js adds to it.
 Thread.kit = {
-  Failure, LANGUAGES, ask, button, formatted, h, hash, isEmail, keep, languageOf, linkTo, load, loadTexts, makeHash, me,
-  recall, relativeTime, report, timeOf,
+  Failure, LANGUAGES, ask, button, formatted, h, keep, languageOf, learnTexts, linkTo, load,
+  loadTexts, me, recall, relativeTime, report, timeOf,
 }
 
 // -- Start --------------------------------------------------------------------
 
-const COUNTED = '[data-commentd-count], [data-commentd-views], [data-commentd-likes], [data-commentd-latest]'
+const COUNTED = ['count', 'views', 'likes', 'latest'].map(name => `[data-commentd-${name}]`).join()
 
 /** Fills totals of other pages and the latest comments, where the page wants some. */
 function fillCounts() {
   if (!document.querySelector(COUNTED)) return
-  load('counts.js').then(counts => counts.fill(Thread.kit)).catch(error => report('counts can’t be shown', error))
+  load('counts.js').then(counts => counts.fill(Thread.kit))
+    .catch(error => report('counts can’t be shown', error))
 }
 
-const isCounted = node => node instanceof Element && (node.matches(COUNTED) || node.querySelector(COUNTED))
+const isCounted = node =>
+  node instanceof Element && (node.matches(COUNTED) || node.querySelector(COUNTED))
 
 /** Pages change all the time. Only what was added is looked at. */
 function countAdded(changes) {
@@ -840,7 +866,8 @@ function countAdded(changes) {
 
 function start() {
   firstUrls ??= pageUrls()
-  if (!document.querySelector('commentd-thread') && !script.closest('head')) script.after(h('commentd-thread'))
+  const isMissing = !document.querySelector('commentd-thread')
+  if (isMissing && !script.closest('head')) script.after(h('commentd-thread'))
   fillCounts()
 }
 

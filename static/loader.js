@@ -1,11 +1,13 @@
-// commentd: for pages that have their comments in the HTML. The widget is loaded when the reader comes near or acts.
+// commentd: for pages that have their comments in the HTML. The widget is loaded when the reader
+// comes near or acts.
 'use strict'
 {
 const script = Reflect.get(Document.prototype, 'currentScript', document)
 const service = new URL(script.dataset.service ?? '.', script.src)
 const NEAR = 600 // px from the window
 const EVENTS = ['scroll', 'pointerdown', 'keydown', 'focusin']
-const NEEDS_DATA = '[data-commentd-count], [data-commentd-views], [data-commentd-likes], [data-commentd-latest]'
+const NEEDS_DATA = ['count', 'views', 'likes', 'latest']
+  .map(name => `[data-commentd-${name}]`).join()
 
 const threads = () => [...document.querySelectorAll('commentd-thread')]
 
@@ -38,12 +40,14 @@ function load() {
   script.after(widget)
 }
 
-/** The comments stay; where the form would be, a text says why there is none. A thread without comments
-    becomes a text, and leaves the height that guides for themes hold for the widget. */
+/** The comments stay; where the form would be, a text says why there is none. A thread without
+    comments becomes a text, and leaves the height that guides for themes hold for the widget. */
 function showUnreachable(thread) {
   if (!thread.shadowRoot) {
     const isChinese = thread.closest('[lang]')?.lang.startsWith('zh')
-    thread.textContent = isChinese ? '评论服务暂时连不上。' : 'The comments can’t be reached right now.'
+    thread.textContent = isChinese
+      ? '评论服务暂时连不上。'
+      : 'The comments can’t be reached right now.'
     thread.style.height = 'auto'
   }
   const field = thread.shadowRoot?.querySelector('.form textarea')
@@ -54,7 +58,8 @@ function showUnreachable(thread) {
 
 function start() {
   const isComplete = threads().length && threads().every(thread => thread.shadowRoot)
-  if (!isComplete || /^#comment/.test(location.hash) || document.querySelector(NEEDS_DATA)) return load()
+  const isAsked = /^#comment/.test(location.hash) || document.querySelector(NEEDS_DATA)
+  if (!isComplete || isAsked) return load()
   for (const event of EVENTS) addEventListener(event, watch, {capture: true, passive: true})
   addEventListener('pointerdown', notePress, true)
 }

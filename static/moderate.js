@@ -1,11 +1,20 @@
-// What an admin finds in the menu of each comment on the blog: approve, spam, delete, pin. `more.js` loads this for admins
-// who are signed in there. The service checks the role at each request. Scripts of the blog could do the same with
-// the stored token; users, blocks, settings and backups need a sign-in at /admin.
+// What an admin finds in the menu of each comment on the blog: approve, spam, delete, pin. `own.js`
+// loads this for admins who are signed in there. The service checks the role at each request.
+// Scripts of the blog could do the same with the stored token; users, blocks, settings and backups
+// need a sign-in at /admin.
 
 /** The comments of a page that wait for approval; undefined for who is no admin any more. */
-const loadWaiting = (thread, {ask, me}) =>
-  ask('comments/waiting?' + new URLSearchParams({url: thread.url}), undefined, 'GET', me().token)
-    .then(({comments}) => comments, ({status}) => [401, 403].includes(status) ? undefined : [])
+async function loadWaiting(thread, {ask, me, report}) {
+  const query = new URLSearchParams({url: thread.url})
+  try {
+    const {comments} = await ask('comments/waiting?' + query, undefined, 'GET', me().token)
+    return comments
+  } catch (error) {
+    if ([401, 403].includes(error.status)) return
+    report('the comments that wait could not be loaded', error)
+    return []
+  }
+}
 
 /** Adds to the menu of each comment, and shows the comments that wait. */
 export async function moderate(thread, kit) {
@@ -16,7 +25,8 @@ export async function moderate(thread, kit) {
     try {
       const {comment, was} = await ask(`comments/${item.dataset.id}/moderate`, body)
       const shown = comment.status === 'visible' || comment.status === 'waiting'
-      thread.totals.total += (comment.status === 'visible') - (was === 'visible' || typeof was === 'boolean')
+      const wasVisible = was === 'visible' || typeof was === 'boolean'
+      thread.totals.total += (comment.status === 'visible') - wasVisible
       thread.head()
       if (shown) return thread.put({...item.comment, ...comment}).querySelector('.quiet').focus()
       const undo = button(thread.say('undo'), () => change(item, {status: was}))
@@ -24,7 +34,7 @@ export async function moderate(thread, kit) {
       item.firstChild.replaceWith(h('article', {tabIndex: -1}, note))
       undo.focus()
     } catch (error) {
-      thread.use('more.js', 'showError', item.firstChild, error)
+      kit.showError(thread, kit, item.firstChild, error)
     }
   }
 
@@ -43,7 +53,9 @@ export async function moderate(thread, kit) {
       if (waits) add('visible', {status: 'visible', version: comment.version})
       for (const status of ['spam', 'deleted']) add(status, {status})
     }
-    if (!waits && !comment.parent_id) add(comment.pinned ? 'unpin' : 'pin', {pinned: !comment.pinned})
+    if (!waits && !comment.parent_id) {
+      add(comment.pinned ? 'unpin' : 'pin', {pinned: !comment.pinned})
+    }
     return found
   }
 
@@ -52,8 +64,9 @@ export async function moderate(thread, kit) {
   thread.decorators.waits = markWaiting
   thread.menus.moderate = choices
   for (const comment of waiting) {
-    const item = thread.$(`li[data-id="${comment.id}"]`)
-    if (!item || item.comment.deleted) thread.put(comment, true) // where it has replies, its place is there
+    const item = thread.item(comment.id)
+    // Where it has replies, its place is there.
+    if (!item || item.comment.deleted) thread.put(comment, true)
   }
   thread.shadowRoot.querySelectorAll('li[data-id]').forEach(markWaiting)
 }

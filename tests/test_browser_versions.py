@@ -88,7 +88,7 @@ GUARDED = {
     r"\bgetComposedRanges\b": r"if \(!selection\.getComposedRanges\) return\n.*?^}",
     r"\bnavigation\b": r"window\.navigation\?\.",
     r"\btrustedTypes\b": r"try \{\n *policy .*?\} catch",
-    r"\bCSS\.highlights\b|\bnew Highlight\b": r"\A.*if \(!window\.Highlight .*\Z",
+    r"\bCSS\.highlights\b|\bnew Highlight\b": r"\A.*if \(!window\.Highlight\b.*\Z",
     r"\b(lch|lab|rgb|hsl|color)\(from\b": (
         r"@supports \(color: lch\(from[^}]*}|::highlight\([^}]*}"
         r"|exec\(computed\(`color\(from .*?\)\?\."  # no color, no match

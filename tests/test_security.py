@@ -46,7 +46,7 @@ def test_the_contact_of_security_txt_is_kept_as_a_reachable_uri() -> None:
 
 @pytest.mark.parametrize("settings", [{"site_origins": ("https://blog.example",)}])
 def test_a_cached_file_is_kept_for_each_origin_by_itself(visitor: Visitor) -> None:
-    for name in ("embed.js", "more.js", "words/de.json"):
+    for name in ("embed.js", "writing.js", "words/de.json"):
         reply = visitor.get(f"/{name}", headers={"Origin": "https://blog.example"})
         assert "max-age" in reply.headers["Cache-Control"]
         assert {"Origin", "Accept-Encoding"} <= set(reply.headers["Vary"].split(", "))

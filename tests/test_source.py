@@ -375,7 +375,7 @@ def test_pages_hold_nothing_inline_and_nothing_of_others() -> None:
 
 
 def test_the_manual_names_what_a_page_may_style_and_say() -> None:
-    files = ("embed.js", "more.js", "widget.css")
+    files = ("embed.js", "writing.js", "widget.css")
     widget, more, style = ((ROOT / "static" / name).read_text("utf-8") for name in files)
     for folder in (ROOT / "static" / "help").iterdir():
         embed = (folder / "embed.md").read_text("utf-8")

@@ -294,7 +294,7 @@ def test_a_page_keeps_its_first_spelling_but_for_tracking() -> None:
 
 
 def test_the_widget_leaves_out_the_same_tracking() -> None:
-    script = (STATIC / "more.js").read_text("utf-8")
+    script = (STATIC / "own.js").read_text("utf-8")
     listed = script.partition("const TRACKING = [")[2].partition("\n]")[0]
     assert listed
     words = "[a-z_]{2,}"

@@ -349,6 +349,7 @@ def test_an_account_panel_that_failed_to_load_can_be_asked_for_again(blog_site: 
     blog_site.expected += [UNREACHED, REFUSED]
     page = signed_in(blog_site, faults=UNREACHED)
     main(page).fill("Not lost.")
+    expect(button(page, "Account")).to_be_visible()
     page.context.set_offline(True)
     keyboard(button(page, "Account"))
     expect(panel(page).locator(".error")).to_contain_text("can’t be reached")

@@ -913,7 +913,7 @@ def test_a_script_that_failed_to_load_leaves_the_others_as_they_are(blog_site: B
     page = blog_site.reader()
     blog_site.expected += ["could not be loaded", "Failed to load resource"]
     blog_site.go(page)
-    scripts = requests_of(page, "/more.js")
+    scripts = requests_of(page, "/writing.js")
     main(page).fill("word")
     expect(page.get_by_role("group", name="Formatting")).to_be_visible()
     page.route("**/account.js*", lambda route: route.abort())
@@ -930,6 +930,64 @@ def test_a_script_that_failed_to_load_leaves_the_others_as_they_are(blog_site: B
     assert (
         len([text for text in blog_site.console if "account.js could not be loaded" in text]) == 1
     )
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_text_typed_before_the_form_is_there_stays_and_nothing_moves(
+    blog_site: BlogSite, width: int
+) -> None:
+    blog.say(blog_site.app, "Below the form.")
+    page = blog_site.reader(**blog.screen(width))
+    with requests_held(page, "**/writing.js*"):
+        blog_site.go(page)
+        main(page).click()
+        page.keyboard.type("Hello wrld")
+        for _ in "rld":
+            page.keyboard.press("ArrowLeft")
+        expect(main(page)).to_have_value("Hello wrld")
+        before = article(page, "Below the form.").bounding_box()
+        assert button(page, "Post").count() == 0
+    expect(button(page, "Post")).to_be_visible()
+    page.keyboard.type("o")
+    expect(main(page)).to_have_value("Hello world")
+    after = article(page, "Below the form.").bounding_box()
+    assert before
+    assert after
+    assert abs(before["y"] - after["y"]) < 3  # what browsers count as a shift
+
+
+def test_a_form_that_failed_to_load_can_be_asked_for_again_and_keeps_the_text(
+    blog_site: BlogSite,
+) -> None:
+    page = blog_site.open(faults=UNREACHED)
+    blog_site.expected.append("writing.js could not be loaded")
+    page.route("**/writing.js*", lambda route: route.abort())
+    main(page).click()
+    page.keyboard.type("Still here.")
+    expect(page.get_by_role("alert")).to_contain_text("can’t be reached")
+    page.unroute("**/writing.js*")
+    button(page, "Try again").click()
+    textbox(page, "Name").fill("Ann")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    button(page, "Post").click()
+    expect(article(page, "Still here.")).to_be_focused()
+
+
+def test_the_form_is_loaded_when_a_reader_comes_near_and_not_before(blog_site: BlogSite) -> None:
+    page = blog_site.reader()
+    asked = requests_of(page, "/writing.js")
+    blog_site.go(page)
+    page.wait_for_load_state("networkidle")
+    page.mouse.move(5, 5)  # at the top of the article, far from the comments
+    page.wait_for_load_state("networkidle")
+    assert asked == []
+    with page.expect_request("**/writing.js*"):
+        page.locator("commentd-thread").evaluate("it => it.scrollIntoView()")
+        page.mouse.wheel(0, 10)
+    expect(page.get_by_role("group", name="Formatting")).to_have_count(0)
+    main(page).click()
+    expect(page.get_by_role("group", name="Formatting")).to_be_visible()
+    assert len(asked) == 1
 
 
 def test_a_comment_that_is_edited_does_not_stand_above_its_own_form(blog_site: BlogSite) -> None:
@@ -1176,6 +1234,7 @@ def expect_unreached(page: Page) -> None:
 @solved
 def test_offline_the_text_stays_and_the_proof_is_asked_for_once(blog_site: BlogSite) -> None:
     page = blog_site.open(faults=UNREACHED)
+    blog_site.expected.append("could not be loaded")
     asked = requests_of(page, "/captcha")
     page.locator(".head").click(position={"x": 1, "y": 1})
     page.wait_for_load_state("networkidle")

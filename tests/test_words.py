@@ -15,9 +15,17 @@ from support.client import PAGE, Visitor
 from support.inside import sql
 from support.refusals import refusals
 from support.sources import MANUAL, ROOT, STATIC
-from support.words import ADMIN, FILES, FIRST, WORDS
+from support.words import ADMIN, FIRST_KEYS, WORDS
 
-SCRIPTS = ["embed.js", "more.js", "account.js", "moderate.js"]
+SCRIPTS = [
+    "embed.js",
+    "errors.js",
+    "reading.js",
+    "writing.js",
+    "own.js",
+    "account.js",
+    "moderate.js",
+]
 EMAILS = json.loads((STATIC / "emails.json").read_bytes())
 BILINGUAL = EMAILS.pop("zh+en")
 INTL = json.loads((STATIC / "intl.json").read_bytes())
@@ -68,9 +76,9 @@ def languages_by_place() -> dict[str, tuple[str, set[str]]]:
     """Each place that has to know a language: what to do there for one, and those that it knows, by
     the names of the widget."""
     places = {
-        "static/words/{}.json": ("copy es.json, and translate it", {*FILES}),
-        "static/words/admin-{}.json": ("copy admin-es.json, and translate it", {*ADMIN}),
-        "static/emails.json": ('add "{}": copy "es", and translate it', {*EMAILS}),
+        "static/words/{}.json": ("copy en.json, and translate it", {*WORDS}),
+        "static/words/admin-{}.json": ("copy admin-en.json, and translate it", {*ADMIN}),
+        "static/emails.json": ('add "{}": copy "en", and translate it', {*EMAILS}),
         "static/intl.json": ('add "{}": copy "es", then run the test again', {*INTL}),
         "commentd.py": ('add "{}" to LANGUAGES', inside.languages()),
     }
@@ -166,17 +174,29 @@ def test_a_language_has_every_text_with_its_placeholders() -> None:
     assert not wrong, "\n".join(sorted(wrong))
 
 
-def test_no_text_of_the_widget_stands_in_two_places() -> None:
-    assert FIRST.keys() == {"en", "zh-CN"}
-    for language, texts in FIRST.items():
-        assert texts.keys() & FILES[language].keys() == set()
+def test_the_first_texts_are_those_that_the_first_script_says_by_itself() -> None:
+    said = set(re.findall(r"\w+", (STATIC / "embed.js").read_text("utf-8")))
+    assert [key for key in FIRST_KEYS if key not in said] == []
+    assert set(FIRST_KEYS) <= bare(WORDS["en"]).keys()
+
+
+def test_the_texts_of_a_language_are_served_in_two_parts_that_make_up_its_file(
+    visitor: Visitor,
+) -> None:
+    for language, words in WORDS.items():
+        later = visitor.get(f"/words/{language}.json").json
+        first = {key: text for key, text in words.items() if key not in later}
+        assert {*bare(first)} == {*FIRST_KEYS}, language
+        assert first | later == words
+        if language not in {"en", "zh-CN"}:  # embed.js has these
+            assert visitor.get(f"/words/first-{language}.json").json == first
 
 
 def test_a_reader_who_chooses_a_password_is_advised_to_make_it_long() -> None:
     script = (STATIC / "account.js").read_text("utf-8")
     steps = [line for line in script.splitlines() if "password('new-password'" in line]
     assert len(steps) == 2  # to register, and to change it
-    assert [line for line in steps if "small(say('advice'))" not in line] == []
+    assert [line for line in steps if "advice()" not in line] == []
     for language, words in WORDS.items():
         assert "8" in words["advice"], f"static/words/{language}.json: advice has to say 8"
 
@@ -246,7 +266,7 @@ RENAMED = {"wrong_password": "password_wrong"}
 
 
 def test_each_refusal_has_words_where_people_can_get_it() -> None:
-    [_, keys] = (STATIC / "more.js").read_text("utf-8").split("const TEXT_KEYS = {")
+    [_, keys] = (STATIC / "errors.js").read_text("utf-8").split("const TEXT_KEYS = {")
     first_words = set(re.findall(r"(\w+): '", keys[: keys.index("}")]))
     codes = inside.codes() | {refusal.code for refusal in refusals()}
     assert (WITHOUT_WORDS | FOR_ADMINS | RENAMED.keys()) - codes == set()
@@ -260,7 +280,7 @@ def test_each_refusal_has_words_where_people_can_get_it() -> None:
         if not has_words:
             lacking.append(
                 f"static/words/*.json lack {code}: write it in each (in admin-*.json too, if an "
-                f"admin can get it), or {code.split('_')[0]} in TEXT_KEYS of static/more.js"
+                f"admin can get it), or {code.split('_')[0]} in TEXT_KEYS of static/errors.js"
             )
     assert not lacking, "\n".join(sorted(lacking))
 

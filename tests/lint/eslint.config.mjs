@@ -16,6 +16,9 @@ export default [
       'prefer-const': ['error', {destructuring: 'all'}],
     },
   },
-  {files: ['static/embed.js'], languageOptions: {globals: {FIRST_TEXTS: 'readonly', WIDGET_STYLE: 'readonly'}}},
+  {files: ['static/embed.js'], languageOptions: {globals: {
+    FIRST_TEXTS: 'readonly', WIDGET_STYLE: 'readonly', ASSETS_VERSION: 'readonly',
+  }}},
+  {files: ['static/*.js'], languageOptions: {globals: {MODULE_STYLE: 'readonly'}}},
   {files: ['static/{embed,home,loader}.js', 'tests/support/watch.js'], languageOptions: {sourceType: 'script'}},
 ]

@@ -4,8 +4,7 @@ import json
 
 from support.sources import STATIC
 
-FILES = {path.stem: json.loads(path.read_bytes()) for path in (STATIC / "words").iterdir()}
-ADMIN = {each.removeprefix("admin-"): FILES.pop(each) for each in [*FILES] if "admin" in each}
-# What the widget says before it loads more.
-FIRST: dict[str, dict[str, str]] = json.loads((STATIC / "texts.json").read_bytes())
-WORDS = {language: {**FIRST.get(language, {}), **words} for language, words in FILES.items()}
+WORDS = {path.stem: json.loads(path.read_bytes()) for path in (STATIC / "words").iterdir()}
+ADMIN = {each.removeprefix("admin-"): WORDS.pop(each) for each in [*WORDS] if "admin" in each}
+# What the widget says before a reader does anything.
+FIRST_KEYS: list[str] = json.loads((STATIC / "first_texts.json").read_bytes())

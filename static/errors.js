@@ -1,0 +1,132 @@
+// What readers are told when something fails, and what forms check before they send. Loaded with
+// each script that readers use, since nothing more can be loaded when the network fails. What this
+// exports stands in the kit of the others. In order: Style, Checks, Patience, Texts, Showing.
+
+// -- Style --------------------------------------------------------------------
+
+export const sheet = new CSSStyleSheet()
+sheet.replaceSync(MODULE_STYLE)
+
+// -- Checks -------------------------------------------------------------------
+
+/** What the service would refuse need not be sent. It looks closer, and reads full-width
+    characters too. */
+export const isEmail = text =>
+  /^[^\s@]+ *@ *[^\s@]+[.。][^\s@]+$/.test(text.normalize('NFKC').trim())
+
+// -- Patience -----------------------------------------------------------------
+
+const PATIENCE = 30e3 // ms
+
+/** Sends what may arrive twice. While the service is busy or restarts (503), it is sent again for
+    half a minute, when the service says, and not by all readers at once. A provider of captchas
+    that is down takes longer. */
+export async function askPatiently({ask}, ...request) {
+  const end = Date.now() + PATIENCE
+  for (let pause = 1000; ; pause *= 2) {
+    try {
+      return await ask(...request)
+    } catch (error) {
+      const advised = Number(error.retry) * 1000 || 0
+      const next = Math.max(pause, advised) * (1 + Math.random() / 2)
+      const heals = error.status === 503 && error.code !== 'captcha_down'
+      if (!heals || Date.now() + next > end) throw error
+      await new Promise(resolve => setTimeout(resolve, next))
+    }
+  }
+}
+
+// -- Texts --------------------------------------------------------------------
+
+// The texts for error codes that begin with these words.
+const TEXT_KEYS = {
+  origin: 'refused', body: 'content_too_long', parent: 'comment',
+  comment: 'comment', page: 'page', nickname: 'nickname', email: 'email', website: 'website',
+  captcha: 'captcha', login: 'login', token: 'token', code: 'code_wrong',
+  reason: 'content_invalid', fresh: 'password_missing',
+}
+
+/** A time to wait, such as “40 seconds” or “57 minutes”. */
+function duration(seconds, language) {
+  const units = [['hour', 3600], ['minute', 60]]
+  const [unit, size] = units.find(([, length]) => seconds >= 2 * length) ?? ['second', 1]
+  const style = {style: 'unit', unit, unitDisplay: 'long'}
+  return Math.ceil(seconds / size).toLocaleString(language, style)
+}
+
+/** The text of an error, by its code or the first word of it. The service's own texts are
+    Chinese. */
+function errorText(thread, {code = 'failed', error, retry}) {
+  const [first] = code.split('_')
+  const original = thread.language === 'zh-CN' && error
+  let n = Number(retry ?? 60)
+  if (code === 'too_many') n = duration(n, thread.language)
+  const text = thread.say(code, n) ?? thread.say(TEXT_KEYS[first])
+  return text ?? (original || thread.say('failed'))
+}
+
+// -- Showing ------------------------------------------------------------------
+
+/** Shows an error beside `near`, or beside the field that its code names, until the reader changes
+    something. */
+export function showError(thread, kit, form, error, near) {
+  const {code = ''} = error
+  if (!code) kit.report('a script failed', error)
+  const field = near ? near.control : form.elements?.namedItem(code.split('_')[0])
+  clearError(thread)
+  if (code === 'nickname_missing' && !field) { // the reader signed out in another tab
+    return showInNewForm(thread, kit, form, error)
+  }
+  // Where the focus goes to the field, its description is spoken. An alert would say it twice.
+  const focuses = field && field !== thread.shadowRoot.activeElement
+  const role = focuses ? {} : {role: 'alert'}
+  const note = kit.h('p', {class: 'error', id: 'error', ...role}, errorText(thread, error))
+  let place = near ?? field?.closest('label') ?? field
+  if (field?.name === 'content') place = form.querySelector('.tools') // they hang at the field
+  if (place) place.after(note)
+  else form.append(note)
+  form.addEventListener('input', () => clearError(thread), {once: true})
+  if (field) {
+    field.setAttribute('aria-invalid', true)
+    field.setAttribute('aria-describedby', 'error')
+    field.closest('details')?.setAttribute('open', '')
+    field.focus()
+  }
+  if (code === 'too_many') countDown(thread, note, error)
+  if (code.startsWith('captcha')) thread.use('writing.js', 'dropCaptchaToken')
+  if (code === 'login_required' || code === 'token_invalid') {
+    thread.use('account.js', 'account', form, error)
+  }
+}
+
+export function clearError(thread) {
+  thread.announce('')
+  thread.$('#error')?.remove()
+  for (const node of thread.shadowRoot.querySelectorAll('[aria-describedby=error]')) {
+    node.removeAttribute('aria-describedby')
+    node.removeAttribute('aria-invalid')
+  }
+}
+
+/** Draws the form anew, which asks for a name where the reader is not signed in. */
+async function showInNewForm(thread, kit, form, error) {
+  const again = thread.makeForm(form.subject)
+  form.replaceWith(again)
+  await thread.use('writing.js', 'equip', again)
+  showError(thread, kit, again, {...error, code: again.elements.nickname ? error.code : 'failed'})
+}
+
+/** Shows again and again how long the reader must still wait. A screen reader says it once. */
+function countDown(thread, note, error) {
+  const end = Date.now() + Number(error.retry ?? 60) * 1000
+  const timer = setInterval(() => {
+    const left = Math.ceil((end - Date.now()) / 1000)
+    if (left > 0 && note.isConnected) {
+      note.removeAttribute('role')
+      note.textContent = errorText(thread, {...error, retry: left})
+      return
+    }
+    clearInterval(timer)
+    if (note.isConnected) clearError(thread)
+  }, 1000)
+}

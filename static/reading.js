@@ -1,0 +1,443 @@
+// What readers do with the list: likes, hidden and further replies, the menu of a comment, links to
+// one, new comments, quotes and keys. Loaded when they first touch the thread, or after a minute.
+// In order: Style, Likes, Replies, Menu, Links, Attention, New comments, Quotes, Keys.
+
+// -- Style --------------------------------------------------------------------
+
+export const sheet = new CSSStyleSheet()
+sheet.replaceSync(MODULE_STYLE)
+
+// -- Likes --------------------------------------------------------------------
+
+/** Likes a comment or the page, or takes the like back. It shows at once; an error undoes it.
+    Requests go one after another: two at once could arrive in either order. */
+export async function like(thread, kit, heart, id) {
+  const {keep, me, recall} = kit
+  const likes = () => recall('likes', [])
+  const key = id ?? thread.url
+  const isLiked = () => likes().includes(key)
+  const set = (liked, count) => {
+    keep('likes', [...liked ? [key] : [], ...likes().filter(each => each !== key)].slice(0, 500))
+    heart.show(liked, count)
+    if (!id) thread.totals.page_likes = count
+  }
+  const sendLike = undo => id
+    ? kit.askPatiently(kit, 'comment/like', {id, undo})
+    : kit.askPatiently(kit, 'page/like', {page_url: key, undo})
+  let stored = [isLiked(), heart.count] // at the service
+  set(!stored[0], heart.count + (stored[0] ? -1 : 1))
+  thread.$('#error')?.remove()
+  if (heart.busy) return // the loop below sends this press too
+  heart.busy = true
+  try {
+    while (isLiked() !== stored[0]) {
+      const undo = stored[0]
+      const response = await sendLike(undo).catch(error => {
+        if (error.code !== 'token_invalid') throw error
+        keep('me', {...me(), token: undefined, id: undefined})
+        return sendLike(undo)
+      })
+      stored = [!undo, response.likes ?? response.page_likes]
+    }
+    set(...stored)
+  } catch (error) {
+    set(...stored)
+    const place = heart.closest('article, .head')
+    // The text for `offline` speaks of what one writes.
+    const shown = error.code === 'offline' ? new kit.Failure('failed', error) : error
+    kit.showError(thread, kit, place, shown, id ? undefined : place)
+  }
+  heart.busy = false
+}
+
+// -- Replies ------------------------------------------------------------------
+
+/** Hides or shows a list of replies, by the line beside it. */
+export function hide(thread, kit, line, list) {
+  list.hidden = !list.hidden
+  line.setAttribute('aria-expanded', !list.hidden)
+  line.ariaLabel = list.hidden ? null : thread.say('hide')
+  const count = list.querySelectorAll('li[data-id]').length
+  line.textContent = list.hidden ? thread.say('show', count) : ''
+}
+
+/** Loads a hundred more replies to a comment. Says whether they came. */
+export async function rest(thread, kit, item, button) {
+  // A list of many threads has fewer than a hundred.
+  const count = item.querySelectorAll('li[data-id]').length
+  const page = Number(button.dataset.page ?? (count < 100 ? 1 : 2))
+  button.dataset.total ??= count + item.comment.more_replies
+  try {
+    const query = {url: thread.url, thread: item.dataset.id, page, limit: 100}
+    const {comments} = await kit.ask('comments?' + new URLSearchParams(query))
+    let pause = Date.now() + 50
+    for (const comment of comments) {
+      if (Date.now() > pause) { // a long thread, on a slow phone
+        await new Promise(resolve => setTimeout(resolve))
+        pause = Date.now() + 50
+      }
+      if (!button.isConnected) return false
+      thread.put(comment)
+    }
+    if (comments.length) thread.item(comments[0].id).firstChild.focus()
+    button.dataset.page = page + 1
+    const left = button.dataset.total - 100 * page
+    button.textContent = thread.say('more', left)
+    if (left <= 0 || comments.length < 100) button.remove()
+    return true
+  } catch (error) {
+    kit.showError(thread, kit, item.firstChild, error)
+    return false
+  }
+}
+
+// -- Menu ---------------------------------------------------------------------
+
+/** Opens the menu of a comment: what a reader may do with it, and its author, and an admin. */
+export function menu(thread, kit, opener) {
+  if (thread.$('.menu')) return // they pressed twice while this file was on its way
+  const {h} = kit
+  const item = opener.closest('li')
+
+  function close() {
+    dialog.remove()
+    opener.setAttribute('aria-expanded', false)
+  }
+
+  function move({key}) {
+    const step = {ArrowDown: 1, ArrowUp: -1}[key]
+    const buttons = [...dialog.children]
+    const next = buttons.indexOf(thread.shadowRoot.activeElement) + step
+    if (step) buttons.at(next % buttons.length).focus()
+  }
+
+  const buttons = choicesOf(thread, kit, item).map(choice => menuButton(thread, kit, choice))
+  const dialog = h('dialog', {
+    class: 'menu', 'aria-label': opener.getAttribute('aria-label'), onclose: close, onkeydown: move,
+    onclick: ({target}) => target === dialog && dialog.close(), // beside the menu
+  }, ...buttons)
+  opener.focus() // Safari does not focus a clicked button, and the focus returns there
+  opener.setAttribute('aria-expanded', true)
+  thread.$('section').append(dialog)
+  dialog.showModal()
+  placeMenu(dialog, opener)
+}
+
+function choicesOf(thread, kit, item) {
+  const {me, recall} = kit
+  const {comment} = item
+  const choices = [{word: 'link', act: () => link(thread, kit, comment.id)}]
+  if (recall('reports', []).includes(comment.id)) choices.push({word: 'reported'})
+  else if (!item.isMine && me().role !== 'admin') {
+    choices.push({word: 'report', act: () => thread.use('writing.js', 'openReport', comment.id)})
+  }
+  return [...choices, ...Object.values(thread.menus).flatMap(more => more(item))]
+}
+
+/** A button that closes the menu and acts; with `sure`, at the second press. */
+function menuButton(thread, {button}, {word, act, sure}) {
+  function onclick({target}) {
+    if (sure && !target.dataset.sure) {
+      target.dataset.sure = target.textContent = thread.say('sure')
+      return
+    }
+    target.closest('dialog').close()
+    act()
+  }
+  return button(thread.say(word), onclick, {disabled: !act})
+}
+
+/** Puts a menu below its button, or above it, and inside the window. */
+function placeMenu(dialog, opener) {
+  const {left, right, top, bottom} = opener.getBoundingClientRect()
+  const {width, height} = dialog.getBoundingClientRect()
+  const start = opener.matches(':dir(rtl)') ? right - width : left
+  const isAbove = innerHeight - bottom < height && top > height
+  // Inside, however narrow the window becomes.
+  const inside = `max(8px, min(${start}px, 100vw - ${width + 8}px))`
+  dialog.style.setProperty('--_left', inside)
+  dialog.style.setProperty('--_top', `${isAbove ? top - height : bottom}px`)
+}
+
+// -- Links --------------------------------------------------------------------
+
+/** Shows a comment and marks it. */
+export function goTo(thread, kit, id) {
+  const article = thread.item(id)?.firstChild
+  if (!article) return
+  for (const {dataset} of thread.shadowRoot.querySelectorAll('[data-target]')) delete dataset.target
+  article.dataset.target = ''
+  article.querySelector('.folded + button')?.click()
+  article.querySelector('.body')?.classList.add('whole') // nor is it folded later
+  article.focus({preventScroll: true})
+  const show = () => article.scrollIntoView({block: 'center'})
+  show()
+  requestAnimationFrame(show) // now the heights of the comments above are known
+}
+
+/** Goes to the comment around which the list was loaded, or looks for it among the replies that are
+    not loaded. */
+export async function seek(thread, kit, id, page) {
+  if (page > 1) {
+    const showAll = async () => {
+      await thread.load({})
+      thread.$('article')?.focus()
+    }
+    const all = kit.button(thread.say('all'), showAll, {class: 'more'})
+    thread.$('.list').prepend(kit.h('li', {}, all))
+  }
+  for (const more of thread.shadowRoot.querySelectorAll('.rest')) {
+    while (more.isConnected && !thread.item(id) && await rest(thread, kit, more.parentNode, more));
+  }
+  goTo(thread, kit, id)
+}
+
+/** Goes to a comment. If it is not in the list, its thread is put at the top. */
+export async function follow(thread, kit, id) {
+  if (thread.item(id)) return goTo(thread, kit, id)
+  const threads = [...document.querySelectorAll('commentd-thread')]
+  if (threads.some(other => other.item(id))) return
+  const query = {url: thread.url, view: 'threads', around: id, limit: 100}
+  const listing = kit.ask('comments?' + new URLSearchParams(query))
+  const {comments} = await listing.catch(error => {
+    kit.report('a comment could not be looked for', error)
+    return {comments: []}
+  })
+  const matches = comment => comment.id === Number(id)
+  const match = comments.find(root => matches(root) || root.replies.some(matches))
+  const roots = match ? [match] : comments.filter(root => root.more_replies)
+  for (const root of roots) {
+    if (!thread.item(root.id)) thread.$('.list').prepend(thread.putThread(root))
+  }
+  if (roots.length) await seek(thread, kit, id)
+}
+
+/** Copies the URL of a comment. Where there is no clipboard (plain http), it goes into the address
+    bar. */
+async function link(thread, kit, id) {
+  const url = kit.linkTo(id)
+  try {
+    await navigator.clipboard.writeText(url)
+    thread.announce(thread.say('copied'))
+  } catch {
+    location.hash = url.hash
+    thread.announce(thread.say('addressed'))
+  }
+}
+
+// -- Attention ----------------------------------------------------------------
+
+const attended = new WeakSet()
+
+/** The texts of the language that the thread has now; they may have come before it changed. */
+const loadTexts = (thread, kit) => kit.learnTexts(thread.language).catch(() => {})
+
+/** Starts keys, quotes and the watch for new comments, when a reader first does something here or
+    after a minute. */
+export function attend(thread, kit, signal) {
+  if (signal.aborted || attended.has(signal)) return
+  attended.add(signal)
+  const root = thread.shadowRoot
+  root.addEventListener('keydown', event => press(thread, kit, event), {signal})
+  let timer
+  const offerLater = () => {
+    // Each character that is dragged over is a change, and measuring it costs a layout.
+    clearTimeout(timer)
+    timer = setTimeout(offerQuote, 100, thread, kit)
+  }
+  document.addEventListener('selectionchange', offerLater, {signal})
+  offerLater() // they may have selected a text while this file was on its way
+  const clock = setInterval(() => updateTimes(thread, kit), 60e3)
+  signal.addEventListener('abort', () => clearInterval(clock))
+  watch(thread, kit, signal)
+}
+
+function updateTimes(thread, {relativeTime}) {
+  for (const time of thread.shadowRoot.querySelectorAll('time:not([data-fixed])')) {
+    time.textContent = relativeTime(new Date(time.dateTime), thread.language)
+  }
+}
+
+// -- New comments -------------------------------------------------------------
+
+/** Asks for new comments while the page is visible: each minute, and less often where there are
+    none, down to every ten minutes. */
+function watch(thread, kit, signal) {
+  // A screen reader speaks only what is added later.
+  const note = kit.h('p', {class: 'fresh', role: 'status'})
+  thread.$('section')?.append(note)
+  let pause = 60
+  let announced = 0
+  let total = 0
+  const later = (seconds = pause) => setTimeout(look, seconds * 1000)
+
+  function update() {
+    const count = Math.max(0, total - thread.totals.total)
+    if (count !== announced) {
+      note.replaceChildren(count ? kit.button(thread.say('fresh', count), show) : '')
+    }
+    announced = count
+    if (!note.isConnected) thread.$('section').append(note)
+  }
+
+  async function look() {
+    if (signal.aborted) return
+    if (!thread.totals) return later() // loading="lazy": nothing is shown yet
+    if (document.hidden) {
+      document.addEventListener('visibilitychange', look, {once: true, signal})
+      return
+    }
+    // A later look tries again.
+    const response = await kit.ask('pages?' + new URLSearchParams({url: thread.url})).catch(() => 0)
+    const before = announced
+    const now = response?.pages?.[0]?.total
+    if (now < thread.totals.total) thread.totals.total = now // some were deleted
+    total = now ?? total
+    await loadTexts(thread, kit)
+    update()
+    pause = announced === before ? Math.min(pause * 1.5, 600) : 60
+    later()
+  }
+
+  async function show() {
+    // `around` an id that does not exist: the first page, without one more view.
+    const query = {url: thread.url, limit: 100, around: Number.MAX_SAFE_INTEGER}
+    try {
+      const listing = await kit.ask('comments?' + new URLSearchParams(query))
+      const unknown = listing.comments.filter(({id}) => !thread.item(id))
+      const added = unknown.slice(0, listing.total - thread.totals.total)
+      for (const comment of added.reverse()) {
+        if (!comment.parent_id || thread.item(comment.parent_id)) thread.put(comment, true)
+        else await follow(thread, kit, comment.id) // a reply in a thread that is not in the list
+      }
+      total = thread.totals.total = listing.total
+      thread.totals.threads += added.filter(({parent_id}) => !parent_id).length
+      thread.head()
+      update()
+      if (added[0]) goTo(thread, kit, added[0].id)
+      for (const {id} of added) thread.item(id)?.firstChild.setAttribute('data-target', '')
+    } catch (error) {
+      kit.showError(thread, kit, note, error)
+    }
+  }
+
+  thread.addEventListener('commentd:loaded', ({detail}) => {
+    total = detail.total
+    update()
+  }, {signal})
+  signal.addEventListener('abort', () => note.remove())
+  later(Math.max(0, 60 - performance.now() / 1000))
+}
+
+// -- Quotes -------------------------------------------------------------------
+
+/** The selection, also inside the thread. Undefined in browsers that do not say. */
+function selectedRange({shadowRoot}) {
+  const selection = getSelection()
+  if (!selection.getComposedRanges) return
+  try {
+    return selection.getComposedRanges({shadowRoots: [shadowRoot]})[0]
+  } catch {
+    return selection.getComposedRanges(shadowRoot)[0] // Safari 17, and some of 18
+  }
+}
+
+/** The selected part of a comment that can be replied to: {body, article, range}. */
+function selectedPart(thread) {
+  const selection = selectedRange(thread)
+  if (!selection || selection.collapsed) return
+  const {startContainer, startOffset, endContainer, endOffset} = selection
+  const element = startContainer.closest ? startContainer : startContainer.parentNode
+  const body = element?.closest?.('.body')
+  const article = body?.parentNode
+  if (!thread.shadowRoot.contains(body) || !article?.querySelector('.reply')) return
+  const range = document.createRange()
+  range.setStart(startContainer, startOffset)
+  range.setEnd(endContainer, endOffset)
+  if (!body.contains(endContainer)) { // a triple click ends before the next text
+    const after = document.createRange()
+    after.setStartAfter(body)
+    after.setEnd(endContainer, endOffset)
+    if (after.toString().trim()) return
+    range.setEnd(body, body.childNodes.length)
+  }
+  if (range.toString().trim()) return {body, article, range}
+}
+
+/** Shows a button beside the selected text, to quote it in a reply. */
+async function offerQuote(thread, kit) {
+  await loadTexts(thread, kit)
+  // The button stays while it has the focus.
+  if (thread.shadowRoot.activeElement?.matches('.quote')) return
+  thread.$('.quote')?.remove()
+  const part = selectedPart(thread)
+  if (!part) return
+  const {body, article, range} = part
+  // The selection may have grown by then, or be gone: iOS drops it on a tap.
+  const reply = () => replyWithQuote(thread, selectedPart(thread) ?? part)
+  const quote = kit.button(thread.say('quote'), reply, {class: 'quote'})
+  const box = article.getBoundingClientRect()
+  const last = [...range.getClientRects()].at(-1) ?? box
+  quote.style.top = `${last.bottom - box.top + 8}px`
+  const end = thread.say('dir') === 'rtl' ? box.right - last.left : last.right - box.left
+  // Inside, however narrow the page becomes.
+  quote.style.insetInlineStart = `max(0px, min(${end}px - 5em, 100% - 8em))`
+  body.after(quote)
+}
+
+function replyWithQuote(thread, {article, range}) {
+  const part = range.cloneContents()
+  thread.$('.quote')?.remove() // WebKit sends no selectionchange
+  const quoted = part.textContent.trim().split(/\n+/).map(line => '> ' + line).join('\n')
+  thread.open(article, {parent: article.parentNode.comment})
+  const field = article.querySelector('textarea')
+  field.value += `${field.value && '\n\n'}${quoted}\n\n`
+  field.dispatchEvent(new Event('input', {bubbles: true}))
+}
+
+// -- Keys ---------------------------------------------------------------------
+
+// By key: the word that says what it does.
+const KEYS = {j: 'next', k: 'previous', r: 'reply', l: 'like', c: 'write'}
+
+/** Single keys, while the focus is in the thread and in no field (WCAG 2.1.4). */
+function press(thread, kit, event) {
+  const {key, target} = event
+  const form = target.closest('article form')
+  if (key === 'Escape' && form && !form.querySelector('.field').value) {
+    const article = form.parentNode
+    form.remove()
+    article.focus()
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey) return
+  if (event.repeat || event.defaultPrevented) return
+  if (target.closest('input, textarea, select, dialog')) return
+  const current = target.closest('.comment')
+  const all = [...thread.shadowRoot.querySelectorAll('.comment')]
+  const articles = all.filter(each => each.getClientRects().length)
+  const actions = {
+    j: () => articles[articles.indexOf(current) + 1]?.focus(),
+    k: () => articles[articles.indexOf(current) - 1]?.focus(),
+    r: () => current?.querySelector('.reply')?.click(),
+    l: () => (current ?? thread.$('.head')).querySelector('.like')?.click(),
+    c: () => thread.$('.barred button, textarea').focus(),
+    '?': () => showKeys(thread, kit),
+  }
+  if (!Object.hasOwn(actions, key)) return
+  event.preventDefault()
+  actions[key]()
+}
+
+async function showKeys(thread, kit) {
+  const {button, h} = kit
+  const formKeys = await thread.use('writing.js', 'formKeys') ?? []
+  const rows = [...Object.entries(KEYS), ...formKeys, ['?', 'keys']].flatMap(([key, word]) => [
+    h('dt', {}, h('kbd', {}, key)), h('dd', {}, thread.say(word).replace('…', '')),
+  ])
+  const dialog = h('dialog', {ariaLabel: thread.say('keys'), onclose: () => dialog.remove()},
+    h('b', {}, thread.say('keys')),
+    h('dl', {}, ...rows),
+    button(thread.say('close'), () => dialog.close(), {class: 'more'}))
+  thread.$('section').append(dialog)
+  dialog.showModal()
+}
