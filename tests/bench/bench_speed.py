@@ -382,7 +382,8 @@ def in_turns(programs: Sequence[Program], options: argparse.Namespace) -> Found:
     found: Found = defaultdict(list)
     for turn in range(1, options.turns + 1):
         for load in options.loads:
-            for program in programs:
+            # In the other order each time, so that nobody always follows the same neighbour.
+            for program in programs if turn % 2 else programs[::-1]:
                 if load.comments and not program.takes_comments:
                     continue
                 if program.is_peer and not load.is_for_peers:
