@@ -271,6 +271,24 @@ def test_lists_and_the_widget_are_shown_by_nginx_while_the_service_is_down(
     until(lambda: "after" in proxy.ask("GET", LIST).body.decode())
 
 
+def test_lists_from_nginx_are_new_while_the_service_is_up_but_slow(
+    kept: tuple[Proxy, Callable[[], Service]], tmp_path: Path
+) -> None:
+    proxy, _ = kept
+    proxy.ask("GET", LIST)
+    age(tmp_path / f"commentd-{HOST}", 60)
+    proxy.service.process.send_signal(signal.SIGSTOP)
+    with contextlib.ExitStack() as stack:
+        lines = [stack.enter_context(proxy.connect()) for _ in range(5)]
+        for line in lines:
+            line.sendall(request("GET", LIST))
+        # nginx refuses this by itself, when it has seen all that was sent before.
+        assert proxy.ask("GET", " nonsense").status == 400
+        proxy.service.process.send_signal(signal.SIGCONT)
+        states = {state_of(answer_on(line)) for line in lines}
+    assert states <= {"EXPIRED", "HIT"}
+
+
 def test_a_comment_shows_within_a_moment_though_nginx_keeps_lists(
     kept: tuple[Proxy, Callable[[], Service]],
 ) -> None:
