@@ -8784,7 +8784,7 @@ def register(request: Request) -> Json:
     has_account = request.site.store.account_with_email(form.email) is not None
     warning = "code_warning" if has_account else ""
     new = new_code_email(request, form, warning, nickname=nickname, password=stored)
-    return {"success": True, "request_id": send_code(request, form, new)}
+    return {"success": True, "request_id": send_code(request, new)}
 
 
 @route("POST", "/auth/code", Permission.PUBLIC)
@@ -8800,7 +8800,7 @@ def request_code(request: Request) -> Json:
         request.limit("code_for_email", form.email)
         spend_captcha(request, captcha)
     new = new_code_email(request, form, "code_signin")
-    return {"success": True, "request_id": send_code(request, form, new)}
+    return {"success": True, "request_id": send_code(request, new)}
 
 
 @route("POST", "/me/code", Permission.USER)
@@ -8814,23 +8814,24 @@ def request_own_code(request: Request) -> Json:
     new = new_code_email(request, form, "code_signin")
     with request.writing():
         limit(request.site, Use("own_code_email", email_subject(request, form.email)))
-        add_code_email(request, form, new)
+        add_code_email(request, new)
     return {"success": True, "request_id": new.registration.request_id}
 
 
 @dataclass(frozen=True)
 class CodeEmail:
     """An email with a new code, and what the code will confirm: a registration, which without a
-    password is a wish to sign in. Nothing of it is stored yet."""
+    password is a wish to sign in. Nothing of it is stored yet. `replaced` as in `CodeForm`."""
 
     registration: Registration
     email: Email | None  # None for a blocked email address, for which no code is right either
+    replaced: str
 
 
 def new_code_email(
     request: Request, form: CodeForm, warning: str, *, nickname: str = "", password: str = ""
 ) -> CodeEmail:
-    """`warning`: the key of a text that the email ends with, or ""."""
+    """`warning`: the key of the text that says what the code does, or ""."""
     site = request.site
     request_id = site.world.random_bytes(16).hex()
     code = new_code(site.world.random_bytes)
@@ -8851,35 +8852,36 @@ def new_code_email(
         created_at=request.now,
         expires_at=request.now + CODE_LIFE,
     )
-    return CodeEmail(registration, None if is_blocked else email_with_code)
+    return CodeEmail(registration, None if is_blocked else email_with_code, form.replaced)
 
 
-def send_code(request: Request, form: CodeForm, new: CodeEmail) -> str:
+def send_code(request: Request, new: CodeEmail) -> str:
     """Emails a code, if the email address may get one, and keeps what the code will confirm.
     Returns the request id with which the client sends the code."""
     store = request.site.store
+    email_address = new.registration.email
     with request.writing():
         # Something is written in any case, so that the time of the response tells nothing.
         store.note_time("code_asked", request.now)
-        is_known = is_known_client(request, form.email)
+        is_known = is_known_client(request, email_address)
         most_waiting = MOST_WAITING_KNOWN if is_known else MOST_WAITING
-        has_room = count_waiting_of_others(request, form, new.registration) < most_waiting
-        if has_room and count_code_email(request, form.email, is_known=is_known):
-            add_code_email(request, form, new)
-        elif reuse_last_code(request, form, new.registration):
-            return form.replaced
+        has_room = count_waiting_of_others(request, new) < most_waiting
+        if has_room and count_code_email(request, email_address, is_known=is_known):
+            add_code_email(request, new)
+        elif reuse_last_code(request, new):
+            return new.replaced
     return new.registration.request_id
 
 
-def count_waiting_of_others(request: Request, form: CodeForm, registration: Registration) -> int:
+def count_waiting_of_others(request: Request, new: CodeEmail) -> int:
     """How many registrations wait for the email address and stay when one more is added. A client's
     own is replaced, none of another client is dropped."""
     others = [
         waiting
-        for waiting in request.site.store.registrations(form.email)
+        for waiting in request.site.store.registrations(new.registration.email)
         if waiting.expires_at > request.now
-        and waiting.client != registration.client
-        and waiting.request_id != form.replaced
+        and waiting.client != new.registration.client
+        and waiting.request_id != new.replaced
     ]
     return len(others)
 
@@ -8900,23 +8902,22 @@ def count_code_email(request: Request, email_address: str, *, is_known: bool) ->
     return wait == 0
 
 
-def reuse_last_code(request: Request, form: CodeForm, registration: Registration) -> bool:
-    """Lets the last code of the form confirm what is wanted now; false if there is none. A code to
-    sign in cannot set a password, since its email does not mention one."""
+def reuse_last_code(request: Request, new: CodeEmail) -> bool:
+    """Lets the last code confirm what is wanted now; false if there is none. A code to sign in
+    cannot set a password, since its email does not mention one."""
+    wanted = new.registration
     store = request.site.store
-    for waiting in store.registrations(form.email):
-        is_last = waiting.request_id == form.replaced
-        if is_last and waiting.is_sign_in == registration.is_sign_in:
-            store.revise_registration(
-                waiting.request_id, registration.nickname, registration.password
-            )
+    for waiting in store.registrations(wanted.email):
+        is_last = waiting.request_id == new.replaced
+        if is_last and waiting.is_sign_in == wanted.is_sign_in:
+            store.revise_registration(waiting.request_id, wanted.nickname, wanted.password)
             return True
     return False
 
 
-def add_code_email(request: Request, form: CodeForm, new: CodeEmail) -> None:
+def add_code_email(request: Request, new: CodeEmail) -> None:
     store = request.site.store
-    registration_id = store.add_registration(new.registration, form.replaced)
+    registration_id = store.add_registration(new.registration, new.replaced)
     if new.email:
         store.add_email(request.now, new.email, life=CODE_LIFE, registration_id=registration_id)
 
@@ -8936,7 +8937,7 @@ def verify(request: Request) -> str:
             account = store.confirm(confirmed, request.now)
             if not account.is_new:
                 store.add_email(request.now, changed_email(request.site, account))
-    if not confirmed:
+    if not confirmed:  # after the transaction, which has counted the try
         raise BadField("验证码错误或已过期", "token", Fault.INVALID)
 
     return "验证成功"
