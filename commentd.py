@@ -16256,8 +16256,10 @@ def example_command(arguments: Arguments) -> int:
         text = systemd_unit(arguments)
     elif wanted == "systemd@":
         text = systemd_template(arguments)
-    elif wanted in ("caddy", "nginx"):
-        text = proxy_settings(arguments)
+    elif wanted == "caddy":
+        text = caddy_settings(arguments)
+    elif wanted == "nginx":
+        text = nginx_settings(arguments)
     else:
         raise SettingsError("the examples are: systemd, systemd@, caddy, nginx, container")
     print(text, end="")
@@ -16292,27 +16294,50 @@ def example_again(arguments: Arguments) -> str:
     return shlex.join([*command, "example", arguments.example, *named])
 
 
-def proxy_settings(arguments: Arguments) -> str:
-    """Settings for Caddy or nginx: whole servers, and blocks for what is below a path."""
-    proxy = arguments.example
+def caddy_settings(arguments: Arguments) -> str:
+    config = arguments.config
+    upstream = upstream_of(config)
+    if config.listens_on_file:
+        upstream = f"unix/{upstream.removeprefix('unix:')}"
+    return proxy_settings(arguments, upstream)
+
+
+def nginx_settings(arguments: Arguments) -> str:
+    upstream = upstream_of(arguments.config)
+    if arguments.config.listens_on_file:
+        upstream += ":"
+    return proxy_settings(
+        arguments,
+        upstream,
+        # Another process may have a file of its own.
+        zone=f"commentd-{urls_of(arguments)[0].hostname}",
+        http2_is_directive=nginx_version() >= (1, 25, 1),
+    )
+
+
+def upstream_of(config: Config) -> str:
+    """Where a proxy on this machine reaches the service."""
+    return re.sub(r"^(0\.0\.0\.0|\[::\])", "127.0.0.1", config.server_listen)
+
+
+def urls_of(arguments: Arguments) -> list[urllib.parse.SplitResult]:
     addresses = [blog.config.server_public_url for blog in arguments.blogs]
-    urls = [urllib.parse.urlsplit(url or "https://comments.example") for url in addresses]
-    listen = arguments.config.server_listen
-    upstream = re.sub(r"^(0\.0\.0\.0|\[::\])", "127.0.0.1", listen)
-    if listen.startswith("unix:"):
-        upstream = f"{listen}:" if proxy == "nginx" else f"unix/{listen.removeprefix('unix:')}"
+    return [urllib.parse.urlsplit(url or "https://comments.example") for url in addresses]
+
+
+def proxy_settings(arguments: Arguments, upstream: str, **more: object) -> str:
+    """Whole servers, and blocks for what is below a path. `more`: what templates of this proxy have
+    beside what all have."""
+    proxy = arguments.example
     values = {
         "printed_by": example_again(arguments),
         "chinese": is_chinese_example(),
         "upstream": upstream,
+        **more,
     }
+    urls = urls_of(arguments)
     whole = [url for url in urls if not url.path]
-    text = ""
-    if whole and proxy == "nginx":
-        zone = f"commentd-{whole[0].hostname}"  # another process may have a file of its own
-        values |= {"zone": zone, "http2_is_directive": nginx_version() >= (1, 25, 1)}
-    if whole:
-        text = plain_template(f"{proxy}.conf", urls=whole, **values)
+    text = plain_template(f"{proxy}.conf", urls=whole, **values) if whole else ""
     for url in urls:
         if url.path:
             text += plain_template(f"{proxy}-prefix.conf", url=url, **values)
