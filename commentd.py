@@ -5897,7 +5897,7 @@ class Clients:
         return "" if self.trusts(ip) else networks_of(ip)[0].name
 
     def trusts(self, ip: str) -> bool:
-        if not ip:
+        if not ip or not self.trusted:
             return False
         address = ipaddress.ip_address(ip)
         return any(address in network for network in self.trusted)
@@ -10300,7 +10300,7 @@ FRAGMENT_CACHING = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class FragmentComment:
     """A comment with all that a fragment shows of it."""
 
