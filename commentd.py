@@ -16742,32 +16742,28 @@ def as_one_process(blogs: list[BlogSettings], environ: Mapping[str, str]) -> lis
 
 
 def errors_of_blogs(blogs: list[BlogSettings]) -> Iterator[str]:
-    """What two blogs in one process cannot both have."""
-    # By host, database and key: the file that has it.
-    hosts: dict[str, Path | None] = {}
-    databases: dict[Path, Path | None] = {}
-    keys: dict[str, Path | None] = {}
     first = blogs[0].config
-    for blog in blogs:
-        file = blog.file
-        config = blog.config
-        if not config.server_public_url:
-            yield f"{file}: of several blogs, each needs its [server] public_url"
-        elif config.public_host in hosts:
-            other = hosts[config.public_host]
-            yield f"{file}: [server] public_url has the same host as in {other}"
-        if config.database in databases:
-            yield f"{file}: [database] path is the same as in {databases[config.database]}"
-        if config.token_key in keys:
-            yield f"{file}: [token] key is the same as in {keys[config.token_key]}"
-        hosts[config.public_host] = file
-        databases[config.database] = file
-        if config.token_key:
-            keys[config.token_key] = file
+    for number, blog in enumerate(blogs):
+        if not blog.config.server_public_url:
+            yield f"{blog.file}: of several blogs, each needs its [server] public_url"
+        for other in blogs[:number]:
+            yield from errors_of_two(blog, other)
         for key in SETTINGS_OF_PROCESS:
-            if getattr(config, key) not in (getattr(first, key), getattr(Config(), key)):
+            if getattr(blog.config, key) not in (getattr(first, key), getattr(Config(), key)):
                 text = f"{in_brackets(key)} is for all blogs: write it in the first file only"
-                yield f"{file}: {text}"
+                yield f"{blog.file}: {text}"
+
+
+def errors_of_two(blog: BlogSettings, other: BlogSettings) -> Iterator[str]:
+    """What two blogs in one process cannot both have."""
+    config = blog.config
+    if config.server_public_url and config.public_host == other.config.public_host:
+        yield f"{blog.file}: [server] public_url has the same host as in {other.file}"
+    if config.database == other.config.database:
+        yield f"{blog.file}: [database] path is the same as in {other.file}"
+    key = config.token_key
+    if key and equal_in_constant_time(key, other.config.token_key):
+        yield f"{blog.file}: [token] key is the same as in {other.file}"
 
 
 def read_settings(file: Path | None, *, as_root: bool) -> BlogSettings:
