@@ -7,10 +7,8 @@ import ast
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-SOURCE = (Path(__file__).parents[2] / "commentd.py").read_text("utf-8")
+from support.sources import Function, whole_tree
 
 
 @dataclass(eq=False)
@@ -89,16 +87,15 @@ def fill(scope: Scope, node: ast.AST, found: list[Scope]) -> None:
 @functools.cache
 def scopes() -> list[Scope]:
     """The module, and its functions."""
-    tree = ast.parse(SOURCE)
-    found = [Scope(tree)]
-    fill(found[0], tree, found)
+    found = [Scope(whole_tree())]
+    fill(found[0], whole_tree(), found)
     return found
 
 
 @functools.cache
 def bases() -> dict[str, list[str]]:
     """What each class inherits from."""
-    classes = (node for node in ast.walk(ast.parse(SOURCE)) if isinstance(node, ast.ClassDef))
+    classes = (node for node in ast.walk(whole_tree()) if isinstance(node, ast.ClassDef))
     return {each.name: [ast.unparse(base) for base in each.bases] for each in classes}
 
 

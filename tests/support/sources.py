@@ -23,22 +23,35 @@ def whole_tree() -> ast.Module:
     return ast.parse(SOURCE)
 
 
+@functools.cache
 def functions(tree: ast.AST) -> list[Function]:
     return [node for node in ast.walk(tree) if isinstance(node, Function)]
 
 
-@functools.cache
+def dotted_name(node: ast.expr) -> str:
+    """The source of an expression, which most often is a name with dots."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=name):
+            return f"{dotted_name(value)}.{name}"
+    return ast.unparse(node)
+
+
 def name_called(call: ast.Call) -> str:
-    return ast.unparse(call.func)
+    return dotted_name(call.func)
+
+
+@functools.cache
+def calls_in(tree: ast.AST) -> list[tuple[str, ast.Call]]:
+    """The calls, with what is called."""
+    return [(name_called(node), node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
 
 
 def calls_of(pattern: str, within: ast.AST | None = None) -> list[ast.Call]:
     """The calls of what is named so."""
-    return [
-        node
-        for node in ast.walk(within or whole_tree())
-        if isinstance(node, ast.Call) and re.fullmatch(pattern, name_called(node))
-    ]
+    calls = calls_in(within or whole_tree())
+    return [call for name, call in calls if re.fullmatch(pattern, name)]
 
 
 @functools.cache
