@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from commentd import Config, make_app
+from commentd import App, Config, make_app
 from support import inside
 from support.admin import moderate
 from support.client import CANARY, PAGE, Visitor
@@ -1009,3 +1009,13 @@ def test_a_minute_after_an_account_was_deleted_no_byte_of_it_is_left(
             app.tick()
         assert secrets_in_files(path, secrets) == (WRITTEN if comments == "keep" else set())
     assert_whole(config.database_path)
+
+
+def test_a_waiting_password_confirms_nothing(app: App, ann: Visitor, fake_world: FakeWorld) -> None:
+    """Otherwise a stolen token takes the account: register its address with another password."""
+    fake_world.time += 120
+    Visitor(app, "198.51.100.9").register(password="a stranger's own")
+    body = {"new_password": "taken over", "password": "a stranger's own"}
+    assert ann.patch_json("/me", body, status=403).json["code"] == "wrong_password"
+    body = {"comments": "delete", "password": "a stranger's own"}
+    assert ann.delete_json("/me", body, status=403).json["code"] == "wrong_password"

@@ -15,7 +15,8 @@ import jwt
 import pytest
 import webtest
 
-from commentd import ROUTES, SETTINGS, App, Config, World, __version__, make_app
+import commentd
+from commentd import ROUTES, SETTINGS, App, Config, World, __version__, main, make_app
 from support import inside
 from support.admin import (
     BLOG,
@@ -35,10 +36,10 @@ from support.admin import (
     with_settings,
 )
 from support.admin import owner as owner  # a fixture
-from support.client import CANARY, PAGE, Visitor
+from support.client import CANARY, PAGE, Visitor, stranger
 from support.commands import run
 from support.comments import NO_LIMITS, SHOWN, at_once, solved
-from support.database import dump
+from support.database import assert_whole, dump
 from support.faults import little_room
 from support.inside import admin_link as link
 from support.inside import token_of
@@ -1400,3 +1401,89 @@ def test_a_block_that_would_meet_many_comments_is_made_only_when_confirmed(
         drop(owner, f"blocks/{block(owner, kind, value, sure=True)['block']['id']}")
     moderate(owner, [*range(1, 6)], "spam")  # of which a block may meet as much as it likes
     assert block(owner, "word", "thank")["success"]
+
+
+# Rights that were taken away, and who tries to sign in
+
+
+@with_settings()
+def test_a_link_for_an_admin_ends_with_the_role(visitor: Visitor, owner: Visitor, app: App) -> None:
+    new_admin(app, "b@example.com", "Bo")
+    admin, widget = (token_of(app, "b@example.com", use) for use in ("admin", "login"))
+    secret = link(app, "b@example.com")
+    change(owner, "users/2", role="user", password=CANARY)
+    change(owner, "users/2", blocked=True)
+    claim = {"link": secret, "nickname": "Bo", "password": CANARY}
+    assert do(visitor, "claim", 403, **claim)["code"] == "link_invalid"
+    change(owner, "users/2", blocked=False)
+    change(owner, "users/2", role="admin", password=CANARY)
+    for path, token in (("/admin/comments", admin), (f"/comments/waiting?url={PAGE}", widget)):
+        headers = {"Authorization": f"Bearer {token}"}
+        assert visitor.get(path, headers=headers, status=401).json["code"] == "token_invalid"
+
+
+def test_a_restore_brings_back_neither_a_used_link_nor_the_token_of_a_lost_account(
+    config: Config, fake_world: FakeWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, copy = Path(config.database_path), tmp_path / "copy.db"
+    form = {"nickname": "Owner", "password": CANARY}
+    with closing(make_app(config, fake_world.world, rounds=1)) as app:
+        form["link"] = link(app, "owner@example.com")
+        with closing(sqlite3.connect(path)) as db, closing(sqlite3.connect(copy)) as saved:
+            db.backup(saved)
+        bob = Visitor(app)
+        bob.register()
+        app.deliver()
+        bob.verify(fake_world.code())
+        token = bob.login()["token"]
+        do(Visitor(app), "claim", **form)
+    fake_world.time += HOUR
+    monkeypatch.setenv("COMMENTD_DATABASE_PATH", str(path))
+    assert main(["restore", str(copy)]) == 0
+    with closing(make_app(config, fake_world.world, rounds=1)) as app:
+        assert do(Visitor(app), "claim", 403, **form)["code"] == "link_invalid"
+        new_admin(app, "eve@example.com")  # who gets the number of an account that was lost
+        header = {"Authorization": f"Bearer {token}"}
+        assert stranger(app).get("/me", headers=header, status=401).json["code"] == "token_invalid"
+    assert_whole(str(path))
+
+
+@with_settings()
+def test_one_backup_is_downloaded_at_a_time_and_no_file_is_left(
+    owner: Visitor, app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, again = commentd.back_up_to, list[Any]()
+    before = {*tmp_path.iterdir()}
+
+    def copied(*args: Any, **how: Any) -> Path:
+        form = {"password": CANARY}
+        second = stranger(app, owner).post_json("/admin/backup", form, status=503)
+        again.append((second.status_int, second.json["code"]))
+        return made(*args, **how)
+
+    monkeypatch.setattr(commentd, "back_up_to", copied)
+    for _ in range(2):
+        owner.post_json("/admin/backup", {"password": CANARY})
+    assert again == [(503, "storage")] * 2
+    assert {*tmp_path.iterdir()} == before
+
+
+def test_a_start_removes_files_that_a_kill_left_and_nothing_of_another_blog(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    left = [tmp_path / ".a.db.download", tmp_path / "..a.db.download.part"]
+    others = [tmp_path / ".blog-a.db.download", tmp_path / "..blog-a.db.download.part"]
+    for copy in (*left, *others):
+        copy.write_bytes(b"half")
+    make_app(Config(database_path=str(path)), rounds=1).close()
+    assert [copy for copy in (*left, *others) if copy.exists()] == others
+
+
+@with_settings()
+def test_a_failed_sign_in_is_in_the_log(
+    owner: Visitor, app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    form = {"email": "owner@example.com", "password": "wrong", "captcha_token": "x"}
+    stranger(app).post_json("/admin/login", form, status=401)
+    assert [record.getMessage() for record in caplog.records] == [
+        "a sign-in at /admin failed, from 203.0.113.0"
+    ]

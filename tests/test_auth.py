@@ -2,12 +2,14 @@
 its token opens, and that nobody is told what is known of an email address."""
 
 import base64
+import functools
 import hashlib
 import hmac
 import itertools
 import json
 import re
 import socket
+import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -23,7 +25,7 @@ from commentd import App, Config, make_app
 from support import inside
 from support.client import CANARY, PAGE, Visitor
 from support.database import cut_off, dump
-from support.inside import database_path, sql, token_key
+from support.inside import database_path, sql, token_key, writer
 from support.world import START, FakeWorld
 
 Json = dict[str, Any]
@@ -1422,3 +1424,56 @@ def test_codes_tokens_and_limits_outlive_a_restart(config: Config, fake_world: F
         posted = visitor.say(headers={"Authorization": f"Bearer {token}"})
         assert posted["comment"]["user_id"] == 1
         assert visitor.verify(code, BOB, request_id=request_id) == SUCCESS
+
+
+# What is known of an email address
+
+
+def transactions_that_wrote(app: App, ask: Callable[[], object]) -> list[bool]:
+    """Of each transaction, whether it wrote: only then its end waits for the disk."""
+    connection, marks = writer(app), list[tuple[str, int]]()
+    connection.set_trace_callback(lambda sql: marks.append((sql[:6], connection.total_changes)))
+    ask()
+    connection.set_trace_callback(None)
+    ends = [rows for sql, rows in marks if sql in ("BEGIN ", "COMMIT", "ROLLBA")]
+    return [after > before for before, after in zip(ends[::2], ends[1::2], strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "writes"),
+    [
+        ("/auth/login", 401, [True]),
+        ("/admin/login", 401, [True]),
+        ("/auth/verify", 400, [True]),
+        ("/auth/register", 200, [True, True]),
+    ],
+)
+def test_sign_in_routes_write_as_much_for_known_and_unknown_email_addresses(
+    visitor: Visitor,
+    app: App,
+    fake_world: FakeWorld,
+    db: sqlite3.Connection,
+    path: str,
+    status: int,
+    writes: list[bool],
+) -> None:
+    for email in (ANN, "blocked@example.com"):
+        visitor.register(email)
+        app.deliver()
+        visitor.verify(fake_world.code(), email)
+    db.execute("UPDATE account SET blocked = 1 WHERE email <> ?", (ANN,))
+    for number in range(3):  # as many as may wait
+        Visitor(app, ip=f"192.0.2.{number}").register("lu@example.cn")
+    app.deliver()
+    codes = [fake_world.code(number) for number in range(len(fake_world.emails))]
+    assert "000000" not in codes
+    form = {"nickname": "N", "password": "wrong one", "token": "000000", "captcha_token": "x"}
+    known = {}
+    for number, email in enumerate(
+        (ANN, "blocked@example.com", "lu@example.cn", "nobody@example.com"), 10
+    ):
+        stranger = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": f"192.0.2.{number}"})
+        body = {**form, "email": email}
+        ask = functools.partial(stranger.post_json, path, body, status=status)
+        known[email] = transactions_that_wrote(app, ask)
+    assert known == dict.fromkeys(known, writes)

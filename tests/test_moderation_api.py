@@ -31,7 +31,7 @@ from support.admin import (
     with_settings,
 )
 from support.admin import owner as owner  # a fixture
-from support.client import CANARY, PAGE, Visitor
+from support.client import CANARY, PAGE, Visitor, stranger
 from support.comments import solved
 from support.world import START, FakeWorld
 
@@ -881,3 +881,109 @@ def test_a_waiting_comment_edited_to_meet_a_block_is_spam(visitor: Visitor, owne
     block(owner, "word", "casino")
     assert edit(visitor, posted, "a casino") == "waiting"
     assert held(owner)[0] == "spam"
+
+
+# What is moderated is what was read
+
+
+@with_settings()
+def test_an_edit_or_deletion_by_the_author_stays_while_the_owner_corrects_the_comment(
+    visitor: Visitor, owner: Visitor, app: App, db: sqlite3.Connection
+) -> None:
+    posted = [visitor.say(text, website="https://lu.example/") for text in ("hello", "one", "two")]
+    erase, edit, later = ({"edit_token": each["edit_token"]} for each in posted)
+    inside.just_before_it_writes(app, lambda: stranger(app).delete_json("/comments/1", erase))
+    form = {"content": "better", "nickname": "Lu", "website": "https://lu.example/"}
+    answer = stranger(app, owner).patch_json("/admin/comments/1", form, status=404)
+    assert answer.json["code"] == "comment_gone"
+    row = "SELECT status, nickname, content, html, website, ip FROM comment WHERE id = 1"
+    assert db.execute(row).fetchall() == [("deleted", *[""] * 5)]
+    form = {"content": "hello, world", **edit}
+    inside.just_before_it_writes(app, lambda: stranger(app).patch_json("/comments/2", form))
+    stranger(app, owner).patch_json("/admin/comments/2", {"nickname": "Lu"})
+    (_, found) = visitor.listing()["comments"]
+    assert (found["nickname"], found["content"]) == ("Lu", "hello, world")
+    change(owner, "comments/3", nickname="Bobby")  # its author may still edit and delete
+    edited = visitor.patch_json("/comments/3", {**later, "content": "three"}).json["comment"]
+    assert (edited["nickname"], edited["content"]) == ("Bobby", "three")
+    visitor.delete_json("/comments/3", later)
+    assert ids(visitor.listing()) == [2]
+
+
+@with_settings(moderation_hold="all")
+def test_a_comment_edited_since_the_owner_read_it_is_not_approved(
+    visitor: Visitor, owner: Visitor
+) -> None:
+    mine = [visitor.say(text) for text in ("one", "two")]
+    read = {c["id"]: c["version"] for c in queue(owner, status="waiting")["comments"]}
+    blogs = owner.widget.get("/comments/waiting", {"url": PAGE}).json["comments"]
+    assert {c["id"]: c["version"] for c in blogs} == read
+    evil = {"content": "https://casino.example/", "edit_token": mine[0]["edit_token"]}
+    visitor.patch_json("/comments/1", evil)
+    form = {"status": "visible", "version": read[1]}
+    refused = owner.widget.post_json("/comments/1/moderate", form, status=409)
+    assert refused.json["code"] == "text_changed"
+    versions = {"ids": [1, 2], "versions": [read[1], read[2]]}
+    response = do(owner, "comments", **versions, status="visible")
+    assert (response["changed"], ids(response)) == ([1], [2])
+    assert ids(visitor.listing()) == [2]
+    response = do(owner, "comments", **versions, status="spam")  # whatever it says now
+    assert (response["changed"], ids(response)) == ([], [1, 2])
+    (fresh,) = (c["version"] for c in queue(owner)["comments"] if c["id"] == 1)
+    do(owner, "comments", ids=[1], versions=[fresh], status="visible")
+    assert ids(visitor.listing()) == [1]
+
+
+@pytest.mark.parametrize(
+    "text", ["via\u034fgra", "via\ufe0fgra", "via\u115fgra", "via**gr**a", "via[gr](https://x.cn)a"]
+)
+@with_settings(moderation_words=("casino",))
+def test_blocked_words_are_found_as_readers_read_them(
+    visitor: Visitor, owner: Visitor, text: str
+) -> None:
+    block(owner, "word", "viagra")
+    visitor.say(text)
+    visitor.say(
+        text.replace("via", "ca").replace("gr", "sin").replace("a", "o").replace("co", "ca")
+    )
+    found = [(c["status"], c["held"]) for c in queue(owner)["comments"]]
+    assert found == [("waiting", "word: casino"), ("spam", "block: viagra")]
+
+
+@with_settings(webhook_url="https://hook.example/")
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("address", "198.51.100.9"), ("address", "198.51.100.8/30"), ("email", "lu@example.cn")],
+)
+def test_the_reason_a_comment_was_held_reveals_no_email_or_ip_address(
+    visitor: Visitor,
+    owner: Visitor,
+    app: App,
+    db: sqlite3.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    kind: str,
+    value: str,
+) -> None:
+    block(owner, kind, value)
+    number = Visitor(app, "198.51.100.9").say("hi", email="lu@example.cn")["comment"]["id"]
+    do(owner, "comments", ids=[number], status="visible")
+    visitor.post_json(f"/comments/{number}/report", {"reason": "rude"})
+    (call,) = db.execute("SELECT text FROM outbox WHERE recipient = 'webhook'").fetchone()
+    monkeypatch.setenv("COMMENTD_DATABASE_PATH", inside.database_path(app))
+    assert main(["export", "commentd"]) == 0
+    printed = capsys.readouterr().out + call
+    assert "hi" in printed
+    (held,) = db.execute("SELECT held FROM comment").fetchone()
+    assert held.startswith("block: ")
+    for word in ("198.51.100.8", "198.51.100.9", "lu@example.cn"):
+        assert word not in printed + held
+
+
+@with_settings()
+def test_the_version_of_a_comment_is_all_of_its_hash(visitor: Visitor, owner: Visitor) -> None:
+    """Of a part of it, an author could look for two texts that have the same, and have the one
+    approved that nobody read."""
+    visitor.say()
+    (comment,) = queue(owner)["comments"]
+    assert len(comment["version"]) * 4 == 256

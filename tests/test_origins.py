@@ -3,7 +3,10 @@ cache may keep, and how browsers come again; `test_server.py` what the server re
 
 import re
 
+import pytest
+
 from commentd import ROUTES, Config
+from support.client import PAGE, Visitor
 from support.service import BLOG, FOREIGN, TWO_BLOGS, visiting
 from support.world import FakeWorld
 
@@ -56,3 +59,14 @@ def test_the_blog_the_service_and_scripts_may_write(config: Config, fake_world: 
         fake_world.time += 60  # five a minute
         with visiting(config, fake_world, **settings) as visitor:
             assert visitor.say(headers=headers)["success"]
+
+
+@pytest.mark.parametrize("settings", [{"site_origins": (BLOG,)}], ids=["blog"])
+def test_no_visitor_names_a_page_on_a_host_that_is_not_the_owners(visitor: Visitor) -> None:
+    """Otherwise the first request for a page could name it for ever as one of another site."""
+    evil = {"Origin": "https://evil.example"}
+    visitor.get("/comments", {"url": f"https://evil.example{PAGE}"}, headers=evil)
+    visitor.served.tick()
+    assert visitor.say()["comment"]["page_url"] == PAGE
+    pages = [comment["page_url"] for comment in visitor.get("/comments/latest").json["comments"]]
+    assert pages == [PAGE]

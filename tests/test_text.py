@@ -1405,3 +1405,12 @@ def test_folding_reads_no_more_combining_marks_than_any_language_has() -> None:
     marks = "\u0301" * 5000 + "\u0316" * 5000
     assert len(folded(f"a{marks}b{marks}")) <= 2 * 31
     assert folded("e\u0301\u200b\u0316") == folded("e\u0316\u0301")
+
+
+def test_nested_quotes_do_not_make_a_text_much_longer(visitor: Visitor) -> None:
+    """Each character of nested quotes can become seventeen, and lists hold a thousand comments."""
+    text = (">" * 6 + " a\n\n") * 199
+    shown = visitor.say(text)["comment"]["html"]
+    assert len(shown) <= 10 * len(text) + 1000
+    assert "blockquote" not in shown
+    assert "blockquote" in visitor.say("> a quote")["comment"]["html"]

@@ -123,9 +123,12 @@ class Visitor(webtest.TestApp):  # type: ignore[misc]
         return text
 
 
-def stranger(app: App) -> webtest.TestApp:
-    """A client whose requests may fail, and hold nothing in the database meanwhile."""
-    return webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.8"}, lint=False)
+def stranger(app: App, like: Visitor | None = None) -> webtest.TestApp:
+    """A client whose requests may fail, and hold nothing in the database meanwhile; with the token
+    of somebody, if it is `like` them."""
+    client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.8"}, lint=False)
+    client.authorization = like and like.authorization
+    return client
 
 
 def registration(email: str = "bob@example.com") -> dict[str, str]:
