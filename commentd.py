@@ -628,19 +628,49 @@ def is_invisible(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cf")
 
 
+# Names that look like an admin's
+
+# The skeleton of a name is what it looks like in Latin characters: `Вoss` with a Cyrillic В has the
+# one of `Boss`. Two names look alike if they have the same skeleton.
+
 # Cyrillic and Greek characters, and digits, that look Latin (from Unicode's confusables.txt), and
 # digits that people write for Latin characters.
-LOOK_LATIN = str.maketrans(
-    "АВЕЅІЈКМНОРСТУХҮѴӀавеѕіјкмнопрстухүѵӏһԁԛԝьΑΒΕΖΗΙΚΜΝΟΡΤΥΧαβγεηικνορςτυχω01|345789",
-    "ABESIJKMHOPCTYXYVIabesijkmhonpctyxyvlhdqwbABEZHIKMNOPTYXabyenikvopctuxwolleastbg",
-)
+LOOK_ALIKES = {
+    "a": "АаΑα4",
+    "b": "ВвьΒβ8",
+    "c": "Ссς",
+    "d": "ԁ",
+    "e": "ЕеΕε3",
+    "g": "9",
+    "h": "НнһΗ",
+    "i": "ІӀіΙι",
+    "j": "Јј",
+    "k": "КкΚκ",
+    "l": "ӏ1|",
+    "m": "МмΜ",
+    "n": "пΝη",
+    "o": "ОоΟο0",
+    "p": "РрΡρ",
+    "q": "ԛ",
+    "s": "Ѕѕ5",
+    "t": "ТтΤτ7",
+    "u": "υ",
+    "v": "Ѵѵν",
+    "w": "ԝω",
+    "x": "ХхΧχ",
+    "y": "УҮуүΥγ",
+    "z": "Ζ",
+}
+LOOK_LATIN = {ord(each): latin for latin, alike in LOOK_ALIKES.items() for each in alike}
 SIGNS_LOOK_LATIN = str.maketrans("$@€£", "sael")
 LATIN_NAME = re.compile(r".*LATIN .*(?:LETTER|CAPITAL) ([A-Z])(?: WITH .*)?")
 # Scripts with so many Latin shapes that a whole name can be forged in them.
 FORGEABLE = {"LATIN", "CHEROKEE", "COPTIC", "LISU", "CANADIAN", "DESERET", "OSAGE"}
 # Scripts that stand beside Latin in many honest names.
 BESIDE_LATIN = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "DIGIT"}
-ANY_SHAPE = "\0"  # in a skeleton: a character that could look like any Latin one
+# In a skeleton: a character that could look like any Latin one. A list of all look-alikes would be
+# endless.
+ANY_SHAPE = "\0"
 
 
 def script_of(character: str) -> str:
@@ -662,9 +692,8 @@ def latin_base(character: str) -> str:
 
 
 def latin_shape(character: str, *, mixed: bool) -> str:
-    """The Latin character that a character looks like, `ANY_SHAPE`, or the character itself.
-
-    `mixed`: the name mixes scripts."""
+    """The Latin character that a character looks like; `ANY_SHAPE` if that is not known, in a name
+    that mixes scripts or in a script of Latin shapes; else the character itself."""
     shape = latin_base(character) or character.translate(LOOK_LATIN).casefold()
     script = script_of(character)
     if shape.isascii() or script in BESIDE_LATIN:
@@ -673,8 +702,7 @@ def latin_shape(character: str, *, mixed: bool) -> str:
 
 
 def skeleton(nickname: str) -> str:
-    """How a nickname looks when each character is replaced by its Latin look-alike. In a name that
-    mixes scripts, an unknown character matches any: a list of all look-alikes would be endless."""
+    """How a nickname looks when each character is replaced by its Latin look-alike."""
     decomposed = unicodedata.normalize("NFKD", nickname).replace("|", "l")
     characters = [*filter(has_shape, decomposed)]
     scripts = {*map(script_of, characters)} - BESIDE_LATIN

@@ -301,6 +301,24 @@ def test_the_widget_leaves_out_the_same_tracking() -> None:
     assert {*re.findall(words, listed)} == {*re.findall(words, commentd.TRACKING.pattern)}
 
 
+ROUTES_OF_DOCSIFY = [
+    *("section", "_2nd-part", "a-b-c", "%E7%AB%A0", "%e7%ab%a0", "deadbeefdeadbeef", ""),
+    *("7", "2nd", "aB", "section&page=2", "%zz", "123e4567-e89b-12d3-a456-426614174000"),
+]
+
+
+def test_the_widget_takes_the_same_for_a_heading_within_a_route(browser: Browser) -> None:
+    script = (STATIC / "embed.js").read_text("utf-8")
+    pattern = script.partition("const HEADING = ")[2].partition("\n")[0]
+    page = browser.new_page()
+    for value in ROUTES_OF_DOCSIFY:
+        route = f"#/guide?id={value}"
+        in_widget = page.evaluate(f"route => route.replace({pattern}, '$1')", route)
+        is_heading = page_name(f"/{route}", OWN).page_url == "/#/guide"
+        assert (in_widget == "#/guide") == is_heading, route
+    page.close()
+
+
 def test_different_pages_have_different_page_keys() -> None:
     cases = [
         ("https://blog.example//other.example/a", "https://other.example/a"),
