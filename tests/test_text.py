@@ -303,7 +303,7 @@ def test_the_widget_leaves_out_the_same_tracking() -> None:
 
 ROUTES_OF_DOCSIFY = [
     *("section", "_2nd-part", "a-b-c", "%E7%AB%A0", "%e7%ab%a0", "deadbeefdeadbeef", ""),
-    *("7", "2nd", "aB", "section&page=2", "%zz", "123e4567-e89b-12d3-a456-426614174000"),
+    *("7", "2nd", "aB", "section&page=2", "%zz", "f47ac10b-58cc-4372-a567-0e02b2c3d479"),
 ]
 
 
