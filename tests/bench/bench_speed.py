@@ -37,6 +37,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -470,6 +471,7 @@ def main() -> None:
         sys.exit("wrk is missing: on Debian, apt install wrk")
     options.loads = [load for load in LOADS if not options.load or options.load.search(load.title)]
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # it compiles once, as everywhere else
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the servers end, too
     busy_before = os.getloadavg()[0]
     with ExitStack() as stack:
         checkouts = [checkout(stack, f"**commentd** {version_of(HOME)}", HOME)]
