@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from support import accessibility
 from support.accessibility import focus_stops
 from support.blog import WATCH, say
+from support.widget_states import STATES
 from support.writing import (
     BlogSite,
     article,
@@ -105,7 +106,7 @@ def test_each_path_through_the_widget_works_by_keys_alone_and_a_press_that_moves
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [*accessibility.STATES, *accessibility.PATHS])
+@pytest.mark.parametrize("name", [*STATES, *accessibility.PATHS])
 def test_each_state_of_the_widget_is_accessible_in_all_languages_looks_and_schemes(
     examined_site: accessibility.ExaminedSite, report: accessibility.Report, name: str
 ) -> None:

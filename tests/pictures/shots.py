@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from support import accessibility, blog
 from support.inside import sql, token_of
+from support.widget_states import STATES
 
 # The column, from above the heading to the footer's first line.
 COLUMN = """() => {
@@ -31,7 +32,7 @@ COLUMN = """() => {
 @contextmanager
 def shown(examined_site: accessibility.ExaminedSite, lang: str, scheme: str) -> Iterator[Page]:
     browser = {**blog.screen(560), "color_scheme": scheme}
-    with examined_site.opened(accessibility.STATES["thread"], "thread", lang, **browser) as page:
+    with examined_site.opened(STATES["thread"], "thread", lang, **browser) as page:
         blog.settle(page)
         yield page
 
