@@ -508,6 +508,7 @@ LANGUAGES = {
 def known_language(requested: str) -> str:
     """The language that was requested (`pt-BR` gives `pt`); "" for an unknown one."""
     requested = requested.lower()
+    # Traditional characters, which a tag asks for by the script or by where they are written.
     if re.match("zh(?!.*hans).*(hant|tw|hk|mo)", requested):
         return "zh-tw"
     language = requested[:2]
@@ -6193,7 +6194,7 @@ def refuse_after(wait: int, text: str = TOO_OFTEN) -> None:
         raise TooManyRequests(text, Code.TOO_MANY, retry_after=wait)
 
 
-def limit(site: Site, *uses: Use, text: str = TOO_OFTEN) -> None:
+def use_or_refuse(site: Site, *uses: Use, text: str = TOO_OFTEN) -> None:
     """Counts one use of each rate limit. If one is used up, none is counted, and the request is
     refused."""
     refuse_after(use_limits(site, *uses), text)
@@ -7869,7 +7870,7 @@ class Request:
         """Counts one use of a rate limit by this client; a `Problem` if it is used up. With
         `parts`, such as an email address, the limit is for client and parts together."""
         if name not in MEMORY_LIMITS:
-            limit(self.site, *self.uses(name, *parts))
+            use_or_refuse(self.site, *self.uses(name, *parts))
         elif not use_memory_limit(self.site, self.client, name):
             refuse_after(MINUTE)
 
@@ -8723,7 +8724,7 @@ def hash_within_limits(
     site = request.site
     with contextlib.ExitStack() as hashing:
         with request.writing():
-            limit(site, *uses)
+            use_or_refuse(site, *uses)
             # Without a seat, this transaction counts nothing, and the captcha stays good.
             hashing.enter_context(site.hasher.seat())
             spend_captcha(request, captcha)
@@ -8841,7 +8842,7 @@ def request_own_code(request: Request) -> Json:
     form = code_form(request, request.me.email)
     new = new_code_email(request, form, "code_signin")
     with request.writing():
-        limit(request.site, Use("own_code_email", email_subject(request, form.email)))
+        use_or_refuse(request.site, Use("own_code_email", email_subject(request, form.email)))
         add_code_email(request, new)
     return {"success": True, "request_id": new.registration.request_id}
 
@@ -9884,7 +9885,7 @@ def like_page(request: Request) -> Json:
         page = store.page_named(name)
         if not page.id and not undo:
             page = add_page(request, name)
-            limit(request.site, Use("all_new_pages"))
+            use_or_refuse(request.site, Use("all_new_pages"))
         check_like_limits(request)
         visitor = visitor_of(request)
         if undo:
@@ -9897,7 +9898,7 @@ def like_page(request: Request) -> Json:
 def check_like_limits(request: Request) -> None:
     """Counts a like that is added or taken back; a `Problem` if a rate limit is used up."""
     request.limit("like")
-    limit(request.site, Use("all_likes"), text="点赞的人太多，请稍后再试")
+    use_or_refuse(request.site, Use("all_likes"), text="点赞的人太多，请稍后再试")
 
 
 @route("POST", "/page/follow", Permission.USER)
@@ -9928,7 +9929,7 @@ def report_comment(request: Request, comment_id: int) -> Json:
     with request.writing():
         check_visible(request, comment_id)
         request.limit("report")
-        limit(request.site, Use("all_reports"), text="举报的人太多，请稍后再试")
+        use_or_refuse(request.site, Use("all_reports"), text="举报的人太多，请稍后再试")
         visitor = visitor_of(request)
         if block:
             return {"success": True}
