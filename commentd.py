@@ -15116,13 +15116,17 @@ RESPONSE_SECONDS = 60  # for a whole response to be read
 UNREAD_BYTES = 256 * MEGA  # of all responses
 UNREAD_BYTES_OF_ONE = 16 * MEGA  # of all responses to one client, unless it is a single one
 READING_THREADS = 2  # more would take the interpreter lock from each other and the event loop
-WAITING_THREADS = 16  # eight requests may wait for a password, four for a captcha provider
+WAITING_THREADS = 6  # four may wait for a captcha provider, and two are left to write
 READING_THREADS_OF_ONE = 1  # of one client at once
 WAITING_THREADS_OF_ONE = 2
 QUEUE_SECONDS = 5  # that a write waits for a thread
 SWEEP_SECONDS = 0.25
 EVENTS_OF_ONE = 64  # of one client in a turn of the event loop
-TURN_SECONDS = 0.02  # of each turn, for responses that the event loop makes
+# Of CPU time, for responses that the event loop makes: in a turn, and for one client in a span,
+# while there are others.
+TURN_SECONDS = 0.01
+SPAN_SECONDS_OF_ONE = 0.025
+SPAN_SECONDS = 1
 CROWD_SECONDS = 0.1  # that a response waits at most while more events come than that
 CACHE_BYTES = 16 * MEGA
 CACHE_SECONDS = 10
@@ -15558,14 +15562,15 @@ class Workers:
         self.reading = Lane(READING_THREADS, READING_THREADS_OF_ONE, self.calm)
         self.waiting = Lane(WAITING_THREADS, WAITING_THREADS_OF_ONE, self.calm, QUEUE_SECONDS)
 
-    def add(self, connection: Any, pace: Pace) -> None:
-        request = connection.requests[0]
+    def add(self, client: str, connection: Any, pace: Pace) -> None:
         lane = self.waiting if pace is Pace.WAITING else self.reading
-        lane.add(client_network(request, connection.addr[0], self.clients), connection)
+        lane.add(client, connection)
 
     def add_task(self, channel: Any) -> None:
         """What waitress calls where no event loop of ours chooses: nothing is known of the pace."""
-        self.add(channel, Pace.LONG if only_reads(channel.requests[0]) else Pace.WAITING)
+        request = channel.requests[0]
+        client = client_network(request, channel.addr[0], self.clients)
+        self.add(client, channel, Pace.LONG if only_reads(request) else Pace.WAITING)
 
     def shutdown(self, timeout: float = 5) -> None:
         ends_at = time.monotonic() + timeout
@@ -15595,6 +15600,8 @@ class EventLoop:
         self.workers = Workers(self.clients)
         self.connections: defaultdict[str, dict[Connection, None]] = defaultdict(dict)  # by client
         self.quick = ClientQueue()  # of connections to which this thread will respond
+        self.span_ends_at = 0.0
+        self.seconds_of: defaultdict[str, float] = defaultdict(float)  # CPU time in it, by client
         self.is_crowded = False  # whether more came than this turn takes
         server.task_dispatcher.set_thread_count(0)
         server.task_dispatcher = self.workers
@@ -15663,21 +15670,36 @@ class EventLoop:
         if only_reads(connection.requests[0]):
             self.quick.add(connection.client, connection)
         else:
-            self.workers.add(connection, Pace.WAITING)
+            self.workers.add(connection.client, connection, Pace.WAITING)
 
     def respond(self) -> None:
         """Responds to what waits, as far as the time of a turn allows."""
-        ends_at = time.monotonic() + TURN_SECONDS
-        while found := self.quick.take():
-            _, connection = found
-            try:
-                connection.respond_in_event_loop()
-            except ForWorker as needed:
-                self.workers.add(connection, needed.pace)
-            except Exception:
-                log.exception("a response failed")
-            if time.monotonic() > ends_at:
-                return
+        if time.monotonic() > self.span_ends_at:
+            self.span_ends_at = time.monotonic() + SPAN_SECONDS
+            self.seconds_of.clear()
+        is_alone = len(self.connections) == 1
+        # Each client gets one response in a turn, so that new requests of others are read soon.
+        left = self.quick.size if is_alone else len(self.quick.by_client)
+        began_at = now = time.thread_time()
+        while left and now - began_at <= TURN_SECONDS and (found := self.quick.take()):
+            client, connection = found
+            # "" stands for many clients.
+            if client and not is_alone and self.seconds_of[client] > SPAN_SECONDS_OF_ONE:
+                self.workers.add(client, connection, Pace.LONG)
+                continue
+            self.respond_to(client, connection)
+            before = now
+            now = time.thread_time()
+            self.seconds_of[client] += now - before
+            left -= 1
+
+    def respond_to(self, client: str, connection: FastConnection) -> None:
+        try:
+            connection.respond_in_event_loop()
+        except ForWorker as needed:
+            self.workers.add(client, connection, needed.pace)
+        except Exception:
+            log.exception("a response failed")
 
     def accept_waiting(self) -> None:
         """Accepts some of the waiting connections. waitress accepts one a turn, which is slow."""

@@ -386,7 +386,7 @@ def test_the_event_loop_responds_to_clients_in_turn(
     stepped_server: SteppedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client with many requests leaves others their turn, though there is time for one only."""
-    limit(monkeypatch, turn_seconds=0)
+    limit(monkeypatch, turn_seconds=0, seconds_of_one=1000)
     crowd = [stepped_server.come(ip=ATTACKER) for _ in range(20)]
     honest = stepped_server.come(ip=HONEST)
     for number, peer in enumerate([*crowd, honest]):
@@ -397,6 +397,23 @@ def test_the_event_loop_responds_to_clients_in_turn(
     assert sum(bool(stepped_server.channel(peer).requests) for peer in crowd) > 10
     for peer in crowd:
         assert gets_response(stepped_server, peer)
+
+
+def test_a_client_that_has_used_its_time_of_the_event_loop_waits_for_a_worker(
+    stepped_server: SteppedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But only while others are connected."""
+    limit(monkeypatch, seconds_of_one=-1)
+    names = [f"/comments?url=/{number}/" for number in range(4)]
+    alone = stepped_server.come(ip=ATTACKER)
+    stepped_server.come(ip=HONEST).close()
+    stepped_server.until(lambda: stepped_server.clients() == 1)
+    for name in names:
+        stepped_server.say(alone, request("GET", name, "User-Agent: a bot"))
+    assert not stepped_server.workers()
+    stepped_server.come(ip=HONEST)
+    stepped_server.say(alone, request("GET", "/comments?url=/5/"))
+    assert stepped_server.workers() == 1
 
 
 def test_a_write_that_waited_too_long_is_refused(

@@ -29,6 +29,7 @@ LIMITS = {
     "cached": "CACHE_BYTES",
     "queue_seconds": "QUEUE_SECONDS",
     "turn_seconds": "TURN_SECONDS",
+    "seconds_of_one": "SPAN_SECONDS_OF_ONE",
 }
 # Programs that start the service in another way, for `test_server.Service`.
 PROGRAM = "import resource, sys, commentd, waitress\n{0}\nsys.exit(commentd.main())"
@@ -152,6 +153,10 @@ class SteppedServer:
     def clients(self) -> int:
         """How many clients the server keeps in memory."""
         return len(self.loop.connections)
+
+    def workers(self) -> int:
+        """How many worker threads have begun."""
+        return len(self.loop.workers.reading.threads + self.loop.workers.waiting.threads)
 
     def unread_bytes(self, peer: socket.socket) -> int:
         """How many bytes the client has not read."""
