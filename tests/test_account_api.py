@@ -84,10 +84,6 @@ def follow(reader: Visitor, page_url: object = PAGE, status: int = 200, **fields
     return reader.post_json("/page/follow", body, status=status).json
 
 
-def report(reader: Visitor, number: int = 1, reason: object = "", status: int = 200) -> Any:
-    return reader.post_json(f"/comments/{number}/report", {"reason": reason}, status=status).json
-
-
 def export(reader: Visitor) -> Any:
     return reader.get("/me/export").json
 
@@ -135,7 +131,7 @@ def test_an_account_reads_nothing_of_another_account(guest: Guest, ann: Reader) 
     bea.comment()
     follow(bea)
     bea.post_json("/comment/like", {"id": 1})
-    report(bea, 1, "mine")
+    bea.report(1, "mine")
     mine, everything = me(ann, url=PAGE), export(ann)
     assert (mine["comments"], mine["follows"], mine["following"]) == (0, [], False)
     assert everything.pop("account")["email"] == ANN
@@ -529,8 +525,8 @@ def test_a_report_is_seen_by_the_owner_alone(visitor: Reader, owner: Reader, ann
     ann.comment("ill")
     before = visitor.listing(), visitor.listing(view="threads")
     for again in ("", "once more "):  # each visitor is heard once
-        assert report(visitor, 2, f"  {again}Ugly\n\tand\u2028loud ") == {"success": True}
-        assert report(ann, 2, again) == {"success": True}
+        assert visitor.report(2, f"  {again}Ugly\n\tand\u2028loud ") == {"success": True}
+        assert ann.report(2, again) == {"success": True}
     after = visitor.listing(), visitor.listing(view="threads")
     for old, new in zip(before, after, strict=True):
         assert {**old, "views": 0} == {**new, "views": 0}
@@ -548,15 +544,15 @@ def test_a_report_is_seen_by_the_owner_alone(visitor: Reader, owner: Reader, ann
 
 def test_only_what_readers_see_can_be_reported_and_for_a_short_reason(guest: Guest) -> None:
     guest.comment()
-    assert report(guest, 1, "x" * 501, 400)["code"] == "reason_too_long"
+    assert guest.report(1, "x" * 501, 400)["code"] == "reason_too_long"
     no_text: list[Any] = [5, ["a"], {}, True, "a\0b"]
     for reason in no_text:
-        assert report(guest, 1, reason, 400)["code"] == "reason_invalid", reason
+        assert guest.report(1, reason, 400)["code"] == "reason_invalid", reason
     for status in ("waiting", "spam", "deleted"):
         inside.set_status(guest.served, 1, status)
-        assert report(guest, 1, status=404) == GONE, status
-    assert report(guest, 2, status=404) == GONE
-    assert report(guest, guest.comment("again"), "字" * 500)["success"]
+        assert guest.report(1, status=404) == GONE, status
+    assert guest.report(2, status=404) == GONE
+    assert guest.report(guest.comment("again"), "字" * 500)["success"]
 
 
 @LIMITS
@@ -574,14 +570,14 @@ def test_a_client_reports_five_an_hour_and_twenty_a_day(guest: Guest) -> None:
         done.append(statuses.count(200))
         guest.fake_world.time += HOUR
     assert done == [5, 5, 5, 5, 0, 0]
-    report(Reader(guest.served, "203.0.113.200"))
+    Reader(guest.served, "203.0.113.200").report()
 
 
 @named
 def test_moderation_ends_the_reports_of_a_comment(guest: Guest, owner: Reader) -> None:
     for number in (1, 2, 3):
         guest.comment(str(number))
-        report(guest, number, "ugly")
+        guest.report(number, "ugly")
     blog = signed_in(guest.served, OWNER)
     blog.post_json("/comments/1/moderate", {"status": "visible"})
     moderate(owner, [2], "spam")
@@ -593,7 +589,7 @@ def test_moderation_ends_the_reports_of_a_comment(guest: Guest, owner: Reader) -
     assert guest.listing()["total"] == 2
     log = owner.get("/admin/audit").json["audit"]
     assert [entry["action"] for entry in log].count("keep") == 2
-    report(guest, 1, "still ugly")  # it may be said again
+    guest.report(1, "still ugly")  # it may be said again
     guest.later()
     assert "Reported by readers (1):\n> still ugly\n" in guest.texts(OWNER)[-1]
 
@@ -604,9 +600,9 @@ def test_the_owner_is_told_of_a_report_with_the_reasons(guest: Guest, ann: Reade
     guest.comment("ugly")
     guest.deliver()
     guest.later()
-    report(guest, 1, "It is\nugly")
+    guest.report(1, "It is\nugly")
     guest.fake_world.time += 1
-    report(ann)
+    ann.report()
     guest.deliver()
     (first, second), text = guest.arrived(OWNER), guest.texts(OWNER)[1]
     links = {words_of(link)["do"]: link for link in links_in(text)}
@@ -628,7 +624,7 @@ def test_an_email_with_a_report_calls_no_old_comment_new(guest: Guest) -> None:
     guest.comment("ugly")
     guest.deliver()
     guest.later()
-    report(guest)
+    guest.report()
     guest.comment("a good one")
     guest.later(HOUR)
     message = guest.arrived(OWNER)[-1]
@@ -641,7 +637,7 @@ def test_the_link_to_keep_a_reported_comment_has_its_own_page_and_no_undo(guest:
     guest.comment("ugly")
     guest.deliver()
     guest.later()
-    report(guest)
+    guest.report()
     guest.deliver()
     links = {words_of(link)["do"]: link for link in links_in(guest.texts(OWNER)[-1])}
     page = guest.open(links["visible"])
@@ -653,7 +649,7 @@ def test_the_link_to_keep_a_reported_comment_has_its_own_page_and_no_undo(guest:
 @pytest.mark.parametrize("settings", [{**USUAL, "privacy_keep_ip_days": days} for days in (0, 30)])
 def test_a_report_forgets_who_sent_it(guest: Guest, settings: dict[str, Any]) -> None:
     guest.comment()
-    report(guest, 1, "ugly")
+    guest.report(1, "ugly")
     of_report = "SELECT visitor, comment_id, reason, reported_at FROM report"
     ((whose, *rest),) = guest.sql(of_report)
     assert "203.0.113" not in whose
@@ -754,7 +750,7 @@ def active_reader(guest: Guest, ann: Reader) -> Reader:
     ann.post_json("/page/like", {"page_url": PAGE})
     guest.post_json("/comment/like", {"id": 1})
     follow(ann)
-    report(ann, 2, "rude")
+    ann.report(2, "rude")
     guest.deliver()
     return ann
 

@@ -886,7 +886,7 @@ def test_quick_keys_on_a_slow_network_lose_nothing(admin_browser: AdminBrowser) 
 TAB = "main nav a"
 
 
-def report(app: App, comment_id: int, *reasons: str) -> None:
+def add_reports(app: App, comment_id: int, *reasons: str) -> None:
     """Each reason comes from another reader."""
     for reason in reasons:
         client = TestApp(app, {"REMOTE_ADDR": f"198.51.100.{reports(app) + 1}"})
@@ -918,8 +918,8 @@ def reported_ids(admin_browser: AdminBrowser) -> list[int]:
     """Three visible comments. Readers have reported the first two."""
     ids = add_waiting(admin_browser.app, "Rude.", "An advert.", "Fine.")
     set_statuses(admin_browser.app, "visible", *ids)
-    report(admin_browser.app, ids[0], "Insults", "insults me", "")
-    report(admin_browser.app, ids[1], "Advert")
+    add_reports(admin_browser.app, ids[0], "Insults", "insults me", "")
+    add_reports(admin_browser.app, ids[1], "Advert")
     return ids
 
 
@@ -939,9 +939,9 @@ def test_an_empty_queue_leads_to_reported_comments_with_counts_and_reasons(
     set_statuses(admin_browser.app, "visible", rude, advert)
     page = admin_browser.open()
     assert tabs(page) == ["Waiting", "Spam", "Deleted"]
-    report(admin_browser.app, rude, "Insults", "insults me", "", "Insults")
+    add_reports(admin_browser.app, rude, "Insults", "insults me", "", "Insults")
     hostile = ["<img src=x onerror=alert(1)>", "__proto__", "\u202egnp.exe \u2066", "字" * 500]
-    report(admin_browser.app, advert, *hostile, "Twice", "Twice")
+    add_reports(admin_browser.app, advert, *hostile, "Twice", "Twice")
     page.set_viewport_size({"width": 320, "height": 640})
     page.reload()
     wait_for_view(page)
@@ -1018,7 +1018,7 @@ def test_reported_comments_are_found_and_many_are_kept_at_once(
     expect_notice(page, "Kept.")
     expect(comment_row(page, "Rude.").locator(".reports")).to_have_count(0)
     until(lambda: reports(admin_browser.app) == 1)
-    report(admin_browser.app, reported_ids[2], "Dull")
+    add_reports(admin_browser.app, reported_ids[2], "Dull")
     page.get_by_label("Status").select_option("reported")
     expect_texts(page, "An advert.", "Fine.")
     page.get_by_role("checkbox").first.check()

@@ -110,7 +110,7 @@ TARGETS = [
 FILES = ["/embed.js", "/words/de.json"]
 
 
-def fill(app: App) -> None:
+def fill_two_pages(app: App) -> None:
     """Two pages with all kinds of comments."""
     visitor = Visitor(app)
     for number in range(1, 28):
@@ -153,7 +153,7 @@ def same(fast: RunningServer, stock: RunningServer, raw: bytes) -> bytes:
 def test_a_cached_response_equals_the_stock_servers(
     app: App, fast_and_stock: tuple[RunningServer, RunningServer]
 ) -> None:
-    fill(app)
+    fill_two_pages(app)
     fast, stock = fast_and_stock
     for target in TARGETS + FILES:
         plain = same(fast, stock, get(target))
@@ -185,7 +185,7 @@ def test_no_client_gets_a_response_cached_for_another(
     app: App, fast_and_stock: tuple[RunningServer, RunningServer], campaign: Campaign
 ) -> None:
     """The cache holds all variants of few requests, so that a wrong one would be found."""
-    fill(app)
+    fill_two_pages(app)
     etags = dict[str, str]()
     for chance in campaign.rounds(20):
         target = chance.choice(["/comments/latest", TARGETS[0], TARGETS[-1], "/embed.js"])
@@ -199,7 +199,7 @@ def test_no_client_gets_a_response_cached_for_another(
 def test_a_response_for_one_host_is_not_sent_for_another(
     app: App, fast_and_stock: tuple[RunningServer, RunningServer]
 ) -> None:
-    fill(app)
+    fill_two_pages(app)
     fast, _ = fast_and_stock
     other = PLAIN.replace(b"Host: comments.example", b"Host: comments.other")
     for each in (PLAIN, PLAIN, other, other, PLAIN):
@@ -211,7 +211,7 @@ def test_a_response_for_one_host_is_not_sent_for_another(
 def test_a_response_to_a_token_is_never_cached(
     app: App, fast_and_stock: tuple[RunningServer, RunningServer]
 ) -> None:
-    fill(app)
+    fill_two_pages(app)
     fast, stock = fast_and_stock
     inside.add_account(app, OWNER, "Owner", CANARY, "admin")
     token = inside.token_of(app, OWNER)
@@ -270,7 +270,7 @@ def forms(full_service: FullService, label: str) -> list[dict[str, Any]]:
     return FORMS.get(label, [form])
 
 
-def write(full_service: FullService, label: str, body: dict[str, Any]) -> bytes:
+def send_operation(full_service: FullService, label: str, body: dict[str, Any]) -> bytes:
     """A request of this operation, by an account that may do it."""
     method, path = label.split()
     path = re.sub("{(.*?)}", lambda name: str(full_service.good[name[1]]), path)
@@ -291,7 +291,7 @@ def test_a_write_shows_at_once_in_cached_responses(
     for label, form in every:
         reset()
         before = fast.responses(*requests)
-        response = fast.ask(write(full_service, label, form))
+        response = fast.ask(send_operation(full_service, label, form))
         assert response.startswith(b"HTTP/1.1 200 OK"), (label, response)
         after = fast.responses(*requests)
         assert after == stock.responses(*requests), (label, form)
@@ -315,7 +315,7 @@ def test_a_write_on_one_page_leaves_the_lists_of_another_in_the_cache(
     app: App, fast_and_stock: tuple[RunningServer, RunningServer]
 ) -> None:
     """And the files of the widget. Lists over all pages are made again."""
-    fill(app)
+    fill_two_pages(app)
     fast, stock = fast_and_stock
     kept = [*LISTS_OF[OTHER], *map(get, FILES)]
     over_all = [get("/comments/latest"), get("/feed.atom"), get(f"/pages?url={PAGE}&url={OTHER}")]
@@ -341,7 +341,7 @@ def test_changes_that_only_the_owner_sees_leave_all_lists_in_the_cache(
     before = fast.responses(*lists)
     for label in ("POST /admin/blocks", "POST /comments/{comment_id}/report"):
         (form,) = forms(full_service, label)
-        assert fast.ask(write(full_service, label, form)).startswith(b"HTTP/1.1 200 OK")
+        assert fast.ask(send_operation(full_service, label, form)).startswith(b"HTTP/1.1 200 OK")
     app.tick()
     assert fast.from_cache(*lists) == before
 
@@ -350,7 +350,7 @@ def test_changes_that_only_the_owner_sees_leave_all_lists_in_the_cache(
 def test_a_comment_that_a_command_writes_shows_at_the_next_tick(
     app: App, fast_and_stock: tuple[RunningServer, RunningServer]
 ) -> None:
-    fill(app)
+    fill_two_pages(app)
     fast, stock = fast_and_stock
     lists = [*LISTS_OF[PAGE], *LISTS_OF[OTHER], get("/comments/latest")]
     app.tick()
@@ -442,7 +442,7 @@ def in_pieces(raw: bytes, size: int) -> list[bytes]:
 def test_unusual_requests_get_the_responses_of_the_stock_server(
     app: App, fast_and_stock: tuple[RunningServer, RunningServer]
 ) -> None:
-    fill(app)
+    fill_two_pages(app)
     fast, stock = fast_and_stock
     plain = same(fast, stock, PLAIN)
     for raw in ODD:
@@ -510,7 +510,7 @@ def test_views_show_in_cached_responses_after_ten_seconds_and_after_the_clock_wa
     fast_and_stock: tuple[RunningServer, RunningServer],
     seconds: int,
 ) -> None:
-    fill(app)
+    fill_two_pages(app)
     fast, stock = fast_and_stock
     app.tick()  # so that only views are written later
     targets = [LIST, f"{LIST}&view=threads", f"/pages?url={PAGE}", f"/pages?url={PAGE}&url=/new/"]

@@ -28,7 +28,7 @@ TOO_MANY = {"error": "操作太频繁，请稍后再试", "code": "too_many"}
 ALTCHA = pytest.mark.parametrize("settings", [{"captcha_provider": "altcha"}])
 
 
-def edit(
+def edit_by_token(
     visitor: Visitor, token: str = "", content: str = "ho", status: Status = 200, of: object = 1
 ) -> Any:
     body = {"content": content, "edit_token": token}
@@ -39,7 +39,7 @@ def delete(visitor: Visitor, token: str = "", status: int = 200, of: object = 1)
     return visitor.delete_json(f"/comments/{of}", {"edit_token": token}, status=status).json
 
 
-DO: dict[str, Callable[..., Any]] = {"edit": edit, "delete": delete}
+DO: dict[str, Callable[..., Any]] = {"edit": edit_by_token, "delete": delete}
 
 
 def both(visitor: Visitor, token: str = "", status: int = 404, of: object = 1) -> None:
@@ -87,32 +87,32 @@ def test_a_guest_edits_with_the_edit_token(
     visitor: Visitor, guest_token: str, fake_world: FakeWorld
 ) -> None:
     fake_world.time += 60
-    assert edit(visitor, guest_token, " **ho**\r\n") == written(**HO)
+    assert edit_by_token(visitor, guest_token, " **ho**\r\n") == written(**HO)
     assert visitor.listing()["comments"] == [{**SHOWN, **HO}]
     (thread,) = visitor.listing(view="threads")["comments"]
     assert thread == {**SHOWN, **HO, "replies": [], "more_replies": 0}
     assert visitor.say()["comment"]["id"] == 2  # what was edited away may be said again
     assert "edit_token" not in visitor.say("**ho**")
     fake_world.time += 60
-    assert edit(visitor, guest_token)["comment"]["edited"] == "2026-11-18 19:08:40"
+    assert edit_by_token(visitor, guest_token)["comment"]["edited"] == "2026-11-18 19:08:40"
     fake_world.time += 899 - 120  # the time is that of the comment, not of its last edit
-    edit(visitor, guest_token, "oh")
+    edit_by_token(visitor, guest_token, "oh")
     fake_world.time += 1
     for content in ("ah", "oh"):
-        assert edit(visitor, guest_token, content, status=403) == LATE["edit"]
+        assert edit_by_token(visitor, guest_token, content, status=403) == LATE["edit"]
 
 
 def test_an_account_edits_its_own_comments(ann: Visitor, fake_world: FakeWorld) -> None:
     account, ann.authorization = ann.authorization, None
     token = ann.say("as a guest, before signing in")["edit_token"]
     ann.authorization = account
-    edit(ann, status=404)
-    assert edit(ann, token)["comment"]["user_id"] is None
+    edit_by_token(ann, status=404)
+    assert edit_by_token(ann, token)["comment"]["user_id"] is None
     assert "edit_token" not in ann.say()
     fake_world.time += 60
     ann.extra_environ["REMOTE_ADDR"] = "2001:db8::9"  # the phone has left the house
-    assert edit(ann, content="**ho**", of=2) == written(id=2, user_id=1, role="user", **HO)
-    assert edit(ann, "whatever", "oh", of=2)["comment"]["content"] == "oh"
+    assert edit_by_token(ann, content="**ho**", of=2) == written(id=2, user_id=1, role="user", **HO)
+    assert edit_by_token(ann, "whatever", "oh", of=2)["comment"]["content"] == "oh"
 
 
 def test_an_edit_changes_nothing_but_the_text(app: App, visitor: Visitor) -> None:
@@ -200,7 +200,7 @@ def test_an_account_may_delete_its_comments_at_any_time(app: App, ann: Visitor) 
     for number, (seconds, status) in enumerate(((899, 200), (900, 403), (400 * 86400, 403)), 1):
         ann.say(str(number))
         sql(app, "UPDATE comment SET created_at = created_at - ? WHERE id = ?", seconds, number)
-        response = edit(ann, status=status, of=number)
+        response = edit_by_token(ann, status=status, of=number)
         assert response == LATE["edit"] if status == 403 else response["success"], seconds
         assert delete(ann, of=number)["comment"]["deleted"]
         both(ann, of=number)
@@ -242,7 +242,7 @@ def test_an_account_may_not_edit_comments_of_others(app: App, ann: Visitor) -> N
         for number in (1, 2):
             both(ann, of=number)
     ann.say("by Bob")
-    assert edit(ann, of=3)["success"]
+    assert edit_by_token(ann, of=3)["success"]
     assert delete(ann, of=3)["success"]
     ann.authorization = account
     ann.post_json("/auth/logout", {})  # a login that ended is never silently anonymous
@@ -301,8 +301,8 @@ def test_the_edit_token_is_in_no_response_but_that_to_its_author(visitor: Visito
         visitor.post_json("/comment/like", {"id": 1}).json,
         preview(visitor),
         visitor.get("/pages", {"url": PAGE}).json,
-        edit(visitor, tokens[0]),
-        edit(visitor, "x", status=404),
+        edit_by_token(visitor, tokens[0]),
+        edit_by_token(visitor, "x", status=404),
         delete(visitor, tokens[0]),
         visitor.listing(),
     ]
@@ -364,7 +364,7 @@ def test_a_preview_and_an_edit_show_what_a_comment_would(visitor: Visitor, conte
     shown = preview(visitor, content, status="*")
     other = visitor.say("another")
     number, token = other["comment"]["id"], other["edit_token"]
-    edited = edit(visitor, token, content, of=number, status="*")
+    edited = edit_by_token(visitor, token, content, of=number, status="*")
     if "error" in posted:
         assert posted == shown == edited
     else:
@@ -403,22 +403,22 @@ def test_edits_and_comments_share_a_rate_limit(
     visitor: Visitor, guest_token: str, fake_world: FakeWorld
 ) -> None:
     for number in range(4):
-        edit(visitor, guest_token, str(number))
-        edit(visitor, guest_token, " ", status=400)  # what is refused is not counted
-        edit(visitor, "x", status=404)
+        edit_by_token(visitor, guest_token, str(number))
+        edit_by_token(visitor, guest_token, " ", status=400)  # what is refused is not counted
+        edit_by_token(visitor, "x", status=404)
     form = {"content": "x", "edit_token": guest_token}
     reply = visitor.patch_json("/comments/1", form, status=429)
     assert (reply.json, reply.headers["Retry-After"]) == (TOO_MANY, "60")
     visitor.say("six", status=429)
-    assert edit(visitor, guest_token, "3")["success"]  # the same text is no edit
+    assert edit_by_token(visitor, guest_token, "3")["success"]  # the same text is no edit
     fake_world.time += 60
-    edit(visitor, guest_token, "x")
+    edit_by_token(visitor, guest_token, "x")
     fake_world.time += 899 - 60
     fresh = visitor.say("fresh")["edit_token"]
     fake_world.time += 1
     for number in range(4):
-        edit(visitor, guest_token, f"late {number}", status=403)
-        edit(visitor, fresh, str(number), of=2)
+        edit_by_token(visitor, guest_token, f"late {number}", status=403)
+        edit_by_token(visitor, fresh, str(number), of=2)
 
 
 WAITS = {
@@ -434,8 +434,8 @@ def test_an_edited_comment_waits_while_a_flood_lasts(
 ) -> None:
     visitor.say("reply", parent_id=1)
     inside.use_up(app, "all_comments", 298)
-    assert edit(visitor, guest_token, "hi")["comment"]["status"] == "visible"  # no edit
-    assert edit(visitor, guest_token) == written(**WAITS)
+    assert edit_by_token(visitor, guest_token, "hi")["comment"]["status"] == "visible"  # no edit
+    assert edit_by_token(visitor, guest_token) == written(**WAITS)
     (record,) = caplog.records
     assert record.getMessage() == "too many comments: further ones wait for approval"
     assert [c["id"] for c in visitor.listing()["comments"]] == [2]
@@ -443,7 +443,7 @@ def test_an_edited_comment_waits_while_a_flood_lasts(
     assert thread["deleted"]
     assert "ho" not in json.dumps(thread)
     visitor.say("another", parent_id=1, status=404)
-    assert edit(visitor, guest_token, "oh")["comment"]["status"] == "waiting"
+    assert edit_by_token(visitor, guest_token, "oh")["comment"]["status"] == "waiting"
 
 
 # Deletion
@@ -466,7 +466,7 @@ def test_a_deleted_comment_with_replies_is_a_tombstone_in_its_place(
     app: App, visitor: Visitor
 ) -> None:
     tokens = [visitor.say(str(n), parent_id=n or None)["edit_token"] for n in range(3)]
-    edit(visitor, tokens[0])
+    edit_by_token(visitor, tokens[0])
     sql(app, "UPDATE comment SET pinned = 1 WHERE id = 1")
     assert delete(visitor, tokens[0]) == {"success": True, "comment": stone(status="deleted")}
 
@@ -518,7 +518,7 @@ def test_a_closed_page_still_takes_likes_edits_and_deletions(app: App, ann: Visi
     assert ann.post_json("/page/like", {"page_url": PAGE}).json["page_likes"] == 1
     for signed_in, key, of in ((None, token, 2), (account, "", 1)):
         ann.authorization = signed_in
-        assert edit(ann, key, of=of)["comment"]["content"] == "ho"
+        assert edit_by_token(ann, key, of=of)["comment"]["content"] == "ho"
         assert delete(ann, key, of=of)["comment"]["deleted"]
 
 

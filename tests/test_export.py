@@ -373,13 +373,13 @@ def used_installation(config: Config, fake_world: FakeWorld, tmp_path: Path) -> 
         guest.say("from a guest", email="lu@example.cn", parent_id=1)
         guest.post_json("/comment/like", {"id": 1})
         guest.register("bob@example.com", nickname="Bob")
-        fill(app)
+        fill_all_tables(app)
     installation = Installation(tmp_path)
     assert installation.path == Path(config.database_path)
     return installation
 
 
-def fill(app: App) -> None:
+def fill_all_tables(app: App) -> None:
     store = app.site.store
     with store.writing():
         store.run("UPDATE account SET role = 'admin'")

@@ -20,7 +20,6 @@ from support.admin import (
     block,
     change,
     do,
-    edit,
     held,
     moderate,
     new_owner,
@@ -235,7 +234,7 @@ def test_the_author_of_spam_can_not_make_the_filter_forget(
 ) -> None:
     posted = visitor.say("Casino bonus")
     moderate(owner, [1], "spam")
-    edit(visitor, posted, "Thank you")
+    visitor.edit(posted, "Thank you")
     assert (learnt(owner), figures(owner)) == ({1: ""}, (0, 1, False))
     moderate(owner, [1], "visible")  # another text than the one that was spam
     assert figures(owner) == (1, 1, False)
@@ -286,7 +285,7 @@ def test_an_edit_makes_the_filter_forget_the_former_text(
 ) -> None:
     posted = visitor.say("Words")
     moderate(owner, [1], "visible")
-    edit(visitor, posted, "Others")
+    visitor.edit(posted, "Others")
     assert (learnt(owner), counts(db)) == ({1: ""}, {})
     for what in ("content", "nickname", "website"):
         moderate(owner, [1], "visible")
@@ -468,12 +467,12 @@ def test_an_edit_into_spam_is_held_and_one_of_the_same_kind_as_before_is_not(
     taught_filter: None, owner: Visitor, visitor: Visitor
 ) -> None:
     posted = visitor.say(NEW_GOOD[0], nickname="Lu")
-    assert edit(visitor, posted, NEW_GOOD[1]) == "visible"
-    assert edit(visitor, posted, next(iter(NEW_SPAM))) == "waiting"
+    assert visitor.edit(posted, NEW_GOOD[1]) == "visible"
+    assert visitor.edit(posted, next(iter(NEW_SPAM))) == "waiting"
     assert held(owner)[1].startswith("learnt: ")
     assert posted["comment"]["id"] not in shown(visitor)
     # It does not come back by itself, but when the owner approves it.
-    assert edit(visitor, posted, NEW_GOOD[0]) == "waiting"
+    assert visitor.edit(posted, NEW_GOOD[0]) == "waiting"
     moderate(owner, [posted["comment"]["id"]], "visible")
     assert posted["comment"]["id"] in shown(visitor)
 

@@ -329,7 +329,7 @@ def like_and_reply(owner: Visitor, reader: Visitor, fake_world: FakeWorld) -> No
     reader.say("a reply", page_url="/0/", parent_id=first)
 
 
-def edit(owner: Visitor, reader: Visitor, fake_world: FakeWorld) -> None:
+def moderate_and_correct(owner: Visitor, reader: Visitor, fake_world: FakeWorld) -> None:
     """What a moderator changes of a comment."""
     first, *_, last = of_page(reader)
     change(owner, f"comments/{first}", content="corrected", nickname="Bob", website="")
@@ -338,7 +338,7 @@ def edit(owner: Visitor, reader: Visitor, fake_world: FakeWorld) -> None:
 
 
 DONE_HERE: dict[str, Callable[[Visitor, Visitor, FakeWorld], object]] = {
-    "edited": edit,
+    "edited": moderate_and_correct,
     "hidden": lambda owner, reader, _: moderate(owner, of_page(reader)[:1], "spam"),
     "deleted": lambda owner, reader, _: moderate(owner, of_page(reader)[:1], "deleted"),
     "approved": approve,

@@ -18,7 +18,6 @@ from support.admin import (
     change,
     do,
     drop,
-    edit,
     held,
     ids,
     moderate,
@@ -328,7 +327,7 @@ def test_an_edit_is_moderated_like_a_new_comment(visitor: Visitor, owner: Visito
     ):
         posted = visitor.say(f"harmless {number}")
         assert posted["comment"]["status"] == "visible"
-        assert edit(visitor, posted, text) == ("visible" if status == "visible" else "waiting")
+        assert visitor.edit(posted, text) == ("visible" if status == "visible" else "waiting")
         assert held(owner) == (status, why)
         assert (posted["comment"]["id"] in shown(visitor)) == (status == "visible")
         assert queue(owner)["comments"][0]["content"] == text
@@ -337,14 +336,14 @@ def test_an_edit_is_moderated_like_a_new_comment(visitor: Visitor, owner: Visito
 @with_settings(moderation_words=("casino",))
 def test_an_edit_does_not_show_a_hidden_comment(visitor: Visitor, owner: Visitor) -> None:
     posted = visitor.say("a casino")
-    assert edit(visitor, posted, "harmless") == "waiting"
+    assert visitor.edit(posted, "harmless") == "waiting"
     assert held(owner) == ("waiting", "word: casino")
     moderate(owner, [1], "spam")
-    assert edit(visitor, posted, "harmless again") == "waiting"
+    assert visitor.edit(posted, "harmless again") == "waiting"
     assert held(owner)[0] == "spam"
     moderate(owner, [1], "visible")
-    assert edit(visitor, posted, "as good as before") == "visible"
-    assert edit(visitor, posted, "a casino") == "waiting"
+    assert visitor.edit(posted, "as good as before") == "visible"
+    assert visitor.edit(posted, "a casino") == "waiting"
     assert shown(visitor) == []
     moderate(owner, [1], "deleted")
     form = {"content": "x", "edit_token": posted["edit_token"]}
@@ -355,12 +354,12 @@ def test_an_edit_does_not_show_a_hidden_comment(visitor: Visitor, owner: Visitor
 def test_an_approved_first_comment_waits_again_if_edited(visitor: Visitor, owner: Visitor) -> None:
     first = visitor.say("something nice")
     moderate(owner, [1], "visible")
-    assert edit(visitor, first, "something nice") == "visible"  # nothing is changed
-    assert edit(visitor, first, "something else") == "waiting"
+    assert visitor.edit(first, "something nice") == "visible"  # nothing is changed
+    assert visitor.edit(first, "something else") == "waiting"
     assert held(owner) == ("waiting", "first")
     moderate(owner, [1], "visible")
     visitor.say("the second")
-    assert edit(visitor, first, "known by the second") == "visible"
+    assert visitor.edit(first, "known by the second") == "visible"
 
 
 @with_settings(moderation_hold="all")
@@ -372,11 +371,11 @@ def test_an_edit_that_waits_ends_a_pin_and_an_admins_edit_passes(
     pin(owner, [1])
     assert change(owner, "comments/1", content="something nicer")["comment"]["status"] == "visible"
     assert visitor.listing(view="threads")["comments"][0]["pinned"] is True
-    edit(visitor, posted, "an advertisement")
+    visitor.edit(posted, "an advertisement")
     assert held(owner) == ("waiting", "all")
     assert visitor.listing(view="threads")["comments"] == []
     mine = owner.widget.say("mine", nickname="")
-    assert edit(owner.widget, mine, "mine, better") == "visible"
+    assert owner.widget.edit(mine, "mine, better") == "visible"
 
 
 # Pages that are closed
@@ -583,7 +582,7 @@ def test_a_comment_deleted_by_its_author_leaves_no_trace_of_edits_and_moderation
 ) -> None:
     author = Visitor(app, ip="198.18.7.77")
     posted = author.say(**TRACES)
-    edit(author, posted, "sharper-wording")
+    author.edit(posted, "sharper-wording")
     moderate(owner, [1], "waiting")
     moderate(owner, [1], "visible")
     author.delete_json("/comments/1", {"edit_token": posted["edit_token"]})
@@ -870,7 +869,7 @@ def test_authors_read_of_their_own_spam_that_it_waits(visitor: Visitor, owner: V
     posted = visitor.say("mine")
     for status in ("waiting", "spam"):
         moderate(owner, [1], status)
-        assert edit(visitor, posted, f"mine, {status}") == "waiting"
+        assert visitor.edit(posted, f"mine, {status}") == "waiting"
         assert visitor.say(f"mine, {status}")["comment"]["status"] == "waiting"
     assert CANARY not in str(posted)
 
@@ -879,7 +878,7 @@ def test_authors_read_of_their_own_spam_that_it_waits(visitor: Visitor, owner: V
 def test_a_waiting_comment_edited_to_meet_a_block_is_spam(visitor: Visitor, owner: Visitor) -> None:
     posted = visitor.say("fine")
     block(owner, "word", "casino")
-    assert edit(visitor, posted, "a casino") == "waiting"
+    assert visitor.edit(posted, "a casino") == "waiting"
     assert held(owner)[0] == "spam"
 
 

@@ -180,12 +180,12 @@ def mmdb(path: Path, records: dict[str, Any], ip_version: int = 6) -> Path:
     return path
 
 
-def opened(file: Path) -> closing[Places]:
+def open_places(file: Path) -> closing[Places]:
     return closing(Places(STATIC, str(file)))
 
 
 def places_of(file: Path, *ips: str) -> list[tuple[str, str]]:
-    with opened(file) as places:
+    with open_places(file) as places:
         return [places.of(ip) for ip in ips]
 
 
@@ -258,7 +258,7 @@ def test_a_location_file_of_the_owner_is_read_in_the_words_of_the_tables(
     # Each in a network of its own, with nothing known beside it: there the tables answer.
     networks = {f"20.{number}.2.0/24": record for number, (record, _) in enumerate(RECORDS)}
     for version in (4, 6):
-        with opened(mmdb(tmp_path / "own.mmdb", networks, version)) as places:
+        with open_places(mmdb(tmp_path / "own.mmdb", networks, version)) as places:
             for number, (record, place) in enumerate(RECORDS):
                 assert places.of(f"20.{number}.2.3") == place, record
                 assert places.of(f"20.{number}.3.1") == US
@@ -298,7 +298,7 @@ def test_regions_of_china_in_a_file_have_the_names_that_the_tables_give_them(
         for number, (province, city) in enumerate(REGIONS_OF_CHINA)
     }
     names = Ranges(STATIC / "places4.db").places.values()
-    with opened(mmdb(tmp_path / "own.mmdb", records)) as places:
+    with open_places(mmdb(tmp_path / "own.mmdb", records)) as places:
         for number, (_, city) in enumerate(REGIONS_OF_CHINA):
             place = places.of(f"20.{number}.1.1")
             assert place in names, city
@@ -359,7 +359,7 @@ def test_a_damaged_location_file_never_fails_a_look_up(
             spoilt[chance.randrange(len(spoilt))] = chance.randrange(256)
         file.write_bytes(spoilt)
         caplog.clear()
-        with opened(file) as places:
+        with open_places(file) as places:
             for n in range(19, 61):
                 places.of(f"{n}.1.2.3")
             assert [places.of("8.8.8.8"), places.of("223.5.5.5")] == [US, HANGZHOU], seed
@@ -376,7 +376,7 @@ def test_a_file_that_is_overwritten_while_it_is_open_fails_no_look_up(
     assert file.stat().st_size > 2 * mmap.PAGESIZE
     ips = ["223.5.5.5", *(f"20.{n}.{n}.2" for n in range(0, 256, 2))]
     assert places_of(file, *ips) == [FRANCE] * len(ips)
-    with opened(file) as places:
+    with open_places(file) as places:
         assert places.of("20.2.2.2") == FRANCE
         spoil(kind, file)
         assert places.of("8.8.8.8") == US

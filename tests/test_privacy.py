@@ -61,7 +61,9 @@ def age(app: App, fake_world: FakeWorld, seconds: float, ticks: int = 1) -> None
         app.tick()
 
 
-def fill(db: sqlite3.Connection, number: int, ip: str = "45.{0}.{1}.{2}", step: int = 1) -> None:
+def add_comments(
+    db: sqlite3.Connection, number: int, ip: str = "45.{0}.{1}.{2}", step: int = 1
+) -> None:
     """A page with many comments, each of another address, some of one moment."""
     db.execute("INSERT INTO page (key, page_url, seen_at) VALUES ('/', '/', ?)", (START,))
     rows = [
@@ -131,7 +133,7 @@ def test_masking_changes_nothing_for_readers_and_admins_see_what_is_left(
 def test_an_invalid_ip_address_does_not_stop_the_masking_of_others(
     app: App, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
-    fill(db, len(ODD) + 2)
+    add_comments(db, len(ODD) + 2)
     for number, (text, left) in enumerate(ODD.items(), 1):
         db.execute("UPDATE comment SET ip = ? WHERE id = ?", (text, number))
         assert masked(text) == masked(left) == left, text
@@ -190,7 +192,7 @@ def test_a_like_forgets_whose_it_was(
 def test_very_many_old_likes_become_anonymous_little_by_little(
     app: App, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
-    fill(db, 2)
+    add_comments(db, 2)
     liked = [(n % 2 + 1, f"visitor {n}", START + n % 7) for n in range(1200)]
     db.execute("BEGIN")
     db.executemany("INSERT INTO comment_liker VALUES (?, ?, ?)", liked)
@@ -208,7 +210,7 @@ def test_very_many_old_likes_become_anonymous_little_by_little(
 def test_the_rows_of_very_many_erased_comments_go_little_by_little(
     app: App, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
-    fill(db, 450)
+    add_comments(db, 450)
     db.execute("UPDATE comment SET status = 'deleted', content = '', html = '', shown = 0")
     db.execute("UPDATE page SET total = 0, threads = 0")
     left = []
@@ -278,7 +280,7 @@ def test_erased_texts_leave_a_large_database_file_while_authors_write(
 ) -> None:
     path, chance = Path(inside.database_path(app)), random.Random(2)
     db.execute("PRAGMA secure_delete = ON")
-    fill(db, 9000)
+    add_comments(db, 9000)
     emails = [f"{chance.getrandbits(64):016x}@secret.example" for _ in range(9000)]
     grown = [(email, "x" * chance.randrange(1500), n + 1) for n, email in enumerate(emails)]
     chance.shuffle(grown)
@@ -323,7 +325,7 @@ def test_erased_texts_leave_a_database_file_of_any_layout_and_nothing_else_does(
         db.execute("VACUUM")
         made = make_app(config, fake_world.world, rounds=1)
         db.execute("PRAGMA secure_delete = ON")
-        fill(db, 4000)
+        add_comments(db, 4000)
         ids = list(range(1, 4001))
         chance.shuffle(ids)
         emails = [(f"{n:016x}@secret.example", "x" * chance.randrange(200), n) for n in ids]
@@ -349,7 +351,7 @@ def test_a_damaged_page_of_the_database_does_not_stop_the_erasing_behind_it(
     config = Config(database_path=str(path))
     with closing(make_app(config, fake_world.world, rounds=1)) as app:
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
-            fill(db, 4000)
+            add_comments(db, 4000)
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         age(app, fake_world, DAY)
         whole = path.read_bytes()
@@ -370,7 +372,7 @@ def test_a_damaged_page_of_the_database_does_not_stop_the_erasing_behind_it(
 def test_very_many_old_ip_addresses_are_masked_in_several_turns_the_oldest_first(
     app: App, fake_world: FakeWorld, db: sqlite3.Connection, step: int
 ) -> None:
-    fill(db, 1300, step=step)
+    add_comments(db, 1300, step=step)
     db.execute("UPDATE comment SET likes = 1")
     db.execute("UPDATE page SET page_likes = 1300")
     for liker, of in (("comment_liker (comment_id", "id"), ("page_liker (page_id", "1")):
@@ -415,7 +417,7 @@ def test_masking_survives_a_clock_jump(
 def test_masking_writes_nothing_where_nothing_is_due_and_scans_once_a_minute(
     app: App, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
-    fill(db, 1000)
+    add_comments(db, 1000)
     app.tick()
     version = db.execute("PRAGMA data_version").fetchone()
     with inside.statements(app) as asked:

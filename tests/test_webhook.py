@@ -22,7 +22,7 @@ import pytest
 from commentd import load_config
 from support import inside
 from support.admin import moderate
-from support.client import CANARY, PAGE, Visitor
+from support.client import CANARY, PAGE
 from support.mail import MailServer
 from support.mail import start_mail_server as start_mail_server  # a fixture
 from support.notifications import (
@@ -154,10 +154,6 @@ def guest(start_with_webhook: StartWithWebhook) -> Iterator[Guest]:
         yield guest
 
 
-def report(visitor: Visitor, number: int, reason: str = "") -> None:
-    visitor.post_json(f"/comments/{number}/report", {"reason": reason})
-
-
 def other_guest(guest: Guest) -> Reader:
     """A guest at another IP address."""
     return Reader(guest.served, "198.51.100.9")
@@ -169,11 +165,6 @@ def owner_client(guest: Guest) -> PlainReader:
     inside.add_account(guest.served, OWNER, "Owner", "x", "admin")
     owner.authorization = ("Bearer", inside.token_of(guest.served, OWNER, "admin"))
     return owner
-
-
-def edit(visitor: Visitor, made: Any, content: str) -> None:
-    body = {"content": content, "edit_token": made["edit_token"]}
-    visitor.patch_json(f"/comments/{made['comment']['id']}", body)
 
 
 # A program of one's own: Standard Webhooks
@@ -261,7 +252,7 @@ def test_a_webhook_gets_no_email_address_and_no_full_ip_address(
                 ann.authorization = ("Bearer", inside.token_of(guest.served, ANN))
                 ann.comment(f"of an account {ip[:2]}")
                 number = reader.comment(f"of a guest {ip[:2]}", email="lu@e.cn")
-                report(reader, number, "look")
+                reader.report(number, "look")
                 guest.deliver()
                 assert len(webhook.calls) == 3
                 for call in webhook.calls:
@@ -299,7 +290,7 @@ def test_a_webhook_is_called_once_for_a_report_with_its_reason(
         number = guest.comment(f"fie {reason[:4]}")
         guest.deliver()
         for _ in range(2):
-            report(other_guest(guest), number, reason)
+            other_guest(guest).report(number, reason)
         guest.deliver()
         created, reported = webhook.calls
         assert reported.json["type"] == "comment.reported"
@@ -318,7 +309,7 @@ def test_a_webhook_is_called_again_when_an_edit_makes_a_comment_wait(
     with start_with_webhook(moderation_words=("casino",)) as guest:
         made = guest.say("fine", lang="en")
         guest.deliver()
-        edit(guest, made, "a casino")
+        guest.edit(made, "a casino")
         guest.deliver()
         first, second = webhook.calls
         assert (second.data["content"], second.data["held"]) == ("a casino", "word: casino")
@@ -335,10 +326,10 @@ def test_a_webhook_is_not_called_for_spam_hidden_comments_and_the_owners_own(
     owner.post_json("/admin/blocks", {"kind": "word", "value": "casino"})
     spam = guest.say("a casino")
     assert spam["comment"]["status"] == "waiting"  # as it looks to its author
-    edit(guest, spam, "harmless")
+    guest.edit(spam, "harmless")
     for status in ("spam", "deleted"):
         number = guest.comment(f"to be {status}")
-        report(guest, number)
+        guest.report(number)
         moderate(owner, [number], status)
     taken_back = guest.say("taken back")
     proof = {"edit_token": taken_back["edit_token"]}
@@ -517,7 +508,7 @@ def test_a_waiting_webhook_call_holds_no_text_of_a_comment(
     made = guest.say("CANARY words", lang="en")
     guest.deliver()
     assert "CANARY" not in str(guest.outbox())
-    edit(guest, made, "new")
+    guest.edit(made, "new")
     webhook.usual = OK
     guest.later(5)
     assert webhook.calls[-1].data["content"] == "new"
@@ -540,7 +531,7 @@ def test_no_waiting_webhook_call_holds_data_of_a_deleted_account(
         ann = Reader(guest.served)
         ann.authorization = ("Bearer", inside.token_of(guest.served, ANN))
         guest.comment("of a guest")
-        report(ann, 1, "ANNS REASON")
+        ann.report(1, "ANNS REASON")
         guest.deliver()
         assert len(guest.outbox()) == 3
         ann.delete_json("/me", {"password": CANARY, "comments": comments})
@@ -753,8 +744,8 @@ def test_a_chat_says_why_a_comment_waits_and_its_reports(
                 assert guest.open(link).text == f"hi {kind}"
             guest.press(links[0])
             assert guest.listing()["total"] == before + 1
-            report(guest, number, "<!channel> [x](https://evil.example)\n\nrude")
-            report(other_guest(guest), number)
+            guest.report(number, "<!channel> [x](https://evil.example)\n\nrude")
+            other_guest(guest).report(number)
             guest.deliver()
             reasons = [
                 "<!channel> [x](https://evil.example) rude",

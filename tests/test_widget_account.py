@@ -117,7 +117,7 @@ def told(page: Page, words: str) -> Locator:
     return page.get_by_role("status").filter(has_text=words)
 
 
-def write(page: Page, text: str) -> Locator:
+def post_comment(page: Page, text: str) -> Locator:
     """A comment of somebody who is signed in."""
     main(page).fill(text)
     button(page, "Post").click()
@@ -155,7 +155,7 @@ def test_the_account_opens_in_place_and_closes_to_where_it_began(blog_site: Blog
 def test_a_new_name_holds_for_what_is_written_from_now_on(blog_site: BlogSite) -> None:
     owner_token(blog_site.app)
     page = signed_in(blog_site, faults=REFUSED)
-    write(page, "As Ann.")
+    post_comment(page, "As Ann.")
     opened = open_panel(page)
     name = textbox(opened, "Name")
     for taken, words in ((OWNER, "Please choose another."), (" ", "Please enter a name.")):
@@ -171,7 +171,7 @@ def test_a_new_name_holds_for_what_is_written_from_now_on(blog_site: BlogSite) -
     expect(told(page, "Saved.")).to_be_attached()
     assert bodies(sent) == [{"nickname": "Anna Byrne"}]
     close_panel(page)
-    write(page, "As Anna.")
+    post_comment(page, "As Anna.")
     assert comments(blog_site.app) == [("Ann", "As Ann."), ("Anna Byrne", "As Anna.")]
     page.reload()
     main(page).focus()
@@ -210,7 +210,7 @@ def test_a_new_password_holds_at_once_and_the_reader_stays_signed_in(
     login(blog_site, PASSWORD, 401)
     login(blog_site, "Another one")
     close_panel(page)
-    write(page, "Still me.")
+    post_comment(page, "Still me.")
     assert sql(blog_site.app, "SELECT user_id FROM comment") == [(account,)]
 
 
@@ -323,7 +323,7 @@ def test_the_data_of_an_account_is_downloaded_as_a_file_and_no_url_has_the_token
 ) -> None:
     follow(blog_site, POST)
     page = signed_in(blog_site, faults=UNREACHED)
-    write(page, "For the record.")
+    post_comment(page, "For the record.")
     press = button(open_panel(page), "Download my data")
     page.context.set_offline(True)
     keyboard(press)
@@ -374,7 +374,7 @@ def test_an_account_is_deleted_with_or_without_its_comments_as_its_holder_wants(
     blog_site: BlogSite, choice: str
 ) -> None:
     page = signed_in(blog_site)
-    mine = write(page, "My words.")
+    mine = post_comment(page, "My words.")
     number = int(mine.locator("..").get_attribute("data-id") or 0)
     say(blog_site.app, "Hers.", parent_id=number)
     ending = step(page, "erase")
@@ -449,7 +449,7 @@ def test_a_comment_without_name_says_so_in_the_readers_language(
 # Reports
 
 
-def report(page: Page, text: str, operate: Operate = mouse) -> Locator:
+def open_report_form(page: Page, text: str, operate: Operate = mouse) -> Locator:
     """The form that asks what is wrong with a comment."""
     operate(
         choices(article(page, text), operate).get_by_role("button", name=in_any_language("report"))
@@ -468,7 +468,7 @@ def test_a_comment_is_reported_in_place_and_stays_so_in_this_browser(blog_site: 
     say(blog_site.app, "Better words.")
     page = blog_site.open()
     spam, better = article(page, "Buy this."), article(page, "Better words.")
-    form = report(page, "Buy this.", keyboard)
+    form = open_report_form(page, "Buy this.", keyboard)
     keyboard(textbox(form, "What is wrong with it?"), " An <b>advertisement</b>. ")
     keyboard(button(form, "Report"))
     expect(told(page, "The owner of this site can see your report now.")).to_be_attached()
@@ -485,7 +485,7 @@ def test_a_report_that_fails_is_told_in_its_place(blog_site: BlogSite) -> None:
     say(blog_site.app, "Buy this.")
     page = signed_in(blog_site, faults=REFUSED)
     end_logins(blog_site.app)  # which keeps nobody from reporting
-    form = report(page, "Buy this.")
+    form = open_report_form(page, "Buy this.")
     reason = textbox(form, "What is wrong with it?")
     reason.fill("It is an advertisement.")
     refuse(page, "/comments/1/report", "storage", 503)
@@ -552,7 +552,7 @@ def test_each_state_of_the_account_panel_is_accessible(
     expect(ending.get_by_role("button", name=in_any_language("sure"))).to_be_visible()
     assert_open_to_all(page, "erase")
     refuse(page, "/report", "storage")
-    form = report(page, "Buy this.")
+    form = open_report_form(page, "Buy this.")
     form.locator(".button").click()
     expect(form.locator(".error")).to_be_visible()
     assert_open_to_all(page, "report")

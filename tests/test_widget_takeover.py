@@ -72,7 +72,7 @@ def page(request: Any, browser: Browser) -> Iterator[Page]:
     context.close()
 
 
-def write(app: App, site: Site, service: str = "", **query: str) -> None:
+def write_post(app: App, site: Site, service: str = "", **query: str) -> None:
     """Writes the post with its fragment and the loader: that of the service, or a copy on the blog
     that names a service."""
     html = Visitor(app).get("/fragment", {"url": POST, "lang": "en", **query}).text
@@ -85,7 +85,7 @@ def write(app: App, site: Site, service: str = "", **query: str) -> None:
     site.pages.update(article(site.service, lang="en", tag=html + tag))
 
 
-def opened(page: Page, site: Site) -> list[str]:
+def requested_paths(page: Page, site: Site) -> list[str]:
     """The paths that the page asked the service for, as they come."""
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url.removeprefix(site.service)))
@@ -124,11 +124,11 @@ def test_the_widget_takes_over_without_moving_anything(
     conversation(app)
     for number in range(9):
         say(app, f"No. {number}", f"Guest {number}", hours=99 + number)
-    write(app, site, heading="Talk")
+    write_post(app, site, heading="Talk")
     if way == "in an old browser":  # before Chrome 131, Firefox 133 and Safari 18
         headers, html = site.pages[POST]
         site.pages[POST] = (headers, html.replace("from currentColor", "of currentColor"))
-    asked = opened(page, site)
+    asked = requested_paths(page, site)
     assert of_service(asked) == ["/loader.js"]
     held: list[Route] = []
     page.route("**/embed.js", lambda route: held.append(route))
@@ -164,11 +164,11 @@ def test_the_take_over_changes_no_pixel_but_of_controls_and_accents(
 ) -> None:
     conversation(app)
     inside.sql(app, "UPDATE comment SET pinned = 1 WHERE id = 1")
-    write(app, site)
+    write_post(app, site)
     page.emulate_media(color_scheme=scheme)
     width = page.evaluate("innerWidth")
     page.set_viewport_size({"width": width, "height": 5200})  # what is far is not drawn
-    opened(page, site)
+    requested_paths(page, site)
     boxes = page.evaluate(CHANGING)
     before = picture(page, boxes)
     page.keyboard.press("Shift")
@@ -188,7 +188,7 @@ def test_a_script_that_is_there_before_its_fragment_shows_it(
     script = f'<script src="{site.service}/embed.js"></script><main>'
     site.pages[POST] = (headers, html.replace("<main>", script))
     page = new_context(browser, timezone_id="Pacific/Kiritimati").new_page()
-    opened(page, site)
+    requested_paths(page, site)
     expect(page.locator("commentd-thread time").first).to_have_text("Nov 19, 2026")
     for _ in range(2):
         expect(page.locator("commentd-thread form textarea")).to_be_visible()
@@ -210,14 +210,14 @@ def test_the_widget_shows_changes_since_a_fragment(app: App, site: Site, page: P
     reply = say(app, "reply", parent_id=second, hours=6)
     approved = say(app, "approved", hours=8.5)
     inside.set_status(app, approved, "waiting")
-    write(app, site)
+    write_post(app, site)
     inside.set_status(app, third, "spam")
     inside.set_status(app, reply, "deleted")
     inside.set_status(app, approved, "visible")
     say(app, "new reply", parent_id=first)
     say(app, "new")
     say(app, "imported", hours=99)
-    opened(page, site)
+    requested_paths(page, site)
     assert texts(page) == ["c", "b", "reply", "a"]
     come_near(page)
     page.locator("commentd-thread form").wait_for()
@@ -239,10 +239,10 @@ def test_comments_added_since_a_fragment_stand_where_the_list_has_them(
 ) -> None:
     for text, hours in zip("abc", (9, 8, 7), strict=True):
         say(app, text, hours=hours, likes=text == "b")
-    write(app, site, sort=sort, limit="2")
+    write_post(app, site, sort=sort, limit="2")
     say(app, "newer")
     say(app, "older", hours=99)
-    opened(page, site)
+    requested_paths(page, site)
     come_near(page)
     page.locator("commentd-thread form").wait_for()
     assert texts(page) == shown
@@ -250,8 +250,8 @@ def test_comments_added_since_a_fragment_stand_where_the_list_has_them(
 
 def test_the_widget_acts_on_a_press_from_before_it_loaded(app: App, site: Site, page: Page) -> None:
     say(app, "hello", "Ann", hours=9)
-    write(app, site)
-    opened(page, site)
+    write_post(app, site)
+    requested_paths(page, site)
     box = page.locator("commentd-thread .reply").bounding_box()
     assert box
     # The reader has not scrolled, since the page opens where they left it.
@@ -267,8 +267,8 @@ def test_after_the_take_over_the_parts_of_a_form_stand_below_each_other(
     app: App, site: Site, page: Page
 ) -> None:
     conversation(app)
-    write(app, site)
-    opened(page, site)
+    write_post(app, site)
+    requested_paths(page, site)
     come_near(page)
     page.get_by_role("button", name="Reply to").first.click()
     page.locator("commentd-thread article").get_by_role("button", name="Post").wait_for()
@@ -282,8 +282,8 @@ def test_with_the_service_down_comments_stay_and_the_form_says_so(
     app: App, site: Site, page: Page
 ) -> None:
     say(app, "hello", "Ann")
-    write(app, site, service="http://127.0.0.1:9/")
-    opened(page, site)
+    write_post(app, site, service="http://127.0.0.1:9/")
+    requested_paths(page, site)
     page.mouse.wheel(0, 9999)
     field = page.locator("commentd-thread textarea")
     expect(field).to_have_attribute("placeholder", widget_text("unreachable"))
@@ -296,8 +296,8 @@ def test_a_blog_that_is_not_in_the_settings_keeps_its_comments_and_is_told(
     app: App, site: Site, page: Page
 ) -> None:
     say(app, "hello", "Ann")
-    write(app, site)
-    opened(page, site)
+    write_post(app, site)
+    requested_paths(page, site)
     come_near(page)
     expect(page.get_by_role("alert")).to_contain_text("Comments are not enabled for this site.")
     expect(page.locator("commentd-thread .body")).to_have_text("hello")
@@ -307,8 +307,8 @@ def test_a_reader_is_told_and_can_try_again_when_changes_since_a_fragment_can_no
     app: App, site: Site, page: Page
 ) -> None:
     say(app, "hello", "Ann")
-    write(app, site)
-    opened(page, site)
+    write_post(app, site)
+    requested_paths(page, site)
     page.route("**/comments?*", lambda route: route.abort())
     come_near(page)
     expect(page.get_by_role("alert")).to_contain_text(widget_text("unreachable"))
@@ -322,7 +322,7 @@ def test_without_scripts_a_text_says_that_writing_needs_them(
     app: App, site: Site, browser: Browser
 ) -> None:
     say(app, "hello", "Ann")
-    write(app, site)
+    write_post(app, site)
     page = new_context(browser, java_script_enabled=False).new_page()
     page.goto(site.address + POST)
     expect(page.locator("noscript p")).to_have_text(widget_text("script"))
@@ -335,12 +335,12 @@ def test_without_scripts_a_text_says_that_writing_needs_them(
 def test_with_the_service_down_an_empty_thread_says_so_and_holds_no_height(
     app: App, site: Site, page: Page, lang: str, text: str
 ) -> None:
-    write(app, site, service="http://127.0.0.1:9/")
+    write_post(app, site, service="http://127.0.0.1:9/")
     style = "<style>commentd-thread:not([style]) { display: block; height: 100vh }</style>"
     tag = '<script src="/loader.js" data-service="http://127.0.0.1:9/" async></script>'
     thread = f"{style}<commentd-thread></commentd-thread>{tag}"
     site.pages.update(article(site.service, lang=lang, tag=thread))
-    opened(page, site)
+    requested_paths(page, site)
     expect(page.locator("commentd-thread")).to_contain_text(text)
     assert page.locator("commentd-thread").evaluate("thread => thread.clientHeight") < 100
 
@@ -353,8 +353,8 @@ def widget_text(key: str) -> str:
 def test_the_widget_shows_the_picture_of_the_owner(app: App, site: Site, page: Page) -> None:
     say(app, "hello", OWNER)
     say(app, "hi", "Ann")
-    write(app, site)
-    asked = opened(page, site)
+    write_post(app, site)
+    asked = requested_paths(page, site)
     backgrounds = """() => [...document.querySelector('commentd-thread').shadowRoot
       .querySelectorAll('.avatar')].map(node => getComputedStyle(node).backgroundImage)"""
     picture = f'url("{site.service}/picture")'

@@ -91,10 +91,3 @@ def shown(visitor: Visitor, **query: Any) -> list[int]:
 def with_settings(**settings: Any) -> pytest.MarkDecorator:
     """The settings of a test, without limits."""
     return pytest.mark.parametrize("settings", [{"limits_enabled": False, **settings}], ids=["set"])
-
-
-def edit(visitor: Visitor, posted: Any, content: str) -> str:
-    form = {"content": content, "edit_token": posted.get("edit_token", "")}
-    answer = visitor.patch_json(f"/comments/{posted['comment']['id']}", form).json
-    status: str = answer["comment"]["status"]
-    return status

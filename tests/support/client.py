@@ -94,6 +94,18 @@ class Visitor(webtest.TestApp):  # type: ignore[misc]
         headers = fields.pop("headers", {})
         return self.post_json("/comments", body | fields, headers=headers, status=status).json
 
+    def edit(self, posted: Any, content: str) -> str:
+        """Changes the text of a comment as its author; what `say` returned, and the new status."""
+        body = {"content": content, "edit_token": posted.get("edit_token", "")}
+        edited = self.patch_json(f"/comments/{posted['comment']['id']}", body).json
+        status: str = edited["comment"]["status"]
+        return status
+
+    def report(self, number: int = 1, reason: object = "", status: Status = 200) -> Any:
+        """Tells the owner that a comment should not be there."""
+        body = {"reason": reason}
+        return self.post_json(f"/comments/{number}/report", body, status=status).json
+
     def listing(self, **query: Any) -> Any:
         return self.get("/comments", {"url": PAGE, **query}).json
 
