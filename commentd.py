@@ -5613,8 +5613,8 @@ def read_signed_link(key: bytes, query: Mapping[str, list[str]]) -> SignedLink |
         page_id=int(params.get("page", 0)),
         user_id=int(params.get("user", 0)),
         expires_at=int(params.get("until", 0)),
-        subscriber=params["who"],
-        language=params["lang"],
+        subscriber=params.get("who", ""),
+        language=params.get("lang", ""),
     )
 
 
@@ -10567,6 +10567,22 @@ TEXTS_AT_ONCE = ("en", "zh-CN")
 def assets_with(picture: str) -> dict[str, Asset]:
     """The files that are served, by name. They are read once, so that no request names a file.
     `picture`: as in the settings; the widget shows it unless it is ""."""
+    bodies = files_to_serve() | files_of_texts()
+    # embed.js asks for the others by this, so that no cache mixes two versions of the program.
+    version = hashlib.sha256(b"".join(bodies.values())).hexdigest()[:8]
+    script = bodies["embed.js"].decode()
+    script = script.replace("FIRST_TEXTS", packed_json(texts_at_once()), 1)
+    script = script.replace("ASSETS_VERSION", f"'{version}'", 1)
+    script = script.replace("WIDGET_STYLE", f"`\n{widget_style(picture)}`", 1)
+    bodies["embed.js"] = script.encode()
+    return {
+        name: Asset(body, MIME[Path(name).suffix], gzip.compress(body, mtime=0))
+        for name, body in bodies.items()
+    }
+
+
+def files_to_serve() -> dict[str, bytes]:
+    """The files of `static/`. In embed.js, some names still stand for what is put in."""
     bodies = {}
     folder = static_folder()
     for path in sorted(folder.rglob("*")):
@@ -10574,28 +10590,27 @@ def assets_with(picture: str) -> dict[str, Asset]:
         if path.suffix in MIME and not is_own:
             name = path.relative_to(folder).as_posix()
             bodies[name] = script_in(path) if path.suffix == ".js" else path.read_bytes()
-    first_texts = {}
+    return bodies
+
+
+def files_of_texts() -> dict[str, bytes]:
+    """What the widget says, in the parts in which it loads that."""
+    bodies = {}
     for locale in locales().values():
         language = locale.widget_language
-        first_texts[language], later = texts_in_two(language)
+        first, later = texts_in_two(language)
         bodies[f"words/{language}.json"] = packed_json(later).encode()
         if language not in TEXTS_AT_ONCE:
-            bodies[f"words/first-{language}.json"] = packed_json(first_texts[language]).encode()
+            bodies[f"words/first-{language}.json"] = packed_json(first).encode()
+    return bodies
 
-    # embed.js asks for the others by this, so that no cache mixes two versions of the program.
-    version = hashlib.sha256(b"".join(bodies.values())).hexdigest()[:8]
-    at_once = {
-        language: texts if language in TEXTS_AT_ONCE else None
-        for language, texts in sorted(first_texts.items())
-    }
-    script = bodies["embed.js"].decode()
-    script = script.replace("FIRST_TEXTS", packed_json(at_once), 1)
-    script = script.replace("ASSETS_VERSION", f"'{version}'", 1)
-    script = script.replace("WIDGET_STYLE", f"`\n{widget_style(picture)}`", 1)
-    bodies["embed.js"] = script.encode()
+
+def texts_at_once() -> dict[str, dict[str, str] | None]:
+    """The first texts by language; None for those that are in a file of their own."""
+    languages = sorted(locale.widget_language for locale in locales().values())
     return {
-        name: Asset(body, MIME[Path(name).suffix], gzip.compress(body, mtime=0))
-        for name, body in bodies.items()
+        language: texts_in_two(language)[0] if language in TEXTS_AT_ONCE else None
+        for language in languages
     }
 
 

@@ -150,7 +150,7 @@ def test_served_scripts_lose_their_comments_and_nothing_else(visitor: Visitor) -
         served = visitor.get(f"/{path.name}", status="*")
         if served.status_int == 200:  # a worker's script is part of another one
             wanted = re.escape(comments.sub("", source))
-            for put_in in ("FIRST_TEXTS", "WIDGET_STYLE"):
+            for put_in in ("FIRST_TEXTS", "ASSETS_VERSION", "WIDGET_STYLE", "MODULE_STYLE"):
                 wanted = wanted.replace(put_in, "(?s:.+?)")
             assert re.fullmatch(wanted, served.text), path.name
         behind = re.search(r"(?m)^\s*/\*(?:(?!\*/)(?s:.))*\*/ *\S", source)
