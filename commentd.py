@@ -3365,9 +3365,9 @@ class Page:
 
 STATUSES = ("visible", "waiting", "spam", "deleted")  # of a comment
 
-# What the fields of a comment are. These tuples say which of them are stored, erased, compared and
-# exported; only what leaves the service names each field again (`Comment.for_readers`). A test
-# names what a new field lacks.
+# What the fields of a comment are. What reads, stores, erases, judges and exports comments follows
+# the class below and these tuples. Only `for_readers` names each field again, so that none is
+# published by itself. A test names what a new field lacks.
 
 # What readers see, each as `for_readers` writes it.
 PUBLIC_FIELDS = (
