@@ -149,8 +149,9 @@ class SchemaError(OperatorError):
 
 
 class Code(enum.StrEnum):
-    """What a refusal is about, for programs: `not_found` is the code of `NOT_FOUND`. The widget or
-    the admin page has a text for each. `BadField` makes further codes from the names of fields."""
+    """What a refusal is about, for programs: `not_found` is the code of `NOT_FOUND`. For each that
+    people can cause, the widget or the admin page has a text. `BadField` makes further codes from
+    the names of fields."""
 
     # The request cannot be read.
     HTTP_INVALID = enum.auto()
