@@ -13855,15 +13855,56 @@ def local_name(name: str) -> str:
     return name.rpartition(":")[2]
 
 
-class XmlElements:
-    """Collects the elements as dictionaries of what is in them. `@id` is an attribute. `in` is the
-    number of the `<item>` that the element is in. Names have no prefix: a file may choose it."""
+class XmlReader:
+    """Collects the elements of a file as dictionaries of what is in them. `@id` is an attribute.
+    `in` is the number of the `<item>` that the element is in. Names have no prefix: a file may
+    choose it.
+
+    Where the file is damaged, it drops what it was in, and goes on with the next record."""
 
     def __init__(self) -> None:
         self.items = 0
         self.path: list[tuple[str, Json]] = []  # the open elements
         self.texts: list[str] = []  # since the last one was opened
-        self.records: list[tuple[str, Json]] = []
+        self.records: list[tuple[str, Json]] = []  # that nobody has taken yet
+        self.parser = self.new_parser()
+        self.is_damaged = False  # whether the parser has failed, and nothing was read since
+
+    def read(self, piece: str) -> str:
+        """Reads the next piece of the file. Returns what is wrong with it; "" if nothing is."""
+        if self.is_damaged:
+            piece = self.from_next_record(piece)
+            if not piece:
+                return ""
+            self.parser = self.new_parser()
+            self.is_damaged = False
+        try:
+            self.parser.Parse(piece)
+        except expat.ExpatError as error:
+            self.is_damaged = True
+            self.leave_damaged()
+            return expat.ErrorString(error.code)
+        return ""
+
+    def finish(self) -> bool:
+        """Ends the file. Returns whether it breaks off."""
+        breaks_off = False
+        if not self.is_damaged:
+            try:
+                self.parser.Parse("</file>", True)
+            except expat.ExpatError:
+                breaks_off = True
+                self.leave_damaged()
+        self.end_item()
+        return breaks_off
+
+    def take_records(self) -> list[tuple[str, Json]]:
+        """The elements that have ended since the last call, with their names."""
+        taken = self.records
+        self.records = []
+        return taken
+
+    # What the parser calls
 
     def new_parser(self) -> expat.XMLParserType:
         """A parser for what stands in the open elements. All is in an element of its own, so that a
@@ -13890,6 +13931,8 @@ class XmlElements:
         if self.path:
             self.path[-1][1][name] = values or "".join(self.texts)
 
+    # Around a damaged place
+
     def leave_damaged(self) -> None:
         """Leaves the elements in which the file is damaged, but for an `<item>`: other comments in
         it belong to its page."""
@@ -13900,14 +13943,9 @@ class XmlElements:
             depths = [names.index(name) for name in ("thread", "post") if name in names]
             del self.path[min(depths, default=len(names)) :]
 
-    def end_item(self) -> None:
-        """Ends the open `<item>`, if there is one."""
-        while any(name == "item" for name, _ in self.path):
-            self.end("")
-
-    def rest(self, piece: str) -> str:
-        """What can be read of a piece after a damaged place; "" if nothing can."""
-        in_item = any(name == "item" for name, _ in self.path)
+    def from_next_record(self, piece: str) -> str:
+        """The piece from where a page or a comment begins; "" if none does."""
+        in_item = self.is_in_item()
         for start in NEXT_RECORD.finditer(piece):
             if start[0].startswith("<item"):
                 self.end_item()
@@ -13915,33 +13953,26 @@ class XmlElements:
                 return piece[start.start() :]
         return ""
 
+    def is_in_item(self) -> bool:
+        return any(name == "item" for name, _ in self.path)
+
+    def end_item(self) -> None:
+        """Ends the open `<item>`, if there is one."""
+        while self.is_in_item():
+            self.end("")
+
 
 def xml_records(text: TextIO) -> Records:
-    elements = XmlElements()
-    parser: expat.XMLParserType | None = elements.new_parser()
+    reader = XmlReader()
     number = 0
     for number, piece in xml_pieces(text):
-        if parser is None:
-            piece = elements.rest(piece)
-            if not piece:
-                continue
-            parser = elements.new_parser()
-        try:
-            parser.Parse(piece)
-        except expat.ExpatError as error:
-            parser = None
-            elements.leave_damaged()
-            yield "", f"line {number} ({expat.ErrorString(error.code)})"
-        yield from elements.records
-        elements.records.clear()
-    try:
-        if parser:
-            parser.Parse("</file>", True)
-    except expat.ExpatError:
-        elements.leave_damaged()
+        fault = reader.read(piece)
+        if fault:
+            yield "", f"line {number} ({fault})"
+        yield from reader.take_records()
+    if reader.finish():
         yield BREAKS_OFF, f"line {number} (the file breaks off)"
-    elements.end_item()
-    yield from elements.records
+    yield from reader.take_records()
 
 
 @contextlib.contextmanager
@@ -14251,7 +14282,6 @@ class Staging:
         self.report = report
         self.product = PRODUCTS[report.product_name]
         self.is_ours = report.product_name == "commentd"  # then all is as it was exported
-        self.place_of = place_of
         self.now = now
         self.breaks_off = False
         self.records = deque[Texts]()  # of comments, until all pages and authors are known
@@ -14265,6 +14295,7 @@ class Staging:
         self.email_of = kept(import_email)
         self.website_of = kept(import_website)
         self.origin_of = kept(self.find_origin)
+        self.place_of = kept(place_of) if place_of else None
         self.page_at = kept(page_at)
 
     def read(self, path: Path, show: Progress) -> None:
