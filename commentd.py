@@ -2096,6 +2096,10 @@ def settings_in_effect(config: Config, language: str = "en") -> Iterator[Json]:
 
 # -- Schema -------------------------------------------------------------------
 
+# The tables come first, then all that happens to the file that holds them: how it is opened and
+# brought up to date, what moved rows leave in it, locks, backups, and at last `Database`, which is
+# the file as a running program has it.
+
 # In the header of the file (sqlite.org/pragma.html#pragma_application_id): "cmnd".
 APPLICATION_ID = 0x636D6E64
 
@@ -2432,6 +2436,8 @@ MIGRATIONS: list[Migration] = [
 ]
 
 
+# Opening a file
+
 PRAGMAS = (
     "busy_timeout = 5000",  # first: the next ones may have to wait
     "journal_mode = WAL",
@@ -2477,43 +2483,6 @@ def count_tables(db: sqlite3.Connection) -> int:
 
 def size_of(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-# On a connection that writes: the keys of the pages of which a transaction changes something that
-# readers can see. Views are left out. Triggers see what each statement does, so that none of them
-# has to say it.
-CHANGED_PAGES = """
-    CREATE TEMP TABLE changed_page (key TEXT NOT NULL);
-    CREATE TEMP TRIGGER note_added_page AFTER INSERT ON main.page
-    BEGIN
-        INSERT INTO changed_page VALUES (NEW.key);
-    END;
-    CREATE TEMP TRIGGER note_changed_page
-        AFTER UPDATE OF key, page_url, total, threads, page_likes, closed, opened_at, mark,
-                        gone_mark ON main.page
-    BEGIN
-        INSERT INTO changed_page VALUES (OLD.key), (NEW.key);
-    END;
-    CREATE TEMP TRIGGER note_deleted_page AFTER DELETE ON main.page
-    BEGIN
-        INSERT INTO changed_page VALUES (OLD.key);
-    END;
-    CREATE TEMP TRIGGER note_added_comment AFTER INSERT ON main.comment WHEN NEW.shown
-    BEGIN
-        INSERT INTO changed_page SELECT key FROM page WHERE id = NEW.page_id;
-    END;
-    CREATE TEMP TRIGGER note_changed_comment
-        AFTER UPDATE OF page_id, parent_id, thread_id, user_id, nickname, website, content, html,
-                        ip, country, location, likes, shown, status, created_at, edited_at, pinned,
-                        language ON main.comment
-        WHEN OLD.shown OR NEW.shown
-    BEGIN
-        INSERT INTO changed_page SELECT key FROM page WHERE id IN (OLD.page_id, NEW.page_id);
-    END;
-    CREATE TEMP TRIGGER note_deleted_comment AFTER DELETE ON main.comment WHEN OLD.shown
-    BEGIN
-        INSERT INTO changed_page SELECT key FROM page WHERE id = OLD.page_id;
-    END"""
 
 
 @contextlib.contextmanager
@@ -2578,6 +2547,9 @@ def check_database_file(path: Path, sql: str = QUICK_CHECK) -> None:
         result = db.execute(sql).fetchone()[0]
         if result != "ok":
             raise sqlite3.DatabaseError(result)
+
+
+# Bringing a file up to date
 
 
 def run_statements(db: sqlite3.Connection, script: str, **values: Any) -> None:
@@ -2927,8 +2899,7 @@ def leave_wal_mode(path: Path) -> None:
             raise
 
 
-# The connections of one process: one that writes, and one for each thread that reads
-
+# The database of a running program: one connection that writes, and one for each thread that reads
 
 DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 # What SQLite reports when the machine is at fault, not the program (sqlite.org/rescode.html).
@@ -2956,6 +2927,43 @@ def holding(lock: Any, wait: float, late: Problem) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+# On a connection that writes: the keys of the pages of which a transaction changes something that
+# readers can see. Views are left out. Triggers see what each statement does, so that none of them
+# has to say it.
+CHANGED_PAGES = """
+    CREATE TEMP TABLE changed_page (key TEXT NOT NULL);
+    CREATE TEMP TRIGGER note_added_page AFTER INSERT ON main.page
+    BEGIN
+        INSERT INTO changed_page VALUES (NEW.key);
+    END;
+    CREATE TEMP TRIGGER note_changed_page
+        AFTER UPDATE OF key, page_url, total, threads, page_likes, closed, opened_at, mark,
+                        gone_mark ON main.page
+    BEGIN
+        INSERT INTO changed_page VALUES (OLD.key), (NEW.key);
+    END;
+    CREATE TEMP TRIGGER note_deleted_page AFTER DELETE ON main.page
+    BEGIN
+        INSERT INTO changed_page VALUES (OLD.key);
+    END;
+    CREATE TEMP TRIGGER note_added_comment AFTER INSERT ON main.comment WHEN NEW.shown
+    BEGIN
+        INSERT INTO changed_page SELECT key FROM page WHERE id = NEW.page_id;
+    END;
+    CREATE TEMP TRIGGER note_changed_comment
+        AFTER UPDATE OF page_id, parent_id, thread_id, user_id, nickname, website, content, html,
+                        ip, country, location, likes, shown, status, created_at, edited_at, pinned,
+                        language ON main.comment
+        WHEN OLD.shown OR NEW.shown
+    BEGIN
+        INSERT INTO changed_page SELECT key FROM page WHERE id IN (OLD.page_id, NEW.page_id);
+    END;
+    CREATE TEMP TRIGGER note_deleted_comment AFTER DELETE ON main.comment WHEN OLD.shown
+    BEGIN
+        INSERT INTO changed_page SELECT key FROM page WHERE id = OLD.page_id;
+    END"""
 
 
 class Changes:
@@ -3021,39 +3029,46 @@ class Database:
             )
         self.path = path
         self.as_command = as_command
-        self.damaged = False
-        self.next_page = 0  # which `wipe_some` looks at; 0 if it has no work
-        self.moved = False  # whether the file is not where it was
-        self.inodes: list[int] = []  # what was opened: the file and its -wal
-        self.has_erased = False  # whether erased data is still in the -wal
         self.thread_lock = threading.Lock()
+        self.process_lock = open_lock_file(path, "-write")
         self.local = ThreadState()
+        self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
+        # What is wrong with the file
+        self.damaged = False
+        self.moved = False  # it is not where it was
+        self.inodes: list[int] = []  # what was opened: the file and its -wal
+        # What is to be erased
+        self.has_erased = False  # erased data is still in the -wal
+        self.next_page = 0  # which `wipe_some` looks at; 0 if it has no work
+        # What was written
         self.changes = Changes()
         self.seen_version = 0  # of the file: another one means that another process has written
-        self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
-        self.process_lock = open_lock_file(path, "-write")
         try:
-            with contextlib.ExitStack() as opened:
-                opened.callback(self.process_lock.close)
-                # With the journal in memory, taking the lock costs 11 µs instead of 47.
-                self.process_lock.execute("PRAGMA journal_mode = MEMORY")
-                if not as_command:
-                    opened.enter_context(file_lock(path, "-lock"))
-                path.touch(0o600)
-                # While `restore` has the write lock, a command would open the file that it
-                # replaces.
-                with self.write_lock():
-                    self.file = opened.enter_context(contextlib.closing(DatabaseFile(path)))
-                    self.writer = connect(path)
-                opened.callback(self.close_writer)
-                self.bring_up_to_date(make_backup)
-                self.tables = count_tables(self.writer)
-                run_statements(self.writer, CHANGED_PAGES)
-                self.seen_version = self.version_of_file()
-                self.inodes = self.inodes_now()
-                self.opened = opened.pop_all()  # the locks and the writer
+            self.opened = self.open_writer(make_backup)
         except (OSError, sqlite3.Error) as error:
             raise SchemaError(f"{path} can't be written: {error}") from None
+
+    def open_writer(self, make_backup: Callable[[str], Path] | None) -> contextlib.ExitStack:
+        """Takes the lock of the service, opens the file, and brings it up to date. Returns what is
+        to be closed, in the opposite order. If anything fails, all is closed again."""
+        with contextlib.ExitStack() as opened:
+            opened.callback(self.process_lock.close)
+            # With the journal in memory, taking the lock costs 11 µs instead of 47.
+            self.process_lock.execute("PRAGMA journal_mode = MEMORY")
+            if not self.as_command:
+                opened.enter_context(file_lock(self.path, "-lock"))
+            self.path.touch(0o600)
+            # While `restore` has the write lock, a command would open the file that it replaces.
+            with self.write_lock():
+                self.file = opened.enter_context(contextlib.closing(DatabaseFile(self.path)))
+                self.writer = connect(self.path)
+            opened.callback(self.close_writer)
+            self.bring_up_to_date(make_backup)
+            self.tables = count_tables(self.writer)
+            run_statements(self.writer, CHANGED_PAGES)
+            self.seen_version = self.version_of_file()
+            self.inodes = self.inodes_now()
+            return opened.pop_all()
 
     def bring_up_to_date(self, make_backup: Callable[[str], Path] | None) -> None:
         version = schema_version(self.writer)
