@@ -235,7 +235,9 @@ def loaded(
         seen = used
         time.sleep(0.1)
         used = sum(map(cpu_seconds, pids))
-    return Figures(per_second, p99, (used - before) * 1000 / max(1, requests), failed, late)
+    # When wrk leaves, the server still works on a request of each connection.
+    worked_on = max(1, requests if rate else requests + clients)
+    return Figures(per_second, p99, (used - before) * 1000 / worked_on, failed, late)
 
 
 # What is printed

@@ -80,6 +80,8 @@ SIZES = dict.fromkeys(range(1, 1000), 10) | {1000: 1000}  # comments, by the num
 LIST = "/comments?url=/p/{page}&view=threads&sort=newest&limit=10&page=1"
 COMMENT = f"""{{"page_url": "/p/{{page}}", "nickname": "Ann", "content": "{{number}} {TEXT}",
     "captcha_token": "x"}}"""
+BLOG = "https://blog.example"
+PEER_PAGES = {"/p/1": 10, "/p/1000": 1000}
 PLAIN = {"Accept-Encoding": "identity"}
 STARTS = 3
 # Compiled once, as the installed command is. A script would be compiled at each start.
@@ -246,10 +248,6 @@ def exported() -> Iterator[dict[str, Any]]:
         }
 
 
-def stored_bytes(each: Checkout) -> int:
-    return sum(file.stat().st_size for file in each.folder.glob("commentd.db*"))
-
-
 def copied(stack: ExitStack, original: Checkout, title: str) -> Checkout:
     """The same with a copy of the database."""
     copy = checkout(stack, title, original.source)
@@ -318,7 +316,7 @@ def peers(stack: ExitStack, options: argparse.Namespace) -> tuple[list[Program],
         if kind is Commentd:
             continue
         product = kind(Path(stack.enter_context(tempfile.TemporaryDirectory())), free_port())
-        product.blog = "https://blog.example"
+        product.blog = BLOG
         product.stand_in = f"{oauth.address}/oauth"
         if product.no_server:
             left_out.append(f"{product.name}: skipped: {product.no_server}")
@@ -332,9 +330,16 @@ def peers(stack: ExitStack, options: argparse.Namespace) -> tuple[list[Program],
     return every, left_out
 
 
+def own_comment_bytes(stack: ExitStack) -> float:
+    """Of commentd, with the same pages as the others."""
+    product = Commentd(Path(stack.enter_context(tempfile.TemporaryDirectory())), free_port())
+    product.blog = BLOG
+    return fill_peer(product, PEER_PAGES)
+
+
 def filled_peer(stack: ExitStack, product: Product) -> Program:
     """Filled, started several times, and left running."""
-    comment_bytes = fill_peer(product, {"/p/1": 10, "/p/1000": 1000})
+    comment_bytes = fill_peer(product, PEER_PAGES)
     times, costs = [], []
     for number in range(STARTS):
         is_last = number == STARTS - 1
@@ -440,6 +445,8 @@ def print_table(programs: Sequence[Program], found: Found, options: argparse.Nam
     line("memory", "MB", *(" → ".join(f"{n:.0f}" for n in each.megabytes) for each in programs))
     imports = (f"{each.import_cpu:.2f}" if each.import_cpu else "" for each in programs)
     line("import, for each comment", "CPU ms", *imports)
+    if not options.peers:
+        return
     sizes = (f"{each.comment_bytes:.0f}" if each.comment_bytes else "" for each in programs)
     line("database, for each comment", "bytes", *sizes)
 
@@ -485,11 +492,13 @@ def main() -> None:
         if options.old:
             fronts.append(copied(stack, checkouts[1], "OLD behind nginx"))
         programs = [started(stack, each) for each in checkouts]
-        for program, each, cost in zip(programs, checkouts, costs, strict=True):
+        for program, cost in zip(programs, costs, strict=True):
             program.import_cpu = cost
-            program.comment_bytes = stored_bytes(each) / sum(SIZES.values())
         programs += [behind_nginx(stack, each) for each in fronts]
-        others, left_out = peers(stack, options) if options.peers else ([], [])
+        others, left_out = [], []
+        if options.peers:
+            others, left_out = peers(stack, options)
+            programs[0].comment_bytes = own_comment_bytes(stack)
         time.sleep(PAUSE)
         note_memory([*programs, *others])
         programs += [files_in_nginx(stack, programs[0].servers[0]), *others]
