@@ -109,6 +109,7 @@ class Visit:
         expect(articles.filter(has_text="Hello.")).to_be_visible()
         form = self.page.locator("commentd-thread form").first
         form.locator("textarea").fill(text)
+        expect(form.locator(".button")).to_be_visible()  # the other fields come with it
         if form.locator("[name=nickname]").is_visible():
             form.locator("[name=nickname]").fill("林深")
         form.locator(".button").click()

@@ -495,7 +495,8 @@ def main() -> None:
         for program, cost in zip(programs, costs, strict=True):
             program.import_cpu = cost
         programs += [behind_nginx(stack, each) for each in fronts]
-        others, left_out = [], []
+        others: list[Program] = []
+        left_out: list[str] = []
         if options.peers:
             others, left_out = peers(stack, options)
             programs[0].comment_bytes = own_comment_bytes(stack)
