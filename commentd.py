@@ -3936,36 +3936,11 @@ class Store(Database):
         found = self.all(Usage, sql, name, subject)
         return {usage.seconds: usage for usage in found if usage.is_running(now)}
 
-    def limit_wait(self, name: str, subject: str, limits: Mapping[int, int], now: int) -> int:
-        """The seconds until the subject may go on, 0 if it may now. `limits` holds the most uses
-        by the number of seconds."""
-        wait = 0
-        for seconds, usage in self.usage(name, subject, now).items():
-            if seconds in limits and usage.used >= limits[seconds]:
-                wait = max(wait, usage.ends_at - now)
-        return wait
-
-    def use_limit(self, name: str, subject: str, limits: Mapping[int, int], now: int) -> int:
-        """Counts one use and returns 0. If a limit is used up, counts nothing and returns what
-        `limit_wait` does."""
-        wait = self.limit_wait(name, subject, limits, now)
-        if wait:
-            return wait
+    def keep_usage(self, name: str, subject: str, usage: Usage) -> None:
         sql = """
             INSERT OR REPLACE INTO rate_limit (name, subject, seconds, used, ends_at)
-            VALUES (:name, :subject, :seconds, :used, :ends_at)"""
-        before = self.usage(name, subject, now)
-        for seconds in limits:
-            usage = before.get(seconds) or Usage(seconds, used=0, ends_at=now + seconds)
-            self.run(
-                sql,
-                name=name,
-                subject=subject,
-                seconds=seconds,
-                used=usage.used + 1,
-                ends_at=usage.ends_at,
-            )
-        return 0
+            VALUES (?, ?, ?, ?, ?)"""
+        self.run(sql, name, subject, usage.seconds, usage.used, usage.ends_at)
 
     def return_use(self, name: str, subject: str) -> None:
         """Takes back one use that was counted in advance."""
@@ -5920,22 +5895,29 @@ class Clients:
     def __init__(self, trusted_proxies: Iterable[str]) -> None:
         self.trusted = [ipaddress.ip_network(ip) for ip in trusted_proxies if ip != "unix"]
         self.trusts_file = "unix" in trusted_proxies
-        self.unnamed_proxy = False  # whether one was seen
+        self.saw_unnamed_proxy = False
 
     def of(self, environ: Json) -> Client:
         peer = plain_ip(environ.get("REMOTE_ADDR", ""))  # "" behind a socket file
-        forwarded = environ.get("HTTP_X_FORWARDED_FOR") or environ.get("HTTP_X_REAL_IP", "")
+        hops = environ.get("HTTP_X_FORWARDED_FOR") or environ.get("HTTP_X_REAL_IP", "")
         is_trusted = self.trusts(peer) if peer else self.trusts_file
-        if is_trusted and forwarded:
-            hops = [plain_ip(hop) for hop in reversed(forwarded.split(","))]  # the nearest first
-            ip = next((hop for hop in hops if not self.trusts(hop)), peer)
+        if is_trusted and hops:
+            ip = self.visitor_behind(peer, hops)
             return Client(ip, networks_of(ip))
-        is_forwarded = bool(forwarded or environ.get("HTTP_FORWARDED"))
+        is_forwarded = bool(hops or environ.get("HTTP_FORWARDED"))
         if is_forwarded and not is_trusted and self.may_be_proxy(peer):
             self.note_unnamed_proxy(peer)
-            crowd = [Network(each.name, each.factor * CROWD) for each in networks_of(peer)]
-            return Client(peer, crowd, is_crowd=True)
+            return crowd_behind(peer)
         return Client(peer, networks_of(peer))
+
+    def visitor_behind(self, proxy: str, hops: str) -> str:
+        """The last hop that is no trusted proxy: whatever stands before it, anybody can write. ""
+        if it is no IP address."""
+        for hop in reversed(hops.split(",")):
+            ip = plain_ip(hop)
+            if not self.trusts(ip):
+                return ip
+        return proxy
 
     def of_peer(self, peer: str) -> str:
         """The network of a peer that has sent nothing yet; "" for a trusted proxy."""
@@ -5958,14 +5940,20 @@ class Clients:
         return not names_one and not ipaddress.ip_address(peer).is_global
 
     def note_unnamed_proxy(self, peer: str) -> None:
-        if not self.unnamed_proxy:
+        if not self.saw_unnamed_proxy:
             log.warning(
                 "a proxy that is not named passes requests on, so visitors can't be told apart: "
                 "set [server] trusted_proxy = %s%s",
                 peer or "unix",
                 "" if is_this_machine(peer) else ", if that is yours",
             )
-        self.unnamed_proxy = True
+        self.saw_unnamed_proxy = True
+
+
+def crowd_behind(peer: str) -> Client:
+    """All visitors of a proxy that the settings do not name."""
+    networks = [Network(each.name, each.factor * CROWD) for each in networks_of(peer)]
+    return Client(peer, networks, is_crowd=True)
 
 
 def is_this_machine(peer: str) -> bool:
@@ -5978,7 +5966,8 @@ def is_this_machine(peer: str) -> bool:
 
 @dataclass
 class PageViews:
-    """Views of a page since they were last written. `client`, the first one, may add the page."""
+    """Views of a page since they were last written. If the page is not known yet, it is added, and
+    counts as the one that `client` has added: the first who viewed it."""
 
     page_url: str
     client: Client
@@ -6100,7 +6089,7 @@ class Site:
 
 # Rate limits: the uses in a number of seconds.
 RATE_LIMITS = {
-    # Of a client.
+    # Of a client, which comes in the form of one or more networks.
     "register": {HOUR: 5},
     "verify": {10 * MINUTE: 10},
     "wrong_code": {DAY: 20},
@@ -6114,14 +6103,16 @@ RATE_LIMITS = {
     "code_for_email": {MINUTE: 1},
     "wrong_password": {10 * MINUTE: 5},
     "like_of_comment": {DAY: 20},
-    # Of an email address: emails with codes. The second one is for clients from a network that the
-    # account signed in from, the third for its holder, signed in: strangers cannot use them up.
+    # Of an email address: emails with codes that anybody asks for.
     "code_email": {MINUTE: 1, HOUR: 5, DAY: 10},
+    # Further ones for a client from a network that the account signed in from, and for the holder,
+    # signed in: strangers cannot use them up.
     "known_code_email": {MINUTE: 1, DAY: 5},
     "own_code_email": {MINUTE: 1, DAY: 5},
-    # Of an email address: wrong codes of clients that name no request, and of known clients. The
-    # latter do not count on `all_wrong_codes`.
+    # Of an email address: wrong codes of clients that name no request.
     "unnamed_wrong_code": {DAY: 15},
+    # Of an email address: wrong codes of clients that the account knows. They do not count on
+    # `all_wrong_codes`.
     "known_wrong_code": {DAY: 15},
     # Of an email address: emails about comments, and about replies alone.
     "notification": {10 * MINUTE: 1},
@@ -6129,8 +6120,8 @@ RATE_LIMITS = {
     # Of all clients together.
     "all_code_emails": {HOUR: 200},
     "all_wrong_codes": {DAY: 200},  # for accounts
-    # For an email address without an account. It is never used up: it costs the same work as the
-    # one above, so that the time of the response does not tell who has an account.
+    # For an email address without an account. It is never used up: it costs the same work as
+    # `all_wrong_codes`, so that the time of the response does not tell who has an account.
     "all_wrong_codes_for_nobody": {DAY: 10**9},
     "all_comments": {HOUR: 300},
     "all_likes": {HOUR: 2000},
@@ -6138,6 +6129,9 @@ RATE_LIMITS = {
     "all_reports": {HOUR: 60},
     "all_questions": {HOUR: 30},  # to guests: whether they want emails
 }
+# Those of emails to people who wrote here hold also for an owner who wants no rate limits.
+ALWAYS_LIMITED = {"notification", "reply_email", "all_questions"}
+
 # Rate limits that are counted in memory: the uses of a client in a minute.
 MEMORY_LIMITS = {
     "challenge": 120,
@@ -6162,23 +6156,44 @@ class Use:
     def limits(self) -> dict[int, int]:
         return {seconds: most * self.factor for seconds, most in RATE_LIMITS[self.name].items()}
 
+    def usages(self, site: Site) -> list[Usage]:
+        """What was used until now of each period."""
+        now = site.now()
+        running = site.store.usage(self.name, self.subject, now)
+        return [
+            running.get(seconds) or Usage(seconds, used=0, ends_at=now + seconds)
+            for seconds in self.limits
+        ]
+
+    def wait(self, usages: list[Usage], now: int) -> int:
+        """The seconds until it may be used again, 0 if it may now."""
+        return max(
+            (each.ends_at - now for each in usages if each.used >= self.limits[each.seconds]),
+            default=0,
+        )
+
+
+def seconds_to_wait(site: Site, *uses: Use) -> int:
+    """How long it takes until all may be used, 0 if they may now. Nothing is counted."""
+    return max((use.wait(use.usages(site), site.now()) for use in limited(site, uses)), default=0)
+
 
 def use_limits(site: Site, *uses: Use) -> int:
     """Counts one use of each rate limit, or none: returns 0, or the seconds to wait."""
-    if not site.config.limits_enabled:
-        return 0
-    for counted, use in enumerate(uses):
-        wait = count_use(site, use)
-        if wait:
-            return_uses(site, *uses[:counted])
-            return wait
+    usages = {use: use.usages(site) for use in limited(site, uses)}
+    wait = max((use.wait(found, site.now()) for use, found in usages.items()), default=0)
+    if wait:
+        return wait
+    for use, found in usages.items():
+        for usage in found:
+            one_more = replace(usage, used=usage.used + 1)
+            site.store.keep_usage(use.name, use.subject, one_more)
     return 0
 
 
-def count_use(site: Site, use: Use) -> int:
-    """Counts one use, also for an owner who wants no rate limits: emails have them in any case.
-    Returns 0, or the seconds to wait."""
-    return site.store.use_limit(use.name, use.subject, use.limits, site.now())
+def limited(site: Site, uses: Iterable[Use]) -> list[Use]:
+    """Those that the owner wants to be limited."""
+    return [use for use in uses if site.config.limits_enabled or use.name in ALWAYS_LIMITED]
 
 
 def return_uses(site: Site, *uses: Use) -> None:
@@ -6205,16 +6220,17 @@ def use_memory_limit(site: Site, client: Client, name: str) -> bool:
 TOO_OFTEN = "操作太频繁，请稍后再试"
 
 
-def refuse_after(wait: int, text: str = TOO_OFTEN) -> None:
-    """Refuses the request if there are seconds to wait."""
-    if wait:
-        raise TooManyRequests(text, Code.TOO_MANY, retry_after=wait)
+def too_many(wait: int, text: str = TOO_OFTEN) -> TooManyRequests:
+    """The refusal of whoever has to wait so many seconds."""
+    return TooManyRequests(text, Code.TOO_MANY, retry_after=wait)
 
 
 def use_or_refuse(site: Site, *uses: Use, text: str = TOO_OFTEN) -> None:
     """Counts one use of each rate limit. If one is used up, none is counted, and the request is
     refused."""
-    refuse_after(use_limits(site, *uses), text)
+    wait = use_limits(site, *uses)
+    if wait:
+        raise too_many(wait, text)
 
 
 # Views
@@ -6954,11 +6970,10 @@ def add_email(
     use too many of a rate limit. `subscriber`: whom it asks whether they want emails."""
     store = site.store
     now = site.now()
-    for use in uses:
-        wait = count_use(site, use)
-        if wait:
-            store.postpone(notification_ids, now + wait)
-            return
+    wait = use_limits(site, *uses)
+    if wait:
+        store.postpone(notification_ids, now + wait)
+        return
     message_id = store.add_email(now, email, subscriber=subscriber)
     store.carry(notification_ids, message_id)
 
@@ -7111,7 +7126,7 @@ def ask_guest(site: Site, to: str, unasked: News, consent: str) -> None:
     stranger's email address; without an email, the notifications are dropped."""
     store = site.store
     may_ask = site.config.server_public_url and not consent
-    if not may_ask or count_use(site, Use("all_questions")):
+    if not may_ask or use_limits(site, Use("all_questions")):
         store.drop_notifications(unasked)
         return
     first, *_ = unasked.values()
@@ -7889,15 +7904,14 @@ class Request:
         if name not in MEMORY_LIMITS:
             use_or_refuse(self.site, *self.uses(name, *parts))
         elif not use_memory_limit(self.site, self.client, name):
-            refuse_after(MINUTE)
+            raise too_many(MINUTE)
 
     def check_limit(self, name: str) -> None:
         """A `Problem` if this client has used up a rate limit. Nothing is counted, so that costly
         work can be done between this and the transaction that counts."""
-        if self.site.config.limits_enabled:
-            for use in self.uses(name):
-                wait = self.site.store.limit_wait(use.name, use.subject, use.limits, self.now)
-                refuse_after(wait)
+        wait = seconds_to_wait(self.site, *self.uses(name))
+        if wait:
+            raise too_many(wait)
 
     def uses(self, name: str, *parts: object) -> list[Use]:
         """One use of a rate limit for each network of this client."""
@@ -11935,7 +11949,7 @@ class App:
     def note_unnamed_proxy(self, now: int) -> None:
         """Once an hour, for `check` to see."""
         store = self.site.store
-        if self.site.clients.unnamed_proxy and now - store.last_time("unnamed_proxy") >= HOUR:
+        if self.site.clients.saw_unnamed_proxy and now - store.last_time("unnamed_proxy") >= HOUR:
             store.note_time("unnamed_proxy", now)
 
     def begin_wiping_if_due(self, now: int) -> None:
@@ -12530,7 +12544,7 @@ def home(request: Request) -> Response:
     if not config.server_public_url and not request.site.store.admins():
         # Only topics and levels: nothing that tells of the machine.
         state = {each.topic: each.level for each in findings_inside(request.site)}
-        if request.site.clients.unnamed_proxy:
+        if request.site.clients.saw_unnamed_proxy:
             state["trusted_proxy"] = "warn"
     return html_page(request.site, "home.html", state=json_in_html(state))
 
