@@ -149,9 +149,9 @@ class SchemaError(OperatorError):
 
 
 class Code(enum.StrEnum):
-    """What a refusal is about, for programs: `not_found` is the code of `NOT_FOUND`. For each that
-    people can cause, the widget or the admin page has a text. `BadField` makes further codes from
-    the names of fields."""
+    """What a refusal is about, for programs: `not_found` is the code of `NOT_FOUND`. The widget or
+    the admin page has a text for each that people can cause; tests/test_words.py says which lacks
+    one. `BadField` makes further codes from the names of fields."""
 
     # The request cannot be read.
     HTTP_INVALID = enum.auto()
@@ -212,7 +212,8 @@ class Fault(enum.StrEnum):
 
 
 class FieldCode(str):
-    """The code of a refusal of one parameter or field."""
+    """The code of a refusal of one parameter or field. `Code` can list none of these: they are made
+    of the names of all fields."""
 
 
 class Problem(Exception):
@@ -220,14 +221,15 @@ class Problem(Exception):
     Each status has a class of its own."""
 
     status: int
-    retry_after = 0  # seconds after which the client may try again; 0 leaves the header out
+    # Seconds after which the client may try again, if the refusal names no others. 0: nobody knows.
+    usual_retry_after = 0
 
     def __init__(
         self, text: str, code: Code | FieldCode, retry_after: int = 0, **details: int
     ) -> None:
         super().__init__(text)
         self.code = code
-        self.retry_after = retry_after or self.retry_after
+        self.retry_after = retry_after or self.usual_retry_after
         self.details = details
 
 
@@ -300,7 +302,7 @@ class InternalError(Problem):
 
 class Unavailable(Problem):
     status = 503
-    retry_after = 5
+    usual_retry_after = 5
 
 
 class CaptchaDown(Unavailable):
