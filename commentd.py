@@ -534,6 +534,11 @@ def language_of(requested: str, text: str) -> str:
 EMOJI = r"\u2190-\u2bff\U0001f000-\U0001faff"
 HAN = r"\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 MONGOLIAN = r"\u1820-\u18aa"
+# Scripts whose characters take their shapes from their neighbours, and that write words with
+# joiners (Unicode core specification, section 23.2): Arabic, Syriac, N'Ko and others; those of
+# India, Sri Lanka, Burma, Cambodia, Mongolia and Java.
+JOINING = "\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17ff\u1820-\u18aa\ua980-\ua9df"
+JOINERS = rf"(?<=[{JOINING}])[\u200c\u200d]+"
 # What is invisible by itself and has a meaning where it stands: emoji, and words of many scripts,
 # are written with it. The order of the alternatives has no meaning.
 NEEDED_INVISIBLES = re.compile(
@@ -551,13 +556,10 @@ NEEDED_INVISIBLES = re.compile(
     # The selector of a variant of a Mongolian character, and what parts a vowel from its word.
     | (?<= [{MONGOLIAN}] ) [\u180b-\u180d\u180f]
     | (?<= [{MONGOLIAN}] ) \u180e (?= [{MONGOLIAN}] )
+    # The joiners of such scripts.
+    | {JOINERS}
     """
 )
-# Scripts whose characters take their shapes from their neighbours, and that write words with
-# joiners (Unicode core specification, section 23.2): Arabic, Syriac, N'Ko and others; those of
-# India, Sri Lanka, Burma, Cambodia, Mongolia and Java.
-JOINING = "\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17ff\u1820-\u18aa\ua980-\ua9df"
-JOINERS = re.compile(f"(?<=[{JOINING}])[\u200c\u200d]+")
 # What separates the words of scripts without spaces, so that lines can break there: the space bar
 # of Khmer keyboards types it.
 WORD_BREAKS = re.compile("(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])[\u200b\u2060]+")
@@ -573,12 +575,12 @@ def proper_nickname(text: str) -> str:
         raise ValueError
     spaced = re.sub("[\n\t]", " ", without_controls(text))
     name = unicodedata.normalize("NFC", spaced)
-    name = JOINERS.sub(needed_joiner, name)
+    name = re.sub(JOINERS, needed_joiner, name)
     name = WORD_BREAKS.sub("", name)
     name = re.sub(r"\S+", lambda word: trimmed(word[0]), name)
     name = trimmed(name)
 
-    rest = without_needed_invisibles(name)
+    rest = NEEDED_INVISIBLES.sub("", name)
     categories = "".join(unicodedata.category(character)[0] for character in rest)
     hides_something = "C" in categories or INVISIBLE.search(rest)
     if hides_something or "MMMM" in categories or NOT_IN_NAMES.search(rest):
@@ -599,11 +601,6 @@ def needed_joiner(match: re.Match[str]) -> str:
     return joiner if is_within or (mutes_vowel and joiner == "\u200d") else ""
 
 
-def without_needed_invisibles(name: str) -> str:
-    """A name without the invisible characters that have a meaning where they stand."""
-    return NEEDED_INVISIBLES.sub("", JOINERS.sub("", name))
-
-
 def trimmed(text: str) -> str:
     """Without space and invisible characters at the ends: they come along when a text is copied."""
     needed = needed_positions(text)
@@ -622,7 +619,7 @@ def trimmed(text: str) -> str:
 
 def needed_positions(text: str) -> set[int]:
     """Where invisible characters stand that have a meaning there."""
-    found = [*NEEDED_INVISIBLES.finditer(text), *JOINERS.finditer(text)]
+    found = NEEDED_INVISIBLES.finditer(text)
     return {position for match in found for position in range(*match.span())}
 
 
@@ -743,14 +740,21 @@ IN_BRACKETS = re.compile(r"[(<[{【〔〈《「『〖].*?(?:[])>}】〕〉》」
 def looks_like(nickname: str, admin: str) -> bool:
     """Whether readers could take a nickname for an admin's, alone or with a title: `Boss 博主`.
     What stands in brackets is ignored: `Boss (Berlin)` looks like `Boss` too."""
-    protected = skeletons(admin)
-    for name, title in itertools.product(skeletons(admin), TITLE_SKELETONS):
-        protected |= {name + title, title + name}
+    protected = protected_shapes(admin)
     shapes = skeletons(nickname) | skeletons(without_titles(nickname))
     if shapes & protected:
         return True
     unclear = [shape for shape in shapes if ANY_SHAPE in shape]
     return any(could_be(shape, other) for shape in unclear for other in protected)
+
+
+def protected_shapes(admin: str) -> set[str]:
+    """The skeletons of an admin's name, alone and with each title before or behind it."""
+    names = skeletons(admin)
+    protected = {*names}
+    for name, title in itertools.product(names, TITLE_SKELETONS):
+        protected |= {name + title, title + name}
+    return protected
 
 
 def could_be(unclear: str, name: str) -> bool:
@@ -800,12 +804,13 @@ def proper_email(text: str) -> str:
     """The one spelling of an email address: plain ASCII, lower case, without what came along when
     it was pasted. `ValueError` for others."""
     pasted = trimmed(text).rstrip("、").translate(FULL_WIDTH).strip("<>")
-    address = re.sub(" *@ *", "@", pasted.lower())
-    address = address.removeprefix("mailto:").strip(" ").rstrip(".,;")
-    # Other characters become ASCII in lower case, such as the Kelvin sign.
-    if not pasted.isascii() or not EMAIL.fullmatch(address):
+    # Asked before `lower`, which makes a k of the Kelvin sign.
+    is_ascii = pasted.isascii()
+    email_address = re.sub(" *@ *", "@", pasted.lower())
+    email_address = email_address.removeprefix("mailto:").strip(" ").rstrip(".,;")
+    if not is_ascii or not EMAIL.fullmatch(email_address):
         raise ValueError("must be an email address, such as ann@example.com")
-    return address
+    return email_address
 
 
 # A host without a scheme, as people type it: the last part is no number and no file.
@@ -831,7 +836,8 @@ def proper_website(text: str) -> str:
         url = f"https://{url}"
     parts = urllib.parse.urlsplit(url)
     is_web = re.fullmatch(r"(?i)https?://[^\s<>\"'`\\]+", url) and parts.hostname
-    if not is_web or "@" in parts.netloc or parts.port == 0 or has_controls(url):
+    port = parts.port  # itself raises `ValueError` for what is no number up to 65535
+    if not is_web or "@" in parts.netloc or port == 0 or has_controls(url):
         raise ValueError
     return url
 
@@ -1106,32 +1112,33 @@ ENDS_URL = (
 NOT_IN_URL = rf"\s<>\"`\[\]{ENDS_URL}"
 # Before text of another script. A soft hyphen is none: pages that hyphenate leave them within URLs.
 BEFORE_TEXT = r"(?= [^\0-\x7f\xad] )"
-# In (?x:…), so that it can stand within other patterns.
-AFTER_SCHEME = rf"""(?x:
-    (?= [^\W_] )
+# A host that text follows without a space, as in Chinese: the URL ends with it.
+HOST_BEFORE_TEXT = rf"""
+    [^/?\#{NOT_IN_URL}]*?
     (?:
-        # A host ends where text follows a top-level domain or an IPv4 address, unless one more
-        # label comes (`https://github.com是`); or where it follows a port (`http://localhost:80是`).
-        [^/?\#{NOT_IN_URL}]*?
-        (?:
-            \. (?: [A-Za-z]{{2,}} | [0-9]{{1,3}} ) {BEFORE_TEXT}
-            (?! [^\s/?\#.{ENDS_URL}]*+ \. [^\W_] )
-        |
-            : [0-9]{{1,5}} {BEFORE_TEXT}
-        )
+        # Behind a top-level domain or an IPv4 address, unless one more label comes:
+        # `https://github.com是`, but not `https://github.com是.cn`.
+        \. (?: [A-Za-z]{{2,}} | [0-9]{{1,3}} ) {BEFORE_TEXT}
+        (?! [^\s/?\#.{ENDS_URL}]*+ \. [^\W_] )
     |
-        # Elsewhere a URL goes on for as long as there are such characters.
-        (?:
-            [^{NOT_IN_URL},;!*')]
-        |
-            # These end it before text: `(https://example.com)好`.
-            [,;!*')] (?! [^\0-\x7f] )
-        |
-            # A bracket belongs to it together with its partner: `?x[]=1`.
-            \[ [^{NOT_IN_URL}]* \]
-        )+
+        # Behind a port: `http://localhost:80是`.
+        : [0-9]{{1,5}} {BEFORE_TEXT}
     )
-)"""
+"""
+# All else behind the scheme: it goes on for as long as there are characters of URLs.
+HOST_AND_PATH = rf"""
+    (?:
+        [^{NOT_IN_URL},;!*')]
+    |
+        # These end it before text: `(https://example.com)好`.
+        [,;!*')] (?! [^\0-\x7f] )
+    |
+        # A bracket belongs to it together with its partner: `?x[]=1`.
+        \[ [^{NOT_IN_URL}]* \]
+    )+
+"""
+# In (?x:…), so that these two can stand within other patterns.
+AFTER_SCHEME = rf"(?x: (?= [^\W_] ) (?: {HOST_BEFORE_TEXT} | {HOST_AND_PATH} ) )"
 URL_IN_TEXT = rf"(?x: (?<! [A-Za-z0-9] ) [Hh][Tt][Tt][Pp][Ss]?:// {AFTER_SCHEME} )"
 # Not part of a URL at its end, though it may stand within one.
 AFTER_URL = "?!.,:;*_~'\\\xad\u200c\u200d\u2010\u2011\u2012\u2013\xb7\u30fb"
@@ -1141,14 +1148,20 @@ ENTITY_AT_END = re.compile(r"&[A-Za-z0-9]{1,32};\Z")
 def parse_bare_url(
     inline: mistune.InlineParser, match: re.Match[str], state: mistune.InlineState
 ) -> int:
-    """A URL that stands in a text without brackets."""
+    """A rule of mistune for a URL without brackets. It adds a node to those that mistune has found
+    (mistune calls them tokens), and returns where the rest of the text begins."""
     url = bare_url(match)
     if state.in_link or state.depth >= inline.max_nested_level:
         inline.process_text(url, state)
     else:
-        link = {"type": "link", "children": [{"type": "text", "raw": url}]}
-        attributes = {"url": mistune.util.escape_url(url)}
-        state.append_token({**link, "attrs": attributes, "_autolink": url})
+        node = {
+            "type": "link",
+            "children": [{"type": "text", "raw": url}],
+            "attrs": {"url": mistune.util.escape_url(url)},
+            # What mistune shows in its place where it turns out to stand in the text of a link.
+            "_autolink": url,
+        }
+        state.append_token(node)
     return match.start() + len(url)
 
 
@@ -1191,6 +1204,7 @@ CJK = (
 # letters they end it. So this letter is put between the full stop and the asterisks before mistune
 # looks for emphasis, and taken out afterwards. It is an Egyptian hieroglyph that no comment needs.
 SILENT_LETTER = "\U00013428"
+ASTERISKS = re.compile(r"\*+")
 
 
 class CommentInline(mistune.InlineParser):
@@ -1203,39 +1217,42 @@ class CommentInline(mistune.InlineParser):
         if finds_urls:
             self.register("bare_url", URL_IN_TEXT, parse_bare_url, start_chars=["H", "h"])
 
-    def finalize_tokens(self, tokens: list[Json], depth: int) -> list[Json]:
-        """Finds emphasis as the rules of markdown-cjk-friendly do: it puts silent letters into the
-        text, searches, and takes them out again."""
-        text = "".join(map(shown_by, tokens))
+    def finalize_tokens(self, nodes: list[Json], depth: int) -> list[Json]:
+        """Has mistune find emphasis, in the nodes of a paragraph for instance. Silent letters are
+        in the text while it searches, where the rules of markdown-cjk-friendly need them."""
+        text = "".join(map(text_of_node, nodes))
         if "*" not in text or text.isascii() or SILENT_LETTER in text:
-            return super().finalize_tokens(tokens, depth)
+            return super().finalize_tokens(nodes, depth)
         start = 0
-        for piece in tokens:
-            end = start + len(shown_by(piece))
-            if piece["type"] == "text" and piece.get("_emphasis", True):
-                piece["raw"] = with_silent_letters(text, start, end)
+        for node in nodes:
+            end = start + len(text_of_node(node))
+            # mistune says `_emphasis: False` where a backslash took the meaning of asterisks.
+            if node["type"] == "text" and node.get("_emphasis", True):
+                node["raw"] = with_silent_letters(text, start, end)
             start = end
-        return without_silent_letters(super().finalize_tokens(tokens, depth))
+        nodes = super().finalize_tokens(nodes, depth)
+        remove_silent_letters(nodes)
+        return nodes
 
 
-def shown_by(piece: Json) -> str:
-    """The text of a token of mistune, or one character for what is no text."""
-    if piece["type"] == "text":
-        return str(piece["raw"])
-    return "\n" if piece["type"] in ("softbreak", "linebreak") else "\ufffc"
+def text_of_node(node: Json) -> str:
+    """The text of a node, or one character for what is no text."""
+    if node["type"] == "text":
+        return str(node["raw"])
+    return "\n" if node["type"] in ("softbreak", "linebreak") else "\ufffc"
 
 
 def with_silent_letters(text: str, start: int, end: int) -> str:
-    """A part of a text, with silent letters beside its asterisks where they are needed."""
-    pieces = []
-    for run in re.compile(r"\*+").finditer(text, start, end):
-        before = text[run.start() - 1 : run.start()] or "\n"
-        after = text[run.end() : run.end() + 1] or "\n"
+    """`text[start:end]`, with silent letters beside its asterisks where they are needed."""
+    written = ""
+    for asterisks in ASTERISKS.finditer(text, start, end):
+        before = text[asterisks.start() - 1 : asterisks.start()] or "\n"
+        after = text[asterisks.end() : asterisks.end() + 1] or "\n"
         near_cjk = bool(re.search(f"[{CJK}]", before + after))
-        pieces.append(text[start : run.start()])
-        pieces += [silent_letter(before, near_cjk), run[0], silent_letter(after, near_cjk)]
-        start = run.end()
-    return "".join(pieces) + text[start:end]
+        written += text[start : asterisks.start()]
+        written += silent_letter(before, near_cjk) + asterisks[0] + silent_letter(after, near_cjk)
+        start = asterisks.end()
+    return written + text[start:end]
 
 
 def silent_letter(neighbour: str, near_cjk: bool) -> str:
@@ -1247,15 +1264,13 @@ def silent_letter(neighbour: str, near_cjk: bool) -> str:
     return SILENT_LETTER if near_cjk or not is_punctuation else ""
 
 
-def without_silent_letters(tokens: list[Json]) -> list[Json]:
-    pieces = [*tokens]
-    while pieces:
-        piece = pieces.pop()
-        if piece["type"] == "text":
-            piece["raw"] = piece["raw"].replace(SILENT_LETTER, "")
-        elif piece["type"] in ("emphasis", "strong"):
-            pieces += piece["children"]
-    return tokens
+def remove_silent_letters(nodes: list[Json]) -> None:
+    """From the nodes themselves, and from what is emphasised in them."""
+    for node in nodes:
+        if node["type"] == "text":
+            node["raw"] = node["raw"].replace(SILENT_LETTER, "")
+        elif node["type"] in ("emphasis", "strong"):
+            remove_silent_letters(node["children"])
 
 
 class CommentRenderer(mistune.HTMLRenderer):
@@ -1303,23 +1318,36 @@ def markdown_with(inline: mistune.InlineParser) -> mistune.Markdown:
 MARKDOWN = markdown_with(CommentInline(finds_urls=True))
 # The other one stops at each letter h, to see whether a URL begins there.
 MARKDOWN_WITHOUT_URLS = markdown_with(CommentInline(finds_urls=False))
-# Lines in which nothing has a meaning in Markdown, but for `_` and `://`. None begins with a digit
-# or another mark of a list.
+# Lines of characters that have no meaning in Markdown. `_` and `://` can have one: see `is_plain`.
+# `*+` and `++` never go back, so the time grows with the length of the text alone.
 PLAIN_LINES = re.compile(
-    r"""(?:(?![\d_ ])[\w"'(“‘《（「]"""
-    r"""[\w ,.!?'"():;/%@+=\-，。！？、：；“”‘’《》（）「」…—～]*+(?<! )"""
-    r"(?:\n{1,2}(?=.)|\Z))++"
+    r"""(?x)
+    (?:
+        # No digit at the beginning, nor a hyphen: they could begin a list.
+        (?! [\d_] ) [\w"'(“‘《（「]
+        [\w ,.!?'"():;/%@+=\-，。！？、：；“”‘’《》（）「」…—～]*+
+        # Two spaces at the end would break the line.
+        (?<! [ ] )
+        # At most one empty line, and none after the last line.
+        (?: \n{1,2} (?= . ) | \Z )
+    )++
+    """
 )
+
+
+def is_plain(content: str) -> bool:
+    """Whether nothing in a text has a meaning in Markdown."""
+    may_have_meaning = "_" in content or "://" in content
+    return not may_have_meaning and PLAIN_LINES.fullmatch(content) is not None
 
 
 def safe_html(content: str) -> str:
     """Markdown to HTML that can only look like text: no images, no styles, no ids, absolute links.
     It never fails: text that the renderer cannot handle is escaped."""
-    has_urls = "://" in content
-    if PLAIN_LINES.fullmatch(content) and not has_urls and "_" not in content:
+    if is_plain(content):
         return plain_paragraphs(content)
     try:
-        render = MARKDOWN if has_urls else MARKDOWN_WITHOUT_URLS
+        render = MARKDOWN if "://" in content else MARKDOWN_WITHOUT_URLS
         markup = clean(str(render(content)))
     except Exception:
         log.exception("Markdown could not be rendered, so it is shown as text")
