@@ -2948,6 +2948,10 @@ LOCK_SECONDS = 5  # that a thread waits until it may write
 WIPED_AT_ONCE = 2048  # pages of the file, of 4 kB
 
 
+def cannot_save() -> Unavailable:
+    return Unavailable("暂时无法保存，请稍后再试", Code.STORAGE)
+
+
 @contextlib.contextmanager
 def holding(lock: Any, wait: float, late: Problem) -> Iterator[None]:
     """Holds a lock or semaphore; raises `late` if it is not free within `wait` seconds."""
@@ -3067,12 +3071,10 @@ class Database:
         self.damaged = False
         self.moved = False  # it is not where it was
         self.inodes: list[int] = []  # what was opened: the file and its -wal
-        # What is to be erased
-        self.has_erased = False  # erased data is still in the -wal
-        self.next_page = 0  # which `wipe_some` looks at; 0 if it has no work
         # What was written
         self.changes = Changes()
         self.seen_version = 0  # of the file: another one means that another process has written
+        self.wiper = Wiper(self)
         try:
             self.opened = self.open_writer(make_backup)
         except (OSError, sqlite3.Error) as error:
@@ -3147,6 +3149,7 @@ class Database:
                     changed_pages = {key for (key,) in rows}
             finally:
                 self.local.writing = False
+                # Also after a COMMIT that failed: to forget what was read does no harm.
                 self.changes.note(changed_pages)
 
     def version_of_file(self) -> int:
@@ -3155,8 +3158,7 @@ class Database:
 
     def notice_commands(self) -> None:
         """Looks whether a command has written, which may change any page."""
-        late = Unavailable("暂时无法保存，请稍后再试", Code.STORAGE)
-        with holding(self.thread_lock, LOCK_SECONDS, late), self.machine_faults():
+        with holding(self.thread_lock, LOCK_SECONDS, cannot_save()), self.machine_faults():
             version = self.version_of_file()
             if version != self.seen_version:
                 self.seen_version = version
@@ -3166,8 +3168,7 @@ class Database:
     def write_lock(self) -> Iterator[None]:
         """The lock of the one writer. A thread waits for it as long as SQLite waits for a lock of
         another process."""
-        late = Unavailable("暂时无法保存，请稍后再试", Code.STORAGE)
-        with holding(self.thread_lock, LOCK_SECONDS, late):
+        with holding(self.thread_lock, LOCK_SECONDS, cannot_save()):
             with self.machine_faults():
                 # Commands may write while the service runs: before SQLite 3.51.3, two writers at
                 # once can corrupt a WAL database (sqlite.org/wal.html#walresetbug).
@@ -3228,7 +3229,7 @@ class Database:
                 self.damaged = True
                 log.critical("the database is damaged, so nothing is written any more: %s", error)
             log.error("the database failed: %s", error)
-            raise Unavailable("暂时无法保存，请稍后再试", Code.STORAGE) from None
+            raise cannot_save() from None
 
     def close(self) -> None:
         """Closes the readers, since the -wal cannot be emptied while one of them reads; then the
@@ -3250,68 +3251,86 @@ class Database:
             self.process_lock.execute("BEGIN EXCLUSIVE")
             self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def empty_wal(self) -> None:
-        """Erased data survives in the -wal until it is overwritten, so truncate it. This does not
-        wait for readers: the next call will do."""
-        with self.write_lock(), self.machine_faults():
-            self.has_erased = not self.truncate_wal()
+
+class Wiper:
+    """Erases for good what was deleted from a database: an author may rely on it. SQLite overwrites
+    deleted rows (`secure_delete`), but two places still have them. The -wal keeps older versions of
+    pages until it is emptied; that is done within minutes. And rows that moved to other pages have
+    left bytes behind; for them, the whole file is looked through, a part at each call."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.is_wal_due = False  # it has erased data
+        self.next_page = 0  # of the file that is looked through; 0 if none is
+
+    def note_erased(self) -> None:
+        self.is_wal_due = True
+
+    def empty_wal_if_due(self) -> None:
+        """This does not wait for readers: the next call will do."""
+        if self.is_wal_due:
+            with self.database.write_lock(), self.database.machine_faults():
+                self.is_wal_due = not self.truncate_wal()
 
     def truncate_wal(self) -> bool:
         """Whether the -wal is empty now. The caller has the write lock."""
-        self.writer.execute("PRAGMA busy_timeout = 0")
+        writer = self.database.writer
+        writer.execute("PRAGMA busy_timeout = 0")
         try:
-            busy, *_ = self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            busy, *_ = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         finally:
-            self.writer.execute("PRAGMA busy_timeout = 5000")
+            writer.execute("PRAGMA busy_timeout = 5000")
         return not busy
 
-    def begin_wiping(self) -> None:
+    def begin_file(self) -> None:
         """From now on, each call of `wipe_some` does a part of the file, until all is done."""
-        self.has_erased = True  # what the -wal has must be in the file first
+        self.is_wal_due = True  # what the -wal has must be in the file first
         self.next_page = 1
 
     def wipe_some(self) -> None:
         """Overwrites what rows that moved have left in the next pages of the file. VACUUM would do
         that too, but it keeps all writers waiting while it rewrites a large file."""
-        if not self.next_page or self.has_erased:
+        if not self.next_page or self.is_wal_due:
             return
-        if not self.file.is_plain():
+        file = self.database.file
+        if not file.is_plain():
             self.next_page = 0
             self.vacuum()
             return
         # What is found here may be out of date: `wipe_pages` reads it again.
-        pages = self.file.pages_to_wipe(self.next_page, WIPED_AT_ONCE)
+        pages = file.pages_to_wipe(self.next_page, WIPED_AT_ONCE)
         if pages and not self.wipe_pages(pages):
             return
         self.next_page += WIPED_AT_ONCE
-        if self.next_page > self.file.count_pages():
+        if self.next_page > file.count_pages():
             self.next_page = 0
 
     def wipe_pages(self, pages: list[int]) -> bool:
         """Overwrites what rows have left in these pages; False if a reader is in the way. Nobody
         else writes to the file meanwhile: the -wal is empty, and stays so."""
-        with self.write_lock(), self.machine_faults():
+        database = self.database
+        with database.write_lock(), database.machine_faults():
             if not self.truncate_wal():
                 return False
-            self.writer.execute("BEGIN IMMEDIATE")
+            database.writer.execute("BEGIN IMMEDIATE")
             try:
                 # Another program may have been faster. It may even have changed `auto_vacuum`.
-                if size_of(Path(f"{self.path}-wal")) or not self.file.is_plain():
+                if size_of(Path(f"{database.path}-wal")) or not database.file.is_plain():
                     return False
                 for number in pages:
-                    self.file.wipe_page(number)
+                    database.file.wipe_page(number)
             finally:
-                self.writer.rollback()
+                database.writer.rollback()
                 # The cache has the pages as they were, and would write them again.
-                self.writer.execute("PRAGMA shrink_memory")
-        self.file.flush()  # authors do not wait for it
+                database.writer.execute("PRAGMA shrink_memory")
+        database.file.flush()  # authors do not wait for it
         return True
 
     def vacuum(self) -> None:
         """Has SQLite rewrite the file, if `wipe_pages` can't tell which pages hold rows."""
-        with self.write_lock(), self.machine_faults():
-            self.has_erased = True  # even if it fails: what it wrote is in the -wal
-            self.writer.execute("VACUUM")
+        with self.database.write_lock(), self.database.machine_faults():
+            self.is_wal_due = True  # even if it fails: what it wrote is in the -wal
+            self.database.writer.execute("VACUUM")
 
 
 # -- Store --------------------------------------------------------------------
@@ -4980,7 +4999,7 @@ class Store(Database):
             sql = "UPDATE OR REPLACE notification SET outbox_id = NULL WHERE outbox_id = ?"
             self.run(sql, message_id)
             self.run("DELETE FROM outbox WHERE id = ?", message_id)
-        self.has_erased = True
+        self.wiper.note_erased()
 
     # Subscriptions and followed pages
 
@@ -5341,7 +5360,7 @@ class Store(Database):
         unmasked = self.run(sql, before).fetchall()
         for comment_id, ip in unmasked:
             self.run("UPDATE comment SET ip = ?, masked = 1 WHERE id = ?", masked(ip), comment_id)
-            self.has_erased = True
+            self.wiper.note_erased()
 
     def count_wrong_counters(self) -> int:
         return wrong_counters(self.db)
@@ -8396,7 +8415,7 @@ REFUSALS = {
     # Of several blogs, the host is that of none (RFC 9110, section 15.5.20).
     421: WrongHost("这个域名没有评论服务", Code.HOST_UNKNOWN),
     431: HeadersTooLarge("请求头太大", Code.HEADERS_TOO_LARGE),
-    503: Unavailable("暂时无法保存，请稍后再试", Code.STORAGE),
+    503: cannot_save(),
     # waitress gives this status to a Transfer-Encoding. A client can send the length instead.
     501: LengthRequired("请求必须带 Content-Length", Code.LENGTH_REQUIRED),
 }
@@ -11956,7 +11975,7 @@ class App:
         if not 0 <= self.site.now() - self.minute_began < MINUTE:
             self.every_minute()
         with self.site.store.machine_faults():
-            self.site.store.wipe_some()
+            self.site.store.wiper.wipe_some()
         return 1
 
     def every_minute(self) -> None:
@@ -11973,8 +11992,7 @@ class App:
             self.note_unnamed_proxy(now)
         self.minute_began = now
         self.begin_wiping_if_due(now)
-        if store.has_erased:
-            store.empty_wal()
+        store.wiper.empty_wal_if_due()
 
     def note_unnamed_proxy(self, now: int) -> None:
         """Once an hour, for `check` to see."""
@@ -11989,7 +12007,7 @@ class App:
             if 0 <= now - store.last_time("wipe") < DAY:
                 return
             store.note_time("wipe", now)
-        store.begin_wiping()
+        store.wiper.begin_file()
 
     def deliver(self) -> float:
         """Writes and sends the emails and webhooks that are due."""
