@@ -1266,11 +1266,13 @@ def silent_letter(neighbour: str, near_cjk: bool) -> str:
 
 def remove_silent_letters(nodes: list[Json]) -> None:
     """From the nodes themselves, and from what is emphasised in them."""
-    for node in nodes:
+    left = [*nodes]
+    while left:
+        node = left.pop()
         if node["type"] == "text":
             node["raw"] = node["raw"].replace(SILENT_LETTER, "")
         elif node["type"] in ("emphasis", "strong"):
-            remove_silent_letters(node["children"])
+            left += node["children"]
 
 
 class CommentRenderer(mistune.HTMLRenderer):
