@@ -4,7 +4,8 @@ Run it with `python commentd.py`. The module reads from top to bottom: each part
 stands above it.
 
     Problems      errors: for the owner, and for clients as `{error, code}`
-    Text          strict JSON, names, addresses, page keys, safe HTML; the texts that are printed
+    Text          strict JSON, names, addresses, page keys, safe HTML: pure functions
+    Translations  the texts that are printed, in the language of the owner's terminal
     Settings      every setting with its default and help; the loader; the sample file
     Schema        the migrations, the database file, its backups, and the connections to it
     Store         rows as dataclasses, and all SQL that reads or writes them
@@ -1412,7 +1413,9 @@ def clean(markup: str) -> str:
     return cleaner().clean(markup)
 
 
-# The program's own files, and the texts that it prints
+# -- Translations -------------------------------------------------------------
+
+# The code says what it prints, logs and raises in English. `static/terminal/` has the translations.
 
 
 def static_folder() -> Path:
@@ -1428,33 +1431,35 @@ def terminal_language(environ: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True)
-class PrintedText:
-    """A text that is printed. `{}` stands for a value, in its English spelling and in its
-    translation. `pattern` matches what it is in English."""
+class Translation:
+    """Of a text such as `{} is the password of {}`, where each `{}` stands for a value."""
 
-    pattern: re.Pattern[str]
-    translation: str
+    english: re.Pattern[str]  # matches the text with whatever values
+    translation: str  # has its own `{}` for each of them, in the same order
+
+
+def translation_of(english: str, translation: str) -> Translation:
+    any_value = re.escape(english).replace(r"\{\}", "(.*)")
+    return Translation(re.compile(any_value), translation)
 
 
 @functools.cache
-def printed_texts() -> dict[str, list[PrintedText]]:
-    """The texts that are printed, for each language."""
-    texts = {}
-    for path in (static_folder() / "terminal").iterdir():
-        texts[path.stem] = [
-            PrintedText(re.compile(re.escape(english).replace(r"\{\}", "(.*)")), translation)
-            for english, translation in json.loads(path.read_bytes()).items()
-        ]
-    return texts
+def translations() -> dict[str, list[Translation]]:
+    """All translations to each language."""
+    found = {}
+    for file in (static_folder() / "terminal").iterdir():
+        texts: dict[str, str] = json.loads(file.read_bytes())
+        found[file.stem] = [translation_of(*pair) for pair in texts.items()]
+    return found
 
 
 def translated(text: str, language: str) -> str:
-    """A text that is printed, in Chinese for `zh` and its variants, else in English. It is found by
-    its English spelling, with its values in it: so what is raised, logged or tested is plain
-    English, and no part needs to know who reads it."""
-    for printed in printed_texts().get(known_language(language), []):
-        if match := printed.pattern.fullmatch(text):
-            return printed.translation.format(*match.groups())
+    """An English text in Chinese, for `zh` and its variants; as it is for other languages. It comes
+    with its values in it: so what is raised, logged or tested is plain English, and no part needs
+    to know who reads it."""
+    for each in translations().get(known_language(language), []):
+        if match := each.english.fullmatch(text):
+            return each.translation.format(*match.groups())
     return text
 
 
