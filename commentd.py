@@ -3258,6 +3258,21 @@ class Database:
             self.process_lock.execute("BEGIN EXCLUSIVE")
             self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
+    def open_backup(self) -> IO[bytes]:
+        """A backup as an open file without a name, which is gone when it is closed. One at a time:
+        the file always has the same name at first, so that a crash leaves no more than one."""
+        target = self.path.with_name(f".{self.path.name}.download")
+        back_up_to(self.path, target)
+        file = target.open("rb")
+        target.unlink()
+        return file
+
+    def delete_leftovers(self) -> None:
+        """Deletes what a crash left of such a backup."""
+        backup = f".{self.path.name}.download"
+        for name in (backup, f".{backup}.part"):
+            self.path.with_name(name).unlink(missing_ok=True)
+
 
 class Wiper:
     """Erases for good what was deleted from a database: an author may rely on it. SQLite overwrites
@@ -4903,18 +4918,18 @@ class Store(Database):
         self.run(sql, comment_id, audience, now)
 
     def notify_again(self, email: str, subscriber: str, since: int) -> None:
-        """Adds notifications of the replies that a guest missed before they confirmed. It comes
-        before the confirmation is stored, and does nothing after that."""
+        """Adds notifications of the replies that a guest missed between the email that asked
+        whether they want them and their answer, which is not stored yet."""
+        if self.subscriptions(subscriber).get(0) != "asked":
+            return
         sql = """
             INSERT INTO notification (comment_id, audience, recipient, due_at)
             SELECT reply.id, 'author', :email, 1
               FROM comment CROSS JOIN comment AS reply ON reply.parent_id = comment.id
              WHERE comment.email = :email AND comment.email <> '' AND comment.user_id IS NULL
                AND reply.status = 'visible' AND reply.created_at > :since
-               AND EXISTS (SELECT 1 FROM subscription
-                            WHERE subscriber = :subscriber AND page_id = 0 AND state = 'asked')
                 ON CONFLICT DO NOTHING"""
-        self.run(sql, email=email, subscriber=subscriber, since=since)
+        self.run(sql, email=email, since=since)
 
     def author_above(self, reply: Comment) -> list[str]:
         """The email address of the author who is replied to; "" if they gave none."""
@@ -4956,8 +4971,8 @@ class Store(Database):
         order = "comment_id"
         if audience == "owner":  # what they should decide on comes first
             order = """
-                comment.status = 'waiting'
-                OR EXISTS (SELECT 1 FROM report WHERE report.comment_id = comment.id) DESC,
+                (comment.status = 'waiting'
+                 OR EXISTS (SELECT 1 FROM report WHERE report.comment_id = comment.id)) DESC,
                 comment_id"""
         sql = f"""
             SELECT notification.id, comment_id
@@ -4981,13 +4996,12 @@ class Store(Database):
             self.run("DELETE FROM notification WHERE id = ?", notification_id)
 
     def withdraw(self, comment_id: int, *, from_owners: bool = True) -> None:
-        """Takes emails about a comment, or that quote it above a reply, out of the outbox. Their
-        notifications wait again. `from_owners`: also those to the owner. Its text is to be wiped
-        from the -wal, too."""
+        """Takes emails about a comment, or that quote it above a reply, out of the outbox.
+        `from_owners`: also those to the owner. Its text is to be wiped from the -wal, too."""
         sql = """
             SELECT outbox_id FROM notification
              WHERE comment_id = :id AND audience <> 'owner' AND outbox_id IS NOT NULL
-             UNION ALL
+             UNION
             SELECT outbox_id FROM comment JOIN notification ON comment_id = comment.id
              WHERE parent_id = :id AND audience = 'author' AND outbox_id IS NOT NULL"""
         messages = self.values(sql, id=comment_id)
@@ -4997,16 +5011,20 @@ class Store(Database):
                  WHERE comment_id = ? AND audience = 'owner' AND outbox_id IS NOT NULL"""
             messages += self.values(sql, comment_id)
         for message_id in messages:
-            # It was not sent, so a guest may be asked again whether they want emails.
-            sql = """
-                DELETE FROM subscription WHERE state = 'asked' AND subscriber =
-                       (SELECT subscriber FROM outbox WHERE id = ?)"""
-            self.run(sql, message_id)
-            # Where another notification of the same comment waits already, one is enough.
-            sql = "UPDATE OR REPLACE notification SET outbox_id = NULL WHERE outbox_id = ?"
-            self.run(sql, message_id)
-            self.run("DELETE FROM outbox WHERE id = ?", message_id)
+            self.unsend(message_id)
         self.wiper.note_erased()
+
+    def unsend(self, message_id: int) -> None:
+        """Takes an email out of the outbox. Its notifications wait again."""
+        # A guest whom it asked whether they want emails may be asked again.
+        sql = """
+            DELETE FROM subscription WHERE state = 'asked' AND subscriber =
+                   (SELECT subscriber FROM outbox WHERE id = ?)"""
+        self.run(sql, message_id)
+        # Where another notification of the same comment waits already, one is enough.
+        sql = "UPDATE OR REPLACE notification SET outbox_id = NULL WHERE outbox_id = ?"
+        self.run(sql, message_id)
+        self.run("DELETE FROM outbox WHERE id = ?", message_id)
 
     # Subscriptions and followed pages
 
@@ -5200,21 +5218,6 @@ class Store(Database):
             day = date.fromordinal(FIRST_DAY + number).isoformat()
             days.append(Day(day, comments, views, max(0, likes)))
         return days
-
-    def open_backup(self) -> IO[bytes]:
-        """A backup as an open file without a name, which is gone when it is closed. One at a time:
-        the file always has the same name at first, so that a crash leaves no more than one."""
-        target = self.path.with_name(f".{self.path.name}.download")
-        back_up_to(self.path, target)
-        file = target.open("rb")
-        target.unlink()
-        return file
-
-    def delete_leftovers(self) -> None:
-        """Deletes what a crash left of such a backup."""
-        backup = f".{self.path.name}.download"
-        for name in (backup, f".{backup}.part"):
-            self.path.with_name(name).unlink(missing_ok=True)
 
     def figures(self, now: int) -> Figures:
         return self.all(Figures, FIGURES, now=now)[0]
