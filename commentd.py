@@ -1518,7 +1518,7 @@ def parse_yes_or_no(text: str) -> bool:
 def list_of(parse_item: Parser, separator: str = r"[\s,，、]") -> Parser:
     """Items between what `separator` matches: commas, Chinese ones too, or white space."""
 
-    def parse(text: str) -> Strings:
+    def parse(text: str) -> tuple[Any, ...]:
         items = map(str.strip, re.split(separator, text))
         return tuple(parse_item(without_quotes(item)) for item in items if item)
 
@@ -1536,11 +1536,12 @@ def parse_origin(text: str) -> str:
     """Where a blog lives, as a browser names it in the header Origin: `https://blog.example`. Of a
     URL with a path only that is taken."""
     url = narrow(text)
-    site = with_ascii_host(re.sub("(?<=[^/:])[/?#].*", "", url))
-    if not re.fullmatch(r"(?a)https?://([\w.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", site):
+    scheme, _, rest = url.partition("://")
+    host = re.split("[/?#]", rest, maxsplit=1)[0]
+    without_path = with_ascii_host(f"{scheme}://{host}")
+    if not re.fullmatch(r"(?a)https?://([\w.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", without_path):
         raise ValueError(f"{text}: write it as {probable_url(url) or 'https://blog.example'}")
-    scheme = site.partition(":")[0]
-    return f"{scheme}://{host_of(site)}"
+    return f"{scheme.lower()}://{host_of(without_path)}"
 
 
 def probable_url(text: str) -> str:
@@ -1551,25 +1552,29 @@ def probable_url(text: str) -> str:
 
 def parse_base_url(text: str) -> str:
     url = narrow(text)
+    if not url:
+        return url
     url = with_ascii_host(url) if "://" in url else url
-    if not re.fullmatch(r"(?a)(https?://[\w.:\[\]-]+(/[\w.~%-]*)*)?", url):
+    if not re.fullmatch(r"(?a)https?://[\w.:\[\]-]+(/[\w.~%-]*)*", url):
         meant = probable_url(url) or "https://comments.example"
         raise ValueError(f"must be a URL such as {meant}")
     return parse_web_page(url).rstrip("/")
 
 
 def parse_web_page(text: str) -> str:
-    is_whole = value_or_empty(proper_website, text) == text  # with its scheme
-    if is_whole and re.fullmatch("(https?://[^/?#]+([/?#][!-~]*)?)?", text):
+    if not text:
         return text
-    raise ValueError("must be a URL such as https://blog.example/privacy/")
+    is_whole = value_or_empty(proper_website, text) == text  # with its scheme
+    if not is_whole or not re.fullmatch("https?://[^/?#]+([/?#][!-~]*)?", text):
+        raise ValueError("must be a URL such as https://blog.example/privacy/")
+    return text
 
 
 def parse_network(text: str) -> str:
     """An IP address, a network, or `unix` for whatever connects through the socket file."""
     try:
-        place = narrow(text)
-        return place if place == "unix" else str(ipaddress.ip_network(place))
+        proxy = narrow(text)
+        return proxy if proxy == "unix" else str(ipaddress.ip_network(proxy))
     except ValueError:
         raise ValueError(
             f"{text}: write an IP address (127.0.0.1), a network (10.0.0.0/8), or unix"
@@ -1578,18 +1583,18 @@ def parse_network(text: str) -> str:
 
 def parse_listen(text: str) -> str:
     pattern = r"unix:/[\w./@+-]+|(?:\[[0-9A-Fa-f:]+\]|[^:\[\]\s]+):([0-9]{1,5})"
-    place = narrow(text).removeprefix("http://").rstrip("/")
-    found = re.fullmatch(pattern, place)
+    listen = narrow(text).removeprefix("http://").rstrip("/")
+    found = re.fullmatch(pattern, listen)
     if not found or int(found[1] or 0) > 65535:
         raise ValueError("must be host:port, such as 127.0.0.1:8080 (up to 65535), or unix:/path")
-    return place
+    return listen
 
 
-def host_and_port(place: str) -> tuple[str, int]:
+def host_and_port(text: str) -> tuple[str, int]:
     """The port is 0 if there is none."""
-    found = re.fullmatch(r"\[([^\]]*)\](?::(\d+))?|([^:]*)(?::(\d+))?", place)
+    found = re.fullmatch(r"\[([^\]]*)\](?::(\d+))?|([^:]*)(?::(\d+))?", text)
     if not found:  # an IPv6 address without brackets
-        return place, 0
+        return text, 0
     return found[1] or found[3] or "", int(found[2] or found[4] or 0)
 
 
@@ -1678,24 +1683,40 @@ def parse_recipient(text: str) -> str:
 parse_recipients = list_of(parse_recipient)
 
 
-def parse_page_rule(text: str) -> str:
-    """`PATTERN = recipients`, where `*` stands for any text."""
+@dataclass(frozen=True)
+class PageRule:
+    """Who gets the emails about some pages in place of those who get all others."""
+
+    pattern: str  # of the URLs of these pages; `*` stands for any text
+    recipients: Strings
+
+    def __str__(self) -> str:
+        return f"{self.pattern} = {', '.join(self.recipients)}"
+
+
+def parse_page_rule(text: str) -> PageRule:
     pattern, _, names = text.rpartition("=")
-    pattern = pattern.strip()
-    if not pattern or not parse_recipients(names):
+    recipients = parse_recipients(names)
+    if not pattern.strip() or not recipients:
         raise ValueError(f"{text}: write it as /photos/* = ann@example.com, or = nobody")
-    return f"{pattern} = {', '.join(parse_recipients(names))}"
+    return PageRule(pattern.strip(), recipients)
 
 
 def parse_webhook_secret(text: str) -> str:
     """A text, or `whsec_` and base64 as Standard Webhooks has it."""
-    with contextlib.suppress(ValueError):
-        if webhook_key(text) or not text:
-            return text
-    raise ValueError("must be base64 after whsec_")
+    if not text:
+        return text
+    try:
+        key = webhook_key(text)
+    except ValueError:
+        key = b""
+    if not key:
+        raise ValueError("must be base64 after whsec_")
+    return text
 
 
 def webhook_key(secret: str) -> bytes:
+    """What messages are signed with: the bytes that the setting stands for."""
     if secret.startswith("whsec_"):
         return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
     return secret.encode()
@@ -1841,7 +1862,7 @@ class Config:
         "Who gets an email about new comments: email addresses, or nobody. Empty: all admins.",
         parse_recipients,
     )
-    notify_pages: Strings = setting(
+    notify_pages: tuple[PageRule, ...] = setting(
         "Other recipients for some pages, one line each; the first that matches counts:\n"
         "/photos/* = ann@example.com, bob@example.com, or = nobody.",
         list_of(parse_page_rule, "\n"),
@@ -1976,33 +1997,54 @@ def in_brackets(name: str) -> str:
     return f"[{section}] {key}"
 
 
-# The name of a setting, its text, and where that stands: a file with section, or a variable.
-Entry = tuple[str, str, str]
+@dataclass(frozen=True)
+class Entry:
+    """A setting that the owner has written."""
+
+    name: str
+    text: str
+    file: Path | None  # None: it stands in the environment
+    place: str  # in the file the section and key; in the environment the variable
+
+    @property
+    def source(self) -> str:
+        return f"{self.file}: {self.place}" if self.file else self.place
 
 
 def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
-    """The settings of the file and the environment. `ValueError` lists all that is wrong."""
+    """The settings of the file and the environment. `SettingsError` lists all that is wrong."""
     language = terminal_language(environ)
     in_file = [*file_entries(path, language)]
-    values: Json = {}
-    errors: list[str] = []
-    for name, text, source in [*in_file, *environment_entries(environ)]:
-        try:
-            values[name] = parsed(name, text)
-        except ValueError as error:
-            reason = translated(str(error), language)
-            if " #" in text:
-                reason += translated(" (a comment needs a line of its own)", language)
-            errors.append(f"{source}: {reason}")
+    values, errors = values_and_errors([*in_file, *environment_entries(environ)], language)
     config = Config(**values)
     for find_faults in RULES:
         errors += [translated(fault, language) for fault in find_faults(config)]
     if errors:
-        raise ValueError("\n".join(errors))
-    has_secret = any(SETTINGS[name].metadata["secret"] for name, _, _ in in_file)
-    if path and has_secret and path.stat().st_mode & 0o077:
-        log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
+        raise SettingsError("\n".join(errors))
+    if path:
+        warn_if_others_can_read(path, in_file)
     return with_paths_in(path.parent if path else Path(), config)
+
+
+def values_and_errors(entries: list[Entry], language: str) -> tuple[Json, list[str]]:
+    """The values by the names of the settings, and what is wrong with the other texts."""
+    values: Json = {}
+    errors: list[str] = []
+    for entry in entries:
+        try:
+            values[entry.name] = parsed(entry.name, entry.text)
+        except ValueError as error:
+            reason = translated(str(error), language)
+            if " #" in entry.text:
+                reason += translated(" (a comment needs a line of its own)", language)
+            errors.append(f"{entry.source}: {reason}")
+    return values, errors
+
+
+def warn_if_others_can_read(path: Path, entries: list[Entry]) -> None:
+    has_secret = any(SETTINGS[entry.name].metadata["secret"] for entry in entries)
+    if has_secret and path.stat().st_mode & 0o077:
+        log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
 
 
 def with_paths_in(folder: Path, config: Config) -> Config:
@@ -2021,12 +2063,13 @@ def parsed(name: str, text: str) -> Any:
     if name not in SETTINGS:
         raise ValueError(no_such_setting(name))
     parse = SETTINGS[name].metadata["parse"]
-    # A list may have an item a line.
-    checked = text if parse is str else re.sub(r"[\n\t]", " ", text)
+    is_free_text = parse is str  # such as a path or a password: nothing else looks at it
+    # Elsewhere the parser says what a line break or a tab means: a list may have an item a line.
+    checked = text if is_free_text else re.sub(r"[\n\t]", " ", text)
     if has_controls(checked):
         raise ValueError("must be one line, without control characters")
     # A password may have quotes.
-    is_password = parse is str and SETTINGS[name].metadata["secret"]
+    is_password = is_free_text and SETTINGS[name].metadata["secret"]
     return parse(text if is_password else without_quotes(text))
 
 
@@ -2036,11 +2079,11 @@ def file_entries(path: Path | None, language: str = "en") -> Iterator[Entry]:
         text = path.read_text("utf-8-sig") if path else ""
         parser.read_string(text, source=str(path))
     except (OSError, UnicodeError, configparser.Error) as error:
-        text = translated(reading_error(error), language)
-        raise ValueError(f"{path}: {text}") from None
+        reason = translated(reading_error(error), language)
+        raise SettingsError(f"{path}: {reason}") from None
     for section in parser.sections():
         for key, text in parser.items(section):
-            yield f"{section}_{key}", text, f"{path}: [{section}] {key}"
+            yield Entry(f"{section}_{key}", text, path, f"[{section}] {key}")
 
 
 def reading_error(error: Exception) -> str:
@@ -2071,7 +2114,8 @@ def environment_entries(environ: Mapping[str, str]) -> Iterator[Entry]:
     for variable, text in environ.items():
         is_setting = variable.startswith("COMMENTD_")
         if is_setting and not OF_KUBERNETES.fullmatch(f"{variable}={text}"):
-            yield variable.removeprefix("COMMENTD_").lower(), text.strip(), variable
+            name = variable.removeprefix("COMMENTD_").lower()
+            yield Entry(name, text.strip(), None, variable)
 
 
 def no_such_setting(name: str) -> str:
@@ -2098,37 +2142,53 @@ def example_config(language: str) -> str:
     title = "Settings of commentd. Copy to commentd.ini and take the # from what you change."
     lines = [f"# {translated(title, language)}"]
     for each in settings_in_effect(Config(), language):
-        section = f"[{each['section']}]"
+        section = f"[{each.section}]"
         if section not in lines:
             lines += ["", section]
-        help_text = each["help"].replace("\n", "\n# ")
-        lines += [f"# {help_text}", f"#{each['key']} = {each['value']}".rstrip()]
+        help_text = each.help_text.replace("\n", "\n# ")
+        lines += [f"# {help_text}", f"#{each.key} = {each.text}".rstrip()]
     return "\n".join(lines) + "\n"
 
 
 def ini_text(value: Any) -> str:
+    """The value of a setting as the file has it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):
-        return ", ".join(value)
+        return ", ".join(map(str, value))
     return "" if value is None else str(value)
 
 
-def settings_in_effect(config: Config, language: str = "en") -> Iterator[Json]:
-    """Every setting as `{section, key, value, changed, help}`, with secrets hidden."""
+@dataclass(frozen=True)
+class SettingInEffect:
+    """A setting as the owner sees it."""
+
+    section: str
+    key: str
+    text: str  # its value as the file has it; a secret is hidden
+    changed: bool  # whether it is not the default
+    help_text: str
+
+    def for_admins(self) -> Json:
+        return {
+            "section": self.section,
+            "key": self.key,
+            "value": self.text,
+            "changed": self.changed,
+            "help": self.help_text,
+        }
+
+
+def settings_in_effect(config: Config, language: str) -> Iterator[SettingInEffect]:
     for name, setting_field in SETTINGS.items():
         section, _, key = name.partition("_")
         value = getattr(config, name)
         text = ini_text(value)
         if text and setting_field.metadata["secret"]:
             text = translated("(hidden)", language)
-        yield {
-            "section": section,
-            "key": key,
-            "value": text,
-            "changed": value != setting_field.default,
-            "help": translated(setting_field.metadata["help"], language),
-        }
+        changed = value != setting_field.default
+        help_text = translated(setting_field.metadata["help"], language)
+        yield SettingInEffect(section, key, text, changed, help_text)
 
 
 # -- Schema -------------------------------------------------------------------
@@ -7052,12 +7112,11 @@ def owner_recipients(site: Site, comment: Comment) -> list[str]:
     config = site.config
     key = page_name(comment.page_url, config.site_origins).key
     for page_rule in config.notify_pages:
-        pattern, _, emails = page_rule.rpartition(" = ")
-        pattern = glob.escape(page_name(pattern, config.site_origins).key)
+        pattern = glob.escape(page_name(page_rule.pattern, config.site_origins).key)
         # The only wildcard is `*`. For several, `re` alone would try each way to split the key. A
         # page may be written with or without the last slash.
         if fnmatch.filter([key, f"{key}/"], pattern.replace("[*]", "*")):
-            return emails.split(", ")
+            return [*page_rule.recipients]
     if config.notify_owner:
         return [*config.notify_owner]
     return [admin.email for admin in site.store.admins()]
@@ -12614,7 +12673,9 @@ def admin_settings(request: Request) -> Json:
     language = query_text(request, "lang")
     return {
         "version": __version__,
-        "settings": [*settings_in_effect(request.site.config, language)],
+        "settings": [
+            each.for_admins() for each in settings_in_effect(request.site.config, language)
+        ],
         "findings": [
             {
                 "level": finding.level,
@@ -16207,14 +16268,14 @@ def print_settings(blog: BlogSettings, *, everything: bool) -> None:
     """The settings with their sources: all, or those that are set."""
     language = terminal_language(os.environ)
     entries = [*file_entries(blog.file), *environment_entries(os.environ)]
-    sources = {name: source.partition(": ")[0] for name, _, source in entries}
+    sources = {entry.name: str(entry.file or entry.place) for entry in entries}
     title = "All settings:" if everything else "What is set (all settings: -v):"
     print(f"\n{translated(title, language)}\n")
     for each in settings_in_effect(blog.config, language):
-        name = f"{each['section']}_{each['key']}"
+        name = f"{each.section}_{each.key}"
         if name in sources or everything:
             source = translated(sources.get(name, "default"), language)
-            print(f"  {in_brackets(name):27} {each['value']:35} {source}")
+            print(f"  {in_brackets(name):27} {each.text:35} {source}")
 
 
 # Backups, admins and counters
@@ -16913,9 +16974,10 @@ def as_one_process(blogs: list[BlogSettings], environ: Mapping[str, str]) -> lis
     """The settings of several blogs in one process: those of the process are the first one's.
     `SettingsError` lists what is wrong."""
     errors = [
-        f"{variable}: each of several blogs needs its own {in_brackets(name)}: write it in its file"
-        for name, _, variable in environment_entries(environ)
-        if name in SETTINGS_OF_ONE_BLOG
+        f"{entry.place}: each of several blogs needs its own {in_brackets(entry.name)}: "
+        "write it in its file"
+        for entry in environment_entries(environ)
+        if entry.name in SETTINGS_OF_ONE_BLOG
     ]
     if not errors:  # with such a variable, the blogs would also be the same
         errors = [*errors_of_blogs(blogs)]
@@ -16955,10 +17017,7 @@ def read_settings(file: Path | None, *, as_root: bool) -> BlogSettings:
     """Unless it reads them `as_root`, root takes the rights of their owner first."""
     if file and not as_root:
         give_up_root(file)
-    try:
-        config = load_config(file, os.environ)
-    except ValueError as error:
-        raise SettingsError(str(error)) from None
+    config = load_config(file, os.environ)
     if not as_root:
         # First as it is written: a symbolic link of another user must not lead root to its target.
         give_up_root(Path(config.database_path))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from commentd import App, Config, make_app
+from commentd import App, Config, load_config, make_app
 from support import inside
 from support.admin import moderate
 from support.client import CANARY, PAGE, Visitor
@@ -385,7 +385,13 @@ def test_news_of_many_pages_are_one_email_with_a_way_to_end_each(guest: Guest, a
     assert followers(guest) == set()
 
 
-@pytest.mark.parametrize("settings", [NAMED, {**USUAL, "notify_pages": ("* = nobody",)}])
+TO_NOBODY_OF_ANY_PAGE = {
+    **USUAL,
+    "notify_pages": load_config(None, {"COMMENTD_NOTIFY_PAGES": "* = nobody"}).notify_pages,
+}
+
+
+@pytest.mark.parametrize("settings", [NAMED, TO_NOBODY_OF_ANY_PAGE])
 def test_the_owner_who_follows_has_one_email(
     guest: Guest, owner: Reader, settings: dict[str, Any]
 ) -> None:

@@ -574,7 +574,7 @@ def test_a_captcha_provider_needs_its_settings(
         environ = {"COMMENTD_CAPTCHA_PROVIDER": provider} | {k: v for k, (v, _) in NEEDED.items()}
         assert load_config(None, environ).captcha_provider == provider
         for lacking, (_, name) in NEEDED.items():
-            with pytest.raises(ValueError, match="needs ") as error:
+            with pytest.raises(inside.REFUSALS, match="needs ") as error:
                 load_config(None, environ | {lacking: ""})
             assert str(error.value) == f"[captcha] provider = {provider} needs {name}"
     path = tmp_path / "commentd.ini"

@@ -1185,13 +1185,14 @@ def test_emails_about_a_page_go_to_whom_the_first_rule_names(
         assert guest.quotes(BOTH[0]) == guest.quotes(BOTH[1]) == [["a photo"]]
         link = link_to("deleted", guest.texts(OWNER)[0])
     # Who is not named for a page any more can't moderate there by an older email.
-    with start_app(notify_owner=(OWNER,), notify_pages=("/x = ann@example.com",)) as guest:
+    rules = load_config(None, {"COMMENTD_NOTIFY_PAGES": "/x = ann@example.com"}).notify_pages
+    with start_app(notify_owner=(OWNER,), notify_pages=rules) as guest:
         guest.press(link, status=403)
         assert guest.listing(url="/x")["total"] == 1
 
 
 def test_a_rule_that_cannot_work_stops_the_start() -> None:
     for line in ("/photos/*", "= ann@example.com", "/x =", "/x = ann", "/x = a b"):
-        with pytest.raises(ValueError, match=r"(?i)pages") as fault:
+        with pytest.raises(inside.REFUSALS, match=r"(?i)pages") as fault:
             load_config(None, {"COMMENTD_NOTIFY_PAGES": f"/a = ann@example.com\n  {line}\n"})
         assert "\n" not in str(fault.value), line

@@ -31,7 +31,7 @@ def load(path: Path, text: str | bytes, **environ: str) -> Config:
 
 
 def errors_of(path: Path, text: str | bytes, **environ: str) -> list[str]:
-    with pytest.raises(ValueError, match=r"\w") as caught:
+    with pytest.raises(inside.REFUSALS, match=r"\w") as caught:
         load(path, text, **environ)
     return str(caught.value).splitlines()
 
@@ -270,7 +270,7 @@ def test_a_settings_file_that_can_not_be_read_is_one_error(path: Path, tmp_path:
         assert error.startswith(f"{path}: ")
         assert reason in error
     for missing, reason in [(tmp_path / "none.ini", "No such file"), (tmp_path, "Is a directory")]:
-        with pytest.raises(ValueError, match=f"^{re.escape(str(missing))}: {reason}"):
+        with pytest.raises(inside.REFUSALS, match=f"^{re.escape(str(missing))}: {reason}"):
             load_config(missing, {})
 
 
