@@ -63,7 +63,7 @@ import os
 import pwd
 import re
 import secrets
-import select
+import selectors
 import shlex
 import shutil
 import signal
@@ -3096,7 +3096,7 @@ class Changes:
     def after(self, number: int, page_keys: Collection[str] | None) -> bool:
         """Whether one of these pages has changed since the change with that number; None stands for
         all pages."""
-        if page_keys is None:
+        if self.last == number or page_keys is None:
             return self.last > number
         if self.of_all_pages > number:
             return True
@@ -6102,7 +6102,9 @@ class ViewCounter:
 
     def add(self, name: PageName, client: Client) -> None:
         with self.lock:
-            views = self.pending.setdefault(name.key, PageViews(name.page_url, client))
+            views = self.pending.get(name.key)
+            if views is None:
+                views = self.pending[name.key] = PageViews(name.page_url, client)
             views.count += 1
 
     def waiting(self, key: str) -> int:
@@ -7944,8 +7946,8 @@ class Response:
 @dataclass
 class CacheEntry:
     """What the response cache keeps of a public response. It is made with the request, before the
-    handler reads anything. A handler may set `page_keys` and `viewed`. The server sets `response`
-    and keeps the entry when it has sent the response."""
+    handler reads anything. A handler may set `page_keys` and `viewed`. The server sets the rest and
+    keeps the entry when it has sent the response."""
 
     site: Site
     # From before the handler read anything: the time, and the number of the last change.
@@ -7954,6 +7956,7 @@ class CacheEntry:
     page_keys: Collection[str] | None = None  # of which the response depends on; None for all
     viewed: PageName | None = None  # each request for the response is a view of this page
     response: bytes = b""  # with its headers, as it was sent
+    expires_at: float = 0  # when it must not be sent any longer
 
     @property
     def is_outdated(self) -> bool:
@@ -15456,10 +15459,10 @@ class ResponseCache:
         entry = self.entries.get(key)
         if entry is None or entry.is_outdated:
             return None
-        is_expired = period_of(key, entry.made_at) != period_of(key, self.clock())
-        return None if is_expired else entry
+        return entry if entry.made_at <= self.clock() < entry.expires_at else None
 
     def add(self, key: bytes, entry: CacheEntry) -> None:
+        entry.expires_at = expiry_of(key, entry.made_at)
         with self.lock:
             self.drop(key)
             self.entries[key] = entry
@@ -15473,11 +15476,11 @@ class ResponseCache:
             self.size -= size_in_cache(key, entry)
 
 
-def period_of(key: bytes, seconds: float) -> int:
-    """The number of a time of ten seconds, which ends at another moment for each key: otherwise all
+def expiry_of(key: bytes, made_at: float) -> float:
+    """When a response expires: within ten seconds, at another moment for each key. Otherwise all
     that was cached at once would have to be made again at once."""
-    offset = hash(key) % 1000 / 1000
-    return int(seconds / CACHE_SECONDS + offset)
+    offset = hash(key) % 1000 / 1000 * CACHE_SECONDS
+    return made_at + CACHE_SECONDS - (made_at + offset) % CACHE_SECONDS
 
 
 def size_in_cache(key: bytes, entry: CacheEntry) -> int:
@@ -15566,6 +15569,11 @@ class FastConnection(Connection):
     cache_key = b""  # of the response that is being made; b"" if it cannot be cached
     is_in_event_loop = False  # whether the event loop makes the response, not a worker
 
+    def del_channel(self, map: Any = None) -> None:
+        if self._fileno is not None:
+            self.loop.forget(self._fileno)
+        super().del_channel(map)
+
     def readable(self) -> bool:
         """The event loop asks this before each wait, so the next request begins here."""
         if self.bytes_ahead and not self.is_busy:
@@ -15581,6 +15589,7 @@ class FastConnection(Connection):
         is_ending = self.will_close or self.close_when_flushed
         if not (self.request or is_ending) and self.send_cached(data):
             return True
+        self.loop.unsettled[self] = None
         with self.requests_lock:
             if self.will_close or self.close_when_flushed:
                 return False
@@ -15618,6 +15627,7 @@ class FastConnection(Connection):
         sent = self.send(entry.response)
         if sent < len(entry.response) and self.connected:
             self.write_soon(entry.response[sent:])
+            self.loop.unsettled[self] = None
         return True
 
     def respond_in_event_loop(self) -> None:
@@ -15780,6 +15790,9 @@ def only_reads(request: Any) -> bool:
     return request.command in ("GET", "HEAD", "OPTIONS") and request.path != "/health"
 
 
+Event = tuple[selectors.SelectorKey, int]  # of a connection, and what it is: read or write
+
+
 class EventLoop:
     """The one thread that reads and writes all sockets, what it serves, and what it remembers of
     connections. It makes all responses that take a few milliseconds. The event loop of a waitress
@@ -15798,21 +15811,39 @@ class EventLoop:
         self.span_ends_at = 0.0
         self.seconds_of: defaultdict[str, float] = defaultdict(float)  # CPU time in it, by client
         self.is_crowded = False  # whether more came than this turn takes
+        self.selector = selectors.DefaultSelector()
+        self.awaited: dict[int, int] = {}  # the events that the selector was asked for
+        # Those that each turn asks for the events they wait for. All others, which are most, wait
+        # for their next request and cost nothing.
+        self.unsettled: dict[Any, None] = {server: None, server.trigger: None}
+        self.is_waiting = False  # or about to, so that a worker has to wake this thread
+        self.mark_silent = server.maintenance
         server.task_dispatcher.set_thread_count(0)
         server.task_dispatcher = self.workers
         if known is Waitress.KNOWN:
             server.channel_class = functools.partial(FastConnection, self)
             server.handle_accept = self.accept_waiting
+            server.maintenance = self.close_silent
+            server.pull_trigger = self.wake
         elif known is Waitress.SIMILAR:
             server.channel_class = functools.partial(Connection, self)
-            self.close_silent = server.maintenance
             server.maintenance = self.guard
             server.adj.cleanup_interval = SWEEP_SECONDS  # how often waitress calls it
 
     def guard(self, now: float) -> None:
         """What the event loop of waitress calls from time to time."""
-        self.close_silent(now)
+        self.mark_silent(now)
         self.sweep(now)
+
+    def close_silent(self, now: float) -> None:
+        """What waitress calls from time to time. It marks connections that wait."""
+        self.mark_silent(now)
+        self.unsettled |= dict.fromkeys(self.server.active_channels.values())
+
+    def wake(self) -> None:
+        """What waitress calls when a response is made, or not taken at once."""
+        if self.is_waiting:
+            self.server.trigger.pull_trigger()
 
     def run(self, stopping: threading.Event) -> None:
         """Serves until the event is set, and then completes the requests in flight."""
@@ -15833,30 +15864,55 @@ class EventLoop:
     def turn(self, seconds: float) -> None:
         """Waits for events and handles them, once."""
         self.is_crowded = False
-        poller = select.poll()
-        polled = {}
-        for descriptor, each in [*self.server._map.items()]:
-            flags = select.POLLIN if each.readable() else 0
-            if each.writable() and not each.accepting:
-                flags |= select.POLLOUT
-            if flags:
-                poller.register(descriptor, flags)
-                polled[descriptor] = each
-        wait = 0 if self.quick.size else seconds
-        # Not of `_map`: a call of `readable` may have sent a response, and closed a connection.
-        ready = [(polled[descriptor], flags) for descriptor, flags in poller.poll(1000 * wait)]
+        self.is_waiting = True
+        for each in [*self.unsettled]:
+            self.await_events(each)
+        ready = self.selector.select(0 if self.quick.size else seconds)
+        self.is_waiting = False
         if len(ready) > EVENTS_OF_ONE:
             handled = in_turns(ready)
             self.is_crowded = len(handled) < len(ready)
             ready = handled
-        for each, flags in ready:
-            if each is self.server._map.get(each._fileno):  # else it is closed
-                self.server.asyncore.readwrite(each, flags)
+        asyncore = self.server.asyncore
+        for key, events in ready:
+            each = key.data
+            if each._fileno != key.fd:  # it is closed
+                continue
+            if events & selectors.EVENT_READ:
+                asyncore.read(each)
+            else:
+                asyncore.write(each)
         self.respond()
         if self.is_crowded:
             self.workers.calm.clear()
         elif not self.workers.calm.is_set():
             self.workers.calm.set()
+
+    def await_events(self, each: Any) -> None:
+        """Asks the selector for the events that the server or a connection is to hear of now."""
+        descriptor = each._fileno
+        events = selectors.EVENT_READ if each.readable() else 0
+        if each._fileno is None:  # it is closed, maybe by what `readable` did
+            del self.unsettled[each]
+            return
+        if not each.accepting and each.writable():
+            events |= selectors.EVENT_WRITE
+        before = self.awaited.get(descriptor, 0)
+        if events != before:
+            self.awaited[descriptor] = events
+            if not before:
+                self.selector.register(descriptor, events, each)
+            elif not events:
+                self.selector.unregister(descriptor)
+            else:
+                self.selector.modify(descriptor, events, each)
+        if events == selectors.EVENT_READ and each is not self.server:
+            del self.unsettled[each]
+
+    def forget(self, descriptor: int) -> None:
+        """A connection closes."""
+        if self.awaited.pop(descriptor, 0):
+            self.selector.unregister(descriptor)
 
     def begin(self, connection: FastConnection) -> None:
         """A request has arrived whole."""
@@ -15869,6 +15925,8 @@ class EventLoop:
 
     def respond(self) -> None:
         """Responds to what waits, as far as the time of a turn allows."""
+        if not self.quick.size:
+            return
         if time.monotonic() > self.span_ends_at:
             self.span_ends_at = time.monotonic() + SPAN_SECONDS
             self.seconds_of.clear()
@@ -15911,7 +15969,8 @@ class EventLoop:
             except OSError:  # the client has left already
                 continue
             address = server.fix_addr(address)
-            server.channel_class(server, connection, address, server.adj, map=server._map)
+            made = server.channel_class(server, connection, address, server.adj, map=server._map)
+            self.unsettled[made] = None
         self.is_crowded = True
 
     def sweep(self, now: float) -> None:
@@ -15945,6 +16004,7 @@ class EventLoop:
     def drain(self, seconds: float = 10) -> None:
         """Accepts no more connections, responds to what was sent, then closes."""
         self.turn(0)  # the connections that wait are accepted first
+        self.forget(self.server._fileno)
         self.server.del_channel(self.server._map)
         self.server.socket.close()
         ends_at = time.monotonic() + seconds
@@ -15958,19 +16018,16 @@ class EventLoop:
         self.workers.shutdown(timeout=1)
 
 
-def in_turns(ready: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
+def in_turns(ready: list[Event]) -> list[Event]:
     """Events in the order in which they are handled: a second one of a client after the first ones
     of all. A client with many leaves some to the next turn of the loop."""
-    ready.sort(key=lambda event: getattr(event[0], "last_activity", 0))
-    counts: Counter[str] = Counter()
-    ranked = []
+    ready.sort(key=lambda event: getattr(event[0].data, "last_activity", 0))
+    by_client = defaultdict(list)
     for event in ready:
-        client = getattr(event[0], "client", "the server itself")
-        counts[client] += 1
-        if counts[client] <= EVENTS_OF_ONE:
-            ranked.append((counts[client], event))
-    ranked.sort(key=operator.itemgetter(0))
-    return [event for _, event in ranked]
+        client = getattr(event[0].data, "client", "the server itself")
+        by_client[client].append(event)
+    rounds = itertools.zip_longest(*(own[:EVENTS_OF_ONE] for own in by_client.values()))
+    return [event for events in rounds for event in events if event]
 
 
 def close_excess_unread(channels: list[Any]) -> None:
@@ -16065,7 +16122,7 @@ def stopping_on_signals(loop: EventLoop) -> Iterator[threading.Event]:
         stopping.set()
         if loop.known is not Waitress.KNOWN:
             raise SystemExit  # ends the loop of waitress
-        loop.server.pull_trigger()
+        loop.server.trigger.pull_trigger()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
