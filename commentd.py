@@ -3032,7 +3032,7 @@ def holding(lock: Any, wait: float, late: Problem) -> Iterator[None]:
 
 # On a connection that writes: the keys of the pages of which a transaction changes something that
 # readers can see. Views are left out. Triggers see what each statement does, so that none of them
-# has to say it.
+# has to say it. A change of a comment that readers can see raises a mark of its page.
 CHANGED_PAGES = """
     CREATE TEMP TABLE changed_page (key TEXT NOT NULL);
     CREATE TEMP TRIGGER note_added_page AFTER INSERT ON main.page
@@ -3048,23 +3048,7 @@ CHANGED_PAGES = """
     CREATE TEMP TRIGGER note_deleted_page AFTER DELETE ON main.page
     BEGIN
         INSERT INTO changed_page VALUES (OLD.key);
-    END;
-    CREATE TEMP TRIGGER note_added_comment AFTER INSERT ON main.comment WHEN NEW.shown
-    BEGIN
-        INSERT INTO changed_page SELECT key FROM page WHERE id = NEW.page_id;
-    END;
-    CREATE TEMP TRIGGER note_changed_comment
-        AFTER UPDATE OF page_id, parent_id, thread_id, user_id, nickname, website, content, html,
-                        ip, country, location, likes, shown, status, created_at, edited_at, pinned,
-                        language ON main.comment
-        WHEN OLD.shown OR NEW.shown
-    BEGIN
-        INSERT INTO changed_page SELECT key FROM page WHERE id IN (OLD.page_id, NEW.page_id);
-    END;
-    CREATE TEMP TRIGGER note_deleted_comment AFTER DELETE ON main.comment WHEN OLD.shown
-    BEGIN
-        INSERT INTO changed_page SELECT key FROM page WHERE id = OLD.page_id;
-    END"""
+    END;"""
 
 
 class Changes:
