@@ -4,6 +4,7 @@ Run it with `python commentd.py`. The module reads from top to bottom: each part
 stands above it.
 
     Problems      errors: for the owner, and for clients as `{error, code}`
+    Languages     what commentd says in each language, from `static/languages/`
     Text          strict JSON, names, addresses, page keys, safe HTML: pure functions
     Translations  the texts that are printed, in the language of the owner's terminal
     Settings      every setting with its default and help; the loader; the sample file
@@ -314,6 +315,122 @@ class CaptchaDown(Unavailable):
         super().__init__(text, Code.CAPTCHA_DOWN, retry_after=30)
 
 
+# -- Languages ----------------------------------------------------------------
+
+
+def static_folder() -> Path:
+    """`static/` beside the module, or where a wheel puts it."""
+    here = Path(__file__).resolve().parent
+    installed = here / "commentd_static"
+    return installed if installed.is_dir() else here / "static"
+
+
+@dataclass(frozen=True)
+class Language:
+    """All that commentd says in a language: a file of `static/languages/`, which is found by
+    itself. What it lacks is said in English."""
+
+    tag: str  # as the widget calls it
+    letters: frozenset[str]  # that show a text to be in this language
+    titles: tuple[str, ...]  # words for an admin, which no reader may add to an admin's name
+    articles: tuple[str, ...]  # words that may stand before a title
+    widget_texts: Mapping[str, str]
+    admin_texts: Mapping[str, str]
+    email_texts: Mapping[str, str]
+    forms: Json  # how browsers write dates, numbers and countries
+
+
+def language_files() -> dict[str, Path]:
+    """The file of each language, by its name in emails, settings and the database."""
+    names_of_tags = {"zh-CN": "zh"}
+    return {
+        names_of_tags.get(path.stem, path.stem.lower()): path
+        for path in sorted((static_folder() / "languages").iterdir())
+    }
+
+
+@functools.cache
+def languages() -> dict[str, Language]:
+    files = language_files()
+    english = json.loads(files["en"].read_bytes())
+    return {name: read_language(file, english) for name, file in files.items()}
+
+
+def read_language(file: Path, english: Json) -> Language:
+    own = json.loads(file.read_bytes())
+    forms = own["forms"]
+    dir_text = {"dir": forms["direction"]}
+    plural_forms = (*forms["plural_numbers"], "other")
+    texts = {
+        section: dir_text | with_english(own.get(section, {}), english[section], plural_forms)
+        for section in ("widget", "admin", "emails")
+    }
+    return Language(
+        tag=file.stem,
+        letters=letters_in(own.get("letters", "")),
+        titles=tuple(own.get("titles", "").split()),
+        articles=tuple(own.get("articles", "").split()),
+        widget_texts=texts["widget"],
+        admin_texts=texts["admin"],
+        email_texts=texts["emails"],
+        forms=forms,
+    )
+
+
+def letters_in(ranges: str) -> frozenset[str]:
+    """The letters of `а-я і`."""
+    letters: set[str] = set()
+    for each in ranges.split():
+        letters.update(map(chr, range(ord(each[0]), ord(each[-1]) + 1)))
+    return frozenset(letters)
+
+
+def with_english(
+    own: dict[str, str], english: dict[str, str], plural_forms: Sequence[str]
+) -> dict[str, str]:
+    """The texts of a language, in English where it has none. A counted text has a key for each
+    plural form of its language, such as `count_one` and `count_other`, or one for all: `count`."""
+    counted = {key.removesuffix("_other") for key in english if key.endswith("_other")}
+    texts = dict(own)
+    for key, text in english.items():
+        if key.rpartition("_")[0] not in counted:
+            texts.setdefault(key, text)
+    for key in counted - own.keys():
+        several = own.get(f"{key}_other", english[f"{key}_other"])
+        for form in plural_forms:
+            texts.setdefault(f"{key}_{form}", several)
+    return texts
+
+
+@functools.cache
+def languages_by_letters() -> list[str]:
+    """Those that a text shows by its letters. Whose letters are few comes first: Japanese is also
+    written with those of Chinese, and Ukrainian with those of Russian."""
+    with_letters = [name for name, language in languages().items() if language.letters]
+    return sorted(with_letters, key=lambda name: len(languages()[name].letters))
+
+
+def known_language(requested: str) -> str:
+    """The language that was requested (`pt-BR` gives `pt`); "" for an unknown one."""
+    requested = requested.lower()
+    # Traditional characters, which a tag asks for by the script or by where they are written.
+    if re.match("zh(?!.*hans).*(hant|tw|hk|mo)", requested):
+        return "zh-tw"
+    [language] = re.findall("^[a-z]*", requested)
+    return language if language in languages() else ""
+
+
+def language_of(requested: str, text: str) -> str:
+    """The language that was requested, else that of the letters of the text."""
+    if language := known_language(requested):
+        return language
+    written = {*text}
+    for language in languages_by_letters():
+        if written & languages()[language].letters:
+            return language
+    return "en"
+
+
 # -- Text ---------------------------------------------------------------------
 
 
@@ -488,45 +605,6 @@ def without_format(text: str) -> str:
         if marks <= MOST_MARKS:
             shown += character
     return shown
-
-
-# Languages of emails and of the pages that their links open. Characters that identify a language
-# follow where there are any. Japanese comes before Chinese, since it uses Han characters too. The
-# badge of an admin in each language stands in `TITLES`.
-LANGUAGES = {
-    "ja": "[ぁ-ヿ]",
-    "ko": "[가-힣]",
-    "zh": "[㐀-鿿]",
-    "ar": "[؀-ۿ]",
-    "ru": "[Ѐ-ӿ]",
-    "de": "",
-    "en": "",
-    "es": "",
-    "fr": "",
-    "it": "",
-    "pt": "",
-    "zh-tw": "",
-}
-
-
-def known_language(requested: str) -> str:
-    """The language that was requested (`pt-BR` gives `pt`); "" for an unknown one."""
-    requested = requested.lower()
-    # Traditional characters, which a tag asks for by the script or by where they are written.
-    if re.match("zh(?!.*hans).*(hant|tw|hk|mo)", requested):
-        return "zh-tw"
-    language = requested[:2]
-    return language if language in LANGUAGES else ""
-
-
-def language_of(requested: str, text: str) -> str:
-    """The language that was requested, else that of the script of the text."""
-    if language := known_language(requested):
-        return language
-    for language, characters in LANGUAGES.items():
-        if characters and re.search(characters, text):
-            return language
-    return "en"
 
 
 # Names
@@ -714,27 +792,24 @@ def skeleton(nickname: str) -> str:
     return shapes or folded(nickname)
 
 
-# The badge of an admin in the languages of the widget, and other words that claim the same.
-TITLES = """author admin owner official blogger verified moderator mod webmaster administrator
-            editor staff team support founder host system
-            autor autorin auteur auteure autrice officiel officielle administrateur modérateur
-            propriétaire offiziell inhaber inhaberin betreiber betreiberin besitzer moderatorin
-            redaktion autora oficial administrador administradora moderador moderadora propietario
-            dono verificado vérifié verifiziert
-            autore amministratore amministratrice moderatore moderatrice gestore proprietario
-            proprietaria titolare redazione ufficiale verificato verificata
-            автор админ администратор владелец модератор официальный редакция
-            الإدارة المدير المشرف مشرف الكاتب رسمي
-            作者 博主 站长 站長 管理员 管理員 管理人 版主 楼主 樓主 小编 小編 客服 站务 站務
-            本站 原作者 系统 系統 群主 UP主 管理组 管理組 管理者 運営者 編集部 スタッフ
-            官方 官号 官號 认证 認證 已认证 已認證 本人 公式 運営 著者 筆者
-            운영자 글쓴이 관리자 공식 주인장 주인 작성자 본인"""
-TITLE_SKELETONS = {skeleton(title) for title in TITLES.split()}
-ONLY_TITLES = re.compile(f"(?:{'|'.join(map(re.escape, TITLE_SKELETONS))})+")  # `官方认证`
-ARTICLES = {
-    *("the", "a", "an", "our", "your", "le", "la", "l", "el", "o", "il", "lo", "gli"),
-    *("der", "die", "das"),
-}
+@functools.cache
+def title_skeletons() -> set[str]:
+    """Those of the words for an admin, in all languages."""
+    titles = itertools.chain.from_iterable(each.titles for each in languages().values())
+    return {*map(skeleton, titles)}
+
+
+@functools.cache
+def only_titles() -> re.Pattern[str]:
+    """Matches the skeleton of titles that are written together: `官方认证`."""
+    return re.compile(f"(?:{'|'.join(map(re.escape, title_skeletons()))})+")
+
+
+@functools.cache
+def articles() -> set[str]:
+    return {*itertools.chain.from_iterable(each.articles for each in languages().values())}
+
+
 IN_BRACKETS = re.compile(r"[(<[{【〔〈《「『〖].*?(?:[])>}】〕〉》」』〗]|$)")
 
 
@@ -753,7 +828,7 @@ def protected_shapes(admin: str) -> set[str]:
     """The skeletons of an admin's name, alone and with each title before or behind it."""
     names = skeletons(admin)
     protected = {*names}
-    for name, title in itertools.product(names, TITLE_SKELETONS):
+    for name, title in itertools.product(names, title_skeletons()):
         protected |= {name + title, title + name}
     return protected
 
@@ -770,9 +845,9 @@ def without_titles(nickname: str) -> str:
     """The other words of a nickname. A title may be of another script: `Boss Админ`. Its article
     goes with it: `Boss the author`."""
     words = re.findall(r"\w+", nickname)
-    others = [word for word in words if not ONLY_TITLES.fullmatch(skeleton(word))]
+    others = [word for word in words if not only_titles().fullmatch(skeleton(word))]
     if len(others) < len(words):
-        others = [word for word in others if word.lower() not in ARTICLES] or others
+        others = [word for word in others if word.lower() not in articles()] or others
     return " ".join(others)
 
 
@@ -1418,13 +1493,6 @@ def clean(markup: str) -> str:
 # The code says what it prints, logs and raises in English. `static/terminal/` has the translations.
 
 
-def static_folder() -> Path:
-    """`static/` beside the module, or where a wheel puts it."""
-    here = Path(__file__).resolve().parent
-    installed = here / "commentd_static"
-    return installed if installed.is_dir() else here / "static"
-
-
 def terminal_language(environ: Mapping[str, str]) -> str:
     names = ("LC_ALL", "LC_MESSAGES", "LANG")  # in the order that POSIX gives them
     return next(filter(None, map(environ.get, names)), "")
@@ -1500,6 +1568,12 @@ def one_of(*choices: str) -> Parser:
         return choice
 
     return parse
+
+
+def parse_language_or_account(text: str) -> str:
+    """Reads the names of the languages when it is called: nothing reads files at import."""
+    parse = one_of("account", *sorted(language_files()))
+    return str(parse(text))
 
 
 def parse_chat_name(text: str) -> str:
@@ -1853,9 +1927,9 @@ class Config:
         "30",
     )
     notify_language: str = setting(
-        f"The language of emails and messages to you: {', '.join(sorted(LANGUAGES))}, or\n"
+        "The language of emails and messages to you, such as de or zh-tw, or\n"
         "account (that in which the recipient last signed in at /admin).",
-        one_of("account", *sorted(LANGUAGES)),
+        parse_language_or_account,
         "account",
     )
     notify_owner: Strings = setting(
@@ -6862,16 +6936,19 @@ MOST_QUOTED = 20  # comments in one email
 UNKNOWN_LANGUAGE = "zh+en"  # of an account: Chinese and English stand side by side
 
 
-@functools.cache
-def all_texts() -> dict[str, dict[str, str]]:
-    file = static_folder() / "emails.json"
-    return dict(json.loads(file.read_bytes()))
-
-
-def texts_in(language: str) -> dict[str, str]:
+def texts_in(language: str) -> Mapping[str, str]:
     """The texts of emails, and of the pages that their links open; English for an unknown one."""
-    texts = all_texts()
-    return texts.get(language) or texts["en"]
+    if language == UNKNOWN_LANGUAGE:
+        return bilingual_texts()
+    known = languages()
+    return known.get(language, known["en"]).email_texts
+
+
+@functools.cache
+def bilingual_texts() -> dict[str, str]:
+    """The texts of the emails to accounts whose language is unknown."""
+    chinese = json.loads(language_files()["zh"].read_bytes())
+    return dict(chinese["emails_with_english"])
 
 
 # Composing
@@ -6898,7 +6975,7 @@ class Recipient:
     is_owner: bool = False
 
     @property
-    def texts(self) -> dict[str, str]:
+    def texts(self) -> Mapping[str, str]:
         return texts_in(self.language)
 
     def text(self, name: str, **values: object) -> str:
@@ -8422,7 +8499,7 @@ def html_page(site: Site, template: str, **variables: Any) -> Response:
 
 def translated_page(site: Site, template: str, language: str, **variables: Any) -> Response:
     """As `html_page`, with the texts of a language; English for an unknown one."""
-    if language not in LANGUAGES:
+    if language not in languages():
         language = "en"
     texts = texts_in(language)
     variables |= {"lang": language, "dir": texts["dir"], "texts": texts}
@@ -10110,7 +10187,7 @@ def export_me(request: Request) -> Json:
 # -- Pages --------------------------------------------------------------------
 
 
-# What the widget says in a language
+# How browsers write in a language
 
 
 @dataclass(frozen=True)
@@ -10118,7 +10195,7 @@ class Locale:
     """What the widget says in a language, and how browsers write dates, numbers and countries
     there."""
 
-    widget_language: str  # the name of the language in the widget
+    tag: str
     texts: Mapping[str, str]
     country_names: Mapping[str, str]
     months: list[str]
@@ -10126,17 +10203,20 @@ class Locale:
     day_and_time_format: str
     thousands_separator: str
     least_separated: int  # the smallest number in which it stands
-    # By the name of a plural form: a regex of the numbers that have it. The first match counts.
-    plural_patterns: Mapping[str, str]
+    # By plural form: its numbers below 200, such as `2-4 22-24`. Above, the last two digits decide.
+    plural_numbers: Mapping[str, str]
 
     def count(self, n: int) -> str:
         """How many comments there are, such as `1 comment`."""
-        plural_form = "other"
-        for form, pattern in self.plural_patterns.items():
-            if re.fullmatch(pattern, str(n)):
-                plural_form = form
-                break
-        return self.texts[f"count_{plural_form}"].replace("{n}", self.number(n))
+        text = self.texts.get("count") or self.texts[f"count_{self.plural_form(n)}"]
+        return text.replace("{n}", self.number(n))
+
+    def plural_form(self, n: int) -> str:
+        representative = n if n < 200 else 100 + n % 100
+        for form, numbers in self.plural_numbers.items():
+            if representative in numbers_in(numbers):
+                return form
+        return "other"
 
     def more(self, n: int) -> str:
         """How many more there are, such as `5 more`; "" for none."""
@@ -10157,7 +10237,7 @@ class Locale:
 
     def place(self, comment: Comment) -> str:
         """The database has places in Chinese."""
-        if self.widget_language == "zh-CN" and comment.location:
+        if self.tag == "zh-CN" and comment.location:
             return comment.location
         return self.country_names.get(comment.country, comment.location)
 
@@ -10174,33 +10254,34 @@ def offset_of(at: datetime) -> str:
     return f"UTC{sign}{hours}:{minutes:02}"
 
 
-def widget_texts(language: str) -> dict[str, str]:
-    """What the widget says in a language."""
-    file = static_folder() / f"words/{language}.json"
-    texts: dict[str, str] = json.loads(file.read_bytes())
-    return texts
+def numbers_in(ranges: str) -> set[int]:
+    """The numbers of `1 21-24`."""
+    numbers: set[int] = set()
+    for each in ranges.split():
+        first, _, last = each.partition("-")
+        numbers.update(range(int(first), int(last or first) + 1))
+    return numbers
 
 
 @functools.cache
 def locales() -> dict[str, Locale]:
-    """The locale of each language, by its name in `LANGUAGES`."""
-    folder = static_folder()
-    forms_of_languages = json.loads((folder / "intl.json").read_bytes())
-    by_language = {}
-    for language, forms in forms_of_languages.items():
-        widget_language = forms["widget_language"]
-        by_language[language] = Locale(
-            widget_language=widget_language,
-            texts=widget_texts(widget_language),
-            country_names=forms["country_names"],
-            months=forms["months"],
-            day_format=forms["day_format"],
-            day_and_time_format=forms["day_and_time_format"],
-            thousands_separator=forms["thousands_separator"],
-            least_separated=forms.get("least_separated", 1000),
-            plural_patterns=forms["plural_patterns"],
-        )
-    return by_language
+    """The locale of each language, by its name in `languages`."""
+    return {name: locale_of(language) for name, language in languages().items()}
+
+
+def locale_of(language: Language) -> Locale:
+    forms = language.forms
+    return Locale(
+        tag=language.tag,
+        texts=language.widget_texts,
+        country_names=forms["country_names"],
+        months=forms["months"],
+        day_format=forms["day_format"],
+        day_and_time_format=forms["day_and_time_format"],
+        thousands_separator=forms["thousands_separator"],
+        least_separated=forms["least_separated"],
+        plural_numbers=forms["plural_numbers"],
+    )
 
 
 def page_language(request: Request, comments: list[Comment]) -> str:
@@ -10652,7 +10733,7 @@ def get_fragment(request: Request) -> Response:
     face_names = ".".join(str(face) for face in faces)
     text = templates()["fragment.html"].render(
         page_url=name.page_url,
-        tag=locale.widget_language,
+        tag=locale.tag,
         texts=locale.texts,
         sort=sort,
         limit=limit,
@@ -10686,11 +10767,9 @@ MIME = {
 OWN_FILES = (
     "account.css",
     "code.css",
-    "emails.json",
     "errors.css",
     "first_texts.json",
     "fragment.css",
-    "intl.json",
     "picture.css",
     "reading.css",
     "widget.css",
@@ -10722,7 +10801,7 @@ def files_to_serve() -> dict[str, bytes]:
     bodies = {}
     folder = static_folder()
     for path in sorted(folder.rglob("*")):
-        is_own = path.name in OWN_FILES or path.parent.name == "terminal"
+        is_own = path.name in OWN_FILES or path.parent.name in ("languages", "terminal")
         if path.suffix in MIME and not is_own:
             name = path.relative_to(folder).as_posix()
             bodies[name] = script_in(path) if path.suffix == ".js" else path.read_bytes()
@@ -10730,32 +10809,31 @@ def files_to_serve() -> dict[str, bytes]:
 
 
 def files_of_texts() -> dict[str, bytes]:
-    """What the widget says, in the parts in which it loads that."""
+    """What the widget and the admin page say, in the parts in which they load that."""
     bodies = {}
-    for locale in locales().values():
-        language = locale.widget_language
+    for language in languages().values():
         first, later = texts_in_two(language)
-        bodies[f"words/{language}.json"] = packed_json(later).encode()
-        if language not in TEXTS_AT_ONCE:
-            bodies[f"words/first-{language}.json"] = packed_json(first).encode()
+        bodies[f"words/{language.tag}.json"] = packed_json(later).encode()
+        if language.tag not in TEXTS_AT_ONCE:
+            bodies[f"words/first-{language.tag}.json"] = packed_json(first).encode()
+        bodies[f"words/admin-{language.tag}.json"] = packed_json(language.admin_texts).encode()
     return bodies
 
 
 def texts_at_once() -> dict[str, dict[str, str] | None]:
     """The first texts by language; None for those that are in a file of their own."""
-    languages = sorted(locale.widget_language for locale in locales().values())
     return {
-        language: texts_in_two(language)[0] if language in TEXTS_AT_ONCE else None
-        for language in languages
+        language.tag: texts_in_two(language)[0] if language.tag in TEXTS_AT_ONCE else None
+        for language in languages().values()
     }
 
 
-def texts_in_two(language: str) -> tuple[dict[str, str], dict[str, str]]:
+def texts_in_two(language: Language) -> tuple[dict[str, str], dict[str, str]]:
     """What the widget says in a language before a reader does anything, and the rest."""
     first_keys = json.loads((static_folder() / "first_texts.json").read_bytes())
     first: dict[str, str] = {}
     later: dict[str, str] = {}
-    for key, text in widget_texts(language).items():
+    for key, text in language.widget_texts.items():
         # A text with a number has one form or more: `count_one`, `count_other`.
         is_first = key in first_keys or key.rpartition("_")[0] in first_keys
         part = first if is_first else later
@@ -10763,7 +10841,7 @@ def texts_in_two(language: str) -> tuple[dict[str, str], dict[str, str]]:
     return first, later
 
 
-def packed_json(value: Json) -> str:
+def packed_json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

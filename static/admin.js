@@ -10,7 +10,7 @@ const {LANGUAGES, h, button, formatted, keep, languageOf, loadTexts, recall} = k
 
 // -- Words --------------------------------------------------------------------
 
-// Loaded from words/admin-LANGUAGE.json.
+// Loaded from words/admin-LANGUAGE.json, which is the part `admin` of static/languages/LANGUAGE.json.
 let texts
 let lang
 

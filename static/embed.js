@@ -260,13 +260,12 @@ const linkTo = id =>
 
 const timeOf = comment => new Date(comment.created_at.replace(' ', 'T') + '+08:00')
 
-// `Intl` has 现在 and 今, which mean “at present”.
-const JUST_NOW = {'zh-CN': '刚刚', 'zh-TW': '剛剛', ja: 'たった今', ko: '방금'}
 const UNITS = [['day', 1440], ['hour', 60], ['minute', 1]] // with their length in minutes
 
 function relativeTime(then, lang) {
   const minutes = Math.max(0, Date.now() - then) / 60000
-  if (minutes < 1 && JUST_NOW[lang]) return JUST_NOW[lang]
+  // `Intl` has “at present” for it in some languages.
+  if (minutes < 1 && isKnown(lang)) return TEXTS[lang].now
   if (minutes > 43200) return formatOf('DateTimeFormat', lang, {dateStyle: 'medium'}).format(then)
   const [unit, length] = UNITS.find(([, least]) => minutes >= least) ?? ['second', 1]
   const format = formatOf('RelativeTimeFormat', lang, {numeric: 'auto'})

@@ -279,7 +279,7 @@ def test_a_query_in_utf8_without_escapes_is_understood(attacker: Attacker) -> No
 
 PATHS = """
     /nothing /comments/ /comments/1/x /auth /metrics /admin/ /admin/nothing /admin/../commentd.db
-    /Admin /mail/ /link.html /emails.json /words/ /words/emails.json /words/../home.js
+    /Admin /mail/ /link.html /emails.json /words/ /languages/de.json /words/../home.js
     /words/xx.json /static/home.js /static/places4.db /places4.db /commentd.py /commentd.db
     /home.html /home.js/ /.. /../../etc/passwd /home.js/../../commentd.py /..%2fcommentd.py
     /%2e%2e/commentd.py /..%5ccommentd.py /.git/config /%2fetc%2fpasswd /home.js%00 /%00

@@ -43,7 +43,7 @@ from support.blog import Pages, blog, say, service
 from support.campaign import Campaign
 from support.client import CANARY, Visitor
 from support.hostile_text import ATTACKS, REL, assert_allowed, hostile_fields, writing
-from support.words import ADMIN, WORDS
+from support.words import ADMIN, EMAILS, WORDS
 
 TEXT = st.text(st.characters(codec="utf-8"))
 STATIC = Path(commentd.__file__).parent / "static"
@@ -690,12 +690,11 @@ def test_a_title_or_brackets_make_no_other_nickname() -> None:
     for admin in ("小明【博主】", "小明 (Berlin)", "小明"):
         assert looks_like("小明", admin)
         assert not looks_like("ᏣᎳ", admin), "no letter of Cherokee looks Chinese"
-    emails = json.loads((STATIC / "emails.json").read_bytes()).values()
-    badges = {words.get("thread_author", "Admin") for words in emails}
-    badges |= {words["admin"] for words in [*WORDS.values(), *ADMIN.values()]}
-    for badge in badges:
-        for name in ("Boss", "小明", "Иван", "محمد"):
-            assert looks_like(f"{name} {badge}", name), f"commentd.py: TITLES lacks “{badge}”"
+    for tag in WORDS:
+        for badge in {EMAILS[tag]["thread_author"], WORDS[tag]["admin"], ADMIN[tag]["admin"]}:
+            for name in ("Boss", "小明", "Иван", "محمد"):
+                fault = f"static/languages/{tag}.json: titles lacks “{badge}”"
+                assert looks_like(f"{name} {badge}", name), fault
 
 
 HONEST = """

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import json
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -20,6 +19,7 @@ from support.widget import Site, service_with
 from support.widget import fake_world as fake_world  # a fixture
 from support.widget import settings as settings  # a fixture
 from support.widget import site as site  # a fixture
+from support.words import WORDS
 from support.world import START
 
 pytestmark = pytest.mark.slow
@@ -346,7 +346,7 @@ def test_with_the_service_down_an_empty_thread_says_so_and_holds_no_height(
 
 
 def widget_text(key: str) -> str:
-    return str(json.loads((STATIC / "words/en.json").read_bytes())[key])
+    return WORDS["en"][key]
 
 
 @service_with(site_picture=str(ROOT / ".ci/admin.png"))

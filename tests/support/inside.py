@@ -10,7 +10,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -22,7 +22,6 @@ import pytest
 import commentd
 from commentd import (
     CHATS,
-    LANGUAGES,
     MEMORY_LIMITS,
     PRODUCTS,
     RATE_LIMITS,
@@ -98,9 +97,10 @@ def comment_fields() -> Fields:
     )
 
 
-def languages() -> set[str]:
-    """Those of emails and of the pages that their links open."""
-    return {*LANGUAGES}
+def plural_forms(language: str, numbers: Iterable[int]) -> list[str]:
+    """Those that the service chooses, by the name of a language in emails."""
+    locale = commentd.locales()[language]
+    return [locale.plural_form(n) for n in numbers]
 
 
 def chats() -> set[str]:

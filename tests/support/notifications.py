@@ -1,6 +1,5 @@
 """Readers who get emails and open the links in them."""
 
-import json
 import re
 import shutil
 from collections import defaultdict
@@ -15,12 +14,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-import commentd
 from commentd import App, Config, make_app
 from support import inside
 from support.client import CANARY, Visitor
 from support.database import assert_whole, dump
+from support.languages import LANGUAGES
 from support.mail import outbox
+from support.words import EMAILS
 from support.world import FakeWorld, read
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -34,11 +34,10 @@ NAMED = {**USUAL, "notify_owner": (OWNER,)}
 TO_NOBODY = {**USUAL, "notify_owner": ("nobody",)}
 BUNDLED = 10 * MINUTE
 
-EMAIL_TEXTS = json.loads(
-    Path(commentd.__file__).with_name("static").joinpath("emails.json").read_text()
-)
+# By the names of languages in emails.
+EMAIL_TEXTS = {{"zh-CN": "zh"}.get(tag, tag.lower()): texts for tag, texts in EMAILS.items()}
 
-BILINGUAL = EMAIL_TEXTS.pop("zh+en")  # where the language is unknown
+BILINGUAL = LANGUAGES["zh-CN"]["emails_with_english"]  # where the language is unknown
 
 named = pytest.mark.parametrize("settings", [NAMED])
 

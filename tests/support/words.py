@@ -1,10 +1,17 @@
-"""What the widget and /admin say, by language."""
+"""What the widget, /admin and emails say, by language."""
 
 import json
 
+from support.languages import LANGUAGES
 from support.sources import STATIC
 
-WORDS = {path.stem: json.loads(path.read_bytes()) for path in (STATIC / "words").iterdir()}
-ADMIN = {each.removeprefix("admin-"): WORDS.pop(each) for each in [*WORDS] if "admin" in each}
+# As they are served: the direction comes with what browsers know of the language.
+WORDS: dict[str, dict[str, str]] = {
+    tag: {"dir": each["forms"]["direction"], **each["widget"]} for tag, each in LANGUAGES.items()
+}
+ADMIN: dict[str, dict[str, str]] = {
+    tag: {"dir": each["forms"]["direction"], **each["admin"]} for tag, each in LANGUAGES.items()
+}
+EMAILS: dict[str, dict[str, str]] = {tag: each["emails"] for tag, each in LANGUAGES.items()}
 # What the widget says before a reader does anything.
 FIRST_KEYS: list[str] = json.loads((STATIC / "first_texts.json").read_bytes())
