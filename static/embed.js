@@ -324,6 +324,7 @@ class Thread extends HTMLElement {
   #shownKey
   #controller
   #attendTimer
+  #held = 0
   #link = h('a', {slot: 'link', href: '#', tabIndex: -1, ariaHidden: true})
 
   get url() {
@@ -360,6 +361,7 @@ class Thread extends HTMLElement {
     const startSoon = () => setTimeout(() => this.#start()) // after the page's router
     const tintAgain = ({target}) => target.contains(this.#link) && this.#tint()
     document.addEventListener('transitionend', tintAgain, {signal})
+    addEventListener('scroll', () => this.#hold(), {capture: true, passive: true, signal})
     const moved = () => this.#shownKey && startSoon()
     window.navigation?.addEventListener('currententrychange', moved, {signal})
     this.addStyle(sheet)
@@ -486,6 +488,7 @@ class Thread extends HTMLElement {
     this.#shownKey = key
     this.settings = {}
     this.totals = {total: 0, views: 0, page_likes: 0}
+    this.#held = 0
     if (!this.$('section')) delete this.dataset.mark // PJAX left the fragment in a template
     const {mark} = this.dataset // of a fragment
     if (!mark) this.$('section')?.remove()
@@ -518,6 +521,17 @@ class Thread extends HTMLElement {
     }
   }
 
+  /** Holds a height where the window shows it, so that what follows the comments stays, however few
+      there are. What is below the window is given up, at first and as the reader scrolls. */
+  #hold(height = this.#held) {
+    if (!height) return
+    const section = this.$('section')
+    const {top, bottom} = section.getBoundingClientRect()
+    const isFilled = bottom - top > height + 1
+    this.#held = isFilled ? 0 : Math.max(0, Math.min(height, innerHeight - top))
+    section.style.minHeight = this.#held + 'px'
+  }
+
   draw() {
     const heading = this.getAttribute('heading')
     let before = this
@@ -534,8 +548,11 @@ class Thread extends HTMLElement {
     h('ol', {class: 'list', role: 'list'}),
     h('p', {role: 'status'}),
     h('p', {class: 'sr'}, h('slot', {name: 'link'})))
+    const {height} = getComputedStyle(this) // which a theme may hold until now
     this.shadowRoot.append(section)
+    this.#hold(parseFloat(height))
     if (location.hash === '#' + this.id && !scrollY) this.scrollIntoView()
+    if (location.hash === '#comments') load('arrive.js').then(({arrive}) => arrive(this), () => {})
     requestAnimationFrame(() => this.#tint())
     // The first use of each format takes long on a phone, so it comes while the list is on its way.
     setTimeout(() => this.say('count', 1) + relativeTime(Date.now(), this.language))
@@ -610,9 +627,11 @@ class Thread extends HTMLElement {
       this.load({sort, more: target.closest('li'), ...options})
     if (!more) list.replaceChildren(more = h('li', {class: 'wait'}))
     try {
-      let pause = listing ? Infinity : 0
+      const isAsked = !listing
+      let pause = isAsked ? 0 : Infinity
       listing ??= await ask('comments?' + new URLSearchParams(query))
       if (!this.shadowRoot.contains(more)) return // something else is shown now
+      if (isAsked) this.#hold(this.$('section').offsetHeight)
       if (!listing.comments || !listing.settings) throw new Failure('unreadable')
       if (page === 1) {
         this.settings = listing.settings
@@ -650,6 +669,7 @@ class Thread extends HTMLElement {
       this.emit('loaded', {page_url: this.url, total: listing.total})
     } catch (error) {
       const text = this.say(await whyNotShown(error))
+      this.#hold(this.$('section')?.offsetHeight)
       more.replaceWith(h('li', {}, this.#retry(text, loadInPlace({page, around}))))
     }
   }

@@ -1119,6 +1119,82 @@ def test_a_slow_response_moves_nothing(view: View, at: str, number: int) -> None
     assert page.evaluate("shifts") == []
 
 
+THEME = re.findall("```css\n(.*?)```", MANUAL["en"]["theme"], re.DOTALL)
+HELD = next(f"<style>body {{ margin: 0 }}{css}</style>" for css in THEME if "100vh" in css)
+FOOTER = "<footer style='height: 120px'>The end.</footer>"
+TOP = "node => node.getBoundingClientRect().top"
+
+
+@pytest.mark.parametrize("number", [0, 1, 100])
+@pytest.mark.parametrize("at", ["", "#comments"])
+def test_few_comments_bring_up_nothing_that_follows_them(view: View, number: int, at: str) -> None:
+    page = view.page
+    fill(view.app, number)
+    page.add_init_script(SHIFTS)
+    held = hold(page, r"/comments\?")
+    thread = f"<p>A short post.</p>{HELD}<commentd-thread></commentd-thread>{FOOTER}"
+    view(TAG + thread, at=at)
+    expect(page.locator("commentd-thread .wait")).to_be_visible()
+    footer = page.locator("footer")
+    expect(footer).not_to_be_in_viewport()
+    while not held:
+        idle(page)
+    held[0].continue_()
+    expect(page.locator("commentd-thread .head > *").first).to_be_visible()
+    idle(page)
+    idle(page)
+    assert page.evaluate("shifts") == []
+    expect(footer).not_to_be_in_viewport()
+
+
+def test_a_place_that_few_comments_do_not_fill_goes_where_nobody_sees_it(view: View) -> None:
+    page = view.page
+    post = "<p style='height: 1200px'>A post.</p>"
+    view(f"{TAG}{post}{HELD}<commentd-thread></commentd-thread>{FOOTER}", at="#comments")
+    expect(page.locator("commentd-thread .none")).to_be_visible()
+    thread = page.locator("commentd-thread")
+    height = "node => node.clientHeight"
+    assert thread.evaluate(height) > 600
+    page.mouse.wheel(0, -300)
+    page.wait_for_function("document.querySelector('commentd-thread').clientHeight < 500")
+    page.mouse.wheel(0, -900)
+    page.wait_for_function("document.querySelector('commentd-thread').clientHeight < 200")
+
+
+ENTRANCE = """<style>
+  @keyframes enter { from { transform: translateY(40px) } }
+  main { animation: enter 1s }
+  header { position: fixed; inset: 0 0 auto; height: 60px; background: #ccc }
+</style>"""
+
+
+@pytest.mark.parametrize("header", ["<header>A header.</header>", ""])
+def test_a_link_to_the_comments_leaves_the_field_uncovered(view: View, header: str) -> None:
+    post = "<p style='height: 1200px'>A post.</p>"
+    thread = f"{ENTRANCE}{HELD}<main>{post}<commentd-thread></commentd-thread></main>"
+    page = view(f"{TAG}{header}{thread}", at="#comments")
+    expect(page.locator("commentd-thread .none")).to_be_visible()
+    least = 60 if header else -1
+    place = f"({TOP})(document.querySelector('commentd-thread'))"
+    entered = "document.getAnimations().length === 0"
+    page.wait_for_function(f"() => {entered} && {place} >= {least} && {place} < {least} + 20")
+
+
+def test_a_reader_who_scrolls_on_is_not_taken_back_to_the_field(view: View) -> None:
+    fill(view.app, 20)
+    post = "<p style='height: 1200px'>A post.</p>"
+    thread = f"<header>A header.</header>{ENTRANCE}{HELD}{post}<commentd-thread></commentd-thread>"
+    page = view(TAG + thread, at="#comments")
+    place = f"({TOP})(document.querySelector('commentd-thread'))"
+    page.wait_for_function(f"() => {place} >= 60")
+    page.mouse.move(200, 300)
+    page.mouse.wheel(0, 60)
+    page.wait_for_function(f"() => {place} < 30")
+    idle(page)
+    idle(page)
+    assert page.evaluate(place) < 30
+
+
 def test_a_reader_who_is_offline_is_told_and_can_try_again(view: View) -> None:
     page = view.page
     fill(view.app, 15)
