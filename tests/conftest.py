@@ -7,6 +7,8 @@ The tiers:
   pytest --fast         what needs no browser and no other process, and what reads the source
   pytest                that, and what needs them
   pytest --seconds 60   the long tier: what is marked `long`, and each campaign for that long
+
+With --small, apps serve the scripts and styles that a wheel has.
 """
 
 import gc
@@ -15,6 +17,7 @@ import shutil
 import signal
 import sqlite3
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -130,6 +133,7 @@ def campaign(request: pytest.FixtureRequest) -> Campaign:
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tiers", "which tests run, and for how long")
     group.addoption("--fast", action="store_true", help="only what needs no browser or process")
+    group.addoption("--small", action="store_true", help="scripts and styles as a wheel has them")
     group.addoption("--seconds", type=float, help="the long tier: how long each campaign goes on")
     group.addoption("--seed", type=int, default=1, help="the chance of all campaigns")
     group.addoption("--first", type=int, default=0, help="the round that a campaign begins with")
@@ -154,6 +158,10 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     hypothesis.settings.register_profile("long", max_examples=1000, deadline=None, database=None)
     hypothesis.settings.load_profile("long" if config.getoption("seconds") else "short")
+    if config.getoption("small"):
+        folder = tempfile.TemporaryDirectory()
+        config.add_cleanup(folder.cleanup)
+        inside.serve_small_files(Path(folder.name))
 
 
 SLOW_FIXTURES = {"browser", "campaign"}

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from commentd import __version__, main
-from support.client import COMMENT
+from support.client import COMMENT, Visitor
+from support.inside import small_files
 from support.service import Service, services
 from support.sources import ROOT
 
@@ -66,18 +67,37 @@ def wheel_in(folder: Path) -> Path:
 
 
 def test_the_wheel_holds_the_module_its_files_and_nothing_else(distributions: Path) -> None:
+    pytest.importorskip("minify")
+    expected = {name: text.encode() for name, text in small_files(ROOT / "static").items()}
+    assert {name for name in FILES if name.endswith((".css", ".js"))} == expected.keys()
     with zipfile.ZipFile(wheel_in(distributions)) as wheel:
         names = wheel.namelist()
         assert wheel.read("commentd.py") == (ROOT / "commentd.py").read_bytes()
         for name in FILES:
             data = wheel.read(f"commentd_static/{name}")
-            assert data == (ROOT / "static" / name).read_bytes()
+            assert data == expected.get(name, (ROOT / "static" / name).read_bytes())
     about = ["METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"]
     assert sorted(names) == sorted(
         ["commentd.py", *(f"commentd_static/{name}" for name in FILES)]
         + [f"{NAME}.dist-info/{name}" for name in about]
     )
     assert {"places4.db", "places6.db", "home.html", "nginx.conf", "commentd.service"} <= FILES
+
+
+def test_no_comment_of_a_readable_script_or_style_is_served(visitor: Visitor) -> None:
+    """A file that begins with none would be taken for one that was made small."""
+    for name in FILES:
+        if name.endswith((".css", ".js")):
+            assert (ROOT / "static" / name).read_text("utf-8").startswith(("//", "/*")), name
+    for name in ("embed.js", "reading.js", "admin.js"):
+        assert re.findall(r"(?m)^ *(?://|/\*).*", visitor.get(f"/{name}").text) == [], name
+
+
+@pytest.mark.long
+def test_the_widget_of_a_wheel_passes_all_tests_of_the_widget() -> None:
+    pytest.importorskip("minify")
+    files = sorted((ROOT / "tests").glob("test_widget*.py"))
+    done(sys.executable, "-m", "pytest", "-q", "--small", *files, cwd=ROOT)
 
 
 def test_the_sdist_holds_the_source_and_makes_the_same_wheel(
@@ -131,7 +151,9 @@ os.execv({arguments[0]!r}, {arguments} + sys.argv[1:])"""
     with services(folder) as start:
         service: Service = start(program=program, server={"trusted_proxy": "127.0.0.1"})
         assert service.ask("GET", "/").status == 200
-        assert service.ask("GET", "/home.css").body == (ROOT / "static/home.css").read_bytes()
+        assert (
+            service.ask("GET", "/openapi.json").body == (ROOT / "static/openapi.json").read_bytes()
+        )
         assert b"commentd-thread" in service.ask("GET", "/embed.js").body
         far = "X-Forwarded-For: 114.114.114.114"
         posted = service.ask("POST", "/comments", far, body=COMMENT)
@@ -150,6 +172,18 @@ def test_the_project_needs_five_packages_and_no_more() -> None:
 
 def test_the_wheel_serves_where_it_is_installed(installed_command: Path, tmp_path: Path) -> None:
     assert_serves(tmp_path, installed_command)
+
+
+def test_the_scripts_of_a_wheel_are_served_as_they_are_in_it(installed_command: Path) -> None:
+    pytest.importorskip("minify")
+    small = small_files(ROOT / "static")
+    python = installed_command.with_name("python")
+    for name in ("reading.js", "admin.js", "home.css"):
+        ask = f"import commentd; print(commentd.assets_with('')['{name}'].body.decode(), end='')"
+        served = done(python, "-c", ask, cwd=installed_command.parent)
+        start, _, end = small[name].partition("MODULE_STYLE")
+        assert served.startswith(start), name
+        assert served.endswith(end), name
 
 
 OFFLINE = r"No matching distribution|Could not find a version|ConnectionError|Max retries"

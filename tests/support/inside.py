@@ -7,6 +7,7 @@ import atexit
 import functools
 import logging
 import re
+import runpy
 import sqlite3
 import threading
 import time
@@ -38,6 +39,7 @@ from commentd import (
     password_scheme,
     term_hash,
 )
+from support.sources import ROOT, STATIC
 
 # What the program raises, with a sentence for users, where it can't do what was asked.
 REFUSALS = (commentd.OperatorError, commentd.Unavailable)
@@ -53,6 +55,23 @@ def share_what_never_changes() -> None:
     commentd.style_in = functools.cache(commentd.style_in)
     commentd.argument_parser = functools.cache(commentd.argument_parser)
     commentd.migrate = migrate_by_copying
+
+
+def serve_small_files(folder: Path) -> None:
+    """From now on, apps serve the scripts and styles that a wheel has, from a copy of static/."""
+    for path in STATIC.iterdir():
+        (folder / path.name).symlink_to(path)
+    for name, text in small_files(STATIC).items():
+        (folder / name).unlink()
+        (folder / name).write_text(text, "utf-8")
+    commentd.static_folder = lambda: folder
+
+
+def small_files(static: Path) -> dict[str, str]:
+    """As the build of a wheel makes them."""
+    program = runpy.run_path(str(ROOT / ".ci" / "small_files.py"))
+    made: dict[str, str] = program["small_files"](static)
+    return made
 
 
 really_migrate = commentd.migrate
