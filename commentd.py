@@ -26,7 +26,9 @@ stands above it.
     Admins        handlers for the admin page, for the links in emails, and for the manual
     Application   `make_app`: mounts the routes, adds headers, and does the regular work
     Doctor        what `check` finds, and what the service tells of itself, such as `/health`
-    Moving        importers as tables from record to fields, exporters, page moves
+    Foreign       files of other products: tables of fields, HTML as Markdown, repair
+    Import        stages the records of a file, arranges them, and adds what is new
+    Export        our own format and those of others, and page moves
     Serving       waitress, the response cache, fairness among clients, a clean stop
     Commands      `serve`, `check`, `backup`, `import` and the others; `main`
 """
@@ -12755,9 +12757,13 @@ def admin_settings(request: Request) -> Json:
     }
 
 
-# -- Moving -------------------------------------------------------------------
+# -- Foreign ------------------------------------------------------------------
 
-# Importing: what a product's file looks like
+# Files of other products, and our own export: which product they are of, how they are read also when
+# they are damaged, and where each record has its fields. What comes out are texts by the names of
+# our fields. Nothing here knows the store.
+
+# What a product's file looks like
 
 Fields = dict[str, str]  # where a record has each field: its path, by the name of the field
 
@@ -13215,7 +13221,7 @@ def status_in(record: Any, product: Product) -> str:
     return "visible"
 
 
-# Importing: the text of a comment
+# The text of a comment
 
 HTML_START = re.compile(
     r"(?i)\s*<(p|pre|blockquote|[uod]l|h\d|div|section|article|table|hr|details|figure|center)\b"
@@ -13431,7 +13437,7 @@ def content_of(values: Texts) -> Content:
     return content_of_html(written or with_links(html_in(paragraphs_of(values["lines"]))))
 
 
-# Importing: HTML as Markdown
+# HTML as Markdown
 
 MOST_NESTED = 30
 BLOCKS = ("p", "pre", "blockquote", "ul", "ol", "li", "hr")
@@ -13766,7 +13772,7 @@ def joined(runs: Iterable[Run]) -> list[Run]:
     return [Run("".join(run.text for run in group), styles) for styles, group in groups]
 
 
-# Importing: files
+# Files
 
 Records = Iterator[tuple[str, Any]]  # each with the name of its table, list or element
 BREAKS_OFF = "<breaks off>"  # the name of the last record, which says where
@@ -14325,7 +14331,11 @@ def copy_within_limit(source: Any, target: IO[bytes], limit: int) -> None:
             )
 
 
-# Importing: one file
+# -- Import -------------------------------------------------------------------
+
+# A file goes through three hands. `Staging` takes in its records and says what is wrong with them.
+# `Arrangement` finds the parents and puts all in the order of time. `Adding` writes what the store
+# does not have yet.
 
 
 @dataclass(frozen=True)
@@ -15009,7 +15019,7 @@ class Adding:
             self.report.note("now below what they reply to", staged.id)
 
 
-# Exporting
+# -- Export -------------------------------------------------------------------
 
 UTC_FORMAT = "%Y-%m-%d %H:%M:%S"  # of a time as WordPress and Artalk have it
 

@@ -101,8 +101,13 @@ SQL = r"(?s)\b(SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|BEGIN|DROP|ALTER)\s.*[A
 
 
 def test_sql_is_only_in_schema_and_store() -> None:
-    """And in Moving, for the databases of others, and one that is gone when a file is read."""
-    assert parts_with(r"\.execute\w*\(|sqlite3\.connect") == {"Schema", "Store", "Places", "Moving"}
+    """And in Foreign, for the databases of others, and one that is gone when a file is read."""
+    assert parts_with(r"\.execute\w*\(|sqlite3\.connect") == {
+        "Schema",
+        "Store",
+        "Places",
+        "Foreign",
+    }
     assert parts_with(r"self\.(run|one|all|value|values)\(") == {"Store"}
     texts = {
         name
@@ -110,7 +115,7 @@ def test_sql_is_only_in_schema_and_store() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and re.match(r"\s*" + SQL[4:], str(node.value), re.S)
     }
-    assert texts == {"Schema", "Store", "Places", "Moving"}
+    assert texts == {"Schema", "Store", "Places", "Foreign"}
 
 
 def test_bottle_is_only_in_web_and_application() -> None:
@@ -164,7 +169,7 @@ def test_only_imports_use_recursion() -> None:
         if wider == below:
             break
         below = wider
-    importers = {each.name for each in functions(part_trees()["Moving"])}
+    importers = {each.name for each in functions(part_trees()["Foreign"])}
     assert {scope.name for scope, names in below.items() if scope in names} <= importers
 
 
