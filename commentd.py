@@ -12759,9 +12759,9 @@ def admin_settings(request: Request) -> Json:
 
 # -- Foreign ------------------------------------------------------------------
 
-# Files of other products, and our own export: which product they are of, how they are read also when
-# they are damaged, and where each record has its fields. What comes out are texts by the names of
-# our fields. Nothing here knows the store.
+# Files of other products, and our own export: which product they are of, how they are read (also
+# when they are damaged), and where each record has its fields. What comes out are texts by the
+# names of our fields. Nothing here knows the store.
 
 # What a product's file looks like
 
