@@ -3163,6 +3163,70 @@ class Changes:
         return any(self.by_page.get(key, 0) > number for key in page_keys)
 
 
+@dataclass(eq=False)
+class Turn:
+    """A thread that waits for `Turns`."""
+
+    joins_group: bool
+    has_come: threading.Lock  # held until then
+
+
+class Turns:
+    """A lock that threads get in the order in which they ask for it. One of `threading` goes to
+    whoever is fastest, and others may wait for long."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()  # of what follows
+        self.is_taken = False
+        self.waiting: deque[Turn] = deque()
+
+    def acquire(self, timeout: float = -1, *, joins_group: bool = False) -> bool:
+        """As `acquire` of a lock. `joins_group`: see `pass_on`."""
+        with self.lock:
+            if not self.is_taken:
+                self.is_taken = True
+                return True
+            turn = Turn(joins_group, threading.Lock())
+            turn.has_come.acquire()
+            self.waiting.append(turn)
+        if turn.has_come.acquire(timeout=timeout):
+            return True
+        with self.lock:
+            if turn not in self.waiting:  # it has come in this very moment
+                return True
+            self.waiting.remove(turn)
+            return False
+
+    def release(self) -> None:
+        with self.lock:
+            if self.waiting:
+                self.waiting.popleft().has_come.release()
+            else:
+                self.is_taken = False
+
+    def pass_on(self) -> bool:
+        """Gives the lock to the next thread if that one joins the group of writers; else keeps it,
+        and returns False."""
+        with self.lock:
+            if not self.waiting or not self.waiting[0].joins_group:
+                return False
+            self.waiting.popleft().has_come.release()
+            return True
+
+
+class WriteGroup:
+    """Transactions of several threads that become durable with one COMMIT, since that takes the
+    disk longer than all else. They run one after the other, in the order in which they came. Who
+    comes first begins a transaction of SQLite. While somebody waits, each is followed by the next,
+    which begins with a savepoint: if it fails, those before it stay. The last one commits, and
+    until then nobody goes on."""
+
+    def __init__(self) -> None:
+        self.size = 0  # of the transactions that are done
+        self.ended = threading.Event()
+        self.is_committed = False
+
+
 class ThreadState(threading.local):
     """What each thread has: whether it is inside `writing()`, and its connection for reads."""
 
@@ -3190,8 +3254,9 @@ class Database:
             )
         self.path = path
         self.as_command = as_command
-        self.thread_lock = threading.Lock()
+        self.turns = Turns()  # of the threads that use the writer
         self.process_lock = open_lock_file(path, "-write")
+        self.group: WriteGroup | None = None  # that has not ended
         self.local = ThreadState()
         self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
         # What is wrong with the file
@@ -3261,23 +3326,80 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """One transaction. It begins IMMEDIATE, since a deferred one that reads and then writes
-        fails at once when another has written in between. `Unavailable` when the machine fails."""
-        with self.write_lock(), self.machine_faults():
-            if self.damaged:
-                raise Unavailable("数据库已损坏，请联系管理员", Code.STORAGE)
-            changed_pages: set[str] = set()
+        """One transaction, which is durable at the end. `Unavailable` when the machine fails."""
+        with self.machine_faults():
+            if not self.turns.acquire(LOCK_SECONDS, joins_group=True):
+                raise cannot_save()
             try:
-                with self.writer:
-                    self.writer.execute("BEGIN IMMEDIATE")
-                    self.local.writing = True
-                    yield
-                    rows = self.writer.execute("DELETE FROM changed_page RETURNING key")
-                    changed_pages = {key for (key,) in rows}
+                group = self.join_group()
+                self.local.writing = True
+                yield
+                if group.size:
+                    self.writer.execute("RELEASE one_of_group")
+                group.size += 1
+            except BaseException:
+                self.take_back()
+                raise
             finally:
                 self.local.writing = False
-                # Also after a COMMIT that failed: to forget what was read does no harm.
-                self.changes.note(changed_pages)
+                self.leave_group()
+            group.ended.wait()
+            if not group.is_committed:
+                raise cannot_save()
+
+    def join_group(self) -> WriteGroup:
+        """Begins a transaction, in a new group if there is none."""
+        if self.damaged:
+            raise Unavailable("数据库已损坏，请联系管理员", Code.STORAGE)
+        if self.group:
+            self.writer.execute("SAVEPOINT one_of_group")
+            return self.group
+        self.check_place()
+        self.lock_out_processes()
+        self.group = WriteGroup()
+        # A deferred transaction that reads and then writes fails at once when another has written
+        # in between.
+        self.writer.execute("BEGIN IMMEDIATE")
+        return self.group
+
+    def take_back(self) -> None:
+        """Undoes a transaction that failed. After some faults SQLite has undone all of the group
+        by itself."""
+        if self.group and self.group.size and self.writer.in_transaction:
+            with contextlib.suppress(sqlite3.Error, MemoryError):
+                self.writer.execute("ROLLBACK TO one_of_group")
+                self.writer.execute("RELEASE one_of_group")
+                return
+        self.writer.rollback()
+
+    def leave_group(self) -> None:
+        """Lets the next thread go on. If it does not join the group, the group ends here."""
+        if self.writer.in_transaction and self.turns.pass_on():
+            return
+        group = self.group
+        try:
+            if group and self.writer.in_transaction:
+                self.commit(group)
+        finally:
+            if group:
+                self.group = None
+                self.process_lock.rollback()
+                group.ended.set()
+            self.turns.release()
+
+    def commit(self, group: WriteGroup) -> None:
+        changed_pages: set[str] = set()
+        try:
+            rows = self.writer.execute("DELETE FROM changed_page RETURNING key")
+            changed_pages = {key for (key,) in rows}
+            self.writer.execute("COMMIT")
+            group.is_committed = True
+        except BaseException:
+            self.writer.rollback()
+            raise
+        finally:
+            # Also after a COMMIT that failed: to forget what was read does no harm.
+            self.changes.note(changed_pages)
 
     def version_of_file(self) -> int:
         """A number that changes when another process has written."""
@@ -3285,7 +3407,7 @@ class Database:
 
     def notice_commands(self) -> None:
         """Looks whether a command has written, which may change any page."""
-        with holding(self.thread_lock, LOCK_SECONDS, cannot_save()), self.machine_faults():
+        with holding(self.turns, LOCK_SECONDS, cannot_save()), self.machine_faults():
             version = self.version_of_file()
             if version != self.seen_version:
                 self.seen_version = version
@@ -3295,15 +3417,18 @@ class Database:
     def write_lock(self) -> Iterator[None]:
         """The lock of the one writer. A thread waits for it as long as SQLite waits for a lock of
         another process."""
-        with holding(self.thread_lock, LOCK_SECONDS, cannot_save()):
+        with holding(self.turns, LOCK_SECONDS, cannot_save()):
             with self.machine_faults():
-                # Commands may write while the service runs: before SQLite 3.51.3, two writers at
-                # once can corrupt a WAL database (sqlite.org/wal.html#walresetbug).
-                self.process_lock.execute("BEGIN EXCLUSIVE")
+                self.lock_out_processes()
             try:
                 yield
             finally:
                 self.process_lock.rollback()
+
+    def lock_out_processes(self) -> None:
+        """Commands may write while the service runs: before SQLite 3.51.3, two writers at once can
+        corrupt a WAL database (sqlite.org/wal.html#walresetbug)."""
+        self.process_lock.execute("BEGIN EXCLUSIVE")
 
     def inodes_now(self) -> list[int]:
         """What tells the file and its -wal from others of the same names; 0 stands for none."""
@@ -3361,7 +3486,8 @@ class Database:
     def close(self) -> None:
         """Closes the readers, since the -wal cannot be emptied while one of them reads; then the
         writer; then the file and the locks. Calling it twice is fine."""
-        with self.thread_lock:
+        self.turns.acquire()
+        try:
             for thread, reader in self.readers:
                 # Closing a connection that another thread uses would crash the process.
                 is_own = thread is threading.current_thread()
@@ -3369,6 +3495,8 @@ class Database:
                     reader.close()
             self.readers.clear()
             self.opened.close()
+        finally:
+            self.turns.release()
 
     def close_writer(self) -> None:
         """Empties the -wal into the file. Closing alone would not: a command may have it open."""

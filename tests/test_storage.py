@@ -8,9 +8,10 @@ import os
 import resource
 import signal
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from dataclasses import replace
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,7 +25,18 @@ from support.client import CANARY, COMMENT, PAGE, Visitor, registration, strange
 from support.commands import run_here
 from support.database import assert_whole, comments_by_id, config_for, cut_off, schema, with_version
 from support.faults import little_room, noise, spoil
-from support.inside import REFUSALS, add_account, database_path, in_its_thread, token_of, writer
+from support.inside import (
+    REFUSALS,
+    add_account,
+    database_path,
+    in_its_thread,
+    sql,
+    statements,
+    token_of,
+    writer,
+    writers_held,
+)
+from support.patience import PATIENCE
 from support.service import LOGIN, Service, Writer, answer_on, request, services
 from support.serving import PROGRAM, until
 from support.world import FakeWorld
@@ -54,6 +66,109 @@ def test_acknowledged_comments_survive_a_kill(tmp_path: Path, campaign: Campaign
             assert {number: now.get(number) for number in kept} == kept
             assert_whole(str(service.path))
             campaign.figures["kills"] += 1
+
+
+# Many writers at once
+
+
+@dataclass
+class Write:
+    """A request of a client with an IP address of its own."""
+
+    number: int
+    path: str
+    form: dict[str, Any]
+    status: int = 0
+
+    def send(self, app: App) -> None:
+        client = stranger(app)
+        client.extra_environ["REMOTE_ADDR"] = f"198.51.{self.number // 250}.{self.number % 250}"
+        self.status = client.post_json(self.path, self.form, expect_errors=True).status_int
+
+
+def comment_at(number: int) -> Write:
+    return Write(number, "/comments", {**COMMENT, "content": f"{number}"})
+
+
+def send_at_once(
+    app: App, patch: pytest.MonkeyPatch, writes: list[Write], fault: Any = None
+) -> list[int]:
+    """All wait for each other, in this order, and then go on with a fault of the machine: the
+    statuses of the responses."""
+    with ExitStack() as stack:
+        with writers_held(app, patch) as count_waiting:
+            threads = []
+            for number, write in enumerate(writes, 1):
+                thread = threading.Thread(target=write.send, args=[app])
+                thread.start()
+                threads.append(thread)
+                until(lambda: count_waiting() == number)  # noqa: B023
+            if fault:
+                stack.enter_context(fault)
+        for thread in threads:
+            thread.join(PATIENCE)
+    return [write.status for write in writes]
+
+
+def test_a_hundred_writers_at_once_are_served_in_turn(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with statements(app) as run:
+        assert send_at_once(app, monkeypatch, [*map(comment_at, range(100))]) == [200] * 100
+    assert run.count("COMMIT") == 1
+    rows = sql(app, "SELECT content FROM comment ORDER BY id")
+    assert [int(content) for (content,) in rows] == [*range(100)]
+
+
+def test_a_refused_write_takes_nothing_back_of_those_that_share_its_commit(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comment_at(0).send(app)
+    refused = Write(1, "/page/like", {"page_url": "/new/"})
+    for undo in (False, True) * 5:
+        Write(1, "/page/like", {"page_url": PAGE, "undo": undo}).send(app)
+    writes = [comment_at(2), refused, comment_at(3), refused, comment_at(4)]
+    assert send_at_once(app, monkeypatch, writes) == [200, 429, 200, 429, 200]
+    # A like adds the page before it is refused.
+    assert sql(app, "SELECT page_url FROM page") == [(PAGE,)]
+    rows = sql(app, "SELECT content FROM comment ORDER BY id")
+    assert [content for (content,) in rows] == ["0", "2", "3", "4"]
+
+
+def test_a_refused_write_may_be_the_first_or_the_last_one(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = [Write(number, "/comment/like", {"id": 9}) for number in range(2)]
+    writes = [gone[0], comment_at(2), gone[1]]
+    assert send_at_once(app, monkeypatch, writes) == [404, 200, 404]
+    assert sql(app, "SELECT content FROM comment") == [("2",)]
+
+
+def test_a_commit_that_fails_refuses_all_that_share_it(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comment_at(0).send(app)
+    likes = [Write(number, "/page/like", {"page_url": PAGE}) for number in range(9)]
+    assert send_at_once(app, monkeypatch, likes, little_room(0)) == [503] * 9
+    assert sql(app, "SELECT count(*) FROM page_liker") == [(0,)]
+    assert send_at_once(app, monkeypatch, likes) == [200] * 9
+    assert sql(app, "SELECT count(*) FROM page_liker") == [(9,)]
+
+
+def test_a_fault_that_undoes_all_refuses_all_that_were_done(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite takes back a whole transaction when it is interrupted."""
+    comment_at(0).send(app)
+    whole = sql(app, "SELECT content FROM comment")
+    for last in range(200, 1400, 300):
+        writes = [comment_at(number) for number in range(last, last + 9)]
+        statuses = send_at_once(app, monkeypatch, writes, cut_off(writer(app), last))
+        assert set(statuses) == {200, 503}
+        kept = [(write.form["content"],) for write in writes if write.status == 200]
+        whole += kept
+        assert sql(app, "SELECT content FROM comment ORDER BY id") == whole
+        assert 0 < len(kept) < 9
 
 
 # Faults of the machine

@@ -39,6 +39,7 @@ from commentd import (
     password_scheme,
     term_hash,
 )
+from support.patience import PATIENCE
 from support.sources import ROOT, STATIC
 
 # What the program raises, with a sentence for users, where it can't do what was asked.
@@ -337,6 +338,18 @@ def statements(app: App) -> Iterator[list[str]]:
     yield asked
     for connection in (app.site.store.writer, app.site.store.db):
         connection.set_trace_callback(None)
+
+
+@contextmanager
+def writers_held(app: App, patch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
+    """Who wants to write meanwhile has to wait, however long. Yields what tells how many do."""
+    patch.setattr(commentd, "LOCK_SECONDS", PATIENCE)
+    turns = app.site.store.turns
+    turns.acquire()
+    try:
+        yield lambda: len(turns.waiting)
+    finally:
+        turns.release()
 
 
 def forget_cached_responses(app: App) -> None:
