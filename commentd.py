@@ -20,7 +20,8 @@ stands above it.
     Chats         webhooks and chats
     Outbox        writes what is due, sends it, and tries again
     Web           `Request`, routes, permissions, forms, responses and HTML pages
-    Sign-in       captchas, passwords, codes, and the reader's own account
+    Captchas      the proof of work, and the captchas of providers
+    Sign-in       passwords, codes, and the reader's own account
     Comments      handlers that list, write, edit, like and report
     Pages         the feed, the thread as a page and as a fragment, the widget's files, built sites
     Admins        handlers for the admin page, for the links in emails, and for the manual
@@ -6139,14 +6140,24 @@ class PasswordHasher:
         return holding(self.seats, 0, busy)
 
 
-@dataclass
-class HostedCaptchaState:
-    """What a site remembers of its hosted captcha."""
+class PassedCaptchas:
+    """The captcha tokens that a provider accepted in the last minutes: it accepts each only
+    once."""
 
-    # Four requests at a time ask the provider, so that the others are served while it is slow.
-    seats: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(4))
-    # When captcha tokens passed: a provider accepts one only once.
-    passed_at: dict[str, int] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.passed_at: dict[str, int] = {}  # by captcha token
+
+    def add(self, captcha_token: str, now: int) -> None:
+        with self.lock:
+            for token in [*self.passed_at]:
+                if not self.has(token, now):
+                    del self.passed_at[token]
+            self.passed_at[captcha_token] = now
+
+    def has(self, captcha_token: str, now: int) -> bool:
+        passed_at = self.passed_at.get(captcha_token)
+        return passed_at is not None and 0 <= now - passed_at < 5 * MINUTE
 
 
 # Clients
@@ -6383,7 +6394,10 @@ class Site:
     clients: Clients
     rounds: int = ROUNDS  # of the password hash
     hasher: PasswordHasher = field(default_factory=PasswordHasher)
-    hosted_captcha: HostedCaptchaState = field(default_factory=HostedCaptchaState)
+    # Four requests at a time ask a captcha provider, so that the others are served while it is
+    # slow.
+    captcha_seats: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(4))
+    passed_captchas: PassedCaptchas = field(default_factory=PassedCaptchas)
     minute_counter: MinuteCounter = field(default_factory=MinuteCounter)
     views: ViewCounter = field(default_factory=ViewCounter)
     download_lock: threading.Lock = field(default_factory=threading.Lock)  # of a backup
@@ -8845,10 +8859,10 @@ def query_page(request: Request) -> PageName:
     return valid_page(request, "url", query_text(request, "url"))
 
 
-# -- Sign-in ------------------------------------------------------------------
+# -- Captchas -----------------------------------------------------------------
 
 
-# Captchas
+# Hosted captchas
 
 
 @dataclass(frozen=True)
@@ -8902,16 +8916,22 @@ def provider_accepts(config: Config, world: World, captcha_token: str) -> bool:
     if the fault is not the visitor's."""
     hosted = HOSTED_CAPTCHAS[config.captcha_provider]
     status, verdict = ask_siteverify(config, hosted, world, captcha_token)
-    errors = str(verdict.get("error-codes"))
-    if re.search("(missing|invalid)-input-secret", errors):
+    errors = error_codes(verdict)
+    if any(error.endswith("-input-secret") for error in errors):  # missing or invalid
         raise NoVerdict("it refuses [captcha] secret")
-    if 400 <= status < 500 and "input-response" in errors:
+    if 400 <= status < 500 and any(error.endswith("-input-response") for error in errors):
         return False  # the token is at fault; `NoVerdict` would shut all other visitors out
     success = verdict.get("success")
     if status != 200 or type(success) is not bool or "internal-error" in errors:
         raise NoVerdict(f"status {status}, and no verdict")
     is_test = config.captcha_secret in TEST_SECRETS
     return success and (is_test or was_solved_here(config, hosted, verdict))
+
+
+def error_codes(verdict: Json) -> list[str]:
+    """What the provider finds wrong; [] if it says nothing."""
+    errors = verdict.get("error-codes")
+    return [str(error) for error in errors] if isinstance(errors, list) else []
 
 
 def ask_siteverify(
@@ -8944,29 +8964,29 @@ def was_solved_here(config: Config, hosted: HostedCaptcha, verdict: Json) -> boo
 
 def passes_provider(request: Request, captcha_token: str) -> bool:
     """Whether a captcha token passes at the provider, or has passed in the last minutes."""
-    passed_at = request.site.hosted_captcha.passed_at
-    for token, seconds in [*passed_at.items()]:
-        if not 0 <= request.now - seconds < 5 * MINUTE:
-            passed_at.pop(token, None)
-    if captcha_token in passed_at:
+    passed = request.site.passed_captchas
+    if passed.has(captcha_token, request.now):
         return True
     if ask_provider(request, captcha_token):
-        passed_at[captcha_token] = request.now
+        passed.add(captcha_token, request.now)
         return True
     # After a double click, the provider refuses one of two requests: then the other has passed.
-    return captcha_token in passed_at
+    return passed.has(captcha_token, request.now)
 
 
 def ask_provider(request: Request, captcha_token: str) -> bool:
     """As `provider_accepts`, for a few requests at a time. `CaptchaDown` if there is no verdict."""
     site = request.site
-    with holding(site.hosted_captcha.seats, 0.2, CaptchaDown()):
+    with holding(site.captcha_seats, 0.2, CaptchaDown()):
         try:
             return provider_accepts(site.config, site.world, captcha_token)
         except (OSError, NoVerdict) as error:
             provider = site.config.captcha_provider
             log.error("[captcha] %s gives no verdict: %s", provider, error)
             raise CaptchaDown from None
+
+
+# Captchas of forms
 
 
 def captcha_field(request: Request, *, own: bool = False) -> Captcha | None:
@@ -9019,6 +9039,9 @@ def spend_captcha(request: Request, captcha: Captcha | None) -> None:
     """`Forbidden` if it was used before."""
     if captcha and not request.site.store.note_spent_captcha(captcha.signature, captcha.expires_at):
         raise Forbidden("人机验证已用过，请重试", Code.CAPTCHA_FAILED)
+
+
+# -- Sign-in ------------------------------------------------------------------
 
 
 # Passwords and nicknames
