@@ -96,7 +96,7 @@ from email.policy import SMTP as SMTP_POLICY
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Literal, Self, TextIO, TypeVar, cast, get_args
+from typing import IO, Any, Literal, NamedTuple, Self, TextIO, TypeVar, cast, get_args
 from xml.parsers import expat
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -2081,11 +2081,11 @@ class Entry:
     name: str
     text: str
     file: Path | None  # None: it stands in the environment
-    place: str  # in the file the section and key; in the environment the variable
+    spelling: str  # as it is named there: `[section] key`, or the variable
 
     @property
     def source(self) -> str:
-        return f"{self.file}: {self.place}" if self.file else self.place
+        return f"{self.file}: {self.spelling}" if self.file else self.spelling
 
 
 def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
@@ -5662,29 +5662,69 @@ MUNICIPALITIES = {"北京", "上海", "天津", "重庆"}
 REGIONS = {"香港": "HK", "澳门": "MO", "台湾": "TW"}
 
 
-def place_in_file(reader: Any, ip: str) -> tuple[str, str] | None:
-    """Country code (ISO 3166) and, in China, the location that the owner's file names. None if the
-    country is unknown."""
+class Place(NamedTuple):
+    """Where an IP address is used: `CN` and `浙江 杭州`, for instance."""
+
+    country: str  # its code (ISO 3166); "" if it is unknown
+    location: str  # "" if it is unknown
+
+
+NOWHERE = Place("", "")
+
+
+def place_in_file(reader: Any, ip: str) -> Place | None:
+    """The place that the owner's file names, with a location in China alone. None if the country is
+    unknown."""
     if ":" in ip and reader.metadata().ip_version == 4:
         return None  # its error would put the reader's IP address into the log
     record: Json = reader.get(ip) or {}
-    entry = record.get("country", {})
-    if isinstance(entry, str):  # the records of IPinfo are flat
-        country: str = record.get("country_code", entry)
-    else:
-        country = entry.get("iso_code", "")
+    country = country_in(record)
     if not re.fullmatch("[A-Z]{2}", country):
         return None
-    provinces = record.get("subdivisions", [])[:1]
-    parts = (*provinces, record.get("city", {}))
-    chinese = [part.get("names", {}).get("zh-CN") for part in parts]
-    names = [ENDING.sub("", name) for name in chinese if name]
+    if country != "CN":
+        return Place(country, "")
+    names = chinese_names_in(record)
     province = names[0] if names else ""
-    if country != "CN" or province in REGIONS:
-        return REGIONS.get(province, country), ""
+    if province in REGIONS:
+        return Place(REGIONS[province], "")
     if province in MUNICIPALITIES:
-        return country, province
-    return country, " ".join(names)
+        return Place(country, province)
+    return Place(country, " ".join(names))
+
+
+def country_in(record: Json) -> str:
+    """The code of the country. The records of IPinfo are flat; others nest it, with its names."""
+    country: Json | str = record.get("country", {})
+    code: str
+    if isinstance(country, str):
+        code = record.get("country_code", country)
+    else:
+        code = country.get("iso_code", "")
+    return code
+
+
+def chinese_names_in(record: Json) -> list[str]:
+    """Those of the province and the city, as far as they are known."""
+    provinces: list[Json] = record.get("subdivisions", [])[:1]
+    city: Json = record.get("city", {})
+    names = [each.get("names", {}).get("zh-CN") for each in [*provinces, city]]
+    return [ENDING.sub("", name) for name in names if name]
+
+
+def open_own_file(file: str) -> Any:
+    """A reader of the owner's file; None if there is none, which is logged."""
+    try:
+        import maxminddb
+    except ImportError:
+        hint = "it needs maxminddb: pip install maxminddb"
+        log.warning("can't read %s (%s); using the bundled tables", file, hint)
+        return None
+    try:
+        # Not mapped into memory: a file that is replaced in place would kill the process.
+        return maxminddb.open_database(file, maxminddb.MODE_FILE)
+    except Exception as error:  # of a damaged file, any
+        log.warning("can't read %s (%s); using the bundled tables", file, error)
+        return None
 
 
 class Places:
@@ -5697,64 +5737,47 @@ class Places:
         self.folder = folder
         self.tables: dict[str, sqlite3.Connection] = {}
         self.lock = threading.Lock()  # all threads share the connections
-        self.own: Any = None
-        if file:
-            try:
-                import maxminddb
+        self.own = open_own_file(file) if file else None
 
-                # Not mapped into memory: a file that is replaced in place would kill the process.
-                self.own = maxminddb.open_database(file, maxminddb.MODE_FILE)
-            except Exception as error:
-                hint = "it needs maxminddb: pip install maxminddb"
-                log.warning("can't read %s (%s; %s); using the bundled tables", file, error, hint)
-
-    def of(self, ip: str) -> tuple[str, str]:
-        """Country (ISO 3166) and location of an IP address, such as `CN` and `浙江 杭州`. Both are
-        "" if they are unknown."""
+    def of(self, ip: str) -> Place:
         if not ip:
-            return "", ""
-        address = ipaddress.ip_address(ip)
-        place = self.from_own_file(ip) if address.is_global else None
-        return place or self.from_bundled_table(address) or ("", "")
+            return NOWHERE
+        parsed_ip = ipaddress.ip_address(ip)
+        place = self.from_own_file(ip) if self.own and parsed_ip.is_global else None
+        return place or self.from_bundled_table(parsed_ip) or NOWHERE
 
-    def from_bundled_table(
-        self, address: ipaddress.IPv4Address | ipaddress.IPv6Address
-    ) -> tuple[str, str] | None:
-        number = int(address)
-        if address.version == 6:
+    def from_bundled_table(self, ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> Place | None:
+        number = int(ip)
+        if ip.version == 6:
             # This table has the upper half, moved into the range of a signed number.
             number = (number >> 64) - 2**63
         sql = """
             SELECT country, location FROM range JOIN place ON place.id = range.place
              WHERE start <= ? ORDER BY start DESC LIMIT 1"""
-        return self.query(address.version, sql, number)
+        return self.query(ip.version, sql, number)
 
-    def from_own_file(self, ip: str) -> tuple[str, str] | None:
-        """The place in the owner's file, with the country name of the bundled tables."""
-        place = None
+    def from_own_file(self, ip: str) -> Place | None:
         try:
-            place = self.own and place_in_file(self.own, ip)
+            place = place_in_file(self.own, ip)
         except Exception as error:
             log.warning("[geo] file fails (%s); using the bundled tables", error)
-        if not place:
             return None
-        country, location = place
-        if location:
+        if place is None or place.location:
             return place
-        # The table of IPv6 has each country once.
+        # A country in place of a location, by its name. The table of IPv6 has each country once.
         sql = "SELECT country, location FROM place WHERE country = ?"
-        return self.query(6, sql, country) or place
+        return self.query(6, sql, place.country) or place
 
-    def query(self, ip_version: int, sql: str, value: int | str) -> tuple[str, str] | None:
-        """Country and location in the bundled table for that IP version; None if it has none."""
+    def query(self, ip_version: int, sql: str, value: int | str) -> Place | None:
+        """The place in the bundled table for that IP version; None if it has none."""
         name = f"places{ip_version}.db"
         try:
             with self.lock:
-                place: tuple[str, str] | None = self.table(name).execute(sql, (value,)).fetchone()
-                return place
+                row = self.table(name).execute(sql, (value,)).fetchone()
         except sqlite3.Error as error:
             log.warning("can't read %s, so locations are missing: %s", name, error)
             return None
+        return Place(*row) if row else None
 
     def table(self, name: str) -> sqlite3.Connection:
         """A connection to a bundled table. It stays open: to open it took longer than a query."""
@@ -9977,10 +10000,10 @@ def new_comment(request: Request) -> FullComment:
     )
 
 
-def location_of(request: Request) -> tuple[str, str]:
-    """Country and location of the client, as far as readers may see that."""
+def location_of(request: Request) -> Place:
+    """Of the client, as far as readers may see it."""
     if not request.site.config.privacy_show_location:
-        return "", ""
+        return NOWHERE
     return request.site.places.of(request.client.ip)
 
 
@@ -14653,7 +14676,7 @@ class Staging:
     def __init__(
         self,
         report: ImportReport,
-        place_of: Callable[[str], tuple[str, str]] | None,  # None if no location is wanted
+        place_of: Callable[[str], Place] | None,  # None if no location is wanted
         now: int,
     ) -> None:
         self.report = report
@@ -16551,7 +16574,7 @@ def print_settings(blog: BlogSettings, *, everything: bool) -> None:
     """The settings with their sources: all, or those that are set."""
     language = terminal_language(os.environ)
     entries = [*file_entries(blog.file), *environment_entries(os.environ)]
-    sources = {entry.name: str(entry.file or entry.place) for entry in entries}
+    sources = {entry.name: str(entry.file or entry.spelling) for entry in entries}
     title = "All settings:" if everything else "What is set (all settings: -v):"
     print(f"\n{translated(title, language)}\n")
     for each in settings_in_effect(blog.config, language):
@@ -17257,7 +17280,7 @@ def as_one_process(blogs: list[BlogSettings], environ: Mapping[str, str]) -> lis
     """The settings of several blogs in one process: those of the process are the first one's.
     `SettingsError` lists what is wrong."""
     errors = [
-        f"{entry.place}: each of several blogs needs its own {in_brackets(entry.name)}: "
+        f"{entry.spelling}: each of several blogs needs its own {in_brackets(entry.name)}: "
         "write it in its file"
         for entry in environment_entries(environ)
         if entry.name in SETTINGS_OF_ONE_BLOG
