@@ -111,7 +111,8 @@ def test_the_sdist_holds_the_source_and_makes_the_same_wheel(
     top = ["commentd.py", "commentd.example.ini", "pyproject.toml", "README.md", "LICENSE"]
     tests = [str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("*.py")]
     needed = {*top, *tests, *(f"static/{name}" for name in FILES)}
-    needed |= {".editorconfig", ".github/CONTRIBUTING.md", ".pre-commit-config.yaml"}
+    needed |= {".editorconfig", ".pre-commit-config.yaml"}
+    needed |= {".github/CONTRIBUTING.md", ".github/TRANSLATING.md"}
     assert needed <= names
     others = names - needed - {"PKG-INFO", ".gitignore"}
     assert [name for name in others if not name.startswith((".ci/", "tests/"))] == []
