@@ -365,6 +365,9 @@ class Thread extends HTMLElement {
     const moved = () => this.#shownKey && startSoon()
     window.navigation?.addEventListener('currententrychange', moved, {signal})
     this.addStyle(sheet)
+    if (!this.dataset.mark) { // it may have been on the page before
+      for (const body of this.#bodies()) this.#folding.observe(body)
+    }
     this.append(this.#link)
     if (this.getAttribute('loading') !== 'lazy' || this.#target) startSoon()
     else this.#onceNear(startSoon)
@@ -374,6 +377,7 @@ class Thread extends HTMLElement {
 
   disconnectedCallback() {
     this.#controller.abort()
+    this.#folding.disconnect()
     clearTimeout(this.#attendTimer)
     this.#attendTimer = undefined
   }
@@ -639,8 +643,7 @@ class Thread extends HTMLElement {
         for (const form of this.shadowRoot.querySelectorAll('.form')) this.applySettings(form)
         this.head()
         // All with one layout, before the first frame.
-        const bodies = () => this.shadowRoot.querySelectorAll('article > .body')
-        queueMicrotask(() => bodies().forEach(body => this.#fold(body)))
+        queueMicrotask(() => this.#bodies().forEach(body => this.#fold(body)))
       }
       more.hidden = true
       let shown = 0
@@ -737,10 +740,15 @@ class Thread extends HTMLElement {
     return list
   }
 
+  /** The texts of all comments. */
+  #bodies() {
+    return this.shadowRoot.querySelectorAll('article > .body')
+  }
+
   /** Folds a long text. */
   #fold(body) {
     this.#folding.unobserve(body)
-    if (body.matches('.whole') || body.scrollHeight <= 440) return
+    if (body.matches('.folded, .whole') || body.scrollHeight <= 440) return
     body.classList.add('folded')
     const more = button(this.say('fold'), () => {
       body.classList.replace('folded', 'whole')

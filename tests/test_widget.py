@@ -239,6 +239,80 @@ def test_a_thread_that_was_taken_away_loads_nothing_later(view: View) -> None:
     assert scripts(view.asked) == []
 
 
+# Counts what is there of what a thread may leave on the page: {listeners, observers, clocks}.
+COUNT_LEFT = """{
+  const left = window.left = {listeners: 0, observers: 0, clocks: 0}
+  const listen = EventTarget.prototype.addEventListener
+  EventTarget.prototype.addEventListener = function (type, act, how) {
+    const outlives = this === window || this === document || this === window.navigation
+    if (outlives && !how?.signal?.aborted) {
+      left.listeners++
+      if (how?.signal) listen.call(how.signal, 'abort', () => left.listeners--, {once: true})
+    }
+    return listen.call(this, type, act, how)
+  }
+  for (const name of ['IntersectionObserver', 'MutationObserver', 'ResizeObserver']) {
+    const {prototype} = window[name]
+    const {observe, unobserve, disconnect} = prototype
+    const observed = new Map()
+    const count = (observer, change) => {
+      const before = observed.get(observer)?.size ?? 0
+      if (!before) observed.set(observer, new Set())
+      change(observed.get(observer))
+      left.observers += observed.get(observer).size - before
+    }
+    prototype.observe = function (node, ...how) {
+      count(this, nodes => nodes.add(node))
+      return observe.call(this, node, ...how)
+    }
+    if (unobserve) prototype.unobserve = function (node) {
+      count(this, nodes => nodes.delete(node))
+      return unobserve.call(this, node)
+    }
+    prototype.disconnect = function () {
+      count(this, nodes => nodes.clear())
+      return disconnect.call(this)
+    }
+  }
+  const {setInterval, clearInterval} = window
+  window.setInterval = (...how) => {
+    left.clocks++
+    return setInterval(...how)
+  }
+  window.clearInterval = id => {
+    left.clocks--
+    return clearInterval(id)
+  }
+}"""
+
+
+def test_a_thread_that_goes_takes_its_listeners_observers_and_clocks_along(view: View) -> None:
+    fill(view.app, 60)
+    say(view.app, "A long text.\n\n" * 60)
+    page = view.page
+    page.add_init_script(COUNT_LEFT)
+    view('<commentd-thread limit="61"></commentd-thread>' + TAG)
+    thread = page.locator("commentd-thread")
+    texts = thread.locator(".body")
+    expect(texts).to_have_count(61)
+    counts: list[Json] = []
+    for _ in range(3):
+        thread.locator("textarea").first.click()
+        expect(button(page, "预览")).to_have_count(1)
+        settled(page)
+        expect(button(page, "展开全文")).to_have_count(1)
+        with_thread = page.evaluate("({...left})")
+        held = page.evaluate_handle("document.querySelector('commentd-thread')")
+        page.evaluate("thread => thread.remove()", held)
+        counts.append(page.evaluate("({...left})"))
+        assert with_thread["listeners"] > counts[-1]["listeners"]
+        assert with_thread["observers"] > 20  # those far from the window
+        assert with_thread["clocks"] > counts[-1]["clocks"] == 0
+        page.evaluate("thread => document.body.prepend(thread)", held)
+    assert counts[0]["observers"] < 3  # of counters that a page adds, and Playwright's
+    assert counts[1:] == counts[:-1]
+
+
 def test_several_threads_of_one_page_are_each_their_own(view: View) -> None:
     fill(view.app, 25, "/first/")
     ids = fill(view.app, 15, "/second/")
