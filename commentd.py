@@ -371,13 +371,17 @@ def read_language(file: Path, english: Json) -> Language:
     return Language(
         tag=file.stem,
         letters=letters_in(own.get("letters", "")),
-        titles=tuple(own.get("titles", "").split()),
-        articles=tuple(own.get("articles", "").split()),
+        titles=phrases_in(own.get("titles", "")),
+        articles=phrases_in(own.get("articles", "")),
         widget_texts=texts["widget"],
         admin_texts=texts["admin"],
         email_texts=texts["emails"],
         forms=forms,
     )
+
+
+def phrases_in(list_of_them: str) -> tuple[str, ...]:
+    return tuple(phrase for phrase in list_of_them.split(", ") if phrase)
 
 
 def letters_in(ranges: str) -> frozenset[str]:
@@ -844,11 +848,26 @@ def could_be(unclear: str, name: str) -> bool:
     return all(shape == other or (shape == ANY_SHAPE and other.isascii()) for shape, other in pairs)
 
 
+def title_length(shapes: list[str]) -> int:
+    """How many of the words at the beginning are a title, such as `quản trị viên`; 0 if none."""
+    for length in range(min(len(shapes), 3), 0, -1):
+        if only_titles().fullmatch("".join(shapes[:length])):
+            return length
+    return 0
+
+
 def without_titles(nickname: str) -> str:
     """The other words of a nickname. A title may be of another script: `Boss Админ`. Its article
     goes with it: `Boss the author`."""
     words = re.findall(r"\w+", nickname)
-    others = [word for word in words if not only_titles().fullmatch(skeleton(word))]
+    shapes = [skeleton(word) for word in words]
+    others = []
+    place = 0
+    while place < len(words):
+        length = title_length(shapes[place:])
+        if not length:
+            others.append(words[place])
+        place += length or 1
     if len(others) < len(words):
         others = [word for word in others if word.lower() not in articles()] or others
     return " ".join(others)

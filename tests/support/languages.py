@@ -132,6 +132,6 @@ def passages() -> list[tuple[Path, str, str]]:
         ("zh", "支持的语言：", "（巴西葡萄牙语）", "。", 85),
     ):
         line = lead + " ".join(f"`{tag}`" + brazil * (tag == "pt") for tag in tags)
-        passage = textwrap.fill(line.replace("） ", "）") + end, width)
+        passage = textwrap.fill(line.replace("） ", "）") + end, width, break_on_hyphens=False)
         found.append((STATIC / f"help/{folder}/embed.md", f"{lead}[^.。]*[.。]", passage))
     return found
