@@ -6596,6 +6596,14 @@ def too_many(wait: int, text: str = TOO_OFTEN) -> TooManyRequests:
     return TooManyRequests(text, Code.TOO_MANY, retry_after=wait)
 
 
+def refuse_beyond_limits(site: Site, *uses: Use) -> None:
+    """Refuses a request if one of its rate limits is used up. Nothing is counted, so that costly
+    work can be done between this and the transaction that counts."""
+    wait = seconds_to_wait(site, *uses)
+    if wait:
+        raise too_many(wait)
+
+
 def use_or_refuse(site: Site, *uses: Use, text: str = TOO_OFTEN) -> None:
     """Counts one use of each rate limit. If one is used up, none is counted, and the request is
     refused."""
@@ -8281,11 +8289,8 @@ class Request:
             raise too_many(MINUTE)
 
     def check_limit(self, name: str) -> None:
-        """A `Problem` if this client has used up a rate limit. Nothing is counted, so that costly
-        work can be done between this and the transaction that counts."""
-        wait = seconds_to_wait(self.site, *self.uses(name))
-        if wait:
-            raise too_many(wait)
+        """A `Problem` if this client has used up a rate limit. Nothing is counted."""
+        refuse_beyond_limits(self.site, *self.uses(name))
 
     def uses(self, name: str, *parts: object) -> list[Use]:
         """One use of a rate limit for each network of this client."""
@@ -9099,11 +9104,11 @@ def password_field(request: Request, name: str = "password") -> str:
     return text_field(request, name, 1024)
 
 
-def new_admin_password(request: Request, name: str) -> str:
-    """The password that an admin chose. A hash does not tell its length: the pages look at that
-    before they hash it. A reader may have any password, but an admin's opens everything."""
+def new_password_field(request: Request, name: str, *, of_admin: bool) -> str:
+    """A password that somebody chooses. A reader may have any, but an admin's opens everything. A
+    hash does not tell its length: the pages look at that before they hash it."""
     password = password_field(request, name)
-    if len(password) < 8:
+    if of_admin and len(password) < 8:
         raise BadField("管理员的密码至少要 8 个字符", "password", Fault.TOO_SHORT)
     return password
 
@@ -9132,17 +9137,24 @@ def scheme_for(site: Site, email_address: str) -> str:
 def hash_within_limits(
     request: Request, email_address: str, password: str, captcha: Captcha | None, uses: list[Use]
 ) -> str:
-    """The hash of a password that somebody sends who has not shown who they are. A `Problem` if a
-    rate limit is used up, if too many passwords are being hashed, or if the captcha was spent
-    before."""
+    """The hash of a password that somebody sends who has not shown who they are. In this order:
+
+    1. Who is beyond a rate limit is refused, however many passwords are being hashed.
+    2. Where there are too many, all others are refused, too. Nothing is counted until here, and
+       the captcha stays good.
+    3. One transaction counts the uses and spends the captcha.
+    4. The hash takes long, so it is made after that."""
     site = request.site
-    with contextlib.ExitStack() as hashing:
+    refuse_beyond_limits(site, *uses)
+    with site.hasher.seat():
         with request.writing():
             use_or_refuse(site, *uses)
-            # Without a seat, this transaction counts nothing, and the captcha stays good.
-            hashing.enter_context(site.hasher.seat())
             spend_captcha(request, captcha)
         return site.hasher.hash(password, scheme_for(site, email_address))
+
+
+def wrong_credentials() -> Unauthorized:
+    return Unauthorized("邮箱或密码错误", Code.WRONG_CREDENTIALS)
 
 
 def authenticated(
@@ -9159,7 +9171,7 @@ def authenticated(
         waiting = store.registrations(email_address)
         if any(equal_in_constant_time(each.password, stored) for each in waiting):
             raise Unauthorized("邮箱未验证", Code.EMAIL_UNVERIFIED)
-        raise Unauthorized("邮箱或密码错误", Code.WRONG_CREDENTIALS)
+        raise wrong_credentials()
     with request.writing():
         return_uses(request.site, *uses_if_wrong)
     with contextlib.suppress(Unavailable):  # the next login can do it
@@ -9454,146 +9466,152 @@ def remember_client(request: Request, account: Account) -> None:
 # Signing in. Each way shows who somebody is. `account_for` alone decides what that opens.
 
 
+def nothing_to_use_up() -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class Identity:
-    """Who a way of signing in says that somebody is."""
+    """Who a way to sign in says that somebody is: the owner of `account`, where the way knows a
+    secret of the account; else the holder of the email address.
+
+    `refusal`: what is raised where that opens nothing. `use_up` makes what showed it useless, in
+    the transaction of what it opens; False if another request has done so. `nickname` and
+    `language` are those of a new account. Without a nickname, the form must hold one."""
 
     email: str
-    way: str  # its name in `SIGN_IN_WAYS`
-    # Of a way that knows a secret of the account. The others show who holds an email address.
+    refusal: Problem
     account: Account | None = None
-    request_id: str = ""  # of the code, which is used up when it opens an account
-    # Of a new account. Without a nickname, the form holds one.
+    use_up: Callable[[], bool] = nothing_to_use_up
     nickname: str = ""
     language: str = ""
 
 
-def email_to_prove(request: Request) -> str:
-    """Who is signed in proves to be the holder of that account, others name one."""
-    return request.caller.email if request.caller else email_field(request)
-
-
-def by_code(request: Request) -> Identity | None:
-    """`{email, code, request_id}`. A captcha was solved when the code was asked for."""
-    email_address = email_to_prove(request)
+def by_code(request: Request) -> Identity:
+    """`{email, code, request_id}`, or a caller's `{code, request_id}`. A captcha was solved when
+    the code was asked for."""
+    store = request.site.store
+    caller = request.caller
+    email_address = caller.email if caller else email_field(request)
     code = code_field(request, "code")
     request_id = text_field(request, "request_id", 64)
     with request.writing():
         confirmed = registration_with_code(
             request, email_address, code, request_id, is_sign_in=True
         )
-        if confirmed is None:
-            return None
-        # It stays valid until it opens an account: the form may lack a nickname for a new one.
-        request.site.store.return_try(request_id)
-    return Identity(email_address, "code", request_id=request_id, language=confirmed.language)
+        if confirmed:
+            # It stays valid until it opens an account: the form may lack a nickname for a new one.
+            store.return_try(request_id)
+
+    # A 401 would say that the caller's token is not valid.
+    refusal_type = Forbidden if caller else Unauthorized
+    refusal = refusal_type("验证码错误或已过期", Code.CODE_WRONG)
+    if confirmed is None:  # after the transaction, which has counted the try
+        raise refusal
+    return Identity(
+        email_address,
+        refusal,
+        use_up=functools.partial(store.drop_registration, request_id),
+        language=confirmed.language,
+    )
 
 
 def by_password(request: Request) -> Identity:
-    """`{email, password, captcha_token}`, without a captcha for who is signed in."""
-    email_address = email_to_prove(request)
+    """`{email, password, captcha_token}`, or a caller's `{password}`."""
+    if request.caller:
+        return by_own_password(request)
+    email_address = email_field(request)
     password = password_field(request)
-    captcha = None if request.caller else captcha_field(request)
+    captcha = captcha_field(request)
     account = authenticated(request, email_address, password, captcha)
-    return Identity(email_address, "password", account=account)
+    return Identity(account.email, wrong_credentials(), account)
+
+
+def by_own_password(request: Request) -> Identity:
+    """The caller's `{password}`."""
+    # A 401 would say that the caller's token is not valid.
+    refusal = Forbidden("密码不对", Code.WRONG_PASSWORD)
+    try:
+        account = authenticated(request, request.me.email, password_field(request), captcha=None)
+    except Unauthorized:
+        raise refusal from None
+    return Identity(account.email, refusal, account)
+
+
+def codes_for_widget(site: Site) -> Json:
+    """`registration`: whether codes reach their readers, in a mailbox or on the owner's screen."""
+    return {"registration": site.mailer.delivers or not site.config.server_public_url}
+
+
+def nothing_for_widget(site: Site) -> Json:
+    return {}
 
 
 @dataclass(frozen=True)
 class SignInWay:
-    """A way to show who somebody is.
+    """A way to show who somebody is. `identify` reads the form, and raises a `Problem` if that does
+    not show it. `for_widget`: what the settings in a list say of the way."""
 
-    `identify` reads the form. It returns None if that does not show who somebody is, or raises a
-    `Problem` of its own where there is more to say. The texts and codes are those of the refusals:
-    of who wants to sign in, also with an identity that may open nothing, and of a caller who wants
-    to confirm something."""
-
-    identify: Callable[[Request], Identity | None]
-    text: str
-    code: Code
-    text_for_caller: str
-    code_for_caller: Code
-
-    def refusal(self) -> Unauthorized:
-        return Unauthorized(self.text, self.code)
-
-    def refusal_for_caller(self) -> Forbidden:
-        """No 401, which would say that the caller's token is not valid."""
-        return Forbidden(self.text_for_caller, self.code_for_caller)
+    identify: Callable[[Request], Identity]
+    for_widget: Callable[[Site], Json] = nothing_for_widget
 
 
 # A form that has the field of this name takes this way.
 SIGN_IN_WAYS = {
-    "code": SignInWay(
-        by_code,
-        text="验证码错误或已过期",
-        code=Code.CODE_WRONG,
-        text_for_caller="验证码错误或已过期",
-        code_for_caller=Code.CODE_WRONG,
-    ),
-    "password": SignInWay(
-        by_password,
-        text="邮箱或密码错误",
-        code=Code.WRONG_CREDENTIALS,
-        text_for_caller="密码不对",
-        code_for_caller=Code.WRONG_PASSWORD,
-    ),
+    "code": SignInWay(by_code, for_widget=codes_for_widget),
+    "password": SignInWay(by_password),
 }
 
 
-def way_taken(request: Request) -> SignInWay:
-    """The first way whose field the form has. Without any, the refusal is about the password."""
-    name = next((name for name in SIGN_IN_WAYS if name in request.form), "password")
-    return SIGN_IN_WAYS[name]
-
-
 def identity_in(request: Request) -> Identity:
-    """Who the form shows somebody to be; `Unauthorized` if it does not."""
-    way = way_taken(request)
-    identity = way.identify(request)
-    if identity is None:
-        raise way.refusal()
-    return identity
+    """Who the form shows somebody to be, by the first way whose field it has. Without any, the
+    refusal is about the password."""
+    name = next((name for name in SIGN_IN_WAYS if name in request.form), "password")
+    return SIGN_IN_WAYS[name].identify(request)
 
 
 def account_for(request: Request, identity: Identity) -> Account:
-    """The account that an identity opens, which may be a new one without a password. This uses up
-    a code. The caller holds the transaction: if a problem is raised, nothing is done.
+    """The account that an identity opens, which may be a new one without a password. The caller
+    holds the transaction: if a problem is raised, nothing is done, and nothing is used up."""
+    if not identity.use_up():
+        raise identity.refusal
+    if identity.account:
+        # It may have been changed since its secret was checked.
+        account = valid_account(request.site.store, identity.account.id, identity.account.version)
+    else:
+        account = account_of_holder(request, identity)
+    remember_client(request, account)
+    return account
+
+
+def account_of_holder(request: Request, identity: Identity) -> Account:
+    """The account with an email address, for its holder, or a new one.
 
     An admin needs the password. With the email address alone, somebody who gets into the mailbox
     could act as the admin unnoticed. To set a new password revokes the admin's tokens and sends an
     email."""
-    store = request.site.store
-    if identity.account:
-        # It may have been changed since its secret was checked.
-        account = valid_account(store, identity.account.id, identity.account.version)
-        remember_client(request, account)
-        return account
-
-    # Another request may have used the code meanwhile.
-    is_used = identity.request_id and not store.drop_registration(identity.request_id)
-    if is_used or is_blocked_email(request.site, identity.email):
-        raise SIGN_IN_WAYS[identity.way].refusal()
-    holder = store.account_with_email(identity.email)
-    if holder and holder.role == "admin":
+    if is_blocked_email(request.site, identity.email):
+        raise identity.refusal
+    account = request.site.store.account_with_email(identity.email)
+    if account is None:
+        return new_account(request, identity)
+    if account.role == "admin":
         raise Forbidden("管理员请用密码登录", Code.PASSWORD_REQUIRED)
-    if holder is None:
-        nickname = nickname_field(request, optional=identity.nickname != "") or identity.nickname
-        check_nickname(request, nickname)
-        holder = store.make_account(
-            identity.email,
-            nickname=nickname,
-            password="",
-            language=identity.language,
-            now=request.now,
-        )
-    remember_client(request, holder)
-    return holder
+    return account
+
+
+def new_account(request: Request, identity: Identity) -> Account:
+    nickname = nickname_field(request, optional=identity.nickname != "") or identity.nickname
+    check_nickname(request, nickname)
+    return request.site.store.make_account(
+        identity.email, nickname=nickname, password="", language=identity.language, now=request.now
+    )
 
 
 @route("POST", "/auth/login", Permission.PUBLIC)
 def login(request: Request) -> Json:
-    """`{email, password, captcha_token}` or `{email, code, request_id, nickname?}` to `{token,
-    nickname, role}`. A nickname is needed for a new account."""
+    """The fields of a way to sign in, and `{nickname?}`, to `{token, nickname, role}`. A nickname
+    is needed for a new account."""
     identity = identity_in(request)
     with request.writing():
         account = account_for(request, identity)
@@ -9601,26 +9619,14 @@ def login(request: Request) -> Json:
     return {"token": token, "nickname": account.nickname, "role": account.role}
 
 
-def confirm_by(request: Request, way: SignInWay) -> Identity:
-    """Who the form shows the caller to be; `Forbidden` if that is not the holder of the account. A
-    token alone, which scripts of the blog can read, is not enough for what needs this."""
-    try:
-        identity = way.identify(request)
-    except Unauthorized:
-        raise way.refusal_for_caller() from None
-    if identity is None or identity.email != request.me.email:
-        raise way.refusal_for_caller()
+def holder_in(request: Request) -> Identity:
+    """As `identity_in`, for a caller; `Forbidden` unless they hold the account. A token alone,
+    which scripts of the blog can read, is not enough for what needs this. In the transaction of
+    what is confirmed, `account_for` looks at the identity again, and uses up a code."""
+    identity = identity_in(request)
+    if identity.email != request.me.email:
+        raise identity.refusal
     return identity
-
-
-def confirm_password(request: Request) -> Identity:
-    return confirm_by(request, SIGN_IN_WAYS["password"])
-
-
-def confirm_holder(request: Request) -> Identity:
-    """As `confirm_by`, by any way to sign in. `account_for` uses up a code, in the transaction of
-    what was confirmed."""
-    return confirm_by(request, way_taken(request))
 
 
 @route("POST", "/auth/logout", Permission.USER)
@@ -9694,13 +9700,10 @@ def change_me(request: Request) -> Json:
     with request.writing():
         if nickname:
             store.set_nickname(me.id, nickname)
-        if new_password:
-            account_for(request, new_password.confirmed_by)
-            store.set_password(me.id, new_password.stored)
-            remember_client(request, me)
-            store.add_email(request.now, changed_email(request.site, me))
         if answers:
             store.subscribe(request.subscriber, 0, answers)
+        if new_password:
+            set_own_password(request, new_password)
         changed = store.account(me.id) or me
     response = {"success": True, "nickname": changed.nickname}
     if new_password:
@@ -9720,10 +9723,18 @@ class NewPassword:
 def confirmed_password(request: Request) -> NewPassword:
     """The new password of the form; `Forbidden` unless the form shows that the caller is the
     holder."""
-    field_for = new_admin_password if request.is_admin else password_field
-    password = field_for(request, "new_password")
-    holder = confirm_holder(request)
+    password = new_password_field(request, "new_password", of_admin=request.is_admin)
+    holder = holder_in(request)
     return NewPassword(hash_of(request.site, request.me.email, password), holder)
+
+
+def set_own_password(request: Request, new_password: NewPassword) -> None:
+    """Sets the caller's password, and tells them by email. The caller holds the transaction."""
+    store = request.site.store
+    account = account_for(request, new_password.confirmed_by)
+    store.set_password(account.id, new_password.stored)
+    remember_client(request, account)  # again: a new password makes the account forget all others
+    store.add_email(request.now, changed_email(request.site, account))
 
 
 @route("DELETE", "/me", Permission.USER)
@@ -9733,7 +9744,7 @@ def delete_me(request: Request) -> Json:
     store = request.site.store
     me = request.me
     comments = choice_field(request, "comments", ("keep", "delete"))
-    holder = confirm_holder(request)
+    holder = holder_in(request)
     with request.writing():
         account_for(request, holder)
         if request.is_admin and len(store.admins()) == 1:
@@ -9958,16 +9969,18 @@ def threads_in_list(store: Store, roots: list[Comment], limit: int) -> list[Thre
 def list_settings(request: Request, page: Page) -> Json:
     """What the widget needs to know before it shows a form."""
     config = request.site.config
-    return {
+    settings = {
         "captcha": config.captcha_provider,
         "site_key": config.captcha_site_key,
         "login_required": config.comments_login_required,
-        "registration": request.site.mailer.delivers or not config.server_public_url,
         "hold": config.moderation_hold,
         "closed": page.is_closed(config, request.now),
         "edit_minutes": config.comments_edit_minutes,
         "policy_url": config.privacy_policy_url,
     }
+    for way in SIGN_IN_WAYS.values():
+        settings |= way.for_widget(request.site)
+    return settings
 
 
 @route("GET", "/pages", Permission.ANYONE, public=True, pace=Pace.QUICK)
@@ -11447,7 +11460,7 @@ def admin_login(request: Request) -> Json:
     try:
         account = authenticated(request, address, password, captcha)
         if account.role != "admin":
-            raise Unauthorized("邮箱或密码错误", Code.WRONG_CREDENTIALS)
+            raise wrong_credentials()
     except Unauthorized:  # rate limits bound how often a stranger writes this line
         place = masked(request.client.ip) or "somewhere"
         log.warning("a sign-in at /admin failed, from %s", place)
@@ -11517,7 +11530,7 @@ def claim(request: Request) -> Json:
     `nickname`."""
     store = request.site.store
     address = address_of_link(request) or email_field(request)
-    password = new_admin_password(request, "password")
+    password = new_password_field(request, "password", of_admin=True)
     has_account = store.account_with_email(address) is not None
     nickname = nickname_field(request, optional=has_account)
     stored = hash_within_limits(request, address, password, None, request.uses("login"))
@@ -11855,7 +11868,7 @@ def change_user(request: Request, user_id: int) -> Json:
     """`{blocked?}` or `{role, password}` (the caller's own password) to `{success}`."""
     store = request.site.store
     if "role" in request.form:
-        confirm_password(request)
+        by_own_password(request)
     with request.writing():
         user = store.account(user_id)
         if user is None:
@@ -11991,7 +12004,7 @@ def drop_message(request: Request, message_id: int) -> Json:
 @route("POST", "/admin/backup", Permission.ADMIN)
 def download_backup(request: Request) -> Response:
     """`{password}`, the caller's own, to a backup of the database, which holds all keys."""
-    confirm_password(request)
+    by_own_password(request)
     busy = Unavailable("暂时无法备份，请稍后再试", Code.STORAGE)
     try:
         with holding(request.site.download_lock, 0, busy):
