@@ -5911,53 +5911,61 @@ class SignedLink:
     action: str  # the name of one in `ACTIONS`, or what is done with the recipient's own emails
     comment_id: int
     version: str = ""  # of the comment's text, when the link was made
-    was: str = ""  # the action that undoes it
+    undo: str = ""  # the action that undoes it
     page_id: int = 0
     user_id: int = 0
     expires_at: int = 0  # 0: never
     subscriber: str = ""  # what stands for the recipient's email address
     language: str = ""  # of the recipient
 
-    def query(self, key: bytes) -> str:
-        """The query of its URL, with the signature. It has no defaults."""
+    def parameters(self) -> dict[str, str]:
+        """As they stand in its URL, which `of_parameters` reads. Defaults are left out."""
         values = {
             "do": self.action,
             "id": self.comment_id,
             "version": self.version,
-            "was": self.was,
+            "was": self.undo,
             "page": self.page_id,
             "user": self.user_id,
             "until": self.expires_at,
             "who": self.subscriber,
             "lang": self.language,
         }
-        params = {name: str(value) for name, value in values.items() if value}
-        params["mac"] = link_signature(key, params)
-        return urllib.parse.urlencode(params)
+        return {name: str(value) for name, value in values.items() if value}
+
+    @classmethod
+    def of_parameters(cls, parameters: Mapping[str, str]) -> Self:
+        return cls(
+            action=parameters["do"],
+            comment_id=int(parameters.get("id", 0)),
+            version=parameters.get("version", ""),
+            undo=parameters.get("was", ""),
+            page_id=int(parameters.get("page", 0)),
+            user_id=int(parameters.get("user", 0)),
+            expires_at=int(parameters.get("until", 0)),
+            subscriber=parameters.get("who", ""),
+            language=parameters.get("lang", ""),
+        )
+
+    def query(self, key: bytes) -> str:
+        """The query of its URL, with the signature."""
+        parameters = self.parameters()
+        signature = link_signature(key, parameters)
+        return urllib.parse.urlencode({**parameters, "mac": signature})
 
 
-def link_signature(key: bytes, params: Mapping[str, str]) -> str:
-    pairs = [f"{name}={params[name]}" for name in sorted(params)]
+def link_signature(key: bytes, parameters: Mapping[str, str]) -> str:
+    pairs = [f"{name}={parameters[name]}" for name in sorted(parameters)]
     return short_hash(key, "link", *pairs)
 
 
 def read_signed_link(key: bytes, query: Mapping[str, list[str]]) -> SignedLink | None:
     """The link with that query; None if it is not signed with the key."""
-    params = {name: " ".join(values) for name, values in query.items()}
-    signature = params.pop("mac", "")
-    if not equal_in_constant_time(signature, link_signature(key, params)):
+    parameters = {name: " ".join(values) for name, values in query.items()}
+    signature = parameters.pop("mac", "")
+    if not equal_in_constant_time(signature, link_signature(key, parameters)):
         return None
-    return SignedLink(
-        action=params["do"],
-        comment_id=int(params.get("id", 0)),
-        version=params.get("version", ""),
-        was=params.get("was", ""),
-        page_id=int(params.get("page", 0)),
-        user_id=int(params.get("user", 0)),
-        expires_at=int(params.get("until", 0)),
-        subscriber=params.get("who", ""),
-        language=params.get("lang", ""),
-    )
+    return SignedLink.of_parameters(parameters)
 
 
 def subscriber_of(key: bytes, email_address: str) -> str:
@@ -5970,12 +5978,11 @@ def subscriber_of(key: bytes, email_address: str) -> str:
 
 @dataclass(frozen=True)
 class Captcha:
-    """A captcha that was solved. It is spent once, under its signature. `made_at` is 0 but for the
-    proof of work."""
+    """A captcha that was solved. It is spent once, under its signature."""
 
     signature: str
     expires_at: int
-    made_at: int = 0
+    made_at: int | None = None  # when the reader got it; providers do not say
 
 
 def new_challenge(key: bytes, now: int, random_bytes: RandomBytes) -> Json:
@@ -6003,33 +6010,46 @@ def challenge_signature(parameters: Json, key: bytes) -> str:
     return keyed_hash(key, "captcha", json.dumps(parameters, sort_keys=True))
 
 
+@dataclass(frozen=True)
+class Solution:
+    """A challenge, and the counter that somebody found for it. It may be forged."""
+
+    parameters: Json
+    signature: str
+    counter: int
+
+
+def read_solution(captcha_token: str) -> Solution:
+    """`ValueError` for a token of another form."""
+    payload = strict_json(base64.b64decode(captcha_token, validate=True))
+    try:
+        parameters = payload["challenge"]["parameters"]
+        signature = payload["challenge"]["signature"]
+        counter = payload["solution"]["counter"]
+    except (KeyError, TypeError):
+        raise ValueError("a part is missing") from None
+    # To JSON, true is no number.
+    has_counter = type(counter) is int and 0 <= counter < 2**32
+    if not isinstance(parameters, dict) or not isinstance(signature, str) or not has_counter:
+        raise ValueError("a part has another type")
+    return Solution(parameters, signature, counter)
+
+
 def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha | None:
     """The captcha whose solution a token holds; None if it is not a solution of our challenges."""
     try:
-        payload = json.loads(base64.b64decode(captcha_token, validate=True))
-        challenge = payload["challenge"]
-        parameters = challenge["parameters"]
-        signature = challenge["signature"]
-        is_ours = equal_in_constant_time(signature, challenge_signature(parameters, key))
-        counter = payload["solution"]["counter"]
-    except Exception:  # a value is missing, of another type, or nested too deep
+        solution = read_solution(captcha_token)
+    except ValueError:
         return None
-    if not is_ours or type(counter) is not int or not 0 <= counter < 2**32:
+    parameters = solution.parameters
+    if not equal_in_constant_time(solution.signature, challenge_signature(parameters, key)):
         return None
     # What we signed is as `new_challenge` made it.
-    is_solved = proof(parameters, counter).startswith(parameters["keyPrefix"])
+    is_solved = proof(parameters, solution.counter).startswith(parameters["keyPrefix"])
     expires_at: int = parameters["expiresAt"]
     if not is_solved or now >= expires_at:
         return None
-    return Captcha(signature, expires_at, expires_at - CHALLENGE_LIFE)
-
-
-def came_too_fast(captcha: Captcha | None, text: str, now: int) -> bool:
-    """Whether a text came sooner than a person types or pastes it. The widget asks for the
-    challenge when the reader comes to the field. A long text needs three seconds; twenty characters
-    none."""
-    typing_time = min(3, len(text) // 20)
-    return captcha is not None and 0 <= now - captcha.made_at < typing_time
+    return Captcha(solution.signature, expires_at, expires_at - CHALLENGE_LIFE)
 
 
 # -- World --------------------------------------------------------------------
@@ -6917,6 +6937,16 @@ def is_blocked_email(site: Site, address: str) -> bool:
 # The status of a new text
 
 
+def came_too_fast(captcha: Captcha | None, text: str, now: int) -> bool:
+    """Whether a text came sooner than a person types or pastes it. The widget asks for the
+    challenge when the reader comes to the field. A long text needs three seconds; twenty characters
+    none."""
+    if captcha is None or captcha.made_at is None:
+        return False
+    typing_time = min(3, len(text) // 20)
+    return 0 <= now - captcha.made_at < typing_time
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The status of a text, and the reason (`held`) if it is not shown."""
@@ -7206,7 +7236,7 @@ class Recipient:
                 action=name,
                 comment_id=comment.id,
                 version=comment.version,
-                was=undoing(name, before),
+                undo=undoing(name, before),
                 expires_at=made_at + LINK_LIFE,
             )
         )
@@ -12128,7 +12158,7 @@ def moderation_page(request: Request, link: SignedLink) -> Response:
     if not may_moderate_by_link(site, link.subscriber, comment):
         return link_page(request, "bad", status=403)
     # A reported comment that stays is not approved anew, and there is nothing to undo.
-    stays = link.action == link.was
+    stays = link.action == link.undo
     name = "keep" if stays else link.action
     if link.version != comment.version:
         button = LinkButton.to_do(replace(link, version=comment.version), name)
@@ -12141,7 +12171,7 @@ def moderation_page(request: Request, link: SignedLink) -> Response:
         return link_page(request, f"page_{name}", button, comment=comment)
     undo = None
     if not stays:
-        undo = LinkButton.to_undo(replace(link, action=link.was, was=link.action))
+        undo = LinkButton.to_undo(replace(link, action=link.undo, undo=link.action))
     return link_page(
         request, f"done_{name}", undo, comment=comment, next_url="admin", next_label="more"
     )
