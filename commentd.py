@@ -96,7 +96,7 @@ from email.policy import SMTP as SMTP_POLICY
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Literal, NamedTuple, Self, TextIO, TypeVar, cast, get_args
+from typing import IO, Any, Literal, NamedTuple, Protocol, Self, TextIO, TypeVar, cast, get_args
 from xml.parsers import expat
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -130,7 +130,6 @@ BLOG_IN_LOG: contextvars.ContextVar[str] = contextvars.ContextVar("blog", defaul
 Json = dict[str, Any]
 Strings = tuple[str, ...]
 RandomBytes = Callable[[int], bytes]
-Fetch = Callable[..., tuple[int, bytes]]  # see the function `fetch` in World
 Progress = Callable[[int, int], object]  # called with what is left, and with the total
 
 MINUTE = 60
@@ -6062,7 +6061,7 @@ SMTP_SECONDS = 10  # for each step
 def fetch(
     url: str,
     message: bytes | None = None,
-    headers: Mapping[str, str] = {},
+    headers: Mapping[str, str] | None = None,
     most: int = RESPONSE_LIMIT,
 ) -> tuple[int, bytes]:
     """GET of a URL of the settings, or POST of a message, which is JSON if no header says
@@ -6077,7 +6076,7 @@ def fetch(
         "accept": "application/json",
         "content-type": "application/json",
         "user-agent": "commentd",
-        **headers,
+        **(headers or {}),
     }
     is_https = parts.scheme == "https"
     connection_type = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
@@ -6107,11 +6106,24 @@ class MailServer:
 
 
 def send_email(recipient: str, message: str, server: MailServer | None) -> None:
-    """Hands an email to the mail server, or prints it if there is none. Without a recipient, it
-    only logs in. `OSError` (as `smtplib.SMTPException` is) if the server does not take it."""
+    """Hands an email to the mail server, or prints it if there is none. `OSError` (as
+    `smtplib.SMTPException` is) if the server does not take it."""
     if server is None:
         print_email(message)
         return
+    with logged_in(server) as client:
+        client.sendmail(server.sender, [recipient], message.encode())
+
+
+def try_login(server: MailServer) -> None:
+    """`OSError` if the mail server does not take the login."""
+    with logged_in(server):
+        pass
+
+
+@contextlib.contextmanager
+def logged_in(server: MailServer) -> Iterator[smtplib.SMTP]:
+    """A connection to the mail server."""
     # A context reads the certificates of all authorities, for some 20 ms: only where it is needed.
     if server.security == "tls":
         tls = ssl.create_default_context()
@@ -6125,8 +6137,7 @@ def send_email(recipient: str, message: str, server: MailServer | None) -> None:
             client.starttls(context=ssl.create_default_context())
         if server.user:
             log_in(client, server.user, server.password)
-        if recipient:
-            client.sendmail(server.sender, [recipient], message.encode())
+        yield client
         with contextlib.suppress(OSError):
             client.quit()  # the message is accepted, whatever happens now
 
@@ -6167,13 +6178,27 @@ def print_email(message: str) -> None:
     print(f"{frame}\n{shown}{frame}", flush=True)
 
 
+class Fetch(Protocol):
+    """As the function `fetch`."""
+
+    def __call__(
+        self,
+        url: str,
+        message: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        /,
+        most: int = RESPONSE_LIMIT,
+    ) -> tuple[int, bytes]: ...
+
+
 @dataclass(frozen=True)
 class World:
     """The clock, randomness, email and HTTP. A test passes its own functions."""
 
     clock: Callable[[], float] = time.time
     random_bytes: RandomBytes = secrets.token_bytes
-    send: Callable[..., None] = send_email
+    send: Callable[[str, str, MailServer | None], None] = send_email
+    log_in: Callable[[MailServer], None] = try_login
     fetch: Fetch = fetch
 
     def now(self) -> int:
@@ -7758,7 +7783,10 @@ class SmtpMailer(Mailer):
         self.hand_over(email.recipient, message, self.server)
 
     def log_in(self) -> None:
-        self.hand_over("", "", self.server)
+        try:
+            self.world.log_in(self.server)
+        except (OSError, ValueError) as error:
+            raise self.not_sent(error, to="") from error
 
     def hand_over(self, to: str, message: str, server: MailServer | None) -> None:
         try:

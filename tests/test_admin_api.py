@@ -486,7 +486,7 @@ def test_signing_out_at_the_admin_page_ends_its_token_and_that_of_the_widget(
 def test_an_admin_signs_in_with_our_own_captcha(
     config: Any, fake_world: FakeWorld, provider: str
 ) -> None:
-    def broken(url: str, *form: bytes, **headers: str) -> tuple[int, bytes]:
+    def broken(*_: object, **__: object) -> tuple[int, bytes]:
         raise OSError("down")
 
     there = {"captcha_site_key": "k", "captcha_secret": "s", "site_origins": (BLOG,)}
