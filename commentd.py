@@ -1509,6 +1509,13 @@ def clean(markup: str) -> str:
     return cleaner().clean(markup)
 
 
+# Secrets
+
+
+def equal_in_constant_time(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(), other.encode())
+
+
 # -- Translations -------------------------------------------------------------
 
 # The code says what it prints, logs and raises in English. `static/terminal/` has the translations.
@@ -2284,6 +2291,66 @@ def settings_in_effect(config: Config, language: str) -> Iterator[SettingInEffec
         changed = value != setting_field.default
         help_text = translated(setting_field.metadata["help"], language)
         yield SettingInEffect(section, key, text, changed, help_text)
+
+
+# Several blogs in one process
+
+
+@dataclass(frozen=True)
+class BlogSettings:
+    """What a settings file and the environment say of a blog. Without a file, that is all from the
+    environment."""
+
+    file: Path | None
+    config: Config
+
+
+SETTINGS_OF_PROCESS = ("server_listen", "server_trusted_proxy", "server_fast")
+# What one environment variable would give to all blogs.
+SETTINGS_OF_ONE_BLOG = ("server_public_url", "database_path", "token_key")
+
+
+def as_one_process(blogs: list[BlogSettings], environ: Mapping[str, str]) -> list[BlogSettings]:
+    """The settings of several blogs in one process: those of the process are the first one's.
+    `SettingsError` lists what is wrong."""
+    errors = [
+        f"{entry.spelling}: each of several blogs needs its own {in_brackets(entry.name)}: "
+        "write it in its file"
+        for entry in environment_entries(environ)
+        if entry.name in SETTINGS_OF_ONE_BLOG
+    ]
+    if not errors:  # with such a variable, the blogs would also be the same
+        errors = [*errors_of_blogs(blogs)]
+    if errors:
+        raise SettingsError("\n".join(errors))
+    first = blogs[0].config
+    of_process = {key: getattr(first, key) for key in SETTINGS_OF_PROCESS}
+    return [BlogSettings(blog.file, replace(blog.config, **of_process)) for blog in blogs]
+
+
+def errors_of_blogs(blogs: list[BlogSettings]) -> Iterator[str]:
+    first = blogs[0].config
+    for number, blog in enumerate(blogs):
+        if not blog.config.server_public_url:
+            yield f"{blog.file}: of several blogs, each needs its [server] public_url"
+        for other in blogs[:number]:
+            yield from errors_of_two(blog, other)
+        for key in SETTINGS_OF_PROCESS:
+            if getattr(blog.config, key) not in (getattr(first, key), getattr(Config(), key)):
+                text = f"{in_brackets(key)} is for all blogs: write it in the first file only"
+                yield f"{blog.file}: {text}"
+
+
+def errors_of_two(blog: BlogSettings, other: BlogSettings) -> Iterator[str]:
+    """What two blogs in one process cannot both have."""
+    config = blog.config
+    if config.server_public_url and config.public_host == other.config.public_host:
+        yield f"{blog.file}: [server] public_url has the same host as in {other.file}"
+    if config.database == other.config.database:
+        yield f"{blog.file}: [database] path is the same as in {other.file}"
+    key = config.token_key
+    if key and equal_in_constant_time(key, other.config.token_key):
+        yield f"{blog.file}: [token] key is the same as in {other.file}"
 
 
 # -- Schema -------------------------------------------------------------------
@@ -5832,10 +5899,6 @@ def keyed_hash(key: bytes, purpose: str, *parts: object) -> str:
 def short_hash(key: bytes, purpose: str, *parts: object) -> str:
     """The first half of `keyed_hash`: 128 bits, which nobody can guess."""
     return keyed_hash(key, purpose, *parts)[:32]
-
-
-def equal_in_constant_time(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode())
 
 
 # Passwords and codes
@@ -16480,15 +16543,6 @@ def stopping_on_signals(loop: EventLoop) -> Iterator[threading.Event]:
 # What the command line says
 
 
-@dataclass(frozen=True)
-class BlogSettings:
-    """What a settings file and the environment say of a blog. Without a file, that is all from the
-    environment."""
-
-    file: Path | None
-    config: Config
-
-
 @dataclass
 class Arguments:
     """The command line with its defaults, and the settings that it names."""
@@ -16813,11 +16867,10 @@ def render_command(arguments: Arguments) -> int:
     service_path = re.sub("^https?:", "", service)
     script_urls = (f"{service_path}/embed.js", f"{service_path}/loader.js")
     with contextlib.ExitStack() as resources:
-        fragment_of = functools.partial(fetched_fragment, service)
-        if not arguments.service:
-            store = resources.enter_context(command_store(config))
-            app = app_on(store, config, World())
-            resources.callback(app.site.places.close)
+        if arguments.service:
+            fragment_of = functools.partial(fetched_fragment, service)
+        else:
+            app = resources.enter_context(app_of_command(config))
             fragment_of = functools.partial(own_fragment, app)
         if not arguments.dry_run:
             waiting = f"commentd: another render writes into {folder}: waiting"
@@ -16835,6 +16888,15 @@ def render_command(arguments: Arguments) -> int:
     if arguments.dry_run:
         tell("this was a dry run: nothing is written")
     return 1 if report.skipped else 0
+
+
+@contextlib.contextmanager
+def app_of_command(config: Config) -> Iterator[App]:
+    """The service without a server, for one command."""
+    with command_store(config) as store:
+        app = app_on(store, config, World())
+        with contextlib.closing(app.site.places):
+            yield app
 
 
 def own_fragment(app: App, query: str) -> bytes:
@@ -16894,26 +16956,6 @@ def listed_topics(groups: list[TopicGroup]) -> str:
     return "\n\n".join(listed)
 
 
-def example_command(arguments: Arguments) -> int:
-    wanted = arguments.example
-    if not wanted:
-        text = example_config(example_language())
-    elif wanted == "container":
-        text = plain_template("Containerfile", chinese=is_chinese_example())
-    elif wanted == "systemd":
-        text = systemd_unit(arguments)
-    elif wanted == "systemd@":
-        text = systemd_template(arguments)
-    elif wanted == "caddy":
-        text = caddy_settings(arguments)
-    elif wanted == "nginx":
-        text = nginx_settings(arguments)
-    else:
-        raise SettingsError("the examples are: systemd, systemd@, caddy, nginx, container")
-    print(text, end="")
-    return 0
-
-
 def example_language() -> str:
     """That of the terminal; English where the file would not be UTF-8, as settings are read."""
     is_utf8 = str(sys.stdout.encoding).lower() == "utf-8"
@@ -16922,6 +16964,10 @@ def example_language() -> str:
 
 def is_chinese_example() -> bool:
     return example_language().startswith("zh")
+
+
+def container_file(_arguments: Arguments) -> str:
+    return plain_template("Containerfile", chinese=is_chinese_example())
 
 
 def own_command(file: Path | None = None) -> list[str]:
@@ -17069,6 +17115,27 @@ def unit_word(word: str) -> str:
     """A word in a list, quoted where systemd.syntax asks for it."""
     literal = word.replace("\\", "\\\\").replace('"', '\\"')
     return literal if re.fullmatch(r"[\w@%+=:,./-]+", literal) else f'"{literal}"'
+
+
+EXAMPLES: dict[str, Callable[[Arguments], str]] = {
+    "systemd": systemd_unit,
+    "systemd@": systemd_template,
+    "caddy": caddy_settings,
+    "nginx": nginx_settings,
+    "container": container_file,
+}
+
+
+def example_command(arguments: Arguments) -> int:
+    wanted = arguments.example
+    if not wanted:
+        text = example_config(example_language())
+    elif wanted in EXAMPLES:
+        text = EXAMPLES[wanted](arguments)
+    else:
+        raise SettingsError(f"the examples are: {', '.join(EXAMPLES)}")
+    print(text, end="")
+    return 0
 
 
 # The command line
@@ -17365,56 +17432,6 @@ def set_up_output() -> None:
     logging.getLogger("waitress").setLevel(logging.ERROR)
 
 
-# The settings of the blogs
-
-SETTINGS_OF_PROCESS = ("server_listen", "server_trusted_proxy", "server_fast")
-# What one environment variable would give to all blogs.
-SETTINGS_OF_ONE_BLOG = ("server_public_url", "database_path", "token_key")
-
-
-def as_one_process(blogs: list[BlogSettings], environ: Mapping[str, str]) -> list[BlogSettings]:
-    """The settings of several blogs in one process: those of the process are the first one's.
-    `SettingsError` lists what is wrong."""
-    errors = [
-        f"{entry.spelling}: each of several blogs needs its own {in_brackets(entry.name)}: "
-        "write it in its file"
-        for entry in environment_entries(environ)
-        if entry.name in SETTINGS_OF_ONE_BLOG
-    ]
-    if not errors:  # with such a variable, the blogs would also be the same
-        errors = [*errors_of_blogs(blogs)]
-    if errors:
-        raise SettingsError("\n".join(errors))
-    first = blogs[0].config
-    of_process = {key: getattr(first, key) for key in SETTINGS_OF_PROCESS}
-    return [BlogSettings(blog.file, replace(blog.config, **of_process)) for blog in blogs]
-
-
-def errors_of_blogs(blogs: list[BlogSettings]) -> Iterator[str]:
-    first = blogs[0].config
-    for number, blog in enumerate(blogs):
-        if not blog.config.server_public_url:
-            yield f"{blog.file}: of several blogs, each needs its [server] public_url"
-        for other in blogs[:number]:
-            yield from errors_of_two(blog, other)
-        for key in SETTINGS_OF_PROCESS:
-            if getattr(blog.config, key) not in (getattr(first, key), getattr(Config(), key)):
-                text = f"{in_brackets(key)} is for all blogs: write it in the first file only"
-                yield f"{blog.file}: {text}"
-
-
-def errors_of_two(blog: BlogSettings, other: BlogSettings) -> Iterator[str]:
-    """What two blogs in one process cannot both have."""
-    config = blog.config
-    if config.server_public_url and config.public_host == other.config.public_host:
-        yield f"{blog.file}: [server] public_url has the same host as in {other.file}"
-    if config.database == other.config.database:
-        yield f"{blog.file}: [database] path is the same as in {other.file}"
-    key = config.token_key
-    if key and equal_in_constant_time(key, other.config.token_key):
-        yield f"{blog.file}: [token] key is the same as in {other.file}"
-
-
 def read_settings(file: Path | None, *, as_root: bool) -> BlogSettings:
     """Unless it reads them `as_root`, root takes the rights of their owner first."""
     if file and not as_root:
@@ -17445,7 +17462,6 @@ def run_command(arguments: Arguments) -> int:
 def main(argv: list[str] | None = None) -> int:
     """Runs a command and prints errors in plain words, without a traceback. Exit codes: 0 done,
     1 failed, 2 wrong use or settings."""
-    code = 1
     try:
         try:
             arguments = parse_arguments(argv)
@@ -17457,21 +17473,24 @@ def main(argv: list[str] | None = None) -> int:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         return 1
-    except (OperatorError, OSError, sqlite3.Error) as error:
-        text = str(error)
-        code = 2 if isinstance(error, SettingsError) else 1
-        if isinstance(error, PermissionError) and error.filename:
-            text = (
-                f"{error.filename}: the user of the service may not use it. Put it into the folder "
-                "of commentd.ini, or change its owner or rights (chown, chmod)"
-            )
-    except KeyboardInterrupt:
-        text = "interrupted; run an import again to continue it"
-    except Unavailable:  # the store has logged why
-        text = "the database is busy or read-only: try again"
-    for line in text.splitlines():
-        print(f"commentd: {translated(line, terminal_language(os.environ))}", file=sys.stderr)
-    return code
+    except (OperatorError, OSError, sqlite3.Error, Unavailable, KeyboardInterrupt) as error:
+        for line in explained(error).splitlines():
+            print(f"commentd: {translated(line, terminal_language(os.environ))}", file=sys.stderr)
+        return 2 if isinstance(error, SettingsError) else 1
+
+
+def explained(error: BaseException) -> str:
+    """What an error means to an owner."""
+    if isinstance(error, PermissionError) and error.filename:
+        return (
+            f"{error.filename}: the user of the service may not use it. Put it into the folder of "
+            "commentd.ini, or change its owner or rights (chown, chmod)"
+        )
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; run an import again to continue it"
+    if isinstance(error, Unavailable):  # the store has logged why
+        return "the database is busy or read-only: try again"
+    return str(error)
 
 
 if __name__ == "__main__":
