@@ -4003,17 +4003,14 @@ class OwnReport:
 
 @dataclass(frozen=True)
 class Block:
-    """Who or what is kept out. `kind` is one of `BLOCK_KINDS`."""
+    """Who or what is kept out."""
 
     id: int
-    kind: str
+    kind: str  # address (an IP address or a network), email, domain or word
     value: str
     note: str
     created_at: int
     expires_at: int | None
-
-
-BLOCK_KINDS = ("address", "email", "domain", "word")  # the first is an IP address or a network
 
 
 @dataclass(frozen=True)
@@ -6767,7 +6764,7 @@ def count_view(site: Site, client: Client, name: PageName) -> None:
 # The spam filter
 
 
-# The spam filter follows Gary Robinson, "A Statistical Approach to the Spam Problem", Linux Journal
+# It follows Gary Robinson, "A Statistical Approach to the Spam Problem", Linux Journal
 # 107 (2003), after Paul Graham's "A Plan for Spam". Each term gets a badness from the comments that
 # it was in, and Fisher's method makes one score of the worst and the best terms. The constants are
 # those of SpamBayes (Options.py).
@@ -6877,9 +6874,29 @@ def has_learnt_enough(ham: int, spam: int) -> bool:
     return ham + spam >= LEAST_LEARNT and min(ham, spam) >= LEAST_OF_EACH
 
 
-def filter_opinion(site: Site, written: Comment) -> Json | None:
-    """What the spam filter says of a comment: `{score, tokens: [{token, score}]}`, the strongest
-    terms first. None until it has learnt enough."""
+@dataclass(frozen=True)
+class Opinion:
+    """What the spam filter says of a comment."""
+
+    score: float  # 0 (good) to 1 (spam), rounded: admins see what was compared with `SPAM_SCORE`
+    clues: dict[str, float]  # the terms that say most, with their badness; the strongest first
+
+    def for_admins(self) -> Json:
+        clues = [{"token": term, "score": round(score, 2)} for term, score in self.clues.items()]
+        return {"score": self.score, "tokens": clues}
+
+    def summary(self) -> str:
+        """The score and the terms that speak most for spam."""
+        words = []
+        for term, score in self.clues.items():
+            prefix, _, word = term.rpartition(":")
+            if score > UNKNOWN and prefix != "links" and word not in words:
+                words.append(word)
+        return f"{', '.join(words[:5])} ({self.score:.2f})"
+
+
+def filter_opinion(site: Site, written: Comment) -> Opinion | None:
+    """None until the filter has learnt enough."""
     totals = learnt_counts(site.store)
     if not has_learnt_enough(*totals):
         return None
@@ -6891,18 +6908,7 @@ def filter_opinion(site: Site, written: Comment) -> Json | None:
             clues[terms[number]] = score
     strongest = sorted(clues, key=lambda term: (-abs(clues[term] - UNKNOWN), term))
     score = spam_score([clues[term] for term in strongest[:MOST_CLUES]])
-    shown = [{"token": term, "score": round(clues[term], 2)} for term in strongest[:10]]
-    return {"score": round(score, 2), "tokens": shown}
-
-
-def opinion_summary(opinion: Json) -> str:
-    """The score and the terms that speak most for spam."""
-    words = []
-    for clue in opinion["tokens"]:
-        prefix, _, word = clue["token"].rpartition(":")
-        if clue["score"] > UNKNOWN and prefix != "links" and word not in words:
-            words.append(word)
-    return f"{', '.join(words[:5])} ({opinion['score']:.2f})"
+    return Opinion(round(score, 2), {term: clues[term] for term in strongest[:10]})
 
 
 # Blocks
@@ -6931,59 +6937,85 @@ def shown_text(written: Comment) -> str:
     return html.unescape(re.sub(r"<[^>]*>", "", written.html))
 
 
-def matches(block_type: str, value: str, target: Target) -> bool:
-    """Whether a block of a type and a value is about the target."""
-    if block_type == "address":
-        with contextlib.suppress(ValueError):  # an unreadable row is about nobody
-            return ipaddress.ip_address(target.ip) in ipaddress.ip_network(value)
-        return False
-    if block_type == "domain":
-        return any(f".{host}".endswith(f".{value}") for host in target.hosts)
-    if block_type == "email":
-        return target.email == value
-    return folded(value) in target.text
+LATEST_COMMENTS = 100  # on which a new block is tried
+LEAST_MATCHES = 5  # of these: fewer say nothing of how many readers a block is about
 
 
-def matching_block(site: Site, target: Target) -> Block | None:
-    for block in site.store.blocks(site.now()):
-        if matches(block.kind, block.value, target):
-            return block
-    return None
+@dataclass(frozen=True)
+class Reach:
+    """How many of the latest comments a new block would match."""
+
+    count: int
+    total: int  # on which it was tried
+
+    @property
+    def is_frequent(self) -> bool:
+        return self.count >= LEAST_MATCHES and self.count / self.total >= 0.1
 
 
-def block_summary(block: Block) -> str:
-    """A block as the reason of a comment that it matched: neither an IP nor an email address."""
-    if block.kind == "address":
-        return masked(block.value.partition("/")[0])
-    if block.kind == "email":
-        return f"…@{block.value.rpartition('@')[2]}"
-    return block.value
+class BlockType(abc.ABC):
+    """What a block is about. Its name in `BLOCK_TYPES` is the `kind` of a block."""
 
+    @abc.abstractmethod
+    def proper(self, text: str) -> str:
+        """The one spelling of a value to block; `ValueError` if it cannot be blocked."""
 
-def proper_block(block_type: str, text: str) -> str:
-    """The one spelling of a value to block; `ValueError` if it cannot be blocked."""
-    if block_type == "address":
-        text = plain_ip(text) or text.strip()
-        blocked = ipaddress.ip_network(text, strict=False)
-        is_one_ip = blocked.num_addresses == 1
-        return str(blocked.network_address if is_one_ip else blocked)
-    if block_type == "email":
-        return proper_email(text)
-    if block_type == "domain":
-        host = plain_host(re.sub(r"^(https?://|@)|[/?#].*$", "", text.strip().lower()))
-        if not re.fullmatch(r"([a-z0-9-]+\.)+[a-z0-9-]+", host):
-            raise ValueError
-        return host
-    if not folded(text):
-        raise ValueError
-    return text.strip()
+    @abc.abstractmethod
+    def matches(self, value: str, target: Target) -> bool:
+        """Whether a block with that value is about the target."""
+
+    @abc.abstractmethod
+    def is_wide(self, value: str, reach: Reach) -> bool:
+        """Whether a block with that value would match many readers."""
+
+    def summary(self, value: str) -> str:
+        """The value as the reason why a comment was held: neither an IP nor an email address."""
+        return value
 
 
 # A wider network belongs to several providers: of IPv6 each is given at least a /32 (RIPE-738,
 # section 5.1.2), and few have more than a /16 of IPv4.
 WIDEST_NETWORK = {4: 16, 6: 32}
-LATEST_COMMENTS = 100  # on which a new block is tried
-LEAST_MATCHES = 5  # of these: fewer say nothing of how many readers a block is about
+
+
+class NetworkBlock(BlockType):
+    """Of an IP address, or of a network."""
+
+    def proper(self, text: str) -> str:
+        text = plain_ip(text) or text.strip()
+        blocked = ipaddress.ip_network(text, strict=False)
+        is_one_ip = blocked.num_addresses == 1
+        return str(blocked.network_address if is_one_ip else blocked)
+
+    def matches(self, value: str, target: Target) -> bool:
+        with contextlib.suppress(ValueError):  # an unreadable row is about nobody
+            return ipaddress.ip_address(target.ip) in ipaddress.ip_network(value)
+        return False
+
+    def is_wide(self, value: str, reach: Reach) -> bool:
+        blocked = ipaddress.ip_network(value)
+        return blocked.prefixlen < WIDEST_NETWORK[blocked.version]
+
+    def summary(self, value: str) -> str:
+        return masked(value.partition("/")[0])
+
+
+class EmailBlock(BlockType):
+    """Of one email address."""
+
+    def proper(self, text: str) -> str:
+        return proper_email(text)
+
+    def matches(self, value: str, target: Target) -> bool:
+        return target.email == value
+
+    def is_wide(self, value: str, reach: Reach) -> bool:
+        return False
+
+    def summary(self, value: str) -> str:
+        return f"…@{value.rpartition('@')[2]}"
+
+
 # Many readers have their email there, though few may have commented yet.
 MAIL_PROVIDERS = re.compile(
     r"(126|163|aol|foxmail|gmail|hotmail|icloud|live|naver|outlook|qq|sina|sohu|yahoo)\.com|"
@@ -6991,34 +7023,66 @@ MAIL_PROVIDERS = re.compile(
 )
 
 
-def reach_of_block(store: Store, block_type: str, value: str) -> tuple[int, int]:
-    """How many of the latest comments a block would match, and how many those are."""
+class DomainBlock(BlockType):
+    """Of a host and all below it, in links and in email addresses."""
+
+    def proper(self, text: str) -> str:
+        host = plain_host(re.sub(r"^(https?://|@)|[/?#].*$", "", text.strip().lower()))
+        if not re.fullmatch(r"([a-z0-9-]+\.)+[a-z0-9-]+", host):
+            raise ValueError
+        return host
+
+    def matches(self, value: str, target: Target) -> bool:
+        return any(f".{host}".endswith(f".{value}") for host in target.hosts)
+
+    def is_wide(self, value: str, reach: Reach) -> bool:
+        return reach.is_frequent or MAIL_PROVIDERS.fullmatch(value) is not None
+
+
+class WordBlock(BlockType):
+    """Of a word or a phrase in what a comment says."""
+
+    def proper(self, text: str) -> str:
+        if not folded(text):
+            raise ValueError
+        return text.strip()
+
+    def matches(self, value: str, target: Target) -> bool:
+        return folded(value) in target.text
+
+    def is_wide(self, value: str, reach: Reach) -> bool:
+        # Most texts hold any given character of an alphabet. A single Chinese character is a word.
+        is_one_letter = re.fullmatch(f"[^{UNSPACED}]", folded(value)) is not None
+        return reach.is_frequent or is_one_letter
+
+
+BLOCK_TYPES: dict[str, BlockType] = {
+    "address": NetworkBlock(),
+    "email": EmailBlock(),
+    "domain": DomainBlock(),
+    "word": WordBlock(),
+}
+
+
+def matching_block(site: Site, target: Target) -> Block | None:
+    for block in site.store.blocks(site.now()):
+        if BLOCK_TYPES[block.kind].matches(block.value, target):
+            return block
+    return None
+
+
+def reach_of_block(store: Store, block_type: BlockType, value: str) -> Reach:
     latest = store.search_comments("visible", "", None, NO_END, LATEST_COMMENTS)
-    count = sum(matches(block_type, value, target_of(comment)) for comment in latest)
-    return count, len(latest)
+    count = sum(block_type.matches(value, target_of(comment)) for comment in latest)
+    return Reach(count, len(latest))
 
 
-def is_wide(block_type: str, value: str, count: int, total: int) -> bool:
-    """Whether a block would match many readers: a wide network, a mail provider, a single
-    character, or a domain or term in one of ten of the latest comments."""
-    if block_type == "address":
-        blocked = ipaddress.ip_network(value)
-        return blocked.prefixlen < WIDEST_NETWORK[blocked.version]
-    if block_type == "domain" and MAIL_PROVIDERS.fullmatch(value):
-        return True
-    # Most texts hold any given character of an alphabet. A single Chinese character is a word.
-    if block_type == "word" and re.fullmatch(f"[^{UNSPACED}]", folded(value)):
-        return True
-    is_frequent = count >= LEAST_MATCHES and count / total >= 0.1
-    return block_type != "email" and is_frequent
-
-
-def is_blocked_email(site: Site, address: str) -> bool:
+def is_blocked_email(site: Site, email_address: str) -> bool:
     """Whether an email address has a blocked account, or is blocked itself or by its domain."""
-    account = site.store.account_with_email(address)
+    account = site.store.account_with_email(email_address)
     if account and account.blocked:
         return True
-    target = Target(email=address, hosts=hosts_in(address))
+    target = Target(email=email_address, hosts=hosts_in(email_address))
     return matching_block(site, target) is not None
 
 
@@ -7052,7 +7116,8 @@ def moderate_text(site: Site, written: FullComment, doubt: str) -> Verdict:
     target = target_of(written)
     block = matching_block(site, target)
     if block:
-        return Verdict("spam", f"block: {block_summary(block)}")
+        summary = BLOCK_TYPES[block.kind].summary(block.value)
+        return Verdict("spam", f"block: {summary}")
     if config.moderation_hold == "all":
         return Verdict("waiting", "all")
     for term in config.moderation_words:
@@ -7068,13 +7133,14 @@ def suspicion(site: Site, written: FullComment, doubt: str) -> str:
     """Why a comment waits that has none of the owner's terms; "" if it does not wait."""
     hold = site.config.moderation_hold
     opinion = filter_opinion(site, written)
-    if opinion and opinion["score"] >= SPAM_SCORE:
-        return f"learnt: {opinion_summary(opinion)}"
+    if opinion and opinion.score >= SPAM_SCORE:
+        return f"learnt: {opinion.summary()}"
     if doubt:
         return doubt
-    has_link = hold == "links" and (written.website or "<a " in written.html)
-    counts = (len(written_hosts(text)) for text in (written.html, shown_text(written)))
-    if has_link or max(counts) > MOST_HOSTS:
+    if hold == "links" and (written.website or "<a " in written.html):
+        return "links"
+    # Blocks were compared with the first of its hosts alone: see `hosts_in`.
+    if any(len(written_hosts(text)) > MOST_HOSTS for text in (written.html, shown_text(written))):
         return "links"
     if hold == "first" and not site.store.count_known(written):
         return "first"
@@ -7098,32 +7164,36 @@ def take_back(site: Site, comment: Comment) -> None:
         unteach(site, comment)
 
 
-def lesson_of(learnt: str, status: str) -> str:
-    """Ham, spam, or "" for neither: as what the filter should know a comment with this status that
-    it has learnt as `learnt`."""
-    if status == "spam":
-        return "spam"
-    if learnt == "spam":  # to delete spam takes nothing back; to show it does
-        return "spam" if status == "deleted" else ""
-    return "ham" if status == "visible" else ""
+# By the status that a comment gets: as what the filter should know it, "" for not at all.
+LESSONS = {"visible": "ham", "waiting": "", "spam": "spam", "deleted": ""}
+# The same for what it has learnt as spam: to delete that takes nothing back, to show it does.
+LESSONS_AFTER_SPAM = {"visible": "", "waiting": "", "spam": "spam", "deleted": "spam"}
 
 
 def teach(site: Site, comment: Comment, status: str) -> None:
-    """Approving and marking as spam teach the filter, and it forgets what is taken back. With each
-    spam it also learns a good comment: an owner who holds nothing approves nothing, and the filter
-    would know spam only."""
-    store = site.store
-    lesson = lesson_of(comment.learnt, status)
+    """Approving and marking as spam teach the filter, and it forgets what is taken back."""
+    lessons = LESSONS_AFTER_SPAM if comment.learnt == "spam" else LESSONS
+    lesson = lessons[status]
     if lesson == comment.learnt:
         return
     unteach(site, comment)
     if lesson:
-        store.learn(comment, lesson, [*terms_by_hash(site, comment)], site.now())
-    ham, spam = learnt_counts(store)
-    if lesson == "spam" and ham < spam:
-        good = store.oldest_unlearnt()
-        if good:
-            store.learn(good, "ham", [*terms_by_hash(site, good)], site.now())
+        learn(site, comment, lesson)
+    if lesson == "spam":
+        learn_good_in_turn(site)
+
+
+def learn(site: Site, comment: Comment, lesson: str) -> None:
+    site.store.learn(comment, lesson, [*terms_by_hash(site, comment)], site.now())
+
+
+def learn_good_in_turn(site: Site) -> None:
+    """With each spam the filter learns a good comment, too: an owner who holds nothing approves
+    nothing, and the filter would know spam only."""
+    ham, spam = learnt_counts(site.store)
+    good = site.store.oldest_unlearnt() if ham < spam else None
+    if good:
+        learn(site, good, "ham")
 
 
 # What a moderator can do
@@ -7157,10 +7227,10 @@ class GiveStatus(Action):
     """Gives a comment a status and teaches the filter. What readers have reported is decided."""
 
     field = "status"
+    value: str
 
     def __init__(self, status: str) -> None:
         self.value = status
-        self.status = status
         self.checks_text = status == "visible"
 
     def value_before(self, site: Site, comment: FullComment) -> str:
@@ -7168,41 +7238,41 @@ class GiveStatus(Action):
 
     def apply(self, site: Site, comment: FullComment) -> str:
         store = site.store
-        teach(site, comment, self.status)
+        teach(site, comment, self.value)
         done = ""
-        if self.status != comment.status:
-            store.change_status(comment.id, self.status, site.now())
-            done = self.status
+        if self.value != comment.status:
+            store.change_status(comment.id, self.value, site.now())
+            done = self.value
         elif store.reports(comment.id):
             done = "keep"
         store.end_reports(comment.id)
         return done
 
     def is_offered(self, comment: FullComment, *, is_reported: bool) -> bool:
-        if self.status == "visible":
+        if self.value == "visible":
             return is_reported or comment.status == "waiting"
-        return self.status in ("spam", "deleted")
+        return self.value in ("spam", "deleted")
 
 
 class Pin(Action):
     """Shows a top-level comment above the others, or among them again."""
 
     field = "pinned"
+    value: bool
 
     def __init__(self, pinned: bool) -> None:
         self.value = pinned
-        self.pinned = pinned
 
     def value_before(self, site: Site, comment: FullComment) -> bool:
         return bool(comment.pinned)
 
     def apply(self, site: Site, comment: FullComment) -> str:
-        if self.pinned == bool(comment.pinned):
+        if self.value == bool(comment.pinned):
             return ""
         if comment.parent_id or comment.status != "visible":
             raise BadRequest("只有公开的主评论可以置顶", Code.PIN_INVALID)
-        site.store.set_pinned(comment.id, self.pinned)
-        return "pin" if self.pinned else "unpin"
+        site.store.set_pinned(comment.id, self.value)
+        return "pin" if self.value else "unpin"
 
 
 class ClosePage(Action):
@@ -7210,20 +7280,20 @@ class ClosePage(Action):
 
     field = "closed"
     is_about_page = True
+    value: bool
 
     def __init__(self, closed: bool) -> None:
         self.value = closed
-        self.closed = closed
 
     def value_before(self, site: Site, comment: FullComment) -> bool:
         page = site.store.page_by_id(comment.page_id)
         return bool(page and page.closed)
 
     def apply(self, site: Site, comment: FullComment) -> str:
-        if self.closed == self.value_before(site, comment):
+        if self.value == self.value_before(site, comment):
             return ""
-        site.store.set_closed(comment.page_id, self.closed, site.now())
-        return "close" if self.closed else "reopen"
+        site.store.set_closed(comment.page_id, self.value, site.now())
+        return "close" if self.value else "reopen"
 
 
 ACTIONS: dict[str, Action] = {
@@ -11734,7 +11804,7 @@ def comment_for_admin(request: Request, comment: FullComment) -> Json:
         "page_id": comment.page_id,
         "learnt": comment.learnt,
         "version": comment.version,
-        "spam": opinion,
+        "spam": opinion.for_admins() if opinion else None,
         "reports": reports,
         "known": store.count_known(comment),
         "page_link": page_link(comment.page_url, origins),
@@ -12034,21 +12104,22 @@ def add_block(request: Request) -> Json:
     """`{kind, value, days?, note?, sure?}` to `{success, block}`. Without `days` it never expires.
     A block that would match many readers is refused unless the caller is `sure`."""
     store = request.site.store
-    block_type = choice_field(request, "kind", BLOCK_KINDS)
-    value = proper_field(request, "value", 254, functools.partial(proper_block, block_type))
+    kind = choice_field(request, "kind", tuple(BLOCK_TYPES))
+    block_type = BLOCK_TYPES[kind]
+    value = proper_field(request, "value", 254, block_type.proper)
     days = number_field(request, "days", 3650, optional=True)
     note = line_field(request, "note", 200)
     if not flag_field(request, "sure"):
-        count, total = reach_of_block(store, block_type, value)
-        if is_wide(block_type, value, count, total):
-            text = f"这条屏蔽会命中最近 {total} 条评论中的 {count} 条，确定吗？"
-            raise Conflict(text, Code.BLOCK_WIDE, count=count, total=total)
+        reach = reach_of_block(store, block_type, value)
+        if block_type.is_wide(value, reach):
+            text = f"这条屏蔽会命中最近 {reach.total} 条评论中的 {reach.count} 条，确定吗？"
+            raise Conflict(text, Code.BLOCK_WIDE, count=reach.count, total=reach.total)
     expires_at = request.now + days * DAY if days else None
     with request.writing():
         block = store.insert_block(
-            kind=block_type, value=value, note=note, created_at=request.now, expires_at=expires_at
+            kind=kind, value=value, note=note, created_at=request.now, expires_at=expires_at
         )
-        audit(request, "block", value, block_type)
+        audit(request, "block", value, kind)
     return {"success": True, "block": block_for_admin(block)}
 
 
