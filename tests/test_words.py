@@ -137,6 +137,19 @@ def test_the_readme_and_the_manual_name_the_languages() -> None:
         )
 
 
+def test_the_page_for_translators_says_in_ten_steps_what_is_in_a_file() -> None:
+    page = (ROOT / ".github" / "TRANSLATING.md").read_text("utf-8")
+    steps = re.findall(r"^(\d+)\. ", page, re.M)
+    assert steps == [str(n) for n in range(1, 11)]
+    named = {*re.findall(r"`([\w-]+)`", page)}
+    keys = {key for each in LANGUAGES.values() for key in each} - {"emails_with_english"}
+    assert keys - named == set(), "these keys of a file are not explained"
+    for path in re.findall(r"(?:tests|static)/[\w/.-]+", page):
+        assert (ROOT / path.replace("nl", "de")).exists(), path
+    guide = (ROOT / ".github" / "CONTRIBUTING.md").read_text("utf-8")
+    assert "(TRANSLATING.md)" in guide
+
+
 def test_the_command_for_translators_keeps_what_is_there_and_begins_what_is_not(
     browser: Browser,
 ) -> None:
