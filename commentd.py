@@ -6763,11 +6763,10 @@ def count_view(site: Site, client: Client, name: PageName) -> None:
 
 # The spam filter
 
-
-# It follows Gary Robinson, "A Statistical Approach to the Spam Problem", Linux Journal
-# 107 (2003), after Paul Graham's "A Plan for Spam". Each term gets a badness from the comments that
-# it was in, and Fisher's method makes one score of the worst and the best terms. The constants are
-# those of SpamBayes (Options.py).
+# It follows Gary Robinson, "A Statistical Approach to the Spam Problem", Linux Journal 107 (2003),
+# after Paul Graham's "A Plan for Spam". Each term gets a badness from the comments that it was in,
+# from 0 (only good ones) to 1 (only spam), and Fisher's method makes one score of the worst and the
+# best terms. The constants are those of SpamBayes (Options.py).
 STRENGTH = 0.45  # how much the badness of an unknown term weighs
 UNKNOWN = 0.5  # that badness: between good and bad
 MOST_CLUES = 150  # terms that count
@@ -6833,40 +6832,41 @@ def terms_by_hash(site: Site, comment: Comment) -> dict[int, str]:
 
 
 def badness(counts: tuple[int, int], totals: tuple[int, int]) -> float:
-    """Robinson's f(w), 0 to 1: `counts` are the good and spam comments with the term, `totals` all
-    good and all spam comments."""
+    """Robinson's f(w): `counts` are the good and spam comments with the term, `totals` all good and
+    all spam comments."""
     ham, spam = counts
+    all_ham, all_spam = totals
     seen = ham + spam
-    good = ham / totals[0]
-    bad = spam / totals[1]
+    good = ham / all_ham
+    bad = spam / all_spam
     share = bad / (good + bad)
     return (STRENGTH * UNKNOWN + seen * share) / (STRENGTH + seen)
 
 
-def spam_score(scores: list[float]) -> float:
-    """0 (good) to 1 (spam) from the scores of terms; 0.5 if these say nothing, or both."""
-    missing = max(0, LEAST_CLUES - len(scores))
-    padded = [*scores, *[UNKNOWN] * missing]
-    spam_chance = combined([1 - score for score in padded])
+def spam_score(badnesses: list[float]) -> float:
+    """0 (good) to 1 (spam) from the badness of terms; 0.5 if these say nothing, or both."""
+    missing = max(0, LEAST_CLUES - len(badnesses))
+    padded = [*badnesses, *[UNKNOWN] * missing]
+    spam_chance = combined([1 - each for each in padded])
     ham_chance = combined(padded)
     return (1 + ham_chance - spam_chance) / 2
 
 
-def combined(scores: list[float]) -> float:
-    """Fisher's method: the probability that chance alone gives scores as low as these. It is that
-    of a chi-squared value of 2 · `half` with two degrees of freedom for each score."""
-    half = -sum(map(math.log, scores))
+def combined(chances: list[float]) -> float:
+    """Fisher's method: the probability that luck alone gives chances as low as these. It is that of
+    a chi-squared value of 2 · `half` with two degrees of freedom for each chance."""
+    half = -sum(map(math.log, chances))
     # The first parts of the series of e to the power of `half`, over the whole.
     part = math.exp(-half)
     total = part
-    for number in range(1, len(scores)):
+    for number in range(1, len(chances)):
         part *= half / number
         total += part
     return min(total, 1.0)
 
 
 def learnt_counts(store: Store) -> tuple[int, int]:
-    """How many good and spam comments the filter has learnt."""
+    """How many good and spam comments the filter has learnt. They stand as a term, of hash 0."""
     return store.term_counts([0]).get(0, (0, 0))
 
 
@@ -6882,15 +6882,15 @@ class Opinion:
     clues: dict[str, float]  # the terms that say most, with their badness; the strongest first
 
     def for_admins(self) -> Json:
-        clues = [{"token": term, "score": round(score, 2)} for term, score in self.clues.items()]
-        return {"score": self.score, "tokens": clues}
+        tokens = [{"token": term, "score": round(bad, 2)} for term, bad in self.clues.items()]
+        return {"score": self.score, "tokens": tokens}
 
     def summary(self) -> str:
         """The score and the terms that speak most for spam."""
         words = []
-        for term, score in self.clues.items():
+        for term, bad in self.clues.items():
             prefix, _, word = term.rpartition(":")
-            if score > UNKNOWN and prefix != "links" and word not in words:
+            if bad > UNKNOWN and prefix != "links" and word not in words:
                 words.append(word)
         return f"{', '.join(words[:5])} ({self.score:.2f})"
 
@@ -6903,9 +6903,9 @@ def filter_opinion(site: Site, written: Comment) -> Opinion | None:
     terms = terms_by_hash(site, written)
     clues = {}
     for number, counts in site.store.term_counts([*terms]).items():
-        score = badness(counts, totals)
-        if abs(score - UNKNOWN) >= LEAST_DISTANCE:
-            clues[terms[number]] = score
+        bad = badness(counts, totals)
+        if abs(bad - UNKNOWN) >= LEAST_DISTANCE:
+            clues[terms[number]] = bad
     strongest = sorted(clues, key=lambda term: (-abs(clues[term] - UNKNOWN), term))
     score = spam_score([clues[term] for term in strongest[:MOST_CLUES]])
     return Opinion(round(score, 2), {term: clues[term] for term in strongest[:10]})
