@@ -187,6 +187,19 @@ def test_the_scripts_of_a_wheel_are_served_as_they_are_in_it(installed_command: 
         assert served.endswith(end), name
 
 
+def test_the_readme_says_how_large_the_widget_is(installed_command: Path) -> None:
+    pytest.importorskip("minify")
+    ask = "import commentd; print(len(commentd.assets_with('')['embed.js'].gzipped))"
+    python = installed_command.with_name("python")
+    size = int(done(python, "-c", ask, cwd=installed_command.parent)) / 1000
+    readme = (ROOT / "README.md").read_text("utf-8")
+    said = re.findall(r"(?:widget is|组件压缩后|组件只有) (\d+) kB", readme)
+    assert len(said) == 5
+    for number in said:
+        assert abs(int(number) - size) < 1
+    assert readme.count(f" {said[0]} kB instead of ") == 3
+
+
 OFFLINE = r"No matching distribution|Could not find a version|ConnectionError|Max retries"
 
 

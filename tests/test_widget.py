@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
-from webob import Request
 from webtest import TestApp
 
 from commentd import App
 from support.blog import OWNER, POST, Json, answering, article, conversation, say
 from support.inside import add_account, set_status, sql, token_of
-from support.sources import MANUAL, ROOT
+from support.sources import MANUAL
 from support.widget import (
     NAMES,
     POLICY,
@@ -1129,17 +1128,6 @@ def test_a_first_view_asks_for_two_things_and_leaves_nothing(view: View) -> None
 
 
 # Promises
-
-
-def test_the_readme_says_how_large_the_widget_is(app: App) -> None:
-    request = Request.blank("/embed.js", headers={"Accept-Encoding": "gzip"})
-    size = len(request.get_response(app).body) / 1000
-    readme = (ROOT / "README.md").read_text("utf-8")
-    said = re.findall(r"(?:widget is|组件压缩后|组件只有) (\d+) kB", readme)
-    assert len(said) == 5
-    for number in said:
-        assert abs(int(number) - size) < 1
-    assert readme.count(f" {said[0]} kB instead of ") == 3
 
 
 def test_each_part_that_the_manual_names_can_be_styled(view: View) -> None:

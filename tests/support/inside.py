@@ -6,8 +6,10 @@ When the inside of `commentd.py` changes, only this file has to follow."""
 import atexit
 import functools
 import logging
+import os
 import re
 import runpy
+import shutil
 import sqlite3
 import threading
 import time
@@ -60,8 +62,7 @@ def share_what_never_changes() -> None:
 
 def serve_small_files(folder: Path) -> None:
     """From now on, apps serve the scripts and styles that a wheel has, from a copy of static/."""
-    for path in STATIC.iterdir():
-        (folder / path.name).symlink_to(path)
+    shutil.copytree(STATIC, folder, copy_function=os.symlink, dirs_exist_ok=True)
     for name, text in small_files(STATIC).items():
         (folder / name).unlink()
         (folder / name).write_text(text, "utf-8")
