@@ -6543,7 +6543,7 @@ class Site:
     mailer: Mailer
     places: Places
     assets: Mapping[str, Asset]  # the files of `static/`, by name
-    fragment_style: str  # in which `${SERVICE}` stands for the URL of the service
+    fragment_style: str  # in which `SERVICE/` stands for the URL of the service
     clients: Clients
     rounds: int = ROUNDS  # of the password hash
     hasher: PasswordHasher = field(default_factory=PasswordHasher)
@@ -11092,7 +11092,7 @@ def initial_of(name: str) -> str:
 
 def fragment_style(site: Site, faces: Iterable[int]) -> str:
     """The style of a fragment, with the colours of these avatars."""
-    style = site.fragment_style.replace("${SERVICE}", f"{site.config.service_url}/")
+    style = site.fragment_style.replace("SERVICE/", f"{site.config.service_url}/")
     for face in faces:
         style += f".avatar[data-face='{face}'] {{ background-color: oklch(.52 .08 {face}) }}\n"
     return style
@@ -11260,7 +11260,7 @@ def script_in(path: Path) -> bytes:
 
 
 def widget_style(picture: str) -> str:
-    """The style of the widget, in which `${SERVICE}` stands for the URL of the service."""
+    """The style of the widget, in which `SERVICE/` stands for the URL of the service."""
     files = ["widget.css"]
     if picture:
         files.append("picture.css")

@@ -28,7 +28,7 @@ if (!''.isWellFormed) {
 }
 // The service puts in static/widget.css and, for the owner's picture, static/picture.css.
 const sheet = new CSSStyleSheet()
-sheet.replaceSync(WIDGET_STYLE)
+sheet.replaceSync(WIDGET_STYLE.replace('SERVICE/', SERVICE))
 
 // -- Elements -----------------------------------------------------------------
 

@@ -657,4 +657,4 @@ def test_check_warns_if_the_picture_of_the_owner_is_not_served(tmp_path: Path) -
             assert response.status_int == (404 if levels else 200), content
             if not levels:
                 assert (response.body, response.content_type[:6]) == (content, "image/")
-                assert "url(${SERVICE}picture)" in Visitor(app).get("/embed.js").text
+                assert "url(SERVICE/picture)" in Visitor(app).get("/embed.js").text
