@@ -8293,12 +8293,15 @@ def deliver_due(site: Site) -> None:
 def find_recipients(site: Site, name: str, audience: Audience) -> None:
     """Of the notifications for an audience that are due. Codes are sent in between."""
     store = site.store
-    for notification_id, comment_id in store.due_notifications(name, "", site.now()).items():
+    due = [*store.due_notifications(name, "", site.now()).items()]
+    # A commit for each would be most of the work. One for all would keep writers waiting.
+    for first in range(0, len(due), 20):
         with store.writing():
-            comment = store.comment(comment_id)
-            recipients = audience.recipients(site, comment) if comment else []
-            emails = filter(EMAIL.fullmatch, recipients)  # without "" and `nobody`
-            store.set_recipients(notification_id, [*emails])
+            for notification_id, comment_id in due[first : first + 20]:
+                comment = store.comment(comment_id)
+                recipients = audience.recipients(site, comment) if comment else []
+                emails = filter(EMAIL.fullmatch, recipients)  # without "" and `nobody`
+                store.set_recipients(notification_id, [*emails])
         send_due(site)
 
 
