@@ -6543,6 +6543,7 @@ class Site:
     mailer: Mailer
     places: Places
     assets: Mapping[str, Asset]  # the files of `static/`, by name
+    assets_version: str  # changes with any of them
     fragment_style: str  # in which `SERVICE/` stands for the URL of the service
     clients: Clients
     rounds: int = ROUNDS  # of the password hash
@@ -8521,9 +8522,10 @@ class Area:
     is_private: bool = False
 
 
-# By the first segment of a path. A file is in the area of its name without the suffix: /admin.js.
+# By the first segment of a path. A file is in the area of its name without the suffix: /admin.css.
 AREAS = {
     "admin": Area(own_pages_only=True, is_private=True),
+    "admin_page": Area(own_pages_only=True, is_private=True),
     "auth": Area(is_private=True),
     "me": Area(is_private=True),
 }
@@ -11183,25 +11185,33 @@ OWN_FILES = (
     "widget.css",
     "writing.css",
 )
+# Where a module of the admin page imports another: `import {say} from './texts.js'`. A script that
+# was made small has no space there, and other quotes.
+IMPORT = re.compile(rb"\bfrom ?['\"]\./(\w+\.js)")
 # The languages whose first texts stand in embed.js. The others cost a reader one request more.
 TEXTS_AT_ONCE = ("en", "zh-CN")
 
 
-def assets_with(picture: str) -> dict[str, Asset]:
-    """The files that are served, by name. They are read once, so that no request names a file.
-    `picture`: as in the settings; the widget shows it unless it is ""."""
+def assets_with(picture: str) -> tuple[dict[str, Asset], str]:
+    """The files that are served, by name, and their version. They are read once, so that no request
+    names a file. `picture`: as in the settings; the widget shows it unless it is ""."""
     bodies = files_to_serve() | files_of_texts()
-    # embed.js asks for the others by this, so that no cache mixes two versions of the program.
+    # By this, scripts and the admin page ask for others, so that no cache mixes two versions of the
+    # program.
     version = hashlib.sha256(b"".join(bodies.values())).hexdigest()[:8]
+    for name in bodies:
+        if name.startswith("admin_page/"):
+            bodies[name] = IMPORT.sub(rf"\g<0>?{version}".encode(), bodies[name])
     script = bodies["embed.js"].decode()
     script = script.replace("FIRST_TEXTS", packed_json(texts_at_once()), 1)
     script = script.replace("ASSETS_VERSION", f"'{version}'", 1)
     script = script.replace("WIDGET_STYLE", f"`\n{widget_style(picture)}`", 1)
     bodies["embed.js"] = script.encode()
-    return {
+    assets = {
         name: Asset(body, MIME[Path(name).suffix], gzip.compress(body, mtime=0))
         for name, body in bodies.items()
     }
+    return assets, version
 
 
 def files_to_serve() -> dict[str, bytes]:
@@ -11292,6 +11302,7 @@ def without_comments(source: str) -> str:
     return "".join(lines)
 
 
+@route("GET", "/admin_page/<name>", Permission.PUBLIC, public=True, pace=Pace.QUICK)
 @route("GET", "/words/<name>", Permission.PUBLIC, public=True, pace=Pace.QUICK)
 @route("GET", "/<name>", Permission.PUBLIC, public=True, pace=Pace.QUICK)
 def get_asset(request: Request, name: str) -> Response:
@@ -11632,7 +11643,29 @@ def replace_file(path: Path, content: bytes) -> None:
 
 @route("GET", "/admin", Permission.PUBLIC, pace=Pace.QUICK)
 def admin_page(request: Request) -> Response:
-    return html_page(request.site, "admin.html")
+    """The page names the modules of its first view, so that a browser asks for all at once, and not
+    for each when it has read another that imports it. Those that ask for data come first."""
+    site = request.site
+    first = with_imports(site.assets, "admin_page/start.js")
+    others = with_imports(site.assets, "admin_page/page.js", "admin_page/queue.js")
+    return html_page(
+        site,
+        "admin.html",
+        version=site.assets_version,
+        first_modules=first,
+        next_modules=[name for name in others if name not in first],
+    )
+
+
+def with_imports(assets: Mapping[str, Asset], *names: str) -> list[str]:
+    """Modules of the admin page, and all that these import."""
+    modules = list(names)
+    for name in modules:  # it grows meanwhile
+        for imported in IMPORT.findall(assets[name].body):
+            module = f"admin_page/{imported.decode()}"
+            if module not in modules:
+                modules.append(module)
+    return modules
 
 
 # Signing in
@@ -12642,6 +12675,7 @@ def app_on(
     key = config.token_key or store.token_key(world.random_bytes(32).hex())
     places = places_of(config)
     templates()  # read now: an upgrade replaces the files while this program still runs
+    assets, assets_version = assets_with(config.site_picture)
     site = Site(
         config=config,
         store=store,
@@ -12649,7 +12683,8 @@ def app_on(
         world=world,
         mailer=mailer_type(config)(config, world),
         places=places,
-        assets=assets_with(config.site_picture),
+        assets=assets,
+        assets_version=assets_version,
         fragment_style=widget_style(config.site_picture) + style_in("fragment.css"),
         clients=clients or Clients(config.server_trusted_proxy),
         rounds=rounds,

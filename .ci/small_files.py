@@ -13,11 +13,16 @@ MIME = {".css": "text/css", ".js": "application/javascript"}
 
 
 def small_files(static: Path) -> dict[str, str]:
-    """The texts of the scripts and styles of a folder, made small, by file name."""
+    """The texts of the scripts and styles of a folder, made small, by their path in it."""
     import minify
 
-    files = sorted(path for path in static.iterdir() if path.suffix in MIME)
-    return {path.name: minify.string(MIME[path.suffix], path.read_text("utf-8")) for path in files}
+    return {
+        path.relative_to(static).as_posix(): minify.string(
+            MIME[path.suffix], path.read_text("utf-8")
+        )
+        for path in sorted(static.rglob("*"))
+        if path.suffix in MIME
+    }
 
 
 class SmallFiles(BuildHookInterface[Any]):
@@ -34,6 +39,7 @@ class SmallFiles(BuildHookInterface[Any]):
         self.folder = Path(tempfile.mkdtemp())
         for name, text in files.items():
             path = self.folder / name
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text, "utf-8")
             build_data["force_include"][str(path)] = f"commentd_static/{name}"
 

@@ -710,6 +710,61 @@ def test_a_button_does_nothing_more_while_its_request_runs(admin_browser: AdminB
     assert len([url for url in admin_browser.asked if url.endswith("/admin/logout")]) == 1
 
 
+def submit_button(page: Page | Locator, name: str) -> Locator:
+    return page.locator("form").get_by_role("button", name=name, exact=True)
+
+
+def test_each_button_that_asks_the_service_is_busy_and_asks_once(
+    admin_browser: AdminBrowser,
+) -> None:
+    set_statuses(admin_browser.app, "spam", *add_waiting(admin_browser.app, *map(str, range(60))))
+    add_waiting(admin_browser.app, "One.")
+    page = admin_browser.open("queue?status=spam")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(f"{request.method} {request.url}"))
+
+    def press_twice(pressed: Locator, path: str, then: Locator) -> None:
+        sent.clear()
+        with requests_held(page, f"**/admin/{path}"):
+            pressed.dblclick()
+            expect(pressed).to_have_attribute("aria-busy", "true")
+        expect(then).to_be_visible()
+        method = "GET" if "?" in path else "POST"
+        asked = [each for each in sent if each.startswith(method) and "/admin/" in each]
+        assert len(asked) == 1, asked
+
+    press_twice(button(page, "Show more"), "comments?*", comment_row(page, "59"))
+    go(page, "queue")
+    page.keyboard.press("r")
+    box(page).fill("Thanks.")
+    replied = page.locator(".bars [role=status] > span").filter(has_text="Replied.")
+    press_twice(submit_button(page, "Approve and reply"), "reply", replied)
+    go(page, "blocks")
+    page.get_by_label("Value").fill("192.0.2.7")
+    press_twice(submit_button(page, "Add"), "blocks", list_row(page, "192.0.2.7"))
+    go(page, "settings")
+    button(page, "Download").click()
+    page.get_by_label("Your password").fill(PASSWORD)
+    with page.expect_download():
+        press_twice(submit_button(page, "Download"), "backup", button(page, "Copy"))
+
+
+def test_a_comment_that_stays_in_its_list_waits_for_the_service(
+    admin_browser: AdminBrowser,
+) -> None:
+    add_waiting(admin_browser.app, "One.")
+    page = admin_browser.open("comments")
+    writes = requests_of(page, "/admin/comments")
+    with requests_held(page, "**/admin/comments"):
+        page.keyboard.press("a")
+        expect(button(current_comment(page), "Spam")).to_have_attribute("aria-busy", "true")
+        page.keyboard.press("s")
+        expect_notice(page, "Approved.")
+    expect(button(current_comment(page), "Spam")).to_have_attribute("aria-busy", "false")
+    assert [each.method for each in writes if each.method == "POST"] == ["POST"]
+    admin_browser.expect_states("visible")
+
+
 def test_escape_closes_what_is_open(admin_browser: AdminBrowser) -> None:
     add_waiting(admin_browser.app, "One.", "Two.", "Three.")
     page = admin_browser.open()
@@ -1587,6 +1642,54 @@ def test_a_section_that_failed_to_load_says_so_and_is_tried_again(
         retry.click()
         expect(error.locator("visible=true")).to_have_count(0)
         wait_for_view(page)
+
+
+@pytest.mark.parametrize("file", ["settings.js", "tag.js"])
+def test_a_section_whose_script_failed_to_load_says_so_and_is_tried_again(
+    admin_browser: AdminBrowser, file: str
+) -> None:
+    failed = "commentd: admin_page/settings.js could not be loaded"
+    admin_browser.expected += [UNREACHED, failed]
+    page = admin_browser.open()
+    page.route(f"**/admin_page/{file}*", lambda route: route.abort())
+    retry = button(page.locator("main"), "Try again")
+    page.evaluate("location.hash = '#settings'")
+    error = alert(page.locator("main"))
+    expect(error).to_have_text("The service can’t be reached. What you have written is kept.")
+    retry.click()
+    expect(retry).to_have_attribute("aria-busy", "false")
+    expect(error).to_be_visible()
+    page.unroute_all()
+    keyboard(retry)
+    expect(page.get_by_role("heading", name="Setup checklist")).to_be_visible()
+    expect(heading(page, "Settings")).to_be_focused()
+    expect(retry).to_have_count(0)
+    go(go(page, "queue"), "settings")
+    assert len([line for line in admin_browser.console if failed in line]) == 1
+
+
+@pytest.mark.parametrize("file", ["page.js", "keys.js"])
+def test_an_admin_page_whose_scripts_failed_to_load_says_so_and_is_tried_again(
+    admin_browser: AdminBrowser, file: str
+) -> None:
+    admin_browser.expected += [UNREACHED, "commentd: admin_page/page.js could not be loaded"]
+    add_waiting(admin_browser.app, "One.")
+    page = admin_browser.new_page()
+    page.route(f"**/admin_page/{file}*", lambda route: route.abort())
+    page.goto(f"{admin_browser.service}/admin")
+    expect(alert(page)).to_contain_text("The service can’t be reached. 暂时连不上服务。")
+    page.unroute_all()
+    button(page, "Try again · 重试").click()
+    expect_texts(page, "One.")
+
+
+def test_the_admin_page_names_the_scripts_of_its_first_view(admin_browser: AdminBrowser) -> None:
+    page = admin_browser.open()
+    hrefs = "all => all.map(each => each.href)"
+    named = page.locator("link[rel=modulepreload]").evaluate_all(hrefs)
+    asked = [url for url in admin_browser.asked if "/admin_page/" in url]
+    assert sorted(asked) == sorted(named)
+    assert len({url.partition("?")[2] for url in asked}) == 1  # their version
 
 
 BROKEN: list[tuple[Callable[[Route], None], str]] = [

@@ -59,7 +59,6 @@ STYLE = {
     r"\btext-wrap: pretty": (26, 999, 117),
     r"[ {;]mask\b": (15.4, 53, 120),
     r'content: "[^"]*" /': (17.4, 128, 77),
-    r"\bscrollbar-width\b": (18.2, 64, 121),
     r"\bsubgrid\b": (16, 71, 117),
     r"\bforced-color-adjust\b": (999, 113, 89),
     r"\bcontent-visibility\b": (18, 125, 85),
@@ -80,7 +79,6 @@ LOST = {
     r"\btext-wrap: pretty": "a last line of more than one word",
     r"[ {;]mask\b": "what is folded ends without fading",
     r'content: "[^"]*" /': "the arrow at links to other sites",
-    r"\bscrollbar-width\b": "the tabs of /admin on a phone show their scroll bar",
     r"\bforced-color-adjust\b": "the avatar keeps its colours in forced colours",
 }
 # What may use such a feature: a guard, and all that it lets in.

@@ -124,7 +124,14 @@ def fill_two_pages(app: App) -> None:
     inside.set_status(app, 8, "waiting")
 
 
-NO_TARGETS = {"/{name}", "/words/{name}", "/picture", "/fragment.css"}  # files
+# Files.
+NO_TARGETS = {
+    "/{name}",
+    "/admin_page/{name}",
+    "/words/{name}",
+    "/picture",
+    "/fragment.css",
+}  # files
 
 
 def test_every_public_route_is_asked_of_the_cache() -> None:

@@ -308,6 +308,7 @@ PATHS = {
     "/thread": f"/thread?url={PAGE}",
     "/fragment": f"/fragment?url={PAGE}",
     "/<name>": "/embed.js",
+    "/admin_page/<name>": "/admin_page/start.js",
     "/words/<name>": "/words/de.json",
     "/comments/waiting": f"/comments/waiting?url={PAGE}",
 }

@@ -56,6 +56,7 @@ KEPT = {
     "/embed.js": 3600,
     "/picture": 3600,
     "/admin.css": 3600,
+    "/admin_page/start.js": 3600,
     "/words/de.json": 3600,
     "/fragment": 60,
     "/fragment.css": 3600,

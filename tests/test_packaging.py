@@ -89,7 +89,7 @@ def test_no_comment_of_a_readable_script_or_style_is_served(visitor: Visitor) ->
     for name in FILES:
         if name.endswith((".css", ".js")):
             assert (ROOT / "static" / name).read_text("utf-8").startswith(("//", "/*")), name
-    for name in ("embed.js", "reading.js", "admin.js"):
+    for name in ("embed.js", "reading.js", "admin_page/page.js"):
         assert re.findall(r"(?m)^ *(?://|/\*).*", visitor.get(f"/{name}").text) == [], name
 
 
@@ -179,7 +179,7 @@ def test_the_scripts_of_a_wheel_are_served_as_they_are_in_it(installed_command: 
     pytest.importorskip("minify")
     small = small_files(ROOT / "static")
     python = installed_command.with_name("python")
-    for name in ("reading.js", "admin.js", "home.css"):
+    for name in ("reading.js", "admin_page/shared.js", "home.css"):
         ask = f"import commentd; print(commentd.assets_with('')['{name}'].body.decode(), end='')"
         served = done(python, "-c", ask, cwd=installed_command.parent)
         start, _, end = small[name].partition("MODULE_STYLE")

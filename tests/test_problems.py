@@ -381,7 +381,7 @@ PERMISSIONS = {
     | {"/comments/preview", "/comments/{comment_id}", "/comments/latest"},
     "public": {"/auth/register", "/auth/verify", "/auth/code", "/auth/login", "/captcha"}
     | {"/health", "/origin", "/"}
-    | {"/{name}", "/words/{name}", "/mail", "/feed.atom", "/thread", *OFF}
+    | {"/{name}", "/admin_page/{name}", "/words/{name}", "/mail", "/feed.atom", "/thread", *OFF}
     | {"/fragment", "/fragment.css"}
     | {"/admin", "/admin/captcha", "/admin/login", "/admin/link", "/admin/claim"}
     | {"/admin/help"},

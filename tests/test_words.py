@@ -301,13 +301,14 @@ def test_each_refusal_has_words_where_people_can_get_it() -> None:
 def test_scripts_ask_for_no_code_that_the_service_does_not_have() -> None:
     fields = {refusal.code for refusal in refusals()} | {"nickname_missing"}
     own = {"offline", "unreadable", "failed"}
-    for path in STATIC.glob("*.js"):
+    for path in STATIC.rglob("*.js"):
         asked = re.findall(r"\bcode [!=]== '(\w+)'", path.read_text("utf-8"))
         assert {*asked} - inside.codes() - fields - own == set(), path.name
 
 
 def test_the_admin_page_uses_every_text_that_it_has() -> None:
-    script = (STATIC / "admin.js").read_text("utf-8")
+    scripts = [path.read_text("utf-8") for path in (STATIC / "admin_page").glob("*.js")]
+    script = "\n".join(scripts)
     keys = bare(ADMIN["en"]).keys()
     assert set(re.findall(r"\b(?:say|keyed|badge)\((?:'.', )?'(\w+)'[,)]", script)) - keys == set()
     served = script + (ROOT / "commentd.py").read_text("utf-8")

@@ -21,6 +21,7 @@ OPERATIONS: dict[str, Any] = {
 NOT_DESCRIBED = {
     "GET /": "a page for a new owner",
     "GET /{name}": "the files of the widget and of our pages, this description too",
+    "GET /admin_page/{name}": "the scripts of the owner's page",
     "GET /words/{name}": "what the widget says in a language",
     "GET /admin": "the owner's page",
     "GET /admin/help": "the manual as a page",
@@ -36,6 +37,10 @@ PERMISSIONS = {
     "admin": [{"admin": []}],
 }
 NEED_TOKEN = ("user", "moderator", "admin")
+
+
+# A file at each path that serves several.
+NAMES = {"/{name}": "home.js", "/admin_page/{name}": "start.js", "/words/{name}": "de.json"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class Route:
     @property
     def url(self) -> str:
         """Where what is asked for has the number 1."""
-        name = "de.json" if self.path.startswith("/words/") else "home.js"
+        name = NAMES.get(self.path, "")
         return re.sub(r"\{\w+_id\}", "1", self.path.replace("{name}", name))
 
 

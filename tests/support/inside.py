@@ -52,8 +52,7 @@ def share_what_never_changes() -> None:
     """Lets all apps of a run share what they read of static/, more than half of making an app; all
     commands the parser of their arguments, which takes longer to make than many of them run; and
     all new databases the work of the migrations."""
-    read = functools.cache(commentd.assets_with)
-    commentd.assets_with = lambda picture: dict(read(picture))
+    commentd.assets_with = functools.cache(commentd.assets_with)
     commentd.static_folder = functools.cache(commentd.static_folder)
     commentd.style_in = functools.cache(commentd.style_in)
     commentd.argument_parser = functools.cache(commentd.argument_parser)

@@ -1,0 +1,224 @@
+// A comment in a list, with all that helps to decide about it.
+// In order: Facts, Reports, Text, Blocks, Row.
+
+import {button, formatted, h} from './shared.js'
+import {edit, reply} from './answers.js'
+import {announceBlock, blockingWork} from './blocking.js'
+import {badge, bdi, findComments, keyed, linkOut, linkToPage, span, when} from './elements.js'
+import {score} from './filter.js'
+import {choice, openDialog, option} from './forms.js'
+import {focusRow, moderate, setCurrent, statusButtons, updateSelection} from './moderation.js'
+import {busyButton} from './notices.js'
+import {call} from './service.js'
+import {language, rowsOf, say, text} from './texts.js'
+
+/** Whether a comment is neither spam nor deleted. */
+const stands = ({status}) => ['visible', 'waiting'].includes(status)
+
+const nameOf = ({nickname}) => text(nickname) || say('anonymous')
+
+// -- Facts --------------------------------------------------------------------
+
+/** Why a comment waits: `all`, or what it contains: `word: loan`. */
+function holdReason(reason) {
+  const [, type, value] = /^(word|block|learnt): (.*)/s.exec(reason) ?? []
+  return say('held_' + (type ?? reason), value)
+}
+
+function pageOf({page_url, page_link, foreign, closed}) {
+  if (!text(page_url)) return
+  return span(
+    linkToPage({page_link, page_url}),
+    closed && ` (${say('closed')})`,
+    ' ',
+    foreign && h('span', {class: 'alarm'}, say('foreign')))
+}
+
+function howKnown({known, held, role}) {
+  if (known > 0) return say('n_others', known)
+  return held !== 'first' && role !== 'admin' && say('first')
+}
+
+/** The service names places in Chinese; in other languages the browser names the country. */
+function placeOf({location: place, country}) {
+  if (language === 'zh-CN' || !/^[A-Z]{2}$/.test(country)) return text(place)
+  return new Intl.DisplayNames(language, {type: 'region'}).of(country)
+}
+
+function websiteOf({website}) {
+  const url = text(website)
+  return url && linkOut(website, url.replace(/^https?:\/\/|\/$/g, ''))
+}
+
+// The facts beside a comment, by the text that names each.
+const FACTS = {
+  held: ({held, status}) => text(held) && status !== 'visible' && holdReason(held),
+  score: comment => ['waiting', 'spam'].includes(comment.status) && score(comment),
+  page: pageOf,
+  known: howKnown,
+  place: placeOf,
+  ip: ({ip}) => text(ip) && findComments(ip),
+  email: ({email}) => text(email) && findComments(email),
+  website: websiteOf,
+}
+
+function factsOf(comment) {
+  const found = Object.entries(FACTS).map(([word, factOf]) => [word, factOf(comment)])
+  const shown = found.filter(([, value]) => value)
+  return h('dl', {class: 'facts'}, ...shown.map(([word, value]) =>
+    h('div', {class: word}, h('dt', {class: 'sr'}, say(word)), h('dd', {}, value))))
+}
+
+// -- Reports ------------------------------------------------------------------
+
+const REASONS_AT_ONCE = 3
+
+/** How many readers reported a comment, and why. */
+function reportsOf({reports}) {
+  const all = rowsOf(reports)
+  if (!all.length) return
+  const times = new Map()
+  for (const {reason} of all) times.set(text(reason), (times.get(text(reason)) ?? 0) + 1)
+  times.delete('')
+  const sorted = [...times].sort(([, one], [, other]) => other - one)
+  const first = sorted.map(([reason, count]) => h('li', {},
+    bdi(reason),
+    count > 1 && h('span', {class: 'small'}, ` (${say('times', count)})`)))
+  const rest = first.splice(REASONS_AT_ONCE)
+  return h('div', {class: 'reports'},
+    h('p', {class: 'alarm'}, say('reports', all.length)),
+    h('ul', {}, ...first),
+    rest.length > 0 && h('details', {},
+      h('summary', {}, say('reasons', rest.length)),
+      h('ul', {}, ...rest)))
+}
+
+// -- Text ---------------------------------------------------------------------
+
+/** The host of a URL; '' if it is none. Safari 16 has no `URL.canParse`. */
+function hostOf(url) {
+  try {
+    return new URL(text(url)).hostname.replace(/^www\./, '')
+  } catch {
+    return ''
+  }
+}
+
+const LONG = 700 // characters
+
+/** The text. Links show their host, and a long text is folded. */
+function bodyOf({html, content}) {
+  const body = formatted(text(html))
+  for (const each of body.querySelectorAll('a')) {
+    const host = hostOf(each.href)
+    each.target = '_blank'
+    if (!each.textContent.includes(host)) each.dataset.host = host
+  }
+  if (text(content).length < LONG) return [body]
+  body.classList.add('folded')
+  const unfold = button(say('unfold'), () => {
+    body.classList.remove('folded')
+    unfold.remove()
+    body.parentNode.focus()
+  }, {class: 'unfold'})
+  return [body, unfold]
+}
+
+// -- Blocks -------------------------------------------------------------------
+
+/** What of a comment can be blocked, as pairs of type and value: the IP address, the email address,
+    and the hosts of website and links. */
+function blockable({ip, email, website, html}) {
+  const links = [...text(html).matchAll(/href="([^"]*)"/g)].map(([, href]) => href)
+  const hosts = new Set([website, ...links].map(hostOf))
+  const pairs = [['address', text(ip)], ['email', text(email)]]
+  for (const host of hosts) pairs.push(['domain', host])
+  return pairs.filter(([, value]) => value)
+}
+
+/** Blocks the author by what the comment tells, and makes the comment spam. */
+function openBlock(row, pairs) {
+  const shown = pairs.map(([kind, value], index) => [index, span(`${say(kind)} `, bdi(value))])
+  const fields = [
+    choice('which', 'kind', shown),
+    choice('days', 'days', ['30', 'forever'].map(days => [days, say(days)])),
+    stands(row.comment) && option('checkbox', {name: 'spam', checked: true}, say('block_spam')),
+  ]
+  const blockOf = ({which, days, spam}) => {
+    const [kind, value] = pairs[which]
+    return {kind, value, days, spam}
+  }
+  const done = (added, {spam}) => {
+    // When the dialog has closed, the focus can move.
+    if (spam) setTimeout(moderate, 0, [row], 'spam', added)
+    else announceBlock(added)
+  }
+  openDialog(say('block'), 'block', fields, blockingWork(blockOf, done))
+}
+
+// -- Row ----------------------------------------------------------------------
+
+async function pin(row, pinned) {
+  await call('POST', 'comments', {ids: [row.comment.id], pinned})
+  row.redraw({pinned})
+  focusRow(row)
+}
+
+function buttonsOf(row) {
+  const {comment} = row
+  const {status, pinned, parent_id, reports} = comment
+  const current = rowsOf(reports).length ? 'reported' : status
+  const pairs = blockable(comment)
+  const canPin = status === 'visible' && !parent_id
+  return [
+    ...statusButtons(current, wanted => moderate([row], wanted)),
+    stands(comment) && keyed('r', 'reply', () => reply(row)),
+    keyed('e', 'edit', () => edit(row)),
+    pairs.length > 0 && button(say('block'), () => openBlock(row, pairs), {class: 'danger'}),
+    canPin && busyButton(pinned ? 'unpin' : 'pin', () => pin(row, !pinned)),
+  ]
+}
+
+function headOf({comment, listed}) {
+  const {status, role, pinned, edited, created_at} = comment
+  const name = nameOf(comment)
+  const pick = h('input', {
+    type: 'checkbox', ariaLabel: `${say('select')}: ${name}`, 'aria-keyshortcuts': 'x',
+    onchange: () => updateSelection(listed),
+  })
+  return h('div', {class: 'meta row'},
+    h('label', {class: 'pick'}, pick),
+    h('b', {}, bdi(name)),
+    role === 'admin' && badge('admin'),
+    pinned && badge('pinned'),
+    ![listed, 'visible'].includes(status) && badge(status),
+    edited && span(say('edited')),
+    h('span', {class: 'push'}, when(created_at)))
+}
+
+function articleOf(row) {
+  const {comment} = row
+  const {parent} = comment
+  const repliedTo = parent && h('p', {class: 'small answers', dir: 'auto'},
+    say('answers', nameOf(parent)), ' ', bdi(parent.content))
+  return h('article', {tabIndex: -1, ariaLabel: say('by', nameOf(comment))},
+    headOf(row),
+    repliedTo,
+    ...bodyOf(comment),
+    reportsOf(comment),
+    factsOf(comment),
+    h('div', {class: 'acts row'}, ...buttonsOf(row)))
+}
+
+/** The row of a comment in a list of those with a status, or of `all`. */
+export function commentRow(comment, listed) {
+  if (!(comment.id > 0)) throw new TypeError('a comment without a number')
+  const row = h('li', {class: 'comment', onfocusin: () => setCurrent(row)})
+  row.listed = listed
+  row.redraw = changed => {
+    row.comment = {...row.comment, ...changed}
+    row.replaceChildren(articleOf(row))
+  }
+  row.redraw(comment)
+  return row
+}

@@ -1,0 +1,122 @@
+// Small elements that several views show. In order: Page, Words, Links, Times, Rows, Table.
+
+import {button, h, relativeTime, timeOf} from './shared.js'
+import {UNITS, language, number, say, text} from './texts.js'
+
+// -- Page ---------------------------------------------------------------------
+
+// The parts of the page that stay while views change.
+export const main = h('main', {tabIndex: -1})
+export const selectionBar = h('section', {class: 'bar'}) // how many comments are selected
+export const listStatus = h('p', {class: 'sr', role: 'status'}) // what screen readers say of a list
+
+// -- Words --------------------------------------------------------------------
+
+export const bdi = value => h('bdi', {dir: 'auto'}, text(value))
+export const span = (...children) => h('span', {}, ...children)
+export const badge = word => h('span', {class: 'badge'}, say(word))
+
+/** Parts with a dot between them. */
+export const dots = (...parts) =>
+  h('div', {class: 'small dots'}, ...parts.filter(part => part).map(part => span(part)))
+
+/** A button with a key, see keys.js. */
+export const keyed = (key, word, act, props) =>
+  button(say(word), act, {'aria-keyshortcuts': key, ...props})
+
+// -- Links --------------------------------------------------------------------
+
+export const link = (href, ...shown) => h('a', {href}, ...shown)
+
+/** A link to another site, if it is a web URL. */
+export function linkOut(href, shown) {
+  if (!/^https?:\/\//i.test(href)) return bdi(shown)
+  return h('a', {href, target: '_blank', rel: 'noopener noreferrer nofollow'}, bdi(shown))
+}
+
+/** A URL as a person would write it. */
+export function readable(url) {
+  try {
+    return decodeURI(text(url))
+  } catch {
+    return text(url) // it holds a percent sign that encodes nothing
+  }
+}
+
+export const linkToPage = ({page_link: href, page_url: url}) => linkOut(href, readable(url))
+
+/** A link to the comments in which a text is found. */
+export const findComments = (query, shown = bdi(query)) =>
+  link('#comments?' + new URLSearchParams({q: text(query)}), shown)
+
+// -- Times --------------------------------------------------------------------
+
+export const dateOf = time => timeOf({created_at: text(time)})
+
+/** A time that comes: “in 3 days”; more than 30 days away as a date. */
+function timeAhead(date) {
+  const seconds = (date - Date.now()) / 1000
+  if (seconds > 30 * 86400) return date.toLocaleDateString(language, {dateStyle: 'medium'})
+  const [unit, length] = UNITS.find(([, least]) => seconds >= least) ?? ['minute', 60]
+  const format = new Intl.RelativeTimeFormat(language, {numeric: 'auto'})
+  return format.format(Math.ceil(seconds / length), unit)
+}
+
+/** When something was or will be. */
+export function when(time) {
+  const date = dateOf(time)
+  if (isNaN(date)) return ''
+  const shown = date > Date.now() ? timeAhead(date) : relativeTime(date, language)
+  return h('time', {dateTime: date.toISOString(), title: date.toLocaleString(language)}, shown)
+}
+
+// -- Rows ---------------------------------------------------------------------
+
+/** A row of a list: what it is, and buttons. */
+export function line(head, notes, ...buttons) {
+  // The buttons have the same names in each row.
+  for (const each of buttons.filter(node => node)) {
+    each.setAttribute('aria-description', head.textContent)
+  }
+  return h('li', {class: 'line'},
+    h('div', {class: 'what'}, head, notes),
+    h('div', {class: 'acts row'}, ...buttons))
+}
+
+function focusRow(row) {
+  const node = row.querySelector('button') ?? row
+  node.focus()
+  return node
+}
+
+/** Replaces a row. Returns the element that gets the focus. */
+export function replaceRow(row, fresh) {
+  row.replaceWith(fresh)
+  return focusRow(fresh)
+}
+
+/** Removes a row. Returns the element that gets the focus. */
+export function removeRow(row) {
+  const next = row.nextElementSibling ?? row.previousElementSibling
+  row.remove()
+  return focusRow(next)
+}
+
+// -- Table --------------------------------------------------------------------
+
+/** A table of elements, texts and numbers. The first cell of a row is its heading, and numbers are
+    aligned to the right. */
+export function table(caption, heads, rows) {
+  // `like`: a cell of the column, which decides how it is aligned.
+  const cell = (tag, like, value, props) =>
+    h(tag, {class: typeof like, ...props}, value?.nodeType ? value : number(value))
+  const headCells = heads.map((head, column) =>
+    cell('th', rows[0]?.[column], head, {scope: 'col'}))
+  const rowOf = ([first, ...others]) => h('tr', {},
+    cell('th', first, first, {scope: 'row'}),
+    ...others.map(value => cell('td', value, value)))
+  return h('table', {},
+    h('caption', {}, caption),
+    h('thead', {}, h('tr', {}, ...headCells)),
+    h('tbody', {}, ...rows.map(rowOf)))
+}

@@ -1,0 +1,74 @@
+// The view of what admins did.
+
+import {h} from './shared.js'
+import {bdi, dateOf, dots, line, link, main, readable, span, when} from './elements.js'
+import {makeList} from './lists.js'
+import {hasText, say, spaced, text} from './texts.js'
+
+// Who acted without signing in to this page.
+const ACTORS = {mail: 'by_mail', command: 'by_command'}
+
+// What the subject of an entry is: the number of a comment, or the URL of a page.
+const ON_COMMENTS = [
+  'visible', 'waiting', 'keep', 'spam', 'deleted', 'pin', 'unpin', 'edit', 'reply',
+]
+const ON_PAGES = ['close', 'reopen']
+const TO_PAGES = ['rename', 'merge'] // their detail is the new URL
+
+const HOUR = 3600e3 // ms
+
+export function draw() {
+  main.append(makeList({path: 'audit', query: {limit: 100}, draw: logRow, group: together}))
+}
+
+/** The entries in groups: the same that somebody did with several comments within an hour. */
+function together(entries) {
+  const groups = []
+  for (const entry of entries) {
+    const group = groups.at(-1)
+    if (group && belongsTo(group[0], entry)) group.push(entry)
+    else groups.push([entry])
+  }
+  return groups
+}
+
+function belongsTo(newest, entry) {
+  return newest.who === entry.who
+    && newest.action === entry.action
+    && ON_COMMENTS.includes(entry.action)
+    && dateOf(newest.created_at) - dateOf(entry.created_at) < HOUR
+}
+
+const linkToComment = id => link('#comments?comment=' + id, say('log_comment', text(id)))
+
+const findPage = url =>
+  link('#pages?' + new URLSearchParams({q: text(url)}), bdi(readable(url)))
+
+/** What was done something with. */
+function subjectOf({action, subject}) {
+  if (ON_COMMENTS.includes(action) && /^\d+$/.test(subject)) return linkToComment(subject)
+  if (ON_PAGES.includes(action)) return findPage(subject)
+  return bdi(subject)
+}
+
+function detailOf({action, detail}) {
+  if (TO_PAGES.includes(action)) return findPage(detail)
+  if (/^(un)?block$/.test(action) && hasText(detail)) return say(detail)
+  return text(detail) && bdi(detail)
+}
+
+function logRow(entries) {
+  const [entry] = entries
+  const {who, action, created_at} = entry
+  const name = h('b', {}, Object.hasOwn(ACTORS, who) ? say(ACTORS[who]) : bdi(who))
+  const key = 'log_' + text(action)
+  const did = spaced(hasText(key) ? say(key) : text(action))
+  if (entries.length === 1) {
+    return line(span(name, ' ', did, subjectOf(entry)), dots(when(created_at), detailOf(entry)))
+  }
+  const links = entries.flatMap(({subject}) => [linkToComment(subject), ' '])
+  const group = h('details', {class: 'group'},
+    h('summary', {}, name, ' ', did, say('n_comments', entries.length)),
+    h('p', {}, ...links))
+  return line(group, dots(when(created_at)))
+}

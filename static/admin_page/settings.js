@@ -1,0 +1,70 @@
+// The view of what is still to be set up, of the backup, and of the settings in force.
+
+import {button, h} from './shared.js'
+import {badge, bdi, main, span, table} from './elements.js'
+import {openDialog, ownPassword} from './forms.js'
+import {fill} from './notices.js'
+import {call} from './service.js'
+import {tagSection} from './tag.js'
+import {language, rowsOf, say, text} from './texts.js'
+
+export function draw() {
+  fill(main, () => call('GET', 'settings?lang=' + language), response => {
+    main.append(
+      ...findings(response), ...tagSection(), ...backupSection(), ...inForce(response))
+  })
+}
+
+// The service has these texts in English and in both kinds of Chinese.
+const serviceLanguage = () => language.startsWith('zh') ? language : 'en'
+
+/** What `commentd check` finds. */
+function findings(response) {
+  const open = rowsOf(response.findings).filter(({level}) => level !== 'ok')
+  const items = open.map(({level, topic, text: finding}) => {
+    const isAlarm = ['fail', 'warn'].includes(level)
+    return h('li', {class: 'line', dir: 'ltr'}, h('p', {},
+      isAlarm && h('span', {class: 'badge alarm'}, say('level_' + level)),
+      ' ',
+      h('span', {lang: serviceLanguage()}, h('b', {}, text(topic)), ' ', text(finding))))
+  })
+  const list = items.length ? h('ul', {class: 'list'}, ...items) : h('p', {}, say('no_findings'))
+  return [h('h2', {}, say('findings')), list]
+}
+
+const KEPT_FOR = 60e3 // ms: until then the browser has taken the file
+
+async function download({password}) {
+  const href = URL.createObjectURL(await call('POST', 'backup', {password}))
+  h('a', {href, download: `commentd-${new Date().toISOString().slice(0, 10)}.db`}).click()
+  setTimeout(() => URL.revokeObjectURL(href), KEPT_FOR)
+}
+
+function backupSection() {
+  const open = () => openDialog(say('backup'), 'download', [ownPassword()], download)
+  return [
+    h('h2', {}, say('backup')),
+    h('p', {}, say('backup_lead')),
+    button(say('download'), open, {class: 'main'}),
+  ]
+}
+
+/** Chinese has no space beside its wide punctuation. */
+const inOneLine = lines =>
+  lines.replace(/(?<=[，。；：、）])\n|\n(?=（)/g, '').replaceAll('\n', ' ')
+
+function inForce({settings, version}) {
+  const cells = ({section, key, value, changed, help}) => [
+    span(
+      bdi(`[${text(section)}] ${text(key)}`),
+      changed && ' ',
+      changed && badge('changed'),
+      h('div', {class: 'small', lang: serviceLanguage(), dir: 'ltr'}, inOneLine(text(help)))),
+    bdi(value),
+  ]
+  const caption = span(say('in_force'), h('p', {class: 'small'}, say('in_file')))
+  return [
+    table(caption, [say('setting'), say('value')], rowsOf(settings).map(cells)),
+    h('p', {class: 'small'}, `commentd ${text(version)}`),
+  ]
+}

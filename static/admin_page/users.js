@@ -1,0 +1,48 @@
+// The view of the accounts: blocked, and made an admin.
+
+import {button, h} from './shared.js'
+import {badge, bdi, dots, findComments, line, main, replaceRow, span, when} from './elements.js'
+import {openDialog, ownPassword} from './forms.js'
+import {finder, makeList} from './lists.js'
+import {busyButton} from './notices.js'
+import {call} from './service.js'
+import {say} from './texts.js'
+
+export function draw(params) {
+  const list = chosen =>
+    makeList({path: 'users', query: Object.fromEntries(chosen), draw: userRow})
+  main.append(...finder('users', params, {}, list))
+}
+
+function userRow(user) {
+  const {email, nickname, role, blocked, comments, created_at, you} = user
+  const isAdmin = role === 'admin'
+  const word = isAdmin ? 'demote' : 'promote'
+  const block = () => change(row, user, {blocked: !blocked})
+  const row = line(
+    h('p', {class: 'row'},
+      h('b', {}, bdi(nickname)),
+      isAdmin && badge('admin'),
+      blocked && badge('blocked'),
+      you && span(say('you'))),
+    dots(
+      bdi(email),
+      findComments(email, say('n_comments', comments)),
+      span(say('since'), ' ', when(created_at))),
+    button(say(word), () => openRole(row, user, word), isAdmin ? {class: 'danger'} : {}),
+    you ? '' : busyButton(blocked ? 'unblock' : 'block', block, blocked ? {} : {class: 'danger'}))
+  return row
+}
+
+/** Changes an account. Returns the element that gets the focus. */
+async function change(row, user, changed) {
+  await call('PATCH', 'users/' + user.id, changed)
+  const {role = user.role, blocked = user.blocked} = changed
+  return replaceRow(row, userRow({...user, role, blocked}))
+}
+
+function openRole(row, user, word) {
+  const role = word === 'promote' ? 'admin' : 'user'
+  const work = ({password}) => change(row, user, {role, password})
+  openDialog(say(word), word, [bdi(user.nickname), ownPassword()], work)
+}
