@@ -173,3 +173,16 @@ def test_the_guides_say_the_same_in_both_languages(topic: str) -> None:
         spans = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
         code.append((blocks, sorted(spans)))
     assert code[0] == code[1]
+
+
+# An element of the widget in a guide, or what makes one: HTML, Pug, Vue.
+MADE = re.compile(r"<commentd-thread[^>]*></comm.*|post-comment: commentd-thread.*|h\('comm.*")
+
+
+@pytest.mark.parametrize("topic", ["astro", "hexo", "hugo", "jekyll"])
+def test_links_to_the_comments_find_their_place_before_any_script_is_there(topic: str) -> None:
+    for language in ("en", "zh"):
+        text = (sites.ROOT / f"static/help/{language}/{topic}.md").read_text("utf-8")
+        for block in re.findall(r"```.*?```", text, re.DOTALL):
+            if MADE.search(block):
+                assert re.search(r"""id="comments"|id: 'comments'|thread#comments""", block), block
