@@ -10,7 +10,7 @@ const cache = new Map() // a page may draw its elements again and again
     accept. */
 export async function fill(kit) {
   const waiting = []
-  let query = 'pages?'
+  let query = 'pages'
   for (const node of document.querySelectorAll(SELECTOR)) {
     if (node.hasAttribute('data-commentd-latest')) {
       latest(kit, node)
@@ -22,7 +22,8 @@ export async function fill(kit) {
       const total = cache.get(url)?.[TOTALS[kind]]
       if (total !== undefined) node.textContent = total.toLocaleString(kit.languageOf(node))
     }
-    const part = cache.has(url) ? '' : '&url=' + encodeURIComponent(url)
+    const start = waiting.length ? '&url=' : '?url='
+    const part = cache.has(url) ? '' : start + encodeURIComponent(url)
     if (waiting.length === 100 || (waiting.length && query.length + part.length > 7500)) break
     node.setAttribute('data-commentd-asked', '')
     if (part) waiting.push([url, show])

@@ -230,6 +230,7 @@ def counted(asked: list[str]) -> list[list[str]]:
     """The pages in each request for counts."""
     lines = [line for line in asked if "/pages?" in line]
     for line in lines:
+        assert "?&" not in line
         target = urlsplit(line.split()[1])
         assert len(f"GET {target.path}?{target.query} HTTP/1.1") < 8192
     return [parse_qs(urlsplit(line).query, keep_blank_values=True)["url"] for line in lines]
