@@ -115,7 +115,7 @@ export async function account(thread, kit, form, reason) {
       submit: 'send', act: () => sendCode(), others: [goTo('usepassword', 'password'), cancel()],
     }),
     code: () => ({
-      title: 'code', fields: codeFields(typed.email),
+      title: typed.registering ? 'register' : 'signin', fields: codeFields(typed.email),
       submit: 'confirm', act: typed.registering ? confirmRegistration : signInByCode,
       others: [button(say('again'), sendAgain), goTo('back', 'in'), cancel()],
     }),

@@ -259,7 +259,7 @@ def open_account(page: Page, operate: Operate = mouse) -> Locator:
 
 
 def code_field(page: Page) -> Locator:
-    return page.get_by_role("form", name="Code").get_by_role("textbox", name="Code")
+    return page.get_by_role("textbox", name="Code")
 
 
 def sign_in(
