@@ -23,7 +23,12 @@ if (!''.isWellFormed) {
   const url = location.pathname + location.search
   const href = SERVICE + 'thread?' + new URLSearchParams({url})
   const link = h('a', {href}, 'Old browser? Comments are here. 浏览器太旧，评论在此。')
-  ;(document.querySelector('commentd-thread') ?? script).after(link)
+  const thread = document.querySelector('commentd-thread')
+  if (thread) {
+    thread.textContent = ''
+    thread.append(link)
+    thread.style.height = 'auto' // themes hold that of the widget
+  } else script.after(link)
   throw new Error('commentd: this browser is too old for the widget')
 }
 // The service puts in static/widget.css and, for the owner's picture, static/picture.css.

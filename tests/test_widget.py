@@ -69,6 +69,10 @@ def nos(first: int, last: int) -> list[str]:
     return [f"No. {n}." for n in range(first, last + step, step)]
 
 
+THEME = re.findall("```css\n(.*?)```", MANUAL["en"]["theme"], re.DOTALL)
+HELD = next(f"<style>body {{ margin: 0 }}{css}</style>" for css in THEME if "100vh" in css)
+
+
 def hold(page: Page, pattern: str) -> list[Route]:
     """Requests that wait from now on, until the test lets them go."""
     held: list[Route] = []
@@ -168,6 +172,9 @@ def test_a_browser_that_is_too_old_gets_a_link_to_the_thread(view: View) -> None
     view()
     expect(page.locator("commentd-thread")).to_have_count(0)
     assert view.faults == ["Uncaught Error: commentd: this browser is too old for the widget"]
+    view.faults.clear()
+    view(TAG + HELD + "<commentd-thread></commentd-thread>")
+    assert page.locator("commentd-thread").evaluate("node => node.clientHeight") < 100
     view.faults.clear()
     page.get_by_role("link", name="评论").click()
     assert page.url.startswith(f"{view.site.service}/thread?url=")
@@ -537,6 +544,40 @@ def test_replies_are_indented_twice_and_then_say_to_whom(view: View) -> None:
         assert lefts[0] < lefts[1] < lefts[2], width
         assert {*lefts[2:]} == {lefts[2]}, width
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+
+
+@pytest.mark.parametrize("options", [{"locale": "zh-CN", "has_touch": True}])
+def test_a_thumb_on_the_line_beside_replies_hides_them_only_at_its_beginning(view: View) -> None:
+    nested(view.app, 2)
+    page = view()
+    page.set_viewport_size({"width": 390, "height": 844})
+    reply = comment(page, "Depth 1.")
+    expect(reply).to_be_visible()
+    box = page.locator(".line").first.bounding_box()
+    assert box
+    page.touchscreen.tap(box["x"] + 12, box["y"] + box["height"] - 10)
+    idle(page)
+    expect(reply).to_be_visible()
+    page.touchscreen.tap(box["x"] + 12, box["y"] + 20)
+    expect(reply).to_be_hidden()
+
+
+def test_texts_of_both_directions_end_at_the_same_edges_in_a_wide_column(view: View) -> None:
+    say(view.app, "A line of text is a promise. " * 20, "Ann")
+    say(view.app, "هذا نص عربي طويل بما يكفي ليكسر السطر. " * 20, "Noor")
+    page = view()
+    page.set_viewport_size({"width": 1600, "height": 900})
+    expect(page.locator("article")).to_have_count(2)
+    edges = "nodes => nodes.map(node => [node.getBoundingClientRect()].map(it => [it.x, it.right]))"
+    first, second = page.locator("article .body p").evaluate_all(edges)
+    assert first == second
+
+
+def test_the_order_of_the_list_has_no_box_of_the_engine(view: View) -> None:
+    fill(view.app, 2)
+    page = view()
+    order = page.get_by_label("排序")
+    assert order.evaluate("node => getComputedStyle(node).appearance") == "none"
 
 
 def test_replies_are_folded_and_unfolded(view: View) -> None:
@@ -1181,8 +1222,6 @@ def test_a_slow_response_moves_nothing(view: View, at: str, number: int) -> None
     assert page.evaluate("shifts") == []
 
 
-THEME = re.findall("```css\n(.*?)```", MANUAL["en"]["theme"], re.DOTALL)
-HELD = next(f"<style>body {{ margin: 0 }}{css}</style>" for css in THEME if "100vh" in css)
 FOOTER = "<footer style='height: 120px'>The end.</footer>"
 TOP = "node => node.getBoundingClientRect().top"
 
