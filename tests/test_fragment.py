@@ -129,7 +129,7 @@ def test_the_widget_and_the_fragment_have_one_style_put_together_from_its_files(
     source = source.replace("WIDGET_STYLE", f"`{style}`")
     version = re.compile(r"(?<=constVERSION='\?'\+)('[0-9a-f]{8}'|ASSETS_VERSION)")
     assert version.sub("", bare(script)) == version.sub("", source)
-    style = (style + fragment_only).replace("${SERVICE}", f"{SERVICE}/")
+    style = (style + fragment_only).replace("SERVICE/", f"{SERVICE}/")
     assert bare(linked) == style
     assert bare(inline).partition("<style>")[2].partition("</style>")[0] == style
 
