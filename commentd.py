@@ -1528,15 +1528,15 @@ def terminal_language(environ: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Translation:
-    """Of a text such as `{} is the password of {}`, where each `{}` stands for a value."""
+    """Of a text such as `commentd {} serves {} on {}`, where each `{}` stands for a value."""
 
-    english: re.Pattern[str]  # matches the text with whatever values
-    translation: str  # has its own `{}` for each of them, in the same order
+    english: re.Pattern[str]  # matches the text with any values
+    translation: str  # with `{}` for each of them, in the same order
 
 
 def translation_of(english: str, translation: str) -> Translation:
-    any_value = re.escape(english).replace(r"\{\}", "(.*)")
-    return Translation(re.compile(any_value), translation)
+    pattern = re.escape(english).replace(re.escape("{}"), "(.*)")
+    return Translation(re.compile(pattern), translation)
 
 
 @functools.cache
@@ -5846,7 +5846,7 @@ class Places:
             return None
         if place is None or place.location:
             return place
-        # A country in place of a location, by its name. The table of IPv6 has each country once.
+        # The name of the country is the location then. The table of IPv6 has each country once.
         sql = "SELECT country, location FROM place WHERE country = ?"
         return self.query(6, sql, place.country) or place
 
@@ -7157,7 +7157,7 @@ def unteach(site: Site, comment: Comment) -> None:
         site.store.unlearn(comment, [*terms_by_hash(site, comment)])
 
 
-def take_back(site: Site, comment: Comment) -> None:
+def unteach_ham(site: Site, comment: Comment) -> None:
     """Before an author edits or deletes a comment, or leaves. Good comments teach the filter only
     while readers can see them, as when an admin deletes one. Spam stays learnt: otherwise its
     author could make the filter forget it."""
@@ -9946,7 +9946,7 @@ def delete_me(request: Request) -> Json:
         if request.is_admin and len(store.admins()) == 1:
             raise Conflict("至少要有一位管理员", Code.LAST_ADMIN)
         for comment in store.comments_of(me.id):
-            take_back(request.site, comment)
+            unteach_ham(request.site, comment)
         store.erase_account(me, request.subscriber, comments=comments == "delete")
     return {"success": True}
 
@@ -10421,7 +10421,7 @@ def edit_comment(request: Request, comment_id: int) -> Json:
             status = verdict.status
             held = verdict.held
 
-        take_back(request.site, comment)
+        unteach_ham(request.site, comment)
         store.update_comment(replace(comment, content=content, html=markup), request.now)
         if comment.status != "spam":
             store.change_status(comment.id, status, request.now, held)
@@ -10467,7 +10467,7 @@ def delete_comment(request: Request, comment_id: int) -> Json:
         comment = own_comment(request, comment_id)
         if is_too_late(request, comment) and comment.user_id is None:
             raise Forbidden("已超过可删除的时间", Code.EDIT_LATE)
-        take_back(request.site, comment)
+        unteach_ham(request.site, comment)
         store.erase_comments([comment.id])
     gone = replace(comment, status="deleted")
     return {
