@@ -6528,7 +6528,11 @@ class Asset:
 
     body: bytes
     content_type: str
-    gzipped: bytes
+
+    @functools.cached_property
+    def gzipped(self) -> bytes:
+        """Made when a browser first asks: of all files it would take half of the start."""
+        return gzip.compress(self.body, mtime=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -8396,7 +8400,7 @@ class Response:
     content_type: str
     headers: Mapping[str, str] = field(default_factory=dict)
     status: int = 200
-    gzipped: bytes = b""  # of files, made once at the start
+    gzipped: bytes = b""  # of files, made once
 
 
 @dataclass
@@ -11207,10 +11211,7 @@ def assets_with(picture: str) -> tuple[dict[str, Asset], str]:
     script = script.replace("ASSETS_VERSION", f"'{version}'", 1)
     script = script.replace("WIDGET_STYLE", f"`\n{widget_style(picture)}`", 1)
     bodies["embed.js"] = script.encode()
-    assets = {
-        name: Asset(body, MIME[Path(name).suffix], gzip.compress(body, mtime=0))
-        for name, body in bodies.items()
-    }
+    assets = {name: Asset(body, MIME[Path(name).suffix]) for name, body in bodies.items()}
     return assets, version
 
 
@@ -16408,10 +16409,11 @@ class EventLoop:
     def await_events(self, each: Any) -> None:
         """Asks the selector for the events that the server or a connection is to hear of now."""
         descriptor = each._fileno
-        events = selectors.EVENT_READ if each.readable() else 0
+        is_readable = descriptor is not None and each.readable()
         if each._fileno is None:  # it is closed, maybe by what `readable` did
             del self.unsettled[each]
             return
+        events = selectors.EVENT_READ if is_readable else 0
         if not each.accepting and each.writable():
             events |= selectors.EVENT_WRITE
         before = self.awaited.get(descriptor, 0)
