@@ -58,10 +58,14 @@ function showUnreachable(thread) {
 
 function start() {
   const isComplete = threads().length && threads().every(thread => thread.shadowRoot)
-  const isAsked = /^#comment/.test(location.hash) || document.querySelector(NEEDS_DATA)
-  if (!isComplete || isAsked) return load()
-  for (const event of EVENTS) addEventListener(event, watch, {capture: true, passive: true})
+  if (!isComplete || /^#comment/.test(location.hash)) return load()
   addEventListener('pointerdown', notePress, true)
+  if (document.querySelector(NEEDS_DATA)) {
+    // The widget fills them at once, and takes the comments over when the reader comes near.
+    for (const thread of threads()) thread.setAttribute('loading', 'lazy')
+    return load()
+  }
+  for (const event of EVENTS) addEventListener(event, watch, {capture: true, passive: true})
 }
 
 if (document.readyState === 'loading') addEventListener('DOMContentLoaded', start)

@@ -303,6 +303,25 @@ def test_a_blog_that_is_not_in_the_settings_keeps_its_comments_and_is_told(
     expect(page.locator("commentd-thread .body")).to_have_text("hello")
 
 
+COUNT = "<h1 style='margin-bottom: 2000px'><b data-commentd-count></b> "
+
+
+def test_counts_on_a_page_leave_its_comments_until_the_reader_comes_near(
+    app: App, site: Site, page: Page
+) -> None:
+    say(app, "hello", "Ann")
+    write_post(app, site)
+    headers, html = site.pages[POST]
+    site.pages[POST] = (headers, html.replace("<h1>", COUNT))
+    asked = requested_paths(page, site)
+    expect(page.locator("[data-commentd-count]")).to_have_text("1")
+    assert "/pages" in of_service(asked)
+    assert not {"/comments", "/adopt.js"} & set(of_service(asked))
+    come_near(page)
+    expect(page.get_by_label("Write a comment…")).to_be_visible()
+    assert "/comments" in of_service(asked)
+
+
 def test_a_reader_is_told_and_can_try_again_when_changes_since_a_fragment_can_not_be_had(
     app: App, site: Site, page: Page
 ) -> None:
