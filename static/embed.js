@@ -656,7 +656,7 @@ class Thread extends HTMLElement {
         if (shown++ > 9 && Date.now() > pause) { // a long list, on a slow phone
           await new Promise(resolve => setTimeout(resolve))
           if (!this.shadowRoot.contains(more)) return
-          pause = Date.now() + 50
+          pause = Date.now() + 20
         }
         try {
           this.putThread(comment)

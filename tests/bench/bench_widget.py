@@ -7,15 +7,21 @@ with an empty cache, over HTTP/1.1 without DNS and TLS, texts zipped; `--rtt` is
 waits. Times are the least and the median of the turns, opened at `#comments`; a comment counts when
 the frame that shows it is painted. Shifts are the sums of whole loads: opened at `#comments` (the
 worst turn), and by a reader who at once stays at the top, goes to the middle or to the end, and
-goes to the comments when all is quiet. Scripts and data are those before the reader acts."""
+goes to the comments when all is quiet. Scripts and data are those before the reader acts. Then
+they come near with the wheel, and tap the field when all is quiet again: what they wait for from
+then to the button that posts. The longest task is that of a list of a hundred comments.
+
+With `--small`, scripts and styles are those that a wheel has."""
 
 import argparse
 import gzip
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 from playwright.sync_api import Browser, Page, Request
@@ -23,9 +29,10 @@ from playwright.sync_api import Browser, Page, Request
 HOME = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(HOME), str(HOME / "tests")]
 
-from support import blog  # noqa: E402
+from support import blog, inside  # noqa: E402
 
 PHONE, DESK = 390, 1280
+LONG_LIST = "/2026/list/"
 Row = dict[str, tuple[object, bool]]  # by column: what was found, and whether the goal is met
 PLACES = ("0", "document.body.scrollHeight / 2", "1e6")
 THREAD = "document.querySelector('commentd-thread')"
@@ -46,6 +53,22 @@ TIMES = f"""window.times = new Promise(go => {{
   }}
   requestAnimationFrame(look)
 }})"""
+# Taps the field; `wait` is the time until the button that posts is there.
+TAP = """field => {
+  const began = performance.now()
+  window.wait = new Promise(go => {
+    const look = () => {
+      const button = field.form.querySelector('.row .button')
+      if (button?.checkVisibility()) go(performance.now() - began)
+      else requestAnimationFrame(look)
+    }
+    look()
+  })
+  field.focus()
+}"""
+TASKS = """window.tasks = []
+new PerformanceObserver(list => tasks.push(...list.getEntries().map(each => each.duration)))
+  .observe({type: 'longtask', buffered: true})"""
 # How many comments can be read, and what the form says.
 READABLE = f"""() => {{
   const seen = name => [...{THREAD}?.shadowRoot?.querySelectorAll(name) ?? []].filter(
@@ -66,6 +89,10 @@ def ways(service: str) -> dict[str, str]:
         "fragment, loader of the service": fragment.decode() + tag.replace("ORIGIN", service),
         "ordinary tag": "",
     }
+
+
+def tag_of(service: str) -> str:
+    return f'<script src="{service}/embed.js" async></script>'
 
 
 @contextmanager
@@ -131,6 +158,36 @@ def requests(browser: Browser, url: str, options: argparse.Namespace) -> Row:
     }
 
 
+def first_key(browser: Browser, url: str, options: argparse.Namespace) -> Row:
+    with opened(browser, PHONE, options) as page:
+        page.goto(f"{url}#comments")
+        page.locator("commentd-thread form textarea").wait_for()
+        page.wait_for_load_state("networkidle")
+        page.mouse.wheel(0, 10)
+        page.wait_for_timeout(3000)  # they read
+        late: list[Request] = []
+        page.on("request", lambda request: late.append(request))
+        page.locator("commentd-thread form textarea").evaluate(TAP)
+        page.locator("commentd-thread form .row .button").first.wait_for()
+        wait = page.evaluate("wait")
+        page.keyboard.type("a")
+        page.wait_for_load_state("networkidle")
+    files = ", ".join(urlsplit(each.url).path for each in late) or "nothing"
+    return {"tap to button, s": (f"{wait / 1000:.2f}", True), "asked for then": (files, True)}
+
+
+def longest_task(browser: Browser, url: str, options: argparse.Namespace) -> Row:
+    longest: list[float] = []
+    for _ in range(options.turns):
+        with opened(browser, PHONE, options, TASKS) as page:
+            page.goto(f"{url}#comments")
+            page.locator("commentd-thread .body").nth(99).wait_for(state="attached")
+            blog.settle(page)
+            longest.append(max(page.evaluate("tasks"), default=0))
+    text = f"{min(longest):.0f}, {median(longest):.0f}"
+    return {"longest task, ms": (text, max(longest) <= 100)}
+
+
 def stopped(browser: Browser, url: str, options: argparse.Namespace) -> Row:
     with opened(browser, PHONE, options) as page:
         page.goto(url)
@@ -146,13 +203,20 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--rtt", type=int, default=150, metavar="MS")
     parser.add_argument("--kbits", type=int, default=1600, help="a second, down")
+    parser.add_argument("--small", action="store_true", help="the scripts of a wheel")
     options = parser.parse_args()
-    loader = (HOME / "static/loader.js").read_text("utf-8")
+    static = HOME / "static"
+    if options.small:
+        static = Path(tempfile.mkdtemp())
+        inside.serve_small_files(static)
+    loader = (static / "loader.js").read_text("utf-8")
     pages: blog.Pages = {"/loader.js": ({"Content-Type": "text/javascript"}, loader)}
     articles: dict[str, blog.Pages] = {}
     rows: dict[str, Row] = {}
     with blog.own_app() as app, blog.chromium() as browser, blog.blog(pages) as home:
         blog.conversation(app)
+        for number in range(100):
+            blog.say(app, f"{blog.LONG[:300]} {number}", f"Reader {number}", page=LONG_LIST)
         url = home + blog.POST
         with blog.service(app) as service:
             for name, tag in ways(service).items():
@@ -162,6 +226,10 @@ def main() -> None:
                 for width in (PHONE, DESK):
                     rows[name] |= shifts(browser, url, width, options)
                 rows[name] |= requests(browser, url, options)
+                rows[name] |= first_key(browser, url, options)
+            tag = f'<commentd-thread limit="100"></commentd-thread>{tag_of(service)}'
+            pages.update(blog.article(service, LONG_LIST, lang="en", tag=tag))
+            rows["ordinary tag"] |= longest_task(browser, home + LONG_LIST, options)
         for name, row in rows.items():
             pages.update(articles[name])
             row |= stopped(browser, url, options)
@@ -170,7 +238,8 @@ def main() -> None:
     print("|---|", "--:|" * (len(columns) - 2), "---|", sep="")
     for name, row in rows.items():
         missed = "" if name == "ordinary tag" else " (missed)"
-        cells = [f"{text}{'' if is_met else missed}" for text, is_met in row.values()]
+        found = [row.get(column, ("", True)) for column in columns[1:]]
+        cells = [f"{text}{'' if is_met else missed}" for text, is_met in found]
         print("|", " | ".join([name, *cells]), "|")
 
 
