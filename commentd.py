@@ -6509,6 +6509,11 @@ class Mailer(abc.ABC):
     def name(self) -> str:
         """Where emails go, for `check` and the log."""
 
+    @property
+    def readiness(self) -> str:
+        """What `check` says of it where `log_in` does not fail."""
+        return f"{self.name} is reachable"
+
     @abc.abstractmethod
     def send(self, email: Email, message_id: str) -> None:
         """Hands an email over; `NotSent` if it is not taken. `message_id` is the same in each try,
@@ -7466,16 +7471,15 @@ class Recipient:
 
     def comments_email(
         self,
-        name: str,
+        subject: str,
         comments: list[FullComment],
         sections: list[str],
         end: str = "",
         unsubscribe: str = "",
     ) -> Email:
-        """An email about comments, of which the first ones are shown in `sections`. `name` is the
-        first part of the name of its subject. `unsubscribe`: the link that ends such emails."""
+        """An email about comments, of which the first ones are shown in `sections`.
+        `unsubscribe`: the link that ends such emails."""
         first = comments[0]
-        subject = self.subject(name, first, len(comments))
         shown = [*sections]
         more = len(comments) - MOST_QUOTED
         if more > 0:
@@ -7590,40 +7594,48 @@ def write_to_owner(site: Site, to: str, news: News) -> None:
     sections = [owner_section(owner, comment) for comment in comments[:MOST_QUOTED]]
     is_any_reported = any(site.store.reports(comment.id) for comment in comments)
     name = "owner_reported" if is_any_reported else "owner"
+    subject = owner.subject(name, first, len(comments))
     public_url = site.config.server_public_url
     end = owner.text("owner_all", link=f"{public_url}/admin") if public_url else ""
-    email = owner.comments_email(name, comments, sections, end)
+    email = owner.comments_email(subject, comments, sections, end)
     add_email(site, news, email, email_use(site, "notification", to, "owner"))
 
 
 def owner_section(owner: Recipient, comment: FullComment) -> str:
-    site = owner.site
-    reports = site.store.reports(comment.id)
-    name = "owner"
+    """A comment as its owner reads it: what is new about it, and links that decide on it."""
+    reports = owner.site.store.reports(comment.id)
+    more: Json = {
+        "page": owner.page_shown(comment, 120),
+        "website": f"\n> \n> {comment.website}" if comment.website else "",
+        "links": lines_of_links(owner, comment, is_reported=bool(reports)),
+    }
     if reports:
-        name = "owner_reported"
-    elif comment.status == "waiting":
-        name = "owner_waiting"
+        reasons = reasons_given(owner, reports)
+        return owner.section(
+            "owner_reported_text", comment, n=len(reports), reasons=reasons, **more
+        )
+    if comment.status == "waiting":
+        held = owner.why_held(comment)
+        return owner.section("owner_waiting_text", comment, held=held, **more)
+    return owner.section("owner_text", comment, **more)
+
+
+def lines_of_links(owner: Recipient, comment: FullComment, *, is_reported: bool) -> str:
+    """A line for each action that is offered, below an empty one."""
+    urls = owner.action_links(comment, owner.site.now(), is_reported=is_reported)
+    lines = [
+        owner.text("action_link", label=owner.action_label(name, comment), url=url)
+        for name, url in urls.items()
+    ]
+    return "".join(f"{line}\n" for line in ["", *lines]) if lines else ""
+
+
+def reasons_given(owner: Recipient, reports: list[Report]) -> str:
+    """The first reasons that readers gave, each once."""
     no_reason = owner.texts["report_none"]
     reasons = [quoted(report.reason or no_reason, 200) for report in reports]
     each_once = [*dict.fromkeys(reasons)]
-    urls = owner.action_links(comment, site.now(), is_reported=bool(reports))
-    lines = []
-    for action_name, url in urls.items():
-        label = owner.action_label(action_name, comment)
-        lines.append(owner.text("action_link", label=label, url=url) + "\n")
-    links = "\n" + "".join(lines) if lines else ""
-    website = f"\n> \n> {comment.website}" if comment.website else ""
-    return owner.section(
-        f"{name}_text",
-        comment,
-        page=owner.page_shown(comment, 120),
-        website=website,
-        held=owner.why_held(comment),
-        n=len(reports),
-        reasons="\n".join(each_once[:5]),
-        links=links,
-    )
+    return "\n".join(each_once[:5])
 
 
 def author_recipients(site: Site, comment: Comment) -> list[str]:
@@ -7691,7 +7703,8 @@ def author_email(site: Site, to: str, replies: list[FullComment]) -> Email:
     if stop:
         stop_all = author.signed_link(SignedLink("stop_all", own.id))
         end = author.text("author_end", stop=stop, stop_all=stop_all)
-    return author.comments_email("author", replies, sections, end, stop)
+    subject = author.subject("author", replies[0], len(replies))
+    return author.comments_email(subject, replies, sections, end, stop)
 
 
 def ask_guest(site: Site, to: str, unasked: News, consent: str) -> None:
@@ -7754,26 +7767,30 @@ def followed_sections(
 def write_to_follower(site: Site, to: str, news: News) -> None:
     """One email about what is new on the pages that a reader follows, in the language of the first
     one. After each page stands a link that ends it."""
-    page_of = operator.attrgetter("page_id")
-    comments = sorted(news.values(), key=page_of)
-    shown = comments[:MOST_QUOTED]
+    by_page: dict[int, list[FullComment]] = defaultdict(list)
+    for comment in news.values():
+        by_page[comment.page_id].append(comment)
+    comments = [comment for page_id in sorted(by_page) for comment in by_page[page_id]]
     first = comments[0]
-    last = shown[-1]
-    languages = site.store.follow_languages(to)
-    follower = Recipient(site, to, languages[first.page_id])
+    follower = Recipient(site, to, site.store.follow_languages(to)[first.page_id])
     # `is_for_follower` has found it.
     reader = cast(Account, site.store.account_with_email(to))
+
     sections: list[str] = []
-    for _, on_page in itertools.groupby(shown, page_of):
-        sections += followed_sections(follower, reader, [*on_page])
-    if first.page_id == comments[-1].page_id:
-        name = "follow"
-        stop = unfollow_link(follower, reader, last.page_id, last.id)
+    for page_id in sorted(by_page):
+        room = MOST_QUOTED - len(sections)
+        if room:
+            sections += followed_sections(follower, reader, by_page[page_id][:room])
+
+    if len(by_page) == 1:
+        subject = follower.subject("follow", first, len(comments))
+        stop = unfollow_link(follower, reader, first.page_id, first.id)
     else:
-        name = "owner"  # its subject names no page
+        # The owner's subject of several comments names no page.
+        subject = follower.text("owner_many_subject", n=len(comments))
         # One click ends all that this email is about, and more.
         stop = unfollow_link(follower, reader, 0, 0)
-    email = follower.comments_email(name, comments, sections, unsubscribe=stop)
+    email = follower.comments_email(subject, comments, sections, unsubscribe=stop)
     add_email(site, news, email, email_use(site, "notification", to, "follower"))
 
 
@@ -7799,25 +7816,46 @@ AUDIENCES = {
 }
 
 
-# Providers
+# Sending
 
 
-def rfc5322_message(config: Config, said: Email, message_id: str, sent_at: float) -> str:
+def reason_of(error: Exception) -> str:
+    """What failed at the network or on this machine, without anything that was sent."""
+    detail = getattr(error, "strerror", None) or ""
+    return f"{type(error).__name__} {detail}".strip()
+
+
+def post(world: World, url: str, content: bytes, headers: Mapping[str, str]) -> bytes:
+    """Sends a webhook, or an email to a provider, and returns the response. `NotSent` unless its
+    status is one of success."""
+    try:
+        status, response = world.fetch(url, content, headers)
+    except (OSError, ValueError) as error:
+        raise NotSent(reason_of(error)) from error
+    if not 200 <= status < 300:
+        raise NotSent(f"Refused {status}")
+    return response
+
+
+# Mailers
+
+
+def rfc5322_message(config: Config, email: Email, message_id: str, sent_at: float) -> str:
     """An email as a mail server takes it (RFC 5322). Only the text may hold line breaks."""
     sender = config.sender
     message = EmailMessage(policy=SMTP_POLICY)
     # These headers are written by hand. Python makes encoded words of long ones, where they are
     # not allowed (RFC 2047, section 5), and drops the quotes of a long name unless it encodes it.
-    by_hand = {"Message-ID": f"<{message_id}@{sender.domain}>", **said.headers}
+    by_hand = {"Message-ID": f"<{message_id}@{sender.domain}>", **email.headers}
     if sender.display_name.isascii():
         by_hand["From"] = str(sender)
     else:
         message["From"] = sender
-    message["To"] = said.recipient
-    message["Subject"] = said.subject
+    message["To"] = email.recipient
+    message["Subject"] = email.subject
     message["Date"] = datetime.fromtimestamp(sent_at, UTC)
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses out-of-office replies
-    message.set_content(said.text, cte="base64")  # in short lines of ASCII, for any mail server
+    message.set_content(email.text, cte="base64")  # in short lines of ASCII, for any mail server
     head = "".join(f"{name}: {value}\r\n" for name, value in by_hand.items())
     return head + message.as_bytes().decode("ascii")
 
@@ -7861,7 +7899,7 @@ def without_secrets(said: str, to: str, user: str, password: str) -> str:
 BLAMES_SENDER = re.compile(r"\b5\.(7\.\d|1\.[78]\b)|relay|authent|sender|spf|dkim|dmarc", re.I)
 
 
-def is_final(error: Exception) -> bool:
+def is_refused_for_good(error: Exception) -> bool:
     """Whether a mail server refused this recipient or this email for good (RFC 5321, section
     4.2.1). What it says before that is about the settings, which the owner can correct meanwhile:
     at the connection, the login and the sender."""
@@ -7878,6 +7916,11 @@ SMTP_HINTS = {  # what an error of a mail server probably means
     "there that they give for programs, not the password of the mailbox",
     "STARTTLS extension": ": it may want [mail] security = tls, or none on the same machine",
 }
+
+
+def login_faults(config: Config) -> Iterator[str]:
+    if config.mail_user and not config.mail_password:
+        yield "[mail] user is set, so set [mail] password too"
 
 
 class SmtpMailer(Mailer):
@@ -7897,6 +7940,7 @@ class SmtpMailer(Mailer):
         is_local = host in ("localhost", "127.0.0.1", "::1")
         if config.mail_user and config.mail_security == "none" and not is_local:
             yield "[mail] security = none would send [mail] password in clear: use starttls"
+        yield from login_faults(config)
 
     @property
     def server(self) -> MailServer:
@@ -7916,21 +7960,24 @@ class SmtpMailer(Mailer):
     def name(self) -> str:
         return f"{self.server.host}:{self.server.port}"
 
+    @property
+    def readiness(self) -> str:
+        if self.config.mail_user:
+            return f"{self.name} login ok"
+        return f"{self.name} is reachable"
+
     def send(self, email: Email, message_id: str) -> None:
         message = rfc5322_message(self.config, email, message_id, self.world.clock())
-        self.hand_over(email.recipient, message, self.server)
+        try:
+            self.world.send(email.recipient, message, self.server)
+        except (OSError, ValueError) as error:
+            raise self.not_sent(error, email.recipient) from error
 
     def log_in(self) -> None:
         try:
             self.world.log_in(self.server)
         except (OSError, ValueError) as error:
             raise self.not_sent(error, to="") from error
-
-    def hand_over(self, to: str, message: str, server: MailServer | None) -> None:
-        try:
-            self.world.send(to, message, server)
-        except (OSError, ValueError) as error:
-            raise self.not_sent(error, to) from error
 
     def not_sent(self, error: Exception, to: str) -> NotSent:
         """What went wrong, in the words of the mail server if it refused."""
@@ -7944,14 +7991,14 @@ class SmtpMailer(Mailer):
         elif isinstance(error, smtplib.SMTPException):
             reason = f"{name} {error}"  # this text is smtplib's own
         else:
-            reason = f"{name} {getattr(error, 'strerror', None) or ''}"
+            reason = reason_of(error)
         detail = said if code else terminal_line(str(error))
         hints = [hint for sign, hint in SMTP_HINTS.items() if sign in f"{name} {detail}"]
         explained = f"{detail} ({code or name}){''.join(hints)}"
-        return NotSent(reason.strip(), explained, is_final=is_final(error))
+        return NotSent(reason, explained, is_final=is_refused_for_good(error))
 
 
-class TerminalMailer(SmtpMailer):
+class TerminalMailer(Mailer):
     """No mail server: what it would get is printed, so that the first code can be read there."""
 
     delivers = False
@@ -7962,7 +8009,7 @@ class TerminalMailer(SmtpMailer):
 
     @staticmethod
     def faults(config: Config) -> Iterator[str]:
-        yield from ()
+        yield from login_faults(config)
 
     @property
     def name(self) -> str:
@@ -7970,7 +8017,10 @@ class TerminalMailer(SmtpMailer):
 
     def send(self, email: Email, message_id: str) -> None:
         message = rfc5322_message(self.config, email, message_id, self.world.clock())
-        self.hand_over(email.recipient, message, None)
+        try:
+            self.world.send(email.recipient, message, None)
+        except (OSError, ValueError) as error:
+            raise NotSent(reason_of(error)) from error
 
     def log_in(self) -> None:
         """There is nothing to try."""
@@ -7986,8 +8036,6 @@ def mailer_type(config: Config) -> type[Mailer]:
 @rule
 def mail_faults(config: Config) -> Iterator[str]:
     yield from mailer_type(config).faults(config)
-    if config.mail_user and not config.mail_password:
-        yield "[mail] user is set, so set [mail] password too"
 
 
 # -- Chats --------------------------------------------------------------------
@@ -8254,7 +8302,7 @@ def send_webhook(site: Site, webhook: Message) -> None:
     chat = CHATS[config.webhook_kind]
     content = encoded(chat.body(site, chat_message(site, webhook, comment)))
     headers = chat.headers(site, webhook, content)
-    response = post(site, config.webhook_url, content, headers)
+    response = post(site.world, config.webhook_url, content, headers)
     reason = chat.refusal(response)
     if reason:
         raise NotSent(f"Refused {reason}")
@@ -8268,19 +8316,7 @@ def ask_for_rebuild(site: Site, webhook: Message) -> None:
     # What builds the blog is another company than a chat, whose token it must not get.
     if config.webhook_kind == "json":
         headers = json_headers(site, webhook, content)
-    post(site, config.webhook_rebuild_url, content, headers)
-
-
-def post(site: Site, url: str, content: bytes, headers: Mapping[str, str]) -> bytes:
-    """Sends a webhook, and returns the response. `NotSent` unless its status is one of success."""
-    try:
-        status, response = site.world.fetch(url, content, headers)
-    except (OSError, ValueError) as error:
-        detail = getattr(error, "strerror", None) or ""
-        raise NotSent(f"{type(error).__name__} {detail}".strip()) from error
-    if not 200 <= status < 300:
-        raise NotSent(f"Refused {status}")
-    return response
+    post(site.world, config.webhook_rebuild_url, content, headers)
 
 
 # -- Outbox -------------------------------------------------------------------
@@ -13031,8 +13067,7 @@ def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
 def check_mail(config: Config, world: World, to: str) -> Iterator[Finding]:
     mailer = mailer_type(config)(config, world)
     if mailer.delivers:
-        success = f"{mailer.name} login ok" if config.mail_user else f"{mailer.name} is reachable"
-        login = run_check("mail", success, mailer.log_in, subject=mailer.name)
+        login = run_check("mail", mailer.readiness, mailer.log_in, subject=mailer.name)
         yield login
         if login.level != "ok":
             return

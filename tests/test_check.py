@@ -509,7 +509,8 @@ def findings() -> Iterator[str]:
                     is_parser = function.name.startswith("parse") or function.name == "zone_named"
                     texts += [text] * is_parser
                 case ast.Return(value=ast.Constant(value=str()) | ast.JoinedStr() as text):
-                    texts += [text] * (function.name in {"no_such_setting", "reading_error"})
+                    names = {"no_such_setting", "reading_error", "readiness"}
+                    texts += [text] * (function.name in names)
                 case ast.Yield(value=ast.Constant() | ast.JoinedStr() as text):
                     texts += [text] * function.name.endswith("faults")
                 case ast.Call(func=ast.Name(id="Finding"), args=[_, _, text]):
