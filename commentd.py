@@ -10082,8 +10082,7 @@ def replies_in_thread(request: Request, page: Page, thread_id: int) -> Json:
     """The replies of a thread, the oldest first. This is no view of the page, which was seen
     before."""
     root = request.site.store.comment(thread_id)
-    is_thread = root and root.page_id == page.id and root.parent_id is None
-    if root is None or not is_thread or not root.shown:
+    if root is None or root.page_id != page.id or root.parent_id or not root.shown:
         raise NotFound("评论不存在", Code.COMMENT_GONE)
     asked = part_asked_for(request, "thread", "oldest", thread_id)
     return {
@@ -10103,7 +10102,8 @@ def changes_since(request: Request, name: PageName, page: Page) -> Json:
     read: too much has changed, or more than is known."""
     since = query_number(request, "since", 0, NO_END, least=0)
     changed = request.site.store.changed_comments(page.id, since, MOST_CHANGES + 1)
-    reload = not page.gone_mark <= since <= page.mark or len(changed) > MOST_CHANGES
+    is_known = page.gone_mark <= since <= page.mark
+    reload = not is_known or len(changed) > MOST_CHANGES
     request.hand_over_if_long(len(changed))
     if reload:
         changed = []
@@ -10294,21 +10294,17 @@ def post_comment(request: Request) -> Json:
     name = page_field(request, "page_url")
     new = new_comment(request)
     check_nickname(request, new.nickname)
-    captcha = None
-    doubt = ""
-    try:
-        captcha = captcha_field(request)
-        if came_too_fast(captcha, new.content, request.now):
-            doubt = "fast"
-    except CaptchaDown:
-        doubt = "captcha_down"
+    captcha, doubt = captcha_of_comment(request, new.content)
 
-    # The place is checked twice: before the costly work, which must not be done in the transaction,
-    # and in it. Meanwhile, another request may have closed the page, hidden the parent, made the
-    # same comment, or given an admin this nickname.
-    earlier = check_place(request, store.page_named(name), new, captcha)
+    # Parent and page are looked at twice: before the costly work, which must not be done in the
+    # transaction, and in it. Meanwhile, another request may have closed the page, hidden the
+    # parent, made the same comment, or given an admin this nickname.
+    page = store.page_named(name)
+    check_parent(request, page, new.parent_id)
+    earlier = earlier_comment(request, replace(new, page_id=page.id), captcha)
     if earlier:
         return posted(request, earlier.comment, may_edit=earlier.is_same_author)
+    check_open(request, page)
     request.check_limit("comment")
     new = replace(new, html=safe_html(new.content))
     verdict = verdict_on(request, new, doubt)
@@ -10316,9 +10312,11 @@ def post_comment(request: Request) -> Json:
     with request.writing():
         check_nickname(request, new.nickname)
         page = store.page_named(name)
-        earlier = check_place(request, page, new, captcha)
+        check_parent(request, page, new.parent_id)
+        earlier = earlier_comment(request, replace(new, page_id=page.id), captcha)
         if earlier:
             return posted(request, earlier.comment, may_edit=earlier.is_same_author)
+        check_open(request, page)
         if not page.id:
             page = add_page(request, name)
         verdict = within_limits(request, verdict)
@@ -10343,16 +10341,20 @@ class EarlierComment:
     is_same_author: bool
 
 
-def check_place(
-    request: Request, page: Page, new: FullComment, captcha: Captcha | None
-) -> EarlierComment | None:
-    """A `Problem` if the comment cannot be written on the page. If it was written before, that is
-    returned, also when the page was closed since."""
-    check_parent(request, page, new.parent_id)
-    earlier = earlier_comment(request, replace(new, page_id=page.id), captcha)
-    if earlier is None and page.is_closed(request.site.config, request.now):
+def captcha_of_comment(request: Request, content: str) -> tuple[Captcha | None, str]:
+    """The captcha of the form, and the doubt about it, as `moderate_text` takes it."""
+    try:
+        captcha = captcha_field(request)
+    except CaptchaDown:
+        return None, "captcha_down"
+    is_too_fast = came_too_fast(captcha, content, request.now)
+    return captcha, "fast" if is_too_fast else ""
+
+
+def check_open(request: Request, page: Page) -> None:
+    """`Forbidden` if nobody may write on a page any more. What is there may still be sent again."""
+    if page.is_closed(request.site.config, request.now):
         raise Forbidden("这里的评论已关闭", Code.PAGE_CLOSED)
-    return earlier
 
 
 def check_parent(request: Request, page: Page, parent_id: int | None) -> None:
@@ -10453,23 +10455,24 @@ def edit_comment(request: Request, comment_id: int) -> Json:
     with request.writing():
         # Meanwhile, the comment may have been moderated or deleted.
         comment = editable_comment(request, comment_id)
-        verdict = within_limits(request, verdict)
-        status = comment.status
-        held = comment.held
-        # An edit may hide a comment, and never shows it. Spam stays spam.
-        if comment.status != "spam" and verdict.status != "visible":
-            status = verdict.status
-            held = verdict.held
-
+        verdict = verdict_after_edit(comment, within_limits(request, verdict))
         unteach_ham(request.site, comment)
         store.update_comment(replace(comment, content=content, html=markup), request.now)
         if comment.status != "spam":
-            store.change_status(comment.id, status, request.now, held)
+            store.change_status(comment.id, verdict.status, request.now, verdict.held)
         # The owner looks at what waits. About a visible comment, there was an email before.
-        if status == "waiting":
+        if verdict.status == "waiting":
             store.notify_owner(comment.id, request.now)
             add_webhook(request.site, comment.id, "created")
         return as_author_sees(request, full_comment(request, comment_id))
+
+
+def verdict_after_edit(comment: FullComment, verdict: Verdict) -> Verdict:
+    """`verdict` is that on the new text. An edit may hide a comment, and never shows it. Spam stays
+    spam."""
+    if comment.status == "spam" or verdict.status == "visible":
+        return Verdict(comment.status, comment.held)
+    return verdict
 
 
 def editable_comment(request: Request, comment_id: int) -> FullComment:
