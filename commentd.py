@@ -11721,11 +11721,11 @@ def admin_captcha(request: Request) -> Json:
 def admin_login(request: Request) -> Json:
     """`{email, password, captcha_token, lang?}` to `{token, nickname, email}`. It opens /admin. The
     token of `/auth/login`, which scripts of the blog can read, does not."""
-    address = email_field(request)
+    email_address = email_field(request)
     password = password_field(request)
     captcha = captcha_field(request, own=True)
     try:
-        account = authenticated(request, address, password, captcha)
+        account = authenticated(request, email_address, password, captcha)
         if account.role != "admin":
             raise wrong_credentials()
     except Unauthorized:  # rate limits bound how often a stranger writes this line
@@ -11769,14 +11769,14 @@ def audit(
     )
 
 
-def address_of_link(request: Request) -> str:
+def email_of_link(request: Request) -> str:
     """The email address that the one-time link in the form is for, "" if for any; `Forbidden` if
     the link is not valid."""
     link = text_field(request, "link", 64)
-    address = request.site.store.admin_link_email(link, request.now)
-    if address is None:
+    email_address = request.site.store.admin_link_email(link, request.now)
+    if email_address is None:
         raise Forbidden("链接已用过或已过期，请运行 commentd admin 再取一个", Code.LINK_INVALID)
-    return address
+    return email_address
 
 
 @route("POST", "/admin/link", Permission.PUBLIC)
@@ -11784,26 +11784,26 @@ def admin_link(request: Request) -> Json:
     """`{link}` to `{email, known, admin}`: the email address of a one-time link, and whether it has
     an account and is an admin's."""
     request.limit("link")
-    address = address_of_link(request)
-    account = request.site.store.account_with_email(address)
+    email_address = email_of_link(request)
+    account = request.site.store.account_with_email(email_address)
     is_admin = account is not None and account.role == "admin"
-    return {"email": address, "known": account is not None, "admin": is_admin}
+    return {"email": email_address, "known": account is not None, "admin": is_admin}
 
 
 @route("POST", "/admin/claim", Permission.PUBLIC)
 def claim(request: Request) -> Json:
     """`{link, email, nickname, password, lang?}` to `{token, nickname, email}`: makes the account
-    an admin's, with this password. A link for an address needs no `email`, an existing account no
-    `nickname`."""
+    an admin's, with this password. A link for one email address needs no `email`, an existing
+    account no `nickname`."""
     store = request.site.store
-    address = address_of_link(request) or email_field(request)
+    email_address = email_of_link(request) or email_field(request)
     password = new_password_field(request, "password", of_admin=True)
-    has_account = store.account_with_email(address) is not None
+    has_account = store.account_with_email(email_address) is not None
     nickname = nickname_field(request, optional=has_account)
-    stored = hash_within_limits(request, address, password, None, request.uses("login"))
+    stored = hash_within_limits(request, email_address, password, None, request.uses("login"))
     with request.writing():
-        address_of_link(request)  # the link may have been used meanwhile
-        account = store.make_admin(address, nickname, stored, request.now)
+        email_of_link(request)  # the link may have been used meanwhile
+        account = store.make_admin(email_address, nickname, stored, request.now)
         note_admin(request, account)
         audit(request, "claim", by=account)
     return admin_session(request, account)
@@ -11928,9 +11928,9 @@ def versions_by_id(form: Json) -> dict[int, str]:
 def action_in(request: Request) -> str:
     """The name of the action that the form asks for: by a status, or by a flag."""
     if "status" not in request.form:
-        for flag in ("pinned", "closed"):
-            if flag in request.form:
-                return ACTION_NAMES[flag, flag_field(request, flag)]
+        for name, value in ACTION_NAMES:
+            if isinstance(value, bool) and name in request.form:
+                return ACTION_NAMES[name, flag_field(request, name)]
     return ACTION_NAMES["status", choice_field(request, "status", STATUSES)]
 
 
@@ -12310,10 +12310,6 @@ def top_pages(request: Request, sort: str) -> list[Json]:
 # Links in emails
 
 
-# What undoes an action on somebody's own emails.
-OPPOSITES = {"stop": "start", "stop_all": "start_all", "unfollow": "follow"}
-
-
 def may_moderate_by_link(site: Site, subscriber: str, comment: Comment) -> bool:
     """Whether the recipient of a moderation link still gets notifications about that page."""
     recipients = owner_recipients(site, comment)
@@ -12324,7 +12320,7 @@ def may_moderate_by_link(site: Site, subscriber: str, comment: Comment) -> bool:
 
 @route("GET", "/mail", Permission.PUBLIC, by_link=True)
 @route("POST", "/mail", Permission.PUBLIC, by_link=True)
-def follow_link(request: Request) -> Response:
+def open_link(request: Request) -> Response:
     """A page that asks whether to do what a signed link says. A POST does it: from the button on
     that page, or from the one click of a mail program (RFC 8058)."""
     link = read_signed_link(request.site.key, request.query)
@@ -12389,30 +12385,44 @@ def link_page(
 
 
 def moderation_page(request: Request, link: SignedLink) -> Response:
-    """A comment, and the button of an action; after that, one that undoes it. A comment that was
-    edited after the email is shown again instead."""
+    """What a link about a comment opens:
+
+    - "bad" if its recipient is no longer told of that page
+    - "changed" if the text was edited after the email: it is shown again, with the button
+    - "done" after the button was pressed, or if it would change nothing
+    - else the question whether to do it, with the button"""
     site = request.site
     comment = full_comment(request, link.comment_id)
     if not may_moderate_by_link(site, link.subscriber, comment):
         return link_page(request, "bad", status=403)
-    # A reported comment that stays is not approved anew, and there is nothing to undo.
-    stays = link.action == link.undo
-    name = "keep" if stays else link.action
     if link.version != comment.version:
-        button = LinkButton.to_do(replace(link, version=comment.version), name)
+        button = LinkButton.to_do(replace(link, version=comment.version), text_name(link))
         status = 409 if request.is_post else 200
         return link_page(request, "changed", button, comment=comment, status=status)
     if request.is_post:
         act(request, link.action, comment.id, comment.version)
-    elif not is_decided(site, ACTIONS[link.action], comment):
-        button = LinkButton.to_do(link, name)
-        return link_page(request, f"page_{name}", button, comment=comment)
+        return moderated_page(request, link, comment)
+    if is_decided(site, ACTIONS[link.action], comment):
+        return moderated_page(request, link, comment)
+    name = text_name(link)
+    button = LinkButton.to_do(link, name)
+    return link_page(request, f"page_{name}", button, comment=comment)
+
+
+def text_name(link: SignedLink) -> str:
+    """The end of the names of the texts about an action. A reported comment that stays is kept, not
+    approved anew."""
+    return "keep" if link.action == link.undo else link.action
+
+
+def moderated_page(request: Request, link: SignedLink, comment: FullComment) -> Response:
+    """What was done with a comment, and the button that undoes it. Where the comment stays as it
+    was, there is nothing to undo."""
     undo = None
-    if not stays:
+    if link.action != link.undo:
         undo = LinkButton.to_undo(replace(link, action=link.undo, undo=link.action))
-    return link_page(
-        request, f"done_{name}", undo, comment=comment, next_url="admin", next_label="more"
-    )
+    title = f"done_{text_name(link)}"
+    return link_page(request, title, undo, comment=comment, next_url="admin", next_label="more")
 
 
 def is_decided(site: Site, action: Action, comment: FullComment) -> bool:
@@ -12429,51 +12439,107 @@ def subscription_page(request: Request, link: SignedLink) -> Response:
     if not request.is_post:
         button = LinkButton.to_do(link, link.action)
         return link_page(request, f"page_{link.action}", button)
+    choice = EMAIL_CHOICES[link.action]
     with request.writing():
-        if link.action in ("follow", "unfollow"):
-            change_follow(request, link, comment)
-        else:
-            change_subscription(request, link, comment)
+        choice.apply(request, link, comment)
     undo = None
-    if link.action in OPPOSITES:
-        undo = LinkButton.to_undo(replace(link, action=OPPOSITES[link.action]))
+    if choice.opposite:
+        undo = LinkButton.to_undo(replace(link, action=choice.opposite))
     url = own_link(comment.page_url, request.site.config.site_origins) if comment else ""
     return link_page(request, f"done_{link.action}", undo, next_url=url, next_label="page")
 
 
-def change_follow(request: Request, link: SignedLink, comment: Comment | None) -> None:
-    """Follows or unfollows the page on which the comment is now, if the account is still the
-    recipient's: after `restore`, its number may be another reader's."""
-    store = request.site.store
-    page_id = comment.page_id if comment else link.page_id
-    account = store.account(link.user_id)
+# What the recipient of an email chooses about further ones. `comment` is the one that the link
+# names, None if it is gone.
+
+
+def follow_again(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+    reader = account_of_recipient(request, link)
+    if reader:
+        page_id = comment.page_id if comment else link.page_id  # the page may have moved
+        request.site.store.follow(reader.id, page_id, link.language)
+
+
+def unfollow(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+    reader = account_of_recipient(request, link)
+    if reader:
+        page_id = comment.page_id if comment else link.page_id
+        request.site.store.unfollow(reader.email, page_id)
+
+
+def account_of_recipient(request: Request, link: SignedLink) -> Account | None:
+    """The account that a link names, if it is the recipient's: after `restore`, its number may be
+    another reader's."""
+    account = request.site.store.account(link.user_id)
     if account is None or subscriber_of(request.site.key, account.email) != link.subscriber:
-        return
-    if link.action == "unfollow":
-        store.unfollow(account.email, page_id)
-    else:
-        store.follow(account.id, page_id, link.language)
+        return None
+    return account
 
 
-def change_subscription(request: Request, link: SignedLink, comment: FullComment | None) -> None:
-    """Begins or ends emails about replies, on the page of the comment or on all pages."""
+def confirm_replies(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+    """A guest wants emails about replies, those included that came before they were asked."""
     store = request.site.store
-    page_id = 0
-    address = ""  # the recipient's, if the comment still is
-    if comment:
-        if link.action in ("stop", "start"):
-            page_id = comment.page_id
-        # The email address is kept when the comment was erased.
-        if subscriber_of(request.site.key, comment.email) == link.subscriber:
-            address = comment.email
-    if link.action in ("stop", "stop_all"):
-        if address:  # they want no emails about new comments either
-            store.unfollow(address, page_id)
-        store.subscribe(link.subscriber, page_id, "no")
-    else:
-        if address and link.action == "confirm":
-            store.notify_again(address, link.subscriber, request.now - LINK_LIFE)
-        store.subscribe(link.subscriber, page_id, "yes")
+    email_address = email_of_recipient(request, link, comment)
+    if email_address:
+        store.notify_again(email_address, link.subscriber, request.now - LINK_LIFE)
+    store.subscribe(link.subscriber, 0, "yes")
+
+
+def start_on_page(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+    page_id = comment.page_id if comment else 0
+    request.site.store.subscribe(link.subscriber, page_id, "yes")
+
+
+def start_everywhere(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+    request.site.store.subscribe(link.subscriber, 0, "yes")
+
+
+def stop_on_page(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+    page_id = comment.page_id if comment else 0
+    stop_replies(request, link, comment, page_id)
+
+
+def stop_everywhere(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+    stop_replies(request, link, comment, 0)
+
+
+def stop_replies(
+    request: Request, link: SignedLink, comment: FullComment | None, page_id: int
+) -> None:
+    """Ends emails about replies on a page, on all with 0. Emails about what else is new there end
+    too."""
+    store = request.site.store
+    email_address = email_of_recipient(request, link, comment)
+    if email_address:
+        store.unfollow(email_address, page_id)
+    store.subscribe(link.subscriber, page_id, "no")
+
+
+def email_of_recipient(request: Request, link: SignedLink, comment: FullComment | None) -> str:
+    """The recipient's email address, if the comment still has it; else "". An erased one has."""
+    if comment and subscriber_of(request.site.key, comment.email) == link.subscriber:
+        return comment.email
+    return ""
+
+
+@dataclass(frozen=True)
+class EmailChoice:
+    """What a link in an email does with further emails. `opposite`: the choice that undoes it, ""
+    if no button offers that."""
+
+    apply: Callable[[Request, SignedLink, FullComment | None], None]
+    opposite: str = ""
+
+
+EMAIL_CHOICES = {
+    "confirm": EmailChoice(confirm_replies),
+    "stop": EmailChoice(stop_on_page, opposite="start"),
+    "start": EmailChoice(start_on_page),
+    "stop_all": EmailChoice(stop_everywhere, opposite="start_all"),
+    "start_all": EmailChoice(start_everywhere),
+    "unfollow": EmailChoice(unfollow, opposite="follow"),
+    "follow": EmailChoice(follow_again),
+}
 
 
 # The manual
