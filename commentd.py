@@ -8046,13 +8046,13 @@ WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
 
 @dataclass(frozen=True)
 class ChatMessage:
-    """What the owner's program or chat is told of a comment. `reason` is that of a report. `link`
-    opens the comment, "" if nothing does. `links`: by name, those of the actions that are offered.
-    `buttons`: all links, with labels."""
+    """What the owner's program or chat is told of a comment. `report_reason`: why a reader
+    reported it, "" if none did. `link` opens the comment, "" if nothing does. `links`: by name,
+    those of the actions that are offered. `buttons`: all links, with labels."""
 
     webhook: Message
     comment: FullComment
-    reason: str
+    report_reason: str
     link: str
     links: Mapping[str, str]
     subject: str
@@ -8068,19 +8068,19 @@ def chat_message(site: Site, webhook: Message, comment: FullComment) -> ChatMess
     links = owner.action_links(comment, webhook.created_at, is_reported=is_report)
     link = owner.link_to(comment)
     buttons = [(owner.action_label(name, comment), url) for name, url in links.items()]
-    if 0 < len(link) < 500:
+    if 0 < len(link) < 500:  # a longer one would take the room of the text (`discord_body`)
         buttons.append((owner.texts["page"], link))
-    reason = site.store.reason_of(webhook) if is_report else ""
+    report_reason = site.store.reason_of(webhook) if is_report else ""
     heading = name_of(owner.texts, comment)
     if is_report:
-        given = reason or owner.texts["report_none"]
+        given = report_reason or owner.texts["report_none"]
         heading += "\n" + owner.text("hook_reported", reason=given)
     elif comment.status == "waiting":
         heading += "\n" + owner.text("hook_waiting", held=owner.why_held(comment))
     return ChatMessage(
         webhook=webhook,
         comment=comment,
-        reason=reason,
+        report_reason=report_reason,
         link=link,
         links=links,
         subject=owner.subject("owner_reported" if is_report else "owner", comment),
@@ -8115,7 +8115,7 @@ def json_body(site: Site, message: ChatMessage) -> Json:
             "language": comment.language,
             "ip": masked(comment.ip),
             "created_at": rfc3339(comment.created_at),
-            "reason": message.reason,
+            "reason": message.report_reason,
             "link": message.link,
             "links": message.links,
         },
@@ -8169,8 +8169,6 @@ def discord_body(site: Site, message: ChatMessage) -> Json:
 
 def telegram_body(site: Site, message: ChatMessage) -> Json:
     """core.telegram.org/bots/api#sendmessage. Plain text, so that nothing in it is markup."""
-    query = urllib.parse.urlsplit(site.config.webhook_url).query
-    params = urllib.parse.parse_qs(query)
     # Telegram refuses the whole message for one button URL that it does not like, such as a host
     # without a dot (github.com/rubenlagus/TelegramBots/issues/302). So only our own links are
     # buttons. In the text, any URL is fine.
@@ -8184,7 +8182,7 @@ def telegram_body(site: Site, message: ChatMessage) -> Json:
         else:
             lines.append(f"\n{label}\n{url}")
     body: Json = {
-        "chat_id": params["chat_id"][0],
+        "chat_id": telegram_chat_id(site.config.webhook_url),
         "text": "\n".join(lines),
         "link_preview_options": {"is_disabled": True},
     }
@@ -8193,9 +8191,14 @@ def telegram_body(site: Site, message: ChatMessage) -> Json:
     return body
 
 
+def telegram_chat_id(webhook_url: str) -> str:
+    """The chat that the URL names; "" if it names none."""
+    query = urllib.parse.urlsplit(webhook_url).query
+    return urllib.parse.parse_qs(query).get("chat_id", [""])[0]
+
+
 def telegram_faults(config: Config) -> Iterator[str]:
-    has_chat = re.match("[^?#]*[?]([^#]*&)?chat_id=[^&#]", config.webhook_url)
-    if config.webhook_url and not has_chat:
+    if config.webhook_url and not telegram_chat_id(config.webhook_url):
         yield "[webhook] kind = telegram needs a [webhook] url that ends in ?chat_id=NUMBER"
 
 
@@ -8303,9 +8306,9 @@ def send_webhook(site: Site, webhook: Message) -> None:
     content = encoded(chat.body(site, chat_message(site, webhook, comment)))
     headers = chat.headers(site, webhook, content)
     response = post(site.world, config.webhook_url, content, headers)
-    reason = chat.refusal(response)
-    if reason:
-        raise NotSent(f"Refused {reason}")
+    refusal_words = chat.refusal(response)
+    if refusal_words:
+        raise NotSent(f"Refused {refusal_words}")
 
 
 def ask_for_rebuild(site: Site, webhook: Message) -> None:
