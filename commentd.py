@@ -8507,16 +8507,16 @@ class Request:
         this is not said is dropped from the cache when any page changes."""
         self.cache_entry.page_keys = {page.key for page in pages}
 
-    def hand_over(self) -> None:
+    def leave_event_loop(self) -> None:
         """What follows takes long, so a worker calls the handler again. Nothing may be counted
         before that."""
         if is_in_event_loop(self.environ):
             raise ForWorker(Pace.LONG)
 
-    def hand_over_if_long(self, comments: int) -> None:
+    def leave_event_loop_if_long(self, comments: int) -> None:
         """As above, for a list of so many comments, if that takes long."""
         if comments > LONG_LIST:
-            self.hand_over()
+            self.leave_event_loop()
 
     def limit(self, name: str, *parts: object) -> None:
         """Counts one use of a rate limit by this client; a `Problem` if it is used up. With
@@ -8715,19 +8715,13 @@ def route(
 
 
 def respond(route: Route, **segments: Any) -> bottle.HTTPResponse:
-    """Calls the handler of a route. Handlers never see Bottle's request."""
+    """Makes a response, whatever happens. Handlers never see Bottle's request."""
     environ = bottle.request.environ
     site = environ["commentd.site"]
     if route.pace is not Pace.QUICK and is_in_event_loop(environ):
         raise ForWorker(route.pace)
     try:
-        with site.store.machine_faults():
-            request = request_of(route, site, environ)
-            response = response_of(route.handler(request, **segments))
-        if route.public and request.caller is None:
-            if len(response.body) <= CACHEABLE_BYTES:
-                environ["commentd.cache_entry"] = request.cache_entry  # the server finds it there
-            response = compressed(response, environ)
+        response = handled(route, site, environ, segments)
     except Problem as problem:
         response = refusal(problem, route.one_refusal)
         if problem.status == 404 and opens_page(environ):
@@ -8736,6 +8730,18 @@ def respond(route: Route, **segments: Any) -> bottle.HTTPResponse:
         log.exception("%s %s failed", route.method, route.path)
         response = refusal(INTERNAL, route.one_refusal)
     return for_bottle(response)
+
+
+def handled(route: Route, site: Site, environ: Json, segments: Json) -> Response:
+    """The response that the handler of a route makes; a `Problem` if it refuses the request."""
+    with site.store.machine_faults():
+        request = request_of(route, site, environ)
+        response = response_of(route.handler(request, **segments))
+    if request.caller or not route.public:
+        return response
+    if len(response.body) <= CACHEABLE_BYTES:
+        environ["commentd.cache_entry"] = request.cache_entry  # the server finds it there
+    return compressed(response, environ)
 
 
 def is_in_event_loop(environ: Json) -> bool:
@@ -9027,7 +9033,8 @@ def valid_page(request: Request, name: str, value: object) -> PageName:
     text = valid_text(name, value, 2048)
     if has_controls(text):
         raise BadField(f"参数 {name} 不能含有控制字符", name, Fault.INVALID)
-    # While the owner names no blog, the page that sends the request is of the blog.
+    # While the owner names no blog, the page that sends the request is of the blog. Whoever can
+    # write another origin into the header could as well send the path alone.
     own_origins = request.site.config.site_origins or [request.environ.get("HTTP_ORIGIN", "")]
     return page_name(text, own_origins)
 
@@ -9129,11 +9136,10 @@ def query_text(request: Request, name: str) -> str:
     return values[0]
 
 
-def query_choice(request: Request, name: str, choices: Collection[str]) -> str:
+def query_choice(request: Request, name: str, choices: Sequence[str]) -> str:
     """One of the choices; the first one if the parameter is missing."""
-    default = next(iter(choices))
     if name not in request.query:
-        return default
+        return choices[0]
     return valid_choice(name, query_text(request, name), choices)
 
 
@@ -10038,7 +10044,7 @@ def get_comments(request: Request) -> Json:
     if "since" in request.query:
         return changes_since(request, name, page)
     view = query_choice(request, "view", ("flat", "threads"))
-    sort = query_choice(request, "sort", SORTS)
+    sort = query_choice(request, "sort", tuple(SORTS))
     thread_id = query_number(request, "thread", 0, NO_END)
     if thread_id:
         return replies_in_thread(request, page, thread_id)
@@ -10064,7 +10070,7 @@ def list_of_threads(request: Request, name: PageName, page: Page, sort: str) -> 
     """The top-level comments of a page, each with its first replies."""
     asked = part_asked_for(request, "threads", sort, page.id)
     threads = threads_in_list(request.site.store, asked.comments, asked.limit)
-    request.hand_over_if_long(sum(len(thread.comments) for thread in threads))
+    request.leave_event_loop_if_long(sum(len(thread.comments) for thread in threads))
     comments = in_list(request, asked.comments)
     for comment, thread in zip(comments, threads, strict=True):
         comment["replies"] = in_list(request, thread.replies)
@@ -10107,7 +10113,7 @@ def changes_since(request: Request, name: PageName, page: Page) -> Json:
     changed = request.site.store.changed_comments(page.id, since, MOST_CHANGES + 1)
     is_known = page.gone_mark <= since <= page.mark
     reload = not is_known or len(changed) > MOST_CHANGES
-    request.hand_over_if_long(len(changed))
+    request.leave_event_loop_if_long(len(changed))
     if reload:
         changed = []
     else:  # otherwise the request for the list counts the view
@@ -10143,9 +10149,9 @@ def part_asked_for(request: Request, view: str, sort: str, container_id: int) ->
     limit = query_number(request, "limit", request.site.config.comments_page_size, 100)
     number = query_number(request, "page", 1, 1_000_000)
     around = query_number(request, "around", 0, NO_END)
-    request.hand_over_if_long(limit)
+    request.leave_event_loop_if_long(limit)
     if around:
-        request.hand_over()  # its place is found by counting
+        request.leave_event_loop()  # its place is found by counting
         number = store.position(view, sort, container_id, around) // limit + 1
     comments = store.comments(view, sort, (number - 1) * limit, limit, container_id)
     return ListPart(number, limit, comments, is_view=number == 1 and not around)
@@ -10872,7 +10878,7 @@ def get_thread(request: Request) -> Response:
     roots = store.comments("threads", "oldest", offset, THREADS_ON_PAGE, page.id)
     replies = store.first_replies([root.id for root in roots], REPLIES_ON_PAGE + 1)
     comments = [comment for root in roots for comment in (root, *replies[root.id])]
-    request.hand_over_if_long(len(comments))
+    request.leave_event_loop_if_long(len(comments))
 
     language = page_language(request, comments)
     url = page.page_url
@@ -11166,18 +11172,18 @@ def get_fragment(request: Request) -> Response:
     store = request.site.store
     name = query_page(request)
     request.depends_only_on(name)
-    sort = query_choice(request, "sort", SORTS)
+    sort = query_choice(request, "sort", tuple(SORTS))
     limit = query_number(request, "limit", 10, 100)
     style = query_choice(request, "style", ("inline", "link"))
     # "" asks for the usual one, None for none.
     heading = query_text(request, "heading") if "heading" in request.query else None
-    request.hand_over_if_long(limit)
+    request.leave_event_loop_if_long(limit)
     # Read before its comments, so that the mark is not newer than they are.
     page = store.page_named(name)
     roots = store.comments("threads", sort, 0, limit, page.id)
     threads = threads_in_list(store, roots, limit)
     comments = [comment for thread in threads for comment in thread.comments]
-    request.hand_over_if_long(len(comments))
+    request.leave_event_loop_if_long(len(comments))
 
     locale = locales()[page_language(request, comments)]
     maker = FragmentMaker(config, locale, own_link(page.page_url, config.site_origins))
@@ -12068,7 +12074,7 @@ def page_for_admin(request: Request, page: Page) -> Json:
 @route("GET", "/admin/pages", Permission.ADMIN, pace=Pace.LONG)
 def admin_pages(request: Request) -> Json:
     """`?q=&sort=&skip=&limit=` to pages and their counts."""
-    sort = query_choice(request, "sort", PAGE_SORTS)
+    sort = query_choice(request, "sort", tuple(PAGE_SORTS))
     pattern = search_pattern(request)
     offset = query_number(request, "skip", 0, 1_000_000, least=0)
     limit = query_number(request, "limit", 30, 100)
