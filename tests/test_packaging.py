@@ -180,7 +180,7 @@ def test_the_scripts_of_a_wheel_are_served_as_they_are_in_it(installed_command: 
     small = small_files(ROOT / "static")
     python = installed_command.with_name("python")
     for name in ("reading.js", "admin_page/shared.js", "home.css"):
-        ask = f"import commentd; print(commentd.assets_with('')['{name}'].body.decode(), end='')"
+        ask = f"import commentd; print(commentd.assets_with('')[0]['{name}'].body.decode(), end='')"
         served = done(python, "-c", ask, cwd=installed_command.parent)
         start, _, end = small[name].partition("MODULE_STYLE")
         assert served.startswith(start), name
@@ -189,7 +189,7 @@ def test_the_scripts_of_a_wheel_are_served_as_they_are_in_it(installed_command: 
 
 def test_the_readme_says_how_large_the_widget_is(installed_command: Path) -> None:
     pytest.importorskip("minify")
-    ask = "import commentd; print(len(commentd.assets_with('')['embed.js'].gzipped))"
+    ask = "import commentd; print(len(commentd.assets_with('')[0]['embed.js'].gzipped))"
     python = installed_command.with_name("python")
     size = int(done(python, "-c", ask, cwd=installed_command.parent)) / 1000
     readme = (ROOT / "README.md").read_text("utf-8")
