@@ -3572,17 +3572,21 @@ class Database:
     def close(self) -> None:
         """Closes the readers, since the -wal cannot be emptied while one of them reads; then the
         writer; then the file and the locks. Calling it twice is fine."""
-        self.turns.acquire()
-        try:
-            for thread, reader in self.readers:
-                # Closing a connection that another thread uses would crash the process.
-                is_own = thread is threading.current_thread()
-                if is_own or not thread.is_alive():  # pragma: no branch - a request that hangs
-                    reader.close()
-            self.readers.clear()
-            self.opened.close()
-        finally:
-            self.turns.release()
+        if self.as_command:
+            # It has one thread, and Ctrl-C may have reached that while it had the lock.
+            self.close_connections()
+            return
+        with holding(self.turns, -1, cannot_save()):
+            self.close_connections()
+
+    def close_connections(self) -> None:
+        for thread, reader in self.readers:
+            # Closing a connection that another thread uses would crash the process.
+            is_own = thread is threading.current_thread()
+            if is_own or not thread.is_alive():  # pragma: no branch - a request that hangs
+                reader.close()
+        self.readers.clear()
+        self.opened.close()
 
     def close_writer(self) -> None:
         """Empties the -wal into the file. Closing alone would not: a command may have it open."""

@@ -519,6 +519,7 @@ def test_short_reads_are_answered_while_another_process_writes(
         with inside.writes_held_up(app):
             for label in inside.quick_paths():
                 path = label.split()[1].replace("words/{name}", "words/de.json")
+                path = path.replace("admin_page/{name}", "admin_page/page.js")
                 target = f"{path.format(name='embed.js')}?url={PAGE}"
                 answered = server.ask(request("GET", target, bearer))
                 assert answered.startswith(b"HTTP/1.1 200 OK"), label
