@@ -157,7 +157,9 @@ def screen(width: int) -> Json:
 ANIMATIONS_ARE_OVER = """async () => {
   const roots = [...document.querySelectorAll('*')].map(element => element.shadowRoot)
   const moving = [document, ...roots].flatMap(root => root ? root.getAnimations() : [])
-  const ending = moving.filter(each => each.effect.getComputedTiming().endTime !== Infinity)
+  // What follows the scroll position, as the edge of wide code does, never ends.
+  const ending = moving.filter(each => each.timeline === document.timeline
+    && each.effect.getComputedTiming().endTime !== Infinity)
   await Promise.allSettled(ending.map(each => each.finished))
   await new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))
 }"""
