@@ -384,7 +384,7 @@ def phrases_in(list_of_them: str) -> tuple[str, ...]:
 
 
 def letters_in(ranges: str) -> frozenset[str]:
-    """The letters of `а-я і`."""
+    """The characters that `а-я і` stands for: a range, and one more."""
     letters: set[str] = set()
     for each in ranges.split():
         letters.update(map(chr, range(ord(each[0]), ord(each[-1]) + 1)))
@@ -410,8 +410,8 @@ def with_english(
 
 @functools.cache
 def languages_by_letters() -> list[str]:
-    """Those that a text shows by its letters. Whose letters are few comes first: Japanese is also
-    written with those of Chinese, and Ukrainian with those of Russian."""
+    """The languages that have characters of their own, those with the fewest first: Japanese text
+    also has Chinese characters, and Ukrainian text has Russian ones."""
     with_letters = [name for name, language in languages().items() if language.letters]
     return sorted(with_letters, key=lambda name: len(languages()[name].letters))
 
@@ -427,7 +427,7 @@ def known_language(requested: str) -> str:
 
 
 def language_of(requested: str, text: str) -> str:
-    """The language that was requested, else that of the letters of the text."""
+    """The language that was requested. Without one, the language whose characters the text has."""
     if language := known_language(requested):
         return language
     written = {*text}
@@ -1315,8 +1315,8 @@ class CommentInline(mistune.InlineParser):
             self.register("bare_url", URL_IN_TEXT, parse_bare_url, start_chars=["H", "h"])
 
     def finalize_tokens(self, nodes: list[Json], depth: int) -> list[Json]:
-        """Has mistune find emphasis, in the nodes of a paragraph for instance. Silent letters are
-        in the text while it searches, where the rules of markdown-cjk-friendly need them."""
+        """Lets mistune find the emphasis in a paragraph. Meanwhile, the text has silent characters
+        where the rules of markdown-cjk-friendly need them."""
         text = "".join(map(text_of_node, nodes))
         if "*" not in text or text.isascii() or SILENT_LETTER in text:
             return super().finalize_tokens(nodes, depth)
@@ -1340,7 +1340,7 @@ def text_of_node(node: Json) -> str:
 
 
 def with_silent_letters(text: str, start: int, end: int) -> str:
-    """`text[start:end]`, with silent letters beside its asterisks where they are needed."""
+    """`text[start:end]`, with a silent character beside each asterisk that needs one."""
     written = ""
     for asterisks in ASTERISKS.finditer(text, start, end):
         before = text[asterisks.start() - 1 : asterisks.start()] or "\n"
@@ -3192,9 +3192,9 @@ def holding(lock: Any, wait: float, late: Problem) -> Iterator[None]:
         lock.release()
 
 
-# On a connection that writes: the keys of the pages of which a transaction changes something that
-# readers can see. Views are left out. Triggers see what each statement does, so that none of them
-# has to say it. A change of a comment that readers can see raises a mark of its page.
+# Each transaction lists the pages that it changes for readers, by page key, in a table of the
+# connection that writes. Triggers fill it, so that no method has to. They watch pages alone: a
+# change of a comment that readers see raises the mark of its page. Views do not count.
 CHANGED_PAGES = """
     CREATE TEMP TABLE changed_page (key TEXT NOT NULL);
     CREATE TEMP TRIGGER note_added_page AFTER INSERT ON main.page
