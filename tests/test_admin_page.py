@@ -462,6 +462,24 @@ def test_a_draft_outlives_a_sign_in_that_ended_and_a_former_admin_sees_nothing(
     expect(heading(page, "Sign in")).to_be_visible()
 
 
+def test_a_session_that_ends_before_the_filters_state_comes_is_no_fault(
+    admin_browser: AdminBrowser,
+) -> None:
+    admin_browser.expected.append(REFUSED)
+    add_waiting(admin_browser.app, "One.", "Two.")
+    page = admin_browser.open()
+
+    def end_and_continue(route: Route) -> None:
+        admin_browser.end_logins()
+        route.continue_()
+
+    page.route("**/admin/comments?limit=1", end_and_continue)
+    with page.expect_response("**/admin/comments?limit=1") as response:
+        by_keys(page, "Approve")
+    assert response.value.status == 401
+    expect_texts(page, "Two.")
+
+
 # The queue
 
 

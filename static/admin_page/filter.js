@@ -2,7 +2,7 @@
 
 import {h, report} from './shared.js'
 import {bdi, main, span} from './elements.js'
-import {ask} from './service.js'
+import {ask, hasEnded} from './service.js'
 import {language, rowsOf, say, spaced, text} from './texts.js'
 
 // -- A comment ----------------------------------------------------------------
@@ -70,6 +70,7 @@ async function updateState() {
     const {filter} = await ask('GET', 'comments?limit=1')
     shownState()?.replaceWith(filterState(filter))
   } catch (error) {
+    if (hasEnded(error)) return // the next thing that the admin does asks them to sign in
     report('what the spam filter has learnt can’t be shown', error)
   }
 }

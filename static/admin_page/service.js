@@ -56,6 +56,9 @@ function askOnce(method, path, body) {
   return response || ask(method, path, body)
 }
 
+/** Whether a request failed because nobody is signed in any more, or no admin. */
+export const hasEnded = ({status, code}) => status === 401 || code === 'not_admin'
+
 let signInAgain
 
 /** start.js says what is done when a session has ended: it resolves when the admin is back. */
@@ -68,7 +71,7 @@ export async function call(method, path, body) {
   try {
     return await askOnce(method, path, body)
   } catch (error) {
-    if (error.status !== 401 && error.code !== 'not_admin') throw error
+    if (!hasEnded(error)) throw error
     await signInAgain(error)
     return ask(method, path, body)
   }
