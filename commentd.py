@@ -11426,9 +11426,9 @@ PIECE = re.compile(
     (?: > | \Z )
     """
 )
-THREAD = "commentd-thread"
+WIDGET_ELEMENT = "commentd-thread"
 # Elements whose content is text, is not shown, or is ours: there are no tags in it.
-OPAQUE = ("script", "style", "textarea", "title", "noscript", "template", THREAD)
+OPAQUE = ("script", "style", "textarea", "title", "noscript", "template", WIDGET_ELEMENT)
 CLOSING_TAGS = {name: re.compile(rf"(?i)</{name}\s*>") for name in OPAQUE}
 # The line with which nginx or Caddy puts the comments in.
 INCLUDE = re.compile(r'<!--# (?:include|httpInclude) .*"/commentd-fragment')
@@ -11470,7 +11470,7 @@ def attributes_in(tag: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class ThreadPlace:
+class Slot:
     """Where a page has its comments, or is to have them."""
 
     start: int
@@ -11478,46 +11478,68 @@ class ThreadPlace:
     opening_tag: str = ""  # of the `<commentd-thread>` that stands there, if one does
 
 
-@dataclass
+@dataclass(frozen=True)
 class BuiltPage:
     """A page of a built site."""
 
     content: str
-    language: str = ""
-    canonical: str = ""
-    threads: list[ThreadPlace] = field(default_factory=list)
+    language: str  # of its first tag
+    canonical: str  # its canonical link
+    slots: list[Slot]  # in their order
 
 
-def read_built_page(content: str, script_urls: tuple[str, ...]) -> BuiltPage:
-    """Finds the places for comments: the elements and the lines for them or, if there are none,
-    behind the widget's first script. `ValueError` if an element for them has no end."""
-    page = BuiltPage(content)
-    script_end = 0  # of that script
-    for piece in pieces_of(content):
-        if piece.tag == THREAD:
-            if not piece.is_closed:
-                raise ValueError("<commentd-thread> is not closed")
-            page.threads.append(ThreadPlace(piece.start, piece.end, piece.text))
-        elif INCLUDE.match(piece.text):
-            page.threads.append(ThreadPlace(piece.start, piece.end))
-        elif piece.tag == "html":
-            page.language = attributes_in(piece.text).get("lang", "")
-        elif piece.tag == "link":
+def read_built_page(content: str, script_urls: Strings) -> BuiltPage:
+    """Finds what decides on the comments of a page. `script_urls`: how the URLs of the widget's
+    scripts end. `ValueError` if an element for comments has no end."""
+    pieces = [*pieces_of(content)]
+    return BuiltPage(
+        content=content,
+        language=language_in(pieces),
+        canonical=canonical_in(pieces),
+        slots=slots_in(pieces) or slots_behind_script(content, pieces, script_urls),
+    )
+
+
+def language_in(pieces: list[Piece]) -> str:
+    tags = [piece.text for piece in pieces if piece.tag == "html"]
+    return attributes_in(tags[0]).get("lang", "") if tags else ""
+
+
+def canonical_in(pieces: list[Piece]) -> str:
+    for piece in pieces:
+        if piece.tag == "link":
             attributes = attributes_in(piece.text)
             if attributes.get("rel", "").lower() == "canonical":
-                page.canonical = attributes.get("href", "")
-        elif piece.tag == "script" and not script_end:
+                return attributes.get("href", "")
+    return ""
+
+
+def slots_in(pieces: list[Piece]) -> list[Slot]:
+    """The elements for comments, and the lines with which nginx or Caddy would put them in."""
+    slots = []
+    for piece in pieces:
+        if piece.tag == WIDGET_ELEMENT:
+            if not piece.is_closed:
+                raise ValueError("<commentd-thread> is not closed")
+            slots.append(Slot(piece.start, piece.end, piece.text))
+        elif INCLUDE.match(piece.text):
+            slots.append(Slot(piece.start, piece.end))
+    return slots
+
+
+def slots_behind_script(content: str, pieces: list[Piece], script_urls: Strings) -> list[Slot]:
+    """One slot, behind the widget's first script: there the widget shows comments if the page has
+    no element for them. None if that script is in the head."""
+    for piece in pieces:
+        if piece.tag == "script":
             url = attributes_in(piece.text).get("src", "")
             if url.partition("?")[0].endswith(script_urls):
-                script_end = piece.end
-    # In the head, the widget shows comments only in an element.
-    is_in_head = re.search(r"(?i)</head>|<body", content[script_end:])
-    if script_end and not page.threads and not is_in_head:
-        page.threads.append(ThreadPlace(script_end, script_end))
-    return page
+                is_in_head = re.search(r"(?i)</head>|<body", content[piece.end :])
+                return [] if is_in_head else [Slot(piece.end, piece.end)]
+    return []
 
 
-def fragment_query(attributes: dict[str, str]) -> dict[str, str]:
+def query_of_element(attributes: dict[str, str]) -> dict[str, str]:
     """What the attributes of a `<commentd-thread>` ask of its fragment, without values that the
     service would refuse."""
     query = {}
@@ -11535,11 +11557,15 @@ def fragment_query(attributes: dict[str, str]) -> dict[str, str]:
 
 
 def with_fragment(opening_tag: str, fragment: str) -> str:
-    """The element of a page with the content of a fragment. What the page has set stays."""
+    """The element of a page with the mark and the content of a fragment. All other attributes stay
+    as the page has set them. A page without an element gets that of the fragment."""
     if not opening_tag:
         return fragment
-    mark_and_content = fragment[fragment.index(' data-mark="') :]  # no text has such a quote
-    return OLD_MARK.sub("", opening_tag)[:-1] + mark_and_content
+    fragment_tag = next(pieces_of(fragment)).text
+    mark = attributes_in(fragment_tag).get("data-mark", "")
+    content = fragment.removeprefix(fragment_tag)
+    own_attributes = OLD_MARK.sub("", opening_tag).removesuffix(">")
+    return f'{own_attributes} data-mark="{mark}">{content}'
 
 
 # The files of a built site
@@ -11550,7 +11576,7 @@ class Rendering(enum.Enum):
 
     CHANGED = enum.auto()  # in a dry run: would have been
     UNCHANGED = enum.auto()
-    WITHOUT_THREAD = enum.auto()
+    WITHOUT_SLOT = enum.auto()
 
 
 @dataclass
@@ -11604,8 +11630,8 @@ class BuiltSite:
         """Puts the comments into a file. `OSError` or `ValueError` if it is skipped."""
         content = path.read_bytes()
         page = read_built_page(content.decode(errors="surrogateescape"), self.script_urls)
-        if not page.threads:
-            return Rendering.WITHOUT_THREAD
+        if not page.slots:
+            return Rendering.WITHOUT_SLOT
         content.decode()  # raises unless the page is UTF-8, as the fragment is
         rendered = self.with_comments(page, self.url_of(page, path))
         if rendered == page.content:
@@ -11629,14 +11655,15 @@ class BuiltSite:
     def with_comments(self, page: BuiltPage, url: str) -> str:
         """The content of a page with its comments. `ValueError` if the service has none for it."""
         content = page.content
-        for place in reversed(page.threads):  # so that those before stay where they are
+        for slot in reversed(page.slots):  # so that those before stay where they are
             query = {"url": url, "lang": page.language, "style": self.style}
-            query |= fragment_query(attributes_in(place.opening_tag))
+            query |= query_of_element(attributes_in(slot.opening_tag))
             fragment = self.fragment_of(urllib.parse.urlencode(query)).decode().rstrip()
-            if not fragment.endswith(f"</{THREAD}>"):
+            is_whole = fragment.endswith(f"</{WIDGET_ELEMENT}>")
+            if not (is_whole and fragment.startswith(f"<{WIDGET_ELEMENT} ")):
                 raise ValueError(f"no fragment for {query['url']}: {fragment[:200]}")
-            element = with_fragment(place.opening_tag, fragment)
-            content = content[: place.start] + element + content[place.end :]
+            element = with_fragment(slot.opening_tag, fragment)
+            content = content[: slot.start] + element + content[slot.end :]
         return content
 
 
@@ -17111,7 +17138,7 @@ def render_command(arguments: Arguments) -> int:
         print(line, file=sys.stderr)
     tell(f"pages rendered: {report.counts[Rendering.CHANGED]}")
     tell(f"pages unchanged: {report.counts[Rendering.UNCHANGED]}")
-    tell(f"pages without a thread: {report.counts[Rendering.WITHOUT_THREAD]}")
+    tell(f"pages without a thread: {report.counts[Rendering.WITHOUT_SLOT]}")
     tell(f"pages skipped: {len(report.skipped)}")
     if arguments.dry_run:
         tell("this was a dry run: nothing is written")

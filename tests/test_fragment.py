@@ -543,7 +543,7 @@ BUILT = {
         "/c/?p=1&q=2",
     ),
     "app.html/index.html": (
-        f"<link rel=canonical href='#/route'>{SCRIPT}",
+        f"<link rel=canonical href='#/route'><link rel=canonical href=/other/>{SCRIPT}",
         "<footer>",
         "/app.html/#/route",
     ),
