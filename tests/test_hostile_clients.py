@@ -45,8 +45,10 @@ from support.service import start as start  # a fixture
 from support.serving import (
     CONNECTIONS,
     IMPATIENT,
+    IMPATIENT_REMEMBERING,
     ONE_THREAD,
     PROGRAM,
+    REMEMBERING,
     REPLY_TIME,
     REQUEST_TIME,
     SteppedServer,
@@ -561,6 +563,29 @@ def test_a_client_that_leaves_early_leaks_nothing(shared_service: Service) -> No
     until(lambda: held_descriptors(shared_service) == before)
     assert shared_service.ask("GET", "/health").status == 200
     assert "Traceback" not in shared_service.output
+
+
+@pytest.mark.parametrize("program", [REMEMBERING, IMPATIENT_REMEMBERING], ids=["left", "cut"])
+def test_a_pipeline_whose_client_is_gone_does_not_end_the_service(
+    start: Start, program: str
+) -> None:
+    """The response to the next request is in the cache, and waits until this one is read."""
+    short = request("GET", "/comments?url=/short/", "User-Agent: a bot")  # a view would change it
+    earlier = start()
+    assert earlier.stop() == 0
+    with_comments(earlier.path, 40_000)
+    service = start(program=program)
+    before = held_at_rest(service)
+    assert service.raw(short).status == 200
+    leaving = service.connect()
+    leaving.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    leaving.sendall(LIST + short)
+    assert leaving.recv(1, socket.MSG_PEEK)  # the first response is more than can be sent
+    if program is REMEMBERING:  # else the service closes the connection, which takes too long
+        reset_connection(leaving)
+    until(lambda: service.process.poll() is not None or held_descriptors(service) == before)
+    assert service.ask("GET", "/health").status == 200, service.output
+    assert "Traceback" not in service.output
 
 
 # Crowds, over the wire

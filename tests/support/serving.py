@@ -35,6 +35,10 @@ LIMITS = {
 PROGRAM = "import resource, sys, commentd, waitress\n{0}\nsys.exit(commentd.main())"
 BRIEF = PROGRAM.format("commentd.CACHE_SECONDS = 1")
 IMPATIENT = PROGRAM.format("commentd.REQUEST_SECONDS = commentd.RESPONSE_SECONDS = 1")
+REMEMBERING = PROGRAM.format("commentd.CACHE_SECONDS = 3600")
+IMPATIENT_REMEMBERING = PROGRAM.format(
+    "commentd.CACHE_SECONDS = 3600; commentd.REQUEST_SECONDS = commentd.RESPONSE_SECONDS = 1"
+)
 ONE_THREAD = PROGRAM.format("commentd.READING_THREADS = commentd.WAITING_THREADS = 1")
 
 # The service gives up what takes too long: a write that waits for others, a request that is not
