@@ -688,24 +688,15 @@ def needed_joiner(match: re.Match[str]) -> str:
 
 def trimmed(text: str) -> str:
     """Without space and invisible characters at the ends: they come along when a text is copied."""
-    needed = needed_positions(text)
-
-    def is_shown(position: int) -> bool:
-        return position in needed or not is_invisible(text[position])
-
-    start = 0
-    while start < len(text) and not is_shown(start):
-        start += 1
-    end = len(text)
-    while end > start and not is_shown(end - 1):
-        end -= 1
-    return text[start:end]
-
-
-def needed_positions(text: str) -> set[int]:
-    """Where invisible characters stand that have a meaning there."""
+    # Where invisible characters stand that have a meaning there.
     found = NEEDED_INVISIBLES.finditer(text)
-    return {position for match in found for position in range(*match.span())}
+    needed = {position for match in found for position in range(*match.span())}
+    shown = [
+        position
+        for position, character in enumerate(text)
+        if position in needed or not is_invisible(character)
+    ]
+    return text[shown[0] : shown[-1] + 1] if shown else ""
 
 
 def is_invisible(character: str) -> bool:
@@ -4080,10 +4071,6 @@ class Usage:
     used: int
     ends_at: int
 
-    def is_running(self, now: int) -> bool:
-        """Not yet over. What ends further ahead than it is long was stored with a wrong clock."""
-        return now < self.ends_at <= now + self.seconds
-
 
 @dataclass(frozen=True)
 class Imported:
@@ -4305,7 +4292,9 @@ class Store(Database):
         return [row_type(**dict(zip(names, row, strict=True))) for row in rows]
 
     def one(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> Row | None:
-        return next(iter(self.all(row_type, sql, *values, **named)), None)
+        """The first row; None if there is none."""
+        rows = self.all(row_type, sql, *values, **named)
+        return rows[0] if rows else None
 
     def values(self, sql: str, *values: Any, **named: Any) -> list[Any]:
         """The first column of all rows."""
@@ -4313,7 +4302,8 @@ class Store(Database):
 
     def value(self, sql: str, *values: Any, **named: Any) -> Any:
         """The first column of the first row; None if there is no row."""
-        return next(iter(self.values(sql, *values, **named)), None)
+        rows = self.run(sql, *values, **named).fetchall()
+        return rows[0][0] if rows else None
 
     # The key, the state of the service, rate limits, captchas
 
@@ -4336,11 +4326,10 @@ class Store(Database):
         """Something of that name happens now."""
         self.run("INSERT OR REPLACE INTO state (name, time) VALUES (?, ?)", name, now)
 
-    def usage(self, name: str, subject: str, now: int) -> dict[int, Usage]:
-        """What a subject has used of a rate limit, by the number of seconds."""
+    def usage(self, name: str, subject: str) -> dict[int, Usage]:
+        """What a subject has used of a rate limit, by the number of seconds. Some may be over."""
         sql = "SELECT seconds, used, ends_at FROM rate_limit WHERE name = ? AND subject = ?"
-        found = self.all(Usage, sql, name, subject)
-        return {usage.seconds: usage for usage in found if usage.is_running(now)}
+        return {usage.seconds: usage for usage in self.all(Usage, sql, name, subject)}
 
     def keep_usage(self, name: str, subject: str, usage: Usage) -> None:
         sql = """
@@ -5237,7 +5226,7 @@ class Store(Database):
     def notify(self, comment: Comment, now: int) -> None:
         """Adds news of a new comment. The recipients are looked up later, since there may be many.
         News of spam are never due."""
-        self.notify_owner(comment.id, now)
+        self.add_notification(comment.id, "owner", now)
         self.add_notification(comment.id, "follower", now)
         if comment.parent_id is not None:
             self.add_notification(comment.id, "author", now)
@@ -6642,48 +6631,49 @@ class Use:
     subject: str = ""
     factor: int = 1
 
-    @property
-    def limits(self) -> dict[int, int]:
-        return {seconds: most * self.factor for seconds, most in RATE_LIMITS[self.name].items()}
 
-    def usages(self, site: Site) -> list[Usage]:
-        """What was used until now of each period."""
-        now = site.now()
-        running = site.store.usage(self.name, self.subject, now)
-        return [
-            running.get(seconds) or Usage(seconds, used=0, ends_at=now + seconds)
-            for seconds in self.limits
-        ]
+@dataclass(frozen=True)
+class Period:
+    """One of the periods of a rate limit: what its subject has used of it, and the most it may."""
 
-    def wait(self, usages: list[Usage], now: int) -> int:
-        """The seconds until it may be used again, 0 if it may now."""
-        return max(
-            (each.ends_at - now for each in usages if each.used >= self.limits[each.seconds]),
-            default=0,
-        )
+    use: Use
+    usage: Usage
+    most: int
 
 
-def seconds_to_wait(site: Site, *uses: Use) -> int:
-    """How long it takes until all may be used, 0 if they may now. Nothing is counted."""
-    return max((use.wait(use.usages(site), site.now()) for use in limited(site, uses)), default=0)
+def periods_of(site: Site, uses: Iterable[Use]) -> list[Period]:
+    """All periods of the rate limits, without those limits that the owner does not want."""
+    now = site.now()
+    periods = []
+    for use in uses:
+        if not site.config.limits_enabled and use.name not in ALWAYS_LIMITED:
+            continue
+        usages = site.store.usage(use.name, use.subject)
+        for seconds, most in RATE_LIMITS[use.name].items():
+            usage = usages.get(seconds)
+            # What ends further ahead than it is long was stored with a wrong clock.
+            if usage is None or not now < usage.ends_at <= now + seconds:
+                usage = Usage(seconds, used=0, ends_at=now + seconds)
+            periods.append(Period(use, usage, most * use.factor))
+    return periods
+
+
+def longest_wait(periods: list[Period], now: int) -> int:
+    """The seconds until none of them is used up, 0 if none is now."""
+    used_up = [each.usage for each in periods if each.usage.used >= each.most]
+    return max((usage.ends_at - now for usage in used_up), default=0)
 
 
 def use_limits(site: Site, *uses: Use) -> int:
     """Counts one use of each rate limit, or none: returns 0, or the seconds to wait."""
-    usages = {use: use.usages(site) for use in limited(site, uses)}
-    wait = max((use.wait(found, site.now()) for use, found in usages.items()), default=0)
+    periods = periods_of(site, uses)
+    wait = longest_wait(periods, site.now())
     if wait:
         return wait
-    for use, found in usages.items():
-        for usage in found:
-            one_more = replace(usage, used=usage.used + 1)
-            site.store.keep_usage(use.name, use.subject, one_more)
+    for period in periods:
+        one_more = replace(period.usage, used=period.usage.used + 1)
+        site.store.keep_usage(period.use.name, period.use.subject, one_more)
     return 0
-
-
-def limited(site: Site, uses: Iterable[Use]) -> list[Use]:
-    """Those that the owner wants to be limited."""
-    return [use for use in uses if site.config.limits_enabled or use.name in ALWAYS_LIMITED]
 
 
 def return_uses(site: Site, *uses: Use) -> None:
@@ -6718,7 +6708,7 @@ def too_many(wait: int, text: str = TOO_OFTEN) -> TooManyRequests:
 def refuse_beyond_limits(site: Site, *uses: Use) -> None:
     """Refuses a request if one of its rate limits is used up. Nothing is counted, so that costly
     work can be done between this and the transaction that counts."""
-    wait = seconds_to_wait(site, *uses)
+    wait = longest_wait(periods_of(site, uses), site.now())
     if wait:
         raise too_many(wait)
 
