@@ -13,6 +13,7 @@ export function arrive(thread) {
   const until = performance.now() + WATCHED
   const watched = new AbortController()
   const {signal} = watched
+  signal.addEventListener('abort', () => thread.isArriving = false)
   for (const act of ACTS) addEventListener(act, () => watched.abort(), {signal, passive: true})
 
   function look() {

@@ -325,6 +325,7 @@ class Thread extends HTMLElement {
   language = 'en'
   decorators = {} // by name: what other scripts do to each item
   menus = {} // by name: what other scripts add to the menu of an item, as {word, act, sure}
+  isArriving = false // whether its top is on its way to the top of the window, see arrive.js
   #folding = whenNear(body => this.#fold(body))
   #shownKey
   #controller
@@ -531,13 +532,15 @@ class Thread extends HTMLElement {
   }
 
   /** Holds a height where the window shows it, so that what follows the comments stays, however few
-      there are. What is below the window is given up, at first and as the reader scrolls. */
+      there are. What is below the window is given up, at first and as the reader scrolls. Where
+      the page was opened at its comments, it is a window's, so that their top gets to its top. */
   #hold(height = this.#held) {
     if (!height) return
     const section = this.$('section')
     const {top, bottom} = section.getBoundingClientRect()
     const isFilled = bottom - top > height + 1
-    this.#held = isFilled ? 0 : Math.max(0, Math.min(height, innerHeight - top))
+    const room = this.isArriving ? innerHeight : innerHeight - top
+    this.#held = isFilled ? 0 : Math.max(0, Math.min(height, room))
     section.style.minHeight = this.#held + 'px'
   }
 
@@ -559,9 +562,10 @@ class Thread extends HTMLElement {
     h('p', {class: 'sr'}, h('slot', {name: 'link'})))
     const {height} = getComputedStyle(this) // which a theme may hold until now
     this.shadowRoot.append(section)
+    this.isArriving = location.hash === '#comments'
     this.#hold(parseFloat(height))
     if (location.hash === '#' + this.id && !scrollY) this.scrollIntoView()
-    if (location.hash === '#comments') load('arrive.js').then(({arrive}) => arrive(this), () => {})
+    if (this.isArriving) load('arrive.js').then(({arrive}) => arrive(this), () => {})
     requestAnimationFrame(() => this.#tint())
     // The first use of each format takes long on a phone, so it comes while the list is on its way.
     setTimeout(() => this.say('count', 1) + relativeTime(Date.now(), this.language))

@@ -1281,6 +1281,25 @@ def test_a_link_to_the_comments_leaves_the_field_uncovered(view: View, header: s
     page.wait_for_function(f"() => {entered} && {place} >= {least} && {place} < {least} + 20")
 
 
+def test_comments_that_a_page_was_opened_at_stay_at_the_top_of_the_window(view: View) -> None:
+    view.page.add_init_script("performance.now = () => 0")  # the page is watched all the time
+    still = "<style>body { overflow-anchor: none }</style>"
+    post = f"{still}<p style='height: 1200px'>A post.</p>"
+    body = f"{TAG}{post}{HELD}<commentd-thread></commentd-thread>{FOOTER}"
+    page = view(body, at="#comments")
+    thread = page.locator("commentd-thread")
+    expect(thread.locator(".none")).to_be_visible()
+    page.wait_for_function(f"() => Math.abs(({TOP})(document.querySelector('commentd-thread'))) < 2")
+    grow = "(post, height) => { post.style.height = height }"
+    page.locator("p").first.evaluate(grow, "1600px")
+    assert thread.evaluate(TOP) > 300
+    page.evaluate("scrollBy(0, 1)")
+    idle(page)
+    page.locator("p").first.evaluate(grow, "1200px")
+    idle(page)
+    assert abs(thread.evaluate(TOP)) < 2
+
+
 def test_a_reader_who_scrolls_on_is_not_taken_back_to_the_field(view: View) -> None:
     fill(view.app, 20)
     post = "<p style='height: 1200px'>A post.</p>"
