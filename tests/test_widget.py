@@ -1289,7 +1289,8 @@ def test_comments_that_a_page_was_opened_at_stay_at_the_top_of_the_window(view: 
     page = view(body, at="#comments")
     thread = page.locator("commentd-thread")
     expect(thread.locator(".none")).to_be_visible()
-    page.wait_for_function(f"() => Math.abs(({TOP})(document.querySelector('commentd-thread'))) < 2")
+    place = f"({TOP})(document.querySelector('commentd-thread'))"
+    page.wait_for_function(f"() => Math.abs({place}) < 2")
     grow = "(post, height) => { post.style.height = height }"
     page.locator("p").first.evaluate(grow, "1600px")
     assert thread.evaluate(TOP) > 300
