@@ -6546,7 +6546,7 @@ class Site:
     places: Places
     assets: Mapping[str, Asset]  # the files of `static/`, by name
     assets_version: str  # changes with any of them
-    fragment_style: str  # in which `SERVICE/` stands for the URL of the service
+    fragment_style: str  # of all fragments, but for the colours of their avatars
     clients: Clients
     rounds: int = ROUNDS  # of the password hash
     hasher: PasswordHasher = field(default_factory=PasswordHasher)
@@ -10852,6 +10852,119 @@ def lasting_id(key: bytes, *parts: object) -> str:
     return f"urn:commentd:{short_hash(key, 'feed', *parts)}"
 
 
+# Comments as they are shown: on the thread page and in a fragment
+
+
+@dataclass(frozen=True)
+class Display:
+    """How comments are shown. `page_link` opens their page; it is "" if nothing does."""
+
+    config: Config
+    locale: Locale
+    page_link: str
+
+    def author(self, comment: Comment) -> str:
+        """The name that is shown; nobody's if the comment is not visible."""
+        nickname = comment.nickname if comment.status == "visible" else ""
+        return nickname or self.locale.texts["nobody"]
+
+    def gone(self, comment: Comment) -> str:
+        """What stands in the place of a comment that is not visible; "" for one that is."""
+        if comment.status == "visible":
+            return ""
+        return self.locale.texts["unapproved" if comment.status == "waiting" else "comment"]
+
+
+class ShownComment:
+    """A comment as thread.html and fragment.html show it. The widget shows the same as the
+    fragment: see `#article` in embed.js."""
+
+    def __init__(self, display: Display, row: Comment, replied_to: str = "") -> None:
+        """`replied_to`: whom it replies to, where that does not show from its place."""
+        self.display = display
+        self.row = row
+        self.replied_to = replied_to
+        self.replies: list[ShownComment] = []  # that stand below it in a fragment
+        self.more_replies = 0  # how many of them are left out
+        self.gone = display.gone(row)
+        self.comment = row.erased() if self.gone else row  # what readers may see of it
+        self.author = display.author(row)
+        self.at = time_of(row.created_at, display.config.site_timezone)
+
+    @property
+    def website(self) -> str:
+        website = self.comment.website
+        return website if website.startswith(("http:", "https:")) else ""
+
+    @property
+    def place(self) -> str:
+        is_shown = self.display.config.privacy_show_location
+        return self.display.locale.place(self.comment) if is_shown else ""
+
+    @property
+    def initial(self) -> str:
+        return initial_of(self.author)
+
+    @property
+    def face(self) -> int:
+        return face_of(self.author)
+
+    @property
+    def link(self) -> str:
+        return comment_link(self.display.page_link, self.row.id) or f"#comment-{self.row.id}"
+
+    @property
+    def written_at(self) -> str:
+        return rfc3339(self.row.created_at)
+
+    @property
+    def day(self) -> str:
+        return self.display.locale.day(self.at)
+
+    @property
+    def day_and_time(self) -> str:
+        return self.display.locale.day_and_time(self.at)
+
+    @property
+    def markup(self) -> str:
+        return clean(self.comment.html)
+
+    @property
+    def markup_for_blog(self) -> str:
+        """As a part of the blog's own page: keyboards can scroll code there, and a template engine
+        such as Caddy's would run what is in braces."""
+        return self.markup.replace("<pre>", '<pre tabindex="0">').replace("{", "&#123;")
+
+    @property
+    def more_label(self) -> str:
+        """Says how many replies are left out; "" for none."""
+        return self.display.locale.more(self.more_replies)
+
+    @property
+    def json_data(self) -> str:
+        """What readers get of it, as JSON for the widget: without its Markdown and HTML, and
+        without the IP address, since a fragment is kept outside of the service."""
+        values = {"deleted": False, "waiting": False, **self.row.in_list(self.display.config)}
+        for name in ("ip", "content", "html"):
+            del values[name]
+        return json.dumps(values, ensure_ascii=False)
+
+
+def face_of(name: str) -> int:
+    """The number from which an avatar has its colour. `embed.js` computes the same."""
+    face = 7
+    for character in name:
+        face = (face * 31 + ord(character)) % 9973
+    return face
+
+
+def initial_of(name: str) -> str:
+    """What an avatar shows: the first letter or digit of a name with its accents, as a capital."""
+    categories = "".join(unicodedata.category(character)[0] for character in name)
+    found = re.search("[LN]M*", categories)
+    return name[found.start() : found.end()].upper() if found else ""
+
+
 # The thread page
 
 THREADS_ON_PAGE = 20  # of the thread page
@@ -10877,7 +10990,7 @@ def get_thread(request: Request) -> Response:
     language = page_language(request, comments)
     url = page.page_url
     link = own_link(url, config.site_origins)
-    maker = PlainMaker(config, language, link)
+    display = Display(config, locales()[language], link)
     has_newer = number * THREADS_ON_PAGE < page.threads
     response = translated_page(
         request.site,
@@ -10891,7 +11004,8 @@ def get_thread(request: Request) -> Response:
         feed=with_query("feed.atom", url=url),
         is_indexed=page.total > 0,  # anybody can link to a page without comments
         json_ld=linked_data(link or url, page, comments),
-        threads=[maker.thread(root, replies[root.id]) for root in roots],
+        widget_texts=display.locale.texts,
+        threads=[plain_thread(display, root, replies[root.id]) for root in roots],
     )
     return replace(response, headers={**response.headers, **cached_for(5 * MINUTE)})
 
@@ -10909,61 +11023,25 @@ def public_thread_link(config: Config, page_url: str, number: int) -> str:
 
 
 @dataclass(frozen=True)
-class PlainComment:
-    """A comment with what else the thread page shows of it."""
-
-    comment: Comment
-    gone: str  # what stands in the place of a comment that is not visible; else ""
-    author: str
-    written_at: str
-    day_and_time: str
-    markup: str
-
-
-@dataclass(frozen=True)
 class PlainThread:
-    """A thread as the thread page shows it."""
+    """A thread as the thread page shows it: all replies stand in one list below its top-level
+    comment."""
 
-    root: PlainComment
-    replies: list[PlainComment]
+    root: ShownComment
+    replies: list[ShownComment]
     has_more: bool  # whether not all replies are on that page
     link: str  # to where they are; "" if nothing opens that
 
 
-@dataclass(frozen=True)
-class PlainMaker:
-    """Makes the comments of a thread page. `page_link` opens their page; it is "" if nothing
-    does."""
-
-    config: Config
-    language: str
-    page_link: str
-
-    def thread(self, root: Comment, replies: list[Comment]) -> PlainThread:
-        """A thread with its first replies. `replies` may hold one more, which is not shown."""
-        shown = replies[:REPLIES_ON_PAGE]
-        return PlainThread(
-            root=self.comment(root),
-            replies=[self.comment(reply) for reply in shown],
-            has_more=len(replies) > len(shown),
-            link=comment_link(self.page_link, root.id),
-        )
-
-    def comment(self, comment: Comment) -> PlainComment:
-        texts = texts_in(self.language)
-        locale = locales()[self.language]
-        gone = ""
-        if comment.status != "visible":
-            gone = texts["thread_waiting" if comment.status == "waiting" else "thread_gone"]
-        at = time_of(comment.created_at, self.config.site_timezone)
-        return PlainComment(
-            comment=comment,
-            gone=gone,
-            author=name_of(texts, comment),
-            written_at=rfc3339(comment.created_at),
-            day_and_time=locale.day_and_time(at),
-            markup="" if gone else clean(comment.html),
-        )
+def plain_thread(display: Display, root: Comment, replies: list[Comment]) -> PlainThread:
+    """A thread with its first replies. `replies` may hold one more, which is not shown."""
+    shown = replies[:REPLIES_ON_PAGE]
+    return PlainThread(
+        root=ShownComment(display, root),
+        replies=[ShownComment(display, reply) for reply in shown],
+        has_more=len(replies) > len(shown),
+        link=comment_link(display.page_link, root.id),
+    )
 
 
 def linked_data(url: str, page: Page, comments: list[Comment]) -> str:
@@ -11002,160 +11080,72 @@ FRAGMENT_CACHING = (
 )
 
 
-@dataclass
-class FragmentComment:
-    """A comment with all that a fragment shows of it."""
+def nested_thread(display: Display, thread: Thread) -> ShownComment:
+    """The top-level comment of a thread with its first replies, nested as the widget does it. The
+    third level is the deepest: replies to a comment on it stand beside that, and name its author.
+    Where 2 and 5 reply to 1, and in a chain 3 replies to 2 and 4 to 3:
 
-    comment: Comment
-    json_data: str  # for the widget
-    gone: str  # as `FragmentMaker.gone`
-    author: str
-    website: str
-    initial: str
-    face: int
-    place: str
-    link: str
-    written_at: str
-    day: str
-    day_and_time: str
-    markup: str
-    replied_to: str  # whom it replies to, where that does not show from its place
-    replies: list["FragmentComment"]  # that stand below it
-    more_replies: int  # how many are left out
-    more_label: str  # says how many; else ""
-
-
-@dataclass(frozen=True)
-class FragmentMaker:
-    """Makes the comments of a fragment. `page_link` opens their page; it is "" if nothing does."""
-
-    config: Config
-    locale: Locale
-    page_link: str
-
-    def thread(self, thread: Thread) -> FragmentComment:
-        """A top-level comment with its first replies, nested as the widget does it."""
-        root = thread.root
-        authors = {comment.id: self.author(comment) for comment in thread.comments}
-        by_place = replies_by_place(thread)
-        second_level = []
-        for reply in by_place[root.id]:
-            third_level = []
-            for further in by_place[reply.id]:
-                is_below_parent = further.parent_id == reply.id
-                replied_to = "" if is_below_parent else authors[further.parent_id or root.id]
-                third_level.append(self.comment(further, replied_to=replied_to))
-            second_level.append(self.comment(reply, replies=third_level))
-        return self.comment(root, replies=second_level, more_replies=thread.more_replies)
-
-    def author(self, comment: Comment) -> str:
-        """The name that is shown; nobody's if the comment is not visible."""
-        nickname = comment.nickname if comment.status == "visible" else ""
-        return nickname or self.locale.texts["nobody"]
-
-    def faces(self, comments: list[Comment]) -> list[int]:
-        """Those of the avatars that are shown."""
-        visible = [comment for comment in comments if comment.status == "visible"]
-        return sorted({face_of(self.author(comment)) for comment in visible})
-
-    def comment(
-        self,
-        comment: Comment,
-        *,
-        replied_to: str = "",
-        replies: Iterable[FragmentComment] = (),
-        more_replies: int = 0,
-    ) -> FragmentComment:
-        config = self.config
-        locale = self.locale
-        author = self.author(comment)
-        gone = self.gone(comment)
-        shown = comment.erased() if gone else comment
-        is_web_link = shown.website.startswith(("http:", "https:"))
-        at = time_of(shown.created_at, config.site_timezone)
-        # Keyboards can scroll code. Template engines such as Caddy's would run what is in braces.
-        markup = clean(shown.html).replace("<pre>", '<pre tabindex="0">').replace("{", "&#123;")
-        return FragmentComment(
-            comment=shown,
-            json_data=json_for_widget(config, comment),
-            gone=gone,
-            author=author,
-            website=shown.website if is_web_link else "",
-            initial=initial_of(author),
-            face=face_of(author),
-            place=locale.place(shown) if config.privacy_show_location else "",
-            link=comment_link(self.page_link, shown.id) or f"#comment-{shown.id}",
-            written_at=rfc3339(shown.created_at),
-            day=locale.day(at),
-            day_and_time=locale.day_and_time(at),
-            markup=markup,
-            replied_to=replied_to,
-            replies=[*replies],
-            more_replies=more_replies,
-            more_label=locale.more(more_replies),
-        )
-
-    def gone(self, comment: Comment) -> str:
-        """What stands in the place of a comment that is not visible; "" for one that is."""
-        if comment.status == "visible":
-            return ""
-        return self.locale.texts["unapproved" if comment.status == "waiting" else "comment"]
-
-
-def replies_by_place(thread: Thread) -> dict[int, list[Comment]]:
-    """By the id of each comment of a thread: the replies that stand below it. The third level is
-    the deepest: replies to a comment on it stand beside that."""
-    root = thread.root
-    by_place: dict[int, list[Comment]] = {comment.id: [] for comment in thread.comments}
-    place_of_replies_to = {root.id: root.id}
-    for reply in thread.replies:
+        1
+            2
+                3
+                4  (names the author of 3)
+            5
+    """
+    root = ShownComment(display, thread.root)
+    root.more_replies = thread.more_replies
+    shown = {thread.root.id: root}
+    second_level: dict[int, ShownComment] = {}  # by the id of a third-level comment: the one above
+    for row in thread.replies:
         # The parent may be left out: then the top-level comment stands for it.
-        place = place_of_replies_to.get(reply.parent_id or root.id, root.id)
-        by_place[place].append(reply)
-        is_second_level = place == root.id
-        place_of_replies_to[reply.id] = reply.id if is_second_level else place
-    return by_place
+        parent = shown.get(row.parent_id or 0, root)
+        above = second_level.get(parent.row.id, parent)
+        reply = ShownComment(display, row, replied_to="" if above is parent else parent.author)
+        above.replies.append(reply)
+        shown[row.id] = reply
+        if above is not root:
+            second_level[row.id] = above
+    return root
 
 
-def json_for_widget(config: Config, comment: Comment) -> str:
-    """What readers get of a comment, as JSON for the widget: without its Markdown and HTML, and
-    without the IP address, since a fragment is kept outside of the service."""
-    values = {"deleted": False, "waiting": False, **comment.in_list(config)}
-    for name in ("ip", "content", "html"):
-        del values[name]
-    return json.dumps(values, ensure_ascii=False)
+def faces_in(display: Display, comments: list[Comment]) -> list[int]:
+    """Those of the avatars that are shown."""
+    visible = [comment for comment in comments if comment.status == "visible"]
+    return sorted({face_of(display.author(comment)) for comment in visible})
 
 
-def face_of(name: str) -> int:
-    """The number from which an avatar has its colour. `embed.js` computes the same."""
-    face = 7
-    for character in name:
-        face = (face * 31 + ord(character)) % 9973
-    return face
-
-
-def initial_of(name: str) -> str:
-    """What an avatar shows: the first letter or digit of a name with its accents, as a capital."""
-    categories = "".join(unicodedata.category(character)[0] for character in name)
-    found = re.search("[LN]M*", categories)
-    return name[found.start() : found.end()].upper() if found else ""
-
-
-def fragment_style(site: Site, faces: Iterable[int]) -> str:
-    """The style of a fragment, with the colours of these avatars."""
-    style = site.fragment_style.replace("SERVICE/", f"{site.config.service_url}/")
+def with_faces(style: str, faces: Iterable[int]) -> str:
+    """The style of a fragment with the colours of these avatars."""
     for face in faces:
         style += f".avatar[data-face='{face}'] {{ background-color: oklch(.52 .08 {face}) }}\n"
     return style
 
 
 @route("GET", "/fragment.css", Permission.PUBLIC, public=True, pace=Pace.QUICK)
-def get_fragment_style(request: Request) -> Response:
+def get_fragment_css(request: Request) -> Response:
     """`?faces=`, numbers with dots between them, to the style of a fragment."""
     request.depends_only_on()
     faces = re.findall("[0-9]{1,4}", query_text(request, "faces"))[:1000]
-    style = fragment_style(request.site, map(int, faces))
+    style = with_faces(request.site.fragment_style, map(int, faces))
     return Response(style.encode(), "text/css; charset=utf-8", cached_for(HOUR))
+
+
+@dataclass(frozen=True)
+class FragmentQuery:
+    """What a request wants of a fragment."""
+
+    sort: str
+    limit: int
+    heading: str | None  # "" asks for the usual one, None for none
+    has_inline_style: bool
+
+
+def query_fragment(request: Request) -> FragmentQuery:
+    return FragmentQuery(
+        sort=query_choice(request, "sort", tuple(SORTS)),
+        limit=query_number(request, "limit", 10, 100),
+        heading=query_text(request, "heading") if "heading" in request.query else None,
+        has_inline_style=query_choice(request, "style", ("inline", "link")) == "inline",
+    )
 
 
 @route("GET", "/fragment", Permission.PUBLIC, public=True, pace=Pace.QUICK)
@@ -11166,44 +11156,35 @@ def get_fragment(request: Request) -> Response:
     store = request.site.store
     name = query_page(request)
     request.depends_only_on(name)
-    sort = query_choice(request, "sort", tuple(SORTS))
-    limit = query_number(request, "limit", 10, 100)
-    style = query_choice(request, "style", ("inline", "link"))
-    # "" asks for the usual one, None for none.
-    heading = query_text(request, "heading") if "heading" in request.query else None
-    request.leave_event_loop_if_long(limit)
+    asked = query_fragment(request)
+    request.leave_event_loop_if_long(asked.limit)
     # Read before its comments, so that the mark is not newer than they are.
     page = store.page_named(name)
-    roots = store.comments("threads", sort, 0, limit, page.id)
-    threads = threads_in_list(store, roots, limit)
+    roots = store.comments("threads", asked.sort, 0, asked.limit, page.id)
+    threads = threads_in_list(store, roots, asked.limit)
     comments = [comment for thread in threads for comment in thread.comments]
     request.leave_event_loop_if_long(len(comments))
 
     locale = locales()[page_language(request, comments)]
-    maker = FragmentMaker(config, locale, own_link(page.page_url, config.site_origins))
-    faces = maker.faces(comments)
-    inline_style = ""
-    if style == "inline":
-        inline_style = f"<style>{fragment_style(request.site, faces)}</style>"
-    service = config.service_url  # "" where only a proxy knows it
+    display = Display(config, locale, own_link(page.page_url, config.site_origins))
+    faces = faces_in(display, comments)
     face_names = ".".join(str(face) for face in faces)
+    inline_style = ""
+    if asked.has_inline_style:
+        inline_style = f"<style>{with_faces(request.site.fragment_style, faces)}</style>"
+    service = config.service_url  # "" where only a proxy knows it
     text = templates()["fragment.html"].render(
         page_url=name.page_url,
-        tag=locale.tag,
+        page=page,
+        is_closed=page.is_closed(config, request.now),
+        locale=locale,
         texts=locale.texts,
-        sort=sort,
-        limit=limit,
-        heading=heading,
-        mark=page.mark,
+        asked=asked,
         inline_style=inline_style,
         style_url=f"{service}/fragment.css?faces={face_names}",
         thread_url=f"{service}/{with_query('thread', url=name.page_url)}" if service else "",
-        is_closed=page.is_closed(config, request.now),
-        count=locale.count(page.total) if page.total else "",
-        page_likes=page.page_likes,
-        sorts=("newest", "oldest", "likes") if page.threads > 1 else (),
-        threads=[maker.thread(thread) for thread in threads],
-        more=locale.more(max(0, page.threads - limit)),
+        threads=[nested_thread(display, thread) for thread in threads],
+        more=locale.more(max(0, page.threads - asked.limit)),
     )
     headers = {"Cache-Control": FRAGMENT_CACHING, "X-Robots-Tag": "noindex"}
     return Response(text.encode(), "text/html; charset=utf-8", headers)
@@ -11321,6 +11302,11 @@ def widget_style(picture: str) -> str:
     if picture:
         files.append("picture.css")
     return "".join(style_in(file) for file in files)
+
+
+def fragment_style(config: Config) -> str:
+    style = widget_style(config.site_picture) + style_in("fragment.css")
+    return style.replace("SERVICE/", f"{config.service_url}/")
 
 
 def style_in(file: str) -> str:
@@ -12821,7 +12807,7 @@ def app_on(
         places=places,
         assets=assets,
         assets_version=assets_version,
-        fragment_style=widget_style(config.site_picture) + style_in("fragment.css"),
+        fragment_style=fragment_style(config),
         clients=clients or Clients(config.server_trusted_proxy),
         rounds=rounds,
     )

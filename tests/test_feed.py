@@ -22,6 +22,7 @@ from support.client import CANARY, PAGE, Visitor
 from support.database import dump
 from support.feed import CHARS, Feed, ThreadPage
 from support.notifications import BLOG, EMAIL_TEXTS, SERVICE, USUAL
+from support.words import WORDS
 from support.world import FakeWorld
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -448,14 +449,16 @@ def test_a_plain_thread_speaks_each_language(visitor: FeedVisitor, owner: Visito
     root = post_comment(visitor, "hi")
     post_comment(visitor, "hi", parent_id=root)
     moderate(owner, [root], "deleted")
+    by_name = {tag.lower(): words for tag, words in WORDS.items()} | {"zh": WORDS["zh-CN"]}
     for language, words in EMAIL_TEXTS.items():
         page = thread(visitor, lang=language)
         assert (page.lang, page.dir) == (language, "rtl" if language == "ar" else "ltr")
         assert page.texts["title"] == [words["thread_title"].format(page=PAGE)]
-        assert words["thread_gone"] in page.texts["p"]
+        assert by_name[language]["comment"] in page.texts["p"]
         assert words["thread_back"] in page.texts["a"]
         moderate(owner, [root], "waiting")
-        assert words["thread_waiting"] in thread(visitor, lang=language).texts["p"]
+        waiting = by_name[language]["unapproved"]
+        assert waiting in thread(visitor, lang=language).texts["p"]
         moderate(owner, [root], "deleted")
         assert thread(visitor, "/none/", lang=language).texts["p"][-1] == words["thread_none"]
     encoded = thread(visitor, quote("/你好/"), lang="en")
