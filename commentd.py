@@ -3244,6 +3244,7 @@ class Changes:
 class Turn:
     """A thread that waits for `Turns`."""
 
+    thread: int
     joins_group: bool
     has_come: threading.Lock  # held until then
 
@@ -3254,16 +3255,17 @@ class Turns:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()  # of what follows
-        self.is_taken = False
+        self.holder: int | None = None  # the thread that has the lock
         self.waiting: deque[Turn] = deque()
 
     def acquire(self, timeout: float = -1, *, joins_group: bool = False) -> bool:
         """As `acquire` of a lock. `joins_group`: see `pass_on`."""
+        thread = threading.get_ident()
         with self.lock:
-            if not self.is_taken:
-                self.is_taken = True
+            if self.holder is None:
+                self.holder = thread
                 return True
-            turn = Turn(joins_group, threading.Lock())
+            turn = Turn(thread, joins_group, threading.Lock())
             turn.has_come.acquire()
             self.waiting.append(turn)
         if turn.has_come.acquire(timeout=timeout):
@@ -3277,9 +3279,9 @@ class Turns:
     def release(self) -> None:
         with self.lock:
             if self.waiting:
-                self.waiting.popleft().has_come.release()
+                self.give_to_next()
             else:
-                self.is_taken = False
+                self.holder = None
 
     def pass_on(self) -> bool:
         """Gives the lock to the next thread if that one joins the group of writers; else keeps it,
@@ -3287,8 +3289,13 @@ class Turns:
         with self.lock:
             if not self.waiting or not self.waiting[0].joins_group:
                 return False
-            self.waiting.popleft().has_come.release()
+            self.give_to_next()
             return True
+
+    def give_to_next(self) -> None:
+        turn = self.waiting.popleft()
+        self.holder = turn.thread
+        turn.has_come.release()
 
 
 class WriteGroup:
@@ -3563,8 +3570,8 @@ class Database:
     def close(self) -> None:
         """Closes the readers, since the -wal cannot be emptied while one of them reads; then the
         writer; then the file and the locks. Calling it twice is fine."""
-        if self.as_command:
-            # It has one thread, and Ctrl-C may have reached that while it had the lock.
+        if self.turns.holder == threading.get_ident():
+            # Ctrl-C has stopped this thread, that of a command, before it released the lock.
             self.close_connections()
             return
         with holding(self.turns, -1, cannot_save()):

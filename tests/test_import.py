@@ -39,7 +39,7 @@ from support.admin import moderate
 from support.client import CANARY, COMMENT, Visitor
 from support.database import assert_whole
 from support.faults import little_room
-from support.inside import add_account, sql, token_of
+from support.inside import INTERRUPTED, add_account, sql, token_of
 from support.patience import PATIENCE
 from support.products import (
     DAY,
@@ -79,11 +79,13 @@ def owner(app: App) -> Visitor:
     return owner
 
 
-def start_program(folder: Path, *words: str, **how: Any) -> subprocess.Popen[str]:
-    """The program in a process of its own, started in that folder."""
+def start_program(folder: Path, *words: str, code: str = "", **how: Any) -> subprocess.Popen[str]:
+    """The program in a process of its own, started in that folder; or this `code` in its place."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", **how}
     kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
-    command = [sys.executable, "-W", "error", str(PROGRAM), *words]
+    kept["PYTHONPATH"] = str(PROGRAM.parent)
+    program = ["-c", code] if code else [str(PROGRAM)]
+    command = [sys.executable, "-W", "error", *program, *words]
     return subprocess.Popen(command, cwd=folder, env=kept, **pipes)
 
 
@@ -258,6 +260,19 @@ def test_an_import_stopped_by_ctrl_c_says_so_and_goes_on_later(importer: Importe
     assert_whole(str(importer.path))
     again = result_of(start_program(importer.folder, "import", "export"))
     assert again.counts == (1000, 1000 - left, left, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", [True, False], ids=["a made database", "a new one"])
+def test_ctrl_c_while_an_import_saves_ends_it(importer: Importer, made: bool) -> None:
+    importer.file(waline(blog(3)))
+    importer.use_database("interrupted.db", made=made)
+    process = start_program(importer.folder, "import", "export", code=INTERRUPTED)
+    assert "interrupted" in result_of(process).failure
+    left = count_in(importer.path)
+    again = result_of(start_program(importer.folder, "import", "export"))
+    assert again.counts == (3, 3 - left, left, 0)
+    assert_whole(str(importer.path))
 
 
 @pytest.mark.slow

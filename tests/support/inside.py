@@ -48,6 +48,15 @@ from support.sources import ROOT, STATIC
 REFUSALS = (commentd.OperatorError, commentd.Unavailable)
 
 
+# The program, to which Ctrl-C comes when a transaction is about to end, and to release its lock.
+INTERRUPTED = """
+import signal, sys
+import commentd
+commentd.Database.leave_group = lambda self: signal.raise_signal(signal.SIGINT)
+sys.exit(commentd.main())
+"""
+
+
 def share_what_never_changes() -> None:
     """Lets all apps of a run share what they read of static/, more than half of making an app; all
     commands the parser of their arguments, which takes longer to make than many of them run; and
