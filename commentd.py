@@ -3788,9 +3788,9 @@ class Page:
 
 STATUSES = ("visible", "waiting", "spam", "deleted")  # of a comment
 
-# What the fields of a comment are. What reads, stores, erases, judges and exports comments follows
-# the class below and these tuples. Only `for_readers` names each field again, so that none is
-# published by itself. A test names what a new field lacks.
+# What the fields of a comment are. What reads, stores, erases, moderates and exports comments
+# follows the class below and these tuples. Only `for_readers` names each field again, so that none
+# is published by itself. A test names what a new field lacks.
 
 # What readers see, each as `for_readers` writes it.
 PUBLIC_FIELDS = (
@@ -4171,26 +4171,7 @@ BLANK_FIELDS = [
 ]
 
 
-@dataclass(frozen=True)
-class CommentList:
-    """A list of comments. `condition`: which ones it holds; `:container` is the id of the page or,
-    for `thread`, of the top-level comment. `entry`: the id of the one that stands there for a
-    comment, which may be a reply below it. `first`: what the order begins with in every sort."""
-
-    condition: str
-    entry: str = "id"
-    first: str = ""
-
-
-COMMENT_LISTS = {
-    "flat": CommentList("page_id = :container AND status = 'visible'"),
-    "threads": CommentList(
-        "page_id = :container AND shown = 1 AND parent_id IS NULL",
-        entry="coalesce(thread_id, id)",
-        first="comment.pinned DESC, ",
-    ),
-    "thread": CommentList("thread_id = :container AND shown = 1"),
-}
+# The orders of a list of comments.
 SORTS = {
     "newest": "comment.created_at DESC, comment.id DESC",
     "oldest": "comment.created_at, comment.id",
@@ -4206,11 +4187,32 @@ PAGE_SORTS = {
 # Notifications that no email carries yet, of comments that their recipients may read. Those of a
 # reply wait while the comment above waits, which its author has edited.
 IS_DUE = """
-    outbox_id IS NULL AND due_at <= ?
+    outbox_id IS NULL AND due_at <= :now
        AND (comment.status = 'visible' OR (comment.status = 'waiting' AND audience = 'owner'))
        AND NOT (audience = 'author' AND EXISTS
                 (SELECT 1 FROM comment AS parent
                   WHERE parent.id = comment.parent_id AND parent.status = 'waiting'))"""
+SELECT_MESSAGES = """
+    SELECT id, registration_id, comment_id, event, recipient, subject, text, headers, created_at,
+           tries, due_at, expires_at, failure
+      FROM outbox"""
+
+
+@dataclass(frozen=True)
+class Likes:
+    """Where the likes of comments, or of pages, are stored and counted."""
+
+    table: str
+    liked_id: str  # its column: what is liked
+    counted_in: str  # the table of that
+    counter: str  # its column: the number of likes
+
+
+Likeable = Literal["comment", "page"]
+LIKES: dict[Likeable, Likes] = {
+    "comment": Likes("comment_liker", "comment_id", counted_in="comment", counter="likes"),
+    "page": Likes("page_liker", "page_id", counted_in="page", counter="page_likes"),
+}
 # What each counter counts. Replies come before the comments that they reply to.
 COUNTERS = {
     ("comment", "likes"): "SELECT count(*) FROM comment_liker WHERE comment_id = comment.id",
@@ -4251,11 +4253,9 @@ FIRST_DAY = date(1970, 1, 1).toordinal()  # of statistics
 # Reading and writing rows
 
 
-# Who likes or reports is stored as a text: `user 7` for an account, the hash of a client for
-# others, `past …` after the link to a person was deleted, `import …` for imported likes.
-
-
 def account_as_visitor(user_id: int) -> str:
+    """What is stored of an account that likes or reports. For others it is the hash of a client;
+    `past …` after the link to a person was deleted; `import …` for imported likes."""
     return f"user {user_id}"
 
 
@@ -4749,20 +4749,67 @@ class Store(Database):
         found = self.comments_where(FullComment, " WHERE comment.id = ?", comment_id)
         return found[0] if found else None
 
-    def comments(
-        self, view: str, sort: str, offset: int, limit: int, container_id: int
-    ) -> list[Comment]:
-        """A part of a list: `flat` or `threads` of the page with the id `container_id`, or the
-        replies (`thread`) of that top-level comment."""
-        condition = COMMENT_LISTS[view].condition
-        order = COMMENT_LISTS[view].first + SORTS[sort]
-        # The inner statement reads the ids from an index alone, so that a deep page costs little
-        # more than the first.
+    # The lists of comments. In each, the inner statement reads the ids from an index alone, so
+    # that a deep page costs little more than the first.
+
+    def visible_comments(self, page_id: int, sort: str, offset: int, limit: int) -> list[Comment]:
+        """A part of the flat list of a page."""
+        order = SORTS[sort]
         sql = f"""
-             WHERE comment.id IN (SELECT id FROM comment WHERE {condition}
-                                   ORDER BY {order} LIMIT :limit OFFSET :offset)
+             WHERE comment.id IN (SELECT id FROM comment
+                                   WHERE page_id = ? AND status = 'visible'
+                                   ORDER BY {order} LIMIT ? OFFSET ?)
              ORDER BY {order}"""
-        return self.comments_where(Comment, sql, container=container_id, offset=offset, limit=limit)
+        return self.comments_where(Comment, sql, page_id, limit, offset)
+
+    def visible_before(self, page_id: int, sort: str, comment_id: int) -> int:
+        """How many comments of that list come before one; 0 if it does not hold that one."""
+        # With a limit, SQLite stops at the comment. Links in emails lead to new ones, which come
+        # first.
+        sql = f"""
+            SELECT position FROM (
+                SELECT id, row_number() OVER (ORDER BY {SORTS[sort]}) - 1 AS position
+                  FROM comment WHERE page_id = ? AND status = 'visible')
+             WHERE id = ? LIMIT 1"""
+        return self.value(sql, page_id, comment_id) or 0
+
+    def top_level_comments(self, page_id: int, sort: str, offset: int, limit: int) -> list[Comment]:
+        """A part of the threads of a page: their top-level comments, the pinned ones first."""
+        order = f"comment.pinned DESC, {SORTS[sort]}"
+        sql = f"""
+             WHERE comment.id IN (SELECT id FROM comment
+                                   WHERE page_id = ? AND shown = 1 AND parent_id IS NULL
+                                   ORDER BY {order} LIMIT ? OFFSET ?)
+             ORDER BY {order}"""
+        return self.comments_where(Comment, sql, page_id, limit, offset)
+
+    def threads_before(self, page_id: int, sort: str, comment_id: int) -> int:
+        """How many threads of that list come before that of a comment; 0 if it does not hold it."""
+        order = f"comment.pinned DESC, {SORTS[sort]}"
+        sql = f"""
+            SELECT position FROM (
+                SELECT id, row_number() OVER (ORDER BY {order}) - 1 AS position
+                  FROM comment WHERE page_id = ? AND shown = 1 AND parent_id IS NULL)
+             WHERE id = (SELECT coalesce(thread_id, id) FROM comment WHERE id = ? AND shown = 1)
+             LIMIT 1"""
+        return self.value(sql, page_id, comment_id) or 0
+
+    def replies(self, thread_id: int, offset: int, limit: int) -> list[Comment]:
+        """A part of the replies of a thread, the oldest first."""
+        sql = """
+             WHERE comment.id IN (SELECT id FROM comment WHERE thread_id = ? AND shown = 1
+                                   ORDER BY created_at, id LIMIT ? OFFSET ?)
+             ORDER BY comment.created_at, comment.id"""
+        return self.comments_where(Comment, sql, thread_id, limit, offset)
+
+    def replies_before(self, thread_id: int, comment_id: int) -> int:
+        """How many replies of that list come before one; 0 if it does not hold that one."""
+        sql = """
+            SELECT count(*) FROM comment
+             WHERE thread_id = :thread_id AND shown = 1 AND (created_at, id) <
+                   (SELECT created_at, id FROM comment
+                     WHERE id = :id AND thread_id = :thread_id AND shown = 1)"""
+        return int(self.value(sql, thread_id=thread_id, id=comment_id))
 
     def first_replies(self, thread_ids: list[int], most: int) -> dict[int, list[Comment]]:
         """The oldest replies of each thread, at most so many of each, by the id of the thread."""
@@ -4790,21 +4837,6 @@ class Store(Database):
                                    ORDER BY mark LIMIT ?)
              ORDER BY comment.created_at, comment.id"""
         return self.comments_where(Comment, sql, page_id, mark, limit)
-
-    def position(self, view: str, sort: str, container_id: int, comment_id: int) -> int:
-        """How many comments of a list (as in `comments`) come before one of them, or before its
-        thread; 0 if the list does not hold it."""
-        condition = COMMENT_LISTS[view].condition
-        entry = COMMENT_LISTS[view].entry
-        order = COMMENT_LISTS[view].first + SORTS[sort]
-        # With a limit, SQLite stops at the comment. Links in emails lead to new ones, which come
-        # first.
-        sql = f"""
-            SELECT position FROM (
-                SELECT id, row_number() OVER (ORDER BY {order}) - 1 AS position
-                  FROM comment WHERE {condition})
-             WHERE id = (SELECT {entry} FROM comment WHERE id = :id AND shown = 1) LIMIT 1"""
-        return self.value(sql, container=container_id, id=comment_id) or 0
 
     def count_replies(self, thread_id: int) -> int:
         sql = "SELECT count(*) FROM comment WHERE thread_id = ? AND shown = 1"
@@ -4966,28 +4998,42 @@ class Store(Database):
     def set_pinned(self, comment_id: int, pinned: bool) -> None:
         self.run("UPDATE comment SET pinned = ? WHERE id = ?", pinned, comment_id)
 
-    def change_status(
-        self, comment_id: int, status: str, now: int, held: str | None = None
-    ) -> None:
-        """Shows or hides a comment; `held` None leaves the reason as it is. The counts of its page
-        and its parents follow. Spam and deleted comments are erased later."""
-        sql = "SELECT page_id, status FROM comment WHERE id = ?"
-        [(page_id, old_status)] = self.run(sql, comment_id).fetchall()
-        if status == "visible" and old_status != "visible":
-            self.run("UPDATE page SET total = total + 1 WHERE id = ?", page_id)
-        if status != "visible" and old_status == "visible":
-            self.run("UPDATE page SET total = total - 1 WHERE id = ?", page_id)
-        is_hidden = status in ("spam", "deleted")
-        sql = "UPDATE comment SET status = ?, hidden_at = ? WHERE id = ?"
-        self.run(sql, status, now if is_hidden else None, comment_id)
-        if held is not None:
-            self.run("UPDATE comment SET held = ? WHERE id = ?", held, comment_id)
+    def set_held(self, comment_id: int, held: str) -> None:
+        self.run("UPDATE comment SET held = ? WHERE id = ?", held, comment_id)
+
+    def change_status(self, comment_id: int, status: str, now: int) -> None:
+        """The counts of its page and its parents follow."""
+        if status == "visible":
+            self.show(comment_id)
+        else:
+            self.hide(comment_id, status, now)
+
+    def show(self, comment_id: int) -> None:
+        sql = """
+            UPDATE page SET total = total + 1
+             WHERE id = (SELECT page_id FROM comment WHERE id = ? AND status <> 'visible')"""
+        self.run(sql, comment_id)
+        sql = "UPDATE comment SET status = 'visible', hidden_at = NULL WHERE id = ?"
+        self.run(sql, comment_id)
         self.update_shown(comment_id)
-        if status != "visible":
-            self.run("UPDATE comment SET pinned = 0 WHERE id = ?", comment_id)
-            self.withdraw(comment_id, from_owners=is_hidden)
-        if is_hidden:
+
+    def hide(self, comment_id: int, status: str, now: int) -> None:
+        """Spam and deleted comments are erased later."""
+        self.count_no_longer(comment_id)
+        is_refused = status in ("spam", "deleted")
+        sql = "UPDATE comment SET status = ?, hidden_at = ?, pinned = 0 WHERE id = ?"
+        self.run(sql, status, now if is_refused else None, comment_id)
+        self.update_shown(comment_id)
+        self.withdraw(comment_id, from_owners=is_refused)
+        if is_refused:
             self.run("DELETE FROM outbox WHERE comment_id = ?", comment_id)  # its webhooks
+
+    def count_no_longer(self, comment_id: int) -> None:
+        """Before a comment is hidden or erased, which may be visible until then."""
+        sql = """
+            UPDATE page SET total = total - 1
+             WHERE id = (SELECT page_id FROM comment WHERE id = ? AND status = 'visible')"""
+        self.run(sql, comment_id)
 
     def erase_comments(self, ids: list[int]) -> None:
         """Erases comments and what they tell of their authors. Replies to them keep their place."""
@@ -4997,10 +5043,7 @@ class Store(Database):
             self.update_shown(comment_id)
 
     def erase_comment(self, comment_id: int) -> None:
-        sql = """
-            UPDATE page SET total = total - 1
-             WHERE id = (SELECT page_id FROM comment WHERE id = ? AND status = 'visible')"""
-        self.run(sql, comment_id)
+        self.count_no_longer(comment_id)
         sql = f"UPDATE comment SET {assignments(BLANK_FIELDS)} WHERE id = :id"
         self.run(sql, id=comment_id, **values_of(BLANK_COMMENT, BLANK_FIELDS))
         sql = """
@@ -5050,77 +5093,49 @@ class Store(Database):
 
     # Likes
 
-    def add_comment_like(self, comment_id: int, visitor: str, now: int) -> int:
+    # `liked` says what a visitor likes: the comment or the page with that id.
+
+    def add_like(self, liked: Likeable, liked_id: int, visitor: str, now: int) -> int:
         """Adds the like of a visitor, unless it is there. Returns the number of likes."""
-        sql = """
-            INSERT INTO comment_liker (comment_id, visitor, liked_at)
+        likes = LIKES[liked]
+        sql = f"""
+            INSERT INTO {likes.table} ({likes.liked_id}, visitor, liked_at)
             VALUES (?, ?, ?) ON CONFLICT DO NOTHING"""
-        added = self.run(sql, comment_id, visitor, like_time(visitor, now)).rowcount
+        added = self.run(sql, liked_id, visitor, like_time(visitor, now)).rowcount
         self.add_to_day(now, likes=added)
-        return self.count_comment_likes(comment_id)
+        return self.count_likes(liked, liked_id)
 
-    def remove_comment_like(self, comment_id: int, visitor: str, now: int) -> int:
+    def remove_like(self, liked: Likeable, liked_id: int, visitor: str, now: int) -> int:
         """Takes the like back, if it is there. Returns the number of likes."""
-        sql = "DELETE FROM comment_liker WHERE comment_id = ? AND visitor = ?"
-        taken = self.run(sql, comment_id, visitor).rowcount
+        likes = LIKES[liked]
+        sql = f"DELETE FROM {likes.table} WHERE {likes.liked_id} = ? AND visitor = ?"
+        taken = self.run(sql, liked_id, visitor).rowcount
         self.add_to_day(now, likes=-taken)
-        return self.count_comment_likes(comment_id)
+        return self.count_likes(liked, liked_id)
 
-    def count_comment_likes(self, comment_id: int) -> int:
-        """Stores the number of likes, and returns it."""
-        sql = """
-            UPDATE comment
-               SET likes = (SELECT count(*) FROM comment_liker WHERE comment_id = comment.id)
-             WHERE id = ? RETURNING likes"""
-        return int(self.value(sql, comment_id))
+    def count_likes(self, liked: Likeable, liked_id: int) -> int:
+        """Stores the number of likes, and returns it; 0 if there is no such comment or page."""
+        likes = LIKES[liked]
+        sql = f"""
+            UPDATE {likes.counted_in}
+               SET {likes.counter} =
+                   (SELECT count(*) FROM {likes.table} WHERE {likes.liked_id} = :id)
+             WHERE id = :id RETURNING {likes.counter}"""
+        return self.value(sql, id=liked_id) or 0
 
-    def add_page_like(self, page_id: int, visitor: str, now: int) -> int:
-        """As `add_comment_like`."""
-        sql = """
-            INSERT INTO page_liker (page_id, visitor, liked_at)
-            VALUES (?, ?, ?) ON CONFLICT DO NOTHING"""
-        added = self.run(sql, page_id, visitor, like_time(visitor, now)).rowcount
-        self.add_to_day(now, likes=added)
-        return self.count_page_likes(page_id)
-
-    def remove_page_like(self, page_id: int, visitor: str, now: int) -> int:
-        """As `remove_comment_like`."""
-        sql = "DELETE FROM page_liker WHERE page_id = ? AND visitor = ?"
-        taken = self.run(sql, page_id, visitor).rowcount
-        self.add_to_day(now, likes=-taken)
-        return self.count_page_likes(page_id)
-
-    def count_page_likes(self, page_id: int) -> int:
-        """Stores the number of likes, and returns it; 0 if there is no such page."""
-        sql = """
-            UPDATE page
-               SET page_likes = (SELECT count(*) FROM page_liker WHERE page_id = page.id)
-             WHERE id = ? RETURNING page_likes"""
-        return self.value(sql, page_id) or 0
-
-    def add_past_comment_likes(self, comment_id: int, count: int) -> None:
+    def add_past_likes(self, liked: Likeable, liked_id: int, count: int) -> None:
         """Adds likes of unknown visitors, for imports. They are numbered, and each call goes on
-        with the next number."""
-        sql = """
-            SELECT count(*) FROM comment_liker
-             WHERE comment_id = :id AND visitor LIKE 'import ' || :id || ' %'"""
-        before = self.value(sql, id=comment_id)
-        sql = "INSERT INTO comment_liker (comment_id, visitor) VALUES (?, ?)"
+        with the next number. Those of a page that was merged into this one have the id of that
+        page in their names."""
+        likes = LIKES[liked]
+        sql = f"""
+            SELECT count(*) FROM {likes.table}
+             WHERE {likes.liked_id} = :id AND visitor LIKE 'import ' || :id || ' %'"""
+        before = self.value(sql, id=liked_id)
+        sql = f"INSERT INTO {likes.table} ({likes.liked_id}, visitor) VALUES (?, ?)"
         for number in range(before + 1, before + count + 1):
-            self.run(sql, comment_id, f"import {comment_id} {number}")
-        self.count_comment_likes(comment_id)
-
-    def add_past_page_likes(self, page_id: int, count: int) -> None:
-        """As `add_past_comment_likes`. Those of a page that was merged into this one have the id of
-        that page in their names."""
-        sql = """
-            SELECT count(*) FROM page_liker
-             WHERE page_id = :id AND visitor LIKE 'import ' || :id || ' %'"""
-        before = self.value(sql, id=page_id)
-        sql = "INSERT INTO page_liker (page_id, visitor) VALUES (?, ?)"
-        for number in range(before + 1, before + count + 1):
-            self.run(sql, page_id, f"import {page_id} {number}")
-        self.count_page_likes(page_id)
+            self.run(sql, liked_id, f"import {liked_id} {number}")
+        self.count_likes(liked, liked_id)
 
     # Outbox
 
@@ -5170,12 +5185,8 @@ class Store(Database):
 
     def due_message(self, now: int) -> Message | None:
         """The one that has waited longest of those that are due, codes first."""
-        sql = """
-            SELECT id, registration_id, comment_id, event, recipient, subject, text, headers,
-                   created_at, tries, due_at, expires_at, failure
-              FROM outbox
-             WHERE due_at <= ? ORDER BY registration_id IS NULL, due_at LIMIT 1"""
-        return self.one(Message, sql, now)
+        sql = " WHERE due_at <= ? ORDER BY registration_id IS NULL, due_at LIMIT 1"
+        return self.one(Message, SELECT_MESSAGES + sql, now)
 
     def begin_try(self, message: Message, due_at: int) -> list[int] | None:
         """Counts a try, and stores when the next is due. Returns the ids of the notifications that
@@ -5210,12 +5221,7 @@ class Store(Database):
 
     def stuck_messages(self) -> list[Message]:
         """The latest ones that could not be delivered so far."""
-        sql = """
-            SELECT id, registration_id, comment_id, event, recipient, subject, text, headers,
-                   created_at, tries, due_at, expires_at, failure
-              FROM outbox
-             WHERE tries > 0 ORDER BY id DESC LIMIT 200"""
-        return self.all(Message, sql)
+        return self.all(Message, SELECT_MESSAGES + " WHERE tries > 0 ORDER BY id DESC LIMIT 200")
 
     def retry_message(self, message_id: int, now: int) -> bool:
         """False if the message is not there, was not tried yet, or is a code."""
@@ -5293,24 +5299,26 @@ class Store(Database):
         sql = """
             SELECT DISTINCT recipient
               FROM notification CROSS JOIN comment ON comment.id = comment_id
-             WHERE audience = ? AND recipient > '' AND """
-        return self.values(sql + IS_DUE + " ORDER BY recipient LIMIT 10", audience, now)
+             WHERE audience = :audience AND recipient > '' AND """
+        sql += IS_DUE + " ORDER BY recipient LIMIT 10"
+        return self.values(sql, audience=audience, now=now)
 
     def due_notifications(self, audience: str, recipient: str, now: int) -> dict[int, int]:
         """The id of the comment by the id of each notification: the oldest ones of a recipient, at
         most what one email takes. With "", those that have no recipient yet."""
-        order = "comment_id"
-        if audience == "owner":  # what they should decide on comes first
-            order = """
-                (comment.status = 'waiting'
-                 OR EXISTS (SELECT 1 FROM report WHERE report.comment_id = comment.id)) DESC,
-                comment_id"""
         sql = f"""
-            SELECT notification.id, comment_id
-              FROM notification JOIN comment ON comment.id = comment_id
-             WHERE audience = ? AND recipient = ? AND {IS_DUE}
-             ORDER BY {order} LIMIT 200"""
-        return dict(self.run(sql, audience, recipient, now))
+            WITH due AS (
+                SELECT notification.id, comment_id,
+                       comment.status = 'waiting' AS waits,
+                       comment_id IN (SELECT comment_id FROM report) AS is_reported
+                  FROM notification JOIN comment ON comment.id = comment_id
+                 WHERE audience = :audience AND recipient = :recipient AND {IS_DUE})
+            SELECT id, comment_id FROM due"""
+        if audience == "owner":  # what they should decide on comes first
+            sql += " ORDER BY waits OR is_reported DESC, comment_id LIMIT 200"
+        else:
+            sql += " ORDER BY comment_id LIMIT 200"
+        return dict(self.run(sql, audience=audience, recipient=recipient, now=now))
 
     def postpone(self, ids: Iterable[int], due_at: int) -> None:
         for notification_id in ids:
@@ -5332,7 +5340,7 @@ class Store(Database):
         sql = """
             SELECT outbox_id FROM notification
              WHERE comment_id = :id AND audience <> 'owner' AND outbox_id IS NOT NULL
-             UNION
+             UNION -- Emails about replies quote what they reply to.
             SELECT outbox_id FROM comment JOIN notification ON comment_id = comment.id
              WHERE parent_id = :id AND audience = 'author' AND outbox_id IS NOT NULL"""
         messages = self.values(sql, id=comment_id)
@@ -5624,7 +5632,7 @@ class Store(Database):
                    views = max(views, :views)
              WHERE id = :id RETURNING page_likes"""
         likes = self.value(sql, id=page_id, closed=closed, views=views)
-        self.add_past_page_likes(page_id, page_likes - likes)
+        self.add_past_likes("page", page_id, page_likes - likes)
 
     def exported_pages(self) -> list[Page]:
         """All pages. From here on, until the store is closed, this thread reads one moment."""
@@ -10056,12 +10064,14 @@ def get_comments(request: Request) -> Json:
 
 def flat_list(request: Request, name: PageName, page: Page, sort: str) -> Json:
     """The visible comments of a page."""
-    asked = part_asked_for(request, "flat", sort, page.id)
-    if asked.is_view:
+    store = request.site.store
+    part = part_asked_for(request, functools.partial(store.visible_before, page.id, sort))
+    comments = store.visible_comments(page.id, sort, part.offset, part.limit)
+    if part.is_view:
         note_view(request, name)
     return {
-        "comments": in_list(request, asked.comments),
-        "page": asked.number,
+        "comments": in_list(request, comments),
+        "page": part.number,
         "max_comment_length": request.site.config.comments_max_length,
         **page_counts(request.site, page),
     }
@@ -10069,18 +10079,20 @@ def flat_list(request: Request, name: PageName, page: Page, sort: str) -> Json:
 
 def list_of_threads(request: Request, name: PageName, page: Page, sort: str) -> Json:
     """The top-level comments of a page, each with its first replies."""
-    asked = part_asked_for(request, "threads", sort, page.id)
-    threads = threads_in_list(request.site.store, asked.comments, asked.limit)
+    store = request.site.store
+    part = part_asked_for(request, functools.partial(store.threads_before, page.id, sort))
+    roots = store.top_level_comments(page.id, sort, part.offset, part.limit)
+    threads = threads_in_list(store, roots, part.limit)
     request.leave_event_loop_if_long(sum(len(thread.comments) for thread in threads))
-    comments = in_list(request, asked.comments)
+    comments = in_list(request, roots)
     for comment, thread in zip(comments, threads, strict=True):
         comment["replies"] = in_list(request, thread.replies)
         comment["more_replies"] = thread.more_replies
-    if asked.is_view:
+    if part.is_view:
         note_view(request, name)
     return {
         "comments": comments,
-        "page": asked.number,
+        "page": part.number,
         "max_comment_length": request.site.config.comments_max_length,
         "threads": page.threads,
         "settings": list_settings(request, page),
@@ -10091,13 +10103,15 @@ def list_of_threads(request: Request, name: PageName, page: Page, sort: str) -> 
 def replies_in_thread(request: Request, page: Page, thread_id: int) -> Json:
     """The replies of a thread, the oldest first. This is no view of the page, which was seen
     before."""
-    root = request.site.store.comment(thread_id)
+    store = request.site.store
+    root = store.comment(thread_id)
     if root is None or root.page_id != page.id or root.parent_id or not root.shown:
         raise NotFound("评论不存在", Code.COMMENT_GONE)
-    asked = part_asked_for(request, "thread", "oldest", thread_id)
+    part = part_asked_for(request, functools.partial(store.replies_before, thread_id))
+    replies = store.replies(thread_id, part.offset, part.limit)
     return {
-        "comments": in_list(request, asked.comments),
-        "page": asked.number,
+        "comments": in_list(request, replies),
+        "page": part.number,
         "max_comment_length": request.site.config.comments_max_length,
         **page_counts(request.site, page),
     }
@@ -10133,29 +10147,27 @@ def changes_since(request: Request, name: PageName, page: Page) -> Json:
 
 @dataclass(frozen=True)
 class ListPart:
-    """A part of a list: its number, how many comments it can hold, and those it holds. `is_view`:
-    whether somebody who asks for it has opened the page."""
+    """A part of a list: its number, how many comments it can hold, and how many stand before it.
+    `is_view`: whether somebody who asks for it has opened the page."""
 
     number: int
     limit: int
-    comments: list[Comment]
+    offset: int
     is_view: bool
 
 
-def part_asked_for(request: Request, view: str, sort: str, container_id: int) -> ListPart:
-    """The part of a list that the query names, by its number or by a comment that stands on it.
-    The lists are those of `Store.comments`: `container_id` is the id of the page or, for the view
-    `thread`, of the thread."""
-    store = request.site.store
+def part_asked_for(request: Request, count_before: Callable[[int], int]) -> ListPart:
+    """The part of a list that the query names, by its number or by the id of a comment that stands
+    there. `count_before`: how many comments of the list come before that one."""
     limit = query_number(request, "limit", request.site.config.comments_page_size, 100)
     number = query_number(request, "page", 1, 1_000_000)
     around = query_number(request, "around", 0, NO_END)
     request.leave_event_loop_if_long(limit)
     if around:
-        request.leave_event_loop()  # its place is found by counting
-        number = store.position(view, sort, container_id, around) // limit + 1
-    comments = store.comments(view, sort, (number - 1) * limit, limit, container_id)
-    return ListPart(number, limit, comments, is_view=number == 1 and not around)
+        request.leave_event_loop()  # counting takes long
+        number = count_before(around) // limit + 1
+    offset = (number - 1) * limit
+    return ListPart(number, limit, offset, is_view=number == 1 and not around)
 
 
 def in_list(request: Request, comments: Iterable[Comment]) -> list[Json]:
@@ -10469,7 +10481,8 @@ def edit_comment(request: Request, comment_id: int) -> Json:
         unteach_ham(request.site, comment)
         store.update_comment(replace(comment, content=content, html=markup), request.now)
         if comment.status != "spam":
-            store.change_status(comment.id, verdict.status, request.now, verdict.held)
+            store.change_status(comment.id, verdict.status, request.now)
+            store.set_held(comment.id, verdict.held)
         # The owner looks at what waits. About a visible comment, there was an email before.
         if verdict.status == "waiting":
             store.notify_owner(comment.id, request.now)
@@ -10544,9 +10557,9 @@ def like_comment(request: Request) -> Json:
         check_like_limits(request)
         visitor = visitor_of(request)
         if undo:
-            likes = store.remove_comment_like(comment_id, visitor, request.now)
+            likes = store.remove_like("comment", comment_id, visitor, request.now)
         else:
-            likes = store.add_comment_like(comment_id, visitor, request.now)
+            likes = store.add_like("comment", comment_id, visitor, request.now)
     return {"success": True, "likes": likes, "liked": not undo}
 
 
@@ -10565,9 +10578,9 @@ def like_page(request: Request) -> Json:
         check_like_limits(request)
         visitor = visitor_of(request)
         if undo:
-            likes = store.remove_page_like(page.id, visitor, request.now)
+            likes = store.remove_like("page", page.id, visitor, request.now)
         else:
-            likes = store.add_page_like(page.id, visitor, request.now)
+            likes = store.add_like("page", page.id, visitor, request.now)
     return {"success": True, "page_likes": likes, "liked": not undo}
 
 
@@ -10789,7 +10802,7 @@ def feed_of_page(site: Site, name: PageName) -> Feed:
         feed_id=lasting_id(site.key, "page", page.key),
         path=with_query("feed.atom", url=page.page_url),
         link=own_link(page.page_url, site.config.site_origins),
-        comments=site.store.comments("flat", "newest", 0, FEED_LENGTH, page.id),
+        comments=site.store.visible_comments(page.id, "newest", 0, FEED_LENGTH),
     )
 
 
@@ -10989,7 +11002,7 @@ def get_thread(request: Request) -> Response:
     page = store.page_named(name)
     number = query_number(request, "page", 1, 1_000_000)
     offset = (number - 1) * THREADS_ON_PAGE
-    roots = store.comments("threads", "oldest", offset, THREADS_ON_PAGE, page.id)
+    roots = store.top_level_comments(page.id, "oldest", offset, THREADS_ON_PAGE)
     replies = store.first_replies([root.id for root in roots], REPLIES_ON_PAGE + 1)
     comments = [comment for root in roots for comment in (root, *replies[root.id])]
     request.leave_event_loop_if_long(len(comments))
@@ -11167,7 +11180,7 @@ def get_fragment(request: Request) -> Response:
     request.leave_event_loop_if_long(asked.limit)
     # Read before its comments, so that the mark is not newer than they are.
     page = store.page_named(name)
-    roots = store.comments("threads", asked.sort, 0, asked.limit, page.id)
+    roots = store.top_level_comments(page.id, asked.sort, 0, asked.limit)
     threads = threads_in_list(store, roots, asked.limit)
     comments = [comment for thread in threads for comment in thread.comments]
     request.leave_event_loop_if_long(len(comments))
@@ -15575,7 +15588,7 @@ class Adding:
         row.parent_id = parent.id if parent and parent.page_id == page_id else None
         comment_id = self.store.add_comment_row(row, row.status, self.now)
         if staged.likes:
-            self.store.add_past_comment_likes(comment_id, staged.likes)
+            self.store.add_past_likes("comment", comment_id, staged.likes)
         return Imported(comment_id, page_id, row.parent_id)
 
     def put_below_late_parent(

@@ -335,7 +335,7 @@ def test_a_newer_export_raises_the_numbers_of_a_page_and_says_by_how_much(tmp_pa
     with writing_store(target.path) as store:
         page = store.page("/a")
         assert page
-        store.add_page_like(page.id, "a visitor", LONG_AGO)
+        store.add_like("page", page.id, "a visitor", LONG_AGO)
     liked = [{"views": 3, "page_likes": 6, "closed": 0}]
     assert take(3, 6) == ({}, liked)
     more = [{"views": 9, "page_likes": 8, "closed": 0}]

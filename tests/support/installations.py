@@ -91,7 +91,7 @@ def fill_database(installation: Installation, life: list[Any], start: int = LONG
             store.run("UPDATE page SET closed = :closed WHERE id = :id", closed=closed, id=page.id)
             for number in range(likes):
                 visitor = f"visitor {number}"
-                store.add_page_like(page.id, visitor, start)
+                store.add_like("page", page.id, visitor, start)
             add_rows(store, page.id, rows, start)
 
 
@@ -119,7 +119,7 @@ def add_rows(store: Any, page_id: int, rows: list[Row], start: int) -> None:
             edited_at=one["edited_at"] and start + one["edited_at"],
             pinned=one["pinned"],
         )
-        store.add_past_comment_likes(comment.id, one["likes"])
+        store.add_past_likes("comment", comment.id, one["likes"])
         made.append(comment)
         if gone:
             erased.append((comment.id, one["status"] == "erased"))
