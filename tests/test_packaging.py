@@ -1,6 +1,5 @@
 """What people install: the wheel, the sdist, the one-file program, the unit for systemd."""
 
-import contextlib
 import os
 import re
 import shlex
@@ -20,36 +19,18 @@ import pytest
 
 from commentd import __version__, main
 from support.client import COMMENT, Visitor
+from support.distributions import NAME, build, done, made_by, wheel_in
 from support.inside import small_files
 from support.service import Service, services
 from support.sources import ROOT
 
 pytestmark = pytest.mark.slow
 
-NAME = f"commentd-{__version__}"
 FILES = {
     str(path.relative_to(ROOT / "static"))
     for path in (ROOT / "static").rglob("*")
     if path.is_file()
 }
-
-
-def done(*command: str | Path, **how: str | Path) -> str:
-    """The output of a command that succeeds."""
-    environ = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
-    environ |= {name: str(text) for name, text in how.items() if name.isupper()}
-    ended = subprocess.run(
-        list(map(str, command)), cwd=how.get("cwd"), env=environ, capture_output=True, text=True
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
-
-
-def build(source: Path, into: Path, kind: str) -> None:
-    """Builds a wheel or sdist as pip does."""
-    backend = pytest.importorskip("hatchling.build")
-    with contextlib.chdir(source):
-        getattr(backend, f"build_{kind}")(str(into))
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +41,6 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build(ROOT, folder, "sdist")
     assert len(list(folder.iterdir())) == 2
     return folder
-
-
-def wheel_in(folder: Path) -> Path:
-    return folder / f"{NAME}-py3-none-any.whl"
 
 
 def test_the_wheel_holds_the_module_its_files_and_nothing_else(distributions: Path) -> None:
@@ -200,18 +177,11 @@ def test_the_readme_says_how_large_the_widget_is(installed_command: Path) -> Non
     assert readme.count(f" {said[0]} kB instead of ") == 3
 
 
-OFFLINE = r"No matching distribution|Could not find a version|ConnectionError|Max retries"
-
-
 @pytest.mark.long
 def test_the_zipapp_serves_where_no_package_is_installed(tmp_path: Path) -> None:
     pytest.importorskip("shiv")
     file = tmp_path / "commentd.pyz"
-    environ = os.environ | {"PYTHON": sys.executable}
-    made = subprocess.run([ROOT / ".ci/pyz", file], env=environ, capture_output=True, text=True)
-    if made.returncode and re.search(OFFLINE, made.stdout + made.stderr):
-        pytest.skip(f"pip reaches no index: {made.stderr.strip().splitlines()[-1]}")
-    assert made.returncode == 0, made.stdout + made.stderr
+    made_by("pyz", file)
     assert file.read_bytes().startswith(b"#!/usr/bin/env python3\n")
     assert os.access(file, os.X_OK)
     bare = (sys.executable, "-I", "-S")

@@ -8,7 +8,6 @@ import configparser
 import contextlib
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -21,6 +20,7 @@ import pytest
 import waitress
 
 from support.client import COMMENT, PAGE
+from support.machine import NAMESPACES, SYSTEMD, new_cgroup, remove, run, skip_without
 from support.service import Answer, Service
 from support.serving import until
 from support.sources import ROOT
@@ -66,29 +66,6 @@ export SYSTEMD_UNIT_PATH=/run/units container=test
 exec /lib/systemd/systemd --system --unit=idle.target --log-target=null --show-status=no \\
     --machine-id=0123456789abcdef0123456789abcdef
 """
-NAMESPACES = ["--mount", "--pid", "--fork", "--cgroup", "--ipc", "--uts", "--mount-proc"]
-
-
-def new_cgroup() -> Path:
-    """A cgroup of our own, below which systemd makes its others."""
-    found = re.search(r"^\S+ (\S+) cgroup2 ", Path("/proc/self/mounts").read_text(), re.M)
-    try:
-        return Path(tempfile.mkdtemp(prefix="commentd-test-", dir=found[1] if found else "/none"))
-    except OSError as error:
-        pytest.skip(f"systemd needs a cgroup 2 of its own: {error}")
-
-
-def remove(group: Path) -> bool:
-    """A cgroup and those in it; whether it is gone."""
-    for folder, _, _ in os.walk(group, topdown=False):
-        with contextlib.suppress(OSError):  # its last process is just being forgotten
-            os.rmdir(folder)
-    return not group.exists()
-
-
-def run(*command: str) -> tuple[int, str]:
-    ended = subprocess.run(command, capture_output=True, text=True)
-    return ended.returncode, ended.stdout + ended.stderr
 
 
 class Unit(Service):
@@ -170,9 +147,7 @@ def booted(folder: Path, example: str, **blogs: Sections) -> Iterator[Unit]:
     folder.mkdir()
     for name, sections in blogs.items():
         write_settings(folder / f"{name}.ini", sections)
-    for tool in ("unshare", "nsenter", "/lib/systemd/systemd"):
-        if not shutil.which(tool):
-            pytest.skip(f"there is no {tool}: install Debian's packages systemd and util-linux")
+    skip_without("unshare", "nsenter", SYSTEMD)
     group = new_cgroup()
     unit = Unit(folder, group, example)
     try:
