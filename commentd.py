@@ -17560,7 +17560,7 @@ def argument_parser() -> argparse.ArgumentParser:
         dest="config_file",
         type=Path,
         metavar="FILE",
-        help="settings file (default: ./commentd.ini if it exists)",
+        help="settings file (default: ./commentd.ini, else /etc/commentd/commentd.ini)",
     )
     parser = argparse.ArgumentParser(
         prog="commentd",
@@ -17595,13 +17595,16 @@ def parse_arguments(argv: list[str] | None) -> Arguments:
 
 def settings_files(arguments: Arguments) -> list[Path | None]:
     """The settings files that the command line stands for; [None] if there is no file."""
-    default = Path("commentd.ini")
     if arguments.named:
         # A file that is named twice counts once.
         return [*dict.fromkeys(files_named(arguments.named))]
-    if arguments.config_file or not default.exists():
+    if arguments.config_file:
         return [arguments.config_file]
-    return [default]
+    # The second is that of Debian's package, whose commands can be run in any folder.
+    for usual in (Path("commentd.ini"), Path("/etc/commentd/commentd.ini")):
+        if usual.exists():
+            return [usual]
+    return [None]
 
 
 def files_named(named: Iterable[str]) -> Iterator[Path]:
