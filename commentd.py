@@ -11220,17 +11220,15 @@ MIME = {
 }
 
 
-# Files of `static/` that the program reads itself. Those of them that readers need are in others.
-OWN_FILES = (
-    "account.css",
-    "code.css",
-    "errors.css",
-    "first_texts.json",
-    "fragment.css",
-    "picture.css",
-    "reading.css",
+# Scripts that find their style, the file of the same name, in the constant MODULE_STYLE.
+STYLED_MODULES = ("account", "code", "errors", "reading", "writing")
+# Files of `static/` that are not served by themselves: parts of others.
+PARTS = (
+    *(f"{name}.css" for name in STYLED_MODULES),
     "widget.css",
-    "writing.css",
+    "picture.css",
+    "fragment.css",
+    "first_texts.json",
 )
 # Where a module of the admin page imports another: `import {say} from './texts.js'`. A script that
 # was made small has no space there, and other quotes.
@@ -11249,25 +11247,36 @@ def assets_with(picture: str) -> tuple[dict[str, Asset], str]:
     for name in bodies:
         if name.startswith("admin_page/"):
             bodies[name] = IMPORT.sub(rf"\g<0>?{version}".encode(), bodies[name])
-    script = bodies["embed.js"].decode()
-    script = script.replace("FIRST_TEXTS", packed_json(texts_at_once()), 1)
-    script = script.replace("ASSETS_VERSION", f"'{version}'", 1)
-    script = script.replace("WIDGET_STYLE", f"`\n{widget_style(picture)}`", 1)
-    bodies["embed.js"] = script.encode()
+    script = with_constants(
+        bodies["embed.js"],
+        FIRST_TEXTS=texts_at_once(),
+        ASSETS_VERSION=version,
+        WIDGET_STYLE=widget_style(picture),
+    )
+    # Two of it on a page would be refused if it defined its constants for the whole page.
+    bodies["embed.js"] = b"'use strict'\n{\n" + script + b"}\n"
     assets = {name: Asset(body, MIME[Path(name).suffix]) for name, body in bodies.items()}
     return assets, version
 
 
 def files_to_serve() -> dict[str, bytes]:
-    """The files of `static/`. In embed.js, some names still stand for what is put in."""
+    """The files of `static/`, as browsers load them. What embed.js needs is not in it yet."""
     bodies = {}
     folder = static_folder()
     for path in sorted(folder.rglob("*")):
-        is_own = path.name in OWN_FILES or path.parent.name in ("languages", "terminal")
-        if path.suffix in MIME and not is_own:
-            name = path.relative_to(folder).as_posix()
-            bodies[name] = script_in(path) if path.suffix == ".js" else path.read_bytes()
+        is_part = path.name in PARTS or path.parent.name in ("languages", "terminal")
+        if path.suffix in MIME and not is_part:
+            bodies[path.relative_to(folder).as_posix()] = path.read_bytes()
+    for name in STYLED_MODULES:
+        script = bodies[f"{name}.js"]
+        bodies[f"{name}.js"] = with_constants(script, MODULE_STYLE=style_in(f"{name}.css"))
     return bodies
+
+
+def with_constants(script: bytes, **constants: Any) -> bytes:
+    """A script behind a line for each constant that it uses and does not define."""
+    lines = [f"const {name} = {packed_json(value)}\n" for name, value in constants.items()]
+    return "".join(lines).encode() + script
 
 
 def files_of_texts() -> dict[str, bytes]:
@@ -11303,17 +11312,8 @@ def texts_in_two(language: Language) -> tuple[dict[str, str], dict[str, str]]:
     return first, later
 
 
-def packed_json(value: Mapping[str, Any]) -> str:
+def packed_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def script_in(path: Path) -> bytes:
-    """A script, in which MODULE_STYLE stands for the style of the same name."""
-    script = without_comments(path.read_text("utf-8"))
-    if "MODULE_STYLE" in script:
-        style = style_in(f"{path.stem}.css")
-        script = script.replace("MODULE_STYLE", f"`\n{style}`", 1)
-    return script.encode()
 
 
 def widget_style(picture: str) -> str:
@@ -11330,25 +11330,7 @@ def fragment_style(config: Config) -> str:
 
 
 def style_in(file: str) -> str:
-    return without_comments((static_folder() / file).read_text("utf-8"))
-
-
-def without_comments(source: str) -> str:
-    """A script or style without comments, blank lines and indentation, which would be an eighth of
-    what readers load. Comments have lines of their own, or follow code in a script after ` // `.
-    Each file begins with one, but for those of a wheel, which were made small when it was built."""
-    if not source.startswith(("//", "/*")):
-        return source
-    lines = []
-    in_comment = False
-    for line in source.splitlines():
-        line = line.partition(" // ")[0].strip()
-        in_comment = in_comment or line.startswith("/*")
-        if line and not in_comment and not line.startswith("//"):
-            lines.append(f"{line}\n")
-        if line.endswith("*/"):
-            in_comment = False
-    return "".join(lines)
+    return (static_folder() / file).read_text("utf-8")
 
 
 @route("GET", "/admin_page/<name>", Permission.PUBLIC, public=True, pace=Pace.QUICK)

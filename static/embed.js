@@ -1,7 +1,8 @@
 // commentd: shows the comments of a page after this script, or in <commentd-thread>.
 // It paints the list and one calm field. What a reader does with them is loaded on first use: see
 // `load` and `Thread.use`. In order: Texts, Style, Elements, Memory, Service, Scripts, Formatting,
-// Thread, Start.
+// Thread, Start. The service serves it behind the constants FIRST_TEXTS, WIDGET_STYLE and
+// ASSETS_VERSION: see `assets_with` in commentd.py.
 'use strict'
 {
 
@@ -11,8 +12,8 @@ const SERVICE = new URL('.', script.src)
 
 // -- Texts --------------------------------------------------------------------
 
-// By language: what the widget says before a reader does anything. The service puts in English and
-// simplified Chinese, and null for the other languages.
+// By language: what the widget says before a reader does anything. It is null for all but English
+// and simplified Chinese, whose texts are loaded.
 const TEXTS = FIRST_TEXTS
 const LANGUAGES = Object.keys(TEXTS)
 
@@ -31,9 +32,9 @@ if (!''.isWellFormed) {
   } else script.after(link)
   throw new Error('commentd: this browser is too old for the widget')
 }
-// The service puts in static/widget.css and, for the owner's picture, static/picture.css.
+// It is static/widget.css and, for the owner's picture, static/picture.css.
 const sheet = new CSSStyleSheet()
-sheet.replaceSync(WIDGET_STYLE.replace('SERVICE/', SERVICE))
+sheet.replaceSync(WIDGET_STYLE.replaceAll('SERVICE/', SERVICE))
 
 // -- Elements -----------------------------------------------------------------
 

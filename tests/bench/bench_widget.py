@@ -11,7 +11,7 @@ goes to the comments when all is quiet. Scripts and data are those before the re
 they come near with the wheel, and tap the field when all is quiet again: what they wait for from
 then to the button that posts. The longest task is that of a list of a hundred comments.
 
-With `--small`, scripts and styles are those that a wheel has."""
+Scripts and styles are those that a wheel has; with `--readable`, those of a checkout."""
 
 import argparse
 import gzip
@@ -203,10 +203,10 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--rtt", type=int, default=150, metavar="MS")
     parser.add_argument("--kbits", type=int, default=1600, help="a second, down")
-    parser.add_argument("--small", action="store_true", help="the scripts of a wheel")
+    parser.add_argument("--readable", action="store_true", help="the scripts of a checkout")
     options = parser.parse_args()
     static = HOME / "static"
-    if options.small:
+    if not options.readable:
         static = Path(tempfile.mkdtemp())
         inside.serve_small_files(static)
     loader = (static / "loader.js").read_text("utf-8")
