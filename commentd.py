@@ -97,7 +97,6 @@ from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Literal, NamedTuple, Protocol, Self, TextIO, TypeVar, cast, get_args
-from xml.parsers import expat
 from zoneinfo import ZoneInfo, available_timezones
 
 try:
@@ -13909,8 +13908,7 @@ def markdown_in(text: str) -> str:
             piece = LINK_TAG.sub(link_in_markdown, piece)
             for tag, markdown in TAGS_IN_MARKDOWN.items():
                 piece = tag.sub(markdown, piece)
-        # References, which Markdown knows elsewhere: `&lt;`.
-        piece = re.sub(r"&#?\w+;", lambda name: html.unescape(name[0]), piece)
+        piece = with_references_read(piece)  # which our Markdown keeps as they are: `&lt;`
         pieces[number] = AT_ANCHOR.sub(r"\1", piece)
     return without_controls("".join(pieces)).strip()
 
@@ -14346,23 +14344,11 @@ WRAPPERS = ("", "results", "result", "data", "list", "rows", "items", "docs", "c
 JSON_LIMIT = 64 * MEGA
 UNPACKED_LIMIT = 200  # times its size: texts unpack to ten times theirs, a bomb to a thousand times
 # Python loads a codec at its first use, which may fail when root has given up its rights.
-CODINGS = [
-    codecs.lookup(name)
-    for name in ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "gb18030", "cp1252")
-]
+CODINGS = [codecs.lookup(name) for name in ("utf-8-sig", "utf-16", "gb18030", "cp1252")]
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",  # which begins as that of UTF-16 does
-    codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
-}
-# Where the first two characters have bytes of zero (RFC 4627).
-ZEROS = {
-    (False, True, False, True): "utf-16-le",
-    (True, False, True, False): "utf-16-be",
-    (False, True, True, True): "utf-32-le",
-    (True, True, True, False): "utf-32-be",
 }
 # As browsers do: many files name the smaller one and use the larger.
 LARGER_ENCODINGS = {"ascii": "cp1252", "iso8859-1": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
@@ -14376,7 +14362,7 @@ def read_records(path: Path, product: Product, show: Progress) -> Records:
         if product.sql:
             records = database_records(path, product)
         elif start.startswith("<"):
-            records = xml_records(text)
+            records = XmlReader(product.pages.name, product.comments.name).records(text)
         elif has_record_lines(start):
             records = line_records(text)
         elif size > JSON_LIMIT:
@@ -14400,9 +14386,6 @@ def encoding_of(path: Path) -> str:
     for mark, name in BYTE_ORDER_MARKS.items():
         if start.startswith(mark):
             return name
-    zeros = tuple(byte == 0 for byte in start[:4])
-    if zeros in ZEROS:
-        return ZEROS[zeros]
     whole, broken = utf_8_characters(path)
     declared = declared_encoding(start)
     if whole > broken or (not broken and not declared):
@@ -14490,16 +14473,16 @@ def line_records(text: TextIO) -> Records:
 
 
 def json_records(text: TextIO) -> Records:
-    """The items of all lists that are not in a list themselves."""
+    """The items of all lists that are not in a list themselves. Where the file breaks off, those
+    before: the product may be gone, and nobody have another file."""
     content = text.read()
     fault = ""
     try:
         try:
             data = json.loads(content, strict=False)  # control characters are cleaned later
         except json.JSONDecodeError as error:
-            fixed, is_whole = fixed_json(content, error.pos)
-            data = json.loads(fixed, strict=False)
-            fault = "" if is_whole else f"line {error.lineno} ({error.msg})"
+            fault = f"line {error.lineno} ({error.msg})"
+            data = json.loads(whole_part(content, error.pos), strict=False)
     except (ValueError, RecursionError) as error:
         raise OperatorError(f"the file breaks off, or is no JSON ({error})") from None
     yield from items_of_lists("", data)
@@ -14507,29 +14490,27 @@ def json_records(text: TextIO) -> Records:
         yield BREAKS_OFF, fault
 
 
-JSON_MARK = re.compile(r'(?s)"(?:[^"\\]|\\.)*+"|["\[\]{},]')
+JSON_MARK = re.compile(r'(?s)"(?:[^"\\]|\\.)*+"|["\[\]{}]')
 
 
-def fixed_json(content: str, end: int) -> tuple[str, bool]:
-    """JSON without the commas that programs leave before a bracket; whether that is all of it. If
-    not, it ends with the last item that is whole before the position `end`."""
-    text = re.sub(r'(?s)("(?:[^"\\]|\\.)*+")|,(?=\s*[\]}])', r"\1", content)
-    with contextlib.suppress(json.JSONDecodeError):
-        json.loads(text, strict=False)
-        return text, True
-    open_brackets: list[str] = []
-    whole = ""
+def whole_part(content: str, end: int) -> str:
+    """JSON up to the last object or list that is whole before the position `end`, with the brackets
+    closed that are open there."""
+    missing: list[str] = []  # the brackets that would close all, the last one first
+    whole_end = 0
+    missing_there: list[str] = []
     for mark in JSON_MARK.finditer(content, 0, end):
         if mark[0] == "[":
-            open_brackets.append("]")
+            missing.append("]")
         elif mark[0] == "{":
-            open_brackets.append("}")
+            missing.append("}")
         elif mark[0] in ("]", "}"):
-            open_brackets.pop()
-            whole = content[: mark.end()] + "".join(reversed(open_brackets))
+            missing.pop()
+            whole_end = mark.end()
+            missing_there = missing.copy()
         elif mark[0] == '"':  # a text without an end
             break
-    return whole, False
+    return content[:whole_end] + "".join(reversed(missing_there))
 
 
 def items_of_lists(name: str, data: Any) -> Records:
@@ -14545,221 +14526,150 @@ def items_of_lists(name: str, data: Any) -> Records:
             yield from items_of_lists(key, value)
 
 
-# What some exports hold, and XML does not allow: control characters, references that only HTML
-# knows, a bare `&` or `<`, declarations after an empty line, and sections within sections.
-CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-REFERENCE = re.compile(r"&(?:#?\w+;)?")
-NO_TAG = re.compile("<(?![A-Za-z_:/])")
-TAG_NAME = re.compile(r"<([A-Za-z_][\w:.-]*)[^<>]*>\s*\Z")
-SECTION_ENDS = {"<![CDATA[": "]]>", "<!--": "-->", "<?": "?>"}
-SECTION_MARK = re.compile(r"(?i)<!\[CDATA\[|\]\]>|<!--|-->|<\?|\?>|<!DOCTYPE")
-# Where reading goes on after a damaged place: with the next page or comment. In the posts of Disqus
-# an empty `<thread/>` names a page.
-NEXT_RECORD = re.compile(
-    r"<(?:\w+:)?(?:item|comment)[\s>]|</item>|<(?:thread|post)(?:\s[^<>]*)?(?<!/)>"
+# What the XML of Disqus and WordPress is made of. No parser of XML reads it, since much of it is
+# not well-formed: it has control characters, a bare `<` or `&`, and `&nbsp;` in texts, scripts in
+# posts whose CDATA sections stand in those of the file, empty lines of plugins before its
+# declaration, or several exports in one file. What is none of this, such as the space between
+# elements, is skipped.
+XML_NAME = r"[A-Za-z_][\w:.-]*+"
+XML_TEXT = r"[^<]*+(?:<(?![A-Za-z_/!?])[^<]*+)*+"  # `a < b` and `<3` are text
+XML_PIECE = re.compile(
+    rf"""(?sx)
+    # Comments, declarations, and sections beside other elements
+      <!--.*?-->
+    | <\?.*?\?>
+    | <!\[CDATA\[.*?\]\]>
+    | (?P<doctype><!(?i:DOCTYPE))
+    # An element without others in it. Its section ends where the end of the element follows.
+    | <(?P<leaf>{XML_NAME})(?P<leaf_attributes>[^<>]*?)
+      (?: />
+        | >(?P<text>{XML_TEXT})
+          (?: <!\[CDATA\[(?P<section>.*?)\]\]>(?P<after>[^<\]]*) )?
+          </(?P=leaf)\s*>
+      )
+    # What goes on behind what has been read of the file
+    | (?P<cut>
+          <(?: !-- | \? | (?: {XML_NAME}[^<>]*+>{XML_TEXT}< )?!\[CDATA\[ ).*
+        | <(?: {XML_NAME}[^<>]*+>{XML_TEXT}<? )?[^<>]*\Z
+      )
+    # The end and the beginning of an element with others in it
+    | </(?P<end>{XML_NAME})\s*>
+    | <(?P<start>{XML_NAME})(?P<attributes>[^<>]*)>
+    """
 )
 
 
-def xml_lines(text: TextIO) -> Iterator[tuple[int, str]]:
-    """The lines with their numbers. One that ends in `]]>` comes with what follows it, which says
-    whether a section ends there."""
-    lines = ""
-    number = 0
-    for number, line in enumerate(text, 1):
-        lines += CONTROL.sub("", line)
-        if not lines.rstrip().endswith("]]>"):
-            yield number, lines
-            lines = ""
-    yield number, lines
+@dataclass
+class XmlElement:
+    """An element of a file that has not ended yet. `values`: its attributes, as `@id`, and the
+    elements in it, by their names without prefix, which a file may choose."""
+
+    name: str
+    values: Json = field(default_factory=dict)
+    is_damaged: bool = False  # whether a tag in it has no counterpart
 
 
-def xml_pieces(text: TextIO) -> Iterator[tuple[int, str]]:
-    """The text in pieces with their line numbers, with what would break the parser fixed. Comments
-    and declarations are left out, and the text of a CDATA section is escaped instead."""
-    sections = XmlSections()
-    for number, lines in xml_lines(text):
-        start = 0
-        for mark in SECTION_MARK.finditer(lines):
-            if not sections.begun_by and mark[0].upper() == "<!DOCTYPE":
-                # So that no entity is ever expanded.
+class XmlReader:
+    """Reads the pages and comments of a file as dictionaries of what is in them. `in` is the number
+    of the page whose element a comment stands in, as in WordPress.
+
+    Where the tags of a comment do not match, its text is not all there: it is left out. Of a page,
+    whatever is read is good for the comments on it."""
+
+    def __init__(self, page_name: str, comment_name: str) -> None:
+        self.page_name = page_name
+        self.comment_name = comment_name
+        self.pages = 0
+        self.open = [XmlElement("")]  # the file, and in it the elements that have not ended
+        self.line = 1  # of the end of the piece that is read
+
+    def records(self, text: TextIO) -> Records:
+        for piece in self.pieces(text):
+            if piece["leaf"]:
+                self.open[-1].values[local_name(piece["leaf"])] = leaf_value(piece)
+            elif piece["start"]:
+                yield from self.start(piece["start"], piece["attributes"])
+            elif piece["end"]:
+                yield from self.end(piece["end"])
+            elif piece["doctype"]:
+                # So that nobody wonders where a text is that stands in an entity.
                 reason = "the file declares a document type, which no export does"
                 raise OperatorError(f"{reason}: it is not imported")
-            if sections.has_border(mark[0], lines[mark.end() :]):
-                before = lines[start : mark.start()]
-                yield number, sections.readable(before)
-                sections.cross(mark[0], before)
-                start = mark.end()
-        yield number, sections.readable(lines[start:])
+        if len(self.open) > 1:
+            yield BREAKS_OFF, f"line {self.line} (the file breaks off)"
+            for element in self.open:
+                if local_name(element.name) == self.page_name:
+                    yield self.page_name, self.numbered(element.values)
 
+    def pieces(self, text: TextIO) -> Iterator[re.Match[str]]:
+        rest = ""
+        while chunk := text.read(MEGA):
+            rest += chunk
+            start = 0
+            for piece in XML_PIECE.finditer(rest):
+                if piece["cut"]:
+                    break
+                self.line += rest.count("\n", start, piece.end())
+                start = piece.end()
+                yield piece
+            rest = rest[start:]
+        self.line += rest.count("\n")
 
-class XmlSections:
-    """Where a reader of XML is: in a CDATA section, a comment or a declaration, or in none."""
+    def start(self, name: str, attributes: str) -> Records:
+        if local_name(name) in (self.page_name, self.comment_name) and self.is_open(name):
+            self.open[-1].is_damaged = True
+            yield from self.end(name)
+        self.open.append(XmlElement(name, xml_attributes(attributes)))
+        self.pages += local_name(name) == self.page_name
 
-    def __init__(self) -> None:
-        self.begun_by = ""  # the mark that began the open section; "" outside of sections
-        self.element = ""  # the one that the section is in
+    def end(self, name: str) -> Records:
+        """Ends an element, and those in it that have no end of their own."""
+        if self.open[-1].name != name:
+            for element in self.open:
+                element.is_damaged = True
+        while self.is_open(name):
+            element = self.open.pop()
+            short_name = local_name(element.name)
+            if short_name == self.comment_name and element.is_damaged:
+                yield "", f"line {self.line} (its tags do not match)"
+            elif short_name in (self.page_name, self.comment_name):
+                yield short_name, self.numbered(element.values)
+            self.open[-1].values[short_name] = element.values
+            if element.name == name:
+                return
 
-    def has_border(self, mark: str, after: str) -> bool:
-        """Whether a section begins or ends at a mark. Within a section, most marks are text."""
-        if not self.begun_by:
-            return mark in SECTION_ENDS
-        if mark != SECTION_ENDS[self.begun_by]:
-            return False
-        return self.begun_by != "<![CDATA[" or ends_section(after, self.element)
+    def is_open(self, name: str) -> bool:
+        return any(element.name == name for element in self.open)
 
-    def cross(self, mark: str, before: str) -> None:
-        """Goes on behind a mark that is a border."""
-        if self.begun_by:
-            self.begun_by = ""
-            return
-        self.begun_by = mark
-        tag = TAG_NAME.search(before)
-        if tag:
-            self.element = tag[1]
-
-    def readable(self, piece: str) -> str:
-        """What the parser shall see of a piece without a border."""
-        if self.begun_by == "<![CDATA[":
-            return html.escape(piece, quote=False)
-        if self.begun_by:
-            return ""
-        return fixed_xml(piece)
-
-
-def ends_section(after: str, element: str) -> bool:
-    """Whether a CDATA section ends before that text. Scripts in posts of WordPress have sections of
-    their own, whose end is none: the end tag of the element follows, or another section."""
-    tag = re.match(r"(?:(?!\]\]>)[^<])*(</([^>\s]*)\s*>|<!\[CDATA\[)", after)
-    return not element or bool(tag and tag[2] in (None, element))
-
-
-def fixed_xml(piece: str) -> str:
-    piece = REFERENCE.sub(lambda name: html.escape(html.unescape(name[0])), piece)
-    return NO_TAG.sub("&lt;", piece).replace("]]>", "]]&gt;")
+    def numbered(self, values: Json) -> Json:
+        return {**values, "in": str(self.pages)}
 
 
 def local_name(name: str) -> str:
     return name.rpartition(":")[2]
 
 
-class XmlReader:
-    """Collects the elements of a file as dictionaries of what is in them. `@id` is an attribute.
-    `in` is the number of the `<item>` that the element is in. Names have no prefix: a file may
-    choose it.
-
-    Where the file is damaged, it drops what it was in, and goes on with the next record."""
-
-    def __init__(self) -> None:
-        self.items = 0
-        self.path: list[tuple[str, Json]] = []  # the open elements
-        self.texts: list[str] = []  # since the last one was opened
-        self.records: list[tuple[str, Json]] = []  # that nobody has taken yet
-        self.parser = self.new_parser()
-        self.is_damaged = False  # whether the parser has failed, and nothing was read since
-
-    def read(self, piece: str) -> str:
-        """Reads the next piece of the file. Returns what is wrong with it; "" if nothing is."""
-        if self.is_damaged:
-            piece = self.from_next_record(piece)
-            if not piece:
-                return ""
-            self.parser = self.new_parser()
-            self.is_damaged = False
-        try:
-            self.parser.Parse(piece)
-        except expat.ExpatError as error:
-            self.is_damaged = True
-            self.leave_damaged()
-            return expat.ErrorString(error.code)
-        return ""
-
-    def finish(self) -> bool:
-        """Ends the file. Returns whether it breaks off."""
-        breaks_off = False
-        if not self.is_damaged:
-            try:
-                self.parser.Parse("</file>", True)
-            except expat.ExpatError:
-                breaks_off = True
-                self.leave_damaged()
-        self.end_item()
-        return breaks_off
-
-    def take_records(self) -> list[tuple[str, Json]]:
-        """The elements that have ended since the last call, with their names."""
-        taken = self.records
-        self.records = []
-        return taken
-
-    # What the parser calls
-
-    def new_parser(self) -> expat.XMLParserType:
-        """A parser for what stands in the open elements. All is in an element of its own, so that a
-        file may hold several documents, one after the other."""
-        parser = expat.ParserCreate()
-        parser.Parse("<file>" + "".join(f"<{name}>" for name, _ in self.path))
-        parser.StartElementHandler = self.start
-        parser.CharacterDataHandler = self.texts.append
-        parser.EndElementHandler = self.end
-        return parser
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        values = {f"@{local_name(key)}": value for key, value in attributes.items()}
-        self.path.append((name, values))
-        self.texts.clear()
-        self.items += name == "item"
-
-    def end(self, _: str) -> None:
-        if not self.path:  # of the file as a whole
-            return
-        full_name, values = self.path.pop()
-        name = local_name(full_name)
-        self.records.append((name, {**values, "in": str(self.items)}))
-        if self.path:
-            self.path[-1][1][name] = values or "".join(self.texts)
-
-    # Around a damaged place
-
-    def leave_damaged(self) -> None:
-        """Leaves the elements in which the file is damaged, but for an `<item>`: other comments in
-        it belong to its page."""
-        names = [name for name, _ in self.path]
-        if "item" in names:
-            del self.path[names.index("item") + 1 :]
-        else:
-            depths = [names.index(name) for name in ("thread", "post") if name in names]
-            del self.path[min(depths, default=len(names)) :]
-
-    def from_next_record(self, piece: str) -> str:
-        """The piece from where a page or a comment begins; "" if none does."""
-        in_item = self.is_in_item()
-        for start in NEXT_RECORD.finditer(piece):
-            if start[0].startswith("<item"):
-                self.end_item()
-            if in_item or start[0] != "</item>":
-                return piece[start.start() :]
-        return ""
-
-    def is_in_item(self) -> bool:
-        return any(name == "item" for name, _ in self.path)
-
-    def end_item(self) -> None:
-        """Ends the open `<item>`, if there is one."""
-        while self.is_in_item():
-            self.end("")
+def xml_attributes(tag: str) -> Json:
+    return {f"@{local_name(name)}": value for name, value in attributes_in(tag).items()}
 
 
-def xml_records(text: TextIO) -> Records:
-    reader = XmlReader()
-    number = 0
-    for number, piece in xml_pieces(text):
-        fault = reader.read(piece)
-        if fault:
-            yield "", f"line {number} ({fault})"
-        yield from reader.take_records()
-    if reader.finish():
-        yield BREAKS_OFF, f"line {number} (the file breaks off)"
-    yield from reader.take_records()
+def leaf_value(piece: re.Match[str]) -> Json | str:
+    """What an element without others in it says: its attributes, or its text."""
+    attributes = xml_attributes(piece["leaf_attributes"])
+    if attributes:
+        return attributes
+    text = with_references_read(piece["text"] or "")
+    if piece["section"] is None:
+        return text
+    # `]]>` in a text ends a section and begins another one.
+    section = piece["section"].replace("]]><![CDATA[", "")
+    return text + section + with_references_read(piece["after"])
+
+
+def with_references_read(text: str) -> str:
+    """With characters in the place of references such as `&amp;` and `&nbsp;`. A bare `&`
+    stays."""
+    return re.sub(r"&#?\w+;", lambda reference: html.unescape(reference[0]), text)
 
 
 @contextlib.contextmanager
@@ -15840,10 +15750,14 @@ def wxr_comment(comment: ExportedComment) -> str:
     return filled_xml(WXR_COMMENT, values)
 
 
+# What no XML may hold.
+XML_CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+
 def filled_xml(form: str, values: Json) -> str:
     """XML with values in the place of their names."""
     escaped_values = {name: html.escape(str(value)) for name, value in values.items()}
-    return CONTROL.sub("", form.format_map(escaped_values))
+    return XML_CONTROL.sub("", form.format_map(escaped_values))
 
 
 # Each with what it cannot hold.

@@ -3,7 +3,6 @@ reads no other file, fills no memory, leaves foreign databases as they are, and 
 other comment."""
 
 import gzip
-import json
 import os
 import re
 import shutil
@@ -483,16 +482,6 @@ def test_an_import_reads_text_in_an_undeclared_encoding(importer: Importer, enco
         result = importer.import_file(data)
         assert importer.only_comment()["content"] == text, product
         assert f"text is read as {'gb18030' if encoding[0] == 'g' else 'cp1252'}" in result.text
-
-
-def test_an_import_reads_json_in_utf_16_or_utf_32_without_a_mark(importer: Importer) -> None:
-    for encoding in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "utf-32"):
-        for product in ("valine", "artalk", "twikoo"):
-            importer.use_database(f"{product} {encoding}.db")
-            row = json.loads(MAKERS[product]([ForeignComment(text="中 😀")]))
-            text = json.dumps(row, ensure_ascii=False)
-            assert importer.import_file(text.encode(encoding)).counts == (1, 1, 0, 0)
-            assert importer.only_comment()["content"] == "中 😀"
 
 
 def test_an_import_counts_and_names_unreadable_characters(importer: Importer) -> None:

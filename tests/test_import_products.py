@@ -722,8 +722,6 @@ IN_A_FRAME = {
     "a frame in a frame": '{"code": 0, "data": {"count": 1, "data": [%s]}}',
     "results": '{\n"results": [\n%s]}',
     "comments": '{"comments":[%s]}',
-    "a comma too many": '{"data": [%s,\n]}',
-    "one at the end": "[%s,]",
     "the tables of LokiJS": '{"filename":"db.json","collections":[{"name":"config","data":'
     '[{"_id":"c","SMTP_PASS":"SECRET"}]},{"name":"counter","data":[{"_id":"v","url":"/a/",'
     '"time":7}]},{"name":"comment","data":[%s],"idIndex":null}]}',
