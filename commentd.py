@@ -11225,10 +11225,13 @@ STYLED_MODULES = ("account", "code", "errors", "reading", "writing")
 PARTS = (
     *(f"{name}.css" for name in STYLED_MODULES),
     "widget.css",
+    "palette.css",
     "picture.css",
     "fragment.css",
     "first_texts.json",
 )
+# The styles of pages that the service makes: palette.css stands before each.
+PAGE_STYLES = ("admin.css", "home.css", "thread.css")
 # Where a module of the admin page imports another: `import {say} from './texts.js'`. A script that
 # was made small has no space there, and other quotes.
 IMPORT = re.compile(rb"\bfrom ?['\"]\./(\w+\.js)")
@@ -11269,6 +11272,9 @@ def files_to_serve() -> dict[str, bytes]:
     for name in STYLED_MODULES:
         script = bodies[f"{name}.js"]
         bodies[f"{name}.js"] = with_constants(script, MODULE_STYLE=style_in(f"{name}.css"))
+    palette = (folder / "palette.css").read_bytes()
+    for name in PAGE_STYLES:
+        bodies[name] = palette + bodies[name]
     return bodies
 
 

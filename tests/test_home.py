@@ -155,3 +155,11 @@ def test_scripts_are_served_as_they_are_behind_the_constants_that_they_use(
         assert served.endswith(source), path.name
         for line in served.removesuffix(source).splitlines():
             assert re.fullmatch(r"'use strict'|{|const [A-Z_]+ = .*", line), path.name
+
+
+def test_the_pages_of_the_service_have_their_colours_from_one_palette(visitor: Visitor) -> None:
+    palette = (STATIC / "palette.css").read_text("utf-8")
+    for name in ("admin.css", "home.css", "thread.css"):
+        style = visitor.get(f"/{name}").text
+        assert style.startswith(palette)
+        assert re.search("#[0-9a-f]{6}", style.removeprefix(palette)) is None, name
