@@ -1287,10 +1287,11 @@ CJK = (
 )
 # CommonMark decides by the characters beside asterisks whether these begin or end emphasis, and
 # expects a space behind punctuation. Chinese has none. In `**你好。**世界`, the second asterisks
-# stand between a full stop and a letter. There CommonMark lets them end no emphasis. Between two
-# letters they end it. So this letter is put between the full stop and the asterisks before mistune
-# looks for emphasis, and taken out afterwards. It is an Egyptian hieroglyph that no comment needs.
-SILENT_LETTER = "\U00013428"
+# stand between a full stop and a character of a word. There CommonMark lets them end no emphasis.
+# Between two characters of words they end it. So this character, which counts as one of a word, is
+# put between the full stop and the asterisks before mistune looks for emphasis, and taken out
+# afterwards. It is an Egyptian hieroglyph that no comment needs.
+SILENT_CHARACTER = "\U00013428"
 ASTERISKS = re.compile(r"\*+")
 
 
@@ -1305,20 +1306,20 @@ class CommentInline(mistune.InlineParser):
             self.register("bare_url", URL_IN_TEXT, parse_bare_url, start_chars=["H", "h"])
 
     def finalize_tokens(self, nodes: list[Json], depth: int) -> list[Json]:
-        """Lets mistune find the emphasis in a paragraph. Meanwhile, the text has silent characters
-        where the rules of markdown-cjk-friendly need them."""
+        """Lets mistune find the emphasis in a paragraph (mistune's own name for that). Meanwhile,
+        the text has silent characters where the rules of markdown-cjk-friendly need them."""
         text = "".join(map(text_of_node, nodes))
-        if "*" not in text or text.isascii() or SILENT_LETTER in text:
+        if "*" not in text or text.isascii() or SILENT_CHARACTER in text:
             return super().finalize_tokens(nodes, depth)
         start = 0
         for node in nodes:
             end = start + len(text_of_node(node))
             # mistune says `_emphasis: False` where a backslash took the meaning of asterisks.
             if node["type"] == "text" and node.get("_emphasis", True):
-                node["raw"] = with_silent_letters(text, start, end)
+                node["raw"] = with_silent_characters(text, start, end)
             start = end
         nodes = super().finalize_tokens(nodes, depth)
-        remove_silent_letters(nodes)
+        remove_silent_characters(nodes)
         return nodes
 
 
@@ -1329,7 +1330,7 @@ def text_of_node(node: Json) -> str:
     return "\n" if node["type"] in ("softbreak", "linebreak") else "\ufffc"
 
 
-def with_silent_letters(text: str, start: int, end: int) -> str:
+def with_silent_characters(text: str, start: int, end: int) -> str:
     """`text[start:end]`, with a silent character beside each asterisk that needs one."""
     written = ""
     for asterisks in ASTERISKS.finditer(text, start, end):
@@ -1337,27 +1338,29 @@ def with_silent_letters(text: str, start: int, end: int) -> str:
         after = text[asterisks.end() : asterisks.end() + 1] or "\n"
         near_cjk = bool(re.search(f"[{CJK}]", before + after))
         written += text[start : asterisks.start()]
-        written += silent_letter(before, near_cjk) + asterisks[0] + silent_letter(after, near_cjk)
+        written += silent_character(before, near_cjk)
+        written += asterisks[0]
+        written += silent_character(after, near_cjk)
         start = asterisks.end()
     return written + text[start:end]
 
 
-def silent_letter(neighbour: str, near_cjk: bool) -> str:
+def silent_character(neighbour: str, near_cjk: bool) -> str:
     """What stands between asterisks and the character beside them."""
     if neighbour.isalnum() or neighbour.isspace():
         return ""
     # Vowel signs and other marks are no punctuation, but mistune takes them for such: `**नमस्ते**जी`.
     is_punctuation = unicodedata.category(neighbour)[0] in "PS"
-    return SILENT_LETTER if near_cjk or not is_punctuation else ""
+    return SILENT_CHARACTER if near_cjk or not is_punctuation else ""
 
 
-def remove_silent_letters(nodes: list[Json]) -> None:
+def remove_silent_characters(nodes: list[Json]) -> None:
     """From the nodes themselves, and from what is emphasised in them."""
     left = [*nodes]
     while left:
         node = left.pop()
         if node["type"] == "text":
-            node["raw"] = node["raw"].replace(SILENT_LETTER, "")
+            node["raw"] = node["raw"].replace(SILENT_CHARACTER, "")
         elif node["type"] in ("emphasis", "strong"):
             left += node["children"]
 
@@ -1405,7 +1408,7 @@ def markdown_with(inline: mistune.InlineParser) -> mistune.Markdown:
 
 
 MARKDOWN = markdown_with(CommentInline(finds_urls=True))
-# The other one stops at each letter h, to see whether a URL begins there.
+# The other one stops at each h, to see whether a URL begins there.
 MARKDOWN_WITHOUT_URLS = markdown_with(CommentInline(finds_urls=False))
 # Lines of characters that have no meaning in Markdown. `_` and `://` can have one: see `is_plain`.
 # `*+` and `++` never go back, so the time grows with the length of the text alone.
