@@ -5455,7 +5455,7 @@ class Store(Database):
         report_id: int | None = self.value(sql, comment_id, visitor, reason, now)
         return report_id
 
-    def reason_of(self, message: Message) -> str:
+    def report_reason(self, message: Message) -> str:
         """The reason of the report that a webhook is about; "" if there is none any more."""
         sql = """
             SELECT reason FROM outbox JOIN report ON report.id = outbox.report_id
@@ -7374,6 +7374,20 @@ def name_of(texts: Mapping[str, str], comment: Comment) -> str:
     return comment.nickname or texts["thread_anonymous"]
 
 
+# The names of the texts that say why a comment waits, by the reason of its verdict.
+HELD_TEXTS = {
+    "all": "held_all",
+    "first": "held_first",
+    "links": "held_links",
+    "flood": "held_flood",
+    "fast": "held_fast",
+    "captcha_down": "held_captcha_down",
+    "word": "held_word",
+    "block": "held_block",
+    "learnt": "held_learnt",
+}
+
+
 @dataclass(frozen=True)
 class Recipient:
     """Who gets an email or a webhook, in which language. Links are signed for them alone."""
@@ -7391,10 +7405,10 @@ class Recipient:
         blog_name = self.site.config.blog_name
         return self.texts[name].format(site=blog_name, **values)
 
-    def plain_email(self, name: str, **values: object) -> Email:
-        """An email about no comment. `name` is the first part of the names of its texts."""
-        subject = self.text(f"{name}_subject", **values)
-        return Email(self.to, one_line(subject), self.text(f"{name}_text", **values))
+    def plain_email(self, subject_name: str, text_name: str, **values: object) -> Email:
+        """An email about no comment, with the texts of these names."""
+        subject = self.text(subject_name, **values)
+        return Email(self.to, one_line(subject), self.text(text_name, **values))
 
     def signed_link(self, link: SignedLink) -> str:
         """The URL of a link for this recipient; "" if readers cannot reach the service. Opening it
@@ -7447,14 +7461,19 @@ class Recipient:
         page = find(comment.page_url, self.site.config.site_origins)
         return comment_link(page, comment.id)
 
-    def subject(self, name: str, comment: Comment, count: int = 1) -> str:
-        """The subject of an email or webhook about `count` comments. `comment` is the first."""
+    def subject(self, name: str, many_name: str, comments: Sequence[Comment]) -> str:
+        """The subject of an email about these comments: the text `name` for one, the text
+        `many_name` for several. It names the page of the first one."""
+        page = self.page_in_subject(comments[0])
+        if len(comments) == 1:
+            return self.text(name, page=page)
+        return self.text(many_name, page=page, n=len(comments))
+
+    def page_in_subject(self, comment: Comment) -> str:
+        """The page of a comment; of a page elsewhere only that it is elsewhere."""
         if is_foreign(comment.page_url, self.site.config.site_origins):
-            page = self.texts["elsewhere"]
-        else:
-            page = self.page_shown(comment, 80)
-        suffix = "subject" if count == 1 else "many_subject"
-        return self.text(f"{name}_{suffix}", page=page, n=count)
+            return self.texts["elsewhere"]
+        return self.page_shown(comment, 80)
 
     def page_shown(self, comment: Comment, most: int) -> str:
         """The path of a page as people read it; of a page elsewhere its URL, with a note. There is
@@ -7477,8 +7496,9 @@ class Recipient:
     def why_held(self, comment: Comment) -> str:
         """Why a comment waits, in words."""
         reason, _, value = comment.held.partition(": ")
-        text = self.texts.get(f"held_{reason}", "{held}")
-        return text.format(value=value, held=comment.held)
+        if reason in HELD_TEXTS:
+            return self.texts[HELD_TEXTS[reason]].format(value=value)
+        return comment.held
 
     def comments_email(
         self,
@@ -7514,13 +7534,13 @@ def code_email(site: Site, to: str, language: str, code: str, warning: str) -> E
     says what the code does, or is ""."""
     reader = Recipient(site, to, language or UNKNOWN_LANGUAGE)
     shown = reader.text(warning) if warning else ""
-    return reader.plain_email("code", code=code, warning=shown)
+    return reader.plain_email("code_subject", "code_text", code=code, warning=shown)
 
 
 def changed_email(site: Site, account: Account) -> Email:
     """The email to the holder of an account whose password was changed."""
     holder = Recipient(site, account.email, account.language or UNKNOWN_LANGUAGE)
-    return holder.plain_email("changed")
+    return holder.plain_email("changed_subject", "changed_text")
 
 
 def owner_as_recipient(site: Site, to: str, comment: Comment) -> Recipient:
@@ -7600,12 +7620,12 @@ def is_for_owner(site: Site, to: str, comment: FullComment) -> bool:
 def write_to_owner(site: Site, to: str, news: News) -> None:
     """One email about all that is new."""
     comments = [*news.values()]
-    first = comments[0]
-    owner = owner_as_recipient(site, to, first)
+    owner = owner_as_recipient(site, to, comments[0])
     sections = [owner_section(owner, comment) for comment in comments[:MOST_QUOTED]]
-    is_any_reported = any(site.store.reports(comment.id) for comment in comments)
-    name = "owner_reported" if is_any_reported else "owner"
-    subject = owner.subject(name, first, len(comments))
+    if any(site.store.reports(comment.id) for comment in comments):
+        subject = owner.subject("owner_reported_subject", "owner_reported_many_subject", comments)
+    else:
+        subject = owner.subject("owner_subject", "owner_many_subject", comments)
     public_url = site.config.server_public_url
     end = owner.text("owner_all", link=f"{public_url}/admin") if public_url else ""
     email = owner.comments_email(subject, comments, sections, end)
@@ -7714,7 +7734,7 @@ def author_email(site: Site, to: str, replies: list[FullComment]) -> Email:
     if stop:
         stop_all = author.signed_link(SignedLink("stop_all", own.id))
         end = author.text("author_end", stop=stop, stop_all=stop_all)
-    subject = author.subject("author", replies[0], len(replies))
+    subject = author.subject("author_subject", "author_many_subject", replies)
     return author.comments_email(subject, replies, sections, end, stop)
 
 
@@ -7731,7 +7751,7 @@ def ask_guest(site: Site, to: str, unasked: News, consent: str) -> None:
     own = comment_above(site, first)
     guest = Recipient(site, to, own.language or usual_language(site, to))
     confirm = guest.signed_link(SignedLink("confirm", own.id, expires_at=site.now() + LINK_LIFE))
-    email = guest.plain_email("ask", confirm=confirm)
+    email = guest.plain_email("ask_subject", "ask_text", confirm=confirm)
     subscriber = subscriber_of(site.key, to)
     store.subscribe(subscriber, 0, "asked")
     add_email(site, unasked, email, subscriber=subscriber)
@@ -7776,29 +7796,23 @@ def followed_sections(
 
 
 def write_to_follower(site: Site, to: str, news: News) -> None:
-    """One email about what is new on the pages that a reader follows, in the language of the first
-    one. After each page stands a link that ends it."""
-    by_page: dict[int, list[FullComment]] = defaultdict(list)
-    for comment in news.values():
-        by_page[comment.page_id].append(comment)
-    comments = [comment for page_id in sorted(by_page) for comment in by_page[page_id]]
+    """One email about what is new on the pages that a reader follows, page by page, in the language
+    of the first page."""
+    comments = sorted(news.values(), key=lambda comment: comment.page_id)
     first = comments[0]
     follower = Recipient(site, to, site.store.follow_languages(to)[first.page_id])
     # `is_for_follower` has found it.
     reader = cast(Account, site.store.account_with_email(to))
-
     sections: list[str] = []
-    for page_id in sorted(by_page):
-        room = MOST_QUOTED - len(sections)
-        if room:
-            sections += followed_sections(follower, reader, by_page[page_id][:room])
-
-    if len(by_page) == 1:
-        subject = follower.subject("follow", first, len(comments))
+    shown = comments[:MOST_QUOTED]
+    for _, on_page in itertools.groupby(shown, key=lambda comment: comment.page_id):
+        sections += followed_sections(follower, reader, [*on_page])
+    is_one_page = comments[-1].page_id == first.page_id
+    if is_one_page:
+        subject = follower.subject("follow_subject", "follow_many_subject", comments)
         stop = unfollow_link(follower, reader, first.page_id, first.id)
     else:
-        # The owner's subject of several comments names no page.
-        subject = follower.text("owner_many_subject", n=len(comments))
+        subject = follower.text("follow_pages_subject", n=len(comments))
         # One click ends all that this email is about, and more.
         stop = unfollow_link(follower, reader, 0, 0)
     email = follower.comments_email(subject, comments, sections, unsubscribe=stop)
@@ -7807,10 +7821,12 @@ def write_to_follower(site: Site, to: str, news: News) -> None:
 
 @dataclass(frozen=True)
 class Audience:
-    """Those who get emails about a comment for one reason. `recipients`: their email addresses,
-    found when the comment is new. `is_for`: whether one of them still gets an email about the
-    comment when it is due. `write_to` adds emails about all comments that are due to one."""
+    """Those who get emails about a comment for one reason. `name` is that in notifications.
+    `recipients`: their email addresses, found when the comment is new. `is_for`: whether one of
+    them still gets an email about the comment when it is due. `write_to` adds emails about all
+    comments that are due to one."""
 
+    name: str
     recipients: Callable[[Site, FullComment], list[str]]
     is_for: Callable[[Site, str, FullComment], bool]
     write_to: Callable[[Site, str, News], None]
@@ -7820,11 +7836,11 @@ class Audience:
 # its emails quote the comment above, a case in `Store.withdraw`. The first ones get their emails
 # first. A reader gets one email about a comment, so `is_for` of the last audience knows the others.
 # A guest's address gets none before it is confirmed (`ask_guest`).
-AUDIENCES = {
-    "owner": Audience(owner_recipients, is_for_owner, write_to_owner),
-    "author": Audience(author_recipients, is_for_author, write_to_author),
-    "follower": Audience(follower_recipients, is_for_follower, write_to_follower),
-}
+AUDIENCES = (
+    Audience("owner", owner_recipients, is_for_owner, write_to_owner),
+    Audience("author", author_recipients, is_for_author, write_to_author),
+    Audience("follower", follower_recipients, is_for_follower, write_to_follower),
+)
 
 
 # Sending
@@ -8081,11 +8097,13 @@ def chat_message(site: Site, webhook: Message, comment: FullComment) -> ChatMess
     buttons = [(owner.action_label(name, comment), url) for name, url in links.items()]
     if 0 < len(link) < 500:  # a longer one would take the room of the text (`discord_body`)
         buttons.append((owner.texts["page"], link))
-    report_reason = site.store.reason_of(webhook) if is_report else ""
+    report_reason = site.store.report_reason(webhook) if is_report else ""
     heading = name_of(owner.texts, comment)
+    subject_name = "owner_subject"
     if is_report:
         given = report_reason or owner.texts["report_none"]
         heading += "\n" + owner.text("hook_reported", reason=given)
+        subject_name = "owner_reported_subject"
     elif comment.status == "waiting":
         heading += "\n" + owner.text("hook_waiting", held=owner.why_held(comment))
     return ChatMessage(
@@ -8094,7 +8112,7 @@ def chat_message(site: Site, webhook: Message, comment: FullComment) -> ChatMess
         report_reason=report_reason,
         link=link,
         links=links,
-        subject=owner.subject("owner_reported" if is_report else "owner", comment),
+        subject=owner.text(subject_name, page=owner.page_in_subject(comment)),
         # Slack takes 3000 characters. Discord takes 4096, escapes and links included.
         text=f"{heading}\n\n{shortened(comment.content, 1000)}",
         buttons=buttons,
@@ -8339,42 +8357,43 @@ def ask_for_rebuild(site: Site, webhook: Message) -> None:
 def deliver_due(site: Site) -> None:
     """Writes and sends the emails and webhooks that are due. Codes go first each time."""
     send_due(site)
-    for name, audience in AUDIENCES.items():
-        find_recipients(site, name, audience)
-    for name, audience in AUDIENCES.items():
-        write_emails(site, name, audience)
+    for audience in AUDIENCES:
+        find_recipients(site, audience)
+    for audience in AUDIENCES:
+        write_emails(site, audience)
 
 
-def find_recipients(site: Site, name: str, audience: Audience) -> None:
+def find_recipients(site: Site, audience: Audience) -> None:
     """Of the notifications for an audience that are due. Codes are sent in between."""
     store = site.store
-    due = [*store.due_notifications(name, "", site.now()).items()]
+    due = [*store.due_notifications(audience.name, "", site.now()).items()]
     # A commit for each would be most of the work. One for all would keep writers waiting.
     for first in range(0, len(due), 20):
         with store.writing():
             for notification_id, comment_id in due[first : first + 20]:
                 comment = store.comment(comment_id)
                 recipients = audience.recipients(site, comment) if comment else []
-                emails = filter(EMAIL.fullmatch, recipients)  # without "" and `nobody`
-                store.set_recipients(notification_id, [*emails])
+                # `[notify] owner` may say `nobody`, and an author may have given nothing.
+                email_addresses = [each for each in recipients if EMAIL.fullmatch(each)]
+                store.set_recipients(notification_id, email_addresses)
         send_due(site)
 
 
-def write_emails(site: Site, name: str, audience: Audience) -> None:
+def write_emails(site: Site, audience: Audience) -> None:
     """Adds emails about all that is due to an audience to the outbox, which is sent in between."""
     store = site.store
-    while recipients := store.due_recipients(name, site.now()):
+    while recipients := store.due_recipients(audience.name, site.now()):
         for to in recipients:
             with store.writing():
-                write_news(site, name, audience, to)
+                write_news(site, audience, to)
         send_due(site)
 
 
-def write_news(site: Site, name: str, audience: Audience, to: str) -> None:
+def write_news(site: Site, audience: Audience, to: str) -> None:
     """Adds emails about the notifications that are due to a recipient. What they get no more is
     dropped."""
     store = site.store
-    due = store.due_notifications(name, to, site.now())
+    due = store.due_notifications(audience.name, to, site.now())
     news: News = {}
     for notification_id, comment_id in due.items():
         comment = store.comment(comment_id)
@@ -8393,12 +8412,8 @@ def send_due(site: Site) -> None:
         send(site, message)
 
 
-PAUSES = (5, 15, 45, 135, 405, 1215)  # seconds after each of the first tries
-
-
-def pause_after(tries: int) -> int:
-    """The seconds from a try to the next one, by the number of those before it."""
-    return PAUSES[tries] if tries < len(PAUSES) else HOUR
+# Seconds from one try to the next one, by the number of those before it; an hour after these.
+PAUSES = (5, 15, 45, 135, 405, 1215)
 
 
 def send(site: Site, message: Message) -> None:
@@ -8406,7 +8421,8 @@ def send(site: Site, message: Message) -> None:
     sent in a loop. After a crash it is sent once more, with the same Message-ID."""
     store = site.store
     now = site.now()
-    next_try = min(now + pause_after(message.tries), message.expires_at)
+    pause = PAUSES[message.tries] if message.tries < len(PAUSES) else HOUR
+    next_try = min(now + pause, message.expires_at)
     with store.writing():
         carried = store.begin_try(message, next_try)
     if carried is None:  # pragma: no cover - a race

@@ -323,6 +323,14 @@ def test_the_home_page_says_the_same_in_each_language(browser: Browser) -> None:
     assert [language for language in texts if texts[language].keys() != texts["en"].keys()] == []
 
 
+def test_each_text_of_an_email_stands_by_its_name_where_the_service_uses_it() -> None:
+    templates = [path.read_text("utf-8") for path in STATIC.glob("*.html")]
+    said = {*re.findall(r"\w+", "".join([(ROOT / "commentd.py").read_text("utf-8"), *templates]))}
+    # Those of links, by what a link does.
+    of_links = re.compile("(page|button|done)_")
+    assert {key for key in EMAILS["en"].keys() - said if not of_links.match(key)} == set()
+
+
 def test_emails_say_the_same_in_each_language() -> None:
     english = EMAILS["en"]
     assert [key for key in english if key.startswith(("code_", "changed_"))] == [*BILINGUAL]
