@@ -12589,7 +12589,7 @@ EMAIL_CHOICES = {
 # The topics of the manual in the order in which a blog owner meets them. Each group has a title in
 # English and in Chinese.
 MANUAL = (
-    ("Start", "开始", ("deploy", "import")),
+    ("Start", "开始", ("deploy", "import", "leancloud")),
     (
         "Your blog",
         "你的博客",
