@@ -1437,7 +1437,10 @@ def safe_html(content: str) -> str:
     """Markdown to HTML that can only look like text: no images, no styles, no ids, absolute links.
     It never fails: text that the renderer cannot handle is escaped."""
     if is_plain(content):
-        return plain_paragraphs(content)
+        # What the renderer makes of it. Half of all comments are such, and this takes a twentieth
+        # of the time.
+        paragraphs = [each.replace("\n", "<br>\n") for each in content.split("\n\n")]
+        return "".join(f"<p>{each}</p>\n" for each in paragraphs)
     try:
         render = MARKDOWN if "://" in content else MARKDOWN_WITHOUT_URLS
         markup = clean(str(render(content)))
@@ -1448,13 +1451,6 @@ def safe_html(content: str) -> str:
     if len(markup) > 10 * len(content) + 1000:
         return plain_html(content)
     return markup
-
-
-def plain_paragraphs(content: str) -> str:
-    """What the renderer makes of a text without any Markdown. Half of all comments are such, and
-    this takes a twentieth of the time."""
-    paragraphs = [each.replace("\n", "<br>\n") for each in content.split("\n\n")]
-    return "".join(f"<p>{each}</p>\n" for each in paragraphs)
 
 
 def plain_html(text: str) -> str:
@@ -7487,11 +7483,14 @@ class Recipient:
 
     def section(self, name: str, comment: Comment, **more: object) -> str:
         """The part of an email that shows one comment. `more`: what else the text needs."""
-        more["nickname"] = name_of(self.texts, comment)
-        more["quote"] = quoted(comment.content)
         url = self.link_to(comment)
-        more["read"] = self.text("read", link=url) if url else ""
-        return self.text(name, **more)
+        return self.text(
+            name,
+            nickname=name_of(self.texts, comment),
+            quote=quoted(comment.content),
+            read=self.text("read", link=url) if url else "",
+            **more,
+        )
 
     def why_held(self, comment: Comment) -> str:
         """Why a comment waits, in words."""
@@ -7544,16 +7543,12 @@ def changed_email(site: Site, account: Account) -> Email:
 
 
 def owner_as_recipient(site: Site, to: str, comment: Comment) -> Recipient:
-    return Recipient(site, to, owner_language(site, to, comment), is_owner=True)
-
-
-def owner_language(site: Site, to: str, comment: Comment) -> str:
-    """The language of emails and webhooks to the owner: the one that is set, else their own; that
-    of the comment if no admin has one yet."""
-    chosen = site.config.notify_language
-    if chosen != "account":
-        return chosen
-    return usual_language(site, to) or comment.language
+    """The owner gets emails and webhooks in the language that is set, else in their own; in that of
+    the comment if no admin has one yet."""
+    language = site.config.notify_language
+    if language == "account":
+        language = usual_language(site, to) or comment.language
+    return Recipient(site, to, language, is_owner=True)
 
 
 def usual_language(site: Site, to: str) -> str:
@@ -7621,8 +7616,11 @@ def write_to_owner(site: Site, to: str, news: News) -> None:
     """One email about all that is new."""
     comments = [*news.values()]
     owner = owner_as_recipient(site, to, comments[0])
-    sections = [owner_section(owner, comment) for comment in comments[:MOST_QUOTED]]
-    if any(site.store.reports(comment.id) for comment in comments):
+    reports = {comment.id: site.store.reports(comment.id) for comment in comments}
+    sections = [
+        owner_section(owner, comment, reports[comment.id]) for comment in comments[:MOST_QUOTED]
+    ]
+    if any(reports.values()):
         subject = owner.subject("owner_reported_subject", "owner_reported_many_subject", comments)
     else:
         subject = owner.subject("owner_subject", "owner_many_subject", comments)
@@ -7632,23 +7630,24 @@ def write_to_owner(site: Site, to: str, news: News) -> None:
     add_email(site, news, email, email_use(site, "notification", to, "owner"))
 
 
-def owner_section(owner: Recipient, comment: FullComment) -> str:
+def owner_section(owner: Recipient, comment: FullComment, reports: list[Report]) -> str:
     """A comment as its owner reads it: what is new about it, and links that decide on it."""
-    reports = owner.site.store.reports(comment.id)
-    more: Json = {
-        "page": owner.page_shown(comment, 120),
-        "website": f"\n> \n> {comment.website}" if comment.website else "",
-        "links": lines_of_links(owner, comment, is_reported=bool(reports)),
-    }
+    name = "owner_text"
+    news: Json = {}
     if reports:
-        reasons = reasons_given(owner, reports)
-        return owner.section(
-            "owner_reported_text", comment, n=len(reports), reasons=reasons, **more
-        )
-    if comment.status == "waiting":
-        held = owner.why_held(comment)
-        return owner.section("owner_waiting_text", comment, held=held, **more)
-    return owner.section("owner_text", comment, **more)
+        name = "owner_reported_text"
+        news = {"n": len(reports), "reasons": reasons_given(owner, reports)}
+    elif comment.status == "waiting":
+        name = "owner_waiting_text"
+        news = {"held": owner.why_held(comment)}
+    return owner.section(
+        name,
+        comment,
+        page=owner.page_shown(comment, 120),
+        website=f"\n> \n> {comment.website}" if comment.website else "",
+        links=lines_of_links(owner, comment, is_reported=bool(reports)),
+        **news,
+    )
 
 
 def lines_of_links(owner: Recipient, comment: FullComment, *, is_reported: bool) -> str:
@@ -8580,6 +8579,16 @@ def visitor_of(request: Request) -> str:
 
 
 # What pages of other origins may do, and the headers that say so to browsers
+
+# | paths       | which other origins may use them    | what browsers and proxies keep       |
+# |-------------|-------------------------------------|--------------------------------------|
+# | /admin…     | none                                | nothing                              |
+# | /auth, /me  | the blog's                          | nothing                              |
+# | /mail       | all: the link's signature decides   | nothing                              |
+# | all others  | the blog's                          | nothing if a token was sent; else    |
+# |             |                                     | all, to ask each time if it is valid |
+#
+# The handlers of files let them be kept for a time without asking (`cached_for`).
 
 
 @dataclass(frozen=True)
@@ -10310,7 +10319,7 @@ def new_comment(request: Request) -> FullComment:
         country=country,
         location=location,
         created_at=request.now,
-        language=language_field(request, nickname + content),
+        language=language_of(optional_field(request, "lang"), nickname + content),
     )
 
 
@@ -10319,11 +10328,6 @@ def location_of(request: Request) -> Place:
     if not request.site.config.privacy_show_location:
         return NOWHERE
     return request.site.places.of(request.client.ip)
-
-
-def language_field(request: Request, text: str) -> str:
-    """The language that the widget names, else that of the text."""
-    return language_of(optional_field(request, "lang"), text)
 
 
 @route("POST", "/comments", Permission.ANYONE)
@@ -10614,7 +10618,7 @@ def follow_page(request: Request) -> Json:
     store = request.site.store
     name = page_field(request, "page_url")
     undo = flag_field(request, "undo")
-    language = language_field(request, request.me.nickname)
+    language = language_of(optional_field(request, "lang"), request.me.nickname)
     with request.writing():
         request.limit("follow")
         page = store.page_named(name)
