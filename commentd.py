@@ -15905,7 +15905,7 @@ SWEEP_SECONDS = 0.25
 EVENTS_OF_ONE = 64  # of one client in a turn of the event loop
 # Of CPU time, for responses that the event loop makes: in a turn, and for one client in a span,
 # while there are others.
-TURN_SECONDS = 0.01
+TURN_SECONDS = 0.03
 SPAN_SECONDS_OF_ONE = 0.025
 SPAN_SECONDS = 1
 CROWD_SECONDS = 0.1  # that a response waits at most while more events come than that
