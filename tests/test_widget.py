@@ -1316,6 +1316,25 @@ def test_a_reader_who_scrolls_on_is_not_taken_back_to_the_field(view: View) -> N
     assert page.evaluate(place) < 30
 
 
+def test_a_link_is_there_until_the_widget_is_and_for_good_where_it_cannot_load(view: View) -> None:
+    link = "<a href='SERVICE/thread?url=/2026/lines/'>Read the comments</a>"
+    body = f"{TAG}{HELD}<commentd-thread>{link}</commentd-thread>"
+    page = view.page
+    page.route("**/embed.js", lambda route: route.fulfill(status=404))
+    view(body)
+    thread, to_comments = page.locator("commentd-thread"), page.get_by_role("link")
+    expect(to_comments).to_be_visible()
+    height = "node => node.clientHeight"
+    assert thread.evaluate(height) > 600
+    page.evaluate("document.getAnimations().forEach(each => each.finish())")  # in 20 seconds
+    assert thread.evaluate(height) < 100
+    page.unroute("**/embed.js")
+    view(body)
+    expect(thread.locator("textarea")).to_be_visible()
+    expect(to_comments).to_have_count(0)
+    expect_only(view.faults, "Failed to load")
+
+
 def test_a_reader_who_is_offline_is_told_and_can_try_again(view: View) -> None:
     page = view.page
     fill(view.app, 15)
