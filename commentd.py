@@ -13406,6 +13406,10 @@ class Product:
     escaped: bool = False  # whether names and URLs are HTML
     sql: str = ""  # for SQLite
 
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (self.comments, self.pages, self.people)
+
 
 WALINE_COMMENTS = Table(
     "Comment",
@@ -13430,8 +13434,8 @@ COUNTER = Table("Counter", {"page": "url", "views": "time"})
 # The first whose sign is found in a file reads it.
 PRODUCTS = {
     "commentd": Product(
-        r'\{"format": "commentd"',
-        Table(
+        sign=r'\{"format": "commentd"',
+        comments=Table(
             "comments",
             {
                 **{name: name for name in EXPORTED_FIELDS},
@@ -13443,7 +13447,7 @@ PRODUCTS = {
                 "edited_at": "edited_at",
             },
         ),
-        Table(
+        pages=Table(
             "pages",
             {
                 "id": "page_key",
@@ -13457,10 +13461,10 @@ PRODUCTS = {
         status_path="status",
     ),
     "waline": Product(
-        r'(?s).*"type"\s*:\s*"waline"|.*"objectId".*"(like|sticky|status)"\s*:',
-        WALINE_COMMENTS,
-        COUNTER,
-        Table(
+        sign=r'(?s).*"type"\s*:\s*"waline"|.*"objectId".*"(like|sticky|status)"\s*:',
+        comments=WALINE_COMMENTS,
+        pages=COUNTER,
+        people=Table(
             "Users",
             {"id": "objectId", "nickname": "display_name", "email": "email", "website": "url"},
         ),
@@ -13476,8 +13480,8 @@ PRODUCTS = {
         zone="+08:00",  # that of its image, for storages other than LeanCloud
     ),
     "twikoo": Product(
-        r'(?s)(?=.*"_id"\s*:).*"(nick|comment|time)"\s*:',
-        Table(
+        sign=r'(?s)(?=.*"_id"\s*:).*"(nick|comment|time)"\s*:',
+        comments=Table(
             "comment",
             {
                 "id": "_id",
@@ -13494,7 +13498,7 @@ PRODUCTS = {
                 "created_at": "created",
             },
         ),
-        COUNTER,
+        pages=COUNTER,
         flags={"isSpam": "waiting"},
         lost={
             "user agents": "ua",
@@ -13505,17 +13509,17 @@ PRODUCTS = {
         },
     ),
     "valine": Product(
-        r'(?s)#filetype:JSON-streaming|.*"objectId"\s*:',
-        WALINE_COMMENTS,
-        COUNTER,
+        sign=r'(?s)#filetype:JSON-streaming|.*"objectId"\s*:',
+        comments=WALINE_COMMENTS,
+        pages=COUNTER,
         flags={"isSpam": "spam"},
         status_path="status",
         lost={"user agents": "ua", "page titles": "title"},
         escaped=True,
     ),
     "cusdis": Product(
-        r".*\bcomments\b.*\bpages\b.*\bprojects\b",
-        Table(
+        sign=r".*\bcomments\b.*\bpages\b.*\bprojects\b",
+        comments=Table(
             "",
             {
                 "id": "id",
@@ -13535,8 +13539,8 @@ PRODUCTS = {
                    AND coalesce(projects.deleted_at, '') = '') ON pages.id = comments.pageId""",
     ),
     "disqus": Product(
-        r"""(?s)\s*<.*\sxmlns(:\w+)?=["']http://disqus\.com""",
-        Table(
+        sign=r"""(?s)\s*<.*\sxmlns(:\w+)?=["']http://disqus\.com""",
+        comments=Table(
             "post",
             {
                 "id": "@id",
@@ -13549,7 +13553,7 @@ PRODUCTS = {
                 "created_at": "createdAt",
             },
         ),
-        Table(
+        pages=Table(
             "thread",
             {
                 "id": "@id",
@@ -13563,8 +13567,8 @@ PRODUCTS = {
         lost={"page titles": "title"},
     ),
     "wordpress": Product(
-        r"""(?s)\s*<.*\sxmlns(:\w+)?=["']https?://wordpress\.org/export/""",
-        Table(
+        sign=r"""(?s)\s*<.*\sxmlns(:\w+)?=["']https?://wordpress\.org/export/""",
+        comments=Table(
             "comment",
             {
                 "id": "comment_id",
@@ -13579,7 +13583,7 @@ PRODUCTS = {
                 "type": "comment_type",
             },
         ),
-        Table(
+        pages=Table(
             "item",
             {"id": "in", "page": "link", "closed": "comment_status", "opened_at": "post_date_gmt"},
         ),
@@ -13588,8 +13592,8 @@ PRODUCTS = {
         escaped=True,
     ),
     "isso": Product(
-        r".*\bcomments\b.*\bthreads\b",
-        Table(
+        sign=r".*\bcomments\b.*\bthreads\b",
+        comments=Table(
             "",
             {
                 "id": "id",
@@ -13617,8 +13621,8 @@ PRODUCTS = {
               FROM comments LEFT JOIN threads ON threads.id = tid""",
     ),
     "remark42": Product(
-        r'(?s)\s*\{"version":\s*1,\s*"(users|posts)|.*"locator"\s*:',
-        Table(
+        sign=r'(?s)\s*\{"version":\s*1,\s*"(users|posts)|.*"locator"\s*:',
+        comments=Table(
             "",
             {
                 "id": "id",
@@ -13633,7 +13637,7 @@ PRODUCTS = {
                 "edited_at": "edit.time",
             },
         ),
-        Table("posts", {"page": "url", "closed": "read_only"}),
+        pages=Table("posts", {"page": "url", "closed": "read_only"}),
         flags={"delete": "deleted"},
         lost={
             "downvotes (subtracted from the likes)": "votes",
@@ -13642,8 +13646,8 @@ PRODUCTS = {
         },
     ),
     "artalk": Product(
-        r'(?s).*"page_key"\s*:',
-        Table(
+        sign=r'(?s).*"page_key"\s*:',
+        comments=Table(
             "",
             {
                 "id": "id",
@@ -13670,8 +13674,8 @@ PRODUCTS = {
         },
     ),
     "commento": Product(
-        r'(?s).*"commentHex"\s*:',
-        Table(
+        sign=r'(?s).*"commentHex"\s*:',
+        comments=Table(
             "comments",
             {
                 "id": "commentHex",
@@ -13697,8 +13701,8 @@ PRODUCTS = {
         lost={"avatars": "photo", "marks of the admin": "isModerator"},
     ),
     "comentario": Product(
-        r'(?s).*"(domainId|pageId|domainPageId)"\s*:',
-        Table(
+        sign=r'(?s).*"(domainId|pageId|domainPageId)"\s*:',
+        comments=Table(
             "comments",
             {
                 "id": "id",
@@ -13715,8 +13719,8 @@ PRODUCTS = {
                 "edited_at": "editedTime",
             },
         ),
-        Table("pages", {"page": "path", "closed": "isReadonly", "views": "countViews"}),
-        Table(
+        pages=Table("pages", {"page": "path", "closed": "isReadonly", "views": "countViews"}),
+        people=Table(
             "commenters",
             {"id": "id", "nickname": "name", "email": "email", "website": "websiteUrl"},
         ),
@@ -13778,9 +13782,8 @@ def as_text(value: Any) -> str:
         value = pick(value, "$oid|$numberLong|$numberInt|$numberDouble|$date|iso")
     text = str(value) if isinstance(value, str | int | float) else ""
     if not text.isprintable():
-        text = re.sub(
-            "[\ud800-\udfff]", "\ufffd", text
-        )  # halves of characters, which JSON may have
+        # JSON may have halves of characters.
+        text = re.sub("[\ud800-\udfff]", "\ufffd", text)
         text = without_controls(text)
     return text.strip()
 
@@ -14016,17 +14019,43 @@ class Content:
     own_html: bool = False
 
 
+def content_of_markdown(text: str) -> Content:
+    return Content(text, safe_html(text))
+
+
+def content_of_either(text: str) -> Content:
+    """Of a product that shows Markdown, and keeps the HTML of what it imported itself."""
+    if HTML_START.match(text):
+        return content_of_html(html_in(text))
+    return content_of_markdown(markdown_in(text))
+
+
+def content_of_disqus(text: str) -> Content:
+    return content_of_html(html_in(DISQUS_LINK.sub(direct_link, text)))
+
+
+def content_of_lines(text: str) -> Content:
+    return content_of_html(with_links(html_in(paragraphs_of(text))))
+
+
+# How the text of a comment is read, by the field that has it. The first that has one counts.
+CONTENT_READERS: dict[str, Callable[[str], Content]] = {
+    "markdown": content_of_markdown,
+    "either": content_of_either,
+    "disqus": content_of_disqus,
+    "html": lambda text: content_of_html(html_in(text)),
+    "lines": content_of_lines,
+}
+
+
 def content_of(values: Texts) -> Content:
     """The text of an imported comment."""
-    either = values["either"]
-    markdown = values["markdown"] or markdown_in(either)
     if values["own_html"]:
-        return Content(markdown, clean_foreign(values["own_html"]), own_html=True)
-    if markdown and not HTML_START.match(either):
-        return Content(markdown, safe_html(markdown))
-    direct = DISQUS_LINK.sub(direct_link, values["disqus"])
-    written = html_in(either or values["html"] or direct)
-    return content_of_html(written or with_links(html_in(paragraphs_of(values["lines"]))))
+        return Content(values["markdown"], clean_foreign(values["own_html"]), own_html=True)
+    for name, read in CONTENT_READERS.items():
+        if values[name]:
+            return read(values[name])
+    return Content("", "")
 
 
 # HTML as Markdown
@@ -14144,20 +14173,28 @@ class MarkdownWriter:
         return f"{fence}{language}\n{code}\n{fence}"
 
     def list_items(self, element: Element, *, is_second: bool) -> str:
-        number = count_in(element.attributes.get("start") or "1", 10**8)
+        """Each item behind its mark, and what follows in it indented, with an empty line before all
+        but a list:
+
+            1. The first
+               - with a list in it
+            2. The second
+        """
+        first_number = count_in(element.attributes.get("start") or "1", 10**8)
         items: list[str] = []
-        is_loose = False
-        for item in element.blocks:
-            mark = "*" if is_second else "-"
-            if element.tag == "ol":
-                mark = f"{number + len(items)}{')' if is_second else '.'}"
+        separator = "\n"
+        for number, item in enumerate(element.blocks, first_number):
             blocks = self.blocks(item) or [""]
-            is_tight = all(re.match(r"[-*] |\d+[.)] ", block) for block in blocks[1:])
-            is_loose = is_loose or not is_tight
-            body = ("\n" if is_tight else "\n\n").join(blocks)
-            indented = re.sub(r"\n(?=[^\n])", "\n" + " " * (len(mark) + 1), body)
-            items.append(f"{mark} {indented}".rstrip(" "))
-        return ("\n\n" if is_loose else "\n").join(items)
+            if all(LIST_START.match(block) for block in blocks[1:]):
+                text = "\n".join(blocks)
+            else:
+                text = "\n\n".join(blocks)
+                separator = "\n\n"
+            mark = list_mark(element.tag, number, is_second=is_second)
+            indentation = " " * (len(mark) + 1)
+            text = re.sub(r"\n(?=[^\n])", f"\n{indentation}", text)
+            items.append(f"{mark} {text}".rstrip(" "))
+        return separator.join(items)
 
     def paragraph(self, element: Element) -> str:
         """Two breaks in a row end a paragraph."""
@@ -14204,6 +14241,16 @@ class MarkdownWriter:
             url = url.replace("<", "%3C").replace(">", "%3E").replace("\\", "%5C")
             url = f"<{url}>"
         return f"[{text}]({url})"
+
+
+LIST_START = re.compile(r"[-*] |\d+[.)] ")
+
+
+def list_mark(tag: str, number: int, *, is_second: bool) -> str:
+    """The mark of an item. A list that follows another one has other marks."""
+    if tag == "ol":
+        return f"{number})" if is_second else f"{number}."
+    return "*" if is_second else "-"
 
 
 def code_class(element: Element) -> str:
@@ -14366,8 +14413,12 @@ def joined(runs: Iterable[Run]) -> list[Run]:
 
 # Files
 
-Records = Iterator[tuple[str, Any]]  # each with the name of its table, list or element
-BREAKS_OFF = "<breaks off>"  # the name of the last record, which says where
+# Each record with the name of the table, list or element that it stands in. Where one can't be
+# read, a text says where, such as the line.
+Records = Iterator[tuple[str, Any]]
+BREAKS_OFF = (
+    "<breaks off>"  # a name behind all others: the file has no end, and the text says where
+)
 # Names of lists that say nothing of what is in them: a file or an API may put one around records.
 WRAPPERS = ("", "results", "result", "data", "list", "rows", "items", "docs", "comment", "comments")
 JSON_LIMIT = 64 * MEGA
@@ -14776,19 +14827,22 @@ def sign_of(path: Path) -> tuple[bool, str]:
     return has_tables, start
 
 
-def is_from(name: str, path: Path) -> bool:
-    """Whether a file looks like one of that product."""
+def products_like(path: Path) -> list[str]:
+    """The names of the products that a file may be from, by how it begins; the likeliest first."""
     has_tables, start = sign_of(path)
-    product = PRODUCTS[name]
-    return has_tables == bool(product.sql) and bool(re.match(product.sign, start))
+    return [
+        name
+        for name, product in PRODUCTS.items()
+        if has_tables == bool(product.sql) and re.match(product.sign, start)
+    ]
 
 
 def product_of(path: Path) -> str:
-    """The name of the product that a file is from, by how it begins."""
-    has_tables, start = sign_of(path)
-    for name, product in PRODUCTS.items():
-        if has_tables == bool(product.sql) and re.match(product.sign, start):
-            return name
+    """The name of the product that a file is from."""
+    names = products_like(path)
+    if names:
+        return names[0]
+    _, start = sign_of(path)
     hints = [hint for pattern, hint in HINTS.items() if re.match(pattern, start)]
     advice = hints[0] if hints else f"name one with --format ({', '.join(PRODUCTS)})"
     raise OperatorError(f"the file is of no known product: {advice}")
@@ -14866,9 +14920,12 @@ class StagedPage:
 
 @dataclass(slots=True, kw_only=True)
 class StagedComment:
-    """A comment of the file. `id`, `parent` and `thread` are ids of the product. `stamp`: what the
-    import remembers of it, in this file and in later ones. `row`: as it will be stored; its time is
-    0 while that is unknown."""
+    """A comment of the file on its way into the store. `id`, `parent` and `thread` are ids of the
+    product. `stamp`: what the import remembers of it, in this file and in later ones.
+
+    `Staging` makes it, with a row that has all but its place. `Arrangement` corrects the parent,
+    and sets the depth, and the time where that is 0. `Adding` sets the ids in the row: its page,
+    its parent, and its own if that is known."""
 
     id: str
     parent: str
@@ -14877,7 +14934,7 @@ class StagedComment:
     stamp: str
     row: FullComment
     likes: int  # by unknown visitors, who are added one by one
-    depth: int = -1  # -1 until its place in the tree of replies is known
+    depth: int = -1  # -1 until it is known
 
     @property
     def number(self) -> int:
@@ -14958,9 +15015,14 @@ class ImportReport:
     lost: Counter[str] = field(default_factory=Counter)  # records with what an import leaves out
     titles: set[str] = field(default_factory=set)  # of pages
 
-    def note(self, event: str, name: str) -> None:
+    @property
+    def is_ours(self) -> bool:
+        """Whether the file is an export of commentd. Then all is as it was there."""
+        return self.product_name == "commentd"
+
+    def note(self, event: str, record_name: str) -> None:
         """Keeps the name of a record that the report is to list under an event."""
-        self.names[event].append(one_line(name)[:64])
+        self.names[event].append(one_line(record_name)[:64])
 
     def text(self, language: str) -> str:
         """The report, in Chinese for `zh` and its variants."""
@@ -15011,9 +15073,9 @@ class Staging:
     ) -> None:
         self.report = report
         self.product = PRODUCTS[report.product_name]
-        self.is_ours = report.product_name == "commentd"  # then all is as it was exported
         self.now = now
-        self.breaks_off = False
+        self.tables = {table.name.lower(): table for table in self.product.tables if table.name}
+        self.breaks_off_at = ""  # where in the file, if it has no end
         self.records = deque[Texts]()  # of comments, until all pages and authors are known
         self.people: dict[str, Texts] = {}  # by id
         self.pages_by_id: dict[str, PageRef] = {}
@@ -15031,59 +15093,66 @@ class Staging:
     def read(self, path: Path, show: Progress) -> None:
         """Stages all that can be read."""
         self.report.encoding = encoding_of(path)
-        for name, record in read_records(path, self.product, show):
-            self.stage_record(name, record)
-        faults = self.report.names.get(UNREADABLE, [])
-        if len(faults) == self.report.read and not self.pages:
-            if faults:
-                raise OperatorError(f"nothing in the file can be read ({faults[0]})")
-            name = self.report.product_name
-            if not is_from(name, path):  # else it is empty, which is no error
-                raise OperatorError(f"there is no comment and no page of {name} in it")
-        if self.breaks_off and any(map(self.lacks_author, self.records)):
+        for table_name, record in read_records(path, self.product, show):
+            self.stage_record(table_name, record)
+        if not self.records and not self.pages:
+            self.refuse_unless_empty(path)
+        if self.breaks_off_at and any(map(self.lacks_author, self.records)):
             # They would come without names, and get none from the whole file later.
-            raise OperatorError(
-                f"the file breaks off before the names of all authors ({faults[0]})"
-            )
+            reason = "the file breaks off before the names of all authors"
+            raise OperatorError(f"{reason} ({self.breaks_off_at})")
         while self.records:
             self.stage_comment(self.records.popleft())
 
-    def stage_record(self, name: str, record: Any) -> None:
-        """`name`: of the list, table or element in the file that the record stands in."""
+    def refuse_unless_empty(self, path: Path) -> None:
+        """Refuses a file of which nothing came. An empty one of the product is no error."""
+        product_name = self.report.product_name
+        unreadable = self.report.names.get(UNREADABLE)
+        if unreadable:
+            raise OperatorError(f"nothing in the file can be read ({unreadable[0]})")
+        if product_name not in products_like(path):
+            raise OperatorError(f"there is no comment and no page of {product_name} in it")
+
+    def stage_record(self, table_name: str, record: Any) -> None:
+        """Keeps a page or an author; and a comment until all of these are known."""
         product = self.product
-        if name == BREAKS_OFF:
-            self.breaks_off = True
-            name = product.comments.name
-        table = self.table_of(name, record)
-        if isinstance(record, dict):
-            self.count_lost(table, record)
+        if table_name == BREAKS_OFF:
+            self.breaks_off_at = record
+            self.note_unreadable(record)
+            return
+        table = self.table_of(table_name, record)
+        if not isinstance(record, dict):
+            if table is product.comments:
+                self.note_unreadable(as_text(record))
+            return
+        self.count_lost(table, record)
+        if table is None:
+            return
+        values = fields_in(record, table)
         if table is product.comments:
             self.report.read += 1
-            if isinstance(record, dict):
-                values = fields_in(record, table)
-                values["status"] = status_in(record, product)
-                self.records.append(values)
-            else:
-                self.report.note(UNREADABLE, as_text(record))
+            values["status"] = status_in(record, product)
+            self.records.append(values)
         elif table is product.pages:
-            self.stage_page(fields_in(record, table))
-        elif table is product.people:
-            values = fields_in(record, table)
-            if "id" in values:
-                self.people[values.pop("id")] = values
+            self.stage_page(values)
+        elif "id" in values:
+            self.people[values.pop("id")] = values
 
-    def table_of(self, name: str, record: Any) -> Table | None:
+    def note_unreadable(self, where: str) -> None:
+        self.report.read += 1
+        self.report.note(UNREADABLE, where)
+
+    def table_of(self, table_name: str, record: Any) -> Table | None:
         """Which records these are; None for those that are not imported."""
-        product = self.product
-        for table in (product.comments, product.pages, product.people):
-            if name and name.lower() == table.name.lower():
-                return table
-        if name not in WRAPPERS:
-            return None
-        # A page is told from a comment by its fields: it has all of them.
-        page_fields = product.pages.fields.keys()
-        is_page = page_fields and fields_in(record, product.pages).keys() == page_fields
-        return product.pages if is_page else product.comments
+        table = self.tables.get(table_name.lower())
+        if table or table_name not in WRAPPERS:
+            return table
+        return self.product.pages if self.is_page(record) else self.product.comments
+
+    def is_page(self, record: Any) -> bool:
+        """Whether a record has all fields of a page, which no comment has."""
+        table = self.product.pages
+        return table is not NO_TABLE and fields_in(record, table).keys() == table.fields.keys()
 
     def count_lost(self, table: Table | None, record: Json) -> None:
         for what, path in self.product.lost.items():
@@ -15119,7 +15188,7 @@ class Staging:
 
     def page_named_in(self, values: Texts) -> PageRef | None:
         """The page that a record names by its URL."""
-        if not self.is_ours:
+        if not self.report.is_ours:
             return self.page_at(values["page"], values["site"])
         return PageRef("", values["id"], values["page"]) if values["id"] else None
 
@@ -15149,10 +15218,7 @@ class Staging:
         if record_type != "comment":
             self.report.note(f"skipped: it is a {record_type}", name)
             return
-        if "id" in self.product.pages.fields:
-            page = self.pages_by_id.get(values["page"])
-        else:
-            page = self.page_named_in(values)
+        page = self.page_of(values)
         if page is None:
             self.report.note("skipped: no page", name)
             return
@@ -15168,9 +15234,15 @@ class Staging:
         if is_true(values["closed"]):
             self.stage_page(values)
 
+    def page_of(self, values: Texts) -> PageRef | None:
+        """The page of a comment, which names its id if pages have one, else its URL."""
+        if "id" in self.product.pages.fields:
+            return self.pages_by_id.get(values["page"])
+        return self.page_named_in(values)
+
     def comment_of(self, values: Texts, page: PageRef) -> StagedComment:
         content = self.content_in(values)
-        was_erased = not self.is_ours and content.markdown.replace("\\", "") == "[deleted]"
+        was_erased = not self.report.is_ours and content.markdown.replace("\\", "") == "[deleted]"
         is_gone = values["status"] == "deleted" or was_erased or is_blank(content.markdown)
         written_time = values["created_at"]
         written_id = values["id"]
@@ -15201,7 +15273,7 @@ class Staging:
             self.report.note("cut after 65 536 characters", name)
             text = content.markdown[:TEXT_LIMIT].strip()
             return Content(text, clean(plain_html(text)), own_html=True)
-        if content.own_html and not self.is_ours:
+        if content.own_html and not self.report.is_ours:
             self.report.note("kept as HTML, since Markdown can't say it", name)
         return content
 
@@ -15211,16 +15283,16 @@ class Staging:
         name = name_in_report(values)
         row.status = values["status"]
         row.nickname = self.nickname_of(plain(values["nickname"]))
-        address = self.email_of(plain(values["email"]))
-        if values["email"] and not address:
+        email_address = self.email_of(plain(values["email"]))
+        if values["email"] and not email_address:
             self.report.note("without an email address, since what is there is none", name)
-        if not address.endswith(".invalid"):  # exports make these up
-            row.email = address
+        if not email_address.endswith(".invalid"):  # exports make these up
+            row.email = email_address
         row.website = self.website_of(plain(values["website"]))
         if values["website"] not in ("", "http://", "https://") and not row.website:
             self.report.note("without a website, since what is there is no URL", name)
         row.ip, country, row.location = self.origin_of(values["ip"])
-        if self.is_ours or not self.place_of:
+        if self.report.is_ours or not self.place_of:
             country = values["country"]
             row.location = values["location"][:256]
         if re.fullmatch("[A-Z]{2}", country):  # the widget could not show another
@@ -15257,19 +15329,19 @@ class Arrangement:
         self.set_times()
         self.gather_pages()
 
-    def choose_blog(self, name: str, origins: Iterable[str]) -> None:
-        """Keeps one blog: the one with that name, or of the settings, or the only one. Comments
-        that name none belong to each."""
+    def choose_blog(self, wanted: str, origins: Iterable[str]) -> None:
+        """Keeps one blog: the wanted one, or that of the settings, or the only one. Comments that
+        name none belong to each."""
         blogs = Counter(comment.page.blog for comment in self.comments.values())
         if not blogs:
             blogs.update({page.ref.blog: 0 for page in self.listed_pages})
         del blogs[""]
-        chosen = blogs.keys() & wanted_blogs(name, origins)
+        chosen = blogs.keys() & blog_names(wanted, origins)
         if not chosen:
-            if not name and len(blogs) <= 1:
+            if not wanted and len(blogs) <= 1:
                 return
-            names = [f"{blog} ({count})" for blog, count in sorted(blogs.items())]
-            choices = ", ".join(names) or "none has a name, so leave it out"
+            counts = [f"{blog} ({count})" for blog, count in sorted(blogs.items())]
+            choices = ", ".join(counts) or "none has a name, so leave it out"
             raise OperatorError(f"name a blog of the file with --host: {choices}")
         kept = {"", *chosen}
         for comment in [*self.comments.values()]:
@@ -15360,10 +15432,10 @@ class Arrangement:
                 page.opened_at = opened_at[key]
 
 
-def wanted_blogs(name: str, origins: Iterable[str]) -> set[str]:
-    """The spellings of the name; without one, of the hosts in the settings."""
-    if name:
-        return {name, name.lower().removeprefix("www.")}
+def blog_names(wanted: str, origins: Iterable[str]) -> set[str]:
+    """The spellings of the wanted blog; if none is named, those of the hosts in the settings."""
+    if wanted:
+        return {wanted, wanted.lower().removeprefix("www.")}
     names: set[str] = set()
     for host in map(host_of, origins):
         # The settings may also name the preview of the blog.
@@ -15371,6 +15443,16 @@ def wanted_blogs(name: str, origins: Iterable[str]) -> set[str]:
             bare = host.removeprefix("www.")
             names |= {bare, bare.partition(":")[0]}
     return names
+
+
+@dataclass
+class FoundHere:
+    """What the store has of some comments of the file: those that an import knows by their stamps,
+    the pages by their keys, and comments that may be the same."""
+
+    imported: dict[str, Imported]
+    pages: dict[str, Page]
+    similar: list[SimilarComment]
 
 
 class Adding:
@@ -15381,7 +15463,6 @@ class Adding:
         self.store = store
         self.report = arrangement.report
         self.product_name = self.report.product_name
-        self.is_ours = self.product_name == "commentd"
         self.now = arrangement.now
         self.pages = arrangement.pages
         self.comments = arrangement.comments
@@ -15417,7 +15498,7 @@ class Adding:
     def has_news(self, page: StagedPage) -> bool:
         """Whether something is to be added to a page besides its comments."""
         is_closed = page.closed and page.has_comments
-        return bool(self.is_ours or page.views or page.page_likes or is_closed)
+        return bool(self.report.is_ours or page.views or page.page_likes or is_closed)
 
     def add_page(self, staged: StagedPage) -> None:
         closed = int(staged.closed)
@@ -15442,45 +15523,50 @@ class Adding:
     # Comments
 
     def add_comments(self, comments: list[StagedComment]) -> None:
-        """Adds those that are not here yet. What is here is looked up for all of them at once."""
-        parents = [self.comments[each.parent] for each in comments if each.parent]
-        stamps = [each.stamp for each in (*comments, *parents)]
-        imported = self.store.imported(self.product_name, stamps)
-        pages = self.store.pages_with_keys([each.page.key for each in comments])
-        similar = self.store.similar_comments(
-            [each.number for each in comments if each.number],
-            [
-                {
-                    "page_key": each.page.key,
-                    "created_at": each.row.created_at,
-                    "nickname": each.row.nickname,
-                    "content": each.row.content,
-                }
-                for each in comments
-            ],
-        )
+        """Adds those that are not here yet."""
+        here = self.look_up(comments)
         for comment in comments:
-            self.report.done += 1
-            parent = imported.get(self.comments[comment.parent].stamp) if comment.parent else None
-            known = imported.get(comment.stamp)
+            parent = None
+            if comment.parent:
+                parent = here.imported.get(self.comments[comment.parent].stamp)
+            known = here.imported.get(comment.stamp)
             if known is None:
-                known = self.same_comment(comment, similar)
-                if known is None:
-                    known = self.add_comment(comment, pages, parent)
+                known = self.same_comment(comment, here) or self.add_comment(comment, here, parent)
                 self.store.note_import(self.product_name, comment.stamp, known.id)
-                imported[comment.stamp] = known
+                here.imported[comment.stamp] = known
             elif parent:
                 self.put_below_late_parent(comment, known, parent)
             self.matched.add(known.id)
+            self.report.done += 1
 
-    def same_comment(self, staged: StagedComment, similar: list[SimilarComment]) -> Imported | None:
+    def look_up(self, comments: list[StagedComment]) -> FoundHere:
+        """What the store has of them: asked for all at once, which is faster."""
+        parents = [self.comments[each.parent] for each in comments if each.parent]
+        stamps = [each.stamp for each in (*comments, *parents)]
+        numbers = [each.number for each in comments if each.number]
+        texts = [
+            {
+                "page_key": each.page.key,
+                "created_at": each.row.created_at,
+                "nickname": each.row.nickname,
+                "content": each.row.content,
+            }
+            for each in comments
+        ]
+        return FoundHere(
+            imported=self.store.imported(self.product_name, stamps),
+            pages=self.store.pages_with_keys([each.page.key for each in comments]),
+            similar=self.store.similar_comments(numbers, texts),
+        )
+
+    def same_comment(self, staged: StagedComment, here: FoundHere) -> Imported | None:
         """The comment here that is this one: with the same id and time, whatever its status; else
         with the same text, author, page and time. Another record of the file may have the same
         text."""
         row = staged.row
         candidates = [
             each
-            for each in similar
+            for each in here.similar
             if each.created_at == row.created_at and each.id not in self.matched
         ]
         for each in candidates:
@@ -15493,24 +15579,22 @@ class Adding:
         return None
 
     def add_comment(
-        self, staged: StagedComment, pages: dict[str, Page], parent: Imported | None
+        self, staged: StagedComment, here: FoundHere, parent: Imported | None
     ) -> Imported:
-        """`pages`: those that are here, by key. `parent`: what the comment replies to, if that has
-        come."""
+        """`parent`: what the comment replies to, if that has come."""
         row = staged.row
         self.report.new += 1
         self.report.new_by_status[row.status] += 1
         key = staged.page.key
-        if key not in pages:
-            pages[key] = self.new_page(self.pages[key])
-        page_id = pages[key].id
-        row.id = staged.number if self.is_ours else 0  # so that links to it stay valid
-        row.page_id = page_id
-        row.parent_id = parent.id if parent and parent.page_id == page_id else None
+        if key not in here.pages:
+            here.pages[key] = self.new_page(self.pages[key])
+        row.page_id = here.pages[key].id
+        row.parent_id = parent.id if parent and parent.page_id == row.page_id else None
+        row.id = staged.number if self.report.is_ours else 0  # so that links to it stay valid
         comment_id = self.store.add_comment_row(row, row.status, self.now)
         if staged.likes:
             self.store.add_past_likes("comment", comment_id, staged.likes)
-        return Imported(comment_id, page_id, row.parent_id)
+        return Imported(comment_id, row.page_id, row.parent_id)
 
     def put_below_late_parent(
         self, staged: StagedComment, comment: Imported, parent: Imported
@@ -15548,8 +15632,8 @@ class Export:
         """All comments. One that was deleted, while others below it were not, has no text."""
         for comment in self.store.exported_comments():
             shown = comment.erased() if comment.status == "deleted" else comment
-            address = shown.email if self.emails else ""
-            yield replace(shown, ip=masked(shown.ip), email=address)
+            email_address = shown.email if self.emails else ""
+            yield replace(shown, ip=masked(shown.ip), email=email_address)
 
     def comments_for_others(self) -> Iterator[ExportedComment]:
         """All comments for a product without tombstones: there, one is a comment with this text."""
@@ -15789,13 +15873,24 @@ def filled_xml(form: str, values: Json) -> str:
     return XML_CONTROL.sub("", form.format_map(escaped_values))
 
 
-# Each with what it cannot hold.
+@dataclass(frozen=True)
+class Exporter:
+    """`write` yields the file in parts. `lost`: what it cannot hold."""
+
+    write: Callable[[Export], Iterator[str]]
+    lost: str
+
+
 EXPORTERS = {
-    "commentd": (as_commentd, "accounts, who liked what, settings (`commentd backup` has them)"),
-    "data": (as_data, "what readers do not see, views (it is for the templates of a site)"),
-    "wordpress": (as_wordpress, "likes, views, edits, pins"),
-    "artalk": (as_artalk, "spam, edits, views, likes of pages"),
-    "waline": (as_waline, "edits, closed pages, likes of pages"),
+    "commentd": Exporter(
+        as_commentd, lost="accounts, who liked what, settings (`commentd backup` has them)"
+    ),
+    "data": Exporter(
+        as_data, lost="what readers do not see, views (it is for the templates of a site)"
+    ),
+    "wordpress": Exporter(as_wordpress, lost="likes, views, edits, pins"),
+    "artalk": Exporter(as_artalk, lost="spam, edits, views, likes of pages"),
+    "waline": Exporter(as_waline, lost="edits, closed pages, likes of pages"),
 }
 
 
@@ -15806,20 +15901,22 @@ def rest_of_page(page: Page, start: str) -> str | None:
     """What follows where the URL of a page begins so; None if it begins otherwise."""
     if page.key.startswith("//") != start.startswith("//"):  # on another host
         return None
-    key = page.key
-    if not key.startswith(start):
-        path, query = split_path(key)
-        key = f"{path}/{query}"  # keys have no slash where a path ends
-    if not key.startswith(start):
-        return None
-    if start.endswith("/"):
-        # Whole segments are replaced. The others stay as they were written, which no key tells.
-        path, query = split_path(HOST.sub("", page.page_url))
-        replaced = HOST.sub("", start).count("/")
-        segments = path.split("/", replaced)
-        if len(segments) > replaced:
-            return segments[replaced] + query
-    return key.removeprefix(start)
+    path, query = split_path(page.key)
+    # Keys have no slash where a path ends.
+    for key in (page.key, f"{path}/{query}"):
+        if key.startswith(start):
+            rest = rest_as_written(page.page_url, start) if start.endswith("/") else None
+            return key.removeprefix(start) if rest is None else rest
+    return None
+
+
+def rest_as_written(page_url: str, start: str) -> str | None:
+    """What follows the segments that stand in the place of those of `start`, as people wrote it,
+    which no key tells; None if there are not so many."""
+    path, query = split_path(HOST.sub("", page_url))
+    replaced = HOST.sub("", start).count("/")
+    segments = path.split("/", replaced)
+    return segments[replaced] + query if len(segments) > replaced else None
 
 
 def new_page_url(page: Page, old: str, new: str) -> str:
@@ -17017,20 +17114,21 @@ def export_command(arguments: Arguments) -> int:
     name = arguments.format
     if name not in EXPORTERS:
         raise SettingsError(f"exports are: {', '.join(EXPORTERS)}")
-    write, lost = EXPORTERS[name]
+    exporter = EXPORTERS[name]
     language = terminal_language(os.environ)
     # Not straight to the output: while its reader stalls, the -wal could not be emptied.
     with tempfile.TemporaryFile() as exported:
         with command_store(config) as store:
             export = Export(store, config, arguments.emails)
-            exported.writelines(part.encode() for part in write(export))
+            exported.writelines(part.encode() for part in exporter.write(export))
         exported.seek(0)
         shutil.copyfileobj(exported, sys.stdout.buffer)
         sys.stdout.flush()
+    lost = translated(exporter.lost, language)
     if arguments.emails:
-        tell(f"Not exported: {translated(lost, language)}", sys.stderr)
+        tell(f"Not exported: {lost}", sys.stderr)
     else:
-        tell(f"Not exported: {translated(lost, language)}, email addresses (--emails)", sys.stderr)
+        tell(f"Not exported: {lost}, email addresses (--emails)", sys.stderr)
     return 0
 
 
