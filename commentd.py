@@ -4390,19 +4390,19 @@ class Store(Database):
         sql += " ORDER BY account.id DESC LIMIT :limit"
         return self.all(AccountSummary, sql, pattern=pattern, before=before, limit=limit)
 
-    def set_rights(self, user_id: int, role: str, blocked: bool, *, revoke: bool) -> None:
-        """`revoke` also makes tokens and one-time links void, so that lost rights can't be used. An
-        admin loses claimed comments."""
+    def set_rights(self, account: Account, *, revoke: bool) -> None:
+        """Stores its role, and whether it is blocked. `revoke` also makes tokens and one-time links
+        void, so that lost rights can't be used. An admin loses claimed comments."""
         sql = "UPDATE account SET role = ?, blocked = ? WHERE id = ?"
-        self.run(sql, role, blocked, user_id)
-        if role == "admin":
-            self.lose_claimed(user_id)
+        self.run(sql, account.role, account.blocked, account.id)
+        if account.role == "admin":
+            self.lose_claimed(account.id)
         if revoke:
-            self.revoke_tokens(user_id)
+            self.revoke_tokens(account.id)
             sql = """
                 DELETE FROM admin_link
                  WHERE email = (SELECT email FROM account WHERE id = ?)"""
-            self.run(sql, user_id)
+            self.run(sql, account.id)
 
     def add_admin_link(self, link: str, email: str, expires_at: int) -> None:
         """Replaces older links for the same email address; "" stands for any. Only the hash of the
@@ -11950,8 +11950,8 @@ def moderate_comments(request: Request) -> Json:
     # One transaction each: all in one would keep others from writing for too long.
     for comment_id, version in versions_by_id(request.form).items():
         try:
-            was = act(request, name, comment_id, version)
-            comments.append({"id": comment_id, "was": was})
+            before = act(request, name, comment_id, version)
+            comments.append({"id": comment_id, "was": before})
         except TextChanged:
             changed.append(comment_id)
         except NotFound:
@@ -11974,9 +11974,9 @@ def versions_by_id(form: Json) -> dict[int, str]:
 def action_in(request: Request) -> str:
     """The name of the action that the form asks for: by a status, or by a flag."""
     if "status" not in request.form:
-        for name, value in ACTION_NAMES:
-            if isinstance(value, bool) and name in request.form:
-                return ACTION_NAMES[name, flag_field(request, name)]
+        for action in ACTIONS.values():
+            if action.field in request.form:
+                return ACTION_NAMES[action.field, flag_field(request, action.field)]
     return ACTION_NAMES["status", choice_field(request, "status", STATUSES)]
 
 
@@ -12087,10 +12087,10 @@ def waiting_comments(request: Request) -> Json:
 def moderate(request: Request, comment_id: int) -> Json:
     """`{status, version?}`, `{pinned}` or `{closed}` to `{success, comment, was}`: all that an
     admin may do with the token that the widget stores on the blog. /admin can undo it."""
-    was = act(request, action_in(request), comment_id, optional_field(request, "version"))
+    before = act(request, action_in(request), comment_id, optional_field(request, "version"))
     comment = full_comment(request, comment_id)
     shown = {**comment.for_readers(request.site.config, is_admin=True), "status": comment.status}
-    return {"success": True, "comment": shown, "was": was}
+    return {"success": True, "comment": shown, "was": before}
 
 
 # Pages
@@ -12178,7 +12178,7 @@ def admin_users(request: Request) -> Json:
 
 @route("PATCH", "/admin/users/<user_id:id>", Permission.ADMIN)
 def change_user(request: Request, user_id: int) -> Json:
-    """`{blocked?}` or `{role, password}` (the caller's own password) to `{success}`."""
+    """`{blocked?}`, `{role, password}` (the caller's own password) or all three to `{success}`."""
     store = request.site.store
     if "role" in request.form:
         by_own_password(request)
@@ -12186,23 +12186,28 @@ def change_user(request: Request, user_id: int) -> Json:
         user = store.account(user_id)
         if user is None:
             raise NotFound("用户不存在", Code.USER_GONE)
-        role = user.role
-        if "role" in request.form:
-            role = choice_field(request, "role", ("user", "admin"))
-        blocked = bool(user.blocked)
-        if "blocked" in request.form:
-            blocked = flag_field(request, "blocked")
-        loses_admin = user.role == "admin" and (role != "admin" or blocked)
+        changed = with_rights(request, user)
+        loses_admin = user.role == "admin" and (changed.role != "admin" or changed.blocked)
         if loses_admin and len(store.admins()) == 1:
             raise Conflict("至少要有一位管理员", Code.LAST_ADMIN)
-        if role == "admin" and blocked:
+        if changed.role == "admin" and changed.blocked:
             raise Conflict("不能屏蔽管理员：请先改为普通用户", Code.IS_ADMIN)
-        store.set_rights(user.id, role, blocked, revoke=loses_admin or blocked)
-        if blocked != user.blocked:
-            audit(request, "block_user" if blocked else "unblock_user", user.id)
-        if role != user.role:
-            audit(request, "role", user.id, role)
+        store.set_rights(changed, revoke=bool(loses_admin or changed.blocked))
+        if changed.blocked != user.blocked:
+            audit(request, "block_user" if changed.blocked else "unblock_user", user.id)
+        if changed.role != user.role:
+            audit(request, "role", user.id, changed.role)
     return {"success": True}
+
+
+def with_rights(request: Request, user: Account) -> Account:
+    """An account with the role that the form gives it, and blocked if the form says so."""
+    changed = user
+    if "role" in request.form:
+        changed = replace(changed, role=choice_field(request, "role", ("user", "admin")))
+    if "blocked" in request.form:
+        changed = replace(changed, blocked=flag_field(request, "blocked"))
+    return changed
 
 
 def block_for_admin(block: Block) -> Json:
@@ -12681,32 +12686,37 @@ class App:
     minute_began: int = 0  # when `tick` last did what it does once a minute
 
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Adds CORS and security headers to every response, and answers preflights."""
-        path = environ.get("PATH_INFO", "")
-        sender = environ.get("HTTP_ORIGIN", "")
-        has_token = "HTTP_AUTHORIZATION" in environ
-        added = headers_for(self.site, path, sender, has_token=has_token)
+        """Adds CORS and security headers to every response, those to preflights included."""
+        added = headers_for(
+            self.site,
+            environ.get("PATH_INFO", ""),
+            environ.get("HTTP_ORIGIN", ""),
+            has_token="HTTP_AUTHORIZATION" in environ,
+        )
 
-        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        def start_with_headers(
+            status: str, headers: list[tuple[str, str]], exc_info: Any = None
+        ) -> Any:
             all_headers = added | dict(headers)
             return start_response(status, list(all_headers.items()), exc_info)
 
         if environ["REQUEST_METHOD"] == "OPTIONS":
-            start("204 No Content", PREFLIGHT)
+            start_with_headers("204 No Content", PREFLIGHT)
             return [b""]
         environ["commentd.site"] = self.site
-        return self.routes(environ, start)
+        return self.routes(environ, start_with_headers)
 
     def tick(self) -> float:
         """Writes views, notices what a command wrote, wipes a part of the file if it is being
         wiped, and once a minute does what is due."""
-        flush_views(self.site)
-        self.site.store.notice_commands()
-        # A clock that was set back counts as time that passed.
-        if not 0 <= self.site.now() - self.minute_began < MINUTE:
-            self.every_minute()
-        with self.site.store.machine_faults():
-            self.site.store.wiper.wipe_some()
+        store = self.site.store
+        with store.machine_faults():
+            flush_views(self.site)
+            store.notice_commands()
+            # A clock that was set back counts as time that passed.
+            if not 0 <= self.site.now() - self.minute_began < MINUTE:
+                self.every_minute()
+            store.wiper.wipe_some()
         return 1
 
     def every_minute(self) -> None:
@@ -12945,19 +12955,21 @@ class Sites:
         on the machine itself asks for all blogs at once."""
         is_read = environ["REQUEST_METHOD"] in ("GET", "HEAD")
         if is_read and environ.get("PATH_INFO") == "/health":
-            return self.health_of_all()
+            return self.health_of_all(environ)
         return refusal(REFUSALS[421])
 
-    def health_of_all(self) -> Response:
+    def health_of_all(self, environ: Json) -> Response:
         """That of the first blog that is not well; else that of the first."""
-        responses = [self.health_of(app) for app in self.apps]
+        responses = [self.response_of(app, environ) for app in self.apps]
         return next((each for each in responses if each.status != 200), responses[0])
 
-    def health_of(self, app: App) -> Response:
+    def response_of(self, app: App, environ: Json) -> Response:
+        """What an app responds to a request, as JSON. Each app gets a request of its own, since it
+        notes in that what it does."""
         statuses: list[str] = []
-        environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/health"}
+        own_environ = {**environ, "REQUEST_METHOD": "GET"}
         with logging_about(self.name_of(app)):
-            body = b"".join(app(environ, lambda status, headers, *_: statuses.append(status)))
+            body = b"".join(app(own_environ, lambda status, *_: statuses.append(status)))
         return Response(body, "application/json; charset=utf-8", status=int(statuses[0][:3]))
 
     def close(self) -> None:
