@@ -4197,19 +4197,19 @@ SELECT_MESSAGES = """
 
 
 @dataclass(frozen=True)
-class Likes:
+class LikeTable:
     """Where the likes of comments, or of pages, are stored and counted."""
 
-    table: str
+    name: str
     liked_id: str  # its column: what is liked
     counted_in: str  # the table of that
     counter: str  # its column: the number of likes
 
 
 Likeable = Literal["comment", "page"]
-LIKES: dict[Likeable, Likes] = {
-    "comment": Likes("comment_liker", "comment_id", counted_in="comment", counter="likes"),
-    "page": Likes("page_liker", "page_id", counted_in="page", counter="page_likes"),
+LIKE_TABLES: dict[Likeable, LikeTable] = {
+    "comment": LikeTable("comment_liker", "comment_id", counted_in="comment", counter="likes"),
+    "page": LikeTable("page_liker", "page_id", counted_in="page", counter="page_likes"),
 }
 # What each counter counts. Replies come before the comments that they reply to.
 COUNTERS = {
@@ -4947,9 +4947,9 @@ class Store(Database):
     def add_comment_row(self, new: FullComment, status: str, now: int) -> int:
         """The counts of its page and its parents follow. A comment of our own export keeps its id
         if no other comment has it. Returns the id."""
-        own_id: int | None = new.id
-        if not own_id or self.value("SELECT 1 FROM comment WHERE id = ?", own_id):
-            own_id = None  # the next one
+        comment_id = new.id or None  # None for the next one
+        if comment_id and self.value("SELECT 1 FROM comment WHERE id = ?", comment_id):
+            comment_id = None
         thread_id = None
         if new.parent_id is not None:
             sql = "SELECT coalesce(thread_id, id) FROM comment WHERE id = ?"
@@ -4965,7 +4965,7 @@ class Store(Database):
         # All is as it stays, since each change of a row changes many indexes.
         values = {
             **values_of(new, STORED_FIELDS),
-            "id": own_id,
+            "id": comment_id,
             "thread_id": thread_id,
             "pinned": int(is_visible and new.pinned),
             "status": status,
@@ -5095,9 +5095,9 @@ class Store(Database):
 
     def add_like(self, liked: Likeable, liked_id: int, visitor: str, now: int) -> int:
         """Adds the like of a visitor, unless it is there. Returns the number of likes."""
-        likes = LIKES[liked]
+        table = LIKE_TABLES[liked]
         sql = f"""
-            INSERT INTO {likes.table} ({likes.liked_id}, visitor, liked_at)
+            INSERT INTO {table.name} ({table.liked_id}, visitor, liked_at)
             VALUES (?, ?, ?) ON CONFLICT DO NOTHING"""
         added = self.run(sql, liked_id, visitor, like_time(visitor, now)).rowcount
         self.add_to_day(now, likes=added)
@@ -5105,32 +5105,32 @@ class Store(Database):
 
     def remove_like(self, liked: Likeable, liked_id: int, visitor: str, now: int) -> int:
         """Takes the like back, if it is there. Returns the number of likes."""
-        likes = LIKES[liked]
-        sql = f"DELETE FROM {likes.table} WHERE {likes.liked_id} = ? AND visitor = ?"
+        table = LIKE_TABLES[liked]
+        sql = f"DELETE FROM {table.name} WHERE {table.liked_id} = ? AND visitor = ?"
         taken = self.run(sql, liked_id, visitor).rowcount
         self.add_to_day(now, likes=-taken)
         return self.count_likes(liked, liked_id)
 
     def count_likes(self, liked: Likeable, liked_id: int) -> int:
         """Stores the number of likes, and returns it; 0 if there is no such comment or page."""
-        likes = LIKES[liked]
+        table = LIKE_TABLES[liked]
         sql = f"""
-            UPDATE {likes.counted_in}
-               SET {likes.counter} =
-                   (SELECT count(*) FROM {likes.table} WHERE {likes.liked_id} = :id)
-             WHERE id = :id RETURNING {likes.counter}"""
+            UPDATE {table.counted_in}
+               SET {table.counter} =
+                   (SELECT count(*) FROM {table.name} WHERE {table.liked_id} = :id)
+             WHERE id = :id RETURNING {table.counter}"""
         return self.value(sql, id=liked_id) or 0
 
     def add_past_likes(self, liked: Likeable, liked_id: int, count: int) -> None:
         """Adds likes of unknown visitors, for imports. They are numbered, and each call goes on
         with the next number. Those of a page that was merged into this one have the id of that
         page in their names."""
-        likes = LIKES[liked]
+        table = LIKE_TABLES[liked]
         sql = f"""
-            SELECT count(*) FROM {likes.table}
-             WHERE {likes.liked_id} = :id AND visitor LIKE 'import ' || :id || ' %'"""
+            SELECT count(*) FROM {table.name}
+             WHERE {table.liked_id} = :id AND visitor LIKE 'import ' || :id || ' %'"""
         before = self.value(sql, id=liked_id)
-        sql = f"INSERT INTO {likes.table} ({likes.liked_id}, visitor) VALUES (?, ?)"
+        sql = f"INSERT INTO {table.name} ({table.liked_id}, visitor) VALUES (?, ?)"
         for number in range(before + 1, before + count + 1):
             self.run(sql, liked_id, f"import {liked_id} {number}")
         self.count_likes(liked, liked_id)
@@ -7401,10 +7401,7 @@ class Recipient:
         blog_name = self.site.config.blog_name
         return self.texts[name].format(site=blog_name, **values)
 
-    def plain_email(self, subject_name: str, text_name: str, **values: object) -> Email:
-        """An email about no comment, with the texts of these names."""
-        subject = self.text(subject_name, **values)
-        return Email(self.to, one_line(subject), self.text(text_name, **values))
+    # Links
 
     def signed_link(self, link: SignedLink) -> str:
         """The URL of a link for this recipient; "" if readers cannot reach the service. Opening it
@@ -7456,6 +7453,13 @@ class Recipient:
         find = page_link if self.is_owner else own_link
         page = find(comment.page_url, self.site.config.site_origins)
         return comment_link(page, comment.id)
+
+    # Emails and their parts
+
+    def plain_email(self, subject_name: str, text_name: str, **values: object) -> Email:
+        """An email about no comment, with the texts of these names."""
+        subject = self.text(subject_name, **values)
+        return Email(self.to, one_line(subject), self.text(text_name, **values))
 
     def subject(self, name: str, many_name: str, comments: Sequence[Comment]) -> str:
         """The subject of an email about these comments: the text `name` for one, the text
@@ -7633,20 +7637,20 @@ def write_to_owner(site: Site, to: str, news: News) -> None:
 def owner_section(owner: Recipient, comment: FullComment, reports: list[Report]) -> str:
     """A comment as its owner reads it: what is new about it, and links that decide on it."""
     name = "owner_text"
-    news: Json = {}
+    why: Json = {}
     if reports:
         name = "owner_reported_text"
-        news = {"n": len(reports), "reasons": reasons_given(owner, reports)}
+        why = {"n": len(reports), "reasons": reasons_given(owner, reports)}
     elif comment.status == "waiting":
         name = "owner_waiting_text"
-        news = {"held": owner.why_held(comment)}
+        why = {"held": owner.why_held(comment)}
     return owner.section(
         name,
         comment,
         page=owner.page_shown(comment, 120),
         website=f"\n> \n> {comment.website}" if comment.website else "",
         links=lines_of_links(owner, comment, is_reported=bool(reports)),
-        **news,
+        **why,
     )
 
 
@@ -7777,6 +7781,8 @@ def is_for_follower(site: Site, to: str, comment: FullComment) -> bool:
 
 
 def unfollow_link(follower: Recipient, reader: Account, page_id: int, comment_id: int) -> str:
+    """The link that ends emails about a page; about all pages if `page_id` is 0. `comment_id` is
+    one that the emails were about, or 0."""
     return follower.signed_link(
         SignedLink("unfollow", comment_id, page_id=page_id, user_id=reader.id)
     )
@@ -8278,6 +8284,7 @@ class Chat:
 
 
 CHATS = {
+    # The owner's own program: no chat, but it is told in the same way.
     "json": Chat(json_body, headers=json_headers),
     "slack": Chat(slack_body),
     "discord": Chat(discord_body),
@@ -10079,11 +10086,11 @@ def get_comments(request: Request) -> Json:
     page = request.site.store.page_named(name)
     if "since" in request.query:
         return changes_since(request, name, page)
-    view = query_choice(request, "view", ("flat", "threads"))
-    sort = query_choice(request, "sort", tuple(SORTS))
     thread_id = query_number(request, "thread", 0, NO_END)
     if thread_id:
         return replies_in_thread(request, page, thread_id)
+    view = query_choice(request, "view", ("flat", "threads"))
+    sort = query_choice(request, "sort", tuple(SORTS))
     if view == "threads":
         return list_of_threads(request, name, page, sort)
     return flat_list(request, name, page, sort)
