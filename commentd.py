@@ -10925,8 +10925,8 @@ class Display:
 
 
 class ShownComment:
-    """A comment as thread.html and fragment.html show it. The widget shows the same as the
-    fragment: see `#article` in embed.js."""
+    """A comment as thread.html and fragment.html show it. What `#article` of embed.js shows stands
+    in fragment.html too: the widget takes the comments over, and nothing may move then."""
 
     def __init__(self, display: Display, row: Comment, replied_to: str = "") -> None:
         """`replied_to`: whom it replies to, where that does not show from its place."""
