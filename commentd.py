@@ -15985,6 +15985,13 @@ def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list
 #    `ResponseCache` if the app made a cache entry for it.
 # 7. The event loop sends what the client did not take at once. Then the next request begins.
 # Beside that, `sweep` closes connections that do not get on, and makes room for others.
+#
+# Names: a request is `parsed` here, as the parser of waitress read it, since a `Request` is what
+# the app makes of it. A client is known by its `network` (`Client.network`), "" if nothing tells it
+# from others. waitress calls a connection a channel.
+#
+# Times: `wall_clock` is that of the world, by which responses expire, and connections were active.
+# `time.monotonic` says how long something waits, and `time.thread_time` how long a thread computed.
 
 # Serving builds on internals of waitress: what the imports at the top name, what these classes
 # override, and of the server `asyncore`, `_map`, `active_channels`, and what its `handle_accept`
@@ -16027,6 +16034,8 @@ SPAN_SECONDS = 1
 CROWD_SECONDS = 0.1  # that a response waits at most while more events come than that
 CACHE_BYTES = 16 * MEGA
 CACHE_SECONDS = 10
+KNOWN_HEADERS = 4096  # how many, for the cache
+KNOWN_HEADER_BYTES = 2048  # of the longest
 
 
 class Waitress(enum.Enum):
@@ -16093,7 +16102,7 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
 
     def get_environment(self) -> Json:
         environ: Json = super().get_environment()
-        environ["commentd.in_event_loop"] = self.channel.is_in_event_loop
+        environ["commentd.in_event_loop"] = threading.get_ident() == self.channel.loop.thread
         return environ
 
     def write(self, data: bytes) -> None:
@@ -16117,48 +16126,77 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
             super().set_close_on_finish()
 
 
+def environ_of(parsed: Any, ip: str) -> Json:
+    """As much of the environment of a request as tells whose it is."""
+    environ: Json = {f"HTTP_{name}": value for name, value in parsed.headers.items()}
+    environ["REMOTE_ADDR"] = ip
+    return environ
+
+
+class RawGet(NamedTuple):
+    """A GET as its bytes."""
+
+    target: bytes
+    headers: bytes
+
+
+def raw_get(data: bytes) -> RawGet | None:
+    """None if the data do not begin with a GET, or are long. Whether another request comes behind
+    it, only the parser knows."""
+    first_line, _, headers = data.partition(b"\r\n")
+    if len(headers) > KNOWN_HEADER_BYTES:
+        return None
+    if first_line.startswith(b"GET /") and first_line.endswith(b" HTTP/1.1"):
+        return RawGet(first_line[len(b"GET ") : -len(b" HTTP/1.1")], headers)
+    return None
+
+
+@dataclass(frozen=True)
+class KnownHeaders:
+    """What the cache has to know of the headers of a GET. The caller is not signed in, and the
+    connection stays open."""
+
+    variant: bytes  # the headers that a public response depends on, as the end of a cache key
+    viewer: Client | None  # whose view the request is; None if no person looks
+
+
 class ResponseCache:
     """Public responses as the bytes that were sent, by path, query and the headers that they depend
     on. A change of a page outdates those that depend on it. All expire every ten seconds, each at a
     moment of its own, so counts of views may be that old."""
 
-    def __init__(self, sites: Sites, adj: Any) -> None:
+    def __init__(self, sites: Sites) -> None:
         self.clients = sites.first.clients
-        self.clock = sites.first.world.clock
-        self.adj = adj
+        self.wall_clock = sites.first.world.clock
         self.lock = threading.Lock()  # of what follows, for those that add
         self.entries: dict[bytes, CacheEntry] = {}  # the oldest first
         self.size = 0
-        # Parsing takes longest, and most requests repeat the headers of another.
-        self.read_headers = functools.lru_cache(4096)(self.parse_headers)
+        # By the bytes of the headers and the IP address that sent them, the oldest first. To parse
+        # takes longest, and most requests repeat the headers of another. Only the event loop adds.
+        self.known_headers: dict[tuple[bytes, str], KnownHeaders] = {}
 
-    def parse_headers(self, block: bytes, ip: str) -> tuple[bytes, Client | None] | None:
-        """Of a GET: the headers that a public response depends on, as the end of a cache key, and
-        the client, or None if a request with these headers is no view by a person. None alone:
-        the response is not for the cache, as the caller is signed in, or there is more than one
-        request. `block` is all behind the path: ` HTTP/1.1` and the headers."""
-        parser = StrictParser(self.adj)
-        request = b"GET /" + block
-        is_whole = parser.received(request) == len(request)
-        headers = parser.headers
+    def learn_headers(self, get: RawGet, ip: str, parsed: Any) -> None:
+        """Remembers what the headers of a request mean, unless its response is not for the cache.
+        There is nothing behind the request."""
+        headers = parsed.headers
         is_kept = headers.get("CONNECTION", "").lower() in ("", "keep-alive")
-        is_plain = parser.completed and not parser.error and parser.version == "1.1"
-        if not (is_whole and is_plain and is_kept) or "AUTHORIZATION" in headers:
-            return None
-        environ = {f"HTTP_{name}": value for name, value in headers.items()}
-        environ |= {"REQUEST_METHOD": "GET", "REMOTE_ADDR": ip}
+        if parsed.error or not is_kept or "AUTHORIZATION" in headers:
+            return
         accepts_gzip = bool(ACCEPTS_GZIP.search(headers.get("ACCEPT_ENCODING", "")))
         names = ("HOST", "ORIGIN", "IF_NONE_MATCH")
-        variant = (accepts_gzip, *map(headers.get, names))
-        client = self.clients.of(environ) if is_real_view(environ) else None
-        return repr(variant).encode(), client
+        variant = repr((accepts_gzip, *map(headers.get, names))).encode()
+        environ = environ_of(parsed, ip) | {"REQUEST_METHOD": "GET"}
+        viewer = self.clients.of(environ) if is_real_view(environ) else None
+        if len(self.known_headers) >= KNOWN_HEADERS:
+            del self.known_headers[next(iter(self.known_headers))]
+        self.known_headers[get.headers, ip] = KnownHeaders(variant, viewer)
 
     def fresh_entry(self, key: bytes) -> CacheEntry | None:
         """An entry that can be sent as it is."""
         entry = self.entries.get(key)
         if entry is None or entry.is_outdated:
             return None
-        return entry if entry.made_at <= self.clock() < entry.expires_at else None
+        return entry if entry.made_at <= self.wall_clock() < entry.expires_at else None
 
     def add(self, key: bytes, entry: CacheEntry) -> None:
         entry.expires_at = expiry_of(key, entry.made_at)
@@ -16193,7 +16231,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]
 
     parser_class = StrictParser
     error_task_class = RefusalTask
-    client = ""  # whose connection this is; "" if that cannot be told, as of a proxy
+    network = ""  # of the client whose connection this is; "" for a proxy that sent nothing yet
     requests: list[Any]  # the one that is being responded to, or none
     request: Any = None  # the one of which a part has arrived
     # For `sweep`: the request of which a part has arrived, or the buffer that is being sent, and
@@ -16212,51 +16250,66 @@ class Connection(HTTPChannel):  # type: ignore[misc]
     ) -> None:
         self.loop = loop
         super().__init__(server, sock, addr, *rest, **named)
-        self.belong_to(loop.clients.of_peer(addr[0]))
+        self.join(loop.clients.of_peer(addr[0]))
 
     def del_channel(self, map: Any = None) -> None:
         super().del_channel(map)
-        self.leave_client()
+        self.loop.connections.remove(self)
 
-    def leave_client(self) -> None:
-        connections = self.loop.connections
-        connections[self.client].pop(self, None)
-        if not connections[self.client]:
-            del connections[self.client]  # else each client ever seen would take memory
-
-    def belong_to(self, client: str) -> None:
-        """Notes whose connection this is. Above half of all, one of that client closes: an idle one
-        of its oldest, else this one. A search through all would be most of the work in a flood."""
-        self.leave_client()
-        self.client = client
-        own = self.loop.connections[client]
-        own[self] = None
-        if client and len(own) > self.loop.server.adj.connection_limit // 2:
-            oldest = itertools.islice(own, 16)
-            excess = next((each for each in oldest if not each.is_busy), self)
+    def join(self, network: str) -> None:
+        """Notes whose connection this is, and closes one if that client has too many now."""
+        self.loop.connections.remove(self)
+        self.network = network
+        self.loop.connections.add(self)
+        excess = self.loop.connections.excess(self)
+        if excess:
             excess.handle_close()
-
-    @property
-    def is_busy(self) -> bool:
-        return bool(self.requests or self.total_outbufs_len)
 
     def received(self, data: bytes) -> bool:
         is_open = bool(super().received(data))
         requests = [*self.requests]  # a worker may be done with them already
         if requests:
-            self.note_client(requests[0])
+            self.join_client_of(requests[0])
         return is_open
 
-    def note_client(self, request: Any) -> None:
+    def join_client_of(self, parsed: Any) -> None:
         """A proxy tells whose connection this is only with a request."""
-        client = client_network(request, self.addr[0], self.loop.clients)
-        if client != self.client:
-            self.belong_to(client)
+        network = self.loop.clients.of(environ_of(parsed, self.addr[0])).network
+        if network != self.network:
+            self.join(network)
 
     def writable(self) -> bool:
         """While a worker thread responds, it also sends. The event loop would spin over the same
         connection and keep the interpreter lock from the worker: 128 connections stood still."""
         return bool(self.will_close if self.requests else super().writable())
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self.requests or self.total_outbufs_len)
+
+    @property
+    def is_download(self) -> bool:
+        """Whether it sends a file, which may take long."""
+        return isinstance(self.outbufs[0], ReadOnlyFileBasedBuffer)
+
+    def note_progress(self, now: float) -> None:
+        """Notes since when the client has been sending this request, or reading this response."""
+        unfinished = self.outbufs[0] if self.total_outbufs_len else self.request
+        if unfinished is not self.unfinished:
+            self.unfinished = unfinished
+            self.unfinished_since = now
+
+    def is_stuck(self, now: float) -> bool:
+        """Whether the client takes too long for that."""
+        seconds = RESPONSE_SECONDS if self.total_outbufs_len else REQUEST_SECONDS
+        return self.unfinished is not None and now - self.unfinished_since > seconds
+
+    @property
+    def last_news(self) -> float:
+        """When it last did something. A byte of an unfinished request does not count."""
+        if self.unfinished is not None and not self.requests:
+            return self.unfinished_since
+        return float(self.last_activity)
 
 
 class FastConnection(Connection):
@@ -16266,32 +16319,70 @@ class FastConnection(Connection):
     task_class = OneSendTask
     bytes_ahead = b""  # of the next requests, which wait until this response is read
     cache_key = b""  # of the response that is being made; b"" if it cannot be cached
-    is_in_event_loop = False  # whether the event loop makes the response, not a worker
 
     def del_channel(self, map: Any = None) -> None:
+        self.bytes_ahead = b""  # no request begins on a closed connection
         if self._fileno is not None:
             self.loop.forget(self._fileno)
         super().del_channel(map)
 
-    def readable(self) -> bool:
-        """The event loop asks this before each wait, so the next request begins here."""
+    def begin_next(self) -> None:
+        """Begins the request that was sent ahead, once the response to the last one is read."""
         if self.bytes_ahead and not self.is_busy:
             data = self.bytes_ahead
             self.bytes_ahead = b""
             self.received(data)
-        return bool(super().readable())
 
     def received(self, data: bytes) -> bool:
-        """Takes one request out of the data. waitress would parse all that were sent ahead, and
-        send `100 Continue`: bodies are small, and clients that wait for it go on after a second."""
+        """Takes one request out of the data, and responds from the cache or lets it begin."""
+        if self.will_close or self.close_when_flushed:
+            return False
         self.cache_key = b""
-        is_ending = self.will_close or self.close_when_flushed
-        if not (self.request or is_ending) and self.send_cached(data):
+        get = None if self.request else raw_get(data)
+        if get and self.send_cached(get):
             return True
+        self.parse(data)
+        if not self.requests:
+            return True
+        parsed = self.requests[0]
+        if get and not self.bytes_ahead and not self.cache_key:
+            # Such headers came for the first time, so `send_cached` could not know them.
+            self.loop.cache.learn_headers(get, self.addr[0], parsed)
+            if self.send_cached(get):
+                parsed.close()
+                self.requests = []
+                return True
+        self.join_client_of(parsed)
+        self.loop.begin(self)
+        return True
+
+    def send_cached(self, get: RawGet) -> bool:
+        """False unless the response is cached, and headers like these are known. If only they are,
+        it sets the cache key."""
+        cache = self.loop.cache
+        headers = cache.known_headers.get((get.headers, self.addr[0]))
+        if headers is None:
+            return False
+        key = get.target + b"\n" + headers.variant
+        entry = cache.fresh_entry(key)
+        if entry is None:
+            self.cache_key = key
+            return False
+        if entry.viewed and headers.viewer:
+            count_view(entry.site, headers.viewer, entry.viewed)
+        sent = self.send(entry.response)
+        if sent < len(entry.response) and self.connected:
+            self.write_soon(entry.response[sent:])
+            self.loop.unsettled[self] = None
+        return True
+
+    def parse(self, data: bytes) -> None:
+        """Reads one request; what was sent after it waits. waitress would parse all that were sent
+        ahead, and send `100 Continue`: bodies are small, and clients that wait for it go on after a
+        second."""
         self.loop.unsettled[self] = None
+        # A worker that has just made a response looks at `request`, too.
         with self.requests_lock:
-            if self.will_close or self.close_when_flushed:
-                return False
             while data and not self.requests:
                 if self.request is None:
                     self.request = self.parser_class(self.adj)
@@ -16301,77 +16392,72 @@ class FastConnection(Connection):
                         self.requests = [self.request]
                     self.request = None
             self.bytes_ahead = data
-        if self.requests:
-            self.note_client(self.requests[0])
-            self.loop.begin(self)
-        return True
-
-    def send_cached(self, data: bytes) -> bool:
-        """False unless the data is one plain GET whose response is cached."""
-        cache = self.loop.cache
-        start = data.find(b"\r\n") - len(b" HTTP/1.1")
-        if start < 5 or not data.startswith(b"GET /") or len(data) - start > 2048:
-            return False
-        headers = cache.read_headers(data[start:], self.addr[0])
-        if headers is None:
-            return False
-        variant, client = headers
-        key = data[4:start] + b"\n" + variant
-        entry = cache.fresh_entry(key)
-        if entry is None:
-            self.cache_key = key
-            return False
-        if entry.viewed and client:
-            count_view(entry.site, client, entry.viewed)
-        sent = self.send(entry.response)
-        if sent < len(entry.response) and self.connected:
-            self.write_soon(entry.response[sent:])
-            self.loop.unsettled[self] = None
-        return True
-
-    def respond_in_event_loop(self) -> None:
-        """Responds now. `ForWorker` if a worker has to."""
-        self.is_in_event_loop = True
-        try:
-            self.service()
-        finally:
-            self.is_in_event_loop = False
-            BLOG_IN_LOG.set("")
 
 
-def client_network(request: Any, ip: str, clients: Clients) -> str:
-    """The network of the client that sends a request; "" if it cannot be told."""
-    environ = {f"HTTP_{name}": value for name, value in request.headers.items()}
-    environ["REMOTE_ADDR"] = ip
-    return clients.of(environ).network
+class Connections:
+    """All open connections, by the network of their client, the oldest first."""
+
+    def __init__(self, adj: Any) -> None:
+        self.adj = adj  # the settings of waitress
+        self.by_network: dict[str, dict[Connection, None]] = {}
+
+    def add(self, connection: Connection) -> None:
+        self.by_network.setdefault(connection.network, {})[connection] = None
+
+    def remove(self, connection: Connection) -> None:
+        own = self.by_network.get(connection.network, {})
+        own.pop(connection, None)
+        if not own:  # else each client ever seen would take memory
+            self.by_network.pop(connection.network, None)
+
+    def excess(self, newest: Connection) -> Connection | None:
+        """The connection to close if the client of the newest one has more than half of all that
+        there may be: an idle one of its oldest, else the newest. A search through all would be most
+        of the work in a flood."""
+        own = self.by_network[newest.network]
+        if not newest.network or len(own) <= self.adj.connection_limit // 2:
+            return None
+        oldest = itertools.islice(own, 16)
+        return next((each for each in oldest if not each.is_busy), newest)
 
 
-class ClientQueue:
-    """Connections whose requests wait. Clients take turns, each with one request."""
+@dataclass
+class WaitingRequest:
+    """A request that waits until a thread makes its response."""
+
+    network: str
+    connection: Any
+    since: float  # by `time.monotonic`
+
+
+class FairQueue:
+    """Requests that wait. Clients take turns, each with one request."""
 
     def __init__(self) -> None:
-        self.by_client: dict[str, deque[Any]] = {}  # the client whose turn is next first
+        # The client whose turn is next first.
+        self.by_network: dict[str, deque[WaitingRequest]] = {}
         self.size = 0
 
-    def add(self, client: str, waiting: Any) -> None:
-        self.by_client.setdefault(client, deque()).append(waiting)
+    def add(self, waiting: WaitingRequest) -> None:
+        self.by_network.setdefault(waiting.network, deque()).append(waiting)
         self.size += 1
 
-    def take(self, but: Collection[str] = ()) -> tuple[str, Any] | None:
-        """The next client that is not among `but`, and what of it waits longest."""
-        client = next((each for each in self.by_client if each not in but), None)
-        if client is None:
+    def take(self, but: Collection[str] = ()) -> WaitingRequest | None:
+        """What waits longest of the next client that is not among `but`."""
+        network = next((each for each in self.by_network if each not in but), None)
+        if network is None:
             return None
-        queue = self.by_client.pop(client)
-        waiting = queue.popleft()
+        own = self.by_network.pop(network)
+        waiting = own.popleft()
         self.size -= 1
-        if queue:
-            self.by_client[client] = queue  # now the last one
-        return client, waiting
+        if own:
+            self.by_network[network] = own  # now the last one
+        return waiting
 
 
 class Overloaded:
-    """What waitress is told about a request that waited too long: it is refused."""
+    """The error of a request that waited too long. A waitress that this program does not know asks
+    it for a response."""
 
     code = 503
 
@@ -16399,12 +16485,12 @@ class Lane:
         self.threads: list[threading.Thread] = []
         self.idle = 0
         self.is_closed = False
-        self.queue = ClientQueue()  # of connections and the times when their requests came
-        self.at_work: Counter[str] = Counter()
+        self.queue = FairQueue()
+        self.at_work: Counter[str] = Counter()  # how many threads a client has, by network
 
-    def add(self, client: str, connection: Any) -> None:
+    def add(self, waiting: WaitingRequest) -> None:
         with self.changed:
-            self.queue.add(client, (connection, time.monotonic()))
+            self.queue.add(waiting)
             if self.queue.size > self.idle and len(self.threads) < self.most_threads:
                 thread = threading.Thread(target=self.work, daemon=True)
                 self.threads.append(thread)
@@ -16414,33 +16500,31 @@ class Lane:
 
     def work(self) -> None:
         """What each thread does."""
-        while found := self.next():
-            client, connection = found
+        while taken := self.next():
+            if time.monotonic() - taken.since > self.patience and taken.connection.requests:
+                taken.connection.requests[0].error = Overloaded()
             self.calm.wait(CROWD_SECONDS)
             try:
-                connection.service()
+                taken.connection.service()
             except Exception:
                 log.exception("a response failed")
             BLOG_IN_LOG.set("")
             with self.changed:
-                self.at_work[client] -= 1
-                if not self.at_work[client]:
-                    del self.at_work[client]
+                self.at_work[taken.network] -= 1
+                if not self.at_work[taken.network]:
+                    del self.at_work[taken.network]
 
-    def next(self) -> tuple[str, Any] | None:
-        """The client whose turn it is, and its connection; None when the lane is closed."""
+    def next(self) -> WaitingRequest | None:
+        """Waits for a request of the client whose turn it is; None when the lane is closed."""
         with self.changed:
-            while (found := self.queue.take(self.busy_clients())) is None:
+            while (taken := self.queue.take(self.busy_clients())) is None:
                 if self.is_closed:
                     return None
                 self.idle += 1
                 self.changed.wait()
                 self.idle -= 1
-            client, (connection, came_at) = found
-            self.at_work[client] += 1
-        if time.monotonic() - came_at > self.patience and connection.requests:
-            connection.requests[0].error = Overloaded()
-        return client, connection
+            self.at_work[taken.network] += 1
+            return taken
 
     def busy_clients(self) -> list[str]:
         """Those that have as many threads as one client may have. "" stands for many clients."""
@@ -16466,15 +16550,16 @@ class Workers:
         self.reading = Lane(READING_THREADS, READING_THREADS_OF_ONE, self.calm)
         self.waiting = Lane(WAITING_THREADS, WAITING_THREADS_OF_ONE, self.calm, QUEUE_SECONDS)
 
-    def add(self, client: str, connection: Any, pace: Pace) -> None:
+    def add(self, waiting: WaitingRequest, pace: Pace) -> None:
         lane = self.waiting if pace is Pace.WAITING else self.reading
-        lane.add(client, connection)
+        lane.add(waiting)
 
     def add_task(self, channel: Any) -> None:
         """What waitress calls where no event loop of ours chooses: nothing is known of the pace."""
-        request = channel.requests[0]
-        client = client_network(request, channel.addr[0], self.clients)
-        self.add(client, channel, Pace.LONG if only_reads(request) else Pace.WAITING)
+        parsed = channel.requests[0]
+        network = self.clients.of(environ_of(parsed, channel.addr[0])).network
+        pace = Pace.LONG if only_reads(parsed) else Pace.WAITING
+        self.add(WaitingRequest(network, channel, time.monotonic()), pace)
 
     def shutdown(self, timeout: float = 5) -> None:
         ends_at = time.monotonic() + timeout
@@ -16482,11 +16567,11 @@ class Workers:
         self.waiting.close(ends_at)
 
 
-def only_reads(request: Any) -> bool:
+def only_reads(parsed: Any) -> bool:
     """Whether a request writes nothing, as far as its method tells; `/health` tries to write."""
-    if request.error:
+    if parsed.error:
         return True
-    return request.command in ("GET", "HEAD", "OPTIONS") and request.path != "/health"
+    return parsed.command in ("GET", "HEAD", "OPTIONS") and parsed.path != "/health"
 
 
 Event = tuple[selectors.SelectorKey, int]  # of a connection, and what it is: read or write
@@ -16502,19 +16587,20 @@ class EventLoop:
         self.known = known
         self.sites = sites
         self.clients = sites.first.clients
-        self.clock = sites.first.world.clock
-        self.cache = ResponseCache(sites, server.adj)
+        self.wall_clock = sites.first.world.clock
+        self.cache = ResponseCache(sites)
         self.workers = Workers(self.clients)
-        self.connections: defaultdict[str, dict[Connection, None]] = defaultdict(dict)  # by client
-        self.quick = ClientQueue()  # of connections to which this thread will respond
+        self.connections = Connections(server.adj)
+        self.thread = 0  # the one that turns this loop
+        self.queue = FairQueue()  # of requests to which this thread will respond
         self.span_ends_at = 0.0
-        self.seconds_of: defaultdict[str, float] = defaultdict(float)  # CPU time in it, by client
+        self.seconds_of: defaultdict[str, float] = defaultdict(float)  # CPU time in it, by network
         self.is_crowded = False  # whether more came than this turn takes
         self.selector = selectors.DefaultSelector()
         self.awaited: dict[int, int] = {}  # the events that the selector was asked for
         # Those that each turn asks for the events they wait for. All others, which are most, wait
         # for their next request and cost nothing.
-        self.unsettled: dict[Any, None] = {server: None, server.trigger: None}
+        self.unsettled: dict[FastConnection, None] = {}
         self.is_waiting = False  # or about to, so that a worker has to wake this thread
         self.mark_silent = server.maintenance
         server.task_dispatcher.set_thread_count(0)
@@ -16524,6 +16610,7 @@ class EventLoop:
             server.handle_accept = self.accept_waiting
             server.maintenance = self.close_silent
             server.pull_trigger = self.wake
+            self.await_event(server.trigger, selectors.EVENT_READ)
         elif known is Waitress.SIMILAR:
             server.channel_class = functools.partial(Connection, self)
             server.maintenance = self.guard
@@ -16550,109 +16637,124 @@ class EventLoop:
             self.server.run()
             return
         sys.setswitchinterval(0.0005)  # worker threads give way to the event loop sooner
-        swept_at = 0.0
+        sweeps_at = time.monotonic()
         while not stopping.is_set():
             self.turn(1)
-            now = self.clock()
             is_full = len(self.server._map) >= self.server.adj.connection_limit
-            if is_full or not 0 <= now - swept_at < SWEEP_SECONDS:
-                swept_at = now
-                self.sweep(now)
+            if is_full or time.monotonic() >= sweeps_at:
+                self.sweep(self.wall_clock())
+                sweeps_at = time.monotonic() + SWEEP_SECONDS
         self.drain()
 
     def turn(self, seconds: float) -> None:
         """Waits for events and handles them, once."""
-        self.is_crowded = False
+        self.thread = threading.get_ident()
         self.is_waiting = True
-        for each in [*self.unsettled]:
-            self.await_events(each)
-        ready = self.selector.select(0 if self.quick.size else seconds)
+        if self.server.accepting:
+            # In here, waitress also calls `close_silent` when it is time.
+            may_accept = self.server.readable()
+            self.await_event(self.server, selectors.EVENT_READ if may_accept else 0)
+        for connection in [*self.unsettled]:
+            self.settle(connection)
+        events = self.selector.select(0 if self.queue.size else seconds)
         self.is_waiting = False
-        if len(ready) > EVENTS_OF_ONE:
-            handled = in_turns(ready)
-            self.is_crowded = len(handled) < len(ready)
-            ready = handled
-        asyncore = self.server.asyncore
-        for key, events in ready:
-            each = key.data
-            if each._fileno != key.fd:  # it is closed
-                continue
-            if events & selectors.EVENT_READ:
-                asyncore.read(each)
-            else:
-                asyncore.write(each)
-        self.respond()
+        handled = in_turns(events) if len(events) > EVENTS_OF_ONE else events
+        self.is_crowded = len(handled) < len(events)
+        for event in handled:
+            self.handle(event)
+        self.serve_queue()
         if self.is_crowded:
             self.workers.calm.clear()
         elif not self.workers.calm.is_set():
             self.workers.calm.set()
 
-    def await_events(self, each: Any) -> None:
-        """Asks the selector for the events that the server or a connection is to hear of now."""
+    def settle(self, connection: FastConnection) -> None:
+        """Begins a request that was sent ahead, and awaits what the connection needs to go on."""
+        connection.begin_next()
+        if connection._fileno is None:  # it is closed
+            del self.unsettled[connection]
+        elif connection.readable():
+            del self.unsettled[connection]
+            self.await_event(connection, selectors.EVENT_READ)
+        elif connection.writable():
+            self.await_event(connection, selectors.EVENT_WRITE)
+        else:  # its response is being made
+            self.await_event(connection, 0)
+
+    def await_event(self, each: Any, event: int) -> None:
+        """Asks the selector for an event of a connection or of the server; 0 for none."""
         descriptor = each._fileno
-        is_readable = descriptor is not None and each.readable()
-        if each._fileno is None:  # it is closed, maybe by what `readable` did
-            del self.unsettled[each]
-            return
-        events = selectors.EVENT_READ if is_readable else 0
-        if not each.accepting and each.writable():
-            events |= selectors.EVENT_WRITE
         before = self.awaited.get(descriptor, 0)
-        if events != before:
-            self.awaited[descriptor] = events
-            if not before:
-                self.selector.register(descriptor, events, each)
-            elif not events:
-                self.selector.unregister(descriptor)
-            else:
-                self.selector.modify(descriptor, events, each)
-        if events == selectors.EVENT_READ and each is not self.server:
-            del self.unsettled[each]
+        if event == before:
+            return
+        self.awaited[descriptor] = event
+        if not before:
+            self.selector.register(descriptor, event, each)
+        elif not event:
+            self.selector.unregister(descriptor)
+        else:
+            self.selector.modify(descriptor, event, each)
 
     def forget(self, descriptor: int) -> None:
         """A connection closes."""
         if self.awaited.pop(descriptor, 0):
             self.selector.unregister(descriptor)
 
+    def handle(self, event: Event) -> None:
+        """Lets waitress read, accept or send."""
+        key, ready_for = event
+        if key.data._fileno != key.fd:  # it was closed in this turn
+            return
+        if ready_for & selectors.EVENT_READ:
+            self.server.asyncore.read(key.data)
+        else:
+            self.server.asyncore.write(key.data)
+
     def begin(self, connection: FastConnection) -> None:
         """A request has arrived whole."""
         if not connection.connected:
             return
+        waiting = WaitingRequest(connection.network, connection, time.monotonic())
         if only_reads(connection.requests[0]):
-            self.quick.add(connection.client, connection)
+            self.queue.add(waiting)
         else:
-            self.workers.add(connection.client, connection, Pace.WAITING)
+            self.workers.add(waiting, Pace.WAITING)
 
-    def respond(self) -> None:
-        """Responds to what waits, as far as the time of a turn allows."""
-        if not self.quick.size:
+    def serve_queue(self) -> None:
+        """Responds to what waits for this thread, as far as the time of a turn allows."""
+        if not self.queue.size:
             return
         if time.monotonic() > self.span_ends_at:
             self.span_ends_at = time.monotonic() + SPAN_SECONDS
             self.seconds_of.clear()
-        is_alone = len(self.connections) == 1
+        is_alone = len(self.connections.by_network) == 1
         # Each client gets one response in a turn, so that new requests of others are read soon.
-        left = self.quick.size if is_alone else len(self.quick.by_client)
-        began_at = now = time.thread_time()
-        while left and now - began_at <= TURN_SECONDS and (found := self.quick.take()):
-            client, connection = found
-            # "" stands for many clients.
-            if client and not is_alone and self.seconds_of[client] > SPAN_SECONDS_OF_ONE:
-                self.workers.add(client, connection, Pace.LONG)
-                continue
-            self.respond_to(client, connection)
-            before = now
-            now = time.thread_time()
-            self.seconds_of[client] += now - before
+        left = self.queue.size if is_alone else len(self.queue.by_network)
+        began_at = time.thread_time()
+        ends_at = began_at + TURN_SECONDS
+        while left and (waiting := self.queue.take()):
             left -= 1
+            network = waiting.network
+            # "" stands for many clients.
+            if network and not is_alone and self.seconds_of[network] > SPAN_SECONDS_OF_ONE:
+                self.workers.add(waiting, Pace.LONG)
+                continue
+            self.serve(waiting)
+            ended_at = time.thread_time()
+            self.seconds_of[network] += ended_at - began_at
+            began_at = ended_at
+            if ended_at > ends_at:
+                return
 
-    def respond_to(self, client: str, connection: FastConnection) -> None:
+    def serve(self, waiting: WaitingRequest) -> None:
+        """Responds now, unless a worker has to."""
         try:
-            connection.respond_in_event_loop()
+            waiting.connection.service()
         except ForWorker as needed:
-            self.workers.add(client, connection, needed.pace)
+            self.workers.add(waiting, needed.pace)
         except Exception:
             log.exception("a response failed")
+        BLOG_IN_LOG.set("")
 
     def accept_waiting(self) -> None:
         """Accepts some of the waiting connections. waitress accepts one a turn, which is slow."""
@@ -16664,47 +16766,54 @@ class EventLoop:
                 accepted = server.accept()
                 if accepted is None:
                     return
-                connection, address = accepted
-                server.set_socket_options(connection)
+                sock, peer = accepted
+                server.set_socket_options(sock)
             except OSError:  # the client has left already
                 continue
-            address = server.fix_addr(address)
-            made = server.channel_class(server, connection, address, server.adj, map=server._map)
-            self.unsettled[made] = None
+            peer = server.fix_addr(peer)
+            connection = server.channel_class(server, sock, peer, server.adj, map=server._map)
+            self.unsettled[connection] = None
         self.is_crowded = True
 
     def sweep(self, now: float) -> None:
-        """Closes connections whose request or response does not end, and makes room. waitress only
-        closes silent ones: a client that sends a byte now and then would stay."""
-        channels = []
-        for channel in [*self.server.active_channels.values()]:
-            if isinstance(channel.outbufs[0], ReadOnlyFileBasedBuffer):  # a download may take long
+        """Closes connections that do not get on, and makes room. Downloads may take long. `now` is
+        by the wall clock."""
+        self.close_stuck(now)
+        self.make_room(now)
+
+    def close_stuck(self, now: float) -> None:
+        """Closes connections whose request or response does not end. waitress only closes silent
+        ones: a client that sends a byte now and then would stay."""
+        for connection in self.swept_connections():
+            if connection.requests:
                 continue
-            if channel.requests:
-                channels.append(channel)
-                continue
-            unfinished = channel.outbufs[0] if channel.total_outbufs_len else channel.request
-            if unfinished is not channel.unfinished:
-                channel.unfinished = unfinished
-                channel.unfinished_since = now
-            seconds = RESPONSE_SECONDS if channel.total_outbufs_len else REQUEST_SECONDS
-            if channel.unfinished and now - channel.unfinished_since > seconds:
-                channel.handle_close()
-            else:
-                channels.append(channel)
-        close_excess_unread(channels)
+            connection.note_progress(now)
+            if connection.is_stuck(now):
+                connection.handle_close()
+
+    def make_room(self, now: float) -> None:
+        """Closes connections if too many are open, or if too much of what was sent is unread."""
+        close_unread([each for each in self.swept_connections() if each.total_outbufs_len])
         limit = self.server.adj.connection_limit
         excess = len(self.server.active_channels) - limit * 9 // 10
         if excess > 0:
             # Of a new connection, it is not known yet whose it is: a proxy may have opened it.
-            known = [each for each in channels if each.client or now - each.creation_time > 1]
-            for _, _, channel in in_closing_order(known, lambda channel: 1)[:excess]:
-                channel.handle_close()
+            known = [
+                each
+                for each in self.swept_connections()
+                if each.network or now - each.creation_time > 1
+            ]
+            for weighed in in_closing_order(known, lambda connection: 1)[:excess]:
+                weighed.connection.handle_close()
+
+    def swept_connections(self) -> list[Connection]:
+        return [each for each in self.server.active_channels.values() if not each.is_download]
 
     def drain(self, seconds: float = 10) -> None:
         """Accepts no more connections, responds to what was sent, then closes."""
         self.turn(0)  # the connections that wait are accepted first
         self.forget(self.server._fileno)
+        self.server.accepting = False
         self.server.del_channel(self.server._map)
         self.server.socket.close()
         ends_at = time.monotonic() + seconds
@@ -16712,56 +16821,59 @@ class EventLoop:
         # After a response, one more request may already have arrived on its connection.
         while quiet_turns < 3 and time.monotonic() < ends_at:
             self.turn(0.02)
-            channels = self.server.active_channels.values()
-            is_busy = any(channel.is_busy or channel.bytes_ahead for channel in channels)
+            connections = self.server.active_channels.values()
+            is_busy = any(each.is_busy or each.bytes_ahead for each in connections)
             quiet_turns = 0 if is_busy else quiet_turns + 1
         self.workers.shutdown(timeout=1)
 
 
-def in_turns(ready: list[Event]) -> list[Event]:
+def in_turns(events: list[Event]) -> list[Event]:
     """Events in the order in which they are handled: a second one of a client after the first ones
     of all. A client with many leaves some to the next turn of the loop."""
-    ready.sort(key=lambda event: getattr(event[0].data, "last_activity", 0))
-    by_client = defaultdict(list)
-    for event in ready:
-        client = getattr(event[0].data, "client", "the server itself")
-        by_client[client].append(event)
-    rounds = itertools.zip_longest(*(own[:EVENTS_OF_ONE] for own in by_client.values()))
-    return [event for events in rounds for event in events if event]
+    # The server and its trigger have neither.
+    events.sort(key=lambda event: getattr(event[0].data, "last_activity", 0))
+    by_network = defaultdict(list)
+    for event in events:
+        network = getattr(event[0].data, "network", "the server itself")
+        by_network[network].append(event)
+    rounds = itertools.zip_longest(*(own[:EVENTS_OF_ONE] for own in by_network.values()))
+    return [event for each_round in rounds for event in each_round if event]
 
 
-def close_excess_unread(channels: list[Any]) -> None:
-    """Closes the connections of clients that leave too much unread."""
-    excess = sum(channel.total_outbufs_len for channel in channels) - UNREAD_BYTES
-    closing = in_closing_order(channels, lambda channel: channel.total_outbufs_len)
-    for weight, _, channel in closing:
-        unread = channel.total_outbufs_len
-        is_too_much = channel.client and weight > max(UNREAD_BYTES_OF_ONE, unread)
-        if unread and (is_too_much or excess > 0):
-            excess -= unread
-            channel.handle_close()
+def close_unread(connections: list[Connection]) -> None:
+    """Closes connections of clients that leave too much unread, by themselves or all together."""
+    unread = sum(each.total_outbufs_len for each in connections)
+    for weighed in in_closing_order(connections, lambda each: each.total_outbufs_len):
+        connection = weighed.connection
+        own = connection.total_outbufs_len
+        # A single response may be of any length. "" stands for many clients.
+        has_others = bool(connection.network) and weighed.weight > own
+        if unread > UNREAD_BYTES or (has_others and weighed.weight > UNREAD_BYTES_OF_ONE):
+            unread -= own
+            connection.handle_close()
 
 
-def in_closing_order(
-    channels: list[Any], measure: Callable[[Any], int]
-) -> list[tuple[int, float, Any]]:
-    """The weights, last news and connections, in the order in which they close to make room. A
-    connection weighs what `measure` says of it and of all of its client that had news after it. So
-    those of the client with most come first, and that of a client with a single one comes last."""
-    found = []
+@dataclass
+class Weighed:
+    """A connection that may be closed. Its weight is what it has, and what all others of its client
+    have that had news after it."""
+
+    connection: Connection
+    weight: int
+
+
+def in_closing_order(connections: list[Connection], measure: Callable[[Any], int]) -> list[Weighed]:
+    """Connections in the order in which they close to make room; `measure` says what each has. So
+    those of the client with most come first, the longest silent one before the others, and that of
+    a client with a single one comes last."""
     weights: Counter[str] = Counter()
-    channels = sorted(channels, key=last_news)
-    for channel in channels[::-1]:
-        weights[channel.client] += measure(channel)
-        found.append((weights[channel.client], last_news(channel), channel))
-    found.sort(key=lambda entry: (-entry[0], entry[1]))
+    found = []
+    longest_silent_first = sorted(connections, key=lambda each: each.last_news)
+    for connection in reversed(longest_silent_first):
+        weights[connection.network] += measure(connection)
+        found.append(Weighed(connection, weights[connection.network]))
+    found.sort(key=lambda each: (-each.weight, each.connection.last_news))
     return found
-
-
-def last_news(channel: Any) -> float:
-    """When a connection last did something. A byte of an unfinished request does not count."""
-    is_stuck = channel.unfinished and not channel.requests
-    return float(channel.unfinished_since if is_stuck else channel.last_activity)
 
 
 def refuse_if_taken(path: str) -> None:

@@ -47,6 +47,7 @@ from support.serving import (
     IMPATIENT,
     IMPATIENT_REMEMBERING,
     ONE_THREAD,
+    PATIENT,
     PROGRAM,
     REMEMBERING,
     REPLY_TIME,
@@ -440,7 +441,7 @@ def test_a_write_that_waited_too_long_is_refused(
 def shared_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service for all tests that leave it unchanged."""
     with services(tmp_path_factory.mktemp("peers")) as start:
-        yield start()
+        yield start(program=PATIENT)
 
 
 def head(*lines: bytes, first: bytes = b"POST /page/like HTTP/1.1") -> bytes:

@@ -156,7 +156,7 @@ class SteppedServer:
 
     def clients(self) -> int:
         """How many clients the server keeps in memory."""
-        return len(self.loop.connections)
+        return len(self.loop.connections.by_network)
 
     def workers(self) -> int:
         """How many worker threads have begun."""
