@@ -14806,6 +14806,9 @@ def database_records(path: Path, product: Product) -> Records:
 HINTS = {
     r"PK\x03\x04": "it is a ZIP archive: unpack it, and import each file in it",
     r"(?i)<(!doctype )?html\b": "it is a web page: save the export itself",
+    r".{,16}[\x02\x07]_id\0": (
+        "it is a backup for MongoDB (BSON): export as JSON, which LeanCloud calls 数据导出"
+    ),
     "SQLite format 3": "it is a database that is damaged, or not all of it",
     r"(?s)(<\?xml.*?\?>)?\s*<(feed|rss|rdf:RDF)\b": (
         "it is a feed, which holds only the newest: export the comments where they were written"

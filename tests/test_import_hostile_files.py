@@ -624,6 +624,9 @@ OTHER_FILES = {
     "it is a ZIP": b"PK\x03\x04" + bytes(100),
     "SQL dump": b"BEGIN TRANSACTION;\nCREATE TABLE comments (tid INTEGER);",
     "it is a database": MAKERS["isso"]([ForeignComment()])[:4096],
+    # MongoDB's documents begin with their length, an `_id` in most cases.
+    "数据导出": b"\x34\x01\0\0\x02_id\0\x19\0\0\0" + b"5f3a9b7c0e6d2a0006c1d2e3\0" + bytes(9),
+    "(BSON)": b"\xff\xff\0\0\x07_id\0" + bytes.fromhex("5f3a9b7c0e6d2a0006c1d2e3") + bytes(9),
     "it is a web page": b"\n<!DOCTYPE html>\n<html></html>",
     "it is a feed": b'<?xml version="1.0"?>\n\n<feed xmlns="http://www.w3.org/2005/Atom"></feed>',
     "Typecho": b"-- Dump\nCREATE TABLE `typecho_comments` (`coid` int);",
