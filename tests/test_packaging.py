@@ -19,7 +19,7 @@ import pytest
 
 from commentd import __version__, main
 from support.client import COMMENT
-from support.distributions import NAME, build, done, made_by, wheel_in
+from support.distributions import NAME, build, done, done_online, wheel_in
 from support.inside import files_without_comments, small_files
 from support.service import Service, services
 from support.sources import ROOT
@@ -181,11 +181,45 @@ def test_the_readme_says_how_large_the_widget_is(installed_command: Path) -> Non
     assert readme.count(f" {said[0]} kB instead of ") == 3
 
 
+# How people install programs written in Python, each in a home of its own.
+
+INSTALLERS = {
+    "pip": ["{bin}/python -m venv venv", "venv/bin/python -m pip install {wheel}"],
+    "pipx": ["{bin}/pipx install --python {bin}/python {wheel}"],
+    "uvx": [],  # it installs when it runs
+}
+PROGRAMS = {
+    "pip": "{home}/venv/bin/commentd",
+    "pipx": "{home}/bin/commentd",
+    "uvx": "{bin}/uvx --python {bin}/python --from {wheel} commentd",
+}
+
+
+@pytest.mark.parametrize("installer", INSTALLERS)
+def test_the_wheel_with_its_packages_is_installed_and_serves_in_an_empty_folder(
+    installer: str, distributions: Path, tmp_path: Path
+) -> None:
+    folder = Path(sys.executable).parent
+    if installer != "pip" and not (folder / installer).exists():
+        pytest.skip(f"{installer} is not installed: pip install pipx uv")
+    names = {"bin": folder, "home": tmp_path, "wheel": wheel_in(distributions)}
+    own = {
+        "HOME": tmp_path,
+        "PIPX_HOME": tmp_path / "pipx",
+        "PIPX_BIN_DIR": tmp_path / "bin",
+        "UV_CACHE_DIR": tmp_path / "uv",
+    }
+    for line in INSTALLERS[installer]:
+        done_online(*line.format_map(names).split(), cwd=tmp_path, **own)
+    program = PROGRAMS[installer].format_map(names).split()
+    assert "It works." in done_online(ROOT / ".ci/smoke.py", *program, **own)
+
+
 @pytest.mark.long
 def test_the_zipapp_serves_where_no_package_is_installed(tmp_path: Path) -> None:
     pytest.importorskip("shiv")
     file = tmp_path / "commentd.pyz"
-    made_by("pyz", file)
+    done_online(ROOT / ".ci/pyz", file, PYTHON=sys.executable)
     assert file.read_bytes().startswith(b"#!/usr/bin/env python3\n")
     assert os.access(file, os.X_OK)
     bare = (sys.executable, "-I", "-S")

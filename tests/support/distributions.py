@@ -4,27 +4,44 @@ import contextlib
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from commentd import __version__
-from support.sources import ROOT
 
 NAME = f"commentd-{__version__}"
-OFFLINE = r"No matching distribution|Could not find a version|ConnectionError|Max retries"
+OFFLINE = (
+    "No matching distribution|Could not find a version|ConnectionError|Max retries"
+    "|error sending request|Failed to fetch"
+)
+
+
+def ended(*command: str | Path, **how: str | Path) -> subprocess.CompletedProcess[str]:
+    """A command that ran. `how`: its folder as `cwd`, and variables of the environment."""
+    environ = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    environ |= {name: str(text) for name, text in how.items() if name.isupper()}
+    return subprocess.run(
+        list(map(str, command)), cwd=how.get("cwd"), env=environ, capture_output=True, text=True
+    )
 
 
 def done(*command: str | Path, **how: str | Path) -> str:
     """The output of a command that succeeds."""
-    environ = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
-    environ |= {name: str(text) for name, text in how.items() if name.isupper()}
-    ended = subprocess.run(
-        list(map(str, command)), cwd=how.get("cwd"), env=environ, capture_output=True, text=True
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
+    process = ended(*command, **how)
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
+
+
+def done_online(*command: str | Path, **how: str | Path) -> str:
+    """The same of a command that takes packages from an index. Without a network, the test is
+    skipped."""
+    process = ended(*command, **how)
+    output = process.stdout + process.stderr
+    if process.returncode and re.search(OFFLINE, output):
+        pytest.skip(f"no index of packages can be reached: {output.strip().splitlines()[-1]}")
+    assert process.returncode == 0, output
+    return process.stdout
 
 
 def build(source: Path, into: Path, kind: str) -> None:
@@ -36,18 +53,3 @@ def build(source: Path, into: Path, kind: str) -> None:
 
 def wheel_in(folder: Path) -> Path:
     return folder / f"{NAME}-py3-none-any.whl"
-
-
-def made_by(script: str, *arguments: str | Path) -> None:
-    """Runs a script of .ci that builds something, with the Python of the tests, and with packages
-    from an index. Where there is no network, the test is skipped."""
-    ended = subprocess.run(
-        [ROOT / ".ci" / script, *arguments],
-        env=os.environ | {"PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-    )
-    output = ended.stdout + ended.stderr
-    if ended.returncode and re.search(OFFLINE, output):
-        pytest.skip(f"pip reaches no index: {ended.stderr.strip().splitlines()[-1]}")
-    assert ended.returncode == 0, output
