@@ -30,10 +30,10 @@ def without_docstrings(tree: ast.Module) -> ast.Module:
 
 PARTS = dict(re.findall(r"^# -- ([\w-]+) -+\n(.*?)(?=^# -- |\Z)", SOURCE, re.M | re.S))
 TOP = "commentd.py commentd.example.ini pyproject.toml README.md LICENSE".split()  # noqa: SIM905
-HIDDEN = [".gitignore", ".editorconfig", ".pre-commit-config.yaml", ".github/CONTRIBUTING.md"]
+HIDDEN = [".gitignore", ".editorconfig", ".pre-commit-config.yaml"]
 FILES = [ROOT / name for name in TOP + HIDDEN] + [
     path
-    for folder in ("static", "tests", ".ci")
+    for folder in ("static", "tests", ".ci", ".github")
     for path in (ROOT / folder).rglob("*")
     if path.is_file() and path.suffix not in (".db", ".png", ".pyc")
 ]
