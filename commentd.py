@@ -23,8 +23,11 @@ stands above it.
     Captchas      the proof of work, and the captchas of providers
     Sign-in       passwords, codes, and the reader's own account
     Comments      handlers that list, write, edit, like and report
-    Pages         the feed, the thread as a page and as a fragment, the widget's files, built sites
-    Admins        handlers for the admin page, for the links in emails, and for the manual
+    Pages         the feed, and comments as HTML: on a page of their own, and as a fragment
+    Assets        the files that browsers load, put together from `static/`
+    Render        puts comments into the pages of a built site
+    Admins        handlers for the admin page, and for the links in emails
+    Manual        its topics, for the terminal and as pages
     Application   `make_app`: mounts the routes, adds headers, and does the regular work
     Doctor        what `check` finds, and what the service tells of itself, such as `/health`
     Foreign       files of other products: tables of fields, HTML as Markdown, repair
@@ -11239,8 +11242,7 @@ def get_fragment(request: Request) -> Response:
     return Response(text.encode(), "text/html; charset=utf-8", headers)
 
 
-# The files that browsers load
-
+# -- Assets -------------------------------------------------------------------
 
 MIME = {
     ".css": "text/css; charset=utf-8",
@@ -11412,7 +11414,9 @@ def get_picture(request: Request) -> Response:
     return Response(body, content_type, cached_for(HOUR))
 
 
-# Comments in the HTML of a built site
+# -- Render -------------------------------------------------------------------
+
+# Comments in the HTML of a page
 
 # A name and, after `=`, a value in one of three spellings.
 ATTRIBUTE = re.compile(
@@ -12600,7 +12604,7 @@ EMAIL_CHOICES = {
 }
 
 
-# The manual
+# -- Manual -------------------------------------------------------------------
 
 # The topics of the manual in the order in which a blog owner meets them. Each group has a title in
 # English and in Chinese.
