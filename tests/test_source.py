@@ -223,14 +223,14 @@ def test_nothing_at_module_level_changes_but_routes_and_rules_while_it_loads() -
 )
 def test_the_check_of_sql_finds_a_value_in_a_text(text: str) -> None:
     def found(text: str) -> set[str]:
-        (function,) = ast.parse(f"def read(name: str): return {text}").body
+        (function,) = ast.parse(f"def read_sql(name: str): return {text}").body
         scope = provenance.Scope(
             function, provenance.Scope(ast.Module([], []), given={"TABLES": []})
         )
         provenance.fill(scope, function, [])
         return set(provenance.foreign(ast.parse(text, mode="eval").body, scope))
 
-    assert found(text) == {"read: name"}
+    assert found(text) == {"read_sql: name"}
     assert found(text.replace("name", "TABLES")) == set()
 
 
