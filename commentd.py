@@ -7600,6 +7600,9 @@ def has_written(email: str, comment: FullComment) -> bool:
     return comment.user_id is not None and comment.email == email
 
 
+# Notifications to owners
+
+
 def owner_recipients(site: Site, comment: Comment) -> list[str]:
     """The email addresses that get notifications about all comments on a page."""
     config = site.config
@@ -7664,7 +7667,9 @@ def lines_of_links(owner: Recipient, comment: FullComment, *, is_reported: bool)
         owner.text("action_link", label=owner.action_label(name, comment), url=url)
         for name, url in urls.items()
     ]
-    return "".join(f"{line}\n" for line in ["", *lines]) if lines else ""
+    if not lines:
+        return ""
+    return "\n" + "".join(f"{line}\n" for line in lines)
 
 
 def reasons_given(owner: Recipient, reports: list[Report]) -> str:
@@ -7673,6 +7678,9 @@ def reasons_given(owner: Recipient, reports: list[Report]) -> str:
     reasons = [quoted(report.reason or no_reason, 200) for report in reports]
     each_once = [*dict.fromkeys(reasons)]
     return "\n".join(each_once[:5])
+
+
+# Notifications to the author of what is replied to
 
 
 def author_recipients(site: Site, comment: Comment) -> list[str]:
@@ -7763,6 +7771,9 @@ def ask_guest(site: Site, to: str, unasked: News, consent: str) -> None:
     add_email(site, unasked, email, subscriber=subscriber)
 
 
+# Notifications to readers who follow a page
+
+
 def follower_recipients(site: Site, comment: Comment) -> list[str]:
     return site.store.followers(comment.page_id)
 
@@ -7825,6 +7836,9 @@ def write_to_follower(site: Site, to: str, news: News) -> None:
         stop = unfollow_link(follower, reader, 0, 0)
     email = follower.comments_email(subject, comments, sections, unsubscribe=stop)
     add_email(site, news, email, email_use(site, "notification", to, "follower"))
+
+
+# Audiences
 
 
 @dataclass(frozen=True)
@@ -8557,10 +8571,11 @@ class Request:
     def limit(self, name: str, *parts: object) -> None:
         """Counts one use of a rate limit by this client; a `Problem` if it is used up. With
         `parts`, such as an email address, the limit is for client and parts together."""
-        if name not in MEMORY_LIMITS:
+        if name in MEMORY_LIMITS:
+            if not use_memory_limit(self.site, self.client, name):
+                raise too_many(MINUTE)
+        else:
             use_or_refuse(self.site, *self.uses(name, *parts))
-        elif not use_memory_limit(self.site, self.client, name):
-            raise too_many(MINUTE)
 
     def check_limit(self, name: str) -> None:
         """A `Problem` if this client has used up a rate limit. Nothing is counted."""
