@@ -29,7 +29,8 @@ stands above it.
     Admins        handlers for the admin page, and for the links in emails
     Manual        its topics, for the terminal and as pages
     Application   `make_app`: mounts the routes, adds headers, and does the regular work
-    Doctor        what `check` finds, and what the service tells of itself, such as `/health`
+    Doctor        what `check` finds
+    Status        what the service tells of itself: `/`, `/health`, `/origin`, `/metrics`
     Foreign       files of other products: tables of fields, HTML as Markdown, repair
     Import        stages the records of a file, arranges them, and adds what is new
     Export        our own format and those of others, and page moves
@@ -99,7 +100,7 @@ from email.policy import SMTP as SMTP_POLICY
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Literal, NamedTuple, Protocol, Self, TextIO, TypeVar, cast, get_args
+from typing import IO, Any, Literal, NamedTuple, Protocol, Self, TextIO, TypeVar, cast
 from zoneinfo import ZoneInfo, available_timezones
 
 try:
@@ -13040,8 +13041,6 @@ def regular_work(sites: Sites, stopping: threading.Event) -> Iterator[None]:
 
 # -- Doctor -------------------------------------------------------------------
 
-# What `check` finds
-
 # 2026-11-01: a clock that says less is wrong. It need not be exact, so not each release changes it.
 RELEASED = 1_793_491_200
 # Older versions have known vulnerabilities.
@@ -13052,8 +13051,19 @@ LEAST_VERSIONS = {
     "mistune": "3.4",
     "nh3": "0.3.7",
 }
-# As expected, good to know, should be fixed, does not work.
-Level = Literal["ok", "note", "warn", "fail"]
+
+
+class Level(enum.IntEnum):
+    """How bad a finding is."""
+
+    OK = 0  # as expected
+    NOTE = 1  # good to know
+    WARN = 2  # should be fixed
+    FAIL = 3  # does not work
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
 
 
 @dataclass(frozen=True)
@@ -13063,47 +13073,43 @@ class Finding:
     text: str
 
 
-def severity(finding: Finding) -> int:
-    return get_args(Level).index(finding.level)
-
-
 def check_settings(config: Config) -> Iterator[Finding]:
     """What a public service should not leave as it is."""
     public_url = config.server_public_url
     # While the owner only tries the service out, some settings need not be right yet.
-    level_once_public: Level = "warn" if public_url else "note"
+    warn_if_public = Level.WARN if public_url else Level.NOTE
     if not mailer_type(config).delivers:
         text = "no mail server: emails are printed to the terminal; set [mail] host"
-        yield Finding(level_once_public, "mail", text)
+        yield Finding(warn_if_public, "mail", text)
     if not config.site_origins:
         text = "any site can use this service; set [site] origins to your blog"
-        yield Finding(level_once_public, "origins", text)
+        yield Finding(warn_if_public, "origins", text)
     if not public_url:
-        yield Finding("note", "public_url", "set [server] public_url before going live")
+        yield Finding(Level.NOTE, "public_url", "set [server] public_url before going live")
     elif not public_url.startswith("https:"):
         text = "public_url is not https: passwords are sent unencrypted"
-        yield Finding("warn", "public_url", text)
+        yield Finding(Level.WARN, "public_url", text)
     local = ("127.", "localhost:", "[::1]:", "unix:")
     behind_proxy = public_url and config.server_listen.startswith(local)
     if behind_proxy and not config.server_trusted_proxy:
         name = "unix" if config.listens_on_file else "127.0.0.1"
         effect = "otherwise all readers appear to have the same IP address"
         text = f"set [server] trusted_proxy = {name}: {effect}"
-        yield Finding("warn", "trusted_proxy", text)
+        yield Finding(Level.WARN, "trusted_proxy", text)
     if config.captcha_provider == "none":
         text = "[captcha] provider = none: no protection against bots"
-        yield Finding(level_once_public, "captcha", text)
+        yield Finding(warn_if_public, "captcha", text)
     elif config.captcha_secret in TEST_SECRETS:
-        yield Finding("warn", "captcha", "[captcha] secret is a public test key")
+        yield Finding(Level.WARN, "captcha", "[captcha] secret is a public test key")
     if config.captcha_verify_url.startswith("http:"):
         text = "[captcha] verify_url is not https: secrets are sent unencrypted"
-        yield Finding("warn", "captcha", text)
+        yield Finding(Level.WARN, "captcha", text)
     if config.webhook_url.startswith("http:"):
         text = "[webhook] url is not https: comments are sent unencrypted"
-        yield Finding("warn", "webhook", text)
+        yield Finding(Level.WARN, "webhook", text)
     if not config.limits_enabled:
         text = "[limits] enabled = no: there are no rate limits"
-        yield Finding(level_once_public, "limits", text)
+        yield Finding(warn_if_public, "limits", text)
 
 
 def check_files(config: Config) -> Iterator[Finding]:
@@ -13113,56 +13119,59 @@ def check_files(config: Config) -> Iterator[Finding]:
         yield from check_disk(path)
     for file in [path, Path(f"{path}-wal"), *regular_backups(path, folder)]:
         if file.exists() and file.stat().st_mode & 0o077:
-            yield Finding("warn", "rights", f"others can read {file}: run chmod 600 on it")
+            yield Finding(Level.WARN, "rights", f"others can read {file}: run chmod 600 on it")
     existing_folder = folder if folder.exists() else folder.parent
     if config.backup_every and not os.access(existing_folder, os.W_OK):
-        yield Finding("fail", "backup", f"{folder} is not writable: create it or change its owner")
+        yield Finding(
+            Level.FAIL, "backup", f"{folder} is not writable: create it or change its owner"
+        )
     if config.site_picture:
         yield from check_picture(config.site_picture)
     if config.geo_file and not os.access(config.geo_file, os.R_OK):
         text = f"can't read {config.geo_file}: the bundled tables are used"
-        yield Finding("warn", "rights", text)
+        yield Finding(Level.WARN, "rights", text)
 
 
 def check_picture(file: str) -> Iterator[Finding]:
     try:
         read_picture(file)
     except OSError:
-        yield Finding("warn", "picture", f"can't read {file}: readers see no picture")
+        yield Finding(Level.WARN, "picture", f"can't read {file}: readers see no picture")
     except ValueError:
         text = f"{file} is no PNG, JPEG or WebP of at most 100 kB: readers see no picture"
-        yield Finding("warn", "picture", text)
+        yield Finding(Level.WARN, "picture", text)
 
 
 def check_disk(path: Path) -> Iterator[Finding]:
     free = shutil.disk_usage(path.parent).free
     size = size_of(path) + size_of(Path(f"{path}-wal"))
-    level: Level = "ok"
     if free < 16 * MEGA:
-        level = "fail"
+        level = Level.FAIL
     elif free < max(64 * MEGA, 2 * size):
-        level = "warn"
+        level = Level.WARN
+    else:
+        level = Level.OK
     yield Finding(level, "disk", f"{free // MEGA} MB free; database {size / MEGA:.1f} MB")
     if not os.access(path.parent, os.W_OK):
-        yield Finding("fail", "rights", f"this user can't write to {path.parent}")
+        yield Finding(Level.FAIL, "rights", f"this user can't write to {path.parent}")
 
 
 def check_figures(config: Config, figures: Figures, now: int) -> Iterator[Finding]:
     """What the database tells of the past."""
     text = f"{config.database_path}: comments: {figures.comments}, accounts: {figures.accounts}"
-    yield Finding("ok", "database", text)
+    yield Finding(Level.OK, "database", text)
     if not figures.admins:
         text = "no admin yet: open the link printed at start, or run `commentd admin EMAIL`"
-        yield Finding("note", "admin", text)
+        yield Finding(Level.NOTE, "admin", text)
     if max(figures.newest, RELEASED) > now + MINUTE:
         text = "the system clock is wrong: it is behind the newest comment or this release"
-        yield Finding("fail", "clock", text)
+        yield Finding(Level.FAIL, "clock", text)
     if figures.unnamed_proxy and not config.server_trusted_proxy:
         text = "requests come through a proxy that is not trusted: set [server] trusted_proxy"
-        yield Finding("warn", "trusted_proxy", text)
+        yield Finding(Level.WARN, "trusted_proxy", text)
     if figures.failed or figures.late:
         text = f"emails that failed: {figures.failed}, delayed: {figures.late}"
-        yield Finding("warn", "outbox", text)
+        yield Finding(Level.WARN, "outbox", text)
     yield from check_backups(config, figures, now)
 
 
@@ -13170,13 +13179,13 @@ def check_backups(config: Config, figures: Figures, now: int) -> Iterator[Findin
     path = config.database
     times = regular_backups(path, Path(config.backup_folder)).values()
     if not config.backup_every:
-        yield Finding("note", "backup", "[backup] every = 0: the service makes no backups")
+        yield Finding(Level.NOTE, "backup", "[backup] every = 0: the service makes no backups")
     elif times:
         hours = int((now - max(times)) // HOUR)
-        level: Level = "ok" if 0 <= hours < 2 * config.backup_every else "warn"
+        level = Level.OK if 0 <= hours < 2 * config.backup_every else Level.WARN
         yield Finding(level, "backup", f"last backup {hours} h ago")
     elif figures.comments:
-        yield Finding("note", "backup", "no backup yet")
+        yield Finding(Level.NOTE, "backup", "no backup yet")
 
 
 def check_versions() -> Iterator[Finding]:
@@ -13187,7 +13196,7 @@ def check_versions() -> Iterator[Finding]:
             installed = importlib.metadata.version(name)
             if version_numbers(installed) < version_numbers(least):
                 text = f"{name} {installed} has known vulnerabilities: upgrade to {least}"
-                yield Finding("warn", "versions", text)
+                yield Finding(Level.WARN, "versions", text)
 
 
 def version_numbers(version: str) -> list[int]:
@@ -13199,15 +13208,15 @@ def check_database(config: Config, now: int) -> Iterator[Finding]:
     try:
         check_database_file(path)
         if not size_of(path):
-            yield Finding("note", "database", f"{path} is made by the first start")
+            yield Finding(Level.NOTE, "database", f"{path} is made by the first start")
             return
         figures, wrong_count = figures_of(path, now)
         yield from check_figures(config, figures, now)
         if wrong_count:
             text = f"{wrong_count} counters are wrong; run `commentd recount`"
-            yield Finding("fail", "counters", text)
+            yield Finding(Level.FAIL, "counters", text)
     except OperatorError as error:
-        yield Finding("fail", "database", str(error))
+        yield Finding(Level.FAIL, "database", str(error))
 
 
 def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
@@ -13222,7 +13231,7 @@ def check_mail(config: Config, world: World, to: str) -> Iterator[Finding]:
     if mailer.delivers:
         login = run_check("mail", mailer.readiness, mailer.log_in, subject=mailer.name)
         yield login
-        if login.level != "ok":
+        if login.level > Level.OK:
             return
     if to:
         success = f"the email to {to} is " + ("sent" if mailer.delivers else "printed here")
@@ -13240,7 +13249,7 @@ def check_captcha(config: Config, world: World) -> Iterator[Finding]:
 def check_running(config: Config, world: World) -> Iterator[Finding]:
     if not is_running(config.database):
         text = "not running; it is started by `systemctl start commentd`, or `commentd` here"
-        yield Finding("note", "service", text)
+        yield Finding(Level.NOTE, "service", text)
     elif config.server_public_url:
         url = f"{config.server_public_url}/health"
         attempt = functools.partial(check_health_url, world, url)
@@ -13269,11 +13278,11 @@ def run_check(topic: str, success: str, attempt: Callable[[], object], *, subjec
     try:
         attempt()
     except NotSent as error:
-        return Finding("fail", topic, f"{subject}: {error.explained}")
+        return Finding(Level.FAIL, topic, f"{subject}: {error.explained}")
     except (OSError, ValueError, NoVerdict) as error:
         detail = terminal_line(str(error))
-        return Finding("fail", topic, f"{subject}: {detail} ({type(error).__name__})")
-    return Finding("ok", topic, success)
+        return Finding(Level.FAIL, topic, f"{subject}: {detail} ({type(error).__name__})")
+    return Finding(Level.OK, topic, success)
 
 
 def check_all(config: Config, world: World, to: str) -> Iterator[Finding]:
@@ -13297,11 +13306,13 @@ def check_service(site: Site) -> Iterator[Finding]:
 def findings_inside(site: Site) -> list[Finding]:
     """What a running service finds wrong about itself, the worst last."""
     findings = [*check_service(site), *check_versions()]
-    wrong = [finding for finding in findings if finding.level != "ok"]
-    return sorted(wrong, key=severity)
+    wrong = [finding for finding in findings if finding.level > Level.OK]
+    return sorted(wrong, key=lambda finding: finding.level)
 
 
-# What the service tells of itself
+# -- Status -------------------------------------------------------------------
+
+# What the service tells of itself: whether it works, what it counts, and what is to be set up.
 
 
 @route("GET", "/health", Permission.PUBLIC)
@@ -13361,9 +13372,9 @@ def home(request: Request) -> Response:
     state: Json = {"public": True}
     if not config.server_public_url and not request.site.store.admins():
         # Only topics and levels: nothing that tells of the machine.
-        state = {each.topic: each.level for each in findings_inside(request.site)}
+        state = {each.topic: each.level.word for each in findings_inside(request.site)}
         if request.site.clients.saw_unnamed_proxy:
-            state["trusted_proxy"] = "warn"
+            state["trusted_proxy"] = Level.WARN.word
     return html_page(request.site, "home.html", state=json_in_html(state))
 
 
@@ -13379,7 +13390,7 @@ def admin_settings(request: Request) -> Json:
         ],
         "findings": [
             {
-                "level": finding.level,
+                "level": finding.level.word,
                 "topic": finding.topic,
                 "text": translated(finding.text, language),
             }
@@ -17089,7 +17100,7 @@ def waitress_to_use(config: Config) -> Waitress:
 
 def log_findings(app: App) -> None:
     for finding in check_service(app.site):
-        if finding.level in ("warn", "fail"):
+        if finding.level >= Level.WARN:
             log.warning("%s: %s", finding.topic, finding.text)
 
 
@@ -17129,10 +17140,10 @@ def check_command(arguments: Arguments) -> int:
         if not blog.file:
             missing = f"no commentd.ini in {Path.cwd()} (is this its folder?)"
             text = f"{missing}: defaults and the environment are used"
-            findings.append(Finding("note", "settings", text))
+            findings.append(Finding(Level.NOTE, "settings", text))
         print_findings(findings)
         print_settings(blog, everything=arguments.verbose)
-        works = works and all(finding.level != "fail" for finding in findings)
+        works = works and all(finding.level < Level.FAIL for finding in findings)
     return 0 if works else 1
 
 
@@ -17140,10 +17151,10 @@ def print_findings(findings: list[Finding]) -> None:
     """The worst first."""
     language = terminal_language(os.environ)
     counts = Counter(finding.level for finding in findings)
-    total = f"Errors: {counts['fail']}, warnings: {counts['warn']}."
+    total = f"Errors: {counts[Level.FAIL]}, warnings: {counts[Level.WARN]}."
     print(f"commentd {__version__}. {translated(total, language)}\n")
-    for finding in sorted(findings, key=severity, reverse=True):
-        print(f"  {finding.level:5} {finding.topic:14} {translated(finding.text, language)}")
+    for finding in sorted(findings, key=lambda each: each.level, reverse=True):
+        print(f"  {finding.level.word:5} {finding.topic:14} {translated(finding.text, language)}")
 
 
 def print_settings(blog: BlogSettings, *, everything: bool) -> None:
