@@ -16980,35 +16980,24 @@ def stopping_on_signals(loop: EventLoop) -> Iterator[threading.Event]:
 # What the command line says
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Arguments:
-    """The command line with its defaults, and the settings that it names."""
+    """The command line, and the settings that it names. A command with more words and options has a
+    class of its own beside it, with their defaults."""
 
-    command: str = "serve"
+    command: str
     config_file: Path | None = None  # that of --config
     named: Strings = ()  # the settings files and folders after the command
     blogs: list[BlogSettings] = field(default_factory=list)  # read when all else is known
 
-    # Each command has some of these.
-    dry_run: bool = False  # import, render, move
-    mail: str = ""  # check
-    verbose: bool = False
-    target: str = ""  # backup
-    backup: str = ""  # restore
-    email_address: str = ""  # admin
-    source: str = ""  # import
-    product: str = ""
-    host: str = ""
-    zone: tzinfo | None = None
-    format: str = "commentd"  # export
-    emails: bool = False
-    folder: str = ""  # render
-    service: str = ""
-    style: str = "inline"
-    old: str = ""  # move
-    new: str = ""
-    example: str = ""  # example
-    topic: str = ""  # help
+    @classmethod
+    def declare(cls, parser: argparse.ArgumentParser) -> None:
+        """Declares the words and options of the command."""
+
+    @property
+    def needs_settings(self) -> bool:
+        """Whether the command reads them. If not, it also runs where they are wrong."""
+        return True
 
     @property
     def config(self) -> Config:
@@ -17019,6 +17008,24 @@ class Arguments:
     def settings_file(self) -> Path | None:
         """That of the first blog."""
         return self.blogs[0].file
+
+
+def add_settings_files(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("named", metavar="FILES", nargs="*")
+
+
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would happen, change nothing"
+    )
+
+
+def email_argument(text: str) -> str:
+    """An email address on the command line."""
+    try:
+        return proper_email(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
 
 
 def tell(text: str, output: TextIO | None = None) -> None:
@@ -17045,19 +17052,25 @@ def command_store(
         yield resources.enter_context(contextlib.closing(store))
 
 
-def new_admin_link(store: Store, world: World, address: str) -> str:
+def new_admin_link(store: Store, world: World, email_address: str) -> str:
     """The secret of a one-time link. Within an hour it makes an admin of that email address or,
     with "" and while there is no admin, of any."""
     link = world.random_bytes(16).hex()
     with store.writing():
-        store.add_admin_link(link, address, world.now() + HOUR)
+        store.add_admin_link(link, email_address, world.now() + HOUR)
     return link
 
 
 # Serving
 
 
-def serve_command(arguments: Arguments) -> int:
+class ServeArguments(Arguments):
+    @classmethod
+    def declare(cls, parser: argparse.ArgumentParser) -> None:
+        add_settings_files(parser)
+
+
+def serve_command(arguments: ServeArguments) -> int:
     """Serves one blog, or several."""
     config = arguments.config
     with contextlib.ExitStack() as resources:
@@ -17130,7 +17143,23 @@ def greet(app: App, listen: str) -> None:
 # Looking what is wrong
 
 
-def check_command(arguments: Arguments) -> int:
+@dataclass(kw_only=True)
+class CheckArguments(Arguments):
+    mail: str = ""
+    verbose: bool = False
+
+    @classmethod
+    def declare(cls, parser: argparse.ArgumentParser) -> None:
+        add_settings_files(parser)
+        parser.add_argument(
+            "--mail", type=email_argument, metavar="EMAIL", help="send a test email there"
+        )
+        parser.add_argument(
+            "-v", "--verbose", action="store_true", help="show all settings, also the defaults"
+        )
+
+
+def check_command(arguments: CheckArguments) -> int:
     """Prints what is found of each blog; 1 if something does not work."""
     works = True
     for blog in arguments.blogs:
@@ -17185,7 +17214,16 @@ def progress_line(done: str) -> Progress:
     return show
 
 
-def backup_command(arguments: Arguments) -> int:
+@dataclass(kw_only=True)
+class BackupArguments(Arguments):
+    target: str = ""
+
+    @classmethod
+    def declare(cls, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("target", metavar="FILE", nargs="?")
+
+
+def backup_command(arguments: BackupArguments) -> int:
     config = arguments.config
     path = config.database
     now = World().clock()
@@ -17204,7 +17242,16 @@ def backup_command(arguments: Arguments) -> int:
     return 0
 
 
-def restore_command(arguments: Arguments) -> int:
+@dataclass(kw_only=True)
+class RestoreArguments(Arguments):
+    backup: str
+
+    @classmethod
+    def declare(cls, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("backup", metavar="FILE")
+
+
+def restore_command(arguments: RestoreArguments) -> int:
     now = World().now()
     replaced = restore(arguments.config.database, Path(arguments.backup), now)
     tell(f"Restored {arguments.backup}. All sessions were ended.")
@@ -17213,12 +17260,21 @@ def restore_command(arguments: Arguments) -> int:
     return 0
 
 
-def admin_command(arguments: Arguments) -> int:
+@dataclass(kw_only=True)
+class AdminArguments(Arguments):
+    email_address: str
+
+    @classmethod
+    def declare(cls, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("email_address", metavar="EMAIL", type=email_argument)
+
+
+def admin_command(arguments: AdminArguments) -> int:
     config = arguments.config
-    address = arguments.email_address
+    email_address = arguments.email_address
     with command_store(config) as store:
-        link = new_admin_link(store, World(), address)
-    tell(f"Open this link within an hour to make {address} an admin and set a password:")
+        link = new_admin_link(store, World(), email_address)
+    tell(f"Open this link within an hour to make {email_address} an admin and set a password:")
     print(f"\n  {config.service_url}/admin#link={link}\n")
     tell("It works once.")
     return 0
@@ -17239,7 +17295,32 @@ def recount_command(arguments: Arguments) -> int:
 # Comments from elsewhere, to elsewhere, and on other pages
 
 
-def import_command(arguments: Arguments) -> int:
+@dataclass(kw_only=True)
+class ImportArguments(Arguments):
+    source: str
+    dry_run: bool = False
+    product: str = ""
+    host: str = ""
+    zone: tzinfo | None = None
+
+    @classmethod
+    def declare(cls, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("source", metavar="FILE")
+        add_dry_run(parser)
+        parser.add_argument(
+            "--format",
+            dest="product",
+            choices=PRODUCTS,
+            metavar="PRODUCT",
+            help=f"product that wrote the file: {', '.join(PRODUCTS)}",
+        )
+        parser.add_argument("--host", metavar="NAME", help="import only the pages of this site")
+        parser.add_argument(
+            "--zone", type=time_zone, metavar="+08:00", help="time zone of times that have none"
+        )
+
+
+def import_command(arguments: ImportArguments) -> int:
     config = arguments.config
     source = Path(arguments.source)
     language = terminal_language(os.environ)
@@ -17273,7 +17354,20 @@ def import_command(arguments: Arguments) -> int:
     return 0
 
 
-def export_command(arguments: Arguments) -> int:
+@dataclass(kw_only=True)
+class ExportArguments(Arguments):
+    format: str = "commentd"
+    emails: bool = False
+
+    @classmethod
+    def declare(cls, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("format", metavar="FORMAT", nargs="?")
+        parser.add_argument(
+            "--emails", action="store_true", help="include the email addresses of authors"
+        )
+
+
+def export_command(arguments: ExportArguments) -> int:
     config = arguments.config
     name = arguments.format
     if name not in EXPORTERS:
@@ -17296,7 +17390,31 @@ def export_command(arguments: Arguments) -> int:
     return 0
 
 
-def render_command(arguments: Arguments) -> int:
+@dataclass(kw_only=True)
+class RenderArguments(Arguments):
+    folder: str
+    dry_run: bool = False
+    service: str = ""
+    style: str = "inline"
+
+    @classmethod
+    def declare(cls, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("folder", metavar="FOLDER")
+        add_dry_run(parser)
+        parser.add_argument(
+            "--from",
+            dest="service",
+            metavar="URL",
+            help="ask the service at this URL instead of reading the database",
+        )
+        parser.add_argument(
+            "--style",
+            choices=("inline", "link"),
+            help="inline, or link where the pages' policy allows no style in them",
+        )
+
+
+def render_command(arguments: RenderArguments) -> int:
     config = arguments.config
     folder = Path(arguments.folder)
     if not folder.is_dir():
@@ -17305,11 +17423,7 @@ def render_command(arguments: Arguments) -> int:
     service_path = re.sub("^https?:", "", service)
     script_urls = (f"{service_path}/embed.js", f"{service_path}/loader.js")
     with contextlib.ExitStack() as resources:
-        if arguments.service:
-            fragment_of = functools.partial(fetched_fragment, service)
-        else:
-            app = resources.enter_context(app_of_command(config))
-            fragment_of = functools.partial(own_fragment, app)
+        fragment_of = resources.enter_context(fragment_source(arguments))
         if not arguments.dry_run:
             waiting = f"commentd: another render writes into {folder}: waiting"
             note_wait = functools.partial(tell, waiting, sys.stderr)
@@ -17329,12 +17443,16 @@ def render_command(arguments: Arguments) -> int:
 
 
 @contextlib.contextmanager
-def app_of_command(config: Config) -> Iterator[App]:
-    """The service without a server, for one command."""
-    with command_store(config) as store:
-        app = app_on(store, config, World())
+def fragment_source(arguments: RenderArguments) -> Iterator[Callable[[str], bytes]]:
+    """What returns the response to `GET /fragment` with a query: that of the service at the URL of
+    --from, or of this program on the database."""
+    if arguments.service:
+        yield functools.partial(fetched_fragment, arguments.service.rstrip("/"))
+        return
+    with command_store(arguments.config) as store:
+        app = app_on(store, arguments.config, World())
         with contextlib.closing(app.site.places):
-            yield app
+            yield functools.partial(own_fragment, app)
 
 
 def own_fragment(app: App, query: str) -> bytes:
@@ -17350,7 +17468,20 @@ def fetched_fragment(service: str, query: str) -> bytes:
         raise EndOfRendering(f"{service}: {error}") from error
 
 
-def move_command(arguments: Arguments) -> int:
+@dataclass(kw_only=True)
+class MoveArguments(Arguments):
+    old: str
+    new: str
+    dry_run: bool = False
+
+    @classmethod
+    def declare(cls, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("old", metavar="OLD")
+        parser.add_argument("new", metavar="NEW")
+        add_dry_run(parser)
+
+
+def move_command(arguments: MoveArguments) -> int:
     config = arguments.config
     if not (arguments.old and arguments.new):
         raise SettingsError("a URL is empty")
@@ -17370,7 +17501,20 @@ def move_command(arguments: Arguments) -> int:
 # The manual, and files for servers
 
 
-def help_command(arguments: Arguments) -> int:
+@dataclass(kw_only=True)
+class HelpArguments(Arguments):
+    topic: str = ""
+
+    @classmethod
+    def declare(cls, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("topic", metavar="TOPIC", nargs="?")
+
+    @property
+    def needs_settings(self) -> bool:
+        return False
+
+
+def help_command(arguments: HelpArguments) -> int:
     """Prints a topic of the manual, or the list of topics, in the language of the terminal."""
     groups = manual(terminal_language(os.environ))
     wanted = arguments.topic
@@ -17394,6 +17538,20 @@ def listed_topics(groups: list[TopicGroup]) -> str:
     return "\n\n".join(listed)
 
 
+@dataclass(kw_only=True)
+class ExampleArguments(Arguments):
+    example: str = ""  # "" for a sample commentd.ini
+
+    @classmethod
+    def declare(cls, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("example", metavar="KIND", nargs="?")
+        add_settings_files(parser)
+
+    @property
+    def needs_settings(self) -> bool:
+        return bool(self.example)
+
+
 def example_language() -> str:
     """That of the terminal; English where the file would not be UTF-8, as settings are read."""
     is_utf8 = str(sys.stdout.encoding).lower() == "utf-8"
@@ -17404,7 +17562,7 @@ def is_chinese_example() -> bool:
     return example_language().startswith("zh")
 
 
-def container_file(_arguments: Arguments) -> str:
+def container_file(_arguments: ExampleArguments) -> str:
     return plain_template("Containerfile", chinese=is_chinese_example())
 
 
@@ -17419,14 +17577,14 @@ def own_command(file: Path | None = None) -> list[str]:
     return command
 
 
-def example_again(arguments: Arguments) -> str:
+def example_again(arguments: ExampleArguments) -> str:
     """The command that prints this example, for a shell in any folder."""
     named = [*map(os.path.abspath, arguments.named)]
     command = own_command(None if named else arguments.settings_file)
     return shlex.join([*command, "example", arguments.example, *named])
 
 
-def caddy_settings(arguments: Arguments) -> str:
+def caddy_settings(arguments: ExampleArguments) -> str:
     config = arguments.config
     upstream = upstream_of(config)
     if config.listens_on_file:
@@ -17434,7 +17592,7 @@ def caddy_settings(arguments: Arguments) -> str:
     return proxy_settings(arguments, upstream)
 
 
-def nginx_settings(arguments: Arguments) -> str:
+def nginx_settings(arguments: ExampleArguments) -> str:
     upstream = upstream_of(arguments.config)
     if arguments.config.listens_on_file:
         upstream += ":"
@@ -17452,12 +17610,12 @@ def upstream_of(config: Config) -> str:
     return re.sub(r"^(0\.0\.0\.0|\[::\])", "127.0.0.1", config.server_listen)
 
 
-def urls_of(arguments: Arguments) -> list[urllib.parse.SplitResult]:
+def urls_of(arguments: ExampleArguments) -> list[urllib.parse.SplitResult]:
     addresses = [blog.config.server_public_url for blog in arguments.blogs]
     return [urllib.parse.urlsplit(url or "https://comments.example") for url in addresses]
 
 
-def proxy_settings(arguments: Arguments, upstream: str, **more: object) -> str:
+def proxy_settings(arguments: ExampleArguments, upstream: str, **more: object) -> str:
     """Whole servers, and blocks for what is below a path. `more`: what templates of this proxy have
     beside what all have."""
     proxy = arguments.example
@@ -17490,7 +17648,7 @@ def nginx_version() -> tuple[int, ...]:
 # `%%` stands for a percent sign, also in a path that stands alone (systemd.exec).
 
 
-def systemd_unit(arguments: Arguments) -> str:
+def systemd_unit(arguments: ExampleArguments) -> str:
     """One process with the settings that are named."""
     files = [blog.file.absolute() for blog in arguments.blogs if blog.file]
     if not files:
@@ -17514,7 +17672,7 @@ def systemd_unit(arguments: Arguments) -> str:
     )
 
 
-def systemd_template(arguments: Arguments) -> str:
+def systemd_template(arguments: ExampleArguments) -> str:
     """Many processes, one a blog. For `%i`, systemd puts the name of the blog."""
     return filled_unit(
         arguments, folders=["/srv/commentd/%i"], command=own_command(), is_template=True
@@ -17522,7 +17680,7 @@ def systemd_template(arguments: Arguments) -> str:
 
 
 def filled_unit(
-    arguments: Arguments,
+    arguments: ExampleArguments,
     *,
     folders: list[str],
     elsewhere: Iterable[str] = (),
@@ -17555,7 +17713,7 @@ def unit_word(word: str) -> str:
     return literal if re.fullmatch(r"[\w@%+=:,./-]+", literal) else f'"{literal}"'
 
 
-EXAMPLES: dict[str, Callable[[Arguments], str]] = {
+EXAMPLES: dict[str, Callable[[ExampleArguments], str]] = {
     "systemd": systemd_unit,
     "systemd@": systemd_template,
     "caddy": caddy_settings,
@@ -17564,7 +17722,7 @@ EXAMPLES: dict[str, Callable[[Arguments], str]] = {
 }
 
 
-def example_command(arguments: Arguments) -> int:
+def example_command(arguments: ExampleArguments) -> int:
     wanted = arguments.example
     if not wanted:
         text = example_config(example_language())
@@ -17579,108 +17737,14 @@ def example_command(arguments: Arguments) -> int:
 # The command line
 
 
-def email_argument(text: str) -> str:
-    """An email address on the command line."""
-    try:
-        return proper_email(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
-
-
-def add_dry_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--dry-run", action="store_true", help="show what would happen, change nothing"
-    )
-
-
-def no_arguments(parser: argparse.ArgumentParser) -> None:
-    pass
-
-
-def settings_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("named", metavar="FILES", nargs="*")
-
-
-def check_arguments(parser: argparse.ArgumentParser) -> None:
-    settings_arguments(parser)
-    parser.add_argument(
-        "--mail", type=email_argument, metavar="EMAIL", help="send a test email there"
-    )
-    parser.add_argument(
-        "-v", "--verbose", action="store_true", help="show all settings, also the defaults"
-    )
-
-
-def backup_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("target", metavar="FILE", nargs="?")
-
-
-def restore_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("backup", metavar="FILE")
-
-
-def admin_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("email_address", metavar="EMAIL", type=email_argument)
-
-
-def import_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="FILE")
-    add_dry_run(parser)
-    products = f"product that wrote the file: {', '.join(PRODUCTS)}"
-    parser.add_argument(
-        "--format", dest="product", choices=PRODUCTS, metavar="PRODUCT", help=products
-    )
-    parser.add_argument("--host", metavar="NAME", help="import only the pages of this site")
-    parser.add_argument(
-        "--zone", type=time_zone, metavar="+08:00", help="time zone of times that have none"
-    )
-
-
-def export_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("format", metavar="FORMAT", nargs="?")
-    parser.add_argument(
-        "--emails", action="store_true", help="include the email addresses of authors"
-    )
-
-
-def render_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="FOLDER")
-    add_dry_run(parser)
-    parser.add_argument(
-        "--from",
-        dest="service",
-        metavar="URL",
-        help="ask the service at this URL instead of reading the database",
-    )
-    parser.add_argument(
-        "--style",
-        choices=("inline", "link"),
-        help="inline, or link where the pages' policy allows no style in them",
-    )
-
-
-def move_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("old", metavar="OLD")
-    parser.add_argument("new", metavar="NEW")
-    add_dry_run(parser)
-
-
-def example_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("example", metavar="KIND", nargs="?")
-    settings_arguments(parser)
-
-
-def help_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("topic", metavar="TOPIC", nargs="?")
-
-
 @dataclass(frozen=True)
 class Command:
-    """What can be done from a terminal. `epilog`: what its --help says below the options."""
+    """What can be done from a terminal. `run` takes the `arguments`, and returns an exit code.
+    `epilog`: what its --help says below the options."""
 
-    run: Callable[[Arguments], int]
+    run: Callable[[Any], int]
     summary: str
-    add_arguments: Callable[[argparse.ArgumentParser], None] = no_arguments
+    arguments: type[Arguments] = Arguments
     epilog: str = ""
 
 
@@ -17688,59 +17752,55 @@ COMMANDS = {
     "serve": Command(
         serve_command,
         "run the service (what happens without a command)",
-        settings_arguments,
+        ServeArguments,
         "FILES are settings files, or folders with settings files (*.ini), one for each blog that\n"
         "the process serves. Its host tells which blog a request is for: commentd help deploy",
     ),
-    "check": Command(
-        check_command, "look for what is wrong, and show what is set", check_arguments
-    ),
+    "check": Command(check_command, "look for what is wrong, and show what is set", CheckArguments),
     "backup": Command(
-        backup_command, "back up the database (works while the service runs)", backup_arguments
+        backup_command, "back up the database (works while the service runs)", BackupArguments
     ),
     "restore": Command(
-        restore_command, "restore a backup (stop the service first)", restore_arguments
+        restore_command, "restore a backup (stop the service first)", RestoreArguments
     ),
     "admin": Command(
-        admin_command,
-        "print a one-time link to become admin or set a new password",
-        admin_arguments,
+        admin_command, "print a one-time link to become admin or set a new password", AdminArguments
     ),
     "import": Command(
         import_command,
         "import comments from another product or a commentd export",
-        import_arguments,
+        ImportArguments,
         "FILE is what the product exports, also compressed (.gz, .tar.gz), or the SQLite file\n"
         "of Isso or Cusdis. Where to get it: commentd help import",
     ),
     "export": Command(
         export_command,
         f"export all comments; FORMAT: {', '.join(EXPORTERS)}",
-        export_arguments,
+        ExportArguments,
         "commentd (the default) is for another commentd. data is JSON of what readers see, by\n"
         "page, for the templates of a site. The others are for other products.",
     ),
     "render": Command(
-        render_command, "put the comments into the HTML of a built site", render_arguments
+        render_command, "put the comments into the HTML of a built site", RenderArguments
     ),
     "move": Command(
         move_command,
         "give pages a new URL; * at the end of both stands for the rest",
-        move_arguments,
+        MoveArguments,
     ),
     "recount": Command(recount_command, "recalculate the counts of comments, replies and likes"),
     "example": Command(
         example_command,
         "print a sample commentd.ini; or a file for systemd, systemd@, caddy, nginx or container",
-        example_arguments,
+        ExampleArguments,
         "FILES are settings files of several blogs, or their folder, as for `commentd serve`.",
     ),
-    "help": Command(help_command, "print the manual: its topics, or one of them", help_arguments),
+    "help": Command(help_command, "print the manual: its topics, or one of them", HelpArguments),
 }
 
 
 def argument_parser() -> argparse.ArgumentParser:
-    # `Arguments` has the defaults.
+    # The classes of the arguments have the defaults.
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument(
         "--config",
@@ -17767,14 +17827,15 @@ def argument_parser() -> argparse.ArgumentParser:
             parents=[common],
             argument_default=argparse.SUPPRESS,
         )
-        command.add_arguments(subparser)
+        command.arguments.declare(subparser)
     return parser
 
 
 def parse_arguments(argv: list[str] | None) -> Arguments:
     """The command and its arguments; `blogs` are not read yet. Wrong use ends the program with exit
     code 2."""
-    arguments = argument_parser().parse_args(argv, Arguments())
+    words = argument_parser().parse_args(argv, argparse.Namespace(command="serve"))
+    arguments = COMMANDS[words.command].arguments(**vars(words))
     if arguments.named and arguments.config_file:
         raise SettingsError("name the settings with --config or after the command, not both")
     return arguments
@@ -17888,28 +17949,31 @@ def read_settings(file: Path | None, *, as_root: bool) -> BlogSettings:
 # From the command line to an exit code
 
 
-def run_command(arguments: Arguments) -> int:
-    run = COMMANDS[arguments.command].run
-    is_example = arguments.command == "example"
-    if arguments.command == "help" or (is_example and not arguments.example):
-        return run(arguments)  # also where the settings are wrong
-    files = settings_files(arguments)
-    arguments.blogs = [read_settings(file, as_root=is_example) for file in files]
-    if len(files) > 1:
-        arguments.blogs = as_one_process(arguments.blogs, os.environ)
-    return run(arguments)
+def blogs_of(arguments: Arguments) -> list[BlogSettings]:
+    # An example makes no file: root may keep its rights.
+    as_root = isinstance(arguments, ExampleArguments)
+    blogs = [read_settings(file, as_root=as_root) for file in settings_files(arguments)]
+    return as_one_process(blogs, os.environ) if len(blogs) > 1 else blogs
+
+
+def run_command(argv: list[str] | None) -> int:
+    """Does what the command line says. What was printed is written in any case, so that `main` is
+    told if nobody reads it."""
+    try:
+        arguments = parse_arguments(argv)
+        set_up_output()
+        if arguments.needs_settings:
+            arguments.blogs = blogs_of(arguments)
+        return COMMANDS[arguments.command].run(arguments)
+    finally:
+        sys.stdout.flush()
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs a command and prints errors in plain words, without a traceback. Exit codes: 0 done,
     1 failed, 2 wrong use or settings."""
     try:
-        try:
-            arguments = parse_arguments(argv)
-            set_up_output()
-            return run_command(arguments)
-        finally:
-            sys.stdout.flush()
+        return run_command(argv)
     except BrokenPipeError:  # such as `| head`
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
