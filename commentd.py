@@ -14101,9 +14101,9 @@ def content_of(values: Texts) -> Content:
     """The text of an imported comment."""
     if values["own_html"]:
         return Content(values["markdown"], clean_foreign(values["own_html"]), own_html=True)
-    for name, read in CONTENT_READERS.items():
+    for name, reader in CONTENT_READERS.items():
         if values[name]:
-            return read(values[name])
+            return reader(values[name])
     return Content("", "")
 
 
@@ -14721,7 +14721,7 @@ class XmlReader:
             elif piece["end"]:
                 yield from self.end(piece["end"])
             elif piece["doctype"]:
-                # So that nobody wonders where a text is that stands in an entity.
+                # It may define entities, and texts would come without what these stand for.
                 reason = "the file declares a document type, which no export does"
                 raise OperatorError(f"{reason}: it is not imported")
         if len(self.open) > 1:
@@ -17347,8 +17347,8 @@ def import_command(arguments: ImportArguments) -> int:
     print(report.text(language))
     if is_new:  # the owner may run the import in the wrong folder
         reason = f" (there is no commentd.ini in {Path.cwd()})"
-        place = f"the database is a new one: {config.database}"
-        tell(place if arguments.settings_file else f"{place}{reason}")
+        note = f"the database is a new one: {config.database}"
+        tell(note if arguments.settings_file else f"{note}{reason}")
     if arguments.dry_run:
         tell("this was a dry run: nothing is written")
     return 0
@@ -17611,8 +17611,8 @@ def upstream_of(config: Config) -> str:
 
 
 def urls_of(arguments: ExampleArguments) -> list[urllib.parse.SplitResult]:
-    addresses = [blog.config.server_public_url for blog in arguments.blogs]
-    return [urllib.parse.urlsplit(url or "https://comments.example") for url in addresses]
+    public_urls = [blog.config.server_public_url for blog in arguments.blogs]
+    return [urllib.parse.urlsplit(url or "https://comments.example") for url in public_urls]
 
 
 def proxy_settings(arguments: ExampleArguments, upstream: str, **more: object) -> str:
@@ -17876,15 +17876,15 @@ def give_up_root(path: Path) -> None:
     in the settings, could misuse root."""
     if os.geteuid() != 0:  # pragma: no cover - the user of the tests
         return
-    for place in (path, path.absolute().parent):
-        if not os.path.lexists(place):
+    for owned in (path, path.absolute().parent):
+        if not os.path.lexists(owned):
             continue
-        owner = os.lstat(place)
+        owner = os.lstat(owned)
         if owner.st_uid:
             name = str(owner.st_uid)
             with contextlib.suppress(KeyError):
                 name = pwd.getpwuid(owner.st_uid).pw_name
-            text = f"root takes the rights of the owner of {place} (user {name})"
+            text = f"root takes the rights of the owner of {owned} (user {name})"
             print(f"commentd: {text}", file=sys.stderr)
             os.setgroups([])
             os.setgid(owner.st_gid)

@@ -372,6 +372,15 @@ def test_an_import_of_a_file_that_breaks_off_brings_the_comments_before(
         assert importer.import_file(data).counts[0] == len(importer.texts) == 24
 
 
+def test_an_import_reads_json_that_breaks_off_behind_a_million_brackets(importer: Importer) -> None:
+    row, other = (
+        MAKERS["artalk"]([ForeignComment(str(n), NOON + n)]).decode()[1:-1] for n in range(2)
+    )
+    listed = ", ".join(["[]"] * 500_000)
+    result = importer.import_file(f'[{row}, {{"x": [{listed}]}}, {other}, {{"page_key": "/')
+    assert (result.code, result.counts) == (0, (4, 2, 0, 2))
+
+
 @each_xml
 def test_an_import_of_a_file_with_a_damaged_comment_brings_the_others(
     importer: Importer, product: str
