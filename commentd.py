@@ -11756,29 +11756,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 @route("GET", "/admin", Permission.PUBLIC, pace=Pace.QUICK)
 def admin_page(request: Request) -> Response:
-    """The page names the modules of its first view, so that a browser asks for all at once, and not
-    for each when it has read another that imports it. Those that ask for data come first."""
-    site = request.site
-    first = with_imports(site.assets, "admin_page/start.js")
-    others = with_imports(site.assets, "admin_page/page.js", "admin_page/queue.js")
-    return html_page(
-        site,
-        "admin.html",
-        version=site.assets_version,
-        first_modules=first,
-        next_modules=[name for name in others if name not in first],
-    )
-
-
-def with_imports(assets: Mapping[str, Asset], *names: str) -> list[str]:
-    """Modules of the admin page, and all that these import."""
-    modules = list(names)
-    for name in modules:  # it grows meanwhile
-        for imported in IMPORT.findall(assets[name].body):
-            module = f"admin_page/{imported.decode()}"
-            if module not in modules:
-                modules.append(module)
-    return modules
+    return html_page(request.site, "admin.html", version=request.site.assets_version)
 
 
 # Signing in
