@@ -5298,11 +5298,11 @@ class Store(Database):
     def due_recipients(self, audience: str, now: int) -> list[str]:
         """Ten of those who are due, so that the outbox is sent in between."""
         # CROSS: SQLite would begin with all comments.
-        sql = """
+        sql = f"""
             SELECT DISTINCT recipient
               FROM notification CROSS JOIN comment ON comment.id = comment_id
-             WHERE audience = :audience AND recipient > '' AND """
-        sql += IS_DUE + " ORDER BY recipient LIMIT 10"
+             WHERE audience = :audience AND recipient > '' AND {IS_DUE}
+             ORDER BY recipient LIMIT 10"""
         return self.values(sql, audience=audience, now=now)
 
     def due_notifications(self, audience: str, recipient: str, now: int) -> dict[int, int]:
@@ -5311,13 +5311,13 @@ class Store(Database):
         sql = f"""
             WITH due AS (
                 SELECT notification.id, comment_id,
-                       comment.status = 'waiting' AS waits,
-                       comment_id IN (SELECT comment_id FROM report) AS is_reported
+                       (comment.status = 'waiting'
+                        OR comment_id IN (SELECT comment_id FROM report)) AS is_undecided
                   FROM notification JOIN comment ON comment.id = comment_id
                  WHERE audience = :audience AND recipient = :recipient AND {IS_DUE})
             SELECT id, comment_id FROM due"""
         if audience == "owner":  # what they should decide on comes first
-            sql += " ORDER BY waits OR is_reported DESC, comment_id LIMIT 200"
+            sql += " ORDER BY is_undecided DESC, comment_id LIMIT 200"
         else:
             sql += " ORDER BY comment_id LIMIT 200"
         return dict(self.run(sql, audience=audience, recipient=recipient, now=now))
