@@ -332,6 +332,7 @@ class Thread extends HTMLElement {
   #controller
   #attendTimer
   #held = 0
+  #isNamed = false // whether its id came too late for the browser to go there
   #link = h('a', {slot: 'link', href: '#', tabIndex: -1, ariaHidden: true})
 
   get url() {
@@ -379,7 +380,9 @@ class Thread extends HTMLElement {
     if (this.getAttribute('loading') !== 'lazy' || this.#target) startSoon()
     else this.#onceNear(startSoon)
     await parsed
-    if (!document.getElementById('comments')) this.id ||= 'comments'
+    if (document.getElementById('comments') || this.id) return
+    this.id = 'comments'
+    this.#isNamed = true
   }
 
   disconnectedCallback() {
@@ -565,7 +568,7 @@ class Thread extends HTMLElement {
     this.shadowRoot.append(section)
     this.isArriving = location.hash === '#comments'
     this.#hold(parseFloat(height))
-    if (location.hash === '#' + this.id && !scrollY) this.scrollIntoView()
+    if (this.#isNamed && this.isArriving && !scrollY) this.scrollIntoView()
     if (this.isArriving) load('arrive.js').then(({arrive}) => arrive(this), () => {})
     requestAnimationFrame(() => this.#tint())
     // The first use of each format takes long on a phone, so it comes while the list is on its way.

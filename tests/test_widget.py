@@ -1301,6 +1301,23 @@ def test_comments_that_a_page_was_opened_at_stay_at_the_top_of_the_window(view: 
     assert abs(thread.evaluate(TOP)) < 2
 
 
+def test_a_style_that_comes_after_the_widget_leaves_readers_at_the_comments(view: View) -> None:
+    page = view.page
+    held = hold(page, "/late.css")
+    late = {"Content-Type": "text/css"}
+    view.site.pages["/late.css"] = (late, "p { height: 1200px }")
+    head = "<link rel='stylesheet' href='/late.css'>"
+    thread = f"<p>A post.</p>{HELD}<commentd-thread id='comments'></commentd-thread>{FOOTER}"
+    view.site.write(TAG + thread, head=head)
+    page.goto(f"{view.site.address}{POST}#comments", wait_until="commit")
+    drawn = "document.querySelector('commentd-thread')?.shadowRoot?.querySelector('.none')"
+    page.wait_for_function(drawn, polling=100)  # nothing is painted yet
+    held[0].continue_()
+    page.wait_for_load_state()
+    place = f"({TOP})(document.querySelector('commentd-thread'))"
+    page.wait_for_function(f"() => Math.abs({place}) < 2 && scrollY > 1000")
+
+
 def test_a_reader_who_scrolls_on_is_not_taken_back_to_the_field(view: View) -> None:
     fill(view.app, 20)
     post = "<p style='height: 1200px'>A post.</p>"
