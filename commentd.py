@@ -16001,8 +16001,9 @@ def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list
 # the app makes of it. A client is known by its `network` (`Client.network`), "" if nothing tells it
 # from others. waitress calls a connection a channel.
 #
-# Times: `wall_clock` is that of the world, by which responses expire, and connections were active.
-# `time.monotonic` says how long something waits, and `time.thread_time` how long a thread computed.
+# Clocks: by `wall_clock`, that of the World, responses expire and connections get stuck, since
+# waitress notes the time so. `time.monotonic` says how long something waits, and
+# `time.thread_time` how long a thread has computed.
 
 # Serving builds on internals of waitress: what the imports at the top name, what these classes
 # override, and of the server `asyncore`, `_map`, `active_channels`, and what its `handle_accept`
@@ -16144,11 +16145,7 @@ def environ_of(parsed: Any, ip: str) -> Json:
     return environ
 
 
-class RawGet(NamedTuple):
-    """A GET as its bytes."""
-
-    target: bytes
-    headers: bytes
+RawGet = tuple[bytes, bytes]  # the target of a GET, and its headers, as they were sent
 
 
 def raw_get(data: bytes) -> RawGet | None:
@@ -16158,7 +16155,7 @@ def raw_get(data: bytes) -> RawGet | None:
     if len(headers) > KNOWN_HEADER_BYTES:
         return None
     if first_line.startswith(b"GET /") and first_line.endswith(b" HTTP/1.1"):
-        return RawGet(first_line[len(b"GET ") : -len(b" HTTP/1.1")], headers)
+        return first_line[len(b"GET ") : -len(b" HTTP/1.1")], headers
     return None
 
 
@@ -16186,9 +16183,9 @@ class ResponseCache:
         # takes longest, and most requests repeat the headers of another. Only the event loop adds.
         self.known_headers: dict[tuple[bytes, str], KnownHeaders] = {}
 
-    def learn_headers(self, get: RawGet, ip: str, parsed: Any) -> None:
+    def learn_headers(self, raw_headers: bytes, ip: str, parsed: Any) -> None:
         """Remembers what the headers of a request mean, unless its response is not for the cache.
-        There is nothing behind the request."""
+        No other request stands behind it."""
         headers = parsed.headers
         is_kept = headers.get("CONNECTION", "").lower() in ("", "keep-alive")
         if parsed.error or not is_kept or "AUTHORIZATION" in headers:
@@ -16200,7 +16197,7 @@ class ResponseCache:
         viewer = self.clients.of(environ) if is_real_view(environ) else None
         if len(self.known_headers) >= KNOWN_HEADERS:
             del self.known_headers[next(iter(self.known_headers))]
-        self.known_headers[get.headers, ip] = KnownHeaders(variant, viewer)
+        self.known_headers[raw_headers, ip] = KnownHeaders(variant, viewer)
 
     def fresh_entry(self, key: bytes) -> CacheEntry | None:
         """An entry that can be sent as it is."""
@@ -16300,7 +16297,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]
 
     @property
     def is_download(self) -> bool:
-        """Whether it sends a file, which may take long."""
+        """Whether it sends a file."""
         return isinstance(self.outbufs[0], ReadOnlyFileBasedBuffer)
 
     def note_progress(self, now: float) -> None:
@@ -16358,7 +16355,8 @@ class FastConnection(Connection):
         parsed = self.requests[0]
         if get and not self.bytes_ahead and not self.cache_key:
             # Such headers came for the first time, so `send_cached` could not know them.
-            self.loop.cache.learn_headers(get, self.addr[0], parsed)
+            _, raw_headers = get
+            self.loop.cache.learn_headers(raw_headers, self.addr[0], parsed)
             if self.send_cached(get):
                 parsed.close()
                 self.requests = []
@@ -16371,10 +16369,11 @@ class FastConnection(Connection):
         """False unless the response is cached, and headers like these are known. If only they are,
         it sets the cache key."""
         cache = self.loop.cache
-        headers = cache.known_headers.get((get.headers, self.addr[0]))
+        target, raw_headers = get
+        headers = cache.known_headers.get((raw_headers, self.addr[0]))
         if headers is None:
             return False
-        key = get.target + b"\n" + headers.variant
+        key = target + b"\n" + headers.variant
         entry = cache.fresh_entry(key)
         if entry is None:
             self.cache_key = key
@@ -16433,8 +16432,8 @@ class Connections:
 
 
 @dataclass
-class WaitingRequest:
-    """A request that waits until a thread makes its response."""
+class QueuedRequest:
+    """A request that waits until a thread has time to make its response."""
 
     network: str
     connection: Any
@@ -16445,25 +16444,25 @@ class FairQueue:
     """Requests that wait. Clients take turns, each with one request."""
 
     def __init__(self) -> None:
-        # The client whose turn is next first.
-        self.by_network: dict[str, deque[WaitingRequest]] = {}
+        # First comes the client whose turn is next.
+        self.by_network: dict[str, deque[QueuedRequest]] = {}
         self.size = 0
 
-    def add(self, waiting: WaitingRequest) -> None:
-        self.by_network.setdefault(waiting.network, deque()).append(waiting)
+    def add(self, queued: QueuedRequest) -> None:
+        self.by_network.setdefault(queued.network, deque()).append(queued)
         self.size += 1
 
-    def take(self, but: Collection[str] = ()) -> WaitingRequest | None:
+    def take(self, but: Collection[str] = ()) -> QueuedRequest | None:
         """What waits longest of the next client that is not among `but`."""
         network = next((each for each in self.by_network if each not in but), None)
         if network is None:
             return None
         own = self.by_network.pop(network)
-        waiting = own.popleft()
+        queued = own.popleft()
         self.size -= 1
         if own:
             self.by_network[network] = own  # now the last one
-        return waiting
+        return queued
 
 
 class Overloaded:
@@ -16499,9 +16498,9 @@ class Lane:
         self.queue = FairQueue()
         self.at_work: Counter[str] = Counter()  # how many threads a client has, by network
 
-    def add(self, waiting: WaitingRequest) -> None:
+    def add(self, queued: QueuedRequest) -> None:
         with self.changed:
-            self.queue.add(waiting)
+            self.queue.add(queued)
             if self.queue.size > self.idle and len(self.threads) < self.most_threads:
                 thread = threading.Thread(target=self.work, daemon=True)
                 self.threads.append(thread)
@@ -16511,31 +16510,31 @@ class Lane:
 
     def work(self) -> None:
         """What each thread does."""
-        while taken := self.next():
-            if time.monotonic() - taken.since > self.patience and taken.connection.requests:
-                taken.connection.requests[0].error = Overloaded()
+        while queued := self.next():
+            if time.monotonic() - queued.since > self.patience and queued.connection.requests:
+                queued.connection.requests[0].error = Overloaded()
             self.calm.wait(CROWD_SECONDS)
             try:
-                taken.connection.service()
+                queued.connection.service()
             except Exception:
                 log.exception("a response failed")
             BLOG_IN_LOG.set("")
             with self.changed:
-                self.at_work[taken.network] -= 1
-                if not self.at_work[taken.network]:
-                    del self.at_work[taken.network]
+                self.at_work[queued.network] -= 1
+                if not self.at_work[queued.network]:
+                    del self.at_work[queued.network]
 
-    def next(self) -> WaitingRequest | None:
+    def next(self) -> QueuedRequest | None:
         """Waits for a request of the client whose turn it is; None when the lane is closed."""
         with self.changed:
-            while (taken := self.queue.take(self.busy_clients())) is None:
+            while (queued := self.queue.take(self.busy_clients())) is None:
                 if self.is_closed:
                     return None
                 self.idle += 1
                 self.changed.wait()
                 self.idle -= 1
-            self.at_work[taken.network] += 1
-            return taken
+            self.at_work[queued.network] += 1
+            return queued
 
     def busy_clients(self) -> list[str]:
         """Those that have as many threads as one client may have. "" stands for many clients."""
@@ -16561,16 +16560,16 @@ class Workers:
         self.reading = Lane(READING_THREADS, READING_THREADS_OF_ONE, self.calm)
         self.waiting = Lane(WAITING_THREADS, WAITING_THREADS_OF_ONE, self.calm, QUEUE_SECONDS)
 
-    def add(self, waiting: WaitingRequest, pace: Pace) -> None:
+    def add(self, queued: QueuedRequest, pace: Pace) -> None:
         lane = self.waiting if pace is Pace.WAITING else self.reading
-        lane.add(waiting)
+        lane.add(queued)
 
     def add_task(self, channel: Any) -> None:
         """What waitress calls where no event loop of ours chooses: nothing is known of the pace."""
         parsed = channel.requests[0]
         network = self.clients.of(environ_of(parsed, channel.addr[0])).network
         pace = Pace.LONG if only_reads(parsed) else Pace.WAITING
-        self.add(WaitingRequest(network, channel, time.monotonic()), pace)
+        self.add(QueuedRequest(network, channel, time.monotonic()), pace)
 
     def shutdown(self, timeout: float = 5) -> None:
         ends_at = time.monotonic() + timeout
@@ -16605,15 +16604,16 @@ class EventLoop:
         self.thread = 0  # the one that turns this loop
         self.queue = FairQueue()  # of requests to which this thread will respond
         self.span_ends_at = 0.0
-        self.seconds_of: defaultdict[str, float] = defaultdict(float)  # CPU time in it, by network
+        # The CPU time that clients have used in this span, by network.
+        self.seconds_of: defaultdict[str, float] = defaultdict(float)
         self.is_crowded = False  # whether more came than this turn takes
         self.selector = selectors.DefaultSelector()
         self.awaited: dict[int, int] = {}  # the events that the selector was asked for
-        # Those that each turn asks for the events they wait for. All others, which are most, wait
-        # for their next request and cost nothing.
+        # Those that may need another event than before, which each turn looks at. All others, which
+        # are most, wait for their next request and cost nothing.
         self.unsettled: dict[FastConnection, None] = {}
-        self.is_waiting = False  # or about to, so that a worker has to wake this thread
-        self.mark_silent = server.maintenance
+        self.is_asleep = False  # or about to be, so that a worker has to wake this thread
+        self.mark_silent = server.maintenance  # says which connections are to be closed
         server.task_dispatcher.set_thread_count(0)
         server.task_dispatcher = self.workers
         if known is Waitress.KNOWN:
@@ -16639,7 +16639,7 @@ class EventLoop:
 
     def wake(self) -> None:
         """What waitress calls when a response is made, or not taken at once."""
-        if self.is_waiting:
+        if self.is_asleep:
             self.server.trigger.pull_trigger()
 
     def run(self, stopping: threading.Event) -> None:
@@ -16658,9 +16658,9 @@ class EventLoop:
         self.drain()
 
     def turn(self, seconds: float) -> None:
-        """Waits for events and handles them, once."""
+        """Waits for events, handles them, and makes responses, once."""
         self.thread = threading.get_ident()
-        self.is_waiting = True
+        self.is_asleep = True
         if self.server.accepting:
             # In here, waitress also calls `close_silent` when it is time.
             may_accept = self.server.readable()
@@ -16668,12 +16668,13 @@ class EventLoop:
         for connection in [*self.unsettled]:
             self.settle(connection)
         events = self.selector.select(0 if self.queue.size else seconds)
-        self.is_waiting = False
+        self.is_asleep = False
         handled = in_turns(events) if len(events) > EVENTS_OF_ONE else events
         self.is_crowded = len(handled) < len(events)
         for event in handled:
             self.handle(event)
         self.serve_queue()
+        # Workers pause while there is more to read.
         if self.is_crowded:
             self.workers.calm.clear()
         elif not self.workers.calm.is_set():
@@ -16725,11 +16726,11 @@ class EventLoop:
         """A request has arrived whole."""
         if not connection.connected:
             return
-        waiting = WaitingRequest(connection.network, connection, time.monotonic())
+        queued = QueuedRequest(connection.network, connection, time.monotonic())
         if only_reads(connection.requests[0]):
-            self.queue.add(waiting)
+            self.queue.add(queued)
         else:
-            self.workers.add(waiting, Pace.WAITING)
+            self.workers.add(queued, Pace.WAITING)
 
     def serve_queue(self) -> None:
         """Responds to what waits for this thread, as far as the time of a turn allows."""
@@ -16743,26 +16744,26 @@ class EventLoop:
         left = self.queue.size if is_alone else len(self.queue.by_network)
         began_at = time.thread_time()
         ends_at = began_at + TURN_SECONDS
-        while left and (waiting := self.queue.take()):
+        while left and (queued := self.queue.take()):
             left -= 1
-            network = waiting.network
+            network = queued.network
             # "" stands for many clients.
             if network and not is_alone and self.seconds_of[network] > SPAN_SECONDS_OF_ONE:
-                self.workers.add(waiting, Pace.LONG)
+                self.workers.add(queued, Pace.LONG)
                 continue
-            self.serve(waiting)
+            self.serve(queued)
             ended_at = time.thread_time()
             self.seconds_of[network] += ended_at - began_at
             began_at = ended_at
             if ended_at > ends_at:
                 return
 
-    def serve(self, waiting: WaitingRequest) -> None:
+    def serve(self, queued: QueuedRequest) -> None:
         """Responds now, unless a worker has to."""
         try:
-            waiting.connection.service()
+            queued.connection.service()
         except ForWorker as needed:
-            self.workers.add(waiting, needed.pace)
+            self.workers.add(queued, needed.pace)
         except Exception:
             log.exception("a response failed")
         BLOG_IN_LOG.set("")
@@ -16787,8 +16788,7 @@ class EventLoop:
         self.is_crowded = True
 
     def sweep(self, now: float) -> None:
-        """Closes connections that do not get on, and makes room. Downloads may take long. `now` is
-        by the wall clock."""
+        """Closes connections that do not get on, and makes room. `now` is by the wall clock."""
         self.close_stuck(now)
         self.make_room(now)
 
@@ -16818,6 +16818,7 @@ class EventLoop:
                 weighed.connection.handle_close()
 
     def swept_connections(self) -> list[Connection]:
+        """All but downloads, which may take long."""
         return [each for each in self.server.active_channels.values() if not each.is_download]
 
     def drain(self, seconds: float = 10) -> None:
@@ -16841,7 +16842,7 @@ class EventLoop:
 def in_turns(events: list[Event]) -> list[Event]:
     """Events in the order in which they are handled: a second one of a client after the first ones
     of all. A client with many leaves some to the next turn of the loop."""
-    # The server and its trigger have neither.
+    # The server and what wakes it have no activity and no client: they come first.
     events.sort(key=lambda event: getattr(event[0].data, "last_activity", 0))
     by_network = defaultdict(list)
     for event in events:

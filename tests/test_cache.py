@@ -215,6 +215,23 @@ def test_a_response_for_one_host_is_not_sent_for_another(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("known", [1, 4096])
+def test_headers_never_seen_before_get_the_cached_response(
+    app: App,
+    fast_and_stock: tuple[RunningServer, RunningServer],
+    monkeypatch: pytest.MonkeyPatch,
+    known: int,
+) -> None:
+    """However few headers the server remembers."""
+    limit(monkeypatch, known_headers=known)
+    fill_two_pages(app)
+    fast, _ = fast_and_stock
+    response = fast.ask(PLAIN)
+    others = [get(LIST, f"Referer: https://blog.example/{number}") for number in range(3)]
+    assert fast.from_cache(*others, *others) == [response] * 6
+
+
+@pytest.mark.slow
 def test_a_response_to_a_token_is_never_cached(
     app: App, fast_and_stock: tuple[RunningServer, RunningServer]
 ) -> None:

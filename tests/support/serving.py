@@ -27,6 +27,7 @@ LIMITS = {
     "untaken": "UNREAD_BYTES",
     "untaken_by_one": "UNREAD_BYTES_OF_ONE",
     "cached": "CACHE_BYTES",
+    "known_headers": "KNOWN_HEADERS",
     "queue_seconds": "QUEUE_SECONDS",
     "turn_seconds": "TURN_SECONDS",
     "seconds_of_one": "SPAN_SECONDS_OF_ONE",
