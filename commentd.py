@@ -3760,9 +3760,6 @@ class Registration:
         return not self.password
 
 
-MOST_TRIES = 5  # of a code
-
-
 @dataclass(frozen=True)
 class Page:
     """A row of the table `page`: each of its columns needs a field here."""
@@ -4530,34 +4527,17 @@ class Store(Database):
         sql = "DELETE FROM registration WHERE request_id = ?"
         return self.run(sql, request_id).rowcount == 1
 
-    def use_up_try(
-        self, email: str, request_id: str, now: int, *, sign_in: bool
-    ) -> list[Registration]:
-        """Takes one of five tries from each code that a guess is compared with, and returns those
-        registrations. Tries that name the request are counted apart: otherwise strangers could
-        use them up. `sign_in`: only sign-in codes, which need the request id; otherwise only codes
-        of registrations."""
-        waiting = [
-            each
-            for each in self.registrations(email)
-            if each.expires_at > now and each.is_sign_in == sign_in
-        ]
-        if request_id:
-            tried = [
-                each
-                for each in waiting
-                if each.request_id == request_id and each.named_tries < MOST_TRIES
-            ]
-            sql = "UPDATE registration SET named_tries = named_tries + 1 WHERE request_id = ?"
-        else:
-            tried = [each for each in waiting if each.tries + each.named_tries < MOST_TRIES]
-            sql = "UPDATE registration SET tries = tries + 1 WHERE request_id = ?"
-        for each in tried:
-            self.run(sql, each.request_id)
-        return tried
+    def count_try(self, request_id: str) -> None:
+        """A guess that named no request was compared with the code of this one."""
+        self.run("UPDATE registration SET tries = tries + 1 WHERE request_id = ?", request_id)
 
-    def return_try(self, request_id: str) -> None:
-        """A guess that named the request was right, so it counts as none."""
+    def count_named_try(self, request_id: str) -> None:
+        """A guess named this request."""
+        sql = "UPDATE registration SET named_tries = named_tries + 1 WHERE request_id = ?"
+        self.run(sql, request_id)
+
+    def return_named_try(self, request_id: str) -> None:
+        """A guess that named this request was right, so it counts as none."""
         sql = "UPDATE registration SET named_tries = named_tries - 1 WHERE request_id = ?"
         self.run(sql, request_id)
 
@@ -9717,15 +9697,39 @@ def registration_with_code(
     uses_if_wrong = guess_uses(request, email_address, request_id)
     if use_limits(site, *uses_if_wrong):
         return None
-    waiting = site.store.use_up_try(email_address, request_id, request.now, sign_in=is_sign_in)
+    waiting = [
+        each
+        for each in site.store.registrations(email_address)
+        if each.expires_at > request.now and each.is_sign_in == is_sign_in
+    ]
+    compared = with_tries_left(waiting, request_id)
     confirmed = None
-    for registration in waiting:
+    for registration in compared:
+        if request_id:
+            site.store.count_named_try(request_id)
+        else:
+            site.store.count_try(registration.request_id)
         code_hash = keyed_hash(site.key, "code", registration.request_id, code)
         if equal_in_constant_time(registration.code, code_hash):
             confirmed = registration
-    if confirmed or not waiting:  # what was compared with nothing was no guess
+    if confirmed or not compared:  # what was compared with nothing was no guess
         return_uses(site, *uses_if_wrong)
     return confirmed
+
+
+MOST_TRIES = 5  # of a code
+
+
+def with_tries_left(waiting: list[Registration], request_id: str) -> list[Registration]:
+    """Those that a guess is compared with. Tries that name the request are counted apart:
+    otherwise strangers could use them up."""
+    if request_id:
+        return [
+            each
+            for each in waiting
+            if each.request_id == request_id and each.named_tries < MOST_TRIES
+        ]
+    return [each for each in waiting if each.tries + each.named_tries < MOST_TRIES]
 
 
 def guess_uses(request: Request, email_address: str, request_id: str) -> list[Use]:
@@ -9808,7 +9812,7 @@ def by_code(request: Request) -> Identity:
         )
         if confirmed:
             # It stays valid until it opens an account: the form may lack a nickname for a new one.
-            store.return_try(request_id)
+            store.return_named_try(request_id)
 
     # A 401 would say that the caller's token is not valid.
     refusal_type = Forbidden if caller else Unauthorized
