@@ -17549,6 +17549,15 @@ def container_file(_arguments: ExampleArguments) -> str:
     return plain_template("Containerfile", chinese=is_chinese_example())
 
 
+def compose_file(arguments: ExampleArguments) -> str:
+    return plain_template(
+        "compose.yaml",
+        printed_by=f"commentd example {arguments.example}",
+        chinese=is_chinese_example(),
+        litestream=arguments.example == "compose-litestream",
+    )
+
+
 def own_command(file: Path | None = None) -> list[str]:
     """The command that starts this program again, with these settings."""
     program = os.path.abspath(sys.argv[0])
@@ -17702,6 +17711,8 @@ EXAMPLES: dict[str, Callable[[ExampleArguments], str]] = {
     "caddy": caddy_settings,
     "nginx": nginx_settings,
     "container": container_file,
+    "compose": compose_file,
+    "compose-litestream": compose_file,
 }
 
 
@@ -17774,7 +17785,8 @@ COMMANDS = {
     "recount": Command(recount_command, "recalculate the counts of comments, replies and likes"),
     "example": Command(
         example_command,
-        "print a sample commentd.ini; or a file for systemd, systemd@, caddy, nginx or container",
+        "print a sample commentd.ini; or a file for systemd, systemd@, caddy, nginx, container,\n"
+        "compose or compose-litestream",
         ExampleArguments,
         "FILES are settings files of several blogs, or their folder, as for `commentd serve`.",
     ),
