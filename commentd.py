@@ -31,7 +31,7 @@ stands above it.
     Application   `make_app`: mounts the routes, adds headers, and does the regular work
     Doctor        what `check` finds
     Status        what the service tells of itself: `/`, `/health`, `/origin`, `/metrics`
-    Foreign       files of other products: tables of fields, HTML as Markdown, repair
+    Foreign       files of other products: tables of fields, readers, HTML as Markdown
     Import        stages the records of a file, arranges them, and adds what is new
     Export        our own format and those of others, and page moves
     Serving       waitress, the response cache, fairness among clients, a clean stop
@@ -17305,29 +17305,15 @@ class ImportArguments(Arguments):
 
 def import_command(arguments: ImportArguments) -> int:
     config = arguments.config
-    source = Path(arguments.source)
     language = terminal_language(os.environ)
-    if not source.is_file():
-        raise OperatorError(f"{source}: there is no such file")
-    with contextlib.ExitStack() as resources:
-        places = resources.enter_context(contextlib.closing(places_of(config)))
-        place_of = places.of if config.privacy_show_location else None
-        with unpacked(source) as (plain, fault):
-            product = arguments.product or product_of(plain)
-            zone = arguments.zone or time_zone(PRODUCTS[product].zone or "Z")
-            report = ImportReport(product, zone)
-            if fault:
-                report.note("the file breaks off: what follows is not in it", fault)
-            staging = Staging(report, place_of, World().now())
-            staging.read(plain, progress_line(translated("read", language)))
-        arrangement = Arrangement(staging)
-        arrangement.arrange(arguments.host, config.site_origins)
-        is_new = is_empty(config.database)
-        opened = command_store(config, is_new=is_new, dry_run=arguments.dry_run)
-        store = resources.enter_context(opened)
+    staging = staged_file(arguments)
+    arrangement = Arrangement(staging)
+    arrangement.arrange(arguments.host, config.site_origins)
+    is_new = is_empty(config.database)
+    with command_store(config, is_new=is_new, dry_run=arguments.dry_run) as store:
         adding = Adding(store, arrangement)
         adding.add_all(progress_line(translated("imported", language)))
-    print(report.text(language))
+    print(staging.report.text(language))
     if is_new:  # the owner may run the import in the wrong folder
         reason = f" (there is no commentd.ini in {Path.cwd()})"
         note = f"the database is a new one: {config.database}"
@@ -17335,6 +17321,25 @@ def import_command(arguments: ImportArguments) -> int:
     if arguments.dry_run:
         tell("this was a dry run: nothing is written")
     return 0
+
+
+def staged_file(arguments: ImportArguments) -> Staging:
+    """What is in the file, and the report on it."""
+    config = arguments.config
+    source = Path(arguments.source)
+    if not source.is_file():
+        raise OperatorError(f"{source}: there is no such file")
+    with contextlib.closing(places_of(config)) as places, unpacked(source) as (plain, fault):
+        product_name = arguments.product or product_of(plain)
+        zone = arguments.zone or time_zone(PRODUCTS[product_name].zone or "Z")
+        report = ImportReport(product_name, zone)
+        if fault:
+            report.note("the file breaks off: what follows is not in it", fault)
+        place_of = places.of if config.privacy_show_location else None
+        staging = Staging(report, place_of, World().now())
+        show = progress_line(translated("read", terminal_language(os.environ)))
+        staging.read(plain, show)
+    return staging
 
 
 @dataclass(kw_only=True)
