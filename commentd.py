@@ -14638,10 +14638,10 @@ def items_of_lists(name: str, data: Any) -> Records:
 
 
 # What the XML of Disqus and WordPress is made of. No parser of XML reads it, since much of it is
-# not well-formed: it has control characters, a bare `<` or `&`, and `&nbsp;` in texts, scripts in
-# posts whose CDATA sections stand in those of the file, empty lines of plugins before its
-# declaration, or several exports in one file. What is none of this, such as the space between
-# elements, is skipped.
+# not well-formed. In posts of WordPress, scripts have CDATA sections that stand in those of the
+# file, and plugins print empty lines before its declaration. Texts of both hold control characters
+# and, where a converter made the file, a bare `<` or `&`, or `&nbsp;`. What is none of this, such
+# as the space between elements, is skipped.
 XML_NAME = r"[A-Za-z_][\w:.-]*+"
 XML_TEXT = r"[^<]*+(?:<(?![A-Za-z_/!?])[^<]*+)*+"  # `a < b` and `<3` are text
 XML_PIECE = re.compile(
@@ -14713,7 +14713,7 @@ class XmlReader:
                     yield self.page_name, self.numbered(element.values)
 
     def pieces(self, text: TextIO) -> Iterator[re.Match[str]]:
-        rest = ""
+        rest = ""  # what is cut where a chunk ends, and goes on in the next one
         while chunk := text.read(MEGA):
             rest += chunk
             start = 0
@@ -14727,6 +14727,7 @@ class XmlReader:
         self.line += rest.count("\n")
 
     def start(self, name: str, attributes: str) -> Records:
+        """Begins an element. A page or a comment in which another one begins has no end."""
         if local_name(name) in (self.page_name, self.comment_name) and self.is_open(name):
             self.open[-1].is_damaged = True
             yield from self.end(name)
