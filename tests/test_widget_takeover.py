@@ -350,6 +350,23 @@ def test_without_scripts_a_text_says_that_writing_needs_them(
     page.context.close()
 
 
+def test_without_scripts_no_place_is_kept_for_the_buttons_that_they_bring(
+    app: App, site: Site, browser: Browser
+) -> None:
+    say(app, "hello", "Ann", likes=1)
+    say(app, "hi", "Bo")
+    write_post(app, site)
+    page = new_context(browser, java_script_enabled=False).new_page()
+    page.goto(site.address + POST)
+    kept = page.locator("commentd-thread [aria-hidden=true]:not(.line)")
+    assert kept.count() > 4
+    assert set(kept.evaluate_all("all => all.map(node => node.getClientRects().length)")) == {0}
+    rows = page.locator("commentd-thread .actions")
+    heights = rows.evaluate_all("all => all.map(node => node.offsetHeight > 0)")
+    assert heights == [False, True]  # a number of likes stays
+    page.context.close()
+
+
 @pytest.mark.parametrize(("lang", "text"), [("en", "The comments"), ("zh-CN", "评论服务")])
 def test_with_the_service_down_an_empty_thread_says_so_and_holds_no_height(
     app: App, site: Site, page: Page, lang: str, text: str
