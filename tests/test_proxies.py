@@ -449,7 +449,7 @@ GUIDES = {
     for language, topics in MANUAL.items()
 }
 TAG = '<script src="https://comments.example/loader.js" async></script>'
-ELEMENT = "<commentd-thread></commentd-thread>"
+ELEMENT = re.compile("<commentd-thread.*?</commentd-thread>", re.S)
 EMPTY = '<commentd-thread style="height: auto"></commentd-thread>'
 END = TAG + "<p>{{now}} The end."
 HOSTILE = '{{env "HOME"}} <!--#exec cmd="ls" --> <!--# env "HOME" --> <!--# echo var="uri" -->'
@@ -543,7 +543,8 @@ def test_pages_have_their_comments_as_the_manual_says(tmp_path: Path, kind: str)
             assert not re.search("{|<!--", direct.partition("</style>")[2])
             for _ in range(2):
                 thread, tag, end = shown(ENCODED).partition(END)
-                assert thread.split("<body>")[1].strip() == direct
+                place = thread.partition('<div id="comments">')[2].rpartition("</div>")[0]
+                assert place.strip() == direct
                 assert (tag, end) == (END, "")
             assert (EMPTY in shown("/c++/")) == (kind == "nginx")
 
@@ -570,7 +571,8 @@ def test_pages_have_their_comments_as_the_manual_says(tmp_path: Path, kind: str)
                 age(tmp_path / "commentd", 601)
                 assert "the last" in shown(ENCODED)
                 assert shown(ENCODED).endswith(END)
-                assert shown("/new/").split("<body>")[1] == f"{EMPTY}\n{END}"
+                thread = f'<div id="comments">\n{EMPTY}\n</div>\n'
+                assert shown("/new/").split("<body>")[1] == thread + END
 
             service.process.send_signal(signal.SIGSTOP)
             # By itself, the proxy would wait a minute for each page.
@@ -621,7 +623,7 @@ def test_a_real_blog_gets_its_comments_too(
                 keep(folder, public)
                 service.stop()
                 assert_readable(shown(sites.PATH), url, opened, forms=0)
-                rebuild(cache / name, name, ELEMENT)
+                rebuild(cache / name, name, '<commentd-thread id="comments"></commentd-thread>')
                 assert run(folder, "render", str(public))[0] == 0
                 assert_readable(shown(sites.PATH), url, opened, forms=0)
 
@@ -633,8 +635,9 @@ def assert_readable(text: str, url: str, opened: Callable[..., Page], forms: int
     assert HOSTILE in html.unescape(text)
     for has_scripts in (False, True):
         page = opened(java_script_enabled=has_scripts)
-        page.goto(url)
+        page.goto(f"{url}#comments")
         expect(page.locator("commentd-thread form")).to_have_count(forms if has_scripts else 0)
+        expect(page.locator("commentd-thread .head")).to_be_in_viewport()  # before one scrolls
         page.locator("commentd-thread").scroll_into_view_if_needed()
         expect(page.locator("commentd-thread .body")).to_have_text(HOSTILE, use_inner_text=True)
         page.context.close()
@@ -648,7 +651,7 @@ def rebuild(home: Path, name: str, line: str) -> None:
         build += " --minify"
     (source,) = (file for file in templates(home) if "commentd-" in file.read_text())
     text = source.read_text()
-    source.write_text(text.replace(ELEMENT, line))
+    source.write_text(ELEMENT.sub(lambda _: line, text))
     sites.run(build, home)
     source.write_text(text)
 
