@@ -69,6 +69,7 @@ import math
 import operator
 import os
 import pwd
+import queue
 import re
 import secrets
 import selectors
@@ -3247,7 +3248,6 @@ class Turn:
     """A thread that waits for `Turns`."""
 
     thread: int
-    joins_group: bool
     has_come: threading.Lock  # held until then
 
 
@@ -3260,14 +3260,14 @@ class Turns:
         self.holder: int | None = None  # the thread that has the lock
         self.waiting: deque[Turn] = deque()
 
-    def acquire(self, timeout: float = -1, *, joins_group: bool = False) -> bool:
-        """As `acquire` of a lock. `joins_group`: see `pass_on`."""
+    def acquire(self, timeout: float = -1) -> bool:
+        """As `acquire` of a lock."""
         thread = threading.get_ident()
         with self.lock:
             if self.holder is None:
                 self.holder = thread
                 return True
-            turn = Turn(thread, joins_group, threading.Lock())
+            turn = Turn(thread, threading.Lock())
             turn.has_come.acquire()
             self.waiting.append(turn)
         if turn.has_come.acquire(timeout=timeout):
@@ -3280,43 +3280,19 @@ class Turns:
 
     def release(self) -> None:
         with self.lock:
+            self.holder = None
             if self.waiting:
-                self.give_to_next()
-            else:
-                self.holder = None
-
-    def pass_on(self) -> bool:
-        """Gives the lock to the next thread if that one joins the group of writers; else keeps it,
-        and returns False."""
-        with self.lock:
-            if not self.waiting or not self.waiting[0].joins_group:
-                return False
-            self.give_to_next()
-            return True
-
-    def give_to_next(self) -> None:
-        turn = self.waiting.popleft()
-        self.holder = turn.thread
-        turn.has_come.release()
-
-
-class WriteGroup:
-    """Transactions of several threads that become durable with one COMMIT, since that takes the
-    disk longer than all else. They run one after the other, in the order in which they came. Who
-    comes first begins a transaction of SQLite. While somebody waits, each is followed by the next,
-    which begins with a savepoint: if it fails, those before it stay. The last one commits, and
-    until then nobody goes on."""
-
-    def __init__(self) -> None:
-        self.size = 0  # of the transactions that are done
-        self.ended = threading.Event()
-        self.is_committed = False
+                turn = self.waiting.popleft()
+                self.holder = turn.thread
+                turn.has_come.release()
 
 
 class ThreadState(threading.local):
-    """What each thread has: whether it is inside `writing()`, and its connection for reads."""
+    """What each thread has: whether it is inside `writing()`, whether inside `sharing()`, and its
+    connection for reads."""
 
     writing = False
+    sharing = False
     reader: sqlite3.Connection | None = None
 
 
@@ -3342,7 +3318,6 @@ class Database:
         self.as_command = as_command
         self.turns = Turns()  # of the threads that use the writer
         self.process_lock = open_lock_file(path, "-write")
-        self.group: WriteGroup | None = None  # that has not ended
         self.local = ThreadState()
         self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
         # What is wrong with the file
@@ -3412,77 +3387,80 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """One transaction, which is durable at the end. `Unavailable` when the machine fails."""
-        with self.machine_faults():
-            if not self.turns.acquire(LOCK_SECONDS, joins_group=True):
-                raise cannot_save()
+        """One transaction, which is durable at the end; inside `sharing()`, a part of one.
+        `Unavailable` when the machine fails."""
+        with self.part() if self.local.sharing else self.transaction():
+            self.local.writing = True
             try:
-                group = self.join_group()
-                self.local.writing = True
                 yield
-                if group.size:
-                    self.writer.execute("RELEASE one_of_group")
-                group.size += 1
-            except BaseException:
-                self.take_back()
-                raise
             finally:
                 self.local.writing = False
-                self.leave_group()
-            group.ended.wait()
-            if not group.is_committed:
-                raise cannot_save()
 
-    def join_group(self) -> WriteGroup:
-        """Begins a transaction, in a new group if there is none."""
-        if self.damaged:
-            raise Unavailable("数据库已损坏，请联系管理员", Code.STORAGE)
-        if self.group:
-            self.writer.execute("SAVEPOINT one_of_group")
-            return self.group
-        self.check_place()
-        self.lock_out_processes()
-        self.group = WriteGroup()
-        # A deferred transaction that reads and then writes fails at once when another has written
-        # in between.
-        self.writer.execute("BEGIN IMMEDIATE")
-        return self.group
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """One transaction of SQLite, which is durable at the end. Another thread may write it: see
+        `sharing`."""
+        with self.machine_faults(), self.write_lock(), self.machine_faults():
+            if self.damaged:
+                raise Unavailable("数据库已损坏，请联系管理员", Code.STORAGE)
+            # A deferred transaction that reads and then writes fails at once when another has
+            # written in between.
+            self.writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self.commit()
+            except BaseException:
+                self.writer.rollback()
+                raise
 
-    def take_back(self) -> None:
-        """Undoes a transaction that failed. After some faults SQLite has undone all of the group
-        by itself."""
-        if self.group and self.group.size and self.writer.in_transaction:
-            with contextlib.suppress(sqlite3.Error, MemoryError):
-                self.writer.execute("ROLLBACK TO one_of_group")
-                self.writer.execute("RELEASE one_of_group")
-                return
-        self.writer.rollback()
-
-    def leave_group(self) -> None:
-        """Lets the next thread go on. If it does not join the group, the group ends here."""
-        if self.writer.in_transaction and self.turns.pass_on():
-            return
-        group = self.group
+    @contextlib.contextmanager
+    def sharing(self) -> Iterator[None]:
+        """Another thread holds a `transaction()` open meanwhile, and writes nothing itself. What
+        this thread writes is durable when the other one has committed."""
+        self.local.sharing = True
         try:
-            if group and self.writer.in_transaction:
-                self.commit(group)
+            yield
         finally:
-            if group:
-                self.group = None
-                self.process_lock.rollback()
-                group.ended.set()
-            self.turns.release()
+            self.local.sharing = False
 
-    def commit(self, group: WriteGroup) -> None:
+    @property
+    def is_shared(self) -> bool:
+        """Whether this thread is inside `sharing()`."""
+        return self.local.sharing
+
+    @contextlib.contextmanager
+    def part(self) -> Iterator[None]:
+        """A part of the transaction that another thread holds open. If it fails, the parts before
+        it stay."""
+        with self.machine_faults():
+            self.check_transaction()
+            self.writer.execute("SAVEPOINT part")
+            try:
+                yield
+                self.writer.execute("RELEASE part")
+            except BaseException:
+                self.take_back_part()
+                raise
+
+    def take_back_part(self) -> None:
+        try:
+            self.writer.execute("ROLLBACK TO part")
+            self.writer.execute("RELEASE part")
+        except (sqlite3.Error, MemoryError):
+            self.writer.rollback()
+
+    def check_transaction(self) -> None:
+        """`Unavailable` if SQLite has undone the transaction, as it does after some faults."""
+        if not self.writer.in_transaction:
+            raise cannot_save()
+
+    def commit(self) -> None:
+        self.check_transaction()
         changed_pages: set[str] = set()
         try:
             rows = self.writer.execute("DELETE FROM changed_page RETURNING key")
             changed_pages = {key for (key,) in rows}
             self.writer.execute("COMMIT")
-            group.is_committed = True
-        except BaseException:
-            self.writer.rollback()
-            raise
         finally:
             # Also after a COMMIT that failed: to forget what was read does no harm.
             self.changes.note(changed_pages)
@@ -8544,6 +8522,11 @@ class Request:
         if is_in_event_loop(self.environ):
             raise ForWorker(Pace.LONG)
 
+    def leave_event_loop_to_wait(self) -> None:
+        """As above, for what waits for others."""
+        if is_in_event_loop(self.environ):
+            raise ForWorker(Pace.WAITING)
+
     def leave_event_loop_if_long(self, comments: int) -> None:
         """As above, for a list of so many comments, if that takes long."""
         if comments > LONG_LIST:
@@ -8685,6 +8668,7 @@ class Pace(enum.Enum):
 
     QUICK = "a few milliseconds: it reads some rows, and never writes"
     LONG = "it reads and computes for longer"
+    WRITING = "it writes some rows; besides the database, it waits for nothing and changes nothing"
     WAITING = "it may wait: for the write lock, the disk, a password's hash, a captcha provider"
 
 
@@ -8697,7 +8681,18 @@ class ForWorker(BaseException):
         self.pace = pace
 
 
-LONG_LIST = 50  # comments: more take longer than the event loop has for one request
+class ForTransaction(BaseException):
+    """Ends a call of the app in the event loop, which makes that call again when a transaction of
+    this store is open for it."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.store = store
+
+
+# More than that takes longer than the event loop has for one request.
+LONG_LIST = 50  # comments
+LONG_TEXT = 2000  # characters of Markdown
 
 
 class Permission(enum.Enum):
@@ -8760,8 +8755,8 @@ def respond(route: Route, **segments: Any) -> bottle.HTTPResponse:
     """Makes a response, whatever happens. Handlers never see Bottle's request."""
     environ = bottle.request.environ
     site = environ["commentd.site"]
-    if route.pace is not Pace.QUICK and is_in_event_loop(environ):
-        raise ForWorker(route.pace)
+    if is_in_event_loop(environ):
+        check_pace(route.pace, site.store)
     try:
         response = handled(route, site, environ, segments)
     except Problem as problem:
@@ -8772,6 +8767,15 @@ def respond(route: Route, **segments: Any) -> bottle.HTTPResponse:
         log.exception("%s %s failed", route.method, route.path)
         response = refusal(INTERNAL, route.one_refusal)
     return for_bottle(response)
+
+
+def check_pace(pace: Pace, store: Store) -> None:
+    """Ends a call in the event loop if it is not for the event loop, or not yet."""
+    if pace is Pace.WRITING:
+        if not store.is_shared:
+            raise ForTransaction(store)
+    elif pace is not Pace.QUICK:
+        raise ForWorker(pace)
 
 
 def handled(route: Route, site: Site, environ: Json, segments: Json) -> Response:
@@ -9338,6 +9342,7 @@ def captcha_field(request: Request, *, own: bool = False) -> Captcha | None:
     if own or provider == "altcha":
         captcha = solved_captcha(captcha_token, request.site.key, request.now)
     else:
+        request.leave_event_loop_to_wait()
         captcha = captcha_of_provider(request, captcha_token)
     if captcha is None:
         raise Forbidden("人机验证失败，请重试", Code.CAPTCHA_FAILED)
@@ -10360,13 +10365,15 @@ def location_of(request: Request) -> Place:
     return request.site.places.of(request.client.ip)
 
 
-@route("POST", "/comments", Permission.ANYONE)
+@route("POST", "/comments", Permission.ANYONE, pace=Pace.WRITING)
 def post_comment(request: Request) -> Json:
     """`{page_url, nickname, content, captcha_token, parent_id?, email?, website?, lang?}` to
     `{success, comment, edit_token?}`: guests may edit with the edit token."""
     store = request.site.store
     name = page_field(request, "page_url")
     new = new_comment(request)
+    if len(new.content) > LONG_TEXT:
+        request.leave_event_loop_to_wait()
     check_nickname(request, new.nickname)
     captcha, doubt = captcha_of_comment(request, new.content)
 
@@ -10597,7 +10604,7 @@ def delete_comment(request: Request, comment_id: int) -> Json:
 # Liking, following, reporting
 
 
-@route("POST", "/comment/like", Permission.ANYONE)
+@route("POST", "/comment/like", Permission.ANYONE, pace=Pace.WRITING)
 def like_comment(request: Request) -> Json:
     """`{id, undo?}` to `{success, likes, liked}`. A second like changes nothing."""
     store = request.site.store
@@ -10615,7 +10622,7 @@ def like_comment(request: Request) -> Json:
     return {"success": True, "likes": likes, "liked": not undo}
 
 
-@route("POST", "/page/like", Permission.ANYONE)
+@route("POST", "/page/like", Permission.ANYONE, pace=Pace.WRITING)
 def like_page(request: Request) -> Json:
     """`{page_url, undo?}`, or `url` for `page_url`, to `{success, page_likes, liked}`."""
     store = request.site.store
@@ -15995,11 +16002,13 @@ def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list
 # 3. Otherwise `StrictParser` reads one request. What was sent after it waits in `bytes_ahead`.
 # 4. When all that arrived is read, the event loop responds to what only reads: clients take turns,
 #    for a few milliseconds. The rest waits for the next turn.
-# 5. What takes longer (`ForWorker`) or may write waits for a thread of `Workers`, in one of two
-#    lanes, so that neither reading nor waiting holds up the other.
-# 6. In either case an `OneSendTask` calls `Sites`, sends the response, and adds it to the
+# 5. What writes a few rows waits for `SharedTransaction`: the event loop makes many such responses
+#    in one transaction, and sends them after its COMMIT, for which a thread waits.
+# 6. What takes longer or waits for more than that (`ForWorker`) waits for a thread of `Workers`, in
+#    one of two lanes, so that neither reading nor waiting holds up the other.
+# 7. In each case an `OneSendTask` calls `Sites`, sends the response, and adds it to the
 #    `ResponseCache` if the app made a cache entry for it.
-# 7. The event loop sends what the client did not take at once. Then the next request begins.
+# 8. The event loop sends what the client did not take at once. Then the next request begins.
 # Beside that, `sweep` closes connections that do not get on, and makes room for others.
 #
 # Names: a request is `parsed` here, as the parser of waitress read it, since a `Request` is what
@@ -16120,6 +16129,7 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
     def get_environment(self) -> Json:
         environ: Json = super().get_environment()
         environ["commentd.in_event_loop"] = threading.get_ident() == self.channel.loop.thread
+        environ["wsgi.input"].seek(0)  # a call in the event loop may have read it
         return environ
 
     def write(self, data: bytes) -> None:
@@ -16131,8 +16141,8 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
         self.wrote_header = True
         self.content_bytes_written = len(data)
         self.channel.write_soon(response)
-        entry = self.environ.get("commentd.cache_entry")
-        if entry and self.channel.cache_key:
+        entry = self.channel.cache_key and self.environ.get("commentd.cache_entry")
+        if entry:
             entry.response = response
             self.channel.loop.cache.add(self.channel.cache_key, entry)
 
@@ -16141,6 +16151,27 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
         connection = self.request.headers.get("CONNECTION", "").lower()
         if self.has_body or self.version == "1.0" or connection == "close":
             super().set_close_on_finish()
+
+
+class MadeResponse(NamedTuple):
+    """A response that waits until it may be sent."""
+
+    status: str
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
+class MadeResponseTask(OneSendTask):
+    """Sends a response that was made before."""
+
+    complete = True
+
+    def execute(self) -> None:
+        made = self.channel.made
+        self.status = made.status
+        self.response_headers = made.headers
+        self.content_length = len(made.body)
+        self.write(made.body)
 
 
 def environ_of(parsed: Any, ip: str) -> Json:
@@ -16329,9 +16360,14 @@ class FastConnection(Connection):
     """A connection whose responses come from the cache, from the event loop or from a worker
     thread, whichever is fastest."""
 
-    task_class = OneSendTask
     bytes_ahead = b""  # of the next requests, which wait until this response is read
     cache_key = b""  # of the response that is being made; b"" if it cannot be cached
+    made: MadeResponse | None = None  # it waits for a COMMIT
+
+    @property
+    def task_class(self) -> type[OneSendTask]:
+        """What waitress sends a response with."""
+        return MadeResponseTask if self.made else OneSendTask
 
     def del_channel(self, map: Any = None) -> None:
         self.bytes_ahead = b""  # no request begins on a closed connection
@@ -16407,6 +16443,23 @@ class FastConnection(Connection):
                         self.requests = [self.request]
                     self.request = None
             self.bytes_ahead = data
+
+    def make_response(self) -> None:
+        """Makes the response of a request that writes, but does not send it. `ForWorker` if a
+        worker has to."""
+        environ = self.task_class(self, self.requests[0]).get_environment()
+        started: list[Any] = []
+        body = b"".join(self.server.application(environ, lambda *said: started.append(said)))
+        status, headers, *_ = started[-1]
+        self.made = MadeResponse(status, headers, body)
+
+    def send_response(self, *, is_durable: bool) -> None:
+        """Sends the response that was made, or refuses the request if nothing was saved."""
+        if not is_durable:
+            self.made = None
+            self.requests[0].error = Overloaded()
+        self.service()
+        self.made = None
 
 
 class Connections:
@@ -16573,8 +16626,7 @@ class Workers:
         """What waitress calls where no event loop of ours chooses: nothing is known of the pace."""
         parsed = channel.requests[0]
         network = self.clients.of(environ_of(parsed, channel.addr[0])).network
-        pace = Pace.LONG if only_reads(parsed) else Pace.WAITING
-        self.add(QueuedRequest(network, channel, time.monotonic()), pace)
+        self.add(QueuedRequest(network, channel, time.monotonic()), likely_pace(parsed))
 
     def shutdown(self, timeout: float = 5) -> None:
         ends_at = time.monotonic() + timeout
@@ -16582,11 +16634,76 @@ class Workers:
         self.waiting.close(ends_at)
 
 
-def only_reads(parsed: Any) -> bool:
-    """Whether a request writes nothing, as far as its method tells; `/health` tries to write."""
-    if parsed.error:
-        return True
-    return parsed.command in ("GET", "HEAD", "OPTIONS") and parsed.path != "/health"
+def likely_pace(parsed: Any) -> Pace:
+    """The pace of a request, as far as its method tells; `/health` tries to write."""
+    is_read = parsed.command in ("GET", "HEAD", "OPTIONS") and parsed.path != "/health"
+    return Pace.LONG if parsed.error or is_read else Pace.WAITING
+
+
+class SharedTransaction:
+    """A transaction of SQLite for many writes to one blog, and the next one after it. The event
+    loop makes the writes, since threads in each other's way cost more than the writes themselves,
+    and together, since a COMMIT takes longer than all of them. It must not wait itself, so a thread
+    does: that begins the transaction, lets the event loop write, and commits. Only then are the
+    responses sent."""
+
+    def __init__(self, store: Store, wake: Callable[[], None]) -> None:
+        self.store = store
+        self.wake_event_loop = wake
+        self.thread: threading.Thread | None = None  # which starts when it is needed
+        self.is_closed = False
+        self.queue = FairQueue()  # of requests that write
+        self.is_needed = threading.Event()  # set while some wait
+        # What the two threads tell each other
+        self.is_open = False  # until the event loop has written
+        self.written: queue.SimpleQueue[list[FastConnection]] = queue.SimpleQueue()
+        self.ended: queue.SimpleQueue[EndedTransaction] = queue.SimpleQueue()
+
+    def add(self, queued: QueuedRequest) -> None:
+        if self.thread is None:
+            self.thread = threading.Thread(target=self.work, daemon=True)
+            self.thread.start()
+        self.queue.add(queued)
+        self.is_needed.set()
+
+    def work(self) -> None:
+        """What the thread does."""
+        while self.is_needed.wait() and not self.is_closed:
+            written = None
+            is_durable = False
+            try:
+                with self.store.transaction():
+                    self.is_open = True
+                    self.wake_event_loop()
+                    written = self.written.get()
+                is_durable = True
+            except Unavailable:  # which the store has logged
+                pass
+            except Exception:
+                log.exception("a transaction failed")
+            if written is None:
+                self.is_needed.clear()  # those that wait are sent elsewhere
+            self.ended.put(EndedTransaction(written, is_durable))
+            self.wake_event_loop()
+
+    @property
+    def has_news(self) -> bool:
+        """Whether the event loop has to do something."""
+        return self.is_open or not self.ended.empty()
+
+    def close(self, ends_at: float) -> None:
+        self.is_closed = True
+        self.is_needed.set()
+        self.written.put([])  # if it waits for the event loop, which does not turn any more
+        if self.thread:
+            self.thread.join(max(0, ends_at - time.monotonic()))
+
+
+class EndedTransaction(NamedTuple):
+    """The connections whose requests have written in it, or None if it could not begin."""
+
+    written: list[FastConnection] | None
+    is_durable: bool
 
 
 Event = tuple[selectors.SelectorKey, int]  # of a connection, and what it is: read or write
@@ -16605,6 +16722,9 @@ class EventLoop:
         self.wall_clock = sites.first.world.clock
         self.cache = ResponseCache(sites)
         self.workers = Workers(self.clients)
+        self.shared = {
+            app.site.store: SharedTransaction(app.site.store, self.wake) for app in sites.apps
+        }
         self.connections = Connections(server.adj)
         self.thread = 0  # the one that turns this loop
         self.queue = FairQueue()  # of requests to which this thread will respond
@@ -16672,13 +16792,20 @@ class EventLoop:
             self.await_event(self.server, selectors.EVENT_READ if may_accept else 0)
         for connection in [*self.unsettled]:
             self.settle(connection)
-        events = self.selector.select(0 if self.queue.size else seconds)
+        has_news = any(shared.has_news for shared in self.shared.values())
+        events = self.selector.select(0 if self.queue.size or has_news else seconds)
         self.is_asleep = False
         handled = in_turns(events) if len(events) > EVENTS_OF_ONE else events
         self.is_crowded = len(handled) < len(events)
         for event in handled:
             self.handle(event)
+        for shared in self.shared.values():
+            while not shared.ended.empty():
+                self.end_writing(shared, shared.ended.get())
         self.serve_queue()
+        for shared in self.shared.values():
+            if shared.is_open:
+                self.write(shared)
         # Workers pause while there is more to read.
         if self.is_crowded:
             self.workers.calm.clear()
@@ -16731,11 +16858,7 @@ class EventLoop:
         """A request has arrived whole."""
         if not connection.connected:
             return
-        queued = QueuedRequest(connection.network, connection, time.monotonic())
-        if only_reads(connection.requests[0]):
-            self.queue.add(queued)
-        else:
-            self.workers.add(queued, Pace.WAITING)
+        self.queue.add(QueuedRequest(connection.network, connection, time.monotonic()))
 
     def serve_queue(self) -> None:
         """Responds to what waits for this thread, as far as the time of a turn allows."""
@@ -16754,7 +16877,7 @@ class EventLoop:
             network = queued.network
             # "" stands for many clients.
             if network and not is_alone and self.seconds_of[network] > SPAN_SECONDS_OF_ONE:
-                self.workers.add(queued, Pace.LONG)
+                self.workers.add(queued, likely_pace(queued.connection.requests[0]))
                 continue
             self.serve(queued)
             ended_at = time.thread_time()
@@ -16767,11 +16890,49 @@ class EventLoop:
         """Responds now, unless a worker has to."""
         try:
             queued.connection.service()
+        except ForTransaction as needed:
+            self.shared[needed.store].add(queued)
         except ForWorker as needed:
             self.workers.add(queued, needed.pace)
         except Exception:
             log.exception("a response failed")
         BLOG_IN_LOG.set("")
+
+    def write(self, shared: SharedTransaction) -> None:
+        """Makes the responses to what writes, as far as the time of a turn allows."""
+        shared.is_open = False
+        written: list[FastConnection] = []
+        try:
+            with shared.store.sharing():
+                self.make_responses(shared.queue, written)
+        finally:
+            if not shared.queue.size:
+                shared.is_needed.clear()
+            shared.written.put(written)
+
+    def make_responses(self, requested: FairQueue, made: list[FastConnection]) -> None:
+        began_at = time.thread_time()
+        ends_at = began_at + TURN_SECONDS
+        while began_at <= ends_at and (queued := requested.take()):
+            try:
+                queued.connection.make_response()
+                made.append(queued.connection)
+            except ForWorker as needed:
+                self.workers.add(queued, needed.pace)
+            except Exception:
+                log.exception("a response failed")
+                queued.connection.handle_close()
+            BLOG_IN_LOG.set("")
+            ended_at = time.thread_time()
+            self.seconds_of[queued.network] += ended_at - began_at
+            began_at = ended_at
+
+    def end_writing(self, shared: SharedTransaction, ended: EndedTransaction) -> None:
+        """Sends what was made. If there was no transaction, workers will say why."""
+        for connection in ended.written or ():
+            connection.send_response(is_durable=ended.is_durable)
+        while ended.written is None and (queued := shared.queue.take()):
+            self.workers.add(queued, Pace.WAITING)
 
     def accept_waiting(self) -> None:
         """Accepts some of the waiting connections. waitress accepts one a turn, which is slow."""
@@ -16841,6 +17002,8 @@ class EventLoop:
             connections = self.server.active_channels.values()
             is_busy = any(each.is_busy or each.bytes_ahead for each in connections)
             quiet_turns = 0 if is_busy else quiet_turns + 1
+        for shared in self.shared.values():
+            shared.close(time.monotonic() + 1)
         self.workers.shutdown(timeout=1)
 
 

@@ -428,7 +428,7 @@ def test_a_write_that_waited_too_long_is_refused(
         closing(make_app(how, fake_world.world, rounds=1)) as app,
         closing(SteppedServer(turned(app), fake_world)) as stepped_server,
     ):
-        peer = stepped_server.come(LIKED)
+        peer = stepped_server.come(request("POST", "/auth/login", body=LOGIN))
         answer = answer_on(peer)
         assert (answer.status, answer.json["code"]) == (503, "storage")
         assert int(answer.headers["Retry-After"]) > 0

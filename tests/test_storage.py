@@ -7,8 +7,8 @@ import logging
 import os
 import resource
 import signal
+import socket
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ from support.inside import (
 )
 from support.patience import PATIENCE
 from support.service import LOGIN, Service, Writer, answer_on, request, services
-from support.serving import PROGRAM, until
+from support.serving import PROGRAM, SteppedServer, arrived, limit, turned, until
 from support.world import FakeWorld
 
 SORTS = ("newest", "oldest", "likes")
@@ -71,6 +71,17 @@ def test_acknowledged_comments_survive_a_kill(tmp_path: Path, campaign: Campaign
 # Many writers at once
 
 
+on_any_port = pytest.mark.parametrize("settings", [{"server_listen": "127.0.0.1:0"}])
+
+
+@pytest.fixture
+def server(app: App, fake_world: FakeWorld, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A server whose event loop writes all that waits in one transaction."""
+    limit(monkeypatch, turn_seconds=PATIENCE)
+    with closing(SteppedServer(turned(app), fake_world)) as server:
+        yield server
+
+
 @dataclass
 class Write:
     """A request of a client with an IP address of its own."""
@@ -78,97 +89,166 @@ class Write:
     number: int
     path: str
     form: dict[str, Any]
-    status: int = 0
 
-    def send(self, app: App) -> None:
-        client = stranger(app)
-        client.extra_environ["REMOTE_ADDR"] = f"198.51.{self.number // 250}.{self.number % 250}"
-        self.status = client.post_json(self.path, self.form, expect_errors=True).status_int
+    def send(self, server: SteppedServer) -> socket.socket:
+        peer = server.come(ip=f"127.1.{self.number // 250}.{1 + self.number % 250}")
+        peer.sendall(request("POST", self.path, body=self.form))
+        return peer
 
 
 def comment_at(number: int) -> Write:
     return Write(number, "/comments", {**COMMENT, "content": f"{number}"})
 
 
+def status_for(server: SteppedServer, peer: socket.socket) -> int:
+    return int(server.read(peer, lambda data: b"\r\n\r\n" in data)[9:12])
+
+
+def done(server: SteppedServer, write: Write) -> int:
+    return status_for(server, write.send(server))
+
+
 def send_at_once(
-    app: App, patch: pytest.MonkeyPatch, writes: list[Write], fault: Any = None
+    app: App,
+    server: SteppedServer,
+    patch: pytest.MonkeyPatch,
+    writes: list[Write],
+    fault: Any = None,
 ) -> list[int]:
     """All wait for each other, in this order, and then go on with a fault of the machine: the
     statuses of the responses."""
+    peers = []
     with ExitStack() as stack:
-        with writers_held(app, patch) as count_waiting:
-            threads = []
+        with writers_held(app, patch):
             for number, write in enumerate(writes, 1):
-                thread = threading.Thread(target=write.send, args=[app])
-                thread.start()
-                threads.append(thread)
-                until(lambda: count_waiting() == number)  # noqa: B023
+                peers.append(write.send(server))
+                server.until(lambda: server.waiting_writes() == number)  # noqa: B023
             if fault:
                 stack.enter_context(fault)
-        for thread in threads:
-            thread.join(PATIENCE)
-    return [write.status for write in writes]
+        return [status_for(server, peer) for peer in peers]
 
 
-def test_a_hundred_writers_at_once_are_served_in_turn(
-    app: App, monkeypatch: pytest.MonkeyPatch
+@on_any_port
+def test_a_hundred_writers_at_once_are_served_in_turn_and_share_a_commit(
+    app: App, server: SteppedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with statements(app) as run:
-        assert send_at_once(app, monkeypatch, [*map(comment_at, range(100))]) == [200] * 100
+        assert send_at_once(app, server, monkeypatch, [*map(comment_at, range(100))]) == [200] * 100
     assert run.count("COMMIT") == 1
     rows = sql(app, "SELECT content FROM comment ORDER BY id")
     assert [int(content) for (content,) in rows] == [*range(100)]
 
 
-def test_a_refused_write_takes_nothing_back_of_those_that_share_its_commit(
-    app: App, monkeypatch: pytest.MonkeyPatch
+@on_any_port
+def test_no_response_leaves_before_the_commit_that_keeps_its_write(
+    app: App, server: SteppedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    comment_at(0).send(app)
+    turn = server.turn
+    turns: list[float] = []
+    peers: list[socket.socket] = []
+    have_response: list[bool] = []
+
+    def counted_turn(seconds: float) -> None:
+        turn(seconds)
+        turns.append(seconds)
+
+    def look(statement: str) -> None:
+        if statement == "COMMIT":
+            enough = len(turns) + 3
+            until(lambda: len(turns) > enough)
+            have_response.extend(map(arrived, peers))
+
+    server.turn = counted_turn
+    with writers_held(app, monkeypatch):
+        peers = [comment_at(number).send(server) for number in range(5)]
+        server.until(lambda: server.waiting_writes() == 5)
+        writer(app).set_trace_callback(look)
+    assert [status_for(server, peer) for peer in peers] == [200] * 5
+    assert have_response == [False] * 5
+
+
+@on_any_port
+def test_readers_get_lists_while_writers_wait(
+    app: App, server: SteppedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert done(server, comment_at(0)) == 200
+    with writers_held(app, monkeypatch):
+        peer = comment_at(1).send(server)
+        server.until(server.waiting_writes)
+        reader = server.come(ip="127.2.0.1")
+        reader.sendall(request("GET", f"/comments?url={PAGE}"))
+        assert status_for(server, reader) == 200
+        assert server.waiting_writes() == 1
+    assert status_for(server, peer) == 200
+
+
+@on_any_port
+def test_a_refused_write_takes_nothing_back_of_those_that_share_its_commit(
+    app: App, server: SteppedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert done(server, comment_at(0)) == 200
     refused = Write(1, "/page/like", {"page_url": "/new/"})
     for undo in (False, True) * 5:
-        Write(1, "/page/like", {"page_url": PAGE, "undo": undo}).send(app)
+        assert done(server, Write(1, "/page/like", {"page_url": PAGE, "undo": undo})) == 200
     writes = [comment_at(2), refused, comment_at(3), refused, comment_at(4)]
-    assert send_at_once(app, monkeypatch, writes) == [200, 429, 200, 429, 200]
+    assert send_at_once(app, server, monkeypatch, writes) == [200, 429, 200, 429, 200]
     # A like adds the page before it is refused.
     assert sql(app, "SELECT page_url FROM page") == [(PAGE,)]
     rows = sql(app, "SELECT content FROM comment ORDER BY id")
     assert [content for (content,) in rows] == ["0", "2", "3", "4"]
 
 
+@on_any_port
 def test_a_refused_write_may_be_the_first_or_the_last_one(
-    app: App, monkeypatch: pytest.MonkeyPatch
+    app: App, server: SteppedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = [Write(number, "/comment/like", {"id": 9}) for number in range(2)]
     writes = [gone[0], comment_at(2), gone[1]]
-    assert send_at_once(app, monkeypatch, writes) == [404, 200, 404]
+    assert send_at_once(app, server, monkeypatch, writes) == [404, 200, 404]
     assert sql(app, "SELECT content FROM comment") == [("2",)]
 
 
+@on_any_port
 def test_a_commit_that_fails_refuses_all_that_share_it(
-    app: App, monkeypatch: pytest.MonkeyPatch
+    app: App, server: SteppedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    comment_at(0).send(app)
+    assert done(server, comment_at(0)) == 200
     likes = [Write(number, "/page/like", {"page_url": PAGE}) for number in range(9)]
-    assert send_at_once(app, monkeypatch, likes, little_room(0)) == [503] * 9
+    assert send_at_once(app, server, monkeypatch, likes, little_room(0)) == [503] * 9
     assert sql(app, "SELECT count(*) FROM page_liker") == [(0,)]
-    assert send_at_once(app, monkeypatch, likes) == [200] * 9
+    assert send_at_once(app, server, monkeypatch, likes) == [200] * 9
     assert sql(app, "SELECT count(*) FROM page_liker") == [(9,)]
 
 
+@on_any_port
 def test_a_fault_that_undoes_all_refuses_all_that_were_done(
-    app: App, monkeypatch: pytest.MonkeyPatch
+    app: App, server: SteppedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SQLite takes back a whole transaction when it is interrupted."""
-    comment_at(0).send(app)
+    """SQLite takes back a whole transaction when a change is interrupted, but not for a query."""
+    assert done(server, comment_at(0)) == 200
     whole = sql(app, "SELECT content FROM comment")
-    for last in range(200, 1400, 300):
+    counts = set()
+    for last in range(200, 4400, 300):
         writes = [comment_at(number) for number in range(last, last + 9)]
-        statuses = send_at_once(app, monkeypatch, writes, cut_off(writer(app), last))
-        assert set(statuses) == {200, 503}
-        kept = [(write.form["content"],) for write in writes if write.status == 200]
+        fault = cut_off(writer(app), last)
+        statuses = send_at_once(app, server, monkeypatch, writes, fault)
+        assert set(statuses) <= {200, 503}
+        numbered = zip(writes, statuses, strict=True)
+        kept = [(write.form["content"],) for write, status in numbered if status == 200]
         whole += kept
         assert sql(app, "SELECT content FROM comment ORDER BY id") == whole
-        assert 0 < len(kept) < 9
+        counts.add(len(kept))
+    assert counts == {0, 8}
+
+
+@on_any_port
+def test_writers_that_find_the_database_locked_are_told_so(
+    app: App, server: SteppedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert done(server, comment_at(0)) == 200
+    likes = [Write(number, "/page/like", {"page_url": PAGE}) for number in range(3)]
+    assert send_at_once(app, server, monkeypatch, likes, locked(app)) == [503] * 3
+    assert send_at_once(app, server, monkeypatch, likes) == [200] * 3
 
 
 # Faults of the machine

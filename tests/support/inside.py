@@ -52,7 +52,7 @@ REFUSALS = (commentd.OperatorError, commentd.Unavailable)
 INTERRUPTED = """
 import signal, sys
 import commentd
-commentd.Database.leave_group = lambda self: signal.raise_signal(signal.SIGINT)
+commentd.Database.commit = lambda self: signal.raise_signal(signal.SIGINT)
 sys.exit(commentd.main())
 """
 
@@ -357,13 +357,13 @@ def statements(app: App) -> Iterator[list[str]]:
 
 
 @contextmanager
-def writers_held(app: App, patch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
-    """Who wants to write meanwhile has to wait, however long. Yields what tells how many do."""
+def writers_held(app: App, patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Who wants to write meanwhile has to wait, however long."""
     patch.setattr(commentd, "LOCK_SECONDS", PATIENCE)
     turns = app.site.store.turns
     turns.acquire()
     try:
-        yield lambda: len(turns.waiting)
+        yield
     finally:
         turns.release()
 

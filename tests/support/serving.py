@@ -90,7 +90,8 @@ def in_workers(application: Any) -> Any:
 
     def called(environ: Any, start_response: Any) -> Any:
         if environ["commentd.in_event_loop"]:
-            raise commentd.ForWorker(commentd.Pace.LONG)
+            writes = environ["REQUEST_METHOD"] == "POST"
+            raise commentd.ForWorker(commentd.Pace.WAITING if writes else commentd.Pace.LONG)
         return application(environ, start_response)
 
     return called
@@ -115,6 +116,14 @@ def gone(peer: socket.socket) -> bool:
     except OSError:
         return True
     return True
+
+
+def arrived(peer: socket.socket) -> bool:
+    """Whether something has come that the client has not read."""
+    try:
+        return bool(peer.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+    except BlockingIOError:
+        return False
 
 
 class SteppedServer:
@@ -162,6 +171,10 @@ class SteppedServer:
     def workers(self) -> int:
         """How many worker threads have begun."""
         return len(self.loop.workers.reading.threads + self.loop.workers.waiting.threads)
+
+    def waiting_writes(self) -> int:
+        """How many requests wait until the event loop may write."""
+        return sum(shared.queue.size for shared in self.loop.shared.values())
 
     def unread_bytes(self, peer: socket.socket) -> int:
         """How many bytes the client has not read."""
