@@ -17963,6 +17963,21 @@ COMMANDS = {
 }
 
 
+class ShowVersions(argparse.Action):
+    """Prints the version, and those of what it runs on: whoever helps asks for them first."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        import importlib.metadata  # here, as it takes long and most commands do without
+
+        python = sys.version.split()[0]
+        waitress_version = "of unknown version"
+        with contextlib.suppress(ImportError):  # not readable for this user
+            waitress_version = importlib.metadata.version("waitress")
+        beside = f"Python {python}, SQLite {sqlite3.sqlite_version}, waitress {waitress_version}"
+        print(f"commentd {__version__} ({beside})")
+        parser.exit()
+
+
 def argument_parser() -> argparse.ArgumentParser:
     # The classes of the arguments have the defaults.
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
@@ -17979,7 +17994,13 @@ def argument_parser() -> argparse.ArgumentParser:
         epilog="More on a command: commentd COMMAND --help. The manual: commentd help",
         parents=[common],
     )
-    parser.add_argument("--version", action="version", version=f"commentd {__version__}")
+    parser.add_argument(
+        "--version",
+        action=ShowVersions,
+        nargs=0,
+        default=argparse.SUPPRESS,  # it is no value of `Arguments`
+        help="print the version, and those of Python, SQLite and waitress",
+    )
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     for name, command in COMMANDS.items():
         subparser = commands.add_parser(

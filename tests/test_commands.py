@@ -1,6 +1,7 @@
 """The command line, and what README.md and the manual say of it and of the API."""
 
 import contextlib
+import importlib.metadata
 import json
 import os
 import re
@@ -42,7 +43,10 @@ def test_version_help_and_example_work_with_wrong_settings(tmp_path: Path) -> No
     assert run(tmp_path, "example", **chinese)[1] == example_config("en")
     (tmp_path / "commentd.ini").write_text("[mail]\nhots = x\n")
     assert run_here(tmp_path, "example") == (0, example_config("en"), "")
-    assert run_here(tmp_path, "--version") == (0, f"commentd {__version__}\n", "")
+    python = ".".join(map(str, sys.version_info[:3]))
+    server = importlib.metadata.version("waitress")
+    versions = f"Python {python}, SQLite {sqlite3.sqlite_version}, waitress {server}"
+    assert run_here(tmp_path, "--version") == (0, f"commentd {__version__} ({versions})\n", "")
     code, text, errors = run_here(tmp_path, "--help")
     assert (code, errors) == (0, "")
     listed = re.findall(r"^    (\w+) +\S", text.partition("\ncommands:\n")[2], re.M)

@@ -8,7 +8,7 @@ from support.service import memory, services
 
 pytestmark = pytest.mark.slow
 
-LATE = {"importlib.metadata", "zipfile"}  # 5 ms, 0.7 MB, for `check` alone
+LATE = {"importlib.metadata", "zipfile"}  # 5 ms, 0.7 MB, for `check` and `--version` alone
 SERVICE = (
     "import sys, commentd; code = commentd.main(); print('loaded', *sys.modules); sys.exit(code)"
 )
