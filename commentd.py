@@ -11407,7 +11407,9 @@ def get_asset(request: Request, name: str) -> Response:
     asset = request.site.assets.get(path)
     if asset is None:
         raise NotFound("没有这个网址", Code.NOT_FOUND)
-    return Response(asset.body, asset.content_type, cached_for(HOUR), gzipped=asset.gzipped)
+    # Every page can read it, so that the widget can say that the page may not show comments.
+    headers = {**cached_for(HOUR), "Access-Control-Allow-Origin": "*"}
+    return Response(asset.body, asset.content_type, headers, gzipped=asset.gzipped)
 
 
 # The media types of pictures, by their first bytes. SVG is not among them, since it may hold

@@ -19,7 +19,7 @@ const claims = token => JSON.parse(atob(token.split('.')[1].replace(/-/g, '+').r
 /** Opens the account beside a form, because of an error or because the reader asks for it ('open').
     Without a reason it shows who is signed in. */
 export async function account(thread, kit, form, reason) {
-  const {Failure, ask, button, h, isEmail, keep, me, recall} = kit
+  const {Failure, button, h, isEmail, keep, me, recall} = kit
   const say = (key, n) => thread.say(key, n)
 
   const forms = () => [...thread.shadowRoot.querySelectorAll('form.form')]
@@ -35,7 +35,8 @@ export async function account(thread, kit, form, reason) {
     target.focus()
   }
 
-  const read = path => ask(path, undefined, 'GET', me().token)
+  const read = path => kit.readOwn(kit, path)
+  const send = (...request) => kit.send(kit, ...request)
   const digest = async text => (await kit.load('proof.js')).digest(text)
 
   const takeCaptchaToken = async () => {
@@ -53,7 +54,7 @@ export async function account(thread, kit, form, reason) {
   }
 
   function signOut() {
-    ask('auth/logout', {}).catch(() => {}) // here they are signed out even so
+    send('auth/logout', {}).catch(() => {}) // here they are signed out even so
     setReader({})
     thread.announce(say('out'))
     focusForm()
@@ -248,7 +249,7 @@ export async function account(thread, kit, form, reason) {
   /** Asks for a code: to register with what is in `more`, otherwise to sign in. */
   async function requestCode(recipient, more) {
     const captcha_token = await takeCaptchaToken()
-    const response = await ask(more ? 'auth/register' : 'auth/code', {
+    const response = await send(more ? 'auth/register' : 'auth/code', {
       email: recipient, request_id: typed.request_id, captcha_token, lang: thread.language, ...more,
     })
     typed.request_id = response.request_id
@@ -258,7 +259,7 @@ export async function account(thread, kit, form, reason) {
       possible. */
   async function requestOwnCode() {
     const body = {request_id: typed.request_id, lang: thread.language}
-    typed.request_id = (await ask('me/code', body)).request_id
+    typed.request_id = (await send('me/code', body)).request_id
   }
 
   async function sendCode(registration) {
@@ -283,7 +284,7 @@ export async function account(thread, kit, form, reason) {
 
   async function confirmRegistration() {
     const {email, request_id} = typed
-    await ask('auth/verify', {email, request_id, token: panel.code.value}).catch(error => {
+    await send('auth/verify', {email, request_id, token: panel.code.value}).catch(error => {
       const code = {400: 'code_wrong', 429: 'too_many'}[error.status] ?? error.code
       throw new Failure(code, error)
     })
@@ -312,7 +313,7 @@ export async function account(thread, kit, form, reason) {
   }
 
   async function logIn(proof) {
-    const {token, nickname, role} = await ask('auth/login', {email: typed.email, ...proof})
+    const {token, nickname, role} = await send('auth/login', {email: typed.email, ...proof})
     keep('account', undefined, 'sessionStorage')
     setReader({token, nickname, role, id: claims(token).id})
     thread.announce(say('here'))
@@ -340,7 +341,7 @@ export async function account(thread, kit, form, reason) {
     wait.replaceWith(
       h('p', {class: 'small'}, h('bdi', {}, accountEmail), ' · ' + say('count', profile.comments)),
       h('div', {class: 'rename'}, nickname, h('button', {class: 'more'}, say('save'))),
-      toggle('answers', profile.answers, on => ask('me', {answers: on}, 'PATCH')), box, list)
+      toggle('answers', profile.answers, on => send('me', {answers: on}, 'PATCH')), box, list)
     row.prepend(
       word('change', () => prepare('change', !has_password)),
       word('export', () => act(download)),
@@ -358,7 +359,7 @@ export async function account(thread, kit, form, reason) {
   }
 
   /** A switch. Pressed again while it is sent, the last state is sent too. */
-  function toggle(word, on, send) {
+  function toggle(word, on, save) {
     const box = h('input', {
       type: 'checkbox', role: 'switch', class: 'switch', checked: on,
       onkeydown: event => {
@@ -373,7 +374,7 @@ export async function account(thread, kit, form, reason) {
         try {
           while (sent !== box.checked) {
             sent = box.checked
-            await send(sent)
+            await save(sent)
           }
         } catch (error) {
           box.checked = !sent
@@ -395,7 +396,7 @@ export async function account(thread, kit, form, reason) {
     const box = toggle('emails', profile.following, on => follow(thread.url, on))
 
     async function follow(page_url, on) {
-      await ask('page/follow', {page_url, undo: !on, lang: thread.language})
+      await send('page/follow', {page_url, undo: !on, lang: thread.language})
       show(await loadProfile())
     }
 
@@ -425,7 +426,7 @@ export async function account(thread, kit, form, reason) {
 
   async function rename() {
     await checkFields('nickname')
-    const {nickname} = await ask('me', {nickname: panel.nickname.value.trim()}, 'PATCH')
+    const {nickname} = await send('me', {nickname: panel.nickname.value.trim()}, 'PATCH')
     setNickname(nickname)
     panel.nickname.value = nickname
     thread.announce(say('saved'))
@@ -486,7 +487,7 @@ export async function account(thread, kit, form, reason) {
     const proof = byCode
       ? {code: panel.code.value, request_id: typed.request_id}
       : {password: secret}
-    return ask('me', {...body, ...proof}, method).catch(error => {
+    return send('me', {...body, ...proof}, method).catch(error => {
       throw new Failure(error.code === 'wrong_password' ? 'password_wrong' : error.code, error)
     })
   }

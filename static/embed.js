@@ -21,15 +21,7 @@ const LANGUAGES = Object.keys(TEXTS)
 
 // Browsers below Safari 16.4, Firefox 119 and Chrome 111 get a link to the plain thread page.
 if (!''.isWellFormed) {
-  const url = location.pathname + location.search
-  const href = SERVICE + 'thread?' + new URLSearchParams({url})
-  const link = h('a', {href}, 'Old browser? Comments are here. 浏览器太旧，评论在此。')
-  const thread = document.querySelector('commentd-thread')
-  if (thread) {
-    thread.textContent = ''
-    thread.append(link)
-    thread.style.height = 'auto' // themes hold that of the widget
-  } else script.after(link)
+  script.after(h('script', {src: SERVICE + 'old.js'}))
   throw new Error('commentd: this browser is too old for the widget')
 }
 // It is static/widget.css and, for the owner's picture, static/picture.css.
@@ -114,12 +106,9 @@ function report(what, error) {
   console.error('commentd: ' + what, error)
 }
 
-/** The JSON of a response, or its text. Throws a `Failure`.
-    What is read is public and asked for without a token, unless one is passed. */
-async function ask(path, body, method = body ? 'POST' : 'GET', token = body && me().token) {
-  const headers = {}
-  if (body) headers['Content-Type'] = 'application/json'
-  if (token) headers.Authorization = 'Bearer ' + token
+/** The JSON of a response, or its text. Throws a `Failure`. What is read is public and asked for
+    without a token; errors.js sends what readers write. */
+async function ask(path, options) {
   // A proxy may keep lists for two seconds. One from before this reader wrote would lack their
   // comment.
   const wroteAt = recall('wrote', 0, 'sessionStorage')
@@ -128,8 +117,7 @@ async function ask(path, body, method = body ? 'POST' : 'GET', token = body && m
   let response
   let text
   try {
-    const how = {method, headers, body: JSON.stringify(body), credentials: 'omit', signal}
-    response = await fetch(SERVICE + path, how)
+    response = await fetch(SERVICE + path, {credentials: 'omit', signal, ...options})
     text = await response.text()
   } catch (cause) {
     throw new Failure('offline', {cause})
@@ -140,30 +128,10 @@ async function ask(path, body, method = body ? 'POST' : 'GET', token = body && m
   } catch {
     // Some responses are plain texts, and those of a proxy may be a page.
   }
-  if (response.ok) {
-    if (body) keep('wrote', Date.now(), 'sessionStorage')
-    return content
-  }
+  if (response.ok) return content
   const {code = 'offline', error} = Object(content)
   const retry = response.headers.get('Retry-After')
   throw new Failure(code, {error, status: response.status, retry})
-}
-
-/** The key of the text that says why the comments can't be shown. A browser says the same of a
-    network that fails, of an ad blocker and of a service whose settings lack this site, so the
-    service is asked: every page can read that response. */
-async function whyNotShown(error) {
-  if (error.code === 'unreadable') {
-    report('the service sent no list of comments', error)
-    return 'broken'
-  }
-  if (!(error instanceof Failure)) {
-    report('the comments can’t be shown', error)
-    return 'broken'
-  }
-  if (error.status) return [502, 503, 504].includes(error.status) ? 'offline' : 'broken'
-  const {allowed} = await ask('origin').catch(() => ({})) // then the service can't be reached
-  return allowed === false ? 'refused' : 'offline'
 }
 
 // -- Scripts ------------------------------------------------------------------
@@ -295,8 +263,6 @@ function backgroundOf(node) {
 
 // -- Thread -------------------------------------------------------------------
 
-const MINUTE = 60e3 // ms
-
 /** An observer that calls `act` with each element that comes near the window. */
 const whenNear = act => new IntersectionObserver(
   entries => entries.forEach(({isIntersecting, target}) => isIntersecting && act(target)),
@@ -330,7 +296,6 @@ class Thread extends HTMLElement {
   #folding = whenNear(body => this.#fold(body))
   #shownKey
   #controller
-  #attendTimer
   #held = 0
   #isNamed = false // whether its id came too late for the browser to go there
   #link = h('a', {slot: 'link', href: '#', tabIndex: -1, ariaHidden: true})
@@ -377,6 +342,7 @@ class Thread extends HTMLElement {
       for (const body of this.#bodies()) this.#folding.observe(body)
     }
     this.append(this.#link)
+    this.#attendLater()
     if (this.getAttribute('loading') !== 'lazy' || this.#target) startSoon()
     else this.#onceNear(startSoon)
     await parsed
@@ -388,8 +354,6 @@ class Thread extends HTMLElement {
   disconnectedCallback() {
     this.#controller.abort()
     this.#folding.disconnect()
-    clearTimeout(this.#attendTimer)
-    this.#attendTimer = undefined
   }
 
   attributeChangedCallback() {
@@ -409,31 +373,29 @@ class Thread extends HTMLElement {
     this.#controller.signal.addEventListener('abort', () => observer.disconnect())
   }
 
-  /** Who only reads gets keys, quotes and the watch for new comments too, a minute after the list.
-      What writing needs is loaded when the reader moves near the field, so that it is there when
-      they begin. Who only opens the page loads nothing more. */
+  /** What helps those who read and write is loaded when the reader moves near the comments, so that
+      it is there when they begin. Who only opens the page loads nothing more. */
   #attendLater() {
-    if (this.#attendTimer) return
-    this.#attendTimer = setTimeout(() => this.#onceNear(() => this.#attend()), MINUTE)
-    const moves = new AbortController()
     const {signal} = this.#controller
-    const prepare = () => {
-      if (!this.totals?.page) return // the list is still on its way
-      moves.abort()
-      if (!this.settings.closed) whenIdle(() => this.#loaded('writing.js').catch(() => {}))
+    let isAttended = false
+    const attend = () => {
+      if (isAttended || !this.totals?.page) return // or the list is still on its way
+      isAttended = true
+      whenIdle(() => this.#attend())
     }
     this.#onceNear(() => {
-      const how = {passive: true, signal: moves.signal}
-      for (const sign of SIGNS) addEventListener(sign, prepare, how)
+      for (const sign of SIGNS) addEventListener(sign, attend, {passive: true, signal})
     })
-    signal.addEventListener('abort', () => moves.abort())
   }
 
-  /** Loads what helps those who read or write, when they first touch the thread. */
+  /** Loads what helps those who read or write. What failed is tried again when they touch the
+      thread. */
   #attend(touched) {
-    this.use('reading.js', 'attend', this.#controller.signal)
+    const {signal} = this.#controller
+    this.#loaded('reading.js').then(({attend}) => attend(this, Thread.kit, signal), () => {})
     const form = touched?.closest('form.form') // that of a fragment is none
     if (form) this.#equip(form)
+    else if (!this.settings?.closed) this.#loaded('writing.js').catch(() => {})
   }
 
   /** Adds to a form what writing needs. What is typed meanwhile stays. */
@@ -443,15 +405,17 @@ class Thread extends HTMLElement {
       const {equip} = await this.#loaded('writing.js')
       equip(this, Thread.kit, form)
     } catch (error) {
-      const text = this.say(await whyNotShown(error))
-      if (!form.querySelector('.failed')) form.append(this.#retry(text, () => this.#equip(form)))
+      if (!form.querySelector('.failed')) form.append(this.#retry(error, () => this.#equip(form)))
     }
   }
 
-  /** A text that says what failed, and a button that tries again. */
-  #retry(text, again) {
-    const press = button(this.say('retry'), again, {class: 'more'})
-    return h('div', {class: 'failed'}, h('p', {role: 'alert'}, text), press)
+  /** A text that says what failed, and a button that tries again. errors.js knows why it failed.
+      Where that can't be loaded either, the service can't be reached. */
+  #retry(error, again, unreachable = this.say('offline')) {
+    const alert = h('p', {role: 'alert'})
+    this.#loaded('errors.js').then(({whyNotShown}) => whyNotShown(this, Thread.kit, error))
+      .catch(() => unreachable).then(text => alert.textContent = text ?? unreachable)
+    return h('div', {class: 'failed'}, alert, button(this.say('retry'), again, {class: 'more'}))
   }
 
   /** Takes the page's colours, made darker or lighter where their contrast is too low (WCAG 1.4.3,
@@ -497,7 +461,6 @@ class Thread extends HTMLElement {
     const heading = this.getAttribute('heading')
     const key = [this.url, language, this.#sort, this.#limit, heading].join()
     if (!this.isConnected) return
-    this.#attendLater()
     if (this.#shownKey === key) return
     this.#shownKey = key
     this.settings = {}
@@ -523,15 +486,13 @@ class Thread extends HTMLElement {
       const {adopt} = await this.#loaded('adopt.js')
       await adopt(this, Thread.kit, this.#target)
     } catch (error) {
-      const reason = await whyNotShown(error)
       const form = fragment.querySelector('div.form')
-      if (!form) return this.announce(this.say(reason)) // the page is closed
+      if (!form) return this.announce(this.say('offline')) // the page is closed
       const [field] = form.children
-      const text = reason === 'offline' ? field.dataset.unreachable : this.say(reason)
-      form.replaceChildren(this.#retry(text, () => {
+      form.replaceChildren(this.#retry(error, () => {
         form.replaceChildren(field)
         this.#adopt()
-      }))
+      }, field.dataset.unreachable))
     }
   }
 
@@ -613,9 +574,8 @@ class Thread extends HTMLElement {
     let loaded
     try {
       loaded = await this.#loaded(file)
-    } catch (error) {
-      if (name !== 'attend') this.announce(this.say(await whyNotShown(error)))
-      return
+    } catch {
+      return this.announce(this.say('offline'))
     }
     return loaded[name](this, Thread.kit, ...values)
   }
@@ -684,9 +644,8 @@ class Thread extends HTMLElement {
       if (around) this.use('reading.js', 'seek', around, listing.page)
       this.emit('loaded', {page_url: this.url, total: listing.total})
     } catch (error) {
-      const text = this.say(await whyNotShown(error))
       this.#hold(this.$('section')?.offsetHeight)
-      more.replaceWith(h('li', {}, this.#retry(text, loadInPlace({page, around}))))
+      more.replaceWith(h('li', {}, this.#retry(error, loadInPlace({page, around}))))
     }
   }
 
@@ -892,8 +851,7 @@ const COUNTED = ['count', 'views', 'likes', 'latest'].map(name => `[data-comment
 /** Fills totals of other pages and the latest comments, where the page wants some. */
 function fillCounts() {
   if (!document.querySelector(COUNTED)) return
-  load('counts.js').then(counts => counts.fill(Thread.kit))
-    .catch(error => report('counts can’t be shown', error))
+  load('counts.js').then(({fill}) => fill(Thread.kit), () => {})
 }
 
 const isCounted = node =>

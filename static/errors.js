@@ -1,6 +1,7 @@
-// What readers are told when something fails, and what forms check before they send. Loaded with
-// each script that readers use, since nothing more can be loaded when the network fails. What this
-// exports stands in the kit of the others. In order: Style, Checks, Patience, Texts, Showing.
+// What the other scripts send, what forms check before that, and what readers are told when
+// something fails. Loaded with each script that readers use, since nothing more can be loaded when
+// the network fails. What this exports stands in the kit of the others.
+// In order: Style, Checks, Sending, Reasons, Texts, Showing.
 
 // -- Style --------------------------------------------------------------------
 
@@ -14,18 +15,31 @@ sheet.replaceSync(MODULE_STYLE)
 export const isEmail = text =>
   /^[^\s@]+ *@ *[^\s@]+[.。][^\s@]+$/.test(text.normalize('NFKC').trim())
 
-// -- Patience -----------------------------------------------------------------
+// -- Sending ------------------------------------------------------------------
+
+const authorization = ({me}) => me().token ? {Authorization: 'Bearer ' + me().token} : {}
+
+/** What only this reader, who is signed in, may read. */
+export const readOwn = (kit, path) => kit.ask(path, {headers: authorization(kit)})
+
+/** Sends what a reader wrote or chose, in their name where they are signed in. */
+export async function send(kit, path, body, method = 'POST') {
+  const headers = {'Content-Type': 'application/json', ...authorization(kit)}
+  const content = await kit.ask(path, {method, headers, body: JSON.stringify(body)})
+  kit.keep('wrote', Date.now(), 'sessionStorage')
+  return content
+}
 
 const PATIENCE = 30e3 // ms
 
 /** Sends what may arrive twice. While the service is busy or restarts (503), it is sent again for
     half a minute, when the service says, and not by all readers at once. A provider of captchas
     that is down takes longer. */
-export async function askPatiently({ask}, ...request) {
+export async function sendPatiently(kit, ...request) {
   const end = Date.now() + PATIENCE
   for (let pause = 1000; ; pause *= 2) {
     try {
-      return await ask(...request)
+      return await send(kit, ...request)
     } catch (error) {
       const advised = Number(error.retry) * 1000 || 0
       const next = Math.max(pause, advised) * (1 + Math.random() / 2)
@@ -34,6 +48,22 @@ export async function askPatiently({ask}, ...request) {
       await new Promise(resolve => setTimeout(resolve, next))
     }
   }
+}
+
+// -- Reasons ------------------------------------------------------------------
+
+/** The text that says why the comments can't be shown; undefined if the service can't be reached. A
+    browser says the same of a network that fails, of an ad blocker and of a service whose settings
+    lack this site, so the service is asked: every page can read that response. */
+export async function whyNotShown(thread, {Failure, ask, report}, error) {
+  const isAway = [502, 503, 504].includes(error.status)
+  if (!(error instanceof Failure)) report('the comments can’t be shown', error)
+  else if (error.code === 'unreadable') report('the service sent no list of comments', error)
+  else if (!error.status) {
+    const {allowed} = await ask('origin')
+    return allowed === false ? thread.say('refused') : undefined
+  }
+  return isAway ? undefined : thread.say('broken')
 }
 
 // -- Texts --------------------------------------------------------------------

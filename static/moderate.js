@@ -4,26 +4,26 @@
 // need a sign-in at /admin.
 
 /** The comments of a page that wait for approval; undefined for who is no admin any more. */
-async function loadWaiting(thread, {ask, me, report}) {
+async function loadWaiting(thread, kit) {
   const query = new URLSearchParams({url: thread.url})
   try {
-    const {comments} = await ask('comments/waiting?' + query, undefined, 'GET', me().token)
+    const {comments} = await kit.readOwn(kit, 'comments/waiting?' + query)
     return comments
   } catch (error) {
     if ([401, 403].includes(error.status)) return
-    report('the comments that wait could not be loaded', error)
+    kit.report('the comments that wait could not be loaded', error)
     return []
   }
 }
 
 /** Adds to the menu of each comment, and shows the comments that wait. */
 export async function moderate(thread, kit) {
-  const {ask, button, h, me} = kit
+  const {button, h, me} = kit
   const isAdmin = () => me().role === 'admin'
 
   async function change(item, body) {
     try {
-      const {comment, was} = await ask(`comments/${item.dataset.id}/moderate`, body)
+      const {comment, was} = await kit.send(kit, `comments/${item.dataset.id}/moderate`, body)
       const shown = comment.status === 'visible' || comment.status === 'waiting'
       const wasVisible = was === 'visible' || typeof was === 'boolean'
       thread.totals.total += (comment.status === 'visible') - wasVisible

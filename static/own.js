@@ -107,7 +107,7 @@ function changeOf(thread, kit, {id}, content) {
 
   async function send(form, changed) {
     const body = {content: changed, edit_token: editToken(kit, id)}
-    const {comment} = await kit.askPatiently(kit, 'comments/' + id, body, 'PATCH')
+    const {comment} = await kit.sendPatiently(kit, 'comments/' + id, body, 'PATCH')
     const entry = written(kit)[id]
     if (entry) remember(kit, {[id]: {...entry, comment}})
     kit.keep(form.draft, undefined, 'sessionStorage')
@@ -121,7 +121,7 @@ async function remove(thread, kit, comment, article) {
   const {id} = comment
   try {
     const body = {edit_token: editToken(kit, id)}
-    const response = await kit.ask('comments/' + id, body, 'DELETE')
+    const response = await kit.send(kit, 'comments/' + id, body, 'DELETE')
     remember(kit, {[id]: {}})
     if (comment.status !== 'waiting') thread.totals.total--
     const next = takeAway(thread, article.parentNode, response.comment)

@@ -22,8 +22,8 @@ export async function like(thread, kit, heart, id) {
     if (!id) thread.totals.page_likes = count
   }
   const sendLike = undo => id
-    ? kit.askPatiently(kit, 'comment/like', {id, undo})
-    : kit.askPatiently(kit, 'page/like', {page_url: key, undo})
+    ? kit.sendPatiently(kit, 'comment/like', {id, undo})
+    : kit.sendPatiently(kit, 'page/like', {page_url: key, undo})
   let stored = [isLiked(), heart.count] // at the service
   set(!stored[0], heart.count + (stored[0] ? -1 : 1))
   thread.$('#error')?.remove()

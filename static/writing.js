@@ -244,7 +244,7 @@ export async function preview(thread, kit, form, opener) {
     return shown.remove()
   }
   try {
-    const {html} = await kit.ask('comments/preview', {content: form.content.value})
+    const {html} = await kit.send(kit, 'comments/preview', {content: form.content.value})
     form.querySelector('.preview')?.remove() // they pressed twice before a response came
     const place = form.querySelector('.guest').parentNode
     place.append(kit.h('div', {class: 'aside preview'}, kit.formatted(html)))
@@ -366,7 +366,7 @@ async function post(thread, kit, form, {content, author}) {
   const {at} = captchas.get(thread)
   const early = at + Math.min(3, Math.floor(content.length / 20)) * 1000 - Date.now()
   if (thread.settings.captcha === 'altcha' && early > 0) await wait(early)
-  const {comment, edit_token} = await kit.askPatiently(kit, 'comments', {
+  const {comment, edit_token} = await kit.sendPatiently(kit, 'comments', {
     page_url: thread.url, parent_id: parent?.id, content, captcha_token, lang: thread.language,
     ...!me().token && author,
   })
@@ -386,13 +386,13 @@ async function post(thread, kit, form, {content, author}) {
 
 /** Opens the form that asks what is wrong with a comment. */
 export function openReport(thread, kit, id) {
-  const {ask, button, h, keep, me, recall} = kit
+  const {button, h, keep, me, recall} = kit
   const article = thread.item(id).firstChild
   article.querySelector('form')?.remove()
 
   async function sendReport() {
     try {
-      await ask(`comments/${id}/report`, {reason: form.reason.value.trim()})
+      await kit.send(kit, `comments/${id}/report`, {reason: form.reason.value.trim()})
     } catch (error) {
       if (error.code !== 'token_invalid') throw error
       keep('me', {...me(), token: undefined, id: undefined}) // guests may report too

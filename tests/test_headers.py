@@ -94,8 +94,9 @@ def due(config: Config, method: str, path: str, sent: dict[str, str], response: 
     if not own and (not config.site_origins or sent.get("Origin") in config.site_origins):
         expected["Access-Control-Allow-Origin"] = sent["Origin"] if config.site_origins else "*"
         expected["Access-Control-Expose-Headers"] = "Retry-After"
-    if path == "/origin" and method != "OPTIONS" and status == 200:  # for every page
-        expected["Access-Control-Allow-Origin"] = "*"
+    is_file = path in KEPT and not path.startswith("/fragment")
+    if (path == "/origin" or is_file) and method != "OPTIONS" and status in (200, 304):
+        expected["Access-Control-Allow-Origin"] = "*"  # for every page
     if config.server_public_url == "https://comments.example":
         expected["Strict-Transport-Security"] = "max-age=31536000"
     if html and config.server_public_url.startswith("https:"):

@@ -224,12 +224,13 @@ def test_a_reader_who_never_comes_near_a_lazy_thread_loads_nothing_for_it(
     page.clock.fast_forward(120_000)
     settled(page)
     assert scripts(view.asked) == []
-    with page.expect_request("**/reading.js*"):
-        page.mouse.wheel(0, 9000)
-        expect(comment(page, "No. 1.")).to_be_visible()
-        settled(page)
-        page.clock.fast_forward(120_000)  # a lazy thread has only begun
-    settled(page)
+    page.mouse.wheel(0, 9000)
+    expect(page.locator("commentd-thread")).to_be_in_viewport()
+    expect(comment(page, "No. 1.")).to_be_visible()
+    page.mouse.move(200, 300)
+    page.clock.run_for(1000)  # idle
+    styles = "document.querySelector('commentd-thread').shadowRoot.adoptedStyleSheets"
+    page.wait_for_function(f"() => {styles}.length === 4")  # errors, reading and writing came too
     assert len(scripts(view.asked)) == 1
 
 

@@ -21,5 +21,5 @@ export default [
   }}},
   {files: ['static/*.js'], languageOptions: {globals: {MODULE_STYLE: 'readonly'}}},
   {files: ['static/admin_page/*.js'], rules: {'max-len': ['error', {code: 100}]}},
-  {files: ['static/{embed,home,loader}.js', 'tests/support/watch.js'], languageOptions: {sourceType: 'script'}},
+  {files: ['static/{embed,home,loader,old}.js', 'tests/support/watch.js'], languageOptions: {sourceType: 'script'}},
 ]
