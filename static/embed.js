@@ -532,8 +532,11 @@ class Thread extends HTMLElement {
     if (this.#isNamed && this.isArriving && !scrollY) this.scrollIntoView()
     if (this.isArriving) load('arrive.js').then(({arrive}) => arrive(this), () => {})
     requestAnimationFrame(() => this.#tint())
-    // The first use of each format takes long on a phone, so it comes while the list is on its way.
-    setTimeout(() => this.say('count', 1) + relativeTime(Date.now(), this.language))
+    // The first use of storage, of numbers and of times takes long on a phone. It comes while the
+    // list is on its way, each by itself.
+    setTimeout(me)
+    setTimeout(() => this.say('count', 1))
+    setTimeout(() => relativeTime(Date.now() - 1e8, this.language))
   }
 
   $(selector) {
