@@ -139,36 +139,30 @@ async function ask(path, options) {
 // In the addresses of what is loaded later, so that no cache mixes two versions of the service.
 const VERSION = '?' + ASSETS_VERSION
 
-const modules = {} // by file: the promise of a script that is loaded on first use
-const failures = {} // by file: how often it failed to load
+const loading = {} // by name: the promise of a script or of texts
+const failures = {} // by name: how often it failed to load
 
-/** Imports a script, once. One that failed is tried again at the next use. */
-function load(file) {
-  modules[file] ??= importScript(file).catch(error => {
-    delete modules[file]
-    failures[file] = (failures[file] ?? 0) + 1
-    report(file + ' could not be loaded', error)
-    throw new Failure('offline', {cause: error})
+/** Loads something once. What failed is tried again at the next use. */
+function once(name, begin) {
+  loading[name] ??= begin(name + VERSION).catch(cause => {
+    delete loading[name]
+    failures[name] = (failures[name] ?? 0) + 1
+    report(name + ' could not be loaded', cause)
+    throw new Failure('offline', {cause})
   })
-  return modules[file]
+  return loading[name]
 }
 
-/** Some browsers remember that an import failed, by its URL: there another URL of the same file is
-    tried. Nothing of the file runs yet, so it is never there twice. */
-function importScript(file) {
-  const url = SERVICE + file + VERSION
+/** Imports a script. Some browsers remember that an import failed, by its URL: there another URL of
+    the same file is tried. Nothing of the file runs yet, so it is never there twice. */
+const load = file => once(file, path => {
+  const url = SERVICE + path
   const again = failures[file]
   return again ? import(url).catch(() => import(`${url}-${again}`)) : import(url)
-}
-
-const tables = {} // by name: the promise of texts
-
-/** A table of texts. One that failed to load is tried again at the next use. */
-const loadTexts = name => tables[name] ??= ask(`words/${name}.json${VERSION}`).catch(error => {
-  delete tables[name]
-  report(`the texts ${name} could not be loaded`, error)
-  throw error
 })
+
+/** A table of texts. */
+const loadTexts = name => once(`words/${name}.json`, ask)
 
 /** Adds to the texts of a language: all others that it has, or the `first-…` of the widget. */
 async function learnTexts(language, name = language) {
