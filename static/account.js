@@ -402,7 +402,7 @@ export async function account(thread, kit, form, reason) {
 
     function add({page_url, page_link}) {
       const href = /^\/(?!\/)/.test(page_url) ? location.origin + page_url : page_link
-      const name = h('bdi', {}, readable(page_url))
+      const name = h('bdi', {}, kit.readable(page_url))
       const press = button('', () => act(() => follow(page_url, !press.on), list))
       items.append(h('li', {}, /^https?:/.test(href) ? h('a', {href}, name) : name, press))
       buttons.set(page_url, press)
@@ -413,7 +413,7 @@ export async function account(thread, kit, form, reason) {
       for (const [url, press] of buttons) {
         press.on = follows.some(({page_url}) => page_url === url)
         press.textContent = say(press.on ? 'unfollow' : 'follow')
-        press.ariaLabel = `${press.textContent}: ${readable(url)}`
+        press.ariaLabel = `${press.textContent}: ${kit.readable(url)}`
       }
       summary.textContent = say('follows', follows.length)
       list.hidden = !buttons.size
@@ -513,13 +513,4 @@ function guard(form, {me}) {
     event.stopImmediatePropagation()
     panel.requestSubmit()
   }, true)
-}
-
-/** A page's URL as a person would write it. */
-export function readable(url) {
-  try {
-    return decodeURI(url)
-  } catch {
-    return url
-  }
 }

@@ -76,9 +76,18 @@ const TEXT_KEYS = {
   reason: 'content_invalid', fresh: 'password_missing',
 }
 
+/** A page's URL as a person would write it. */
+export function readable(url) {
+  try {
+    return decodeURI(url)
+  } catch {
+    return url // it holds a percent sign that encodes nothing
+  }
+}
+
 /** A time to wait, such as “40 seconds” or “57 minutes”. */
-function duration(seconds, language) {
-  const units = [['hour', 3600], ['minute', 60]]
+export function duration(seconds, language) {
+  const units = [['day', 86400], ['hour', 3600], ['minute', 60]] // with their seconds
   const [unit, size] = units.find(([, length]) => seconds >= 2 * length) ?? ['second', 1]
   const style = {style: 'unit', unit, unitDisplay: 'long'}
   return Math.ceil(seconds / size).toLocaleString(language, style)

@@ -1,7 +1,7 @@
 // Small elements that several views show. In order: Page, Words, Links, Times, Rows, Table.
 
-import {button, h, relativeTime, timeOf} from './shared.js'
-import {UNITS, language, number, say, text} from './texts.js'
+import {button, h, readable, relativeTime, timeOf} from './shared.js'
+import {language, number, say, text} from './texts.js'
 
 // -- Page ---------------------------------------------------------------------
 
@@ -34,16 +34,7 @@ export function linkOut(href, shown) {
   return h('a', {href, target: '_blank', rel: 'noopener noreferrer nofollow'}, bdi(shown))
 }
 
-/** A URL as a person would write it. */
-export function readable(url) {
-  try {
-    return decodeURI(text(url))
-  } catch {
-    return text(url) // it holds a percent sign that encodes nothing
-  }
-}
-
-export const linkToPage = ({page_link: href, page_url: url}) => linkOut(href, readable(url))
+export const linkToPage = ({page_link: href, page_url: url}) => linkOut(href, readable(text(url)))
 
 /** A link to the comments in which a text is found. */
 export const findComments = (query, shown = bdi(query)) =>
@@ -52,6 +43,8 @@ export const findComments = (query, shown = bdi(query)) =>
 // -- Times --------------------------------------------------------------------
 
 export const dateOf = time => timeOf({created_at: text(time)})
+
+const UNITS = [['day', 86400], ['hour', 3600], ['minute', 60]] // with their seconds
 
 /** A time that comes: “in 3 days”; more than 30 days away as a date. */
 function timeAhead(date) {

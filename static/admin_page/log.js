@@ -1,7 +1,7 @@
 // The view of what admins did.
 
-import {h} from './shared.js'
-import {bdi, dateOf, dots, line, link, main, readable, span, when} from './elements.js'
+import {h, readable} from './shared.js'
+import {bdi, dateOf, dots, line, link, main, span, when} from './elements.js'
 import {makeList} from './lists.js'
 import {hasText, say, spaced, text} from './texts.js'
 
@@ -42,7 +42,7 @@ function belongsTo(newest, entry) {
 const linkToComment = id => link('#comments?comment=' + id, say('log_comment', text(id)))
 
 const findPage = url =>
-  link('#pages?' + new URLSearchParams({q: text(url)}), bdi(readable(url)))
+  link('#pages?' + new URLSearchParams({q: text(url)}), bdi(readable(text(url))))
 
 /** What was done something with. */
 function subjectOf({action, subject}) {

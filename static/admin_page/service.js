@@ -1,7 +1,7 @@
 // Requests to the service, and what is said of one that failed. In order: Admin, Requests, Errors.
 
-import {Failure, keep, load, recall, report} from './shared.js'
-import {duration, hasText, language, say, text} from './texts.js'
+import {Failure, duration, keep, load, recall, report} from './shared.js'
+import {hasText, language, say, text} from './texts.js'
 
 // -- Admin --------------------------------------------------------------------
 
@@ -100,7 +100,7 @@ export function errorText(failure) {
   if (!code) report('the admin page has a fault: ' + failure.message, failure)
   const key = [code, status].find(each => each !== 'failed' && hasText(each))
   if (key === 'block_wide') return say(key, failure.count, failure.total)
-  if (key) return say(key, duration(retry))
+  if (key) return say(key, duration(retry, language))
   // The service's own texts are Chinese.
   return (language === 'zh-CN' && text(error)) || say('failed')
 }

@@ -54,15 +54,6 @@ export function number(value) {
   return value.toLocaleString(language, {notation})
 }
 
-export const UNITS = [['day', 86400], ['hour', 3600], ['minute', 60]] // with their seconds
-
-/** A time to wait, such as “7 seconds” or “57 minutes”. */
-export function duration(seconds) {
-  const [unit, length] = UNITS.find(([, least]) => seconds >= 2 * least) ?? ['second', 1]
-  const style = {style: 'unit', unit, unitDisplay: 'long'}
-  return Math.ceil(seconds / length).toLocaleString(language, style)
-}
-
 // -- Languages ----------------------------------------------------------------
 
 // Languages that the browser names by their script or country.
