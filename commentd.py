@@ -16638,8 +16638,10 @@ class Workers:
 
 def likely_pace(parsed: Any) -> Pace:
     """The pace of a request, as far as its method tells; `/health` tries to write."""
+    if parsed.error:  # so there may be no method
+        return Pace.LONG
     is_read = parsed.command in ("GET", "HEAD", "OPTIONS") and parsed.path != "/health"
-    return Pace.LONG if parsed.error or is_read else Pace.WAITING
+    return Pace.LONG if is_read else Pace.WAITING
 
 
 class SharedTransaction:
