@@ -10,6 +10,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 MIME = {".css": "text/css", ".js": "application/javascript"}
+AS_MEDIUM = "@media container and "
 
 
 def readable_files(static: Path) -> dict[str, str]:
@@ -22,12 +23,16 @@ def readable_files(static: Path) -> dict[str, str]:
 
 
 def small_files(static: Path) -> dict[str, str]:
+    return {name: small(name, text) for name, text in readable_files(static).items()}
+
+
+def small(name: str, text: str) -> str:
     import minify
 
-    return {
-        name: minify.string(MIME[Path(name).suffix], text)
-        for name, text in readable_files(static).items()
-    }
+    # The minifier leaves what stands in @container as it is, so it takes that for a medium.
+    text = text.replace("@container ", AS_MEDIUM)
+    made: str = minify.string(MIME[Path(name).suffix], text)
+    return made.replace(AS_MEDIUM, "@container ")
 
 
 def files_without_comments(static: Path) -> dict[str, str]:
