@@ -198,6 +198,15 @@ def test_markup_inside_a_cdata_section_of_an_import_is_text(importer: Importer) 
     assert importer.texts[0] == "a <!DOCTYPE html> &nbsp; AT&T &lt;?php\n**b** & [x]] c"
 
 
+def test_an_imported_text_of_wordpress_may_hold_what_ends_a_cdata_section(
+    importer: Importer,
+) -> None:
+    """Its export begins another section there."""
+    marked = wordpress([ForeignComment("1", text="MARK")]).decode()
+    importer.import_file(marked.replace("MARK", "<![CDATA[a[b[0]]]]><![CDATA[> c]]>"))
+    assert importer.only_comment()["content"] == "a[b[0]]> c"
+
+
 @each_xml
 def test_entities_that_xml_does_not_know_cost_an_import_no_comment(
     importer: Importer, product: str
