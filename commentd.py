@@ -16433,7 +16433,6 @@ class FastConnection(Connection):
         """Reads one request; what was sent after it waits. waitress would parse all that were sent
         ahead, and send `100 Continue`: bodies are small, and clients that wait for it go on after a
         second."""
-        self.loop.unsettled[self] = None
         # A worker that has just made a response looks at `request`, too.
         with self.requests_lock:
             while data and not self.requests:
@@ -16860,8 +16859,9 @@ class EventLoop:
 
     def begin(self, connection: FastConnection) -> None:
         """A request has arrived whole."""
-        if not connection.connected:
+        if not connection.connected:  # its client had too many
             return
+        self.unsettled[connection] = None  # it reads no more until the response is made
         self.queue.add(QueuedRequest(connection.network, connection, time.monotonic()))
 
     def serve_queue(self) -> None:
