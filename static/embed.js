@@ -385,11 +385,11 @@ class Thread extends HTMLElement {
   /** Loads what helps those who read or write. What failed is tried again when they touch the
       thread. */
   #attend(touched) {
-    const {signal} = this.#controller
-    this.#loaded('reading.js').then(({attend}) => attend(this, Thread.kit, signal), () => {})
     const form = touched?.closest('form.form') // that of a fragment is none
     if (form) this.#equip(form)
     else if (!this.settings?.closed) this.#loaded('writing.js').catch(() => {})
+    const {signal} = this.#controller
+    this.#loaded('reading.js').then(({attend}) => attend(this, Thread.kit, signal), () => {})
   }
 
   /** Adds to a form what writing needs. What is typed meanwhile stays. */
