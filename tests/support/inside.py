@@ -48,11 +48,15 @@ from support.sources import ROOT, STATIC
 REFUSALS = (commentd.OperatorError, commentd.Unavailable)
 
 
-# The program, to which Ctrl-C comes when a transaction is about to end, and to release its lock.
+# The program, to which Ctrl-C comes when it has committed, and not yet released the lock.
 INTERRUPTED = """
 import signal, sys
 import commentd
-commentd.Database.commit = lambda self: signal.raise_signal(signal.SIGINT)
+commit = commentd.Database.commit
+def commit_and_be_interrupted(self):
+    commit(self)
+    commentd.Turns.release = lambda self: signal.raise_signal(signal.SIGINT)
+commentd.Database.commit = commit_and_be_interrupted
 sys.exit(commentd.main())
 """
 
