@@ -10,6 +10,7 @@ import pytest
 
 from commentd import __version__
 from support.client import COMMENT, PAGE
+from support.debian import debian
 from support.distributions import build, done, done_online, wheel_in
 from support.machine import Machine, booted
 from support.serving import until
@@ -123,14 +124,6 @@ def test_the_debian_package_is_installed_upgraded_removed_and_purged(package: Pa
 def test_the_debian_package_lives_the_same_life_on_a_fresh_debian(
     package: Path, release: str, pytestconfig: pytest.Config
 ) -> None:
-    """Minutes, the first time: it takes a Debian from the network."""
-    if shutil.which("debootstrap") is None:
-        pytest.skip("there is no debootstrap: install Debian's package of that name")
-    root = pytestconfig.cache.mkdir("debian") / release
-    if not (root / "complete").exists():
-        shutil.rmtree(root, ignore_errors=True)
-        needed = "--include=python3,adduser,ca-certificates,systemd,tzdata"
-        done("debootstrap", "--variant=minbase", needed, release, root)
-        (root / "complete").touch()
+    root = debian(release, pytestconfig)
     with booted([package, older(package)], root) as machine:
         assert_lives(machine, package)
