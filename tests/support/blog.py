@@ -159,7 +159,8 @@ ANIMATIONS_ARE_OVER = """async () => {
   const moving = [document, ...roots].flatMap(root => root ? root.getAnimations() : [])
   // What follows the scroll position, as the edge of wide code does, never ends.
   const ending = moving.filter(each => each.timeline === document.timeline
-    && each.effect.getComputedTiming().endTime !== Infinity)
+    && each.effect.getComputedTiming().endTime !== Infinity
+    && each.animationName !== 'commentd') // the place that guides hold while no script comes
   await Promise.allSettled(ending.map(each => each.finished))
   await new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))
 }"""
