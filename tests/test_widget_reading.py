@@ -958,6 +958,15 @@ def test_colours_of_the_page_win_and_a_faint_link_is_mixed(open_styled: View) ->
     expect(page.locator(".body a")).to_have_css("color", "rgb(0, 102, 204)")
 
 
+def test_the_button_that_posts_can_have_the_colour_of_the_theme(open_styled: View) -> None:
+    page = open_styled("a { color: #222 } commentd-thread { --commentd-button: #49b1f5 }")
+    page.locator("textarea").focus()
+    post = page.locator("form .row .button").first
+    expect(post).to_have_css("background-color", "rgb(73, 177, 245)")
+    expect(post).to_have_css("color", "lch(0 0 0)")  # white would be too faint on it
+    expect(page.locator(".body a")).to_have_css("color", "rgb(34, 34, 34)")
+
+
 def test_no_colour_is_mixed_from_that_of_the_element_itself() -> None:
     # Safari 16.4 and 16.5 crash at that (WebKit bug 256171).
     for style in ("widget", "errors", "reading", "writing", "account", "code"):
