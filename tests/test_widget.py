@@ -1188,6 +1188,18 @@ def test_each_part_that_the_manual_names_can_be_styled(view: View) -> None:
         assert seen.evaluate(f"it => getComputedStyle(it).getPropertyValue('--seen-{part}')"), part
 
 
+def test_the_mark_of_the_order_leaves_room_for_its_text_in_narrow_columns(view: View) -> None:
+    fill(view.app, 2)
+    page = view(TAG)
+    for width in (320, 1024):
+        page.set_viewport_size({"width": width, "height": 700})
+        style = page.locator("commentd-thread select").evaluate(
+            "node => [getComputedStyle(node).paddingInlineEnd, getComputedStyle(node).backgroundSize]"
+        )
+        room, (mark, _) = float(style[0].removesuffix("px")), style[1].split()
+        assert room > float(mark.removesuffix("px")) + 4
+
+
 # Network
 
 SHIFTS = """window.shifts = []
