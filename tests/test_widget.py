@@ -1193,11 +1193,10 @@ def test_the_mark_of_the_order_leaves_room_for_its_text_in_narrow_columns(view: 
     page = view(TAG)
     for width in (320, 1024):
         page.set_viewport_size({"width": width, "height": 700})
-        style = page.locator("commentd-thread select").evaluate(
-            "node => [getComputedStyle(node).paddingInlineEnd, getComputedStyle(node).backgroundSize]"
-        )
-        room, (mark, _) = float(style[0].removesuffix("px")), style[1].split()
-        assert room > float(mark.removesuffix("px")) + 4
+        order = page.locator("commentd-thread select")
+        room = order.evaluate("node => parseFloat(getComputedStyle(node).paddingInlineEnd)")
+        mark = order.evaluate("node => parseFloat(getComputedStyle(node).backgroundSize)")
+        assert room > mark + 4
 
 
 # Network
