@@ -202,8 +202,8 @@ class Figures(NamedTuple):
 
     @property
     def rate_text(self) -> str:
-        words = [f"{self.failed:.0f} failed"] * bool(self.failed)
-        words += [f"{self.late:.0f} late"] * bool(self.late)
+        words = [f"{self.failed:.0f} failed"] * (self.failed >= 1)
+        words += [f"{self.late:.0f} late"] * (self.late >= 1)
         return shown(self.rate) + (f" ({', '.join(words)})" if words else "")
 
     @property

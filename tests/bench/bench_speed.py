@@ -1,5 +1,6 @@
-"""How fast commentd is, beside nginx with files, as one Markdown table; run by hand. It takes two
-minutes, and needs wrk and nginx (on Debian, `apt install wrk nginx-light`):
+"""How fast commentd is, beside nginx with files, as a Markdown table, and the summary of it that
+stands in README and in `commentd help speed`; run by hand. It takes two minutes, and needs wrk and
+nginx (on Debian, `apt install wrk nginx-light`):
 
     python tests/bench/bench_speed.py
     python tests/bench/bench_speed.py OLD
@@ -451,6 +452,30 @@ def print_table(programs: Sequence[Program], found: Found, options: argparse.Nam
     line("database, for each comment", "bytes", *sizes)
 
 
+def print_summary(programs: Sequence[Program], found: Found) -> None:
+    """The table of README and `commentd help speed`, and the sentence about comments."""
+    short, long = (f"list of {size} comments, 16 connections" for size in ("10", "1,000"))
+    heading(
+        "", "CPU ms a list", "lists a second, of 10 comments", "of 1,000", "start, ms", "memory, MB"
+    )
+    for each in programs:
+        cells = [""] * 5
+        if (short, each.title) in found:
+            figures = middle(found[short, each.title])
+            cells[:2] = figures.cpu_text, f"{figures.rate:,.0f}"
+        if (long, each.title) in found:
+            cells[2] = f"{middle(found[long, each.title]).rate:,.0f}"
+        if each.start:
+            cells[3] = f"{each.start:,.0f}"
+        if each.megabytes:
+            cells[4] = f"{each.megabytes[0]:.0f}"
+        line(each.title, *cells)
+    writes = found.get(("comments, 16 connections", programs[0].title))
+    if writes:
+        figures = middle(writes)
+        print(f"\nIt saves {figures.rate:,.0f} comments a second (p99 {figures.p99:.0f} ms).")
+
+
 def middle(turns: list[Figures]) -> Figures:
     return Figures(*map(median, zip(*turns, strict=True)))
 
@@ -508,6 +533,7 @@ def main() -> None:
         print(f"{machine()}; {versions()}.", end=" ")
         print(f"Other work before: a load of {busy_before:.1f}.")
         print_table(programs, found, options)
+        print_summary(programs, found)
         print("", *left_out, sep="\n")
 
 
