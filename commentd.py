@@ -8,7 +8,8 @@ stands above it.
     Text          strict JSON, names, addresses, page keys, safe HTML: pure functions
     Translations  the texts that are printed, in the language of the owner's terminal
     Settings      every setting with its default and help; the loader; the sample file
-    Schema        the migrations, the database file, its backups, and the connections to it
+    Schema        the tables, and the migrations that bring a database up to date
+    Database      the file: opening, locks, transactions, backups, restoring, erasing for good
     Store         rows as dataclasses, and all SQL that reads or writes them
     Places        the location of an IP address
     Keys          pure functions: passwords, codes, tokens, signed links, the proof of work
@@ -2349,10 +2350,6 @@ def errors_of_two(blog: BlogSettings, other: BlogSettings) -> Iterator[str]:
 
 # -- Schema -------------------------------------------------------------------
 
-# The tables come first, then all that happens to the file that holds them: how it is opened and
-# brought up to date, what moved rows leave in it, locks, backups, and at last `Database`, which is
-# the file as a running program has it.
-
 # In the header of the file (sqlite.org/pragma.html#pragma_application_id): "cmnd".
 APPLICATION_ID = 0x636D6E64
 
@@ -2689,6 +2686,47 @@ MIGRATIONS: list[Migration] = [
 ]
 
 
+# Bringing a database up to date
+
+
+def schema_version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def run_statements(db: sqlite3.Connection, script: str, **values: Any) -> None:
+    """Runs statements with the same values. Unlike `executescript`, it commits nothing."""
+    statement = ""
+    for piece in script.split(";"):
+        statement += piece + ";"
+        # A `;` within a string or a trigger ends no statement.
+        if sqlite3.complete_statement(statement):
+            db.execute(statement, values)
+            statement = ""
+
+
+def migrate(db: sqlite3.Connection, migrations: list[Migration] = MIGRATIONS) -> None:
+    """Brings the database up to date, as a whole or not at all."""
+    if schema_version(db) >= len(migrations):
+        return
+    # A migration may rebuild a table: with foreign keys on, dropping the old one would delete the
+    # rows that refer to it. Inside a transaction this pragma does nothing.
+    db.execute("PRAGMA foreign_keys = OFF")
+    with db:
+        db.execute("BEGIN IMMEDIATE")
+        for version in range(schema_version(db), len(migrations)):
+            migration = migrations[version]
+            if isinstance(migration, str):
+                run_statements(db, migration)
+            else:
+                migration(db)
+            if db.execute("PRAGMA foreign_key_check").fetchone():
+                raise SchemaError(f"migration {version + 1} leaves rows that point nowhere")
+            db.execute(f"PRAGMA user_version = {version + 1}")
+    db.execute("PRAGMA foreign_keys = ON")
+
+
+# -- Database -----------------------------------------------------------------
+
 # Opening a file
 
 PRAGMAS = (
@@ -2723,10 +2761,6 @@ def connect(path: Path) -> sqlite3.Connection:
     # One text with invalid UTF-8 must not make whole rows unreadable.
     db.text_factory = decoded
     return db
-
-
-def schema_version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def count_tables(db: sqlite3.Connection) -> int:
@@ -2800,138 +2834,6 @@ def check_database_file(path: Path, sql: str = QUICK_CHECK) -> None:
         result = db.execute(sql).fetchone()[0]
         if result != "ok":
             raise sqlite3.DatabaseError(result)
-
-
-# Bringing a file up to date
-
-
-def run_statements(db: sqlite3.Connection, script: str, **values: Any) -> None:
-    """Runs statements with the same values. Unlike `executescript`, it commits nothing."""
-    statement = ""
-    for piece in script.split(";"):
-        statement += piece + ";"
-        # A `;` within a string or a trigger ends no statement.
-        if sqlite3.complete_statement(statement):
-            db.execute(statement, values)
-            statement = ""
-
-
-def migrate(db: sqlite3.Connection, migrations: list[Migration] = MIGRATIONS) -> None:
-    """Brings the database up to date, as a whole or not at all."""
-    if schema_version(db) >= len(migrations):
-        return
-    # A migration may rebuild a table: with foreign keys on, dropping the old one would delete the
-    # rows that refer to it. Inside a transaction this pragma does nothing.
-    db.execute("PRAGMA foreign_keys = OFF")
-    with db:
-        db.execute("BEGIN IMMEDIATE")
-        for version in range(schema_version(db), len(migrations)):
-            migration = migrations[version]
-            if isinstance(migration, str):
-                run_statements(db, migration)
-            else:
-                migration(db)
-            if db.execute("PRAGMA foreign_key_check").fetchone():
-                raise SchemaError(f"migration {version + 1} leaves rows that point nowhere")
-            db.execute(f"PRAGMA user_version = {version + 1}")
-    db.execute("PRAGMA foreign_keys = ON")
-
-
-# What moved rows leave behind
-
-# The size of the header of a page that holds rows or entries of an index, by its first byte.
-PAGE_HEADERS = {
-    2: 12,  # an inner page of an index
-    5: 12,  # an inner page of a table
-    10: 8,  # a leaf of an index
-    13: 8,  # a leaf of a table
-}
-
-
-def unused_part(page: bytes, number: int) -> tuple[int, int]:
-    """Where the unused part of a page begins and ends: between the list of its rows and the first
-    row (sqlite.org/fileformat2.html#b_tree_pages). Both are 0 if the page holds no rows, or is
-    damaged."""
-    start = 100 if number == 1 else 0  # the first page begins with the header of the file
-    header_size = PAGE_HEADERS.get(page[start])
-    if header_size is None:
-        return 0, 0
-    first_free, count, rows_at = struct.unpack_from(">HHH", page, start + 1)
-    rows_at = rows_at or 65536
-    list_at = start + header_size
-    list_end = list_at + 2 * count
-    if not list_end <= rows_at <= len(page):
-        return 0, 0
-    offsets = struct.unpack_from(f">{count}H", page, list_at)
-    first_used = min(first_free or rows_at, *offsets, rows_at)
-    if first_used < rows_at:  # the page is damaged
-        return 0, 0
-    return list_end, rows_at
-
-
-class DatabaseFile:
-    """The database file beside SQLite. When SQLite moves a row to another page, its bytes stay in
-    the unused part of the old one, despite `secure_delete`. This finds and overwrites them.
-
-    It stays open as long as there are connections: closing it earlier would release their locks
-    (sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled)."""
-
-    def __init__(self, path: Path) -> None:
-        self.file = open(path, "r+b", buffering=0)  # noqa: SIM115
-
-    def close(self) -> None:
-        self.file.close()
-
-    def header(self) -> bytes:
-        """See sqlite.org/fileformat2.html#the_database_header."""
-        self.file.seek(0)
-        return self.file.read(100)
-
-    def page_size(self) -> int:
-        size = int.from_bytes(self.header()[16:18])
-        return 65536 if size == 1 else size
-
-    def count_pages(self) -> int:
-        return os.fstat(self.file.fileno()).st_size // self.page_size()
-
-    def is_plain(self) -> bool:
-        """Whether only pages with rows begin with one of `PAGE_HEADERS`."""
-        header = self.header()
-        has_checksums = header[20] != 0  # at the end of each page
-        # With `auto_vacuum`, some pages are maps of pages, and begin with 1 to 5.
-        has_maps = any(header[52:56])
-        # All others begin with the number of a page: the first of its four bytes is 0 or 1.
-        return not has_checksums and not has_maps and self.count_pages() < 2 << 24
-
-    def read(self, first: int, count: int) -> bytes:
-        """Pages, fewer at the end of the file."""
-        size = self.page_size()
-        self.file.seek((first - 1) * size)
-        return self.file.read(count * size)
-
-    def pages_to_wipe(self, first: int, count: int) -> list[int]:
-        """The numbers of the pages that have something in their unused part."""
-        size = self.page_size()
-        content = self.read(first, count)
-        found = []
-        for offset in range(0, len(content) - size + 1, size):
-            number = first + offset // size
-            page = content[offset : offset + size]
-            begin, end = unused_part(page, number)
-            if page[begin:end].strip(b"\0"):
-                found.append(number)
-        return found
-
-    def wipe_page(self, number: int) -> None:
-        """Overwrites the unused part of a page. SQLite never reads it, so a crash in between does
-        no harm."""
-        begin, end = unused_part(self.read(number, 1), number)
-        self.file.seek((number - 1) * self.page_size() + begin)
-        self.file.write(bytes(end - begin))
-
-    def flush(self) -> None:
-        """Waits until what was written is on the disk."""
-        os.fsync(self.file.fileno())
 
 
 # Locks between processes
@@ -3588,6 +3490,103 @@ class Database:
         backup = f".{self.path.name}.download"
         for name in (backup, f".{backup}.part"):
             self.path.with_name(name).unlink(missing_ok=True)
+
+
+# Erasing for good
+
+# The size of the header of a page that holds rows or entries of an index, by its first byte.
+PAGE_HEADERS = {
+    2: 12,  # an inner page of an index
+    5: 12,  # an inner page of a table
+    10: 8,  # a leaf of an index
+    13: 8,  # a leaf of a table
+}
+
+
+def unused_part(page: bytes, number: int) -> tuple[int, int]:
+    """Where the unused part of a page begins and ends: between the list of its rows and the first
+    row (sqlite.org/fileformat2.html#b_tree_pages). Both are 0 if the page holds no rows, or is
+    damaged."""
+    start = 100 if number == 1 else 0  # the first page begins with the header of the file
+    header_size = PAGE_HEADERS.get(page[start])
+    if header_size is None:
+        return 0, 0
+    first_free, count, rows_at = struct.unpack_from(">HHH", page, start + 1)
+    rows_at = rows_at or 65536
+    list_at = start + header_size
+    list_end = list_at + 2 * count
+    if not list_end <= rows_at <= len(page):
+        return 0, 0
+    offsets = struct.unpack_from(f">{count}H", page, list_at)
+    first_used = min(first_free or rows_at, *offsets, rows_at)
+    if first_used < rows_at:  # the page is damaged
+        return 0, 0
+    return list_end, rows_at
+
+
+class DatabaseFile:
+    """The database file beside SQLite. When SQLite moves a row to another page, its bytes stay in
+    the unused part of the old one, despite `secure_delete`. This finds and overwrites them.
+
+    It stays open as long as there are connections: closing it earlier would release their locks
+    (sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled)."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = open(path, "r+b", buffering=0)  # noqa: SIM115
+
+    def close(self) -> None:
+        self.file.close()
+
+    def header(self) -> bytes:
+        """See sqlite.org/fileformat2.html#the_database_header."""
+        self.file.seek(0)
+        return self.file.read(100)
+
+    def page_size(self) -> int:
+        size = int.from_bytes(self.header()[16:18])
+        return 65536 if size == 1 else size
+
+    def count_pages(self) -> int:
+        return os.fstat(self.file.fileno()).st_size // self.page_size()
+
+    def is_plain(self) -> bool:
+        """Whether only pages with rows begin with one of `PAGE_HEADERS`."""
+        header = self.header()
+        has_checksums = header[20] != 0  # at the end of each page
+        # With `auto_vacuum`, some pages are maps of pages, and begin with 1 to 5.
+        has_maps = any(header[52:56])
+        # All others begin with the number of a page: the first of its four bytes is 0 or 1.
+        return not has_checksums and not has_maps and self.count_pages() < 2 << 24
+
+    def read(self, first: int, count: int) -> bytes:
+        """Pages, fewer at the end of the file."""
+        size = self.page_size()
+        self.file.seek((first - 1) * size)
+        return self.file.read(count * size)
+
+    def pages_to_wipe(self, first: int, count: int) -> list[int]:
+        """The numbers of the pages that have something in their unused part."""
+        size = self.page_size()
+        content = self.read(first, count)
+        found = []
+        for offset in range(0, len(content) - size + 1, size):
+            number = first + offset // size
+            page = content[offset : offset + size]
+            begin, end = unused_part(page, number)
+            if page[begin:end].strip(b"\0"):
+                found.append(number)
+        return found
+
+    def wipe_page(self, number: int) -> None:
+        """Overwrites the unused part of a page. SQLite never reads it, so a crash in between does
+        no harm."""
+        begin, end = unused_part(self.read(number, 1), number)
+        self.file.seek((number - 1) * self.page_size() + begin)
+        self.file.write(bytes(end - begin))
+
+    def flush(self) -> None:
+        """Waits until what was written is on the disk."""
+        os.fsync(self.file.fileno())
 
 
 class Wiper:
