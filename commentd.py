@@ -14,6 +14,7 @@ stands above it.
     Places        the location of an IP address
     Keys          pure functions: passwords, codes, tokens, signed links, the proof of work
     World         clock, randomness, HTTP and SMTP; a test brings its own
+    Clients       whose request it is, and what is counted of clients in memory
     Site          one blog while it is served: its settings, store, key, world and counters
     Limits        rate limits, and the views of pages
     Moderation    the spam filter, blocks, and the status of a new text
@@ -34,7 +35,8 @@ stands above it.
     Status        what the service tells of itself: `/`, `/health`, `/origin`, `/metrics`
     Foreign       files of other products: tables of fields, readers, HTML as Markdown
     Import        stages the records of a file, arranges them, and adds what is new
-    Export        our own format and those of others, and page moves
+    Export        our own format and those of others
+    Moves         gives pages new URLs
     Serving       waitress, the response cache, fairness among clients, a clean stop
     Commands      `serve`, `check`, `backup`, `import` and the others; `main`
 """
@@ -440,6 +442,24 @@ def language_of(requested: str, text: str) -> str:
             if any(code_point in letters for code_point in code_points):
                 return language
     return "en"
+
+
+UNKNOWN_LANGUAGE = "zh+en"  # of an account: Chinese and English stand side by side
+
+
+def texts_in(language: str) -> Mapping[str, str]:
+    """The texts of emails, and of the pages that their links open; English for an unknown one."""
+    if language == UNKNOWN_LANGUAGE:
+        return bilingual_texts()
+    known = languages()
+    return known.get(language, known["en"]).email_texts
+
+
+@functools.cache
+def bilingual_texts() -> dict[str, str]:
+    """The texts of the emails to accounts whose language is unknown."""
+    chinese = json.loads(language_files()["zh"].read_bytes())
+    return dict(chinese["emails_with_english"])
 
 
 # -- Text ---------------------------------------------------------------------
@@ -5847,6 +5867,7 @@ class Places:
 
 # -- Keys ---------------------------------------------------------------------
 
+
 ROUNDS = 600_000  # of PBKDF2-HMAC-SHA256: OWASP Password Storage Cheat Sheet
 TOKEN_LIFE = 7 * DAY
 CODE_LIFE = 10 * MINUTE
@@ -6233,48 +6254,7 @@ class World:
         return int(self.clock())
 
 
-# -- Site ---------------------------------------------------------------------
-
-
-class PasswordHasher:
-    """Hashes two passwords at a time while six wait, and refuses more."""
-
-    def __init__(self) -> None:
-        self.seats = threading.Semaphore(8)
-        self.at_work = threading.Semaphore(2)
-
-    def hash(self, password: str, scheme: str) -> str:
-        """The hash of a password. The caller has a seat."""
-        with self.at_work:
-            return hash_password(password, scheme)
-
-    def seat(self) -> contextlib.AbstractContextManager[None]:
-        """A place in the queue; `Unavailable` if there is none."""
-        busy = Unavailable("现在登录的人太多，请稍后再试", Code.BUSY, retry_after=2)
-        return holding(self.seats, 0, busy)
-
-
-class PassedCaptchas:
-    """The captcha tokens that a provider accepted in the last minutes: it accepts each only
-    once."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.passed_at: dict[str, int] = {}  # by captcha token
-
-    def add(self, captcha_token: str, now: int) -> None:
-        with self.lock:
-            for token in [*self.passed_at]:
-                if not self.has(token, now):
-                    del self.passed_at[token]
-            self.passed_at[captcha_token] = now
-
-    def has(self, captcha_token: str, now: int) -> bool:
-        passed_at = self.passed_at.get(captcha_token)
-        return passed_at is not None and 0 <= now - passed_at < 5 * MINUTE
-
-
-# Clients
+# -- Clients ------------------------------------------------------------------
 
 
 class MinuteCounter:
@@ -6438,73 +6418,45 @@ class ViewCounter:
         return pending
 
 
-# Sending
+# -- Site ---------------------------------------------------------------------
 
 
-class NotSent(Exception):
-    """Why an email or a webhook was not taken: briefly for the log and the outbox, and as `check`
-    explains it. `is_final`: no further try can help."""
+class PasswordHasher:
+    """Hashes two passwords at a time while six wait, and refuses more."""
 
-    def __init__(self, reason: str, explained: str = "", *, is_final: bool = False) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.explained = explained or reason
-        self.is_final = is_final
+    def __init__(self) -> None:
+        self.seats = threading.Semaphore(8)
+        self.at_work = threading.Semaphore(2)
 
+    def hash(self, password: str, scheme: str) -> str:
+        """The hash of a password. The caller has a seat."""
+        with self.at_work:
+            return hash_password(password, scheme)
 
-class Mailer(abc.ABC):
-    """What sends the emails of a site. Each provider is a class of its own in `MAILERS`."""
-
-    delivers = True  # to mailboxes; otherwise emails are only shown on this machine
-
-    def __init__(self, config: Config, world: World) -> None:
-        self.config = config
-        self.world = world
-
-    @staticmethod
-    @abc.abstractmethod
-    def is_set_up(config: Config) -> bool:
-        """Whether the owner has chosen this provider."""
-
-    @staticmethod
-    def faults(config: Config) -> Iterator[str]:
-        """What is wrong with its settings, once it is chosen."""
-        yield from ()
-
-    @property
-    @abc.abstractmethod
-    def name(self) -> str:
-        """Where emails go, for `check` and the log."""
-
-    @property
-    def readiness(self) -> str:
-        """What `check` says of it where `log_in` does not fail."""
-        return f"{self.name} is reachable"
-
-    @abc.abstractmethod
-    def send(self, email: Email, message_id: str) -> None:
-        """Hands an email over; `NotSent` if it is not taken. `message_id` is the same in each try,
-        without angle brackets."""
-
-    @abc.abstractmethod
-    def log_in(self) -> None:
-        """Tries what sending needs, and sends nothing; `NotSent` if that fails."""
+    def seat(self) -> contextlib.AbstractContextManager[None]:
+        """A place in the queue; `Unavailable` if there is none."""
+        busy = Unavailable("现在登录的人太多，请稍后再试", Code.BUSY, retry_after=2)
+        return holding(self.seats, 0, busy)
 
 
-# One blog
+class PassedCaptchas:
+    """The captcha tokens that a provider accepted in the last minutes: it accepts each only
+    once."""
 
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.passed_at: dict[str, int] = {}  # by captcha token
 
-@dataclass(frozen=True)
-class Asset:
-    """A file of `static/`, as it is served."""
+    def add(self, captcha_token: str, now: int) -> None:
+        with self.lock:
+            for token in [*self.passed_at]:
+                if not self.has(token, now):
+                    del self.passed_at[token]
+            self.passed_at[captcha_token] = now
 
-    body: bytes
-    content_type: str
-
-    @functools.cached_property
-    def gzipped(self) -> bytes:
-        """Made when a browser first asks: of all files it would take half of the start."""
-        return gzip.compress(self.body, mtime=0)
+    def has(self, captcha_token: str, now: int) -> bool:
+        passed_at = self.passed_at.get(captcha_token)
+        return passed_at is not None and 0 <= now - passed_at < 5 * MINUTE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -6516,9 +6468,9 @@ class Site:
     store: Store
     key: bytes  # signs tokens and links
     world: World
-    mailer: Mailer
+    mailer: "Mailer"
     places: Places
-    assets: Mapping[str, Asset]  # the files of `static/`, by name
+    assets: Mapping[str, "Asset"]  # the files of `static/`, by name
     assets_version: str  # changes with any of them
     fragment_style: str  # of all fragments, but for the colours of their avatars
     clients: Clients
@@ -7298,26 +7250,10 @@ def undoing(name: str, before: str | bool) -> str:
 # -- Mail ---------------------------------------------------------------------
 
 
-MOST_QUOTED = 20  # comments in one email
-UNKNOWN_LANGUAGE = "zh+en"  # of an account: Chinese and English stand side by side
-
-
-def texts_in(language: str) -> Mapping[str, str]:
-    """The texts of emails, and of the pages that their links open; English for an unknown one."""
-    if language == UNKNOWN_LANGUAGE:
-        return bilingual_texts()
-    known = languages()
-    return known.get(language, known["en"]).email_texts
-
-
-@functools.cache
-def bilingual_texts() -> dict[str, str]:
-    """The texts of the emails to accounts whose language is unknown."""
-    chinese = json.loads(language_files()["zh"].read_bytes())
-    return dict(chinese["emails_with_english"])
-
-
 # Composing
+
+
+MOST_QUOTED = 20  # comments in one email
 
 
 def quoted(text: str, most: int = 2000) -> str:
@@ -7824,6 +7760,56 @@ AUDIENCES = (
 
 
 # Sending
+
+
+class NotSent(Exception):
+    """Why an email or a webhook was not taken: briefly for the log and the outbox, and as `check`
+    explains it. `is_final`: no further try can help."""
+
+    def __init__(self, reason: str, explained: str = "", *, is_final: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.explained = explained or reason
+        self.is_final = is_final
+
+
+class Mailer(abc.ABC):
+    """What sends the emails of a site. Each provider is a class of its own in `MAILERS`."""
+
+    delivers = True  # to mailboxes; otherwise emails are only shown on this machine
+
+    def __init__(self, config: Config, world: World) -> None:
+        self.config = config
+        self.world = world
+
+    @staticmethod
+    @abc.abstractmethod
+    def is_set_up(config: Config) -> bool:
+        """Whether the owner has chosen this provider."""
+
+    @staticmethod
+    def faults(config: Config) -> Iterator[str]:
+        """What is wrong with its settings, once it is chosen."""
+        yield from ()
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """Where emails go, for `check` and the log."""
+
+    @property
+    def readiness(self) -> str:
+        """What `check` says of it where `log_in` does not fail."""
+        return f"{self.name} is reachable"
+
+    @abc.abstractmethod
+    def send(self, email: Email, message_id: str) -> None:
+        """Hands an email over; `NotSent` if it is not taken. `message_id` is the same in each try,
+        without angle brackets."""
+
+    @abc.abstractmethod
+    def log_in(self) -> None:
+        """Tries what sending needs, and sends nothing; `NotSent` if that fails."""
 
 
 def reason_of(error: Exception) -> str:
@@ -11270,6 +11256,20 @@ def get_fragment(request: Request) -> Response:
 
 
 # -- Assets -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A file of `static/`, as it is served."""
+
+    body: bytes
+    content_type: str
+
+    @functools.cached_property
+    def gzipped(self) -> bytes:
+        """Made when a browser first asks: of all files it would take half of the start."""
+        return gzip.compress(self.body, mtime=0)
+
 
 MIME = {
     ".css": "text/css; charset=utf-8",
@@ -15943,7 +15943,7 @@ EXPORTERS = {
 }
 
 
-# Moving pages
+# -- Moves --------------------------------------------------------------------
 
 
 def rest_of_page(page: Page, start: str) -> str | None:
