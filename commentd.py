@@ -7137,7 +7137,7 @@ class Action(abc.ABC):
     field: str
     value: str | bool
     checks_text = False  # whether it is refused if the text is not the one that was read
-    is_about_page = False  # whether the audit log names the page, not the comment
+    for_moderators = False  # whether the token suffices that scripts of the blog can read
 
     @abc.abstractmethod
     def value_before(self, site: Site, comment: FullComment) -> str | bool:
@@ -7148,6 +7148,10 @@ class Action(abc.ABC):
         """Does it, in the caller's transaction. Returns what the audit log says, "" if nothing has
         changed; `Problem` if it cannot be done."""
 
+    def subject(self, comment: FullComment) -> int | str:
+        """What the audit log says that the action was done with."""
+        return comment.id
+
     def is_offered(self, comment: FullComment, *, is_reported: bool) -> bool:
         """Whether emails and chats have a link for it."""
         return False
@@ -7157,6 +7161,7 @@ class GiveStatus(Action):
     """Gives a comment a status and teaches the filter. What readers have reported is decided."""
 
     field = "status"
+    for_moderators = True
     value: str
 
     def __init__(self, status: str) -> None:
@@ -7188,6 +7193,7 @@ class Pin(Action):
     """Shows a top-level comment above the others, or among them again."""
 
     field = "pinned"
+    for_moderators = True
     value: bool
 
     def __init__(self, pinned: bool) -> None:
@@ -7209,7 +7215,7 @@ class ClosePage(Action):
     """Ends or admits new comments on the page of a comment."""
 
     field = "closed"
-    is_about_page = True
+    for_moderators = True
     value: bool
 
     def __init__(self, closed: bool) -> None:
@@ -7217,13 +7223,26 @@ class ClosePage(Action):
 
     def value_before(self, site: Site, comment: FullComment) -> bool:
         page = site.store.page_by_id(comment.page_id)
-        return bool(page and page.closed)
+        return page is not None and page.is_closed(site.config, site.now())
 
     def apply(self, site: Site, comment: FullComment) -> str:
-        if self.value == self.value_before(site, comment):
-            return ""
-        site.store.set_closed(comment.page_id, self.value, site.now())
-        return "close" if self.value else "reopen"
+        page = site.store.page_by_id(comment.page_id)
+        return set_page_closed(site, page, self.value) if page else ""
+
+    def subject(self, comment: FullComment) -> str:
+        return comment.page_url
+
+
+def set_page_closed(site: Site, page: Page, closed: bool) -> str:
+    """Ends or admits new comments on a page, in the caller's transaction. Returns what the audit
+    log says, "" if nothing has changed."""
+    # An admin may also close a page that is too old for comments: then it stays closed whatever
+    # the settings say. To reopen it lets its age begin anew.
+    was_closed = bool(page.closed) if closed else page.is_closed(site.config, site.now())
+    if closed == was_closed:
+        return ""
+    site.store.set_closed(page.id, closed, site.now())
+    return "close" if closed else "reopen"
 
 
 ACTIONS: dict[str, Action] = {
@@ -7237,6 +7256,9 @@ ACTIONS: dict[str, Action] = {
     "reopen": ClosePage(False),
 }
 
+
+# What a moderator's token can do, which is weaker than an admin's.
+ACTIONS_FOR_MODERATORS = [action for action in ACTIONS.values() if action.for_moderators]
 
 # By what the API calls them: a field and its value.
 ACTION_NAMES = {(action.field, action.value): name for name, action in ACTIONS.items()}
@@ -11967,7 +11989,7 @@ def moderate_comments(request: Request) -> Json:
     """`{ids, status, versions?}`, `{ids, pinned}` or `{ids, closed}` to `{success, comments,
     changed}`. `comments` holds what each was before: posting that again undoes it. A comment that
     was edited since its `version` was read is `changed`, and not approved."""
-    name = action_in(request)
+    name = action_in(request, [*ACTIONS.values()])
     comments = []
     changed = []
     # One transaction each: all in one would keep others from writing for too long.
@@ -11994,10 +12016,10 @@ def versions_by_id(form: Json) -> dict[int, str]:
     return dict(zip(comment_ids, [str(each or "") for each in versions], strict=True))
 
 
-def action_in(request: Request) -> str:
+def action_in(request: Request, allowed: list[Action]) -> str:
     """The name of the action that the form asks for: by a status, or by a flag."""
     if "status" not in request.form:
-        for action in ACTIONS.values():
+        for action in allowed:
             if action.field in request.form:
                 return ACTION_NAMES[action.field, flag_field(request, action.field)]
     return ACTION_NAMES["status", choice_field(request, "status", STATUSES)]
@@ -12014,7 +12036,7 @@ def act(request: Request, name: str, comment_id: int, version: str) -> str | boo
         before = action.value_before(request.site, comment)
         entry = action.apply(request.site, comment)
         if entry:
-            audit(request, entry, comment.page_url if action.is_about_page else comment.id)
+            audit(request, entry, action.subject(comment))
     return before
 
 
@@ -12110,7 +12132,8 @@ def waiting_comments(request: Request) -> Json:
 def moderate(request: Request, comment_id: int) -> Json:
     """`{status, version?}`, `{pinned}` or `{closed}` to `{success, comment, was}`: all that an
     admin may do with the token that the widget stores on the blog. /admin can undo it."""
-    before = act(request, action_in(request), comment_id, optional_field(request, "version"))
+    name = action_in(request, ACTIONS_FOR_MODERATORS)
+    before = act(request, name, comment_id, optional_field(request, "version"))
     comment = full_comment(request, comment_id)
     shown = {**comment.for_readers(request.site.config, is_admin=True), "status": comment.status}
     return {"success": True, "comment": shown, "was": before}
@@ -12153,9 +12176,9 @@ def change_page(request: Request, page_id: int) -> Json:
         if page is None:
             raise NotFound("页面不存在", Code.PAGE_GONE)
         if "closed" in request.form:
-            closed = flag_field(request, "closed")
-            store.set_closed(page.id, closed, request.now)
-            audit(request, "close" if closed else "reopen", page.page_url)
+            entry = set_page_closed(request.site, page, flag_field(request, "closed"))
+            if entry:
+                audit(request, entry, page.page_url)
         if "page_url" in request.form:
             page_id = rename_page(request, page)
         changed = page_for_admin(request, store.page_by_id(page_id) or page)
@@ -12508,8 +12531,11 @@ def subscription_page(request: Request, link: SignedLink) -> Response:
     """A button that begins or ends emails about replies or about a page; after that, one that
     undoes it."""
     comment = request.site.store.comment(link.comment_id)
-    if link.action == "stop" and comment is None:
-        link = replace(link, action="stop_all")  # nobody knows its page any more
+    if comment is None:  # nobody knows its page any more
+        if link.action == "start":
+            return link_page(request, "gone", status=404)
+        if link.action == "stop":
+            link = replace(link, action="stop_all")
     if not request.is_post:
         button = LinkButton.to_do(link, link.action)
         return link_page(request, f"page_{link.action}", button)
@@ -12560,8 +12586,8 @@ def confirm_replies(request: Request, link: SignedLink, comment: FullComment | N
 
 
 def start_on_page(request: Request, link: SignedLink, comment: FullComment | None) -> None:
-    page_id = comment.page_id if comment else 0
-    request.site.store.subscribe(link.subscriber, page_id, "yes")
+    if comment:
+        request.site.store.subscribe(link.subscriber, comment.page_id, "yes")
 
 
 def start_everywhere(request: Request, link: SignedLink, comment: FullComment | None) -> None:
@@ -12569,8 +12595,8 @@ def start_everywhere(request: Request, link: SignedLink, comment: FullComment | 
 
 
 def stop_on_page(request: Request, link: SignedLink, comment: FullComment | None) -> None:
-    page_id = comment.page_id if comment else 0
-    stop_replies(request, link, comment, page_id)
+    if comment:
+        stop_replies(request, link, comment, comment.page_id)
 
 
 def stop_everywhere(request: Request, link: SignedLink, comment: FullComment | None) -> None:
@@ -12590,7 +12616,8 @@ def stop_replies(
 
 
 def email_of_recipient(request: Request, link: SignedLink, comment: FullComment | None) -> str:
-    """The recipient's email address, if the comment still has it; else "". An erased one has."""
+    """The recipient's email address, if the comment still has it; else "". A deleted comment has it,
+    an erased one has not."""
     if comment and subscriber_of(request.site.key, comment.email) == link.subscriber:
         return comment.email
     return ""

@@ -414,6 +414,22 @@ def test_a_page_closes_after_its_days_and_opens_again(
     assert "edit_token" in posted
 
 
+@with_settings(comments_close_after_days=1)
+def test_a_page_that_is_too_old_opens_again_from_the_widget(
+    visitor: Visitor, owner: Visitor, fake_world: FakeWorld
+) -> None:
+    visitor.say("young")
+    fake_world.time += DAY
+    assert visitor.say("too late", status=403) == CLOSED
+    widget = owner.widget
+    response = widget.post_json("/comments/1/moderate", {"closed": False}).json
+    assert response["was"] is True
+    visitor.say("open again")
+    response = widget.post_json("/comments/1/moderate", {"closed": response["was"]}).json
+    assert response["was"] is False
+    assert visitor.say("closed again", status=403) == CLOSED
+
+
 @pytest.mark.parametrize("settings", [{"comments_close_after_days": 1}])
 def test_a_retry_on_a_closed_page_finds_the_comment(
     visitor: Visitor, fake_world: FakeWorld

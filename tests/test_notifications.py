@@ -603,7 +603,11 @@ def test_email_links_about_a_deleted_comment_say_so(
     for do in STATUSES:
         assert guest.open(links[do], status=404).contents == gone, do
         assert guest.press(links[do], status=404).contents == gone, do
-    # Nobody knows its page any more.
+    # Nobody knows its page any more: a link for that page does nothing, and none for all pages.
+    before = guest.rows()
+    assert guest.open(links["start"], status=404).contents == gone
+    assert guest.press(links["start"], status=404).contents == gone
+    assert guest.rows() == before
     assert guest.open(links["stop"]).title == EMAIL_TEXTS["en"]["page_stop_all"]
     assert guest.press(links["stop"]).title == EMAIL_TEXTS["en"]["done_stop_all"]
 
