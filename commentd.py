@@ -2747,6 +2747,10 @@ def migrate(db: sqlite3.Connection, migrations: list[Migration] = MIGRATIONS) ->
 
 # -- Database -----------------------------------------------------------------
 
+# All that happens to the file: how it is opened and checked, locks between processes, backups and
+# how they are restored, `Database`, which is the file as a running program has it, and at last
+# `Wiper`, which erases for good what was deleted.
+
 # Opening a file
 
 PRAGMAS = (
@@ -3031,9 +3035,10 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
 
 def revoke_everything(db: sqlite3.Connection, now: int) -> None:
     """Makes every token and one-time link void that was ever given out, also after the backup."""
-    # Versions grow by one at a time, so none that was given out is above a thousand times the time.
-    # Nor is a mark, and fragments with an older one read the whole list. A new account must not get
-    # the id of one that was made after the backup, since tokens hold the id.
+    # A version or a mark grows by one with each change. Nothing changes a thousand times a second,
+    # so a thousand times the time is above all that were given out. (Fragments with a mark that is
+    # older than `gone_mark` read the whole list.) A new account must not get the id of one that was
+    # made after the backup, since tokens hold the id.
     sql = """
         UPDATE account SET version = max(version + 1, 1000 * :now);
         UPDATE page SET mark = max(mark + 1, 1000 * :now);
@@ -3242,14 +3247,17 @@ class Database:
         self.process_lock = open_lock_file(path, "-write")
         self.local = ThreadState()
         self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
+        self.changes = Changes()
+        self.wiper = Wiper(self)
         # What is wrong with the file
         self.damaged = False
         self.moved = False  # it is not where it was
-        self.inodes: list[int] = []  # what was opened: the file and its -wal
-        # What was written
-        self.changes = Changes()
-        self.seen_version = 0  # of the file: another one means that another process has written
-        self.wiper = Wiper(self)
+        # What `open_writer` opens, and finds there
+        self.file: DatabaseFile
+        self.writer: sqlite3.Connection
+        self.tables: int
+        self.seen_version: int  # of the file: another one means that another process has written
+        self.inodes: list[int] = []  # of the file and its -wal; none until they are open
         try:
             self.opened = self.open_writer(make_backup)
         except (OSError, sqlite3.Error) as error:
@@ -3307,10 +3315,15 @@ class Database:
             self.readers.append((threading.current_thread(), reader))
         return reader
 
+    # All that writes rows is inside `writing()`, which is a `transaction()` of its own, with one
+    # fsync. Serving saves most of these: its thread (`SharedTransaction`) holds a `transaction()`
+    # open, while the event loop makes the responses to several requests inside `sharing()`. Each
+    # `writing()` in there is a `part()` of that transaction, so that one can fail without the rest.
+
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """One transaction, which is durable at the end; inside `sharing()`, a part of one.
-        `Unavailable` when the machine fails."""
+        """What is written is durable at the end, or when the transaction ends that this is a part
+        of. `Unavailable` when the machine fails."""
         with self.part() if self.local.sharing else self.transaction():
             self.local.writing = True
             try:
@@ -3320,9 +3333,9 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """One transaction of SQLite, which is durable at the end. Another thread may write it: see
-        `sharing`."""
-        with self.machine_faults(), self.write_lock(), self.machine_faults():
+        """One transaction of SQLite, which is durable at the end."""
+        # The lock comes first: while this thread waits for it, the file may be replaced.
+        with self.write_lock(), self.machine_faults():
             if self.damaged:
                 raise Unavailable("数据库已损坏，请联系管理员", Code.STORAGE)
             # A deferred transaction that reads and then writes fails at once when another has
@@ -3337,8 +3350,8 @@ class Database:
 
     @contextlib.contextmanager
     def sharing(self) -> Iterator[None]:
-        """Another thread holds a `transaction()` open meanwhile, and writes nothing itself. What
-        this thread writes is durable when the other one has committed."""
+        """Another thread holds a `transaction()` open meanwhile, and writes nothing itself. It
+        commits what this thread writes."""
         self.local.sharing = True
         try:
             yield
@@ -3365,6 +3378,8 @@ class Database:
                 raise
 
     def take_back_part(self) -> None:
+        """Undoes a part that failed. If even that fails, all is undone, and `check_transaction`
+        refuses the parts after it and the COMMIT."""
         try:
             self.writer.execute("ROLLBACK TO part")
             self.writer.execute("RELEASE part")
@@ -3454,8 +3469,8 @@ class Database:
 
     @contextlib.contextmanager
     def machine_faults(self) -> Iterator[None]:
-        """Raises `Unavailable` when the disk is full, another program holds a lock, or the file is
-        damaged or gone."""
+        """Raises `Unavailable` when the file is not in its place at the start, and when the disk is
+        full, another program holds a lock, or the file is damaged."""
         self.check_place()
         try:
             yield
@@ -3470,8 +3485,8 @@ class Database:
             raise cannot_save() from None
 
     def close(self) -> None:
-        """Closes the readers, since the -wal cannot be emptied while one of them reads; then the
-        writer; then the file and the locks. Calling it twice is fine."""
+        """Closes the readers first: the -wal cannot be emptied while one of them reads. Then come
+        the writer, the file and the locks. Calling it twice is fine."""
         if self.turns.holder == threading.get_ident():
             # Ctrl-C has stopped this thread, that of a command, before it released the lock.
             self.close_connections()
@@ -3513,6 +3528,11 @@ class Database:
 
 
 # Erasing for good
+#
+# Authors may rely on it: what was deleted is soon in no file but the backups. SQLite overwrites
+# deleted rows (`secure_delete`). But older versions of pages stay in the -wal: it is emptied within
+# minutes. And rows that move to other pages leave their bytes behind: for them, the whole file is
+# looked through once a day.
 
 # The size of the header of a page that holds rows or entries of an index, by its first byte.
 PAGE_HEADERS = {
@@ -3610,10 +3630,8 @@ class DatabaseFile:
 
 
 class Wiper:
-    """Erases for good what was deleted from a database: an author may rely on it. SQLite overwrites
-    deleted rows (`secure_delete`), but two places still have them. The -wal keeps older versions of
-    pages until it is emptied; that is done within minutes. And rows that moved to other pages have
-    left bytes behind; for them, the whole file is looked through, a part at each call."""
+    """Empties the -wal when something was erased, and looks through the file for what moved rows
+    have left, a part at each call."""
 
     def __init__(self, database: Database) -> None:
         self.database = database

@@ -101,8 +101,8 @@ SQL = r"(?s)\b(SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|BEGIN|DROP|ALTER)\s.*[A
 
 
 def test_sql_is_only_in_schema_database_and_store() -> None:
-    """And in Places, for its tables; and in Foreign, for the databases of others, and for one that is
-    gone when a file is read."""
+    """And in Places, for its tables. Foreign reads the databases of others, and has one of its own
+    that is gone when a file is read."""
     expected = {"Schema", "Database", "Store", "Places", "Foreign"}
     assert parts_with(r"\.execute\w*\(|sqlite3\.connect") == expected
     assert parts_with(r"self\.(run|one|all|value|values)\(") == {"Store"}
