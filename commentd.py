@@ -6263,8 +6263,8 @@ class World:
 
     clock: Callable[[], float] = time.time
     random_bytes: RandomBytes = secrets.token_bytes
-    send: Callable[[str, str, MailServer | None], None] = send_email
-    log_in: Callable[[MailServer], None] = try_login
+    send_email: Callable[[str, str, MailServer | None], None] = send_email
+    try_login: Callable[[MailServer], None] = try_login
     fetch: Fetch = fetch
 
     def now(self) -> int:
@@ -7723,9 +7723,9 @@ def is_for_follower(site: Site, to: str, comment: FullComment) -> bool:
     if parent is None or parent.email != to:
         return True
     states = site.store.subscriptions(subscriber_of(site.key, to))
-    # As a guest who has not confirmed, they get no more than a question.
-    is_unknown_guest = parent.user_id is None and states.get(0) != "yes"
-    return is_unknown_guest or wants_no_replies(site, to, comment.page_id)
+    # A guest who has not confirmed is asked a question, and gets no email as the author above.
+    may_get_replies = parent.user_id is not None or states.get(0) == "yes"
+    return not may_get_replies or wants_no_replies(site, to, comment.page_id)
 
 
 def unfollow_link(follower: Recipient, reader: Account, page_id: int, comment_id: int) -> str:
@@ -7951,11 +7951,6 @@ SMTP_HINTS = {  # what an error of a mail server probably means
 }
 
 
-def login_faults(config: Config) -> Iterator[str]:
-    if config.mail_user and not config.mail_password:
-        yield "[mail] user is set, so set [mail] password too"
-
-
 class SmtpMailer(Mailer):
     """A mail server, by SMTP."""
 
@@ -7973,7 +7968,6 @@ class SmtpMailer(Mailer):
         is_local = host in ("localhost", "127.0.0.1", "::1")
         if config.mail_user and config.mail_security == "none" and not is_local:
             yield "[mail] security = none would send [mail] password in clear: use starttls"
-        yield from login_faults(config)
 
     @property
     def server(self) -> MailServer:
@@ -8002,13 +7996,13 @@ class SmtpMailer(Mailer):
     def send(self, email: Email, message_id: str) -> None:
         message = rfc5322_message(self.config, email, message_id, self.world.clock())
         try:
-            self.world.send(email.recipient, message, self.server)
+            self.world.send_email(email.recipient, message, self.server)
         except (OSError, ValueError) as error:
             raise self.not_sent(error, email.recipient) from error
 
     def log_in(self) -> None:
         try:
-            self.world.log_in(self.server)
+            self.world.try_login(self.server)
         except (OSError, ValueError) as error:
             raise self.not_sent(error, to="") from error
 
@@ -8040,10 +8034,6 @@ class TerminalMailer(Mailer):
     def is_set_up(config: Config) -> bool:
         return True
 
-    @staticmethod
-    def faults(config: Config) -> Iterator[str]:
-        yield from login_faults(config)
-
     @property
     def name(self) -> str:
         return "terminal"
@@ -8051,7 +8041,7 @@ class TerminalMailer(Mailer):
     def send(self, email: Email, message_id: str) -> None:
         message = rfc5322_message(self.config, email, message_id, self.world.clock())
         try:
-            self.world.send(email.recipient, message, None)
+            self.world.send_email(email.recipient, message, None)
         except (OSError, ValueError) as error:
             raise NotSent(reason_of(error)) from error
 
@@ -8068,6 +8058,8 @@ def mailer_type(config: Config) -> type[Mailer]:
 
 @rule
 def mail_faults(config: Config) -> Iterator[str]:
+    if config.mail_user and not config.mail_password:
+        yield "[mail] user is set, so set [mail] password too"
     yield from mailer_type(config).faults(config)
 
 

@@ -495,7 +495,7 @@ def test_an_admin_signs_in_with_our_own_captcha(
 
     there = {"captcha_site_key": "k", "captcha_secret": "s", "site_origins": (BLOG,)}
     config = replace(config, captcha_provider=provider, **there)
-    world = World(clock=lambda: fake_world.time, send=fake_world.send, fetch=broken)
+    world = World(clock=lambda: fake_world.time, send_email=fake_world.send, fetch=broken)
     with closing(make_app(config, world, rounds=1)) as app:
         visitor = Visitor(app)
         new_admin(app)

@@ -208,7 +208,7 @@ class FaultyService:
             return self.chance.randbytes(size)
 
         return World(
-            clock=lambda: self.fake_world.time, random_bytes=chance, send=send, fetch=fetch
+            clock=lambda: self.fake_world.time, random_bytes=chance, send_email=send, fetch=fetch
         )
 
     @cached_property

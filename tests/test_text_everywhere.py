@@ -43,7 +43,9 @@ class Site:
         self.fake_world = fake_world
         self.page = page
         self.webhooks: list[bytes] = []
-        world = World(clock=lambda: fake_world.time, send=fake_world.send, fetch=self.take_webhook)
+        world = World(
+            clock=lambda: fake_world.time, send_email=fake_world.send, fetch=self.take_webhook
+        )
         self.app: App = make_app(config, world, rounds=1)
         add_account(self.app, "owner@example.com", "Owner", CANARY, "admin")
         self.guest = Reader(self.app)

@@ -66,7 +66,7 @@ class Blog:
         config = Config(
             database_path=f"{folder}/commentd.db", captcha_provider="none", limits_enabled=False
         )
-        world = World(clock=lambda: self.time, send=lambda *_: None)
+        world = World(clock=lambda: self.time, send_email=lambda *_: None)
         self.app = make_app(config, world, rounds=1)
         inside.add_account(self.app, OWNER, "Owner", "x", "admin")
         self.readers = webtest.TestApp(self.app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})

@@ -62,7 +62,7 @@ class FakeWorld:
 
     @property
     def world(self) -> World:
-        return World(clock=lambda: self.time, send=self.send)
+        return World(clock=lambda: self.time, send_email=self.send)
 
     def text(self, number: int = -1) -> str:
         """The body of an email that was sent."""
