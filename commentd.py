@@ -8453,6 +8453,46 @@ BODY_LIMIT = 64 * 1024
 CACHEABLE_BYTES = 128 * 1024  # of a response: longer ones would hold up the event loop
 
 
+# Where handlers run
+
+
+class Pace(enum.Enum):
+    """How long the handler of a route takes, which decides where it runs (see Serving)."""
+
+    QUICK = "a few milliseconds: it reads some rows, and never writes"
+    LONG = "it reads and computes for longer"
+    WRITING = "it writes some rows; besides the database, it waits for nothing and changes nothing"
+    WAITING = "it may wait: for the write lock, the disk, a password's hash, a captcha provider"
+
+
+class ForWorker(BaseException):
+    """Ends a call of the app in the event loop: a worker thread makes that call again. It is no
+    `Exception`, so that nothing on its way takes it for a fault."""
+
+    def __init__(self, pace: Pace) -> None:
+        super().__init__(pace)
+        self.pace = pace
+
+
+class ForTransaction(BaseException):
+    """Ends a call of the app in the event loop, which makes that call again when a transaction of
+    this store is open for it."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.store = store
+
+
+# More than that takes longer than the event loop has for one request.
+LONG_LIST = 50  # comments
+LONG_TEXT = 2000  # characters of Markdown
+
+
+def is_in_event_loop(environ: Json) -> bool:
+    """Whether the event loop makes this response, so that all others wait for it."""
+    return bool(environ.get("commentd.in_event_loop"))
+
+
 # What handlers are given
 
 
@@ -8680,38 +8720,6 @@ def plain_headers(area: Area, has_token: bool) -> dict[str, str]:
 # Routes
 
 
-class Pace(enum.Enum):
-    """How long the handler of a route takes, which decides where it runs (see Serving)."""
-
-    QUICK = "a few milliseconds: it reads some rows, and never writes"
-    LONG = "it reads and computes for longer"
-    WRITING = "it writes some rows; besides the database, it waits for nothing and changes nothing"
-    WAITING = "it may wait: for the write lock, the disk, a password's hash, a captcha provider"
-
-
-class ForWorker(BaseException):
-    """Ends a call of the app in the event loop: a worker thread makes that call again. It is no
-    `Exception`, so that nothing on its way takes it for a fault."""
-
-    def __init__(self, pace: Pace) -> None:
-        super().__init__(pace)
-        self.pace = pace
-
-
-class ForTransaction(BaseException):
-    """Ends a call of the app in the event loop, which makes that call again when a transaction of
-    this store is open for it."""
-
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self.store = store
-
-
-# More than that takes longer than the event loop has for one request.
-LONG_LIST = 50  # comments
-LONG_TEXT = 2000  # characters of Markdown
-
-
 class Permission(enum.Enum):
     """Who may call a route."""
 
@@ -8805,11 +8813,6 @@ def handled(route: Route, site: Site, environ: Json, segments: Json) -> Response
     if len(response.body) <= CACHEABLE_BYTES:
         environ["commentd.cache_entry"] = request.cache_entry  # the server finds it there
     return compressed(response, environ)
-
-
-def is_in_event_loop(environ: Json) -> bool:
-    """Whether the event loop makes this response, so that all others wait for it."""
-    return bool(environ.get("commentd.in_event_loop"))
 
 
 def for_bottle(response: Response) -> bottle.HTTPResponse:
