@@ -8457,7 +8457,11 @@ CACHEABLE_BYTES = 128 * 1024  # of a response: longer ones would hold up the eve
 
 
 class Pace(enum.Enum):
-    """How long the handler of a route takes, which decides where it runs (see Serving)."""
+    """How long the handler of a route takes, which decides where it runs (see Serving).
+
+    The event loop calls handlers that are QUICK or WRITING. If one of them finds out that this call
+    takes longer, it calls `leave_event_loop`, and a worker thread calls it again from the start. So
+    nothing may be counted or changed before that."""
 
     QUICK = "a few milliseconds: it reads some rows, and never writes"
     LONG = "it reads and computes for longer"
@@ -8573,21 +8577,11 @@ class Request:
         this is not said is dropped from the cache when any page changes."""
         self.cache_entry.page_keys = {page.key for page in pages}
 
-    def leave_event_loop(self) -> None:
-        """What follows takes long, so a worker calls the handler again. Nothing may be counted
-        before that."""
+    def leave_event_loop(self, pace: Pace) -> None:
+        """In the event loop, this ends the call, and a worker thread calls the handler again. For
+        what may be done before, see `Pace`."""
         if is_in_event_loop(self.environ):
-            raise ForWorker(Pace.LONG)
-
-    def leave_event_loop_to_wait(self) -> None:
-        """As above, for what waits for others."""
-        if is_in_event_loop(self.environ):
-            raise ForWorker(Pace.WAITING)
-
-    def leave_event_loop_if_long(self, comments: int) -> None:
-        """As above, for a list of so many comments, if that takes long."""
-        if comments > LONG_LIST:
-            self.leave_event_loop()
+            raise ForWorker(pace)
 
     def limit(self, name: str, *parts: object) -> None:
         """Counts one use of a rate limit by this client; a `Problem` if it is used up. With
@@ -9362,7 +9356,7 @@ def captcha_field(request: Request, *, own: bool = False) -> Captcha | None:
     if own or provider == "altcha":
         captcha = solved_captcha(captcha_token, request.site.key, request.now)
     else:
-        request.leave_event_loop_to_wait()
+        request.leave_event_loop(Pace.WAITING)
         captcha = captcha_of_provider(request, captcha_token)
     if captcha is None:
         raise Forbidden("人机验证失败，请重试", Code.CAPTCHA_FAILED)
@@ -10165,7 +10159,8 @@ def list_of_threads(request: Request, name: PageName, page: Page, sort: str) -> 
     part = part_asked_for(request, functools.partial(store.threads_before, page.id, sort))
     roots = store.top_level_comments(page.id, sort, part.offset, part.limit)
     threads = threads_in_list(store, roots, part.limit)
-    request.leave_event_loop_if_long(sum(len(thread.comments) for thread in threads))
+    if sum(len(thread.comments) for thread in threads) > LONG_LIST:
+        request.leave_event_loop(Pace.LONG)
     comments = in_list(request, roots)
     for comment, thread in zip(comments, threads, strict=True):
         comment["replies"] = in_list(request, thread.replies)
@@ -10210,7 +10205,8 @@ def changes_since(request: Request, name: PageName, page: Page) -> Json:
     changed = request.site.store.changed_comments(page.id, since, MOST_CHANGES + 1)
     is_known = page.gone_mark <= since <= page.mark
     reload = not is_known or len(changed) > MOST_CHANGES
-    request.leave_event_loop_if_long(len(changed))
+    if len(changed) > LONG_LIST:
+        request.leave_event_loop(Pace.LONG)
     if reload:
         changed = []
     else:  # otherwise the request for the list counts the view
@@ -10244,9 +10240,10 @@ def part_asked_for(request: Request, count_before: Callable[[int], int]) -> List
     limit = query_number(request, "limit", request.site.config.comments_page_size, 100)
     number = query_number(request, "page", 1, 1_000_000)
     around = query_number(request, "around", 0, NO_END)
-    request.leave_event_loop_if_long(limit)
+    # To count what stands before a comment takes long, too.
+    if around or limit > LONG_LIST:
+        request.leave_event_loop(Pace.LONG)
     if around:
-        request.leave_event_loop()  # counting takes long
         number = count_before(around) // limit + 1
     offset = (number - 1) * limit
     return ListPart(number, limit, offset, is_view=number == 1 and not around)
@@ -10393,7 +10390,7 @@ def post_comment(request: Request) -> Json:
     name = page_field(request, "page_url")
     new = new_comment(request)
     if len(new.content) > LONG_TEXT:
-        request.leave_event_loop_to_wait()
+        request.leave_event_loop(Pace.WAITING)
     check_nickname(request, new.nickname)
     captcha, doubt = captcha_of_comment(request, new.content)
 
@@ -11085,7 +11082,8 @@ def get_thread(request: Request) -> Response:
     roots = store.top_level_comments(page.id, "oldest", offset, THREADS_ON_PAGE)
     replies = store.first_replies([root.id for root in roots], REPLIES_ON_PAGE + 1)
     comments = [comment for root in roots for comment in (root, *replies[root.id])]
-    request.leave_event_loop_if_long(len(comments))
+    if len(comments) > LONG_LIST:
+        request.leave_event_loop(Pace.LONG)
 
     language = page_language(request, comments)
     url = page.page_url
@@ -11257,13 +11255,15 @@ def get_fragment(request: Request) -> Response:
     name = query_page(request)
     request.depends_only_on(name)
     asked = query_fragment(request)
-    request.leave_event_loop_if_long(asked.limit)
+    if asked.limit > LONG_LIST:
+        request.leave_event_loop(Pace.LONG)
     # Read before its comments, so that the mark is not newer than they are.
     page = store.page_named(name)
     roots = store.top_level_comments(page.id, asked.sort, 0, asked.limit)
     threads = threads_in_list(store, roots, asked.limit)
     comments = [comment for thread in threads for comment in thread.comments]
-    request.leave_event_loop_if_long(len(comments))
+    if len(comments) > LONG_LIST:
+        request.leave_event_loop(Pace.LONG)
 
     locale = locales()[page_language(request, comments)]
     display = Display(config, locale, own_link(page.page_url, config.site_origins))
