@@ -88,7 +88,7 @@ GUARDED = {
     r"\btrustedTypes\b": r"try \{\n *policy .*?\} catch",
     r"\bCSS\.highlights\b|\bnew Highlight\b": r"\A.*if \(!window\.Highlight\b.*\Z",
     r"\b(lch|lab|rgb|hsl|color)\(from\b": (
-        r"@supports \(color: lch\(from[^}]*}|::highlight\([^}]*}"
+        r"@supports \(color: lch\(from.*?^}|::highlight\([^}]*}"
         r"|exec\(computed\(`color\(from .*?\)\?\."  # no color, no match
     ),
 }
