@@ -9616,9 +9616,23 @@ def new_code_email(
     return CodeEmail(registration, None if is_blocked else email_with_code, form.replaced)
 
 
+# What becomes of the wish for a code. The response looks the same in all cases.
+#
+# | case                                           | what is done                              |
+# |------------------------------------------------|-------------------------------------------|
+# | the email address may get one more code        | a new code is emailed, and replaces the   |
+# |                                                | last one of the client                    |
+# | else: the form names a code that waits for the | no email; that code confirms what is      |
+# | same purpose, to sign in or to register        | wanted now                                |
+# | else                                           | no email, and no code                     |
+#
+# An email address may get one more if few other clients' registrations wait for it, and within
+# rate limits. Strangers could use both up, to lock the holder out. So a client that the account
+# knows has more room, and a rate limit of its own.
+
+
 def send_code(request: Request, new: CodeEmail) -> str:
-    """Emails a code, if the email address may get one, and keeps what the code will confirm.
-    Returns the request id with which the client sends the code."""
+    """Does what the table says. Returns the request id with which the client sends the code."""
     store = request.site.store
     email_address = new.registration.email
     with request.writing():
@@ -9722,18 +9736,25 @@ def registration_with_code(
         if each.expires_at > request.now and each.is_sign_in == is_sign_in
     ]
     compared = with_tries_left(waiting, request_id)
-    confirmed = None
+    confirmed = matching(site, compared, code)
     for registration in compared:
         if request_id:
-            site.store.count_named_try(request_id)
+            site.store.count_named_try(registration.request_id)
         else:
             site.store.count_try(registration.request_id)
-        code_hash = keyed_hash(site.key, "code", registration.request_id, code)
-        if equal_in_constant_time(registration.code, code_hash):
-            confirmed = registration
     if confirmed or not compared:  # what was compared with nothing was no guess
         return_uses(site, *uses_if_wrong)
     return confirmed
+
+
+def matching(site: Site, registrations: list[Registration], code: str) -> Registration | None:
+    """The registration whose code this is. All are compared, so that the time tells nothing."""
+    found = None
+    for registration in registrations:
+        code_hash = keyed_hash(site.key, "code", registration.request_id, code)
+        if equal_in_constant_time(registration.code, code_hash):
+            found = registration
+    return found
 
 
 MOST_TRIES = 5  # of a code
@@ -9752,9 +9773,13 @@ def with_tries_left(waiting: list[Registration], request_id: str) -> list[Regist
 
 
 def guess_uses(request: Request, email_address: str, request_id: str) -> list[Use]:
-    """The rate limits on which a wrong code counts. For accounts, one is for all clients together:
-    otherwise who tries a few codes on each of many accounts would get into one. A client that the
-    account knows has another limit instead, which strangers cannot use up."""
+    """The rate limits on which a wrong code counts:
+
+    - that of the client
+    - that of the email address, if the guess names no request
+    - for an account, one of all clients together: otherwise who tries a few codes on each of many
+      accounts would get into one. Strangers can use it up, so a client that the account knows has
+      another instead"""
     subject = keyed_hash(request.site.key, "guess", email_address)
     uses = request.uses("wrong_code")
     if not request_id:
@@ -9797,6 +9822,7 @@ def remember_client(request: Request, account: Account) -> None:
 
 
 def nothing_to_use_up() -> bool:
+    """For a way to sign in that works again and again, as a password does."""
     return True
 
 
@@ -9830,7 +9856,8 @@ def by_code(request: Request) -> Identity:
             request, email_address, code, request_id, is_sign_in=True
         )
         if confirmed:
-            # It stays valid until it opens an account: the form may lack a nickname for a new one.
+            # This try was no guess. The code is used up only when it opens an account: the form may
+            # lack the nickname of a new one, and then sends the code again.
             store.return_named_try(request_id)
 
     # A 401 would say that the caller's token is not valid.
@@ -9896,8 +9923,10 @@ SIGN_IN_WAYS = {
 def identity_in(request: Request) -> Identity:
     """Who the form shows somebody to be, by the first way whose field it has. Without any, the
     refusal is about the password."""
-    name = next((name for name in SIGN_IN_WAYS if name in request.form), "password")
-    return SIGN_IN_WAYS[name].identify(request)
+    for name, way in SIGN_IN_WAYS.items():
+        if name in request.form:
+            return way.identify(request)
+    return by_password(request)
 
 
 def account_for(request: Request, identity: Identity) -> Account:
@@ -10394,27 +10423,21 @@ def post_comment(request: Request) -> Json:
     check_nickname(request, new.nickname)
     captcha, doubt = captcha_of_comment(request, new.content)
 
-    # Parent and page are looked at twice: before the costly work, which must not be done in the
-    # transaction, and in it. Meanwhile, another request may have closed the page, hidden the
+    # What may stand in the way is looked at twice: before the costly work, which must not be done
+    # in the transaction, and in it. Meanwhile, another request may have closed the page, hidden the
     # parent, made the same comment, or given an admin this nickname.
-    page = store.page_named(name)
-    check_parent(request, page, new.parent_id)
-    earlier = earlier_comment(request, replace(new, page_id=page.id), captcha)
+    _, earlier = page_and_earlier(request, name, new, captcha)
     if earlier:
         return posted(request, earlier.comment, may_edit=earlier.is_same_author)
-    check_open(request, page)
     request.check_limit("comment")
     new = replace(new, html=safe_html(new.content))
     verdict = verdict_on(request, new, doubt)
 
     with request.writing():
         check_nickname(request, new.nickname)
-        page = store.page_named(name)
-        check_parent(request, page, new.parent_id)
-        earlier = earlier_comment(request, replace(new, page_id=page.id), captcha)
+        page, earlier = page_and_earlier(request, name, new, captcha)
         if earlier:
             return posted(request, earlier.comment, may_edit=earlier.is_same_author)
-        check_open(request, page)
         if not page.id:
             page = add_page(request, name)
         verdict = within_limits(request, verdict)
@@ -10449,10 +10472,18 @@ def captcha_of_comment(request: Request, content: str) -> tuple[Captcha | None, 
     return captcha, "fast" if is_too_fast else ""
 
 
-def check_open(request: Request, page: Page) -> None:
-    """`Forbidden` if nobody may write on a page any more. What is there may still be sent again."""
-    if page.is_closed(request.site.config, request.now):
+def page_and_earlier(
+    request: Request, name: PageName, new: FullComment, captcha: Captcha | None
+) -> tuple[Page, EarlierComment | None]:
+    """The page of a new comment, and what the same request made before, None if this is the first
+    time. `Problem` if the comment cannot be written there."""
+    page = request.site.store.page_named(name)
+    check_parent(request, page, new.parent_id)
+    earlier = earlier_comment(request, replace(new, page_id=page.id), captcha)
+    # On a page that was closed meanwhile, the same request still finds what it has made.
+    if earlier is None and page.is_closed(request.site.config, request.now):
         raise Forbidden("这里的评论已关闭", Code.PAGE_CLOSED)
+    return page, earlier
 
 
 def check_parent(request: Request, page: Page, parent_id: int | None) -> None:
@@ -10467,7 +10498,8 @@ def check_parent(request: Request, page: Page, parent_id: int | None) -> None:
 def earlier_comment(
     request: Request, new: FullComment, captcha: Captcha | None
 ) -> EarlierComment | None:
-    """`Forbidden` if the captcha was spent on another comment."""
+    """The comment that the same request made before. `Forbidden` if its captcha was spent on
+    another comment."""
     store = request.site.store
     spent_on = store.spent_on(captcha.signature) if captcha else None
     if request.site.config.limits_enabled:
@@ -12629,8 +12661,8 @@ def stop_replies(
 
 
 def email_of_recipient(request: Request, link: SignedLink, comment: FullComment | None) -> str:
-    """The recipient's email address, if the comment still has it; else "". A deleted comment has it,
-    an erased one has not."""
+    """The recipient's email address, if the comment still has it; else "". A deleted comment does,
+    an erased one does not."""
     if comment and subscriber_of(request.site.key, comment.email) == link.subscriber:
         return comment.email
     return ""
