@@ -576,8 +576,8 @@ def is_blank(text: str) -> bool:
 
 
 def escaped(line: str) -> str:
-    """Without control characters, which could steer the terminal, and bidi characters, which would
-    turn the line around."""
+    """A text without control characters, which could steer the terminal, and bidi characters, which
+    would turn the line around."""
     characters = [char if char.isprintable() else repr(char)[1:-1] for char in line]
     return "".join(characters)
 
@@ -712,7 +712,8 @@ def needed_joiner(match: re.Match[str]) -> str:
 
 
 def trimmed(text: str) -> str:
-    """Without space and invisible characters at the ends: they come along when a text is copied."""
+    """A text without space and invisible characters at its ends: they come along when a text is
+    copied."""
     # Where invisible characters stand that have a meaning there.
     found = NEEDED_INVISIBLES.finditer(text)
     needed = {position for match in found for position in range(*match.span())}
@@ -816,7 +817,7 @@ def skeleton(nickname: str) -> str:
 
 @functools.cache
 def title_skeletons() -> set[str]:
-    """Those of the words for an admin, in all languages."""
+    """The skeletons of the words for an admin, in all languages."""
     titles = itertools.chain.from_iterable(each.titles for each in languages().values())
     return {*map(skeleton, titles)}
 
@@ -964,7 +965,7 @@ def host_of(origin: str) -> str:
 
 
 def ascii_host(host: str) -> str:
-    """As browsers send it: `xn--9krq6q.cn` for `博客.cn`; with its port, if it has one."""
+    """A host as browsers send it: `xn--9krq6q.cn` for `博客.cn`; with its port, if it has one."""
     name, colon, port = host.partition(":")
     labels = [
         label if label.isascii() or len(label) > 63 else f"xn--{label.encode('punycode').decode()}"
@@ -1110,8 +1111,8 @@ def without_own_host(key: str, own_origins: Iterable[str]) -> str:
 
 
 def without_tracking(url: str) -> str:
-    """Without tracking parameters, and without the fragment unless it is a route (`#/`, `#!`). A
-    route loses the heading that docsify adds: `#/guide?id=section`."""
+    """A URL without tracking parameters, and without the fragment unless it is a route (`#/`,
+    `#!`). A route loses the heading that docsify adds: `#/guide?id=section`."""
     base, _, fragment = url.partition("#")
     url = without_parameters(base, TRACKING)
     if fragment.startswith("/"):
@@ -1151,7 +1152,7 @@ def quoted_url(page_url: str) -> str:
 
 
 def with_sub_delimiters(key: str) -> str:
-    """With `!$&'()*+,:;=@` as such in the path, where their encoded forms mean the same."""
+    """A URL with `!$&'()*+,:;=@` as such in its path, where their encoded forms mean the same."""
     path, rest = split_path(key)
     if not path.startswith("/"):
         return key
@@ -1162,8 +1163,8 @@ def with_sub_delimiters(key: str) -> str:
 
 
 def without_index(key: str) -> str:
-    """Without `index.html` and slashes at the end of the path, and slashes at the end of a route
-    of docsify; the root is `/`."""
+    """A URL without `index.html` and slashes at the end of the path, and slashes at the end of a
+    route of docsify; the root is `/`."""
     path, rest = split_path(key)
     while path.endswith(("/", "/index.html")):
         path = path.removesuffix("/index.html").rstrip("/")
@@ -1195,7 +1196,7 @@ def is_foreign(page_url: str, origins: Strings) -> bool:
 
 
 def own_link(page_url: str, origins: Strings) -> str:
-    """As `page_link`, for the owner's pages alone: readers are sent nowhere else."""
+    """The same as `page_link`, for the owner's pages alone: readers are sent nowhere else."""
     if is_foreign(page_url, origins):
         return ""
     return page_link(page_url, origins)
@@ -1381,7 +1382,7 @@ def silent_character(neighbour: str, near_cjk: bool) -> str:
 
 
 def remove_silent_characters(nodes: list[Json]) -> None:
-    """From the nodes themselves, and from what is emphasised in them."""
+    """Removes silent characters from the nodes themselves, and from what is emphasised in them."""
     left = [*nodes]
     while left:
         node = left.pop()
@@ -1543,7 +1544,8 @@ def terminal_language(environ: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Translation:
-    """Of a text such as `commentd {} serves {} on {}`, where each `{}` stands for a value."""
+    """The translation of a text such as `commentd {} serves {} on {}`, where each `{}` stands for a
+    value."""
 
     english: re.Pattern[str]  # matches the text with any values
     translation: str  # with `{}` for each of them, in the same order
@@ -1620,7 +1622,7 @@ def parse_language_or_account(text: str) -> str:
 
 
 def parse_chat_name(text: str) -> str:
-    """In lower case. Which chats there are is known further below."""
+    """The name in lower case. Which chats there are is known further below."""
     return narrow(text).lower()
 
 
@@ -3156,7 +3158,7 @@ class Changes:
             self.by_page.clear()
 
     def note_all(self) -> None:
-        """Any page can have changed."""
+        """Notes that any page can have changed."""
         self.last += 1
         self.of_all_pages = self.last
 
@@ -3188,7 +3190,7 @@ class Turns:
         self.waiting: deque[Turn] = deque()
 
     def acquire(self, timeout: float = -1) -> bool:
-        """As `acquire` of a lock."""
+        """Does what `acquire` of a lock does."""
         thread = threading.get_ident()
         with self.lock:
             if self.holder is None:
@@ -3599,7 +3601,7 @@ class DatabaseFile:
         return not has_checksums and not has_maps and self.count_pages() < 2 << 24
 
     def read(self, first: int, count: int) -> bytes:
-        """Pages, fewer at the end of the file."""
+        """Some pages, fewer at the end of the file."""
         size = self.page_size()
         self.file.seek((first - 1) * size)
         return self.file.read(count * size)
@@ -3658,7 +3660,8 @@ class Wiper:
         return not busy
 
     def begin_file(self) -> None:
-        """From now on, each call of `wipe_some` does a part of the file, until all is done."""
+        """Begins anew: from now on, each call of `wipe_some` does a part of the file, until all is
+        done."""
         self.is_wal_due = True  # what the -wal has must be in the file first
         self.next_page = 1
 
@@ -3949,7 +3952,7 @@ class Comment:
         }
 
     def in_list(self, config: Config, *, is_admin: bool = False) -> Json:
-        """As it stands in a list for readers: a tombstone unless it is visible."""
+        """The comment as it stands in a list for readers: a tombstone unless it is visible."""
         if self.status == "visible":
             return self.for_readers(config, is_admin=is_admin)
         return self.tombstone(config)
@@ -4344,7 +4347,7 @@ class Store(Database):
         return int(self.value("SELECT time FROM state WHERE name = ?", name) or 0)
 
     def note_time(self, name: str, now: int) -> None:
-        """Something of that name happens now."""
+        """Stores that something of that name happens now."""
         self.run("INSERT OR REPLACE INTO state (name, time) VALUES (?, ?)", name, now)
 
     def usage(self, name: str, subject: str) -> dict[int, Usage]:
@@ -4390,7 +4393,7 @@ class Store(Database):
         return self.one(Account, "SELECT * FROM account WHERE email = ?", email)
 
     def admins(self) -> list[Account]:
-        """The oldest account first."""
+        """All admins, the oldest account first."""
         sql = "SELECT * FROM account WHERE role = 'admin' AND blocked = 0 ORDER BY id"
         return self.all(Account, sql)
 
@@ -4483,7 +4486,7 @@ class Store(Database):
         return self.all(Registration, sql, email)
 
     def remember_network(self, user_id: int, network: str, now: int) -> None:
-        """The account has signed in from this network. The last five are kept."""
+        """Stores that the account has signed in from this network. The last five are kept."""
         sql = """
             INSERT INTO known_network (user_id, network, seen_at)
             VALUES (:user_id, :network, :now)
@@ -4538,21 +4541,21 @@ class Store(Database):
         self.run(sql, nickname, password, request_id)
 
     def drop_registration(self, request_id: str) -> bool:
-        """False if it does not wait any more."""
+        """Drops a registration; False if it does not wait any more."""
         sql = "DELETE FROM registration WHERE request_id = ?"
         return self.run(sql, request_id).rowcount == 1
 
     def count_try(self, request_id: str) -> None:
-        """A guess that named no request was compared with the code of this one."""
+        """Counts a guess that named no request and was compared with the code of this one."""
         self.run("UPDATE registration SET tries = tries + 1 WHERE request_id = ?", request_id)
 
     def count_named_try(self, request_id: str) -> None:
-        """A guess named this request."""
+        """Counts a guess that named this request."""
         sql = "UPDATE registration SET named_tries = named_tries + 1 WHERE request_id = ?"
         self.run(sql, request_id)
 
     def return_named_try(self, request_id: str) -> None:
-        """A guess that named this request was right, so it counts as none."""
+        """Takes back the last guess that named this request: it was right."""
         sql = "UPDATE registration SET named_tries = named_tries - 1 WHERE request_id = ?"
         self.run(sql, request_id)
 
@@ -4596,11 +4599,12 @@ class Store(Database):
         return account
 
     def forget_networks(self, user_id: int) -> None:
-        """With a new password: somebody else may have signed in from there with the old one."""
+        """Nobody is known any more after a new password: somebody else may have signed in with the
+        old one."""
         self.run("DELETE FROM known_network WHERE user_id = ?", user_id)
 
     def set_nickname(self, user_id: int, nickname: str) -> None:
-        """Of new comments."""
+        """Sets the nickname of new comments."""
         self.run("UPDATE account SET nickname = ? WHERE id = ?", nickname, user_id)
 
     def set_password(self, user_id: int, password: str) -> None:
@@ -4653,7 +4657,7 @@ class Store(Database):
         return self.one(Page, "SELECT * FROM page WHERE id = ?", page_id)
 
     def pages(self, sort: str, pattern: str, offset: int, limit: int) -> list[Page]:
-        """Those whose URL matches the LIKE `pattern`; "" stands for all."""
+        """The pages whose URL matches the LIKE `pattern`; "" stands for all."""
         sql = "SELECT * FROM page"
         if pattern:
             sql += " WHERE page_url LIKE :pattern ESCAPE '!'"
@@ -4664,13 +4668,13 @@ class Store(Database):
         return self.all(Page, "SELECT * FROM page ORDER BY key")
 
     def add_page(self, key: str, page_url: str, now: int, opened_at: int | None = None) -> Page:
-        """Without `opened_at`, its age counts from now."""
+        """Adds a page. Without `opened_at`, its age counts from now."""
         sql = "INSERT INTO page (key, page_url, seen_at, opened_at) VALUES (?, ?, ?, ?) RETURNING *"
         opened_at = now if opened_at is None else opened_at
         return self.all(Page, sql, key, page_url, now, opened_at)[0]
 
     def set_closed(self, page_id: int, closed: bool, now: int) -> None:
-        """The age of a page that is reopened begins anew."""
+        """Closes or reopens a page. The age of a page that is reopened begins anew."""
         sql = "UPDATE page SET closed = ?, opened_at = ? WHERE id = ?"
         self.run(sql, closed, now, page_id)
 
@@ -4708,7 +4712,7 @@ class Store(Database):
         return other.id
 
     def unknown_pages(self, keys: list[str]) -> list[str]:
-        """Those of the page keys that have no page."""
+        """The page keys among these that have no page."""
         return [key for key in keys if self.page(key) is None]
 
     def add_views(self, counts: dict[str, int], now: int) -> None:
@@ -4827,8 +4831,8 @@ class Store(Database):
         return replies
 
     def changed_comments(self, page_id: int, mark: int, limit: int) -> list[Comment]:
-        """Those that readers saw change after the page had that mark, also those that are not shown
-        any more; the oldest comment first."""
+        """The comments that readers saw change after the page had that mark, also those that are
+        not shown any more; the oldest comment first."""
         sql = """
              WHERE comment.id IN (SELECT id FROM comment WHERE page_id = ? AND mark > ?
                                    ORDER BY mark LIMIT ?)
@@ -4840,7 +4844,8 @@ class Store(Database):
         return int(self.value(sql, thread_id))
 
     def latest_comments(self, limit: int) -> list[Comment]:
-        """Of the pages of the blog: the keys of pages on other hosts begin with two slashes."""
+        """The latest comments on the pages of the blog: the keys of pages on other hosts begin with
+        two slashes."""
         sql = """
              WHERE comment.status = 'visible' AND page.key LIKE '/%' AND page.key NOT LIKE '//%'
              ORDER BY comment.created_at DESC, comment.id DESC LIMIT ?"""
@@ -5015,7 +5020,7 @@ class Store(Database):
         self.update_shown(comment_id)
 
     def hide(self, comment_id: int, status: str, now: int) -> None:
-        """Spam and deleted comments are erased later."""
+        """Hides a comment. Spam and deleted comments are erased later."""
         self.count_no_longer(comment_id)
         is_refused = status in ("spam", "deleted")
         sql = "UPDATE comment SET status = ?, hidden_at = ?, pinned = 0 WHERE id = ?"
@@ -5026,7 +5031,7 @@ class Store(Database):
             self.run("DELETE FROM outbox WHERE comment_id = ?", comment_id)  # its webhooks
 
     def count_no_longer(self, comment_id: int) -> None:
-        """Before a comment is hidden or erased, which may be visible until then."""
+        """Takes a comment out of the counts before it is hidden or erased, if it is visible now."""
         sql = """
             UPDATE page SET total = total - 1
              WHERE id = (SELECT page_id FROM comment WHERE id = ? AND status = 'visible')"""
@@ -5221,7 +5226,7 @@ class Store(Database):
         return self.all(Message, SELECT_MESSAGES + " WHERE tries > 0 ORDER BY id DESC LIMIT 200")
 
     def retry_message(self, message_id: int, now: int) -> bool:
-        """False if the message is not there, was not tried yet, or is a code."""
+        """Has a message sent again; False if it is not there, was not tried yet, or is a code."""
         sql = """
             UPDATE outbox SET due_at = ?, tries = 0, failure = '', expires_at = ?
              WHERE id = ? AND tries > 0 AND registration_id IS NULL"""
@@ -5384,7 +5389,7 @@ class Store(Database):
         self.run(sql, subscriber, page_id, state)
 
     def follow(self, user_id: int, page_id: int, language: str) -> None:
-        """Nothing happens if the page is gone."""
+        """Follows a page, unless it is gone."""
         sql = """
             INSERT INTO follow (user_id, page_id, language)
             SELECT ?, id, ? FROM page WHERE id = ?
@@ -5458,7 +5463,7 @@ class Store(Database):
         return str(self.value(sql, message.id) or "")
 
     def reports(self, comment_id: int) -> list[Report]:
-        """The last twenty, the oldest first."""
+        """The last twenty reports, the oldest first."""
         sql = """
             SELECT * FROM (SELECT reason, reported_at FROM report
                             WHERE comment_id = ? ORDER BY reported_at DESC LIMIT 20)
@@ -5475,8 +5480,8 @@ class Store(Database):
         self.run_script(sql, id=comment_id)
 
     def term_counts(self, hashes: list[int]) -> dict[int, tuple[int, int]]:
-        """In how many good and spam comments each term was. For the hash 0: how many comments of
-        either sort the filter has learnt."""
+        """The numbers of good and of spam comments that each term was in. For the hash 0: how many
+        comments of either sort the filter has learnt."""
         sql = """
             SELECT hash, ham, spam FROM term
              WHERE hash IN (SELECT value FROM json_each(?))"""
@@ -5791,7 +5796,7 @@ def country_in(record: Json) -> str:
 
 
 def chinese_names_in(record: Json) -> list[str]:
-    """Those of the province and the city, as far as they are known."""
+    """The Chinese names of the province and the city, as far as they are known."""
     provinces: list[Json] = record.get("subdivisions", [])[:1]
     city: Json = record.get("city", {})
     names = [each.get("names", {}).get("zh-CN") for each in [*provinces, city]]
@@ -5874,7 +5879,7 @@ class Places:
         return self.tables[name]
 
     def close(self) -> None:
-        """Calling it twice is fine."""
+        """Closes the tables. Calling it twice is fine."""
         with self.lock:
             for table in self.tables.values():
                 table.close()
@@ -5984,7 +5989,7 @@ class SignedLink:
     language: str = ""  # of the recipient
 
     def parameters(self) -> dict[str, str]:
-        """As they stand in its URL, which `of_parameters` reads. Defaults are left out."""
+        """The parameters of its URL, which `of_parameters` reads. Defaults are left out."""
         values = {
             "do": self.action,
             "id": self.comment_id,
@@ -6209,8 +6214,8 @@ def logged_in(server: MailServer) -> Iterator[smtplib.SMTP]:
 
 
 def log_in(client: smtplib.SMTP, user: str, password: str) -> None:
-    """As `smtplib` does, which sends ASCII alone (cpython#73936). All else goes as UTF-8 (RFC 4616,
-    section 2)."""
+    """Logs in as `smtplib` does, which sends ASCII alone (cpython#73936). All else goes as UTF-8
+    (RFC 4616, section 2)."""
     if user.isascii() and password.isascii():
         client.login(user, password)
         return
@@ -6245,7 +6250,7 @@ def print_email(message: str) -> None:
 
 
 class Fetch(Protocol):
-    """As the function `fetch`."""
+    """What the function `fetch` does."""
 
     def __call__(
         self,
@@ -6927,7 +6932,7 @@ WIDEST_NETWORK = {4: 16, 6: 32}
 
 
 class NetworkBlock(BlockType):
-    """Of an IP address, or of a network."""
+    """Blocks an IP address, or a network."""
 
     def proper(self, text: str) -> str:
         text = plain_ip(text) or text.strip()
@@ -6949,7 +6954,7 @@ class NetworkBlock(BlockType):
 
 
 class EmailBlock(BlockType):
-    """Of one email address."""
+    """Blocks one email address."""
 
     def proper(self, text: str) -> str:
         return proper_email(text)
@@ -6972,7 +6977,7 @@ MAIL_PROVIDERS = re.compile(
 
 
 class DomainBlock(BlockType):
-    """Of a host and all below it, in links and in email addresses."""
+    """Blocks a host and all below it, in links and in email addresses."""
 
     def proper(self, text: str) -> str:
         host = plain_host(re.sub(r"^(https?://|@)|[/?#].*$", "", text.strip().lower()))
@@ -6988,7 +6993,7 @@ class DomainBlock(BlockType):
 
 
 class WordBlock(BlockType):
-    """Of a word or a phrase in what a comment says."""
+    """Blocks a word or a phrase in what a comment says."""
 
     def proper(self, text: str) -> str:
         if not folded(text):
@@ -7099,15 +7104,15 @@ def suspicion(site: Site, written: FullComment, doubt: str) -> str:
 
 
 def unteach(site: Site, comment: Comment) -> None:
-    """Before a text changes that the filter has learnt."""
+    """Makes the filter forget a comment, before its text changes."""
     if comment.learnt:
         site.store.unlearn(comment, [*terms_by_hash(site, comment)])
 
 
 def unteach_ham(site: Site, comment: Comment) -> None:
-    """Before an author edits or deletes a comment, or leaves. Good comments teach the filter only
-    while readers can see them, as when an admin deletes one. Spam stays learnt: otherwise its
-    author could make the filter forget it."""
+    """Makes the filter forget a good comment before its author edits or deletes it, or leaves. Good
+    comments teach the filter only while readers can see them, as when an admin deletes one. Spam
+    stays learnt: otherwise its author could make the filter forget it."""
     if comment.learnt == "ham":
         unteach(site, comment)
 
@@ -7136,7 +7141,7 @@ def learn(site: Site, comment: Comment, lesson: str) -> None:
 
 
 def learn_good_in_turn(site: Site) -> None:
-    """With each spam the filter learns a good comment, too: an owner who holds nothing approves
+    """Makes the filter learn a good comment with each spam: an owner who holds nothing approves
     nothing, and the filter would know spam only."""
     ham, spam = learnt_counts(site.store)
     good = site.store.oldest_unlearnt() if ham < spam else None
@@ -8086,8 +8091,8 @@ class ChatMessage:
 
 
 def chat_message(site: Site, webhook: Message, comment: FullComment) -> ChatMessage:
-    """The same at each try unless the comment has changed. It holds neither a full IP address nor
-    an email address."""
+    """The message about a comment. It is the same at each try unless the comment has changed. It
+    holds neither a full IP address nor an email address."""
     owner = owner_as_recipient(site, WEBHOOK, comment)
     is_report = webhook.event == "reported"
     links = owner.action_links(comment, webhook.created_at, is_reported=is_report)
@@ -8155,8 +8160,8 @@ def webhook_signature(key: bytes, message: bytes) -> str:
 
 
 def json_headers(site: Site, webhook: Message, body: bytes) -> dict[str, str]:
-    """As github.com/standard-webhooks/standard-webhooks has them. The id is the same in each try,
-    the time is not."""
+    """The headers of github.com/standard-webhooks/standard-webhooks. The id is the same in each
+    try, the time is not."""
     webhook_id = f"msg_{webhook.created_at}_{webhook.id}"
     now = str(site.now())
     headers = {"webhook-id": webhook_id, "webhook-timestamp": now}
@@ -8363,7 +8368,8 @@ def deliver_due(site: Site) -> None:
 
 
 def find_recipients(site: Site, audience: Audience) -> None:
-    """Of the notifications for an audience that are due. Codes are sent in between."""
+    """Finds the recipients of the notifications for an audience that are due. Codes are sent in
+    between."""
     store = site.store
     due = [*store.due_notifications(audience.name, "", site.now()).items()]
     # A commit for each would be most of the work. One for all would keep writers waiting.
@@ -9000,7 +9006,7 @@ def html_page(site: Site, template: str, **variables: Any) -> Response:
 
 
 def translated_page(site: Site, template: str, language: str, **variables: Any) -> Response:
-    """As `html_page`, with the texts of a language; English for an unknown one."""
+    """The same as `html_page`, with the texts of a language; English for an unknown one."""
     if language not in languages():
         language = "en"
     texts = texts_in(language)
@@ -9333,7 +9339,8 @@ def passes_provider(request: Request, captcha_token: str) -> bool:
 
 
 def ask_provider(request: Request, captcha_token: str) -> bool:
-    """As `provider_accepts`, for a few requests at a time. `CaptchaDown` if there is no verdict."""
+    """Does the same as `provider_accepts`, for a few requests at a time. `CaptchaDown` if there is
+    no verdict."""
     site = request.site
     with holding(site.captcha_seats, 0.2, CaptchaDown()):
         try:
@@ -9761,8 +9768,8 @@ MOST_TRIES = 5  # of a code
 
 
 def with_tries_left(waiting: list[Registration], request_id: str) -> list[Registration]:
-    """Those that a guess is compared with. Tries that name the request are counted apart:
-    otherwise strangers could use them up."""
+    """The registrations that a guess is compared with. Tries that name the request are counted
+    apart: otherwise strangers could use them up."""
     if request_id:
         return [
             each
@@ -9822,7 +9829,7 @@ def remember_client(request: Request, account: Account) -> None:
 
 
 def nothing_to_use_up() -> bool:
-    """For a way to sign in that works again and again, as a password does."""
+    """The `use_up` of a secret that works again and again, as a password does."""
     return True
 
 
@@ -9979,9 +9986,10 @@ def login(request: Request) -> Json:
 
 
 def holder_in(request: Request) -> Identity:
-    """As `identity_in`, for a caller; `Forbidden` unless they hold the account. A token alone,
-    which scripts of the blog can read, is not enough for what needs this. In the transaction of
-    what is confirmed, `account_for` looks at the identity again, and uses up a code."""
+    """Does the same as `identity_in`, for a caller; `Forbidden` unless they hold the account. A
+    token alone, which scripts of the blog can read, is not enough for what needs this. In the
+    transaction of what is confirmed, `account_for` looks at the identity again, and uses up a
+    code."""
     identity = identity_in(request)
     if identity.email != request.me.email:
         raise identity.refusal
@@ -10405,7 +10413,7 @@ def new_comment(request: Request) -> FullComment:
 
 
 def location_of(request: Request) -> Place:
-    """Of the client, as far as readers may see it."""
+    """Where the client is, as far as readers may see it."""
     if not request.site.config.privacy_show_location:
         return NOWHERE
     return request.site.places.of(request.client.ip)
@@ -10815,12 +10823,12 @@ class Locale:
         return self.day_format.format(day=at.day, month=self.months[at.month - 1], year=at.year)
 
     def day_and_time(self, at: datetime) -> str:
-        """With the zone: a page without scripts has readers anywhere."""
+        """The time with its zone: a page without scripts has readers anywhere."""
         shown_time = f"{at.hour:02}:{at.minute:02} {offset_of(at)}"
         return self.day_and_time_format.format(day=self.day(at), time=shown_time)
 
     def place(self, comment: Comment) -> str:
-        """The database has places in Chinese."""
+        """Where a comment was written, in this language. The database has it in Chinese."""
         if self.tag == "zh-CN" and comment.location:
             return comment.location
         return self.country_names.get(comment.country, comment.location)
@@ -10869,7 +10877,7 @@ def locale_of(language: Language) -> Locale:
 
 
 def page_language(request: Request, comments: list[Comment]) -> str:
-    """As in the widget; that of most comments if the page or the link does not say it."""
+    """The language that the blog's page or the link asks for; else that of most comments."""
     requested = query_text(request, "lang")
     if requested:
         return known_language(requested) or "en"
@@ -11060,8 +11068,8 @@ class ShownComment:
 
     @property
     def markup_for_blog(self) -> str:
-        """As a part of the blog's own page: keyboards can scroll code there, and a template engine
-        such as Caddy's would run what is in braces."""
+        """The HTML as a part of the blog's own page: keyboards can scroll code there, and a
+        template engine such as Caddy's would run what is in braces."""
         return self.markup.replace("<pre>", '<pre tabindex="0">').replace("{", "&#123;")
 
     @property
@@ -11238,7 +11246,7 @@ def nested_thread(display: Display, thread: Thread) -> ShownComment:
 
 
 def faces_in(display: Display, comments: list[Comment]) -> list[int]:
-    """Those of the avatars that are shown."""
+    """The faces of the avatars that are shown."""
     visible = [comment for comment in comments if comment.status == "visible"]
     return sorted({face_of(display.author(comment)) for comment in visible})
 
@@ -11897,7 +11905,7 @@ def audit(
     by: Account | None = None,
 ) -> None:
     """Adds a line to the audit log. Readers are in it by number only. `by`: an admin who signs in
-    with this request. What nobody who is signed in does, a link in an email does."""
+    with this request. Without an account, the request comes from a link in an email."""
     admin_account = by or request.caller
     who = admin_account.nickname if admin_account else "mail"
     request.site.store.add_audit_entry(
@@ -12713,7 +12721,7 @@ class Topic:
 
     @property
     def title(self) -> str:
-        """Its first line, which says what it is about."""
+        """The first line, which says what the topic is about."""
         return self.text.partition("\n")[0].removeprefix("# ")
 
     def html(self) -> str:
@@ -12831,7 +12839,7 @@ class App:
         store.wiper.empty_wal_if_due()
 
     def note_unnamed_proxy(self, now: int) -> None:
-        """Once an hour, for `check` to see."""
+        """Stores once an hour that there is such a proxy, for `check` to see."""
         store = self.site.store
         if self.site.clients.saw_unnamed_proxy and now - store.last_time("unnamed_proxy") >= HOUR:
             store.note_time("unnamed_proxy", now)
@@ -13054,7 +13062,7 @@ class Sites:
         return refusal(REFUSALS[421])
 
     def health_of_all(self, environ: Json) -> Response:
-        """That of the first blog that is not well; else that of the first."""
+        """The health of the first blog that is not well; else that of the first."""
         responses = [self.response_of(app, environ) for app in self.apps]
         return next((each for each in responses if each.status != 200), responses[0])
 
@@ -14094,7 +14102,7 @@ def with_links(markup: str) -> str:
 
 
 def text_with_links(markup: str) -> str:
-    """The same for HTML without tags."""
+    """Does the same as `with_links`, for HTML without tags."""
     text = html.unescape(markup)
     linked = ""
     start = 0
@@ -14141,7 +14149,8 @@ def content_of_markdown(text: str) -> Content:
 
 
 def content_of_either(text: str) -> Content:
-    """Of a product that shows Markdown, and keeps the HTML of what it imported itself."""
+    """The content from a product that shows Markdown, and keeps the HTML of what it imported
+    itself."""
     if HTML_START.match(text):
         return content_of_html(html_in(text))
     return content_of_markdown(markdown_in(text))
@@ -14199,7 +14208,7 @@ class Element:
 
     @property
     def text(self) -> str:
-        """Its text, with breaks as ends of lines."""
+        """The text of the element, with breaks as ends of lines."""
         if self.tag == "br":
             return "\n"
         return "".join(each if isinstance(each, str) else each.text for each in self.children)
@@ -14505,7 +14514,7 @@ def seen_code(element: Element) -> SeenBlock:
 
 
 def with_plain_gaps(runs: Iterable[Run]) -> list[Run]:
-    """The same with one spelling of each gap, which has no style and does not stand at an end."""
+    """The pieces with one spelling of each gap, which has no style and does not stand at an end."""
     pieces = [
         Run(text, NO_STYLE if GAP.fullmatch(text) else run.styles)
         for run in runs
@@ -14523,7 +14532,7 @@ def with_plain_gaps(runs: Iterable[Run]) -> list[Run]:
 
 
 def joined(runs: Iterable[Run]) -> list[Run]:
-    """With neighbours of the same styles in one."""
+    """The pieces with neighbours of the same styles in one."""
     groups = itertools.groupby(runs, operator.attrgetter("styles"))
     return [Run("".join(run.text for run in group), styles) for styles, group in groups]
 
@@ -14865,7 +14874,7 @@ def leaf_value(piece: re.Match[str]) -> Json | str:
 
 
 def with_references_read(text: str) -> str:
-    """With characters in the place of references such as `&amp;` and `&nbsp;`. A bare `&`
+    """A text with characters in the place of references such as `&amp;` and `&nbsp;`. A bare `&`
     stays."""
     return re.sub(r"&#?\w+;", lambda reference: html.unescape(reference[0]), text)
 
@@ -15059,7 +15068,7 @@ class StagedComment:
 
     @property
     def number(self) -> int:
-        """Its id, if that can be one of ours; else 0."""
+        """The id of the record, if that can be one of ours; else 0."""
         return int(self.id) if re.fullmatch("[1-9][0-9]{0,11}", self.id) else 0
 
 
@@ -15644,7 +15653,7 @@ class Adding:
     # Comments
 
     def add_comments(self, comments: list[StagedComment]) -> None:
-        """Adds those that are not here yet."""
+        """Adds the comments that are not here yet."""
         here = self.look_up(comments)
         for comment in comments:
             parent = None
@@ -15867,7 +15876,7 @@ def as_waline(export: Export) -> Iterator[str]:
 
 
 def as_artalk(export: Export) -> Iterator[str]:
-    """All values are texts."""
+    """An export for Artalk, where all values are texts."""
     yield "[\n"
     yield from list_items(
         {
@@ -16254,7 +16263,7 @@ class MadeResponseTask(OneSendTask):
 
 
 def environ_of(parsed: Any, ip: str) -> Json:
-    """As much of the environment of a request as tells whose it is."""
+    """A WSGI environment with as much of a request as tells whose it is."""
     environ: Json = {f"HTTP_{name}": value for name, value in parsed.headers.items()}
     environ["REMOTE_ADDR"] = ip
     return environ
@@ -16429,7 +16438,8 @@ class Connection(HTTPChannel):  # type: ignore[misc]
 
     @property
     def last_news(self) -> float:
-        """When it last did something. A byte of an unfinished request does not count."""
+        """When the connection last did something. A byte of an unfinished request does not
+        count."""
         if self.unfinished is not None and not self.requests:
             return self.unfinished_since
         return float(self.last_activity)
@@ -16920,7 +16930,7 @@ class EventLoop:
             self.selector.modify(descriptor, event, each)
 
     def forget(self, descriptor: int) -> None:
-        """A connection closes."""
+        """Forgets a connection that closes."""
         if self.awaited.pop(descriptor, 0):
             self.selector.unregister(descriptor)
 
@@ -17065,7 +17075,7 @@ class EventLoop:
                 weighed.connection.handle_close()
 
     def swept_connections(self) -> list[Connection]:
-        """All but downloads, which may take long."""
+        """All connections but downloads, which may take long."""
         return [each for each in self.server.active_channels.values() if not each.is_download]
 
     def drain(self, seconds: float = 10) -> None:
@@ -17188,7 +17198,7 @@ def make_event_loop(app: Callable[..., Any], sites: Sites, known: Waitress) -> E
 
 @contextlib.contextmanager
 def stopping_on_signals(loop: EventLoop) -> Iterator[threading.Event]:
-    """The event is set by SIGTERM or Ctrl-C."""
+    """An event that SIGTERM or Ctrl-C sets."""
     stopping = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -17234,7 +17244,7 @@ class Arguments:
 
     @property
     def settings_file(self) -> Path | None:
-        """That of the first blog."""
+        """The settings file of the first blog."""
         return self.blogs[0].file
 
 
@@ -17405,7 +17415,7 @@ def check_command(arguments: CheckArguments) -> int:
 
 
 def print_findings(findings: list[Finding]) -> None:
-    """The worst first."""
+    """Prints the findings, the worst first."""
     language = terminal_language(os.environ)
     counts = Counter(finding.level for finding in findings)
     total = f"Errors: {counts[Level.FAIL]}, warnings: {counts[Level.WARN]}."
@@ -17786,7 +17796,8 @@ class ExampleArguments(Arguments):
 
 
 def example_language() -> str:
-    """That of the terminal; English where the file would not be UTF-8, as settings are read."""
+    """The language of the terminal; English where the file would not be UTF-8, as settings are
+    read."""
     is_utf8 = str(sys.stdout.encoding).lower() == "utf-8"
     return terminal_language(os.environ) if is_utf8 else "en"
 
@@ -17877,8 +17888,8 @@ def proxy_settings(arguments: ExampleArguments, upstream: str, **more: object) -
 
 
 def nginx_version() -> tuple[int, ...]:
-    """That of the nginx on this machine; () if there is none. It is read from the program, which
-    holds it as a text, since commentd starts no other programs."""
+    """The version of the nginx on this machine; () if there is none. It is read from the program,
+    which holds it as a text, since commentd starts no other programs."""
     program = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if program is None:
         return ()
