@@ -33,7 +33,8 @@ stands above it.
     Application   `make_app`: mounts the routes, adds headers, and does the regular work
     Doctor        what `check` finds
     Status        what the service tells of itself: `/`, `/health`, `/origin`, `/metrics`
-    Foreign       files of other products: tables of fields, readers, HTML as Markdown
+    Markup        the HTML and the Markdown of other products, as our Markdown
+    Foreign       files of other products: tables of fields, and readers
     Import        stages the records of a file, arranges them, and adds what is new
     Export        our own format and those of others
     Moves         gives pages new URLs
@@ -495,6 +496,16 @@ def value_or_empty(parse: Callable[[str], str], text: str) -> str:
 
 def sha256_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+# Numbers
+
+
+def count_in(text: str, most: int) -> int:
+    """The number that a text says, brought into the range from 0 to `most`; 0 if it says none."""
+    with contextlib.suppress(ValueError, OverflowError):
+        return max(0, min(most, int(float(text))))
+    return 0
 
 
 # Times
@@ -13475,6 +13486,613 @@ def admin_settings(request: Request) -> Json:
     }
 
 
+# -- Markup -------------------------------------------------------------------
+
+# Pure functions that make our Markdown of the texts of other products, which are HTML, Markdown or
+# a mixture of both. HTML takes two steps: first it becomes HTML with our elements alone, and then
+# Markdown. Where no Markdown looks the same, the HTML is kept.
+
+# The HTML and the Markdown of others
+
+HTML_START = re.compile(
+    r"(?i)\s*<(p|pre|blockquote|[uod]l|h\d|div|section|article|table|hr|details|figure|center)\b"
+    r"|\s*<a class="
+)
+LINK_OR_IMAGE = re.compile(r"(?i)<(/?a|img)\b([^<>]*)>")
+WEB = re.compile("https?://")
+EMBEDDED_MEDIA = re.compile(r"(?i)<(iframe|embed|object|param|video|audio|source)\b([^<>]*)>")
+STICKER = re.compile("(?i)(?<![a-z])(v?emo(ji|t)|smil[ei]|owo|sticker|tv_)")
+MARKDOWN_CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
+PREFORMATTED = re.compile(r"(?is)\n?(<pre\b.*?</pre>)\n?")
+# What no text has that is Markdown alone, and nothing that we read in another way.
+MAY_BE_HTML = re.compile(r"[<&]|\[@")
+AT_ANCHOR = re.compile(r"\[(@[^\[\]]*)\]\(#[^()]*\)")  # how replies of Waline begin
+# Elements that take the place of others, which we do not keep.
+SIMILAR_TAGS = {
+    "strong": ["b"],
+    "em": ["i", "cite", "dfn", "var"],
+    "del": ["s", "strike"],
+    "code": ["kbd", "samp", "tt"],
+    "p": [
+        *("div", "section", "article", "h1", "h2", "h3", "h4", "h5", "h6", "table", "caption"),
+        *("tr", "dl", "dt", "dd", "details", "summary", "figure", "figcaption"),
+    ],
+}
+OUR_TAGS = {other: ours for ours, others in SIMILAR_TAGS.items() for other in others}
+OTHER_TAG = re.compile(rf"(?i)<(/?)({'|'.join(OUR_TAGS)})\b[^<>]*>")
+# What readers see of others.
+SEEN_OF_TAGS = {re.compile(r"(?i)</t[dh]\s*>"): " ", re.compile(r"(?i)</?q(\s[^<>]*)?>"): '"'}
+# Links in Disqus lead to a URL with the target and a hash, and a URL as their text is cut:
+# `<a href="https://disq.us/url?url=https%3A%2F%2Fb.example%3AQpX_0&amp;cuid=1">https://b...</a>`.
+DISQUS_LINK = re.compile(
+    r'<a href="https?://disq\.us/url\?url=([^"&]+)%3A[\w-]+(?:&[^"]*)?"'
+    r"([^<>]*>https?://[^<]*\.\.\.(?=</a>))?"
+)
+MARKUP_LIMIT = 256 * 1024
+
+
+def images_as_links(text: str, link: Callable[[str, str], str]) -> str:
+    """The text with a link for each `<img>` element. `link` takes a name and a URL; this is "" for
+    a sticker, and for an image in a link, where a click leads elsewhere."""
+    in_link = False
+
+    def replaced(tag: re.Match[str]) -> str:
+        nonlocal in_link
+        attributes = attributes_in(tag[2])
+        if tag[1].lower() != "img":
+            in_link = bool(WEB.match(attributes.get("href", "")))
+            return tag[0]
+        url = attributes.get("src", "")
+        file_name = url.rpartition("/")[2]
+        name = attributes.get("alt") or attributes.get("atk-emoticon") or file_name
+        is_link = WEB.match(url) and not in_link and not STICKER.search(tag[2])
+        return link(name, url if is_link else "")
+
+    return LINK_OR_IMAGE.sub(replaced, text)
+
+
+def html_link(text: str, url: str) -> str:
+    return f'<a href="{html.escape(url)}">{html.escape(text)}</a>' if url else html.escape(text)
+
+
+def markdown_link(text: str, url: str) -> str:
+    """A link to a URL without spaces."""
+    target = url if PLAIN_TARGET.fullmatch(url) else f"<{url}>"
+    return f"[{text}]({target})" if url else text
+
+
+def films_as_links(markup: str) -> str:
+    """The HTML with a link for each film, frame or other object."""
+    linked = set[str]()  # a film stands in several elements, for old and for new browsers
+
+    def replaced(tag: re.Match[str]) -> str:
+        attributes = attributes_in(tag[2])
+        url = attributes.get("src") or attributes.get("data") or ""
+        if tag[1].lower() == "param" and attributes.get("name", "").lower() in ("movie", "src"):
+            url = attributes.get("value", "")
+        url = re.sub("^//", "https://", url)
+        if url in linked or not WEB.match(url):
+            return ""
+        linked.add(url)
+        return html_link(url, url)
+
+    return EMBEDDED_MEDIA.sub(replaced, markup)
+
+
+# Tags that people write within Markdown, each with what takes its place. Others are shown as text.
+LINK_TAG = re.compile(r"(?i)<a\s([^<>]*)>([^<>]*)</a>")
+TAGS_IN_MARKDOWN = {
+    re.compile(r"(?i)<(b|strong)>([^\s<](?:[^<]*[^\s<])?)</\1>"): r"**\2**",
+    re.compile(r"(?i)<(i|em)>([^\s<](?:[^<]*[^\s<])?)</\1>"): r"*\2*",
+    re.compile(r"(?i)<(s|del|strike)>([^\s<](?:[^<]*[^\s<])?)</\1>"): r"~~\2~~",
+    re.compile(r"(?i)<(code|kbd|samp|tt)>([^<`]+)</\1>"): r"`\2`",
+    re.compile(r"(?i)<(u|ins|mark|small|big|sub|sup|font|span)(?:\s[^<>]*)?>([^<]*)</\1>"): r"\2",
+    re.compile(r"(?i)<(p|div|center)(?:\s[^<>]*)?>([^<]*)</\1>"): "\n\n\\2\n\n",
+    re.compile(r"(?i)<br\s*/?>\n?"): "\n",
+}
+
+
+def link_in_markdown(tag: re.Match[str]) -> str:
+    """Markdown for an `<a>` element. If it leads to no website, this is its text alone."""
+    url = attributes_in(tag[1]).get("href", "").strip()
+    text = " ".join(tag[2].split())
+    if not WEB.match(url) or re.search(r"[\s<>]", url):
+        return text
+    if text in ("", url):
+        return f"<{url}>"
+    return markdown_link(re.sub(r"[\[\]\\]", r"\\\g<0>", text), url)
+
+
+def markdown_in(text: str) -> str:
+    """Another product's Markdown as ours. Some of it is HTML, such as images."""
+    if not MAY_BE_HTML.search(text):
+        return text
+    pieces = MARKDOWN_CODE.split(text)
+    for number in range(0, len(pieces), 2):  # those that are no code
+        piece = images_as_links(pieces[number], markdown_link)
+        for _ in range(3):  # tags in tags
+            piece = LINK_TAG.sub(link_in_markdown, piece)
+            for tag, markdown in TAGS_IN_MARKDOWN.items():
+                piece = tag.sub(markdown, piece)
+        piece = with_references_read(piece)  # which our Markdown keeps as they are: `&lt;`
+        pieces[number] = AT_ANCHOR.sub(r"\1", piece)
+    return without_controls("".join(pieces)).strip()
+
+
+def paragraphs_of(text: str) -> str:
+    """Our HTML of HTML in which the end of a line is a break, and an empty line ends a paragraph.
+    In code they stay."""
+    pieces = PREFORMATTED.split(text.strip().replace("\r", ""))
+    for number in range(0, len(pieces), 2):
+        piece = re.sub(r"\n\s*\n\s*", "</p><p>", pieces[number])
+        # Beside a break or a block, the end of a line is no other break.
+        piece = re.sub(r"(?i)<br\s*/?>\n", "\n", piece)
+        piece = re.sub(r"(?i)\n?(</?(?:p|[uo]l|li|blockquote|hr)\b[^<>]*>)\n?", r"\1", piece)
+        pieces[number] = piece.replace("\n", "<br>")
+    return f"<p>{''.join(pieces)}</p>"
+
+
+def direct_link(link: re.Match[str]) -> str:
+    """A link of Disqus as one to its target, which is also its text if that was cut."""
+    url = html.escape(without_controls(urllib.parse.unquote(link[1])).strip())
+    text = f">{url}" if link[2] else ""
+    return f'<a href="{url}"{text}'
+
+
+# WordPress makes links of bare URLs when it shows a comment, but not in links and code.
+WORDPRESS_URL = re.compile(rf"{URL_IN_TEXT}|(?<![\w/.@-])www\.{AFTER_SCHEME}")
+TAG_LINK_OR_CODE = re.compile(r"(?is)(<(?:a|code|pre)\b.*?</(?:a|code|pre)>|<[^>]*>)")
+
+
+def with_links(markup: str) -> str:
+    """Our HTML with links for its bare URLs."""
+    pieces = TAG_LINK_OR_CODE.split(markup)
+    pieces[::2] = map(text_with_links, pieces[::2])
+    return clean("".join(pieces))
+
+
+def text_with_links(markup: str) -> str:
+    """HTML without tags, with links for its bare URLs."""
+    text = html.unescape(markup)
+    linked = ""
+    start = 0
+    for match in WORDPRESS_URL.finditer(text):
+        url = bare_url(match)
+        target = url if "://" in url else f"http://{url}"
+        linked += html.escape(text[start : match.start()]) + html_link(url, target)
+        start = match.start() + len(url)
+    return linked + html.escape(text[start:])
+
+
+def clean_foreign(markup: str) -> str:
+    """`clean`, twice. Within an element that it drops, such as `<button>`, a paragraph may begin in
+    a paragraph and a link in a link. The second time, one ends where the next one begins."""
+    return clean(clean(markup))
+
+
+def html_in(markup: str) -> str:
+    """Another product's HTML as ours. Images and films become links."""
+    markup = images_as_links(markup[:MARKUP_LIMIT], html_link)
+    markup = films_as_links(markup)
+    for tag, seen in SEEN_OF_TAGS.items():
+        markup = tag.sub(seen, markup)
+    markup = OTHER_TAG.sub(lambda tag: f"<{tag[1]}{OUR_TAGS[tag[2].lower()]}>", markup)
+    if not re.match(r"(?i)\s*<(p|pre|blockquote|ul|ol)\b", markup):
+        markup = f"<p>{markup}"
+    cleaned = without_controls(clean_foreign(markup))  # a reference may have stood for one
+    cleaned = re.sub(r"<p>(?:\s|&nbsp;)*</p>", "", cleaned).strip()
+    return re.sub(r'(?s)<a rel="[^"]*">(.*?)</a>', r"\1", cleaned)  # links that lead nowhere
+
+
+def with_references_read(text: str) -> str:
+    """A text with characters in the place of references such as `&amp;` and `&nbsp;`. A bare `&`
+    stays."""
+    return re.sub(r"&#?\w+;", lambda reference: html.unescape(reference[0]), text)
+
+
+# HTML as Markdown
+
+MOST_NESTED = 30
+BLOCK_TAGS = ("p", "pre", "blockquote", "ul", "ol", "li", "hr")
+EMPHASIS = {"em": "*", "strong": "**", "del": "~~"}
+WHITE = " \t\r\n\f"  # HTML shows any number of them as one space; others, such as U+00A0, stay
+SPACES = re.compile(f"[{WHITE}]+")
+# What has a meaning in Markdown, anywhere and at the start of a line.
+SPECIAL = re.compile(r"[\\`*_\[\]<~]|:(?=//)")
+SPECIAL_AT_START = re.compile(r"(?m)^(?:(?=#{1,6}(?: |$)|[-+](?: |$)|[-=]+ *$|>)|(\d+)(?=[.)]))")
+# A URL that needs no angle brackets in a link.
+PLAIN_TARGET = re.compile(r"(?:[^\s()<>\\]|\([^\s()<>\\]*\))+")
+
+
+@dataclass
+class Element:
+    """An element of our HTML. `children` are elements and texts."""
+
+    tag: str
+    attributes: dict[str, str | None] = field(default_factory=dict)
+    children: list["Element | str"] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The text of the element, with breaks as ends of lines."""
+        if self.tag == "br":
+            return "\n"
+        return "".join(each if isinstance(each, str) else each.text for each in self.children)
+
+    @property
+    def blocks(self) -> list["Element"]:
+        """The blocks in it. What stands between them is a paragraph."""
+        blocks: list[Element] = []
+        for is_block, group in itertools.groupby(self.children, is_block_element):
+            children = [*group]
+            if is_block:
+                blocks += cast(list[Element], children)
+            elif any(isinstance(each, Element) or each.strip(WHITE) for each in children):
+                blocks.append(Element("p", {}, children))
+        return blocks
+
+
+def is_block_element(node: Element | str) -> bool:
+    return isinstance(node, Element) and node.tag in BLOCK_TAGS
+
+
+class ElementReader(html.parser.HTMLParser):
+    """Reads our HTML, which is well-formed. If it is nested deeper than anyone writes, this raises
+    `ValueError`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The element of each tag that has not ended, the innermost last. The element may be an
+        # earlier one, which then stands here twice. Each end tag takes one away.
+        self.open = [Element("")]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in EMPHASIS and tag in [element.tag for element in self.open]:
+            # Emphasis within the same emphasis shows nothing: `<em>a <em>b</em></em>` is one.
+            self.open.append(self.open[-1])
+            return
+        siblings = self.open[-1].children
+        last = siblings[-1] if siblings else ""
+        if isinstance(last, Element) and last.tag == tag and tag in EMPHASIS:
+            # Markdown would not tell them apart: `<em>a</em><em>b</em>` is one.
+            self.open.append(last)
+            return
+        element = Element(tag, dict(attrs))
+        siblings.append(element)
+        if tag not in ("br", "hr"):
+            self.open.append(element)
+        if len(self.open) > MOST_NESTED:
+            raise ValueError
+
+    def handle_endtag(self, tag: str) -> None:
+        self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        is_code_block = any(element.tag == "pre" for element in self.open)
+        self.open[-1].children.append(data if is_code_block else SPACES.sub(" ", data))
+
+
+@dataclass(frozen=True)
+class MarkdownWriter:
+    """Writes our HTML as Markdown."""
+
+    # Whether all is escaped that may have a meaning in Markdown. Most texts read the same without,
+    # and are plainer to edit.
+    escapes: bool
+
+    def blocks(self, element: Element) -> list[str]:
+        texts: list[str] = []
+        previous = ""
+        for block in element.blocks:
+            # Two lists in a row have different marks: with the same they would be one.
+            is_second = block.tag == previous
+            if text := self.block(block, is_second=is_second):
+                texts.append(text)
+                previous = "" if is_second else block.tag
+        return texts
+
+    def block(self, element: Element, *, is_second: bool) -> str:
+        if element.tag == "pre":
+            return self.code_block(element)
+        if element.tag == "hr":
+            return "***"  # in a list, `---` would end it
+        if element.tag == "blockquote":
+            lines = "\n\n".join(self.blocks(element)).split("\n")
+            return "\n".join(f"> {line}" if line else ">" for line in lines)
+        if element.tag in ("ul", "ol"):
+            return self.list_items(element, is_second=is_second)
+        return self.paragraph(element)
+
+    def code_block(self, element: Element) -> str:
+        code = element.text.removeprefix("\n").removesuffix("\n")
+        fence = "`" * max(3, longest_run(code) + 1)
+        language = code_class(element).removeprefix("language-")
+        return f"{fence}{language}\n{code}\n{fence}"
+
+    def list_items(self, element: Element, *, is_second: bool) -> str:
+        """Each item behind its mark, and what follows in it indented, with an empty line before all
+        but a list:
+
+            1. The first
+               - with a list in it
+            2. The second
+        """
+        items: list[str] = []
+        separator = "\n"
+        for number, item in enumerate(element.blocks, first_number(element)):
+            blocks = self.blocks(item) or [""]
+            if all(LIST_START.match(block) for block in blocks[1:]):
+                text = "\n".join(blocks)
+            else:
+                text = "\n\n".join(blocks)
+                separator = "\n\n"
+            mark = list_mark(element.tag, number, is_second=is_second)
+            indentation = " " * (len(mark) + 1)
+            text = re.sub(r"\n(?=[^\n])", f"\n{indentation}", text)
+            items.append(f"{mark} {text}".rstrip(" "))
+        return separator.join(items)
+
+    def paragraph(self, element: Element) -> str:
+        """Two breaks in a row end a paragraph."""
+        lines = [line.strip(" ") for line in self.inline(element).split("\n")]
+        text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+        if self.escapes:
+            text = SPECIAL_AT_START.sub(r"\1\\", text)
+        return text
+
+    def inline(self, element: Element) -> str:
+        text = ""
+        for child in element.children:
+            if isinstance(child, str):
+                text += SPECIAL.sub(r"\\\g<0>", child) if self.escapes else child
+            else:
+                text += self.inline_element(child)
+        return text
+
+    def inline_element(self, element: Element) -> str:
+        if element.tag == "br":
+            return "\n"
+        if element.tag == "code":
+            return "\n".join(map(code_span, element.text.split("\n")))
+        text = self.inline(element)
+        # Emphasis neither begins nor ends with a space of any kind.
+        inner = text.strip()
+        if not inner:
+            return text
+        start, end = text.split(inner, 1)
+        # An empty line would end the paragraph.
+        inner = re.sub(r"\n(?= *\n)", r"\n\\", inner)
+        if element.tag == "a":
+            inner = self.link(element, inner)
+        mark = EMPHASIS.get(element.tag, "")
+        return f"{start}{mark}{inner}{mark}{end}"
+
+    def link(self, element: Element, text: str) -> str:
+        url = element.attributes.get("href") or ""
+        shown = element.text
+        if shown in (url, url.removeprefix("mailto:")) and html.unescape(url) == url:
+            is_web = re.match("https?://", url)
+            return shown if is_web and not self.escapes else f"<{shown}>"
+        if not PLAIN_TARGET.fullmatch(url):
+            url = url.replace("<", "%3C").replace(">", "%3E").replace("\\", "%5C")
+            url = f"<{url}>"
+        return f"[{text}]({url})"
+
+
+def first_number(element: Element) -> int:
+    """The number that a list begins with."""
+    return count_in(element.attributes.get("start") or "1", 10**8)
+
+
+LIST_START = re.compile(r"[-*] |\d+[.)] ")
+
+
+def list_mark(tag: str, number: int, *, is_second: bool) -> str:
+    """The mark of an item. A list that follows another one has other marks."""
+    if tag == "ol":
+        return f"{number})" if is_second else f"{number}."
+    return "*" if is_second else "-"
+
+
+def code_class(element: Element) -> str:
+    """`language-js` for a block of such code. If it names no language, this is ""."""
+    inner = element.children[0] if element.children else ""
+    return inner.attributes.get("class") or "" if isinstance(inner, Element) else ""
+
+
+def longest_run(code: str) -> int:
+    """The number of back-ticks in the longest run of them."""
+    return max(map(len, re.findall("`+", code)), default=0)
+
+
+def code_span(code: str) -> str:
+    code = code.strip(" ")
+    if not code:
+        return ""
+    fence = "`" * (longest_run(code) + 1)
+    padding = " " if "`" in (code[0], code[-1]) else ""
+    return f"{fence}{padding}{code}{padding}{fence}"
+
+
+def text_of(markup: str) -> str:
+    """What a reader sees of our HTML, as plain text."""
+    text = re.sub(r"<br>\n?|</li>", "\n", markup)
+    text = re.sub(r"</(p|pre|blockquote|ul|ol)>", "\n\n", text)
+    text = html.unescape(re.sub(r"<[^>]*>", "", text))
+    return re.sub(r"\n{3,}", "\n\n", text).strip()
+
+
+def element_of(markup: str) -> Element | None:
+    """Our HTML as an element. If it is nested deeper than anyone writes, this is None."""
+    reader = ElementReader()
+    try:
+        reader.feed(markup)
+        reader.close()
+    except ValueError:
+        return None
+    return reader.open[0]
+
+
+def is_shown_alike(shown: str, element: Element, markup: str) -> bool:
+    """Whether readers see the same of the HTML `shown` and of an element. `markup` is the HTML of
+    that element."""
+    # Most HTML differs in the ends of lines alone, if at all, which is seen sooner.
+    if re.sub("(?<=>)\n", "", shown) == re.sub("(?<=>)\n", "", markup):
+        return True
+    shown_element = element_of(shown)
+    return shown_element is not None and appearance(shown_element) == appearance(element)
+
+
+# How an element looks. It is equal for two elements in which readers see the same, however these
+# are written. For `<p>a<br>b <em>c</em></p><ul><li>d</li></ul>` it is
+#
+#     [
+#         [StyledText("a\nb "), StyledText("c", {"em"})],
+#         SeenBlock("ul", "1", [SeenBlock("li", "1", [[StyledText("d")]])]),
+#     ]
+#
+# Paragraphs are no blocks here: `<p>a</p><p>b</p>` is the text "a\n\nb", as is `<p>a<br><br>b</p>`.
+
+Styles = frozenset[str]
+NO_STYLE: Styles = frozenset()
+GAP = re.compile("([ \n\xa0\u3000]+)")
+
+
+@dataclass(frozen=True)
+class StyledText:
+    """Text that looks the same throughout."""
+
+    text: str
+    styles: Styles = NO_STYLE  # the elements that it is in: `em`, or for a link `a URL`
+
+
+@dataclass(frozen=True)
+class SeenBlock:
+    """A list, an item of one, a quote, code or a rule."""
+
+    tag: str
+    label: str  # the number that a list begins with, or the language of code
+    parts: list["SeenBlock | list[StyledText]"]  # what is in it
+
+
+def appearance(element: Element, styles: Styles = NO_STYLE) -> list[SeenBlock | list[StyledText]]:
+    """What readers see of an element: its blocks, and the texts before, between and after them.
+    `styles` are those of the elements around it."""
+    parts: list[SeenBlock | list[StyledText]] = []
+    for piece_type, group in itertools.groupby(seen_pieces(element, styles), type):
+        if piece_type is SeenBlock:
+            parts += cast(Iterator[SeenBlock], group)
+        elif runs := with_plain_gaps(cast(Iterator[StyledText], group)):
+            parts.append(runs)
+    return parts
+
+
+def seen_pieces(element: Element, styles: Styles) -> Iterator[StyledText | SeenBlock]:
+    """The blocks and texts of an element, one after the other. Some texts may have the same styles,
+    and gaps between words may be written in several ways."""
+    for child in element.children:
+        if isinstance(child, str):
+            yield StyledText(child, styles)
+        elif child.tag == "br":
+            yield StyledText("\n")
+        elif child.tag == "p":
+            yield StyledText("\n\n")
+            yield from seen_pieces(child, styles)
+            yield StyledText("\n\n")
+        elif child.tag == "pre":
+            yield seen_code(child)
+        elif child.tag in BLOCK_TAGS:
+            yield SeenBlock(child.tag, str(first_number(child)), appearance(child, styles))
+        elif child.tag == "a":
+            url = urllib.parse.unquote(child.attributes.get("href") or "")
+            yield from seen_pieces(child, styles | {f"a {url}"})
+        else:
+            yield from seen_pieces(child, styles | {child.tag})
+
+
+def seen_code(element: Element) -> SeenBlock:
+    """A block of code. It shows each space that is in it, but not the ends of lines around it."""
+    runs = [
+        StyledText(piece.text, piece.styles - {"code"})
+        for piece in seen_pieces(element, NO_STYLE)
+        if isinstance(piece, StyledText)
+    ]
+    code = element.text.removeprefix("\n").removesuffix("\n")
+    is_plain = all(run.styles == NO_STYLE for run in runs)
+    return SeenBlock("pre", code_class(element), [[StyledText(code)] if is_plain else joined(runs)])
+
+
+def with_plain_gaps(runs: Iterable[StyledText]) -> list[StyledText]:
+    """The texts with one spelling of each gap between words. A gap has no style, since readers
+    don't see whether a space is bold, and none stands at the beginning or the end."""
+    pieces = [
+        StyledText(text, NO_STYLE if GAP.fullmatch(text) else run.styles)
+        for run in runs
+        for text in GAP.split(run.text)
+        if text
+    ]
+    seen = []
+    for run in joined(pieces):
+        text = re.sub(" {2,}", " ", re.sub(" *\n *", "\n", run.text))
+        seen.append(StyledText(re.sub("\n{2,}", "\n\n", text), run.styles))
+    if seen:
+        seen[0] = StyledText(seen[0].text.lstrip(" \n"), seen[0].styles)
+        seen[-1] = StyledText(seen[-1].text.rstrip(" \n"), seen[-1].styles)
+    return [run for run in seen if run.text]
+
+
+def joined(runs: Iterable[StyledText]) -> list[StyledText]:
+    """The texts, with those one that stand side by side in the same styles."""
+    groups = itertools.groupby(runs, operator.attrgetter("styles"))
+    return [StyledText("".join(run.text for run in group), styles) for styles, group in groups]
+
+
+# The text of a comment
+
+
+@dataclass(frozen=True)
+class Content:
+    """The text of a comment as we store it: Markdown, and how it is shown."""
+
+    markdown: str
+    html: str
+    own_html: bool = False  # whether the HTML is shown though the Markdown would look otherwise
+
+
+def content_of_markdown(text: str) -> Content:
+    return Content(text, safe_html(text))
+
+
+def content_of_either(text: str) -> Content:
+    """The text of a product that shows Markdown, and has kept the HTML of what it imported
+    itself."""
+    if HTML_START.match(text):
+        return content_of_html(html_in(text))
+    return content_of_markdown(markdown_in(text))
+
+
+def content_of_disqus(text: str) -> Content:
+    return content_of_html(html_in(DISQUS_LINK.sub(direct_link, text)))
+
+
+def content_of_lines(text: str) -> Content:
+    return content_of_html(with_links(html_in(paragraphs_of(text))))
+
+
+def content_of_html(markup: str) -> Content:
+    """Our HTML as Markdown that looks the same, or as it is if there is no such Markdown."""
+    element = element_of(markup)
+    if element is None:
+        return Content(text_of(markup), markup, own_html=True)
+    markdown = ""
+    for escapes in (False, True):
+        markdown = "\n\n".join(MarkdownWriter(escapes).blocks(element)).strip()
+        shown = safe_html(markdown)
+        if is_shown_alike(shown, element, markup):
+            return Content(markdown, shown)
+    return Content(markdown, markup, own_html=True)
+
+
 # -- Foreign ------------------------------------------------------------------
 
 # Files of other products, and our own export: which product they are of, how they are read (also
@@ -13483,20 +14101,20 @@ def admin_settings(request: Request) -> Json:
 
 # What a product's file looks like
 
-Fields = dict[str, str]  # where a record has each field: its path, by the name of the field
+Paths = dict[str, str]  # where a record has what: the path of a value, by what it is
 
 
 @dataclass(frozen=True)
 class Table:
-    """Records of one sort. `name`: of the list, table or element in the file that they stand in; ""
-    if that has no name.
+    """Records of one sort, and where they have our fields.
 
-    In a path, `user.name` is a value inside of another; of `a|b` the first is taken that is there.
-    So with `{"id": "id", "author": "user.name|nick"}`, the record `{"id": 7, "user": {"name":
-    "Ann"}}` has the fields `id` 7 and `author` Ann."""
+    In a path, `user.name` is a value inside of another. Of `a|b`, the first is taken that is there.
+    So with `{"id": "id", "nickname": "user.name|nick"}`, the record `{"id": 7, "user": {"name":
+    "Ann"}}` has the fields `id` 7 and `nickname` Ann."""
 
+    # Of the list, table or element in the file that the records stand in; "" if it has no name.
     name: str
-    fields: Fields
+    fields: Paths
 
 
 NO_TABLE = Table("", {})
@@ -13506,30 +14124,56 @@ NO_TABLE = Table("", {})
 class Product:
     """How the file of a product is recognised and read.
 
-    Fields of a comment: `id`, `parent`, `thread` (the id of its top-level comment, used where the
-    parent is missing), `page` (its URL; or the id of a record, if `pages` has an `id`), `site` (the
-    name of its blog), `author` (the id of a record of `people`), `nickname`, `email`, `website`,
-    `ip`, `likes`, `pinned`, `closed` (of its page), `created_at`, `edited_at`, `type` (others than
-    "comment" are left out), and the text: `markdown`, `html`, `lines` (HTML whose line ends are
-    breaks), `disqus` (HTML whose links go through Disqus) or `either`; `own_html` is HTML that
-    is shown in the place of the Markdown. What is known of an author takes the place of what stands
-    in the comment.
+    The fields that a comment can have:
 
-    Fields of a page: `id`, `page` (its URL), `views`, `page_likes`, `closed`, `opened_at` and
-    `gone` (if it is true, the page is left out)."""
+        id          of the comment, in the product
+        parent      the id of the comment that it replies to
+        thread      the id of its top-level comment, used where the parent is missing
+        type        what it is: others than "comment" are left out
+        page        the URL of its page, or the `id` of the page if pages have one
+        closed      whether its page takes no more comments
+        site        the name of its blog
+        author      the `id` of its author, whose fields win over those of the comment
+        nickname, email, website, ip
+        likes       their number, or a list of those who like it
+        pinned
+        created_at, edited_at
 
-    sign: str  # a pattern for the beginning of the file; for SQLite, for the names of its tables
+    Its text is in one of these:
+
+        markdown    as we write it
+        html
+        lines       HTML in which the end of a line is a break
+        disqus      HTML whose links go through Disqus
+        either      Markdown, or HTML that the product has imported itself
+        own_html    HTML that is shown in the place of `markdown`, which it has besides
+
+    The fields that a page can have:
+
+        id          of the page, in the product
+        page        its URL
+        views, page_likes
+        closed      whether it takes no more comments
+        opened_at   when it was made
+        gone        whether it was deleted: then it is left out
+
+    The fields that an author can have: id, nickname, email, website."""
+
+    # A pattern for the beginning of the file; for SQLite, for the names of its tables.
+    sign: str
     comments: Table
     pages: Table = NO_TABLE
-    people: Table = NO_TABLE
-    # The status of a comment by the path whose value is true; by `!path`, if it is false. The first
-    # that applies counts. If none does, `status_path` has a value that `STATUS_VALUES` translates.
-    flags: Fields = field(default_factory=dict)
+    people: Table = NO_TABLE  # the authors
+    # The status of a comment, by the path of a value that is true; or by `!path`, if that is false.
+    # The first that applies counts.
+    flags: Paths = field(default_factory=dict)
+    # Where none applies: the path of a value that `STATUS_VALUES` translates.
     status_path: str = ""
-    lost: Fields = field(default_factory=dict)  # what an import leaves out, with its path
-    zone: str = ""  # of times without a time zone, if the product writes such; else UTC
-    escaped: bool = False  # whether names and URLs are HTML
-    sql: str = ""  # for SQLite
+    # What an import leaves out, with its path. The report counts it.
+    lost: Paths = field(default_factory=dict)
+    zone: str = ""  # of times that name none; UTC if this is ""
+    names_are_html: bool = False  # whether `&amp;` in names and URLs stands for `&`
+    sql: str = ""  # what reads the comments, if the file is an SQLite database
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -13554,7 +14198,7 @@ WALINE_COMMENTS = Table(
         "created_at": "insertedAt|createdAt",
     },
 )
-COUNTER = Table("Counter", {"page": "url", "views": "time"})
+WALINE_VIEWS = Table("Counter", {"page": "url", "views": "time"})
 
 # The first whose sign is found in a file reads it.
 PRODUCTS = {
@@ -13588,7 +14232,7 @@ PRODUCTS = {
     "waline": Product(
         sign=r'(?s).*"type"\s*:\s*"waline"|.*"objectId".*"(like|sticky|status)"\s*:',
         comments=WALINE_COMMENTS,
-        pages=COUNTER,
+        pages=WALINE_VIEWS,
         people=Table(
             "Users",
             {"id": "objectId", "nickname": "display_name", "email": "email", "website": "url"},
@@ -13623,7 +14267,7 @@ PRODUCTS = {
                 "created_at": "created",
             },
         ),
-        pages=COUNTER,
+        pages=WALINE_VIEWS,
         flags={"isSpam": "waiting"},
         lost={
             "user agents": "ua",
@@ -13636,11 +14280,11 @@ PRODUCTS = {
     "valine": Product(
         sign=r'(?s)#filetype:JSON-streaming|.*"objectId"\s*:',
         comments=WALINE_COMMENTS,
-        pages=COUNTER,
+        pages=WALINE_VIEWS,
         flags={"isSpam": "spam"},
         status_path="status",
         lost={"user agents": "ua", "page titles": "title"},
-        escaped=True,
+        names_are_html=True,
     ),
     "cusdis": Product(
         sign=r".*\bcomments\b.*\bpages\b.*\bprojects\b",
@@ -13714,7 +14358,7 @@ PRODUCTS = {
         ),
         status_path="comment_approved",
         lost={"page titles": "title", "fields of plugins": "commentmeta"},
-        escaped=True,
+        names_are_html=True,
     ),
     "isso": Product(
         sign=r".*\bcomments\b.*\bthreads\b",
@@ -13740,7 +14384,7 @@ PRODUCTS = {
             "subscriptions to replies": "notification",
             "page titles": "title",
         },
-        escaped=True,
+        names_are_html=True,
         sql="""
             SELECT comments.*, threads.uri, threads.title
               FROM comments LEFT JOIN threads ON threads.id = tid""",
@@ -13857,23 +14501,34 @@ PRODUCTS = {
         },
     ),
 }
+# The status of a comment by what products write. With any other value, it waits.
 STATUS_VALUES = {
-    "": "visible",
-    "1": "visible",
-    "approved": "visible",
-    "visible": "visible",
-    "4": "deleted",
-    "trash": "deleted",
-    "deleted": "deleted",
-    "spam": "spam",
+    "": "visible",  # Waline and Valine
+    "1": "visible",  # WordPress, Isso
+    "approved": "visible",  # Waline, Commento
+    "visible": "visible",  # commentd
+    "4": "deleted",  # Isso
+    "trash": "deleted",  # WordPress
+    "deleted": "deleted",  # commentd
+    "spam": "spam",  # Waline, WordPress, commentd
 }
-FALSE = {"", "0", "f", "false", "none", "null", "no", "open", "undefined", "0001-01-01t00:00:00z"}
+# What means no, in lower case.
+FALSE = {
+    "",
+    "0",  # SQLite (Cusdis), and commentd
+    "false",  # all others in JSON, Disqus in XML
+    "open",  # WordPress: the page takes comments
+    "undefined",  # Commento: the author has no picture
+    "0001-01-01t00:00:00z",  # programs in Go, such as Comentario: this never happened
+    # What converters write, and databases such as PostgreSQL
+    *("f", "no", "none", "null"),
+}
 UNKNOWN_IP = "192.0.2.0"  # given to nobody (RFC 5737), for formats that need an IP address
 YEAR_1990 = 631152000
 
 
 def pick(record: Any, path: str) -> Any:
-    """The value at a path; None if there is none."""
+    """The value at a path, as in `Table`. If there is none, this is None."""
     for alternative in path.split("|"):
         value = record
         for name in alternative.split("."):
@@ -13883,12 +14538,12 @@ def pick(record: Any, path: str) -> Any:
     return None
 
 
-Texts = defaultdict[str, str]  # fields by name; "" where there is none
+Values = defaultdict[str, str]  # fields by name; "" where there is none
 
 
-def fields_in(record: Any, table: Table) -> Texts:
+def fields_in(record: Any, table: Table) -> Values:
     """The fields of a record that are not empty."""
-    texts = Texts(str)
+    texts = Values(str)
     for name, path in table.fields.items():
         value = pick(record, path)
         if value is None:
@@ -13924,13 +14579,6 @@ def is_there(value: Any) -> bool:
     return isinstance(value, list | dict) or is_true(value)
 
 
-def count_in(text: str, most: int) -> int:
-    """A number from 0 to `most`."""
-    with contextlib.suppress(ValueError, OverflowError):
-        return max(0, min(most, int(float(text))))
-    return 0
-
-
 def status_in(record: Any, product: Product) -> str:
     for flag, status in product.flags.items():
         value = pick(record, flag.removeprefix("!"))
@@ -13944,226 +14592,6 @@ def status_in(record: Any, product: Product) -> str:
 
 # The text of a comment
 
-HTML_START = re.compile(
-    r"(?i)\s*<(p|pre|blockquote|[uod]l|h\d|div|section|article|table|hr|details|figure|center)\b"
-    r"|\s*<a class="
-)
-LINK_OR_IMAGE = re.compile(r"(?i)<(/?a|img)\b([^<>]*)>")
-WEB = re.compile("https?://")
-EMBEDDED_MEDIA = re.compile(r"(?i)<(iframe|embed|object|param|video|audio|source)\b([^<>]*)>")
-STICKER = re.compile("(?i)(?<![a-z])(v?emo(ji|t)|smil[ei]|owo|sticker|tv_)")
-CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
-PREFORMATTED = re.compile(r"(?is)\n?(<pre\b.*?</pre>)\n?")
-# What no text has that is Markdown alone, and nothing that we read in another way.
-MAY_BE_HTML = re.compile(r"[<&]|\[@")
-AT_ANCHOR = re.compile(r"\[(@[^\[\]]*)\]\(#[^()]*\)")  # how replies of Waline begin
-# Elements that take the place of others, which we do not keep.
-SIMILAR_TAGS = {
-    "strong": ["b"],
-    "em": ["i", "cite", "dfn", "var"],
-    "del": ["s", "strike"],
-    "code": ["kbd", "samp", "tt"],
-    "p": [
-        *("div", "section", "article", "h1", "h2", "h3", "h4", "h5", "h6", "table", "caption"),
-        *("tr", "dl", "dt", "dd", "details", "summary", "figure", "figcaption"),
-    ],
-}
-OUR_TAGS = {other: ours for ours, others in SIMILAR_TAGS.items() for other in others}
-OTHER_TAG = re.compile(rf"(?i)<(/?)({'|'.join(OUR_TAGS)})\b[^<>]*>")
-# What readers see of others.
-SEEN_OF_TAGS = {re.compile(r"(?i)</t[dh]\s*>"): " ", re.compile(r"(?i)</?q(\s[^<>]*)?>"): '"'}
-# Links in Disqus lead to a URL with the target and a hash, and a URL as their text is cut:
-# `<a href="https://disq.us/url?url=https%3A%2F%2Fb.example%3AQpX_0&amp;cuid=1">https://b...</a>`.
-DISQUS_LINK = re.compile(
-    r'<a href="https?://disq\.us/url\?url=([^"&]+)%3A[\w-]+(?:&[^"]*)?"'
-    r"([^<>]*>https?://[^<]*\.\.\.(?=</a>))?"
-)
-MARKUP_LIMIT = 256 * 1024
-TEXT_LIMIT = 64 * 1024
-
-
-def images_as_links(text: str, link: Callable[[str, str], str]) -> str:
-    """The text with a link for each `<img>` element. `link` takes a name and a URL; this is "" for
-    a sticker, and for an image in a link, where a click leads elsewhere."""
-    in_link = False
-
-    def replaced(tag: re.Match[str]) -> str:
-        nonlocal in_link
-        attributes = attributes_in(tag[2])
-        if tag[1].lower() != "img":
-            in_link = bool(WEB.match(attributes.get("href", "")))
-            return tag[0]
-        url = attributes.get("src", "")
-        file_name = url.rpartition("/")[2]
-        name = attributes.get("alt") or attributes.get("atk-emoticon") or file_name
-        is_link = WEB.match(url) and not in_link and not STICKER.search(tag[2])
-        return link(name, url if is_link else "")
-
-    return LINK_OR_IMAGE.sub(replaced, text)
-
-
-def html_link(text: str, url: str) -> str:
-    return f'<a href="{html.escape(url)}">{html.escape(text)}</a>' if url else html.escape(text)
-
-
-def markdown_link(text: str, url: str) -> str:
-    """A link to a URL without spaces."""
-    target = url if PLAIN_TARGET.fullmatch(url) else f"<{url}>"
-    return f"[{text}]({target})" if url else text
-
-
-def films_as_links(markup: str) -> str:
-    """The HTML with a link for each film, frame or other object."""
-    linked = set[str]()  # a film stands in several elements, for old and for new browsers
-
-    def replaced(tag: re.Match[str]) -> str:
-        attributes = attributes_in(tag[2])
-        url = attributes.get("src") or attributes.get("data") or ""
-        if tag[1].lower() == "param" and attributes.get("name", "").lower() in ("movie", "src"):
-            url = attributes.get("value", "")
-        url = re.sub("^//", "https://", url)
-        if url in linked or not WEB.match(url):
-            return ""
-        linked.add(url)
-        return html_link(url, url)
-
-    return EMBEDDED_MEDIA.sub(replaced, markup)
-
-
-# Tags that people write within Markdown, each with what takes its place. Others are shown as text.
-LINK_TAG = re.compile(r"(?i)<a\s([^<>]*)>([^<>]*)</a>")
-TAGS_IN_MARKDOWN = {
-    re.compile(r"(?i)<(b|strong)>([^\s<](?:[^<]*[^\s<])?)</\1>"): r"**\2**",
-    re.compile(r"(?i)<(i|em)>([^\s<](?:[^<]*[^\s<])?)</\1>"): r"*\2*",
-    re.compile(r"(?i)<(s|del|strike)>([^\s<](?:[^<]*[^\s<])?)</\1>"): r"~~\2~~",
-    re.compile(r"(?i)<(code|kbd|samp|tt)>([^<`]+)</\1>"): r"`\2`",
-    re.compile(r"(?i)<(u|ins|mark|small|big|sub|sup|font|span)(?:\s[^<>]*)?>([^<]*)</\1>"): r"\2",
-    re.compile(r"(?i)<(p|div|center)(?:\s[^<>]*)?>([^<]*)</\1>"): "\n\n\\2\n\n",
-    re.compile(r"(?i)<br\s*/?>\n?"): "\n",
-}
-
-
-def link_in_markdown(tag: re.Match[str]) -> str:
-    """Markdown for an `<a>` element; its text alone if it leads to no website."""
-    url = attributes_in(tag[1]).get("href", "").strip()
-    text = " ".join(tag[2].split())
-    if not WEB.match(url) or re.search(r"[\s<>]", url):
-        return text
-    if text in ("", url):
-        return f"<{url}>"
-    return markdown_link(re.sub(r"[\[\]\\]", r"\\\g<0>", text), url)
-
-
-def markdown_in(text: str) -> str:
-    """Another product's Markdown as ours. Some of it is HTML, such as images."""
-    if not MAY_BE_HTML.search(text):
-        return text
-    pieces = CODE.split(text)
-    for number in range(0, len(pieces), 2):  # those that are no code
-        piece = images_as_links(pieces[number], markdown_link)
-        for _ in range(3):  # tags in tags
-            piece = LINK_TAG.sub(link_in_markdown, piece)
-            for tag, markdown in TAGS_IN_MARKDOWN.items():
-                piece = tag.sub(markdown, piece)
-        piece = with_references_read(piece)  # which our Markdown keeps as they are: `&lt;`
-        pieces[number] = AT_ANCHOR.sub(r"\1", piece)
-    return without_controls("".join(pieces)).strip()
-
-
-def paragraphs_of(text: str) -> str:
-    """HTML in which the end of a line is a break, and an empty line ends a paragraph; except in
-    code."""
-    pieces = PREFORMATTED.split(text.strip().replace("\r", ""))
-    for number in range(0, len(pieces), 2):
-        piece = re.sub(r"\n\s*\n\s*", "</p><p>", pieces[number])
-        # Beside a break or a block, the end of a line is no other break.
-        piece = re.sub(r"(?i)<br\s*/?>\n", "\n", piece)
-        piece = re.sub(r"(?i)\n?(</?(?:p|[uo]l|li|blockquote|hr)\b[^<>]*>)\n?", r"\1", piece)
-        pieces[number] = piece.replace("\n", "<br>")
-    return f"<p>{''.join(pieces)}</p>"
-
-
-def direct_link(link: re.Match[str]) -> str:
-    url = html.escape(as_text(urllib.parse.unquote(link[1])))
-    text = f">{url}" if link[2] else ""
-    return f'<a href="{url}"{text}'
-
-
-# WordPress makes links of bare URLs when it shows a comment, but not in links and code.
-WORDPRESS_URL = re.compile(rf"{URL_IN_TEXT}|(?<![\w/.@-])www\.{AFTER_SCHEME}")
-TAG_LINK_OR_CODE = re.compile(r"(?is)(<(?:a|code|pre)\b.*?</(?:a|code|pre)>|<[^>]*>)")
-
-
-def with_links(markup: str) -> str:
-    """Our HTML with links for its bare URLs."""
-    pieces = TAG_LINK_OR_CODE.split(markup)
-    pieces[::2] = map(text_with_links, pieces[::2])
-    return clean("".join(pieces))
-
-
-def text_with_links(markup: str) -> str:
-    """Does the same as `with_links`, for HTML without tags."""
-    text = html.unescape(markup)
-    linked = ""
-    start = 0
-    for match in WORDPRESS_URL.finditer(text):
-        url = bare_url(match)
-        target = url if "://" in url else f"http://{url}"
-        linked += html.escape(text[start : match.start()]) + html_link(url, target)
-        start = match.start() + len(url)
-    return linked + html.escape(text[start:])
-
-
-def clean_foreign(markup: str) -> str:
-    """`clean`, twice. Within an element that it drops, such as `<button>`, a paragraph may begin in
-    a paragraph and a link in a link. The second time, one ends where the next one begins."""
-    return clean(clean(markup))
-
-
-def html_in(markup: str) -> str:
-    """Another product's HTML as ours. Images become links."""
-    markup = images_as_links(markup[:MARKUP_LIMIT], html_link)
-    markup = films_as_links(markup)
-    for tag, seen in SEEN_OF_TAGS.items():
-        markup = tag.sub(seen, markup)
-    markup = OTHER_TAG.sub(lambda tag: f"<{tag[1]}{OUR_TAGS[tag[2].lower()]}>", markup)
-    if not re.match(r"(?i)\s*<(p|pre|blockquote|ul|ol)\b", markup):
-        markup = f"<p>{markup}"
-    cleaned = without_controls(clean_foreign(markup))  # a reference may have stood for one
-    cleaned = re.sub(r"<p>(?:\s|&nbsp;)*</p>", "", cleaned).strip()
-    return re.sub(r'(?s)<a rel="[^"]*">(.*?)</a>', r"\1", cleaned)  # links that lead nowhere
-
-
-@dataclass(frozen=True)
-class Content:
-    """The text of a comment as we store it: Markdown, and how it is shown. `own_html`: as in
-    `Comment`."""
-
-    markdown: str
-    html: str
-    own_html: bool = False
-
-
-def content_of_markdown(text: str) -> Content:
-    return Content(text, safe_html(text))
-
-
-def content_of_either(text: str) -> Content:
-    """The content from a product that shows Markdown, and keeps the HTML of what it imported
-    itself."""
-    if HTML_START.match(text):
-        return content_of_html(html_in(text))
-    return content_of_markdown(markdown_in(text))
-
-
-def content_of_disqus(text: str) -> Content:
-    return content_of_html(html_in(DISQUS_LINK.sub(direct_link, text)))
-
-
-def content_of_lines(text: str) -> Content:
-    return content_of_html(with_links(html_in(paragraphs_of(text))))
-
-
 # How the text of a comment is read, by the field that has it. The first that has one counts.
 CONTENT_READERS: dict[str, Callable[[str], Content]] = {
     "markdown": content_of_markdown,
@@ -14174,8 +14602,8 @@ CONTENT_READERS: dict[str, Callable[[str], Content]] = {
 }
 
 
-def content_of(values: Texts) -> Content:
-    """The text of an imported comment."""
+def content_of(values: Values) -> Content:
+    """The text of a comment, from the field that has it."""
     if values["own_html"]:
         return Content(values["markdown"], clean_foreign(values["own_html"]), own_html=True)
     for name, reader in CONTENT_READERS.items():
@@ -14184,373 +14612,20 @@ def content_of(values: Texts) -> Content:
     return Content("", "")
 
 
-# HTML as Markdown
-
-MOST_NESTED = 30
-BLOCKS = ("p", "pre", "blockquote", "ul", "ol", "li", "hr")
-EMPHASIS = {"em": "*", "strong": "**", "del": "~~"}
-WHITE = " \t\r\n\f"  # HTML shows any number of them as one space; others, such as U+00A0, stay
-SPACES = re.compile(f"[{WHITE}]+")
-# What has a meaning in Markdown, anywhere and at the start of a line.
-SPECIAL = re.compile(r"[\\`*_\[\]<~]|:(?=//)")
-SPECIAL_AT_START = re.compile(r"(?m)^(?:(?=#{1,6}(?: |$)|[-+](?: |$)|[-=]+ *$|>)|(\d+)(?=[.)]))")
-# A URL that needs no angle brackets in a link.
-PLAIN_TARGET = re.compile(r"(?:[^\s()<>\\]|\([^\s()<>\\]*\))+")
-
-
-@dataclass
-class Element:
-    """An element of our HTML. `children` are elements and texts."""
-
-    tag: str
-    attributes: dict[str, str | None] = field(default_factory=dict)
-    children: list["Element | str"] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        """The text of the element, with breaks as ends of lines."""
-        if self.tag == "br":
-            return "\n"
-        return "".join(each if isinstance(each, str) else each.text for each in self.children)
-
-    @property
-    def blocks(self) -> list["Element"]:
-        """The blocks in it. What stands between them is a paragraph."""
-        blocks: list[Element] = []
-        for is_block, group in itertools.groupby(self.children, is_block_element):
-            children = [*group]
-            if is_block:
-                blocks += cast(list[Element], children)
-            elif any(isinstance(each, Element) or each.strip(WHITE) for each in children):
-                blocks.append(Element("p", {}, children))
-        return blocks
-
-
-def is_block_element(node: Element | str) -> bool:
-    return isinstance(node, Element) and node.tag in BLOCKS
-
-
-class ElementReader(html.parser.HTMLParser):
-    """Reads our HTML, which is well-formed. `ValueError` if it is nested deeper than anyone
-    writes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open = [Element("")]
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in EMPHASIS and tag in [element.tag for element in self.open]:
-            self.open.append(self.open[-1])  # emphasis within the same emphasis shows nothing
-            return
-        siblings = self.open[-1].children
-        last = siblings[-1] if siblings else ""
-        if isinstance(last, Element) and last.tag == tag and tag in EMPHASIS:
-            self.open.append(last)  # Markdown would not tell them apart
-            return
-        element = Element(tag, dict(attrs))
-        siblings.append(element)
-        if tag not in ("br", "hr"):
-            self.open.append(element)
-        if len(self.open) > MOST_NESTED:
-            raise ValueError
-
-    def handle_endtag(self, tag: str) -> None:
-        self.open.pop()
-
-    def handle_data(self, data: str) -> None:
-        is_code_block = any(element.tag == "pre" for element in self.open)
-        self.open[-1].children.append(data if is_code_block else SPACES.sub(" ", data))
-
-
-@dataclass(frozen=True)
-class MarkdownWriter:
-    """Writes our HTML as Markdown. `escapes`: whether all is escaped that may have a meaning in
-    Markdown. Most texts read the same without, and are plainer to edit."""
-
-    escapes: bool
-
-    def blocks(self, element: Element) -> list[str]:
-        texts: list[str] = []
-        previous = ""
-        for block in element.blocks:
-            # Two lists in a row have different marks: with the same they would be one.
-            is_second = block.tag == previous
-            if text := self.block(block, is_second=is_second):
-                texts.append(text)
-                previous = "" if is_second else block.tag
-        return texts
-
-    def block(self, element: Element, *, is_second: bool) -> str:
-        if element.tag == "pre":
-            return self.code_block(element)
-        if element.tag == "hr":
-            return "***"  # in a list, `---` would end it
-        if element.tag == "blockquote":
-            lines = "\n\n".join(self.blocks(element)).split("\n")
-            return "\n".join(f"> {line}" if line else ">" for line in lines)
-        if element.tag in ("ul", "ol"):
-            return self.list_items(element, is_second=is_second)
-        return self.paragraph(element)
-
-    def code_block(self, element: Element) -> str:
-        code = element.text.removeprefix("\n").removesuffix("\n")
-        fence = "`" * max(3, longest_run(code) + 1)
-        language = code_class(element).removeprefix("language-")
-        return f"{fence}{language}\n{code}\n{fence}"
-
-    def list_items(self, element: Element, *, is_second: bool) -> str:
-        """Each item behind its mark, and what follows in it indented, with an empty line before all
-        but a list:
-
-            1. The first
-               - with a list in it
-            2. The second
-        """
-        first_number = count_in(element.attributes.get("start") or "1", 10**8)
-        items: list[str] = []
-        separator = "\n"
-        for number, item in enumerate(element.blocks, first_number):
-            blocks = self.blocks(item) or [""]
-            if all(LIST_START.match(block) for block in blocks[1:]):
-                text = "\n".join(blocks)
-            else:
-                text = "\n\n".join(blocks)
-                separator = "\n\n"
-            mark = list_mark(element.tag, number, is_second=is_second)
-            indentation = " " * (len(mark) + 1)
-            text = re.sub(r"\n(?=[^\n])", f"\n{indentation}", text)
-            items.append(f"{mark} {text}".rstrip(" "))
-        return separator.join(items)
-
-    def paragraph(self, element: Element) -> str:
-        """Two breaks in a row end a paragraph."""
-        lines = [line.strip(" ") for line in self.inline(element).split("\n")]
-        text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
-        if self.escapes:
-            text = SPECIAL_AT_START.sub(r"\1\\", text)
-        return text
-
-    def inline(self, element: Element) -> str:
-        text = ""
-        for child in element.children:
-            if isinstance(child, str):
-                text += SPECIAL.sub(r"\\\g<0>", child) if self.escapes else child
-            else:
-                text += self.inline_element(child)
-        return text
-
-    def inline_element(self, element: Element) -> str:
-        if element.tag == "br":
-            return "\n"
-        if element.tag == "code":
-            return "\n".join(map(code_span, element.text.split("\n")))
-        text = self.inline(element)
-        # Emphasis neither begins nor ends with a space of any kind.
-        inner = text.strip()
-        if not inner:
-            return text
-        start, end = text.split(inner, 1)
-        # An empty line would end the paragraph.
-        inner = re.sub(r"\n(?= *\n)", r"\n\\", inner)
-        if element.tag == "a":
-            inner = self.link(element, inner)
-        mark = EMPHASIS.get(element.tag, "")
-        return f"{start}{mark}{inner}{mark}{end}"
-
-    def link(self, element: Element, text: str) -> str:
-        url = element.attributes.get("href") or ""
-        shown = element.text
-        if shown in (url, url.removeprefix("mailto:")) and html.unescape(url) == url:
-            is_web = re.match("https?://", url)
-            return shown if is_web and not self.escapes else f"<{shown}>"
-        if not PLAIN_TARGET.fullmatch(url):
-            url = url.replace("<", "%3C").replace(">", "%3E").replace("\\", "%5C")
-            url = f"<{url}>"
-        return f"[{text}]({url})"
-
-
-LIST_START = re.compile(r"[-*] |\d+[.)] ")
-
-
-def list_mark(tag: str, number: int, *, is_second: bool) -> str:
-    """The mark of an item. A list that follows another one has other marks."""
-    if tag == "ol":
-        return f"{number})" if is_second else f"{number}."
-    return "*" if is_second else "-"
-
-
-def code_class(element: Element) -> str:
-    """`language-js` for a block of such code; "" if it names no language."""
-    inner = element.children[0] if element.children else ""
-    return inner.attributes.get("class") or "" if isinstance(inner, Element) else ""
-
-
-def longest_run(code: str) -> int:
-    """The number of back-ticks in the longest run of them."""
-    return max(map(len, re.findall("`+", code)), default=0)
-
-
-def code_span(code: str) -> str:
-    code = code.strip(" ")
-    if not code:
-        return ""
-    fence = "`" * (longest_run(code) + 1)
-    padding = " " if "`" in (code[0], code[-1]) else ""
-    return f"{fence}{padding}{code}{padding}{fence}"
-
-
-def text_of(markup: str) -> str:
-    """What a reader sees of our HTML, as plain text."""
-    text = re.sub(r"<br>\n?|</li>", "\n", markup)
-    text = re.sub(r"</(p|pre|blockquote|ul|ol)>", "\n\n", text)
-    text = html.unescape(re.sub(r"<[^>]*>", "", text))
-    return re.sub(r"\n{3,}", "\n\n", text).strip()
-
-
-def element_of(markup: str) -> Element | None:
-    """Our HTML as an element; None if it is nested deeper than anyone writes."""
-    reader = ElementReader()
-    try:
-        reader.feed(markup)
-        reader.close()
-    except ValueError:
-        return None
-    return reader.open[0]
-
-
-def content_of_html(markup: str) -> Content:
-    """Our HTML as Markdown that is shown alike; as it is, if there is none."""
-    element = element_of(markup)
-    if element is None:
-        return Content(text_of(markup), markup, own_html=True)
-    markdown = ""
-    for escapes in (False, True):
-        markdown = "\n\n".join(MarkdownWriter(escapes).blocks(element)).strip()
-        shown = safe_html(markdown)
-        if is_shown_alike(shown, element, markup):
-            return Content(markdown, shown)
-    return Content(markdown, markup, own_html=True)
-
-
-def is_shown_alike(shown: str, element: Element, markup: str) -> bool:
-    """Whether readers see the same of HTML and of an element, whose HTML is `markup`."""
-    # Most HTML differs in the ends of lines alone, if at all, which is seen sooner.
-    if re.sub("(?<=>)\n", "", shown) == re.sub("(?<=>)\n", "", markup):
-        return True
-    shown_element = element_of(shown)
-    return shown_element is not None and appearance(shown_element) == appearance(element)
-
-
-# How an element looks: the same for elements in which readers see the same
-
-Styles = frozenset[str]
-NO_STYLE: Styles = frozenset()
-GAP = re.compile("([ \n\xa0\u3000]+)")
-
-
-@dataclass(frozen=True)
-class Run:
-    """Text that looks the same throughout. `styles`: the names of the elements that it is in; for a
-    link, with its URL."""
-
-    text: str
-    styles: Styles = NO_STYLE
-
-
-@dataclass(frozen=True)
-class SeenBlock:
-    """A list, a quote, code or a rule. `label`: the number that a list begins with, or the language
-    of code. `parts`: what is in it."""
-
-    tag: str
-    label: str
-    parts: list["SeenBlock | list[Run]"]
-
-
-def appearance(element: Element, styles: Styles = NO_STYLE) -> list[SeenBlock | list[Run]]:
-    """What readers see of an element: its blocks, and the texts before, between and after them."""
-    parts: list[SeenBlock | list[Run]] = []
-    for piece_type, group in itertools.groupby(seen_pieces(element, styles), type):
-        if piece_type is SeenBlock:
-            parts += cast(Iterator[SeenBlock], group)
-        elif runs := with_plain_gaps(cast(Iterator[Run], group)):
-            parts.append(runs)
-    return parts
-
-
-def seen_pieces(element: Element, styles: Styles) -> Iterator[Run | SeenBlock]:
-    """`styles`: those of the elements around it."""
-    for child in element.children:
-        if isinstance(child, str):
-            yield Run(child, styles)
-        elif child.tag == "br":
-            yield Run("\n")
-        elif child.tag == "p":
-            yield Run("\n\n")
-            yield from seen_pieces(child, styles)
-            yield Run("\n\n")
-        elif child.tag == "pre":
-            yield seen_code(child)
-        elif child.tag in BLOCKS:
-            number = count_in(child.attributes.get("start") or "1", 10**8)
-            yield SeenBlock(child.tag, str(number), appearance(child, styles))
-        elif child.tag == "a":
-            url = urllib.parse.unquote(child.attributes.get("href") or "")
-            yield from seen_pieces(child, styles | {f"a {url}"})
-        else:
-            yield from seen_pieces(child, styles | {child.tag})
-
-
-def seen_code(element: Element) -> SeenBlock:
-    """It shows each space, and no end of a line around it."""
-    runs = [
-        Run(piece.text, piece.styles - {"code"})
-        for piece in seen_pieces(element, NO_STYLE)
-        if isinstance(piece, Run)
-    ]
-    code = element.text.removeprefix("\n").removesuffix("\n")
-    is_plain = all(run.styles == NO_STYLE for run in runs)
-    return SeenBlock("pre", code_class(element), [[Run(code)] if is_plain else joined(runs)])
-
-
-def with_plain_gaps(runs: Iterable[Run]) -> list[Run]:
-    """The pieces with one spelling of each gap, which has no style and does not stand at an end."""
-    pieces = [
-        Run(text, NO_STYLE if GAP.fullmatch(text) else run.styles)
-        for run in runs
-        for text in GAP.split(run.text)
-        if text
-    ]
-    seen = []
-    for run in joined(pieces):
-        text = re.sub(" {2,}", " ", re.sub(" *\n *", "\n", run.text))
-        seen.append(Run(re.sub("\n{2,}", "\n\n", text), run.styles))
-    if seen:
-        seen[0] = Run(seen[0].text.lstrip(" \n"), seen[0].styles)
-        seen[-1] = Run(seen[-1].text.rstrip(" \n"), seen[-1].styles)
-    return [run for run in seen if run.text]
-
-
-def joined(runs: Iterable[Run]) -> list[Run]:
-    """The pieces with neighbours of the same styles in one."""
-    groups = itertools.groupby(runs, operator.attrgetter("styles"))
-    return [Run("".join(run.text for run in group), styles) for styles, group in groups]
-
-
 # Files
 
-# Each record with the name of the table, list or element that it stands in. Where one can't be
-# read, a text says where, such as the line.
+# Each record with the name of the table, list or element that it stands in. In the place of one
+# that can't be read stands a text, which says where that is, such as the line.
 Records = Iterator[tuple[str, Any]]
-BREAKS_OFF = (
-    "<breaks off>"  # a name behind all others: the file has no end, and the text says where
-)
+# The name of a last record, if the file has no end. Its text says where it breaks off.
+BREAKS_OFF = "<breaks off>"
 # Names of lists that say nothing of what is in them: a file or an API may put one around records.
 WRAPPERS = ("", "results", "result", "data", "list", "rows", "items", "docs", "comment", "comments")
 JSON_LIMIT = 64 * MEGA
 UNPACKED_LIMIT = 200  # times its size: texts unpack to ten times theirs, a bomb to a thousand times
 # Python loads a codec at its first use, which may fail when root has given up its rights.
-CODINGS = [codecs.lookup(name) for name in ("utf-8-sig", "utf-16", "gb18030", "cp1252")]
+for encoding_name in ("utf-8-sig", "utf-16", "gb18030", "cp1252"):
+    codecs.lookup(encoding_name)
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -14602,8 +14677,8 @@ def encoding_of(path: Path) -> str:
 
 
 def utf_8_characters(path: Path) -> tuple[int, int]:
-    """How many characters beyond ASCII there are in a file, read as UTF-8, and how many that are
-    none."""
+    """How many characters beyond ASCII there are in a file that is read as UTF-8, and how many
+    places in it are no UTF-8."""
     beyond_ascii = 0
     broken = 0
     with path.open(encoding="utf-8", errors="replace") as file:
@@ -14614,7 +14689,8 @@ def utf_8_characters(path: Path) -> tuple[int, int]:
 
 
 def declared_encoding(start: bytes) -> str:
-    """What the XML declaration says; "" if it says nothing, UTF-8, or what it can't be."""
+    """The encoding in the XML declaration. This is "" if it says UTF-8, an unknown one, or one that
+    it can't be in itself, such as UTF-16."""
     declaration = XML_ENCODING.match(start)
     if declaration:
         name = declaration[1].decode()
@@ -14734,7 +14810,7 @@ def items_of_lists(name: str, data: Any) -> Records:
 
 # What the XML of Disqus and WordPress is made of. No parser of XML reads it, since much of it is
 # not well-formed. In posts of WordPress, scripts have CDATA sections that stand in those of the
-# file, and plugins print empty lines before its declaration. Texts of both hold control characters
+# file, and plugins print empty lines before its declaration. Values of both hold control characters
 # and, where a converter made the file, a bare `<` or `&`, or `&nbsp;`. What is none of this, such
 # as the space between elements, is skipped.
 XML_NAME = r"[A-Za-z_][\w:.-]*+"
@@ -14753,7 +14829,7 @@ XML_PIECE = re.compile(
           (?: <!\[CDATA\[(?P<section>.*?)\]\]>(?P<after>[^<\]]*) )?
           </(?P=leaf)\s*>
       )
-    # What goes on behind what has been read of the file
+    # A comment, a section or a tag that may go on behind what has been read of the file
     | (?P<cut>
           <(?: !-- | \? | (?: {XML_NAME}[^<>]*+>{XML_TEXT}< )?!\[CDATA\[ ).*
         | <(?: {XML_NAME}[^<>]*+>{XML_TEXT}<? )?[^<>]*\Z
@@ -14808,7 +14884,9 @@ class XmlReader:
                     yield self.page_name, self.numbered(element.values)
 
     def pieces(self, text: TextIO) -> Iterator[re.Match[str]]:
-        rest = ""  # what is cut where a chunk ends, and goes on in the next one
+        """What the file is made of. A piece may be cut where a chunk of the file ends: then it is
+        kept, and read together with the next chunk."""
+        rest = ""
         while chunk := text.read(MEGA):
             rest += chunk
             start = 0
@@ -14871,12 +14949,6 @@ def leaf_value(piece: re.Match[str]) -> Json | str:
     # `]]>` in a text ends a section and begins another one.
     section = piece["section"].replace("]]><![CDATA[", "")
     return text + section + with_references_read(piece["after"])
-
-
-def with_references_read(text: str) -> str:
-    """A text with characters in the place of references such as `&amp;` and `&nbsp;`. A bare `&`
-    stays."""
-    return re.sub(r"&#?\w+;", lambda reference: html.unescape(reference[0]), text)
 
 
 @contextlib.contextmanager
@@ -14958,7 +15030,8 @@ def sign_of(path: Path) -> tuple[bool, str]:
 
 
 def products_like(path: Path) -> list[str]:
-    """The names of the products that a file may be from, by how it begins; the likeliest first."""
+    """The names of the products that a file may be from, by how it begins. The likeliest is the
+    first."""
     has_tables, start = sign_of(path)
     return [
         name
@@ -14980,8 +15053,8 @@ def product_of(path: Path) -> str:
 
 @contextlib.contextmanager
 def unpacked(path: Path) -> Iterator[tuple[Path, str]]:
-    """The file, or what is in it if it is compressed or LeanCloud's archive; and where that breaks
-    off, the reason."""
+    """The file, or what is in it if it is compressed or LeanCloud's archive. Besides, an error if
+    that breaks off, else ""."""
     limit = max(64 * MEGA, UNPACKED_LIMIT * path.stat().st_size)
     fault = ""
     with path.open("rb") as file, tempfile.NamedTemporaryFile() as plain:
@@ -15072,6 +15145,7 @@ class StagedComment:
         return int(self.id) if re.fullmatch("[1-9][0-9]{0,11}", self.id) else 0
 
 
+TEXT_LIMIT = 64 * 1024  # of characters in a comment
 UNREADABLE = "skipped: it can't be read"
 UNKNOWN_CHARACTERS = "unreadable characters: {}, each shown as �"
 NAMES_IN_REPORT = 8  # of the comments that a line of the report is about
@@ -15116,7 +15190,7 @@ def page_at(url: str, blog_name: str) -> PageRef | None:
     return PageRef(blog, name.key, HOST.sub("", name.page_url) or "/")
 
 
-def name_in_report(values: Texts) -> str:
+def name_in_report(values: Values) -> str:
     return values["id"] or f"{values['nickname']} {values['created_at']}"
 
 
@@ -15206,8 +15280,8 @@ class Staging:
         self.now = now
         self.tables = {table.name.lower(): table for table in self.product.tables if table.name}
         self.breaks_off_at = ""  # where in the file, if it has no end
-        self.records = deque[Texts]()  # of comments, until all pages and authors are known
-        self.people: dict[str, Texts] = {}  # by id
+        self.records = deque[Values]()  # of comments, until all pages and authors are known
+        self.people: dict[str, Values] = {}  # by id
         self.pages_by_id: dict[str, PageRef] = {}
         self.pages: list[StagedPage] = []  # that the file lists
         self.comments: dict[str, StagedComment] = {}  # by id
@@ -15295,12 +15369,12 @@ class Staging:
             elif value is not None:
                 self.report.lost[what] += is_there(value)
 
-    def lacks_author(self, values: Texts) -> bool:
+    def lacks_author(self, values: Values) -> bool:
         """Whether a comment has no name, and its author is not known."""
         author = values.get("author")
         return bool(author) and author not in self.people and not values.get("nickname")
 
-    def stage_page(self, values: Texts) -> None:
+    def stage_page(self, values: Values) -> None:
         ref = self.page_named_in(values)
         if ref is None or is_true(values["gone"]):
             return
@@ -15316,7 +15390,7 @@ class Staging:
             )
         )
 
-    def page_named_in(self, values: Texts) -> PageRef | None:
+    def page_named_in(self, values: Values) -> PageRef | None:
         """The page that a record names by its URL."""
         if not self.report.is_ours:
             return self.page_at(values["page"], values["site"])
@@ -15341,7 +15415,7 @@ class Staging:
             return moment.replace(tzinfo=moment.tzinfo or self.report.zone).timestamp()
         return 0
 
-    def stage_comment(self, values: Texts) -> None:
+    def stage_comment(self, values: Values) -> None:
         values |= self.people.get(values["author"], {})
         name = name_in_report(values)
         record_type = values["type"] or "comment"
@@ -15364,13 +15438,13 @@ class Staging:
         if is_true(values["closed"]):
             self.stage_page(values)
 
-    def page_of(self, values: Texts) -> PageRef | None:
+    def page_of(self, values: Values) -> PageRef | None:
         """The page of a comment, which names its id if pages have one, else its URL."""
         if "id" in self.product.pages.fields:
             return self.pages_by_id.get(values["page"])
         return self.page_named_in(values)
 
-    def comment_of(self, values: Texts, page: PageRef) -> StagedComment:
+    def comment_of(self, values: Values, page: PageRef) -> StagedComment:
         content = self.content_in(values)
         was_erased = not self.report.is_ours and content.markdown.replace("\\", "") == "[deleted]"
         is_gone = values["status"] == "deleted" or was_erased or is_blank(content.markdown)
@@ -15396,7 +15470,7 @@ class Staging:
             likes=0 if is_gone else count_in(values["likes"], 10_000),
         )
 
-    def content_in(self, values: Texts) -> Content:
+    def content_in(self, values: Values) -> Content:
         name = name_in_report(values)
         content = content_of(values)
         if len(content.markdown) > TEXT_LIMIT:
@@ -15407,9 +15481,9 @@ class Staging:
             self.report.note("kept as HTML, since Markdown can't say it", name)
         return content
 
-    def fill(self, row: FullComment, values: Texts) -> None:
+    def fill(self, row: FullComment, values: Values) -> None:
         """Gives a comment all fields but its text."""
-        plain = html.unescape if self.product.escaped else str
+        plain = html.unescape if self.product.names_are_html else str
         name = name_in_report(values)
         row.status = values["status"]
         row.nickname = self.nickname_of(plain(values["nickname"]))
@@ -15600,7 +15674,7 @@ class Adding:
         self.paused_at = time.monotonic()
 
     def add_all(self, show: Progress) -> None:
-        pages = [page for page in self.pages.values() if self.has_news(page)]
+        pages = [page for page in self.pages.values() if self.adds_something(page)]
         for start in range(0, len(pages), IMPORT_STEP):
             with self.step():
                 for page in pages[start : start + IMPORT_STEP]:
@@ -15625,7 +15699,7 @@ class Adding:
 
     # Pages
 
-    def has_news(self, page: StagedPage) -> bool:
+    def adds_something(self, page: StagedPage) -> bool:
         """Whether something is to be added to a page besides its comments."""
         is_closed = page.closed and page.has_comments
         return bool(self.report.is_ours or page.views or page.page_likes or is_closed)
@@ -15838,7 +15912,7 @@ TYPED_HTML = re.compile(r"(?i)<[a-z/!?]|&#?\w+;")
 
 def markdown_or_html(comment: ExportedComment) -> str:
     """The text of a comment for a product that shows Markdown, and HTML that stands in it."""
-    prose = CODE.split(comment.content)[::2]
+    prose = MARKDOWN_CODE.split(comment.content)[::2]
     if not comment.own_html and not any(map(TYPED_HTML.search, prose)):
         return comment.content
     return comment.html if HTML_START.match(comment.html) else f"<p>{comment.html}</p>"
