@@ -958,6 +958,14 @@ def test_colours_of_the_page_win_and_a_faint_link_is_mixed(open_styled: View) ->
     expect(page.locator(".body a")).to_have_css("color", "rgb(0, 102, 204)")
 
 
+def test_the_line_above_the_thread_has_its_place_before_it_has_a_colour(view: View) -> None:
+    page = view("<p>A post.</p>" + TAG)
+    section = page.locator("commentd-thread section.apart")
+    thread = page.locator("commentd-thread[style*=own]")
+    thread.evaluate("node => node.style.removeProperty('--_own')")
+    expect(section).to_have_css("border-top-width", "1px")
+
+
 def test_the_button_that_posts_can_have_the_colour_of_the_theme(open_styled: View) -> None:
     page = open_styled("a { color: #222 } commentd-thread { --commentd-button: #49b1f5 }")
     page.locator("textarea").focus()
