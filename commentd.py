@@ -423,11 +423,11 @@ def languages_by_letters() -> list[str]:
 
 def known_language(requested: str) -> str:
     """The language that was requested (`pt-BR` gives `pt`); "" for an unknown one."""
-    requested = requested.lower()
+    language, *subtags = re.split("[^a-z]+", requested.lower())
     # Traditional characters, which a tag asks for by the script or by where they are written.
-    if re.match("zh(?!.*hans).*(hant|tw|hk|mo)", requested):
+    is_traditional = "hans" not in subtags and {"hant", "tw", "hk", "mo"} & {*subtags}
+    if language == "zh" and is_traditional:
         return "zh-tw"
-    [language] = re.findall("^[a-z]*", requested)
     return language if language in languages() else ""
 
 
@@ -725,15 +725,17 @@ def needed_joiner(match: re.Match[str]) -> str:
 def trimmed(text: str) -> str:
     """A text without space and invisible characters at its ends: they come along when a text is
     copied."""
-    # Where invisible characters stand that have a meaning there.
-    found = NEEDED_INVISIBLES.finditer(text)
-    needed = {position for match in found for position in range(*match.span())}
+    needed: set[int] = set()  # where invisible characters stand that have a meaning there
+    for match in NEEDED_INVISIBLES.finditer(text):
+        needed.update(range(match.start(), match.end()))
     shown = [
         position
         for position, character in enumerate(text)
         if position in needed or not is_invisible(character)
     ]
-    return text[shown[0] : shown[-1] + 1] if shown else ""
+    if not shown:
+        return ""
+    return text[shown[0] : shown[-1] + 1]
 
 
 def is_invisible(character: str) -> bool:
@@ -889,14 +891,18 @@ def without_titles(nickname: str) -> str:
     words = re.findall(r"\w+", nickname)
     shapes = [skeleton(word) for word in words]
     others = []
-    place = 0
-    while place < len(words):
-        length = title_length(shapes[place:])
-        if not length:
-            others.append(words[place])
-        place += length or 1
-    if len(others) < len(words):
-        others = [word for word in others if word.lower() not in articles()] or others
+    position = 0
+    while position < len(words):
+        length = title_length(shapes[position:])
+        if length:
+            position += length
+        else:
+            others.append(words[position])
+            position += 1
+    has_title = len(others) < len(words)
+    without_articles = [word for word in others if word.lower() not in articles()]
+    if has_title and without_articles:
+        others = without_articles
     return " ".join(others)
 
 
@@ -908,7 +914,8 @@ def skeletons(name: str) -> set[str]:
     return {skeleton(text) for text in texts if text.strip()}
 
 
-# Email addresses, hosts and IP addresses
+# Email addresses, hosts and IP addresses. A function `proper_…` raises `ValueError` for what is not
+# valid. `plain_…` gives one of several spellings, "" if there is none.
 
 EMAIL_CHARACTERS = "[a-z0-9!#$%&'*+/=?^_`{|}~-]+"
 HOST_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -986,6 +993,7 @@ def ascii_host(host: str) -> str:
 
 
 MOST_HOSTS = 30  # looked up in one comment; a comment with more of them waits
+# The host behind `https://` and perhaps a user name, or behind the @ of an email address.
 WRITTEN_HOST = re.compile(r"(?i)(?:https?://(?:[^/?#@\s\"]*@)?|@)([^/?#:@\s\"<>]+)")
 
 
@@ -1049,8 +1057,8 @@ class Network:
 
 
 def networks_of(ip: str) -> list[Network]:
-    """The networks that an IP address counts for: of IPv4 itself; of IPv6 the /64 of a household,
-    and the /48 with ten times the limits."""
+    """The networks that an IP address counts for. An IPv4 address is a network of its own. An IPv6
+    address is in the /64 of a household, and in a /48 that has ten times the limits."""
     if ":" not in ip:
         return [Network(ip, 1)]
     return [Network(network_of(ip, 64), 1), Network(network_of(ip, 48), 10)]
@@ -1371,16 +1379,17 @@ def text_of_node(node: Json) -> str:
 def with_silent_characters(text: str, start: int, end: int) -> str:
     """`text[start:end]`, with a silent character beside each asterisk that needs one."""
     written = ""
+    position = start
     for asterisks in ASTERISKS.finditer(text, start, end):
         before = text[asterisks.start() - 1 : asterisks.start()] or "\n"
         after = text[asterisks.end() : asterisks.end() + 1] or "\n"
         near_cjk = bool(re.search(f"[{CJK}]", before + after))
-        written += text[start : asterisks.start()]
+        written += text[position : asterisks.start()]
         written += silent_character(before, near_cjk)
         written += asterisks[0]
         written += silent_character(after, near_cjk)
-        start = asterisks.end()
-    return written + text[start:end]
+        position = asterisks.end()
+    return written + text[position:end]
 
 
 def silent_character(neighbour: str, near_cjk: bool) -> str:
@@ -1540,6 +1549,7 @@ def clean(markup: str) -> str:
 
 
 def equal_in_constant_time(one: str, other: str) -> bool:
+    """Compares secrets. The time tells nothing of how much is right."""
     return hmac.compare_digest(one.encode(), other.encode())
 
 
@@ -2121,7 +2131,7 @@ def rule(find_faults: Callable[[Config], Iterator[str]]) -> Callable[[Config], I
     return find_faults
 
 
-def in_brackets(name: str) -> str:
+def name_in_file(name: str) -> str:
     """A setting as the file has it: `[mail] host` for `mail_host`."""
     section, _, key = name.partition("_")
     return f"[{section}] {key}"
@@ -2254,7 +2264,7 @@ def no_such_setting(name: str) -> str:
         return "there is no such setting; does it go on from the line before? Then indent it"
     nearest = difflib.get_close_matches(name, SETTINGS, 1)
     if nearest:
-        return f"there is no such setting; did you mean {in_brackets(nearest[0])}?"
+        return f"there is no such setting; did you mean {name_in_file(nearest[0])}?"
     return "there is no such setting; `commentd example` prints them all"
 
 
@@ -2342,7 +2352,7 @@ def as_one_process(blogs: list[BlogSettings], environ: Mapping[str, str]) -> lis
     """The settings of several blogs in one process: those of the process are the first one's.
     `SettingsError` lists what is wrong."""
     errors = [
-        f"{entry.spelling}: each of several blogs needs its own {in_brackets(entry.name)}: "
+        f"{entry.spelling}: each of several blogs needs its own {name_in_file(entry.name)}: "
         "write it in its file"
         for entry in environment_entries(environ)
         if entry.name in SETTINGS_OF_ONE_BLOG
@@ -2365,7 +2375,7 @@ def errors_of_blogs(blogs: list[BlogSettings]) -> Iterator[str]:
             yield from errors_of_two(blog, other)
         for key in SETTINGS_OF_PROCESS:
             if getattr(blog.config, key) not in (getattr(first, key), getattr(Config(), key)):
-                text = f"{in_brackets(key)} is for all blogs: write it in the first file only"
+                text = f"{name_in_file(key)} is for all blogs: write it in the first file only"
                 yield f"{blog.file}: {text}"
 
 
@@ -7084,9 +7094,9 @@ def moderate_text(site: Site, written: FullComment, doubt: str) -> Verdict:
         return Verdict("spam", f"block: {summary}")
     if config.moderation_hold == "all":
         return Verdict("waiting", "all")
-    for term in config.moderation_words:
-        if folded(term) in target.text:
-            return Verdict("waiting", f"word: {term}")
+    for phrase in config.moderation_words:
+        if folded(phrase) in target.text:
+            return Verdict("waiting", f"word: {phrase}")
     held = suspicion(site, written, doubt)
     if held:
         return Verdict("waiting", held)
@@ -7094,7 +7104,7 @@ def moderate_text(site: Site, written: FullComment, doubt: str) -> Verdict:
 
 
 def suspicion(site: Site, written: FullComment, doubt: str) -> str:
-    """Why a comment waits that has none of the owner's terms; "" if it does not wait."""
+    """Why a comment waits that has none of the owner's phrases; "" if it does not wait."""
     hold = site.config.moderation_hold
     opinion = filter_opinion(site, written)
     if opinion and opinion.score >= SPAM_SCORE:
@@ -7103,7 +7113,7 @@ def suspicion(site: Site, written: FullComment, doubt: str) -> str:
         return doubt
     if hold == "links" and (written.website or "<a " in written.html):
         return "links"
-    # Blocks were compared with the first of its hosts alone: see `hosts_in`.
+    # Of very many links, blocks were compared with the first hosts alone: see `hosts_in`.
     if any(len(written_hosts(text)) > MOST_HOSTS for text in (written.html, shown_text(written))):
         return "links"
     if hold == "first" and not site.store.count_known(written):
@@ -9058,10 +9068,14 @@ def plain_template(name: str, **values: Any) -> str:
     return str(template.render(values))
 
 
+def no_such_url() -> NotFound:
+    return NotFound("没有这个网址", Code.NOT_FOUND)
+
+
 # Refusals before a handler is called, by the status that Bottle or waitress gives them.
 REFUSALS = {
     400: BadRequest("请求不是有效的 HTTP", Code.HTTP_INVALID),
-    404: NotFound("没有这个网址", Code.NOT_FOUND),
+    404: no_such_url(),
     405: MethodNotAllowed("这个网址不接受这种请求方法", Code.METHOD_NOT_ALLOWED),
     413: BodyTooLarge("请求内容太大", Code.BODY_TOO_LARGE),
     # Of several blogs, the host is that of none (RFC 9110, section 15.5.20).
@@ -9279,7 +9293,7 @@ def captcha_faults(config: Config) -> Iterator[str]:
     if config.captcha_provider in HOSTED_CAPTCHAS:
         for name in ("captcha_site_key", "captcha_secret", "site_origins"):
             if not getattr(config, name):
-                yield f"[captcha] provider = {config.captcha_provider} needs {in_brackets(name)}"
+                yield f"[captcha] provider = {config.captcha_provider} needs {name_in_file(name)}"
 
 
 class NoVerdict(Exception):
@@ -11497,7 +11511,7 @@ def get_asset(request: Request, name: str) -> Response:
     path = request.environ["PATH_INFO"].lstrip("/")
     asset = request.site.assets.get(path)
     if asset is None:
-        raise NotFound("没有这个网址", Code.NOT_FOUND)
+        raise no_such_url()
     # Every page can read it, so that the widget can say that the page may not show comments.
     headers = {**cached_for(HOUR), "Access-Control-Allow-Origin": "*"}
     return Response(asset.body, asset.content_type, headers, gzipped=asset.gzipped)
@@ -11530,7 +11544,7 @@ def get_picture(request: Request) -> Response:
     try:
         body, content_type = read_picture(request.site.config.site_picture)
     except (OSError, ValueError):  # there is none, or `check` says why
-        raise NotFound("没有这个网址", Code.NOT_FOUND) from None
+        raise no_such_url() from None
     return Response(body, content_type, cached_for(HOUR))
 
 
@@ -12773,7 +12787,7 @@ def manual_page(request: Request) -> Response:
     groups = manual(language)
     topic = topic_named(groups, name)
     if name and topic is None:
-        raise NotFound("没有这个网址", Code.NOT_FOUND)
+        raise no_such_url()
     chinese = language.startswith("zh")
     return html_page(request.site, "help.html", chinese=chinese, groups=groups, topic=topic)
 
@@ -13428,7 +13442,7 @@ def get_metrics(request: Request) -> Response:
     """Counts in the text format of Prometheus, if `[server] metrics` is on."""
     store = request.site.store
     if not request.site.config.server_metrics:
-        raise NotFound("没有这个网址", Code.NOT_FOUND)
+        raise no_such_url()
     ham, spam = learnt_counts(store)
     text = templates()["metrics.txt"].render(
         statuses=STATUSES,
@@ -13445,7 +13459,7 @@ def get_security_txt(request: Request) -> str:
     """The security contact (RFC 9116), if `[site] contact` is set."""
     contact = request.site.config.site_contact
     if not contact:
-        raise NotFound("没有这个网址", Code.NOT_FOUND)
+        raise no_such_url()
     expires = rfc3339(request.now + 30 * DAY)
     return f"Contact: {contact}\nExpires: {expires}\n"
 
@@ -13455,7 +13469,7 @@ def home(request: Request) -> Response:
     """The set-up page for a new owner: the tag to paste, a live widget and a checklist."""
     config = request.site.config
     if config.server_public_url and not config.site_demo:
-        raise NotFound("没有这个网址", Code.NOT_FOUND)
+        raise no_such_url()
     state: Json = {"public": True}
     if not config.server_public_url and not request.site.store.admins():
         # Only topics and levels: nothing that tells of the machine.
@@ -17509,7 +17523,7 @@ def print_settings(blog: BlogSettings, *, everything: bool) -> None:
         name = f"{each.section}_{each.key}"
         if name in sources or everything:
             source = translated(sources.get(name, "default"), language)
-            print(f"  {in_brackets(name):27} {each.text:35} {source}")
+            print(f"  {name_in_file(name):27} {each.text:35} {source}")
 
 
 # Backups, admins and counters
