@@ -15115,47 +15115,46 @@ def copy_within_limit(source: Any, target: IO[bytes], limit: int) -> None:
 
 @dataclass(frozen=True)
 class PageRef:
-    """The page of a record. `blog`: its name as the product has it, or its host. `key` and
-    `page_url` as in `PageName`."""
+    """The page of a record. `key` and `page_url` are as in `PageName`."""
 
-    blog: str
+    blog: str  # its name as the product has it, or its host
     key: str
     page_url: str
 
 
 @dataclass
 class StagedPage:
-    """A page of the file, or all that the file says of one. `opened_at`: 0 if it is unknown."""
+    """A page of the file, or all that the file says of one."""
 
     ref: PageRef
     closed: bool = False
     views: int = 0
     page_likes: int = 0
-    opened_at: int = 0
+    opened_at: int = 0  # 0 if it is unknown
     has_comments: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
 class StagedComment:
-    """A comment of the file on its way into the store. `id`, `parent` and `thread` are ids of the
-    product. `stamp`: what the import remembers of it, in this file and in later ones.
+    """A comment of the file on its way into the store.
 
     `Staging` makes it, with a row that has all but its place. `Arrangement` corrects the parent,
     and sets the depth, and the time where that is 0. `Adding` sets the ids in the row: its page,
     its parent, and its own if that is known."""
 
+    # Ids of the product
     id: str
     parent: str
     thread: str
     page: PageRef
-    stamp: str
+    stamp: str  # what the import remembers of it, so that a later one knows it
     row: FullComment
     likes: int  # by unknown visitors, who are added one by one
     depth: int = -1  # -1 until it is known
 
     @property
     def number(self) -> int:
-        """The id of the record, if that can be one of ours; else 0."""
+        """The id of the record if that can be one of ours, else 0."""
         return int(self.id) if re.fullmatch("[1-9][0-9]{0,11}", self.id) else 0
 
 
@@ -15186,7 +15185,7 @@ def import_website(text: str) -> str:
 
 
 def import_parent(text: str) -> str:
-    """The id of a parent or a top-level comment; "" if there is none."""
+    """The id of a parent or a top-level comment, or "" if there is none."""
     parent = text.rpartition(",")[2]  # some converters write all above it
     return "" if parent in NO_PARENT else parent
 
@@ -15299,7 +15298,8 @@ class Staging:
         self.pages_by_id: dict[str, PageRef] = {}
         self.pages: list[StagedPage] = []  # that the file lists
         self.comments: dict[str, StagedComment] = {}  # by id
-        # Authors write many comments, and pages have many: what comes of each text is kept.
+        # Authors write many comments, and pages have many. So these functions are not run again for
+        # what they were given before.
         kept = functools.lru_cache(maxsize=10_000)
         self.nickname_of = kept(import_nickname)
         self.email_of = kept(import_email)
@@ -15332,7 +15332,7 @@ class Staging:
             raise OperatorError(f"there is no comment and no page of {product_name} in it")
 
     def stage_record(self, table_name: str, record: Any) -> None:
-        """Keeps a page or an author; and a comment until all of these are known."""
+        """Keeps a page or an author. A comment waits until all of these are known."""
         product = self.product
         if table_name == BREAKS_OFF:
             self.breaks_off_at = record
@@ -15411,8 +15411,8 @@ class Staging:
         return PageRef("", values["id"], values["page"]) if values["id"] else None
 
     def time_in(self, text: str) -> int:
-        """UTC seconds of a date, or of a number of seconds or milliseconds. 0 for what is before
-        1990, or more than a day ahead (some clocks were wrong)."""
+        """UTC seconds of a date, or of a number of seconds or milliseconds. What is before 1990, or
+        more than a day ahead, is 0: some clocks were wrong."""
         text = text[:64]
         try:
             seconds = float(text)  # some numbers look like dates
@@ -15453,15 +15453,18 @@ class Staging:
             self.stage_page(values)
 
     def page_of(self, values: Values) -> PageRef | None:
-        """The page of a comment, which names its id if pages have one, else its URL."""
+        """The page of a comment, which names the id of its page if pages have one, else the URL."""
         if "id" in self.product.pages.fields:
             return self.pages_by_id.get(values["page"])
         return self.page_named_in(values)
 
     def comment_of(self, values: Values, page: PageRef) -> StagedComment:
         content = self.content_in(values)
-        was_erased = not self.report.is_ours and content.markdown.replace("\\", "") == "[deleted]"
-        is_gone = values["status"] == "deleted" or was_erased or is_blank(content.markdown)
+        is_gone = (
+            values["status"] == "deleted"
+            or is_blank(content.markdown)
+            or self.says_deleted(content.markdown)
+        )
         written_time = values["created_at"]
         written_id = values["id"]
         if not written_id:
@@ -15483,6 +15486,11 @@ class Staging:
             row=row,
             likes=0 if is_gone else count_in(values["likes"], 10_000),
         )
+
+    def says_deleted(self, markdown: str) -> bool:
+        """Whether a text is what other products, such as Commento, put in the place of a deleted
+        one. In Markdown its brackets may be escaped. Here a reader may have written it."""
+        return not self.report.is_ours and markdown.replace("\\", "") == "[deleted]"
 
     def content_in(self, values: Values) -> Content:
         name = name_in_report(values)
@@ -15586,6 +15594,8 @@ class Arrangement:
         return parent is not None and parent.page.key == comment.page.key
 
     def set_depths(self) -> None:
+        """Gives each comment its depth, from the top down. What is not reached from there replies
+        to itself, perhaps through others. It is put at the top."""
         replies = defaultdict[str, list[StagedComment]](list)  # by the id of their parent
         for comment in self.comments.values():
             replies[comment.parent].append(comment)
@@ -15651,7 +15661,8 @@ class Arrangement:
 
 
 def blog_names(wanted: str, origins: Iterable[str]) -> set[str]:
-    """The spellings of the wanted blog; if none is named, those of the hosts in the settings."""
+    """The spellings of the wanted blog. If none is named, these are those of the hosts in the
+    settings."""
     if wanted:
         return {wanted, wanted.lower().removeprefix("www.")}
     names: set[str] = set()
@@ -15665,17 +15676,16 @@ def blog_names(wanted: str, origins: Iterable[str]) -> set[str]:
 
 @dataclass
 class FoundHere:
-    """What the store has of some comments of the file: those that an import knows by their stamps,
-    the pages by their keys, and comments that may be the same."""
+    """What the store has of some comments of the file."""
 
-    imported: dict[str, Imported]
-    pages: dict[str, Page]
-    similar: list[SimilarComment]
+    imported: dict[str, Imported]  # that came by this or an earlier import, by their stamps
+    pages: dict[str, Page]  # by their keys
+    similar: list[SimilarComment]  # comments that may be the same
 
 
 class Adding:
-    """Adds what is new to a blog, some comments a transaction: an import that was stopped goes on
-    later where it was, since each transaction also notes what it has imported."""
+    """Adds what is new to a blog, some comments in each transaction. A transaction also notes what
+    it has imported. So an import that was stopped goes on later where it was."""
 
     def __init__(self, store: Store, arrangement: Arrangement) -> None:
         self.store = store
@@ -15741,7 +15751,7 @@ class Adding:
     # Comments
 
     def add_comments(self, comments: list[StagedComment]) -> None:
-        """Adds the comments that are not here yet."""
+        """Adds those that are not here yet. Their parents are here, as far as the file has them."""
         here = self.look_up(comments)
         for comment in comments:
             parent = None
@@ -15749,7 +15759,9 @@ class Adding:
                 parent = here.imported.get(self.comments[comment.parent].stamp)
             known = here.imported.get(comment.stamp)
             if known is None:
-                known = self.same_comment(comment, here) or self.add_comment(comment, here, parent)
+                known = self.same_comment(comment, here)
+                if known is None:
+                    known = self.add_comment(comment, here, parent)
                 self.store.note_import(self.product_name, comment.stamp, known.id)
                 here.imported[comment.stamp] = known
             elif parent:
@@ -15758,7 +15770,7 @@ class Adding:
             self.report.done += 1
 
     def look_up(self, comments: list[StagedComment]) -> FoundHere:
-        """What the store has of them: asked for all at once, which is faster."""
+        """What the store has of them. It is asked once for all, which is faster."""
         parents = [self.comments[each.parent] for each in comments if each.parent]
         stamps = [each.stamp for each in (*comments, *parents)]
         numbers = [each.number for each in comments if each.number]
@@ -15778,9 +15790,9 @@ class Adding:
         )
 
     def same_comment(self, staged: StagedComment, here: FoundHere) -> Imported | None:
-        """The comment here that is this one: with the same id and time, whatever its status; else
-        with the same text, author, page and time. Another record of the file may have the same
-        text."""
+        """The comment here that is this one. It has the same time, and either the same id or the
+        same text, author and page. It is no other record of the file, which may have the same text.
+        """
         row = staged.row
         candidates = [
             each
@@ -15817,7 +15829,8 @@ class Adding:
     def put_below_late_parent(
         self, staged: StagedComment, comment: Imported, parent: Imported
     ) -> None:
-        """Puts a comment below its parent that came without it, from a part of the file."""
+        """Puts a comment that came without its parent below it: an earlier import may have been of
+        a part of the file."""
         is_lonely = comment.id and comment.parent_id is None
         if not is_lonely or not parent.id or parent.page_id != comment.page_id:
             return
