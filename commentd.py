@@ -16838,8 +16838,10 @@ class SharedTransaction:
     does: that begins the transaction, lets the event loop write, and commits. Only then are the
     responses sent."""
 
-    def __init__(self, store: Store, wake: Callable[[], None]) -> None:
+    def __init__(self, store: Store, blog: str, wake: Callable[[], None]) -> None:
+        """`blog`: its name in the log."""
         self.store = store
+        self.blog = blog
         self.wake_event_loop = wake
         self.thread: threading.Thread | None = None  # which starts when it is needed
         self.is_closed = False
@@ -16859,6 +16861,7 @@ class SharedTransaction:
 
     def work(self) -> None:
         """What the thread does."""
+        BLOG_IN_LOG.set(self.blog)
         while self.is_needed.wait() and not self.is_closed:
             written = None
             is_durable = False
@@ -16914,7 +16917,8 @@ class EventLoop:
         self.cache = ResponseCache(sites)
         self.workers = Workers(self.clients)
         self.shared = {
-            app.site.store: SharedTransaction(app.site.store, self.wake) for app in sites.apps
+            app.site.store: SharedTransaction(app.site.store, sites.name_of(app), self.wake)
+            for app in sites.apps
         }
         self.connections = Connections(server.adj)
         self.thread = 0  # the one that turns this loop

@@ -27,7 +27,7 @@ from support.comments import solved
 from support.database import assert_whole
 from support.proxies import ME, PLACES, PROXIES, Proxy, kept_in, site
 from support.service import LOOPS, Service, request
-from support.serving import fast_and_stock_servers, until
+from support.serving import SteppedServer, fast_and_stock_servers, turned, until
 from support.world import FakeWorld
 
 A, B, NOWHERE = "a.example", "b.example", "c.example"
@@ -268,6 +268,32 @@ def test_lines_that_the_regular_work_logs_name_their_blog(
         logging.getLogger().removeHandler(handler)
     named = re.findall(r"^ERROR (?:\[(.*?)\] )?no backup: ", output.getvalue(), re.M)
     assert sorted(named) == [A, B]
+
+
+def test_lines_about_a_transaction_that_failed_name_its_blog(
+    config: Config, fake_world: FakeWorld
+) -> None:
+    """Those of another blog are other lines: of equal ones, the log keeps one a minute."""
+    output = io.StringIO()
+    handler = inside.log_handler(output)
+    urls = (f"https://{A}", f"https://{B}")
+    logging.getLogger().addHandler(handler)
+    try:
+        with (
+            blogs(config, fake_world, *urls) as apps,
+            closing(SteppedServer(turned(Sites(apps)), fake_world)) as server,
+        ):
+            for app in apps:
+                path = inside.database_path(app)
+                inside.writer(app).execute("PRAGMA busy_timeout = 1")
+                with closing(sqlite3.connect(path, isolation_level=None)) as other:
+                    other.execute("BEGIN EXCLUSIVE")
+                    host = app.site.config.public_host
+                    server.come(request("POST", "/comments", body=COMMENT, host=host))
+    finally:
+        logging.getLogger().removeHandler(handler)
+    named = re.findall(r"^ERROR (?:\[(.*?)\] )?the database failed: ", output.getvalue(), re.M)
+    assert sorted({*named}) == [A, B]
 
 
 # Which blog a request is for
