@@ -16750,8 +16750,8 @@ class Lane:
             self.queue.add(queued)
             if self.queue.size > self.idle and len(self.threads) < self.most_threads:
                 thread = threading.Thread(target=self.work, daemon=True)
-                self.threads.append(thread)
                 thread.start()
+                self.threads.append(thread)
             else:
                 self.changed.notify()
 
@@ -16854,8 +16854,9 @@ class SharedTransaction:
 
     def add(self, queued: QueuedRequest) -> None:
         if self.thread is None:
-            self.thread = threading.Thread(target=self.work, daemon=True)
-            self.thread.start()
+            thread = threading.Thread(target=self.work, daemon=True)
+            thread.start()
+            self.thread = thread
         self.queue.add(queued)
         self.is_needed.set()
 
@@ -16898,6 +16899,18 @@ class EndedTransaction(NamedTuple):
 
     written: list[FastConnection] | None
     is_durable: bool
+
+
+@contextlib.contextmanager
+def closing_on_failure(connection: FastConnection) -> Iterator[None]:
+    """If its response fails, this connection ends. The event loop goes on with the others."""
+    try:
+        yield
+    except Exception:
+        log.exception("a response failed")
+        connection.handle_close()
+    finally:
+        BLOG_IN_LOG.set("")
 
 
 Event = tuple[selectors.SelectorKey, int]  # of a connection, and what it is: read or write
@@ -17063,36 +17076,41 @@ class EventLoop:
         if time.monotonic() > self.span_ends_at:
             self.span_ends_at = time.monotonic() + SPAN_SECONDS
             self.seconds_of.clear()
-        is_alone = len(self.connections.by_network) == 1
         # Each client gets one response in a turn, so that new requests of others are read soon.
-        left = self.queue.size if is_alone else len(self.queue.by_network)
+        left = self.queue.size if self.has_one_client else len(self.queue.by_network)
         began_at = time.thread_time()
         ends_at = began_at + TURN_SECONDS
         while left and (queued := self.queue.take()):
             left -= 1
-            network = queued.network
-            # "" stands for many clients.
-            if network and not is_alone and self.seconds_of[network] > SPAN_SECONDS_OF_ONE:
-                self.workers.add(queued, likely_pace(queued.connection.requests[0]))
-                continue
-            self.serve(queued)
+            with closing_on_failure(queued.connection):
+                self.serve(queued)
             ended_at = time.thread_time()
-            self.seconds_of[network] += ended_at - began_at
+            self.seconds_of[queued.network] += ended_at - began_at
             began_at = ended_at
             if ended_at > ends_at:
                 return
 
+    @property
+    def has_one_client(self) -> bool:
+        return len(self.connections.by_network) == 1
+
+    def has_used_its_time(self, network: str) -> bool:
+        """Whether a client leaves this thread to the others, until the span ends."""
+        if not network or self.has_one_client:  # "" stands for many clients
+            return False
+        return self.seconds_of[network] > SPAN_SECONDS_OF_ONE
+
     def serve(self, queued: QueuedRequest) -> None:
-        """Responds now, unless a worker has to."""
+        """Responds now, unless a worker has to, or a transaction is needed."""
+        if self.has_used_its_time(queued.network):
+            self.workers.add(queued, likely_pace(queued.connection.requests[0]))
+            return
         try:
             queued.connection.service()
         except ForTransaction as needed:
             self.shared[needed.store].add(queued)
         except ForWorker as needed:
             self.workers.add(queued, needed.pace)
-        except Exception:
-            log.exception("a response failed")
-        BLOG_IN_LOG.set("")
 
     def write(self, shared: SharedTransaction) -> None:
         """Makes the responses to what writes, as far as the time of a turn allows."""
@@ -17110,23 +17128,25 @@ class EventLoop:
         began_at = time.thread_time()
         ends_at = began_at + TURN_SECONDS
         while began_at <= ends_at and (queued := requested.take()):
-            try:
-                queued.connection.make_response()
-                made.append(queued.connection)
-            except ForWorker as needed:
-                self.workers.add(queued, needed.pace)
-            except Exception:
-                log.exception("a response failed")
-                queued.connection.handle_close()
-            BLOG_IN_LOG.set("")
+            with closing_on_failure(queued.connection):
+                self.make_response(queued, made)
             ended_at = time.thread_time()
             self.seconds_of[queued.network] += ended_at - began_at
             began_at = ended_at
 
+    def make_response(self, queued: QueuedRequest, made: list[FastConnection]) -> None:
+        """Makes a response in the transaction that is open, unless a worker has to."""
+        try:
+            queued.connection.make_response()
+            made.append(queued.connection)
+        except ForWorker as needed:
+            self.workers.add(queued, needed.pace)
+
     def end_writing(self, shared: SharedTransaction, ended: EndedTransaction) -> None:
         """Sends what was made. If there was no transaction, workers will say why."""
         for connection in ended.written or ():
-            connection.send_response(is_durable=ended.is_durable)
+            with closing_on_failure(connection):
+                connection.send_response(is_durable=ended.is_durable)
         while ended.written is None and (queued := shared.queue.take()):
             self.workers.add(queued, Pace.WAITING)
 

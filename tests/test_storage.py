@@ -9,6 +9,7 @@ import resource
 import signal
 import socket
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -38,7 +39,7 @@ from support.inside import (
 )
 from support.patience import PATIENCE
 from support.service import LOGIN, Service, Writer, answer_on, request, services
-from support.serving import PROGRAM, SteppedServer, arrived, limit, turned, until
+from support.serving import PROGRAM, SteppedServer, arrived, gone, limit, turned, until
 from support.world import FakeWorld
 
 SORTS = ("newest", "oldest", "likes")
@@ -77,7 +78,7 @@ on_any_port = pytest.mark.parametrize("settings", [{"server_listen": "127.0.0.1:
 @pytest.fixture
 def server(app: App, fake_world: FakeWorld, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A server whose event loop writes all that waits in one transaction."""
-    limit(monkeypatch, turn_seconds=PATIENCE)
+    limit(monkeypatch, turn_seconds=PATIENCE, seconds_of_one=PATIENCE)
     with closing(SteppedServer(turned(app), fake_world)) as server:
         yield server
 
@@ -249,6 +250,27 @@ def test_writers_that_find_the_database_locked_are_told_so(
     likes = [Write(number, "/page/like", {"page_url": PAGE}) for number in range(3)]
     assert send_at_once(app, server, monkeypatch, likes, locked(app)) == [503] * 3
     assert send_at_once(app, server, monkeypatch, likes) == [200] * 3
+
+
+def no_thread(_: threading.Thread) -> None:
+    """What `start` does where a container or a user may have no more threads."""
+    raise RuntimeError("can't start new thread")
+
+
+@on_any_port
+def test_a_request_whose_thread_cannot_start_ends_no_other(
+    server: SteppedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    login = request("POST", "/auth/login", body=LOGIN)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        peers = [comment_at(0).send(server), server.come(ip="127.2.0.1")]
+        peers[1].sendall(login)
+        server.until(lambda: all(map(gone, peers)))
+    assert done(server, comment_at(1)) == 200
+    peer = server.come(ip="127.2.0.2")
+    peer.sendall(login)
+    assert status_for(server, peer) == 401
 
 
 # Faults of the machine
