@@ -16981,6 +16981,15 @@ class EventLoop:
             self.server.run()
             return
         sys.setswitchinterval(0.0005)  # worker threads give way to the event loop sooner
+        try:
+            self.turn_until(stopping)
+            self.drain()
+        finally:
+            # If this thread fails, a transaction that stays open would keep the process from
+            # ending, and so from being started again.
+            self.end_threads()
+
+    def turn_until(self, stopping: threading.Event) -> None:
         sweeps_at = time.monotonic()
         while not stopping.is_set():
             self.turn(1)
@@ -16988,7 +16997,6 @@ class EventLoop:
             if is_full or time.monotonic() >= sweeps_at:
                 self.sweep(self.wall_clock())
                 sweeps_at = time.monotonic() + SWEEP_SECONDS
-        self.drain()
 
     def turn(self, seconds: float) -> None:
         """Waits for events, handles them, and makes responses, once."""
@@ -17007,9 +17015,7 @@ class EventLoop:
         self.is_crowded = len(handled) < len(events)
         for event in handled:
             self.handle(event)
-        for shared in self.shared.values():
-            while not shared.ended.empty():
-                self.end_writing(shared, shared.ended.get())
+        self.end_transactions()
         self.serve_queue()
         for shared in self.shared.values():
             if shared.is_open:
@@ -17142,6 +17148,12 @@ class EventLoop:
         except ForWorker as needed:
             self.workers.add(queued, needed.pace)
 
+    def end_transactions(self) -> None:
+        """Sends the responses that waited for a COMMIT."""
+        for shared in self.shared.values():
+            while not shared.ended.empty():
+                self.end_writing(shared, shared.ended.get())
+
     def end_writing(self, shared: SharedTransaction, ended: EndedTransaction) -> None:
         """Sends what was made. If there was no transaction, workers will say why."""
         for connection in ended.written or ():
@@ -17204,7 +17216,7 @@ class EventLoop:
         return [each for each in self.server.active_channels.values() if not each.is_download]
 
     def drain(self, seconds: float = 10) -> None:
-        """Accepts no more connections, responds to what was sent, then closes."""
+        """Accepts no more connections, and responds to what was sent."""
         self.turn(0)  # the connections that wait are accepted first
         self.forget(self.server._fileno)
         self.server.accepting = False
@@ -17218,8 +17230,12 @@ class EventLoop:
             connections = self.server.active_channels.values()
             is_busy = any(each.is_busy or each.bytes_ahead for each in connections)
             quiet_turns = 0 if is_busy else quiet_turns + 1
+
+    def end_threads(self) -> None:
+        """Waits a moment for what they are at, and for its responses."""
         for shared in self.shared.values():
             shared.close(time.monotonic() + 1)
+        self.end_transactions()
         self.workers.shutdown(timeout=1)
 
 

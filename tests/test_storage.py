@@ -273,6 +273,34 @@ def test_a_request_whose_thread_cannot_start_ends_no_other(
     assert status_for(server, peer) == 401
 
 
+@on_any_port
+def test_a_commit_that_outlasts_the_end_of_the_service_is_still_acknowledged(
+    app: App, server: SteppedServer
+) -> None:
+    transaction = server.loop.shared[app.site.store]
+
+    def wait(statement: str) -> None:
+        if statement == "COMMIT":
+            until(lambda: transaction.is_closed)
+
+    assert done(server, comment_at(0)) == 200
+    writer(app).set_trace_callback(wait)
+    peer = comment_at(1).send(server)
+    server.until(lambda: writer(app).in_transaction and not server.waiting_writes())
+    server.loop.drain(0)
+    server.loop.end_threads()
+    assert answer_on(peer).status == 200
+
+
+@pytest.mark.slow
+def test_a_service_whose_event_loop_fails_ends_so_that_it_is_started_again(tmp_path: Path) -> None:
+    fails = PROGRAM.format("commentd.EventLoop.write = lambda self, transaction: 1 / 0")
+    with services(tmp_path) as start:
+        service = start(program=fails)
+        service.sent(request("POST", "/comments", body=COMMENT))
+        assert service.process.wait(PATIENCE) == 1
+
+
 # Faults of the machine
 
 

@@ -99,6 +99,7 @@ def in_workers(application: Any) -> Any:
 
 def stop(loop: commentd.EventLoop) -> None:
     loop.drain(1)
+    loop.end_threads()
     server = loop.server
     for channel in [*server.active_channels.values()]:
         channel.handle_close()
