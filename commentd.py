@@ -17142,6 +17142,10 @@ class EventLoop:
 
     def make_response(self, queued: QueuedRequest, made: list[FastConnection]) -> None:
         """Makes a response in the transaction that is open, unless a worker has to."""
+        # While the transaction was not open, the same client may have queued many more.
+        if self.has_used_its_time(queued.network):
+            self.workers.add(queued, Pace.WAITING)
+            return
         try:
             queued.connection.make_response()
             made.append(queued.connection)

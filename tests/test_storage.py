@@ -274,6 +274,19 @@ def test_a_request_whose_thread_cannot_start_ends_no_other(
 
 
 @on_any_port
+def test_a_client_that_has_used_its_time_of_the_event_loop_writes_in_a_worker(
+    app: App, server: SteppedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what it had sent before that, which waited for a transaction."""
+    with writers_held(app, monkeypatch):
+        peers = [comment_at(number).send(server) for number in range(2)]
+        server.until(lambda: server.waiting_writes() == 2)
+        limit(monkeypatch, seconds_of_one=-1)
+    assert [status_for(server, peer) for peer in peers] == [200] * 2
+    assert server.workers()
+
+
+@on_any_port
 def test_a_commit_that_outlasts_the_end_of_the_service_is_still_acknowledged(
     app: App, server: SteppedServer
 ) -> None:
