@@ -5934,9 +5934,11 @@ def short_hash(key: bytes, purpose: str, *parts: object) -> str:
 
 
 def password_scheme(rounds: int, key: bytes, email_address: str) -> str:
-    """How a new password is hashed: the stored text without the hash. The salt, 16 bytes, comes
-    from key and email address: registrations that wait for one address share it, so that one hash
-    is compared with all of them."""
+    """How a new password is hashed: the stored text without the hash.
+
+    Several registrations may wait for one email address, each with a password, beside its account.
+    Who signs in sends one password, which is compared with all of them. To hash it is the costly
+    part, so all share one salt (16 bytes), which comes from key and email address."""
     salt = short_hash(key, "salt", email_address)
     return f"pbkdf2_sha256${rounds}${salt}"
 
@@ -6037,6 +6039,12 @@ class SignedLink:
             subscriber=parameters.get("who", ""),
             language=parameters.get("lang", ""),
         )
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the comment stays as it is: what readers have reported is kept, not approved
+        anew."""
+        return self.action == self.undo
 
     def query(self, key: bytes) -> str:
         """The query of its URL, with the signature."""
@@ -9506,6 +9514,7 @@ def authenticated(
     stored = hash_within_limits(request, email_address, password, captcha, uses)
     account = store.account_with_email(email_address)
     if account is None or account.blocked or not equal_in_constant_time(account.password, stored):
+        # Who has registered, but has not sent the code yet, is told so.
         waiting = store.registrations(email_address)
         if any(equal_in_constant_time(each.password, stored) for each in waiting):
             raise Unauthorized("邮箱未验证", Code.EMAIL_UNVERIFIED)
@@ -10083,17 +10092,17 @@ def change_me(request: Request) -> Json:
     # The other fields are checked first, so that an invalid one uses up no code.
     if nickname not in ("", me.nickname):
         check_nickname(request, nickname)
-    answers = ""
+    wants_emails = ""  # about replies
     if "answers" in request.form:
-        answers = "yes" if flag_field(request, "answers") else "no"
+        wants_emails = "yes" if flag_field(request, "answers") else "no"
     new_password = None
     if "new_password" in request.form:
         new_password = confirmed_password(request)
     with request.writing():
         if nickname:
             store.set_nickname(me.id, nickname)
-        if answers:
-            store.subscribe(request.subscriber, 0, answers)
+        if wants_emails:
+            store.subscribe(request.subscriber, 0, wants_emails)
         if new_password:
             set_own_password(request, new_password)
         changed = store.account(me.id) or me
@@ -10182,9 +10191,15 @@ def check_visible(request: Request, comment_id: int) -> None:
 
 @route("GET", "/comments", Permission.ANYONE, public=True, pace=Pace.QUICK)
 def get_comments(request: Request) -> Json:
-    """`?url=&page=&limit=&sort=&around=` to a list of the comments of a page and to its counts:
-    flat, or by threads with `view=threads`. With `thread=`, the replies of one thread; with
-    `since=`, what has changed since a fragment was made."""
+    """`?url=` to comments of that page, and to its counts. Which ones:
+
+    - `view=flat`, the default: all, as a flat list
+    - `view=threads`: all, by threads
+    - `thread=ID`: the replies of one thread
+    - `since=MARK`: what has changed since a fragment was made
+
+    Of the first three, `page` and `limit`, or `around`, choose a part, and `sort` the order of the
+    first two."""
     name = query_page(request)
     request.depends_only_on(name)
     page = request.site.store.page_named(name)
@@ -10319,7 +10334,8 @@ def in_list(request: Request, comments: Iterable[Comment]) -> list[Json]:
 
 
 def note_view(request: Request, name: PageName) -> None:
-    """Counts a view of the page, now and each time when the response is sent from the cache."""
+    """Counts a view of the page. `send_cached` counts one each time when it sends this response from
+    the cache."""
     request.cache_entry.viewed = name
     if is_real_view(request.environ):
         count_view(request.site, request.client, name)
@@ -12585,16 +12601,15 @@ def moderation_page(request: Request, link: SignedLink) -> Response:
 
 
 def text_name(link: SignedLink) -> str:
-    """The end of the names of the texts about an action. A reported comment that stays is kept, not
-    approved anew."""
-    return "keep" if link.action == link.undo else link.action
+    """The end of the names of the texts about an action."""
+    return "keep" if link.keeps else link.action
 
 
 def moderated_page(request: Request, link: SignedLink, comment: FullComment) -> Response:
     """What was done with a comment, and the button that undoes it. Where the comment stays as it
     was, there is nothing to undo."""
     undo = None
-    if link.action != link.undo:
+    if not link.keeps:
         undo = LinkButton.to_undo(replace(link, action=link.undo, undo=link.action))
     title = f"done_{text_name(link)}"
     return link_page(request, title, undo, comment=comment, next_url="admin", next_label="more")
