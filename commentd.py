@@ -422,7 +422,7 @@ def languages_by_letters() -> list[str]:
 
 
 def known_language(requested: str) -> str:
-    """The language that was requested (`pt-BR` gives `pt`); "" for an unknown one."""
+    """The language that was requested (`pt-BR` gives `pt`). "" for an unknown one."""
     language, *subtags = re.split("[^a-z]+", requested.lower())
     # Traditional characters, which a tag asks for by the script or by where they are written.
     is_traditional = "hans" not in subtags and {"hant", "tw", "hk", "mo"} & {*subtags}
@@ -449,7 +449,7 @@ UNKNOWN_LANGUAGE = "zh+en"  # of an account: Chinese and English stand side by s
 
 
 def texts_in(language: str) -> Mapping[str, str]:
-    """The texts of emails, and of the pages that their links open; English for an unknown one."""
+    """The texts of emails, and of the pages that their links open. English for an unknown one."""
     if language == UNKNOWN_LANGUAGE:
         return bilingual_texts()
     known = languages()
@@ -480,7 +480,7 @@ def strict_json(body: bytes) -> Json:
 
 
 def unique_names(pairs: list[tuple[str, Any]]) -> Json:
-    """The members of a JSON object; `ValueError` if a name stands twice."""
+    """The members of a JSON object. `ValueError` if a name stands twice."""
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ValueError("a name stands twice")
@@ -488,7 +488,7 @@ def unique_names(pairs: list[tuple[str, Any]]) -> Json:
 
 
 def value_or_empty(parse: Callable[[str], str], text: str) -> str:
-    """A text in the one spelling that `parse` gives; "" if it raises `ValueError`."""
+    """A text in the one spelling that `parse` gives. "" if it raises `ValueError`."""
     with contextlib.suppress(ValueError):
         return parse(text)
     return ""
@@ -502,7 +502,7 @@ def sha256_of(text: str) -> str:
 
 
 def count_in(text: str, most: int) -> int:
-    """The number that a text says, brought into the range from 0 to `most`; 0 if it says none."""
+    """The number that a text says, brought into the range from 0 to `most`. 0 if it says none."""
     with contextlib.suppress(ValueError, OverflowError):
         return max(0, min(most, int(float(text))))
     return 0
@@ -801,14 +801,14 @@ def has_shape(character: str) -> bool:
 
 
 def latin_base(character: str) -> str:
-    """The character from a to z in the Unicode name of a Latin character; "" for all others."""
+    """The character from a to z in the Unicode name of a Latin character. "" for all others."""
     name = unicodedata.name(character, "")
     match = LATIN_NAME.fullmatch(name)
     return match[1].lower() if match else ""
 
 
 def latin_shape(character: str, *, mixed: bool) -> str:
-    """The Latin character that a character looks like; `ANY_SHAPE` if that is not known, in a name
+    """The Latin character that a character looks like. `ANY_SHAPE` if that is not known, in a name
     that mixes scripts or in a script of Latin shapes; else the character itself."""
     shape = latin_base(character) or character.translate(LOOK_LATIN).casefold()
     script = script_of(character)
@@ -878,7 +878,7 @@ def could_be(unclear: str, name: str) -> bool:
 
 
 def title_length(shapes: list[str]) -> int:
-    """How many of the words at the beginning are a title, such as `quản trị viên`; 0 if none."""
+    """How many of the words at the beginning are a title, such as `quản trị viên`. 0 if none."""
     for length in range(min(len(shapes), 3), 0, -1):
         if only_titles().fullmatch("".join(shapes[:length])):
             return length
@@ -959,7 +959,7 @@ SCHEME_AND_HOST = re.compile("(?i)(?:[hｈ][tｔ][tｔ][pｐ][sｓ]?[:：][/／]
 
 
 def proper_website(text: str) -> str:
-    """An http(s) URL with a host and without a user; `ValueError` for any other. Without a scheme
+    """An http(s) URL with a host and without a user. `ValueError` for any other. Without a scheme
     it gets `https://`. Input methods leave full-width characters before the path."""
     url = trimmed(text).rstrip("。，、；！").strip("<>")
     if start := SCHEME_AND_HOST.match(url):
@@ -1022,7 +1022,7 @@ def hosts_in(*texts: str) -> set[str]:
 
 
 def plain_ip(text: str) -> str:
-    """One spelling of an IP address: no port, no zone, IPv4 in IPv6 unwrapped; "" if invalid."""
+    """One spelling of an IP address: no port, no zone, IPv4 in IPv6 unwrapped. "" if invalid."""
     text = text.strip().split("%")[0]
     if match := re.fullmatch(r"\[([^\]]*)\](?::\d+)?|(\d+\.\d+\.\d+\.\d+):\d+", text):
         text = match[1] or match[2]
@@ -1034,7 +1034,7 @@ def plain_ip(text: str) -> str:
 
 
 def masked(ip: str) -> str:
-    """The network of an IP address: `203.0.113.0`, `2001:db8:12::`; "" for an invalid one."""
+    """The network of an IP address: `203.0.113.0`, `2001:db8:12::`. "" for an invalid one."""
     # Parsing each IPv4 address would take a sixth of the time that a list takes.
     if not re.fullmatch(r"(\d{1,3}\.){3}\d{1,3}", ip):
         ip = plain_ip(ip)  # another program may have written it
@@ -1202,7 +1202,7 @@ def split_path(url: str) -> tuple[str, str]:
 
 
 def page_link(page_url: str, origins: Strings) -> str:
-    """The URL that opens a page; "" if there is none."""
+    """The URL that opens a page. "" if there is none."""
     if origins and re.match("/(?!/)", page_url):
         page_url = origins[0] + page_url
     return value_or_empty(proper_website, quoted_url(page_url))
@@ -1222,7 +1222,7 @@ def own_link(page_url: str, origins: Strings) -> str:
 
 
 def comment_link(link: str, comment_id: int) -> str:
-    """The URL of a comment on its page; "" if nothing opens that. A page that is itself a fragment
+    """The URL of a comment on its page. "" if nothing opens that. A page that is itself a fragment
     route stays as it is."""
     if not link or "#" in link:
         return link
@@ -1685,7 +1685,7 @@ def parse_origin(text: str) -> str:
 
 
 def probable_url(text: str) -> str:
-    """What somebody meant who left out the scheme; "" if that is no host."""
+    """What somebody meant who left out the scheme. "" if that is no host."""
     is_host = re.fullmatch(r"([\w-]+\.)+[^\W\d_]{2,}(:[0-9]{1,5})?(/.*)?", text)
     return with_ascii_host(f"https://{text.partition('/')[0]}") if is_host else ""
 
@@ -1774,7 +1774,7 @@ def zone_named(text: str) -> tzinfo | None:
 
 
 def zone_with_offset(name: str) -> tzinfo | None:
-    """The zone that `UTC+8`, `GMT -3:30` or `+0800` names; None for another text."""
+    """The zone that `UTC+8`, `GMT -3:30` or `+0800` names. None for another text."""
     offset = re.fullmatch(r"(?i)(?:utc|gmt)? ?([+-])(\d{1,2})(?::?(\d\d))?", name)
     if not offset:
         return None
@@ -2113,7 +2113,7 @@ class Config:
 
     @property
     def service_url(self) -> str:
-        """Where readers reach the service; "" if only a proxy knows."""
+        """Where readers reach the service. "" if only a proxy knows."""
         if self.server_public_url or self.listens_on_file:
             return self.server_public_url
         return f"http://{self.server_listen}"
@@ -2197,7 +2197,7 @@ def with_paths_in(folder: Path, config: Config) -> Config:
 
 
 def parsed(name: str, text: str) -> Any:
-    """The value of a setting; `ValueError` if there is no such setting, or if the text is wrong.
+    """The value of a setting. `ValueError` if there is no such setting, or if the text is wrong.
     Control characters would steer the terminal of `check`, and add lines to what `example systemd`
     prints, which root runs in part."""
     if name not in SETTINGS:
@@ -3705,7 +3705,7 @@ class Wiper:
             self.next_page = 0
 
     def wipe_pages(self, pages: list[int]) -> bool:
-        """Overwrites what rows have left in these pages; False if a reader is in the way. Nobody
+        """Overwrites what rows have left in these pages. False if a reader is in the way. Nobody
         else writes to the file meanwhile: the -wal is empty, and stays so."""
         database = self.database
         with database.write_lock(), database.machine_faults():
@@ -4337,7 +4337,7 @@ class Store(Database):
         return [row_type(**dict(zip(names, row, strict=True))) for row in rows]
 
     def one(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> Row | None:
-        """The first row; None if there is none."""
+        """The first row. None if there is none."""
         rows = self.all(row_type, sql, *values, **named)
         return rows[0] if rows else None
 
@@ -4346,7 +4346,7 @@ class Store(Database):
         return [row[0] for row in self.run(sql, *values, **named)]
 
     def value(self, sql: str, *values: Any, **named: Any) -> Any:
-        """The first column of the first row; None if there is no row."""
+        """The first column of the first row. None if there is no row."""
         rows = self.run(sql, *values, **named).fetchall()
         return rows[0][0] if rows else None
 
@@ -4364,7 +4364,7 @@ class Store(Database):
         return str(key)
 
     def last_time(self, name: str) -> int:
-        """When something of that name last happened, as `note_time` stored it; 0 for never."""
+        """When something of that name last happened, as `note_time` stored it. 0 for never."""
         return int(self.value("SELECT time FROM state WHERE name = ?", name) or 0)
 
     def note_time(self, name: str, now: int) -> None:
@@ -4453,7 +4453,7 @@ class Store(Database):
         self.run_script(sql, hash=sha256_of(link), email=email, expires_at=expires_at)
 
     def admin_link_email(self, link: str, now: int) -> str | None:
-        """The email address that a one-time link is for; None if the link is not valid. A link for
+        """The email address that a one-time link is for. None if the link is not valid. A link for
         any email address ends when there is an admin."""
         sql = """
             SELECT email FROM admin_link
@@ -4562,7 +4562,7 @@ class Store(Database):
         self.run(sql, nickname, password, request_id)
 
     def drop_registration(self, request_id: str) -> bool:
-        """Drops a registration; False if it does not wait any more."""
+        """Drops a registration. False if it does not wait any more."""
         sql = "DELETE FROM registration WHERE request_id = ?"
         return self.run(sql, request_id).rowcount == 1
 
@@ -4785,7 +4785,7 @@ class Store(Database):
         return self.comments_where(Comment, sql, page_id, limit, offset)
 
     def visible_before(self, page_id: int, sort: str, comment_id: int) -> int:
-        """How many comments of that list come before one; 0 if it does not hold that one."""
+        """How many comments of that list come before one. 0 if it does not hold that one."""
         # With a limit, SQLite stops at the comment. Links in emails lead to new ones, which come
         # first.
         sql = f"""
@@ -4806,7 +4806,7 @@ class Store(Database):
         return self.comments_where(Comment, sql, page_id, limit, offset)
 
     def threads_before(self, page_id: int, sort: str, comment_id: int) -> int:
-        """How many threads of that list come before that of a comment; 0 if it does not hold it."""
+        """How many threads of that list come before that of a comment. 0 if it does not hold it."""
         order = f"comment.pinned DESC, {SORTS[sort]}"
         sql = f"""
             SELECT position FROM (
@@ -4825,7 +4825,7 @@ class Store(Database):
         return self.comments_where(Comment, sql, thread_id, limit, offset)
 
     def replies_before(self, thread_id: int, comment_id: int) -> int:
-        """How many replies of that list come before one; 0 if it does not hold that one."""
+        """How many replies of that list come before one. 0 if it does not hold that one."""
         sql = """
             SELECT count(*) FROM comment
              WHERE thread_id = :thread_id AND shown = 1 AND (created_at, id) <
@@ -5137,7 +5137,7 @@ class Store(Database):
         return self.count_likes(liked, liked_id)
 
     def count_likes(self, liked: Likeable, liked_id: int) -> int:
-        """Stores the number of likes, and returns it; 0 if there is no such comment or page."""
+        """Stores the number of likes, and returns it. 0 if there is no such comment or page."""
         table = LIKE_TABLES[liked]
         sql = f"""
             UPDATE {table.counted_in}
@@ -5213,7 +5213,7 @@ class Store(Database):
 
     def begin_try(self, message: Message, due_at: int) -> list[int] | None:
         """Counts a try, and stores when the next is due. Returns the ids of the notifications that
-        the message carries; None if it is gone or has changed."""
+        the message carries. None if it is gone or has changed."""
         sql = """
             UPDATE outbox SET tries = tries + 1, due_at = ?
              WHERE id = ? AND tries = ? AND due_at IS NOT NULL"""
@@ -5230,7 +5230,7 @@ class Store(Database):
         self.drop_notifications(carried)
 
     def note_failure(self, message: Message, reason: str) -> bool:
-        """Stores why this try failed; False if the owner asked for another one meanwhile."""
+        """Stores why this try failed. False if the owner asked for another one meanwhile."""
         sql = "UPDATE outbox SET failure = ? WHERE id = ? AND tries = ?"
         return self.run(sql, reason, message.id, message.tries + 1).rowcount == 1
 
@@ -5247,7 +5247,7 @@ class Store(Database):
         return self.all(Message, SELECT_MESSAGES + " WHERE tries > 0 ORDER BY id DESC LIMIT 200")
 
     def retry_message(self, message_id: int, now: int) -> bool:
-        """Has a message sent again; False if it is not there, was not tried yet, or is a code."""
+        """Has a message sent again. False if it is not there, was not tried yet, or is a code."""
         sql = """
             UPDATE outbox SET due_at = ?, tries = 0, failure = '', expires_at = ?
              WHERE id = ? AND tries > 0 AND registration_id IS NULL"""
@@ -5292,7 +5292,7 @@ class Store(Database):
         self.run(sql, email=email, since=since)
 
     def author_above(self, reply: Comment) -> list[str]:
-        """The email address of the author who is replied to; "" if they gave none."""
+        """The email address of the author who is replied to. "" if they gave none."""
         sql = """
             SELECT coalesce(account.email, comment.email)
               FROM comment LEFT JOIN account ON account.id = user_id WHERE comment.id = ?"""
@@ -5468,7 +5468,7 @@ class Store(Database):
         return self.one(Block, "DELETE FROM block WHERE id = ? RETURNING *", block_id)
 
     def add_report(self, comment_id: int, visitor: str, reason: str, now: int) -> int | None:
-        """The id of the report; None if this visitor has reported the comment before."""
+        """The id of the report. None if this visitor has reported the comment before."""
         sql = """
             INSERT INTO report (comment_id, visitor, reason, reported_at)
             VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING
@@ -5477,7 +5477,7 @@ class Store(Database):
         return report_id
 
     def report_reason(self, message: Message) -> str:
-        """The reason of the report that a webhook is about; "" if there is none any more."""
+        """The reason of the report that a webhook is about. "" if there is none any more."""
         sql = """
             SELECT reason FROM outbox JOIN report ON report.id = outbox.report_id
              WHERE outbox.id = ?"""
@@ -5825,7 +5825,7 @@ def chinese_names_in(record: Json) -> list[str]:
 
 
 def open_own_file(file: str) -> Any:
-    """A reader of the owner's file; None if there is none, which is logged."""
+    """A reader of the owner's file. None if there is none, which is logged."""
     try:
         import maxminddb
     except ImportError:
@@ -5882,7 +5882,7 @@ class Places:
         return self.query(6, sql, place.country) or place
 
     def query(self, ip_version: int, sql: str, value: int | str) -> Place | None:
-        """The place in the bundled table for that IP version; None if it has none."""
+        """The place in the bundled table for that IP version. None if it has none."""
         name = f"places{ip_version}.db"
         try:
             with self.lock:
@@ -5972,7 +5972,7 @@ def make_token(account_claims: Json, key: bytes, now: int, use: str = "login") -
 
 
 def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | None:
-    """Account id and version of a token; None if it is not valid for this use."""
+    """Account id and version of a token. None if it is not valid for this use."""
     # The times are compared below, with the clock that tests can set.
     required = ["id", "ver", "iat", "exp", "use"]
     options: Any = {"require": required, "verify_exp": False, "verify_iat": False}
@@ -6059,7 +6059,7 @@ def link_signature(key: bytes, parameters: Mapping[str, str]) -> str:
 
 
 def read_signed_link(key: bytes, query: Mapping[str, list[str]]) -> SignedLink | None:
-    """The link with that query; None if it is not signed with the key."""
+    """The link with that query. None if it is not signed with the key."""
     parameters = {name: " ".join(values) for name, values in query.items()}
     signature = parameters.pop("mac", "")
     if not equal_in_constant_time(signature, link_signature(key, parameters)):
@@ -6135,7 +6135,7 @@ def read_solution(captcha_token: str) -> Solution:
 
 
 def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha | None:
-    """The captcha whose solution a token holds; None if it is not a solution of our challenges."""
+    """The captcha whose solution a token holds. None if it is not a solution of our challenges."""
     try:
         solution = read_solution(captcha_token)
     except ValueError:
@@ -6165,7 +6165,7 @@ def fetch(
     most: int = RESPONSE_LIMIT,
 ) -> tuple[int, bytes]:
     """GET of a URL of the settings, or POST of a message, which is JSON if no header says
-    otherwise. Returns status and the first `most` bytes of the body; `OSError` for everything else.
+    otherwise. Returns status and the first `most` bytes of the body. `OSError` for everything else.
     No redirect and no proxy of the environment is followed; TLS is verified."""
     method = "GET" if message is None else "POST"
     parts = urllib.parse.urlsplit(url)
@@ -6320,7 +6320,7 @@ class MinuteCounter:
         self.counts: Counter[tuple[str, str]] = Counter()
 
     def take(self, name: str, most: int, networks: list[Network], now: int) -> bool:
-        """Counts one use by a client, of `most` in a minute; False if they are used up for one of
+        """Counts one use by a client, of `most` in a minute. False if they are used up for one of
         its networks."""
         with self.lock:
             if now // MINUTE != self.minute or len(self.counts) > self.MOST:
@@ -6349,7 +6349,7 @@ class Client:
 
     @property
     def network(self) -> str:
-        """What tells one client from another; "" if nothing does."""
+        """What tells one client from another. "" if nothing does."""
         return "" if self.is_crowd else self.networks[0].name
 
 
@@ -6390,7 +6390,7 @@ class Clients:
         return proxy
 
     def of_peer(self, peer: str) -> str:
-        """The network of a peer that has sent nothing yet; "" for a trusted proxy."""
+        """The network of a peer that has sent nothing yet. "" for a trusted proxy."""
         ip = plain_ip(peer)
         return "" if self.trusts(ip) else networks_of(ip)[0].name
 
@@ -6486,7 +6486,7 @@ class PasswordHasher:
             return hash_password(password, scheme)
 
     def seat(self) -> contextlib.AbstractContextManager[None]:
-        """A place in the queue; `Unavailable` if there is none."""
+        """A place in the queue. `Unavailable` if there is none."""
         busy = Unavailable("现在登录的人太多，请稍后再试", Code.BUSY, retry_after=2)
         return holding(self.seats, 0, busy)
 
@@ -6669,7 +6669,7 @@ def client_uses(site: Site, client: Client, name: str, *parts: object) -> list[U
 
 
 def use_memory_limit(site: Site, client: Client, name: str) -> bool:
-    """Counts one use of a limit in memory; False if it is used up."""
+    """Counts one use of a limit in memory. False if it is used up."""
     if not site.config.limits_enabled:
         return True
     return site.minute_counter.take(name, MEMORY_LIMITS[name], client.networks, site.now())
@@ -6940,7 +6940,7 @@ class BlockType(abc.ABC):
 
     @abc.abstractmethod
     def proper(self, text: str) -> str:
-        """The one spelling of a value to block; `ValueError` if it cannot be blocked."""
+        """The one spelling of a value to block. `ValueError` if it cannot be blocked."""
 
     @abc.abstractmethod
     def matches(self, value: str, target: Target) -> bool:
@@ -7112,7 +7112,7 @@ def moderate_text(site: Site, written: FullComment, doubt: str) -> Verdict:
 
 
 def suspicion(site: Site, written: FullComment, doubt: str) -> str:
-    """Why a comment waits that has none of the owner's phrases; "" if it does not wait."""
+    """Why a comment waits that has none of the owner's phrases. "" if it does not wait."""
     hold = site.config.moderation_hold
     opinion = filter_opinion(site, written)
     if opinion and opinion.score >= SPAM_SCORE:
@@ -7198,7 +7198,7 @@ class Action(abc.ABC):
     @abc.abstractmethod
     def apply(self, site: Site, comment: FullComment) -> str:
         """Does it, in the caller's transaction. Returns what the audit log says, "" if nothing has
-        changed; `Problem` if it cannot be done."""
+        changed. `Problem` if it cannot be done."""
 
     def subject(self, comment: FullComment) -> int | str:
         """What the audit log says that the action was done with."""
@@ -7375,7 +7375,7 @@ class Recipient:
     # Links
 
     def signed_link(self, link: SignedLink) -> str:
-        """The URL of a link for this recipient; "" if readers cannot reach the service. Opening it
+        """The URL of a link for this recipient. "" if readers cannot reach the service. Opening it
         changes nothing: its page has a button."""
         public_url = self.site.config.server_public_url
         if not public_url:
@@ -7385,7 +7385,7 @@ class Recipient:
         return f"{public_url}/mail?{complete.query(key)}"
 
     def action_link(self, name: str, comment: FullComment, made_at: int) -> str:
-        """A link that does something with a comment, while its text and the recipient's role stay;
+        """A link that does something with a comment, while its text and the recipient's role stay.
         "" if readers cannot reach the service."""
         before = ACTIONS[name].value_before(self.site, comment)
         return self.signed_link(
@@ -7419,7 +7419,7 @@ class Recipient:
         }
 
     def link_to(self, comment: Comment) -> str:
-        """The URL of a comment on its page; "" if nothing opens that. Readers are sent to the
+        """The URL of a comment on its page. "" if nothing opens that. Readers are sent to the
         owner's pages alone."""
         find = page_link if self.is_owner else own_link
         page = find(comment.page_url, self.site.config.site_origins)
@@ -7652,7 +7652,7 @@ def reasons_given(owner: Recipient, reports: list[Report]) -> str:
 
 
 def author_recipients(site: Site, comment: Comment) -> list[str]:
-    """The email address of the author who is replied to; "" if they gave none."""
+    """The email address of the author who is replied to. "" if they gave none."""
     return site.store.author_above(comment)
 
 
@@ -7878,12 +7878,12 @@ class Mailer(abc.ABC):
 
     @abc.abstractmethod
     def send(self, email: Email, message_id: str) -> None:
-        """Hands an email over; `NotSent` if it is not taken. `message_id` is the same in each try,
+        """Hands an email over. `NotSent` if it is not taken. `message_id` is the same in each try,
         without angle brackets."""
 
     @abc.abstractmethod
     def log_in(self) -> None:
-        """Tries what sending needs, and sends nothing; `NotSent` if that fails."""
+        """Tries what sending needs, and sends nothing. `NotSent` if that fails."""
 
 
 def reason_of(error: Exception) -> str:
@@ -8253,7 +8253,7 @@ def telegram_body(site: Site, message: ChatMessage) -> Json:
 
 
 def telegram_chat_id(webhook_url: str) -> str:
-    """The chat that the URL names; "" if it names none."""
+    """The chat that the URL names. "" if it names none."""
     query = urllib.parse.urlsplit(webhook_url).query
     return urllib.parse.parse_qs(query).get("chat_id", [""])[0]
 
@@ -8301,7 +8301,7 @@ def no_faults(config: Config) -> Iterator[str]:
 @dataclass(frozen=True)
 class Chat:
     """A service that takes messages by HTTP. `body` is JSON or a text. `refusal` finds why a
-    response with a status of success refuses the message; "" if it does not. `faults`: what is
+    response with a status of success refuses the message. "" if it does not. `faults`: what is
     wrong with the settings."""
 
     body: Callable[[Site, ChatMessage], Json | str]
@@ -8356,7 +8356,7 @@ def encoded(body: Json | str) -> bytes:
 
 
 def send_webhook(site: Site, webhook: Message) -> None:
-    """One try; `NotSent` unless it was taken."""
+    """One try. `NotSent` unless it was taken."""
     config = site.config
     if webhook.event == "rebuild":
         ask_for_rebuild(site, webhook)
@@ -8569,7 +8569,7 @@ class CacheEntry:
 
 
 def valid_account(store: Store, user_id: int, version: int) -> Account:
-    """The account; `Unauthorized` if it is deleted or blocked, or if its tokens were revoked."""
+    """The account. `Unauthorized` if it is deleted or blocked, or if its tokens were revoked."""
     account = store.account(user_id)
     if account is None or account.version != version or account.blocked:
         raise Unauthorized("登录已失效，请重新登录", Code.TOKEN_INVALID)
@@ -8924,7 +8924,7 @@ def caller_of(permission: Permission, site: Site, environ: Json, now: int) -> Ac
 
 
 def account_of_token(site: Site, environ: Json, now: int, use: str) -> Account | None:
-    """None if no token was sent; `Unauthorized` if one is not valid for this use. Role and
+    """None if no token was sent. `Unauthorized` if one is not valid for this use. Role and
     revocation are read from the database."""
     scheme, _, token = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
     if scheme.lower() != "bearer":
@@ -9035,7 +9035,7 @@ def html_page(site: Site, template: str, **variables: Any) -> Response:
 
 
 def translated_page(site: Site, template: str, language: str, **variables: Any) -> Response:
-    """The same as `html_page`, with the texts of a language; English for an unknown one."""
+    """The same as `html_page`, with the texts of a language. English for an unknown one."""
     if language not in languages():
         language = "en"
     texts = texts_in(language)
@@ -9050,7 +9050,7 @@ def opens_page(environ: Json) -> bool:
 
 
 def preferred_language(accepted: str) -> str:
-    """The first language of an `Accept-Language` header that there are texts in; "" for none.
+    """The first language of an `Accept-Language` header that there are texts in. "" for none.
     Browsers write the languages in the order of preference."""
     known = (known_language(tag.strip()) for tag in accepted.split(","))
     return next(filter(None, known), "")
@@ -9139,7 +9139,7 @@ def valid_page(request: Request, name: str, value: object) -> PageName:
 
 
 def text_field(request: Request, name: str, most: int, *, optional: bool = False) -> str:
-    """A text of 1 to `most` characters; "" if it is optional and missing."""
+    """A text of 1 to `most` characters. "" if it is optional and missing."""
     value = request.form.get(name)
     if optional and value in (None, ""):
         return ""
@@ -9147,14 +9147,14 @@ def text_field(request: Request, name: str, most: int, *, optional: bool = False
 
 
 def optional_field(request: Request, name: str) -> str:
-    """A text of at most 64 characters; "" if it is missing."""
+    """A text of at most 64 characters. "" if it is missing."""
     return text_field(request, name, 64, optional=True)
 
 
 def proper_field(
     request: Request, name: str, most: int, spell: Callable[[str], str], *, optional: bool = False
 ) -> str:
-    """A text in the one spelling that `spell` gives; `BadRequest` if it raises `ValueError`."""
+    """A text in the one spelling that `spell` gives. `BadRequest` if it raises `ValueError`."""
     text = text_field(request, name, most, optional=optional)
     try:
         return spell(text) if text else ""
@@ -9201,7 +9201,7 @@ def content_field(request: Request) -> str:
 
 
 def number_field(request: Request, name: str, most: int = NO_END, *, optional: bool = False) -> int:
-    """A number from 1 to `most`; 0 if it is optional and missing."""
+    """A number from 1 to `most`. 0 if it is optional and missing."""
     value = request.form.get(name)
     if value is None and optional:
         return 0
@@ -9211,7 +9211,7 @@ def number_field(request: Request, name: str, most: int = NO_END, *, optional: b
 
 
 def flag_field(request: Request, name: str) -> bool:
-    """True or false; false if it is missing."""
+    """True or false. False if it is missing."""
     value = request.form.get(name, False)
     if not isinstance(value, bool):
         raise BadField(f"参数 {name} 必须是 true 或 false", name, Fault.INVALID)
@@ -9388,7 +9388,7 @@ def ask_provider(request: Request, captcha_token: str) -> bool:
 
 
 def captcha_field(request: Request, *, own: bool = False) -> Captcha | None:
-    """The captcha of the form, solved; None if none is needed. `own`: always the proof of work."""
+    """The captcha of the form, solved. None if none is needed. `own`: always the proof of work."""
     provider = request.site.config.captcha_provider
     captcha_token = text_field(request, "captcha_token", 4096)
     if provider == "none":
@@ -9460,7 +9460,7 @@ def new_password_field(request: Request, name: str, *, of_admin: bool) -> str:
 
 
 def hash_of(site: Site, email_address: str, password: str) -> str:
-    """The hash of a password, as it is stored from now on; `Unavailable` if too many are being
+    """The hash of a password, as it is stored from now on. `Unavailable` if too many are being
     hashed."""
     scheme = password_scheme(site.rounds, site.key, email_address)
     with site.hasher.seat():
@@ -9506,7 +9506,7 @@ def wrong_credentials() -> Unauthorized:
 def authenticated(
     request: Request, email_address: str, password: str, captcha: Captcha | None
 ) -> Account:
-    """The account with this password; `Unauthorized` for all else, after the same work."""
+    """The account with this password. `Unauthorized` for all else, after the same work."""
     store = request.site.store
     # The password counts as wrong until it proves right.
     uses_if_wrong = request.uses("wrong_password", email_address)
@@ -9708,7 +9708,7 @@ def email_subject(request: Request, email_address: str) -> str:
 
 
 def count_code_email(request: Request, email_address: str, *, is_known: bool) -> bool:
-    """Counts one more email with a code; false if the rate limits are used up. For a client that
+    """Counts one more email with a code. False if the rate limits are used up. For a client that
     the account knows, some are set aside: otherwise strangers who ask for codes could lock its
     holder out."""
     subject = email_subject(request, email_address)
@@ -9719,7 +9719,7 @@ def count_code_email(request: Request, email_address: str, *, is_known: bool) ->
 
 
 def reuse_last_code(request: Request, new: CodeEmail) -> bool:
-    """Lets the last code confirm what is wanted now; false if there is none. A code to sign in
+    """Lets the last code confirm what is wanted now. False if there is none. A code to sign in
     cannot set a password, since its email does not mention one."""
     wanted = new.registration
     store = request.site.store
@@ -9873,7 +9873,7 @@ class Identity:
     secret of the account; else the holder of the email address.
 
     `refusal`: what is raised where that opens nothing. `use_up` makes what showed it useless, in
-    the transaction of what it opens; False if another request has done so. `nickname` and
+    the transaction of what it opens. False if another request has done so. `nickname` and
     `language` are those of a new account. Without a nickname, the form must hold one."""
 
     email: str
@@ -10020,7 +10020,7 @@ def login(request: Request) -> Json:
 
 
 def holder_in(request: Request) -> Identity:
-    """Does the same as `identity_in`, for a caller; `Forbidden` unless they hold the account. A
+    """Does the same as `identity_in`, for a caller. `Forbidden` unless they hold the account. A
     token alone, which scripts of the blog can read, is not enough for what needs this. In the
     transaction of what is confirmed, `account_for` looks at the identity again, and uses up a
     code."""
@@ -10122,7 +10122,7 @@ class NewPassword:
 
 
 def confirmed_password(request: Request) -> NewPassword:
-    """The new password of the form; `Forbidden` unless the form shows that the caller is the
+    """The new password of the form. `Forbidden` unless the form shows that the caller is the
     holder."""
     password = new_password_field(request, "new_password", of_admin=request.is_admin)
     holder = holder_in(request)
@@ -10172,7 +10172,7 @@ def page_counts(site: Site, page: Page) -> Json:
 
 
 def full_comment(request: Request, comment_id: int) -> FullComment:
-    """A comment of any status; `NotFound` if it was erased."""
+    """A comment of any status. `NotFound` if it was erased."""
     comment = request.site.store.comment(comment_id)
     if comment is None or not comment.content:
         raise NotFound("评论不存在", Code.COMMENT_GONE)
@@ -10334,7 +10334,7 @@ def in_list(request: Request, comments: Iterable[Comment]) -> list[Json]:
 
 
 def note_view(request: Request, name: PageName) -> None:
-    """Counts a view of the page. `send_cached` counts one each time when it sends this response from
+    """Counts a view of the page. `send_cached` counts one each time it sends this response from
     the cache."""
     request.cache_entry.viewed = name
     if is_real_view(request.environ):
@@ -10579,7 +10579,7 @@ def add_page(request: Request, name: PageName) -> Page:
 
 
 def within_limits(request: Request, verdict: Verdict) -> Verdict:
-    """Counts a text against the rate limits; `Problem` if the client's is used up. In a flood,
+    """Counts a text against the rate limits. `Problem` if the client's is used up. In a flood,
     when that of all clients is used up, what would be shown waits."""
     request.limit("comment")
     is_flood = use_limits(request.site, Use("all_comments")) > 0
@@ -10664,7 +10664,7 @@ def editable_comment(request: Request, comment_id: int) -> FullComment:
 
 
 def own_comment(request: Request, comment_id: int) -> FullComment:
-    """A comment that the caller may change; `NotFound` for all others."""
+    """A comment that the caller may change. `NotFound` for all others."""
     token = optional_field(request, "edit_token")
     comment = full_comment(request, comment_id)
     if comment.user_id is None:
@@ -10852,7 +10852,7 @@ class Locale:
         return "other"
 
     def more(self, n: int) -> str:
-        """How many more there are, such as `5 more`; "" for none."""
+        """How many more there are, such as `5 more`. "" for none."""
         return self.texts["more"].replace("{n}", self.number(n)) if n else ""
 
     def number(self, n: int) -> str:
@@ -11047,7 +11047,7 @@ class Display:
         return nickname or self.locale.texts["nobody"]
 
     def gone(self, comment: Comment) -> str:
-        """What stands in the place of a comment that is not visible; "" for one that is."""
+        """What stands in the place of a comment that is not visible. "" for one that is."""
         if comment.status == "visible":
             return ""
         return self.locale.texts["unapproved" if comment.status == "waiting" else "comment"]
@@ -11115,7 +11115,7 @@ class ShownComment:
 
     @property
     def more_label(self) -> str:
-        """Says how many replies are left out; "" for none."""
+        """Says how many replies are left out. "" for none."""
         return self.display.locale.more(self.more_replies)
 
     @property
@@ -11194,7 +11194,7 @@ def thread_path(page_url: str, number: int, language: str) -> str:
 
 
 def public_thread_link(config: Config, page_url: str, number: int) -> str:
-    """The URL of a thread page; "" where only a proxy knows that of the service."""
+    """The URL of a thread page. "" where only a proxy knows that of the service."""
     if not config.server_public_url:
         return ""
     path = with_query("thread", url=page_url, page=number)
@@ -11472,7 +11472,7 @@ def files_of_texts() -> dict[str, bytes]:
 
 
 def texts_at_once() -> dict[str, dict[str, str] | None]:
-    """The first texts by language; None for those that are in a file of their own."""
+    """The first texts by language. None for those that are in a file of their own."""
     return {
         language.tag: texts_in_two(language)[0] if language.tag in TEXTS_AT_ONCE else None
         for language in languages().values()
@@ -11955,7 +11955,7 @@ def audit(
 
 
 def email_of_link(request: Request) -> str:
-    """The email address that the one-time link in the form is for, "" if for any; `Forbidden` if
+    """The email address that the one-time link in the form is for, "" if for any. `Forbidden` if
     the link is not valid."""
     link = text_field(request, "link", 64)
     email_address = request.site.store.admin_link_email(link, request.now)
@@ -11998,7 +11998,7 @@ def claim(request: Request) -> Json:
 
 
 def search_pattern(request: Request) -> str:
-    """The query parameter `q` as a pattern for LIKE; "" for everything."""
+    """The query parameter `q` as a pattern for LIKE. "" for everything."""
     text = query_text(request, "q")[:64]
     literal = re.sub("[!%_]", r"!\g<0>", text)
     return f"%{literal}%" if text else ""
@@ -12099,7 +12099,7 @@ def moderate_comments(request: Request) -> Json:
 
 
 def versions_by_id(form: Json) -> dict[int, str]:
-    """The ids of the form, each with the version of the text that was read; "" if it names none."""
+    """The ids of the form, each with the version of the text that was read. "" if it names none."""
     ids = form.get("ids")
     if not isinstance(ids, list) or not 1 <= len(ids) <= 100:
         raise BadField("参数 ids 必须是 1 到 100 个编号", "ids", Fault.INVALID)
@@ -13079,11 +13079,11 @@ class Sites:
         return self.apps[0].site
 
     def app_for(self, host: str) -> App | None:
-        """The app for a Host header; None if it is that of none of several blogs."""
+        """The app for a Host header. None if it is that of none of several blogs."""
         return self.only_app or self.by_host.get(re.sub(":(80|443)$", "", host.lower()))
 
     def name_of(self, app: App) -> str:
-        """What stands before the lines of a blog in the log; "" if there is one blog only."""
+        """What stands before the lines of a blog in the log. "" if there is one blog only."""
         return "" if self.only_app else app.site.config.public_host
 
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -15376,7 +15376,7 @@ class Staging:
         self.report.note(UNREADABLE, where)
 
     def table_of(self, table_name: str, record: Any) -> Table | None:
-        """Which records these are; None for those that are not imported."""
+        """Which records these are. None for those that are not imported."""
         table = self.tables.get(table_name.lower())
         if table or table_name not in WRAPPERS:
             return table
@@ -15562,7 +15562,7 @@ class Arrangement:
         self.pages: dict[str, StagedPage] = {}  # by key
 
     def arrange(self, blog: str, origins: Iterable[str]) -> None:
-        """`blog`: the name of the one to import; "" for that with these origins."""
+        """`blog`: the name of the one to import. "" for that with these origins."""
         self.choose_blog(blog, origins)
         self.drop_missing_parents()
         self.set_depths()
@@ -16144,7 +16144,7 @@ EXPORTERS = {
 
 
 def rest_of_page(page: Page, start: str) -> str | None:
-    """What follows where the URL of a page begins so; None if it begins otherwise."""
+    """What follows where the URL of a page begins so. None if it begins otherwise."""
     if page.key.startswith("//") != start.startswith("//"):  # on another host
         return None
     path, query = split_path(page.key)
@@ -16158,7 +16158,7 @@ def rest_of_page(page: Page, start: str) -> str | None:
 
 def rest_as_written(page_url: str, start: str) -> str | None:
     """What follows the segments that stand in the place of those of `start`, as people wrote it,
-    which no key tells; None if there are not so many."""
+    which no key tells. None if there are not so many."""
     path, query = split_path(HOST.sub("", page_url))
     replaced = HOST.sub("", start).count("/")
     segments = path.split("/", replaced)
@@ -17055,7 +17055,7 @@ class EventLoop:
             self.await_event(connection, 0)
 
     def await_event(self, each: Any, event: int) -> None:
-        """Asks the selector for an event of a connection or of the server; 0 for none."""
+        """Asks the selector for an event of a connection or of the server. 0 for none."""
         descriptor = each._fileno
         before = self.awaited.get(descriptor, 0)
         if event == before:
@@ -17329,7 +17329,7 @@ WAITRESS_SETTINGS: Json = {
 
 
 def listening_waitress(app: Callable[..., Any], sites: Sites) -> Any:
-    """A server of waitress that listens; `OSError` if it cannot."""
+    """A server of waitress that listens. `OSError` if it cannot."""
     listen = sites.first.config.server_listen
     # The others are for the databases (three a thread) and for responses on the disk.
     others = 400 + 80 * (len(sites.apps) - 1)
@@ -17352,7 +17352,7 @@ def listening_waitress(app: Callable[..., Any], sites: Sites) -> Any:
 
 
 def make_event_loop(app: Callable[..., Any], sites: Sites, known: Waitress) -> EventLoop:
-    """What serves the app. It listens already; `OSError` if it cannot."""
+    """What serves the app. It listens already. `OSError` if it cannot."""
     return EventLoop(listening_waitress(app, sites), sites, known)
 
 
@@ -17956,7 +17956,7 @@ class ExampleArguments(Arguments):
 
 
 def example_language() -> str:
-    """The language of the terminal; English where the file would not be UTF-8, as settings are
+    """The language of the terminal. English where the file would not be UTF-8, as settings are
     read."""
     is_utf8 = str(sys.stdout.encoding).lower() == "utf-8"
     return terminal_language(os.environ) if is_utf8 else "en"
