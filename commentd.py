@@ -406,7 +406,9 @@ def with_english(
     for key, text in english.items():
         if key.rpartition("_")[0] not in counted:
             texts.setdefault(key, text)
-    for key in counted - own.keys():
+    for key in counted:
+        if key in own:  # one text for all numbers: it needs no forms
+            continue
         several = own.get(f"{key}_other", english[f"{key}_other"])
         for form in plural_forms:
             texts.setdefault(f"{key}_{form}", several)
@@ -4222,8 +4224,8 @@ PAGE_SORTS = {
     "views": "views DESC, id DESC",
     "comments": "total DESC, id DESC",
 }
-# Notifications that no email carries yet, of comments that their recipients may read. Those of a
-# reply wait while the comment above waits, which its author has edited.
+# Notifications that no email carries yet, of comments that their recipients may read. The author of
+# a comment hears of replies only while the comment itself does not wait: an edit may have it held.
 IS_DUE = """
     outbox_id IS NULL AND due_at <= :now
        AND (comment.status = 'visible' OR (comment.status = 'waiting' AND audience = 'owner'))
@@ -4786,8 +4788,8 @@ class Store(Database):
 
     def visible_before(self, page_id: int, sort: str, comment_id: int) -> int:
         """How many comments of that list come before one. 0 if it does not hold that one."""
-        # With a limit, SQLite stops at the comment. Links in emails lead to new ones, which come
-        # first.
+        # With the LIMIT, SQLite numbers no comments behind this one. It is mostly one of the first:
+        # links in emails lead to new comments.
         sql = f"""
             SELECT position FROM (
                 SELECT id, row_number() OVER (ORDER BY {SORTS[sort]}) - 1 AS position
@@ -5278,8 +5280,8 @@ class Store(Database):
         self.run(sql, comment_id, audience, now)
 
     def notify_again(self, email: str, subscriber: str, since: int) -> None:
-        """Adds notifications of the replies that a guest missed between the email that asked
-        whether they want them and their answer, which is not stored yet."""
+        """Adds notifications of the replies that came after an email has asked a guest whether they
+        want them. The caller stores that they do, after this."""
         if self.subscriptions(subscriber).get(0) != "asked":
             return
         sql = """
@@ -5877,7 +5879,8 @@ class Places:
             return None
         if place is None or place.location:
             return place
-        # The name of the country is the location then. The table of IPv6 has each country once.
+        # The file names the country alone. Its name for readers is in the bundled tables, of which
+        # that of IPv6 has each country once.
         sql = "SELECT country, location FROM place WHERE country = ?"
         return self.query(6, sql, place.country) or place
 
@@ -6403,7 +6406,7 @@ class Clients:
     def may_be_proxy(self, peer: str) -> bool:
         """Whether a peer that sends a forwarding header is probably the owner's proxy: on this
         machine or, while the settings name none, in the local network, where containers are too.
-        There, it may be a reader who writes the header. They gain the limits of the crowd."""
+        A reader in that network can write the header, too, and then has the limits of a crowd."""
         if is_this_machine(peer):
             return True
         names_one = bool(self.trusted or self.trusts_file)
@@ -6759,8 +6762,9 @@ LEAST_LEARNT = 20  # comments that the filter must know before it holds any
 LEAST_OF_EACH = 5  # good ones, and as many that are spam
 
 # Vowel signs and tones, which `re` does not count as letters: Hindi would fall into consonants.
-BELOW_1B00 = map(chr, range(0x300, 0x1B00))
-MARKS = "".join(char for char in BELOW_1B00 if unicodedata.category(char)[0] == "M")
+MARKS = "".join(
+    char for char in map(chr, range(0x300, 0x1B00)) if unicodedata.category(char)[0] == "M"
+)
 LETTER = rf"(?:[^\W_{UNSPACED}][{MARKS}]*)"
 # Compiled when the first comment is read: that takes as long as importing eight modules.
 WORD = rf"[{UNSPACED}]+|{LETTER}+(?:['’-]{LETTER}+)*"
@@ -7153,7 +7157,8 @@ LESSONS_AFTER_SPAM = {"visible": "", "waiting": "", "spam": "spam", "deleted": "
 
 
 def teach(site: Site, comment: Comment, status: str) -> None:
-    """Approving and marking as spam teach the filter, and it forgets what is taken back."""
+    """Approving and marking as spam teach the filter, and it forgets what is taken back. Spam that
+    is deleted stays learnt. Spam that is shown is forgotten, and not learnt as good."""
     lessons = LESSONS_AFTER_SPAM if comment.learnt == "spam" else LESSONS
     lesson = lessons[status]
     if lesson == comment.learnt:
@@ -7199,6 +7204,11 @@ class Action(abc.ABC):
     def apply(self, site: Site, comment: FullComment) -> str:
         """Does it, in the caller's transaction. Returns what the audit log says, "" if nothing has
         changed. `Problem` if it cannot be done."""
+
+    def undo(self, site: Site, comment: FullComment) -> str:
+        """The name of the action that gives the comment back what it has now. It stands in a link,
+        so that the page which opens after it is followed can offer it."""
+        return ACTION_NAMES[self.field, self.value_before(site, comment)]
 
     def subject(self, comment: FullComment) -> int | str:
         """What the audit log says that the action was done with."""
@@ -7316,11 +7326,6 @@ ACTIONS_FOR_MODERATORS = [action for action in ACTIONS.values() if action.for_mo
 ACTION_NAMES = {(action.field, action.value): name for name, action in ACTIONS.items()}
 
 
-def undoing(name: str, before: str | bool) -> str:
-    """The action that gives back what a comment had before another one."""
-    return ACTION_NAMES[ACTIONS[name].field, before]
-
-
 # -- Mail ---------------------------------------------------------------------
 
 
@@ -7387,13 +7392,12 @@ class Recipient:
     def action_link(self, name: str, comment: FullComment, made_at: int) -> str:
         """A link that does something with a comment, while its text and the recipient's role stay.
         "" if readers cannot reach the service."""
-        before = ACTIONS[name].value_before(self.site, comment)
         return self.signed_link(
             SignedLink(
                 action=name,
                 comment_id=comment.id,
                 version=comment.version,
-                undo=undoing(name, before),
+                undo=ACTIONS[name].undo(self.site, comment),
                 expires_at=made_at + LINK_LIFE,
             )
         )
@@ -13446,8 +13450,8 @@ def health(request: Request) -> Json:
 @route("GET", "/origin", Permission.PUBLIC, pace=Pace.QUICK)
 def get_origin(request: Request) -> Response:
     """`{allowed}`: whether the page that asks may show comments. Every page can read this, so that
-    the widget knows a missing `[site] origins` from a network that fails or an ad blocker: a
-    browser says the same of all three."""
+    the widget can tell a missing `[site] origins` from a network that fails and from an ad blocker:
+    a browser reports all three alike."""
     response = response_of({"allowed": may_write(request.site, OPEN_AREA, request.environ)})
     return replace(response, headers={"Access-Control-Allow-Origin": "*"})
 
