@@ -9009,6 +9009,13 @@ PAGE_POLICY = (
 )
 
 
+def policy_with(inline_script: str) -> str:
+    """`PAGE_POLICY`, which also allows one script in the HTML of the page: this very text."""
+    digest = hashlib.sha256(inline_script.encode()).digest()
+    source = f"'sha256-{base64.b64encode(digest).decode()}'"
+    return PAGE_POLICY.replace("script-src 'self'", f"script-src 'self' {source}")
+
+
 def escaped_html(text: str) -> str:
     """A text in HTML or XML. What a blog puts into its pages goes through template engines such as
     Caddy's, which would run a text in braces."""
@@ -9025,11 +9032,13 @@ def templates() -> dict[str, bottle.SimpleTemplate]:
     }
 
 
-def html_page(site: Site, template: str, **variables: Any) -> Response:
+def html_page(
+    site: Site, template: str, *, policy: str = PAGE_POLICY, **variables: Any
+) -> Response:
     """A page from a template in `static/`."""
     text = templates()[template].render(**variables)
     headers = {
-        "Content-Security-Policy": PAGE_POLICY,
+        "Content-Security-Policy": policy,
         "Cache-Control": "no-store",
         "Cross-Origin-Resource-Policy": "same-origin",
     }
@@ -11411,9 +11420,6 @@ PARTS = (
 )
 # The styles of pages that the service makes: palette.css stands before each.
 PAGE_STYLES = ("admin.css", "home.css", "thread.css")
-# Where a module of the admin page imports another: `import {say} from './texts.js'`. A script that
-# was made small has no space there, and other quotes.
-IMPORT = re.compile(rb"\bfrom ?['\"]\./(\w+\.js)")
 # The languages whose first texts stand in embed.js. The others cost a reader one request more.
 TEXTS_AT_ONCE = ("en", "zh-CN")
 
@@ -11425,9 +11431,6 @@ def assets_with(picture: str) -> tuple[dict[str, Asset], str]:
     # By this, scripts and the admin page ask for others, so that no cache mixes two versions of the
     # program.
     version = hashlib.sha256(b"".join(bodies.values())).hexdigest()[:8]
-    for name in bodies:
-        if name.startswith("admin_page/"):
-            bodies[name] = IMPORT.sub(rf"\g<0>?{version}".encode(), bodies[name])
     script = with_constants(
         bodies["embed.js"],
         FIRST_TEXTS=texts_at_once(),
@@ -11438,6 +11441,14 @@ def assets_with(picture: str) -> tuple[dict[str, Asset], str]:
     bodies["embed.js"] = b"'use strict'\n{\n" + script + b"}\n"
     assets = {name: Asset(body, MIME[Path(name).suffix]) for name, body in bodies.items()}
     return assets, version
+
+
+def admin_import_map(site: Site) -> str:
+    """The import map of the admin page. By it, a browser that finds `from './texts.js'` in one of
+    its modules asks for `texts.js?VERSION`."""
+    modules = [name for name in site.assets if name.startswith("admin_page/")]
+    urls = {f"./{name}": f"./{name}?{site.assets_version}" for name in modules}
+    return packed_json({"imports": urls})
 
 
 def files_to_serve() -> dict[str, bytes]:
@@ -11894,7 +11905,15 @@ def replace_file(path: Path, content: bytes) -> None:
 
 @route("GET", "/admin", Permission.PUBLIC, pace=Pace.QUICK)
 def admin_page(request: Request) -> Response:
-    return html_page(request.site, "admin.html", version=request.site.assets_version)
+    site = request.site
+    import_map = admin_import_map(site)
+    return html_page(
+        site,
+        "admin.html",
+        policy=policy_with(import_map),
+        import_map=import_map,
+        version=site.assets_version,
+    )
 
 
 # Signing in

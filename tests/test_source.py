@@ -370,7 +370,7 @@ def test_pages_hold_nothing_inline_and_nothing_of_others() -> None:
         text = path.read_text("utf-8")
         if path.suffix == ".html":
             scripts = re.findall(r"<script\b([^>]*)>", text)
-            data = re.compile('src=|type="application/(ld[+])?json"')
+            data = re.compile('src=|type="(application/(ld[+])?json|importmap)"')
             assert all(map(data.search, scripts))
             assert re.findall(r"(?i)<style|\sstyle=|\son[a-z]+\s*=|<base|<iframe", text) == []
         linked = re.findall(
