@@ -25,9 +25,10 @@ from support.client import CANARY, COMMENT, PAGE, Visitor
 from support.commands import run_here
 from support.comments import solved
 from support.database import assert_whole
+from support.patience import PATIENCE
 from support.proxies import ME, PLACES, PROXIES, Proxy, kept_in, site
 from support.service import LOOPS, Service, request
-from support.serving import SteppedServer, fast_and_stock_servers, turned, until
+from support.serving import SteppedServer, arrived, fast_and_stock_servers, turned, until
 from support.world import FakeWorld
 
 A, B, NOWHERE = "a.example", "b.example", "c.example"
@@ -294,6 +295,30 @@ def test_lines_about_a_transaction_that_failed_name_its_blog(
         logging.getLogger().removeHandler(handler)
     named = re.findall(r"^ERROR (?:\[(.*?)\] )?the database failed: ", output.getvalue(), re.M)
     assert sorted({*named}) == [A, B]
+
+
+def test_a_comment_does_not_wait_for_the_disk_of_another_blog(
+    config: Config, fake_world: FakeWorld
+) -> None:
+    done = threading.Event()
+
+    def wait(statement: str) -> None:
+        if statement == "COMMIT":
+            done.wait(PATIENCE)
+
+    with (
+        blogs(config, fake_world, f"https://{A}", f"https://{B}") as apps,
+        closing(SteppedServer(turned(Sites(apps)), fake_world)) as server,
+    ):
+        inside.writer(apps[0]).set_trace_callback(wait)
+        slow = server.come()
+        slow.sendall(request("POST", "/comments", body=COMMENT, host=A))
+        server.until(lambda: inside.writer(apps[0]).in_transaction)
+        quick = server.come(request("POST", "/comments", body=COMMENT, host=B))
+        assert arrived(quick)
+        assert not arrived(slow)
+        done.set()
+        server.until(lambda: arrived(slow))
 
 
 # Which blog a request is for

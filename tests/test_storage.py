@@ -24,6 +24,7 @@ from support import inside
 from support.campaign import Campaign
 from support.client import CANARY, COMMENT, PAGE, Visitor, registration, stranger
 from support.commands import run_here
+from support.comments import solved
 from support.database import assert_whole, comments_by_id, config_for, cut_off, schema, with_version
 from support.faults import little_room, noise, spoil
 from support.inside import (
@@ -250,6 +251,37 @@ def test_writers_that_find_the_database_locked_are_told_so(
     likes = [Write(number, "/page/like", {"page_url": PAGE}) for number in range(3)]
     assert send_at_once(app, server, monkeypatch, likes, locked(app)) == [503] * 3
     assert send_at_once(app, server, monkeypatch, likes) == [200] * 3
+
+
+@on_any_port
+def test_writes_of_one_client_that_share_a_commit_count_on_its_limits(
+    app: App, server: SteppedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes = [replace(comment_at(number), number=1) for number in range(7)]
+    assert send_at_once(app, server, monkeypatch, writes) == [200] * 5 + [429] * 2
+    assert sql(app, "SELECT content FROM comment ORDER BY id") == [(f"{n}",) for n in range(5)]
+
+
+@on_any_port
+def test_a_double_click_whose_requests_share_a_commit_makes_one_comment(
+    app: App, server: SteppedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert send_at_once(app, server, monkeypatch, [comment_at(1)] * 2) == [200] * 2
+    assert sql(app, "SELECT content FROM comment") == [("1",)]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"server_listen": "127.0.0.1:0", "captcha_provider": "altcha"}]
+)
+def test_a_captcha_is_spent_on_one_of_the_comments_that_share_a_commit(
+    app: App, server: SteppedServer, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captcha_token = solved(visitor)
+    writes = [comment_at(number) for number in range(3)]
+    for write in writes:
+        write.form["captcha_token"] = captcha_token
+    assert send_at_once(app, server, monkeypatch, writes) == [200, 403, 403]
+    assert sql(app, "SELECT content FROM comment") == [("0",)]
 
 
 def no_thread(_: threading.Thread) -> None:
