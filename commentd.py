@@ -16368,10 +16368,11 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
         self.wrote_header = True
         self.content_bytes_written = len(data)
         self.channel.write_soon(response)
-        entry = self.channel.cache_key and self.environ.get("commentd.cache_entry")
-        if entry:
+        key = self.channel.cache_key
+        if key and "commentd.cache_entry" in self.environ:
+            entry = self.environ["commentd.cache_entry"]
             entry.response = response
-            self.channel.loop.cache.add(self.channel.cache_key, entry)
+            self.channel.loop.cache.add(key, entry)
 
     def set_close_on_finish(self) -> None:
         """Keeps the connection after a 204 and a 304, where waitress closes it (RFC 9110, 8.6)."""
@@ -16431,6 +16432,13 @@ class KnownHeaders:
     viewer: Client | None  # whose view the request is; None if no person looks
 
 
+class KnownGet(NamedTuple):
+    """A GET whose headers the cache knows."""
+
+    key: bytes  # of its response in the cache
+    viewer: Client | None  # whose view it is; None if no person looks
+
+
 class ResponseCache:
     """Public responses as the bytes that were sent, by path, query and the headers that they depend
     on. A change of a page outdates those that depend on it. All expire every ten seconds, each at a
@@ -16446,9 +16454,18 @@ class ResponseCache:
         # takes longest, and most requests repeat the headers of another. Only the event loop adds.
         self.known_headers: dict[tuple[bytes, str], KnownHeaders] = {}
 
-    def learn_headers(self, raw_headers: bytes, ip: str, parsed: Any) -> None:
+    def known_get(self, get: RawGet, ip: str) -> KnownGet | None:
+        """None if such headers did not come before, or if the response is not for the cache."""
+        target, raw_headers = get
+        headers = self.known_headers.get((raw_headers, ip))
+        if headers is None:
+            return None
+        return KnownGet(target + b"\n" + headers.variant, headers.viewer)
+
+    def learn_headers(self, get: RawGet, ip: str, parsed: Any) -> None:
         """Remembers what the headers of a request mean, unless its response is not for the cache.
         No other request stands behind it."""
+        _, raw_headers = get
         headers = parsed.headers
         is_kept = headers.get("CONNECTION", "").lower() in ("", "keep-alive")
         if parsed.error or not is_kept or "AUTHORIZATION" in headers:
@@ -16614,41 +16631,35 @@ class FastConnection(Connection):
         """Takes one request out of the data, and responds from the cache or lets it begin."""
         if self.will_close or self.close_when_flushed:
             return False
-        self.cache_key = b""
+        cache = self.loop.cache
+        ip = self.addr[0]
         get = None if self.request else raw_get(data)
-        if get and self.send_cached(get):
+        known = cache.known_get(get, ip) if get else None
+        if known and self.send_cached(known):
             return True
         self.parse(data)
         if not self.requests:
             return True
         parsed = self.requests[0]
-        if get and not self.bytes_ahead and not self.cache_key:
-            # Such headers came for the first time, so `send_cached` could not know them.
-            _, raw_headers = get
-            self.loop.cache.learn_headers(raw_headers, self.addr[0], parsed)
-            if self.send_cached(get):
+        if get and not known and not self.bytes_ahead:  # such headers came for the first time
+            cache.learn_headers(get, ip, parsed)
+            known = cache.known_get(get, ip)
+            if known and self.send_cached(known):
                 parsed.close()
                 self.requests = []
                 return True
+        self.cache_key = known.key if known else b""
         self.join_client_of(parsed)
         self.loop.begin(self)
         return True
 
-    def send_cached(self, get: RawGet) -> bool:
-        """False unless the response is cached, and headers like these are known. If only they are,
-        it sets the cache key."""
-        cache = self.loop.cache
-        target, raw_headers = get
-        headers = cache.known_headers.get((raw_headers, self.addr[0]))
-        if headers is None:
-            return False
-        key = target + b"\n" + headers.variant
-        entry = cache.fresh_entry(key)
+    def send_cached(self, known: KnownGet) -> bool:
+        """False if the response is not cached."""
+        entry = self.loop.cache.fresh_entry(known.key)
         if entry is None:
-            self.cache_key = key
             return False
-        if entry.viewed and headers.viewer:
-            count_view(entry.site, headers.viewer, entry.viewed)
+        if entry.viewed and known.viewer:
+            count_view(entry.site, known.viewer, entry.viewed)
         sent = self.send(entry.response)
         if sent < len(entry.response) and self.connected:
             self.write_soon(entry.response[sent:])
