@@ -522,7 +522,7 @@ def possible_time(seconds: float) -> float:
 
 
 def time_of(seconds: float, zone: tzinfo | None = UTC) -> datetime:
-    """A stored time; without a zone in that of this machine."""
+    """A stored time. Without a zone, it is in that of this machine."""
     return datetime.fromtimestamp(possible_time(seconds), UTC).astimezone(zone)
 
 
@@ -715,7 +715,7 @@ def proper_nickname(text: str) -> str:
 
 def needed_joiner(match: re.Match[str]) -> str:
     """One joiner within a word. At its end there is one after a sign that mutes the vowel, as in
-    Malayalam; others are gone."""
+    Malayalam. Others are gone."""
     before = match.string[match.start() - 1]
     after = match.string[match.end() :]
     is_within = re.match(f"[{JOINING}]", after)
@@ -978,7 +978,7 @@ def proper_website(text: str) -> str:
 
 def host_of(origin: str) -> str:
     """Host and port as browsers spell them: lower case, in ASCII, without the usual port of the
-    scheme. `//host` has none; a text without slashes names no host."""
+    scheme. `//host` has none. A text without slashes names no host."""
     scheme, _, host = origin.lower().rstrip("/").partition("//")
     usual_port = ":443" if scheme == "https:" else ":80"
     return ascii_host(host.removesuffix(usual_port))
@@ -1185,7 +1185,7 @@ def with_sub_delimiters(key: str) -> str:
 
 def without_index(key: str) -> str:
     """A URL without `index.html` and slashes at the end of the path, and slashes at the end of a
-    route of docsify; the root is `/`."""
+    route of docsify. The root is `/`."""
     path, rest = split_path(key)
     while path.endswith(("/", "/index.html")):
         path = path.removesuffix("/index.html").rstrip("/")
@@ -1542,8 +1542,8 @@ def cleaner() -> nh3.Cleaner:
 
 def clean(markup: str) -> str:
     """HTML reduced to what can only look like text. Rows are cleaned when they are written. The
-    feed and the thread page clean them again, since an older nh3 may have let something pass then;
-    the widget has an allow-list of its own."""
+    feed and the thread page clean them again, since an older nh3 may have let something pass then.
+    The widget has an allow-list of its own."""
     return cleaner().clean(markup)
 
 
@@ -2087,7 +2087,7 @@ class Config:
 
     @property
     def blog_name(self) -> str:
-        """`[site] name`; the host of the blog if the owner set none."""
+        """`[site] name`. The host of the blog if the owner set none."""
         if self.site_name:
             return self.site_name
         url = self.site_origins[0] if self.site_origins else self.server_public_url
@@ -3768,7 +3768,7 @@ class Account:
 
 @dataclass(frozen=True)
 class AccountSummary:
-    """An account as the admin page lists it; `comments` counts the visible ones."""
+    """An account as the admin page lists it. `comments` counts the visible ones."""
 
     id: int
     email: str
@@ -4447,7 +4447,7 @@ class Store(Database):
             self.run(sql, account.id)
 
     def add_admin_link(self, link: str, email: str, expires_at: int) -> None:
-        """Replaces older links for the same email address; "" stands for any. Only the hash of the
+        """Replaces older links for the same email address. "" stands for any. Only the hash of the
         link is stored."""
         sql = """
             DELETE FROM admin_link WHERE email = :email;
@@ -4559,7 +4559,7 @@ class Store(Database):
         return int(registration_id)
 
     def revise_registration(self, request_id: str, nickname: str, password: str) -> None:
-        """Changes what a registration will make; its code stays."""
+        """Changes what a registration will make. Its code stays."""
         sql = "UPDATE registration SET nickname = ?, password = ? WHERE request_id = ?"
         self.run(sql, nickname, password, request_id)
 
@@ -4673,14 +4673,14 @@ class Store(Database):
         return {page.key: page for page in self.all(Page, sql, json.dumps(keys))}
 
     def page_named(self, name: PageName) -> Page:
-        """The page; one with the id 0 if nobody has written on it or seen it."""
+        """The page. One with the id 0 if nobody has written on it or seen it."""
         return self.page(name.key) or Page(0, name.key, name.page_url)
 
     def page_by_id(self, page_id: int) -> Page | None:
         return self.one(Page, "SELECT * FROM page WHERE id = ?", page_id)
 
     def pages(self, sort: str, pattern: str, offset: int, limit: int) -> list[Page]:
-        """The pages whose URL matches the LIKE `pattern`; "" stands for all."""
+        """The pages whose URL matches the LIKE `pattern`. "" stands for all."""
         sql = "SELECT * FROM page"
         if pattern:
             sql += " WHERE page_url LIKE :pattern ESCAPE '!'"
@@ -4746,7 +4746,7 @@ class Store(Database):
         self.add_to_day(now, views=sum(counts.values()))
 
     def add_to_day(self, now: int, *, comments: int = 0, views: int = 0, likes: int = 0) -> None:
-        """Adds to the counts of the day; `likes` may be less than zero."""
+        """Adds to the counts of the day. `likes` may be less than zero."""
         sql = """
             INSERT INTO day AS d (day, comments, views, likes)
             VALUES (?, ?, ?, ?)
@@ -5393,7 +5393,7 @@ class Store(Database):
     # Subscriptions and followed pages
 
     def subscriptions(self, subscriber: str) -> dict[int, str]:
-        """The answer (yes, no, or asked) by page id; 0 stands for all pages."""
+        """The answer (yes, no, or asked) by page id. 0 stands for all pages."""
         sql = "SELECT page_id, state FROM subscription WHERE subscriber = ?"
         return dict(self.run(sql, subscriber))
 
@@ -5740,7 +5740,7 @@ class Store(Database):
         return wrong_counters(self.db)
 
     def fix_counters(self) -> int:
-        """Fixes the counters; returns how many were wrong. A parent is right when its replies
+        """Fixes the counters. Returns how many were wrong. A parent is right when its replies
         are, so this repeats. It ends even where replies go round, in a damaged file."""
         fixed = 0
         for _ in range(1000):  # pragma: no branch
@@ -6830,7 +6830,7 @@ def badness(counts: tuple[int, int], totals: tuple[int, int]) -> float:
 
 
 def spam_score(badnesses: list[float]) -> float:
-    """0 (good) to 1 (spam) from the badness of terms; 0.5 if these say nothing, or both."""
+    """0 (good) to 1 (spam) from the badness of terms. 0.5 if these say nothing, or both."""
     missing = max(0, LEAST_CLUES - len(badnesses))
     padded = [*badnesses, *[UNKNOWN] * missing]
     spam_chance = combined([1 - each for each in padded])
@@ -6902,7 +6902,7 @@ def filter_opinion(site: Site, written: Comment) -> Opinion | None:
 
 @dataclass(frozen=True)
 class Target:
-    """What blocks are compared with. `text` is folded; `hosts` are those it links to."""
+    """What blocks are compared with. `text` is folded. `hosts` are those it links to."""
 
     ip: str = ""
     email: str = ""
@@ -7077,7 +7077,7 @@ def is_blocked_email(site: Site, email_address: str) -> bool:
 
 def came_too_fast(captcha: Captcha | None, text: str, now: int) -> bool:
     """Whether a text came sooner than a person types or pastes it. The widget asks for the
-    challenge when the reader comes to the field. A long text needs three seconds; twenty characters
+    challenge when the reader comes to the field. A long text needs three seconds, twenty characters
     none."""
     if captcha is None or captcha.made_at is None:
         return False
@@ -7445,7 +7445,7 @@ class Recipient:
         return self.text(many_name, page=page, n=len(comments))
 
     def page_in_subject(self, comment: Comment) -> str:
-        """The page of a comment; of a page elsewhere only that it is elsewhere."""
+        """The page of a comment. Of a page elsewhere, only that it is elsewhere."""
         if is_foreign(comment.page_url, self.site.config.site_origins):
             return self.texts["elsewhere"]
         return self.page_shown(comment, 80)
@@ -7727,7 +7727,7 @@ def author_email(site: Site, to: str, replies: list[FullComment]) -> Email:
 def ask_guest(site: Site, to: str, unasked: News, consent: str) -> None:
     """An email that asks a guest, once, whether they want emails about replies to their comments.
     Nothing in it was typed by a stranger. They are limited in all, since a comment may name a
-    stranger's email address; without an email, the notifications are dropped."""
+    stranger's email address. Without an email, the notifications are dropped."""
     store = site.store
     may_ask = site.config.server_public_url and not consent
     if not may_ask or use_limits(site, Use("all_questions")):
@@ -8337,7 +8337,7 @@ def chat_faults(config: Config) -> Iterator[str]:
 
 
 def add_webhook(site: Site, comment_id: int, event: str, report_id: int | None = None) -> None:
-    """Tells the owner's program or chat of a comment, if there is one; `event` is created or
+    """Tells the owner's program or chat of a comment, if there is one. `event` is created or
     reported. Its body is made when it is sent."""
     if site.config.webhook_url:
         site.store.add_webhook(site.now(), event, WEBHOOK, comment_id, report_id)
@@ -8623,7 +8623,7 @@ class Request:
             raise ForWorker(pace)
 
     def limit(self, name: str, *parts: object) -> None:
-        """Counts one use of a rate limit by this client; a `Problem` if it is used up. With
+        """Counts one use of a rate limit by this client. `Problem` if it is used up. With
         `parts`, such as an email address, the limit is for client and parts together."""
         if name in MEMORY_LIMITS:
             if not use_memory_limit(self.site, self.client, name):
@@ -8837,7 +8837,7 @@ def check_pace(pace: Pace, store: Store) -> None:
 
 
 def handled(route: Route, site: Site, environ: Json, segments: Json) -> Response:
-    """The response that the handler of a route makes; a `Problem` if it refuses the request."""
+    """The response that the handler of a route makes. `Problem` if it refuses the request."""
     with site.store.machine_faults():
         request = request_of(route, site, environ)
         response = response_of(route.handler(request, **segments))
@@ -8894,7 +8894,7 @@ JSON_TYPE = re.compile(r'application/json\s*(;\s*(charset=("?)utf-8\3)?)?', re.I
 
 
 def read_form(environ: Json) -> Json:
-    """The JSON object in the body; an empty one if there is no body."""
+    """The JSON object in the body. An empty one if there is no body."""
     length = int(environ.get("CONTENT_LENGTH") or 0)
     if length > BODY_LIMIT:
         raise BodyTooLarge("请求内容太大", Code.BODY_TOO_LARGE)
@@ -9249,7 +9249,7 @@ def query_text(request: Request, name: str) -> str:
 
 
 def query_choice(request: Request, name: str, choices: Sequence[str]) -> str:
-    """One of the choices; the first one if the parameter is missing."""
+    """One of the choices. The first one if the parameter is missing."""
     if name not in request.query:
         return choices[0]
     return valid_choice(name, query_text(request, name), choices)
@@ -9883,7 +9883,7 @@ def nothing_to_use_up() -> bool:
 @dataclass(frozen=True)
 class Identity:
     """Who a way to sign in says that somebody is: the owner of `account`, where the way knows a
-    secret of the account; else the holder of the email address.
+    secret of the account. Else the holder of the email address.
 
     `refusal`: what is raised where that opens nothing. `use_up` makes what showed it useless, in
     the transaction of what it opens. False if another request has done so. `nickname` and
@@ -10153,7 +10153,7 @@ def set_own_password(request: Request, new_password: NewPassword) -> None:
 
 @route("DELETE", "/me", Permission.USER)
 def delete_me(request: Request) -> Json:
-    """`{password, comments}` to `{success}`; `code` and `request_id` can stand for the password.
+    """`{password, comments}` to `{success}`. `code` and `request_id` can stand for the password.
     `comments` is `keep` (without a name) or `delete`."""
     store = request.site.store
     me = request.me
@@ -10755,7 +10755,7 @@ def like_page(request: Request) -> Json:
 
 
 def check_like_limits(request: Request) -> None:
-    """Counts a like that is added or taken back; a `Problem` if a rate limit is used up."""
+    """Counts a like that is added or taken back. `Problem` if a rate limit is used up."""
     request.limit("like")
     use_or_refuse(request.site, Use("all_likes"), text="点赞的人太多，请稍后再试")
 
@@ -11048,14 +11048,14 @@ def lasting_id(key: bytes, *parts: object) -> str:
 
 @dataclass(frozen=True)
 class Display:
-    """How comments are shown. `page_link` opens their page; it is "" if nothing does."""
+    """How comments are shown. `page_link` opens their page. It is "" if nothing does."""
 
     config: Config
     locale: Locale
     page_link: str
 
     def author(self, comment: Comment) -> str:
-        """The name that is shown; nobody's if the comment is not visible."""
+        """The name that is shown. Nobody's if the comment is not visible."""
         nickname = comment.nickname if comment.status == "visible" else ""
         return nickname or self.locale.texts["nobody"]
 
@@ -12559,7 +12559,7 @@ class LinkButton:
 
     @staticmethod
     def to_do(link: SignedLink, name: str) -> "LinkButton":
-        """One that is named for an action; `name` is that of its text."""
+        """One that is named for an action. `name` is that of its text."""
         style = "danger" if link.action in ("spam", "deleted") else ""
         return LinkButton(link, f"button_{name}", style)
 
@@ -12644,7 +12644,7 @@ def is_decided(site: Site, action: Action, comment: FullComment) -> bool:
 
 
 def subscription_page(request: Request, link: SignedLink) -> Response:
-    """A button that begins or ends emails about replies or about a page; after that, one that
+    """A button that begins or ends emails about replies or about a page. After that, one that
     undoes it."""
     comment = request.site.store.comment(link.comment_id)
     if comment is None:  # nobody knows its page any more
