@@ -11537,7 +11537,7 @@ def style_in(file: str) -> str:
 @route("GET", "/words/<name>", Permission.PUBLIC, public=True, pace=Pace.QUICK)
 @route("GET", "/<name>", Permission.PUBLIC, public=True, pace=Pace.QUICK)
 def get_asset(request: Request, name: str) -> Response:
-    """A file of `static/`."""
+    """A file of `static/`. `name` is the last part of its path alone, so the whole path is read."""
     request.depends_only_on()
     path = request.environ["PATH_INFO"].lstrip("/")
     asset = request.site.assets.get(path)
@@ -13584,8 +13584,8 @@ MARKUP_LIMIT = 256 * 1024
 
 
 def images_as_links(text: str, link: Callable[[str, str], str]) -> str:
-    """The text with a link for each `<img>` element. `link` takes a name and a URL; this is "" for
-    a sticker, and for an image in a link, where a click leads elsewhere."""
+    """The text with a link for each `<img>` element, which `link` makes of a name and a URL. The
+    URL is "" for a sticker, and for an image in a link, where a click leads elsewhere."""
     in_link = False
 
     def replaced(tag: re.Match[str]) -> str:
@@ -13656,7 +13656,7 @@ def link_in_markdown(tag: re.Match[str]) -> str:
 
 
 def markdown_in(text: str) -> str:
-    """Another product's Markdown as ours. Some of it is HTML, such as images."""
+    """Another product's Markdown as ours. In it may stand HTML, such as images."""
     if not MAY_BE_HTML.search(text):
         return text
     pieces = MARKDOWN_CODE.split(text)
@@ -14789,6 +14789,8 @@ def has_record_lines(start: str) -> bool:
 
 
 def line_records(text: TextIO) -> Records:
+    """The records of a file with one in each line. Lines of LeanCloud stand below the name of their
+    class, and the first line of Remark42 lists pages."""
     name = ""
     for number, line in enumerate(text, 1):
         if line.startswith("#filetype"):
@@ -14807,8 +14809,8 @@ def line_records(text: TextIO) -> Records:
 
 
 def json_records(text: TextIO) -> Records:
-    """The items of all lists that are not in a list themselves. Where the file breaks off, those
-    before: the product may be gone, and nobody have another file."""
+    """The records of a file that is one piece of JSON. Where it breaks off, these are those before:
+    the product may be gone, and nobody have another file."""
     content = text.read()
     fault = ""
     try:
@@ -14848,6 +14850,8 @@ def whole_part(content: str, end: int) -> str:
 
 
 def items_of_lists(name: str, data: Any) -> Records:
+    """The items of all lists in some JSON that are not in a list themselves, each with the name of
+    its list. `name` is that of the JSON, if it is a list itself."""
     if isinstance(data, list):
         for item in data:
             # LokiJS, in which Twikoo keeps its comments, lists its tables.
@@ -15627,7 +15631,7 @@ class Arrangement:
                 self.report.note(event, comment.id)
 
     def has_parent(self, comment: StagedComment) -> bool:
-        """Whether what it replies to is in the file, and on its page."""
+        """Whether what a comment replies to is in the file, and on the same page."""
         parent = self.comments.get(comment.parent)
         return parent is not None and parent.page.key == comment.page.key
 
