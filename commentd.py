@@ -16526,8 +16526,9 @@ class Connection(HTTPChannel):  # type: ignore[misc]
     network = ""  # of the client whose connection this is; "" for a proxy that sent nothing yet
     requests: list[Any]  # the one that is being responded to, or none
     request: Any = None  # the one of which a part has arrived
-    # For `sweep`: the request of which a part has arrived, or the buffer that is being sent, and
-    # when `sweep` saw it first. Another object there means that the connection has got on.
+    # What the client is sending or reading, and when `sweep` saw it first: the request of which a
+    # part has arrived, or a buffer of waitress with a part of the response. When `sweep` finds
+    # another object there, the connection has got on.
     unfinished: Any = None
     unfinished_since = 0.0
 
@@ -16778,19 +16779,22 @@ class Overloaded:
 
 
 class Lane:
-    """Requests that wait for a thread, and the threads, which start when they are needed. Of one
-    client, only a few requests are at work, so that it leaves some threads."""
+    """Requests that wait for a thread, and the threads, which start when they are needed. One
+    client never has all of them, so that the others need not wait for it."""
 
     def __init__(
-        self, threads: int, of_one: int, calm: threading.Event, patience: float = math.inf
+        self,
+        most_threads: int,
+        most_of_one: int,
+        calm: threading.Event,
+        queue_seconds: float = math.inf,
     ) -> None:
-        """`of_one`: the most threads that one client has at once. `calm`: threads wait while it is
-        not set (see `Workers`). `patience`: after how many seconds in the queue a request is
-        refused."""
-        self.most_threads = threads
-        self.of_one = of_one
+        """`most_of_one`: how many threads one client has at most. `calm`: see `Workers`. After
+        `queue_seconds` in the queue, a request is refused."""
+        self.most_threads = most_threads
+        self.most_of_one = most_of_one
         self.calm = calm
-        self.patience = patience
+        self.queue_seconds = queue_seconds
         self.changed = threading.Condition()
         self.threads: list[threading.Thread] = []
         self.idle = 0
@@ -16811,7 +16815,8 @@ class Lane:
     def work(self) -> None:
         """What each thread does."""
         while queued := self.next():
-            if time.monotonic() - queued.since > self.patience and queued.connection.requests:
+            is_late = time.monotonic() - queued.since > self.queue_seconds
+            if is_late and queued.connection.requests:
                 queued.connection.requests[0].error = Overloaded()
             self.calm.wait(CROWD_SECONDS)
             try:
@@ -16838,7 +16843,7 @@ class Lane:
 
     def busy_clients(self) -> list[str]:
         """Those that have as many threads as one client may have. "" stands for many clients."""
-        return [each for each, count in self.at_work.items() if each and count >= self.of_one]
+        return [each for each, count in self.at_work.items() if each and count >= self.most_of_one]
 
     def close(self, ends_at: float) -> None:
         """Waits until that time for the requests that are there."""
@@ -16854,7 +16859,8 @@ class Workers:
 
     def __init__(self, clients: Clients) -> None:
         self.clients = clients
-        # While more arrives than one turn can take, the event loop has the interpreter lock alone.
+        # Set unless more arrives than one turn of the event loop can take. Then threads begin
+        # nothing for a moment (`CROWD_SECONDS`), so that it has the interpreter lock alone.
         self.calm = threading.Event()
         self.calm.set()
         self.reading = Lane(READING_THREADS, READING_THREADS_OF_ONE, self.calm)
@@ -16891,6 +16897,15 @@ class SharedTransaction:
     does: that begins the transaction, lets the event loop write, and commits. Only then are the
     responses sent."""
 
+    # What the two threads tell each other, in this order:
+    # 1. event loop: `add` queues a request and sets `is_needed`
+    # 2. thread: BEGIN, `is_open` = True, wake
+    # 3. event loop: `write` sets `is_open` = False, makes the responses, and puts into `written`
+    #    whose they are
+    # 4. thread: COMMIT, puts into `ended` whether that worked, wake
+    # 5. event loop: `end_writing` sends the responses, or refusals in their place
+    # If BEGIN fails, the thread goes on at 4 without `written`. In 5, the requests go to workers.
+
     def __init__(self, store: Store, blog: str, wake: Callable[[], None]) -> None:
         """`blog`: its name in the log."""
         self.store = store
@@ -16900,8 +16915,7 @@ class SharedTransaction:
         self.is_closed = False
         self.queue = FairQueue()  # of requests that write
         self.is_needed = threading.Event()  # set while some wait
-        # What the two threads tell each other
-        self.is_open = False  # until the event loop has written
+        self.is_open = False  # whether the event loop has to write
         self.written: queue.SimpleQueue[list[FastConnection]] = queue.SimpleQueue()
         self.ended: queue.SimpleQueue[EndedTransaction] = queue.SimpleQueue()
 
@@ -17052,25 +17066,26 @@ class EventLoop:
                 sweeps_at = time.monotonic() + SWEEP_SECONDS
 
     def turn(self, seconds: float) -> None:
-        """Waits for events, handles them, and makes responses, once."""
+        """Waits for events, handles them, and makes responses, once. The numbers are those of
+        "How a request runs", where this part begins."""
         self.thread = threading.get_ident()
         self.is_asleep = True
         if self.server.accepting:
             # In here, waitress also calls `close_silent` when it is time.
             may_accept = self.server.readable()
             self.await_event(self.server, selectors.EVENT_READ if may_accept else 0)
-        for connection in [*self.unsettled]:
+        for connection in [*self.unsettled]:  # 8
             self.settle(connection)
         has_news = any(shared.has_news for shared in self.shared.values())
         events = self.selector.select(0 if self.queue.size or has_news else seconds)
         self.is_asleep = False
         handled = in_turns(events) if len(events) > EVENTS_OF_ONE else events
         self.is_crowded = len(handled) < len(events)
-        for event in handled:
+        for event in handled:  # 1 to 3, and 8
             self.handle(event)
-        self.end_transactions()
-        self.serve_queue()
-        for shared in self.shared.values():
+        self.end_transactions()  # 5: after the COMMIT
+        self.serve_queue()  # 4
+        for shared in self.shared.values():  # 5: before it
             if shared.is_open:
                 self.write(shared)
         # Workers pause while there is more to read.
@@ -17136,18 +17151,16 @@ class EventLoop:
             self.span_ends_at = time.monotonic() + SPAN_SECONDS
             self.seconds_of.clear()
         # Each client gets one response in a turn, so that new requests of others are read soon.
-        left = self.queue.size if self.has_one_client else len(self.queue.by_network)
+        count = self.queue.size if self.has_one_client else len(self.queue.by_network)
         began_at = time.thread_time()
         ends_at = began_at + TURN_SECONDS
-        while left and (queued := self.queue.take()):
-            left -= 1
+        while count and began_at <= ends_at and (queued := self.queue.take()):
+            count -= 1
             with closing_on_failure(queued.connection):
                 self.serve(queued)
             ended_at = time.thread_time()
             self.seconds_of[queued.network] += ended_at - began_at
             began_at = ended_at
-            if ended_at > ends_at:
-                return
 
     @property
     def has_one_client(self) -> bool:
@@ -17324,8 +17337,8 @@ def close_unread(connections: list[Connection]) -> None:
 
 @dataclass
 class Weighed:
-    """A connection that may be closed. Its weight is what it has, and what all others of its client
-    have that had news after it."""
+    """A connection that may be closed. Its weight is what it has together with the younger ones of
+    its client: those whose last news came after its own."""
 
     connection: Connection
     weight: int
