@@ -508,8 +508,11 @@ def type_the_code(user: KeyboardUser) -> None:
 
 
 def letters_outside(user: KeyboardUser) -> None:
-    look = "[watch.stop(), scrollY, document.querySelector('commentd-thread').shadowRoot.innerHTML]"
+    root = "document.querySelector('commentd-thread').shadowRoot"
+    look = f"[watch.stop(), scrollY, {root}.innerHTML]"
     user.page.evaluate("document.activeElement.blur()")
+    user.page.keyboard.press("Shift")  # reading.js comes when the reader moves
+    user.page.wait_for_function(f"{root}.querySelector('.fresh')")
     before = user.page.evaluate(look)
     key(*"abcdefghijklmnopqrstuvwxyz0123456789?/.,[]")(user.page)
     until_drawn(user.page)
