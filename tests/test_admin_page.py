@@ -1573,6 +1573,19 @@ def test_each_chart_of_the_statistics_is_also_a_table(admin_browser: AdminBrowse
         assert " ".join(shown) == rows
 
 
+def test_a_view_is_busy_until_its_data_has_come(admin_browser: AdminBrowser) -> None:
+    page = admin_browser.new_page()
+    asked: list[Route] = []
+    page.route("**/admin/figures?*", lambda route: asked.append(route))
+    with page.expect_request("**/admin/figures?*"):
+        page.goto(f"{admin_browser.service}/admin#figures")
+    expect(page.locator("main .wait")).to_be_attached()
+    expect(page.locator("main")).to_have_attribute("aria-busy", "true")
+    asked[0].continue_()
+    expect(page.locator("main")).to_have_attribute("aria-busy", "false")
+    expect(page.locator("figcaption")).to_have_count(3)
+
+
 def test_a_blog_without_statistics_yet_is_told_so(admin_browser: AdminBrowser) -> None:
     page = admin_browser.open("figures")
     captions = page.locator("figcaption")

@@ -89,17 +89,18 @@ export async function fill(node, ask, draw) {
     try {
       const response = await ask()
       if (!place.isConnected) return // another view is shown
+      node.ariaBusy = 'false' // now, since what is drawn may have to wait for more
       draw(response)
       const hadFocus = place.contains(document.activeElement)
       place.remove()
       if (hadFocus) main.querySelector('h1').focus()
     } catch (error) {
       if (!place.isConnected) return
+      node.ariaBusy = 'false'
       place.className = 'failed'
       fault.textContent = errorText(error)
       place.append(fault, retry)
     }
-    node.ariaBusy = 'false'
   }
 
   node.append(place)
