@@ -5879,8 +5879,8 @@ class Places:
             return None
         if place is None or place.location:
             return place
-        # The file names the country alone. Its name for readers is in the bundled tables, of which
-        # that of IPv6 has each country once.
+        # The file has the code of the country only. The bundled tables have its name. The table of
+        # IPv6 is asked, since it has each country once.
         sql = "SELECT country, location FROM place WHERE country = ?"
         return self.query(6, sql, place.country) or place
 
@@ -7486,8 +7486,8 @@ class Recipient:
         end: str = "",
         unsubscribe: str = "",
     ) -> Email:
-        """An email about comments, of which the first ones are shown in `sections`.
-        `unsubscribe`: the link that ends such emails."""
+        """An email about comments. `sections` show the first ones. `unsubscribe` is the link that
+        ends such emails."""
         first = comments[0]
         shown = [*sections]
         more = len(comments) - MOST_QUOTED
@@ -8109,7 +8109,7 @@ WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
 
 @dataclass(frozen=True)
 class ChatMessage:
-    """What the owner's program or chat is told of a comment. `report_reason`: why a reader
+    """A message about a comment, for the owner's program or chat. `report_reason` says why a reader
     reported it, "" if none did. `link` opens the comment, "" if nothing does. `links`: by name,
     those of the actions that are offered. `buttons`: all links, with labels."""
 
@@ -11071,7 +11071,7 @@ class ShownComment:
     in fragment.html too: the widget takes the comments over, and nothing may move then."""
 
     def __init__(self, display: Display, row: Comment, replied_to: str = "") -> None:
-        """`replied_to`: whom it replies to, where that does not show from its place."""
+        """`replied_to` is the name of the author above, where its place does not show that."""
         self.display = display
         self.row = row
         self.replied_to = replied_to
@@ -11150,7 +11150,8 @@ def face_of(name: str) -> int:
 
 
 def initial_of(name: str) -> str:
-    """What an avatar shows: the first letter or digit of a name with its accents, as a capital."""
+    """The text of an avatar: the first letter or digit of a name, as a capital, with its accents.
+    "" if it has none."""
     categories = "".join(unicodedata.category(character)[0] for character in name)
     found = re.search("[LN]M*", categories)
     return name[found.start() : found.end()].upper() if found else ""
@@ -15365,7 +15366,7 @@ class Staging:
             self.stage_comment(self.records.popleft())
 
     def refuse_unless_empty(self, path: Path) -> None:
-        """Refuses a file of which nothing came. An empty one of the product is no error."""
+        """Refuses a file that gave no record. An empty file of a known product is no error."""
         product_name = self.report.product_name
         unreadable = self.report.names.get(UNREADABLE)
         if unreadable:
