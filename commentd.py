@@ -5,7 +5,10 @@ stands above it.
 
     Problems      errors: for the owner, and for clients as `{error, code}`
     Languages     what commentd says in each language, from `static/languages/`
-    Text          strict JSON, names, addresses, page keys, safe HTML: pure functions
+    Text          strict JSON, numbers, times, and what characters show: pure functions
+    Names         nicknames, and those that look like an admin's
+    Addresses     the one spelling of email addresses, hosts, IP addresses and page keys
+    Markdown      comments as safe HTML
     Translations  the texts that are printed, in the language of the owner's terminal
     Settings      every setting with its default and help; the loader; the sample file
     Schema        the tables, and the migrations that bring a database up to date
@@ -500,6 +503,11 @@ def sha256_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def equal_in_constant_time(one: str, other: str) -> bool:
+    """Compares secrets. The time tells nothing of how much is right."""
+    return hmac.compare_digest(one.encode(), other.encode())
+
+
 # Numbers
 
 
@@ -588,7 +596,7 @@ def is_blank(text: str) -> bool:
     return all(unicodedata.category(character)[0] in "CMZ" for character in rest)
 
 
-def escaped(line: str) -> str:
+def printable(line: str) -> str:
     """A text without control characters, which could steer the terminal, and bidi characters, which
     would turn the line around."""
     characters = [char if char.isprintable() else repr(char)[1:-1] for char in line]
@@ -618,22 +626,22 @@ def one_line(text: str) -> str:
 
 
 def terminal_line(text: str) -> str:
-    """A text on one line of about 300 characters at most, `escaped`."""
-    return shortened(escaped(" ".join(text.split())), 300)
-
-
-MOST_MARKS = 30  # on one character: Unicode's stream-safe format (UAX 15, section 13)
+    """A printable text on one line of about 300 characters at most."""
+    return shortened(printable(" ".join(text.split())), 300)
 
 
 def folded(text: str) -> str:
     """Normalised so that texts which differ only in case, width, spaces or invisible characters
     compare equal."""
-    shown = text if text.isascii() else without_format(INVISIBLE.sub("", text))
+    shown = text if text.isascii() else without_format_and_piles(INVISIBLE.sub("", text))
     normalized = unicodedata.normalize("NFKC", shown).casefold()
     return " ".join(normalized.split())
 
 
-def without_format(text: str) -> str:
+MOST_MARKS = 30  # on one character: Unicode's stream-safe format (UAX 15, section 13)
+
+
+def without_format_and_piles(text: str) -> str:
     """A text without format characters, and with at most `MOST_MARKS` marks on one character:
     normalising sorts a run of marks, in time that grows with the square of its length."""
     categories = {unicodedata.category(character) for character in {*text}}
@@ -651,8 +659,7 @@ def without_format(text: str) -> str:
     return shown
 
 
-# Names
-
+# -- Names --------------------------------------------------------------------
 
 EMOJI = r"\u2190-\u2bff\U0001f000-\U0001faff"
 HAN = r"\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -692,25 +699,33 @@ NOT_IN_NAMES = re.compile("[\u2e80-\u2eff]")
 
 def proper_nickname(text: str) -> str:
     """Composed (NFC), on one line, and without what is invisible at the ends of its words.
-    `ValueError` for invisible characters inside, which would make two names of one look, for four
-    marks in a row, and for what is empty or too long."""
+    `ValueError` says why a name is refused."""
     if "\0" in text:
-        raise ValueError
+        raise ValueError("has a null character")
     spaced = re.sub("[\n\t]", " ", without_controls(text))
     name = unicodedata.normalize("NFC", spaced)
     name = re.sub(JOINERS, needed_joiner, name)
     name = WORD_BREAKS.sub("", name)
     name = re.sub(r"\S+", lambda word: trimmed(word[0]), name)
     name = trimmed(name)
+    check_nickname_shows(name)
+    return name
 
+
+def check_nickname_shows(name: str) -> None:
+    """Raises `ValueError` for a name with more or less in it than people see."""
+    if is_blank(name):
+        raise ValueError("is empty")
+    if len(name) > 64:
+        raise ValueError("is longer than 64 characters")
     rest = NEEDED_INVISIBLES.sub("", name)
     categories = "".join(unicodedata.category(character)[0] for character in rest)
-    hides_something = "C" in categories or INVISIBLE.search(rest)
-    if hides_something or "MMMM" in categories or NOT_IN_NAMES.search(rest):
-        raise ValueError
-    if is_blank(name) or len(name) > 64:
-        raise ValueError
-    return name
+    if "C" in categories or INVISIBLE.search(rest):
+        raise ValueError("has invisible characters: two names could look the same")
+    if "MMMM" in categories:
+        raise ValueError("has four marks in a row")
+    if NOT_IN_NAMES.search(rest):
+        raise ValueError("has a radical in place of a Han character")
 
 
 def needed_joiner(match: re.Match[str]) -> str:
@@ -788,18 +803,19 @@ FORGEABLE = {"LATIN", "CHEROKEE", "COPTIC", "LISU", "CANADIAN", "DESERET", "OSAG
 BESIDE_LATIN = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "DIGIT"}
 # In a skeleton: a character that could look like any Latin one. A list of all look-alikes would be
 # endless.
-ANY_SHAPE = "\0"
+UNKNOWN_LOOK = "\0"
 
 
 def script_of(character: str) -> str:
     return re.split("[ -]", unicodedata.name(character, ""))[0]
 
 
-def has_shape(character: str) -> bool:
+def is_drawn(character: str) -> bool:
     """Whether a character is alphanumeric, or drawn like one that is."""
-    is_drawn = character.isalnum() or latin_base(character) != ""
     # The tags of flags are invisible, and named after Latin characters.
-    return is_drawn and script_of(character) not in ("MODIFIER", "TAG")
+    if script_of(character) in ("MODIFIER", "TAG"):
+        return False
+    return character.isalnum() or latin_base(character) != ""
 
 
 def latin_base(character: str) -> str:
@@ -809,25 +825,24 @@ def latin_base(character: str) -> str:
     return match[1].lower() if match else ""
 
 
-def latin_shape(character: str, *, mixed: bool) -> str:
-    """The Latin character that a character looks like. `ANY_SHAPE` if that is not known, in a name
-    that mixes scripts or in a script of Latin shapes; else the character itself."""
-    shape = latin_base(character) or character.translate(LOOK_LATIN).casefold()
+def look_of(character: str, *, mixed: bool) -> str:
+    """The Latin character that a character looks like. `UNKNOWN_LOOK` if that is not known, in a
+    name that mixes scripts or in a script of Latin shapes; else the character itself."""
+    look = latin_base(character) or character.translate(LOOK_LATIN).casefold()
     script = script_of(character)
-    if shape.isascii() or script in BESIDE_LATIN:
-        return shape
-    return ANY_SHAPE if mixed or script in FORGEABLE else shape
+    if look.isascii() or script in BESIDE_LATIN:
+        return look
+    return UNKNOWN_LOOK if mixed or script in FORGEABLE else look
 
 
-def skeleton(nickname: str) -> str:
-    """How a nickname looks when each character is replaced by its Latin look-alike."""
-    decomposed = unicodedata.normalize("NFKD", nickname).replace("|", "l")
-    characters = [*filter(has_shape, decomposed)]
+def skeleton(text: str) -> str:
+    """A name or a word, with each character replaced by its Latin look-alike."""
+    decomposed = unicodedata.normalize("NFKD", text).replace("|", "l")
+    characters = [*filter(is_drawn, decomposed)]
     scripts = {*map(script_of, characters)} - BESIDE_LATIN
     mixed = len(scripts) > 1
-    shapes = "".join(latin_shape(character, mixed=mixed) for character in characters)
-    shapes = shapes.replace("rn", "m").replace("l", "i")
-    return shapes or folded(nickname)
+    looks = "".join(look_of(character, mixed=mixed) for character in characters)
+    return looks.replace("rn", "m").replace("l", "i") or folded(text)
 
 
 @functools.cache
@@ -848,41 +863,11 @@ def articles() -> set[str]:
     return {*itertools.chain.from_iterable(each.articles for each in languages().values())}
 
 
-IN_BRACKETS = re.compile(r"[(<[{【〔〈《「『〖].*?(?:[])>}】〕〉》」』〗]|$)")
-
-
-def looks_like(nickname: str, admin: str) -> bool:
-    """Whether readers could take a nickname for an admin's, alone or with a title: `Boss 博主`.
-    What stands in brackets is ignored: `Boss (Berlin)` looks like `Boss` too."""
-    protected = protected_shapes(admin)
-    shapes = skeletons(nickname) | skeletons(without_titles(nickname))
-    if shapes & protected:
-        return True
-    unclear = [shape for shape in shapes if ANY_SHAPE in shape]
-    return any(could_be(shape, other) for shape in unclear for other in protected)
-
-
-def protected_shapes(admin: str) -> set[str]:
-    """The skeletons of an admin's name, alone and with each title before or behind it."""
-    names = skeletons(admin)
-    protected = {*names}
-    for name, title in itertools.product(names, title_skeletons()):
-        protected |= {name + title, title + name}
-    return protected
-
-
-def could_be(unclear: str, name: str) -> bool:
-    """Whether a skeleton with `ANY_SHAPE` in it may be that of the name."""
-    if len(unclear) != len(name):
-        return False
-    pairs = zip(unclear, name, strict=True)
-    return all(shape == other or (shape == ANY_SHAPE and other.isascii()) for shape, other in pairs)
-
-
-def title_length(shapes: list[str]) -> int:
-    """How many of the words at the beginning are a title, such as `quản trị viên`. 0 if none."""
-    for length in range(min(len(shapes), 3), 0, -1):
-        if only_titles().fullmatch("".join(shapes[:length])):
+def title_length(words: list[str]) -> int:
+    """How many words at the beginning are a title, such as `quản trị viên`. 0 if none. The words
+    are skeletons."""
+    for length in range(min(len(words), 3), 0, -1):
+        if only_titles().fullmatch("".join(words[:length])):
             return length
     return 0
 
@@ -891,11 +876,11 @@ def without_titles(nickname: str) -> str:
     """The other words of a nickname. A title may be of another script: `Boss Админ`. Its article
     goes with it: `Boss the author`."""
     words = re.findall(r"\w+", nickname)
-    shapes = [skeleton(word) for word in words]
+    word_skeletons = [skeleton(word) for word in words]
     others = []
     position = 0
     while position < len(words):
-        length = title_length(shapes[position:])
+        length = title_length(word_skeletons[position:])
         if length:
             position += length
         else:
@@ -908,6 +893,9 @@ def without_titles(nickname: str) -> str:
     return " ".join(others)
 
 
+IN_BRACKETS = re.compile(r"[(<[{【〔〈《「『〖].*?(?:[])>}】〕〉》」』〗]|$)")
+
+
 def skeletons(name: str) -> set[str]:
     """The skeletons of a name: with and without what stands in brackets, and with signs read as
     Latin characters (`bo$$`)."""
@@ -915,6 +903,36 @@ def skeletons(name: str) -> set[str]:
     texts = {name, outside_brackets, name.translate(SIGNS_LOOK_LATIN)}
     return {skeleton(text) for text in texts if text.strip()}
 
+
+def protected_skeletons(admin: str) -> set[str]:
+    """The skeletons of an admin's name, alone and with each title before or behind it."""
+    names = skeletons(admin)
+    protected = {*names}
+    for name, title in itertools.product(names, title_skeletons()):
+        protected |= {name + title, title + name}
+    return protected
+
+
+def could_be(unclear: str, known: str) -> bool:
+    """Whether a skeleton with `UNKNOWN_LOOK` in it may be one that is known."""
+    if len(unclear) != len(known):
+        return False
+    pairs = zip(unclear, known, strict=True)
+    return all(look == other or (look == UNKNOWN_LOOK and other.isascii()) for look, other in pairs)
+
+
+def looks_like(nickname: str, admin: str) -> bool:
+    """Whether readers could take a nickname for an admin's, alone or with a title: `Boss 博主`.
+    What stands in brackets is ignored: `Boss (Berlin)` looks like `Boss` too."""
+    protected = protected_skeletons(admin)
+    own = skeletons(nickname) | skeletons(without_titles(nickname))
+    if own & protected:
+        return True
+    unclear = [each for each in own if UNKNOWN_LOOK in each]
+    return any(could_be(each, known) for each in unclear for known in protected)
+
+
+# -- Addresses ----------------------------------------------------------------
 
 # Email addresses, hosts and IP addresses. A function `proper_…` raises `ValueError` for what is not
 # valid. `plain_…` gives one of several spellings, "" if there is none.
@@ -972,7 +990,7 @@ def proper_website(text: str) -> str:
     is_web = re.fullmatch(r"(?i)https?://[^\s<>\"'`\\]+", url) and parts.hostname
     port = parts.port  # itself raises `ValueError` for what is no number up to 65535
     if not is_web or "@" in parts.netloc or port == 0 or has_controls(url):
-        raise ValueError
+        raise ValueError("must be the address of a website, such as https://ann.example")
     return url
 
 
@@ -1068,29 +1086,20 @@ def networks_of(ip: str) -> list[Network]:
 
 # Page keys
 
-# Parameters that say where a reader came from. None of them is a part of the page.
-TRACKING_NAMES = (
-    *("utm_[^=]*", "_ga", "_gl", "gclid", "dclid", "gbraid", "wbraid", "gad_source", "srsltid"),
-    *("mtm_[^=]*", "_hsenc", "_hsmi", "mc_[ce]id", "mkt_tok"),  # programs that count or send emails
-    *("fbclid", "igshid", "igsh", "twclid", "ttclid", "li_fat_id", "msclkid", "yclid", "ysclid"),
-    *("spm", "vd_source", "isappinstalled", "nsukey"),  # Alibaba, Bilibili, WeChat
-)
+# Parameters that say where a reader came from. None of them is a part of the page. The lines are
+# those of search engines and advertisers, of programs that count or send emails, of social
+# networks, and of Alibaba, Bilibili and WeChat; `from` with the values that WeChat gives it, since
+# others may name a page; and a cache buster with milliseconds (pjax#189).
 TRACKING = re.compile(
-    rf"(?:{'|'.join(TRACKING_NAMES)})(?:=|\Z)"
-    # `from` may be a part of the page, except for what WeChat adds.
-    r"|from=(?:timeline|singlemessage|groupmessage)\Z"
-    # A cache buster with milliseconds (pjax#189).
-    r"|(?:t|_|_t)=1[0-9]{12}\Z"
-)
-# A heading within a route of docsify, which makes it lower-case and puts `_` before a digit. So
-# what begins with a digit, or has upper case, is the id of a page: `#/post?id=7`. So is a long
-# number in hexadecimal, such as a UUID. `embed.js` has the same pattern.
-HEADING = re.compile(
-    r"""(?xs)
-    id=
-    (?! [0-9] )
-    (?! (?= .* [0-9] ) [0-9a-f-]{16,} \Z )
-    (?: %[0-9A-Fa-f]{2} | [^%A-Z] )* \Z
+    r"""(?x)
+    (?:
+        utm_[^=]* | _ga | _gl | gclid | dclid | gbraid | wbraid | gad_source | srsltid
+        | mtm_[^=]* | _hsenc | _hsmi | mc_[ce]id | mkt_tok
+        | fbclid | igshid | igsh | twclid | ttclid | li_fat_id | msclkid | yclid | ysclid
+        | spm | vd_source | isappinstalled | nsukey
+    ) (?: = | \Z )
+    | from= (?: timeline | singlemessage | groupmessage ) \Z
+    | (?: t | _ | _t ) =1[0-9]{12} \Z
     """
 )
 # What may stand in a path raw or encoded (RFC 3986, section 3.3), and browsers leave as it is.
@@ -1135,16 +1144,35 @@ def without_tracking(url: str) -> str:
     """A URL without tracking parameters, and without the fragment unless it is a route (`#/`,
     `#!`). A route loses the heading that docsify adds: `#/guide?id=section`."""
     base, _, fragment = url.partition("#")
-    url = without_parameters(base, TRACKING)
+    url = without_parameters(base, is_tracking)
     if fragment.startswith("/"):
-        return f"{url}#{without_parameters(fragment, HEADING)}"
+        return f"{url}#{without_parameters(fragment, is_heading)}"
     return f"{url}#{fragment}" if fragment.startswith("!") else url
 
 
-def without_parameters(url: str, pattern: re.Pattern[str]) -> str:
+def without_parameters(url: str, goes: Callable[[str], bool]) -> str:
     path, _, query = url.partition("?")
-    kept = [each for each in query.split("&") if each and not pattern.match(each)]
+    kept = [each for each in query.split("&") if each and not goes(each)]
     return f"{path}?{'&'.join(kept)}" if kept else path
+
+
+def is_tracking(parameter: str) -> bool:
+    return TRACKING.match(parameter) is not None
+
+
+def is_heading(parameter: str) -> bool:
+    """Whether it names a heading within a route of docsify, and not the id of a page, such as
+    `#/post?id=7`. `embed.js` has the same rules as one pattern."""
+    if not parameter.startswith("id="):
+        return False
+    value = parameter.removeprefix("id=")
+    if value[:1].isdigit():  # docsify puts `_` before one
+        return False
+    is_long_number = re.fullmatch("[0-9a-f-]{16,}", value) and re.search("[0-9]", value)
+    if is_long_number:  # in hexadecimal, such as a UUID
+        return False
+    # docsify makes headings lower-case. Bytes that are encoded in hexadecimal may have upper case.
+    return re.fullmatch("(?s)(?:%[0-9A-Fa-f]{2}|[^%A-Z])*", value) is not None
 
 
 def unquoted(text: str) -> str:
@@ -1231,7 +1259,7 @@ def comment_link(link: str, comment_id: int) -> str:
     return f"{link}#comment-{comment_id}"
 
 
-# Markdown
+# -- Markdown -----------------------------------------------------------------
 
 # Punctuation beyond ASCII that ends a bare URL: quotes, brackets, full-width and CJK marks, and
 # those of Arabic, Hindi, Thai and other languages; also hidden marks, and symbols such as emoji.
@@ -1545,14 +1573,6 @@ def clean(markup: str) -> str:
     feed and the thread page clean them again, since an older nh3 may have let something pass then.
     The widget has an allow-list of its own."""
     return cleaner().clean(markup)
-
-
-# Secrets
-
-
-def equal_in_constant_time(one: str, other: str) -> bool:
-    """Compares secrets. The time tells nothing of how much is right."""
-    return hmac.compare_digest(one.encode(), other.encode())
 
 
 # -- Translations -------------------------------------------------------------
@@ -18409,7 +18429,7 @@ class LogLine(logging.Formatter):
             record.msg = f"[{blog}] {record.getMessage()}"
             record.args = ()
         lines = super().format(record).splitlines()
-        return "\n    ".join(map(escaped, lines))
+        return "\n    ".join(map(printable, lines))
 
 
 def set_up_output() -> None:
