@@ -7567,6 +7567,19 @@ def usual_language(site: Site, to: str) -> str:
 News = dict[int, FullComment]  # by the id of the notification
 
 
+@dataclass(frozen=True)
+class Audience:
+    """Those who get emails about a comment for one reason. `name` is that in notifications.
+    `recipients`: their email addresses, found when the comment is new. `is_for`: whether one of
+    them still gets an email about the comment when it is due. `write_to` adds emails about all
+    comments that are due to one."""
+
+    name: str
+    recipients: Callable[[Site, FullComment], list[str]]
+    is_for: Callable[[Site, str, FullComment], bool]
+    write_to: Callable[[Site, str, News], None]
+
+
 def add_email(
     site: Site, notification_ids: Collection[int], email: Email, *uses: Use, subscriber: str = ""
 ) -> None:
@@ -7688,14 +7701,18 @@ def is_for_author(site: Site, to: str, reply: FullComment) -> bool:
     is_own = has_written(to, reply) if parent.user_id else reply.email == to
     if is_own or to in owner_recipients(site, parent):
         return False
-    return not wants_no_replies(site, to, parent.page_id)
+    # Somebody may have ended these emails, on that page or on all.
+    consents = site.store.subscriptions(subscriber_of(site.key, to))
+    return "no" not in (consents.get(0), consents.get(parent.page_id))
 
 
-def wants_no_replies(site: Site, email: str, page_id: int) -> bool:
-    """Whether somebody has ended emails about replies, on that page or on all."""
-    subscriber = subscriber_of(site.key, email)
-    states = site.store.subscriptions(subscriber)
-    return "no" in (states.get(0), states.get(page_id))
+def gets_reply_email(site: Site, to: str, reply: FullComment) -> bool:
+    """Whether an author gets an email about a reply, and not only a question."""
+    if not is_for_author(site, to, reply):
+        return False
+    is_account = comment_above(site, reply).user_id is not None
+    consents = site.store.subscriptions(subscriber_of(site.key, to))
+    return is_account or consents.get(0) == "yes"
 
 
 def comment_above(site: Site, reply: Comment) -> FullComment:
@@ -7728,17 +7745,17 @@ def write_to_author(site: Site, to: str, news: News) -> None:
 
 def author_email(site: Site, to: str, replies: list[FullComment]) -> Email:
     """Replies on one page, to the author of what they reply to, who can end such emails."""
-    own = comment_above(site, replies[0])
+    parent = comment_above(site, replies[0])
     # An imported comment has no language.
-    author = Recipient(site, to, own.language or usual_language(site, to))
+    author = Recipient(site, to, parent.language or usual_language(site, to))
     sections = []
     for reply in replies[:MOST_QUOTED]:
         quote = quoted(comment_above(site, reply).content, 300)
         sections.append(author.section("author_text", reply, own=quote))
     end = ""
-    stop = author.signed_link(SignedLink("stop", own.id))
+    stop = author.signed_link(SignedLink("stop", parent.id))
     if stop:
-        stop_all = author.signed_link(SignedLink("stop_all", own.id))
+        stop_all = author.signed_link(SignedLink("stop_all", parent.id))
         end = author.text("author_end", stop=stop, stop_all=stop_all)
     subject = author.subject("author_subject", "author_many_subject", replies)
     return author.comments_email(subject, replies, sections, end, stop)
@@ -7754,9 +7771,10 @@ def ask_guest(site: Site, to: str, unasked: News, consent: str) -> None:
         store.drop_notifications(unasked)
         return
     first, *_ = unasked.values()
-    own = comment_above(site, first)
-    guest = Recipient(site, to, own.language or usual_language(site, to))
-    confirm = guest.signed_link(SignedLink("confirm", own.id, expires_at=site.now() + LINK_LIFE))
+    parent = comment_above(site, first)
+    guest = Recipient(site, to, parent.language or usual_language(site, to))
+    link = SignedLink("confirm", parent.id, expires_at=site.now() + LINK_LIFE)
+    confirm = guest.signed_link(link)
     email = guest.plain_email("ask_subject", "ask_text", confirm=confirm)
     subscriber = subscriber_of(site.key, to)
     store.subscribe(subscriber, 0, "asked")
@@ -7771,19 +7789,12 @@ def follower_recipients(site: Site, comment: Comment) -> list[str]:
 
 
 def is_for_follower(site: Site, to: str, comment: FullComment) -> bool:
-    """Whether a reader follows the page, did not write the comment, and gets no email about it as
-    an owner or as the author of its parent."""
-    if comment.page_id not in site.store.follow_languages(to) or has_written(to, comment):
+    """Whether a reader follows the page, did not write the comment, and gets no other email about
+    it."""
+    follows = comment.page_id in site.store.follow_languages(to)
+    if not follows or has_written(to, comment) or to in owner_recipients(site, comment):
         return False
-    if to in owner_recipients(site, comment):
-        return False
-    parent = site.store.comment(comment.parent_id)
-    if parent is None or parent.email != to:
-        return True
-    states = site.store.subscriptions(subscriber_of(site.key, to))
-    # A guest who has not confirmed is asked a question, and gets no email as the author above.
-    may_get_replies = parent.user_id is not None or states.get(0) == "yes"
-    return not may_get_replies or wants_no_replies(site, to, comment.page_id)
+    return not gets_reply_email(site, to, comment)
 
 
 def unfollow_link(follower: Recipient, reader: Account, page_id: int, comment_id: int) -> str:
@@ -7831,20 +7842,6 @@ def write_to_follower(site: Site, to: str, news: News) -> None:
 
 
 # Audiences
-
-
-@dataclass(frozen=True)
-class Audience:
-    """Those who get emails about a comment for one reason. `name` is that in notifications.
-    `recipients`: their email addresses, found when the comment is new. `is_for`: whether one of
-    them still gets an email about the comment when it is due. `write_to` adds emails about all
-    comments that are due to one."""
-
-    name: str
-    recipients: Callable[[Site, FullComment], list[str]]
-    is_for: Callable[[Site, str, FullComment], bool]
-    write_to: Callable[[Site, str, News], None]
-
 
 # A new audience has an entry here, a migration that rebuilds `notification` for its name and, if
 # its emails quote the comment above, a case in `Store.withdraw`. The first ones get their emails
@@ -8070,17 +8067,21 @@ class SmtpMailer(Mailer):
         code, said = smtp_reply(error)
         if code:
             said = without_secrets(said, to, self.config.mail_user, self.config.mail_password)
-            reason = f"{code} {said}"
-        elif isinstance(error, smtplib.SMTPNotSupportedError):
-            reason = f"{name} {error} See [mail] security and user."
-        elif isinstance(error, smtplib.SMTPException):
-            reason = f"{name} {error}"  # this text is smtplib's own
+            reason, explained = f"{code} {said}", f"{said} ({code})"
         else:
-            reason = reason_of(error)
-        detail = said if code else terminal_line(str(error))
-        hints = [hint for sign, hint in SMTP_HINTS.items() if sign in f"{name} {detail}"]
-        explained = f"{detail} ({code or name}){''.join(hints)}"
-        return NotSent(reason, explained, is_final=is_refused_for_good(error))
+            reason, explained = short_reason(error), f"{terminal_line(str(error))} ({name})"
+        hints = [hint for sign, hint in SMTP_HINTS.items() if sign in f"{name} {explained}"]
+        return NotSent(reason, explained + "".join(hints), is_final=is_refused_for_good(error))
+
+
+def short_reason(error: Exception) -> str:
+    """What went wrong before the mail server said anything."""
+    name = type(error).__name__
+    if isinstance(error, smtplib.SMTPNotSupportedError):
+        return f"{name} {error} See [mail] security and user."
+    if isinstance(error, smtplib.SMTPException):
+        return f"{name} {error}"  # this text is smtplib's own
+    return reason_of(error)
 
 
 class TerminalMailer(Mailer):

@@ -416,6 +416,17 @@ def test_a_follower_who_confirmed_as_a_guest_has_one_email(guest: Guest, ann: Re
     assert guest.quotes(ANN) == [["after", "mine"]]
 
 
+def test_a_follower_hears_of_a_reply_to_their_hidden_comment(
+    guest: Guest, ann: Reader, owner: Reader
+) -> None:
+    follow(ann)
+    mine = ann.comment("mine")
+    guest.comment("a reply", parent_id=mine)
+    moderate(owner, [mine], "spam")
+    guest.later(HOUR)
+    assert guest.quotes(ANN) == [["a reply"]]
+
+
 @pytest.mark.parametrize("hidden_by", ["spam", "deleted by its author"])
 def test_a_comment_hidden_before_its_email_leaves_the_others_in_it(
     guest: Guest, ann: Reader, owner: Reader, hidden_by: str
