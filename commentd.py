@@ -534,6 +534,12 @@ def time_of(seconds: float, zone: tzinfo | None = UTC) -> datetime:
     return datetime.fromtimestamp(possible_time(seconds), UTC).astimezone(zone)
 
 
+def is_recent(then: float, now: float, seconds: float) -> bool:
+    """Whether it is less than that many seconds ago. A time in the future is not recent: it was
+    noted while the clock was wrong, and could hold up what waits for it for years."""
+    return 0 <= now - then < seconds
+
+
 # These two are written for each comment of a list: with `strftime`, they took twice as long.
 
 
@@ -6531,7 +6537,7 @@ class PassedCaptchas:
 
     def has(self, captcha_token: str, now: int) -> bool:
         passed_at = self.passed_at.get(captcha_token)
-        return passed_at is not None and 0 <= now - passed_at < 5 * MINUTE
+        return passed_at is not None and is_recent(passed_at, now, 5 * MINUTE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -7102,7 +7108,7 @@ def came_too_fast(captcha: Captcha | None, text: str, now: int) -> bool:
     if captcha is None or captcha.made_at is None:
         return False
     typing_time = min(3, len(text) // 20)
-    return 0 <= now - captcha.made_at < typing_time
+    return is_recent(captcha.made_at, now, typing_time)
 
 
 @dataclass(frozen=True)
@@ -10712,8 +10718,8 @@ def own_comment(request: Request, comment_id: int) -> FullComment:
 
 def is_too_late(request: Request, comment: Comment) -> bool:
     """Whether the time to edit a comment is over."""
-    age = request.now - comment.created_at
-    return not 0 <= age < request.site.config.comments_edit_minutes * MINUTE
+    seconds = request.site.config.comments_edit_minutes * MINUTE
+    return not is_recent(comment.created_at, request.now, seconds)
 
 
 @route("DELETE", "/comments/<comment_id:id>", Permission.ANYONE)
@@ -12901,8 +12907,7 @@ class App:
         with store.machine_faults():
             flush_views(self.site)
             store.notice_commands()
-            # A clock that was set back counts as time that passed.
-            if not 0 <= self.site.now() - self.minute_began < MINUTE:
+            if not is_recent(self.minute_began, self.site.now(), MINUTE):
                 self.every_minute()
             store.wiper.wipe_some()
         return 1
@@ -12933,7 +12938,7 @@ class App:
         """Once a day, what erased data has left in the file is wiped."""
         store = self.site.store
         with store.writing():
-            if 0 <= now - store.last_time("wipe") < DAY:
+            if is_recent(store.last_time("wipe"), now, DAY):
                 return
             store.note_time("wipe", now)
         store.wiper.begin_file()
@@ -12967,7 +12972,7 @@ class App:
             return False
         # A backup of the future was made by a wrong clock. It must not keep others from being made.
         times = regular_backups(config.database, Path(config.backup_folder)).values()
-        if any(0 <= now - made_at < config.backup_every * HOUR for made_at in times):
+        if any(is_recent(made_at, now, config.backup_every * HOUR) for made_at in times):
             return False
         # Backups of a database that was lost and begun anew would drive out those of the old one.
         with self.site.store.machine_faults():
@@ -13483,7 +13488,7 @@ def health(request: Request) -> Json:
     store = request.site.store
     store.check_tables()
     with request.writing():
-        if not 0 <= request.now - store.last_time("health") < 5:
+        if not is_recent(store.last_time("health"), request.now, 5):
             store.note_time("health", request.now)
     return {"ok": True}
 
