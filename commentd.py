@@ -6573,7 +6573,8 @@ class Site:
 # -- Limits -------------------------------------------------------------------
 
 
-# Rate limits: the uses in a number of seconds.
+# Rate limits: `{HOUR: 5}` means five uses in an hour. The comments say whose uses count together.
+# How the limits for codes work together is said in Sign-in.
 RATE_LIMITS = {
     # Of a client, which comes in the form of one or more networks.
     "register": {HOUR: 5},
@@ -6647,6 +6648,10 @@ class Period:
     usage: Usage
     most: int
 
+    @property
+    def is_used_up(self) -> bool:
+        return self.usage.used >= self.most
+
 
 def periods_of(site: Site, uses: Iterable[Use]) -> list[Period]:
     """All periods of the rate limits, without those limits that the owner does not want."""
@@ -6665,26 +6670,26 @@ def periods_of(site: Site, uses: Iterable[Use]) -> list[Period]:
     return periods
 
 
-def longest_wait(periods: list[Period], now: int) -> int:
-    """The seconds until none of them is used up, 0 if none is now."""
-    used_up = [each.usage for each in periods if each.usage.used >= each.most]
-    return max((usage.ends_at - now for usage in used_up), default=0)
+def seconds_to_wait(site: Site, *uses: Use) -> int:
+    """How long it takes until none of these rate limits is used up, 0 if none is now."""
+    now = site.now()
+    ends = [period.usage.ends_at for period in periods_of(site, uses) if period.is_used_up]
+    return max(ends, default=now) - now
 
 
-def use_limits(site: Site, *uses: Use) -> int:
-    """Counts one use of each rate limit, or none: returns 0, or the seconds to wait."""
+def take_uses(site: Site, *uses: Use) -> bool:
+    """Counts one use of each rate limit. False if one is used up: then none is counted."""
     periods = periods_of(site, uses)
-    wait = longest_wait(periods, site.now())
-    if wait:
-        return wait
+    if any(period.is_used_up for period in periods):
+        return False
     for period in periods:
         one_more = replace(period.usage, used=period.usage.used + 1)
         site.store.keep_usage(period.use.name, period.use.subject, one_more)
-    return 0
+    return True
 
 
 def return_uses(site: Site, *uses: Use) -> None:
-    """Takes back uses that were counted in advance."""
+    """Undoes `take_uses`: what was counted in advance was not used."""
     for use in uses:
         site.store.return_use(use.name, use.subject)
 
@@ -6697,8 +6702,8 @@ def client_uses(site: Site, client: Client, name: str, *parts: object) -> list[U
     ]
 
 
-def use_memory_limit(site: Site, client: Client, name: str) -> bool:
-    """Counts one use of a limit in memory. False if it is used up."""
+def take_use_in_memory(site: Site, client: Client, name: str) -> bool:
+    """Counts one use of one of the `MEMORY_LIMITS`. False if it is used up."""
     if not site.config.limits_enabled:
         return True
     return site.minute_counter.take(name, MEMORY_LIMITS[name], client.networks, site.now())
@@ -6712,20 +6717,19 @@ def too_many(wait: int, text: str = TOO_OFTEN) -> TooManyRequests:
     return TooManyRequests(text, Code.TOO_MANY, retry_after=wait)
 
 
-def refuse_beyond_limits(site: Site, *uses: Use) -> None:
-    """Refuses a request if one of its rate limits is used up. Nothing is counted, so that costly
-    work can be done between this and the transaction that counts."""
-    wait = longest_wait(periods_of(site, uses), site.now())
+def take_uses_or_refuse(site: Site, *uses: Use, text: str = TOO_OFTEN) -> None:
+    """Counts one use of each rate limit. Refuses the request if one is used up: then none is
+    counted."""
+    if not take_uses(site, *uses):
+        raise too_many(seconds_to_wait(site, *uses), text)
+
+
+def refuse_if_used_up(site: Site, *uses: Use) -> None:
+    """Refuses the request if a rate limit is used up. It counts nothing, so that costly work can
+    be done between this and the transaction that counts."""
+    wait = seconds_to_wait(site, *uses)
     if wait:
         raise too_many(wait)
-
-
-def use_or_refuse(site: Site, *uses: Use, text: str = TOO_OFTEN) -> None:
-    """Counts one use of each rate limit. If one is used up, none is counted, and the request is
-    refused."""
-    wait = use_limits(site, *uses)
-    if wait:
-        raise too_many(wait, text)
 
 
 # Views
@@ -6743,11 +6747,10 @@ def flush_views(site: Site) -> None:
         for key in store.unknown_pages([*pending]):
             views = pending[key]
             uses_of_client = client_uses(site, views.client, "new_page")
-            must_wait = use_limits(site, Use("all_new_pages"), *uses_of_client)
-            if must_wait:
-                del pending[key]
-            else:
+            if take_uses(site, Use("all_new_pages"), *uses_of_client):
                 store.add_page(key, views.page_url, now)
+            else:
+                del pending[key]
         store.add_views({key: views.count for key, views in pending.items()}, now)
 
 
@@ -6765,7 +6768,7 @@ def is_real_view(environ: Json) -> bool:
 
 def count_view(site: Site, client: Client, name: PageName) -> None:
     """Counts a view, unless the client has used up its views."""
-    if use_memory_limit(site, client, "view"):
+    if take_use_in_memory(site, client, "view"):
         site.views.add(name, client)
 
 
@@ -7593,9 +7596,8 @@ def add_email(
     use too many of a rate limit. `subscriber`: whom it asks whether they want emails."""
     store = site.store
     now = site.now()
-    wait = use_limits(site, *uses)
-    if wait:
-        store.postpone(notification_ids, now + wait)
+    if not take_uses(site, *uses):
+        store.postpone(notification_ids, now + seconds_to_wait(site, *uses))
         return
     message_id = store.add_email(now, email, subscriber=subscriber)
     store.carry(notification_ids, message_id)
@@ -7773,7 +7775,7 @@ def ask_guest(site: Site, to: str, unasked: News, consent: str) -> None:
     stranger's email address. Without an email, the notifications are dropped."""
     store = site.store
     may_ask = site.config.server_public_url and not consent
-    if not may_ask or use_limits(site, Use("all_questions")):
+    if not may_ask or not take_uses(site, Use("all_questions")):
         store.drop_notifications(unasked)
         return
     first, *_ = unasked.values()
@@ -8653,14 +8655,14 @@ class Request:
         """Counts one use of a rate limit by this client. `Problem` if it is used up. With
         `parts`, such as an email address, the limit is for client and parts together."""
         if name in MEMORY_LIMITS:
-            if not use_memory_limit(self.site, self.client, name):
+            if not take_use_in_memory(self.site, self.client, name):
                 raise too_many(MINUTE)
         else:
-            use_or_refuse(self.site, *self.uses(name, *parts))
+            take_uses_or_refuse(self.site, *self.uses(name, *parts))
 
     def check_limit(self, name: str) -> None:
         """A `Problem` if this client has used up a rate limit. Nothing is counted."""
-        refuse_beyond_limits(self.site, *self.uses(name))
+        refuse_if_used_up(self.site, *self.uses(name))
 
     def uses(self, name: str, *parts: object) -> list[Use]:
         """One use of a rate limit for each network of this client."""
@@ -9531,10 +9533,10 @@ def hash_within_limits(
     3. One transaction counts the uses and spends the captcha.
     4. The hash takes long, so it is made after that."""
     site = request.site
-    refuse_beyond_limits(site, *uses)
+    refuse_if_used_up(site, *uses)
     with site.hasher.seat():
         with request.writing():
-            use_or_refuse(site, *uses)
+            take_uses_or_refuse(site, *uses)
             spend_captcha(request, captcha)
         return site.hasher.hash(password, scheme_for(site, email_address))
 
@@ -9655,7 +9657,7 @@ def request_own_code(request: Request) -> Json:
     form = code_form(request, request.me.email)
     new = new_code_email(request, form, "code_signin")
     with request.writing():
-        use_or_refuse(request.site, Use("own_code_email", email_subject(request, form.email)))
+        take_uses_or_refuse(request.site, Use("own_code_email", email_subject(request, form.email)))
         add_code_email(request, new)
     return {"success": True, "request_id": new.registration.request_id}
 
@@ -9752,10 +9754,9 @@ def count_code_email(request: Request, email_address: str, *, is_known: bool) ->
     the account knows, some are set aside: otherwise strangers who ask for codes could lock its
     holder out."""
     subject = email_subject(request, email_address)
-    wait = use_limits(request.site, Use("code_email", subject), Use("all_code_emails"))
-    if wait and is_known:
-        wait = use_limits(request.site, Use("known_code_email", subject))
-    return wait == 0
+    if take_uses(request.site, Use("code_email", subject), Use("all_code_emails")):
+        return True
+    return is_known and take_uses(request.site, Use("known_code_email", subject))
 
 
 def reuse_last_code(request: Request, new: CodeEmail) -> bool:
@@ -9809,7 +9810,7 @@ def registration_with_code(
     request.limit("verify")
     # The code counts as wrong until it proves right.
     uses_if_wrong = guess_uses(request, email_address, request_id)
-    if use_limits(site, *uses_if_wrong):
+    if not take_uses(site, *uses_if_wrong):
         return None
     waiting = [
         each
@@ -10622,7 +10623,7 @@ def within_limits(request: Request, verdict: Verdict) -> Verdict:
     """Counts a text against the rate limits. `Problem` if the client's is used up. In a flood,
     when that of all clients is used up, what would be shown waits."""
     request.limit("comment")
-    is_flood = use_limits(request.site, Use("all_comments")) > 0
+    is_flood = not take_uses(request.site, Use("all_comments"))
     if is_flood and verdict.status == "visible" and not request.is_admin:
         log.warning("too many comments: further ones wait for approval")
         return replace(verdict, status="waiting", held="flood")
@@ -10771,7 +10772,7 @@ def like_page(request: Request) -> Json:
         page = store.page_named(name)
         if not page.id and not undo:
             page = add_page(request, name)
-            use_or_refuse(request.site, Use("all_new_pages"))
+            take_uses_or_refuse(request.site, Use("all_new_pages"))
         check_like_limits(request)
         visitor = visitor_of(request)
         if undo:
@@ -10784,7 +10785,7 @@ def like_page(request: Request) -> Json:
 def check_like_limits(request: Request) -> None:
     """Counts a like that is added or taken back. `Problem` if a rate limit is used up."""
     request.limit("like")
-    use_or_refuse(request.site, Use("all_likes"), text="点赞的人太多，请稍后再试")
+    take_uses_or_refuse(request.site, Use("all_likes"), text="点赞的人太多，请稍后再试")
 
 
 @route("POST", "/page/follow", Permission.USER)
@@ -10815,7 +10816,7 @@ def report_comment(request: Request, comment_id: int) -> Json:
     with request.writing():
         check_visible(request, comment_id)
         request.limit("report")
-        use_or_refuse(request.site, Use("all_reports"), text="举报的人太多，请稍后再试")
+        take_uses_or_refuse(request.site, Use("all_reports"), text="举报的人太多，请稍后再试")
         visitor = visitor_of(request)
         if block:
             return {"success": True}
@@ -12970,7 +12971,6 @@ class App:
         config = self.site.config
         if not config.backup_every:
             return False
-        # A backup of the future was made by a wrong clock. It must not keep others from being made.
         times = regular_backups(config.database, Path(config.backup_folder)).values()
         if any(is_recent(made_at, now, config.backup_every * HOUR) for made_at in times):
             return False

@@ -426,7 +426,7 @@ def use_up(app: App, limit: str, times: int) -> None:
     """Counts so many requests of all clients together against a rate limit."""
     with app.site.store.writing():
         for _ in range(times):
-            assert not commentd.use_limits(app.site, commentd.Use(limit))
+            assert commentd.take_uses(app.site, commentd.Use(limit))
 
 
 def rate_limits() -> set[int]:
