@@ -6862,9 +6862,9 @@ def spam_score(badnesses: list[float]) -> float:
     """0 (good) to 1 (spam) from the badness of terms. 0.5 if these say nothing, or both."""
     missing = max(0, LEAST_CLUES - len(badnesses))
     padded = [*badnesses, *[UNKNOWN] * missing]
-    spam_chance = combined([1 - each for each in padded])
-    ham_chance = combined(padded)
-    return (1 + ham_chance - spam_chance) / 2
+    could_be_spam = combined(padded)  # near 0 if hardly any term is bad
+    could_be_ham = combined([1 - each for each in padded])
+    return (1 + could_be_spam - could_be_ham) / 2
 
 
 def combined(chances: list[float]) -> float:
@@ -7179,17 +7179,21 @@ def unteach_ham(site: Site, comment: Comment) -> None:
         unteach(site, comment)
 
 
-# By the status that a comment gets: as what the filter should know it, "" for not at all.
-LESSONS = {"visible": "ham", "waiting": "", "spam": "spam", "deleted": ""}
-# The same for what it has learnt as spam: to delete that takes nothing back, to show it does.
-LESSONS_AFTER_SPAM = {"visible": "", "waiting": "", "spam": "spam", "deleted": "spam"}
+def lesson_of(status: str, learnt: str) -> str:
+    """As what the filter should know a comment that gets a status: `ham`, `spam`, or "" for not at
+    all. `learnt`: as what it knows the comment."""
+    if status == "spam":
+        return "spam"
+    if status == "deleted":  # spam stays learnt when it is cleared away
+        return "spam" if learnt == "spam" else ""
+    if status == "visible":  # one that was taken for spam is a doubtful example of a good one
+        return "" if learnt == "spam" else "ham"
+    return ""  # it waits again
 
 
 def teach(site: Site, comment: Comment, status: str) -> None:
-    """Approving and marking as spam teach the filter, and it forgets what is taken back. Spam that
-    is deleted stays learnt. Spam that is shown is forgotten, and not learnt as good."""
-    lessons = LESSONS_AFTER_SPAM if comment.learnt == "spam" else LESSONS
-    lesson = lessons[status]
+    """Approving and marking as spam teach the filter, and it forgets what is taken back."""
+    lesson = lesson_of(status, comment.learnt)
     if lesson == comment.learnt:
         return
     unteach(site, comment)
@@ -7336,6 +7340,7 @@ def set_page_closed(site: Site, page: Page, closed: bool) -> str:
     return "close" if closed else "reopen"
 
 
+# Each has another one that undoes it.
 ACTIONS: dict[str, Action] = {
     "visible": GiveStatus("visible"),
     "waiting": GiveStatus("waiting"),
