@@ -3854,11 +3854,16 @@ class Page:
 
 STATUSES = ("visible", "waiting", "spam", "deleted")  # of a comment
 
-# What the fields of a comment are. What reads, stores, erases, moderates and exports comments
-# follows the class below and these tuples. Only `for_readers` names each field again, so that none
-# is published by itself. A test names what a new field lacks.
+# What the fields of a comment are. To read, store, erase, import and export them follows the class
+# below and these tuples. A new field needs, besides,
+#   1. a migration in Schema, which also adds it to the trigger `raise_mark` if readers see it,
+#   2. `for_readers`, `json_body` in Chats, and `ShownComment` with fragment.html where it shows:
+#      nothing is published by itself,
+#   3. `new_comment` and `edit_comment` if its author writes it,
+#   4. `Import.fill`, and `Product` in Foreign if other products have it.
+# `tests/test_fields.py` names what it lacks.
 
-# What readers see, each as `for_readers` writes it.
+# What readers see, each as `for_readers` writes it. Only that test reads this tuple.
 PUBLIC_FIELDS = (
     "id",
     "page_url",
@@ -3892,7 +3897,7 @@ PERSONAL_FIELDS = (
     "held",
     "learnt",
 )
-# What else admins see.
+# What else admins see. Only that test reads it, too.
 MODERATION_FIELDS = ("status", "held", "hidden_at", "learnt")
 # What our own export holds as it is stored. It also has `html` and the times, in other forms.
 EXPORTED_FIELDS = (
@@ -4250,7 +4255,10 @@ PAGE_SORTS = {
     "views": "views DESC, id DESC",
     "comments": "total DESC, id DESC",
 }
-# Notifications that no email carries yet, of comments that their recipients may read. The author of
+# A notification waits until it is due. Then an email carries it, whose id is its `outbox_id`, and
+# both go when that is sent or withdrawn. One for a whole audience has no recipient at first: when
+# it is due, each of them gets one of their own.
+# These are due: no email carries them yet, and their recipients may read the comment. The author of
 # a comment hears of replies only while the comment itself does not wait: an edit may have it held.
 IS_DUE = """
     outbox_id IS NULL AND due_at <= :now
@@ -4799,6 +4807,13 @@ class Store(Database):
         found = self.comments_where(FullComment, " WHERE comment.id = ?", comment_id)
         return found[0] if found else None
 
+    def existing_comment(self, comment_id: int) -> FullComment:
+        """`LookupError` if there is none: the caller has seen it in this transaction."""
+        comment = self.comment(comment_id)
+        if comment is None:
+            raise LookupError(f"there is no comment {comment_id}")
+        return comment
+
     # The lists of comments. In each, the inner statement reads the ids from an index alone, so
     # that a deep page costs little more than the first.
 
@@ -4994,8 +5009,7 @@ class Store(Database):
         return dict.fromkeys(STATUSES, 0) | dict(self.run(sql))
 
     def insert_comment(self, new: FullComment, status: str, now: int) -> Comment:
-        comment_id = self.add_comment_row(new, status, now)
-        return cast(Comment, self.comment(comment_id))
+        return self.existing_comment(self.add_comment_row(new, status, now))
 
     def add_comment_row(self, new: FullComment, status: str, now: int) -> int:
         """The counts of its page and its parents follow. A comment of our own export keeps its id
@@ -5038,7 +5052,7 @@ class Store(Database):
     def update_comment(self, edited: Comment, now: int) -> None:
         """Stores what its author wrote, as it was changed. The filter may learn it again. As long
         as the content is the same, so is its HTML, which may have been imported."""
-        old = cast(Comment, self.comment(edited.id))
+        old = self.existing_comment(edited.id)
         if edited.content != old.content:
             edited = replace(edited, own_html=0, edited_at=now)
         names = (*WRITTEN_FIELDS, "html", "own_html", "edited_at")
@@ -5060,10 +5074,9 @@ class Store(Database):
             self.hide(comment_id, status, now)
 
     def show(self, comment_id: int) -> None:
-        sql = """
-            UPDATE page SET total = total + 1
-             WHERE id = (SELECT page_id FROM comment WHERE id = ? AND status <> 'visible')"""
-        self.run(sql, comment_id)
+        comment = self.existing_comment(comment_id)
+        if comment.status != "visible":
+            self.run("UPDATE page SET total = total + 1 WHERE id = ?", comment.page_id)
         sql = "UPDATE comment SET status = 'visible', hidden_at = NULL WHERE id = ?"
         self.run(sql, comment_id)
         self.update_shown(comment_id)
@@ -5081,10 +5094,9 @@ class Store(Database):
 
     def count_no_longer(self, comment_id: int) -> None:
         """Takes a comment out of the counts before it is hidden or erased, if it is visible now."""
-        sql = """
-            UPDATE page SET total = total - 1
-             WHERE id = (SELECT page_id FROM comment WHERE id = ? AND status = 'visible')"""
-        self.run(sql, comment_id)
+        comment = self.existing_comment(comment_id)
+        if comment.status == "visible":
+            self.run("UPDATE page SET total = total - 1 WHERE id = ?", comment.page_id)
 
     def erase_comments(self, ids: list[int]) -> None:
         """Erases comments and what they tell of their authors. Replies to them keep their place."""
@@ -5126,21 +5138,21 @@ class Store(Database):
     def update_shown(self, comment_id: int) -> None:
         """Recomputes `shown` of a comment, and what depends on it: the number of replies of the
         comment above, whether that one is shown, and so on up to where nothing changes."""
-        sql = """
-            UPDATE comment SET shown = (status = 'visible' OR replies > 0)
-             WHERE id = ? AND shown <> (status = 'visible' OR replies > 0)
-            RETURNING page_id, parent_id, shown"""
+        has_replies = "SELECT replies > 0 FROM comment WHERE id = ?"
         next_id: int | None = comment_id
-        while next_id:
-            changed = self.run(sql, next_id).fetchall()
-            if not changed:
+        while next_id is not None:
+            comment = self.existing_comment(next_id)
+            shown = int(comment.status == "visible" or self.value(has_replies, next_id))
+            if shown == comment.shown:
                 return
-            [(page_id, next_id, shown)] = changed
+            self.run("UPDATE comment SET shown = ? WHERE id = ?", shown, next_id)
             more = 1 if shown else -1
-            if next_id:
-                self.run("UPDATE comment SET replies = replies + ? WHERE id = ?", more, next_id)
+            next_id = comment.parent_id
+            if next_id is None:
+                sql = "UPDATE page SET threads = threads + ? WHERE id = ?"
+                self.run(sql, more, comment.page_id)
             else:
-                self.run("UPDATE page SET threads = threads + ? WHERE id = ?", more, page_id)
+                self.run("UPDATE comment SET replies = replies + ? WHERE id = ?", more, next_id)
 
     # Likes
 
