@@ -2485,23 +2485,25 @@ MIGRATIONS: list[Migration] = [
     CREATE INDEX registration_created ON registration (created_at);
     CREATE INDEX registration_expires ON registration (expires_at);
 
-    -- `opened_at`: the page's age counts from here. `mark`: raised with each change of its
-    -- comments that readers could see. `gone_mark`: the mark with which the newest of its deleted
-    -- rows changed last. `needs_rebuild`: the site must be built again, since more than likes has
-    -- changed.
     CREATE TABLE page (
         id         INTEGER PRIMARY KEY,
         key        TEXT NOT NULL UNIQUE,
         page_url   TEXT NOT NULL,
+        -- Its comments that are visible.
         total      INTEGER NOT NULL DEFAULT 0,
+        -- Its top-level comments that are shown.
         threads    INTEGER NOT NULL DEFAULT 0,
         views      INTEGER NOT NULL DEFAULT 0,
         page_likes INTEGER NOT NULL DEFAULT 0,
         seen_at    INTEGER NOT NULL,
         closed     INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1)),
+        -- The page's age counts from here.
         opened_at  INTEGER NOT NULL DEFAULT 0,
+        -- Raised with each change of its comments that readers could see.
         mark       INTEGER NOT NULL DEFAULT 0,
+        -- The mark with which the newest of its deleted rows changed last.
         gone_mark  INTEGER NOT NULL DEFAULT 0,
+        -- Whether the site must be built again, since more than likes has changed.
         needs_rebuild INTEGER NOT NULL DEFAULT 0 CHECK (needs_rebuild IN (0, 1))
     ) STRICT;
     CREATE INDEX page_needs_rebuild ON page (needs_rebuild) WHERE needs_rebuild = 1;
@@ -2509,15 +2511,11 @@ MIGRATIONS: list[Migration] = [
     CREATE INDEX page_by_total ON page (total);
     CREATE INDEX page_by_views ON page (views);
 
-    -- `replies` counts the direct replies that are shown. A comment is shown when it is visible,
-    -- or as a tombstone when `replies` is not zero.
-    -- `masked`: the IP address was shortened. `held`: why the comment waits. `hidden_at`: when it
-    -- became spam or was deleted. `learnt`: as what the spam filter learnt it.
-    -- `mark`: that of its page when readers last saw it change.
     CREATE TABLE comment (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         page_id    INTEGER NOT NULL REFERENCES page (id),
         parent_id  INTEGER REFERENCES comment (id),
+        -- The top-level comment above it. Null for one of these.
         thread_id  INTEGER REFERENCES comment (id),
         user_id    INTEGER REFERENCES account (id),
         nickname   TEXT NOT NULL,
@@ -2525,22 +2523,30 @@ MIGRATIONS: list[Migration] = [
         website    TEXT NOT NULL,
         content    TEXT NOT NULL,
         html       TEXT NOT NULL,
+        -- Whether an import brought HTML that says more than Markdown can.
         own_html   INTEGER NOT NULL DEFAULT 0 CHECK (own_html IN (0, 1)),
         ip         TEXT NOT NULL,
         country    TEXT NOT NULL,
         location   TEXT NOT NULL,
         likes      INTEGER NOT NULL DEFAULT 0,
+        -- Its direct replies that are shown.
         replies    INTEGER NOT NULL DEFAULT 0,
+        -- Whether it stands in lists: when it is visible, or as a tombstone above its replies.
         shown      INTEGER NOT NULL DEFAULT 0 CHECK (shown IN (0, 1)),
         status     TEXT NOT NULL CHECK (status IN ('visible', 'waiting', 'spam', 'deleted')),
         created_at INTEGER NOT NULL,
+        -- Whether the IP address was shortened.
         masked     INTEGER NOT NULL DEFAULT 0 CHECK (masked IN (0, 1)),
         edited_at  INTEGER,
         pinned     INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1)),
+        -- Why it waits.
         held       TEXT NOT NULL DEFAULT '',
         language   TEXT NOT NULL DEFAULT '',
+        -- When it became spam or was deleted.
         hidden_at  INTEGER,
+        -- As what the spam filter learnt it.
         learnt     TEXT NOT NULL DEFAULT '' CHECK (learnt IN ('', 'ham', 'spam')),
+        -- That of its page when readers last saw it change.
         mark       INTEGER NOT NULL DEFAULT 0
     ) STRICT;
     CREATE INDEX comment_by_mark ON comment (page_id, mark);
