@@ -12,7 +12,8 @@ stands above it.
     Translations  the texts that are printed, in the language of the owner's terminal
     Settings      every setting with its default and help; the loader; the sample file
     Schema        the tables, and the migrations that bring a database up to date
-    Database      the file: opening, locks, transactions, backups, restoring, erasing for good
+    Database      the file: opening, locks, transactions, backups, restoring
+    Wiping        overwrites in the file what SQLite leaves of deleted rows
     Store         rows as dataclasses, and all SQL that reads or writes them
     Places        the location of an IP address
     Keys          pure functions: passwords, codes, tokens, signed links, the proof of work
@@ -2805,8 +2806,7 @@ def migrate(db: sqlite3.Connection, migrations: list[Migration] = MIGRATIONS) ->
 # -- Database -----------------------------------------------------------------
 
 # All that happens to the file: how it is opened and checked, locks between processes, backups and
-# how they are restored, `Database`, which is the file as a running program has it, and at last
-# `Wiper`, which erases for good what was deleted.
+# how they are restored, and `Database`, which is the file as a running program has it.
 
 # Opening a file
 
@@ -2882,15 +2882,10 @@ def is_empty(path: Path) -> bool:
         return schema_version(db) == 0 and count_tables(db) == 0
 
 
-# The first takes a while on a large file. The second takes longer: it compares each index with its
-# table.
-QUICK_CHECK = "PRAGMA quick_check(1)"
-FULL_CHECK = "PRAGMA integrity_check(1)"
-
-
-def check_database_file(path: Path, sql: str = QUICK_CHECK) -> None:
+def check_database_file(path: Path, *, thoroughly: bool = False) -> None:
     """`SchemaError`, without touching the file, if it is not a commentd database, is damaged, or
-    was written by a newer version. A missing or empty file is fine."""
+    was written by a newer version. A missing or empty file is fine. `thoroughly` takes longer: it
+    compares each index with its table."""
     if not path.parent.is_dir():
         raise SchemaError(f"{path.parent}: there is no such folder for the database")
     if not size_of(path):
@@ -2912,7 +2907,10 @@ def check_database_file(path: Path, sql: str = QUICK_CHECK) -> None:
                 f"{path} was made by a newer commentd:"
                 " install that one, or restore the backup that it made"
             )
-        result = db.execute(sql).fetchone()[0]
+        if thoroughly:
+            result = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        else:
+            result = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if result != "ok":
             raise sqlite3.DatabaseError(result)
 
@@ -2968,24 +2966,25 @@ def show_nothing(left: int, total: int) -> None:
 
 
 def copy_database(
-    db: sqlite3.Connection, target: Path, progress: Progress = show_nothing, part: str = ""
+    db: sqlite3.Connection, target: Path, progress: Progress = show_nothing, first_name: str = ""
 ) -> None:
-    """Copies one moment of a database, which may be in use. The copy is written aside (as `part`),
-    checked and synced, and only then gets its name. Nobody else can read it."""
-    aside = target.with_name(part or f".{target.name}.part")
+    """Copies one moment of a database, which may be in use. The copy has another name at first:
+    `first_name`, or one that is made of its own. When it is written, checked and synced, it gets
+    its own. Nobody else can read it."""
+    unfinished = target.with_name(first_name or f".{target.name}.part")
     try:
-        aside.unlink(missing_ok=True)
-        aside.touch(0o600, exist_ok=False)
-        with contextlib.closing(sqlite3.connect(aside, isolation_level=None)) as written:
+        unfinished.unlink(missing_ok=True)
+        unfinished.touch(0o600, exist_ok=False)
+        with contextlib.closing(sqlite3.connect(unfinished, isolation_level=None)) as written:
             written.execute("PRAGMA journal_mode = OFF")
             db.execute("BEGIN")
             # From this read on, the connection sees one moment.
             db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             db.backup(written, pages=4096, progress=lambda _, left, total: progress(left, total))
             db.execute("COMMIT")
-        check_database_file(aside, FULL_CHECK)
-        sync(aside)
-        aside.replace(target)
+        check_database_file(unfinished, thoroughly=True)
+        sync(unfinished)
+        unfinished.replace(target)
         sync(target.parent)
     except SchemaError:
         raise OperatorError(f"{target} was not written: the database is damaged") from None
@@ -2993,7 +2992,7 @@ def copy_database(
         raise OperatorError(f"{target} could not be written: {error}") from None
     finally:
         with contextlib.suppress(OSError):
-            aside.unlink()
+            unfinished.unlink()
 
 
 def sync(path: Path) -> None:
@@ -3005,11 +3004,13 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def back_up_to(path: Path, target: Path, progress: Progress = show_nothing, part: str = "") -> Path:
+def back_up_to(
+    path: Path, target: Path, progress: Progress = show_nothing, first_name: str = ""
+) -> Path:
     """A backup under a name of its own; the rest is as in `copy_database`."""
     try:
         with contextlib.closing(connect(path)) as db:
-            copy_database(db, target, progress, part)
+            copy_database(db, target, progress, first_name)
     except sqlite3.Error as error:
         raise OperatorError(f"{path} can't be read: {error}") from None
     return target
@@ -3030,15 +3031,15 @@ def back_up(
     now: float,
     label: str = "",
     progress: Progress = show_nothing,
-    part: str = "",
+    first_name: str = "",
 ) -> Path:
-    """A backup in the folder, named for its time (UTC)."""
+    """A backup in the folder, named for its time (UTC). The rest is as in `copy_database`."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise OperatorError(f"{folder} can't be made: {error.strerror}") from None
     name = f"{backup_stem(path, folder)}-{datetime.fromtimestamp(now, UTC):{STAMP}}{label}.db"
-    return back_up_to(path, folder / name, progress, part)
+    return back_up_to(path, folder / name, progress, first_name)
 
 
 def regular_backups(path: Path, folder: Path) -> dict[Path, float]:
@@ -3069,7 +3070,7 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
         raise OperatorError(f"{source}: there is no such file")
     if not size_of(source):
         raise OperatorError(f"{source} is no backup: name a file that `commentd backup` made")
-    check_database_file(source, FULL_CHECK)
+    check_database_file(source, thoroughly=True)
     restored = path.with_name(f"{path.name}.restored")
     replaced = path.with_name(f"{path.name}.{datetime.fromtimestamp(now, UTC):{STAMP}}")
     with file_lock(path, "-lock"), file_lock(path, "-write"):
@@ -3080,7 +3081,7 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
                 copy_database(db, restored)
             with contextlib.closing(connect(restored)) as db:
                 revoke_everything(db, now)
-            set_aside(path, replaced)
+            keep_as(replaced, path)
             restored.replace(path)
             sync(path.parent)
         except (OSError, sqlite3.Error) as error:
@@ -3107,11 +3108,12 @@ def revoke_everything(db: sqlite3.Connection, now: int) -> None:
     run_statements(db, sql, now=now)
 
 
-def set_aside(path: Path, new_name: Path) -> None:
-    """Keeps a database under a second name. Nobody else may have it open: a command would go on
-    writing to the old file, and SQLite would write its -wal into the new one."""
+def keep_as(new_name: Path, path: Path) -> None:
+    """Keeps what the database holds under a new name, before another file takes its place. Nobody
+    else may have it open: a command would go on writing to the old file, and SQLite would write its
+    -wal into the new one."""
     if path.exists():
-        leave_wal_mode(path)
+        put_wal_into_file(path)
         new_name.touch(0o600)
         shutil.copyfile(path, new_name)
         sync(new_name)
@@ -3120,9 +3122,9 @@ def set_aside(path: Path, new_name: Path) -> None:
             Path(f"{path}{suffix}").rename(f"{new_name}{suffix}")
 
 
-def leave_wal_mode(path: Path) -> None:
-    """Writes the -wal into the file, unless the file is damaged. `OperatorError` if another program
-    has it open: SQLite finds that out when the file leaves WAL mode."""
+def put_wal_into_file(path: Path) -> None:
+    """Ends WAL mode, so that all is in the file, unless the file is damaged. `OperatorError` if
+    another program has it open: SQLite finds that out when it ends WAL mode."""
     try:
         # An error about a damaged schema may quote bytes that are no UTF-8.
         with contextlib.suppress(UnicodeDecodeError), contextlib.closing(connect(path)) as db:
@@ -3152,7 +3154,6 @@ MACHINE_FAULTS = DAMAGE | {
     sqlite3.SQLITE_PROTOCOL,
 }
 LOCK_SECONDS = 5  # that a thread waits until it may write
-WIPED_AT_ONCE = 2048  # pages of the file, of 4 kB
 
 
 def cannot_save() -> Unavailable:
@@ -3217,12 +3218,12 @@ class Changes:
         self.last += 1
         self.of_all_pages = self.last
 
-    def after(self, number: int, page_keys: Collection[str] | None) -> bool:
+    def came_after(self, number: int, page_keys: Collection[str] | None) -> bool:
         """Whether one of these pages has changed since the change with that number; None stands for
         all pages."""
-        if self.last == number or page_keys is None:
-            return self.last > number
-        if self.of_all_pages > number:
+        if self.last == number:
+            return False
+        if page_keys is None or self.of_all_pages > number:
             return True
         return any(self.by_page.get(key, 0) > number for key in page_keys)
 
@@ -3272,12 +3273,11 @@ class Turns:
 
 
 class ThreadState(threading.local):
-    """What each thread has: whether it is inside `writing()`, whether inside `sharing()`, and its
-    connection for reads."""
+    """What each thread has of a database."""
 
-    writing = False
-    sharing = False
-    reader: sqlite3.Connection | None = None
+    is_writing = False  # it is inside `writing()`
+    is_in_shared_transaction = False  # it is inside `in_shared_transaction()`
+    reader: sqlite3.Connection | None = None  # its connection for reads
 
 
 class Database:
@@ -3305,24 +3305,18 @@ class Database:
         self.local = ThreadState()
         self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
         self.changes = Changes()
-        self.wiper = Wiper(self)
         # What is wrong with the file
         self.damaged = False
         self.moved = False  # it is not where it was
-        # What `open_writer` opens, and finds there
-        self.file: DatabaseFile
-        self.writer: sqlite3.Connection
-        self.tables: int
-        self.seen_version: int  # of the file: another one means that another process has written
         self.inodes: list[int] = []  # of the file and its -wal; none until they are open
         try:
-            self.opened = self.open_writer(make_backup)
+            self.open_file(make_backup)
         except (OSError, sqlite3.Error) as error:
             raise SchemaError(f"{path} can't be written: {error}") from None
 
-    def open_writer(self, make_backup: Callable[[str], Path] | None) -> contextlib.ExitStack:
-        """Takes the lock of the service, opens the file, and brings it up to date. Returns what is
-        to be closed, in the opposite order. If anything fails, all is closed again."""
+    def open_file(self, make_backup: Callable[[str], Path] | None) -> None:
+        """Takes the lock of the service, opens the file, and brings it up to date. If anything
+        fails, what was opened until then is closed again."""
         with contextlib.ExitStack() as opened:
             opened.callback(self.process_lock.close)
             # With the journal in memory, taking the lock costs 11 µs instead of 47.
@@ -3332,15 +3326,17 @@ class Database:
             self.path.touch(0o600)
             # While `restore` has the write lock, a command would open the file that it replaces.
             with self.write_lock():
-                self.file = opened.enter_context(contextlib.closing(DatabaseFile(self.path)))
+                # For `Wiper`. It is closed after the connections: earlier, that would release their
+                # locks (sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled).
+                self.raw_file = opened.enter_context(open(self.path, "r+b", buffering=0))
                 self.writer = connect(self.path)
             opened.callback(self.close_writer)
             self.bring_up_to_date(make_backup)
             self.tables = count_tables(self.writer)
             run_statements(self.writer, CHANGED_PAGES)
-            self.seen_version = self.version_of_file()
+            self.seen_data_version = self.data_version()
             self.inodes = self.inodes_now()
-            return opened.pop_all()
+            self.opened = opened.pop_all()  # `close` closes it, in the opposite order
 
     def bring_up_to_date(self, make_backup: Callable[[str], Path] | None) -> None:
         version = schema_version(self.writer)
@@ -3361,7 +3357,7 @@ class Database:
     @property
     def db(self) -> sqlite3.Connection:
         """The writer inside `writing()`, else the reader of this thread."""
-        if self.local.writing:
+        if self.local.is_writing:
             return self.writer
         reader = self.local.reader
         if reader is None:
@@ -3372,21 +3368,39 @@ class Database:
             self.readers.append((threading.current_thread(), reader))
         return reader
 
-    # All that writes rows is inside `writing()`, which is a `transaction()` of its own, with one
-    # fsync. Serving saves most of these: its thread (`SharedTransaction`) holds a `transaction()`
-    # open, while the event loop makes the responses to several requests inside `sharing()`. Each
-    # `writing()` in there is a `part()` of that transaction, so that one can fail without the rest.
+    # All that writes rows is inside `writing()`. Usually, that is one transaction with one fsync:
+    #
+    #     writing():
+    #         transaction(): BEGIN, then what is written, then COMMIT
+    #
+    # Serving saves most of these, since one COMMIT does for several requests. A thread of its own
+    # (`SharedTransaction`) begins and commits; in between, the event loop alone uses the writer:
+    #
+    #     that thread                  the event loop
+    #     transaction(): BEGIN
+    #                                  in_shared_transaction():
+    #                                      writing():
+    #                                          savepoint(): what one request writes
+    #                                      writing():
+    #                                          savepoint(): what the next one writes
+    #                    COMMIT
+    #
+    # A savepoint that fails is undone, and the others stay.
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """What is written is durable at the end, or when the transaction ends that this is a part
-        of. `Unavailable` when the machine fails."""
-        with self.part() if self.local.sharing else self.transaction():
-            self.local.writing = True
+        """What is written in here is durable at the end or, in a shared transaction, at the end of
+        that. `Unavailable` when the machine fails."""
+        if self.local.is_in_shared_transaction:
+            all_or_nothing = self.savepoint()
+        else:
+            all_or_nothing = self.transaction()
+        with all_or_nothing:
+            self.local.is_writing = True
             try:
                 yield
             finally:
-                self.local.writing = False
+                self.local.is_writing = False
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -3406,40 +3420,39 @@ class Database:
                 raise
 
     @contextlib.contextmanager
-    def sharing(self) -> Iterator[None]:
-        """Another thread holds a `transaction()` open meanwhile, and writes nothing itself. It
-        commits what this thread writes."""
-        self.local.sharing = True
+    def in_shared_transaction(self) -> Iterator[None]:
+        """In here, this thread writes in the `transaction()` that another thread holds open, waits
+        with, and will commit."""
+        self.local.is_in_shared_transaction = True
         try:
             yield
         finally:
-            self.local.sharing = False
+            self.local.is_in_shared_transaction = False
 
     @property
-    def is_shared(self) -> bool:
-        """Whether this thread is inside `sharing()`."""
-        return self.local.sharing
+    def is_in_shared_transaction(self) -> bool:
+        """Whether this thread is inside `in_shared_transaction()`."""
+        return self.local.is_in_shared_transaction
 
     @contextlib.contextmanager
-    def part(self) -> Iterator[None]:
-        """A part of the transaction that another thread holds open. If it fails, the parts before
-        it stay."""
+    def savepoint(self) -> Iterator[None]:
+        """If what is written in here fails, the shared transaction is as it was before."""
         with self.machine_faults():
             self.check_transaction()
-            self.writer.execute("SAVEPOINT part")
+            self.writer.execute("SAVEPOINT one_request")
             try:
                 yield
-                self.writer.execute("RELEASE part")
+                self.writer.execute("RELEASE one_request")
             except BaseException:
-                self.take_back_part()
+                self.undo_savepoint()
                 raise
 
-    def take_back_part(self) -> None:
-        """Undoes a part that failed. If even that fails, all is undone, and `check_transaction`
-        refuses the parts after it and the COMMIT."""
+    def undo_savepoint(self) -> None:
+        """If even that fails, the whole transaction is undone: `check_transaction` then refuses the
+        savepoints after it, and the COMMIT."""
         try:
-            self.writer.execute("ROLLBACK TO part")
-            self.writer.execute("RELEASE part")
+            self.writer.execute("ROLLBACK TO one_request")
+            self.writer.execute("RELEASE one_request")
         except (sqlite3.Error, MemoryError):
             self.writer.rollback()
 
@@ -3459,16 +3472,16 @@ class Database:
             # Also after a COMMIT that failed: to forget what was read does no harm.
             self.changes.note(changed_pages)
 
-    def version_of_file(self) -> int:
+    def data_version(self) -> int:
         """A number that changes when another process has written."""
         return int(self.writer.execute("PRAGMA data_version").fetchone()[0])
 
     def notice_commands(self) -> None:
         """Looks whether a command has written, which may change any page."""
         with holding(self.turns, LOCK_SECONDS, cannot_save()), self.machine_faults():
-            version = self.version_of_file()
-            if version != self.seen_version:
-                self.seen_version = version
+            version = self.data_version()
+            if version != self.seen_data_version:
+                self.seen_data_version = version
                 self.changes.note_all()
 
     @contextlib.contextmanager
@@ -3546,12 +3559,12 @@ class Database:
         the writer, the file and the locks. Calling it twice is fine."""
         if self.turns.holder == threading.get_ident():
             # Ctrl-C has stopped this thread, that of a command, before it released the lock.
-            self.close_connections()
+            self.close_all()
             return
         with holding(self.turns, -1, cannot_save()):
-            self.close_connections()
+            self.close_all()
 
-    def close_connections(self) -> None:
+    def close_all(self) -> None:
         for thread, reader in self.readers:
             # Closing a connection that another thread uses would crash the process.
             is_own = thread is threading.current_thread()
@@ -3584,12 +3597,25 @@ class Database:
             self.path.with_name(name).unlink(missing_ok=True)
 
 
-# Erasing for good
-#
+# -- Wiping -------------------------------------------------------------------
+
 # Authors may rely on it: what was deleted is soon in no file but the backups. SQLite overwrites
-# deleted rows (`secure_delete`). But older versions of pages stay in the -wal: it is emptied within
-# minutes. And rows that move to other pages leave their bytes behind: for them, the whole file is
-# looked through once a day.
+# deleted rows (`secure_delete`), but leaves their bytes in two places:
+#
+# - The -wal holds older versions of pages. It is emptied within minutes.
+# - When a row moves to another page of the file, its bytes stay in the old one. Once a day, the
+#   whole file is looked through, some pages a second.
+#
+# For the latter, `Wiper` writes to the file beside SQLite. Four things make that safe:
+#
+# 1. The write lock is held, and a transaction is open: nobody else writes to the file.
+# 2. The -wal is empty: the file has the newest version of each page.
+# 3. What is overwritten stands in no row, so SQLite never reads it. A crash in between does no
+#    harm.
+# 4. The file must be one in which the first byte of a page tells whether it holds rows. Another one
+#    is left to SQLite (VACUUM).
+
+WIPED_AT_ONCE = 2048  # pages of the file, of 4 kB
 
 # The size of the header of a page that holds rows or entries of an index, by its first byte.
 PAGE_HEADERS = {
@@ -3600,8 +3626,8 @@ PAGE_HEADERS = {
 }
 
 
-def unused_part(page: bytes, number: int) -> tuple[int, int]:
-    """Where the unused part of a page begins and ends: between the list of its rows and the first
+def unused_bytes(page: bytes, number: int) -> tuple[int, int]:
+    """Where the unused bytes of a page begin and end: between the list of its rows and the first
     row (sqlite.org/fileformat2.html#b_tree_pages). Both are 0 if the page holds no rows, or is
     damaged."""
     start = 100 if number == 1 else 0  # the first page begins with the header of the file
@@ -3621,18 +3647,11 @@ def unused_part(page: bytes, number: int) -> tuple[int, int]:
     return list_end, rows_at
 
 
-class DatabaseFile:
-    """The database file beside SQLite. When SQLite moves a row to another page, its bytes stay in
-    the unused part of the old one, despite `secure_delete`. This finds and overwrites them.
+class RawPages:
+    """The pages of a database file, beside SQLite. They are numbered from 1."""
 
-    It stays open as long as there are connections: closing it earlier would release their locks
-    (sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled)."""
-
-    def __init__(self, path: Path) -> None:
-        self.file = open(path, "r+b", buffering=0)  # noqa: SIM115
-
-    def close(self) -> None:
-        self.file.close()
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
 
     def header(self) -> bytes:
         """See sqlite.org/fileformat2.html#the_database_header."""
@@ -3643,17 +3662,17 @@ class DatabaseFile:
         size = int.from_bytes(self.header()[16:18])
         return 65536 if size == 1 else size
 
-    def count_pages(self) -> int:
+    def count(self) -> int:
         return os.fstat(self.file.fileno()).st_size // self.page_size()
 
-    def is_plain(self) -> bool:
+    def show_what_they_hold(self) -> bool:
         """Whether only pages with rows begin with one of `PAGE_HEADERS`."""
         header = self.header()
         has_checksums = header[20] != 0  # at the end of each page
         # With `auto_vacuum`, some pages are maps of pages, and begin with 1 to 5.
         has_maps = any(header[52:56])
         # All others begin with the number of a page: the first of its four bytes is 0 or 1.
-        return not has_checksums and not has_maps and self.count_pages() < 2 << 24
+        return not has_checksums and not has_maps and self.count() < 2 << 24
 
     def read(self, first: int, count: int) -> bytes:
         """Some pages, fewer at the end of the file."""
@@ -3661,23 +3680,22 @@ class DatabaseFile:
         self.file.seek((first - 1) * size)
         return self.file.read(count * size)
 
-    def pages_to_wipe(self, first: int, count: int) -> list[int]:
-        """The numbers of the pages that have something in their unused part."""
+    def to_wipe(self, first: int, count: int) -> list[int]:
+        """The numbers of those of some pages that have something in their unused bytes."""
         size = self.page_size()
         content = self.read(first, count)
         found = []
         for offset in range(0, len(content) - size + 1, size):
             number = first + offset // size
             page = content[offset : offset + size]
-            begin, end = unused_part(page, number)
+            begin, end = unused_bytes(page, number)
             if page[begin:end].strip(b"\0"):
                 found.append(number)
         return found
 
-    def wipe_page(self, number: int) -> None:
-        """Overwrites the unused part of a page. SQLite never reads it, so a crash in between does
-        no harm."""
-        begin, end = unused_part(self.read(number, 1), number)
+    def wipe(self, number: int) -> None:
+        """Overwrites the unused bytes of a page."""
+        begin, end = unused_bytes(self.read(number, 1), number)
         self.file.seek((number - 1) * self.page_size() + begin)
         self.file.write(bytes(end - begin))
 
@@ -3688,23 +3706,24 @@ class DatabaseFile:
 
 class Wiper:
     """Empties the -wal when something was erased, and looks through the file for what moved rows
-    have left, a part at each call."""
+    have left, some pages at each call."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.is_wal_due = False  # it has erased data
-        self.next_page = 0  # of the file that is looked through; 0 if none is
+        self.pages = RawPages(database.raw_file)
+        self.must_empty_wal = False  # it has erased data
+        self.next_page: int | None = None  # to be looked at; None if no look through the file is on
 
     def note_erased(self) -> None:
-        self.is_wal_due = True
+        self.must_empty_wal = True
 
-    def empty_wal_if_due(self) -> None:
+    def empty_wal_if_needed(self) -> None:
         """This does not wait for readers: the next call will do."""
-        if self.is_wal_due:
+        if self.must_empty_wal:
             with self.database.write_lock(), self.database.machine_faults():
-                self.is_wal_due = not self.truncate_wal()
+                self.must_empty_wal = not self.empty_wal()
 
-    def truncate_wal(self) -> bool:
+    def empty_wal(self) -> bool:
         """Whether the -wal is empty now. The caller has the write lock."""
         writer = self.database.writer
         writer.execute("PRAGMA busy_timeout = 0")
@@ -3715,54 +3734,54 @@ class Wiper:
         return not busy
 
     def begin_file(self) -> None:
-        """Begins anew: from now on, each call of `wipe_some` does a part of the file, until all is
+        """From now on, each call of `wipe_some` does the next pages of the file, until all are
         done."""
-        self.is_wal_due = True  # what the -wal has must be in the file first
+        self.must_empty_wal = True  # what the -wal has must be in the file first
         self.next_page = 1
 
     def wipe_some(self) -> None:
         """Overwrites what rows that moved have left in the next pages of the file. VACUUM would do
         that too, but it keeps all writers waiting while it rewrites a large file."""
-        if not self.next_page or self.is_wal_due:
+        if self.next_page is None or self.must_empty_wal:
             return
-        file = self.database.file
-        if not file.is_plain():
-            self.next_page = 0
+        if not self.pages.show_what_they_hold():
+            self.next_page = None
             self.vacuum()
             return
-        # What is found here may be out of date: `wipe_pages` reads it again.
-        pages = file.pages_to_wipe(self.next_page, WIPED_AT_ONCE)
-        if pages and not self.wipe_pages(pages):
+        # What is found here may be out of date: `wipe` reads it again.
+        found = self.pages.to_wipe(self.next_page, WIPED_AT_ONCE)
+        if found and not self.wipe(found):
             return
         self.next_page += WIPED_AT_ONCE
-        if self.next_page > file.count_pages():
-            self.next_page = 0
+        if self.next_page > self.pages.count():
+            self.next_page = None
 
-    def wipe_pages(self, pages: list[int]) -> bool:
-        """Overwrites what rows have left in these pages. False if a reader is in the way. Nobody
-        else writes to the file meanwhile: the -wal is empty, and stays so."""
+    def wipe(self, numbers: list[int]) -> bool:
+        """Overwrites what rows have left in these pages. False if a reader is in the way. What
+        makes this safe is said above."""
         database = self.database
         with database.write_lock(), database.machine_faults():
-            if not self.truncate_wal():
+            if not self.empty_wal():
                 return False
             database.writer.execute("BEGIN IMMEDIATE")
             try:
                 # Another program may have been faster. It may even have changed `auto_vacuum`.
-                if size_of(Path(f"{database.path}-wal")) or not database.file.is_plain():
+                wal_is_empty = not size_of(Path(f"{database.path}-wal"))
+                if not wal_is_empty or not self.pages.show_what_they_hold():
                     return False
-                for number in pages:
-                    database.file.wipe_page(number)
+                for number in numbers:
+                    self.pages.wipe(number)
             finally:
                 database.writer.rollback()
                 # The cache has the pages as they were, and would write them again.
                 database.writer.execute("PRAGMA shrink_memory")
-        database.file.flush()  # authors do not wait for it
+        self.pages.flush()  # authors do not wait for it
         return True
 
     def vacuum(self) -> None:
-        """Has SQLite rewrite the file, if `wipe_pages` can't tell which pages hold rows."""
+        """Has SQLite rewrite the file, where pages do not show what they hold."""
         with self.database.write_lock(), self.database.machine_faults():
-            self.is_wal_due = True  # even if it fails: what it wrote is in the -wal
+            self.must_empty_wal = True  # even if it fails: what it wrote is in the -wal
             self.database.writer.execute("VACUUM")
 
 
@@ -4360,6 +4379,7 @@ class Store(Database):
         """`zone`: the time zone of statistics. The others are as for `Database`."""
         self.zone = zone
         super().__init__(path, make_backup, as_command=as_command)
+        self.wiper = Wiper(self)
 
     # Statements
 
@@ -8621,7 +8641,7 @@ class CacheEntry:
     @property
     def is_outdated(self) -> bool:
         """Whether something has changed that the response depends on."""
-        return self.site.store.changes.after(self.last_change, self.page_keys)
+        return self.site.store.changes.came_after(self.last_change, self.page_keys)
 
 
 def valid_account(store: Store, user_id: int, version: int) -> Account:
@@ -8880,12 +8900,11 @@ def respond(route: Route, **segments: Any) -> bottle.HTTPResponse:
 
 
 def check_pace(pace: Pace, store: Store) -> None:
-    """Ends a call in the event loop if it is not for the event loop, or not yet."""
-    if pace is Pace.WRITING:
-        if not store.is_shared:
-            raise ForTransaction(store)
-    elif pace is not Pace.QUICK:
+    """Ends a call in the event loop if its handler must not run there, or not yet."""
+    if pace in (Pace.LONG, Pace.WAITING):
         raise ForWorker(pace)
+    if pace is Pace.WRITING and not store.is_in_shared_transaction:
+        raise ForTransaction(store)
 
 
 def handled(route: Route, site: Site, environ: Json, segments: Json) -> Response:
@@ -12950,7 +12969,7 @@ class App:
             self.note_unnamed_proxy(now)
         self.minute_began = now
         self.begin_wiping_if_due(now)
-        store.wiper.empty_wal_if_due()
+        store.wiper.empty_wal_if_needed()
 
     def note_unnamed_proxy(self, now: int) -> None:
         """Stores once an hour that there is such a proxy, for `check` to see."""
@@ -12982,8 +13001,8 @@ class App:
         if not self.needs_backup(now):
             return MINUTE
         try:
-            part = f".{database.name}.part"  # always the same: a crash leaves only one
-            back_up(database, folder, now, part=part)
+            first_name = f".{database.name}.part"  # always the same: a crash leaves only one
+            back_up(database, folder, now, first_name=first_name)
         except OperatorError as error:
             log.error("no backup: %s", error)
             return 10 * MINUTE
@@ -17239,7 +17258,7 @@ class EventLoop:
         shared.is_open = False
         written: list[FastConnection] = []
         try:
-            with shared.store.sharing():
+            with shared.store.in_shared_transaction():
                 self.make_responses(shared.queue, written)
         finally:
             if not shared.queue.size:

@@ -100,10 +100,10 @@ def test_each_part_uses_only_what_stands_above_it() -> None:
 SQL = r"(?s)\b(SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|BEGIN|DROP|ALTER)\s.*[A-Za-z_]"
 
 
-def test_sql_is_only_in_schema_database_and_store() -> None:
+def test_sql_is_only_in_the_parts_about_the_database() -> None:
     """And in Places, for its tables. Foreign reads the databases of others, and has one of its own
     that is gone when a file is read."""
-    expected = {"Schema", "Database", "Store", "Places", "Foreign"}
+    expected = {"Schema", "Database", "Wiping", "Store", "Places", "Foreign"}
     assert parts_with(r"\.execute\w*\(|sqlite3\.connect") == expected
     assert parts_with(r"self\.(run|one|all|value|values)\(") == {"Store"}
     texts = {
