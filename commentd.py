@@ -8566,21 +8566,30 @@ CACHEABLE_BYTES = 128 * 1024  # of a response: longer ones would hold up the eve
 
 # Where handlers run
 
+# | what the handler of a route does            | its pace   | where it runs                     |
+# |---------------------------------------------|------------|-----------------------------------|
+# | it reads some rows, in a few milliseconds   | `QUICK`    | in the event loop, at once        |
+# | it writes some rows, as fast; it waits for  | `WRITING`  | in the event loop, in one         |
+# | nothing, and changes nothing else           |            | transaction with other requests   |
+# | it reads or computes for longer             | `LONG`     | in a worker thread                |
+# | it may wait: for the write lock, a file,    | `WAITING`, | in a worker thread, of those that |
+# | the hash of a password, another server      | the usual  | wait most of the time             |
+#
+# A handler that is quick or writing may find out that this call takes longer. It then calls
+# `Request.leave_event_loop`, and a worker thread calls it again from the start. So it must not have
+# counted or changed anything before.
+
 
 class Pace(enum.Enum):
-    """How long the handler of a route takes, which decides where it runs (see Serving).
+    """How long the handler of a route takes, as the table says."""
 
-    The event loop calls handlers that are QUICK or WRITING. If one of them finds out that this call
-    takes longer, it calls `leave_event_loop`, and a worker thread calls it again from the start. So
-    nothing may be counted or changed before that."""
-
-    QUICK = "a few milliseconds: it reads some rows, and never writes"
-    LONG = "it reads and computes for longer"
-    WRITING = "it writes some rows; besides the database, it waits for nothing and changes nothing"
-    WAITING = "it may wait: for the write lock, the disk, a password's hash, a captcha provider"
+    QUICK = enum.auto()
+    WRITING = enum.auto()
+    LONG = enum.auto()
+    WAITING = enum.auto()
 
 
-class ForWorker(BaseException):
+class NeedsWorker(BaseException):
     """Ends a call of the app in the event loop: a worker thread makes that call again. It is no
     `Exception`, so that nothing on its way takes it for a fault."""
 
@@ -8589,7 +8598,7 @@ class ForWorker(BaseException):
         self.pace = pace
 
 
-class ForTransaction(BaseException):
+class NeedsTransaction(BaseException):
     """Ends a call of the app in the event loop, which makes that call again when a transaction of
     this store is open for it."""
 
@@ -8689,10 +8698,10 @@ class Request:
         self.cache_entry.page_keys = {page.key for page in pages}
 
     def leave_event_loop(self, pace: Pace) -> None:
-        """In the event loop, this ends the call, and a worker thread calls the handler again. For
-        what may be done before, see `Pace`."""
+        """In the event loop, this ends the call, and a worker thread calls the handler again from
+        the start. So nothing may be counted or changed before."""
         if is_in_event_loop(self.environ):
-            raise ForWorker(pace)
+            raise NeedsWorker(pace)
 
     def limit(self, name: str, *parts: object) -> None:
         """Counts one use of a rate limit by this client. `Problem` if it is used up. With
@@ -8745,31 +8754,29 @@ def visitor_of(request: Request) -> str:
 @dataclass(frozen=True)
 class Area:
     """The paths that begin alike. What it says also holds where no route is: for preflights, and
-    for refusals of a path or a method. `own_pages_only`: no page of another origin may use these
-    paths. `is_private`: responses are about one person, so nothing keeps them."""
+    for refusals of a path or a method."""
 
-    own_pages_only: bool = False
-    is_private: bool = False
+    own_pages_only: bool  # no page of another origin may use these paths
+    is_private: bool  # responses are about one person, so nothing keeps them
 
 
-# By the first segment of a path. A file is in the area of its name without the suffix: /admin.css.
-AREAS = {
-    "admin": Area(own_pages_only=True, is_private=True),
-    "admin_page": Area(own_pages_only=True, is_private=True),
-    "auth": Area(is_private=True),
-    "me": Area(is_private=True),
-}
-OPEN_AREA = Area()  # all other paths
+OPEN_AREA = Area(own_pages_only=False, is_private=False)
+PERSONAL_AREA = Area(own_pages_only=False, is_private=True)
+ADMIN_AREA = Area(own_pages_only=True, is_private=True)
+
+# By the first word of a path. All other paths are in the open area.
+AREAS = {"admin": ADMIN_AREA, "admin_page": ADMIN_AREA, "auth": PERSONAL_AREA, "me": PERSONAL_AREA}
 
 
 def area_of(path: str) -> Area:
-    segment = path.removeprefix("/").partition("/")[0]
-    return AREAS.get(segment.partition(".")[0], OPEN_AREA)
+    first_segment = path.removeprefix("/").partition("/")[0]
+    first_word = first_segment.partition(".")[0]  # /admin.css is in the area of /admin
+    return AREAS.get(first_word, OPEN_AREA)
 
 
 def is_open_to(site: Site, area: Area, origin: str) -> bool:
-    """Whether pages of another origin may use an area: those of `[site] origins`, or all if it is
-    not set."""
+    """Whether pages of another origin may use an area. If the owner sets no `[site] origins`, all
+    may use what is not for our own pages only."""
     if area.own_pages_only:
         return False
     origins = site.config.site_origins
@@ -8798,7 +8805,7 @@ def headers_for(site: Site, path: str, origin: str, *, has_token: bool) -> dict[
     the request."""
     config = site.config
     area = area_of(path)
-    headers = plain_headers(area, has_token)
+    headers = headers_of_area(area, has_token=has_token)
     if is_open_to(site, area, origin):
         headers["Access-Control-Allow-Origin"] = origin if config.site_origins else "*"
         headers["Access-Control-Expose-Headers"] = "Retry-After"
@@ -8809,8 +8816,9 @@ def headers_for(site: Site, path: str, origin: str, *, has_token: bool) -> dict[
     return headers
 
 
-def plain_headers(area: Area, has_token: bool) -> dict[str, str]:
-    """The headers that do not depend on the blog: no other origin may read the response."""
+def headers_of_area(area: Area, *, has_token: bool) -> dict[str, str]:
+    """Those of these headers that do not depend on the blog. By them alone, pages of other origins
+    may not read the response."""
     return {
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
@@ -8869,7 +8877,8 @@ def route(
     public: bool = False,
     pace: Pace = Pace.WAITING,
 ) -> Callable[[Handler], Handler]:
-    """Registers a handler. The permission has no default, so that it can't be forgotten."""
+    """Registers a handler. The permission has no default, so that it can't be forgotten. What the
+    others mean is said at `Route` and `Pace`."""
 
     def register(handler: Handler) -> Handler:
         ROUTES.append(Route(method, path, permission, handler, one_refusal, by_link, public, pace))
@@ -8886,7 +8895,7 @@ def respond(route: Route, **segments: Any) -> bottle.HTTPResponse:
     environ = bottle.request.environ
     site = environ["commentd.site"]
     if is_in_event_loop(environ):
-        check_pace(route.pace, site.store)
+        leave_event_loop_if_needed(route.pace, site.store)
     try:
         response = handled(route, site, environ, segments)
     except Problem as problem:
@@ -8899,12 +8908,12 @@ def respond(route: Route, **segments: Any) -> bottle.HTTPResponse:
     return for_bottle(response)
 
 
-def check_pace(pace: Pace, store: Store) -> None:
+def leave_event_loop_if_needed(pace: Pace, store: Store) -> None:
     """Ends a call in the event loop if its handler must not run there, or not yet."""
     if pace in (Pace.LONG, Pace.WAITING):
-        raise ForWorker(pace)
+        raise NeedsWorker(pace)
     if pace is Pace.WRITING and not store.is_in_shared_transaction:
-        raise ForTransaction(store)
+        raise NeedsTransaction(store)
 
 
 def handled(route: Route, site: Site, environ: Json, segments: Json) -> Response:
@@ -8912,11 +8921,10 @@ def handled(route: Route, site: Site, environ: Json, segments: Json) -> Response
     with site.store.machine_faults():
         request = request_of(route, site, environ)
         response = response_of(route.handler(request, **segments))
-    if request.caller or not route.public:
-        return response
-    if len(response.body) <= CACHEABLE_BYTES:
+    is_public = route.public and request.caller is None
+    if is_public and len(response.body) <= CACHEABLE_BYTES:
         environ["commentd.cache_entry"] = request.cache_entry  # the server finds it there
-    return compressed(response, environ)
+    return compressed(response, environ) if is_public else response
 
 
 def for_bottle(response: Response) -> bottle.HTTPResponse:
@@ -9016,7 +9024,7 @@ def account_of_token(site: Site, environ: Json, now: int, use: str) -> Account |
 
 # What the client reads of an error whose details stay in the log.
 INTERNAL = InternalError("服务出错了，请稍后再试", Code.INTERNAL)
-# In an Accept-Encoding header: gzip or any encoding, if its weight is not 0, which refuses it.
+# In an Accept-Encoding header: gzip or any encoding (`*`). A weight of 0 after it refuses it.
 ACCEPTS_GZIP = re.compile(
     r"""(?ix)
     (?<! [\w*] ) ( gzip | \* ) (?! [\w-] )
@@ -9087,9 +9095,9 @@ def policy_with(inline_script: str) -> str:
     return PAGE_POLICY.replace("script-src 'self'", f"script-src 'self' {source}")
 
 
-def escaped_html(text: str) -> str:
-    """A text in HTML or XML. What a blog puts into its pages goes through template engines such as
-    Caddy's, which would run a text in braces."""
+def escaped_value(text: str) -> str:
+    """A value in a template, as HTML or XML. It holds no brace: what a blog puts into its pages
+    goes through template engines such as Caddy's, which would run a text in braces."""
     return str(bottle.html_escape(text)).replace("{", "&#123;")
 
 
@@ -9097,7 +9105,7 @@ def escaped_html(text: str) -> str:
 def templates() -> dict[str, bottle.SimpleTemplate]:
     """The templates in `static/`, which escape their variables, by name."""
     return {
-        path.name: bottle.SimpleTemplate(path.read_text("utf-8"), escape_func=escaped_html)
+        path.name: bottle.SimpleTemplate(path.read_text("utf-8"), escape_func=escaped_value)
         for path in static_folder().iterdir()
         if path.suffix in (".html", ".txt", ".xml")
     }
@@ -9154,7 +9162,7 @@ def json_in_html(data: Json) -> str:
     return re.sub("[<>&]", lambda mark: f"\\u{ord(mark[0]):04x}", json.dumps(data))
 
 
-def plain_template(name: str, **values: Any) -> str:
+def filled_template(name: str, **values: Any) -> str:
     """The text of a template in `static/` that is no HTML, so that nothing is escaped."""
     template = bottle.SimpleTemplate(name=name, lookup=[static_folder()], noescape=True)
     return str(template.render(values))
@@ -9173,9 +9181,9 @@ REFUSALS = {
     # Of several blogs, the host is that of none (RFC 9110, section 15.5.20).
     421: WrongHost("这个域名没有评论服务", Code.HOST_UNKNOWN),
     431: HeadersTooLarge("请求头太大", Code.HEADERS_TOO_LARGE),
-    503: cannot_save(),
-    # waitress gives this status to a Transfer-Encoding. A client can send the length instead.
+    # waitress gives 501 to a Transfer-Encoding, and we 411: a client can send the length instead.
     501: LengthRequired("请求必须带 Content-Length", Code.LENGTH_REQUIRED),
+    503: cannot_save(),
 }
 
 
@@ -13138,7 +13146,7 @@ def send_response(
     response: Response, environ: Json, start_response: Callable[..., Any]
 ) -> Iterable[bytes]:
     """Sends a response that is of no blog. No other origin may read it."""
-    headers = plain_headers(area_of(environ.get("PATH_INFO", "")), has_token=True)
+    headers = headers_of_area(area_of(environ.get("PATH_INFO", "")), has_token=True)
     headers["Content-Type"] = response.content_type
     headers["Content-Length"] = str(len(response.body))
     status = HTTPStatus(response.status)
@@ -16304,8 +16312,8 @@ def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list
 #    for a few milliseconds. The rest waits for the next turn.
 # 5. What writes a few rows waits for `SharedTransaction`: the event loop makes many such responses
 #    in one transaction, and sends them after its COMMIT, for which a thread waits.
-# 6. What takes longer or waits for more than that (`ForWorker`) waits for a thread of `Workers`, in
-#    one of two lanes, so that neither reading nor waiting holds up the other.
+# 6. What takes longer or waits for more than that waits for a thread of `Workers`, in one of two
+#    lanes, so that neither reading nor waiting holds up the other.
 # 7. In each case an `OneSendTask` calls `Sites`, sends the response, and adds it to the
 #    `ResponseCache` if the app made a cache entry for it.
 # 8. The event loop sends what the client did not take at once. Then the next request begins.
@@ -16411,7 +16419,7 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
         app = self.channel.loop.sites.app_for(self.request.headers.get("HOST", ""))
         sender = self.request.headers.get("ORIGIN", "")
         path = getattr(self.request, "path", "")
-        headers = plain_headers(area_of(path), has_token=True)
+        headers = headers_of_area(area_of(path), has_token=True)
         if app:
             headers = headers_for(app.site, path, sender, has_token=True)
         response = refusal(REFUSALS.get(self.request.error.code, INTERNAL))
@@ -16757,7 +16765,7 @@ class FastConnection(Connection):
             self.bytes_ahead = data
 
     def make_response(self) -> None:
-        """Makes the response of a request that writes, but does not send it. `ForWorker` if a
+        """Makes the response of a request that writes, but does not send it. `NeedsWorker` if a
         worker has to."""
         environ = self.task_class(self, self.requests[0]).get_environment()
         started: list[Any] = []
@@ -17248,9 +17256,9 @@ class EventLoop:
             return
         try:
             queued.connection.service()
-        except ForTransaction as needed:
+        except NeedsTransaction as needed:
             self.shared[needed.store].add(queued)
-        except ForWorker as needed:
+        except NeedsWorker as needed:
             self.workers.add(queued, needed.pace)
 
     def write(self, shared: SharedTransaction) -> None:
@@ -17284,7 +17292,7 @@ class EventLoop:
         try:
             queued.connection.make_response()
             made.append(queued.connection)
-        except ForWorker as needed:
+        except NeedsWorker as needed:
             self.workers.add(queued, needed.pace)
 
     def end_transactions(self) -> None:
@@ -18087,11 +18095,11 @@ def is_chinese_example() -> bool:
 
 
 def container_file(_arguments: ExampleArguments) -> str:
-    return plain_template("Containerfile", chinese=is_chinese_example())
+    return filled_template("Containerfile", chinese=is_chinese_example())
 
 
 def compose_file(arguments: ExampleArguments) -> str:
-    return plain_template(
+    return filled_template(
         "compose.yaml",
         printed_by=f"commentd example {arguments.example}",
         chinese=is_chinese_example(),
@@ -18160,10 +18168,10 @@ def proxy_settings(arguments: ExampleArguments, upstream: str, **more: object) -
     }
     urls = urls_of(arguments)
     whole = [url for url in urls if not url.path]
-    text = plain_template(f"{proxy}.conf", urls=whole, **values) if whole else ""
+    text = filled_template(f"{proxy}.conf", urls=whole, **values) if whole else ""
     for url in urls:
         if url.path:
-            text += plain_template(f"{proxy}-prefix.conf", url=url, **values)
+            text += filled_template(f"{proxy}-prefix.conf", url=url, **values)
     return text
 
 
@@ -18224,7 +18232,7 @@ def filled_unit(
     # systemd.service: with a colon in front, `$` has no meaning.
     colon = ":" if "$" in "".join(command) else ""
     needed = [*folders, *command, sys.executable, sys.base_prefix]
-    return plain_template(
+    return filled_template(
         "commentd.service",
         printed_by=example_again(arguments),
         chinese=is_chinese_example(),

@@ -91,7 +91,7 @@ def in_workers(application: Any) -> Any:
     def called(environ: Any, start_response: Any) -> Any:
         if environ["commentd.in_event_loop"]:
             writes = environ["REQUEST_METHOD"] == "POST"
-            raise commentd.ForWorker(commentd.Pace.WAITING if writes else commentd.Pace.LONG)
+            raise commentd.NeedsWorker(commentd.Pace.WAITING if writes else commentd.Pace.LONG)
         return application(environ, start_response)
 
     return called
