@@ -16310,29 +16310,59 @@ def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list
 # 3. Otherwise `StrictParser` reads one request. What was sent after it waits in `bytes_ahead`.
 # 4. When all that arrived is read, the event loop responds to what only reads: clients take turns,
 #    for a few milliseconds. The rest waits for the next turn.
-# 5. What writes a few rows waits for `SharedTransaction`: the event loop makes many such responses
-#    in one transaction, and sends them after its COMMIT, for which a thread waits.
-# 6. What takes longer or waits for more than that waits for a thread of `Workers`, in one of two
+# 5. What writes a few rows (`NeedsTransaction`) waits for `SharedTransaction`: the event loop runs
+#    many such handlers in one transaction, and sends their responses after its COMMIT, for which a
+#    thread waits.
+# 6. What takes longer, or waits for more (`NeedsWorker`), gets a thread of `Workers`, in one of two
 #    lanes, so that neither reading nor waiting holds up the other.
 # 7. In each case an `OneSendTask` calls `Sites`, sends the response, and adds it to the
 #    `ResponseCache` if the app made a cache entry for it.
 # 8. The event loop sends what the client did not take at once. Then the next request begins.
-# Beside that, `sweep` closes connections that do not get on, and makes room for others.
+# Beside that, `Sweeper` closes connections that do not get on, and makes room for others.
 #
-# Names: a request is `parsed` here, as the parser of waitress read it, since a `Request` is what
-# the app makes of it. A client is known by its `network` (`Client.network`), "" if nothing tells it
-# from others. waitress calls a connection a channel.
+# A client is known by its `network` (`Client.network`), "" if nothing tells it from others. What is
+# a connection here, waitress calls a channel.
 #
-# Clocks: by `wall_clock`, that of the World, responses expire and connections get stuck, since
-# waitress notes the time so. `time.monotonic` says how long something waits, and
-# `time.thread_time` how long a thread has computed.
+# There are three clocks:
+# - `wall_clock`, that of the World: responses expire and connections get stuck by it, since
+#   waitress notes the time so.
+# - `time.monotonic`: how long something waits.
+# - `time.thread_time`: how long a thread has computed.
+
+# Limits of connections
+CONNECTIONS = 1000
+REQUEST_SECONDS = 20  # for a whole request to arrive
+RESPONSE_SECONDS = 60  # for a whole response to be read
+UNREAD_BYTES = 256 * MEGA  # of all responses
+UNREAD_BYTES_OF_ONE = 16 * MEGA  # of all responses to one client, unless it is a single one
+SWEEP_SECONDS = 0.25
+# Worker threads
+READING_THREADS = 2  # more would take the interpreter lock from each other and the event loop
+READING_THREADS_OF_ONE = 1  # of one client at once
+WAITING_THREADS = 6  # four may wait for a captcha provider, and two are left to write
+WAITING_THREADS_OF_ONE = 2
+QUEUE_SECONDS = 5  # that a write waits for a thread
+CROWD_SECONDS = 0.1  # that a thread pauses at most while more events come than a turn takes
+# A turn of the event loop
+EVENTS_OF_ONE = 64  # of one client in a turn
+TURN_SECONDS = 0.03  # of CPU time, for responses
+SPAN_SECONDS_OF_ONE = 0.025  # of CPU time for one client in a span, while there are others
+SPAN_SECONDS = 1
+# The response cache
+CACHE_BYTES = 16 * MEGA
+CACHE_SECONDS = 10
+KNOWN_HEADERS = 4096  # how many, for the cache
+KNOWN_HEADER_BYTES = 2048  # of the longest
+
+
+# Which waitress is installed
 
 # Serving builds on internals of waitress: what the imports at the top name, what these classes
 # override, and of the server `asyncore`, `_map`, `active_channels`, and what its `handle_accept`
 # does, which `accept_waiting` replaces. Read what changed in a new version of waitress before you
 # write its digest here.
 KNOWN_WAITRESS = "a04ce61748ea636c"  # 3.0.2
-# What `Connection` and `sweep` use. A waitress that has these names serves with their protection.
+# What `Connection` and `Sweeper` use. A waitress that has these names serves with their protection.
 NAMES_THAT_PROTECT = (
     "active_channels",
     "channel_class",
@@ -16348,28 +16378,6 @@ NAMES_THAT_PROTECT = (
     "total_outbufs_len",
     "will_close",
 )
-CONNECTIONS = 1000
-REQUEST_SECONDS = 20  # for a whole request to arrive
-RESPONSE_SECONDS = 60  # for a whole response to be read
-UNREAD_BYTES = 256 * MEGA  # of all responses
-UNREAD_BYTES_OF_ONE = 16 * MEGA  # of all responses to one client, unless it is a single one
-READING_THREADS = 2  # more would take the interpreter lock from each other and the event loop
-WAITING_THREADS = 6  # four may wait for a captcha provider, and two are left to write
-READING_THREADS_OF_ONE = 1  # of one client at once
-WAITING_THREADS_OF_ONE = 2
-QUEUE_SECONDS = 5  # that a write waits for a thread
-SWEEP_SECONDS = 0.25
-EVENTS_OF_ONE = 64  # of one client in a turn of the event loop
-# Of CPU time, for responses that the event loop makes: in a turn, and for one client in a span,
-# while there are others.
-TURN_SECONDS = 0.03
-SPAN_SECONDS_OF_ONE = 0.025
-SPAN_SECONDS = 1
-CROWD_SECONDS = 0.1  # that a response waits at most while more events come than that
-CACHE_BYTES = 16 * MEGA
-CACHE_SECONDS = 10
-KNOWN_HEADERS = 4096  # how many, for the cache
-KNOWN_HEADER_BYTES = 2048  # of the longest
 
 
 class Waitress(enum.Enum):
@@ -16391,31 +16399,68 @@ def installed_waitress() -> Waitress:
     return Waitress.SIMILAR
 
 
+# Parsing a request, and sending a response
+
+# waitress comes without types: that is why each class that is built on one of its own has a
+# `type: ignore`. What they take from it is declared at the top of each.
+
+
+class ParsedRequest(Protocol):
+    """A request as the parser of waitress has read it. A `Request` is what the app makes of it."""
+
+    error: Any  # why the parser refuses it, or None; then the rest may be missing
+    headers: dict[str, str]  # by names such as ACCEPT_ENCODING
+    command: str  # the method
+    path: str
+    completed: bool  # it has arrived whole
+    empty: bool  # it was nothing but line breaks
+
+    def received(self, data: bytes) -> int:
+        """Takes the next data, and returns how many bytes were of this request."""
+
+    def close(self) -> None:
+        """Frees its body. Nothing is done with it any more."""
+
+
+REQUEST_LINE = re.compile(rb"[!-~]+ [!-~\x80-\xff]+ HTTP/1\.[01]")
+
+
 class StrictParser(HTTPRequestParser):  # type: ignore[misc]
     """Refuses requests that a proxy could read differently (RFC 9112, sections 3, 5.2 and 6.1)."""
 
+    version: str  # of HTTP: "1.0" or "1.1"
+
     def parse_header(self, header_plus: bytes) -> None:
+        """Reads the request line and the headers, which are whole."""
         first_line, *lines = header_plus.split(b"\r\n")
         names = [line.partition(b":")[0].lower() for line in lines]
         if b"transfer-encoding" in names:
             raise TransferEncodingNotImplemented("chunked")
-        is_folded = re.search(rb"\n[ \t]", header_plus)
-        if is_folded or not re.fullmatch(rb"[!-~]+ [!-~\x80-\xff]+ HTTP/1\.[01]", first_line):
-            raise ParsingError("no request line, or a header on two lines")
+        if re.search(rb"\n[ \t]", header_plus):
+            raise ParsingError("a header on two lines")
+        if not REQUEST_LINE.fullmatch(first_line):
+            raise ParsingError("no request line")
         try:
             super().parse_header(header_plus)
         except ValueError as error:  # of an odd URL, or a number that is too long
             raise ParsingError("unreadable") from error
-        hosts = names.count(b"host")
-        is_host_clear = hosts == 1 or (not hosts and self.version == "1.0")
-        if not is_host_clear or names.count(b"content-length") > 1:
-            raise ParsingError("ambiguous")
+        if names.count(b"host") > 1:
+            raise ParsingError("two hosts")
+        if b"host" not in names and self.version != "1.0":
+            raise ParsingError("no host")
+        if names.count(b"content-length") > 1:
+            raise ParsingError("two lengths")
 
 
 class RefusalTask(ErrorTask):  # type: ignore[misc]
     """Refuses in our format what the parser does not accept."""
 
+    channel: "Connection"
+    request: ParsedRequest
+    response_headers: list[tuple[str, str]]
+
     def execute(self) -> None:
+        """Makes the response and sends it."""
         app = self.channel.loop.sites.app_for(self.request.headers.get("HOST", ""))
         sender = self.request.headers.get("ORIGIN", "")
         path = getattr(self.request, "path", "")
@@ -16432,7 +16477,14 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
 
 
 class OneSendTask(WSGITask):  # type: ignore[misc]
-    """Sends head and body at once, which saves a packet, and caches these bytes."""
+    """Calls the app. Sends head and body at once, which saves a packet, and caches these bytes."""
+
+    channel: "FastConnection"
+    request: ParsedRequest
+    environ: Json  # what the app was called with
+    complete: bool  # whether the app has said status and headers
+    content_length: int | None  # what the header says; None if there is none
+    wrote_header: bool  # whether the head was sent
 
     def get_environment(self) -> Json:
         environ: Json = super().get_environment()
@@ -16441,8 +16493,8 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
         return environ
 
     def write(self, data: bytes) -> None:
-        is_whole = self.content_length == len(data) if self.has_body else not data
-        if self.wrote_header or not is_whole or not self.complete:  # type: ignore[has-type]
+        """Sends a part of the body: all of it, unless it is a file."""
+        if not self.is_whole(data) or self.wrote_header or not self.complete:
             super().write(data)
             return
         response = self.build_response_header() + data
@@ -16455,6 +16507,12 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
             entry.response = response
             self.channel.loop.cache.add(key, entry)
 
+    def is_whole(self, data: bytes) -> bool:
+        """Whether that is the whole body of the response."""
+        if self.has_body:
+            return self.content_length == len(data)
+        return not data
+
     def set_close_on_finish(self) -> None:
         """Keeps the connection after a 204 and a 304, where waitress closes it (RFC 9110, 8.6)."""
         connection = self.request.headers.get("CONNECTION", "").lower()
@@ -16462,33 +16520,40 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
             super().set_close_on_finish()
 
 
-class MadeResponse(NamedTuple):
-    """A response that waits until it may be sent."""
+class UnsentResponse(NamedTuple):
+    """A response that is sent after the COMMIT of what it reports."""
 
     status: str
     headers: list[tuple[str, str]]
     body: bytes
 
 
-class MadeResponseTask(OneSendTask):
-    """Sends a response that was made before."""
+class UnsentResponseTask(OneSendTask):
+    """Sends such a response, in place of calling the app."""
 
     complete = True
 
+    def __init__(
+        self, unsent: UnsentResponse, channel: "FastConnection", request: ParsedRequest
+    ) -> None:
+        super().__init__(channel, request)
+        self.unsent = unsent
+
     def execute(self) -> None:
-        made = self.channel.made
-        self.status = made.status
-        self.response_headers = made.headers
-        self.content_length = len(made.body)
-        self.write(made.body)
+        self.status = self.unsent.status
+        self.response_headers = self.unsent.headers
+        self.content_length = len(self.unsent.body)
+        self.write(self.unsent.body)
 
 
-def environ_of(parsed: Any, ip: str) -> Json:
+def environ_of(parsed: ParsedRequest, ip: str) -> Json:
     """A WSGI environment with as much of a request as tells whose it is."""
     environ: Json = {f"HTTP_{name}": value for name, value in parsed.headers.items()}
     environ["REMOTE_ADDR"] = ip
     return environ
 
+
+# The response cache
 
 RawGet = tuple[bytes, bytes]  # the target of a GET, and its headers, as they were sent
 
@@ -16543,7 +16608,7 @@ class ResponseCache:
             return None
         return KnownGet(target + b"\n" + headers.variant, headers.viewer)
 
-    def learn_headers(self, get: RawGet, ip: str, parsed: Any) -> None:
+    def learn_headers(self, get: RawGet, ip: str, parsed: ParsedRequest) -> None:
         """Remembers what the headers of a request mean, unless its response is not for the cache.
         No other request stands behind it."""
         _, raw_headers = get
@@ -16568,7 +16633,7 @@ class ResponseCache:
         return entry if entry.made_at <= self.wall_clock() < entry.expires_at else None
 
     def add(self, key: bytes, entry: CacheEntry) -> None:
-        entry.expires_at = expiry_of(key, entry.made_at)
+        entry.expires_at = next_expiry(key, entry.made_at)
         with self.lock:
             self.drop(key)
             self.entries[key] = entry
@@ -16582,11 +16647,12 @@ class ResponseCache:
             self.size -= size_in_cache(key, entry)
 
 
-def expiry_of(key: bytes, made_at: float) -> float:
-    """When a response expires: within ten seconds, at another moment for each key. Otherwise all
-    that was cached at once would have to be made again at once."""
+def next_expiry(key: bytes, made_at: float) -> float:
+    """When a response expires. That happens to each key every ten seconds, but not to all at the
+    same moment: all that was cached at once would have to be made again at once."""
     offset = hash(key) % 1000 / 1000 * CACHE_SECONDS
-    return made_at + CACHE_SECONDS - (made_at + offset) % CACHE_SECONDS
+    seconds_since_last_expiry = (made_at + offset) % CACHE_SECONDS
+    return made_at + CACHE_SECONDS - seconds_since_last_expiry
 
 
 def size_in_cache(key: bytes, entry: CacheEntry) -> int:
@@ -16594,18 +16660,41 @@ def size_in_cache(key: bytes, entry: CacheEntry) -> int:
     return len(entry.response) + 2 * len(key) + 1000
 
 
+# Connections
+
+
 class Connection(HTTPChannel):  # type: ignore[misc]
     """A connection that no client can misuse for long: it parses strictly, belongs to a client, and
-    `sweep` sees whether it gets on."""
+    `Sweeper` sees whether it gets on.
+
+    waitress calls `received` with what has arrived, asks `readable` and `writable` what to wait
+    for, and closes with `handle_close`. `service` has a task (`task_class`) respond to the request,
+    which is done then. `send` hands bytes to the system and returns how many it took; `write_soon`
+    keeps them in a buffer."""
 
     parser_class = StrictParser
     error_task_class = RefusalTask
+
+    # What waitress keeps in a connection
+    server: Any
+    adj: Any  # the settings of waitress
+    addr: tuple[str, int]  # the IP address and port of the other side
+    connected: bool  # False when the other side has left
+    _fileno: int | None  # of the socket; None when it is closed
+    request: ParsedRequest | None  # of which a part has arrived
+    requests: list[ParsedRequest]  # the one that is being responded to, or none
+    requests_lock: threading.Lock  # of these two
+    outbufs: list[Any]  # buffers of what the other side has not taken; the first one is sent next
+    total_outbufs_len: int  # the bytes in them
+    close_when_flushed: bool  # it closes when they are sent
+    will_close: bool  # it closes in the next turn
+    creation_time: float  # by the wall clock, as the next one
+    last_activity: float  # when the last bytes came or went
+
     network = ""  # of the client whose connection this is; "" for a proxy that sent nothing yet
-    requests: list[Any]  # the one that is being responded to, or none
-    request: Any = None  # the one of which a part has arrived
-    # What the client is sending or reading, and when `sweep` saw it first: the request of which a
-    # part has arrived, or a buffer of waitress with a part of the response. When `sweep` finds
-    # another object there, the connection has got on.
+    # What the client is sending or reading, and when `Sweeper` saw it first: the request of which a
+    # part has arrived, or a buffer with a part of the response. When it finds another object there,
+    # the connection has got on.
     unfinished: Any = None
     unfinished_since = 0.0
 
@@ -16623,6 +16712,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]
         self.join(loop.clients.of_peer(addr[0]))
 
     def del_channel(self, map: Any = None) -> None:
+        """waitress calls this when the connection closes."""
         super().del_channel(map)
         self.loop.connections.remove(self)
 
@@ -16642,7 +16732,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]
             self.join_client_of(requests[0])
         return is_open
 
-    def join_client_of(self, parsed: Any) -> None:
+    def join_client_of(self, parsed: ParsedRequest) -> None:
         """A proxy tells whose connection this is only with a request."""
         network = self.loop.clients.of(environ_of(parsed, self.addr[0])).network
         if network != self.network:
@@ -16675,12 +16765,11 @@ class Connection(HTTPChannel):  # type: ignore[misc]
         return self.unfinished is not None and now - self.unfinished_since > seconds
 
     @property
-    def last_news(self) -> float:
-        """When the connection last did something. A byte of an unfinished request does not
-        count."""
+    def last_progress(self) -> float:
+        """When the connection last got on. A byte of an unfinished request does not count."""
         if self.unfinished is not None and not self.requests:
             return self.unfinished_since
-        return float(self.last_activity)
+        return self.last_activity
 
 
 class FastConnection(Connection):
@@ -16689,12 +16778,14 @@ class FastConnection(Connection):
 
     bytes_ahead = b""  # of the next requests, which wait until this response is read
     cache_key = b""  # of the response that is being made; b"" if it cannot be cached
-    made: MadeResponse | None = None  # it waits for a COMMIT
+    unsent: UnsentResponse | None = None  # it waits for a COMMIT
 
     @property
-    def task_class(self) -> type[OneSendTask]:
-        """What waitress sends a response with."""
-        return MadeResponseTask if self.made else OneSendTask
+    def task_class(self) -> Callable[..., OneSendTask]:
+        """What `service` responds with."""
+        if self.unsent:
+            return functools.partial(UnsentResponseTask, self.unsent)
+        return OneSendTask
 
     def del_channel(self, map: Any = None) -> None:
         self.bytes_ahead = b""  # no request begins on a closed connection
@@ -16720,7 +16811,7 @@ class FastConnection(Connection):
         if known and self.send_cached(known):
             return True
         self.parse(data)
-        if not self.requests:
+        if not self.requests:  # only a part of it has arrived
             return True
         parsed = self.requests[0]
         if get and not known and not self.bytes_ahead:  # such headers came for the first time
@@ -16745,7 +16836,7 @@ class FastConnection(Connection):
         sent = self.send(entry.response)
         if sent < len(entry.response) and self.connected:
             self.write_soon(entry.response[sent:])
-            self.loop.unsettled[self] = None
+            self.loop.in_motion[self] = None
         return True
 
     def parse(self, data: bytes) -> None:
@@ -16764,22 +16855,22 @@ class FastConnection(Connection):
                     self.request = None
             self.bytes_ahead = data
 
-    def make_response(self) -> None:
-        """Makes the response of a request that writes, but does not send it. `NeedsWorker` if a
-        worker has to."""
-        environ = self.task_class(self, self.requests[0]).get_environment()
+    def call_app(self) -> None:
+        """Calls the app for a request that writes, and keeps the response until the COMMIT.
+        `NeedsWorker` if a worker has to."""
+        environ = OneSendTask(self, self.requests[0]).get_environment()
         started: list[Any] = []
         body = b"".join(self.server.application(environ, lambda *said: started.append(said)))
         status, headers, *_ = started[-1]
-        self.made = MadeResponse(status, headers, body)
+        self.unsent = UnsentResponse(status, headers, body)
 
-    def send_response(self, *, is_durable: bool) -> None:
-        """Sends the response that was made, or refuses the request if nothing was saved."""
+    def send_or_refuse(self, *, is_durable: bool) -> None:
+        """Sends the response that was kept, or refuses the request if nothing was saved."""
         if not is_durable:
-            self.made = None
+            self.unsent = None
             self.requests[0].error = Overloaded()
         self.service()
-        self.made = None
+        self.unsent = None
 
 
 class Connections:
@@ -16809,12 +16900,97 @@ class Connections:
         return next((each for each in oldest if not each.is_busy), newest)
 
 
+# Closing connections
+
+
+class Sweeper:
+    """Closes connections that do not get on, and makes room for others."""
+
+    def __init__(self, server: Any) -> None:
+        self.server = server
+
+    def sweep(self, now: float) -> None:
+        """What is done some times a second. `now` is by the wall clock."""
+        self.close_stuck(now)
+        self.close_unread()
+        self.close_excess(now)
+
+    def connections(self) -> list[Connection]:
+        """All but downloads, which may take long."""
+        return [each for each in self.server.active_channels.values() if not each.is_download]
+
+    def close_stuck(self, now: float) -> None:
+        """Closes connections whose request or response does not end. waitress only closes silent
+        ones: a client that sends a byte now and then would stay."""
+        for connection in self.connections():
+            if connection.requests:
+                continue
+            connection.note_progress(now)
+            if connection.is_stuck(now):
+                connection.handle_close()
+
+    def close_unread(self) -> None:
+        """Closes connections of clients that leave too much unread, by themselves or all
+        together."""
+        connections = [each for each in self.connections() if each.total_outbufs_len]
+        unread = sum(each.total_outbufs_len for each in connections)
+        for candidate in in_closing_order(connections, lambda each: each.total_outbufs_len):
+            connection = candidate.connection
+            own = connection.total_outbufs_len
+            # A single response may be of any length. "" stands for many clients.
+            is_one_of_several = bool(connection.network) and candidate.client_has > own
+            is_too_much = is_one_of_several and candidate.client_has > UNREAD_BYTES_OF_ONE
+            if is_too_much or unread > UNREAD_BYTES:
+                unread -= own
+                connection.handle_close()
+
+    def close_excess(self, now: float) -> None:
+        """Closes some connections if there are nearly as many as there may be."""
+        limit = self.server.adj.connection_limit
+        excess = len(self.server.active_channels) - limit * 9 // 10
+        if excess <= 0:
+            return
+        # Of a new connection, it is not known yet whose it is: a proxy may have opened it.
+        known = [
+            each for each in self.connections() if each.network or now - each.creation_time > 1
+        ]
+        for candidate in in_closing_order(known, lambda connection: 1)[:excess]:
+            candidate.connection.handle_close()
+
+
+@dataclass
+class ClosingCandidate:
+    """A connection that may be closed to make room. Of the connections of one client, those that
+    have got on least recently close first."""
+
+    connection: Connection
+    client_has: int  # what its client still has when those before it are closed
+
+
+def in_closing_order(
+    connections: list[Connection], measure: Callable[[Connection], int]
+) -> list[ClosingCandidate]:
+    """Connections in the order in which they close: always one of the client that has most then.
+    So that of a client with a single one comes last. `measure` says what a connection has."""
+    client_has: Counter[str] = Counter()
+    candidates = []
+    by_progress = sorted(connections, key=lambda each: each.last_progress)
+    for connection in reversed(by_progress):
+        client_has[connection.network] += measure(connection)
+        candidates.append(ClosingCandidate(connection, client_has[connection.network]))
+    candidates.sort(key=lambda each: (-each.client_has, each.connection.last_progress))
+    return candidates
+
+
+# Requests that wait for a thread
+
+
 @dataclass
 class QueuedRequest:
-    """A request that waits until a thread has time to make its response."""
+    """A request that waits until a thread has time to respond to it."""
 
-    network: str
-    connection: Any
+    network: str  # of its client
+    connection: Any  # one of waitress itself, where it runs its own event loop
     since: float  # by `time.monotonic`
 
 
@@ -16853,6 +17029,9 @@ class Overloaded:
         response = refusal(REFUSALS[self.code])
         headers = {"Content-Type": response.content_type, **response.headers}
         return "503 Service Unavailable", [*headers.items()], response.body
+
+
+# Worker threads
 
 
 class Lane:
@@ -16932,7 +17111,7 @@ class Lane:
 
 
 class Workers:
-    """Threads that make responses, in place of those of waitress."""
+    """Threads that respond to requests, in place of those of waitress (its `task_dispatcher`)."""
 
     def __init__(self, clients: Clients) -> None:
         self.clients = clients
@@ -16959,7 +17138,7 @@ class Workers:
         self.waiting.close(ends_at)
 
 
-def likely_pace(parsed: Any) -> Pace:
+def likely_pace(parsed: ParsedRequest) -> Pace:
     """The pace of a request, as far as its method tells; `/health` tries to write."""
     if parsed.error:  # so there may be no method
         return Pace.LONG
@@ -16967,21 +17146,32 @@ def likely_pace(parsed: Any) -> Pace:
     return Pace.LONG if is_read else Pace.WAITING
 
 
+# Many writes in one transaction
+
+
+class TransactionResult(NamedTuple):
+    """What has become of a shared transaction."""
+
+    has_begun: bool
+    is_durable: bool  # it was committed
+    connections: list[FastConnection]  # those whose responses wait for that
+
+
 class SharedTransaction:
     """A transaction of SQLite for many writes to one blog, and the next one after it. The event
-    loop makes the writes, since threads in each other's way cost more than the writes themselves,
-    and together, since a COMMIT takes longer than all of them. It must not wait itself, so a thread
-    does: that begins the transaction, lets the event loop write, and commits. Only then are the
-    responses sent."""
+    loop runs the handlers, since threads in each other's way cost more than the writes themselves,
+    and runs them together, since a COMMIT takes longer than all of them. It must not wait itself,
+    so a thread does: that begins the transaction, lets the event loop run the handlers, and
+    commits. Only then are the responses sent."""
 
     # What the two threads tell each other, in this order:
     # 1. event loop: `add` queues a request and sets `is_needed`
-    # 2. thread: BEGIN, `is_open` = True, wake
-    # 3. event loop: `write` sets `is_open` = False, makes the responses, and puts into `written`
-    #    whose they are
-    # 4. thread: COMMIT, puts into `ended` whether that worked, wake
-    # 5. event loop: `end_writing` sends the responses, or refusals in their place
-    # If BEGIN fails, the thread goes on at 4 without `written`. In 5, the requests go to workers.
+    # 2. thread: BEGIN, `may_run` = True, wake
+    # 3. event loop: `run_handlers` sets `may_run` = False, runs the handlers, and puts into
+    #    `handed_back` the connections whose responses wait for the COMMIT
+    # 4. thread: COMMIT, puts into `results` whether that worked, wake
+    # 5. event loop: `send_committed` sends the responses, or refusals in their place
+    # If BEGIN fails, the thread goes on at 4. In 5, the requests that wait then go to workers.
 
     def __init__(self, store: Store, blog: str, wake: Callable[[], None]) -> None:
         """`blog`: its name in the log."""
@@ -16990,59 +17180,76 @@ class SharedTransaction:
         self.wake_event_loop = wake
         self.thread: threading.Thread | None = None  # which starts when it is needed
         self.is_closed = False
-        self.queue = FairQueue()  # of requests that write
+        self.waiting = FairQueue()  # requests that write; only the event loop uses it
         self.is_needed = threading.Event()  # set while some wait
-        self.is_open = False  # whether the event loop has to write
-        self.written: queue.SimpleQueue[list[FastConnection]] = queue.SimpleQueue()
-        self.ended: queue.SimpleQueue[EndedTransaction] = queue.SimpleQueue()
+        self.may_run = False  # a transaction is open, in which the event loop has to run handlers
+        self.handed_back: queue.SimpleQueue[list[FastConnection]] = queue.SimpleQueue()
+        self.results: queue.SimpleQueue[TransactionResult] = queue.SimpleQueue()
 
     def add(self, queued: QueuedRequest) -> None:
         if self.thread is None:
             thread = threading.Thread(target=self.work, daemon=True)
             thread.start()
             self.thread = thread
-        self.queue.add(queued)
+        self.waiting.add(queued)
         self.is_needed.set()
 
     def work(self) -> None:
         """What the thread does."""
         BLOG_IN_LOG.set(self.blog)
         while self.is_needed.wait() and not self.is_closed:
-            written = None
-            is_durable = False
-            try:
-                with self.store.transaction():
-                    self.is_open = True
-                    self.wake_event_loop()
-                    written = self.written.get()
-                is_durable = True
-            except Unavailable:  # which the store has logged
-                pass
-            except Exception:
-                log.exception("a transaction failed")
-            if written is None:
+            result = self.transact()
+            if not result.has_begun:
                 self.is_needed.clear()  # those that wait are sent elsewhere
-            self.ended.put(EndedTransaction(written, is_durable))
+            self.results.put(result)
             self.wake_event_loop()
+
+    def transact(self) -> TransactionResult:
+        """One transaction, in which the event loop runs handlers."""
+        has_begun = False
+        connections: list[FastConnection] = []
+        try:
+            with self.store.transaction():
+                has_begun = True
+                self.may_run = True
+                self.wake_event_loop()
+                connections = self.handed_back.get()
+            return TransactionResult(has_begun, True, connections)
+        except Unavailable:  # which the store has logged
+            pass
+        except Exception:
+            log.exception("a transaction failed")
+        return TransactionResult(has_begun, False, connections)
 
     @property
     def has_news(self) -> bool:
         """Whether the event loop has to do something."""
-        return self.is_open or not self.ended.empty()
+        return self.may_run or not self.results.empty()
 
     def close(self, ends_at: float) -> None:
         self.is_closed = True
         self.is_needed.set()
-        self.written.put([])  # if it waits for the event loop, which does not turn any more
+        self.handed_back.put([])  # if it waits for the event loop, which does not turn any more
         if self.thread:
             self.thread.join(max(0, ends_at - time.monotonic()))
 
 
-class EndedTransaction(NamedTuple):
-    """The connections whose requests have written in it, or None if it could not begin."""
+# The event loop
 
-    written: list[FastConnection] | None
-    is_durable: bool
+Event = tuple[selectors.SelectorKey, int]  # of a connection, and what it is: read or write
+
+
+def in_turns(events: list[Event]) -> list[Event]:
+    """Events in the order in which they are handled: a second one of a client after the first ones
+    of all. A client with many leaves some to the next turn of the loop."""
+    # The server and what wakes it have no activity and no client: they come first.
+    events.sort(key=lambda event: getattr(event[0].data, "last_activity", 0))
+    by_network = defaultdict(list)
+    for event in events:
+        network = getattr(event[0].data, "network", "the server itself")
+        by_network[network].append(event)
+    rounds = itertools.zip_longest(*(own[:EVENTS_OF_ONE] for own in by_network.values()))
+    return [event for each_round in rounds for event in each_round if event]
 
 
 @contextlib.contextmanager
@@ -17057,12 +17264,9 @@ def closing_on_failure(connection: FastConnection) -> Iterator[None]:
         BLOG_IN_LOG.set("")
 
 
-Event = tuple[selectors.SelectorKey, int]  # of a connection, and what it is: read or write
-
-
 class EventLoop:
     """The one thread that reads and writes all sockets, what it serves, and what it remembers of
-    connections. It makes all responses that take a few milliseconds. The event loop of a waitress
+    connections. It runs all handlers that take a few milliseconds. The event loop of a waitress
     that this program does not know runs by itself; then this only guards its connections."""
 
     def __init__(self, server: Any, sites: Sites, known: Waitress) -> None:
@@ -17078,6 +17282,7 @@ class EventLoop:
             for app in sites.apps
         }
         self.connections = Connections(server.adj)
+        self.sweeper = Sweeper(server)
         self.thread = 0  # the one that turns this loop
         self.queue = FairQueue()  # of requests to which this thread will respond
         self.span_ends_at = 0.0
@@ -17086,9 +17291,9 @@ class EventLoop:
         self.is_crowded = False  # whether more came than this turn takes
         self.selector = selectors.DefaultSelector()
         self.awaited: dict[int, int] = {}  # the events that the selector was asked for
-        # Those that may need another event than before, which each turn looks at. All others, which
-        # are most, wait for their next request and cost nothing.
-        self.unsettled: dict[FastConnection, None] = {}
+        # Connections with a request or a response under way: each turn looks what they wait for.
+        # All others, which are most, wait for their next request and cost nothing.
+        self.in_motion: dict[FastConnection, None] = {}
         self.is_asleep = False  # or about to be, so that a worker has to wake this thread
         self.mark_silent = server.maintenance  # says which connections are to be closed
         server.task_dispatcher.set_thread_count(0)
@@ -17104,20 +17309,43 @@ class EventLoop:
             server.maintenance = self.guard
             server.adj.cleanup_interval = SWEEP_SECONDS  # how often waitress calls it
 
+    # What waitress calls
+
     def guard(self, now: float) -> None:
-        """What the event loop of waitress calls from time to time."""
+        """Is called from time to time, where waitress runs its own event loop."""
         self.mark_silent(now)
-        self.sweep(now)
+        self.sweeper.sweep(now)
 
     def close_silent(self, now: float) -> None:
-        """What waitress calls from time to time. It marks connections that wait."""
+        """Is called from time to time. A connection that is marked closes in the next turn."""
         self.mark_silent(now)
-        self.unsettled |= dict.fromkeys(self.server.active_channels.values())
+        self.in_motion |= dict.fromkeys(self.server.active_channels.values())
 
     def wake(self) -> None:
-        """What waitress calls when a response is made, or not taken at once."""
+        """Is called when a response is made, or not taken at once."""
         if self.is_asleep:
             self.server.trigger.pull_trigger()
+
+    def accept_waiting(self) -> None:
+        """Accepts some of the waiting connections. waitress accepts one a turn, which is slow."""
+        server = self.server
+        for _ in range(EVENTS_OF_ONE):
+            if len(server._map) >= server.adj.connection_limit:
+                return
+            try:
+                accepted = server.accept()
+                if accepted is None:
+                    return
+                sock, peer = accepted
+                server.set_socket_options(sock)
+            except OSError:  # the client has left already
+                continue
+            peer = server.fix_addr(peer)
+            connection = server.channel_class(server, sock, peer, server.adj, map=server._map)
+            self.in_motion[connection] = None
+        self.is_crowded = True
+
+    # From start to end
 
     def run(self, stopping: threading.Event) -> None:
         """Serves until the event is set, and then completes the requests in flight."""
@@ -17139,228 +17367,8 @@ class EventLoop:
             self.turn(1)
             is_full = len(self.server._map) >= self.server.adj.connection_limit
             if is_full or time.monotonic() >= sweeps_at:
-                self.sweep(self.wall_clock())
+                self.sweeper.sweep(self.wall_clock())
                 sweeps_at = time.monotonic() + SWEEP_SECONDS
-
-    def turn(self, seconds: float) -> None:
-        """Waits for events, handles them, and makes responses, once. The numbers are those of
-        "How a request runs", where this part begins."""
-        self.thread = threading.get_ident()
-        self.is_asleep = True
-        if self.server.accepting:
-            # In here, waitress also calls `close_silent` when it is time.
-            may_accept = self.server.readable()
-            self.await_event(self.server, selectors.EVENT_READ if may_accept else 0)
-        for connection in [*self.unsettled]:  # 8
-            self.settle(connection)
-        has_news = any(shared.has_news for shared in self.shared.values())
-        events = self.selector.select(0 if self.queue.size or has_news else seconds)
-        self.is_asleep = False
-        handled = in_turns(events) if len(events) > EVENTS_OF_ONE else events
-        self.is_crowded = len(handled) < len(events)
-        for event in handled:  # 1 to 3, and 8
-            self.handle(event)
-        self.end_transactions()  # 5: after the COMMIT
-        self.serve_queue()  # 4
-        for shared in self.shared.values():  # 5: before it
-            if shared.is_open:
-                self.write(shared)
-        # Workers pause while there is more to read.
-        if self.is_crowded:
-            self.workers.calm.clear()
-        elif not self.workers.calm.is_set():
-            self.workers.calm.set()
-
-    def settle(self, connection: FastConnection) -> None:
-        """Begins a request that was sent ahead, and awaits what the connection needs to go on."""
-        connection.begin_next()
-        if connection._fileno is None:  # it is closed
-            del self.unsettled[connection]
-        elif connection.readable():
-            del self.unsettled[connection]
-            self.await_event(connection, selectors.EVENT_READ)
-        elif connection.writable():
-            self.await_event(connection, selectors.EVENT_WRITE)
-        else:  # its response is being made
-            self.await_event(connection, 0)
-
-    def await_event(self, each: Any, event: int) -> None:
-        """Asks the selector for an event of a connection or of the server. 0 for none."""
-        descriptor = each._fileno
-        before = self.awaited.get(descriptor, 0)
-        if event == before:
-            return
-        self.awaited[descriptor] = event
-        if not before:
-            self.selector.register(descriptor, event, each)
-        elif not event:
-            self.selector.unregister(descriptor)
-        else:
-            self.selector.modify(descriptor, event, each)
-
-    def forget(self, descriptor: int) -> None:
-        """Forgets a connection that closes."""
-        if self.awaited.pop(descriptor, 0):
-            self.selector.unregister(descriptor)
-
-    def handle(self, event: Event) -> None:
-        """Lets waitress read, accept or send."""
-        key, ready_for = event
-        if key.data._fileno != key.fd:  # it was closed in this turn
-            return
-        if ready_for & selectors.EVENT_READ:
-            self.server.asyncore.read(key.data)
-        else:
-            self.server.asyncore.write(key.data)
-
-    def begin(self, connection: FastConnection) -> None:
-        """A request has arrived whole."""
-        if not connection.connected:  # its client had too many
-            return
-        self.unsettled[connection] = None  # it reads no more until the response is made
-        self.queue.add(QueuedRequest(connection.network, connection, time.monotonic()))
-
-    def serve_queue(self) -> None:
-        """Responds to what waits for this thread, as far as the time of a turn allows."""
-        if not self.queue.size:
-            return
-        if time.monotonic() > self.span_ends_at:
-            self.span_ends_at = time.monotonic() + SPAN_SECONDS
-            self.seconds_of.clear()
-        # Each client gets one response in a turn, so that new requests of others are read soon.
-        count = self.queue.size if self.has_one_client else len(self.queue.by_network)
-        began_at = time.thread_time()
-        ends_at = began_at + TURN_SECONDS
-        while count and began_at <= ends_at and (queued := self.queue.take()):
-            count -= 1
-            with closing_on_failure(queued.connection):
-                self.serve(queued)
-            ended_at = time.thread_time()
-            self.seconds_of[queued.network] += ended_at - began_at
-            began_at = ended_at
-
-    @property
-    def has_one_client(self) -> bool:
-        return len(self.connections.by_network) == 1
-
-    def has_used_its_time(self, network: str) -> bool:
-        """Whether a client leaves this thread to the others, until the span ends."""
-        if not network or self.has_one_client:  # "" stands for many clients
-            return False
-        return self.seconds_of[network] > SPAN_SECONDS_OF_ONE
-
-    def serve(self, queued: QueuedRequest) -> None:
-        """Responds now, unless a worker has to, or a transaction is needed."""
-        if self.has_used_its_time(queued.network):
-            self.workers.add(queued, likely_pace(queued.connection.requests[0]))
-            return
-        try:
-            queued.connection.service()
-        except NeedsTransaction as needed:
-            self.shared[needed.store].add(queued)
-        except NeedsWorker as needed:
-            self.workers.add(queued, needed.pace)
-
-    def write(self, shared: SharedTransaction) -> None:
-        """Makes the responses to what writes, as far as the time of a turn allows."""
-        shared.is_open = False
-        written: list[FastConnection] = []
-        try:
-            with shared.store.in_shared_transaction():
-                self.make_responses(shared.queue, written)
-        finally:
-            if not shared.queue.size:
-                shared.is_needed.clear()
-            shared.written.put(written)
-
-    def make_responses(self, requested: FairQueue, made: list[FastConnection]) -> None:
-        began_at = time.thread_time()
-        ends_at = began_at + TURN_SECONDS
-        while began_at <= ends_at and (queued := requested.take()):
-            with closing_on_failure(queued.connection):
-                self.make_response(queued, made)
-            ended_at = time.thread_time()
-            self.seconds_of[queued.network] += ended_at - began_at
-            began_at = ended_at
-
-    def make_response(self, queued: QueuedRequest, made: list[FastConnection]) -> None:
-        """Makes a response in the transaction that is open, unless a worker has to."""
-        # While the transaction was not open, the same client may have queued many more.
-        if self.has_used_its_time(queued.network):
-            self.workers.add(queued, Pace.WAITING)
-            return
-        try:
-            queued.connection.make_response()
-            made.append(queued.connection)
-        except NeedsWorker as needed:
-            self.workers.add(queued, needed.pace)
-
-    def end_transactions(self) -> None:
-        """Sends the responses that waited for a COMMIT."""
-        for shared in self.shared.values():
-            while not shared.ended.empty():
-                self.end_writing(shared, shared.ended.get())
-
-    def end_writing(self, shared: SharedTransaction, ended: EndedTransaction) -> None:
-        """Sends what was made. If there was no transaction, workers will say why."""
-        for connection in ended.written or ():
-            with closing_on_failure(connection):
-                connection.send_response(is_durable=ended.is_durable)
-        while ended.written is None and (queued := shared.queue.take()):
-            self.workers.add(queued, Pace.WAITING)
-
-    def accept_waiting(self) -> None:
-        """Accepts some of the waiting connections. waitress accepts one a turn, which is slow."""
-        server = self.server
-        for _ in range(EVENTS_OF_ONE):
-            if len(server._map) >= server.adj.connection_limit:
-                return
-            try:
-                accepted = server.accept()
-                if accepted is None:
-                    return
-                sock, peer = accepted
-                server.set_socket_options(sock)
-            except OSError:  # the client has left already
-                continue
-            peer = server.fix_addr(peer)
-            connection = server.channel_class(server, sock, peer, server.adj, map=server._map)
-            self.unsettled[connection] = None
-        self.is_crowded = True
-
-    def sweep(self, now: float) -> None:
-        """Closes connections that do not get on, and makes room. `now` is by the wall clock."""
-        self.close_stuck(now)
-        self.make_room(now)
-
-    def close_stuck(self, now: float) -> None:
-        """Closes connections whose request or response does not end. waitress only closes silent
-        ones: a client that sends a byte now and then would stay."""
-        for connection in self.swept_connections():
-            if connection.requests:
-                continue
-            connection.note_progress(now)
-            if connection.is_stuck(now):
-                connection.handle_close()
-
-    def make_room(self, now: float) -> None:
-        """Closes connections if too many are open, or if too much of what was sent is unread."""
-        close_unread([each for each in self.swept_connections() if each.total_outbufs_len])
-        limit = self.server.adj.connection_limit
-        excess = len(self.server.active_channels) - limit * 9 // 10
-        if excess > 0:
-            # Of a new connection, it is not known yet whose it is: a proxy may have opened it.
-            known = [
-                each
-                for each in self.swept_connections()
-                if each.network or now - each.creation_time > 1
-            ]
-            for weighed in in_closing_order(known, lambda connection: 1)[:excess]:
-                weighed.connection.handle_close()
-
-    def swept_connections(self) -> list[Connection]:
-        """All connections but downloads, which may take long."""
-        return [each for each in self.server.active_channels.values() if not each.is_download]
 
     def drain(self, seconds: float = 10) -> None:
         """Accepts no more connections, and responds to what was sent."""
@@ -17382,57 +17390,203 @@ class EventLoop:
         """Waits a moment for what they are at, and for its responses."""
         for shared in self.shared.values():
             shared.close(time.monotonic() + 1)
-        self.end_transactions()
+        self.send_committed()
         self.workers.shutdown(timeout=1)
 
+    # One turn
 
-def in_turns(events: list[Event]) -> list[Event]:
-    """Events in the order in which they are handled: a second one of a client after the first ones
-    of all. A client with many leaves some to the next turn of the loop."""
-    # The server and what wakes it have no activity and no client: they come first.
-    events.sort(key=lambda event: getattr(event[0].data, "last_activity", 0))
-    by_network = defaultdict(list)
-    for event in events:
-        network = getattr(event[0].data, "network", "the server itself")
-        by_network[network].append(event)
-    rounds = itertools.zip_longest(*(own[:EVENTS_OF_ONE] for own in by_network.values()))
-    return [event for each_round in rounds for event in each_round if event]
+    def turn(self, seconds: float) -> None:
+        """One round of the event loop. It waits at most so long until there is something to do."""
+        self.thread = threading.get_ident()
+        # From now on, other threads wake this one. So it misses nothing that comes while it looks.
+        self.is_asleep = True
+        self.await_new_connections()
+        for connection in [*self.in_motion]:
+            self.move_on(connection)
+        events = self.selector.select(0 if self.has_work else seconds)
+        self.is_asleep = False
+        for event in self.chosen(events):
+            self.handle(event)
+        self.send_committed()
+        self.serve_queue()
+        for shared in self.shared.values():
+            if shared.may_run:
+                self.run_handlers(shared)
+        self.pace_workers()
+
+    def await_new_connections(self) -> None:
+        if self.server.accepting:
+            # In here, waitress also calls `close_silent` when it is time.
+            may_accept = self.server.readable()
+            self.await_event(self.server, selectors.EVENT_READ if may_accept else 0)
+
+    def move_on(self, connection: FastConnection) -> None:
+        """Begins a request that was sent ahead, and awaits what the connection needs to go on."""
+        connection.begin_next()
+        if connection._fileno is None:  # it is closed
+            del self.in_motion[connection]
+        elif connection.readable():
+            del self.in_motion[connection]
+            self.await_event(connection, selectors.EVENT_READ)
+        elif connection.writable():
+            self.await_event(connection, selectors.EVENT_WRITE)
+        else:  # its response is being made
+            self.await_event(connection, 0)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is something to do besides events."""
+        return self.queue.size > 0 or any(shared.has_news for shared in self.shared.values())
+
+    def chosen(self, events: list[Event]) -> list[Event]:
+        """Those events that this turn handles, in their order. The others come again."""
+        if len(events) <= EVENTS_OF_ONE:
+            self.is_crowded = False
+            return events
+        handled = in_turns(events)
+        self.is_crowded = len(handled) < len(events)
+        return handled
+
+    def handle(self, event: Event) -> None:
+        """Lets waitress read, accept or send."""
+        key, ready_for = event
+        if key.data._fileno != key.fd:  # it was closed in this turn
+            return
+        if ready_for & selectors.EVENT_READ:
+            self.server.asyncore.read(key.data)
+        else:
+            self.server.asyncore.write(key.data)
+
+    def send_committed(self) -> None:
+        """Sends the responses that waited for a COMMIT."""
+        for shared in self.shared.values():
+            while not shared.results.empty():
+                self.end_transaction(shared, shared.results.get())
+
+    def end_transaction(self, shared: SharedTransaction, result: TransactionResult) -> None:
+        for connection in result.connections:
+            with closing_on_failure(connection):
+                connection.send_or_refuse(is_durable=result.is_durable)
+        if not result.has_begun:  # workers will say why
+            while queued := shared.waiting.take():
+                self.workers.add(queued, Pace.WAITING)
+
+    def serve_queue(self) -> None:
+        """Responds to what waits for this thread, as far as the time of a turn allows."""
+        if not self.queue.size:
+            return
+        if time.monotonic() > self.span_ends_at:
+            self.span_ends_at = time.monotonic() + SPAN_SECONDS
+            self.seconds_of.clear()
+        # Each client gets one response in a turn, so that new requests of others are read soon.
+        most = self.queue.size if self.has_one_client else len(self.queue.by_network)
+        for queued in self.taken_in_turn(self.queue, most):
+            with closing_on_failure(queued.connection):
+                self.serve(queued)
+
+    def serve(self, queued: QueuedRequest) -> None:
+        """Responds now, unless a worker has to, or a transaction is needed."""
+        if self.has_used_its_time(queued.network):
+            self.workers.add(queued, likely_pace(queued.connection.requests[0]))
+            return
+        try:
+            queued.connection.service()
+        except NeedsTransaction as needed:
+            self.shared[needed.store].add(queued)
+        except NeedsWorker as needed:
+            self.workers.add(queued, needed.pace)
+
+    def run_handlers(self, shared: SharedTransaction) -> None:
+        """Runs handlers that write, in the transaction that is open for them, as far as the time of
+        a turn allows. Then the thread may commit."""
+        shared.may_run = False
+        connections: list[FastConnection] = []
+        try:
+            with shared.store.in_shared_transaction():
+                for queued in self.taken_in_turn(shared.waiting, shared.waiting.size):
+                    with closing_on_failure(queued.connection):
+                        if self.run_handler(queued):
+                            connections.append(queued.connection)
+        finally:
+            if not shared.waiting.size:
+                shared.is_needed.clear()
+            shared.handed_back.put(connections)
+
+    def run_handler(self, queued: QueuedRequest) -> bool:
+        """False if a worker has to run it."""
+        # While the transaction was not open, the same client may have queued many more.
+        if self.has_used_its_time(queued.network):
+            self.workers.add(queued, Pace.WAITING)
+            return False
+        try:
+            queued.connection.call_app()
+        except NeedsWorker as needed:
+            self.workers.add(queued, needed.pace)
+            return False
+        return True
+
+    def pace_workers(self) -> None:
+        """Workers pause while there is more to read."""
+        if self.is_crowded:
+            self.workers.calm.clear()
+        elif not self.workers.calm.is_set():
+            self.workers.calm.set()
+
+    # Events of connections
+
+    def begin(self, connection: FastConnection) -> None:
+        """A request has arrived whole."""
+        if not connection.connected:  # its client had too many
+            return
+        self.in_motion[connection] = None  # it reads no more until the response is made
+        self.queue.add(QueuedRequest(connection.network, connection, time.monotonic()))
+
+    def await_event(self, each: Any, event: int) -> None:
+        """Asks the selector for an event of a connection or of the server. 0 for none."""
+        descriptor = each._fileno
+        before = self.awaited.get(descriptor, 0)
+        if event == before:
+            return
+        self.awaited[descriptor] = event
+        if not before:
+            self.selector.register(descriptor, event, each)
+        elif not event:
+            self.selector.unregister(descriptor)
+        else:
+            self.selector.modify(descriptor, event, each)
+
+    def forget(self, descriptor: int) -> None:
+        """Forgets a connection that closes."""
+        if self.awaited.pop(descriptor, 0):
+            self.selector.unregister(descriptor)
+
+    # The time of a turn, and of clients
+
+    def taken_in_turn(self, waiting: FairQueue, most: int) -> Iterator[QueuedRequest]:
+        """The next requests, while the turn has CPU time. What each takes counts for its client."""
+        began_at = time.thread_time()
+        turn_ends_at = began_at + TURN_SECONDS
+        for _ in range(most):
+            queued = waiting.take() if began_at <= turn_ends_at else None
+            if queued is None:
+                return
+            yield queued
+            ended_at = time.thread_time()
+            self.seconds_of[queued.network] += ended_at - began_at
+            began_at = ended_at
+
+    @property
+    def has_one_client(self) -> bool:
+        return len(self.connections.by_network) == 1
+
+    def has_used_its_time(self, network: str) -> bool:
+        """Whether a client leaves this thread to the others, until the span ends."""
+        if not network or self.has_one_client:  # "" stands for many clients
+            return False
+        return self.seconds_of[network] > SPAN_SECONDS_OF_ONE
 
 
-def close_unread(connections: list[Connection]) -> None:
-    """Closes connections of clients that leave too much unread, by themselves or all together."""
-    unread = sum(each.total_outbufs_len for each in connections)
-    for weighed in in_closing_order(connections, lambda each: each.total_outbufs_len):
-        connection = weighed.connection
-        own = connection.total_outbufs_len
-        # A single response may be of any length. "" stands for many clients.
-        has_others = bool(connection.network) and weighed.weight > own
-        if unread > UNREAD_BYTES or (has_others and weighed.weight > UNREAD_BYTES_OF_ONE):
-            unread -= own
-            connection.handle_close()
-
-
-@dataclass
-class Weighed:
-    """A connection that may be closed. Its weight is what it has together with the younger ones of
-    its client: those whose last news came after its own."""
-
-    connection: Connection
-    weight: int
-
-
-def in_closing_order(connections: list[Connection], measure: Callable[[Any], int]) -> list[Weighed]:
-    """Connections in the order in which they close to make room; `measure` says what each has. So
-    those of the client with most come first, the longest silent one before the others, and that of
-    a client with a single one comes last."""
-    weights: Counter[str] = Counter()
-    found = []
-    longest_silent_first = sorted(connections, key=lambda each: each.last_news)
-    for connection in reversed(longest_silent_first):
-        weights[connection.network] += measure(connection)
-        found.append(Weighed(connection, weights[connection.network]))
-    found.sort(key=lambda each: (-each.weight, each.connection.last_news))
-    return found
+# Start and stop
 
 
 def refuse_if_taken(path: str) -> None:

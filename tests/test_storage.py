@@ -339,7 +339,7 @@ def test_a_commit_that_outlasts_the_end_of_the_service_is_still_acknowledged(
 
 @pytest.mark.slow
 def test_a_service_whose_event_loop_fails_ends_so_that_it_is_started_again(tmp_path: Path) -> None:
-    fails = PROGRAM.format("commentd.EventLoop.write = lambda self, transaction: 1 / 0")
+    fails = PROGRAM.format("commentd.EventLoop.run_handlers = lambda self, shared: 1 / 0")
     with services(tmp_path) as start:
         service = start(program=fails)
         service.sent(request("POST", "/comments", body=COMMENT))

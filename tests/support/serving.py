@@ -175,7 +175,7 @@ class SteppedServer:
 
     def waiting_writes(self) -> int:
         """How many requests wait until the event loop may write."""
-        return sum(shared.queue.size for shared in self.loop.shared.values())
+        return sum(shared.waiting.size for shared in self.loop.shared.values())
 
     def unread_bytes(self, peer: socket.socket) -> int:
         """How many bytes the client has not read."""
@@ -203,7 +203,7 @@ class SteppedServer:
         """Which connections are still open after the sweep at this time, in seconds."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(self.server.adj, "connection_limit", -(-most * 10 // 9))
-            self.loop.sweep(self.made_at + now)
+            self.loop.sweeper.sweep(self.made_at + now)
         names = {channel.addr for channel in self.server.active_channels.values()}
         return [peer.getsockname() in names for peer in self.peers]
 
