@@ -3662,7 +3662,7 @@ class RawPages:
         size = int.from_bytes(self.header()[16:18])
         return 65536 if size == 1 else size
 
-    def count(self) -> int:
+    def count_pages(self) -> int:
         return os.fstat(self.file.fileno()).st_size // self.page_size()
 
     def show_what_they_hold(self) -> bool:
@@ -3672,9 +3672,9 @@ class RawPages:
         # With `auto_vacuum`, some pages are maps of pages, and begin with 1 to 5.
         has_maps = any(header[52:56])
         # All others begin with the number of a page: the first of its four bytes is 0 or 1.
-        return not has_checksums and not has_maps and self.count() < 2 << 24
+        return not has_checksums and not has_maps and self.count_pages() < 2 << 24
 
-    def read(self, first: int, count: int) -> bytes:
+    def read_pages(self, first: int, count: int) -> bytes:
         """Some pages, fewer at the end of the file."""
         size = self.page_size()
         self.file.seek((first - 1) * size)
@@ -3683,7 +3683,7 @@ class RawPages:
     def to_wipe(self, first: int, count: int) -> list[int]:
         """The numbers of those of some pages that have something in their unused bytes."""
         size = self.page_size()
-        content = self.read(first, count)
+        content = self.read_pages(first, count)
         found = []
         for offset in range(0, len(content) - size + 1, size):
             number = first + offset // size
@@ -3693,9 +3693,9 @@ class RawPages:
                 found.append(number)
         return found
 
-    def wipe(self, number: int) -> None:
+    def wipe_one(self, number: int) -> None:
         """Overwrites the unused bytes of a page."""
-        begin, end = unused_bytes(self.read(number, 1), number)
+        begin, end = unused_bytes(self.read_pages(number, 1), number)
         self.file.seek((number - 1) * self.page_size() + begin)
         self.file.write(bytes(end - begin))
 
@@ -3710,7 +3710,7 @@ class Wiper:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.pages = RawPages(database.raw_file)
+        self.raw_pages = RawPages(database.raw_file)
         self.must_empty_wal = False  # it has erased data
         self.next_page: int | None = None  # to be looked at; None if no look through the file is on
 
@@ -3744,19 +3744,19 @@ class Wiper:
         that too, but it keeps all writers waiting while it rewrites a large file."""
         if self.next_page is None or self.must_empty_wal:
             return
-        if not self.pages.show_what_they_hold():
+        if not self.raw_pages.show_what_they_hold():
             self.next_page = None
             self.vacuum()
             return
-        # What is found here may be out of date: `wipe` reads it again.
-        found = self.pages.to_wipe(self.next_page, WIPED_AT_ONCE)
-        if found and not self.wipe(found):
+        # What is found here may be out of date: `wipe_pages` reads it again.
+        found = self.raw_pages.to_wipe(self.next_page, WIPED_AT_ONCE)
+        if found and not self.wipe_pages(found):
             return
         self.next_page += WIPED_AT_ONCE
-        if self.next_page > self.pages.count():
+        if self.next_page > self.raw_pages.count_pages():
             self.next_page = None
 
-    def wipe(self, numbers: list[int]) -> bool:
+    def wipe_pages(self, numbers: list[int]) -> bool:
         """Overwrites what rows have left in these pages. False if a reader is in the way. What
         makes this safe is said above."""
         database = self.database
@@ -3767,15 +3767,15 @@ class Wiper:
             try:
                 # Another program may have been faster. It may even have changed `auto_vacuum`.
                 wal_is_empty = not size_of(Path(f"{database.path}-wal"))
-                if not wal_is_empty or not self.pages.show_what_they_hold():
+                if not wal_is_empty or not self.raw_pages.show_what_they_hold():
                     return False
                 for number in numbers:
-                    self.pages.wipe(number)
+                    self.raw_pages.wipe_one(number)
             finally:
                 database.writer.rollback()
                 # The cache has the pages as they were, and would write them again.
                 database.writer.execute("PRAGMA shrink_memory")
-        self.pages.flush()  # authors do not wait for it
+        self.raw_pages.flush()  # authors do not wait for it
         return True
 
     def vacuum(self) -> None:
