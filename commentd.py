@@ -16823,7 +16823,7 @@ class FastConnection(Connection):
                 return True
         self.cache_key = known.key if known else b""
         self.join_client_of(parsed)
-        self.loop.begin(self)
+        self.loop.queue_request(self)
         return True
 
     def send_cached(self, known: KnownGet) -> bool:
@@ -17242,6 +17242,8 @@ Event = tuple[selectors.SelectorKey, int]  # of a connection, and what it is: re
 def in_turns(events: list[Event]) -> list[Event]:
     """Events in the order in which they are handled: a second one of a client after the first ones
     of all. A client with many leaves some to the next turn of the loop."""
+    if len(events) <= EVENTS_OF_ONE:  # the usual case: the order makes no difference
+        return events
     # The server and what wakes it have no activity and no client: they come first.
     events.sort(key=lambda event: getattr(event[0].data, "last_activity", 0))
     by_network = defaultdict(list)
@@ -17402,10 +17404,13 @@ class EventLoop:
         self.is_asleep = True
         self.await_new_connections()
         for connection in [*self.in_motion]:
-            self.move_on(connection)
+            self.go_on(connection)
         events = self.selector.select(0 if self.has_work else seconds)
         self.is_asleep = False
-        for event in self.chosen(events):
+        handled = in_turns(events)
+        self.is_crowded = len(handled) < len(events)
+        # All that has arrived is read before anything is responded to.
+        for event in handled:
             self.handle(event)
         self.send_committed()
         self.serve_queue()
@@ -17415,12 +17420,13 @@ class EventLoop:
         self.pace_workers()
 
     def await_new_connections(self) -> None:
+        """Asks for them, unless there are as many as there may be."""
         if self.server.accepting:
             # In here, waitress also calls `close_silent` when it is time.
             may_accept = self.server.readable()
             self.await_event(self.server, selectors.EVENT_READ if may_accept else 0)
 
-    def move_on(self, connection: FastConnection) -> None:
+    def go_on(self, connection: FastConnection) -> None:
         """Begins a request that was sent ahead, and awaits what the connection needs to go on."""
         connection.begin_next()
         if connection._fileno is None:  # it is closed
@@ -17438,15 +17444,6 @@ class EventLoop:
         """Whether there is something to do besides events."""
         return self.queue.size > 0 or any(shared.has_news for shared in self.shared.values())
 
-    def chosen(self, events: list[Event]) -> list[Event]:
-        """Those events that this turn handles, in their order. The others come again."""
-        if len(events) <= EVENTS_OF_ONE:
-            self.is_crowded = False
-            return events
-        handled = in_turns(events)
-        self.is_crowded = len(handled) < len(events)
-        return handled
-
     def handle(self, event: Event) -> None:
         """Lets waitress read, accept or send."""
         key, ready_for = event
@@ -17458,12 +17455,13 @@ class EventLoop:
             self.server.asyncore.write(key.data)
 
     def send_committed(self) -> None:
-        """Sends the responses that waited for a COMMIT."""
+        """Responds to those whose handlers have run in transactions that are over now."""
         for shared in self.shared.values():
             while not shared.results.empty():
                 self.end_transaction(shared, shared.results.get())
 
     def end_transaction(self, shared: SharedTransaction, result: TransactionResult) -> None:
+        """Sends the responses, or refusals if nothing was saved."""
         for connection in result.connections:
             with closing_on_failure(connection):
                 connection.send_or_refuse(is_durable=result.is_durable)
@@ -17534,8 +17532,8 @@ class EventLoop:
 
     # Events of connections
 
-    def begin(self, connection: FastConnection) -> None:
-        """A request has arrived whole."""
+    def queue_request(self, connection: FastConnection) -> None:
+        """Queues the request of a connection, which has arrived whole."""
         if not connection.connected:  # its client had too many
             return
         self.in_motion[connection] = None  # it reads no more until the response is made
