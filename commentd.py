@@ -3949,10 +3949,11 @@ class Comment:
     """A comment with the URL of its page and the role of its author's account. What has been erased
     has its default.
 
-    `own_html`: whether `html` came with an import and says what Markdown cannot. The content is
-    then Markdown that comes near it. In all other comments, `html` is the content as rendered.
-    `masked`: whether the IP address was shortened. `held`: why the comment waits. `hidden_at`: when
-    it became spam or was deleted. `learnt`: `ham` or `spam`, as which the spam filter learnt it.
+    `role`: "" unless its author was signed in, or has said since that they wrote it. `own_html`:
+    whether `html` came with an import and says what Markdown cannot. The content is then Markdown
+    that comes near it. In all other comments, `html` is the content as rendered. `masked`: whether
+    the IP address was shortened. `held`: why the comment waits. `hidden_at`: when it became spam or
+    was deleted. `learnt`: `ham` or `spam`, as which the spam filter learnt it.
     """
 
     created_at: int
@@ -4223,7 +4224,9 @@ OTHER_COLUMNS = {
     "page_key": "page.key",
     "closed": "page.closed",
     "opened_at": "page.opened_at",
-    "role": "coalesce(account.role, '')",
+    # A comment that was written by a guest has none, also when an account with its email address
+    # has claimed it: readers see a tick by the role, and anybody can have typed that address.
+    "role": "iif(comment.email = '', coalesce(account.role, ''), '')",
     "email": "coalesce(account.email, comment.email)",
 }
 

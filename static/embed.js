@@ -736,6 +736,7 @@ class Thread extends HTMLElement {
     const body = formatted(comment.html)
     const name = h('bdi', {}, nickname)
     const badge = word => h('span', {class: 'badge ' + word}, this.say(word))
+    const signed = this.say('signed')
     const note = text => text && h('span', {}, text)
     const then = timeOf(comment)
     const time = h('time', {dateTime: then.toISOString()}, relativeTime(then, this.language))
@@ -755,7 +756,10 @@ class Thread extends HTMLElement {
     },
     avatar(nickname),
     h('div', {class: 'meta row'},
-      h('b', {class: 'name'}, /^https?:/.test(website) ? h('a', {href: website, rel}, name) : name),
+      h('b', {class: 'name'},
+        /^https?:/.test(website) ? h('a', {href: website, rel}, name) : name,
+        // Only a comment whose author was signed in has a role.
+        comment.role && h('span', {class: 'tick', role: 'img', ariaLabel: signed, title: signed}, '✓')),
       isOwner && badge('admin'),
       comment.pinned && badge('pinned'),
       repliedTo && h('span', {}, '› ', h('bdi', {}, repliedTo)),

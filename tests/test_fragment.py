@@ -332,10 +332,11 @@ def test_a_badge_and_a_name_that_are_lost_are_lost_in_fragments_too(app: App, an
 
 BADGE = """const {color, backgroundColor} = getComputedStyle(node)
   return [color, backgroundColor] }"""
+TICK = {"en": "signed in", "ar": "مسجَّل الدخول"}
 PLACES = """() => {
   const root = document.querySelector('commentd-thread').shadowRoot
   return ['section', '.head', '.head b', 'li[data-id]', 'article', '.avatar', '.meta', '.meta > *',
-          '.body', '.actions', '.replies', '.line', '.more'].map(name =>
+          '.tick', '.body', '.actions', '.replies', '.line', '.more'].map(name =>
     [name, ...[...root.querySelectorAll(name)].map(node => {
       const {x, y, width, height} = node.getBoundingClientRect()
       const text = /meta|body|b$/.test(name) ? node.textContent.trim() : ''
@@ -379,6 +380,7 @@ def test_a_fragment_has_the_layout_of_the_widget(
         # The widget holds the height that it had in the window while the list was on its way.
         page.locator("commentd-thread section").evaluate("node => node.style.minHeight = 0")
         found.append(page.evaluate(PLACES))
+        expect(page.get_by_role("img", name=TICK[lang])).to_have_count(1)  # the owner's
         badge = page.locator(".admin").evaluate("node => {" + BADGE)
         assert badge[0] != badge[1], "it can be read"
         context.close()

@@ -4,7 +4,7 @@
 import {button, formatted, h} from './shared.js'
 import {edit, reply} from './answers.js'
 import {announceBlock, blockingWork} from './blocking.js'
-import {badge, bdi, findComments, keyed, linkOut, linkToPage, span, when} from './elements.js'
+import {badge, bdi, findComments, keyed, linkOut, linkToPage, span, tick, when} from './elements.js'
 import {score} from './filter.js'
 import {choice, openDialog, option} from './forms.js'
 import {focusRow, moderate, setCurrent, statusButtons, updateSelection} from './moderation.js'
@@ -188,7 +188,7 @@ function headOf({comment, listed}) {
   })
   return h('div', {class: 'meta row'},
     h('label', {class: 'pick'}, pick),
-    h('b', {}, bdi(name)),
+    h('b', {}, bdi(name), role && tick()),
     role === 'admin' && badge('admin'),
     pinned && badge('pinned'),
     ![listed, 'visible'].includes(status) && badge(status),

@@ -16,6 +16,12 @@ export const bdi = value => h('bdi', {dir: 'auto'}, text(value))
 export const span = (...children) => h('span', {}, ...children)
 export const badge = word => h('span', {class: 'badge'}, say(word))
 
+/** Beside the name of an author who was signed in. */
+export function tick() {
+  const signed = say('signed')
+  return h('span', {class: 'tick', role: 'img', 'aria-label': signed, title: signed}, '✓')
+}
+
 /** Parts with a dot between them. */
 export const dots = (...parts) =>
   h('div', {class: 'small dots'}, ...parts.filter(part => part).map(part => span(part)))

@@ -56,7 +56,8 @@ TAGS = {
     *"main header nav article h1 p b bdi a ol li span time div".split(),  # noqa: SIM905
 }
 
-ATTRIBUTES = {*"lang dir charset name content rel href type id class datetime".split()}  # noqa: SIM905
+ATTRIBUTES = {"aria-label", "charset", "class", "content", "datetime", "dir", "href", "id", "lang"}
+ATTRIBUTES |= {"name", "rel", "role", "title", "type"}
 WRITTEN = {*"p br a strong em del code pre blockquote ul ol li hr".split()}  # noqa: SIM905
 VOID = {"meta", "link", "br", "hr"}
 
