@@ -43,7 +43,8 @@ stands above it.
     Export        our own format and those of others
     Moves         gives pages new URLs
     Serving       waitress, the response cache, fairness among clients, a clean stop
-    Commands      `serve`, `check`, `backup`, `import` and the others; `main`
+    Demo          a made-up blog with comments and a mailbox, for whoever wants to try it all
+    Commands      `serve`, `demo`, `check`, `backup`, `import` and the others; `main`
 """
 
 import abc
@@ -9108,17 +9109,27 @@ def escaped_value(text: str) -> str:
 def templates() -> dict[str, bottle.SimpleTemplate]:
     """The templates in `static/`, which escape their variables, by name."""
     return {
-        path.name: bottle.SimpleTemplate(path.read_text("utf-8"), escape_func=escaped_value)
+        path.name: template_in(path)
         for path in static_folder().iterdir()
         if path.suffix in (".html", ".txt", ".xml")
     }
+
+
+def template_in(path: Path) -> bottle.SimpleTemplate:
+    """The template in a file, which may name others in the same folder."""
+    text = path.read_text("utf-8")
+    return bottle.SimpleTemplate(text, lookup=[path.parent], escape_func=escaped_value)
 
 
 def html_page(
     site: Site, template: str, *, policy: str = PAGE_POLICY, **variables: Any
 ) -> Response:
     """A page from a template in `static/`."""
-    text = templates()[template].render(**variables)
+    return html_response(site, templates()[template].render(**variables), policy)
+
+
+def html_response(site: Site, text: str, policy: str = PAGE_POLICY) -> Response:
+    """A page with this HTML."""
     headers = {
         "Content-Security-Policy": policy,
         "Cache-Control": "no-store",
@@ -11538,7 +11549,7 @@ def files_to_serve() -> dict[str, bytes]:
     bodies = {}
     folder = static_folder()
     for path in sorted(folder.rglob("*")):
-        is_part = path.name in PARTS or path.parent.name in ("languages", "terminal")
+        is_part = path.name in PARTS or path.parent.name in ("languages", "terminal", "demo")
         if path.suffix in MIME and not is_part:
             bodies[path.relative_to(folder).as_posix()] = path.read_bytes()
     for name in STYLED_MODULES:
@@ -13106,14 +13117,20 @@ def places_of(config: Config) -> Places:
 
 @functools.cache
 def all_routes() -> bottle.Bottle:
-    """The routes, by which Bottle finds the handler. They are the same for all blogs: whose request
-    it is stands in the request."""
-    routes = bottle.Bottle()
-    routes.default_error_handler = bottle_refusal
-    routes.router.add_filter("id", lambda _: ("[0-9]{1,18}", int, str))
-    for each in ROUTES:
-        routes.route(each.path, each.method, functools.partial(respond, each))
-    return routes
+    """The routes, mounted. They are the same for all blogs: whose request it is stands in the
+    request."""
+    return mounted(ROUTES)
+
+
+def mounted(routes: Iterable[Route]) -> bottle.Bottle:
+    """What finds the handler of a request. Of two routes with the same path, which has no
+    parameters, the last one counts."""
+    found = bottle.Bottle()
+    found.default_error_handler = bottle_refusal
+    found.router.add_filter("id", lambda _: ("[0-9]{1,18}", int, str))
+    for each in routes:
+        found.route(each.path, each.method, functools.partial(respond, each))
+    return found
 
 
 def bottle_refusal(error: bottle.HTTPError) -> Any:
@@ -17656,6 +17673,298 @@ def stopping_on_signals(loop: EventLoop) -> Iterator[threading.Event]:
         yield stopping
 
 
+# -- Demo ---------------------------------------------------------------------
+
+# A blog that is made up, with comments and a mailbox, for whoever wants to try commentd. It has a
+# database of its own, which is deleted at the end, and no settings. A service that runs for real
+# loads nothing of this.
+
+DEMO_HOST = "127.0.0.1"
+# Not that of a service: browsers keep drafts and logins by the port, too.
+DEMO_PORT = 8088
+DEMO_OWNER = "owner@blog.example"
+# The word that the moderation of the demo looks for.
+DEMO_WORDS = ("casino", "博彩")
+
+
+def free_place() -> str:
+    """Where the demo can listen: at its own port or, if that is taken, at another one."""
+    try:
+        found = socket.create_server((DEMO_HOST, DEMO_PORT))
+    except OSError:
+        found = socket.create_server((DEMO_HOST, 0))
+    with found:
+        return f"{DEMO_HOST}:{found.getsockname()[1]}"
+
+
+# What it tells
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoPost:
+    """A post of the blog. `text` is Markdown."""
+
+    path: str
+    title: str
+    text: str
+    days_ago: int
+    views: int
+    likes: int
+
+    def html(self) -> str:
+        return str(mistune.html(self.text))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoComment:
+    """A comment on a post. Without a nickname, it is the owner's. `id`: a name for replies."""
+
+    post: str
+    text: str
+    hours_ago: float
+    id: str = ""
+    reply_to: str = ""
+    nickname: str = ""
+    website: str = ""
+    ip: str = ""
+    likes: int = 0
+    pinned: bool = False
+    status: str = "visible"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoStory:
+    """All that the demo tells in a language: a file in `static/demo/`. `texts`: what its pages say.
+    `views`: those of the last days, today first."""
+
+    language: str
+    tag: str  # of the language, as browsers know it
+    name: str  # of the blog
+    about: str
+    owner: str
+    texts: Mapping[str, str]
+    views: list[int]
+    posts: list[DemoPost]  # the newest first
+    comments: list[DemoComment]  # the oldest first
+
+
+def demo_folder() -> Path:
+    return static_folder() / "demo"
+
+
+def read_story(language: str) -> DemoStory:
+    """The story in Chinese for `zh` and its variants, else in English."""
+    import tomllib  # here, as only the demo needs it
+
+    name = "zh" if language.startswith("zh") else "en"
+    told = tomllib.loads((demo_folder() / f"{name}.toml").read_text("utf-8"))
+    posts = [DemoPost(**post) for post in told.pop("posts")]
+    comments = [DemoComment(**comment) for comment in told.pop("comments")]
+    comments.sort(key=lambda comment: -comment.hours_ago)
+    return DemoStory(posts=posts, comments=comments, **told)
+
+
+# The mailbox
+
+
+@dataclass(frozen=True)
+class CaughtEmail:
+    """An email that the demo would have sent."""
+
+    number: int
+    recipient: str
+    subject: str
+    text: str
+    sent_at: datetime
+
+    @property
+    def pieces(self) -> list[str]:
+        """The text, in which each second piece is a URL."""
+        return re.split(r"(https?://[^\s<>()]*[^\s<>().,;:])", self.text)
+
+
+# The demo
+
+
+class Demo:
+    """The made-up blog while it is served. `app` is its comment service, which has the pages of the
+    blog besides its own."""
+
+    def __init__(self, folder: Path, place: str, language: str) -> None:
+        """`folder`: of its own, for the database. `place`: the host and the port."""
+        self.story = read_story(language)
+        self.emails: list[CaughtEmail] = []  # the oldest first
+        world = World(send_email=self.catch_email, try_login=lambda server: None)
+        app = make_app(demo_config(folder, place, self.story), world)
+        site = replace(app.site, assets={**app.site.assets, **demo_assets()})
+        self.app = App(site, mounted([*ROUTES, *self.routes()]))
+
+    def catch_email(self, recipient: str, message: str, server: MailServer | None) -> None:
+        """Keeps an email, in place of a mail server."""
+        email = message_from_string(message, policy=SMTP_POLICY)
+        text = email.get_content().replace("\r\n", "\n")
+        sent_at = time_of(self.app.site.now(), None)
+        number = len(self.emails) + 1
+        self.emails.append(CaughtEmail(number, recipient, email["Subject"], text, sent_at))
+
+    # What is there from the start
+
+    def fill(self) -> None:
+        """Writes the comments of the story, as if they had come in the last days."""
+        site = self.app.site
+        store = site.store
+        now = site.now()
+        with store.writing():
+            owner = store.make_admin(DEMO_OWNER, self.story.owner, "", now)
+            store.set_language(owner.id, self.story.language)
+            for days_ago, views in enumerate(self.story.views):
+                store.add_to_day(now - days_ago * DAY, views=views)
+            pages = {post.path: self.add_page(post) for post in self.story.posts}
+            ids: dict[str, int] = {}
+            for told in self.story.comments:
+                parent_id = ids[told.reply_to] if told.reply_to else None
+                new = self.comment_of(told, pages[told.post], parent_id, owner)
+                ids[told.id] = self.add_comment(new, told)
+
+    def add_page(self, post: DemoPost) -> Page:
+        store = self.app.site.store
+        now = self.app.site.now()
+        name = page_name(post.path, self.app.site.config.site_origins)
+        page = store.add_page(name.key, name.page_url, now, now - post.days_ago * DAY)
+        store.raise_page(page.id, 0, post.views, post.likes)
+        return page
+
+    def comment_of(
+        self, told: DemoComment, page: Page, parent_id: int | None, owner: Account
+    ) -> FullComment:
+        country, location = self.app.site.places.of(told.ip)
+        content = told.text.strip()
+        return FullComment(
+            created_at=self.app.site.now() - int(told.hours_ago * HOUR),
+            page_id=page.id,
+            parent_id=parent_id,
+            user_id=None if told.nickname else owner.id,
+            nickname=told.nickname or owner.nickname,
+            website=told.website,
+            content=content,
+            html=safe_html(content),
+            ip=told.ip,
+            country=country,
+            location=location,
+            pinned=int(told.pinned),
+            language=language_of("", content),
+        )
+
+    def add_comment(self, new: FullComment, told: DemoComment) -> int:
+        """Writes a comment. The spam filter learns what became of it. Of one that waits, the owner
+        gets an email, as usual."""
+        site = self.app.site
+        if told.status == "waiting":
+            new.held = moderate_text(site, new, "").held
+        comment = site.store.insert_comment(new, told.status, site.now())
+        site.store.add_past_likes("comment", comment.id, told.likes)
+        teach(site, comment, told.status)
+        if told.status == "waiting":
+            site.store.notify_owner(comment.id, site.now())
+        return comment.id
+
+    # Its pages
+
+    def routes(self) -> Iterator[Route]:
+        yield demo_route("GET", "/", self.blog_page)
+        for post in self.story.posts:
+            yield demo_route("GET", post.path, functools.partial(self.post_page, post))
+        yield demo_route("GET", "/admin", self.admin_page)
+        yield demo_route("GET", "/demo/mailbox", self.mailbox_page)
+        yield demo_route("GET", "/demo/admin", self.door_page)
+        yield demo_route("POST", "/demo/admin", enter_by_link, Pace.WAITING)
+        yield demo_route("GET", "/demo/<name>", get_asset)
+
+    def blog_page(self, request: Request) -> Response:
+        return self.page(request, "blog.html", posts=self.story.posts)
+
+    def post_page(self, post: DemoPost, request: Request) -> Response:
+        return self.page(request, "post.html", post=post)
+
+    def admin_page(self, request: Request) -> Response:
+        """That of every service. It says, too, that all is made up."""
+        response = response_of(admin_page(request))
+        texts = self.story.texts
+        notice = escaped_value(texts["demo"] + texts["colon"] + texts["made_up"])
+        body = response.body.replace(b"<html", f'<html data-demo="{notice}"'.encode(), 1)
+        style = b'<link rel="stylesheet" href="/demo/notice.css">'
+        return replace(response, body=body.replace(b"</head>", style + b"</head>", 1))
+
+    def mailbox_page(self, request: Request) -> Response:
+        return self.page(request, "mailbox.html", emails=[*reversed(self.emails)])
+
+    def door_page(self, request: Request) -> Response:
+        """Where the link to the admin page leads first."""
+        return self.page(request, "door.html")
+
+    def page(self, request: Request, template: str, **variables: Any) -> Response:
+        site = request.site
+        text = template_in(demo_folder() / template).render(
+            story=self.story,
+            texts=self.story.texts,
+            version=short_hash(site.key, "demo"),
+            url=site.config.server_public_url,
+            day_of=lambda post: time_of(request.now - post.days_ago * DAY, None),
+            **variables,
+        )
+        return html_response(site, text)
+
+
+def demo_config(folder: Path, place: str, story: DemoStory) -> Config:
+    """Settings under which all can be tried: the mail server takes all emails, and comments with a
+    link wait."""
+    url = f"http://{place}"
+    return Config(
+        server_listen=place,
+        server_public_url=url,
+        database_path=str(folder / "commentd.db"),
+        site_origins=(url,),
+        site_name=f"{story.name} · {story.texts['demo']}",  # emails show it
+        mail_host="localhost",
+        mail_sender="comments@blog.example",
+        moderation_hold="links",
+        moderation_words=DEMO_WORDS,
+        backup_every=0,
+    )
+
+
+def demo_assets() -> dict[str, Asset]:
+    """The scripts and the style of its pages, by name."""
+    assets = {}
+    for path in demo_folder().iterdir():
+        if path.suffix in MIME:
+            palette = style_in("palette.css").encode() if path.name == "demo.css" else b""
+            assets[f"demo/{path.name}"] = Asset(palette + path.read_bytes(), MIME[path.suffix])
+    return assets
+
+
+def demo_route(method: str, path: str, handler: Handler, pace: Pace = Pace.QUICK) -> Route:
+    return Route(
+        method=method,
+        path=path,
+        permission=Permission.PUBLIC,
+        handler=handler,
+        one_refusal="",
+        by_link=False,
+        public=False,
+        pace=pace,
+    )
+
+
+def enter_by_link(request: Request) -> Json:
+    """`{link}` to `{token, nickname, email}`: what /admin/claim does, without a password."""
+    with request.writing():
+        email_address = email_of_link(request)
+        account = request.site.store.make_admin(email_address, "", "", request.now)
+        audit(request, "claim", by=account)
+    return admin_session(request, account)
+
+
 # -- Commands -----------------------------------------------------------------
 
 # What the command line says
@@ -17753,30 +18062,31 @@ class ServeArguments(Arguments):
 
 def serve_command(arguments: ServeArguments) -> int:
     """Serves one blog, or several."""
-    config = arguments.config
     with contextlib.ExitStack() as resources:
-        clients = Clients(config.server_trusted_proxy)
+        clients = Clients(arguments.config.server_trusted_proxy)
         apps = [
             resources.enter_context(contextlib.closing(make_app(blog.config, clients=clients)))
             for blog in arguments.blogs
         ]
-        sites = Sites(apps)
-        loop = make_event_loop(sites, sites, waitress_to_use(config))
-        for app in apps:
-            with logging_about(sites.name_of(app)):
-                log_findings(app)
-        # Garbage collection would look through all loaded modules, and stop everything for 10 ms.
-        gc.freeze()
-        with stopping_on_signals(loop) as stopping:
-            listen = config.server_listen
-            if not config.listens_on_file:
-                listen = f"http://{listen.rpartition(':')[0]}:{loop.server.effective_port}"
-            for app in apps:
-                greet(app, listen)
-            with regular_work(sites, stopping):
-                loop.run(stopping)
+        serve_until_stopped(Sites(apps), greet_owners)
     log.info("stopped; every acknowledged write is saved")
     return 0
+
+
+def serve_until_stopped(sites: Sites, greet: Callable[[Sites, str], None]) -> None:
+    """Serves until SIGTERM or Ctrl-C. When it listens, `greet` is called with the URL, or with the
+    path of the socket file."""
+    config = sites.first.config
+    loop = make_event_loop(sites, sites, waitress_to_use(config))
+    # Garbage collection would look through all loaded modules, and stop everything for 10 ms.
+    gc.freeze()
+    with stopping_on_signals(loop) as stopping:
+        listen = config.server_listen
+        if not config.listens_on_file:
+            listen = f"http://{listen.rpartition(':')[0]}:{loop.server.effective_port}"
+        greet(sites, listen)
+        with regular_work(sites, stopping):
+            loop.run(stopping)
 
 
 def waitress_to_use(config: Config) -> Waitress:
@@ -17796,6 +18106,15 @@ def log_findings(app: App) -> None:
     for finding in check_service(app.site):
         if finding.level >= Level.WARN:
             log.warning("%s: %s", finding.topic, finding.text)
+
+
+def greet_owners(sites: Sites, listen: str) -> None:
+    """Logs what is wrong with the blogs, and prints where they are."""
+    for app in sites.apps:
+        with logging_about(sites.name_of(app)):
+            log_findings(app)
+    for app in sites.apps:
+        greet(app, listen)
 
 
 def greet(app: App, listen: str) -> None:
@@ -17819,6 +18138,46 @@ def greet(app: App, listen: str) -> None:
         lines.append("No mail server ([mail] host): emails are printed here")
     language = terminal_language(os.environ)
     print("\n  ".join(translated(line, language) for line in lines), flush=True)
+
+
+# A demo
+
+
+class DemoArguments(Arguments):
+    @property
+    def needs_settings(self) -> bool:
+        return False
+
+
+def demo_command(arguments: DemoArguments) -> int:
+    """Serves a made-up blog, and deletes it at the end."""
+    # Also where these come before it serves, or when the terminal is closed, nothing is left.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(0))
+    language = terminal_language(os.environ)
+    with contextlib.ExitStack() as resources:
+        folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="commentd-demo-"))
+        demo = Demo(Path(folder), free_place(), language)
+        resources.enter_context(contextlib.closing(demo.app))
+        demo.fill()
+        serve_until_stopped(Sites([demo.app]), greet_visitor)
+    tell("The demo has ended, and all of it is deleted. To begin for real: commentd")
+    return 0
+
+
+def greet_visitor(sites: Sites, url: str) -> None:
+    """Prints where the demo is."""
+    link = new_admin_link(sites.first.store, sites.first.world, DEMO_OWNER)
+    tell("commentd demo: a made-up blog, on this machine alone. Ctrl-C ends it and deletes all.")
+    print()
+    tell(f"  The blog:        {url}/")
+    tell(f"  The admin page:  {url}/demo/admin#link={link} (signs you in, once)")
+    tell(f"  The mailbox:     {url}/demo/mailbox (all emails come here, and leave nowhere)")
+    if "SSH_CONNECTION" in os.environ:
+        port = url.rpartition(":")[2]
+        print()
+        tell(f"To open them, run this on your own machine: ssh -L {port}:127.0.0.1:{port} SERVER")
+    sys.stdout.flush()
 
 
 # Looking what is wrong
@@ -18453,6 +18812,11 @@ COMMANDS = {
         ServeArguments,
         "FILES are settings files, or folders with settings files (*.ini), one for each blog that\n"
         "the process serves. Its host tells which blog a request is for: commentd help deploy",
+    ),
+    "demo": Command(
+        demo_command,
+        "try it all on a made-up blog, which is deleted when you stop it",
+        DemoArguments,
     ),
     "check": Command(check_command, "look for what is wrong, and show what is set", CheckArguments),
     "backup": Command(
