@@ -2857,11 +2857,18 @@ def size_of(path: Path) -> int:
 @contextlib.contextmanager
 def read_only(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that leaves the file as it is. `SchemaError` if the file cannot be read."""
-    # An immutable connection leaves no trace beside the file. But it does not see what is only in
-    # the -wal, nor that somebody writes.
-    in_use = is_running(path) or size_of(Path(f"{path}-wal"))
+    if size_of(Path(f"{path}-journal")):
+        # Power was cut while SQLite changed the file without a -wal, as it does when the file is
+        # new. The page that it was writing may hold anything: SQLite writes the old one back first.
+        how = "mode=rw"
+    elif is_running(path) or size_of(Path(f"{path}-wal")):
+        how = "mode=ro"
+    else:
+        # This leaves no trace beside the file. But it does not see what is only in the -wal, nor
+        # that somebody writes.
+        how = "mode=ro&immutable=1"
     try:
-        uri = f"{path.absolute().as_uri()}?mode=ro{'' if in_use else '&immutable=1'}"
+        uri = f"{path.absolute().as_uri()}?{how}"
         with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
             yield db
     except sqlite3.OperationalError as error:
