@@ -3090,6 +3090,8 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
             with contextlib.closing(connect(restored)) as db:
                 revoke_everything(db, now)
             keep_as(replaced, path)
+            # Else a power cut could leave the new file without the old one, or beside its -wal.
+            sync(path.parent)
             restored.replace(path)
             sync(path.parent)
         except (OSError, sqlite3.Error) as error:
