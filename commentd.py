@@ -189,6 +189,8 @@ class Code(enum.StrEnum):
     # Nothing shows who somebody is.
     CAPTCHA_FAILED = enum.auto()
     CODE_WRONG = enum.auto()
+    FACTOR_NEEDED = enum.auto()
+    FACTOR_WRONG = enum.auto()
     EMAIL_UNVERIFIED = enum.auto()
     LINK_INVALID = enum.auto()
     PASSWORD_REQUIRED = enum.auto()
@@ -2456,9 +2458,33 @@ MIGRATIONS: list[Migration] = [
         version    INTEGER NOT NULL DEFAULT 1,
         created_at INTEGER NOT NULL,
         blocked    INTEGER NOT NULL DEFAULT 0 CHECK (blocked IN (0, 1)),
-        language   TEXT NOT NULL DEFAULT ''
+        language   TEXT NOT NULL DEFAULT '',
+        -- What an admin's authenticator app makes its codes from. Empty without one.
+        app_key    TEXT NOT NULL DEFAULT '',
+        -- The time step of the last of these codes: each is good once.
+        app_step   INTEGER NOT NULL DEFAULT 0
     ) STRICT;
     CREATE INDEX account_role ON account (role, nickname);
+
+    -- Codes that an admin keeps for the day on which the authenticator app is lost, as hashes.
+    CREATE TABLE recovery_code (
+        user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
+        hash    TEXT NOT NULL,
+        PRIMARY KEY (user_id, hash)
+    ) STRICT, WITHOUT ROWID;
+
+    -- Where admins are signed in. A token for /admin names its row, and is void without it.
+    CREATE TABLE admin_session (
+        id         INTEGER PRIMARY KEY AUTOINCREMENT,
+        user_id    INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
+        device     TEXT NOT NULL,
+        ip         TEXT NOT NULL,
+        country    TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        seen_at    INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX admin_session_of_user ON admin_session (user_id);
+    CREATE INDEX admin_session_seen ON admin_session (seen_at);
 
     -- The networks that an account signed in from last, as keyed hashes.
     CREATE TABLE known_network (
@@ -3804,7 +3830,7 @@ CommentRow = TypeVar("CommentRow", bound="Comment")
 @dataclass(frozen=True)
 class Account:
     """`version` is raised to revoke all tokens of the account. `language`: of the emails about the
-    account, "" if unknown."""
+    account, "" if unknown. `app_key`: of an admin's authenticator app, "" without one."""
 
     id: int
     email: str
@@ -3815,6 +3841,8 @@ class Account:
     created_at: int
     blocked: int
     language: str
+    app_key: str = ""
+    app_step: int = 0
 
     @property
     def is_new(self) -> bool:
@@ -3825,6 +3853,19 @@ class Account:
     def claims(self) -> Json:
         """The fields that a token holds."""
         return {"id": self.id, "email": self.email, "role": self.role, "ver": self.version}
+
+
+@dataclass(frozen=True)
+class AdminSession:
+    """Where an admin is signed in. `ip` is a network, and `seen_at` the last use."""
+
+    id: int
+    user_id: int
+    device: str
+    ip: str
+    country: str
+    created_at: int
+    seen_at: int
 
 
 @dataclass(frozen=True)
@@ -4539,7 +4580,8 @@ class Store(Database):
 
     def make_admin(self, email: str, nickname: str, password: str, now: int) -> Account:
         """Makes the account, or gives an existing one the role and the password. Its tokens are
-        revoked, the links for this email address or for any end, and it loses claimed comments."""
+        revoked, the links for this email address or for any end, it loses claimed comments, and
+        it needs no authenticator app: that may be what was lost."""
         sql = """
             DELETE FROM registration WHERE email = :email;
             DELETE FROM admin_link WHERE email IN ('', :email)"""
@@ -4555,6 +4597,7 @@ class Store(Database):
             self.run(sql, password, account.id)
             self.revoke_tokens(account.id)
             self.lose_claimed(account.id)
+            self.set_app_key(account.id, "", [])
         return cast(Account, self.account_with_email(email))
 
     def lose_claimed(self, user_id: int) -> None:
@@ -4567,6 +4610,52 @@ class Store(Database):
 
     def revoke_tokens(self, user_id: int) -> None:
         self.run("UPDATE account SET version = version + 1 WHERE id = ?", user_id)
+        self.run("DELETE FROM admin_session WHERE user_id = ?", user_id)
+
+    # An admin's second factor, and sessions
+
+    def set_app_key(self, user_id: int, app_key: str, code_hashes: list[str]) -> None:
+        """What the codes of an authenticator app are compared with from now on, with recovery
+        codes. "" and none: an app is not needed any more."""
+        self.run("UPDATE account SET app_key = ?, app_step = 0 WHERE id = ?", app_key, user_id)
+        self.run("DELETE FROM recovery_code WHERE user_id = ?", user_id)
+        for code_hash in code_hashes:
+            sql = "INSERT INTO recovery_code (user_id, hash) VALUES (?, ?)"
+            self.run(sql, user_id, code_hash)
+
+    def note_app_step(self, user_id: int, step: int) -> None:
+        """The code of that time step, and those before it, are used up."""
+        self.run("UPDATE account SET app_step = ? WHERE id = ?", step, user_id)
+
+    def recovery_codes(self, user_id: int) -> list[str]:
+        """Their hashes, as far as none was used."""
+        return self.values("SELECT hash FROM recovery_code WHERE user_id = ?", user_id)
+
+    def drop_recovery_code(self, user_id: int, code_hash: str) -> None:
+        self.run("DELETE FROM recovery_code WHERE user_id = ? AND hash = ?", user_id, code_hash)
+
+    def add_admin_session(self, user_id: int, device: str, ip: str, country: str, now: int) -> int:
+        """Returns its id."""
+        sql = """
+            INSERT INTO admin_session (user_id, device, ip, country, created_at, seen_at)
+            VALUES (?, ?, ?, ?, ?, ?)"""
+        return cast(int, self.run(sql, user_id, device, ip, country, now, now).lastrowid)
+
+    def admin_session(self, session_id: int) -> AdminSession | None:
+        return self.one(AdminSession, "SELECT * FROM admin_session WHERE id = ?", session_id)
+
+    def admin_sessions(self, user_id: int) -> list[AdminSession]:
+        """Those of an admin, the last used first."""
+        sql = "SELECT * FROM admin_session WHERE user_id = ? ORDER BY seen_at DESC, id DESC"
+        return self.all(AdminSession, sql, user_id)
+
+    def note_admin_sessions(self, seen_at: dict[int, int]) -> None:
+        """Stores when sessions were last used."""
+        for session_id, seconds in seen_at.items():
+            self.run("UPDATE admin_session SET seen_at = ? WHERE id = ?", seconds, session_id)
+
+    def end_admin_session(self, session_id: int) -> None:
+        self.run("DELETE FROM admin_session WHERE id = ?", session_id)
 
     def strengthen_password(self, account: Account, password: str) -> None:
         """Stores the same password, hashed again, unless it has changed: tokens stay valid."""
@@ -5772,6 +5861,7 @@ class Store(Database):
             DELETE FROM outbox WHERE expires_at <= :now AND due_at IS NULL;
             DELETE FROM block WHERE expires_at <= :now;
             DELETE FROM admin_link WHERE expires_at <= :now;
+            DELETE FROM admin_session WHERE created_at < :session_from;
             DELETE FROM audit WHERE created_at < :audit_from;
             DELETE FROM page WHERE seen_at < :quarter_ago AND page_likes = 0 AND closed = 0
                AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = page.id)
@@ -5784,6 +5874,7 @@ class Store(Database):
             sql,
             now=now,
             day_ago=now - DAY,
+            session_from=now - 7 * DAY,  # its token is valid no longer
             quarter_ago=now - 90 * DAY,
             audit_from=now - 400 * DAY,
             most_terms=MOST_TERMS,
@@ -6041,18 +6132,65 @@ def new_code(random_bytes: RandomBytes) -> str:
     return f"{number:06d}"
 
 
+# Authenticator apps, which show a new code each half minute (RFC 6238)
+
+APP_STEP = 30  # seconds
+
+
+def new_app_key(random_bytes: RandomBytes) -> str:
+    """160 bits (RFC 4226, section 4), in base32, as an app takes it."""
+    return base64.b32encode(random_bytes(20)).decode()
+
+
+def app_code(app_key: str, step: int) -> str:
+    """The six digits that an app shows in the time step of that number (RFC 4226, section 5.3)."""
+    digest = hmac.digest(base64.b32decode(app_key), step.to_bytes(8), "sha1")
+    start = digest[-1] & 0x0F
+    number = int.from_bytes(digest[start : start + 4]) & 0x7FFF_FFFF
+    return f"{number % 1_000_000:06d}"
+
+
+def step_of_app_code(app_key: str, code: str, now: int) -> int:
+    """The time step in which the app shows a code: this one, or one beside it, since clocks differ
+    (RFC 6238, section 5.2). 0 if the code is wrong."""
+    this_step = now // APP_STEP
+    for step in (this_step, this_step - 1, this_step + 1):
+        if equal_in_constant_time(app_code(app_key, step), code):
+            return step
+    return 0
+
+
+def new_recovery_code(random_bytes: RandomBytes) -> str:
+    """120 bits, to be written down in six groups of four. So long a secret needs no slow hash."""
+    letters = base64.b32encode(random_bytes(16)).decode().lower()
+    return "-".join(letters[start : start + 4] for start in range(0, 24, 4))
+
+
 # Tokens
 
 
-def make_token(account_claims: Json, key: bytes, now: int, use: str = "login") -> str:
-    """A JWT with the claims `id`, `email`, `role` and `ver` of an account, and `iat`, `exp`, `use`.
-    A token for one use is not valid for another."""
+@dataclass(frozen=True)
+class Claims:
+    """What a valid token says. `session`: of an admin, 0 for a token that opens no /admin."""
+
+    user_id: int
+    version: int
+    session: int
+
+
+def make_token(
+    account_claims: Json, key: bytes, now: int, use: str = "login", session: int = 0
+) -> str:
+    """A JWT with the claims `id`, `email`, `role` and `ver` of an account, and `iat`, `exp`, `use`;
+    one for /admin also has `session`. A token for one use is not valid for another."""
     claims = {**account_claims, "iat": now, "exp": now + TOKEN_LIFE, "use": use}
+    if session:
+        claims["session"] = session
     return jwt.encode(claims, key, algorithm="HS256")
 
 
-def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | None:
-    """Account id and version of a token. None if it is not valid for this use."""
+def read_token(token: str, key: bytes, now: int, use: str) -> Claims | None:
+    """None if it is not valid for this use."""
     # The times are compared below, with the clock that tests can set.
     required = ["id", "ver", "iat", "exp", "use"]
     options: Any = {"require": required, "verify_exp": False, "verify_iat": False}
@@ -6063,14 +6201,15 @@ def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | 
     user_id = claims["id"]
     version = claims["ver"]
     expires_at = claims["exp"]
+    session = claims.get("session", 0)
     # SQLite would also find the account 1 for "1" and for true.
-    if any(type(value) is not int for value in (user_id, version, expires_at)):
+    if any(type(value) is not int for value in (user_id, version, expires_at, session)):
         return None
     is_current = now < expires_at <= now + TOKEN_LIFE + MINUTE
     is_altered = "=" in token  # PyJWT ignores it at the end
     if not is_current or is_altered or claims["use"] != use:
         return None
-    return user_id, version
+    return Claims(user_id, version, session)
 
 
 # Signed links
@@ -6615,6 +6754,8 @@ class Site:
     minute_counter: MinuteCounter = field(default_factory=MinuteCounter)
     views: ViewCounter = field(default_factory=ViewCounter)
     download_lock: threading.Lock = field(default_factory=threading.Lock)  # of a backup
+    # When sessions of admins were last used, by their id, as far as it is not written yet.
+    seen_sessions: dict[int, int] = field(default_factory=dict)
 
     def now(self) -> int:
         """UTC seconds."""
@@ -6637,6 +6778,8 @@ RATE_LIMITS = {
     "new_page": {HOUR: 20},
     "follow": {HOUR: 30},
     "report": {HOUR: 5, DAY: 20},
+    # Of an admin's account, after the right password: strangers cannot use them up.
+    "wrong_factor": {10 * MINUTE: 5, DAY: 20},
     # Of a client, for one email address or one comment.
     "code_for_email": {MINUTE: 1},
     "wrong_password": {10 * MINUTE: 5},
@@ -9020,16 +9163,28 @@ def caller_of(permission: Permission, site: Site, environ: Json, now: int) -> Ac
 
 
 def account_of_token(site: Site, environ: Json, now: int, use: str) -> Account | None:
-    """None if no token was sent. `Unauthorized` if one is not valid for this use. Role and
-    revocation are read from the database."""
+    """None if no token was sent. `Unauthorized` if one is not valid for this use. Role, revocation
+    and the sessions of admins are read from the database."""
+    claims = claims_of_token(site, environ, now, use)
+    if claims is None:
+        return None
+    account = valid_account(site.store, claims.user_id, claims.version)
+    if use == "admin":
+        if site.store.admin_session(claims.session) is None:
+            raise Unauthorized("登录已失效，请重新登录", Code.TOKEN_INVALID)
+        site.seen_sessions[claims.session] = now
+    return account
+
+
+def claims_of_token(site: Site, environ: Json, now: int, use: str) -> Claims | None:
+    """None if no token was sent. `Unauthorized` if one is not valid for this use."""
     scheme, _, token = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
     if scheme.lower() != "bearer":
         return None
     claims = read_token(token.strip(), site.key, now, use)
     if claims is None:
         raise Unauthorized("登录已失效，请重新登录", Code.TOKEN_INVALID)
-    user_id, version = claims
-    return valid_account(site.store, user_id, version)
+    return claims
 
 
 # Responses
@@ -9641,6 +9796,41 @@ def authenticated(
     return account
 
 
+def check_second_factor(request: Request, account: Account) -> None:
+    """Uses up the `factor` of the form: a code of the admin's authenticator app, or a recovery
+    code. `Forbidden` without a right one. The password has proved right before: a wrong code tells
+    strangers nothing, and the tries are of the account alone."""
+    if not account.app_key:
+        return
+    code = re.sub("[^a-z0-9]", "", text_field(request, "factor", 64, optional=True).lower())
+    if not code:
+        raise Forbidden("请输入身份验证器的动态码", Code.FACTOR_NEEDED)
+    use = Use("wrong_factor", str(account.id))
+    with request.writing():
+        take_uses_or_refuse(request.site, use)
+        is_right = use_up_factor(request, account, code)
+        if is_right:
+            return_uses(request.site, use)
+    if not is_right:  # after the transaction, which has counted the try
+        raise Forbidden("动态码不对或已用过", Code.FACTOR_WRONG)
+
+
+def use_up_factor(request: Request, account: Account, code: str) -> bool:
+    """Whether a second factor is right and was not used before. The caller holds the
+    transaction."""
+    store = request.site.store
+    account = store.account(account.id) or account  # another request may have used the code
+    step = step_of_app_code(account.app_key, code, request.now)
+    if step > account.app_step:
+        store.note_app_step(account.id, step)
+        return True
+    code_hash = sha256_of(code)
+    if code_hash not in store.recovery_codes(account.id):
+        return False
+    store.drop_recovery_code(account.id, code_hash)
+    return True
+
+
 def strengthen(site: Site, account: Account, password: str) -> None:
     """Hashes the password again if the number of rounds was raised since it was stored."""
     rounds = int(account.password.split("$")[1])
@@ -10029,13 +10219,14 @@ def by_code(request: Request) -> Identity:
 
 
 def by_password(request: Request) -> Identity:
-    """`{email, password, captcha_token}`, or a caller's `{password}`."""
+    """`{email, password, captcha_token, factor?}`, or a caller's `{password}`."""
     if request.caller:
         return by_own_password(request)
     email_address = email_field(request)
     password = password_field(request)
     captcha = captcha_field(request)
     account = authenticated(request, email_address, password, captcha)
+    check_second_factor(request, account)
     return Identity(account.email, wrong_credentials(), account)
 
 
@@ -12020,6 +12211,8 @@ def admin_page(request: Request) -> Response:
 
 # Signing in
 
+RECOVERY_CODES = 10  # that an admin gets with an authenticator app
+
 
 @route("GET", "/admin/captcha", Permission.PUBLIC, pace=Pace.QUICK)
 def admin_captcha(request: Request) -> Json:
@@ -12029,8 +12222,8 @@ def admin_captcha(request: Request) -> Json:
 
 @route("POST", "/admin/login", Permission.PUBLIC)
 def admin_login(request: Request) -> Json:
-    """`{email, password, captcha_token, lang?}` to `{token, nickname, email}`. It opens /admin. The
-    token of `/auth/login`, which scripts of the blog can read, does not."""
+    """`{email, password, captcha_token, factor?, lang?}` to `{token, nickname, email}`. It opens
+    /admin. The token of `/auth/login`, which scripts of the blog can read, does not."""
     email_address = email_field(request)
     password = password_field(request)
     captcha = captcha_field(request, own=True)
@@ -12042,10 +12235,11 @@ def admin_login(request: Request) -> Json:
         place = masked(request.client.ip) or "somewhere"
         log.warning("a sign-in at /admin failed, from %s", place)
         raise
+    check_second_factor(request, account)
     with request.writing():
         note_admin(request, account)
         audit(request, "sign_in", by=account)
-    return admin_session(request, account)
+        return begin_admin_session(request, account)
 
 
 def note_admin(request: Request, account: Account) -> None:
@@ -12057,9 +12251,46 @@ def note_admin(request: Request, account: Account) -> None:
         request.site.store.set_language(account.id, language)
 
 
-def admin_session(request: Request, account: Account) -> Json:
-    token = make_token(account.claims, request.site.key, request.now, "admin")
+def begin_admin_session(request: Request, account: Account) -> Json:
+    """The caller holds the transaction."""
+    site = request.site
+    device = device_of(request.environ.get("HTTP_USER_AGENT", ""))
+    ip = masked(request.client.ip)
+    country = site.places.of(request.client.ip).country
+    session = site.store.add_admin_session(account.id, device, ip, country, request.now)
+    token = make_token(account.claims, site.key, request.now, "admin", session)
     return {"token": token, "nickname": account.nickname, "email": account.email}
+
+
+# What a User-Agent header calls them, and what people do. The first that it has counts: Edge also
+# says that it is Chrome and Safari.
+BROWSERS = {
+    "Edg": "Edge",
+    "OPR/": "Opera",
+    "SamsungBrowser": "Samsung Internet",
+    "Firefox": "Firefox",
+    "FxiOS": "Firefox",
+    "CriOS": "Chrome",
+    "Chrome": "Chrome",
+    "Safari": "Safari",
+}
+SYSTEMS = {
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Android": "Android",
+    "Windows": "Windows",
+    "CrOS": "ChromeOS",
+    "Mac OS X": "Mac",
+    "Linux": "Linux",
+}
+
+
+def device_of(user_agent: str) -> str:
+    """The browser and the system, as people call them: `Firefox, Windows`. "" for an unknown
+    one."""
+    browser = next((name for sign, name in BROWSERS.items() if sign in user_agent), "")
+    system = next((name for sign, name in SYSTEMS.items() if sign in user_agent), "")
+    return ", ".join(filter(None, [browser, system]))
 
 
 def audit(
@@ -12116,7 +12347,99 @@ def claim(request: Request) -> Json:
         account = store.make_admin(email_address, nickname, stored, request.now)
         note_admin(request, account)
         audit(request, "claim", by=account)
-    return admin_session(request, account)
+        return begin_admin_session(request, account)
+
+
+# The admin's own sign-in
+
+
+@route("GET", "/admin/sign-in", Permission.ADMIN)
+def get_own_sign_in(request: Request) -> Json:
+    """`{sessions, has_app, recovery_codes}`: where the admin is signed in, whether an authenticator
+    app is needed for that, and how many recovery codes are left. `this` marks the session of the
+    request."""
+    store = request.site.store
+    claims = claims_of_token(request.site, request.environ, request.now, "admin")
+    sessions = [
+        {
+            "id": session.id,
+            "device": session.device,
+            "ip": session.ip,
+            "country": session.country,
+            "created_at": beijing_time(session.created_at),
+            "seen_at": beijing_time(request.site.seen_sessions.get(session.id, session.seen_at)),
+            "this": claims is not None and session.id == claims.session,
+        }
+        for session in store.admin_sessions(request.me.id)
+    ]
+    return {
+        "sessions": sessions,
+        "has_app": bool(request.me.app_key),
+        "recovery_codes": len(store.recovery_codes(request.me.id)),
+    }
+
+
+@route("DELETE", "/admin/sessions/<session_id:id>", Permission.ADMIN)
+def end_session(request: Request, session_id: int) -> Json:
+    """Ends one session of the caller."""
+    store = request.site.store
+    with request.writing():
+        session = store.admin_session(session_id)
+        if session is None or session.user_id != request.me.id:
+            raise NotFound("登录记录不存在", Code.NOT_FOUND)
+        store.end_admin_session(session.id)
+        audit(request, "end_session", detail=session.device)
+    return {"success": True}
+
+
+@route("POST", "/admin/app/key", Permission.ADMIN)
+def offer_app_key(request: Request) -> Json:
+    """Gives `{key, link, picture}`: a key for an authenticator app, as a link that such an app
+    opens, and as a QR code of that (a `data:` URL). Nothing is stored yet."""
+    import segno  # hardly anybody needs it, and it takes memory
+
+    app_key = new_app_key(request.site.world.random_bytes)
+    issuer = urllib.parse.urlsplit(request.site.config.server_public_url).hostname or "commentd"
+    label = urllib.parse.quote(f"{issuer}:{request.me.email}")
+    query = urllib.parse.urlencode({"secret": app_key, "issuer": issuer})
+    link = f"otpauth://totp/{label}?{query}"
+    picture = segno.make(link, error="m").svg_data_uri(scale=4, border=4, light="#fff")
+    return {"key": app_key, "link": link, "picture": picture}
+
+
+@route("POST", "/admin/app", Permission.ADMIN)
+def add_app(request: Request) -> Json:
+    """`{key, factor, password}` to `{recovery_codes}`: from now on a sign-in needs a code of the
+    authenticator app that has this key and shows this code now."""
+    app_key = text_field(request, "key", 64)
+    code = re.sub("[^0-9]", "", text_field(request, "factor", 64))
+    is_key = re.fullmatch("[A-Z2-7]{32}", app_key)
+    step = step_of_app_code(app_key, code, request.now) if is_key else 0
+    if not step:
+        raise Forbidden("动态码不对或已用过", Code.FACTOR_WRONG)
+    holder = by_own_password(request)
+    random_bytes = request.site.world.random_bytes
+    codes = [new_recovery_code(random_bytes) for _ in range(RECOVERY_CODES)]
+    store = request.site.store
+    with request.writing():
+        account = account_for(request, holder)
+        hashes = [sha256_of(each.replace("-", "")) for each in codes]
+        store.set_app_key(account.id, app_key, hashes)
+        store.note_app_step(account.id, step)
+        audit(request, "add_app")
+    return {"recovery_codes": codes}
+
+
+@route("DELETE", "/admin/app", Permission.ADMIN)
+def remove_app(request: Request) -> Json:
+    """`{password, factor}` to `{success}`: a sign-in needs no authenticator app any more."""
+    holder = by_own_password(request)
+    check_second_factor(request, request.me)
+    with request.writing():
+        account = account_for(request, holder)
+        request.site.store.set_app_key(account.id, "", [])
+        audit(request, "remove_app")
+    return {"success": True}
 
 
 # Lists
@@ -12996,8 +13319,10 @@ class App:
             store.purge(now)
             store.forget(now - max(HOUR, config.privacy_keep_ip_days * DAY))
             store.erase_hidden(now - config.moderation_keep_days * DAY)
+            store.note_admin_sessions(self.site.seen_sessions)
             add_rebuild(self.site)
             self.note_unnamed_proxy(now)
+        self.site.seen_sessions.clear()
         self.minute_began = now
         self.begin_wiping_if_due(now)
         store.wiper.empty_wal_if_needed()

@@ -129,6 +129,10 @@ export async function account(thread, kit, form, reason) {
       submit: 'signin', act: signIn,
       others: [...canMail ? [goTo('usecode', 'in'), goTo('register', 'up')] : [], cancel()],
     }),
+    factor: () => ({ // of an admin
+      title: 'signin', fields: [field('factor', 'factor', {autocomplete: 'one-time-code'})],
+      submit: 'signin', act: signInWithFactor, others: [goTo('back', 'password'), cancel()],
+    }),
     up: () => ({
       title: 'register',
       fields: [nicknameField(), emailField(), password('new-password'), advice()],
@@ -309,7 +313,16 @@ export async function account(thread, kit, form, reason) {
 
   async function signIn() {
     await checkFields('email', 'password')
-    await logIn({password: secret, captcha_token: await takeCaptchaToken()})
+    await logIn({password: secret, captcha_token: await takeCaptchaToken()}).catch(error => {
+      if (error.code !== 'factor_needed') throw error
+      go('factor')
+    })
+  }
+
+  async function signInWithFactor() {
+    if (!panel.factor.value.trim()) throw new Failure('factor_needed')
+    const proof = {password: secret, factor: panel.factor.value}
+    await logIn({...proof, captcha_token: await takeCaptchaToken()})
   }
 
   async function logIn(proof) {

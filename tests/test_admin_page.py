@@ -21,6 +21,7 @@ from support import inside
 from support.accessibility import DESK, PHONE
 from support.blog import new_context, nodes_of, painted, say, service
 from support.inside import sql
+from support.second_factor import app_code
 from support.service import Start
 from support.service import start as start  # a fixture
 from support.serving import until
@@ -1646,6 +1647,54 @@ def test_a_backup_is_downloaded_and_asks_for_the_password(admin_browser: AdminBr
     assert re.fullmatch(r"commentd-\d{4}-\d\d-\d\d\.db", found.value.suggested_filename)
     assert found.value.path().read_bytes().startswith(b"SQLite format 3")
     expect(dialog(page)).to_have_count(0)
+
+
+def test_an_authenticator_app_is_added_asked_for_and_removed(admin_browser: AdminBrowser) -> None:
+    admin_browser.expected.append(REFUSED)
+    page = admin_browser.open("settings")
+    mouse(button(page, "Add an authenticator app"))
+    expect(dialog(page).get_by_alt_text("QR code of the key")).to_be_visible()
+    key = dialog(page).locator("code").inner_text().replace(" ", "")
+    at = admin_browser.app.site.now() // 30
+    keyboard(dialog(page).get_by_label("Code that the app shows"), app_code(key, at))
+    keyboard(dialog(page).get_by_label("Your password"), PASSWORD)
+    keyboard(button(dialog(page), "Save"))
+
+    expect(dialog(page).get_by_role("listitem")).to_have_count(10)
+    recovery = dialog(page).get_by_role("listitem").all_inner_texts()
+    mouse(button(dialog(page), "I have kept them"))
+    expect(page.get_by_text("Recovery codes left: 10.")).to_be_visible()
+
+    other = admin_browser.new_page(signed=False)
+    other.goto(f"{admin_browser.service}/admin")
+    keyboard(other.get_by_label("Email"), MAIL)
+    keyboard(other.get_by_label("Password"), PASSWORD)
+    expect(other.get_by_label("Code of your authenticator app")).to_be_hidden()
+    keyboard(button(other, "Sign in"))
+    expect(alert(other)).to_have_text("Please enter the code that your authenticator app shows.")
+    keyboard(other.get_by_label("Code of your authenticator app"), "000000")
+    keyboard(button(other, "Sign in"))
+    expect(alert(other)).to_contain_text("This code is wrong or was used before.")
+    other.get_by_label("Code of your authenticator app").fill(recovery[0])
+    keyboard(button(other, "Sign in"))
+    expect(other.get_by_role("heading", name="Queue")).to_be_visible()
+
+    mouse(button(page, "Remove the authenticator app"))
+    keyboard(dialog(page).get_by_label("Code of your authenticator app"), recovery[1])
+    keyboard(dialog(page).get_by_label("Your password"), PASSWORD)
+    keyboard(button(dialog(page), "Remove the authenticator app"))
+    expect(button(page, "Add an authenticator app")).to_be_visible()
+
+
+def test_each_session_is_shown_and_ended_with_one_press(admin_browser: AdminBrowser) -> None:
+    admin_browser.expected.append(REFUSED)
+    phone = admin_browser.open("settings", **TOUCH)
+    page = admin_browser.open("settings")
+    expect(page.get_by_text("this browser")).to_have_count(1)
+    mouse(button(page, "End"))
+    expect(button(page, "End")).to_have_count(0)
+    phone.reload()
+    expect(dialog(phone)).to_be_visible()  # they sign in again
 
 
 # A bad network

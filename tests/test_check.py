@@ -576,6 +576,7 @@ def test_check_reports_a_package_with_known_vulnerabilities(
 ) -> None:
     needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     floors = dict(re.findall(r"([a-z0-9]+)>=([0-9.]+)", "\n".join(needed)))
+    del floors["segno"]  # no version of it has had one
     assert len(floors) == 5
     versions: dict[str, str] = {}
     monkeypatch.setattr("importlib.metadata.version", lambda name: versions[name])

@@ -19,6 +19,7 @@ from support.blog import POST, say
 from support.captcha import SECRET, SITE_KEY, Siteverify
 from support.inside import sql
 from support.mail import code_in
+from support.second_factor import app_code
 from support.world import read
 from support.writing import (
     MAIL,
@@ -254,6 +255,27 @@ def test_an_admin_is_asked_for_the_password(blog_site: BlogSite, account: int) -
     panel = page.get_by_role("form", name="Sign in")
     assert_told(page, panel.get_by_label("Password"), "Admins sign in with their password.")
     sign_in(page)
+    expect_signed_in(page)
+
+
+def test_an_admin_with_an_authenticator_app_is_asked_for_its_code(
+    blog_site: BlogSite, account: int
+) -> None:
+    key = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+    sql(blog_site.app, "UPDATE account SET role = 'admin', app_key = ?", key)
+    page = blog_site.open(faults=REFUSED)
+    open_account(page)
+    sign_in(page)
+    panel = page.get_by_role("form", name="Sign in")
+    field = panel.get_by_label("Code of your authenticator app")
+    expect(field).to_be_focused()
+    keyboard(button(panel, "Sign in"))
+    assert_told(page, field, "Please enter the code that your authenticator app shows.")
+    field.fill("000000")
+    page.keyboard.press("Enter")
+    assert_told(page, field, "This code is wrong or was used before.")
+    field.fill(app_code(key, blog_site.app.site.now() // 30))
+    page.keyboard.press("Enter")
     expect_signed_in(page)
 
 

@@ -36,10 +36,14 @@ export function passwordField(autocomplete, email, word = 'password') {
 /** What an admin does that matters asks for their own password. */
 export const ownPassword = () => passwordField('current-password', me().email, 'own_password')
 
+/** A field for a code of the admin's authenticator app, or a recovery code. */
+export const factorField = (word = 'factor') =>
+  inputField('factor', word, {autocomplete: 'one-time-code', maxLength: 64})
+
 // -- Forms --------------------------------------------------------------------
 
 // What cannot be taken back, or takes something from somebody.
-const DANGEROUS = ['block', 'demote', 'drop']
+const DANGEROUS = ['block', 'demote', 'drop', 'remove_app']
 
 /** What is typed in a form, by name. */
 async function valuesOf(form) {

@@ -1,9 +1,11 @@
-// The view of what is still to be set up, of the backup, and of the settings in force.
+// The view of what is still to be set up, of the admin's own sign-in, of the backup, and of the
+// settings in force.
 
 import {button, h} from './shared.js'
 import {badge, bdi, main, span, table} from './elements.js'
 import {openDialog, ownPassword} from './forms.js'
 import {fill} from './notices.js'
+import {ownSignIn} from './own_sign_in.js'
 import {call} from './service.js'
 import {tagSection} from './tag.js'
 import {language, rowsOf, say, text} from './texts.js'
@@ -11,7 +13,7 @@ import {language, rowsOf, say, text} from './texts.js'
 export function draw() {
   fill(main, () => call('GET', 'settings?lang=' + language), response => {
     main.append(
-      ...findings(response), ...tagSection(), ...backupSection(), ...inForce(response))
+      ...findings(response), ...tagSection(), ownSignIn(), ...backupSection(), ...inForce(response))
   })
 }
 

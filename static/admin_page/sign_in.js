@@ -3,7 +3,7 @@
 
 import {Failure, button, h} from './shared.js'
 import {main} from './elements.js'
-import {inputField, makeForm, openDialog, passwordField} from './forms.js'
+import {factorField, inputField, makeForm, openDialog, passwordField} from './forms.js'
 import {drawFrame} from './frame.js'
 import {announce, busyButton} from './notices.js'
 import {ask, captchaToken, errorText, me, rememberMe} from './service.js'
@@ -29,12 +29,25 @@ function showDoor(title, ...children) {
 const emailField = value =>
   inputField('email', 'email', {type: 'email', required: true, autocomplete: 'username', value})
 
-const credentials = () => [emailField(me().email ?? ''), passwordField('current-password')]
+const credentials = () => [
+  emailField(me().email ?? ''),
+  passwordField('current-password'),
+  h('div', {class: 'factor', hidden: true}, factorField()),
+]
 
-async function signIn({email, password}) {
+/** Signs in. Of an admin with an authenticator app, the form then asks for a code too. */
+async function signIn({email, password, factor}, form) {
   rememberMe({email})
-  const captcha_token = await captchaToken()
-  rememberMe(await ask('POST', 'login', {email, password, captcha_token, lang: language}))
+  const proof = {email, password, factor, captcha_token: await captchaToken()}
+  try {
+    rememberMe(await ask('POST', 'login', {...proof, lang: language}))
+  } catch (error) {
+    if (error.code === 'factor_needed') {
+      form.querySelector('.factor').hidden = false
+      form.factor.focus()
+    }
+    throw error
+  }
 }
 
 let comingBack // one promise for all requests that fail at the same time
@@ -59,7 +72,7 @@ export function showSignIn(notice) {
   drawFrame(start.begin)
   if (notice) announce(say(notice))
   const form = makeForm('signin', credentials(), async filled => {
-    await signIn(filled)
+    await signIn(filled, form)
     start.enter()
   })
   showDoor('signin', form, h('p', {class: 'small'}, say('forgot')))

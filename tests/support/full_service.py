@@ -18,6 +18,7 @@ from support import inside
 from support.admin import OWNER
 from support.api import OPERATIONS, PERMISSIONS, ROUTES, SPEC
 from support.client import CANARY, PAGE, Visitor
+from support.second_factor import app_code
 from support.sources import ROOT
 from support.world import START, FakeWorld
 
@@ -103,6 +104,8 @@ class FullService:
         return value if value in schema.get("enum", [value]) else schema["enum"][0]
 
 
+APP_KEY = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"  # of an authenticator app
+
 # Values of parameters and fields, and those that one operation wants.
 GOOD: dict[str, Any] = {
     "answers": False,
@@ -112,6 +115,7 @@ GOOD: dict[str, Any] = {
     "comments": "keep",
     "content": "ho",
     "edit_token": "x",
+    "factor": "123456",
     "email": "ann@example.com",
     "id": 1,
     "ids": [1],
@@ -152,10 +156,12 @@ GOOD: dict[str, Any] = {
     "block_id": 1,
     "comment_id": 1,
     "message_id": 1,
+    "session_id": 1,
     "page_id": 1,
     "user_id": 1,
     "POST /auth/verify email": "eve@example.com",
     "POST /admin/login email": OWNER,
+    "POST /admin/app key": APP_KEY,
 }
 
 
@@ -202,6 +208,7 @@ def full_service(app: App, fake_world: FakeWorld, db: sqlite3.Connection) -> Ful
     version = {comment["id"]: comment["version"] for comment in shown}[1]
     good = {"request_id": sign_in, "token": code, "version": version, "versions": [version]}
     good |= {"code": sign_in_code, "POST /auth/verify request_id": request_id}
+    good["POST /admin/app factor"] = app_code(APP_KEY, int(fake_world.time) // 30)
     tokens = dict.fromkeys(PERMISSIONS, login)
     tokens["moderator"] = inside.token_of(app, OWNER)
     tokens["admin"] = inside.token_of(app, OWNER, "admin")
