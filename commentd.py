@@ -2011,8 +2011,9 @@ class Config:
     )
     moderation_hold: str = setting(
         "Which comments wait for your approval: none; links (with a link, or from an author who\n"
-        "gave a website); first (the first of each author); all.",
-        one_of("none", "links", "first", "all"),
+        "gave a website); email (of a guest who gave an email address, until its holder says by a\n"
+        "link in an email that they wrote it); first (the first of each author); all.",
+        one_of("none", "links", "email", "first", "all"),
         "none",
     )
     moderation_words: Strings = setting(
@@ -2697,7 +2698,7 @@ MIGRATIONS: list[Migration] = [
     CREATE TABLE notification (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         comment_id INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
-        audience   TEXT NOT NULL CHECK (audience IN ('owner', 'author', 'follower')),
+        audience   TEXT NOT NULL CHECK (audience IN ('owner', 'author', 'holder', 'follower')),
         recipient  TEXT NOT NULL,
         due_at     INTEGER NOT NULL,
         outbox_id  INTEGER REFERENCES outbox (id) ON DELETE CASCADE
@@ -2715,6 +2716,11 @@ MIGRATIONS: list[Migration] = [
         PRIMARY KEY (subscriber, page_id)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX subscription_page ON subscription (page_id);
+
+    -- Whose email address, as a keyed hash, gets no more questions about comments of guests.
+    CREATE TABLE no_question (
+        subscriber TEXT PRIMARY KEY
+    ) STRICT, WITHOUT ROWID;
 
     CREATE TABLE follow (
         user_id  INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
@@ -4341,7 +4347,8 @@ PAGE_SORTS = {
 # a comment hears of replies only while the comment itself does not wait: an edit may have it held.
 IS_DUE = """
     outbox_id IS NULL AND due_at <= :now
-       AND (comment.status = 'visible' OR (comment.status = 'waiting' AND audience = 'owner'))
+       AND (comment.status = 'visible'
+            OR (comment.status = 'waiting' AND audience IN ('owner', 'holder')))
        AND NOT (audience = 'author' AND EXISTS
                 (SELECT 1 FROM comment AS parent
                   WHERE parent.id = comment.parent_id AND parent.status = 'waiting'))"""
@@ -4818,7 +4825,8 @@ class Store(Database):
             DELETE FROM admin_link WHERE email = :email;
             DELETE FROM outbox WHERE recipient = :email;
             DELETE FROM notification WHERE recipient = :email AND outbox_id IS NULL;
-            DELETE FROM subscription WHERE subscriber = :subscriber"""
+            DELETE FROM subscription WHERE subscriber = :subscriber;
+            DELETE FROM no_question WHERE subscriber = :subscriber"""
         self.run_script(sql, email=account.email, visitor=visitor, subscriber=subscriber)
         sql = f"UPDATE comment SET {assignments(PERSONAL_FIELDS)}, masked = 1 WHERE user_id = :id"
         self.run(sql, id=account.id, **values_of(BLANK_COMMENT, PERSONAL_FIELDS))
@@ -5194,6 +5202,10 @@ class Store(Database):
     def set_held(self, comment_id: int, held: str) -> None:
         self.run("UPDATE comment SET held = ? WHERE id = ?", held, comment_id)
 
+    def give_to_account(self, comment_id: int, user_id: int) -> None:
+        """Makes a guest's comment one that the account wrote, as if it had been signed in."""
+        self.run("UPDATE comment SET user_id = ?, email = '' WHERE id = ?", user_id, comment_id)
+
     def change_status(self, comment_id: int, status: str, now: int) -> None:
         """The counts of its page and its parents follow."""
         if status == "visible":
@@ -5439,6 +5451,12 @@ class Store(Database):
         """Adds news of a comment that end when an admin decides on it."""
         self.add_notification(comment_id, "owner", now)
 
+    def notify_holder(self, comment_id: int, now: int) -> None:
+        """Has the holder of the email address that a guest gave asked whether they wrote the
+        comment. Whether they are to be asked is looked up later, so that the response to the guest
+        takes the same time for each email address."""
+        self.add_notification(comment_id, "holder", now)
+
     def add_notification(self, comment_id: int, audience: str, now: int) -> None:
         sql = """
             INSERT INTO notification (comment_id, audience, recipient, due_at)
@@ -5576,6 +5594,18 @@ class Store(Database):
             VALUES (?, ?, ?)
                 ON CONFLICT (subscriber, page_id) DO UPDATE SET state = excluded.state"""
         self.run(sql, subscriber, page_id, state)
+
+    def wants_questions(self, subscriber: str) -> bool:
+        """Whether somebody may be asked whether they wrote what a guest signed with their email
+        address."""
+        return self.value("SELECT 1 FROM no_question WHERE subscriber = ?", subscriber) is None
+
+    def set_questions(self, subscriber: str, wanted: bool) -> None:
+        if wanted:
+            self.run("DELETE FROM no_question WHERE subscriber = ?", subscriber)
+        else:
+            sql = "INSERT INTO no_question (subscriber) VALUES (?) ON CONFLICT DO NOTHING"
+            self.run(sql, subscriber)
 
     def follow(self, user_id: int, page_id: int, language: str) -> None:
         """Follows a page, unless it is gone."""
@@ -6798,6 +6828,8 @@ RATE_LIMITS = {
     # Of an email address: emails about comments, and about replies alone.
     "notification": {10 * MINUTE: 1},
     "reply_email": {HOUR: 6},
+    # Of an email address: emails that ask whether its holder wrote what a guest signed with it.
+    "question": {DAY: 1},
     # Of all clients together.
     "all_code_emails": {HOUR: 200},
     "all_wrong_codes": {DAY: 200},  # for accounts
@@ -6811,7 +6843,7 @@ RATE_LIMITS = {
     "all_questions": {HOUR: 30},  # to guests: whether they want emails
 }
 # Those of emails to people who wrote here hold also for an owner who wants no rate limits.
-ALWAYS_LIMITED = {"notification", "reply_email", "all_questions"}
+ALWAYS_LIMITED = {"notification", "reply_email", "question", "all_questions"}
 
 # Rate limits that are counted in memory: the uses of a client in a minute.
 MEMORY_LIMITS = {
@@ -7353,6 +7385,9 @@ def suspicion(site: Site, written: FullComment, doubt: str) -> str:
         return "links"
     if hold == "first" and not site.store.count_known(written):
         return "first"
+    # For whom and whether an account has the address does not matter: guests would learn that.
+    if hold == "email" and written.user_id is None and written.email:
+        return "email"
     return ""
 
 
@@ -7579,12 +7614,14 @@ HELD_TEXTS = {
     "all": "held_all",
     "first": "held_first",
     "links": "held_links",
+    "email": "held_email",
     "flood": "held_flood",
     "fast": "held_fast",
     "captcha_down": "held_captcha_down",
     "word": "held_word",
     "block": "held_block",
     "learnt": "held_learnt",
+    "denied": "held_denied",
 }
 
 
@@ -7988,6 +8025,82 @@ def ask_guest(site: Site, to: str, unasked: News, consent: str) -> None:
     add_email(site, unasked, email, subscriber=subscriber)
 
 
+# Questions to the holder of the email address that a guest gave
+
+
+@rule
+def question_faults(config: Config) -> Iterator[str]:
+    if config.moderation_hold == "email" and not config.server_public_url:
+        yield "[moderation] hold = email sends links, so set [server] public_url"
+
+
+# A guest who types the email address of an account is not that account: their comment has no tick,
+# and the holder is asked. The guest must not learn that there is an account. So what anybody else
+# can see never depends on that: neither the response, nor its time, nor whether the comment is
+# shown. If a blog that shows guests' comments at once let just this one wait, it would be in no
+# list, and nobody could like it. That would tell the guest all, and would keep nobody from writing
+# the same without the email address, which readers do not see. An owner who wants such comments to
+# wait sets `hold = email`: then those with any other email address wait too.
+
+
+def holder_recipients(site: Site, comment: FullComment) -> list[str]:
+    """The email address that a guest gave, if it has an account or the comment waits for it."""
+    has_account = site.store.account_with_email(comment.email) is not None
+    return [comment.email] if has_account or comment.held == "email" else []
+
+
+def is_for_holder(site: Site, to: str, comment: FullComment) -> bool:
+    """Whether the holder of an email address may be asked about a guest's comment."""
+    if comment.user_id is not None or comment.email != to or not site.config.server_public_url:
+        return False
+    if to in owner_recipients(site, comment):  # who decides on it anyway
+        return False
+    if is_blocked_email(site, to):
+        return False
+    return site.store.wants_questions(subscriber_of(site.key, to))
+
+
+def write_to_holder(site: Site, to: str, news: News) -> None:
+    """One email a day, with links to say of each comment whether the holder wrote it. What one
+    email cannot hold waits for the next."""
+    asked = dict([*news.items()][:MOST_QUOTED])
+    comments = [*asked.values()]
+    account = site.store.account_with_email(to)
+    language = account.language if account else ""
+    holder = Recipient(site, to, language or comments[0].language)
+    uses = [email_use(site, "question", to, "holder")]
+    text_name = "holder_text"
+    if account is None:
+        # Whom nobody knows here gets nothing that a stranger typed, and they are limited in all.
+        text_name = "holder_blank_text"
+        uses.append(Use("all_questions"))
+    sections = [holder_section(holder, text_name, comment) for comment in comments]
+    subject = holder.text("holder_subject")
+    stop = holder.signed_link(SignedLink("no_questions", 0))
+    end = holder.text("holder_end", stop=stop)
+    email = holder.comments_email(subject, comments, sections, end, stop)
+    add_email(site, asked, email, *uses)
+
+
+def holder_section(holder: Recipient, text_name: str, comment: FullComment) -> str:
+    return holder.section(
+        text_name,
+        comment,
+        page=holder.page_shown(comment, 120),
+        yes=answer_link(holder, "mine", comment),
+        no=answer_link(holder, "not_mine", comment),
+    )
+
+
+def answer_link(holder: Recipient, action: str, comment: FullComment) -> str:
+    """A link with which a holder says whether they wrote a comment, while its text stays."""
+    return holder.signed_link(
+        SignedLink(
+            action, comment.id, version=comment.version, expires_at=holder.site.now() + LINK_LIFE
+        )
+    )
+
+
 # Notifications to readers who follow a page
 
 
@@ -8057,6 +8170,7 @@ def write_to_follower(site: Site, to: str, news: News) -> None:
 AUDIENCES = (
     Audience("owner", owner_recipients, is_for_owner, write_to_owner),
     Audience("author", author_recipients, is_for_author, write_to_author),
+    Audience("holder", holder_recipients, is_for_holder, write_to_holder),
     Audience("follower", follower_recipients, is_for_follower, write_to_follower),
 )
 
@@ -10350,8 +10464,9 @@ def logout(request: Request) -> Json:
 @route("GET", "/me", Permission.USER, pace=Pace.QUICK)
 def get_me(request: Request) -> Json:
     """`?url=` to `{email, nickname, role, language, created_at, has_password, comments, answers,
-    follows, following?}`. `answers`: emails about replies are sent. `following`: emails about that
-    page are sent."""
+    questions, follows, following?}`. `answers`: emails about replies are sent. `questions`: the
+    caller is asked about comments that guests sign with their email address. `following`: emails
+    about that page are sent."""
     store = request.site.store
     followed = store.followed(request.me.id)
     response = {
@@ -10375,6 +10490,7 @@ def account_fields(request: Request) -> Json:
         "created_at": beijing_time(me.created_at),
         "has_password": bool(me.password),
         "answers": subscriptions.get(0) != "no",
+        "questions": request.site.store.wants_questions(request.subscriber),
     }
 
 
@@ -10388,9 +10504,9 @@ def linked_pages(request: Request, pages: Iterable[Page]) -> list[Json]:
 
 @route("PATCH", "/me", Permission.USER)
 def change_me(request: Request) -> Json:
-    """`{nickname?, answers?}` or `{new_password, password}` to `{success, nickname, token?}`. A
-    nickname is used for new comments. A new password revokes all older tokens. `code` and
-    `request_id` can stand for the password."""
+    """`{nickname?, answers?, questions?}` or `{new_password, password}` to `{success, nickname,
+    token?}`. A nickname is used for new comments. A new password revokes all older tokens. `code`
+    and `request_id` can stand for the password."""
     me = request.me
     store = request.site.store
     nickname = nickname_field(request, optional=True)
@@ -10400,6 +10516,9 @@ def change_me(request: Request) -> Json:
     wants_emails = ""  # about replies
     if "answers" in request.form:
         wants_emails = "yes" if flag_field(request, "answers") else "no"
+    wants_questions = None
+    if "questions" in request.form:
+        wants_questions = flag_field(request, "questions")
     new_password = None
     if "new_password" in request.form:
         new_password = confirmed_password(request)
@@ -10408,6 +10527,8 @@ def change_me(request: Request) -> Json:
             store.set_nickname(me.id, nickname)
         if wants_emails:
             store.subscribe(request.subscriber, 0, wants_emails)
+        if wants_questions is not None:
+            store.set_questions(request.subscriber, wants_questions)
         if new_password:
             set_own_password(request, new_password)
         changed = store.account(me.id) or me
@@ -10800,6 +10921,8 @@ def post_comment(request: Request) -> Json:
         if captcha:
             store.note_spent_captcha(captcha.signature, captcha.expires_at, comment.id)
         store.notify(comment, request.now)
+        if new.email:
+            store.notify_holder(comment.id, request.now)
         if verdict.status != "spam" and not request.is_admin:
             add_webhook(request.site, comment.id, "created")
         return posted(request, comment, may_edit=True)
@@ -10949,6 +11072,8 @@ def edit_comment(request: Request, comment_id: int) -> Json:
         if verdict.status == "waiting":
             store.notify_owner(comment.id, request.now)
             add_webhook(request.site, comment.id, "created")
+            if comment.user_id is None and comment.email:
+                store.notify_holder(comment.id, request.now)
         return as_author_sees(request, full_comment(request, comment_id))
 
 
@@ -12510,6 +12635,7 @@ def comment_for_admin(request: Request, comment: FullComment) -> Json:
         "status": comment.status,
         "held": comment.held,
         "email": comment.email,
+        "holder": holder_for_admin(request, comment),
         "page_id": comment.page_id,
         "learnt": comment.learnt,
         "version": comment.version,
@@ -12521,6 +12647,14 @@ def comment_for_admin(request: Request, comment: FullComment) -> Json:
         "closed": page and page.is_closed(request.site.config, request.now),
         "parent": parent_shown,
     }
+
+
+def holder_for_admin(request: Request, comment: FullComment) -> Json | None:
+    """`{id, nickname}` of the account whose email address a guest gave. None for all others."""
+    holder = None
+    if comment.user_id is None:
+        holder = request.site.store.account_with_email(comment.email)
+    return {"id": holder.id, "nickname": holder.nickname} if holder else None
 
 
 # Moderating
@@ -12965,9 +13099,11 @@ def open_link(request: Request) -> Response:
     link = read_signed_link(request.site.key, request.query)
     if link is None or 0 < link.expires_at <= request.now:
         return link_page(request, "bad", status=403)
-    if link.action not in ACTIONS:
+    if link.action in EMAIL_CHOICES:
         return subscription_page(request, link)
     try:
+        if link.action in HOLDER_ANSWERS:
+            return holder_page(request, link)
         return moderation_page(request, link)
     except NotFound:
         return link_page(request, "gone", status=404)
@@ -12985,7 +13121,7 @@ class LinkButton:
     @staticmethod
     def to_do(link: SignedLink, name: str) -> "LinkButton":
         """One that is named for an action. `name` is that of its text."""
-        style = "danger" if link.action in ("spam", "deleted") else ""
+        style = "danger" if link.action in ("spam", "deleted", "not_mine") else ""
         return LinkButton(link, f"button_{name}", style)
 
     @staticmethod
@@ -13066,6 +13202,108 @@ def moderated_page(request: Request, link: SignedLink, comment: FullComment) -> 
 def is_decided(site: Site, action: Action, comment: FullComment) -> bool:
     """Whether a comment is as the action makes it, and no reader has reported it since."""
     return action.value_before(site, comment) == action.value and not site.store.reports(comment.id)
+
+
+# Whether the holder of an email address wrote what a guest signed with it
+
+
+def holder_page(request: Request, link: SignedLink) -> Response:
+    """What a link about a guest's comment opens for the holder of the email address. The pages are
+    those of `moderation_page`."""
+    comment = full_comment(request, link.comment_id)
+    if not may_answer(request.site, link, comment):
+        return link_page(request, "bad", status=403)
+    if comment.user_id is not None:  # they have said yes
+        return answered_page(request, link, comment)
+    if not is_open_to_holder(comment):
+        raise NotFound("评论不存在", Code.COMMENT_GONE)
+    if link.version != comment.version:
+        button = LinkButton.to_do(replace(link, version=comment.version), link.action)
+        status = 409 if request.is_post else 200
+        return link_page(request, "changed", button, comment=comment, status=status)
+    if request.is_post:
+        answer = HOLDER_ANSWERS[link.action]
+        return answered_page(request, link, answer(request, comment))
+    if comment.status == "spam" and link.action == "not_mine":
+        return answered_page(request, link, comment)
+    button = LinkButton.to_do(link, link.action)
+    return link_page(request, f"page_{link.action}", button, comment=comment)
+
+
+def may_answer(site: Site, link: SignedLink, comment: FullComment) -> bool:
+    """Whether the recipient of a link still holds the email address of the comment, and is not
+    blocked."""
+    is_holder = subscriber_of(site.key, comment.email) == link.subscriber
+    return is_holder and not is_blocked_email(site, comment.email)
+
+
+def is_open_to_holder(comment: FullComment) -> bool:
+    """Whether a holder may still decide on a comment: until an admin has removed it. Who has said
+    no may say yes."""
+    is_denied = comment.status == "spam" and comment.held == "denied" and not comment.learnt
+    return is_denied or comment.status in ("visible", "waiting")
+
+
+def answered_page(request: Request, link: SignedLink, comment: FullComment) -> Response:
+    """What the holder's answer did. Who has said no by mistake can say yes."""
+    if comment.status == "spam":
+        yes = LinkButton(replace(link, action="mine"), "button_mine", "quiet")
+        return link_page(request, "done_not_mine", yes, comment=comment)
+    title = "done_mine" if comment.status == "visible" else "done_mine_waiting"
+    url = own_link(comment.page_url, request.site.config.site_origins)
+    return link_page(request, title, comment=comment, next_url=url, next_label="page")
+
+
+def accept_as_own(request: Request, comment: FullComment) -> FullComment:
+    """The holder wrote the comment. Its status is now the one that it would have if they had been
+    signed in, and a visible one stays visible.
+
+    It goes to their account, if they have one, and gets the tick. An admin's does not: a link in an
+    email takes the place of no password, and readers would see an admin's badge."""
+    site = request.site
+    store = site.store
+    account = store.account_with_email(comment.email)
+    gets_tick = account is not None and account.role != "admin"
+    as_theirs = replace(comment, user_id=account.id) if account and gets_tick else comment
+    verdict = moderate_text(site, as_theirs, doubt="")
+    if verdict.held == "email":  # which is shown by now to be theirs
+        verdict = Verdict("visible", "")
+    with request.writing():
+        current = full_comment(request, comment.id)
+        if current.version != comment.version or not is_open_to_holder(current):
+            return current  # pragma: no cover - a race
+        if account and gets_tick:
+            store.give_to_account(comment.id, account.id)
+        if current.status != "visible":
+            store.change_status(comment.id, verdict.status, request.now)
+            store.set_held(comment.id, verdict.held)
+        audit(request, "mine", comment.id)
+        return full_comment(request, comment.id)
+
+
+def deny_as_own(request: Request, comment: FullComment) -> FullComment:
+    """The holder did not write the comment: it is spam. The filter does not learn that, since it
+    learns from admins alone. Otherwise anybody could sign good comments with their own email
+    address, and teach it that these are spam."""
+    store = request.site.store
+    with request.writing():
+        current = full_comment(request, comment.id)
+        if not is_open_to_holder(current):
+            return current  # pragma: no cover - a race
+        unteach_ham(request.site, current)
+        store.change_status(comment.id, "spam", request.now)
+        store.set_held(comment.id, "denied")
+        audit(request, "not_mine", comment.id)
+        return full_comment(request, comment.id)
+
+
+HOLDER_ANSWERS: dict[str, Callable[[Request, FullComment], FullComment]] = {
+    "mine": accept_as_own,
+    "not_mine": deny_as_own,
+}
+
+
+# Whether somebody wants further emails
 
 
 def subscription_page(request: Request, link: SignedLink) -> Response:
@@ -13156,6 +13394,14 @@ def stop_replies(
     store.subscribe(link.subscriber, page_id, "no")
 
 
+def ask_no_more(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+    request.site.store.set_questions(link.subscriber, wanted=False)
+
+
+def ask_again(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+    request.site.store.set_questions(link.subscriber, wanted=True)
+
+
 def email_of_recipient(request: Request, link: SignedLink, comment: FullComment | None) -> str:
     """The recipient's email address, if the comment still has it; else "". A deleted comment does,
     an erased one does not."""
@@ -13181,6 +13427,8 @@ EMAIL_CHOICES = {
     "start_all": EmailChoice(start_everywhere),
     "unfollow": EmailChoice(unfollow, opposite="follow"),
     "follow": EmailChoice(follow_again),
+    "no_questions": EmailChoice(ask_no_more, opposite="questions"),
+    "questions": EmailChoice(ask_again),
 }
 
 

@@ -104,6 +104,7 @@ def reported(owner: Reader) -> Any:
 def test_an_account_reads_its_own_data(ann: Reader) -> None:
     shown: dict[str, Any] = {"email": ANN, "nickname": "Ann", "role": "user", "language": ""}
     shown |= {"created_at": AT, "comments": 0, "answers": True, "follows": [], "has_password": True}
+    shown["questions"] = True
     assert me(ann) == shown
     assert me(ann, url=PAGE) == {**shown, "following": False}
     follow(ann)
@@ -780,7 +781,8 @@ def test_the_export_of_an_account_has_all_that_is_kept_of_it(
     everything = export(active_reader)
     kept = {"sign_ins", "comments", "follows", "muted", "likes", "page_likes", "reports"}
     assert everything.keys() == {"account", *kept}
-    names = ("email", "nickname", "role", "language", "created_at", "has_password", "answers")
+    switches = ("answers", "questions")
+    names = ("email", "nickname", "role", "language", "created_at", "has_password", *switches)
     assert everything["account"] == {name: me(active_reader)[name] for name in names}
     contents = ["a root of Ann", "a leaf of Ann", "on another page", "it waits"]
     assert [c["content"] for c in everything["comments"]] == contents

@@ -60,7 +60,14 @@ ON_BLOG = pytest.mark.parametrize("settings", [{"site_origins": (BLOG,), "limits
 
 def case(**changes: Any) -> dict[str, Any]:
     """What a moderator reads of a guest's comment."""
-    added = {"status": "visible", "held": "", "email": "", "known": 0, "page_id": 1}
+    added: dict[str, Any] = {
+        "status": "visible",
+        "held": "",
+        "email": "",
+        "holder": None,
+        "known": 0,
+        "page_id": 1,
+    }
     added |= {"page_link": "", "foreign": False, "closed": False, "parent": None, "version": ANY}
     added |= {"learnt": "", "spam": None, "reports": []}
     return {**SHOWN, "ip": "203.0.113.7", **added, **changes}

@@ -346,7 +346,8 @@ def test_an_email_address_that_a_guest_types_hides_no_comment_from_its_holder(
     guest.comment("You can't see this, Ann", parent_id=ann.comment(), email=ANN)
     guest.deliver()
     assert guest.quotes(OWNER) == [["Buy now", "hi", "You can't see this, Ann"]]
-    assert guest.quotes(ANN) == [["You can't see this, Ann", "hi"]]
+    # She also gets the question whether she wrote it.
+    assert guest.quotes(ANN) == [["You can't see this, Ann", "hi"], ["You can't see this, Ann"]]
 
 
 LONG_NAME = f"c@{'a-long-name-' * 5}.blog-of-somebody.example"
@@ -879,8 +880,9 @@ def test_an_author_gets_no_email_about_their_own_reply(
     owner.post_json("/admin/reply", {"parent_id": owners, "content": "and more"})
     guest.deliver()
     guest.later()
-    assert {*guest.recipients()} == {OWNER}
-    found = sorted(quote for each in guest.quotes() for quote in each)
+    assert {*guest.recipients()} == {OWNER, ANN}
+    assert guest.quotes(ANN) == [["before I signed in"]]  # the question whether she wrote that
+    found = sorted(quote for each in guest.quotes(OWNER) for quote in each)
     guests_words = ["a guest's", "and after", "and more", "and more", "before I signed in"]
     assert found == [*guests_words, "mine"]
 

@@ -59,6 +59,8 @@ const FACTS = {
   place: placeOf,
   ip: ({ip}) => text(ip) && findComments(ip),
   email: ({email}) => text(email) && findComments(email),
+  // The account whose email address a guest gave.
+  holder: ({holder}) => holder && bdi(say('holder_is', text(holder.nickname))),
   website: websiteOf,
 }
 
