@@ -18544,7 +18544,7 @@ def enter_by_link(request: Request) -> Json:
         email_address = email_of_link(request)
         account = request.site.store.make_admin(email_address, "", "", request.now)
         audit(request, "claim", by=account)
-    return admin_session(request, account)
+        return begin_admin_session(request, account)
 
 
 # -- Commands -----------------------------------------------------------------
