@@ -26,7 +26,7 @@ from support.client import CANARY, COMMENT, PAGE, Visitor, registration, strange
 from support.commands import run_here
 from support.database import assert_whole, dump
 from support.faults import in_a_fork
-from support.inside import REFUSALS, add_account, admin_link, token_of
+from support.inside import REFUSALS, add_account, admin_link, really_migrate, token_of
 from support.world import START, FakeWorld
 
 pytestmark = pytest.mark.slow
@@ -138,6 +138,7 @@ def watch_all(machine: Machine) -> None:
 
         return call
 
+    commentd.migrate = really_migrate  # its statements are steps of the first start
     WatchedConnection.machine = machine
     sqlite3.connect = partial(sqlite3.connect, factory=WatchedConnection)  # type: ignore[assignment]
     for name in SYSTEM:
