@@ -6,7 +6,8 @@ the database is whole and its counters equal recounted ones.
 The tiers:
   pytest --fast         what needs no browser and no other process, and what reads the source
   pytest                that, and what needs them
-  pytest --seconds 60   the long tier: what is marked `long`, and each campaign for that long
+  pytest --seconds 60   the long tier: what is marked `long`, and each campaign for that long;
+                        with --state FOLDER, from where it stopped
 
 With --small, apps serve the scripts and styles that a wheel has.
 """
@@ -122,9 +123,11 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def campaign(request: pytest.FixtureRequest) -> Campaign:
-    names = ("seed", "first", "rounds", "seconds")
-    return Campaign(request.node.name, *map(request.config.getoption, names))
+def campaign(request: pytest.FixtureRequest) -> Iterator[Campaign]:
+    names = ("seed", "first", "rounds", "seconds", "state")
+    campaign = Campaign(request.node.name, *map(request.config.getoption, names))
+    yield campaign
+    campaign.save()
 
 
 # -- The three tiers
@@ -138,6 +141,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--seed", type=int, default=1, help="the chance of all campaigns")
     group.addoption("--first", type=int, default=0, help="the round that a campaign begins with")
     group.addoption("--rounds", type=int, help="how many rounds a campaign has")
+    group.addoption("--state", help="a folder: campaigns go on there where they stopped")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -609,13 +609,13 @@ def test_an_operation_that_fails_anywhere_is_done_as_a_whole_or_not_at_all(
             cases[name] = cases_of(result, f"{campaign.seed} {name}")
             if name in ALONE:  # a command without memory, or with a bug, just ends
                 cases[name] = [case for case in cases[name] if case[1] not in ("memory", "bug")]
-            campaign.figures["cases"] += len(cases[name])
+            campaign.measured("cases in all", sum(map(len, cases.values())))
         if turn < len(cases[name]):
             how = assert_all_or_nothing(
                 faulty_service, name, folder, usual[name], cases[name][turn]
             )
             campaign.figures[how] += 1
-        elif turn >= max(map(len, cases.values())):
+        elif len(cases) == len(names) and turn >= max(map(len, cases.values())):
             break  # all of them
 
 

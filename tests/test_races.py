@@ -379,4 +379,4 @@ def test_many_requests_at_once_break_no_rule(
         for file in tmp_path.glob(f"{campaign.last}.db*"):
             file.unlink()
         campaign.figures["races"] += 1
-        campaign.figures["calls at once"] = many
+        campaign.measured("calls at once", many)

@@ -266,7 +266,7 @@ def test_nothing_is_lost_and_nothing_grows_under_faults(
             observed.seen("writes", 10)
             until(lambda: time.monotonic() >= ends_at or observed.wrong, minute + 1)  # noqa: B023
             used = [*used, memory(observed.service)] if fault not in RESTARTS else []
-            campaign.figures[f"MiB after {fault.__name__}"] = memory(observed.service)
+            campaign.measured(f"MiB after {fault.__name__}", memory(observed.service))
             assert not observed.wrong, (
                 fault.__name__,
                 *observed.wrong,

@@ -1,35 +1,79 @@
 """Attacks that go on for as long as they may."""
 
 import itertools
+import json
 import random
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 
 class Campaign:
     """Rounds of an attack: a few in the test command, as many as fit into `--seconds` in the long
     tier. Each has chance of its own, so that `--seed`, `--first` and `--rounds` give any of them
-    again."""
+    again.
+
+    With a folder for `--state`, a campaign goes on where it stopped when it last had this seed, and
+    adds up what it did. A round that failed is the first one of the next run."""
 
     def __init__(
-        self, name: str, seed: int, first: int, number: int | None, seconds: float | None
+        self,
+        name: str,
+        seed: int,
+        first: int,
+        number: int | None,
+        seconds: float | None,
+        folder: str | None = None,
     ) -> None:
-        self.name, self.seed, self.first = name, seed, first
+        self.name, self.seed = name, seed
         self.number, self.seconds = number, seconds  # how many rounds, or for how long
-        self.figures: Counter[str] = Counter()
-        self.begun_at, self.last = time.monotonic(), first
+        self.figures: Counter[str] = Counter()  # which add up
+        self.most: dict[str, int] = {}  # of what was measured
+        file_name = re.sub(r"[^-\w]+", "-", name)
+        self.file = Path(folder, f"{file_name}.{seed}.json") if folder else None
+        self.before: dict[str, Any] = {"next": 0, "figures": {}, "most": {}}
+        if self.file and self.file.exists():
+            self.before = json.loads(self.file.read_text("utf-8"))
+        self.first = first or int(self.before["next"])
+        self.last, self.next = self.first, self.first
+        self.begun_at = self.saved_at = time.monotonic()
 
     def rounds(self, usually: int) -> Iterator[random.Random]:
         wanted = self.number or usually
         for number in itertools.count(self.first):
             self.last = number
             yield random.Random(f"{self.seed} {self.name} {number}")
+            self.next = number + 1
             self.figures["seconds"] = lasted = int(time.monotonic() - self.begun_at)
+            if time.monotonic() - self.saved_at > 1:  # it may be killed
+                self.save()
             if lasted >= self.seconds if self.seconds else number + 1 - self.first >= wanted:
                 return
 
+    def measured(self, what: str, number: int) -> None:
+        self.most[what] = max(number, self.most.get(what, number))
+
+    def save(self) -> None:
+        if not self.file:
+            return
+        figures = Counter(self.before["figures"])
+        figures.update(self.figures)
+        state = {"next": self.next, "figures": figures, "most": self.most_ever()}
+        self.file.parent.mkdir(exist_ok=True)
+        part = self.file.with_suffix(".part")
+        part.write_text(json.dumps(state, indent=4), "utf-8")
+        part.replace(self.file)
+        self.saved_at = time.monotonic()
+
+    def most_ever(self) -> dict[str, int]:
+        before: dict[str, int] = self.before["most"]
+        return before | {what: max(n, before.get(what, n)) for what, n in self.most.items()}
+
     def __str__(self) -> str:
-        figures = "".join(f", {number:,} {what}" for what, number in self.figures.items())
         rounds = f"--seed {self.seed}, rounds {self.first:,} to {self.last:,}"
-        return f"{self.name}: {rounds}{figures}"
+        figures = [*self.figures.items(), *self.most.items()]
+        told = "".join(f", {number:,} {what}" for what, number in figures)
+        return f"{self.name}: {rounds}{told}"
