@@ -21,7 +21,7 @@ from support import inside
 from support.admin import OWNER
 from support.api import OPERATIONS, PERMISSIONS, ROUTES, SPEC
 from support.campaign import Campaign
-from support.client import CANARY, PAGE, Visitor
+from support.client import CANARY, PAGE, Visitor, stranger
 from support.database import assert_whole
 from support.full_service import (
     BARRED,
@@ -282,21 +282,32 @@ class SentRequest:
     kind: str = ""
 
 
-def send_and_check(full_service: FullService, label: str, caller: str, asked: SentRequest) -> int:
-    """The response is as the file says, whoever asks; who may not is refused, and nobody is told a
-    secret. `Witness` looks at the rest."""
-    email, ago, permissions, _ = CALLERS[caller]
+def token_for(full_service: FullService, label: str, caller: str) -> str:
+    """What the caller sends to be known, "" if their account is gone."""
+    email, ago, _, _ = CALLERS[caller]
     use = "admin" if caller.endswith("admin") and "/admin" in label else "login"
     known = inside.sql(full_service.app, "SELECT 1 FROM account WHERE email = ?", email)
-    token = inside.token_of(full_service.app, email, use, ago) if known else ""
+    return inside.token_of(full_service.app, email, use, ago) if known else ""
+
+
+def send(client: webtest.TestApp, label: str, token: str, asked: SentRequest) -> Any:
+    """The response, which is as the file says."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     headers |= {"Content-Type": asked.kind} if asked.kind else {}
     how: dict[str, Any] = {"method": label.split()[0], "headers": headers, "body": asked.body}
-    response = SpecVisitor(full_service.app).request(
-        f"{asked.path}?{asked.query}", **how, expect_errors=True
-    )
+    response = client.request(f"{asked.path}?{asked.query}", **how, expect_errors=True)
     assert_described(label, response)
-    assert response.status_int >= 400 or PERMISSION[label] in (permissions if known else EARLY[:2])
+    return response
+
+
+def send_and_check(full_service: FullService, label: str, caller: str, asked: SentRequest) -> int:
+    """Who may not is refused, whoever asks, and nobody is told a secret. `SpecVisitor` looks at
+    the rest."""
+    email, _, permissions, _ = CALLERS[caller]
+    token = token_for(full_service, label, caller)
+    response = send(SpecVisitor(full_service.app), label, token, asked)
+    allowed = permissions if token else EARLY[:2]
+    assert response.status_int >= 400 or PERMISSION[label] in allowed
     if response.content_type not in ("application/vnd.sqlite3", "image/png"):
         own = f"{email} {asked.body.decode('utf-8', 'replace')} {asked.query}"
         hidden = [word for word in NOT_FOR_READERS if caller != "admin" and word not in own]
@@ -361,3 +372,23 @@ def test_responses_to_random_requests_are_as_the_openapi_file_says_and_no_refusa
     if campaign.last >= len(PAIRS) - 1:
         for caller, (_, _, _, least) in CALLERS.items():
             assert len(answered[caller]) >= least, caller
+
+
+@with_metrics
+def test_no_random_request_makes_the_service_fail(
+    full_service: FullService, reset: Callable[[], object], campaign: Campaign
+) -> None:
+    """More in less time: what a refusal changes, and what leaves, is not looked at."""
+    client = stranger(full_service.app)
+    for chance in campaign.rounds(1):
+        reset()
+        tokens: dict[tuple[str, bool], str] = {}
+        for label, caller in chance.choices(PAIRS, k=1000 if campaign.seconds else 50):
+            asked, use = random_request(full_service, label, chance), (caller, "/admin" in label)
+            if use not in tokens:
+                tokens[use] = token_for(full_service, label, caller)
+            response = send(client, label, tokens[use], asked)
+            assert response.status_int < 500, (label, caller, asked, response.text)
+            campaign.figures["requests"] += 1
+            campaign.figures["refused"] += response.status_int >= 400
+        assert_whole(inside.database_path(full_service.app))
