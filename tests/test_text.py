@@ -1393,6 +1393,22 @@ def test_a_browser_runs_and_fetches_nothing_from_a_hostile_comment(
         campaign.figures["texts, each in five places"] += 20
 
 
+@in_browser
+def test_a_browser_reads_sanitised_markup_as_it_was_written(
+    browser_setup: BrowserSetup, campaign: Campaign
+) -> None:
+    """More in less time: as the markup of many comments on one bare page."""
+    watched_page, _, home, _ = browser_setup
+    for chance in campaign.rounds(1):
+        texts = [hostile_fields(chance)["content"] for _ in range(1000)]
+        markup = [safe_html(text) for text in texts]
+        watched_page.page.goto(f"{home}/bare/")
+        read = watched_page.page.evaluate(PUT, markup)
+        assert [each for each, _ in read] == markup
+        assert watched_page.sees() == []
+        campaign.figures["texts"] += len(texts)
+
+
 # Hosts
 
 HOST_OF_253 = ".".join(["a" * 60] * 4) + ".example.c"
