@@ -9306,13 +9306,6 @@ def claims_of_token(site: Site, environ: Json, now: int, use: str) -> Claims | N
 
 # What the client reads of an error whose details stay in the log.
 INTERNAL = InternalError("服务出错了，请稍后再试", Code.INTERNAL)
-# In an Accept-Encoding header: gzip or any encoding (`*`). A weight of 0 after it refuses it.
-ACCEPTS_GZIP = re.compile(
-    r"""(?ix)
-    (?<! [\w*] ) ( gzip | \* ) (?! [\w-] )
-    (?! \s* ; \s* q=0 (\.0*)? \s* (,|$) )
-    """
-)
 
 
 def response_of(result: Json | str | Response) -> Response:
@@ -9324,12 +9317,25 @@ def response_of(result: Json | str | Response) -> Response:
     return Response(body.encode(), "application/json; charset=utf-8")
 
 
+GZIP_NAMES = ("gzip", "x-gzip", "*")  # the last one stands for any encoding
+WEIGHT_OF_ZERO = re.compile(r"q=0(\.0*)?")
+
+
+def accepts_gzip(accept_encoding: str) -> bool:
+    """Whether that header names gzip, and does not refuse it: with a weight of 0."""
+    for encoding in accept_encoding.lower().split(","):
+        name, _, weight = encoding.partition(";")
+        if name.strip() in GZIP_NAMES and not WEIGHT_OF_ZERO.fullmatch(weight.strip()):
+            return True
+    return False
+
+
 def compressed(response: Response, environ: Json) -> Response:
     """Adds an ETag, compresses where the client accepts that, and sends nothing that the client
     has. Never for authenticated responses: the compressed size could leak secrets (BREACH,
     breachattack.com)."""
     body = response.body
-    is_gzipped = len(body) > 200 and ACCEPTS_GZIP.search(environ.get("HTTP_ACCEPT_ENCODING", ""))
+    is_gzipped = len(body) > 200 and accepts_gzip(environ.get("HTTP_ACCEPT_ENCODING", ""))
     suffix = "-gzip" if is_gzipped else ""  # other bytes need another tag (RFC 9110, 8.8.3.3)
     etag = f'"{hashlib.sha256(body).hexdigest()[:16]}{suffix}"'
     headers = {**response.headers, "ETag": etag}
@@ -17218,9 +17224,9 @@ class ResponseCache:
         is_kept = headers.get("CONNECTION", "").lower() in ("", "keep-alive")
         if parsed.error or not is_kept or "AUTHORIZATION" in headers:
             return
-        accepts_gzip = bool(ACCEPTS_GZIP.search(headers.get("ACCEPT_ENCODING", "")))
-        names = ("HOST", "ORIGIN", "IF_NONE_MATCH")
-        variant = repr((accepts_gzip, *map(headers.get, names))).encode()
+        is_gzipped = accepts_gzip(headers.get("ACCEPT_ENCODING", ""))
+        others = [headers.get(name) for name in ("HOST", "ORIGIN", "IF_NONE_MATCH")]
+        variant = repr((is_gzipped, *others)).encode()
         environ = environ_of(parsed, ip) | {"REQUEST_METHOD": "GET"}
         viewer = self.clients.of(environ) if is_real_view(environ) else None
         if len(self.known_headers) >= KNOWN_HEADERS:
