@@ -9741,12 +9741,26 @@ def was_solved_here(config: Config, hosted: HostedCaptcha, verdict: Json) -> boo
     """Whether the captcha was solved by a person, on the blog, and for this purpose."""
     pages = (*config.site_origins, config.server_public_url)
     hosts = [urllib.parse.urlsplit(page).hostname for page in pages if page]
-    is_scored = hosted.scores and "score" in verdict  # version 3 of reCAPTCHA; version 2 has none
-    score = verdict["score"] if is_scored else 1
-    is_person = type(score) in (int, float) and score >= 0.5  # as reCAPTCHA suggests
-    must_name_action = hosted.names_action or is_scored or "action" in verdict
-    is_for_us = not must_name_action or verdict.get("action") == CAPTCHA_ACTION
-    return verdict.get("hostname") in hosts and is_person and is_for_us
+    is_on_blog = verdict.get("hostname") in hosts
+    return is_on_blog and is_person(hosted, verdict) and is_for_us(hosted, verdict)
+
+
+def has_score(hosted: HostedCaptcha, verdict: Json) -> bool:
+    return hosted.scores and "score" in verdict  # version 3 of reCAPTCHA; version 2 has none
+
+
+def is_person(hosted: HostedCaptcha, verdict: Json) -> bool:
+    if not has_score(hosted, verdict):
+        return True
+    score = verdict["score"]
+    return type(score) in (int, float) and score >= 0.5  # as reCAPTCHA suggests
+
+
+def is_for_us(hosted: HostedCaptcha, verdict: Json) -> bool:
+    """Whether it was solved for commentd, where the verdict names a purpose or must name one."""
+    if hosted.names_action or has_score(hosted, verdict) or "action" in verdict:
+        return verdict.get("action") == CAPTCHA_ACTION
+    return True
 
 
 def passes_provider(request: Request, captcha_token: str) -> bool:
