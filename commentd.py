@@ -67,7 +67,6 @@ import gzip
 import hashlib
 import hmac
 import html
-import html.parser
 import http.client
 import io
 import ipaddress
@@ -14243,63 +14242,11 @@ def admin_settings(request: Request) -> Json:
 # a mixture of both. HTML takes two steps: first it becomes HTML with our elements alone, and then
 # Markdown. Where no Markdown looks the same, the HTML is kept.
 
-# The HTML and the Markdown of others
+# What the HTML and the Markdown of others need alike
 
-HTML_START = re.compile(
-    r"(?i)\s*<(p|pre|blockquote|[uod]l|h\d|div|section|article|table|hr|details|figure|center)\b"
-    r"|\s*<a class="
-)
-LINK_OR_IMAGE = re.compile(r"(?i)<(/?a|img)\b([^<>]*)>")
 WEB = re.compile("https?://")
-EMBEDDED_MEDIA = re.compile(r"(?i)<(iframe|embed|object|param|video|audio|source)\b([^<>]*)>")
-STICKER = re.compile("(?i)(?<![a-z])(v?emo(ji|t)|smil[ei]|owo|sticker|tv_)")
-MARKDOWN_CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
-PREFORMATTED = re.compile(r"(?is)\n?(<pre\b.*?</pre>)\n?")
-# What no text has that is Markdown alone, and nothing that we read in another way.
-MAY_BE_HTML = re.compile(r"[<&]|\[@")
-AT_ANCHOR = re.compile(r"\[(@[^\[\]]*)\]\(#[^()]*\)")  # how replies of Waline begin
-# Elements that take the place of others, which we do not keep.
-SIMILAR_TAGS = {
-    "strong": ["b"],
-    "em": ["i", "cite", "dfn", "var"],
-    "del": ["s", "strike"],
-    "code": ["kbd", "samp", "tt"],
-    "p": [
-        *("div", "section", "article", "h1", "h2", "h3", "h4", "h5", "h6", "table", "caption"),
-        *("tr", "dl", "dt", "dd", "details", "summary", "figure", "figcaption"),
-    ],
-}
-OUR_TAGS = {other: ours for ours, others in SIMILAR_TAGS.items() for other in others}
-OTHER_TAG = re.compile(rf"(?i)<(/?)({'|'.join(OUR_TAGS)})\b[^<>]*>")
-# What readers see of others.
-SEEN_OF_TAGS = {re.compile(r"(?i)</t[dh]\s*>"): " ", re.compile(r"(?i)</?q(\s[^<>]*)?>"): '"'}
-# Links in Disqus lead to a URL with the target and a hash, and a URL as their text is cut:
-# `<a href="https://disq.us/url?url=https%3A%2F%2Fb.example%3AQpX_0&amp;cuid=1">https://b...</a>`.
-DISQUS_LINK = re.compile(
-    r'<a href="https?://disq\.us/url\?url=([^"&]+)%3A[\w-]+(?:&[^"]*)?"'
-    r"([^<>]*>https?://[^<]*\.\.\.(?=</a>))?"
-)
-MARKUP_LIMIT = 256 * 1024
-
-
-def images_as_links(text: str, link: Callable[[str, str], str]) -> str:
-    """The text with a link for each `<img>` element, which `link` makes of a name and a URL. The
-    URL is "" for a sticker, and for an image in a link, where a click leads elsewhere."""
-    in_link = False
-
-    def replaced(tag: re.Match[str]) -> str:
-        nonlocal in_link
-        attributes = attributes_in(tag[2])
-        if tag[1].lower() != "img":
-            in_link = bool(WEB.match(attributes.get("href", "")))
-            return tag[0]
-        url = attributes.get("src", "")
-        file_name = url.rpartition("/")[2]
-        name = attributes.get("alt") or attributes.get("atk-emoticon") or file_name
-        is_link = WEB.match(url) and not in_link and not STICKER.search(tag[2])
-        return link(name, url if is_link else "")
-
-    return LINK_OR_IMAGE.sub(replaced, text)
+# A URL that needs no angle brackets in a link of Markdown.
+PLAIN_TARGET = re.compile(r"(?:[^\s()<>\\]|\([^\s()<>\\]*\))+")
 
 
 def html_link(text: str, url: str) -> str:
@@ -14312,26 +14259,192 @@ def markdown_link(text: str, url: str) -> str:
     return f"[{text}]({target})" if url else text
 
 
-def films_as_links(markup: str) -> str:
-    """The HTML with a link for each film, frame or other object."""
+LINK_OR_IMAGE = re.compile(r"(?i)<(?P<name>/?a|img)\b(?P<attributes>[^<>]*)>")
+STICKER = re.compile("(?i)(?<![a-z])(v?emo(ji|t)|smil[ei]|owo|sticker|tv_)")
+
+
+def images_as_links(text: str, link: Callable[[str, str], str]) -> str:
+    """The text with a link for each `<img>` element, which `link` makes of a name and a URL. The
+    URL is "" for a sticker, and for an image in a link, where a click leads elsewhere."""
+    written = ""
+    position = 0
+    in_link = False
+    for tag in LINK_OR_IMAGE.finditer(text):
+        attributes = attributes_in(tag["attributes"])
+        if tag["name"].lower() != "img":
+            in_link = bool(WEB.match(attributes.get("href", "")))
+            continue
+        url = attributes.get("src", "")
+        file_name = url.rpartition("/")[2]
+        name = attributes.get("alt") or attributes.get("atk-emoticon") or file_name
+        is_link = WEB.match(url) and not in_link and not STICKER.search(tag["attributes"])
+        written += text[position : tag.start()] + link(name, url if is_link else "")
+        position = tag.end()
+    return written + text[position:]
+
+
+def with_references_read(text: str) -> str:
+    """A text with characters in the place of references such as `&amp;` and `&nbsp;`. A bare `&`
+    stays."""
+    if "&" not in text:
+        return text
+    return re.sub(r"&#?\w+;", lambda reference: html.unescape(reference[0]), text)
+
+
+def outside(pattern: re.Pattern[str], text: str, change: Callable[[str], str]) -> str:
+    """A text with all changed that stands outside of what a pattern matches. Of a match, its one
+    group stays."""
+    pieces = pattern.split(text)
+    # The first piece, the third and so on stand outside. Between them stand the groups.
+    pieces[::2] = map(change, pieces[::2])
+    return "".join(pieces)
+
+
+# HTML of others as HTML with our elements
+
+MARKUP_LIMIT = 256 * 1024
+END_OF_CELL = re.compile(r"(?i)</t[dh]\s*>")
+QUOTATION_TAG = re.compile(r"(?i)</?q(\s[^<>]*)?>")
+# Our element for each one of others that means the same, or comes near.
+OUR_TAGS = {
+    "b": "strong",
+    **dict.fromkeys(("i", "cite", "dfn", "var"), "em"),
+    **dict.fromkeys(("s", "strike"), "del"),
+    **dict.fromkeys(("kbd", "samp", "tt"), "code"),
+    **dict.fromkeys(("div", "section", "article", "h1", "h2", "h3", "h4", "h5", "h6"), "p"),
+    **dict.fromkeys(("table", "caption", "tr", "dl", "dt", "dd", "details", "summary"), "p"),
+    **dict.fromkeys(("figure", "figcaption"), "p"),
+}
+OTHER_TAG = re.compile(rf"(?i)<(?P<slash>/?)(?P<name>{'|'.join(OUR_TAGS)})\b[^<>]*>")
+BLOCK_AT_START = re.compile(r"(?i)\s*<(p|pre|blockquote|ul|ol)\b")
+EMPTY_PARAGRAPH = re.compile(r"<p>(?:\s|&nbsp;)*</p>")
+# What `clean` leaves of a link with a URL that it takes away.
+DEAD_LINK = re.compile(r'(?s)<a rel="[^"]*">(?P<text>.*?)</a>')
+
+
+def html_in(markup: str) -> str:
+    """Another product's HTML as ours. `clean` keeps our elements alone. So what readers see of
+    others is first written in another way, and at last goes what is empty without them."""
+    markup = images_as_links(markup[:MARKUP_LIMIT], html_link)
+    markup = media_as_links(markup)
+    markup = END_OF_CELL.sub(" ", markup)  # the words of two cells do not become one
+    markup = QUOTATION_TAG.sub('"', markup)
+    markup = OTHER_TAG.sub(our_tag, markup)
+    if not BLOCK_AT_START.match(markup):
+        markup = f"<p>{markup}"
+    markup = clean_foreign(markup)
+    markup = without_controls(markup)  # here, since a reference may have stood for one
+    markup = EMPTY_PARAGRAPH.sub("", markup).strip()
+    return DEAD_LINK.sub(r"\g<text>", markup)
+
+
+MEDIUM = re.compile(
+    r"(?i)<(?P<name>iframe|embed|object|param|video|audio|source)\b(?P<attributes>[^<>]*)>"
+)
+
+
+def media_as_links(markup: str) -> str:
+    """The HTML with a link for each film, sound, frame or other object."""
     linked = set[str]()  # a film stands in several elements, for old and for new browsers
 
-    def replaced(tag: re.Match[str]) -> str:
-        attributes = attributes_in(tag[2])
-        url = attributes.get("src") or attributes.get("data") or ""
-        if tag[1].lower() == "param" and attributes.get("name", "").lower() in ("movie", "src"):
-            url = attributes.get("value", "")
-        url = re.sub("^//", "https://", url)
+    def link_to(tag: re.Match[str]) -> str:
+        url = medium_url(tag["name"].lower(), attributes_in(tag["attributes"]))
         if url in linked or not WEB.match(url):
             return ""
         linked.add(url)
         return html_link(url, url)
 
-    return EMBEDDED_MEDIA.sub(replaced, markup)
+    return MEDIUM.sub(link_to, markup)
 
 
+def medium_url(tag_name: str, attributes: dict[str, str]) -> str:
+    """The URL of what an element shows. "" if it names none."""
+    if tag_name == "param" and attributes.get("name", "").lower() in ("movie", "src"):
+        url = attributes.get("value", "")
+    else:
+        url = attributes.get("src") or attributes.get("data") or ""
+    return re.sub("^//", "https://", url)
+
+
+def our_tag(tag: re.Match[str]) -> str:
+    return f"<{tag['slash']}{OUR_TAGS[tag['name'].lower()]}>"
+
+
+def clean_foreign(markup: str) -> str:
+    """`clean`, twice. Within an element that it drops, such as `<button>`, a paragraph may begin in
+    a paragraph and a link in a link. The second time, one ends where the next one begins."""
+    cleaned = clean(markup)
+    return cleaned if cleaned == markup else clean(cleaned)
+
+
+# Links in Disqus lead to a URL with the target and a hash, and a URL as their text is cut:
+# `<a href="https://disq.us/url?url=https%3A%2F%2Fb.example%3AQpX_0&amp;cuid=1">https://b...</a>`.
+DISQUS_LINK = re.compile(
+    r"""(?x)
+    <a\ href="https?://disq\.us/url\?url= (?P<target> [^"&]+ ) %3A[\w-]+ (?: &[^"]* )?"
+    (?P<cut_text> [^<>]*> https?://[^<]* \.\.\. (?=</a>) )?
+    """
+)
+
+
+def direct_link(link: re.Match[str]) -> str:
+    """A link of Disqus as one to its target, which is also its text if that was cut."""
+    url = html.escape(without_controls(urllib.parse.unquote(link["target"])).strip())
+    text = f">{url}" if link["cut_text"] else ""
+    return f'<a href="{url}"{text}'
+
+
+PREFORMATTED = re.compile(r"(?is)\n?(<pre\b.*?</pre>)\n?")
+
+
+def paragraphs_of(text: str) -> str:
+    """HTML in which breaks and paragraphs have tags, of HTML in which the end of a line is a break
+    and an empty line ends a paragraph, as in WordPress. In code they stay."""
+    inner = outside(PREFORMATTED, text.strip().replace("\r", ""), with_breaks)
+    return f"<p>{inner}</p>"
+
+
+def with_breaks(text: str) -> str:
+    text = re.sub(r"\n\s*\n\s*", "</p><p>", text)
+    # Beside a break or a block, the end of a line is no other break.
+    text = re.sub(r"(?i)<br\s*/?>\n", "\n", text)
+    text = re.sub(r"(?i)\n?(</?(?:p|[uo]l|li|blockquote|hr)\b[^<>]*>)\n?", r"\1", text)
+    return text.replace("\n", "<br>")
+
+
+# WordPress makes links of bare URLs when it shows a comment, but not in links and code.
+WORDPRESS_URL = re.compile(rf"{URL_IN_TEXT}|(?<![\w/.@-])www\.{AFTER_SCHEME}")
+TAG_LINK_OR_CODE = re.compile(r"(?is)(<(?:a|code|pre)\b.*?</(?:a|code|pre)>|<[^>]*>)")
+
+
+def with_links(markup: str) -> str:
+    """Our HTML with links for its bare URLs."""
+    if "://" not in markup and "www." not in markup:
+        return markup
+    return clean(outside(TAG_LINK_OR_CODE, markup, text_with_links))
+
+
+def text_with_links(markup: str) -> str:
+    """HTML without tags, with links for its bare URLs."""
+    text = html.unescape(markup)
+    linked = ""
+    position = 0
+    for match in WORDPRESS_URL.finditer(text):
+        url = bare_url(match)
+        target = url if "://" in url else f"http://{url}"
+        linked += html.escape(text[position : match.start()]) + html_link(url, target)
+        position = match.start() + len(url)
+    return linked + html.escape(text[position:])
+
+
+# Markdown of others as ours
+
+# What no text has that is Markdown alone, and nothing that we read in another way.
+MAY_BE_HTML = re.compile(r"[<&]|\[@")
+MARKDOWN_CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
+AT_ANCHOR = re.compile(r"\[(@[^\[\]]*)\]\(#[^()]*\)")  # how replies of Waline begin
+LINK_TAG = re.compile(r"(?i)<a\s(?P<attributes>[^<>]*)>(?P<text>[^<>]*)</a>")
 # Tags that people write within Markdown, each with what takes its place. Others are shown as text.
-LINK_TAG = re.compile(r"(?i)<a\s([^<>]*)>([^<>]*)</a>")
 TAGS_IN_MARKDOWN = {
     re.compile(r"(?i)<(b|strong)>([^\s<](?:[^<]*[^\s<])?)</\1>"): r"**\2**",
     re.compile(r"(?i)<(i|em)>([^\s<](?:[^<]*[^\s<])?)</\1>"): r"*\2*",
@@ -14343,10 +14456,29 @@ TAGS_IN_MARKDOWN = {
 }
 
 
+def markdown_in(text: str) -> str:
+    """Another product's Markdown as ours. In it may stand HTML, such as images."""
+    if not MAY_BE_HTML.search(text):
+        return text
+    return without_controls(outside(MARKDOWN_CODE, text, prose_in)).strip()
+
+
+def prose_in(text: str) -> str:
+    """Another product's Markdown as ours, where it is no code."""
+    text = images_as_links(text, markdown_link)
+    # Each pattern finds the innermost tags. So the second time, those around them are found.
+    for _ in range(3):
+        text = LINK_TAG.sub(link_in_markdown, text)
+        for tag, markdown in TAGS_IN_MARKDOWN.items():
+            text = tag.sub(markdown, text)
+    text = with_references_read(text)  # which our Markdown keeps as they are: `&lt;`
+    return AT_ANCHOR.sub(r"\1", text)
+
+
 def link_in_markdown(tag: re.Match[str]) -> str:
     """Markdown for an `<a>` element. If it leads to no website, this is its text alone."""
-    url = attributes_in(tag[1]).get("href", "").strip()
-    text = " ".join(tag[2].split())
+    url = attributes_in(tag["attributes"]).get("href", "").strip()
+    text = " ".join(tag["text"].split())
     if not WEB.match(url) or re.search(r"[\s<>]", url):
         return text
     if text in ("", url):
@@ -14354,105 +14486,15 @@ def link_in_markdown(tag: re.Match[str]) -> str:
     return markdown_link(re.sub(r"[\[\]\\]", r"\\\g<0>", text), url)
 
 
-def markdown_in(text: str) -> str:
-    """Another product's Markdown as ours. In it may stand HTML, such as images."""
-    if not MAY_BE_HTML.search(text):
-        return text
-    pieces = MARKDOWN_CODE.split(text)
-    for number in range(0, len(pieces), 2):  # those that are no code
-        piece = images_as_links(pieces[number], markdown_link)
-        for _ in range(3):  # tags in tags
-            piece = LINK_TAG.sub(link_in_markdown, piece)
-            for tag, markdown in TAGS_IN_MARKDOWN.items():
-                piece = tag.sub(markdown, piece)
-        piece = with_references_read(piece)  # which our Markdown keeps as they are: `&lt;`
-        pieces[number] = AT_ANCHOR.sub(r"\1", piece)
-    return without_controls("".join(pieces)).strip()
-
-
-def paragraphs_of(text: str) -> str:
-    """Our HTML of HTML in which the end of a line is a break, and an empty line ends a paragraph.
-    In code they stay."""
-    pieces = PREFORMATTED.split(text.strip().replace("\r", ""))
-    for number in range(0, len(pieces), 2):
-        piece = re.sub(r"\n\s*\n\s*", "</p><p>", pieces[number])
-        # Beside a break or a block, the end of a line is no other break.
-        piece = re.sub(r"(?i)<br\s*/?>\n", "\n", piece)
-        piece = re.sub(r"(?i)\n?(</?(?:p|[uo]l|li|blockquote|hr)\b[^<>]*>)\n?", r"\1", piece)
-        pieces[number] = piece.replace("\n", "<br>")
-    return f"<p>{''.join(pieces)}</p>"
-
-
-def direct_link(link: re.Match[str]) -> str:
-    """A link of Disqus as one to its target, which is also its text if that was cut."""
-    url = html.escape(without_controls(urllib.parse.unquote(link[1])).strip())
-    text = f">{url}" if link[2] else ""
-    return f'<a href="{url}"{text}'
-
-
-# WordPress makes links of bare URLs when it shows a comment, but not in links and code.
-WORDPRESS_URL = re.compile(rf"{URL_IN_TEXT}|(?<![\w/.@-])www\.{AFTER_SCHEME}")
-TAG_LINK_OR_CODE = re.compile(r"(?is)(<(?:a|code|pre)\b.*?</(?:a|code|pre)>|<[^>]*>)")
-
-
-def with_links(markup: str) -> str:
-    """Our HTML with links for its bare URLs."""
-    pieces = TAG_LINK_OR_CODE.split(markup)
-    pieces[::2] = map(text_with_links, pieces[::2])
-    return clean("".join(pieces))
-
-
-def text_with_links(markup: str) -> str:
-    """HTML without tags, with links for its bare URLs."""
-    text = html.unescape(markup)
-    linked = ""
-    start = 0
-    for match in WORDPRESS_URL.finditer(text):
-        url = bare_url(match)
-        target = url if "://" in url else f"http://{url}"
-        linked += html.escape(text[start : match.start()]) + html_link(url, target)
-        start = match.start() + len(url)
-    return linked + html.escape(text[start:])
-
-
-def clean_foreign(markup: str) -> str:
-    """`clean`, twice. Within an element that it drops, such as `<button>`, a paragraph may begin in
-    a paragraph and a link in a link. The second time, one ends where the next one begins."""
-    return clean(clean(markup))
-
-
-def html_in(markup: str) -> str:
-    """Another product's HTML as ours. Images and films become links."""
-    markup = images_as_links(markup[:MARKUP_LIMIT], html_link)
-    markup = films_as_links(markup)
-    for tag, seen in SEEN_OF_TAGS.items():
-        markup = tag.sub(seen, markup)
-    markup = OTHER_TAG.sub(lambda tag: f"<{tag[1]}{OUR_TAGS[tag[2].lower()]}>", markup)
-    if not re.match(r"(?i)\s*<(p|pre|blockquote|ul|ol)\b", markup):
-        markup = f"<p>{markup}"
-    cleaned = without_controls(clean_foreign(markup))  # a reference may have stood for one
-    cleaned = re.sub(r"<p>(?:\s|&nbsp;)*</p>", "", cleaned).strip()
-    return re.sub(r'(?s)<a rel="[^"]*">(.*?)</a>', r"\1", cleaned)  # links that lead nowhere
-
-
-def with_references_read(text: str) -> str:
-    """A text with characters in the place of references such as `&amp;` and `&nbsp;`. A bare `&`
-    stays."""
-    return re.sub(r"&#?\w+;", lambda reference: html.unescape(reference[0]), text)
-
-
-# HTML as Markdown
+# Our HTML as a tree
 
 MOST_NESTED = 30
 BLOCK_TAGS = ("p", "pre", "blockquote", "ul", "ol", "li", "hr")
 EMPHASIS = {"em": "*", "strong": "**", "del": "~~"}
 WHITE = " \t\r\n\f"  # HTML shows any number of them as one space; others, such as U+00A0, stay
 SPACES = re.compile(f"[{WHITE}]+")
-# What has a meaning in Markdown, anywhere and at the start of a line.
-SPECIAL = re.compile(r"[\\`*_\[\]<~]|:(?=//)")
-SPECIAL_AT_START = re.compile(r"(?m)^(?:(?=#{1,6}(?: |$)|[-+](?: |$)|[-=]+ *$|>)|(\d+)(?=[.)]))")
-# A URL that needs no angle brackets in a link.
-PLAIN_TARGET = re.compile(r"(?:[^\s()<>\\]|\([^\s()<>\\]*\))+")
+# A tag of our HTML, which `clean` has written. The value of an attribute may hold `>`.
+OUR_TAG = re.compile(r'<(?P<slash>/?)(?P<name>[a-z]+)(?P<attributes>(?: [a-z]+="[^"]*")*)>')
 
 
 @dataclass
@@ -14460,7 +14502,7 @@ class Element:
     """An element of our HTML. `children` are elements and texts."""
 
     tag: str
-    attributes: dict[str, str | None] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
     children: list["Element | str"] = field(default_factory=list)
 
     @property
@@ -14474,53 +14516,94 @@ class Element:
     def blocks(self) -> list["Element"]:
         """The blocks in it. What stands between them is a paragraph."""
         blocks: list[Element] = []
-        for is_block, group in itertools.groupby(self.children, is_block_element):
-            children = [*group]
-            if is_block:
-                blocks += cast(list[Element], children)
-            elif any(isinstance(each, Element) or each.strip(WHITE) for each in children):
-                blocks.append(Element("p", {}, children))
+        paragraph: Element | None = None
+        for child in self.children:
+            if isinstance(child, Element) and child.tag in BLOCK_TAGS:
+                blocks.append(child)
+                paragraph = None
+            elif paragraph is not None:
+                paragraph.children.append(child)
+            elif isinstance(child, Element) or child.strip(WHITE):
+                paragraph = Element("p", children=[child])
+                blocks.append(paragraph)
         return blocks
 
+    @property
+    def first_number(self) -> int:
+        """The number that a list begins with."""
+        return count_in(self.attributes.get("start", "1"), 10**8)
 
-def is_block_element(node: Element | str) -> bool:
-    return isinstance(node, Element) and node.tag in BLOCK_TAGS
+    @property
+    def code_class(self) -> str:
+        """`language-js` for a block of such code. If it names no language, this is ""."""
+        inner = self.children[0] if self.children else ""
+        return inner.attributes.get("class", "") if isinstance(inner, Element) else ""
 
 
-class ElementReader(html.parser.HTMLParser):
-    """Reads our HTML, which is well-formed. If it is nested deeper than anyone writes, this raises
-    `ValueError`."""
+def element_of(markup: str) -> Element | None:
+    """Our HTML as an element. If it is nested deeper than anyone writes, this is None."""
+    whole = Element("")
+    # For each tag that has not ended: the element that what follows is in, the innermost last.
+    open_elements = [whole]
+    position = 0
+    for tag in OUR_TAG.finditer(markup):
+        add_text(markup[position : tag.start()], open_elements)
+        position = tag.end()
+        if tag["slash"]:
+            open_elements.pop()
+        elif tag["name"] in ("br", "hr"):
+            open_elements[-1].children.append(Element(tag["name"]))
+        elif len(open_elements) == MOST_NESTED:
+            return None
+        else:
+            open_elements.append(opened_element(tag, open_elements))
+    add_text(markup[position:], open_elements)
+    return whole
 
-    def __init__(self) -> None:
-        super().__init__()
-        # The element of each tag that has not ended, the innermost last. The element may be an
-        # earlier one, which then stands here twice. Each end tag takes one away.
-        self.open = [Element("")]
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in EMPHASIS and tag in [element.tag for element in self.open]:
-            # Emphasis within the same emphasis shows nothing: `<em>a <em>b</em></em>` is one.
-            self.open.append(self.open[-1])
-            return
-        siblings = self.open[-1].children
-        last = siblings[-1] if siblings else ""
-        if isinstance(last, Element) and last.tag == tag and tag in EMPHASIS:
-            # Markdown would not tell them apart: `<em>a</em><em>b</em>` is one.
-            self.open.append(last)
-            return
-        element = Element(tag, dict(attrs))
-        siblings.append(element)
-        if tag not in ("br", "hr"):
-            self.open.append(element)
-        if len(self.open) > MOST_NESTED:
-            raise ValueError
+def add_text(markup: str, open_elements: list[Element]) -> None:
+    """Adds what stands between two tags to the innermost element."""
+    if markup:
+        is_code_block = any(element.tag == "pre" for element in open_elements)
+        text = html.unescape(markup)
+        open_elements[-1].children.append(text if is_code_block else SPACES.sub(" ", text))
 
-    def handle_endtag(self, tag: str) -> None:
-        self.open.pop()
 
-    def handle_data(self, data: str) -> None:
-        is_code_block = any(element.tag == "pre" for element in self.open)
-        self.open[-1].children.append(data if is_code_block else SPACES.sub(" ", data))
+def opened_element(tag: re.Match[str], open_elements: list[Element]) -> Element:
+    """The element that a tag opens. It is a new one, but for emphasis that shows no difference:
+    what is in that belongs to an element that is there already."""
+    name = tag["name"]
+    innermost = open_elements[-1]
+    if name in EMPHASIS:
+        # Emphasis within the same emphasis shows nothing: `<em>a <em>b</em></em>` is one.
+        if any(element.tag == name for element in open_elements):
+            return innermost
+        # Markdown would not tell them apart: `<em>a</em><em>b</em>` is one.
+        last = innermost.children[-1] if innermost.children else ""
+        if isinstance(last, Element) and last.tag == name:
+            return last
+    element = Element(name, attributes_in(tag["attributes"]))
+    innermost.children.append(element)
+    return element
+
+
+# The tree as Markdown
+
+# What has a meaning in Markdown, anywhere.
+SPECIAL = re.compile(r"[\\`*_\[\]<~]|:(?=//)")
+# What has one at the start of a line: it gets a backslash, and the number of a list gets it behind.
+SPECIAL_AT_START = re.compile(
+    r"""(?xm)
+    ^ (?:
+        (?= \#{1,6} (?:[ ]|$) )  # a heading
+        | (?= [-+] (?:[ ]|$) )  # an item of a list
+        | (?= [-=]+ [ ]* $ )  # a line below a heading
+        | (?= > )  # a quote
+        | (?P<number> \d+ ) (?= [.)] )  # an item of a numbered list
+    )
+    """
+)
+LIST_START = re.compile(r"[-*] |\d+[.)] ")
 
 
 @dataclass(frozen=True)
@@ -14557,7 +14640,7 @@ class MarkdownWriter:
     def code_block(self, element: Element) -> str:
         code = element.text.removeprefix("\n").removesuffix("\n")
         fence = "`" * max(3, longest_run(code) + 1)
-        language = code_class(element).removeprefix("language-")
+        language = element.code_class.removeprefix("language-")
         return f"{fence}{language}\n{code}\n{fence}"
 
     def list_items(self, element: Element, *, is_second: bool) -> str:
@@ -14570,7 +14653,7 @@ class MarkdownWriter:
         """
         items: list[str] = []
         separator = "\n"
-        for number, item in enumerate(element.blocks, first_number(element)):
+        for number, item in enumerate(element.blocks, element.first_number):
             blocks = self.blocks(item) or [""]
             if all(LIST_START.match(block) for block in blocks[1:]):
                 text = "\n".join(blocks)
@@ -14588,41 +14671,42 @@ class MarkdownWriter:
         lines = [line.strip(" ") for line in self.inline(element).split("\n")]
         text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
         if self.escapes:
-            text = SPECIAL_AT_START.sub(r"\1\\", text)
+            text = SPECIAL_AT_START.sub(r"\g<number>\\", text)
         return text
 
     def inline(self, element: Element) -> str:
+        """What is in a paragraph, or in a part of one."""
         text = ""
         for child in element.children:
             if isinstance(child, str):
                 text += SPECIAL.sub(r"\\\g<0>", child) if self.escapes else child
+            elif child.tag == "br":
+                text += "\n"
+            elif child.tag == "code":
+                text += "\n".join(map(code_span, child.text.split("\n")))
             else:
-                text += self.inline_element(child)
+                text += self.link_or_emphasis(child)
         return text
 
-    def inline_element(self, element: Element) -> str:
-        if element.tag == "br":
-            return "\n"
-        if element.tag == "code":
-            return "\n".join(map(code_span, element.text.split("\n")))
+    def link_or_emphasis(self, element: Element) -> str:
         text = self.inline(element)
         # Emphasis neither begins nor ends with a space of any kind.
         inner = text.strip()
         if not inner:
             return text
-        start, end = text.split(inner, 1)
+        before, after = text.split(inner, 1)
         # An empty line would end the paragraph.
         inner = re.sub(r"\n(?= *\n)", r"\n\\", inner)
         if element.tag == "a":
             inner = self.link(element, inner)
         mark = EMPHASIS.get(element.tag, "")
-        return f"{start}{mark}{inner}{mark}{end}"
+        return f"{before}{mark}{inner}{mark}{after}"
 
     def link(self, element: Element, text: str) -> str:
-        url = element.attributes.get("href") or ""
+        url = element.attributes.get("href", "")
         shown = element.text
         if shown in (url, url.removeprefix("mailto:")) and html.unescape(url) == url:
-            is_web = re.match("https?://", url)
+            is_web = WEB.match(url)
             return shown if is_web and not self.escapes else f"<{shown}>"
         if not PLAIN_TARGET.fullmatch(url):
             url = url.replace("<", "%3C").replace(">", "%3E").replace("\\", "%5C")
@@ -14630,25 +14714,11 @@ class MarkdownWriter:
         return f"[{text}]({url})"
 
 
-def first_number(element: Element) -> int:
-    """The number that a list begins with."""
-    return count_in(element.attributes.get("start") or "1", 10**8)
-
-
-LIST_START = re.compile(r"[-*] |\d+[.)] ")
-
-
 def list_mark(tag: str, number: int, *, is_second: bool) -> str:
     """The mark of an item. A list that follows another one has other marks."""
     if tag == "ol":
         return f"{number})" if is_second else f"{number}."
     return "*" if is_second else "-"
-
-
-def code_class(element: Element) -> str:
-    """`language-js` for a block of such code. If it names no language, this is ""."""
-    inner = element.children[0] if element.children else ""
-    return inner.attributes.get("class") or "" if isinstance(inner, Element) else ""
 
 
 def longest_run(code: str) -> int:
@@ -14665,44 +14735,15 @@ def code_span(code: str) -> str:
     return f"{fence}{padding}{code}{padding}{fence}"
 
 
-def text_of(markup: str) -> str:
-    """What a reader sees of our HTML, as plain text."""
-    text = re.sub(r"<br>\n?|</li>", "\n", markup)
-    text = re.sub(r"</(p|pre|blockquote|ul|ol)>", "\n\n", text)
-    text = html.unescape(re.sub(r"<[^>]*>", "", text))
-    return re.sub(r"\n{3,}", "\n\n", text).strip()
+# How the tree looks
 
-
-def element_of(markup: str) -> Element | None:
-    """Our HTML as an element. If it is nested deeper than anyone writes, this is None."""
-    reader = ElementReader()
-    try:
-        reader.feed(markup)
-        reader.close()
-    except ValueError:
-        return None
-    return reader.open[0]
-
-
-def is_shown_alike(shown: str, element: Element, markup: str) -> bool:
-    """Whether readers see the same of the HTML `shown` and of an element. `markup` is the HTML of
-    that element."""
-    # Most HTML differs in the ends of lines alone, if at all, which is seen sooner.
-    if re.sub("(?<=>)\n", "", shown) == re.sub("(?<=>)\n", "", markup):
-        return True
-    shown_element = element_of(shown)
-    return shown_element is not None and appearance(shown_element) == appearance(element)
-
-
-# How an element looks. It is equal for two elements in which readers see the same, however these
-# are written. For `<p>a<br>b <em>c</em></p><ul><li>d</li></ul>` it is
+# What readers see of an element, in order: texts, code, and marks where a list, an item, a quote or
+# a rule begins and ends. It is equal for two elements that look the same, however these are
+# written. For `<p>a<br>b <em>c</em></p><ul><li>d</li></ul>` it is
 #
-#     [
-#         [StyledText("a\nb "), StyledText("c", {"em"})],
-#         SeenBlock("ul", "1", [SeenBlock("li", "1", [[StyledText("d")]])]),
-#     ]
+#     [StyledText("a\nb "), StyledText("c", {"em"}), "ul 1", "li 1", StyledText("d"), "/li", "/ul"]
 #
-# Paragraphs are no blocks here: `<p>a</p><p>b</p>` is the text "a\n\nb", as is `<p>a<br><br>b</p>`.
+# Paragraphs have no marks: `<p>a</p><p>b</p>` is the text "a\n\nb", as is `<p>a<br><br>b</p>`.
 
 Styles = frozenset[str]
 NO_STYLE: Styles = frozenset()
@@ -14718,29 +14759,33 @@ class StyledText:
 
 
 @dataclass(frozen=True)
-class SeenBlock:
-    """A list, an item of one, a quote, code or a rule."""
+class SeenCode:
+    """A block of code. It shows each space that is in it, but not the ends of lines around it."""
 
-    tag: str
-    label: str  # the number that a list begins with, or the language of code
-    parts: list["SeenBlock | list[StyledText]"]  # what is in it
-
-
-def appearance(element: Element, styles: Styles = NO_STYLE) -> list[SeenBlock | list[StyledText]]:
-    """What readers see of an element: its blocks, and the texts before, between and after them.
-    `styles` are those of the elements around it."""
-    parts: list[SeenBlock | list[StyledText]] = []
-    for piece_type, group in itertools.groupby(seen_pieces(element, styles), type):
-        if piece_type is SeenBlock:
-            parts += cast(Iterator[SeenBlock], group)
-        elif runs := with_plain_gaps(cast(Iterator[StyledText], group)):
-            parts.append(runs)
-    return parts
+    language: str  # its class
+    text: str
+    is_plain: bool  # whether nothing in it is emphasised, linked, or a block of its own
 
 
-def seen_pieces(element: Element, styles: Styles) -> Iterator[StyledText | SeenBlock]:
-    """The blocks and texts of an element, one after the other. Some texts may have the same styles,
-    and gaps between words may be written in several ways."""
+Seen = StyledText | SeenCode | str  # a string is a mark
+
+
+def appearance(element: Element) -> list[Seen]:
+    seen: list[Seen] = []
+    texts: list[StyledText] = []  # since the last mark or code
+    for piece in seen_pieces(element, NO_STYLE):
+        if isinstance(piece, StyledText):
+            texts.append(piece)
+        else:
+            seen += with_plain_gaps(texts)
+            texts = []
+            seen.append(piece)
+    return seen + with_plain_gaps(texts)
+
+
+def seen_pieces(element: Element, styles: Styles) -> Iterator[Seen]:
+    """What is in an element, one after the other. `styles` are those of the elements around it.
+    Some texts may have the same styles, and gaps between words may be written in several ways."""
     for child in element.children:
         if isinstance(child, str):
             yield StyledText(child, styles)
@@ -14753,49 +14798,62 @@ def seen_pieces(element: Element, styles: Styles) -> Iterator[StyledText | SeenB
         elif child.tag == "pre":
             yield seen_code(child)
         elif child.tag in BLOCK_TAGS:
-            yield SeenBlock(child.tag, str(first_number(child)), appearance(child, styles))
+            yield f"{child.tag} {child.first_number}"
+            yield from seen_pieces(child, styles)
+            yield f"/{child.tag}"
         elif child.tag == "a":
-            url = urllib.parse.unquote(child.attributes.get("href") or "")
+            url = urllib.parse.unquote(child.attributes.get("href", ""))
             yield from seen_pieces(child, styles | {f"a {url}"})
         else:
             yield from seen_pieces(child, styles | {child.tag})
 
 
-def seen_code(element: Element) -> SeenBlock:
-    """A block of code. It shows each space that is in it, but not the ends of lines around it."""
-    runs = [
-        StyledText(piece.text, piece.styles - {"code"})
-        for piece in seen_pieces(element, NO_STYLE)
-        if isinstance(piece, StyledText)
-    ]
-    code = element.text.removeprefix("\n").removesuffix("\n")
-    is_plain = all(run.styles == NO_STYLE for run in runs)
-    return SeenBlock("pre", code_class(element), [[StyledText(code)] if is_plain else joined(runs)])
+def seen_code(element: Element) -> SeenCode:
+    pieces = [*seen_pieces(element, NO_STYLE)]
+    texts = [piece for piece in pieces if isinstance(piece, StyledText)]
+    code = "".join(piece.text for piece in texts)
+    return SeenCode(
+        element.code_class,
+        code.removeprefix("\n").removesuffix("\n"),
+        is_plain=len(texts) == len(pieces) and all(piece.styles <= {"code"} for piece in texts),
+    )
 
 
-def with_plain_gaps(runs: Iterable[StyledText]) -> list[StyledText]:
+def with_plain_gaps(texts: list[StyledText]) -> list[StyledText]:
     """The texts with one spelling of each gap between words. A gap has no style, since readers
     don't see whether a space is bold, and none stands at the beginning or the end."""
     pieces = [
-        StyledText(text, NO_STYLE if GAP.fullmatch(text) else run.styles)
-        for run in runs
-        for text in GAP.split(run.text)
+        StyledText(text, NO_STYLE if GAP.fullmatch(text) else styled.styles)
+        for styled in texts
+        for text in GAP.split(styled.text)
         if text
     ]
     seen = []
-    for run in joined(pieces):
-        text = re.sub(" {2,}", " ", re.sub(" *\n *", "\n", run.text))
-        seen.append(StyledText(re.sub("\n{2,}", "\n\n", text), run.styles))
+    for styled in joined(pieces):
+        text = re.sub(" *\n *", "\n", styled.text)
+        text = re.sub(" {2,}", " ", text)
+        text = re.sub("\n{2,}", "\n\n", text)
+        seen.append(StyledText(text, styled.styles))
     if seen:
         seen[0] = StyledText(seen[0].text.lstrip(" \n"), seen[0].styles)
         seen[-1] = StyledText(seen[-1].text.rstrip(" \n"), seen[-1].styles)
-    return [run for run in seen if run.text]
+    return [styled for styled in seen if styled.text]
 
 
-def joined(runs: Iterable[StyledText]) -> list[StyledText]:
+def joined(texts: list[StyledText]) -> list[StyledText]:
     """The texts, with those one that stand side by side in the same styles."""
-    groups = itertools.groupby(runs, operator.attrgetter("styles"))
-    return [StyledText("".join(run.text for run in group), styles) for styles, group in groups]
+    groups = itertools.groupby(texts, operator.attrgetter("styles"))
+    return [StyledText("".join(each.text for each in group), styles) for styles, group in groups]
+
+
+def is_shown_alike(shown: str, element: Element, markup: str) -> bool:
+    """Whether readers see the same of the HTML `shown` and of an element. `markup` is the HTML of
+    that element."""
+    # Most HTML differs in the ends of lines alone, if at all, which is seen sooner.
+    if re.sub("(?<=>)\n", "", shown) == re.sub("(?<=>)\n", "", markup):
+        return True
+    shown_element = element_of(shown)
+    return shown_element is not None and appearance(shown_element) == appearance(element)
 
 
 # The text of a comment
@@ -14808,6 +14866,13 @@ class Content:
     markdown: str
     html: str
     own_html: bool = False  # whether the HTML is shown though the Markdown would look otherwise
+
+
+# How HTML begins, as others make it of the Markdown that a reader wrote.
+HTML_START = re.compile(
+    r"(?i)\s*<(p|pre|blockquote|[uod]l|h\d|div|section|article|table|hr|details|figure|center)\b"
+    r"|\s*<a class="
+)
 
 
 def content_of_markdown(text: str) -> Content:
@@ -14842,6 +14907,14 @@ def content_of_html(markup: str) -> Content:
         if is_shown_alike(shown, element, markup):
             return Content(markdown, shown)
     return Content(markdown, markup, own_html=True)
+
+
+def text_of(markup: str) -> str:
+    """What a reader sees of our HTML, as plain text."""
+    text = re.sub(r"<br>\n?|</li>", "\n", markup)
+    text = re.sub(r"</(p|pre|blockquote|ul|ol)>", "\n\n", text)
+    text = html.unescape(re.sub(r"<[^>]*>", "", text))
+    return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
 # -- Foreign ------------------------------------------------------------------
