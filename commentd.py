@@ -14934,7 +14934,11 @@ class Table:
 
     In a path, `user.name` is a value inside of another. Of `a|b`, the first is taken that is there.
     So with `{"id": "id", "nickname": "user.name|nick"}`, the record `{"id": 7, "user": {"name":
-    "Ann"}}` has the fields `id` 7 and `nickname` Ann."""
+    "Ann"}}` has the fields `id` 7 and `nickname` Ann.
+
+    A record of XML has its attributes and the elements in it by their names: `parent.@id` is the
+    attribute `id` of the element `parent`. Besides, `in` is the number of the page that it stands
+    in."""
 
     # Of the list, table or element in the file that the records stand in; "" if it has no name.
     name: str
@@ -14987,12 +14991,17 @@ class Product:
     sign: str
     comments: Table
     pages: Table = NO_TABLE
-    people: Table = NO_TABLE  # the authors
-    # The status of a comment, by the path of a value that is true; or by `!path`, if that is false.
-    # The first that applies counts.
-    flags: Paths = field(default_factory=dict)
-    # Where none applies: the path of a value that `STATUS_VALUES` translates.
+    authors: Table = NO_TABLE
+    # The status of a comment, by the path of a value that is true, or that is false. The first that
+    # applies counts.
+    status_if_true: Paths = field(default_factory=dict)
+    status_if_false: Paths = field(default_factory=dict)
+    # Where none applies: the path of a value, and the status by that value in lower case. Without a
+    # value, a comment is visible. With one that is not listed, it waits.
     status_path: str = ""
+    statuses: dict[str, str] = field(default_factory=dict)
+    # What means that a page takes no more comments; "" if that is true or false.
+    closed_value: str = ""
     # What an import leaves out, with its path. The report counts it.
     lost: Paths = field(default_factory=dict)
     zone: str = ""  # of times that name none; UTC if this is ""
@@ -15001,7 +15010,7 @@ class Product:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return (self.comments, self.pages, self.people)
+        return (self.comments, self.pages, self.authors)
 
 
 WALINE_COMMENTS = Table(
@@ -15023,8 +15032,10 @@ WALINE_COMMENTS = Table(
     },
 )
 WALINE_VIEWS = Table("Counter", {"page": "url", "views": "time"})
+WALINE_STATUSES = {"approved": "visible", "spam": "spam"}
 
-# The first whose sign is found in a file reads it.
+# The first whose sign is found in a file reads it. So Waline stands before Valine, whose sign is in
+# its files too, and commentd before Artalk.
 PRODUCTS = {
     "commentd": Product(
         sign=r'\{"format": "commentd"',
@@ -15052,17 +15063,19 @@ PRODUCTS = {
             },
         ),
         status_path="status",
+        statuses={status: status for status in STATUSES},
     ),
     "waline": Product(
         sign=r'(?s).*"type"\s*:\s*"waline"|.*"objectId".*"(like|sticky|status)"\s*:',
         comments=WALINE_COMMENTS,
         pages=WALINE_VIEWS,
-        people=Table(
+        authors=Table(
             "Users",
             {"id": "objectId", "nickname": "display_name", "email": "email", "website": "url"},
         ),
-        flags={"isSpam": "spam"},
+        status_if_true={"isSpam": "spam"},
         status_path="status",
+        statuses=WALINE_STATUSES,
         lost={
             "reactions": "|".join(f"reaction{number}" for number in range(9)),
             "user agents": "ua",
@@ -15092,7 +15105,7 @@ PRODUCTS = {
             },
         ),
         pages=WALINE_VIEWS,
-        flags={"isSpam": "waiting"},
+        status_if_true={"isSpam": "waiting"},
         lost={
             "user agents": "ua",
             "downvotes": "downs",
@@ -15105,8 +15118,9 @@ PRODUCTS = {
         sign=r'(?s)#filetype:JSON-streaming|.*"objectId"\s*:',
         comments=WALINE_COMMENTS,
         pages=WALINE_VIEWS,
-        flags={"isSpam": "spam"},
+        status_if_true={"isSpam": "spam"},
         status_path="status",
+        statuses=WALINE_STATUSES,
         lost={"user agents": "ua", "page titles": "title"},
         names_are_html=True,
     ),
@@ -15124,7 +15138,8 @@ PRODUCTS = {
                 "created_at": "created_at",
             },
         ),
-        flags={"deletedAt": "deleted", "!approved": "waiting"},
+        status_if_true={"deletedAt": "deleted"},
+        status_if_false={"approved": "waiting"},
         lost={"marks of the admin": "moderatorId", "page titles": "title"},
         sql="""
             SELECT comments.*, pages.slug, pages.url, pages.title
@@ -15156,7 +15171,8 @@ PRODUCTS = {
                 "opened_at": "createdAt",
             },
         ),
-        flags={"isDeleted": "deleted", "isSpam": "spam", "!isApproved": "waiting"},
+        status_if_true={"isDeleted": "deleted", "isSpam": "spam"},
+        status_if_false={"isApproved": "waiting"},
         lost={"page titles": "title"},
     ),
     "wordpress": Product(
@@ -15181,6 +15197,8 @@ PRODUCTS = {
             {"id": "in", "page": "link", "closed": "comment_status", "opened_at": "post_date_gmt"},
         ),
         status_path="comment_approved",
+        statuses={"1": "visible", "spam": "spam", "trash": "deleted"},
+        closed_value="closed",
         lost={"page titles": "title", "fields of plugins": "commentmeta"},
         names_are_html=True,
     ),
@@ -15203,6 +15221,7 @@ PRODUCTS = {
             },
         ),
         status_path="mode",
+        statuses={"1": "visible", "4": "deleted"},
         lost={
             "downvotes": "dislikes",
             "subscriptions to replies": "notification",
@@ -15231,7 +15250,7 @@ PRODUCTS = {
             },
         ),
         pages=Table("posts", {"page": "url", "closed": "read_only"}),
-        flags={"delete": "deleted"},
+        status_if_true={"delete": "deleted"},
         lost={
             "downvotes (subtracted from the likes)": "votes",
             "avatars": "user.picture",
@@ -15258,7 +15277,7 @@ PRODUCTS = {
                 "created_at": "created_at",
             },
         ),
-        flags={"is_pending": "waiting"},
+        status_if_true={"is_pending": "waiting"},
         lost={
             "user agents": "ua",
             "downvotes": "vote_down",
@@ -15280,7 +15299,7 @@ PRODUCTS = {
                 "created_at": "creationDate",
             },
         ),
-        people=Table(
+        authors=Table(
             "commenters",
             {
                 "id": "commenterHex",
@@ -15289,8 +15308,9 @@ PRODUCTS = {
                 "website": "link|websiteUrl",
             },
         ),
-        flags={"deleted": "deleted"},
+        status_if_true={"deleted": "deleted"},
         status_path="state",
+        statuses={"approved": "visible"},
         lost={"avatars": "photo", "marks of the admin": "isModerator"},
     ),
     "comentario": Product(
@@ -15313,11 +15333,12 @@ PRODUCTS = {
             },
         ),
         pages=Table("pages", {"page": "path", "closed": "isReadonly", "views": "countViews"}),
-        people=Table(
+        authors=Table(
             "commenters",
             {"id": "id", "nickname": "name", "email": "email", "website": "websiteUrl"},
         ),
-        flags={"isDeleted": "deleted", "isPending": "waiting", "!isApproved": "spam"},
+        status_if_true={"isDeleted": "deleted", "isPending": "waiting"},
+        status_if_false={"isApproved": "spam"},
         lost={
             "page titles": "title",
             "countries": "authorCountry",
@@ -15325,23 +15346,11 @@ PRODUCTS = {
         },
     ),
 }
-# The status of a comment by what products write. With any other value, it waits.
-STATUS_VALUES = {
-    "": "visible",  # Waline and Valine
-    "1": "visible",  # WordPress, Isso
-    "approved": "visible",  # Waline, Commento
-    "visible": "visible",  # commentd
-    "4": "deleted",  # Isso
-    "trash": "deleted",  # WordPress
-    "deleted": "deleted",  # commentd
-    "spam": "spam",  # Waline, WordPress, commentd
-}
 # What means no, in lower case.
 FALSE = {
     "",
     "0",  # SQLite (Cusdis), and commentd
     "false",  # all others in JSON, Disqus in XML
-    "open",  # WordPress: the page takes comments
     "undefined",  # Commento: the author has no picture
     "0001-01-01t00:00:00z",  # programs in Go, such as Comentario: this never happened
     # What converters write, and databases such as PostgreSQL
@@ -15399,19 +15408,21 @@ def is_true(value: Any) -> bool:
 def is_there(value: Any) -> bool:
     """Whether a field that an import leaves out has something to lose."""
     if isinstance(value, dict) and {*map(type, value.values())} == {bool}:
-        return not all(value.values())  # the votes of Remark42: one is against
+        # The votes of Remark42, by their voters. Those for the comment are its likes.
+        return False in value.values()
     return isinstance(value, list | dict) or is_true(value)
 
 
-def status_in(record: Any, product: Product) -> str:
-    for flag, status in product.flags.items():
-        value = pick(record, flag.removeprefix("!"))
-        if value is not None and is_true(value) != flag.startswith("!"):
+def status_in(record: Json, product: Product) -> str:
+    for path, status in product.status_if_true.items():
+        if is_true(pick(record, path)):
             return status
-    if product.status_path:
-        value = pick(record, product.status_path)
-        return STATUS_VALUES.get(as_text(value).lower(), "waiting")
-    return "visible"
+    for path, status in product.status_if_false.items():
+        value = pick(record, path)
+        if value is not None and not is_true(value):
+            return status
+    written = as_text(pick(record, product.status_path)).lower()
+    return product.statuses.get(written, "waiting") if written else "visible"
 
 
 # The text of a comment
@@ -15438,11 +15449,32 @@ def content_of(values: Values) -> Content:
 
 # Files
 
-# Each record with the name of the table, list or element that it stands in. In the place of one
-# that can't be read stands a text, which says where that is, such as the line.
-Records = Iterator[tuple[str, Any]]
-# The name of a last record, if the file has no end. Its text says where it breaks off.
-BREAKS_OFF = "<breaks off>"
+# What a file consists of, in order.
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    table: str  # the name of the table, list or element that it stands in
+    values: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """What stands in the place of a record and is none."""
+
+    table: str
+    where: str  # what stands there, or where that is, such as the line
+
+
+@dataclass(frozen=True, slots=True)
+class BreaksOff:
+    """The last of a file that has no end."""
+
+    where: str
+
+
+Found = Record | Unreadable | BreaksOff
+
 # Names of lists that say nothing of what is in them: a file or an API may put one around records.
 WRAPPERS = ("", "results", "result", "data", "list", "rows", "items", "docs", "comment", "comments")
 JSON_LIMIT = 64 * MEGA
@@ -15460,30 +15492,31 @@ LARGER_ENCODINGS = {"ascii": "cp1252", "iso8859-1": "cp1252", "gb2312": "gb18030
 XML_ENCODING = re.compile(rb"""\s*<\?xml[^>]*\sencoding\s*=\s*["']([\w.:-]+)["']""")
 
 
-def read_records(path: Path, product: Product, show: Progress) -> Records:
+def read_file(path: Path, product: Product, show: Progress) -> Iterator[Found]:
     size = path.stat().st_size
     start = beginning(path)
     with open_text(path) as text:
         if product.sql:
-            records = database_records(path, product)
+            all_found = database_records(path, product)
         elif start.startswith("<"):
-            records = XmlReader(product.pages.name, product.comments.name).records(text)
+            all_found = XmlReader(text, product.pages.name, product.comments.name).records()
         elif has_record_lines(start):
-            records = line_records(text)
+            all_found = line_records(text)
         elif size > JSON_LIMIT:
             raise OperatorError("the file is larger than 64 MB: split it, and import each part")
         else:
-            records = json_records(text)
-        for number, record in enumerate(records):
-            if not number % 500:
+            all_found = json_records(text)
+        for number, found in enumerate(all_found):
+            if number % 500 == 0:
                 show(size - text.buffer.tell(), size)
-            yield record
+            yield found
         show(0, size)
 
 
 def encoding_of(path: Path) -> str:
-    """The encoding of a file: by its mark, as UTF-8 if it is that, as its XML declaration says, or
-    the one of GB 18030 and Windows-1252 in which nothing is damaged."""
+    """The encoding of a file. What says it is its mark, then most of its characters if these are
+    UTF-8, then its XML declaration. Else it is the first in which nothing is damaged: UTF-8,
+    GB 18030 or Windows-1252."""
     with path.open("rb") as file:
         start = file.read(256)
     if start.startswith(b"SQLite format 3\0"):
@@ -15493,11 +15526,16 @@ def encoding_of(path: Path) -> str:
             return name
     whole, broken = utf_8_characters(path)
     declared = declared_encoding(start)
-    if whole > broken or (not broken and not declared):
+    if whole > broken:
         return "utf-8"  # perhaps with some damage
     if declared:
         return declared
-    return next((name for name in ("gb18030", "cp1252") if can_be(path, name)), "utf-8")
+    if broken == 0:
+        return "utf-8"
+    for name in ("gb18030", "cp1252"):
+        if can_be(path, name):
+            return name
+    return "utf-8"
 
 
 def utf_8_characters(path: Path) -> tuple[int, int]:
@@ -15560,27 +15598,28 @@ def has_record_lines(start: str) -> bool:
     return not any(isinstance(value, list | dict) for value in wrapped)
 
 
-def line_records(text: TextIO) -> Records:
+def line_records(text: TextIO) -> Iterator[Found]:
     """The records of a file with one in each line. Lines of LeanCloud stand below the name of their
     class, and the first line of Remark42 lists pages."""
-    name = ""
+    table = ""
     for number, line in enumerate(text, 1):
         if line.startswith("#filetype"):
             # LeanCloud names the class. The class of comments has any name.
             class_name = re.search(r'"class"\s*:\s*"(_\w*|Counter|Users)"', line)
-            name = class_name[1] if class_name else ""
+            table = class_name[1] if class_name else ""
         elif line_text := line.strip():
             try:
                 record = json.loads(line_text.rstrip(","), strict=False)
             except (ValueError, RecursionError):
-                record = f"line {number}"
+                yield Unreadable(table, f"line {number}")
+                continue
             if isinstance(record, dict) and "posts" in record:  # how Remark42 begins
                 yield from items_of_lists("", record)
             else:
-                yield name, record
+                yield json_item(table, record)
 
 
-def json_records(text: TextIO) -> Records:
+def json_records(text: TextIO) -> Iterator[Found]:
     """The records of a file that is one piece of JSON. Where it breaks off, these are those before:
     the product may be gone, and nobody have another file."""
     content = text.read()
@@ -15595,78 +15634,190 @@ def json_records(text: TextIO) -> Records:
         raise OperatorError(f"the file breaks off, or is no JSON ({error})") from None
     yield from items_of_lists("", data)
     if fault:
-        yield BREAKS_OFF, fault
+        yield BreaksOff(fault)
 
 
+# A text in JSON, or a bracket. A quotation mark alone begins a text that has no end.
 JSON_MARK = re.compile(r'(?s)"(?:[^"\\]|\\.)*+"|["\[\]{}]')
 
 
 def whole_part(content: str, end: int) -> str:
     """JSON up to the last object or list that is whole before the position `end`, with the brackets
-    closed that are open there."""
-    missing: list[str] = []  # the brackets that would close all, the last one first
+    closed that are open there: `{"a": [{"b": 1}]}` of `{"a": [{"b": 1}, {"b": "`."""
+    open_brackets: list[str] = []
     whole_end = 0
-    missing_there: list[str] = []
+    open_there: list[str] = []  # the brackets that are open at `whole_end`
     for mark in JSON_MARK.finditer(content, 0, end):
-        if mark[0] == "[":
-            missing.append("]")
-        elif mark[0] == "{":
-            missing.append("}")
-        elif mark[0] in ("]", "}"):
-            missing.pop()
-            whole_end = mark.end()
-            missing_there = missing.copy()
-        elif mark[0] == '"':  # a text without an end
+        if mark[0] == '"':
             break
-    return content[:whole_end] + "".join(reversed(missing_there))
+        if mark[0] in ("[", "{"):
+            open_brackets.append(mark[0])
+        elif mark[0] in ("]", "}"):
+            open_brackets.pop()
+            whole_end = mark.end()
+            open_there = open_brackets.copy()
+    closing = ["]" if bracket == "[" else "}" for bracket in reversed(open_there)]
+    return content[:whole_end] + "".join(closing)
 
 
-def items_of_lists(name: str, data: Any) -> Records:
-    """The items of all lists in some JSON that are not in a list themselves, each with the name of
-    its list. `name` is that of the JSON, if it is a list itself."""
+def items_of_lists(name: str, data: Any) -> Iterator[Found]:
+    """The items of all lists in some JSON that are not in a list themselves. `name` is that of the
+    JSON, if it is a list itself."""
     if isinstance(data, list):
         for item in data:
             # LokiJS, in which Twikoo keeps its comments, lists its tables.
             if name == "collections" and isinstance(item, dict):
                 yield from items_of_lists(as_text(item.get("name")), item.get("data"))
             else:
-                yield name, item
+                yield json_item(name, item)
     elif isinstance(data, dict):
         for key, value in data.items():
             yield from items_of_lists(key, value)
 
 
-# What the XML of Disqus and WordPress is made of. No parser of XML reads it, since much of it is
-# not well-formed. In posts of WordPress, scripts have CDATA sections that stand in those of the
-# file, and plugins print empty lines before its declaration. Values of both hold control characters
-# and, where a converter made the file, a bare `<` or `&`, or `&nbsp;`. What is none of this, such
-# as the space between elements, is skipped.
+def json_item(table: str, item: Any) -> Found:
+    return Record(table, item) if isinstance(item, dict) else Unreadable(table, as_text(item))
+
+
+# XML
+
+# No parser of XML reads the files of Disqus and WordPress, since much of it is not well-formed. In
+# posts of WordPress, scripts have CDATA sections that stand in those of the file, and plugins print
+# empty lines before its declaration. Values of both hold control characters and, where a converter
+# made the file, a bare `<` or `&`, or `&nbsp;`.
+
 XML_NAME = r"[A-Za-z_][\w:.-]*+"
-XML_TEXT = r"[^<]*+(?:<(?![A-Za-z_/!?])[^<]*+)*+"  # `a < b` and `<3` are text
-XML_PIECE = re.compile(
-    rf"""(?sx)
-    # Comments, declarations, and sections beside other elements
-      <!--.*?-->
-    | <\?.*?\?>
-    | <!\[CDATA\[.*?\]\]>
-    | (?P<doctype><!(?i:DOCTYPE))
-    # An element without others in it. Its section ends where the end of the element follows.
-    | <(?P<leaf>{XML_NAME})(?P<leaf_attributes>[^<>]*?)
-      (?: />
-        | >(?P<text>{XML_TEXT})
-          (?: <!\[CDATA\[(?P<section>.*?)\]\]>(?P<after>[^<\]]*) )?
-          </(?P=leaf)\s*>
-      )
-    # A comment, a section or a tag that may go on behind what has been read of the file
-    | (?P<cut>
-          <(?: !-- | \? | (?: {XML_NAME}[^<>]*+>{XML_TEXT}< )?!\[CDATA\[ ).*
-        | <(?: {XML_NAME}[^<>]*+>{XML_TEXT}<? )?[^<>]*\Z
-      )
-    # The end and the beginning of an element with others in it
-    | </(?P<end>{XML_NAME})\s*>
-    | <(?P<start>{XML_NAME})(?P<attributes>[^<>]*)>
-    """
-)
+START_TAG = re.compile(rf"<(?P<name>{XML_NAME})(?P<attributes>[^<>]*)>")
+END_TAG = re.compile(rf"</(?P<name>{XML_NAME})\s*>")
+MARKUP_AHEAD = re.compile("<(?=[A-Za-z_/!?])")  # `a < b` and `<3` are text
+# The end of a CDATA section that fills an element, with what follows up to the end of the element.
+SECTION_END = re.compile(rf"\]\]>(?P<after>[^<\]]*)</(?P<name>{XML_NAME})\s*>")
+END_OR_OTHER_TAG = re.compile("[<>]")
+# What says nothing where it stands between elements, with what ends it.
+SECTION_START = "<![CDATA["
+SKIPPED_XML = {"<!--": "-->", "<?": "?>", SECTION_START: "]]>"}
+
+
+@dataclass(frozen=True, slots=True)
+class XmlLeaf:
+    """An element without others in it."""
+
+    name: str
+    attributes: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class XmlStart:
+    """The beginning of an element with others in it."""
+
+    name: str
+    attributes: str
+
+
+@dataclass(frozen=True, slots=True)
+class XmlEnd:
+    """The end of one."""
+
+    name: str
+
+
+class XmlScanner:
+    """Cuts a file into its elements. What is none of these, such as the space between them, is
+    skipped. The file is read in chunks: what goes on behind one is looked at again together with
+    the next one."""
+
+    def __init__(self, file: TextIO) -> None:
+        self.file = file
+        self.text = ""  # what is kept of the file
+        self.position = 0  # in the text: all before it is done
+        self.lines_before = 0  # the text
+
+    @property
+    def line(self) -> int:
+        """That at the position."""
+        return 1 + self.lines_before + self.text.count("\n", 0, self.position)
+
+    def pieces(self) -> Iterator[XmlLeaf | XmlStart | XmlEnd]:
+        while chunk := self.file.read(MEGA):
+            self.lines_before += self.text.count("\n", 0, self.position)
+            self.text = self.text[self.position :] + chunk
+            self.position = 0
+            while piece := self.next_piece():
+                yield piece
+        self.position = len(self.text)
+
+    def next_piece(self) -> XmlLeaf | XmlStart | XmlEnd | None:
+        """None if what was read holds no other one, or only the beginning of one."""
+        while (start := self.text.find("<", self.position)) >= 0:
+            self.position = start
+            if start_tag := START_TAG.match(self.text, start):
+                return self.element(start_tag)
+            if end_tag := END_TAG.match(self.text, start):
+                self.position = end_tag.end()
+                return XmlEnd(end_tag["name"])
+            end = self.end_of_skipped(start)
+            if end is None:
+                return None
+            self.position = end
+        self.position = len(self.text)
+        return None
+
+    def element(self, start_tag: re.Match[str]) -> XmlLeaf | XmlStart | None:
+        """The element that begins with a tag, if there are no others in it, else its beginning."""
+        name = start_tag["name"]
+        attributes = start_tag["attributes"]
+        if attributes.endswith("/"):
+            self.position = start_tag.end()
+            return XmlLeaf(name, attributes.removesuffix("/"), "")
+        markup = MARKUP_AHEAD.search(self.text, start_tag.end())
+        if not markup:
+            return None
+        text = self.text[start_tag.end() : markup.start()]
+        if self.text.startswith(SECTION_START, markup.start()):
+            return self.element_with_section(name, attributes, text, markup.start())
+        end_tag = END_TAG.match(self.text, markup.start())
+        if end_tag and end_tag["name"] == name:
+            self.position = end_tag.end()
+            return XmlLeaf(name, attributes, with_references_read(text))
+        if self.may_go_on(markup.start()):
+            return None
+        self.position = start_tag.end()
+        return XmlStart(name, attributes)
+
+    def element_with_section(
+        self, name: str, attributes: str, text_before: str, start: int
+    ) -> XmlLeaf | None:
+        """An element whose text is a CDATA section that starts there, with what stands beside it.
+        The section ends where the end of the element follows: scripts in it have others."""
+        start += len(SECTION_START)
+        for end in SECTION_END.finditer(self.text, start):
+            if end["name"] == name:
+                self.position = end.end()
+                section = self.text[start : end.start()]
+                # `]]>` in a text ends a section and begins another one.
+                section = section.replace("]]><![CDATA[", "")
+                text_after = with_references_read(end["after"])
+                return XmlLeaf(
+                    name, attributes, with_references_read(text_before) + section + text_after
+                )
+        return None
+
+    def end_of_skipped(self, start: int) -> int | None:
+        """Where that ends which begins at a position and is no tag. None if it may go on."""
+        if self.text[start : start + 9].upper() == "<!DOCTYPE":
+            # It may define entities, and texts would come without what these stand for.
+            reason = "the file declares a document type, which no export does"
+            raise OperatorError(f"{reason}: it is not imported")
+        for opening, closing in SKIPPED_XML.items():
+            if self.text.startswith(opening, start):
+                end = self.text.find(closing, start + len(opening))
+                return None if end < 0 else end + len(closing)
+        return None if self.may_go_on(start) else start + 1
+
+    def may_go_on(self, start: int) -> bool:
+        """Whether a tag that begins at a position may end behind what was read."""
+        return END_OR_OTHER_TAG.search(self.text, start + 1) is None
 
 
 @dataclass
@@ -15686,56 +15837,38 @@ class XmlReader:
     Where the tags of a comment do not match, its text is not all there: it is left out. Of a page,
     whatever is read is good for the comments on it."""
 
-    def __init__(self, page_name: str, comment_name: str) -> None:
+    def __init__(self, file: TextIO, page_name: str, comment_name: str) -> None:
+        self.scanner = XmlScanner(file)
         self.page_name = page_name
         self.comment_name = comment_name
         self.pages = 0
         self.open = [XmlElement("")]  # the file, and in it the elements that have not ended
-        self.line = 1  # of the end of the piece that is read
 
-    def records(self, text: TextIO) -> Records:
-        for piece in self.pieces(text):
-            if piece["leaf"]:
-                self.open[-1].values[local_name(piece["leaf"])] = leaf_value(piece)
-            elif piece["start"]:
-                yield from self.start(piece["start"], piece["attributes"])
-            elif piece["end"]:
-                yield from self.end(piece["end"])
-            elif piece["doctype"]:
-                # It may define entities, and texts would come without what these stand for.
-                reason = "the file declares a document type, which no export does"
-                raise OperatorError(f"{reason}: it is not imported")
+    def records(self) -> Iterator[Found]:
+        for piece in self.scanner.pieces():
+            if isinstance(piece, XmlLeaf):
+                self.open[-1].values[local_name(piece.name)] = leaf_value(piece)
+            elif isinstance(piece, XmlStart):
+                yield from self.start(piece)
+            else:
+                yield from self.end(piece.name)
         if len(self.open) > 1:
-            yield BREAKS_OFF, f"line {self.line} (the file breaks off)"
+            yield BreaksOff(f"line {self.scanner.line} (the file breaks off)")
             for element in self.open:
                 if local_name(element.name) == self.page_name:
-                    yield self.page_name, self.numbered(element.values)
+                    yield self.record(element)
 
-    def pieces(self, text: TextIO) -> Iterator[re.Match[str]]:
-        """What the file is made of. A piece may be cut where a chunk of the file ends: then it is
-        kept, and read together with the next chunk."""
-        rest = ""
-        while chunk := text.read(MEGA):
-            rest += chunk
-            start = 0
-            for piece in XML_PIECE.finditer(rest):
-                if piece["cut"]:
-                    break
-                self.line += rest.count("\n", start, piece.end())
-                start = piece.end()
-                yield piece
-            rest = rest[start:]
-        self.line += rest.count("\n")
-
-    def start(self, name: str, attributes: str) -> Records:
+    def start(self, piece: XmlStart) -> Iterator[Found]:
         """Begins an element. A page or a comment in which another one begins has no end."""
-        if local_name(name) in (self.page_name, self.comment_name) and self.is_open(name):
+        name = local_name(piece.name)
+        if name in (self.page_name, self.comment_name) and self.is_open(piece.name):
             self.open[-1].is_damaged = True
-            yield from self.end(name)
-        self.open.append(XmlElement(name, xml_attributes(attributes)))
-        self.pages += local_name(name) == self.page_name
+            yield from self.end(piece.name)
+        self.open.append(XmlElement(piece.name, xml_attributes(piece.attributes)))
+        if name == self.page_name:
+            self.pages += 1
 
-    def end(self, name: str) -> Records:
+    def end(self, name: str) -> Iterator[Found]:
         """Ends an element, and those in it that have no end of their own."""
         if self.open[-1].name != name:
             for element in self.open:
@@ -15744,9 +15877,10 @@ class XmlReader:
             element = self.open.pop()
             short_name = local_name(element.name)
             if short_name == self.comment_name and element.is_damaged:
-                yield "", f"line {self.line} (its tags do not match)"
+                where = f"line {self.scanner.line} (its tags do not match)"
+                yield Unreadable(self.comment_name, where)
             elif short_name in (self.page_name, self.comment_name):
-                yield short_name, self.numbered(element.values)
+                yield self.record(element)
             self.open[-1].values[short_name] = element.values
             if element.name == name:
                 return
@@ -15754,8 +15888,8 @@ class XmlReader:
     def is_open(self, name: str) -> bool:
         return any(element.name == name for element in self.open)
 
-    def numbered(self, values: Json) -> Json:
-        return {**values, "in": str(self.pages)}
+    def record(self, element: XmlElement) -> Record:
+        return Record(local_name(element.name), {**element.values, "in": str(self.pages)})
 
 
 def local_name(name: str) -> str:
@@ -15766,17 +15900,9 @@ def xml_attributes(tag: str) -> Json:
     return {f"@{local_name(name)}": value for name, value in attributes_in(tag).items()}
 
 
-def leaf_value(piece: re.Match[str]) -> Json | str:
+def leaf_value(leaf: XmlLeaf) -> Json | str:
     """What an element without others in it says: its attributes, or its text."""
-    attributes = xml_attributes(piece["leaf_attributes"])
-    if attributes:
-        return attributes
-    text = with_references_read(piece["text"] or "")
-    if piece["section"] is None:
-        return text
-    # `]]>` in a text ends a section and begins another one.
-    section = piece["section"].replace("]]><![CDATA[", "")
-    return text + section + with_references_read(piece["after"])
+    return xml_attributes(leaf.attributes) or leaf.text
 
 
 @contextlib.contextmanager
@@ -15799,7 +15925,7 @@ def open_foreign_copy(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
             raise OperatorError(reason) from None
 
 
-def database_records(path: Path, product: Product) -> Records:
+def database_records(path: Path, product: Product) -> Iterator[Found]:
     with open_foreign_copy(path) as (db, tables):
         if not re.match(product.sign, tables):
             raise OperatorError("the file is no database of that product")
@@ -15807,7 +15933,7 @@ def database_records(path: Path, product: Product) -> Records:
         if result != "ok":
             raise OperatorError(f"the database is damaged ({one_line(result)})")
         for row in db.execute(product.sql):
-            yield "", dict(row)
+            yield Record(product.comments.name, dict(row))
 
 
 # What an owner can do with a file that no importer reads. The first that fits is said.
@@ -15944,8 +16070,8 @@ class StagedPage:
     closed: bool = False
     views: int = 0
     page_likes: int = 0
-    opened_at: int = 0  # 0 if it is unknown
-    has_comments: bool = False
+    opened_at: int = 0  # as the file says it; 0 if it does not
+    first_comment_at: int = 0  # 0 if it has no comments
 
 
 @dataclass(slots=True, kw_only=True)
@@ -15967,7 +16093,7 @@ class StagedComment:
     depth: int = -1  # -1 until it is known
 
     @property
-    def number(self) -> int:
+    def id_as_ours(self) -> int:
         """The id of the record if that can be one of ours, else 0."""
         return int(self.id) if re.fullmatch("[1-9][0-9]{0,11}", self.id) else 0
 
@@ -15981,6 +16107,8 @@ HOST = re.compile(r"(?i)\A(?:https?:)?//([^/?#]*)")
 NO_PARENT = ("0", "root", "null", "00000000-0000-0000-0000-000000000000")
 MOST_VIEWS = 10**12  # of a page: a file may hold any number, a column may not
 IMPORT_STEP = 250  # pages or comments in one transaction
+IMPORT_SECONDS = 0.5  # after which there is a pause, in which the service can write
+PAUSE_SECONDS = 0.11  # SQLite looks for a lock every 100 ms
 
 
 def import_nickname(text: str) -> str:
@@ -16108,7 +16236,7 @@ class Staging:
         self.tables = {table.name.lower(): table for table in self.product.tables if table.name}
         self.breaks_off_at = ""  # where in the file, if it has no end
         self.records = deque[Values]()  # of comments, until all pages and authors are known
-        self.people: dict[str, Values] = {}  # by id
+        self.authors: dict[str, Values] = {}  # by id
         self.pages_by_id: dict[str, PageRef] = {}
         self.pages: list[StagedPage] = []  # that the file lists
         self.comments: dict[str, StagedComment] = {}  # by id
@@ -16118,15 +16246,21 @@ class Staging:
         self.nickname_of = kept(import_nickname)
         self.email_of = kept(import_email)
         self.website_of = kept(import_website)
-        self.origin_of = kept(self.find_origin)
+        self.ip_and_place_of = kept(self.find_ip_and_place)
         self.place_of = kept(place_of) if place_of else None
         self.page_at = kept(page_at)
 
     def read(self, path: Path, show: Progress) -> None:
         """Stages all that can be read."""
         self.report.encoding = encoding_of(path)
-        for table_name, record in read_records(path, self.product, show):
-            self.stage_record(table_name, record)
+        for found in read_file(path, self.product, show):
+            if isinstance(found, Record):
+                self.stage_record(found)
+            elif isinstance(found, BreaksOff):
+                self.breaks_off_at = found.where
+                self.note_unreadable(found.where)
+            elif self.table_of(found) is self.product.comments:
+                self.note_unreadable(found.where)
         if not self.records and not self.pages:
             self.refuse_unless_empty(path)
         if self.breaks_off_at and any(map(self.lacks_author, self.records)):
@@ -16145,50 +16279,43 @@ class Staging:
         if product_name not in products_like(path):
             raise OperatorError(f"there is no comment and no page of {product_name} in it")
 
-    def stage_record(self, table_name: str, record: Any) -> None:
+    def stage_record(self, record: Record) -> None:
         """Keeps a page or an author. A comment waits until all of these are known."""
         product = self.product
-        if table_name == BREAKS_OFF:
-            self.breaks_off_at = record
-            self.note_unreadable(record)
-            return
-        table = self.table_of(table_name, record)
-        if not isinstance(record, dict):
-            if table is product.comments:
-                self.note_unreadable(as_text(record))
-            return
-        self.count_lost(table, record)
+        table = self.table_of(record)
+        self.count_lost(table, record.values)
         if table is None:
             return
-        values = fields_in(record, table)
+        values = fields_in(record.values, table)
         if table is product.comments:
             self.report.read += 1
-            values["status"] = status_in(record, product)
+            values["status"] = status_in(record.values, product)
             self.records.append(values)
         elif table is product.pages:
             self.stage_page(values)
         elif "id" in values:
-            self.people[values.pop("id")] = values
+            self.authors[values.pop("id")] = values
 
     def note_unreadable(self, where: str) -> None:
         self.report.read += 1
         self.report.note(UNREADABLE, where)
 
-    def table_of(self, table_name: str, record: Any) -> Table | None:
-        """Which records these are. None for those that are not imported."""
-        table = self.tables.get(table_name.lower())
-        if table or table_name not in WRAPPERS:
+    def table_of(self, found: Record | Unreadable) -> Table | None:
+        """Of which table a record is. None if records of that name are not imported."""
+        table = self.tables.get(found.table.lower())
+        if table or found.table not in WRAPPERS:
             return table
-        return self.product.pages if self.is_page(record) else self.product.comments
+        is_page = isinstance(found, Record) and self.has_all_of_a_page(found.values)
+        return self.product.pages if is_page else self.product.comments
 
-    def is_page(self, record: Any) -> bool:
+    def has_all_of_a_page(self, values: Json) -> bool:
         """Whether a record has all fields of a page, which no comment has."""
         table = self.product.pages
-        return table is not NO_TABLE and fields_in(record, table).keys() == table.fields.keys()
+        return table is not NO_TABLE and fields_in(values, table).keys() == table.fields.keys()
 
-    def count_lost(self, table: Table | None, record: Json) -> None:
+    def count_lost(self, table: Table | None, values: Json) -> None:
         for what, path in self.product.lost.items():
-            value = pick(record, path)
+            value = pick(values, path)
             if what == "page titles":
                 # The blog and its categories have titles, too.
                 if table in (self.product.pages, self.product.comments):
@@ -16200,7 +16327,7 @@ class Staging:
     def lacks_author(self, values: Values) -> bool:
         """Whether a comment has no name, and its author is not known."""
         author = values.get("author")
-        return bool(author) and author not in self.people and not values.get("nickname")
+        return bool(author) and author not in self.authors and not values.get("nickname")
 
     def stage_page(self, values: Values) -> None:
         ref = self.page_named_in(values)
@@ -16211,12 +16338,17 @@ class Staging:
         self.pages.append(
             StagedPage(
                 ref,
-                closed=is_true(values["closed"]),
+                closed=self.is_closed(values),
                 views=count_in(values["views"], MOST_VIEWS),
                 page_likes=count_in(values["page_likes"], 100_000),
                 opened_at=self.time_in(values["opened_at"]),
             )
         )
+
+    def is_closed(self, values: Values) -> bool:
+        if self.product.closed_value:
+            return values["closed"] == self.product.closed_value
+        return is_true(values["closed"])
 
     def page_named_in(self, values: Values) -> PageRef | None:
         """The page that a record names by its URL."""
@@ -16244,7 +16376,7 @@ class Staging:
         return 0
 
     def stage_comment(self, values: Values) -> None:
-        values |= self.people.get(values["author"], {})
+        values |= self.authors.get(values["author"], {})
         name = name_in_report(values)
         record_type = values["type"] or "comment"
         if record_type != "comment":
@@ -16263,7 +16395,7 @@ class Staging:
             self.report.note("skipped: it is there twice", comment.id)
         else:
             self.comments[comment.id] = comment
-        if is_true(values["closed"]):
+        if self.is_closed(values):
             self.stage_page(values)
 
     def page_of(self, values: Values) -> PageRef | None:
@@ -16285,12 +16417,10 @@ class Staging:
             markdown = "" if is_gone else content.markdown
             identity = (page.key, written_time, values["nickname"], markdown)
             written_id = sha256_of(repr(identity))
-        row = FullComment(created_at=self.time_in(written_time), status="deleted", masked=1)
-        if not is_gone:
-            row.content = content.markdown
-            row.html = content.html
-            row.own_html = int(content.own_html)
-            self.fill(row, values)
+        if is_gone:
+            row = FullComment(created_at=self.time_in(written_time), status="deleted", masked=1)
+        else:
+            row = self.row_of(values, content)
         return StagedComment(
             id=written_id,
             parent=import_parent(values["parent"]),
@@ -16317,32 +16447,44 @@ class Staging:
             self.report.note("kept as HTML, since Markdown can't say it", name)
         return content
 
-    def fill(self, row: FullComment, values: Values) -> None:
-        """Gives a comment all fields but its text."""
-        plain = html.unescape if self.product.names_are_html else str
+    def row_of(self, values: Values, content: Content) -> FullComment:
+        """What is stored of a comment, but for its place."""
         name = name_in_report(values)
-        row.status = values["status"]
-        row.nickname = self.nickname_of(plain(values["nickname"]))
+        plain = html.unescape if self.product.names_are_html else str
         email_address = self.email_of(plain(values["email"]))
         if values["email"] and not email_address:
             self.report.note("without an email address, since what is there is none", name)
-        if not email_address.endswith(".invalid"):  # exports make these up
-            row.email = email_address
-        row.website = self.website_of(plain(values["website"]))
-        if values["website"] not in ("", "http://", "https://") and not row.website:
+        if email_address.endswith(".invalid"):  # exports make these up
+            email_address = ""
+        website = self.website_of(plain(values["website"]))
+        if values["website"] not in ("", "http://", "https://") and not website:
             self.report.note("without a website, since what is there is no URL", name)
-        row.ip, country, row.location = self.origin_of(values["ip"])
+        ip, country, location = self.ip_and_place_of(values["ip"])
         if self.report.is_ours or not self.place_of:
             country = values["country"]
-            row.location = values["location"][:256]
-        if re.fullmatch("[A-Z]{2}", country):  # the widget could not show another
-            row.country = country
-        row.pinned = int(is_true(values["pinned"]))
-        row.edited_at = self.time_in(values["edited_at"]) or None
-        row.held = values["held"][:256]
-        row.language = known_language(values["language"])
+            location = values["location"][:256]
+        if not re.fullmatch("[A-Z]{2}", country):  # the widget could not show it
+            country = ""
+        return FullComment(
+            nickname=self.nickname_of(plain(values["nickname"])),
+            email=email_address,
+            website=website,
+            content=content.markdown,
+            html=content.html,
+            own_html=int(content.own_html),
+            ip=ip,
+            masked=1,
+            country=country,
+            location=location,
+            language=known_language(values["language"]),
+            status=values["status"],
+            held=values["held"][:256],
+            pinned=int(is_true(values["pinned"])),
+            created_at=self.time_in(values["created_at"]),
+            edited_at=self.time_in(values["edited_at"]) or None,
+        )
 
-    def find_origin(self, written_ip: str) -> tuple[str, str, str]:
+    def find_ip_and_place(self, written_ip: str) -> tuple[str, str, str]:
         """The masked IP address, with its country and location as we know them."""
         ip = masked(plain_ip(written_ip)).replace(UNKNOWN_IP, "")
         country, location = self.place_of(ip) if self.place_of else ("", "")
@@ -16443,35 +16585,35 @@ class Arrangement:
         """A comment without a time gets that of its parent, or of the oldest on its page."""
         oldest: dict[str, int] = {}  # by the key of the page
         for comment in self.comments.values():
-            if comment.row.created_at:
+            written_at = comment.row.created_at
+            if written_at:
                 key = comment.page.key
-                oldest[key] = min(comment.row.created_at, oldest.get(key, comment.row.created_at))
+                oldest[key] = min(written_at, oldest.get(key, written_at))
+        # Parents come before their replies.
         for comment in sorted(self.comments.values(), key=lambda each: each.depth):
-            if not comment.row.created_at:
-                parent = self.comments.get(comment.parent)
-                if parent:
-                    comment.row.created_at = parent.row.created_at
-                else:
-                    comment.row.created_at = oldest.get(comment.page.key, self.now)
-                self.report.note("without a valid time", comment.id)
+            if comment.row.created_at:
+                continue
+            parent = self.comments.get(comment.parent)
+            if parent:
+                comment.row.created_at = parent.row.created_at
+            else:
+                comment.row.created_at = oldest.get(comment.page.key, self.now)
+            self.report.note("without a valid time", comment.id)
 
     def gather_pages(self) -> None:
         """One page for each key, with all that the file says of it. It has the URL of its first
         comment, if it has comments."""
         for comment in sorted(self.comments.values(), key=lambda each: each.row.created_at):
-            if comment.page.key not in self.pages:
-                page = StagedPage(comment.page, opened_at=comment.row.created_at, has_comments=True)
-                self.pages[comment.page.key] = page
-        opened_at: dict[str, int] = {}  # as the file says it, by key
+            key = comment.page.key
+            if key not in self.pages:
+                self.pages[key] = StagedPage(comment.page, first_comment_at=comment.row.created_at)
         for listed in self.listed_pages:
-            key = listed.ref.key
-            page = self.pages.setdefault(key, StagedPage(listed.ref))
+            page = self.pages.setdefault(listed.ref.key, StagedPage(listed.ref))
             page.closed = page.closed or listed.closed
             page.views = min(page.views + listed.views, MOST_VIEWS)
             page.page_likes = max(page.page_likes, listed.page_likes)
-            if listed.opened_at:
-                opened_at[key] = min(listed.opened_at, opened_at.get(key, listed.opened_at))
-                page.opened_at = opened_at[key]
+            known = [at for at in (page.opened_at, listed.opened_at) if at]
+            page.opened_at = min(known, default=0)
 
 
 def blog_names(wanted: str, origins: Iterable[str]) -> set[str]:
@@ -16528,18 +16670,18 @@ class Adding:
 
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:
-        """A transaction. After some of them, there is a pause in which the service can write."""
+        """A transaction, and perhaps a pause."""
         with self.store.writing():
             yield
-        if time.monotonic() - self.paused_at > 0.5:
-            threading.Event().wait(0.11)  # SQLite looks for a lock every 100 ms
+        if time.monotonic() - self.paused_at > IMPORT_SECONDS:
+            threading.Event().wait(PAUSE_SECONDS)
             self.paused_at = time.monotonic()
 
     # Pages
 
     def adds_something(self, page: StagedPage) -> bool:
         """Whether something is to be added to a page besides its comments."""
-        is_closed = page.closed and page.has_comments
+        is_closed = page.closed and page.first_comment_at
         return bool(self.report.is_ours or page.views or page.page_likes or is_closed)
 
     def add_page(self, staged: StagedPage) -> None:
@@ -16559,7 +16701,7 @@ class Adding:
 
     def new_page(self, staged: StagedPage) -> Page:
         self.report.new_pages += 1
-        opened_at = staged.opened_at or None
+        opened_at = staged.opened_at or staged.first_comment_at or None
         return self.store.add_page(staged.ref.key, staged.ref.page_url, self.now, opened_at)
 
     # Comments
@@ -16571,23 +16713,23 @@ class Adding:
             parent = None
             if comment.parent:
                 parent = here.imported.get(self.comments[comment.parent].stamp)
-            known = here.imported.get(comment.stamp)
-            if known is None:
-                known = self.same_comment(comment, here)
-                if known is None:
-                    known = self.add_comment(comment, here, parent)
-                self.store.note_import(self.product_name, comment.stamp, known.id)
-                here.imported[comment.stamp] = known
-            elif parent:
-                self.put_below_late_parent(comment, known, parent)
-            self.matched.add(known.id)
+            imported = here.imported.get(comment.stamp)
+            if imported and parent:
+                self.put_below_late_parent(comment, imported, parent)
+            if imported is None:
+                imported = self.same_comment(comment, here)
+                if imported is None:
+                    imported = self.add_comment(comment, here, parent)
+                self.store.note_import(self.product_name, comment.stamp, imported.id)
+                here.imported[comment.stamp] = imported
+            self.matched.add(imported.id)
             self.report.done += 1
 
     def look_up(self, comments: list[StagedComment]) -> FoundHere:
         """What the store has of them. It is asked once for all, which is faster."""
         parents = [self.comments[each.parent] for each in comments if each.parent]
         stamps = [each.stamp for each in (*comments, *parents)]
-        numbers = [each.number for each in comments if each.number]
+        ids = [each.id_as_ours for each in comments if each.id_as_ours]
         texts = [
             {
                 "page_key": each.page.key,
@@ -16600,7 +16742,7 @@ class Adding:
         return FoundHere(
             imported=self.store.imported(self.product_name, stamps),
             pages=self.store.pages_with_keys([each.page.key for each in comments]),
-            similar=self.store.similar_comments(numbers, texts),
+            similar=self.store.similar_comments(ids, texts),
         )
 
     def same_comment(self, staged: StagedComment, here: FoundHere) -> Imported | None:
@@ -16614,7 +16756,7 @@ class Adding:
             if each.created_at == row.created_at and each.id not in self.matched
         ]
         for each in candidates:
-            if each.id == staged.number:
+            if each.id == staged.id_as_ours:
                 return each.imported
         for each in candidates:
             has_same_text = each.nickname == row.nickname and each.content == row.content
@@ -16634,7 +16776,7 @@ class Adding:
             here.pages[key] = self.new_page(self.pages[key])
         row.page_id = here.pages[key].id
         row.parent_id = parent.id if parent and parent.page_id == row.page_id else None
-        row.id = staged.number if self.report.is_ours else 0  # so that links to it stay valid
+        row.id = staged.id_as_ours if self.report.is_ours else 0  # so that links to it stay valid
         comment_id = self.store.add_comment_row(row, row.status, self.now)
         if staged.likes:
             self.store.add_past_likes("comment", comment_id, staged.likes)
