@@ -11843,20 +11843,24 @@ MIME = {
     ".json": "application/json; charset=utf-8",
 }
 
-
-# Scripts that find their style, the file of the same name, in the constant MODULE_STYLE.
-STYLED_MODULES = ("account", "code", "errors", "reading", "writing")
-# Files of `static/` that are not served by themselves: parts of others.
-PARTS = (
-    *(f"{name}.css" for name in STYLED_MODULES),
-    "widget.css",
-    "palette.css",
-    "picture.css",
-    "fragment.css",
-    "first_texts.json",
-)
-# The styles of pages that the service makes: palette.css stands before each.
-PAGE_STYLES = ("admin.css", "home.css", "thread.css")
+# What some served files are put together from, in order. All others are served as they lie in
+# `static/`. A script finds a style that it has as a part in the constant MODULE_STYLE.
+PARTS_OF = {
+    "account.js": ("account.css", "account.js"),
+    "code.js": ("code.css", "code.js"),
+    "errors.js": ("errors.css", "errors.js"),
+    "reading.js": ("reading.css", "reading.js"),
+    "writing.js": ("writing.css", "writing.js"),
+    "admin.css": ("palette.css", "admin.css"),
+    "home.css": ("palette.css", "home.css"),
+    "thread.css": ("palette.css", "thread.css"),
+}
+# What is not served by itself: parts of others, with those of `embed.js` and of fragments.
+NOT_SERVED = {
+    *{part for parts in PARTS_OF.values() for part in parts} - PARTS_OF.keys(),
+    *("widget.css", "picture.css", "fragment.css", "first_texts.json"),
+}
+FOLDERS_NOT_SERVED = ("languages", "terminal", "demo")
 # The languages whose first texts stand in embed.js. The others cost a reader one request more.
 TEXTS_AT_ONCE = ("en", "zh-CN")
 
@@ -11864,15 +11868,16 @@ TEXTS_AT_ONCE = ("en", "zh-CN")
 def assets_with(picture: str) -> tuple[dict[str, Asset], str]:
     """The files that are served, by name, and their version. They are read once, so that no request
     names a file. `picture`: as in the settings; the widget shows it unless it is ""."""
-    bodies = files_to_serve() | files_of_texts()
+    bodies = files_of_static() | files_of_texts()
     # By this, scripts and the admin page ask for others, so that no cache mixes two versions of the
-    # program.
+    # program. What only embed.js gets is not in it: pages ask for that without a version.
     version = hashlib.sha256(b"".join(bodies.values())).hexdigest()[:8]
-    script = with_constants(
-        bodies["embed.js"],
-        FIRST_TEXTS=texts_at_once(),
-        ASSETS_VERSION=version,
-        WIDGET_STYLE=widget_style(picture),
+    script = bodies["embed.js"]
+    script = (
+        constants(
+            FIRST_TEXTS=texts_at_once(), ASSETS_VERSION=version, WIDGET_STYLE=widget_style(picture)
+        )
+        + script
     )
     # Two of it on a page would be refused if it defined its constants for the whole page.
     bodies["embed.js"] = b"'use strict'\n{\n" + script + b"}\n"
@@ -11888,65 +11893,65 @@ def admin_import_map(site: Site) -> str:
     return packed_json({"imports": urls})
 
 
-def files_to_serve() -> dict[str, bytes]:
+def files_of_static() -> dict[str, bytes]:
     """The files of `static/`, as browsers load them. What embed.js needs is not in it yet."""
     bodies = {}
     folder = static_folder()
     for path in sorted(folder.rglob("*")):
-        is_part = path.name in PARTS or path.parent.name in ("languages", "terminal", "demo")
-        if path.suffix in MIME and not is_part:
-            bodies[path.relative_to(folder).as_posix()] = path.read_bytes()
-    for name in STYLED_MODULES:
-        script = bodies[f"{name}.js"]
-        bodies[f"{name}.js"] = with_constants(script, MODULE_STYLE=style_in(f"{name}.css"))
-    palette = (folder / "palette.css").read_bytes()
-    for name in PAGE_STYLES:
-        bodies[name] = palette + bodies[name]
+        is_served = path.name not in NOT_SERVED and path.parent.name not in FOLDERS_NOT_SERVED
+        if path.suffix in MIME and is_served:
+            name = path.relative_to(folder).as_posix()
+            bodies[name] = b"".join(part_in(name, part) for part in PARTS_OF.get(name, (name,)))
     return bodies
 
 
-def with_constants(script: bytes, **constants: Any) -> bytes:
-    """A script behind a line for each constant that it uses and does not define."""
-    lines = [f"const {name} = {packed_json(value)}\n" for name, value in constants.items()]
-    return "".join(lines).encode() + script
+def part_in(served_file: str, part: str) -> bytes:
+    """A part as it stands in a served file."""
+    if served_file.endswith(".js") and part.endswith(".css"):
+        return constants(MODULE_STYLE=style_in(part))
+    return (static_folder() / part).read_bytes()
+
+
+def constants(**values: Any) -> bytes:
+    """A line of a script for each constant that the script uses and does not define."""
+    lines = [f"const {name} = {packed_json(value)}\n" for name, value in values.items()]
+    return "".join(lines).encode()
 
 
 def files_of_texts() -> dict[str, bytes]:
-    """What the widget and the admin page say, in the parts in which they load that."""
+    """What the widget and the admin page say, in the files in which they load that."""
     bodies = {}
     for language in languages().values():
-        first, later = texts_in_two(language)
-        bodies[f"words/{language.tag}.json"] = packed_json(later).encode()
+        first = first_texts(language)
         if language.tag not in TEXTS_AT_ONCE:
             bodies[f"words/first-{language.tag}.json"] = packed_json(first).encode()
+        later = {key: text for key, text in language.widget_texts.items() if key not in first}
+        bodies[f"words/{language.tag}.json"] = packed_json(later).encode()
         bodies[f"words/admin-{language.tag}.json"] = packed_json(language.admin_texts).encode()
     return bodies
 
 
 def texts_at_once() -> dict[str, dict[str, str] | None]:
-    """The first texts by language. None for those that are in a file of their own."""
+    """The first texts of each language, as embed.js has them. None: it loads them from a file."""
     return {
-        language.tag: texts_in_two(language)[0] if language.tag in TEXTS_AT_ONCE else None
+        language.tag: first_texts(language) if language.tag in TEXTS_AT_ONCE else None
         for language in languages().values()
     }
 
 
-@functools.cache
-def first_keys() -> list[str]:
-    """The texts that the widget says before a reader does anything."""
-    return cast(list[str], json.loads((static_folder() / "first_texts.json").read_bytes()))
-
-
-def texts_in_two(language: Language) -> tuple[dict[str, str], dict[str, str]]:
-    """What the widget says in a language before a reader does anything, and the rest."""
-    first: dict[str, str] = {}
-    later: dict[str, str] = {}
-    for key, text in language.widget_texts.items():
+def first_texts(language: Language) -> dict[str, str]:
+    """What the widget says in a language before a reader does anything."""
+    return {
+        key: text
+        for key, text in language.widget_texts.items()
         # A text with a number has one form or more: `count_one`, `count_other`.
-        is_first = key in first_keys() or key.rpartition("_")[0] in first_keys()
-        part = first if is_first else later
-        part[key] = text
-    return first, later
+        if key in first_keys() or key.rpartition("_")[0] in first_keys()
+    }
+
+
+@functools.cache
+def first_keys() -> set[str]:
+    return {*json.loads((static_folder() / "first_texts.json").read_bytes())}
 
 
 def packed_json(value: Any) -> str:
@@ -11955,10 +11960,8 @@ def packed_json(value: Any) -> str:
 
 def widget_style(picture: str) -> str:
     """The style of the widget, in which `SERVICE/` stands for the URL of the service."""
-    files = ["widget.css"]
-    if picture:
-        files.append("picture.css")
-    return "".join(style_in(file) for file in files)
+    style = style_in("widget.css")
+    return style + style_in("picture.css") if picture else style
 
 
 def fragment_style(config: Config) -> str:
@@ -11970,14 +11973,24 @@ def style_in(file: str) -> str:
     return (static_folder() / file).read_text("utf-8")
 
 
-@route("GET", "/admin_page/<name>", Permission.PUBLIC, public=True, pace=Pace.QUICK)
-@route("GET", "/words/<name>", Permission.PUBLIC, public=True, pace=Pace.QUICK)
 @route("GET", "/<name>", Permission.PUBLIC, public=True, pace=Pace.QUICK)
 def get_asset(request: Request, name: str) -> Response:
-    """A file of `static/`. `name` is the last part of its path alone, so the whole path is read."""
+    return asset_response(request, name)
+
+
+@route("GET", "/admin_page/<name>", Permission.PUBLIC, public=True, pace=Pace.QUICK)
+def get_admin_module(request: Request, name: str) -> Response:
+    return asset_response(request, f"admin_page/{name}")
+
+
+@route("GET", "/words/<name>", Permission.PUBLIC, public=True, pace=Pace.QUICK)
+def get_texts(request: Request, name: str) -> Response:
+    return asset_response(request, f"words/{name}")
+
+
+def asset_response(request: Request, name: str) -> Response:
     request.depends_only_on()
-    path = request.environ["PATH_INFO"].lstrip("/")
-    asset = request.site.assets.get(path)
+    asset = request.site.assets.get(name)
     if asset is None:
         raise no_such_url()
     # Every page can read it, so that the widget can say that the page may not show comments.
@@ -11996,13 +12009,13 @@ MOST_PICTURE_BYTES = 100_000
 
 
 def read_picture(file: str) -> tuple[bytes, str]:
-    """Reads a picture: its bytes and its media type. `ValueError` if it is too large or of another
-    type."""
+    """The bytes of a picture and its media type."""
     body = Path(file).read_bytes()
-    for pattern, media_type in PICTURES.items():
-        if re.match(pattern, body) and len(body) <= MOST_PICTURE_BYTES:
-            return body, media_type
-    raise ValueError
+    if len(body) <= MOST_PICTURE_BYTES:
+        for pattern, media_type in PICTURES.items():
+            if re.match(pattern, body):
+                return body, media_type
+    raise ValueError("no PNG, JPEG or WebP of at most 100 kB")
 
 
 @route("GET", "/picture", Permission.PUBLIC, public=True)
@@ -15447,9 +15460,7 @@ def content_of(values: Values) -> Content:
     return Content("", "")
 
 
-# Files
-
-# What a file consists of, in order.
+# What a file consists of
 
 
 @dataclass(frozen=True, slots=True)
@@ -15460,7 +15471,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """What stands in the place of a record and is none."""
+    """What stands in the place of a record, but is none."""
 
     table: str
     where: str  # what stands there, or where that is, such as the line
@@ -15468,17 +15479,16 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class BreaksOff:
-    """The last of a file that has no end."""
+    """What comes last, if the file has no end."""
 
     where: str
 
 
 Found = Record | Unreadable | BreaksOff
 
-# Names of lists that say nothing of what is in them: a file or an API may put one around records.
-WRAPPERS = ("", "results", "result", "data", "list", "rows", "items", "docs", "comment", "comments")
-JSON_LIMIT = 64 * MEGA
-UNPACKED_LIMIT = 200  # times its size: texts unpack to ten times theirs, a bomb to a thousand times
+
+# How a file is written
+
 # Python loads a codec at its first use, which may fail when root has given up its rights.
 for encoding_name in ("utf-8-sig", "utf-16", "gb18030", "cp1252"):
     codecs.lookup(encoding_name)
@@ -15492,31 +15502,10 @@ LARGER_ENCODINGS = {"ascii": "cp1252", "iso8859-1": "cp1252", "gb2312": "gb18030
 XML_ENCODING = re.compile(rb"""\s*<\?xml[^>]*\sencoding\s*=\s*["']([\w.:-]+)["']""")
 
 
-def read_file(path: Path, product: Product, show: Progress) -> Iterator[Found]:
-    size = path.stat().st_size
-    start = beginning(path)
-    with open_text(path) as text:
-        if product.sql:
-            all_found = database_records(path, product)
-        elif start.startswith("<"):
-            all_found = XmlReader(text, product.pages.name, product.comments.name).records()
-        elif has_record_lines(start):
-            all_found = line_records(text)
-        elif size > JSON_LIMIT:
-            raise OperatorError("the file is larger than 64 MB: split it, and import each part")
-        else:
-            all_found = json_records(text)
-        for number, found in enumerate(all_found):
-            if number % 500 == 0:
-                show(size - text.buffer.tell(), size)
-            yield found
-        show(0, size)
-
-
 def encoding_of(path: Path) -> str:
-    """The encoding of a file. What says it is its mark, then most of its characters if these are
-    UTF-8, then its XML declaration. Else it is the first in which nothing is damaged: UTF-8,
-    GB 18030 or Windows-1252."""
+    """The encoding of a file, by what says it first: its mark; its characters, if most are UTF-8;
+    its XML declaration. Else it is UTF-8, GB 18030 or Windows-1252, whichever is the first in which
+    nothing is damaged."""
     with path.open("rb") as file:
         start = file.read(256)
     if start.startswith(b"SQLite format 3\0"):
@@ -15583,6 +15572,13 @@ def open_text(path: Path) -> TextIO:
 def beginning(path: Path) -> str:
     with open_text(path) as text:
         return text.read(MEGA).lstrip()
+
+
+# JSON
+
+# Names of lists that say nothing of what is in them: a file or an API may put one around records.
+WRAPPERS = ("", "results", "result", "data", "list", "rows", "items", "docs", "comment", "comments")
+JSON_LIMIT = 64 * MEGA
 
 
 def has_record_lines(start: str) -> bool:
@@ -15905,6 +15901,9 @@ def leaf_value(leaf: XmlLeaf) -> Json | str:
     return xml_attributes(leaf.attributes) or leaf.text
 
 
+# Databases
+
+
 @contextlib.contextmanager
 def open_foreign_copy(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
     """A copy of another program's database, and the names of its tables in their order. The file
@@ -15935,6 +15934,32 @@ def database_records(path: Path, product: Product) -> Iterator[Found]:
         for row in db.execute(product.sql):
             yield Record(product.comments.name, dict(row))
 
+
+# All formats
+
+
+def read_file(path: Path, product: Product, show: Progress) -> Iterator[Found]:
+    size = path.stat().st_size
+    start = beginning(path)
+    with open_text(path) as text:
+        if product.sql:
+            all_found = database_records(path, product)
+        elif start.startswith("<"):
+            all_found = XmlReader(text, product.pages.name, product.comments.name).records()
+        elif has_record_lines(start):
+            all_found = line_records(text)
+        elif size > JSON_LIMIT:
+            raise OperatorError("the file is larger than 64 MB: split it, and import each part")
+        else:
+            all_found = json_records(text)
+        for number, found in enumerate(all_found):
+            if number % 500 == 0:
+                show(size - text.buffer.tell(), size)
+            yield found
+        show(0, size)
+
+
+# Which product a file is of
 
 # What an owner can do with a file that no importer reads. The first that fits is said.
 HINTS = {
@@ -16003,6 +16028,11 @@ def product_of(path: Path) -> str:
     hints = [hint for pattern, hint in HINTS.items() if re.match(pattern, start)]
     advice = hints[0] if hints else f"name one with --format ({', '.join(PRODUCTS)})"
     raise OperatorError(f"the file is of no known product: {advice}")
+
+
+# Compressed files
+
+UNPACKED_LIMIT = 200  # times its size: texts unpack to ten times theirs, a bomb to a thousand times
 
 
 @contextlib.contextmanager
@@ -17084,12 +17114,19 @@ EXPORTERS = {
 # -- Moves --------------------------------------------------------------------
 
 
+# A page moves by its key. Where the owner writes `/old/*`, the beginning of the key does, and what
+# stands in the place of the `*` follows as people wrote it, which the key no longer tells: it has
+# lost slashes and `index.html` at the end of a path.
+
+
 def rest_of_page(page: Page, start: str) -> str | None:
-    """What follows where the URL of a page begins so. None if it begins otherwise."""
-    if page.key.startswith("//") != start.startswith("//"):  # on another host
+    """What follows `start` in the URL of a page. None if its key begins otherwise. With the start
+    `/old/` and the page `/old/a/?x=1`, it is `a/?x=1`; with `/20` and `/2026/`, it is `26`."""
+    is_on_same_host = page.key.startswith("//") == start.startswith("//")
+    if not is_on_same_host:
         return None
     path, query = split_path(page.key)
-    # Keys have no slash where a path ends.
+    # The page `/old/` has the key `/old`, and is one of those that begin with `/old/`.
     for key in (page.key, f"{path}/{query}"):
         if key.startswith(start):
             rest = rest_as_written(page.page_url, start) if start.endswith("/") else None
@@ -17098,16 +17135,15 @@ def rest_of_page(page: Page, start: str) -> str | None:
 
 
 def rest_as_written(page_url: str, start: str) -> str | None:
-    """What follows the segments that stand in the place of those of `start`, as people wrote it,
-    which no key tells. None if there are not so many."""
+    """What follows in a URL behind as many slashes as `start` has. None if it has fewer."""
     path, query = split_path(HOST.sub("", page_url))
-    replaced = HOST.sub("", start).count("/")
-    segments = path.split("/", replaced)
-    return segments[replaced] + query if len(segments) > replaced else None
+    slashes = HOST.sub("", start).count("/")
+    segments = path.split("/", slashes)
+    return segments[slashes] + query if len(segments) > slashes else None
 
 
 def new_page_url(page: Page, old: str, new: str) -> str:
-    """The new URL of a page if the old one, which may end in `*`, means it; else ""."""
+    """The new URL of a page, if `old` is its key, or a beginning of that with a `*`; else ""."""
     if not old.endswith("*"):
         return new if page.key == old else ""
     rest = rest_of_page(page, old.removesuffix("*"))
@@ -17116,24 +17152,27 @@ def new_page_url(page: Page, old: str, new: str) -> str:
 
 def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list[str]:
     """Gives pages a new URL. Returns a line for each one that has another."""
-    if old.endswith("*") != new.endswith("*"):
+    moves_many = old.endswith("*")
+    if new.endswith("*") != moves_many:
         raise SettingsError("end both URLs with *, or neither")
-    lines = []
     old_key = page_name(old, origins).key
     # The keys of pages that were made by older rules may be none that these rules make.
     if any(page.key == old for page in store.all_pages()):
         old_key = old
+    # In an order in which no page moves twice: of `/a` and `/x/a`, which become `/x/a` and
+    # `/x/x/a`, the longer one is first. Where keys become shorter, the shorter one is.
     keys_grow = len(page_name(new, origins).key) > len(old_key)
+    lines = []
     with store.writing():
-        # In an order in which no page moves twice.
         pages = sorted(store.all_pages(), key=lambda page: len(page.key), reverse=keys_grow)
         for page in pages:
             url = new_page_url(page, old_key, new)
             name = page_name(url, origins)
-            if url and (name.key != page.key or not old.endswith("*")):
-                page_id = store.move_page(page.id, name.key, name.page_url)
-                merged = "" if page_id == page.id else " (merged)"
-                lines.append(f"{page.page_url} -> {name.page_url}{merged}")
+            if not url or (moves_many and name.key == page.key):
+                continue
+            page_id = store.move_page(page.id, name.key, name.page_url)
+            merged = "" if page_id == page.id else " (merged)"
+            lines.append(f"{page.page_url} -> {name.page_url}{merged}")
     return lines
 
 
