@@ -3074,7 +3074,9 @@ def back_up(
 ) -> Path:
     """A backup in the folder, named for its time (UTC). The rest is as in `copy_database`."""
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700, exist_ok=True)
+            sync(folder.parent)  # else a power cut could take it away, with the backup in it
     except OSError as error:
         raise OperatorError(f"{folder} can't be made: {error.strerror}") from None
     name = f"{backup_stem(path, folder)}-{datetime.fromtimestamp(now, UTC):{STAMP}}{label}.db"

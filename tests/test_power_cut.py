@@ -420,8 +420,10 @@ def test_an_acknowledged_change_survives_a_power_cut(
         life = lived(home, library, chance, program, most=100 if is_long else 25)
         campaign.figures["acknowledged"] += len(life.acknowledged)
         moments = life.moments(chance, 0, len(life.steps), 150 if is_long else 45)
-        for moment, disk in disks(life, moments, Disk(life.recording.folder)):
-            cut_power(life, disk, moment, any_luck(chance), assert_all_kept)
+        done = [mark + 1 for mark in life.marks.values()]
+        for moment, disk in disks(life, sorted(moments + done), Disk(life.recording.folder)):
+            luck = Luck(chance, kept=0) if moment in done else any_luck(chance)
+            cut_power(life, disk, moment, luck, assert_all_kept)
             campaign.figures["power cuts"] += 1
         shutil.rmtree(home)
 
