@@ -107,7 +107,7 @@ def due(config: Config, method: str, path: str, sent: dict[str, str], response: 
     if not own and (not config.site_origins or sent.get("Origin") in config.site_origins):
         expected["Access-Control-Allow-Origin"] = sent["Origin"] if config.site_origins else "*"
         expected["Access-Control-Expose-Headers"] = "Retry-After"
-    is_file = path in KEPT and not path.startswith("/fragment")
+    is_file = path in KEPT and not path.startswith(("/feed", "/fragment", "/thread"))
     if (path == "/origin" or is_file) and method != "OPTIONS" and status in (200, 304):
         expected["Access-Control-Allow-Origin"] = "*"  # for every page
     if config.server_public_url == "https://comments.example":
