@@ -17560,7 +17560,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]
     connected: bool  # False when the other side has left
     _fileno: int | None  # of the socket; None when it is closed
     request: ParsedRequest | None  # of which a part has arrived
-    requests: list[ParsedRequest]  # the one that is being responded to, or none
+    requests: list[ParsedRequest]  # to be responded to; a `FastConnection` has one at most
     requests_lock: threading.Lock  # of these two
     outbufs: list[Any]  # buffers of what the other side has not taken; the first one is sent next
     total_outbufs_len: int  # the bytes in them
@@ -17788,7 +17788,7 @@ class Sweeper:
         self.server = server
 
     def sweep(self, now: float) -> None:
-        """What is done some times a second. `now` is by the wall clock."""
+        """Looks at all of them, some times a second. `now` is by the wall clock."""
         self.close_stuck(now)
         self.close_unread()
         self.close_excess(now)
