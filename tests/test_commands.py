@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from commentd import COMMANDS, SETTINGS, __version__, example_config, load_config
+from support.campaign import Campaign
 from support.client import CANARY
 from support.commands import Words, run, run_here
 from support.inside import routes
@@ -290,15 +291,40 @@ def test_the_commands_of_the_readme_are_sound_shell_and_ci_runs_the_same() -> No
     assert test in script.read_text("utf-8").splitlines()
 
 
-def test_every_campaign_that_attacks_md_names_finds_its_tests() -> None:
+@pytest.mark.parametrize("table", ["attacks.md", "figures.md"])
+def test_every_campaign_that_a_table_names_finds_its_tests(table: str) -> None:
     """Each row has a file and part of a test's name."""
-    attacks = (ROOT / "tests/attacks.md").read_text("utf-8")
-    named = re.findall(r"`pytest (tests/\w+\.py)(?: -k (\w+))?", attacks)
+    rows = (ROOT / "tests" / table).read_text("utf-8")
+    named = re.findall(r"`pytest (tests/\w+\.py)(?: -k (\w+))?", rows)
     assert named
     for file, part in named:
         text = (ROOT / file).read_text("utf-8")
         campaigns = re.findall(r"^def (test_\w+)\([^)]*\bcampaign: Campaign", text, re.M)
         assert any(part in name for name in campaigns), (file, part)
+
+
+def run_campaign(folder: Path, seed: int, rounds: int, fails_in: int = -1) -> list[int]:
+    """The rounds that were begun."""
+    campaign = Campaign("test_a[b]", seed, 0, rounds, None, str(folder))
+    begun = []
+    for _ in campaign.rounds(1):
+        begun.append(campaign.last)
+        campaign.measured("the last", campaign.last)
+        if campaign.last == fails_in:
+            break
+        campaign.figures["passed"] += 1
+    campaign.save()
+    return begun
+
+
+def test_a_campaign_goes_on_where_it_stopped_or_failed(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    assert run_campaign(folder, 1, 3) == [0, 1, 2]
+    assert run_campaign(folder, 2, 1) == [0]
+    assert run_campaign(folder, 1, 3, fails_in=4) == [3, 4]
+    assert run_campaign(folder, 1, 2) == [4, 5]
+    state = json.loads((folder / "test_a-b-.1.json").read_text("utf-8"))
+    assert (state["next"], state["figures"]["passed"], state["most"]) == (6, 6, {"the last": 5})
 
 
 def test_every_benchmark_that_is_named_exists() -> None:

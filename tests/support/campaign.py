@@ -59,21 +59,28 @@ class Campaign:
     def save(self) -> None:
         if not self.file:
             return
-        figures = Counter(self.before["figures"])
-        figures.update(self.figures)
-        state = {"next": self.next, "figures": figures, "most": self.most_ever()}
         self.file.parent.mkdir(exist_ok=True)
         part = self.file.with_suffix(".part")
-        part.write_text(json.dumps(state, indent=4), "utf-8")
+        part.write_text(json.dumps(self.state(), indent=4), "utf-8")
         part.replace(self.file)
         self.saved_at = time.monotonic()
 
-    def most_ever(self) -> dict[str, int]:
-        before: dict[str, int] = self.before["most"]
-        return before | {what: max(n, before.get(what, n)) for what, n in self.most.items()}
+    def state(self) -> dict[str, Any]:
+        """What this run and those before it did."""
+        figures, most = Counter(self.before["figures"]), dict(self.before["most"])
+        figures.update(self.figures)
+        for what, number in self.most.items():
+            most[what] = max(number, most.get(what, number))
+        return {"next": self.next, "figures": figures, "most": most}
 
     def __str__(self) -> str:
-        rounds = f"--seed {self.seed}, rounds {self.first:,} to {self.last:,}"
-        figures = [*self.figures.items(), *self.most.items()]
-        told = "".join(f", {number:,} {what}" for what, number in figures)
-        return f"{self.name}: {rounds}{told}"
+        rounds = f"{self.name}: --seed {self.seed}, rounds {self.first:,} to {self.last:,}"
+        told = rounds + listed(self.figures | self.most)
+        if self.file:
+            state = self.state()
+            told += f"; in all {state['next']:,} rounds{listed(state['figures'] | state['most'])}"
+        return told
+
+
+def listed(figures: dict[str, int]) -> str:
+    return "".join(f", {number:,} {what}" for what, number in figures.items())
