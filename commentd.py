@@ -209,6 +209,7 @@ class Code(enum.StrEnum):
     IS_ADMIN = enum.auto()
     LAST_ADMIN = enum.auto()
     NICKNAME_TAKEN = enum.auto()
+    NICKNAME_OF_ACCOUNT = enum.auto()
     PAGE_CLOSED = enum.auto()
     PAGE_EXISTS = enum.auto()
     PIN_INVALID = enum.auto()
@@ -930,11 +931,16 @@ def could_be(unclear: str, known: str) -> bool:
     return all(look == other or (look == UNKNOWN_LOOK and other.isascii()) for look, other in pairs)
 
 
+def possible_skeletons(nickname: str) -> set[str]:
+    """The skeletons of a name that somebody chooses, with and without what may be a title."""
+    return skeletons(nickname) | skeletons(without_titles(nickname))
+
+
 def looks_like(nickname: str, admin: str) -> bool:
     """Whether readers could take a nickname for an admin's, alone or with a title: `Boss 博主`.
     What stands in brackets is ignored: `Boss (Berlin)` looks like `Boss` too."""
     protected = protected_skeletons(admin)
-    own = skeletons(nickname) | skeletons(without_titles(nickname))
+    own = possible_skeletons(nickname)
     if own & protected:
         return True
     unclear = [each for each in own if UNKNOWN_LOOK in each]
@@ -1997,6 +2003,11 @@ class Config:
         "6",
     )
     comments_login_required: bool = setting("Only accounts may comment.", parse_yes_or_no, "no")
+    comments_protect_names: bool = setting(
+        "Refuse names that look like an account's, as those that look like an admin's always are.",
+        parse_yes_or_no,
+        "no",
+    )
     comments_edit_minutes: int = setting(
         "Minutes in which authors may edit their comments. 0: never.",
         whole_number(0, 525_600),
@@ -2485,6 +2496,17 @@ MIGRATIONS: list[Migration] = [
     ) STRICT;
     CREATE INDEX admin_session_of_user ON admin_session (user_id);
     CREATE INDEX admin_session_seen ON admin_session (seen_at);
+
+    -- What the nicknames of accounts look like: all that `skeletons` gives for them. Who took a
+    -- look first has the lowest id.
+    CREATE TABLE taken_look (
+        id       INTEGER PRIMARY KEY AUTOINCREMENT,
+        skeleton TEXT NOT NULL,
+        user_id  INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE
+    ) STRICT;
+    CREATE INDEX taken_look_skeleton ON taken_look (skeleton, id);
+    CREATE INDEX taken_look_length ON taken_look (length(skeleton));
+    CREATE INDEX taken_look_user ON taken_look (user_id);
 
     -- The networks that an account signed in from last, as keyed hashes.
     CREATE TABLE known_network (
@@ -4599,7 +4621,8 @@ class Store(Database):
             sql = """
                 INSERT INTO account (email, nickname, password, role, created_at)
                 VALUES (?, ?, ?, 'admin', ?)"""
-            self.run(sql, email, nickname, password, now)
+            user_id = cast(int, self.run(sql, email, nickname, password, now).lastrowid)
+            self.take_look(user_id, nickname)
         else:
             sql = "UPDATE account SET password = ?, role = 'admin', blocked = 0 WHERE id = ?"
             self.run(sql, password, account.id)
@@ -4770,6 +4793,7 @@ class Store(Database):
              WHERE id = ?"""
         changed = (registration.nickname, registration.password, registration.language)
         self.run(sql, *changed, account.id)
+        self.take_look(account.id, registration.nickname)
         self.forget_networks(account.id)
         return cast(Account, self.account(account.id))
 
@@ -4787,6 +4811,7 @@ class Store(Database):
             VALUES (?, ?, ?, ?, ?)"""
         self.run(sql, email, nickname, password, language, now)
         account = cast(Account, self.account_with_email(email))
+        self.take_look(account.id, nickname)
         sql = "UPDATE comment SET user_id = ? WHERE email = ? AND user_id IS NULL"
         self.run(sql, account.id, email)
         return account
@@ -4799,6 +4824,45 @@ class Store(Database):
     def set_nickname(self, user_id: int, nickname: str) -> None:
         """Sets the nickname of new comments."""
         self.run("UPDATE account SET nickname = ? WHERE id = ?", nickname, user_id)
+        self.take_look(user_id, nickname)
+
+    def take_look(self, user_id: int, nickname: str) -> None:
+        """Stores what the nickname of an account looks like. If that has not changed, it stays as
+        old as it is."""
+        looks = skeletons(nickname)
+        sql = "SELECT skeleton FROM taken_look WHERE user_id = ?"
+        if looks == {*self.values(sql, user_id)}:
+            return
+        self.run("DELETE FROM taken_look WHERE user_id = ?", user_id)
+        for look in sorted(looks):
+            sql = "INSERT INTO taken_look (skeleton, user_id) VALUES (?, ?)"
+            self.run(sql, look, user_id)
+
+    def has_taken_look(self, nickname: str, user_id: int) -> bool:
+        """Whether a nickname looks like that of another account than this one (0: of any). Where
+        two accounts have such a name, only for the one that took it later."""
+        looks = possible_skeletons(nickname)
+        before = self.own_look_since(looks, user_id)
+        return any(self.is_look_taken(look, user_id, before) for look in looks)
+
+    def is_look_taken(self, look: str, user_id: int, before: int) -> bool:
+        """Whether another account has this look, with an id below `before`."""
+        if UNKNOWN_LOOK not in look:
+            sql = "SELECT 1 FROM taken_look WHERE skeleton = ? AND user_id <> ? AND id < ?"
+            return self.value(sql, look, user_id, before) is not None
+        # Few names have a character that could be any. Of such a name the length is known.
+        sql = """
+            SELECT skeleton FROM taken_look
+             WHERE length(skeleton) = ? AND user_id <> ? AND id < ?"""
+        known = self.values(sql, len(look), user_id, before)
+        return any(could_be(look, each) for each in known)
+
+    def own_look_since(self, looks: Collection[str], user_id: int) -> int:
+        """The id with which an account took the first of these looks. `NO_END` if it has none."""
+        sql = """
+            SELECT min(id) FROM taken_look
+             WHERE user_id = ? AND skeleton IN (SELECT value FROM json_each(?))"""
+        return self.value(sql, user_id, json.dumps([*looks])) or NO_END
 
     def set_password(self, user_id: int, password: str) -> None:
         """Stores a new password, which revokes the tokens."""
@@ -9977,12 +10041,17 @@ def strengthen(site: Site, account: Account, password: str) -> None:
 
 
 def check_nickname(request: Request, nickname: str) -> None:
-    """Only an admin may have a name like an admin's."""
+    """Only an admin may have a name like an admin's, and if the owner wants that, only an account
+    one like its own."""
     if request.is_admin:
         return
-    for admin in request.site.store.admins():
+    store = request.site.store
+    for admin in store.admins():
         if looks_like(nickname, admin.nickname):
             raise Conflict("这个昵称和管理员的太像，请换一个", Code.NICKNAME_TAKEN)
+    user_id = request.caller.id if request.caller else 0
+    if request.site.config.comments_protect_names and store.has_taken_look(nickname, user_id):
+        raise Conflict("这个昵称和别人账号的太像，请登录或换一个", Code.NICKNAME_OF_ACCOUNT)
 
 
 # Codes that are emailed: to register, to sign in, and to confirm what the caller wants

@@ -530,6 +530,7 @@ def test_an_unfollow_link_is_for_its_page_and_person(
     guest.press(undo)
     guest.newcomer(LU, "Lu")
     guest.sql("DELETE FROM known_network")
+    guest.sql("DELETE FROM taken_look")
     guest.sql("UPDATE account SET id = 1 WHERE email = ?", LU)
     guest.press(undo)
     assert {who for who, _ in followers(guest)} == {BEA}

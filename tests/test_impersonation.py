@@ -1,4 +1,5 @@
-"""Nobody writes as somebody else: the email addresses of accounts, in the hands of guests."""
+"""Nobody writes as somebody else: the email addresses and names of accounts, in the hands of guests
+and of other accounts."""
 
 import json
 import re
@@ -31,6 +32,7 @@ from support.notifications import (
     StartApp,
     link_to,
     links_in,
+    signed_in,
     text_of,
     words_of,
 )
@@ -43,6 +45,8 @@ from support.world import FakeWorld, read
 NOBODYS = "nobody@example.com"  # an email address without an account
 HOLD_EMAIL = {**TO_NOBODY, "moderation_hold": "email"}
 hold_email = pytest.mark.parametrize("settings", [HOLD_EMAIL])
+protect_names = pytest.mark.parametrize("settings", [{**USUAL, "comments_protect_names": True}])
+TAKEN = {"error": "这个昵称和别人账号的太像，请登录或换一个", "code": "nickname_of_account"}
 
 
 @pytest.fixture
@@ -470,3 +474,49 @@ def test_an_import_gives_no_comment_the_tick_of_an_account(
         assert roles(guest) == {"hers": (1, "user"), "forged": (None, "")}
         guest.later(DAY)
         assert guest.texts(ANN) == []
+
+
+# Names
+
+
+@protect_names
+def test_a_name_that_looks_like_an_accounts_is_refused_if_the_owner_wants_that(
+    guest: Guest, ann: Reader
+) -> None:
+    bob = guest.newcomer("bob@example.com", "Bob")
+    for nickname in ("Ann", "ANN", "Аnn", "Ann (Berlin)", "@nn", "Ann Admin"):
+        assert guest.say("hi", nickname=nickname, status=409) == TAKEN, nickname
+        assert bob.say("hi", nickname=nickname, status=409) == TAKEN, nickname
+        assert bob.patch_json("/me", {"nickname": nickname}, status=409).json == TAKEN
+    guest.say("hi", nickname="Anna")
+    ann.say("hi", nickname="Ann")
+    ann.say("hi there", nickname="Ann (Berlin)")
+    ann.patch_json("/me", {"nickname": "Zoe"})
+    guest.say("free again", nickname="Ann")
+    assert guest.say("hi", nickname="Zoé", status=409) == TAKEN
+
+
+@protect_names
+def test_of_two_accounts_with_one_name_the_first_may_write_with_it(
+    guest: Guest, ann: Reader
+) -> None:
+    guest.fake_world.time += DAY
+    second = guest.newcomer("other@example.com", "Ann")
+    assert second.say("hi", status=409) == TAKEN
+    ann.say("hi")
+    second.patch_json("/me", {"nickname": "Other"})
+    second.say("hello", nickname="Other")
+    ann.delete_json("/me", {"password": CANARY, "comments": "keep"})
+    second.patch_json("/me", {"nickname": "Ann"})
+    second.say("mine now", nickname="Ann")
+
+
+@protect_names
+def test_an_admin_may_use_the_name_of_an_account(guest: Guest, ann: Reader, owner: Reader) -> None:
+    signed_in(guest.served, OWNER).say("hi", nickname="Ann")
+
+
+def test_names_of_accounts_are_free_unless_the_owner_protects_them(
+    guest: Guest, ann: Reader
+) -> None:
+    guest.say("hi", nickname="Ann")

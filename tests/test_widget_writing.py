@@ -814,6 +814,7 @@ REFUSALS = [
     ("nickname_too_long", 400, "Name", "another name"),
     ("nickname_missing", 400, "Name", "enter a name"),
     ("nickname_taken", 409, "Name", "admin’s name"),
+    ("nickname_of_account", 409, "Name", "has an account"),
     ("email_invalid", 400, "Email", "ann@example.com"),
     ("website_invalid", 400, "Website", "https://example.com"),
     ("captcha_failed", 403, "", "you’re human"),
