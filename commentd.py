@@ -27,7 +27,8 @@ stands above it.
     Outbox        writes what is due, sends it, and tries again
     Web           `Request`, routes, permissions, forms, responses and HTML pages
     Captchas      the proof of work, and the captchas of providers
-    Sign-in       passwords, codes, and the reader's own account
+    Providers     asks identity providers, such as GitHub, who somebody is
+    Sign-in       passwords, codes, providers, and the reader's own account
     Comments      handlers that list, write, edit, like and report
     Pages         the feed, and comments as HTML: on a page of their own, and as a fragment
     Assets        the files that browsers load, put together from `static/`
@@ -100,7 +101,7 @@ import urllib.parse
 import zlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from email import message_from_string
 from email.headerregistry import Address
@@ -186,6 +187,10 @@ class Code(enum.StrEnum):
     NOT_ADMIN = enum.auto()
     TOO_MANY = enum.auto()
     # Nothing shows who somebody is.
+    PROVIDER_EMAIL = enum.auto()
+    PROVIDER_NAME = enum.auto()
+    PROVIDER_REFUSED = enum.auto()
+    PROVIDER_TAKEN = enum.auto()
     CAPTCHA_FAILED = enum.auto()
     CODE_WRONG = enum.auto()
     FACTOR_NEEDED = enum.auto()
@@ -217,6 +222,7 @@ class Code(enum.StrEnum):
     # The service cannot do it now.
     BUSY = enum.auto()
     CAPTCHA_DOWN = enum.auto()
+    PROVIDER_DOWN = enum.auto()
     INTERNAL = enum.auto()
     STORAGE = enum.auto()
 
@@ -244,7 +250,7 @@ class Problem(Exception):
     usual_retry_after = 0
 
     def __init__(
-        self, text: str, code: Code | FieldCode, retry_after: int = 0, **details: int
+        self, text: str, code: Code | FieldCode, retry_after: int = 0, **details: int | str
     ) -> None:
         super().__init__(text)
         self.code = code
@@ -1899,11 +1905,71 @@ def webhook_key(secret: str) -> bytes:
     return secret.encode()
 
 
+LOOPBACK_HOST = re.compile(r"(?i)localhost|127(\.\d{1,3}){3}|::1")
+
+
+def is_safe_for_secrets(url: str) -> bool:
+    """Whether a secret may go there: by https, or within this machine, where owners try things."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    is_inside = parts.scheme == "http" and LOOPBACK_HOST.fullmatch(host) is not None
+    return bool(host) and (parts.scheme == "https" or is_inside)
+
+
+def parse_issuer(text: str) -> str:
+    """The URL of an identity provider, as the provider itself writes it: some end in a slash."""
+    url = narrow(text)
+    if not url:
+        return url
+    url = with_ascii_host(url) if "://" in url else url
+    is_url = re.fullmatch(r"(?a)https?://([\w.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?(/[\w.~%/-]*)?", url)
+    if not is_url or not is_safe_for_secrets(url):
+        meant = probable_url(url) or "https://accounts.google.com"
+        raise ValueError(f"must be an https URL such as {meant}")
+    return url
+
+
 def setting(help_text: str, parse: Parser = str, default: str = "", *, secret: bool = False) -> Any:
     """A field of `Config`. `default` is written as in the file."""
     return field(
         default=parse(default), metadata={"help": help_text, "parse": parse, "secret": secret}
     )
+
+
+@dataclass(frozen=True)
+class LoginProvider:
+    """A service that says who a reader is, such as GitHub: the section `[login.NAME]`, of which
+    there may be several. Its `client_id` is COMMENTD_LOGIN_NAME_CLIENT_ID in the environment."""
+
+    name: str
+    kind: str = setting(
+        "What the provider speaks: github, mastodon, or oidc (OpenID Connect: Google, GitLab,\n"
+        "Microsoft, your own server). NAME is a word of your choice. The provider's redirect URL\n"
+        "is public_url, then /auth/callback/NAME. `commentd help login` has each step.",
+        one_of("oidc", "github", "mastodon"),
+        "oidc",
+    )
+    client_id: str = setting("What the provider calls your service.")
+    client_secret: str = setting("The secret that it gave you with that.", secret=True)
+    issuer: str = setting(
+        "The URL of the provider, as it writes it itself: https://accounts.google.com.\n"
+        "For github, only where GitHub is your own.",
+        parse_issuer,
+    )
+    label: str = setting("The name on the button. Empty: GitHub for github, else NAME.", one_line)
+
+    @property
+    def shown_name(self) -> str:
+        if self.label:
+            return self.label
+        return "GitHub" if self.kind == "github" else self.name.capitalize()
+
+
+# Of a section `[login.NAME]`.
+LOGIN_SETTINGS = {each.name: each for each in fields(LoginProvider) if each.metadata}
 
 
 @dataclass(frozen=True)
@@ -2119,6 +2185,7 @@ class Config:
     backup_keep: int = setting(
         "How many are kept; the oldest are deleted first.", whole_number(1, 1000), "7"
     )
+    login_providers: tuple[LoginProvider, ...] = ()  # the sections `[login.NAME]`
 
     @property
     def database(self) -> Path:
@@ -2162,7 +2229,15 @@ class Config:
         return f"http://{self.server_listen}"
 
 
-SETTINGS = {each.name: each for each in fields(Config)}
+SETTINGS = {each.name: each for each in fields(Config) if each.metadata}
+
+
+def setting_named(name: str) -> Field[Any] | None:
+    """The setting that an entry is about. None if there is none."""
+    if name.startswith("login."):
+        return LOGIN_SETTINGS.get(name.partition("_")[2])
+    return SETTINGS.get(name)
+
 
 # What the parts demand of settings that are valid one by one: each rule yields what is wrong.
 RULES: list[Callable[[Config], Iterator[str]]] = []
@@ -2182,7 +2257,7 @@ def name_in_file(name: str) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """A setting that the owner has written."""
+    """A setting that the owner has written. `name`: `mail_host`, or `login.NAME_client_id`."""
 
     name: str
     text: str
@@ -2221,11 +2296,25 @@ def values_and_errors(entries: list[Entry], language: str) -> tuple[Json, list[s
             if " #" in entry.text:
                 reason += translated(" (a comment needs a line of its own)", language)
             errors.append(f"{entry.source}: {reason}")
+    values["login_providers"] = login_providers_in(values)
     return values, errors
 
 
+def login_providers_in(values: Json) -> tuple[LoginProvider, ...]:
+    """Takes the settings of the sections `[login.NAME]` out of all values, in their order."""
+    sections: dict[str, Json] = {}
+    for entry_name in [*values]:
+        if entry_name.startswith("login."):
+            section, _, key = entry_name.partition("_")
+            sections.setdefault(section, {})[key] = values.pop(entry_name)
+    return tuple(
+        LoginProvider(section.removeprefix("login."), **keys) for section, keys in sections.items()
+    )
+
+
 def warn_if_others_can_read(path: Path, entries: list[Entry]) -> None:
-    has_secret = any(SETTINGS[entry.name].metadata["secret"] for entry in entries)
+    settings = [setting_named(entry.name) for entry in entries]
+    has_secret = any(each and each.metadata["secret"] for each in settings)
     if has_secret and path.stat().st_mode & 0o077:
         log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
 
@@ -2243,16 +2332,17 @@ def parsed(name: str, text: str) -> Any:
     """The value of a setting. `ValueError` if there is no such setting, or if the text is wrong.
     Control characters would steer the terminal of `check`, and add lines to what `example systemd`
     prints, which root runs in part."""
-    if name not in SETTINGS:
+    setting_field = setting_named(name)
+    if setting_field is None:
         raise ValueError(no_such_setting(name))
-    parse = SETTINGS[name].metadata["parse"]
+    parse = setting_field.metadata["parse"]
     is_free_text = parse is str  # such as a path or a password: nothing else looks at it
     # Elsewhere the parser says what a line break or a tab means: a list may have an item a line.
     checked = text if is_free_text else re.sub(r"[\n\t]", " ", text)
     if has_controls(checked):
         raise ValueError("must be one line, without control characters")
     # A password may have quotes.
-    is_password = is_free_text and SETTINGS[name].metadata["secret"]
+    is_password = is_free_text and setting_field.metadata["secret"]
     return parse(text if is_password else without_quotes(text))
 
 
@@ -2298,6 +2388,9 @@ def environment_entries(environ: Mapping[str, str]) -> Iterator[Entry]:
         is_setting = variable.startswith("COMMENTD_")
         if is_setting and not OF_KUBERNETES.fullmatch(f"{variable}={text}"):
             name = variable.removeprefix("COMMENTD_").lower()
+            # No key of a section `[login.NAME]` ends like another one, so NAME may hold a `_`.
+            for key in LOGIN_SETTINGS:
+                name = re.sub(f"^login_(.+)_{key}$", rf"login.\1_{key}", name)
             yield Entry(name, text.strip(), None, variable)
 
 
@@ -2305,7 +2398,10 @@ def no_such_setting(name: str) -> str:
     """An error message that names the setting which was probably meant."""
     if name.endswith(("_http", "_https")):
         return "there is no such setting; does it go on from the line before? Then indent it"
-    nearest = difflib.get_close_matches(name, SETTINGS, 1)
+    section = name.partition("_")[0]
+    is_login = name.startswith("login.")
+    known = [f"{section}_{key}" for key in LOGIN_SETTINGS] if is_login else [*SETTINGS]
+    nearest = difflib.get_close_matches(name, known, 1)
     if nearest:
         return f"there is no such setting; did you mean {name_in_file(nearest[0])}?"
     return "there is no such setting; `commentd example` prints them all"
@@ -2320,11 +2416,29 @@ def proxy_faults(config: Config) -> Iterator[str]:
         yield "[server] trusted_proxy must be unix where listen is unix:…, and only there"
 
 
+@rule
+def login_faults(config: Config) -> Iterator[str]:
+    for provider in config.login_providers:
+        section = f"[login.{provider.name}]"
+        if not re.fullmatch("[a-z0-9-]{1,32}", provider.name):
+            yield f"{section}: write a name of small letters and digits, such as [login.github]"
+        needed = ["client_id", "client_secret"]
+        if provider.kind != "github":
+            needed.append("issuer")
+        for key in needed:
+            if not getattr(provider, key):
+                yield f"{section} needs {key}"
+        for name in ("server_public_url", "site_origins"):
+            if not getattr(config, name):
+                yield f"{section} needs {name_in_file(name)}"
+
+
 def example_config(language: str) -> str:
     """The text of `commentd.example.ini`: every setting with its help and its default."""
     title = "Settings of commentd. Copy to commentd.ini and take the # from what you change."
     lines = [f"# {translated(title, language)}"]
-    for each in settings_in_effect(Config(), language):
+    example = replace(Config(), login_providers=(LoginProvider("NAME"),))
+    for each in settings_in_effect(example, language):
         section = f"[{each.section}]"
         if section not in lines:
             lines += ["", section]
@@ -2365,13 +2479,22 @@ class SettingInEffect:
 def settings_in_effect(config: Config, language: str) -> Iterator[SettingInEffect]:
     for name, setting_field in SETTINGS.items():
         section, _, key = name.partition("_")
-        value = getattr(config, name)
-        text = ini_text(value)
-        if text and setting_field.metadata["secret"]:
-            text = translated("(hidden)", language)
-        changed = value != setting_field.default
-        help_text = translated(setting_field.metadata["help"], language)
-        yield SettingInEffect(section, key, text, changed, help_text)
+        yield setting_in_effect(section, key, getattr(config, name), setting_field, language)
+    for provider in config.login_providers:
+        section = f"login.{provider.name}"
+        for key, setting_field in LOGIN_SETTINGS.items():
+            yield setting_in_effect(section, key, getattr(provider, key), setting_field, language)
+
+
+def setting_in_effect(
+    section: str, key: str, value: Any, setting_field: Field[Any], language: str
+) -> SettingInEffect:
+    text = ini_text(value)
+    if text and setting_field.metadata["secret"]:
+        text = translated("(hidden)", language)
+    changed = value != setting_field.default
+    help_text = translated(setting_field.metadata["help"], language)
+    return SettingInEffect(section, key, text, changed, help_text)
 
 
 # Several blogs in one process
@@ -2516,6 +2639,33 @@ MIGRATIONS: list[Migration] = [
         PRIMARY KEY (user_id, network)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX known_network_seen ON known_network (seen_at);
+
+    -- As whom identity providers know the holder of an account. `issuer`: the provider's URL.
+    CREATE TABLE joined_identity (
+        issuer    TEXT NOT NULL,
+        subject   TEXT NOT NULL,
+        user_id   INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
+        joined_at INTEGER NOT NULL,
+        PRIMARY KEY (issuer, subject)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX joined_identity_of_user ON joined_identity (user_id);
+
+    -- Whom a provider has just named, until the widget fetches that. Stored are the hashes of the
+    -- voucher, of the secret that the widget made, and of the state that began this.
+    CREATE TABLE voucher (
+        hash       TEXT PRIMARY KEY,
+        secret     TEXT NOT NULL,
+        state      TEXT NOT NULL UNIQUE,
+        issuer     TEXT NOT NULL,
+        subject    TEXT NOT NULL,
+        email      TEXT NOT NULL,
+        verified   INTEGER NOT NULL CHECK (verified IN (0, 1)),
+        nickname   TEXT NOT NULL,
+        language   TEXT NOT NULL,
+        expires_at INTEGER NOT NULL,
+        used       INTEGER NOT NULL DEFAULT 0 CHECK (used IN (0, 1))
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX voucher_expires ON voucher (expires_at);
 
     CREATE TABLE registration (
         id          INTEGER PRIMARY KEY,
@@ -3169,7 +3319,8 @@ def revoke_everything(db: sqlite3.Connection, now: int) -> None:
         DELETE FROM sqlite_sequence WHERE name = 'account';
         INSERT INTO sqlite_sequence (name, seq)
         SELECT 'account', max(:now, coalesce(max(id), 0)) FROM account;
-        DELETE FROM admin_link"""
+        DELETE FROM admin_link;
+        DELETE FROM voucher"""
     run_statements(db, sql, now=now)
 
 
@@ -3930,6 +4081,35 @@ class Registration:
     @property
     def is_sign_in(self) -> bool:
         return not self.password
+
+
+@dataclass(frozen=True)
+class Voucher:
+    """A row of the table `voucher`: whom a provider has named. `email` is "" if it named none that
+    we can use; `verified`: it says that the person has that mailbox. `nickname`: what it calls
+    them, or ""."""
+
+    hash: str
+    secret: str
+    state: str
+    issuer: str
+    subject: str
+    email: str
+    verified: int
+    nickname: str
+    language: str
+    expires_at: int
+    used: int = 0
+
+
+@dataclass(frozen=True)
+class JoinedIdentity:
+    """A row of the table `joined_identity`."""
+
+    issuer: str
+    subject: str
+    user_id: int
+    joined_at: int
 
 
 @dataclass(frozen=True)
@@ -4794,7 +4974,7 @@ class Store(Database):
         changed = (registration.nickname, registration.password, registration.language)
         self.run(sql, *changed, account.id)
         self.take_look(account.id, registration.nickname)
-        self.forget_networks(account.id)
+        self.forget_sign_ins(account.id)
         return cast(Account, self.account(account.id))
 
     def make_account(
@@ -4816,10 +4996,64 @@ class Store(Database):
         self.run(sql, account.id, email)
         return account
 
-    def forget_networks(self, user_id: int) -> None:
+    def forget_sign_ins(self, user_id: int) -> None:
         """Nobody is known any more after a new password: somebody else may have signed in with the
-        old one."""
+        old one. They may also have joined an identity of theirs."""
         self.run("DELETE FROM known_network WHERE user_id = ?", user_id)
+        self.run("DELETE FROM joined_identity WHERE user_id = ?", user_id)
+
+    def add_voucher(self, new: Voucher) -> bool:
+        """False if there was one for the same state."""
+        sql = """
+            INSERT INTO voucher (hash, secret, state, issuer, subject, email, verified, nickname,
+                                 language, expires_at)
+            VALUES (:hash, :secret, :state, :issuer, :subject, :email, :verified, :nickname,
+                    :language, :expires_at)
+                ON CONFLICT DO NOTHING"""
+        added = self.run(
+            sql,
+            hash=new.hash,
+            secret=new.secret,
+            state=new.state,
+            issuer=new.issuer,
+            subject=new.subject,
+            email=new.email,
+            verified=new.verified,
+            nickname=new.nickname,
+            language=new.language,
+            expires_at=new.expires_at,
+        )
+        return added.rowcount == 1
+
+    def voucher(self, voucher_hash: str, now: int) -> Voucher | None:
+        """None if there is none that is still good."""
+        sql = "SELECT * FROM voucher WHERE hash = ? AND expires_at > ? AND used = 0"
+        return self.one(Voucher, sql, voucher_hash, now)
+
+    def use_voucher(self, voucher_hash: str) -> bool:
+        """False if it was used. Until it expires, its row keeps the state from bringing another."""
+        sql = """
+            UPDATE voucher SET used = 1, issuer = '', subject = '', email = '', nickname = ''
+             WHERE hash = ? AND used = 0"""
+        return self.run(sql, voucher_hash).rowcount == 1
+
+    def account_of_identity(self, issuer: str, subject: str) -> Account | None:
+        sql = """
+            SELECT account.* FROM joined_identity
+              JOIN account ON account.id = joined_identity.user_id
+             WHERE issuer = ? AND subject = ?"""
+        return self.one(Account, sql, issuer, subject)
+
+    def join_identity(self, issuer: str, subject: str, user_id: int, now: int) -> None:
+        sql = """
+            INSERT INTO joined_identity (issuer, subject, user_id, joined_at)
+            VALUES (?, ?, ?, ?)"""
+        self.run(sql, issuer, subject, user_id, now)
+
+    def identities_of(self, user_id: int) -> list[JoinedIdentity]:
+        """The oldest first."""
+        sql = "SELECT * FROM joined_identity WHERE user_id = ? ORDER BY joined_at, issuer, subject"
+        return self.all(JoinedIdentity, sql, user_id)
 
     def set_nickname(self, user_id: int, nickname: str) -> None:
         """Sets the nickname of new comments."""
@@ -4868,7 +5102,7 @@ class Store(Database):
         """Stores a new password, which revokes the tokens."""
         self.run("UPDATE account SET password = ? WHERE id = ?", password, user_id)
         self.revoke_tokens(user_id)
-        self.forget_networks(user_id)
+        self.forget_sign_ins(user_id)
 
     def erase_account(self, account: Account, subscriber: str, *, comments: bool) -> None:
         """Deletes an account and what is stored of it. Its comments keep their text, without an
@@ -4887,6 +5121,7 @@ class Store(Database):
             UPDATE report SET visitor = 'past ' || random(), reason = '' WHERE visitor = :visitor;
             UPDATE comment SET email = '' WHERE email = :email AND email <> '';
             DELETE FROM registration WHERE email = :email;
+            DELETE FROM voucher WHERE email = :email;
             DELETE FROM admin_link WHERE email = :email;
             DELETE FROM outbox WHERE recipient = :email;
             DELETE FROM notification WHERE recipient = :email AND outbox_id IS NULL;
@@ -5957,6 +6192,7 @@ class Store(Database):
             DELETE FROM block WHERE expires_at <= :now;
             DELETE FROM admin_link WHERE expires_at <= :now;
             DELETE FROM admin_session WHERE created_at < :session_from;
+            DELETE FROM voucher WHERE expires_at <= :now;
             DELETE FROM audit WHERE created_at < :audit_from;
             DELETE FROM page WHERE seen_at < :quarter_ago AND page_likes = 0 AND closed = 0
                AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = page.id)
@@ -6468,7 +6704,8 @@ def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha | None:
 # -- World --------------------------------------------------------------------
 
 RESPONSE_LIMIT = 64 * 1024  # bytes of a webhook's or a captcha provider's response
-FETCH_SECONDS = 5
+FETCH_SECONDS = 5  # of silence
+MOST_FETCH_SECONDS = 10  # from the connection to the end of the response
 SMTP_SECONDS = 10  # for each step
 
 
@@ -6496,15 +6733,38 @@ def fetch(
     connection_type = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
     with contextlib.closing(connection_type(parts.netloc, timeout=FETCH_SECONDS)) as client:
         try:
-            client.request(method, target, message, all_headers)
-            # readinto() reads no more than fits. read() would read without end where a server
-            # says that a chunk has -1 bytes.
-            with client.getresponse() as response:
-                body = bytearray(most)
-                size = response.readinto(body)
-                return response.status, bytes(body[:size])
+            client.connect()
+            with ended_after(MOST_FETCH_SECONDS, client.sock):
+                client.request(method, target, message, all_headers)
+                # readinto() reads no more than fits. read() would read without end where a server
+                # says that a chunk has -1 bytes.
+                with client.getresponse() as response:
+                    body = bytearray(most)
+                    size = response.readinto(body)
+                    return response.status, bytes(body[:size])
         except http.client.HTTPException as error:
             raise OSError(type(error).__name__) from None
+
+
+@contextlib.contextmanager
+def ended_after(seconds: float, connection: socket.socket) -> Iterator[None]:
+    """Ends a connection that takes longer: a server that sends a byte now and then never runs into
+    the limit of silence. `OSError` then."""
+    ends_at = time.monotonic() + seconds
+    timer = threading.Timer(seconds, end_connection, [connection])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+    if time.monotonic() >= ends_at:
+        raise TimeoutError("the response takes too long")
+
+
+def end_connection(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # it has ended by itself
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 @dataclass(frozen=True)
@@ -6846,6 +7106,9 @@ class Site:
     # slow.
     captcha_seats: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(4))
     passed_captchas: PassedCaptchas = field(default_factory=PassedCaptchas)
+    login_seats: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
+    # Where identity providers are reached, by the names in the settings, and when each said so.
+    found_endpoints: dict[str, tuple[int, "Endpoints"]] = field(default_factory=dict)
     minute_counter: MinuteCounter = field(default_factory=MinuteCounter)
     views: ViewCounter = field(default_factory=ViewCounter)
     download_lock: threading.Lock = field(default_factory=threading.Lock)  # of a backup
@@ -6915,6 +7178,7 @@ MEMORY_LIMITS = {
     "challenge": 120,
     "preview": 120,
     "siteverify": 20,
+    "provider": 30,
     "view": 60,
     "link": 120,
     "export": 60,
@@ -7849,6 +8113,12 @@ def changed_email(site: Site, account: Account) -> Email:
     """The email to the holder of an account whose password was changed."""
     holder = Recipient(site, account.email, account.language or UNKNOWN_LANGUAGE)
     return holder.plain_email("changed_subject", "changed_text")
+
+
+def joined_email(site: Site, account: Account) -> Email:
+    """The email to the holder of an account that an identity provider opens from now on."""
+    holder = Recipient(site, account.email, account.language or UNKNOWN_LANGUAGE)
+    return holder.plain_email("joined_subject", "joined_text")
 
 
 def owner_as_recipient(site: Site, to: str, comment: Comment) -> Recipient:
@@ -9531,6 +9801,12 @@ def filled_template(name: str, **values: Any) -> str:
     return str(template.render(values))
 
 
+def cookies_named(environ: Json, name: str) -> list[str]:
+    """The values of all cookies of that name: browsers send one for each path that fits."""
+    parts = [part.strip().partition("=") for part in environ.get("HTTP_COOKIE", "").split(";")]
+    return [value for part_name, _, value in parts if part_name == name]
+
+
 def no_such_url() -> NotFound:
     return NotFound("没有这个网址", Code.NOT_FOUND)
 
@@ -9907,6 +10183,295 @@ def spend_captcha(request: Request, captcha: Captcha | None) -> None:
     """`Forbidden` if it was used before."""
     if captcha and not request.site.store.note_spent_captcha(captcha.signature, captcha.expires_at):
         raise Forbidden("人机验证已用过，请重试", Code.CAPTCHA_FAILED)
+
+
+# -- Providers ----------------------------------------------------------------
+
+# Identity providers, the sections `[login.NAME]`, say who a reader is. A browser goes to one and
+# comes back with a code (RFC 6749, section 4.1, with PKCE of RFC 7636). Here, the provider is asked
+# whom that code stands for.
+
+
+@dataclass(frozen=True)
+class Endpoints:
+    """The URLs at which a provider is reached, and how.
+
+    `issuer`: what the provider calls itself, by which its people are known. `posts_secret`: our
+    secret goes into the form, not into a header. `names_itself`: browsers come back with the
+    parameter `iss` (RFC 9207)."""
+
+    issuer: str
+    authorization: str
+    token: str
+    person: str  # says more of the person; "" if nothing does
+    posts_secret: bool = True
+    names_itself: bool = False
+
+
+@dataclass(frozen=True)
+class Person:
+    """Whom a provider has named, who is `subject` there. `email`: "" if it named none that we can
+    use. `is_verified`: the provider says that they have that mailbox. `nickname`: "" for none."""
+
+    issuer: str
+    subject: str
+    email: str
+    is_verified: bool
+    nickname: str
+
+
+class ProviderFault(Exception):
+    """Why a provider has not said who somebody is."""
+
+
+class ProviderDown(Unavailable):
+    """The same, for the client."""
+
+    def __init__(self) -> None:
+        super().__init__("登录服务暂时没有响应，请稍后再试", Code.PROVIDER_DOWN)
+
+
+def json_value(body: bytes) -> Any:
+    """Any JSON value, read as strictly as an object. `ProviderFault` for what is none."""
+    try:
+        return strict_json(b'{"value":' + body + b"}")["value"]
+    except ValueError:
+        raise ProviderFault("it sends no JSON") from None
+
+
+def object_from(world: World, url: str, access_token: str = "") -> Json:
+    """The JSON object at a URL. `ProviderFault` or `OSError` if there is none."""
+    headers = {"authorization": f"Bearer {access_token}"} if access_token else {}
+    status, body = world.fetch(url, None, headers)
+    value = json_value(body) if status == 200 else None
+    if not isinstance(value, dict):
+        raise ProviderFault(f"{url} gives status {status} and no JSON object")
+    return value
+
+
+def text_in(claims: Json, name: str) -> str:
+    """A text that a provider sends. "" if it is missing, or no text."""
+    value = claims.get(name)
+    return value if isinstance(value, str) else ""
+
+
+# Where a provider is reached
+
+
+def find_endpoints(provider: LoginProvider, world: World) -> Endpoints:
+    """`ProviderFault` or `OSError` if the provider does not say."""
+    issuer = provider.issuer.rstrip("/")
+    if provider.kind == "github":
+        site = issuer or "https://github.com"
+        # Servers of one's own have the API below their own host.
+        api = f"{site}/api/v3" if issuer else "https://api.github.com"
+        authorize = f"{site}/login/oauth/authorize"
+        return Endpoints(site, authorize, f"{site}/login/oauth/access_token", f"{api}/user")
+    if provider.kind == "mastodon":
+        return Endpoints(
+            issuer,
+            f"{issuer}/oauth/authorize",
+            f"{issuer}/oauth/token",
+            f"{issuer}/api/v1/accounts/verify_credentials",
+        )
+    return discover(provider, world)
+
+
+def discover(provider: LoginProvider, world: World) -> Endpoints:
+    """What the provider itself says (OpenID Connect Discovery 1.0, section 4)."""
+    url = f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration"
+    found = object_from(world, url)
+    issuer = text_in(found, "issuer")
+    if issuer != provider.issuer:
+        raise ProviderFault(f"it calls itself {terminal_line(issuer)[:200]}: write that as issuer")
+    methods = found.get("token_endpoint_auth_methods_supported")
+    takes_header = not isinstance(methods, list) or "client_secret_basic" in methods
+    return Endpoints(
+        issuer,
+        endpoint_in(found, "authorization_endpoint", provider),
+        endpoint_in(found, "token_endpoint", provider),
+        endpoint_in(found, "userinfo_endpoint", provider) if "userinfo_endpoint" in found else "",
+        posts_secret=not takes_header,
+        names_itself=found.get("authorization_response_iss_parameter_supported") is True,
+    )
+
+
+def endpoint_in(found: Json, name: str, provider: LoginProvider) -> str:
+    """A URL that a provider names. It must be as well protected as the issuer's."""
+    url = text_in(found, name)
+    is_plain = url.startswith("http:") and provider.issuer.startswith("https:")
+    if not is_safe_for_secrets(url) or not re.fullmatch("[!-~]{1,2048}", url) or is_plain:
+        raise ProviderFault(f"its {name} is no https URL")
+    return url
+
+
+def authorization_url(
+    provider: LoginProvider, endpoints: Endpoints, parameters: Mapping[str, str]
+) -> str:
+    """Where a browser is sent, with parameters that are ours."""
+    scopes = {"oidc": "openid email profile", "github": "user:email", "mastodon": "read:accounts"}
+    query = urllib.parse.urlencode(
+        {
+            "response_type": "code",
+            "client_id": provider.client_id,
+            "scope": scopes[provider.kind],
+            **parameters,
+        }
+    )
+    separator = "&" if "?" in endpoints.authorization else "?"
+    return f"{endpoints.authorization}{separator}{query}"
+
+
+def redirect_url(config: Config, provider: LoginProvider) -> str:
+    """Where the provider sends browsers back. Each provider has its own, so that none can pass for
+    another one (RFC 9700, section 4.4.2.2)."""
+    return f"{config.server_public_url}/auth/callback/{provider.name}"
+
+
+# Whom a code stands for
+
+
+def ask_token_endpoint(
+    provider: LoginProvider, endpoints: Endpoints, world: World, form: Mapping[str, str]
+) -> tuple[int, Json]:
+    """The status of the response, and the JSON object in it, {} if it holds none."""
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    fields = {"grant_type": "authorization_code", **form}
+    if endpoints.posts_secret:
+        fields |= {"client_id": provider.client_id, "client_secret": provider.client_secret}
+    else:
+        # Both are encoded first (RFC 6749, section 2.3.1).
+        name = urllib.parse.quote_plus(provider.client_id)
+        secret = urllib.parse.quote_plus(provider.client_secret)
+        credentials = base64.b64encode(f"{name}:{secret}".encode()).decode()
+        headers["authorization"] = f"Basic {credentials}"
+    message = urllib.parse.urlencode(fields).encode()
+    status, body = world.fetch(endpoints.token, message, headers)
+    try:
+        return status, strict_json(body)
+    except ValueError:
+        return status, {}
+
+
+def error_word(response: Json) -> str:
+    """The error that a token endpoint names, such as `invalid_client`. "" for none."""
+    error = text_in(response, "error")
+    return error if re.fullmatch("[a-z_]{1,64}", error) else ""
+
+
+def person_of_code(
+    provider: LoginProvider, endpoints: Endpoints, world: World, form: Mapping[str, str], nonce: str
+) -> Person:
+    """`form`: the code, and what shows that it was given to us. `ProviderFault` or `OSError` if the
+    provider does not say whom it stands for."""
+    status, response = ask_token_endpoint(provider, endpoints, world, form)
+    # GitHub sends the status 200 with its errors.
+    if status != 200 or "error" in response:
+        raise ProviderFault(f"it refuses the code: status {status} {error_word(response)}")
+    access_token = text_in(response, "access_token")
+    if not re.fullmatch("[!-~]{0,4096}", access_token):  # it goes into a header
+        raise ProviderFault("its access token is none")
+    if provider.kind == "oidc":
+        id_token = text_in(response, "id_token")
+        claims = id_token_claims(id_token, provider, endpoints, world.now(), nonce)
+        return person_of_claims(claims, endpoints, world, access_token)
+    if not access_token:
+        raise ProviderFault("it sends no access token")
+    user = object_from(world, endpoints.person, access_token)
+    if provider.kind == "github":
+        return person_of_github(user, endpoints, world, access_token)
+    names = ("display_name", "username")
+    return person(endpoints.issuer, text_in(user, "id"), user, names, email="", is_verified=False)
+
+
+def person(
+    issuer: str, subject: str, user: Json, names: Iterable[str], *, email: object, is_verified: bool
+) -> Person:
+    """`names`: where a name may stand in `user`, the best first."""
+    # OpenID Connect Core 1.0, section 2: at most 255 ASCII characters, compared as they are.
+    if not re.fullmatch("[ -~]{1,255}", subject):
+        raise ProviderFault("it names nobody")
+    nicknames = [value_or_empty(proper_nickname, text_in(user, name)[:256]) for name in names]
+    usable_email = ""
+    if isinstance(email, str) and len(email) <= 254:
+        usable_email = value_or_empty(proper_email, email)
+    nickname = next(filter(None, nicknames), "")
+    return Person(issuer, subject, usable_email, is_verified and usable_email != "", nickname)
+
+
+# OpenID Connect
+
+
+def id_token_claims(
+    id_token: str, provider: LoginProvider, endpoints: Endpoints, now: int, nonce: str
+) -> Json:
+    """The claims of an ID token. `ProviderFault` unless it is about this sign-in (OpenID Connect
+    Core 1.0, section 3.1.3.7). Its signature is not looked at: it comes from the token endpoint
+    itself, over TLS (the same section, 6)."""
+    try:
+        claims: Json = jwt.decode(id_token, options={"verify_signature": False})
+    except Exception:  # some broken texts raise other errors than PyJWTError
+        raise ProviderFault("it sends no ID token") from None
+    audience = claims.get("aud")
+    audiences = audience if isinstance(audience, list) else [audience]
+    # Who it was made for, where that may be several.
+    party = claims.get("azp", provider.client_id if len(audiences) == 1 else None)
+    expires_at = claims.get("exp")
+    is_number = type(expires_at) in (int, float)
+    checks = {
+        "iss": claims.get("iss") == endpoints.issuer,
+        "aud": provider.client_id in audiences,
+        "azp": party == provider.client_id,
+        "exp": is_number and cast(float, expires_at) > now - MINUTE,
+        "nonce": equal_in_constant_time(text_in(claims, "nonce"), nonce),
+    }
+    for name, is_right in checks.items():
+        if not is_right:
+            raise ProviderFault(f"the claim {name} of its ID token is wrong")
+    return claims
+
+
+def person_of_claims(claims: Json, endpoints: Endpoints, world: World, access_token: str) -> Person:
+    """Many providers say name and email address only at a URL of their own."""
+    subject = text_in(claims, "sub")
+    is_whole = "email" in claims and "email_verified" in claims
+    if not is_whole and endpoints.person and access_token:
+        more = object_from(world, endpoints.person, access_token)
+        if more.get("sub") != subject:  # Core 1.0, section 5.3.2: it may be about another person
+            raise ProviderFault("its user info is about another person")
+        claims = {**claims, **more}
+    return person(
+        endpoints.issuer,
+        subject,
+        claims,
+        ("name", "nickname", "preferred_username"),
+        email=claims.get("email"),
+        is_verified=claims.get("email_verified") is True,
+    )
+
+
+# GitHub
+
+
+def person_of_github(user: Json, endpoints: Endpoints, world: World, access_token: str) -> Person:
+    """The number stays when somebody changes the name of their account there, and the old name may
+    become another person's."""
+    number = user.get("id")
+    subject = str(number) if type(number) is int else ""
+    status, body = world.fetch(
+        f"{endpoints.person}/emails", None, {"authorization": f"Bearer {access_token}"}
+    )
+    emails = json_value(body) if status == 200 else []
+    email = primary_email(emails if isinstance(emails, list) else [])
+    return person(endpoints.issuer, subject, user, ("name", "login"), email=email, is_verified=True)
+
+
+def primary_email(emails: list[Any]) -> object:
+    """The email address that somebody uses at GitHub, if they have confirmed it there."""
+    for entry in emails:
+        if isinstance(entry, dict) and entry.get("primary") is True:
+            return entry.get("email") if entry.get("verified") is True else None
+    return None
 
 
 # -- Sign-in ------------------------------------------------------------------
@@ -10367,6 +10932,289 @@ def remember_client(request: Request, account: Account) -> None:
         request.site.store.remember_network(account.id, known, request.now)
 
 
+# Going to an identity provider, and coming back. A window of its own does that, or the page itself
+# where the browser opens no windows:
+#
+# 1. The widget makes a secret, and opens `/auth/with/NAME` with the hash of it.
+# 2. A cookie notes what has begun, for the way back alone. The provider gets the state in it.
+# 3. The provider sends the browser to `/auth/callback/NAME`, with a code and the state. The service
+#    asks the provider whom the code stands for, and keeps that under a voucher.
+# 4. The blog's page gets the voucher, and nobody else. With the secret, the widget fetches a token
+#    (see `by_voucher`).
+#
+# So a code or voucher that somebody has stolen, or slips to another browser, is worth nothing.
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What the cookie says of a sign-in that has begun.
+
+    `secret_hash`: of what the widget keeps. `page`: that of the blog to which it leads back, as a
+    URL without a fragment. `way`: `window` or `page`."""
+
+    state: str
+    name: str  # of the provider
+    secret_hash: str
+    page: str
+    way: str
+    language: str
+
+    @property
+    def origin(self) -> str:
+        return origin_of_page(self.page)
+
+    def nonce(self, key: bytes) -> str:
+        """What the ID token must hold."""
+        return keyed_hash(key, "nonce", self.state)
+
+    def code_verifier(self, key: bytes) -> str:
+        """What shows the provider that who sends the code has begun this (RFC 7636)."""
+        return keyed_hash(key, "code verifier", self.state)
+
+
+def origin_of_page(page: str) -> str:
+    """The origin of a URL, as browsers write both. "" for all else, such as a URL with a user name,
+    or with a backslash, which browsers read as a slash."""
+    found = re.fullmatch(r"(https?://[a-z0-9._:\[\]-]+)([/?][!-~]*)?", page)
+    return found[1] if found and "#" not in page else ""
+
+
+def provider_named(site: Site, name: str) -> LoginProvider:
+    for provider in site.config.login_providers:
+        if provider.name == name:
+            return provider
+    raise no_such_url()
+
+
+def provider_refused() -> Unauthorized:
+    return Unauthorized("登录没有完成，请再试一次", Code.PROVIDER_REFUSED)
+
+
+@contextlib.contextmanager
+def asking_provider(site: Site, provider: LoginProvider) -> Iterator[None]:
+    """A few requests at a time ask providers, so that the others are served while one is slow.
+    `ProviderDown` if it does not say what is asked."""
+    with holding(site.login_seats, 0.2, ProviderDown()):
+        try:
+            yield
+        except (OSError, ValueError, ProviderFault) as error:
+            log.error("[login.%s] %s", provider.name, terminal_line(str(error)))
+            raise ProviderDown from None
+
+
+def known_endpoints(site: Site, provider: LoginProvider) -> Endpoints:
+    """Where the provider is reached. It is asked once an hour."""
+    now = site.now()
+    found_at, endpoints = site.found_endpoints.get(provider.name, (0, None))
+    if endpoints and is_recent(found_at, now, HOUR):
+        return endpoints
+    with asking_provider(site, provider):
+        endpoints = find_endpoints(provider, site.world)
+    site.found_endpoints[provider.name] = now, endpoints
+    return endpoints
+
+
+@route("GET", "/auth/with/<name>", Permission.PUBLIC)
+def begin_login(request: Request, name: str) -> Response:
+    """Sends a browser to an identity provider: `?page=&secret_hash=&way=&lang=`."""
+    site = request.site
+    provider = provider_named(site, name)
+    attempt = new_attempt(request, provider)
+    request.limit("provider")
+    try:
+        endpoints = known_endpoints(site, provider)
+    except ProviderDown as problem:
+        return back_to_page(request, attempt, f"commentd-refusal={problem.code}")
+    code_verifier = attempt.code_verifier(site.key)
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(code_verifier.encode()).digest())
+    parameters = {
+        "redirect_uri": redirect_url(site.config, provider),
+        "state": attempt.state,
+        "code_challenge": challenge.decode().rstrip("="),
+        "code_challenge_method": "S256",
+    }
+    if provider.kind == "oidc":
+        parameters["nonce"] = attempt.nonce(site.key)
+    headers = {
+        "Location": authorization_url(provider, endpoints, parameters),
+        "Set-Cookie": login_cookie(site, name, sealed(site, attempt, request.now), CODE_LIFE),
+    }
+    return Response(b"", "text/plain; charset=utf-8", headers, 303)
+
+
+def new_attempt(request: Request, provider: LoginProvider) -> Attempt:
+    secret_hash = valid_text("secret_hash", query_text(request, "secret_hash"), 64)
+    if not re.fullmatch("[0-9a-f]{64}", secret_hash):
+        raise BadField("参数 secret_hash 的格式不对", "secret_hash", Fault.INVALID)
+    page = valid_text("page", query_text(request, "page"), 2048)
+    if origin_of_page(page) not in request.site.config.site_origins:
+        text = "这个网站不能在此评论：请管理员把它加入 [site] origins"
+        raise Forbidden(text, Code.ORIGIN_REFUSED)
+    return Attempt(
+        state=request.site.world.random_bytes(32).hex(),
+        name=provider.name,
+        secret_hash=secret_hash,
+        page=page,
+        way=query_choice(request, "way", ("window", "page")),
+        language=known_language(query_text(request, "lang")),
+    )
+
+
+def sealed(site: Site, attempt: Attempt, now: int) -> str:
+    """The text of the cookie. Nobody else can make one, and it is no token."""
+    claims = {
+        "use": "provider",
+        "exp": now + CODE_LIFE,
+        "state": attempt.state,
+        "name": attempt.name,
+        "secret_hash": attempt.secret_hash,
+        "page": attempt.page,
+        "way": attempt.way,
+        "language": attempt.language,
+    }
+    return jwt.encode(claims, site.key, algorithm="HS256")
+
+
+def unsealed(site: Site, text: str, now: int) -> Attempt | None:
+    """None for a text that `sealed` has not made, or too long ago."""
+    try:
+        # The time is compared below, with the clock that tests can set.
+        options: Any = {"require": ["use", "exp"], "verify_exp": False}
+        claims: Json = jwt.decode(text, site.key, algorithms=["HS256"], options=options)
+    except Exception:  # some broken texts raise other errors than PyJWTError
+        return None
+    if claims["use"] != "provider" or not now < claims["exp"] <= now + CODE_LIFE:
+        return None
+    return Attempt(
+        state=claims["state"],
+        name=claims["name"],
+        secret_hash=claims["secret_hash"],
+        page=claims["page"],
+        way=claims["way"],
+        language=claims["language"],
+    )
+
+
+def login_cookie(site: Site, name: str, text: str, seconds: int) -> str:
+    """A header that sets or, with 0 seconds, drops the cookie of a sign-in that has begun. Only the
+    way back from this provider gets it, also when another site leads there."""
+    public_url = urllib.parse.urlsplit(site.config.server_public_url)
+    path = f"{public_url.path}/auth/callback/{name}"
+    secure = "; Secure" if public_url.scheme == "https" else ""
+    cookie = f"{login_cookie_name(site)}={text}"
+    return f"{cookie}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
+
+
+def login_cookie_name(site: Site) -> str:
+    is_https = site.config.server_public_url.startswith("https:")
+    # Browsers take this beginning from an https page alone.
+    return "__Secure-commentd-login" if is_https else "commentd-login"
+
+
+@route("GET", "/auth/callback/<name>", Permission.PUBLIC)
+def end_login(request: Request, name: str) -> Response:
+    """Where an identity provider sends a browser back: `?code=&state=&iss=`."""
+    provider = provider_named(request.site, name)
+    request.limit("provider")
+    attempt = begun_attempt(request, name)
+    if attempt is None:
+        language = preferred_language(request.environ.get("HTTP_ACCEPT_LANGUAGE", ""))
+        page = translated_page(request.site, "login.html", language, failed=True)
+        return replace(page, status=400)
+    try:
+        voucher = new_voucher(request, provider, attempt)
+    except Problem as problem:
+        return back_to_page(request, attempt, f"commentd-refusal={problem.code}")
+    return back_to_page(request, attempt, f"commentd-voucher={voucher}")
+
+
+def begun_attempt(request: Request, name: str) -> Attempt | None:
+    """What this browser has begun with this provider and this state. None if it has not."""
+    state = " ".join(request.query.get("state", []))
+    for text in cookies_named(request.environ, login_cookie_name(request.site)):
+        attempt = unsealed(request.site, text, request.now)
+        if attempt and attempt.name == name and equal_in_constant_time(attempt.state, state):
+            return attempt
+    return None
+
+
+def new_voucher(request: Request, provider: LoginProvider, attempt: Attempt) -> str:
+    """What stands for whom the provider names. A `Problem` if it names nobody."""
+    site = request.site
+    if "error" in request.query:  # such as access_denied
+        raise provider_refused()
+    code = valid_text("code", query_text(request, "code"), 4096)
+    endpoints = known_endpoints(site, provider)
+    check_issuer(request, provider, endpoints)
+    form = {
+        "code": code,
+        "redirect_uri": redirect_url(site.config, provider),
+        "code_verifier": attempt.code_verifier(site.key),
+    }
+    nonce = attempt.nonce(site.key)
+    with asking_provider(site, provider):
+        named = person_of_code(provider, endpoints, site.world, form, nonce)
+    voucher = site.world.random_bytes(16).hex()
+    kept = Voucher(
+        hash=sha256_of(voucher),
+        secret=attempt.secret_hash,
+        state=sha256_of(attempt.state),
+        issuer=named.issuer,
+        subject=named.subject,
+        email=named.email,
+        verified=int(named.is_verified),
+        nickname=named.nickname,
+        language=attempt.language,
+        expires_at=site.now() + CODE_LIFE,
+    )
+    with request.writing():
+        if not site.store.add_voucher(kept):
+            raise provider_refused()  # the same way back, a second time
+    return voucher
+
+
+def check_issuer(request: Request, provider: LoginProvider, endpoints: Endpoints) -> None:
+    """The provider may say itself who it is: otherwise another one could pass its codes on as its
+    own (RFC 9207)."""
+    if provider.kind != "oidc":
+        return
+    is_named = endpoints.names_itself or "iss" in request.query
+    if is_named and query_text(request, "iss") != endpoints.issuer:
+        log.error("[login.%s] the way back is from another provider", provider.name)
+        raise provider_refused()
+
+
+def back_to_page(request: Request, attempt: Attempt, fragment: str) -> Response:
+    """Brings what came of it to the page of the blog. A window sends it as a message. Where that
+    can't be, the page is opened with it in the fragment of its URL."""
+    site = request.site
+    headers = {"Set-Cookie": login_cookie(site, attempt.name, "", 0)}
+    if attempt.way == "page":
+        headers["Location"] = f"{attempt.page}#{fragment}"
+        return Response(b"", "text/plain; charset=utf-8", headers, 303)
+    page = translated_page(
+        site, "login.html", attempt.language, failed=False, attempt=attempt, fragment=fragment
+    )
+    headers = {**page.headers, **headers}
+    # It would part this window from the page that opened it.
+    headers.pop("Cross-Origin-Opener-Policy", None)
+    return replace(page, headers=headers)
+
+
+# What a voucher opens
+
+
+def voucher_in(request: Request) -> Voucher:
+    """The voucher of the form, `{voucher, voucher_secret}`. `Unauthorized` if it is not good, or
+    another browser's."""
+    voucher = text_field(request, "voucher", 64)
+    secret_hash = sha256_of(text_field(request, "voucher_secret", 128))
+    kept = request.site.store.voucher(sha256_of(voucher), request.now)
+    if kept is None or not equal_in_constant_time(kept.secret, secret_hash):
+        raise provider_refused()
+    return kept
+
+
 # Signing in. Each way shows who somebody is. `account_for` alone decides what that opens.
 
 
@@ -10378,7 +11226,8 @@ def nothing_to_use_up() -> bool:
 @dataclass(frozen=True)
 class Identity:
     """Who a way to sign in says that somebody is: the owner of `account`, where the way knows a
-    secret of the account. Else the holder of the email address.
+    secret of the account; whom a provider has named, where there is a `voucher`. Else the holder of
+    the email address.
 
     `refusal`: what is raised where that opens nothing. `use_up` makes what showed it useless, in
     the transaction of what it opens. False if another request has done so. `nickname` and
@@ -10390,6 +11239,7 @@ class Identity:
     use_up: Callable[[], bool] = nothing_to_use_up
     nickname: str = ""
     language: str = ""
+    voucher: Voucher | None = None
 
 
 def by_code(request: Request) -> Identity:
@@ -10445,9 +11295,36 @@ def by_own_password(request: Request) -> Identity:
     return Identity(account.email, refusal, account)
 
 
+def by_voucher(request: Request) -> Identity:
+    """`{voucher, voucher_secret}`: an identity provider has named somebody."""
+    refusal = provider_refused()
+    if request.caller:  # it signs in, and confirms nothing
+        raise Forbidden("请用密码或邮件验证码确认", Code.PASSWORD_REQUIRED)
+    store = request.site.store
+    with request.writing():
+        request.limit("login")
+    voucher = voucher_in(request)
+    return Identity(
+        voucher.email,
+        refusal,
+        use_up=functools.partial(store.use_voucher, voucher.hash),
+        language=voucher.language,
+        voucher=voucher,
+    )
+
+
 def codes_for_widget(site: Site) -> Json:
     """`registration`: whether codes reach their readers, in a mailbox or on the owner's screen."""
     return {"registration": site.mailer.delivers or not site.config.server_public_url}
+
+
+def providers_for_widget(site: Site) -> Json:
+    """`providers`: the buttons. Without any, nothing."""
+    buttons = [
+        {"name": provider.name, "label": provider.shown_name}
+        for provider in site.config.login_providers
+    ]
+    return {"providers": buttons} if buttons else {}
 
 
 def nothing_for_widget(site: Site) -> Json:
@@ -10467,6 +11344,7 @@ class SignInWay:
 SIGN_IN_WAYS = {
     "code": SignInWay(by_code, for_widget=codes_for_widget),
     "password": SignInWay(by_password),
+    "voucher": SignInWay(by_voucher, for_widget=providers_for_widget),
 }
 
 
@@ -10487,6 +11365,8 @@ def account_for(request: Request, identity: Identity) -> Account:
     if identity.account:
         # It may have been changed since its secret was checked.
         account = valid_account(request.site.store, identity.account.id, identity.account.version)
+    elif identity.voucher:
+        account = account_of_person(request, identity, identity.voucher)
     else:
         account = account_of_holder(request, identity)
     remember_client(request, account)
@@ -10509,6 +11389,53 @@ def account_of_holder(request: Request, identity: Identity) -> Account:
     return account
 
 
+def account_of_person(request: Request, identity: Identity, voucher: Voucher) -> Account:
+    """The account of whom a provider has named, or a new one. It is found by issuer and subject,
+    never by the email address alone."""
+    account = request.site.store.account_of_identity(voucher.issuer, voucher.subject)
+    if account is None:
+        return new_account_of_person(request, identity, voucher)
+    if is_blocked_email(request.site, account.email):
+        raise identity.refusal
+    if account.role == "admin":  # as in `account_of_holder`
+        raise Forbidden("管理员请用密码登录", Code.PASSWORD_REQUIRED)
+    return account
+
+
+def new_account_of_person(request: Request, identity: Identity, voucher: Voucher) -> Account:
+    """A new account with the email address that the provider vouches for. Where it vouches for
+    none, or where the address has an account, its holder confirms that first: by code or password,
+    with the voucher in the same form."""
+    store = request.site.store
+    if not voucher.verified or store.account_with_email(voucher.email):
+        raise Forbidden("请用邮件验证码确认邮箱", Code.PROVIDER_EMAIL, email=voucher.email)
+    if is_blocked_email(request.site, voucher.email):
+        raise identity.refusal
+    if not nickname_field(request, optional=True):
+        # What the provider calls them is offered, never taken without a word.
+        raise Forbidden("请填写昵称", Code.PROVIDER_NAME, nickname=voucher.nickname)
+    account = new_account(request, identity)
+    store.join_identity(voucher.issuer, voucher.subject, account.id, request.now)
+    return account
+
+
+def join_voucher(request: Request, account: Account) -> None:
+    """Joins whom the form's voucher names to an account, whose holder has just signed in by code or
+    password. Admins sign in by password alone. The caller holds the transaction."""
+    if account.role == "admin":
+        return
+    store = request.site.store
+    voucher = voucher_in(request)
+    owner = store.account_of_identity(voucher.issuer, voucher.subject)
+    if owner and owner.id != account.id:
+        raise Conflict("这个身份已经属于另一个账号", Code.PROVIDER_TAKEN)
+    if not store.use_voucher(voucher.hash):
+        raise provider_refused()
+    if owner is None:
+        store.join_identity(voucher.issuer, voucher.subject, account.id, request.now)
+        store.add_email(request.now, joined_email(request.site, account))
+
+
 def new_account(request: Request, identity: Identity) -> Account:
     nickname = nickname_field(request, optional=identity.nickname != "") or identity.nickname
     check_nickname(request, nickname)
@@ -10520,10 +11447,13 @@ def new_account(request: Request, identity: Identity) -> Account:
 @route("POST", "/auth/login", Permission.PUBLIC)
 def login(request: Request) -> Json:
     """The fields of a way to sign in, and `{nickname?}`, to `{token, nickname, role}`. A nickname
-    is needed for a new account."""
+    is needed for a new account. With code or password, a voucher joins whom it names to the
+    account."""
     identity = identity_in(request)
     with request.writing():
         account = account_for(request, identity)
+        if "voucher" in request.form and identity.voucher is None:
+            join_voucher(request, account)
     token = make_token(account.claims, request.site.key, request.now)
     return {"token": token, "nickname": account.nickname, "role": account.role}
 
@@ -11311,8 +12241,9 @@ def report_comment(request: Request, comment_id: int) -> Json:
 
 @route("GET", "/me/export", Permission.USER, pace=Pace.LONG)
 def export_me(request: Request) -> Json:
-    """All that is stored: `{account, sign_ins, comments, follows, muted, likes, page_likes,
-    reports}`. `sign_ins`: when the account last signed in from each network that it is known by."""
+    """All that is stored: `{account, sign_ins, identities, comments, follows, muted, likes,
+    page_likes, reports}`. `sign_ins`: when the account last signed in from each network that it is
+    known by. `identities`: as whom identity providers know the holder."""
     request.limit("export")
     store = request.site.store
     me = request.me
@@ -11321,6 +12252,14 @@ def export_me(request: Request) -> Json:
     return {
         "account": account_fields(request),
         "sign_ins": [beijing_time(seen_at) for seen_at in store.sign_in_times(me.id)],
+        "identities": [
+            {
+                "issuer": identity.issuer,
+                "subject": identity.subject,
+                "joined_at": beijing_time(identity.joined_at),
+            }
+            for identity in store.identities_of(me.id)
+        ],
         "comments": [as_author_sees(request, comment)["comment"] for comment in comments],
         "follows": linked_pages(request, store.followed(me.id)),
         "muted": linked_pages(request, store.muted(request.subscriber)),
@@ -11920,6 +12859,7 @@ PARTS_OF = {
     "account.js": ("account.css", "account.js"),
     "code.js": ("code.css", "code.js"),
     "errors.js": ("errors.css", "errors.js"),
+    "login.js": ("login.css", "login.js"),
     "reading.js": ("reading.css", "reading.js"),
     "writing.js": ("writing.css", "writing.js"),
     "admin.css": ("palette.css", "admin.css"),
@@ -11996,7 +12936,10 @@ def files_of_texts() -> dict[str, bytes]:
         first = first_texts(language)
         if language.tag not in TEXTS_AT_ONCE:
             bodies[f"words/first-{language.tag}.json"] = packed_json(first).encode()
-        later = {key: text for key, text in language.widget_texts.items() if key not in first}
+        of_providers = provider_texts(language)
+        bodies[f"words/provider-{language.tag}.json"] = packed_json(of_providers).encode()
+        apart = first | of_providers
+        later = {key: text for key, text in language.widget_texts.items() if key not in apart}
         bodies[f"words/{language.tag}.json"] = packed_json(later).encode()
         bodies[f"words/admin-{language.tag}.json"] = packed_json(language.admin_texts).encode()
     return bodies
@@ -12018,6 +12961,11 @@ def first_texts(language: Language) -> dict[str, str]:
         # A text with a number has one form or more: `count_one`, `count_other`.
         if key in first_keys() or key.rpartition("_")[0] in first_keys()
     }
+
+
+def provider_texts(language: Language) -> dict[str, str]:
+    """What the widget says about identity providers, which few blogs have."""
+    return {key: text for key, text in language.widget_texts.items() if key.startswith("provider_")}
 
 
 @functools.cache
@@ -13546,7 +14494,7 @@ MANUAL = (
         "你的博客",
         ("embed", "hugo", "hexo", "jekyll", "astro", "theme", "fragment", "include"),
     ),
-    ("Run", "日常", ("moderation", "webhooks", "backup", "move", "export", "privacy")),
+    ("Run", "日常", ("moderation", "login", "webhooks", "backup", "move", "export", "privacy")),
     ("Reference", "参考", ("security", "limits", "speed", "api")),
 )
 
@@ -14144,6 +15092,8 @@ def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
     """What only a try can show. `to`: where a test email goes, if it is not ""."""
     yield from check_mail(config, world, to)
     yield from check_captcha(config, world)
+    for provider in config.login_providers:
+        yield check_provider(provider, config, world)
     yield from check_running(config, world)
 
 
@@ -14165,6 +15115,65 @@ def check_captcha(config: Config, world: World) -> Iterator[Finding]:
     if provider in HOSTED_CAPTCHAS:
         attempt = functools.partial(provider_accepts, config, world, "check")
         yield run_check("captcha", f"{provider} accepts the secret", attempt, subject=provider)
+
+
+def check_provider(provider: LoginProvider, config: Config, world: World) -> Finding:
+    section = f"[login.{provider.name}]"
+    try:
+        endpoints = find_endpoints(provider, world)
+        fault = fault_of_secret(provider, endpoints, config, world)
+        fault = fault or fault_of_redirect_url(provider, endpoints, config, world)
+    except ProviderFault as error:
+        fault = str(error)
+    except (OSError, ValueError) as error:
+        fault = f"{provider.issuer or 'GitHub'} can't be reached: {terminal_line(str(error))}"
+    if fault:
+        return Finding(Level.FAIL, "login", f"{section} {fault}")
+    return Finding(Level.OK, "login", f"{section} {provider.shown_name} accepts the secret")
+
+
+def fault_of_secret(
+    provider: LoginProvider, endpoints: Endpoints, config: Config, world: World
+) -> str:
+    """What a provider says to a code that nobody has got. It looks at the secret first. "" if that
+    is right."""
+    form = {
+        "code": "check",
+        "redirect_uri": redirect_url(config, provider),
+        "code_verifier": "0" * 64,
+    }
+    status, response = ask_token_endpoint(provider, endpoints, world, form)
+    error = error_word(response)
+    if error == "redirect_uri_mismatch":
+        return wrong_redirect_url(config, provider)
+    # GitHub says 404 of an id that it does not know.
+    wrong = ("invalid_client", "incorrect_client_credentials", "unauthorized_client")
+    if error in wrong or status in (401, 404):
+        return "the provider does not accept client_id and client_secret"
+    if error in ("invalid_grant", "bad_verification_code", "invalid_request"):
+        return ""
+    return f"the provider says nothing of the secret: status {status} {error}".rstrip()
+
+
+def fault_of_redirect_url(
+    provider: LoginProvider, endpoints: Endpoints, config: Config, world: World
+) -> str:
+    """Some providers tell a browser with the status 400 that they do not know the redirect URL.
+    Others let it sign in first, so that nothing is known here. "" then."""
+    parameters = {
+        "redirect_uri": redirect_url(config, provider),
+        "state": "check",
+        "nonce": "check",
+        "code_challenge": base64.urlsafe_b64encode(bytes(32)).decode().rstrip("="),
+        "code_challenge_method": "S256",
+    }
+    url = authorization_url(provider, endpoints, parameters)
+    status, _ = world.fetch(url, None, {"accept": "text/html"})
+    return wrong_redirect_url(config, provider) if status == 400 else ""
+
+
+def wrong_redirect_url(config: Config, provider: LoginProvider) -> str:
+    return f"tell the provider this redirect URL: {redirect_url(config, provider)}"
 
 
 def check_running(config: Config, world: World) -> Iterator[Finding]:

@@ -17,7 +17,8 @@ export const needs = 'writing.js'
 const claims = token => JSON.parse(atob(token.split('.')[1].replace(/-/g, '+').replace(/_/g, '/')))
 
 /** Opens the account beside a form, because of an error or because the reader asks for it ('open').
-    Without a reason it shows who is signed in. */
+    Without a reason it shows who is signed in. A reason with a `secret` is what an identity provider
+    has brought: see `take`. */
 export async function account(thread, kit, form, reason) {
   const {Failure, button, h, isEmail, keep, me, recall} = kit
   const say = (key, n) => thread.say(key, n)
@@ -122,7 +123,7 @@ export async function account(thread, kit, form, reason) {
     }),
     name: () => ({
       title: 'register', fields: [nicknameField()],
-      submit: 'register', act: signInByCode, others: [cancel()],
+      submit: 'register', act: typed.vouched ? signInByVoucher : signInByCode, others: [cancel()],
     }),
     password: () => ({
       title: 'signin', fields: [emailField(), password('current-password')],
@@ -209,6 +210,10 @@ export async function account(thread, kit, form, reason) {
         showError(error)
       })
     }
+    const isOffered = thread.settings.providers && !typed.vouched
+    if (isOffered && ['in', 'password', 'up'].includes(step)) {
+      thread.use('login.js', 'offer', panel, take)
+    }
     const inputs = [...panel.querySelectorAll('label input')]
     const isLast = input => input === inputs.at(-1)
     const first = inputs.find(input => step === 'erase' || !input.value || isLast(input))
@@ -270,8 +275,8 @@ export async function account(thread, kit, form, reason) {
     await checkFields('email')
     await requestCode(typed.email, registration)
     typed.registering = !!registration
-    const {email, nickname, request_id, registering} = typed
-    keep('account', {email, nickname, request_id, registering}, 'sessionStorage')
+    const {email, nickname, request_id, registering, vouched} = typed
+    keep('account', {email, nickname, request_id, registering, vouched}, 'sessionStorage')
     go('code')
   }
 
@@ -325,10 +330,46 @@ export async function account(thread, kit, form, reason) {
     await logIn({...proof, captcha_token: await takeCaptchaToken()})
   }
 
+  /** What a provider brought: {voucher} or {refusal}, with the secret. Without either, another
+      window has signed in. */
+  const take = ({voucher, refusal, secret: voucher_secret}) => act(() => {
+    if (refusal) throw new Failure(refusal)
+    if (!voucher) return welcome(me())
+    typed.vouched = {voucher, voucher_secret}
+    return signInByVoucher()
+  })
+
+  /** Signs in as whom a provider has named. A new account is asked for a name, unless the reader has
+      written one; an address that the provider does not vouch for, or that has an account, is
+      confirmed by a code. */
+  async function signInByVoucher() {
+    const asksName = !!panel.nickname
+    if (asksName) await checkFields('nickname')
+    const nickname = asksName ? typed.nickname : me().nickname
+    await logIn({nickname}).catch(error => {
+      typed.nickname ||= error.nickname
+      typed.email = error.email || typed.email
+      if (error.code === 'provider_name') return go('name')
+      if (error.code === 'provider_email') go(canMail ? 'in' : 'password')
+      if (error.code.startsWith('nickname')) go('name')
+      throw error
+    })
+  }
+
   async function logIn(proof) {
-    const {token, nickname, role} = await send('auth/login', {email: typed.email, ...proof})
+    const form = {email: typed.email, ...typed.vouched, ...proof}
+    const reader = await send('auth/login', form).catch(error => {
+      // It is too old, or not for this account. Without it, the rest may go on.
+      if (/^(provider_(refused|taken)|password_required)$/.test(error.code)) delete typed.vouched
+      throw error
+    })
+    const {token, nickname, role} = reader
+    welcome({token, nickname, role, id: claims(token).id})
+  }
+
+  function welcome(reader) {
     keep('account', undefined, 'sessionStorage')
-    setReader({token, nickname, role, id: claims(token).id})
+    setReader(reader)
     thread.announce(say('here'))
     focusForm()
   }
@@ -508,8 +549,9 @@ export async function account(thread, kit, form, reason) {
   guard(form, kit)
   thread.$('.panel')?.remove()
   form.after(panel)
-  if (me().token) go('me')
-  else go(typed.request_id ? 'code' : canMail ? 'in' : 'password')
+  if (me().token) return go('me')
+  go(typed.request_id ? 'code' : canMail ? 'in' : 'password')
+  if (reason?.secret) take(reason)
 }
 
 const guarded = new WeakSet()

@@ -129,9 +129,9 @@ async function ask(path, options) {
     // Some responses are plain texts, and those of a proxy may be a page.
   }
   if (response.ok) return content
-  const {code = 'offline', error} = Object(content)
+  const {code = 'offline', error, nickname, email} = Object(content)
   const retry = response.headers.get('Retry-After')
-  throw new Failure(code, {error, status: response.status, retry})
+  throw new Failure(code, {error, nickname, email, status: response.status, retry})
 }
 
 // -- Scripts ------------------------------------------------------------------
@@ -467,6 +467,8 @@ class Thread extends HTMLElement {
     if (!isKnown(language)) await learnTexts(language, 'first-' + language).catch(() => {})
     if (key !== this.#shownKey) return
     this.language = isKnown(language) ? language : 'en'
+    // A reader comes back from an identity provider.
+    if (location.hash.startsWith('#commentd-')) this.use('login.js', 'comeBack')
     if (mark) return this.#adopt()
     this.draw()
     this.load({around: this.#target})

@@ -190,7 +190,7 @@ function buttons(thread, {button, h}, form) {
 
 /** Shows of a form what the settings of the blog want. `embed.js` calls it again when they come. */
 function applySettings(thread, {button, h, me}, form) {
-  const {hold, policy_url, registration, login_required} = thread.settings
+  const {hold, policy_url, registration, providers, login_required} = thread.settings
   const {change} = form.subject
   const {token, role} = me()
   const signIn = () => thread.use('account.js', 'account', form)
@@ -198,7 +198,7 @@ function applySettings(thread, {button, h, me}, form) {
   form.querySelector('.held').hidden = hold !== 'all' || role === 'admin'
   form.querySelector('.guest').hidden = login_required || token
   form.querySelector('.links').replaceWith(h('span', {class: 'push links'},
-    registration && !token && button(thread.say('signin'), signIn),
+    (registration || providers) && !token && button(thread.say('signin'), signIn),
     policy_url && h('a', {href: policy_url}, thread.say('privacy'))))
   change?.setUp(form)
   if (token) signIn() // shows who is signed in

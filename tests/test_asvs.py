@@ -86,8 +86,8 @@ def test_no_regular_expression_is_made_of_input() -> None:
     assert [name for name, text in SCRIPTS.items() if re.search(r"\bRegExp\(", text)] == ["code.js"]
 
 
-def test_no_script_listens_to_messages_of_other_windows() -> None:
-    """But the worker that the proof of work runs in, which only its page can talk to."""
+def test_one_script_listens_to_messages_of_other_windows() -> None:
+    """Beside the worker that the proof of work runs in, which only its page can talk to."""
     heard = [
         (name, found)
         for name, text in SCRIPTS.items()
@@ -95,13 +95,27 @@ def test_no_script_listens_to_messages_of_other_windows() -> None:
             r"""addEventListener\(['"`]message|.(?<!worker\.)\bonmessage\s*=""", text
         )
     ]
-    assert heard == [("proof.js", "`onmessage =")]
+    assert sorted(heard) == [
+        ("login.js", "addEventListener('message"),
+        ("proof.js", "`onmessage ="),
+    ]
 
 
 def test_no_page_navigates_to_another_site_by_itself() -> None:
-    ways = r"\blocation(\.href)?\s*=[^=]|\blocation\.(assign|replace)\(|window\.open\(|http-equiv"
-    for path in STATIC_FILES:
-        assert not re.search(ways, path.read_text("utf-8")), path.name
+    ways = r"\blocation(?:\.href)?\s*=[^=]|\blocation\.(?:assign|replace)\(.*|= open\(.*|http-equiv"
+    found = {
+        (path.name, way)
+        for path in STATIC_FILES
+        for way in re.findall(ways, path.read_text("utf-8"))
+        if path.suffix in (".js", ".html")
+    }
+    assert found == {
+        # To an identity provider, when a reader presses its button, and back to the page.
+        ("login.js", "= open(url, 'commentd-login', 'popup,width=520,height=680')"),
+        ("login.js", "location.assign(url + '&way=page')"),
+        ("login.js", "location.replace(hash) // a route, or a comment"),
+        ("login_page.js", "location.replace(`${page}#${fragment}`)"),
+    }
 
 
 def test_password_fields_are_masked_and_open_to_managers() -> None:

@@ -28,6 +28,7 @@ from support.database import dump
 from support.faults import make_database
 from support.inside import add_account, database_path, sql
 from support.mail import MailServer, ScriptedMailServer
+from support.provider import CLIENT_ID, CLIENT_SECRET, Provider
 from support.service import services
 from support.sources import ROOT, whole_tree
 from support.world import FakeWorld
@@ -280,6 +281,51 @@ def answering(body: str, status: int = 200) -> Iterator[tuple[str, list[str]]]:
         yield f"http://127.0.0.1:{server.server_port}", asked
         server.shutdown()
         thread.join()
+
+
+def check_provider(folder: Path, server: Provider, **changed: str) -> tuple[str, str]:
+    """Level and words of what `check` finds about the section `[login.home]`."""
+    section = {
+        "login_home_kind": "oidc",
+        "login_home_client_id": CLIENT_ID,
+        "login_home_client_secret": CLIENT_SECRET,
+        "login_home_issuer": server.issuer,
+        "server_public_url": "https://comments.example",
+        "site_origins": "https://blog.example",
+    }
+    report = check(folder, **section | changed)
+    (level,) = report.of("login")
+    assert changed.get("login_home_client_secret", CLIENT_SECRET) not in report.text
+    return level, report.words("login")
+
+
+def test_check_says_what_is_wrong_with_an_identity_provider(tmp_path: Path) -> None:
+    redirect_url = "https://comments.example/auth/callback/home"
+    with closing(Provider(redirect_url)) as server:
+        fine = ("ok", "[login.home] Home accepts the secret")
+        assert check_provider(tmp_path, server) == fine
+        for kind in ("github", "mastodon"):
+            level, words = check_provider(tmp_path, server, login_home_kind=kind)
+            assert (level, "accepts the secret" in words) == ("ok", True), kind
+        wrong = "[login.home] the provider does not accept client_id and client_secret"
+        for kind in ("oidc", "github", "mastodon"):
+            changed = {"login_home_kind": kind, "login_home_client_secret": CANARY}
+            assert check_provider(tmp_path, server, **changed) == ("fail", wrong), kind
+        slash = {"login_home_issuer": server.issuer + "/"}
+        itself = f"[login.home] it calls itself {server.issuer}: write that as issuer"
+        assert check_provider(tmp_path, server, **slash) == ("fail", itself)
+        server.redirect_url = "https://comments.example/auth/callback/other"
+        told = f"[login.home] tell the provider this redirect URL: {redirect_url}"
+        assert check_provider(tmp_path, server) == ("fail", told)
+        server.raw["/.well-known/openid-configuration"] = [b"HTTP/1.1 200 OK\r\n\r\n<html>"], 0
+        nonsense = check_provider(tmp_path, server)
+        assert nonsense == ("fail", "[login.home] it sends no JSON")
+        issuer = server.issuer
+    level, words = check_provider(tmp_path, server)
+    assert (level, f"[login.home] {issuer} can't be reached: " in words) == ("fail", True)
+    for text in (fine[1], wrong, itself, told, nonsense[1], words):
+        for language in ("zh", "zh-tw"):
+            assert translated(text, language) != text, f"static/terminal/{language}.json: {text}"
 
 
 def test_check_tries_the_captcha_secret(tmp_path: Path) -> None:

@@ -5,13 +5,13 @@ page, pass ESLint and stylelint, whose rules stand in `tests/lint/`. npm install
 of what git holds."""
 
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from support.npm import install
 from support.sources import ROOT
 
 CONFIGURATION = ROOT / "tests" / "lint"
@@ -28,22 +28,6 @@ def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
         stderr=subprocess.STDOUT,
         encoding="utf-8",
     )
-
-
-def install_linters(folder: Path) -> None:
-    """Into pytest's own cache, with the versions of the lock file. Later runs need no network."""
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("this machine lacks npm (Debian's packages nodejs and npm)")
-    lock = (CONFIGURATION / "package-lock.json").read_bytes()
-    installed = folder / "installed.json"
-    shutil.copytree(CONFIGURATION, folder, dirs_exist_ok=True)
-    if installed.exists() and installed.read_bytes() == lock:
-        return
-    done = run(npm, "ci", cwd=folder)
-    if done.returncode:
-        pytest.skip(f"npm could not install the linters: {done.stdout}")
-    installed.write_bytes(lock)
 
 
 @pytest.mark.reads_the_source
@@ -64,7 +48,7 @@ def test_pre_commit_runs_the_same_checks_as_the_tests() -> None:
 def test_scripts_and_styles_have_no_fault_that_linters_find(pytestconfig: pytest.Config) -> None:
     # One test, so that two workers do not install at once.
     folder = pytestconfig.cache.mkdir("lint")
-    install_linters(folder)
+    install(CONFIGURATION, folder)
     programs = folder / "node_modules" / ".bin"
     for linter, checked in (("eslint", SCRIPTS), ("stylelint", ["static/*.css"])):
         rules = folder / f"{linter}.config.mjs"

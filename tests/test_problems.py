@@ -33,6 +33,7 @@ SIGNED = "/mail"  # what a link of an email opens: its rights are in the URL (te
 GETS = [r for r in ROUTES if r.method == "GET" and r.path != SIGNED]
 WRITES = [r for r in ROUTES if r.method != "GET" and r.path != SIGNED]
 OFF = {"/metrics", "/picture", "/.well-known/security.txt"}  # unless a setting says otherwise
+OFF |= {"/auth/with/{name}", "/auth/callback/{name}"}
 VERIFY = "/auth/verify"
 FAILURE = "验证码错误或已过期"
 

@@ -4,19 +4,28 @@ import json
 import logging
 import os
 import re
-from dataclasses import fields
 from datetime import timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from commentd import SETTINGS, Config, example_config, load_config, translated, zone_named
+from commentd import (
+    LOGIN_SETTINGS,
+    SETTINGS,
+    Config,
+    LoginProvider,
+    example_config,
+    load_config,
+    translated,
+    zone_named,
+)
 from support import inside
 from support.client import CANARY
 
 EXAMPLE = Path(__file__).parent.parent / "commentd.example.ini"
 KEY = "k" * 32
+EVERY = SETTINGS | LOGIN_SETTINGS
 
 
 @pytest.fixture
@@ -346,26 +355,28 @@ def test_a_readable_secret_is_warned_about(path: Path, caplog: pytest.LogCapture
 
 
 def test_settings_for_passwords_and_keys_are_marked_as_secrets() -> None:
-    marked = {f.name for f in fields(Config) if f.metadata["secret"]}
+    marked = {name for name, f in EVERY.items() if f.metadata["secret"]}
     pattern = "password|secret|token_key|webhook_(rebuild_)?url"
-    assert marked == {f.name for f in fields(Config) if re.search(pattern, f.name)}
+    assert marked == {name for name in EVERY if re.search(pattern, name)}
 
 
 def test_each_line_of_the_example_settings_is_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    path, text = Path("commentd.ini"), example_config("en")
+    path, whole = Path("commentd.ini"), example_config("en")
     command = "LANG=C .venv/bin/commentd example > commentd.example.ini"
-    assert EXAMPLE.read_text("utf-8") == text, f"commentd.example.ini is out of date: {command}"
-    assert load(path, text) == Config()
+    assert EXAMPLE.read_text("utf-8") == whole, f"commentd.example.ini is out of date: {command}"
+    assert load(path, whole) == Config()
+    text, providers = whole.split("\n[login.NAME]\n")
+    assert re.findall("^#([a-z_]+) =.*", providers, re.M) == [*LOGIN_SETTINGS]
     lines = re.findall("^#([a-z_]+ =.*)", text, re.M)
     assert len(lines) == len(SETTINGS) == len(set(SETTINGS))
     assert load(path, re.sub("^#([a-z_]+ =)", r"\1", text, flags=re.M)) == Config()
     for line in lines:
         assert load(path, text.replace(f"\n#{line}\n", f"\n{line}\n")) == Config()
     assert os.listdir() == ["commentd.ini"]
-    assert all(re.search(r"\w{4}.*\.$", f.metadata["help"], re.S) for f in fields(Config))
+    assert all(re.search(r"\w{4}.*\.$", f.metadata["help"], re.S) for f in EVERY.values())
 
 
 def test_the_chinese_example_settings_have_the_defaults_too(
@@ -375,15 +386,79 @@ def test_the_chinese_example_settings_have_the_defaults_too(
     text = example_config("zh_CN.UTF-8")
     setting = "^#([a-z_]+ =.*)"
     assert re.findall(setting, text, re.M) == re.findall(setting, example_config("en"), re.M)
-    assert load(Path("commentd.ini"), re.sub(setting, r"\1", text, flags=re.M)) == Config()
+    without_providers = text.split("\n[login.NAME]\n")[0]
+    uncommented = re.sub(setting, r"\1", without_providers, flags=re.M)
+    assert load(Path("commentd.ini"), uncommented) == Config()
     lacking = [
         f"static/terminal/{language}.json lacks {json.dumps(each.metadata['help'])}"
         for language in ("zh", "zh-tw")
-        for each in fields(Config)
+        for each in EVERY.values()
         if translated(each.metadata["help"], language).isascii()
     ]
     assert not lacking, "\n".join(lacking)
-    for each in fields(Config):
+    for each in EVERY.values():
         help_text = translated(each.metadata["help"], "zh")
         assert help_text.count("\n") < 3, f"static/terminal/zh.json: {each.name} has four lines"
         assert help_text.replace("\n", "\n# ") in text
+
+
+# Identity providers
+
+
+PUBLIC = "[server]\npublic_url = https://c.example\n[site]\norigins = https://b.example\n"
+GITHUB = '[login.github]\nkind = github\nclient_id = id\nclient_secret = a"b"%c\n'
+OWN = "[login.my-own]\nclient_id = id2\nclient_secret = x\nissuer = https://id.example/realm/\n"
+
+
+def test_each_section_for_signing_in_is_a_provider(path: Path) -> None:
+    assert load(path, PUBLIC).login_providers == ()
+    assert load(path, PUBLIC + "[login.github]\n").login_providers == ()
+    config = load(path, PUBLIC + GITHUB + OWN + "label = “My own” \n")
+    assert config.login_providers == (
+        LoginProvider("github", "github", "id", 'a"b"%c'),
+        LoginProvider("my-own", "oidc", "id2", "x", "https://id.example/realm/", "My own"),
+    )
+    assert [each.shown_name for each in config.login_providers] == ["GitHub", "My own"]
+    environ = {"COMMENTD_LOGIN_GITHUB_CLIENT_SECRET": "other", "COMMENTD_LOGIN_X_KIND": "github"}
+    environ |= {"COMMENTD_LOGIN_X_CLIENT_ID": "y", "COMMENTD_LOGIN_X_CLIENT_SECRET": "z"}
+    changed = load(path, PUBLIC + GITHUB, **environ).login_providers
+    assert [each.client_secret for each in changed] == ["other", "z"]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("[login.github]\nkind = github\n", "[login.github] needs client_id"),
+        (GITHUB.replace("client_secret", "label"), "[login.github] needs client_secret"),
+        (GITHUB.replace("= github", "= mastodon"), "[login.github] needs issuer"),
+        (OWN.replace("issuer", "label"), "[login.my-own] needs issuer"),
+        (GITHUB.replace("[login.github]", "[login.Git Hub]"), "[login.Git Hub]: write a name of"),
+        (GITHUB.replace("[login.github]", "[login.]"), "[login.]: write a name of small letters"),
+        (GITHUB + "clientid = x\n", "no such setting; did you mean [login.github] client_id?"),
+        (GITHUB.replace("= github", "= gitlab"), "must be one of: oidc, github, mastodon"),
+        (OWN.replace("https:", "http:"), "must be an https URL such as https://"),
+        (OWN.replace("https:", "ftp:"), "must be an https URL such as https://"),
+        (OWN.replace("https://", ""), "must be an https URL such as https://id.example"),
+        (OWN.replace("realm/", "realm?a=b"), "must be an https URL such as https://"),
+        (OWN.replace("id.example", "ann@id.example"), "must be an https URL such as https://"),
+        ("[login]\nkind = github\n", "there is no such setting"),
+    ],
+)
+def test_a_provider_that_cannot_work_is_refused(path: Path, text: str, error: str) -> None:
+    assert error in "\n".join(errors_of(path, PUBLIC + text))
+
+
+def test_a_provider_needs_the_urls_of_service_and_blog(path: Path) -> None:
+    errors = errors_of(path, GITHUB)
+    assert errors == [
+        "[login.github] needs [server] public_url",
+        "[login.github] needs [site] origins",
+    ]
+    chinese = errors_of(path, GITHUB, LANG="zh_CN.UTF-8")
+    assert chinese[0] == "[login.github] 还需要 [server] public_url"
+
+
+@pytest.mark.parametrize("host", ["localhost:3000", "127.0.0.1", "[::1]:3000", "127.1.2.3:80"])
+def test_a_provider_on_this_machine_needs_no_tls(path: Path, host: str) -> None:
+    config = load(path, PUBLIC + OWN.replace("https://id.example", f"http://{host}"))
+    assert config.login_providers[0].issuer == f"http://{host}/realm/"

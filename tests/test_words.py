@@ -35,6 +35,7 @@ SCRIPTS = [
     "writing.js",
     "own.js",
     "account.js",
+    "login.js",
     "moderate.js",
 ]
 EMAIL_NAMES = {"zh-CN": "zh", "zh-TW": "zh-tw"}  # those that differ from the widget's
@@ -205,14 +206,16 @@ def test_the_first_texts_are_those_that_the_first_script_says_by_itself() -> Non
     assert set(FIRST_KEYS) <= bare(WORDS["en"]).keys()
 
 
-def test_the_texts_of_a_language_are_served_in_two_parts_that_make_up_its_file(
+def test_the_texts_of_a_language_are_served_in_three_parts_that_make_up_its_file(
     visitor: Visitor,
 ) -> None:
     for language, words in WORDS.items():
         later = visitor.get(f"/words/{language}.json").json
-        first = {key: text for key, text in words.items() if key not in later}
+        of_providers = visitor.get(f"/words/provider-{language}.json").json
+        assert {key.partition("_")[0] for key in of_providers} == {"provider"}
+        first = {key: text for key, text in words.items() if key not in later | of_providers}
         assert {*bare(first)} == {*FIRST_KEYS}, language
-        assert first | later == words
+        assert first | later | of_providers == words
         if language not in {"en", "zh-CN"}:  # embed.js has these
             assert visitor.get(f"/words/first-{language}.json").json == first
 
@@ -269,6 +272,8 @@ WITHOUT_WORDS = {
     *("content_type", "json_invalid", "url_invalid", "http_invalid", "length_required"),
     *("headers_too_large", "method_not_allowed", "host_unknown", "internal", "not_found"),
     *("ids_invalid", "versions_invalid", "pin_invalid", "block_gone", "user_gone"),
+    "secret_hash_invalid",
+    "provider_name",  # the widget asks for a name
 }
 
 
@@ -333,7 +338,9 @@ def test_each_text_of_an_email_stands_by_its_name_where_the_service_uses_it() ->
 
 def test_emails_say_the_same_in_each_language() -> None:
     english = EMAILS["en"]
-    assert [key for key in english if key.startswith(("code_", "changed_"))] == [*BILINGUAL]
+    assert [key for key in english if key.startswith(("code_", "changed_", "joined_"))] == [
+        *BILINGUAL
+    ]
     for language, words in {**EMAILS, "zh+en": {**english, **BILINGUAL}}.items():
         lacking, left = english.keys() - words.keys(), words.keys() - english.keys()
         assert not lacking, f"static/languages/{language}.json: emails lacks {sorted(lacking)}"

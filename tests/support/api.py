@@ -27,6 +27,8 @@ NOT_DESCRIBED = {
     "GET /admin/help": "the manual as a page",
     "GET /mail": "a page, whose URL comes by email",
     "POST /mail": "the button of that page",
+    "GET /auth/with/{name}": "a page that the widget opens, for a provider of the settings",
+    "GET /auth/callback/{name}": "a page to which the provider leads",
 }
 # Who may call a route, weakest first. `anyone` has a token or none, but no invalid one.
 PERMISSIONS = {
@@ -41,6 +43,7 @@ NEED_TOKEN = ("user", "moderator", "admin")
 
 # A file at each path that serves several.
 NAMES = {"/{name}": "home.js", "/admin_page/{name}": "start.js", "/words/{name}": "de.json"}
+NAMES |= dict.fromkeys(("/auth/with/{name}", "/auth/callback/{name}"), "github")
 
 
 @dataclass(frozen=True)

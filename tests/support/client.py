@@ -22,6 +22,13 @@ PAGE = "/2026/hello/"
 COMMENT = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}
 
 
+# What refusals say beside their text, by their code.
+DETAILS = {
+    "block_wide": {"count", "total"},
+    "provider_email": {"email"},
+    "provider_name": {"nickname"},
+}
+
 Status = int | str  # the status of a response that a test expects; "*" is any
 
 
@@ -73,14 +80,15 @@ class Visitor(webtest.TestApp):  # type: ignore[misc]
         if response.content_type == "application/json" and method != "HEAD":
             value = json.loads(text, parse_constant=lambda word: pytest.fail(f"not JSON: {word}"))
             if status >= 400:
-                details = {"count", "total"} if value["code"] == "block_wide" else set()
+                details = DETAILS.get(value["code"], set())
                 assert set(value) == {"error", "code"} | details
                 assert value["error"]
                 assert value["code"].replace("_", "").isalpha()
         elif status == 404 and response.content_type == "text/html":
             pass  # a browser that opens an unknown URL
         elif status >= 400 and method != "HEAD":
-            assert path in ("/auth/verify", "/mail"), "only the verification answers in plain text"
+            is_page = path == "/mail" or path.startswith("/auth/callback/")
+            assert is_page or path == "/auth/verify", "only the verification answers in plain text"
 
     # Small verbs
 

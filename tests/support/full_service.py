@@ -157,6 +157,8 @@ GOOD: dict[str, Any] = {
     "thread": 1,
     "url": PAGE,
     "view": "threads",
+    "voucher": "5" * 32,
+    "voucher_secret": "6" * 64,
     "faces": "12.34",
     "since": 1,
     "style": "link",
@@ -204,6 +206,12 @@ def full_service(app: App, fake_world: FakeWorld, db: sqlite3.Connection) -> Ful
     link = sha256(b"1" * 32).hexdigest()
     db.execute("INSERT INTO admin_link VALUES (?, 'ann@example.com', ?)", (link, START + 9))
     db.execute("INSERT INTO block VALUES (1, 'word', 'roulette', '', ?, NULL)", (START,))
+    db.execute("INSERT INTO joined_identity VALUES ('https://id.example', 'Ann-1', 1, ?)", (START,))
+    db.execute(
+        """INSERT INTO voucher
+           VALUES (?, ?, '', 'https://id.example', 'Ann-1', '', 0, '', '', ?, 0)""",
+        (sha256(b"5" * 32).hexdigest(), sha256(b"6" * 64).hexdigest(), START + 600),
+    )
     app.deliver()
     db.execute(
         """INSERT INTO outbox (id, recipient, subject, tries, expires_at, failure)

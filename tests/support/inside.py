@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TextIO
@@ -178,9 +178,19 @@ def token_key(app: App) -> bytes:
     return app.site.key
 
 
+def set_settings(app: App, **settings: Any) -> None:
+    """Changes settings of a service that runs, such as the URL that it got only then."""
+    object.__setattr__(app.site, "config", replace(app.site.config, **settings))
+
+
 def set_mail_patience(monkeypatch: Any, seconds: float) -> None:
     """How long a mail server may take for an email."""
     monkeypatch.setattr(commentd, "SMTP_SECONDS", seconds)
+
+
+def set_most_fetch_seconds(monkeypatch: Any, seconds: float) -> None:
+    """How long a response of another service may take."""
+    monkeypatch.setattr(commentd, "MOST_FETCH_SECONDS", seconds)
 
 
 def seal(app: App, purpose: str, *words: str) -> str:

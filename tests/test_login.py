@@ -1,0 +1,874 @@
+"""Signing in by an identity provider: OpenID Connect, GitHub and Mastodon, spoken by a server of
+our own that also lies, dawdles and attacks."""
+
+import hashlib
+import html
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import jwt
+import pytest
+
+from commentd import App, LoginProvider
+from support import inside
+from support.admin import owner as owner  # a fixture
+from support.client import CANARY, PAGE, Visitor
+from support.database import dump
+from support.inside import sql
+from support.provider import ANN, CLIENT_ID, CLIENT_SECRET, Provider, encoded
+from support.world import FakeWorld
+
+BLOG = "https://blog.example"
+SERVICE = "https://comments.example/talk"
+SECRET = "s" * 43  # of the widget
+COOKIE = "__Secure-commentd-login"
+PROVIDER_REFUSED = {"error": "登录没有完成，请再试一次", "code": "provider_refused"}
+
+
+@pytest.fixture
+def provider(fake_world: FakeWorld) -> Iterator[Provider]:
+    with closing(Provider()) as server:
+        server.now = int(fake_world.time)
+        yield server
+
+
+@pytest.fixture
+def other() -> Iterator[Provider]:
+    """A second provider in the settings, whom an attacker runs."""
+    with closing(Provider()) as server:
+        yield server
+
+
+def section(name: str, server: Provider, kind: str = "oidc") -> LoginProvider:
+    return LoginProvider(name, kind, CLIENT_ID, CLIENT_SECRET, server.issuer)
+
+
+@pytest.fixture
+def settings(provider: Provider, other: Provider) -> dict[str, Any]:
+    providers = (
+        section("own", provider),
+        section("github", provider, "github"),
+        section("toot", provider, "mastodon"),
+        section("other", other),
+    )
+    return {
+        "login_providers": providers,
+        "server_public_url": SERVICE,
+        "site_origins": (BLOG, "http://localhost:4000"),
+        "mail_host": "mail.example",
+        "mail_sender": "c@example.com",
+        "limits_enabled": False,
+    }
+
+
+@dataclass
+class Came:
+    """What the blog's page gets of a way back, and the whole response."""
+
+    voucher: str
+    refusal: str
+    response: Any
+
+
+def attribute(page: str, name: str) -> str:
+    """The value of an attribute that stands once in a page."""
+    (value,) = re.findall(f' {name}="([^"]*)"', page)
+    return html.unescape(value)
+
+
+class Reader:
+    """A browser at the service: it keeps its cookies, follows no redirect, runs no script."""
+
+    def __init__(self, app: App) -> None:
+        self.visitor = Visitor(app)
+        self.cookies: dict[str, str] = {}
+
+    def get(self, url: str, status: int | str = "*") -> Any:
+        cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        response = self.visitor.get(url, headers={"Cookie": cookies}, status=status)
+        if cookie := response.headers.get("Set-Cookie"):
+            name, value = cookie.partition(";")[0].split("=", 1)
+            self.cookies[name] = value
+        return response
+
+    def begin(self, name: str = "own", *, status: int = 303, **changed: str) -> str:
+        """Presses a button of the widget. Where that leads."""
+        secret_hash = hashlib.sha256(SECRET.encode()).hexdigest()
+        query = {"page": f"{BLOG}{PAGE}?a=b", "secret_hash": secret_hash, "lang": "de", **changed}
+        response = self.get(f"/auth/with/{name}?{urlencode(query)}", status)
+        where: str = response.headers.get("Location", response.text)
+        return where
+
+    def come_back(self, name: str = "own", **query: str) -> Came:
+        response = self.get(f"/auth/callback/{name}?{urlencode(query)}")
+        fragment = response.headers.get("Location", "").partition("#")[2]
+        if response.status_int == 200:
+            fragment = attribute(response.text, "data-fragment")
+        found = dict(parse_qsl(fragment))
+        voucher = found.get("commentd-voucher", "")
+        return Came(voucher, found.get("commentd-refusal", ""), response)
+
+    def fetch_voucher(self, provider: Provider, name: str = "own") -> str:
+        """Signs in at a provider, as far as the voucher."""
+        came = self.come_back(name, **provider.approve(self.begin(name)))
+        assert came.voucher, came.refusal
+        return came.voucher
+
+    def log_in(self, voucher: str, status: int | str = 200, **fields: Any) -> Any:
+        form = {"voucher": voucher, "voucher_secret": SECRET, **fields}
+        return self.visitor.post_json("/auth/login", form, status=status).json
+
+    def sign_in(self, provider: Provider, name: str = "own", **fields: Any) -> Any:
+        """All of it; what `/auth/login` says."""
+        voucher = self.fetch_voucher(provider, name)
+        return self.log_in(voucher, "*", **fields)
+
+
+@pytest.fixture
+def reader(app: App) -> Reader:
+    return Reader(app)
+
+
+def accounts(app: App) -> list[tuple[Any, ...]]:
+    return sql(app, "SELECT id, email, nickname, role FROM account ORDER BY id")
+
+
+def code_from(app: App, fake_world: FakeWorld, visitor: Visitor, email: str) -> dict[str, str]:
+    """The fields of a form with a mailed code."""
+    request_id = visitor.ask_for_code(email)
+    app.deliver()
+    return {"email": email, "code": fake_world.code(), "request_id": request_id}
+
+
+# The way there and back
+
+
+def test_a_reader_whom_a_provider_names_gets_an_account_and_finds_it_again(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    voucher = reader.fetch_voucher(provider)
+    wanted = reader.log_in(voucher, 403)
+    assert wanted == {"error": "请填写昵称", "code": "provider_name", "nickname": "Ann"}
+    first = reader.log_in(voucher, nickname="Anna")
+    assert (first["nickname"], first["role"]) == ("Anna", "user")
+    assert accounts(app) == [(1, "ann@example.com", "Anna", "user")]
+    again = Reader(app).sign_in(provider)
+    assert again["nickname"] == "Anna"
+    assert len(accounts(app)) == 1
+    # Another name and email address at the provider change nothing here.
+    provider.person |= {"email": "new@example.com", "name": "Other"}
+    assert Reader(app).sign_in(provider)["nickname"] == "Anna"
+    assert accounts(app) == [(1, "ann@example.com", "Anna", "user")]
+
+
+def test_a_browser_is_sent_to_the_provider_with_state_nonce_and_a_challenge(
+    reader: Reader, provider: Provider
+) -> None:
+    location = reader.begin()
+    assert location.startswith(f"{provider.issuer}/authorize?")
+    query = dict(parse_qsl(urlsplit(location).query))
+    fresh = {name: query.pop(name) for name in ("state", "nonce", "code_challenge")}
+    assert query == {
+        "response_type": "code",
+        "client_id": CLIENT_ID,
+        "scope": "openid email profile",
+        "redirect_uri": f"{SERVICE}/auth/callback/own",
+        "code_challenge_method": "S256",
+    }
+    again = dict(parse_qsl(urlsplit(reader.begin()).query))
+    assert not {*fresh.values()} & {*again.values()}
+    assert len(fresh["state"]) == len(fresh["nonce"]) == 64
+
+
+def test_the_cookie_of_a_sign_in_is_for_its_way_back_alone(reader: Reader) -> None:
+    secret_hash = "0" * 64
+    query = urlencode({"page": BLOG, "secret_hash": secret_hash})
+    cookie = reader.get(f"/auth/with/own?{query}", 303).headers["Set-Cookie"]
+    assert cookie.split("; ")[1:] == [
+        "Path=/talk/auth/callback/own",
+        "Max-Age=600",
+        "HttpOnly",
+        "SameSite=Lax",
+        "Secure",
+    ]
+    assert cookie.startswith(f"{COOKIE}=")
+    # It ends with the way back.
+    back = reader.come_back(state="x", code="x")
+    assert back.response.status_int == 400
+
+
+def test_a_window_hands_the_voucher_to_the_page_that_opened_it_and_to_no_other_origin(
+    reader: Reader, provider: Provider
+) -> None:
+    came = reader.come_back(**provider.approve(reader.begin()))
+    page = came.response.text
+    assert attribute(page, "data-origin") == BLOG
+    assert attribute(page, "data-page") == f"{BLOG}{PAGE}?a=b"
+    assert attribute(page, "data-fragment") == f"commentd-voucher={came.voucher}"
+    assert attribute(page, "lang") == "de"
+    headers = came.response.headers
+    assert "Cross-Origin-Opener-Policy" not in headers  # it would cut the window off
+    assert headers["Cache-Control"] == "no-store"
+    assert "Max-Age=0" in headers["Set-Cookie"]
+
+
+def test_a_page_without_windows_gets_the_voucher_in_its_fragment(
+    reader: Reader, provider: Provider
+) -> None:
+    came = reader.come_back(**provider.approve(reader.begin(way="page")))
+    assert came.response.status_int == 303
+    location = came.response.headers["Location"]
+    assert location == f"{BLOG}{PAGE}?a=b#commentd-voucher={came.voucher}"
+    assert reader.log_in(came.voucher, nickname="Ann")["token"]
+
+
+def test_a_page_of_no_blog_is_led_nowhere(reader: Reader) -> None:
+    """No open redirect, and no message to a page of another origin."""
+    foreign = [
+        "https://evil.example/",
+        "https://blog.example.evil.example/",
+        "https://blog.example@evil.example/",
+        "https://blog.example\\@evil.example/",
+        "https://evil.example\\@blog.example/",
+        "https://blog.example:444/",
+        "http://blog.example/",
+        "https://blog.examples/",
+        "//blog.example/",
+        "/post/",
+        "javascript:alert(1)//https://blog.example/",
+        "https://blog.example/#https://evil.example",
+        "https://blog.example/\r\nLocation: https://evil.example",
+        "https://blog.example /",
+        "HTTPS://BLOG.EXAMPLE/",
+        "null",
+    ]
+    for page in foreign:
+        for way in ("window", "page"):
+            refused = json.loads(reader.begin(page=page, way=way, status=403))
+            assert refused["code"] == "origin_refused", page
+    for page in ("", "https://blog.example/" + "x" * 2048):
+        reader.begin(page=page, status=400)
+    assert reader.cookies == {}
+
+
+def test_a_sign_in_needs_the_hash_of_a_secret_and_a_provider_of_the_settings(
+    reader: Reader,
+) -> None:
+    for secret_hash in ("", "x", "0" * 63, "0" * 65, "A" * 64, "0" * 63 + "\n"):
+        reader.begin(secret_hash=secret_hash, status=400)
+    reader.begin(way="elsewhere", status=400)
+    for name in ("none", "OWN", "own%00", "%2e%2e"):
+        reader.begin(name, status=404)
+        reader.visitor.get(f"/auth/callback/{name}?code=x&state=x", status=404)
+
+
+def test_a_reader_who_says_no_at_the_provider_is_told_so(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    provider.lies["back"] = {"code": ..., "error": "access_denied", "error_description": "<b>"}
+    came = reader.come_back(**provider.approve(reader.begin()))
+    assert came.refusal == "provider_refused"
+    assert "<b>" not in came.response.text
+    assert sql(app, "SELECT * FROM voucher") == []
+
+
+# Whose browser it is
+
+
+def test_a_way_back_that_another_browser_began_opens_nothing(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    """Otherwise an attacker could sign a reader in as the attacker."""
+    back = provider.approve(reader.begin())
+    victim = Reader(app)
+    assert victim.come_back(**back).response.status_int == 400  # no cookie
+    victim.begin()
+    assert victim.come_back(**back).response.status_int == 400  # that of another state
+    for state in ("", "x", back["state"].upper(), back["state"] + "0"):
+        assert reader.come_back(**{**back, "state": state}).response.status_int == 400
+    assert sql(app, "SELECT * FROM voucher") == []
+    assert reader.come_back(**back).voucher
+
+
+def test_a_state_brings_one_voucher_though_the_provider_takes_its_code_again(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    provider.repeats_codes = True
+    back = provider.approve(reader.begin())
+    kept = dict(reader.cookies)
+    voucher = reader.come_back(**back).voucher
+    assert voucher
+    assert reader.come_back(**back).response.status_int == 400  # the cookie is gone
+    reader.cookies = dict(kept)
+    assert reader.come_back(**back).refusal == "provider_refused"
+    assert reader.log_in(voucher, nickname="Ann")["token"]
+    reader.cookies = dict(kept)
+    assert reader.come_back(**back).refusal == "provider_refused"
+    assert len(sql(app, "SELECT * FROM voucher")) == 1
+
+
+def test_a_code_counts_once(reader: Reader, provider: Provider) -> None:
+    back = provider.approve(reader.begin())
+    assert reader.come_back(**back).voucher
+    # The attacker begins anew, with the code that they saw.
+    stolen = {**provider.approve(reader.begin()), "code": back["code"]}
+    assert reader.come_back(**stolen).refusal == "provider_down"
+
+
+def test_a_stolen_code_is_worth_nothing_in_another_browser(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    """PKCE and the nonce bind it to who began."""
+    back = provider.approve(reader.begin())
+    thief = Reader(app)
+    own = provider.approve(thief.begin())
+    assert thief.come_back(**{**own, "code": back["code"]}).refusal == "provider_down"
+    assert sql(app, "SELECT * FROM voucher") == []
+
+
+def test_a_stolen_voucher_is_worth_nothing_without_the_secret_of_the_widget(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    voucher = reader.fetch_voucher(provider)
+    thief = Reader(app)
+    for secret in ("t" * 43, hashlib.sha256(SECRET.encode()).hexdigest(), SECRET + "s"):
+        refused = thief.log_in(voucher, 401, voucher_secret=secret, nickname="Thief")
+        assert refused == PROVIDER_REFUSED
+    for missing in ("", None, 7, ["x"], "x" * 129):
+        thief.log_in(voucher, 400, voucher_secret=missing, nickname="Thief")
+    assert accounts(app) == []
+    assert reader.log_in(voucher, nickname="Ann")["token"]
+
+
+def test_a_voucher_opens_an_account_once_and_for_ten_minutes(
+    app: App, reader: Reader, provider: Provider, fake_world: FakeWorld
+) -> None:
+    voucher = reader.fetch_voucher(provider)
+    reader.log_in(voucher, nickname="Ann")
+    assert reader.log_in(voucher, 401) == PROVIDER_REFUSED
+    late = reader.fetch_voucher(provider)
+    fake_world.time += 600
+    assert reader.log_in(late, 401) == PROVIDER_REFUSED
+    app.tick()
+    assert sql(app, "SELECT * FROM voucher") == []
+    late_back = provider.approve(reader.begin())
+    fake_world.time += 600
+    assert reader.come_back(**late_back).response.status_int == 400
+
+
+def test_cookie_token_and_voucher_do_not_pass_as_one_another(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    """One key signs them."""
+    token = reader.sign_in(provider, nickname="Ann")["token"]
+    back = provider.approve(reader.begin())
+    cookie = reader.cookies[COOKIE]
+    for bearer in (cookie, "x"):
+        headers = {"Authorization": f"Bearer {bearer}"}
+        reader.visitor.get("/me", headers=headers, status=401)
+    reader.log_in(token, 400, nickname="Ann")  # too long for a voucher
+    claims = jwt.decode(cookie, options={"verify_signature": False})
+    forged = [
+        token,
+        jwt.encode(claims, "another key, of thirty-two bytes", "HS256"),
+        f"{encoded({'alg': 'none', 'typ': 'JWT'})}.{cookie.split('.')[1]}.",
+        jwt.encode({**claims, "use": "login"}, inside.token_key(app), "HS256"),
+        jwt.encode({**claims, "exp": claims["exp"] + 10**6}, inside.token_key(app), "HS256"),
+        cookie[:-2],
+        "",
+    ]
+    for text in forged:
+        reader.cookies[COOKIE] = text
+        assert reader.come_back(**back).response.status_int == 400
+    reader.cookies[COOKIE] = cookie
+    assert reader.come_back(**back).voucher
+
+
+def test_tokens_and_names_that_a_browser_brings_beside_the_code_count_nothing(
+    app: App, reader: Reader, provider: Provider, fake_world: FakeWorld
+) -> None:
+    """A token that a browser brings is anybody's."""
+    reader.sign_in(provider, nickname="Ann")
+    begun = dict(parse_qsl(urlsplit(reader.begin()).query))
+    id_token = provider.id_token(begun, int(fake_world.time))
+    came = reader.come_back(state=begun["state"], iss=provider.issuer, id_token=id_token)
+    assert came.refusal == "code_missing"
+    back = {**provider.approve(reader.begin()), "id_token": id_token, "sub": "root"}
+    assert reader.log_in(reader.come_back(**back).voucher)["nickname"] == "Ann"
+
+
+# Whom the provider names
+
+
+def test_a_provider_that_passes_for_another_one_is_refused(
+    app: App, reader: Reader, provider: Provider, other: Provider
+) -> None:
+    """Mix-up: the attacker's provider has codes of an honest one sent to itself, or the way back of
+    one brought to the other."""
+    back = provider.approve(reader.begin("own"))
+    assert reader.come_back("other", **back).response.status_int == 400  # each has its own cookie
+    began = reader.begin("other")
+    mixed = {**other.approve(began), "code": back["code"], "iss": provider.issuer}
+    assert reader.come_back("other", **mixed).refusal == "provider_refused"
+    assert [path for path, _ in other.asked if path == "/token"] == []
+    for iss in (other.issuer, "", provider.issuer + "/", provider.issuer.upper()):
+        honest = {**provider.approve(reader.begin("own")), "iss": iss}
+        assert reader.come_back("own", **honest).refusal == "provider_refused", iss
+    missing = provider.approve(reader.begin("own"))
+    del missing["iss"]
+    assert reader.come_back("own", **missing).refusal == "provider_refused"
+    assert sql(app, "SELECT * FROM voucher") == []
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"iss": "https://accounts.google.com"},
+        {"iss": ...},
+        {"aud": "another-client"},
+        {"aud": ["another-client"]},
+        {"aud": [CLIENT_ID, "another-client"]},
+        {"aud": ...},
+        {"aud": CLIENT_ID, "azp": "another-client"},
+        {"exp": 1},
+        {"exp": ...},
+        {"exp": True},
+        {"exp": "9999999999"},
+        {"nonce": "of another sign-in"},
+        {"nonce": ...},
+        {"nonce": 7},
+        {"nonce": "\ud800"},
+        {"sub": ...},
+        {"sub": ""},
+        {"sub": 7},
+        {"sub": "x" * 256},
+        {"sub": "a\nb"},
+        {"sub": "Änn"},
+        {"sub": ["Ann-1"]},
+    ],
+    ids=str,
+)
+def test_an_id_token_that_is_not_about_this_sign_in_names_nobody(
+    app: App, reader: Reader, provider: Provider, lie: dict[str, Any]
+) -> None:
+    provider.lies["id_token"] = lie
+    came = reader.come_back(**provider.approve(reader.begin()))
+    assert came.refusal == "provider_down"
+    assert sql(app, "SELECT * FROM voucher") == []
+
+
+def test_an_id_token_for_several_clients_must_name_ours(reader: Reader, provider: Provider) -> None:
+    provider.lies["id_token"] = {"aud": [CLIENT_ID, "another"], "azp": CLIENT_ID}
+    assert reader.fetch_voucher(provider)
+
+
+def test_claims_that_an_id_token_lacks_come_from_the_user_info(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    provider.lies["id_token"] = {"name": ..., "email": ..., "email_verified": ...}
+    assert reader.sign_in(provider, nickname="Ann")["token"]
+    assert accounts(app)[0][1] == "ann@example.com"
+    # It must be about the same person.
+    provider.lies["/userinfo"] = {"sub": "Bob-2"}
+    assert reader.come_back(**provider.approve(reader.begin())).refusal == "provider_down"
+
+
+def test_a_subject_in_other_letters_is_another_person(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    reader.sign_in(provider, nickname="Ann")
+    for number, subject in enumerate(("ann-1", "ANN-1", "Ann-1 ", " Ann-1", "Ann-10"), 2):
+        provider.person |= {"sub": subject, "email": f"ann{number}@example.com"}
+        assert Reader(app).sign_in(provider, nickname="Ann")["token"]
+        assert len(accounts(app)) == number
+
+
+def test_the_same_subject_at_another_provider_is_another_person(
+    app: App, reader: Reader, provider: Provider, other: Provider, fake_world: FakeWorld
+) -> None:
+    reader.sign_in(provider, nickname="Ann")
+    other.now = int(fake_world.time)
+    other.person |= {"email": "mallory@example.com"}
+    reader.sign_in(other, "other", nickname="Mallory")
+    assert [email for _, email, *_ in accounts(app)] == ["ann@example.com", "mallory@example.com"]
+
+
+# Whose email address it is
+
+
+def test_an_address_that_has_an_account_joins_it_only_by_a_mailed_code_or_the_password(
+    app: App, ann: Visitor, reader: Reader, provider: Provider, fake_world: FakeWorld
+) -> None:
+    voucher = reader.fetch_voucher(provider)
+    wanted = reader.log_in(voucher, 403, nickname="Mallory")
+    email = "ann@example.com"
+    assert wanted == {"error": "请用邮件验证码确认邮箱", "code": "provider_email", "email": email}
+    assert sql(app, "SELECT * FROM joined_identity") == []
+    wrong = {"email": email, "password": "wrong", "captcha_token": "x"}
+    assert reader.log_in(voucher, 401, **wrong)["code"] == "wrong_credentials"
+    fake_world.time += 60
+    code = code_from(app, fake_world, reader.visitor, email)
+    assert reader.log_in(voucher, 401, **code | {"code": "000000"})["code"] == "code_wrong"
+    assert sql(app, "SELECT * FROM joined_identity") == []
+    assert reader.log_in(voucher, **code)["nickname"] == "Ann"
+    app.deliver()
+    assert "new way to sign in" in fake_world.emails[-1].message
+    assert fake_world.emails[-1].recipient == email
+    assert Reader(app).sign_in(provider)["nickname"] == "Ann"
+    assert len(accounts(app)) == 1
+    # The same with the password, for another identity.
+    provider.person["sub"] = "Ann-2"
+    second = reader.fetch_voucher(provider)
+    password = {"email": email, "password": CANARY, "captcha_token": "x"}
+    assert reader.log_in(second, **password)["nickname"] == "Ann"
+    assert len(sql(app, "SELECT * FROM joined_identity")) == 2
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"email_verified": False},
+        {"email_verified": ...},
+        {"email_verified": "true"},
+        {"email_verified": 1},
+        {"email": ...},
+        {"email": None},
+        {"email": 7},
+        {"email": "no address"},
+        {"email": "a" * 250 + "@example.com"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("has_account", [True, False])
+def test_an_address_that_the_provider_does_not_vouch_for_opens_nothing_and_tells_nothing(
+    app: App,
+    reader: Reader,
+    provider: Provider,
+    fake_world: FakeWorld,
+    lie: dict[str, Any],
+    has_account: bool,
+) -> None:
+    """The response is the same whether the address has an account."""
+    if has_account:
+        reader.visitor.register()
+        app.deliver()
+        reader.visitor.verify(fake_world.code())
+        fake_world.time += 60
+    provider.now = int(fake_world.time)
+    provider.lies["id_token"] = lie
+    provider.lies["/userinfo"] = lie
+    voucher = reader.fetch_voucher(provider)
+    wanted = reader.log_in(voucher, 403, nickname="Mallory")
+    usable = ANN["email"] if "email_verified" in lie else ""
+    assert (wanted["code"], wanted["email"]) == ("provider_email", usable)
+    # With an address of their own, they get an account of their own.
+    code = code_from(app, fake_world, reader.visitor, "mallory@example.com")
+    assert reader.log_in(voucher, **code, nickname="Mallory")["token"]
+    assert Reader(app).sign_in(provider)["nickname"] == "Mallory"
+
+
+def test_a_blocked_account_stays_blocked_by_every_provider(
+    app: App, owner: Visitor, reader: Reader, provider: Provider, fake_world: FakeWorld
+) -> None:
+    provider.now = int(fake_world.time)
+    token = reader.sign_in(provider, nickname="Ann")["token"]
+    (number,) = (row[0] for row in accounts(app) if row[1] == "ann@example.com")
+    owner.patch_json(f"/admin/users/{number}", {"blocked": True})
+    headers = {"Authorization": f"Bearer {token}"}
+    reader.visitor.get("/me", headers=headers, status=401)
+    assert Reader(app).sign_in(provider) == PROVIDER_REFUSED
+    # By another identity with the same address, it asks for a code, which never comes.
+    provider.person["sub"] = "Ann-2"
+    assert Reader(app).sign_in(provider, nickname="A")["code"] == "provider_email"
+    sent = len(fake_world.emails)
+    reader.visitor.ask_for_code("ann@example.com")
+    app.deliver()
+    assert len(fake_world.emails) == sent
+
+
+def test_a_blocked_domain_gets_no_account_by_a_provider(
+    app: App, owner: Visitor, reader: Reader, provider: Provider, fake_world: FakeWorld
+) -> None:
+    provider.now = int(fake_world.time)
+    owner.post_json("/admin/blocks", {"kind": "domain", "value": "example.com"})
+    assert reader.sign_in(provider, nickname="Ann") == PROVIDER_REFUSED
+    assert sql(app, "SELECT * FROM joined_identity") == []
+
+
+def test_an_admin_is_made_and_signed_in_by_no_provider(
+    app: App, owner: Visitor, reader: Reader, provider: Provider, fake_world: FakeWorld
+) -> None:
+    provider.now = int(fake_world.time)
+    (email,) = (row[1] for row in accounts(app) if row[3] == "admin")
+    provider.person |= {"email": email, "role": "admin", "groups": ["admin"], "is_admin": True}
+    voucher = reader.fetch_voucher(provider)
+    assert reader.log_in(voucher, 403, nickname="A")["code"] == "provider_email"
+    code = code_from(app, fake_world, reader.visitor, email)
+    assert reader.log_in(voucher, 403, **code)["code"] == "password_required"
+    assert sql(app, "SELECT * FROM joined_identity") == []
+    # Who becomes an admin later signs in with the password.
+    provider.person["email"] = "bob@example.com"
+    signed_in = reader.sign_in(provider, nickname="Bob")
+    assert signed_in["role"] == "user"
+    sql(app, "UPDATE account SET role = 'admin' WHERE email = 'bob@example.com'")
+    assert Reader(app).sign_in(provider)["code"] == "password_required"
+
+
+def test_an_identity_belongs_to_one_account(
+    app: App, ann: Visitor, reader: Reader, provider: Provider, fake_world: FakeWorld
+) -> None:
+    provider.person |= {"email": "bob@example.com"}
+    reader.sign_in(provider, nickname="Bob")
+    password = {"email": "ann@example.com", "password": CANARY, "captcha_token": "x"}
+    taken = reader.log_in(reader.fetch_voucher(provider), 409, **password)
+    assert taken["code"] == "provider_taken"
+    assert Reader(app).sign_in(provider)["nickname"] == "Bob"
+
+
+def test_a_new_password_parts_all_identities(
+    app: App, ann: Visitor, reader: Reader, provider: Provider, fake_world: FakeWorld
+) -> None:
+    """Somebody else may have joined one, who knew the old password."""
+    password = {"email": "ann@example.com", "password": CANARY, "captcha_token": "x"}
+    reader.log_in(reader.fetch_voucher(provider), **password)
+    ann.patch_json("/me", {"new_password": CANARY + "2", "password": CANARY})
+    assert Reader(app).sign_in(provider, nickname="A")["code"] == "provider_email"
+
+
+def test_identities_are_exported_and_deleted_with_the_account(
+    app: App, reader: Reader, provider: Provider, fake_world: FakeWorld
+) -> None:
+    token = reader.sign_in(provider, nickname="Ann")["token"]
+    headers = {"Authorization": f"Bearer {token}"}
+    exported = reader.visitor.get("/me/export", headers=headers).json
+    (identity,) = exported["identities"]
+    assert (identity["issuer"], identity["subject"]) == (provider.issuer, "Ann-1")
+    request_id = reader.visitor.post_json("/me/code", {}, headers=headers).json["request_id"]
+    app.deliver()
+    # A voucher confirms nothing here.
+    other = {"voucher": reader.fetch_voucher(provider), "voucher_secret": SECRET}
+    form = {"comments": "keep", **other}
+    reader.visitor.delete_json("/me", form, headers=headers, status=403)
+    code = {"code": fake_world.code(), "request_id": request_id, "comments": "keep"}
+    reader.visitor.delete_json("/me", code, headers=headers)
+    assert sql(app, "SELECT * FROM joined_identity") == []
+    kept = "\n".join(map(str, dump(inside.database_path(app))))
+    assert "Ann-1" not in kept
+
+
+# Providers that are slow, endless or wrong
+
+
+DISCOVERY = "/.well-known/openid-configuration"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "parts"),
+    [
+        (path, parts)
+        for path in (DISCOVERY, "/token", "/userinfo")
+        for parts in (
+            [b""],
+            [b"no HTTP\r\n\r\n"],
+            [HEAD, b"Content-Length: 3\r\n\r\n[1]"],
+            [HEAD, b"Content-Length: 4\r\n\r\nnull"],
+            [HEAD, b"Content-Length: 900\r\n\r\n{"],
+            [HEAD, b"\r\n", b'{"a":"' + b"x" * 100_000],
+            [HEAD, b"\r\n", b"[" * 60_000],
+            [HEAD, b"Transfer-Encoding: chunked\r\n\r\n", b"-1\r\n"],
+            [b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"],
+            [b"HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n{}"],
+            [b"HTTP/1.1 200 OK\r\n", b"X: y\r\n" * 2000],
+        )
+    ],
+    ids=lambda value: value if isinstance(value, str) else repr(b"".join(value)[:60]),
+)
+def test_a_provider_that_sends_nonsense_names_nobody(
+    app: App, reader: Reader, provider: Provider, path: str, parts: list[bytes]
+) -> None:
+    provider.lies["id_token"] = {"email": ...}
+    provider.raw[path] = parts, 0
+    location = reader.begin(status=200) if path == DISCOVERY else reader.begin()
+    if path == DISCOVERY:
+        assert "provider_down" in location
+    else:
+        assert reader.come_back(**provider.approve(location)).refusal == "provider_down"
+    assert sql(app, "SELECT * FROM voucher") == []
+    del provider.raw[path]
+    assert reader.fetch_voucher(provider)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"issuer": "https://accounts.google.com"},
+        {"issuer": ...},
+        {"token_endpoint": "http://192.0.2.1/token"},
+        {"token_endpoint": "file:///etc/passwd"},
+        {"token_endpoint": "ftp://127.0.0.1/"},
+        {"token_endpoint": "//127.0.0.1/token"},
+        {"token_endpoint": "http://[::1"},
+        {"token_endpoint": ...},
+        {"token_endpoint": 7},
+        {"userinfo_endpoint": "http://localhost.evil.example/"},
+        {"userinfo_endpoint": "http://127.0.0.1.evil.example/"},
+        {"authorization_endpoint": "javascript:alert(1)"},
+        {"authorization_endpoint": "https://provider.example/\r\nX: y"},
+        {"authorization_endpoint": "http://provider.example/"},
+    ],
+    ids=str,
+)
+def test_a_provider_that_names_odd_endpoints_is_not_asked_there(
+    reader: Reader, provider: Provider, lie: dict[str, Any]
+) -> None:
+    provider.lies[DISCOVERY] = lie
+    assert "provider_down" in reader.begin(status=200)
+    assert [path for path, _ in provider.asked] == [DISCOVERY]
+
+
+def test_a_provider_that_drips_is_cut_off(
+    reader: Reader, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each byte comes within the limit of silence, and the last one never."""
+    inside.set_most_fetch_seconds(monkeypatch, 0.3)
+    provider.raw[DISCOVERY] = [HEAD, b"\r\n", *[b" "] * 400], 0.05
+    assert "provider_down" in reader.begin(status=200)
+
+
+def test_where_a_provider_is_reached_is_asked_once_an_hour(
+    reader: Reader, provider: Provider, fake_world: FakeWorld
+) -> None:
+    def count() -> int:
+        return [path for path, _ in provider.asked].count(DISCOVERY)
+
+    reader.begin()
+    reader.begin()
+    assert count() == 1
+    fake_world.time += 3600
+    reader.begin()
+    assert count() == 2
+
+
+def test_the_secret_goes_as_the_provider_wants_it(reader: Reader, provider: Provider) -> None:
+    reader.fetch_voucher(provider)
+    assert "client_secret" not in provider.asked[-1][1]
+
+
+def test_the_secret_goes_into_the_form_where_the_provider_takes_no_header(
+    reader: Reader, provider: Provider
+) -> None:
+    methods = ["client_secret_post"]
+    provider.lies[DISCOVERY] = {"token_endpoint_auth_methods_supported": methods}
+    reader.fetch_voucher(provider)
+    assert provider.asked[-1][1]["client_secret"] == CLIENT_SECRET
+
+
+# GitHub and Mastodon
+
+
+def github(provider: Provider, **user: Any) -> None:
+    provider.person = {"id": 583231, "login": "octocat", "name": "The Octocat", **user}
+    provider.emails = [
+        {"email": "old@example.com", "primary": False, "verified": True},
+        {"email": "octo@example.com", "primary": True, "verified": True},
+    ]
+
+
+def test_github_names_its_people_by_number_and_by_the_address_they_use(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    github(provider)
+    location = reader.begin("github")
+    assert location.startswith(f"{provider.issuer}/login/oauth/authorize?")
+    assert "nonce=" not in location
+    voucher = reader.fetch_voucher(provider, "github")
+    assert reader.log_in(voucher, 403)["nickname"] == "The Octocat"
+    reader.log_in(voucher, nickname="Octo")
+    assert accounts(app) == [(1, "octo@example.com", "Octo", "user")]
+    # Names at GitHub change hands.
+    github(provider, login="hubot", name=None)
+    assert reader.sign_in(provider, "github")["nickname"] == "Octo"
+    github(provider, id=7)
+    assert reader.sign_in(provider, "github", nickname="Thief")["code"] == "provider_email"
+
+
+@pytest.mark.parametrize(
+    "emails",
+    [
+        [],
+        [{"email": "octo@example.com", "primary": True, "verified": False}],
+        [{"email": "octo@example.com", "primary": False, "verified": True}],
+        [{"email": "octo@example.com", "primary": True}],
+        [{"email": 7, "primary": True, "verified": True}],
+        ["octo@example.com"],
+        {"email": "octo@example.com", "primary": True, "verified": True},
+    ],
+    ids=str,
+)
+def test_an_address_that_github_does_not_vouch_for_opens_nothing(
+    reader: Reader, provider: Provider, emails: Any
+) -> None:
+    github(provider, email="octo@example.com")
+    provider.emails = emails
+    wanted = reader.sign_in(provider, "github", nickname="Octo")
+    assert (wanted["code"], wanted["email"]) == ("provider_email", "")
+
+
+@pytest.mark.parametrize("number", [None, "583231", True, 1.5, [1]], ids=str)
+def test_a_github_that_sends_no_number_names_nobody(
+    reader: Reader, provider: Provider, number: Any
+) -> None:
+    github(provider, id=number)
+    came = reader.come_back("github", **provider.approve(reader.begin("github")))
+    assert came.refusal == "provider_down"
+
+
+def test_github_says_with_status_200_that_a_code_is_wrong(
+    reader: Reader, provider: Provider
+) -> None:
+    github(provider)
+    back = {**provider.approve(reader.begin("github")), "code": "wrong"}
+    assert reader.come_back("github", **back).refusal == "provider_down"
+
+
+def test_mastodon_names_no_address_so_the_reader_confirms_one(
+    app: App, reader: Reader, provider: Provider, fake_world: FakeWorld
+) -> None:
+    provider.person = {"id": "109", "username": "ann", "display_name": "", "email": "x@y.example"}
+    voucher = reader.fetch_voucher(provider, "toot")
+    assert reader.log_in(voucher, 403)["email"] == ""
+    code = code_from(app, fake_world, reader.visitor, "ann@example.com")
+    assert reader.log_in(voucher, **code, nickname="Ann")["token"]
+    assert reader.sign_in(provider, "toot")["nickname"] == "Ann"
+
+
+# Off by default
+
+
+@pytest.mark.parametrize("settings", [{"site_origins": (BLOG,)}])
+def test_without_a_provider_nothing_is_offered_and_no_table_is_read(
+    app: App, visitor: Visitor
+) -> None:
+    assert "providers" not in visitor.listing(view="threads")["settings"]
+    visitor.get("/auth/with/github?page=x&secret_hash=x", status=404)
+    visitor.get("/auth/callback/github?code=x&state=x", status=404)
+    refused = visitor.post_json(
+        "/auth/login", {"voucher": "x", "voucher_secret": "y"}, status=401
+    ).json
+    assert refused == PROVIDER_REFUSED
+
+
+def test_the_widget_is_told_which_buttons_to_show(reader: Reader) -> None:
+    shown = reader.visitor.listing(view="threads")["settings"]["providers"]
+    assert shown == [
+        {"name": "own", "label": "Own"},
+        {"name": "github", "label": "GitHub"},
+        {"name": "toot", "label": "Toot"},
+        {"name": "other", "label": "Other"},
+    ]

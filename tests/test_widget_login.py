@@ -1,0 +1,198 @@
+"""Signing in by an identity provider at the widget, in a real Chromium: in a window of its own, and
+on the page itself where no window opens. The provider is a server of our own."""
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from commentd import App, LoginProvider
+from support import inside
+from support.blog import POST
+from support.inside import sql
+from support.provider import CLIENT_ID, CLIENT_SECRET, Provider
+from support.serving import until
+from support.widget import SETTINGS, TAG, Site, View
+from support.widget import asked as asked  # a fixture
+from support.widget import fake_world as fake_world  # a fixture
+from support.widget import faults as faults  # a fixture
+from support.widget import options as options  # a fixture
+from support.widget import page as page  # a fixture
+from support.widget import site as site  # a fixture
+from support.widget import view as view  # a fixture
+from support.words import WORDS
+from support.world import FakeWorld
+
+pytestmark = pytest.mark.slow
+
+EN = WORDS["en"]
+WITH = EN["provider_with"].replace("{n}", "Home")
+
+
+@pytest.fixture
+def settings() -> dict[str, Any]:
+    return SETTINGS | {"mail_host": "mail.example", "mail_sender": "c@example.com"}
+
+
+@pytest.fixture
+def provider(app: App, site: Site, fake_world: FakeWorld) -> Iterator[Provider]:
+    """Its section is in the settings, with the URLs of service and blog."""
+    with closing(Provider(f"{site.service}/auth/callback/home")) as server:
+        server.now = int(fake_world.time)
+        home = LoginProvider("home", "oidc", CLIENT_ID, CLIENT_SECRET, server.issuer)
+        inside.set_settings(
+            app,
+            server_public_url=site.service,
+            site_origins=(site.address,),
+            login_providers=(home,),
+        )
+        yield server
+
+
+@pytest.fixture
+def ann(app: App, provider: Provider) -> int:
+    """An account that the provider opens."""
+    number = inside.add_account(app, "ann@example.com", "Ann", "long enough")
+    sql(
+        app,
+        "INSERT INTO joined_identity (issuer, subject, user_id, joined_at) VALUES (?, ?, ?, 1)",
+        provider.issuer,
+        "Ann-1",
+        number,
+    )
+    return number
+
+
+def open_panel(view: View, **how: Any) -> Page:
+    """Opens the post and, in the form, what signs in."""
+    page = view(TAG, lang="en", **how)
+    page.get_by_placeholder(EN["write"]).click()
+    page.get_by_role("button", name=EN["signin"], exact=True).click()
+    return page
+
+
+def provider_button(page: Page) -> Locator:
+    return page.get_by_role("button", name=WITH)
+
+
+def forget_refusals(faults: list[str]) -> None:
+    """The browser complains of each response that asks for a name or for a code."""
+    faults[:] = [fault for fault in faults if "403 (Forbidden)" not in fault]
+
+
+def greeting(page: Page, name: str = "Ann") -> Locator:
+    return page.get_by_text(EN["as"].replace("{n}", name))
+
+
+def test_a_reader_signs_in_with_two_clicks(view: View, ann: int, asked: list[str]) -> None:
+    page = open_panel(view)
+    provider_button(page).click()
+    expect(greeting(page)).to_be_visible()
+    until(lambda: page.context.pages == [page])  # the window has closed itself
+    assert page.context.cookies() == []
+    assert page.evaluate("location.href").endswith(POST)
+
+
+def test_a_new_reader_is_offered_the_name_of_the_provider_and_may_choose_another(
+    app: App, view: View, provider: Provider, faults: list[str]
+) -> None:
+    page = open_panel(view)
+    provider_button(page).click()
+    name = page.get_by_role("textbox", name=EN["name"])
+    expect(name).to_have_value("Ann")
+    assert sql(app, "SELECT * FROM account") == []
+    name.fill("Anna")
+    page.get_by_role("button", name=EN["register"]).click()
+    expect(greeting(page, "Anna")).to_be_visible()
+    assert sql(app, "SELECT email, nickname FROM account") == [("ann@example.com", "Anna")]
+    forget_refusals(faults)
+
+
+def test_where_no_window_opens_reader_page_and_draft_come_back(view: View, ann: int) -> None:
+    view.page.add_init_script("window.open = () => null")
+    page = view(TAG, at="?a=b", lang="en")
+    text = page.get_by_placeholder(EN["write"])
+    text.fill("What I was about to say")
+    page.get_by_role("button", name=EN["signin"], exact=True).click()
+    provider_button(page).click()
+    expect(greeting(page)).to_be_visible()
+    assert page.evaluate("location.href") == f"{view.site.address}{POST}?a=b"
+    expect(page.get_by_placeholder(EN["write"])).to_have_value("What I was about to say")
+    assert page.context.cookies() == []
+
+
+def test_a_route_in_the_fragment_is_there_again(view: View, ann: int) -> None:
+    view.page.add_init_script("window.open = () => null")
+    page = open_panel(view, at="#/guide")
+    provider_button(page).click()
+    expect(greeting(page)).to_be_visible()
+    assert urlsplit(page.evaluate("location.href")).fragment == "/guide"
+
+
+def test_a_window_that_was_cut_off_signs_in_by_itself_and_the_page_hears_of_it(
+    view: View, ann: int
+) -> None:
+    """A page on the way may part it from the one that opened it (Cross-Origin-Opener-Policy)."""
+    view.page.context.add_init_script(
+        "if (location.hostname === 'comments.test') window.opener = null"
+    )
+    page = open_panel(view)
+    with page.expect_popup() as opened:
+        provider_button(page).click()
+    expect(greeting(opened.value)).to_be_visible()
+    assert "#" not in opened.value.evaluate("location.href")
+    expect(greeting(page)).to_be_visible()
+
+
+def test_an_address_with_an_account_asks_for_a_code(
+    app: App, view: View, provider: Provider, fake_world: FakeWorld, faults: list[str]
+) -> None:
+    inside.add_account(app, "ann@example.com", "Ann", "long enough")
+    page = open_panel(view)
+    provider_button(page).click()
+    expect(page.get_by_text(EN["provider_email"])).to_be_visible()
+    email = page.get_by_role("textbox", name=EN["address"])
+    expect(email).to_have_value("ann@example.com")
+    page.get_by_role("button", name=EN["send"]).click()
+    code = page.get_by_role("textbox", name=EN["code"])
+    expect(code).to_be_visible()
+    app.deliver()
+    code.fill(fake_world.code())
+    expect(greeting(page)).to_be_visible()
+    assert sql(app, "SELECT subject FROM joined_identity") == [("Ann-1",)]
+    forget_refusals(faults)
+
+
+def test_a_reader_is_told_what_went_wrong(view: View, provider: Provider) -> None:
+    provider.lies["back"] = {"code": ..., "error": "access_denied"}
+    page = open_panel(view)
+    provider_button(page).click()
+    expect(page.get_by_text(EN["provider_refused"])).to_be_visible()
+    provider.lies["back"] = {}
+    provider.lies["id_token"] = {"nonce": "of another"}
+    provider_button(page).click()
+    expect(page.get_by_text(EN["provider_down"])).to_be_visible()
+
+
+def test_vouchers_that_others_send_or_write_into_the_url_sign_nobody_in(
+    view: View, ann: int, asked: list[str]
+) -> None:
+    page = open_panel(view, at="#commentd-voucher=0123456789abcdef0123456789abcdef")
+    expect(provider_button(page)).to_be_visible()
+    assert page.evaluate("location.hash") == ""
+    page.evaluate("window.postMessage('commentd-voucher=0123456789abcdef', '*')")
+    provider_button(page).click()
+    page.evaluate("window.postMessage('commentd-voucher=0123456789abcdef', '*')")
+    expect(greeting(page)).to_be_visible()
+    sent = [line for line in asked if line.endswith("/auth/login")]
+    assert len(sent) == 1
+
+
+def test_a_blog_without_providers_loads_nothing_of_them(view: View, asked: list[str]) -> None:
+    page = open_panel(view)
+    expect(page.get_by_role("textbox", name=EN["address"])).to_be_visible()
+    assert [line for line in asked if re.search("login|provider", line)] == []
