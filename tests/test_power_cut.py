@@ -59,6 +59,21 @@ HASTY = PROGRAM.format("""
 hasty = [each.replace("synchronous = FULL", "synchronous = NORMAL") for each in commentd.PRAGMAS]
 commentd.PRAGMAS = tuple(hasty)
 """)
+# It responds before it commits.
+EARLY = PROGRAM.format("""
+def work(shared):
+    while shared.is_needed.wait() and not shared.is_closed:
+        with shared.store.transaction():
+            shared.may_run = True
+            shared.wake_event_loop()
+            result = commentd.TransactionResult(True, True, shared.handed_back.get())
+            shared.results.put(result)
+            shared.wake_event_loop()
+            while not shared.results.empty():
+                pass
+
+commentd.SharedTransaction.work = work
+""")
 EXPORTED = {"page_key": "/old", "parent_id": None, "nickname": "Bob", "status": "visible"}
 
 
@@ -517,7 +532,7 @@ def losses(life: Life, disk: Disk) -> list[int]:
 
 def test_a_loss_after_a_power_cut_is_noticed(library: Path, tmp_path: Path) -> None:
     found = {}
-    for name, program in (("usual", ""), ("hasty", HASTY)):
+    for name, program in (("usual", ""), ("hasty", HASTY), ("early", EARLY)):
         with services(tmp_path / name) as start:
             machine = Machine(tmp_path / name, library, start, Random(1))
             machine.start(program)
@@ -527,6 +542,7 @@ def test_a_loss_after_a_power_cut_is_noticed(library: Path, tmp_path: Path) -> N
         machine.life.end()
         found[name] = machine.life
     assert losses(found["usual"], Disk(found["usual"].recording.folder)) == []
-    assert len(losses(found["hasty"], Disk(found["hasty"].recording.folder))) > 10
+    for name in ("hasty", "early"):
+        assert len(losses(found[name], Disk(found[name].recording.folder))) > 10
     # The same with a disk that says too early that all is there.
     assert len(losses(found["usual"], LyingDisk(found["usual"].recording.folder))) > 10
