@@ -426,6 +426,13 @@ def assert_all_kept(life: Life, moment: int, folder: Path, chance: Random) -> No
     assert_kept(life, moment, folder, chance)
 
 
+def assert_served_and_kept(life: Life, moment: int, folder: Path, chance: Random) -> None:
+    """The same after the service has run on it in a process of its own."""
+    with services(folder) as start:
+        assert start().ask("GET", "/health").status == 200
+    assert_all_kept(life, moment, folder, chance)
+
+
 def test_an_acknowledged_change_survives_a_power_cut(
     library: Path, tmp_path: Path, campaign: Campaign
 ) -> None:
@@ -436,9 +443,11 @@ def test_an_acknowledged_change_survives_a_power_cut(
         campaign.figures["acknowledged"] += len(life.acknowledged)
         moments = life.moments(chance, 0, len(life.steps), 150 if is_long else 45)
         done = [mark + 1 for mark in life.marks.values()]
+        served = chance.choice(moments)
         for moment, disk in disks(life, sorted(moments + done), Disk(life.recording.folder)):
             luck = Luck(chance, kept=0) if moment in done else any_luck(chance)
-            cut_power(life, disk, moment, luck, assert_all_kept)
+            check = assert_served_and_kept if moment == served else assert_all_kept
+            cut_power(life, disk, moment, luck, check)
             campaign.figures["power cuts"] += 1
         shutil.rmtree(home)
 
