@@ -2,8 +2,9 @@
 on the page itself where no window opens. The provider is a server of our own."""
 
 import re
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 from commentd import App, LoginProvider
 from support import inside
 from support.blog import POST
+from support.engines import Window, firefox, webkit
 from support.inside import sql
 from support.provider import CLIENT_ID, CLIENT_SECRET, Provider
 from support.serving import until
@@ -30,6 +32,7 @@ from support.world import FakeWorld
 pytestmark = pytest.mark.slow
 
 EN = WORDS["en"]
+Engine = Callable[[str], AbstractContextManager[Window]]
 WITH = EN["provider_with"].replace("{n}", "Home")
 
 
@@ -190,6 +193,26 @@ def test_vouchers_that_others_send_or_write_into_the_url_sign_nobody_in(
     expect(greeting(page)).to_be_visible()
     sent = [line for line in asked if line.endswith("/auth/login")]
     assert len(sent) == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", [firefox, webkit])
+def test_a_reader_signs_in_in_other_engines_which_block_cookies_of_third_parties(
+    app: App, site: Site, provider: Provider, ann: int, tmp_path: Path, engine: Engine
+) -> None:
+    blog = site.address.replace("blog.test", "localhost")
+    site.service = site.service.replace("comments.test", "127.0.0.1")
+    site.write(TAG, lang="en")
+    inside.set_settings(app, server_public_url=site.service, site_origins=(blog,))
+    provider.redirect_url = f"{site.service}/auth/callback/home"
+    with engine(str(tmp_path)) as window:
+        window.go(blog + POST)
+        window.write("textarea", EN["write"], "What I was about to say")
+        window.click("button", EN["signin"])
+        window.click("button", WITH)
+        window.see("span", EN["as"].replace("{n}", "Ann"))
+        assert window.text("textarea", "What I was about to say") is not None
+        assert window.run("return location.href") == blog + POST
 
 
 def test_a_blog_without_providers_loads_nothing_of_them(view: View, asked: list[str]) -> None:

@@ -51,6 +51,8 @@ FIREFOX_PREFERENCES = {
     "marionette.port": 0,
     "browser.shell.checkDefaultBrowser": False,
     "datareporting.policy.dataSubmissionEnabled": False,
+    # No cookies and no storage of third parties. WebKit has that by default.
+    "network.cookie.cookieBehavior": 1,
 }
 
 # The first visible element that matches, with this text as its label, value or content; if `near`
