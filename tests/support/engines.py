@@ -229,8 +229,10 @@ def missing(what: str, packages: str) -> NoReturn:
 
 
 def environment(folder: str, **more: str) -> dict[str, str]:
-    """The environment of a browser that keeps its files in a folder."""
-    return {**os.environ, **UNSANDBOXED, "HOME": folder, "XDG_RUNTIME_DIR": folder, **more}
+    """The environment of a browser that keeps its files in a folder. Its reader lives where the
+    blog does: elsewhere, a comment may have been written on another day."""
+    folders = {"HOME": folder, "XDG_RUNTIME_DIR": folder}
+    return {**os.environ, **UNSANDBOXED, "TZ": "Asia/Shanghai", **folders, **more}
 
 
 @contextmanager
