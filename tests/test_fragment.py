@@ -106,7 +106,8 @@ def test_the_widget_and_the_fragment_have_one_style_put_together_from_its_files(
     picture: bool, tmp_path: Path
 ) -> None:
     files = ("widget.css", "picture.css", "fragment.css")
-    widget, owner, fragment_only = (bare((STATIC / file).read_text("utf-8")) for file in files)
+    static = inside.served_folder()
+    widget, owner, fragment_only = (bare((static / file).read_text("utf-8")) for file in files)
     style = widget + owner if picture else widget
     config = Config(
         database_path=str(tmp_path / "commentd.db"),

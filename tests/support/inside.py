@@ -81,6 +81,11 @@ def serve_small_files(folder: Path) -> None:
     commentd.static_folder = lambda: folder
 
 
+def served_folder() -> Path:
+    """That of the scripts and styles which apps serve: static/, or its copy with small files."""
+    return commentd.static_folder()
+
+
 def small_files(static: Path) -> dict[str, str]:
     """As the build of a wheel makes them."""
     program = runpy.run_path(str(ROOT / ".ci" / "small_files.py"))
