@@ -266,7 +266,7 @@ SITES = {
         "butterfly",
         "pjax: {enable: true}\n"
         "autoChangeMode: 1\ndark_mode_autochange: 1\ncomments:\n  text: true\n",
-        "#post-comment > commentd-thread",
+        "#post-comment > .comment-wrap > commentd-thread",
         "#pagination, .pagination-post",
         swaps=True,
     ),
