@@ -148,6 +148,11 @@ def filled(**values: str) -> Act:
     return act
 
 
+def hide_replies(page: Page) -> None:
+    """At the beginning of the line: a thumb that scrolls lies on the rest."""
+    page.locator(".line").first.click(position={"x": 12, "y": 20})
+
+
 def select(page: Page) -> None:
     page.locator(".body p").first.select_text()
 
@@ -218,7 +223,7 @@ STATES = {
     "deleting": short(go(mine, LAST, there(".menu [data-sure]"), key("Shift+Tab", "Shift+Tab"))),
     "liked": short(go("article .like", there(".like[aria-pressed=true]"))),
     "unfolded": State(go("article > button"), long_text),
-    "replies hidden": short(go(".line", there(".line[aria-expanded=false]"))),
+    "replies hidden": short(go(hide_replies, there(".line[aria-expanded=false]"))),
     "more shown": State(go(".more", there("article:focus")), twelve),
     "removed": State(fill=one_removed),
     "quoting": short(go(".like", select, there(".quote"))),
