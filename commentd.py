@@ -12834,17 +12834,28 @@ def get_fragment(request: Request) -> Response:
 # -- Assets -------------------------------------------------------------------
 
 
+# For zlib: its largest window, and the head of a gzip file.
+GZIP_BITS = zlib.MAX_WBITS + 16
+
+
 @dataclass(frozen=True)
 class Asset:
     """A file of `static/`, as it is served."""
 
-    body: bytes
+    parts: Sequence[bytes]
     content_type: str
 
     @functools.cached_property
+    def body(self) -> bytes:
+        return b"".join(self.parts)
+
+    @functools.cached_property
     def gzipped(self) -> bytes:
-        """Made when a browser first asks: of all files it would take half of the start."""
-        return gzip.compress(self.body, mtime=0)
+        """Made when a browser first asks: of all files it would take half of the start. Each part
+        is coded by itself: a style, texts and a script have other letters."""
+        packer = zlib.compressobj(zlib.Z_BEST_COMPRESSION, wbits=GZIP_BITS)
+        packed = [packer.compress(part) + packer.flush(zlib.Z_BLOCK) for part in self.parts]
+        return b"".join(packed) + packer.flush()
 
 
 MIME = {
@@ -12883,16 +12894,13 @@ def assets_with(picture: str) -> tuple[dict[str, Asset], str]:
     # By this, scripts and the admin page ask for others, so that no cache mixes two versions of the
     # program. What only embed.js gets is not in it: pages ask for that without a version.
     version = hashlib.sha256(b"".join(bodies.values())).hexdigest()[:8]
-    script = bodies["embed.js"]
-    script = (
-        constants(
-            FIRST_TEXTS=texts_at_once(), ASSETS_VERSION=version, WIDGET_STYLE=widget_style(picture)
-        )
-        + script
-    )
+    assets = {name: Asset([body], MIME[Path(name).suffix]) for name, body in bodies.items()}
+    style = constants(WIDGET_STYLE=widget_style(picture))
+    texts = constants(FIRST_TEXTS=texts_at_once())
+    script = constants(ASSETS_VERSION=version) + bodies["embed.js"]
     # Two of it on a page would be refused if it defined its constants for the whole page.
-    bodies["embed.js"] = b"'use strict'\n{\n" + script + b"}\n"
-    assets = {name: Asset(body, MIME[Path(name).suffix]) for name, body in bodies.items()}
+    parts = [b"'use strict'\n{\n" + style, texts, script + b"}\n"]
+    assets["embed.js"] = Asset(parts, MIME[".js"])
     return assets, version
 
 
@@ -19875,7 +19883,7 @@ def demo_assets() -> dict[str, Asset]:
     for path in demo_folder().iterdir():
         if path.suffix in MIME:
             palette = style_in("palette.css").encode() if path.name == "demo.css" else b""
-            assets[f"demo/{path.name}"] = Asset(palette + path.read_bytes(), MIME[path.suffix])
+            assets[f"demo/{path.name}"] = Asset([palette + path.read_bytes()], MIME[path.suffix])
     return assets
 
 

@@ -20,7 +20,7 @@ const claims = token => JSON.parse(atob(token.split('.')[1].replace(/-/g, '+').r
     Without a reason it shows who is signed in. A reason with a `secret` is what an identity provider
     has brought: see `take`. */
 export async function account(thread, kit, form, reason) {
-  const {Failure, button, h, isEmail, keep, me, recall} = kit
+  const {Failure, button, h, isEmail, me, recall} = kit
   const say = (key, n) => thread.say(key, n)
 
   const forms = () => [...thread.shadowRoot.querySelectorAll('form.form')]
@@ -49,14 +49,15 @@ export async function account(thread, kit, form, reason) {
   function setReader(reader) {
     if (!reader.token && me().role === 'admin') thread.load({}) // only an admin sees what waits
     thread.$('.panel')?.remove()
-    keep('me', {...me(), token: undefined, id: undefined, role: undefined, ...reader})
+    kit.keep(kit, 'me', {...me(), token: undefined, id: undefined, role: undefined, ...reader})
     for (const each of forms()) each.replaceWith(thread.makeForm(each.subject))
     thread.use('own.js', 'own')
   }
 
-  function signOut() {
+  async function signOut() {
     send('auth/logout', {}).catch(() => {}) // here they are signed out even so
     setReader({})
+    await thread.use('writing.js', 'equip', currentForm())
     thread.announce(say('out'))
     focusForm()
   }
@@ -223,7 +224,7 @@ export async function account(thread, kit, form, reason) {
 
   function close() {
     panel.remove()
-    keep('account', undefined, 'sessionStorage')
+    kit.keep(kit, 'account', undefined, 'sessionStorage')
     focusForm('.account')
   }
 
@@ -276,7 +277,7 @@ export async function account(thread, kit, form, reason) {
     await requestCode(typed.email, registration)
     typed.registering = !!registration
     const {email, nickname, request_id, registering, vouched} = typed
-    keep('account', {email, nickname, request_id, registering, vouched}, 'sessionStorage')
+    kit.keep(kit, 'account', {email, nickname, request_id, registering, vouched}, 'sessionStorage')
     go('code')
   }
 
@@ -297,7 +298,7 @@ export async function account(thread, kit, form, reason) {
       const code = {400: 'code_wrong', 429: 'too_many'}[error.status] ?? error.code
       throw new Failure(code, error)
     })
-    keep('account', undefined, 'sessionStorage')
+    kit.keep(kit, 'account', undefined, 'sessionStorage')
     if (secret) return signIn()
     go('password')
     thread.announce(say('verified'))
@@ -368,7 +369,7 @@ export async function account(thread, kit, form, reason) {
   }
 
   function welcome(reader) {
-    keep('account', undefined, 'sessionStorage')
+    kit.keep(kit, 'account', undefined, 'sessionStorage')
     setReader(reader)
     thread.announce(say('here'))
     focusForm()
@@ -487,7 +488,7 @@ export async function account(thread, kit, form, reason) {
   }
 
   function setNickname(nickname) {
-    keep('me', {...me(), nickname})
+    kit.keep(kit, 'me', {...me(), nickname})
     forms().forEach(greet)
   }
 
@@ -496,7 +497,7 @@ export async function account(thread, kit, form, reason) {
     const isShort = [...panel.fresh.value].length < 8 // its hash does not tell
     if (isShort && me().role === 'admin') throw new Failure('password_too_short')
     const {token} = await confirmed('PATCH', {new_password: await digest(panel.fresh.value)})
-    keep('me', {...me(), token})
+    kit.keep(kit, 'me', {...me(), token})
     thread.announce(say('changed'))
     go('me', 'change')
   }
@@ -525,11 +526,11 @@ export async function account(thread, kit, form, reason) {
       return press.focus()
     }
     await confirmed('DELETE', {comments: panel.comments.value})
-    keep('me')
-    keep('account', undefined, 'sessionStorage')
+    kit.keep(kit, 'me')
+    kit.keep(kit, 'account', undefined, 'sessionStorage')
     const written = Object.entries(recall('own', {}))
     const others = written.filter(([, entry]) => entry?.comment?.user_id !== id)
-    keep('own', Object.fromEntries(others))
+    kit.keep(kit, 'own', Object.fromEntries(others))
     setReader({})
     thread.load({})
     thread.announce(say('erased'))

@@ -15,14 +15,13 @@ const SERVICE = new URL('.', script.src)
 // By language: what the widget says before a reader does anything. It is null for all but English
 // and simplified Chinese, whose texts are loaded.
 const TEXTS = FIRST_TEXTS
-const LANGUAGES = Object.keys(TEXTS)
 
 // -- Style --------------------------------------------------------------------
 
 // Browsers below Safari 16.4, Firefox 119 and Chrome 111 get a link to the plain thread page.
 if (!''.isWellFormed) {
   script.after(h('script', {src: SERVICE + 'old.js'}))
-  throw new Error('commentd: this browser is too old for the widget')
+  throw new Error('commentd: this browser is too old')
 }
 // It is static/widget.css and, for the owner's picture, static/picture.css.
 const sheet = new CSSStyleSheet()
@@ -57,7 +56,7 @@ function avatar(name) {
 
 // -- Memory -------------------------------------------------------------------
 
-// Used where the browser blocks storage.
+// What the browser does not store: see `keep` in errors.js.
 const memory = {}
 
 /** The stored value of a key; `fallback` if there is none, or one of another type. */
@@ -69,16 +68,6 @@ function recall(key, fallback, area = 'localStorage') {
     // The reader blocks storage, or it holds what others wrote.
   }
   return value?.constructor === fallback.constructor ? value : fallback
-}
-
-function keep(key, value, area = 'localStorage') {
-  memory[key] = value
-  try {
-    window[area].setItem(SERVICE + key, JSON.stringify(value ?? null))
-    delete memory[key]
-  } catch {
-    // Storage is blocked or full: it is kept until the page is left.
-  }
 }
 
 /** The reader: {nickname, email, website, token?, id?, role?} */
@@ -136,15 +125,13 @@ async function ask(path, options) {
 
 // -- Scripts ------------------------------------------------------------------
 
-// In the addresses of what is loaded later, so that no cache mixes two versions of the service.
-const VERSION = '?' + ASSETS_VERSION
-
 const loading = {} // by name: the promise of a script or of texts
 const failures = {} // by name: how often it failed to load
 
-/** Loads something once. What failed is tried again at the next use. */
+/** Loads something once. What failed is tried again at the next use. The version in its URL keeps
+    caches from mixing two versions of the service. */
 function once(name, begin) {
-  loading[name] ??= begin(name + VERSION).catch(cause => {
+  loading[name] ??= begin(`${name}?${ASSETS_VERSION}`).catch(cause => {
     delete loading[name]
     failures[name] = (failures[name] ?? 0) + 1
     report(name + ' could not be loaded', cause)
@@ -153,20 +140,16 @@ function once(name, begin) {
   return loading[name]
 }
 
-/** Imports a script. Some browsers remember that an import failed, by its URL: there another URL of
+/** Imports a script. Some browsers remember by its URL that an import failed: then another URL of
     the same file is tried. Nothing of the file runs yet, so it is never there twice. */
 const load = file => once(file, path => {
-  const url = SERVICE + path
-  const again = failures[file]
-  return again ? import(url).catch(() => import(`${url}-${again}`)) : import(url)
+  const again = failures[file] ? '-' + failures[file] : ''
+  return import(SERVICE + path + again)
 })
-
-/** A table of texts. */
-const loadTexts = name => once(`words/${name}.json`, ask)
 
 /** Adds to the texts of a language: all others that it has, or the `first-…` of the widget. */
 async function learnTexts(language, name = language) {
-  const texts = await loadTexts(name)
+  const texts = await once(`words/${name}.json`, ask)
   TEXTS[language] = {...TEXTS[language], ...texts}
 }
 
@@ -211,10 +194,9 @@ function formatted(html) {
 /** The supported language nearest to that of an element, or of the browser. */
 function languageOf(node) {
   const tag = node.closest('[lang]:not([lang=""])')?.lang ?? navigator.language
-  if (/^zh(?!.*hans).*(hant|tw|hk|mo)/i.test(tag)) return 'zh-TW'
-  const [base] = /^[a-z]+/i.exec(tag) ?? ['en']
-  const language = base.toLowerCase().replace(/^zh$/, 'zh-CN')
-  return LANGUAGES.includes(language) ? language : 'en'
+  const [language] = tag.toLowerCase().split(/[-_]/)
+  if (language === 'zh') return /^(?!.*hans).*(hant|tw|hk|mo)/i.test(tag) ? 'zh-TW' : 'zh-CN'
+  return Object.hasOwn(TEXTS, language) ? language : 'en'
 }
 
 const formats = {}
@@ -222,9 +204,12 @@ const formats = {}
 /** A formatter of `Intl`, made once: each takes up to 10 ms on a phone. */
 const formatOf = (type, lang, options) => formats[type + lang] ??= new Intl[type](lang, options)
 
-/** The URL of a comment on this page. A page that is itself a route (`#/guide`) stays as it is. */
+/** Whether a page is a route of a script, such as `#/guide`. */
+const isRoute = hash => /^#[!/]/.test(hash)
+
+/** The URL of a comment on this page. A route stays as it is. */
 const linkTo = id =>
-  new URL(/^#[!/]/.test(location.hash) ? location.hash : '#comment-' + id, location)
+  new URL(isRoute(location.hash) ? location.hash : '#comment-' + id, location)
 
 const timeOf = comment => new Date(comment.created_at.replace(' ', 'T') + '+08:00')
 
@@ -262,11 +247,11 @@ const whenNear = act => new IntersectionObserver(
   entries => entries.forEach(({isIntersecting, target}) => isIntersecting && act(target)),
   {rootMargin: '600px'})
 
+/** The orders of the list, by the text that names them. */
+const SORTS = ['newest', 'oldest', 'likes']
+
 /** What shows that somebody reads, which the browser itself does not do. */
 const SIGNS = ['pointermove', 'touchmove', 'wheel', 'keydown']
-
-/** Calls `act` when the browser has nothing else to do. Safari does not say when that is. */
-const whenIdle = act => (window.requestIdleCallback ?? setTimeout)(act)
 
 const parsed = new Promise(resolve => {
   if (document.readyState === 'loading') addEventListener('DOMContentLoaded', resolve)
@@ -286,12 +271,12 @@ class Thread extends HTMLElement {
   language = 'en'
   decorators = {} // by name: what other scripts do to each item
   menus = {} // by name: what other scripts add to the menu of an item, as {word, act, sure}
-  isArriving = false // whether its top is on its way to the top of the window, see arrive.js
+  isArriving // whether its top is on its way to the top of the window, see arrive.js
   #folding = whenNear(body => this.#fold(body))
   #shownKey
   #controller
-  #held = 0
-  #isNamed = false // whether its id came too late for the browser to go there
+  #held // px
+  #isNamed // whether its id came too late for the browser to go there
   #link = h('a', {slot: 'link', href: '#', tabIndex: -1, ariaHidden: true})
 
   get url() {
@@ -300,12 +285,13 @@ class Thread extends HTMLElement {
     firstUrls ??= pageUrls()
     const isCurrent = canonical.host && (href !== firstUrls[0] || here === firstUrls[1])
     const {pathname, search, hash} = isCurrent ? canonical : location
-    const route = /^#[!/]/.test(hash) ? hash.replace(HEADING, '$1') : ''
+    const route = isRoute(hash) ? hash.replace(HEADING, '$1') : ''
     return this.getAttribute('page') || pathname + search + route
   }
 
   get #sort() {
-    return /^(oldest|likes)$/.exec(this.getAttribute('sort'))?.[0] ?? 'newest'
+    const sort = this.getAttribute('sort')
+    return SORTS.includes(sort) ? sort : 'newest'
   }
 
   get #limit() {
@@ -367,18 +353,20 @@ class Thread extends HTMLElement {
     this.#controller.signal.addEventListener('abort', () => observer.disconnect())
   }
 
-  /** What helps those who read and write is loaded when the reader moves near the comments, so that
-      it is there when they begin. Who only opens the page loads nothing more. */
+  /** What helps those who read and write is loaded when the reader moves near the comments or stays
+      there, so that it is there when they begin. Who only opens the page loads nothing more. */
   #attendLater() {
     const {signal} = this.#controller
     let isAttended = false
     const attend = () => {
       if (isAttended || !this.totals?.page) return // or the list is still on its way
       isAttended = true
+      const whenIdle = window.requestIdleCallback ?? setTimeout // Safari has none
       whenIdle(() => this.#attend())
     }
     this.#onceNear(() => {
       for (const sign of SIGNS) addEventListener(sign, attend, {passive: true, signal})
+      setTimeout(() => signal.aborted || attend(), 10000) // screen readers give no sign
     })
   }
 
@@ -477,18 +465,13 @@ class Thread extends HTMLElement {
   /** Draws the thread in place of a fragment. If that fails, its comments stay. Where the form
       would be, a text says why there is none, and a button tries again. */
   async #adopt() {
-    const fragment = this.$('section')
+    this.$('.failed')?.remove()
     try {
       const {adopt} = await this.#loaded('adopt.js')
       await adopt(this, Thread.kit, this.#target)
     } catch (error) {
-      const form = fragment.querySelector('div.form')
-      if (!form) return this.announce(this.say('offline')) // the page is closed
-      const [field] = form.children
-      form.replaceChildren(this.#retry(error, () => {
-        form.replaceChildren(field)
-        this.#adopt()
-      }, field.dataset.unreachable))
+      const form = this.$('div.form') // none where the page is closed
+      form?.append(this.#retry(error, () => this.#adopt(), form.firstChild.dataset.unreachable))
     }
   }
 
@@ -591,61 +574,64 @@ class Thread extends HTMLElement {
     return loaded
   }
 
-  /** Loads a page of the list, or the one around a comment, in place of the item `more`. What a
-      fragment held, the `listing`, is shown at once. */
-  async load({page = 1, around, more, sort = this.#sort, listing}) {
-    const query = {
-      url: this.url, view: 'threads', sort, limit: this.#limit, page, ...around && {around},
-    }
-    const list = this.$('.list')
-    const pressed = more
-    const loadInPlace = options => ({target}) =>
-      this.load({sort, more: target.closest('li'), ...options})
-    if (!more) list.replaceChildren(more = h('li', {class: 'wait'}))
+  /** Asks for a page of the list, or the one around a comment. */
+  askList({page = 1, around, sort = this.totals.sort}) {
+    const query = {url: this.url, view: 'threads', sort, limit: this.#limit, page}
+    if (around) query.around = around
+    return ask('comments?' + new URLSearchParams(query))
+  }
+
+  /** Loads the list anew: its first page, or the one around a comment. What a fragment held, the
+      `listing`, is shown at once. */
+  async load({around, sort = this.#sort, listing}) {
+    const place = h('li', {class: 'wait'})
+    this.$('.list').replaceChildren(place)
     try {
       const isAsked = !listing
-      let pause = isAsked ? 0 : Infinity
-      listing ??= await ask('comments?' + new URLSearchParams(query))
-      if (!this.shadowRoot.contains(more)) return // something else is shown now
+      listing ??= await this.askList({around, sort})
+      if (!this.shadowRoot.contains(place)) return // something else is shown now
       if (isAsked) this.#hold(this.$('section').offsetHeight)
       if (!listing.comments || !listing.settings) throw new Failure('unreadable')
-      if (page === 1) {
-        this.settings = listing.settings
-        this.totals = {...listing, sort}
-        for (const form of this.shadowRoot.querySelectorAll('.form')) this.applySettings(form)
-        this.head()
-        // All with one layout, before the first frame.
-        queueMicrotask(() => this.#bodies().forEach(body => this.#fold(body)))
-      }
-      more.hidden = true
-      let shown = 0
-      for (const comment of listing.comments) {
-        if (shown++ > 9 && Date.now() > pause) { // a long list, on a slow phone
-          await new Promise(resolve => setTimeout(resolve))
-          if (!this.shadowRoot.contains(more)) return
-          pause = Date.now() + 20
-        }
-        try {
-          this.putThread(comment)
-        } catch (error) { // a broken comment leaves the others
-          report('a comment can’t be shown', error)
-        }
-      }
-      const first = more.nextSibling
-      more.remove()
-      const left = listing.threads - listing.page * this.#limit
-      if (left > 0) {
-        const onclick = loadInPlace({page: listing.page + 1})
-        list.append(h('li', {}, button(this.say('more', left), onclick, {class: 'more'})))
-      }
-      if (me().token || Object.keys(recall('own', {})).length) this.use('own.js', 'own')
-      if (pressed) first?.firstChild.focus()
+      this.settings = listing.settings
+      this.totals = {...listing, sort}
+      for (const form of this.shadowRoot.querySelectorAll('.form')) this.applySettings(form)
+      this.head()
+      // All with one layout, before they are painted, and not in the task that makes them.
+      requestAnimationFrame(() => this.#bodies().forEach(body => this.#fold(body)))
+      await this.fill(place, listing, isAsked ? 0 : Infinity)
       if (around) this.use('reading.js', 'seek', around, listing.page)
-      this.emit('loaded', {page_url: this.url, total: listing.total})
     } catch (error) {
       this.#hold(this.$('section')?.offsetHeight)
-      more.replaceWith(h('li', {}, this.#retry(error, loadInPlace({page, around}))))
+      place.replaceWith(h('li', {}, this.#retry(error, () => this.load({around, sort}))))
     }
+  }
+
+  /** Puts a page of the list in the place of an item, with a button that loads the next one. Where
+      that takes long, the first ten come at once, and others can do something from `pause` on. */
+  async fill(place, listing, pause = 0) {
+    place.hidden = true
+    let shown = 0
+    for (const comment of listing.comments) {
+      if (shown++ > 9 && Date.now() > pause) { // a long list, on a slow phone
+        await new Promise(resolve => setTimeout(resolve))
+        if (!this.shadowRoot.contains(place)) return
+        pause = Date.now() + 20
+      }
+      try {
+        this.putThread(comment)
+      } catch (error) { // a broken comment leaves the others
+        report('a comment can’t be shown', error)
+      }
+    }
+    place.remove()
+    const left = listing.threads - listing.page * this.#limit
+    if (left > 0) {
+      const loadNext = () => this.use('reading.js', 'loadNext', next, listing.page + 1)
+      const next = button(this.say('more', left), loadNext, {class: 'more'})
+      this.$('.list').append(h('li', {}, next))
+    }
+    if (me().token || Object.keys(recall('own', {})).length) this.use('own.js', 'own')
+    this.emit('loaded', {page_url: this.url, total: listing.total})
   }
 
   /** Draws the line above the list: totals, likes and the order. */
@@ -656,9 +642,9 @@ class Thread extends HTMLElement {
       await this.load({sort: target.value})
       this.$('select')?.focus()
     }
-    const orders = ['newest', 'oldest', 'likes'].map(value =>
+    const orders = SORTS.map(value =>
       h('option', {value, selected: value === this.totals.sort}, this.say(value)))
-    const choice = {class: 'push', ariaLabel: this.say('sort'), onchange}
+    const choice = {ariaLabel: this.say('sort'), onchange}
     const level = {role: 'heading', ariaLevel: this.$('h2') ? 3 : 2}
     this.$('.head').replaceWith(h('div', {class: 'head row'},
       total && h('b', level, this.say('count', total)),
@@ -701,13 +687,11 @@ class Thread extends HTMLElement {
 
   /** The list of replies to a comment, made with the first one. */
   #repliesOf(item) {
-    const present = item.querySelector('.replies > ol')
-    if (present) return present
-    const list = h('ol', {role: 'list'})
-    const line = button('', () => this.use('reading.js', 'hide', line, list), {
-      class: 'line', ariaExpanded: true, ariaLabel: this.say('hide'),
-    })
-    item.append(h('div', {class: 'replies'}, line, list))
+    let list = item.querySelector('.replies > ol')
+    if (!list) {
+      list = h('ol', {role: 'list'})
+      item.append(h('div', {class: 'replies'}, list))
+    }
     return list
   }
 
@@ -738,15 +722,10 @@ class Thread extends HTMLElement {
     const body = formatted(comment.html)
     const name = h('bdi', {}, nickname)
     const badge = word => h('span', {class: 'badge ' + word}, this.say(word))
-    const signed = this.say('signed')
     const note = text => text && h('span', {}, text)
     const then = timeOf(comment)
     const time = h('time', {dateTime: then.toISOString()}, relativeTime(then, this.language))
     const isOwner = comment.role === 'admin'
-    const menu = button('', () => this.use('reading.js', 'menu', menu), {
-      class: 'quiet', ariaHasPopup: 'dialog', ariaExpanded: false,
-      ariaLabel: this.say('menu', nickname),
-    })
     const reply = () => button(this.say('reply'), () => this.open(article, {parent: comment}), {
       class: 'reply', ariaLabel: this.say('replyto', nickname),
     })
@@ -760,16 +739,16 @@ class Thread extends HTMLElement {
     h('div', {class: 'meta row'},
       h('b', {class: 'name'},
         /^https?:/.test(website) ? h('a', {href: website, rel}, name) : name,
-        // Only a comment whose author was signed in has a role.
-        comment.role && h('span', {class: 'tick', role: 'img', ariaLabel: signed, title: signed}, '✓')),
+        // Only a comment whose author was signed in has a role. reading.js says so.
+        comment.role && h('span', {class: 'tick'}, '✓')),
       isOwner && badge('admin'),
       comment.pinned && badge('pinned'),
       repliedTo && h('span', {}, '› ', h('bdi', {}, repliedTo)),
       note(placeName(comment, this.language)),
-      h('a', {href: linkTo(id), title: then.toLocaleString(this.language)}, time),
+      h('a', {href: linkTo(id)}, time),
       comment.edited && note(this.say('edited'))),
     body,
-    h('div', {class: 'actions row'}, ...actions, menu))
+    h('div', {class: 'actions row'}, ...actions)) // reading.js adds a menu
     this.#folding.observe(body)
     return article
   }
@@ -799,17 +778,15 @@ class Thread extends HTMLElement {
   makeForm(subject) {
     const {parent, change} = subject
     const draft = ['draft', this.url, parent?.id, change?.id].join()
-    const written = recall(draft, '', 'sessionStorage') || change?.content
-    const label = change?.label
-      ?? (parent ? this.say('replyto', parent.nickname) : this.say('write'))
+    const written = recall(draft, '', 'sessionStorage') || (change?.content ?? '')
+    const label = change?.label ?? this.say(parent ? 'replyto' : 'write', parent?.nickname)
     const field = h('textarea', {
       class: 'field', name: 'content', dir: 'auto', rows: 1, placeholder: label, ariaLabel: label,
-      value: written ?? '',
+      value: written,
     })
     const form = h('form', {
       class: written ? 'form open' : 'form', noValidate: true,
       onfocusin: () => form.classList.add('open'),
-      oninput: () => keep(draft, field.value, 'sessionStorage'),
     }, field)
     Object.assign(form, {subject, draft})
     this.applySettings(form)
@@ -817,18 +794,12 @@ class Thread extends HTMLElement {
     return form
   }
 
-  /** Shows a form as the settings of the blog want it, and hides it where they want none. */
+  /** Shows a form as the settings of the blog want it, and hides it where they want none. In it,
+      writing.js asks readers to sign in where they have to. */
   applySettings(form) {
     const {closed, login_required} = this.settings
     form.hidden = closed
-    const barred = login_required && !me().token && !form.subject.change
-    const present = form.querySelector('.barred')
-    for (const each of form.children) each.hidden = each === present ? !barred : barred
-    if (barred && !present) {
-      const signIn = () => this.use('account.js', 'account', form)
-      const open = button(this.say('signin'), signIn, {class: 'button'})
-      form.prepend(h('p', {class: 'row barred'}, this.say('login'), open))
-    }
+    if (login_required && !me().token) this.#equip(form)
     form.applySettings?.() // of writing.js
   }
 
@@ -837,19 +808,20 @@ class Thread extends HTMLElement {
     article.querySelector('form')?.remove()
     const form = this.makeForm(subject)
     article.append(form)
-    form.querySelector('.barred button, textarea').focus()
+    form.content.focus()
   }
 }
 
 // What the other scripts use of this one. errors.js adds to it.
 Thread.kit = {
-  Failure, LANGUAGES, ask, button, formatted, h, keep, languageOf, learnTexts, linkTo, load,
-  loadTexts, me, recall, relativeTime, report, timeOf,
+  Failure, SERVICE, TEXTS, ask, button, formatted, h, languageOf, learnTexts, linkTo, load, me,
+  memory, once, recall, relativeTime, report, timeOf,
 }
 
 // -- Start --------------------------------------------------------------------
 
-const COUNTED = ['count', 'views', 'likes', 'latest'].map(name => `[data-commentd-${name}]`).join()
+const COUNTED =
+  '[data-commentd-count], [data-commentd-views], [data-commentd-likes], [data-commentd-latest]'
 
 /** Fills totals of other pages and the latest comments, where the page wants some. */
 function fillCounts() {
@@ -857,12 +829,10 @@ function fillCounts() {
   load('counts.js').then(({fill}) => fill(Thread.kit), () => {})
 }
 
-const isCounted = node =>
-  node instanceof Element && (node.matches(COUNTED) || node.querySelector(COUNTED))
-
-/** Pages change all the time. Only what was added is looked at. */
+/** Pages change all the time. Only the parts in which something was added are looked at. */
 function countAdded(changes) {
-  if (changes.some(({addedNodes}) => [...addedNodes].some(isCounted))) fillCounts()
+  const isCounted = ({target, addedNodes}) => addedNodes.length && target.querySelector(COUNTED)
+  if (changes.some(isCounted)) fillCounts()
 }
 
 function start() {

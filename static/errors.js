@@ -1,12 +1,25 @@
-// What the other scripts send, what forms check before that, and what readers are told when
-// something fails. Loaded with each script that readers use, since nothing more can be loaded when
-// the network fails. What this exports stands in the kit of the others.
-// In order: Style, Checks, Sending, Reasons, Texts, Showing.
+// What the other scripts store and send, what forms check before that, and what readers are told
+// when something fails. Loaded with each script that readers use, since nothing more can be loaded
+// when the network fails. What this exports stands in the kit of the others.
+// In order: Style, Memory, Checks, Sending, Reasons, Texts, Showing.
 
 // -- Style --------------------------------------------------------------------
 
 export const sheet = new CSSStyleSheet()
 sheet.replaceSync(MODULE_STYLE)
+
+// -- Memory -------------------------------------------------------------------
+
+/** Stores a value for `recall` of embed.js. */
+export function keep({SERVICE, memory}, key, value, area = 'localStorage') {
+  memory[key] = value
+  try {
+    window[area].setItem(SERVICE + key, JSON.stringify(value ?? null))
+    delete memory[key]
+  } catch {
+    // Storage is blocked or full: it is kept until the page is left.
+  }
+}
 
 // -- Checks -------------------------------------------------------------------
 
@@ -26,7 +39,7 @@ export const readOwn = (kit, path) => kit.ask(path, {headers: authorization(kit)
 export async function send(kit, path, body, method = 'POST') {
   const headers = {'Content-Type': 'application/json', ...authorization(kit)}
   const content = await kit.ask(path, {method, headers, body: JSON.stringify(body)})
-  kit.keep('wrote', Date.now(), 'sessionStorage')
+  kit.keep(kit, 'wrote', Date.now(), 'sessionStorage')
   return content
 }
 

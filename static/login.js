@@ -46,7 +46,7 @@ function begin(thread, kit, name, {secret, hash}, take) {
   const query = new URLSearchParams({page, secret_hash: hash, lang: thread.language})
   const url = `${SERVICE}auth/with/${name}?${query}`
   // For the way back to this page, which may also happen in the other window.
-  kit.keep('login', {secret, hash: location.hash, at: Date.now()})
+  kit.keep(kit, 'login', {secret, hash: location.hash, at: Date.now()})
   const opened = open(url, 'commentd-login', 'popup,width=520,height=680')
   if (opened) listen(kit, opened, outcome => take({...outcome, secret}))
   else location.assign(url + '&way=page')
@@ -64,7 +64,7 @@ function listen(kit, opened, take) {
   addEventListener('message', ({origin, source, data}) => {
     if (origin !== SERVICE.origin || source !== opened) return
     listening.stop()
-    kit.keep('login')
+    kit.keep(kit, 'login')
     take(outcomeOf(data))
   }, {signal})
   addEventListener('storage', ({key}) => {
@@ -84,7 +84,7 @@ const shown = thread => new Promise(resolve => {
 export async function comeBack(thread, kit) {
   const outcome = outcomeOf(location.hash)
   const {secret, hash, at} = kit.recall('login', {})
-  kit.keep('login')
+  kit.keep(kit, 'login')
   if (hash) location.replace(hash) // a route, or a comment
   else history.replaceState(history.state, '', location.pathname + location.search)
   if (!secret || Date.now() - at > LIFE) return // nobody began this here

@@ -40,7 +40,7 @@ const isMine = (kit, {id, user_id}) => !!editToken(kit, id) || !!user_id && user
 function remember(kit, changed) {
   const isRecent = ([, {comment}]) => comment && age(comment, kit) < MONTH
   const all = Object.entries({...written(kit), ...changed})
-  kit.keep('own', Object.fromEntries(all.filter(isRecent)))
+  kit.keep(kit, 'own', Object.fromEntries(all.filter(isRecent)))
 }
 
 /** Marks the comments of this reader, adds to their menus, and shows those that wait for approval.
@@ -110,7 +110,7 @@ function changeOf(thread, kit, {id}, content) {
     const {comment} = await kit.sendPatiently(kit, 'comments/' + id, body, 'PATCH')
     const entry = written(kit)[id]
     if (entry) remember(kit, {[id]: {...entry, comment}})
-    kit.keep(form.draft, undefined, 'sessionStorage')
+    kit.keep(kit, form.draft, undefined, 'sessionStorage')
     thread.put(comment).firstChild.focus()
   }
 

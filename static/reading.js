@@ -1,6 +1,6 @@
-// What readers do with the list: likes, hidden and further replies, the menu of a comment, links to
-// one, new comments, quotes and keys. Loaded when they first touch the thread, or after a minute.
-// In order: Style, Likes, Replies, Menu, Links, Attention, New comments, Quotes, Keys.
+// What readers do with the list: likes, its next page, hidden and further replies, the menu of a
+// comment, links to one, new comments, quotes and keys. Loaded when they move near the comments.
+// In order: Style, Likes, Pages, Replies, Menu, Links, Attention, New comments, Quotes, Keys.
 
 // -- Style --------------------------------------------------------------------
 
@@ -12,12 +12,13 @@ sheet.replaceSync(MODULE_STYLE)
 /** Likes a comment or the page, or takes the like back. It shows at once; an error undoes it.
     Requests go one after another: two at once could arrive in either order. */
 export async function like(thread, kit, heart, id) {
-  const {keep, me, recall} = kit
+  const {me, recall} = kit
   const likes = () => recall('likes', [])
   const key = id ?? thread.url
   const isLiked = () => likes().includes(key)
   const set = (liked, count) => {
-    keep('likes', [...liked ? [key] : [], ...likes().filter(each => each !== key)].slice(0, 500))
+    const others = likes().filter(each => each !== key)
+    kit.keep(kit, 'likes', [...liked ? [key] : [], ...others].slice(0, 500))
     heart.show(liked, count)
     if (!id) thread.totals.page_likes = count
   }
@@ -34,7 +35,7 @@ export async function like(thread, kit, heart, id) {
       const undo = stored[0]
       const response = await sendLike(undo).catch(error => {
         if (error.code !== 'token_invalid') throw error
-        keep('me', {...me(), token: undefined, id: undefined})
+        kit.keep(kit, 'me', {...me(), token: undefined, id: undefined})
         return sendLike(undo)
       })
       stored = [!undo, response.likes ?? response.page_likes]
@@ -50,10 +51,36 @@ export async function like(thread, kit, heart, id) {
   heart.busy = false
 }
 
+// -- Pages --------------------------------------------------------------------
+
+/** Loads the next page of the list in the place of the button that was pressed. */
+export async function loadNext(thread, kit, pressed, page) {
+  const item = pressed.parentNode
+  const last = item.previousElementSibling
+  try {
+    const listing = await thread.askList({page})
+    if (!item.isConnected) return // they pressed twice, or something else is shown now
+    await thread.fill(item, listing)
+    last.nextElementSibling?.firstChild.focus()
+  } catch (error) {
+    kit.showError(thread, kit, item, error)
+  }
+}
+
 // -- Replies ------------------------------------------------------------------
 
+/** Puts the button that hides replies on the line beside them. */
+function addLine(thread, kit, replies) {
+  if (!replies || replies.querySelector(':scope > .line')) return
+  const list = replies.firstChild
+  const line = kit.button('', () => hide(thread, line, list), {
+    class: 'line', ariaExpanded: true, ariaLabel: thread.say('hide'),
+  })
+  replies.prepend(line)
+}
+
 /** Hides or shows a list of replies, by the line beside it. */
-export function hide(thread, kit, line, list) {
+function hide(thread, line, list) {
   list.hidden = !list.hidden
   line.setAttribute('aria-expanded', !list.hidden)
   line.ariaLabel = list.hidden ? null : thread.say('hide')
@@ -93,9 +120,18 @@ export async function rest(thread, kit, item, button) {
 
 // -- Menu ---------------------------------------------------------------------
 
+/** Adds what opens the menu of a comment. A deleted one has no actions. */
+function addOpener(thread, kit, {comment, firstChild: article}) {
+  if (article.querySelector('.quiet')) return
+  const opener = kit.button('', () => openMenu(thread, kit, opener), {
+    class: 'quiet', ariaHasPopup: 'dialog', ariaExpanded: false,
+    ariaLabel: thread.say('menu', comment.nickname),
+  })
+  article.querySelector('.actions')?.append(opener)
+}
+
 /** Opens the menu of a comment: what a reader may do with it, and its author, and an admin. */
-export function menu(thread, kit, opener) {
-  if (thread.$('.menu')) return // they pressed twice while this file was on its way
+function openMenu(thread, kit, opener) {
   const {h} = kit
   const item = opener.closest('li')
 
@@ -232,12 +268,19 @@ const attended = new WeakSet()
 /** The texts of the language that the thread has now; they may have come before it changed. */
 const loadTexts = (thread, kit) => kit.learnTexts(thread.language).catch(() => {})
 
-/** Starts keys, quotes and the watch for new comments, when a reader first does something here or
-    after a minute. */
+/** Adds to each comment what readers use later, and starts keys, quotes and the watch for new
+    comments, when a reader first does something here or stays. */
 export function attend(thread, kit, signal) {
   if (signal.aborted || attended.has(signal)) return
   attended.add(signal)
   const root = thread.shadowRoot
+  const complete = item => {
+    addOpener(thread, kit, item)
+    addTitles(thread, kit, item)
+    addLine(thread, kit, item.closest('.replies'))
+  }
+  thread.decorators.reading = complete
+  root.querySelectorAll('li[data-id]').forEach(complete)
   root.addEventListener('keydown', event => press(thread, kit, event), {signal})
   let timer
   const offerLater = () => {
@@ -250,6 +293,15 @@ export function attend(thread, kit, signal) {
   const clock = setInterval(() => updateTimes(thread, kit), 60e3)
   signal.addEventListener('abort', () => clearInterval(clock))
   watch(thread, kit, signal)
+}
+
+/** Adds to the age of a comment, or its day, the exact time, and says what its tick means. */
+function addTitles(thread, {timeOf}, {comment, firstChild: article}) {
+  const age = article.querySelector('.meta > a')
+  if (age) age.title = timeOf(comment).toLocaleString(thread.language)
+  const tick = article.querySelector('.tick')
+  const meaning = thread.say('signed')
+  if (tick) Object.assign(tick, {role: 'img', ariaLabel: meaning, title: meaning})
 }
 
 function updateTimes(thread, {relativeTime}) {

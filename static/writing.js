@@ -142,7 +142,7 @@ export function equip(thread, kit, form) {
   const rest = kit.h('div', {}, guestFields(thread, kit), buttons(thread, kit, form), held)
   form.append(toolBar(thread, kit, field), rest)
   form.applySettings = () => applySettings(thread, kit, form)
-  thread.applySettings(form)
+  form.applySettings()
   if (!subject.change) beginCaptcha(thread, kit)
   field.addEventListener('keydown', formatByKey)
   form.addEventListener('keydown', submitByKey)
@@ -158,9 +158,10 @@ function submitByKey({key, isComposing, ctrlKey, metaKey, currentTarget: form}) 
 }
 
 /** Name, email and website of a guest. */
-function guestFields(thread, {h, keep, me}) {
+function guestFields(thread, kit) {
+  const {h, me} = kit
   const field = (name, word, type) => {
-    const onchange = ({target}) => keep('me', {...me(), [name]: target.value})
+    const onchange = ({target}) => kit.keep(kit, 'me', {...me(), [name]: target.value})
     return h('label', {}, h('span', {}, thread.say(word)), h('input', {
       class: 'field', name, type, autocomplete: type, required: type === 'name',
       value: me()[name] ?? '', onchange,
@@ -189,7 +190,8 @@ function buttons(thread, {button, h}, form) {
 }
 
 /** Shows of a form what the settings of the blog want. `embed.js` calls it again when they come. */
-function applySettings(thread, {button, h, me}, form) {
+function applySettings(thread, kit, form) {
+  const {button, h, me} = kit
   const {hold, policy_url, registration, providers, login_required} = thread.settings
   const {change} = form.subject
   const {token, role} = me()
@@ -202,9 +204,23 @@ function applySettings(thread, {button, h, me}, form) {
     policy_url && h('a', {href: policy_url}, thread.say('privacy'))))
   change?.setUp(form)
   if (token) signIn() // shows who is signed in
+  bar(thread, kit, form, login_required && !token && !change)
 }
 
-/** Follows what is typed: counts what is left, and solves the captcha meanwhile. */
+/** Shows in the place of a form that one has to sign in first, or the form again. */
+function bar(thread, {button, h}, form, isBarred) {
+  const hasFocus = form.matches(':focus-within')
+  form.querySelector('.barred')?.remove()
+  for (const child of form.children) child.hidden = isBarred
+  if (!isBarred) return
+  const signIn = button(thread.say('signin'), () => thread.use('account.js', 'account', form), {
+    class: 'button',
+  })
+  form.prepend(h('p', {class: 'row barred'}, thread.say('login'), signIn))
+  if (hasFocus) signIn.focus() // it was in the field
+}
+
+/** Follows what is typed: keeps it, counts what is left, and solves the captcha meanwhile. */
 function watchField(thread, kit, form) {
   const {content: field, subject} = form
   const counter = form.querySelector('.counter')
@@ -230,6 +246,9 @@ function watchField(thread, kit, form) {
     thread.announce(left < 0 ? thread.say('content_over', -left) : thread.say('left', left), false)
   }
 
+  const keepDraft = () => kit.keep(kit, form.draft, field.value, 'sessionStorage')
+  if (field.value && !subject.change) keepDraft() // it was typed while this file was on its way
+  field.addEventListener('input', keepDraft)
   form.addEventListener('input', update)
   update()
 }
@@ -349,16 +368,17 @@ function checkContent(thread, {Failure}, content) {
   if (left < 0) throw new Failure('content_over', {retry: -left})
 }
 
-function rememberAuthor(thread, {Failure, isEmail, keep, me}, author) {
+function rememberAuthor(thread, kit, author) {
+  const {Failure, isEmail, me} = kit
   const {login_required} = thread.settings
   if (!author.nickname) throw new Failure(login_required ? 'login_required' : 'nickname_missing')
   if (author.email && !isEmail(author.email)) throw new Failure('email_invalid')
   if (/^[^:]+$/.test(author.website)) author.website = 'https://' + author.website
-  keep('me', {...me(), ...author})
+  kit.keep(kit, 'me', {...me(), ...author})
 }
 
 async function post(thread, kit, form, {content, author}) {
-  const {keep, me, recall} = kit
+  const {me, recall} = kit
   const {parent} = form.subject
   const captcha_token = await captchaToken(thread, kit, true)
   // The service holds a comment that came faster than a person types. Pasted texts wait here for a
@@ -370,8 +390,8 @@ async function post(thread, kit, form, {content, author}) {
     page_url: thread.url, parent_id: parent?.id, content, captcha_token, lang: thread.language,
     ...!me().token && author,
   })
-  keep('own', {...recall('own', {}), [comment.id]: {edit_token, comment}})
-  keep(form.draft, undefined, 'sessionStorage')
+  kit.keep(kit, 'own', {...recall('own', {}), [comment.id]: {edit_token, comment}})
+  kit.keep(kit, form.draft, undefined, 'sessionStorage')
   dropCaptchaToken(thread)
   thread.put(comment, true)
   if (parent) form.remove()
@@ -386,7 +406,7 @@ async function post(thread, kit, form, {content, author}) {
 
 /** Opens the form that asks what is wrong with a comment. */
 export function openReport(thread, kit, id) {
-  const {button, h, keep, me, recall} = kit
+  const {button, h, me, recall} = kit
   const article = thread.item(id).firstChild
   article.querySelector('form')?.remove()
 
@@ -395,10 +415,10 @@ export function openReport(thread, kit, id) {
       await kit.send(kit, `comments/${id}/report`, {reason: form.reason.value.trim()})
     } catch (error) {
       if (error.code !== 'token_invalid') throw error
-      keep('me', {...me(), token: undefined, id: undefined}) // guests may report too
+      kit.keep(kit, 'me', {...me(), token: undefined, id: undefined}) // guests may report too
       return sendReport()
     }
-    keep('reports', [id, ...recall('reports', [])].slice(0, 500))
+    kit.keep(kit, 'reports', [id, ...recall('reports', [])].slice(0, 500))
     form.remove()
     article.focus()
     thread.announce(thread.say('thanks'))

@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, expect
 
 from commentd import App, Config, make_app
 from support import inside
-from support.blog import POST, article, conversation, new_context, say, service
+from support.blog import POST, article, begin_to_read, conversation, new_context, say, service
 from support.client import PAGE, Visitor
 from support.commands import run_here
 from support.hostile_text import MARKUP
@@ -337,7 +337,7 @@ TICK = {"en": "signed in", "ar": "مسجَّل الدخول"}
 PLACES = """() => {
   const root = document.querySelector('commentd-thread').shadowRoot
   return ['section', '.head', '.head b', 'li[data-id]', 'article', '.avatar', '.meta', '.meta > *',
-          '.tick', '.body', '.actions', '.replies', '.line', '.more'].map(name =>
+          '.tick', '.body', '.actions', '.replies', '.more'].map(name =>
     [name, ...[...root.querySelectorAll(name)].map(node => {
       const {x, y, width, height} = node.getBoundingClientRect()
       const text = /meta|body|b$/.test(name) ? node.textContent.trim() : ''
@@ -381,6 +381,8 @@ def test_a_fragment_has_the_layout_of_the_widget(
         # The widget holds the height that it had in the window while the list was on its way.
         page.locator("commentd-thread section").evaluate("node => node.style.minHeight = 0")
         found.append(page.evaluate(PLACES))
+        if not is_fragment:
+            begin_to_read(page)
         expect(page.get_by_role("img", name=TICK[lang])).to_have_count(1)  # the owner's
         badge = page.locator(".admin").evaluate("node => {" + BADGE)
         assert badge[0] != badge[1], "it can be read"

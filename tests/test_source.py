@@ -380,13 +380,13 @@ def test_pages_hold_nothing_inline_and_nothing_of_others() -> None:
 
 
 def test_the_manual_names_what_a_page_may_style_and_say() -> None:
-    files = ("embed.js", "writing.js", "widget.css")
-    widget, more, style = ((ROOT / "static" / name).read_text("utf-8") for name in files)
+    files = ("embed.js", "writing.js", "widget.css", "writing.css")
+    widget, more, *styles = ((ROOT / "static" / name).read_text("utf-8") for name in files)
     for folder in (ROOT / "static" / "help").iterdir():
         embed = (folder / "embed.md").read_text("utf-8")
         theme = (folder / "theme.md").read_text("utf-8")
         variable = r"--commentd-\w+"
-        assert {*re.findall(variable, theme)} == {*re.findall(variable, style)}
+        assert {*re.findall(variable, theme)} == {*re.findall(variable, "".join(styles))}
         attributes = {"lang", *re.findall(r"getAttribute\('(\w+)'\)", widget)}
         table = embed.partition("|---|---|---|\n")[2].partition("\n\n")[0]
         assert attributes == {*re.findall(r"^\| `(\w+)` \| ", table, re.M)}

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from webtest import TestApp
 
 from commentd import App
-from support.blog import OWNER, POST, Json, answering, article, conversation, say
+from support.blog import OWNER, POST, Json, answering, article, begin_to_read, conversation, say
 from support.inside import add_account, set_status, sql, token_of
 from support.sources import MANUAL
 from support.widget import (
@@ -171,7 +171,7 @@ def test_a_browser_that_is_too_old_gets_a_link_to_the_thread(view: View) -> None
         window.CSSStyleSheet = class { constructor() { throw new TypeError('Illegal') } }""")
     view()
     expect(page.locator("commentd-thread")).to_have_count(0)
-    assert view.faults == ["Uncaught Error: commentd: this browser is too old for the widget"]
+    assert view.faults == ["Uncaught Error: commentd: this browser is too old"]
     view.faults.clear()
     view(TAG + HELD + "<commentd-thread></commentd-thread>")
     assert page.locator("commentd-thread").evaluate("node => node.clientHeight") < 100
@@ -554,6 +554,7 @@ def test_a_thumb_on_the_line_beside_replies_hides_them_only_at_its_beginning(vie
     page.set_viewport_size({"width": 390, "height": 844})
     reply = comment(page, "Depth 1.")
     expect(reply).to_be_visible()
+    begin_to_read(page)
     box = page.locator(".line").first.bounding_box()
     assert box
     page.touchscreen.tap(box["x"] + 12, box["y"] + box["height"] - 10)
@@ -584,6 +585,7 @@ def test_the_order_of_the_list_has_no_box_of_the_engine(view: View) -> None:
 def test_replies_are_folded_and_unfolded(view: View) -> None:
     nested(view.app, 4)
     page = view()
+    begin_to_read(page)
     line = page.locator(".line").first
     ways: list[Callable[[], None]] = [
         lambda: line.click(position={"x": 12, "y": 20}),
@@ -734,6 +736,7 @@ def test_lists_code_and_menus_show_what_they_are(view: View) -> None:
         assert shown.evaluate(style, "listStyleType") == wanted, selector
     expect(page.locator("pre").first).not_to_have_css("mask-image", "none")  # code.js brings it
     expect(page.locator("pre").last).to_have_css("mask-image", "none")
+    begin_to_read(page)
     page.mouse.move(0, 0)
     assert float(page.locator(".quiet").evaluate(style, "opacity")) >= 0.6
 
@@ -781,6 +784,7 @@ def test_a_comment_says_how_long_ago_and_exactly_when(view: View, fake_world: Fa
     view.page.clock.set_fixed_time(fake_world.time)
     page = view(in_languages(*AGO))
     for lang, names in AGO.items():
+        begin_to_read(page, f"commentd-thread[lang={lang}]")
         links = page.locator(f"commentd-thread[lang={lang}] .meta a:has(time)")
         expect(links).to_have_count(len(ages))
         exact = page.evaluate(
@@ -1376,12 +1380,14 @@ def test_a_reader_who_is_offline_is_told_and_can_try_again(view: View) -> None:
     page.wait_for_function("navigator.onLine")
     again.click()
     expect(page.locator("article")).to_have_count(10)
+    begin_to_read(page)
     page.context.set_offline(True)
-    button(page, "显示更多").click()
+    more = button(page, "显示更多")
+    more.click()
     expect(alert).to_contain_text("连不上评论服务")
     assert texts(page) == nos(15, 6)
     page.context.set_offline(False)
-    again.click()
+    more.click()
     expect(page.locator("article").nth(10)).to_be_focused()
     assert texts(page) == nos(15, 1)
     expect(alert).to_have_count(0)

@@ -528,6 +528,7 @@ def test_each_state_of_the_account_panel_is_accessible(
     follow(blog_site, POST, LONG, "/2024/%E8%A1%8C%E8%B7%9D/")
     page = signed_in(blog_site, faults=REFUSED, lang=lang, **how)
     page.evaluate(WATCH)
+    blog.begin_to_read(page)
     press = article(page, "Buy this.").locator(".quiet")
     if how == DESK:
         expect(press).to_have_css("opacity", "0.7")  # a mouse finds it where it is

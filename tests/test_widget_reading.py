@@ -364,14 +364,6 @@ def test_a_passage_selected_while_the_script_loads_is_quoted(
     expect(quote(page)).to_be_visible()
 
 
-def test_a_menu_that_is_pressed_twice_opens_once(app: App, page: Page, view: View) -> None:
-    say(app, "One.")
-    view(TAG, POST)
-    with requests_held(page, "**/reading.js*"):
-        comment(page, "One.").locator(".quiet").dblclick()
-    expect(page.locator("dialog.menu")).to_have_count(1)
-
-
 def test_no_quote_is_offered_for_a_selection_that_is_not_within_one_comment(
     app: App, open_and_touch: View
 ) -> None:
@@ -583,6 +575,7 @@ def localhost(site: Site) -> str:
 
 
 def copy_link(page: Page, text: str) -> None:
+    blog.begin_to_read(page)
     comment(page, text).locator(".quiet").click()
     page.get_by_role("button", name="复制链接").click()
 

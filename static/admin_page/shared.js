@@ -3,7 +3,10 @@
 const {kit} = customElements.get('commentd-thread')
 
 export const {
-  Failure, LANGUAGES, button, formatted, h, keep, languageOf, load, loadTexts, recall,
-  relativeTime, report, timeOf,
+  Failure, button, formatted, h, languageOf, load, recall, relativeTime, report, timeOf,
 } = kit
-export const {duration, readable} = await kit.load('errors.js')
+const errors = await kit.load('errors.js')
+export const {duration, readable} = errors
+export const keep = (...entry) => errors.keep(kit, ...entry)
+export const LANGUAGES = Object.keys(kit.TEXTS)
+export const loadTexts = name => kit.once(`words/${name}.json`, kit.ask)

@@ -167,6 +167,8 @@ class ExaminedSite:
                 page.wait_for_function(READY)
             if state.role == "admin":
                 page.wait_for_function(MODERATES)
+            if state.before is None:
+                blog.begin_to_read(page)
             page.evaluate("watch.listen()")
             state.act(page)
             until_drawn(page)

@@ -166,6 +166,18 @@ ANIMATIONS_ARE_OVER = """async () => {
 }"""
 
 
+def begin_to_read(page: Page, thread: str = "commentd-thread") -> None:
+    """Comes to a thread and gives signs that somebody reads, until menus are there and all that
+    comes with them."""
+    signs = """selector => {
+      const thread = document.querySelector(selector)
+      if (thread.getBoundingClientRect().top > innerHeight) thread.scrollIntoView()
+      dispatchEvent(new Event('pointermove'))
+      return thread.decorators.reading
+    }"""
+    page.wait_for_function(signs, arg=thread)
+
+
 def settle(page: Page) -> None:
     """Waits until no request is open, or for two seconds, and until animations are over."""
     with suppress(TooLong):

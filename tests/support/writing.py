@@ -218,6 +218,7 @@ def article(page: Page, text: str) -> Locator:
 
 def choices(place: Locator, operate: Operate = mouse) -> Locator:
     """The menu of a comment, which is opened."""
+    blog.begin_to_read(place.page)
     operate(place.locator(".quiet").first)
     menu = place.page.get_by_role("dialog")
     expect(menu).to_be_visible()
