@@ -358,8 +358,8 @@ export async function account(thread, kit, form, reason) {
   }
 
   async function logIn(proof) {
-    const form = {email: typed.email, ...typed.vouched, ...proof}
-    const reader = await send('auth/login', form).catch(error => {
+    const whole = {email: typed.email, ...typed.vouched, ...proof}
+    const reader = await send('auth/login', whole).catch(error => {
       // It is too old, or not for this account. Without it, the rest may go on.
       if (/^(provider_(refused|taken)|password_required)$/.test(error.code)) delete typed.vouched
       throw error

@@ -87,7 +87,10 @@ function sessionRow(session) {
   const row = line(
     h('p', {class: 'row'},
       h('b', {}, device ? bdi(device) : say('session_unknown')), isThis && badge('session_this')),
-    dots(country && nameOfCountry(text(country)), ip && bdi(ip), span(say('seen'), ' ', when(seen_at))),
+    dots(
+      country && nameOfCountry(text(country)),
+      ip && bdi(ip),
+      span(say('seen'), ' ', when(seen_at))),
     isThis ? '' : busyButton('session_end', end, {class: 'danger'}))
   return row
 }
