@@ -15,7 +15,9 @@ from support import blog
 from support.accessibility import DESK, PHONE, assert_nobody_is_shut_out, focus_stops
 from support.blog import OWNER, POST, WATCH, owner_token, say
 from support.inside import sql
+from support.widget import service_with
 from support.words import WORDS
+from support.world import read
 from support.writing import (
     MAIL,
     PASSWORD,
@@ -39,6 +41,7 @@ from support.writing import (
     signed_in,
     textbox,
     words_of,
+    write,
 )
 from support.writing import account as account  # a fixture
 from support.writing import address as address  # a fixture
@@ -563,3 +566,52 @@ def test_each_state_of_the_account_panel_is_accessible(
     menu = choices(article(page, "Buy this."))
     expect(menu.get_by_role("button", name=in_any_language("reported"))).to_be_disabled()
     assert_open_to_all(page, "reported")
+
+
+# Comments that others sign with the email address of an account
+
+
+@service_with(server_public_url="http://comments.test", notify_owner=("nobody",))
+def test_a_guest_with_the_email_address_of_an_account_sees_what_any_guest_sees(
+    blog_site: BlogSite,
+) -> None:
+    seen = []
+    for number, email in enumerate((MAIL, "nobody@example.com")):
+        page = blog_site.open()
+        write(page, f"No. {number}", "Bea")
+        page.locator("summary").click()
+        textbox(page, "Email").fill(email)
+        button(page, "Post").click()
+        written = article(page, f"No. {number}")
+        expect(written).to_be_focused()
+        before = written.inner_text()
+        page.reload()
+        expect(article(page, f"No. {number}")).to_be_visible()
+        after = article(page, f"No. {number}").inner_text()
+        seen.append([text.replace(str(number), "…") for text in (before, after)])
+        expect(page.locator(".tick")).to_have_count(0)
+    assert seen[0] == seen[1]
+
+
+@service_with(server_public_url="http://comments.test", notify_owner=("nobody",))
+def test_a_press_on_the_page_of_a_mailed_link_makes_a_comment_that_of_its_holder(
+    blog_site: BlogSite,
+) -> None:
+    page = blog_site.open()
+    write(page, "Written in a hurry.", "Annie")
+    page.locator("summary").click()
+    textbox(page, "Email").fill(MAIL)
+    button(page, "Post").click()
+    expect(article(page, "hurry")).to_be_focused()
+    blog_site.app.deliver()
+    text = read(blog_site.mail_server.emails[-1].content).get_content()
+    found = re.search(r"http://comments\.test(/mail\?\S*do=mine\S+)", text)
+    assert found
+    mailed = blog_site.reader()
+    mailed.goto(blog_site.service + found[1])
+    button(mailed, "Yes, publish it").click()
+    expect(mailed.get_by_role("heading")).to_have_text("Thank you. This comment is yours.")
+    ann = signed_in(blog_site)
+    tick = article(ann, "hurry").get_by_role("img", name="signed in")
+    expect(tick).to_have_text("✓")
+    expect(article(ann, "hurry").locator(".own")).to_have_text("You")
