@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Dialog, Locator, Page, Route, expect
 from webtest import TestApp
 
 from commentd import App
-from support import inside
+from support import blog, inside
 from support.accessibility import DESK, PHONE
 from support.blog import new_context, nodes_of, painted, say, service
 from support.inside import sql
@@ -1596,6 +1596,24 @@ def test_a_blog_without_statistics_yet_is_told_so(admin_browser: AdminBrowser) -
         section = page.locator("section", has=page.get_by_role("heading", name=name))
         expect(section).to_contain_text(text)
     assert page.locator("main > table").count() == 0
+
+
+@with_settings(moderation_hold="email", server_public_url="https://comments.blog.example")
+def test_the_queue_tells_who_was_signed_in_and_whose_email_address_a_guest_gave(
+    admin_browser: AdminBrowser,
+) -> None:
+    admin_browser.expected.append("Cross-Origin-Opener-Policy")  # this page came over plain http
+    account(admin_browser.app, "ann@example.com", "Ann", role="user")
+    add_waiting(admin_browser.app, "Typed.", email="ann@example.com")
+    say(admin_browser.app, "Signed in.", blog.OWNER)
+    page = admin_browser.open()
+    typed = page.get_by_role("article").filter(has_text="Typed.")
+    expect(typed).to_contain_text(re.compile("Email address of .?Ann.?, who was not signed in"))
+    expect(typed).to_contain_text("The holder of the email address has not confirmed it")
+    expect(typed.get_by_role("img", name="signed in")).to_have_count(0)
+    page.goto(f"{admin_browser.service}/admin#comments")
+    signed = page.get_by_role("article").filter(has_text="Signed in.")
+    expect(signed.get_by_role("img", name="signed in")).to_be_visible()
 
 
 @with_settings(

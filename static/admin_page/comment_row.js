@@ -60,7 +60,7 @@ const FACTS = {
   ip: ({ip}) => text(ip) && findComments(ip),
   email: ({email}) => text(email) && findComments(email),
   // The account whose email address a guest gave.
-  holder: ({holder}) => holder && bdi(say('holder_is', text(holder.nickname))),
+  holder: ({holder}) => holder && say('holder_is', text(holder.nickname)),
   website: websiteOf,
 }
 
