@@ -117,6 +117,7 @@ APP_KEY = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"  # of an authenticator app
 # Values of parameters and fields, and those that one operation wants.
 GOOD: dict[str, Any] = {
     "answers": False,
+    "questions": False,
     "blocked": False,
     "captcha_token": "x",
     "closed": False,
