@@ -1781,6 +1781,13 @@ def host_and_port(text: str) -> tuple[str, int]:
     return found[1] or found[3] or "", int(found[2] or found[4] or 0)
 
 
+def reached_at(place: str) -> str:
+    """The host and port, or the URL, at which this machine reaches what listens on that one. What
+    listens on all IP addresses has none of its own."""
+    place = re.sub(r"^(http://)?0\.0\.0\.0(?=:)", r"\g<1>127.0.0.1", place)
+    return re.sub(r"^(http://)?\[::\](?=:)", r"\g<1>[::1]", place)
+
+
 def parse_smtp_host(text: str) -> str:
     """A host, with a port if the owner wrote it here: `smtp.example.com` or `[::1]:25`."""
     host = re.sub(r"(?i)^(https?|smtps?|ssl|tls)://", "", narrow(text)).rstrip("/")
@@ -2226,7 +2233,7 @@ class Config:
         """Where readers reach the service. "" if only a proxy knows."""
         if self.server_public_url or self.listens_on_file:
             return self.server_public_url
-        return f"http://{self.server_listen}"
+        return f"http://{reached_at(self.server_listen)}"
 
 
 SETTINGS = {each.name: each for each in fields(Config) if each.metadata}
@@ -20066,7 +20073,7 @@ def greet(app: App, listen: str) -> None:
     site = app.site
     config = site.config
     store = site.store
-    url = config.server_public_url or listen
+    url = config.server_public_url or reached_at(listen)
     lines = [f"commentd {__version__} serves {config.database_path} on {listen}"]
     if not config.server_public_url or config.site_demo:
         lines.append(f"Try it: {url}/")
@@ -20585,14 +20592,14 @@ def example_again(arguments: ExampleArguments) -> str:
 
 def caddy_settings(arguments: ExampleArguments) -> str:
     config = arguments.config
-    upstream = upstream_of(config)
+    upstream = reached_at(config.server_listen)
     if config.listens_on_file:
         upstream = f"unix/{upstream.removeprefix('unix:')}"
     return proxy_settings(arguments, upstream)
 
 
 def nginx_settings(arguments: ExampleArguments) -> str:
-    upstream = upstream_of(arguments.config)
+    upstream = reached_at(arguments.config.server_listen)
     if arguments.config.listens_on_file:
         upstream += ":"
     return proxy_settings(
@@ -20602,11 +20609,6 @@ def nginx_settings(arguments: ExampleArguments) -> str:
         zone=f"commentd-{urls_of(arguments)[0].hostname}",
         http2_is_directive=nginx_version() >= (1, 25, 1),
     )
-
-
-def upstream_of(config: Config) -> str:
-    """Where a proxy on this machine reaches the service."""
-    return re.sub(r"^(0\.0\.0\.0|\[::\])", "127.0.0.1", config.server_listen)
 
 
 def urls_of(arguments: ExampleArguments) -> list[urllib.parse.SplitResult]:

@@ -37,7 +37,7 @@ from support.admin import (
 )
 from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor, stranger
-from support.commands import run
+from support.commands import run, run_here
 from support.comments import NO_LIMITS, SHOWN, at_once, solved
 from support.database import assert_whole, dump
 from support.faults import little_room
@@ -296,6 +296,24 @@ def test_the_start_prints_the_next_steps_of_the_owner(
     inside.greet(app, 8080)
     printed = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert printed == [*first, f"Moderate: {url}/admin", *emails]
+
+
+@pytest.mark.parametrize(
+    ("listen", "here"), [("0.0.0.0", "127.0.0.1"), ("[::]", "[::1]"), ("192.0.2.1", "192.0.2.1")]
+)
+def test_links_in_the_terminal_can_be_opened_where_the_service_listens_on_all_addresses(
+    listen: str, here: str, app: App, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commentd.greet(app, f"http://{listen}:8080")
+    printed = capsys.readouterr().out
+    assert f" on http://{listen}:8080\n" in printed
+    assert f"Become admin: http://{here}:8080/admin#link=" in printed
+    environ = {
+        "COMMENTD_SERVER_LISTEN": f"{listen}:8080",
+        "COMMENTD_DATABASE_PATH": inside.database_path(app),
+    }
+    _, text, _ = run_here(tmp_path, "admin", "ann@example.com", **environ)
+    assert f"\n  http://{here}:8080/admin#link=" in text
 
 
 @pytest.mark.slow
