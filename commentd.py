@@ -9360,7 +9360,9 @@ def visitor_of(request: Request) -> str:
 # | all others  | the blog's                          | nothing if a token was sent; else    |
 # |             |                                     | all, to ask each time if it is valid |
 #
-# The handlers of files let them be kept for a time without asking (`cached_for`).
+# The handlers of files let them be kept for a time without asking (`cached_for`). The path /mail is
+# in the open area like all others: its routes are `by_link`, so that no origin counts, and
+# `html_page` says that nothing is kept.
 
 
 @dataclass(frozen=True)
@@ -9429,8 +9431,8 @@ def headers_for(site: Site, path: str, origin: str, *, has_token: bool) -> dict[
 
 
 def headers_of_area(area: Area, *, has_token: bool) -> dict[str, str]:
-    """Those of these headers that do not depend on the blog. By them alone, pages of other origins
-    may not read the response."""
+    """The headers that do not depend on the blog. With them alone, pages of other origins may not
+    read the response."""
     return {
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
