@@ -7130,47 +7130,44 @@ class Site:
 # -- Limits -------------------------------------------------------------------
 
 
-# Rate limits: `{HOUR: 5}` means five uses in an hour. The comments say whose uses count together.
-# How the limits for codes work together is said in Sign-in.
+# Rate limits: `{HOUR: 5}` means five uses in an hour.
 RATE_LIMITS = {
     # Of a client, which comes in the form of one or more networks.
     "register": {HOUR: 5},
     "verify": {10 * MINUTE: 10},
-    "wrong_code": {DAY: 20},
     "login": {10 * MINUTE: 10},
     "comment": {MINUTE: 5, HOUR: 60},
     "like": {MINUTE: 10, HOUR: 100},
     "new_page": {HOUR: 20},
     "follow": {HOUR: 30},
     "report": {HOUR: 5, DAY: 20},
-    # Of an admin's account, after the right password: strangers cannot use them up.
-    "wrong_factor": {10 * MINUTE: 5, DAY: 20},
     # Of a client, for one email address or one comment.
     "code_for_email": {MINUTE: 1},
     "wrong_password": {10 * MINUTE: 5},
     "like_of_comment": {DAY: 20},
-    # Of an email address: emails with codes that anybody asks for.
-    "code_email": {MINUTE: 1, HOUR: 5, DAY: 10},
-    # Further ones for a client from a network that the account signed in from, and for the holder,
-    # signed in: strangers cannot use them up.
+    # Of an admin's account, after the right password: strangers cannot use them up.
+    "wrong_factor": {10 * MINUTE: 5, DAY: 20},
+    # Emails with codes. What anybody asks for counts on the first two.
+    "code_email": {MINUTE: 1, HOUR: 5, DAY: 10},  # to one email address
+    "all_code_emails": {HOUR: 200},
+    # Strangers cannot use these up. They are for a client from a network that the account signed in
+    # from, when the first two are used up, and for the holder, signed in.
     "known_code_email": {MINUTE: 1, DAY: 5},
     "own_code_email": {MINUTE: 1, DAY: 5},
-    # Of an email address: wrong codes of clients that name no request.
-    "unnamed_wrong_code": {DAY: 15},
-    # Of an email address: wrong codes of clients that the account knows. They do not count on
-    # `all_wrong_codes`.
-    "known_wrong_code": {DAY: 15},
+    # Wrong codes. `guess_uses` says which of these a guess counts on.
+    "wrong_code": {DAY: 20},  # of a client
+    "unnamed_wrong_code": {DAY: 15},  # for an email address, by clients that name no request
+    "known_wrong_code": {DAY: 15},  # for an email address, by clients that its account knows
+    "all_wrong_codes": {DAY: 200},  # for all accounts, by clients that they do not know
+    # For an email address without an account. It is never used up: it costs the same work as
+    # `all_wrong_codes`, so that the time of the response does not tell who has an account.
+    "all_wrong_codes_for_nobody": {DAY: 10**9},
     # Of an email address: emails about comments, and about replies alone.
     "notification": {10 * MINUTE: 1},
     "reply_email": {HOUR: 6},
     # Of an email address: emails that ask whether its holder wrote what a guest signed with it.
     "question": {DAY: 1},
     # Of all clients together.
-    "all_code_emails": {HOUR: 200},
-    "all_wrong_codes": {DAY: 200},  # for accounts
-    # For an email address without an account. It is never used up: it costs the same work as
-    # `all_wrong_codes`, so that the time of the response does not tell who has an account.
-    "all_wrong_codes_for_nobody": {DAY: 10**9},
     "all_comments": {HOUR: 300},
     "all_likes": {HOUR: 2000},
     "all_new_pages": {HOUR: 300, DAY: 1000},  # by views and likes: each takes 10 kB for 90 days
