@@ -14964,6 +14964,10 @@ def check_settings(config: Config) -> Iterator[Finding]:
     if not mailer_type(config).delivers:
         text = "no mail server: emails are printed to the terminal; set [mail] host"
         yield Finding(warn_if_public, "mail", text)
+        for provider in config.login_providers:
+            if provider.kind == "mastodon":
+                text = "Mastodon names no email address, and without [mail] host none is confirmed"
+                yield Finding(Level.WARN, "login", f"[login.{provider.name}] {text}")
     if not config.site_origins:
         text = "any site can use this service; set [site] origins to your blog"
         yield Finding(warn_if_public, "origins", text)
