@@ -1685,7 +1685,7 @@ def parse_language_or_account(text: str) -> str:
     return str(parse(text))
 
 
-def parse_chat_name(text: str) -> str:
+def parse_choice(text: str) -> str:
     """The name in lower case. Which chats there are is known further below."""
     return narrow(text).lower()
 
@@ -2037,6 +2037,22 @@ class Config:
         parse_signing_key,
         secret=True,
     )
+    mail_provider: str = setting(
+        "How emails leave: smtp; or by HTTPS, where a host blocks SMTP: resend, postmark, brevo,\n"
+        "mailgun, sendgrid, ses or webhook (a program of your own).",
+        parse_choice,
+        "smtp",
+    )
+    mail_api_key: str = setting(
+        "The key that the provider gave you for its API. For ses, the secret access key.",
+        secret=True,
+    )
+    mail_api_url: str = setting(
+        "Where emails go by HTTPS. Empty: the provider's usual URL. For mailgun in the EU:\n"
+        "https://api.eu.mailgun.net. For ses: https://email.REGION.amazonaws.com. For webhook:\n"
+        "that of your program.",
+        parse_web_page,
+    )
     mail_host: str = setting(
         "The mail server (SMTP). Empty: emails are printed to the terminal.", parse_smtp_host
     )
@@ -2048,7 +2064,9 @@ class Config:
         one_of("starttls", "tls", "none"),
         "starttls",
     )
-    mail_user: str = setting("The user name at the mail server. Empty: no login.")
+    mail_user: str = setting(
+        "The user name at the mail server. Empty: no login. For ses, the access key ID."
+    )
     mail_password: str = setting("The password there.", secret=True)
     mail_sender: str = setting(
         "The sender: an email address, or Name <address>. Empty: the user.", parse_mailbox
@@ -2132,7 +2150,7 @@ class Config:
     )
     webhook_kind: str = setting(
         "The format: json (for programs of your own), or that of slack, discord, telegram, feishu.",
-        parse_chat_name,
+        parse_choice,
         "json",
     )
     webhook_secret: str = setting(
@@ -8538,13 +8556,8 @@ class Mailer(abc.ABC):
         self.world = world
 
     @staticmethod
-    @abc.abstractmethod
-    def is_set_up(config: Config) -> bool:
-        """Whether the owner has chosen this provider."""
-
-    @staticmethod
     def faults(config: Config) -> Iterator[str]:
-        """What is wrong with its settings, once it is chosen."""
+        """What is wrong with its settings."""
         yield from ()
 
     @property
@@ -8670,10 +8683,6 @@ class SmtpMailer(Mailer):
     """A mail server, by SMTP."""
 
     @staticmethod
-    def is_set_up(config: Config) -> bool:
-        return bool(config.mail_host)
-
-    @staticmethod
     def faults(config: Config) -> Iterator[str]:
         if not (config.mail_sender or MAILBOX.fullmatch(config.mail_user)):
             yield "[mail] host is set, so set [mail] sender too: the address emails come from"
@@ -8749,10 +8758,6 @@ class TerminalMailer(Mailer):
 
     delivers = False
 
-    @staticmethod
-    def is_set_up(config: Config) -> bool:
-        return True
-
     @property
     def name(self) -> str:
         return "terminal"
@@ -8768,16 +8773,358 @@ class TerminalMailer(Mailer):
         """There is nothing to try."""
 
 
-MAILERS: tuple[type[Mailer], ...] = (SmtpMailer, TerminalMailer)  # the first one that is set up
+class ApiMailer(Mailer):
+    """A provider that takes emails by HTTPS. Each is a class of its own, which says what the
+    provider wants to be sent."""
+
+    provider = ""
+    usual_url = ""
+
+    @classmethod
+    def faults(cls, config: Config) -> Iterator[str]:
+        named = f"[mail] provider = {cls.provider}"
+        if not config.mail_api_key:
+            yield f"{named} needs [mail] api_key"
+        if not config.mail_sender:
+            yield f"{named} needs [mail] sender: the address emails come from"
+        if not (config.mail_api_url or cls.usual_url):
+            yield f"{named} needs [mail] api_url"
+        if config.mail_api_url.startswith("http:"):
+            host = urllib.parse.urlsplit(config.mail_api_url).hostname
+            if host not in ("localhost", "127.0.0.1", "::1"):
+                yield "[mail] api_url must begin with https: it is sent the key"
+
+    @property
+    def url(self) -> str:
+        return (self.config.mail_api_url or self.usual_url).rstrip("/")
+
+    @property
+    def name(self) -> str:
+        return f"{self.provider} ({urllib.parse.urlsplit(self.url).netloc})"
+
+    @property
+    def readiness(self) -> str:
+        return f"{self.name} takes the key"
+
+    @property
+    def path(self) -> str:
+        return ""
+
+    @abc.abstractmethod
+    def body(self, email: Email, message_id: str) -> bytes:
+        """What the provider is sent."""
+
+    def headers(self, body: bytes) -> dict[str, str]:
+        """What shows the provider who sends it."""
+        return {"authorization": f"Bearer {self.config.mail_api_key}"}
+
+    def send(self, email: Email, message_id: str) -> None:
+        status, response = self.call(self.body(email, message_id), message_id)
+        if not 200 <= status < 300:
+            raise self.not_sent(status, response, email.recipient)
+
+    def log_in(self) -> None:
+        """Sends nothing that could be an email: the provider looks at the key first, and then says
+        what is missing."""
+        status, response = self.call(b"")
+        if status in (401, 403) or status >= 500:
+            raise self.not_sent(status, response, "")
+
+    def call(self, body: bytes, message_id: str = "") -> tuple[int, bytes]:
+        headers = self.headers(body)
+        if message_id:  # for Resend: an email that is sent again goes out once
+            headers["idempotency-key"] = message_id
+        try:
+            return self.world.fetch(self.url + self.path, body, headers)
+        except (OSError, ValueError) as error:
+            raise NotSent(reason_of(error)) from error
+
+    def not_sent(self, status: int, response: bytes, to: str) -> NotSent:
+        said = without_secrets(
+            sentence_of(response), to, self.config.mail_user, self.config.mail_api_key
+        )
+        # What is wrong with the account, the sender or the limits, the owner can correct meanwhile.
+        blames_recipient = status in (400, 413, 422) and not BLAMES_ACCOUNT.search(said)
+        explained = f"{said} ({status})"
+        return NotSent(f"{status} {said}".strip(), explained, is_final=blames_recipient)
+
+
+# Where a provider's sentence is about what the owner has set up there, not about one email.
+BLAMES_ACCOUNT = re.compile(
+    r"""(?xi)
+    sender | from | domain | verif | signature | \bkey\b | token | account | credit | quota | limit
+    | plan | pending | paused | suspend | authent | authoriz | permission | allowed
+    """
+)
+
+
+def sentence_of(response: bytes) -> str:
+    """What a provider says of an email that it refuses, in the words of its JSON or as a text."""
+    text = response.decode("utf-8", "replace")
+    try:
+        said = strict_json(response)
+    except ValueError:
+        return terminal_line(text)
+    errors = said.get("errors")  # SendGrid
+    if isinstance(errors, list) and errors and isinstance(errors[0], dict):
+        said = errors[0]
+    return terminal_line(str(said.get("message") or said.get("Message") or text))
+
+
+def json_bytes(value: Json) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+class ResendMailer(ApiMailer):
+    """https://resend.com/docs/api-reference/emails/send-email"""
+
+    provider = "resend"
+    usual_url = "https://api.resend.com"
+    path = "/emails"
+
+    def body(self, email: Email, message_id: str) -> bytes:
+        return json_bytes(
+            {
+                "from": str(self.config.sender),
+                "to": [email.recipient],
+                "subject": email.subject,
+                "text": email.text,
+                "headers": sent_headers(email),
+            }
+        )
+
+
+class PostmarkMailer(ApiMailer):
+    """https://postmarkapp.com/developer/api/email-api"""
+
+    provider = "postmark"
+    usual_url = "https://api.postmarkapp.com"
+    path = "/email"
+
+    def headers(self, body: bytes) -> dict[str, str]:
+        return {"x-postmark-server-token": self.config.mail_api_key}
+
+    def body(self, email: Email, message_id: str) -> bytes:
+        own_id = {"Message-ID": f"<{message_id}@{self.config.sender.domain}>"}
+        headers = {**sent_headers(email), **own_id, "X-PM-KeepID": "true"}
+        return json_bytes(
+            {
+                "From": str(self.config.sender),
+                "To": email.recipient,
+                "Subject": email.subject,
+                "TextBody": email.text,
+                "Headers": [{"Name": name, "Value": value} for name, value in headers.items()],
+                "MessageStream": "outbound",
+            }
+        )
+
+
+class BrevoMailer(ApiMailer):
+    """https://developers.brevo.com/reference/sendtransacemail"""
+
+    provider = "brevo"
+    usual_url = "https://api.brevo.com"
+    path = "/v3/smtp/email"
+
+    def headers(self, body: bytes) -> dict[str, str]:
+        return {"api-key": self.config.mail_api_key}
+
+    def body(self, email: Email, message_id: str) -> bytes:
+        sender = self.config.sender
+        return json_bytes(
+            {
+                "sender": {"name": sender.display_name, "email": sender.addr_spec},
+                "to": [{"email": email.recipient}],
+                "subject": email.subject,
+                "textContent": email.text,
+                "headers": sent_headers(email),
+            }
+        )
+
+
+class MailgunMailer(ApiMailer):
+    """https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/messages"""
+
+    provider = "mailgun"
+    usual_url = "https://api.mailgun.net"
+
+    @property
+    def path(self) -> str:
+        return f"/v3/{self.config.sender.domain}/messages"
+
+    def headers(self, body: bytes) -> dict[str, str]:
+        credentials = base64.b64encode(f"api:{self.config.mail_api_key}".encode()).decode()
+        return {
+            "authorization": f"Basic {credentials}",
+            "content-type": "application/x-www-form-urlencoded",
+        }
+
+    def body(self, email: Email, message_id: str) -> bytes:
+        own_id = {"Message-Id": f"<{message_id}@{self.config.sender.domain}>"}
+        headers = {**sent_headers(email), **own_id}
+        form = {
+            "from": str(self.config.sender),
+            "to": email.recipient,
+            "subject": email.subject,
+            "text": email.text,
+            **{f"h:{name}": value for name, value in headers.items()},
+        }
+        return urllib.parse.urlencode(form).encode()
+
+
+class SendGridMailer(ApiMailer):
+    """https://www.twilio.com/docs/sendgrid/api-reference/mail-send/mail-send"""
+
+    provider = "sendgrid"
+    usual_url = "https://api.sendgrid.com"
+    path = "/v3/mail/send"
+
+    def body(self, email: Email, message_id: str) -> bytes:
+        sender = self.config.sender
+        return json_bytes(
+            {
+                "personalizations": [{"to": [{"email": email.recipient}]}],
+                "from": {"email": sender.addr_spec, "name": sender.display_name},
+                "subject": email.subject,
+                "content": [{"type": "text/plain", "value": email.text}],
+                "headers": sent_headers(email),
+            }
+        )
+
+
+class SesMailer(ApiMailer):
+    """https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html"""
+
+    provider = "ses"
+    path = "/v2/email/outbound-emails"
+
+    @classmethod
+    def faults(cls, config: Config) -> Iterator[str]:
+        yield from super().faults(config)
+        if not config.mail_user:
+            yield "[mail] provider = ses needs [mail] user: the access key ID"
+
+    def body(self, email: Email, message_id: str) -> bytes:
+        message = rfc5322_message(self.config, email, message_id, self.world.clock())
+        return json_bytes(
+            {
+                "FromEmailAddress": str(self.config.sender),
+                "Destination": {"ToAddresses": [email.recipient]},
+                "Content": {"Raw": {"Data": base64.b64encode(message.encode()).decode()}},
+            }
+        )
+
+    def headers(self, body: bytes) -> dict[str, str]:
+        host = urllib.parse.urlsplit(self.url).netloc
+        region = re.search(r"^email\.([a-z0-9-]+)\.", host)
+        return aws_headers(
+            access_key=self.config.mail_user,
+            secret_key=self.config.mail_api_key,
+            service="ses",
+            region=region[1] if region else "us-east-1",
+            host=host,
+            path=self.path,
+            body=body,
+            at=datetime.fromtimestamp(self.world.clock(), UTC),
+        )
+
+
+def aws_headers(
+    *,
+    access_key: str,
+    secret_key: str,
+    service: str,
+    region: str,
+    host: str,
+    path: str,
+    body: bytes,
+    at: datetime,
+) -> dict[str, str]:
+    """The headers that sign a POST for AWS (Signature Version 4,
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html)."""
+    time_text = at.strftime("%Y%m%dT%H%M%SZ")
+    day = time_text[:8]
+    content_hash = hashlib.sha256(body).hexdigest()
+    signed = {"host": host, "x-amz-date": time_text}
+    canonical = "\n".join(
+        [
+            "POST",
+            path,
+            "",  # no query
+            *(f"{name}:{value}" for name, value in signed.items()),
+            "",
+            ";".join(signed),
+            content_hash,
+        ]
+    )
+    scope = f"{day}/{region}/{service}/aws4_request"
+    to_sign = f"AWS4-HMAC-SHA256\n{time_text}\n{scope}\n{sha256_of(canonical)}"
+    key = f"AWS4{secret_key}".encode()
+    for part in (day, region, service, "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    signature = hmac.new(key, to_sign.encode(), "sha256").hexdigest()
+    return {
+        "x-amz-date": time_text,
+        "authorization": f"AWS4-HMAC-SHA256 Credential={access_key}/{scope}, "
+        f"SignedHeaders={';'.join(signed)}, Signature={signature}",
+    }
+
+
+class WebhookMailer(ApiMailer):
+    """A program of the owner's own, which sends the email."""
+
+    provider = "webhook"
+
+    @property
+    def readiness(self) -> str:
+        return f"{self.name} is set up"
+
+    def body(self, email: Email, message_id: str) -> bytes:
+        return json_bytes(
+            {
+                "id": message_id,
+                "from": str(self.config.sender),
+                "to": email.recipient,
+                "subject": email.subject,
+                "text": email.text,
+                "headers": sent_headers(email),
+            }
+        )
+
+    def log_in(self) -> None:
+        """There is nothing to try: the program may not expect less than an email."""
+
+
+def sent_headers(email: Email) -> dict[str, str]:
+    """The headers that an email has besides those which a provider writes."""
+    return {**email.headers, "Auto-Submitted": "auto-generated"}
+
+
+# By the names that `[mail] provider` has for them.
+MAILERS: dict[str, type[Mailer]] = {
+    "smtp": SmtpMailer,
+    "resend": ResendMailer,
+    "postmark": PostmarkMailer,
+    "brevo": BrevoMailer,
+    "mailgun": MailgunMailer,
+    "sendgrid": SendGridMailer,
+    "ses": SesMailer,
+    "webhook": WebhookMailer,
+}
 
 
 def mailer_type(config: Config) -> type[Mailer]:
-    return next(each for each in MAILERS if each.is_set_up(config))
+    if config.mail_provider == "smtp" and not config.mail_host:
+        return TerminalMailer
+    return MAILERS[config.mail_provider]
 
 
 @rule
 def mail_faults(config: Config) -> Iterator[str]:
-    if config.mail_user and not config.mail_password:
+    if config.mail_provider not in MAILERS:
+        yield f"[mail] provider must be one of: {', '.join(MAILERS)}"
+        return
+    if config.mail_provider == "smtp" and config.mail_user and not config.mail_password:
         yield "[mail] user is set, so set [mail] password too"
     yield from mailer_type(config).faults(config)
 
@@ -14962,7 +15309,7 @@ def check_settings(config: Config) -> Iterator[Finding]:
     # While the owner only tries the service out, some settings need not be right yet.
     warn_if_public = Level.WARN if public_url else Level.NOTE
     if not mailer_type(config).delivers:
-        text = "no mail server: emails are printed to the terminal; set [mail] host"
+        text = "no mail server: emails are printed to the terminal; set [mail] host or provider"
         yield Finding(warn_if_public, "mail", text)
         for provider in config.login_providers:
             if provider.kind == "mastodon":
@@ -20087,9 +20434,9 @@ def greet(app: App, listen: str) -> None:
         lines.append(f"Become admin: {url}/admin#link={link} (works once, within an hour)")
     if not site.mailer.delivers and config.server_public_url:
         effect = "emails are printed here, so readers can't register"
-        lines.append(f"No mail server ([mail] host): {effect}")
+        lines.append(f"No mail server ([mail] host or provider): {effect}")
     elif not site.mailer.delivers:
-        lines.append("No mail server ([mail] host): emails are printed here")
+        lines.append("No mail server ([mail] host or provider): emails are printed here")
     language = terminal_language(os.environ)
     print("\n  ".join(translated(line, language) for line in lines), flush=True)
 
