@@ -138,7 +138,7 @@ export function equip(thread, kit, form) {
   equipped.add(form)
   const {content: field, subject} = form
   form.ariaLabel = subject.change?.label ?? thread.say(subject.parent ? 'reply' : 'post')
-  const held = kit.h('p', {class: 'small held'}, thread.say('held'))
+  const held = kit.h('p', {class: 'small held'})
   const rest = kit.h('div', {}, guestFields(thread, kit), buttons(thread, kit, form), held)
   form.append(toolBar(thread, kit, field), rest)
   form.applySettings = () => applySettings(thread, kit, form)
@@ -197,7 +197,10 @@ function applySettings(thread, kit, form) {
   const {token, role} = me()
   const signIn = () => thread.use('account.js', 'account', form)
   if (hold === 'all') form.querySelector('.button').textContent = thread.say('approve')
-  form.querySelector('.held').hidden = hold !== 'all' || role === 'admin'
+  const note = form.querySelector('.held')
+  const isHeld = hold === 'all' ? role !== 'admin' : hold === 'email' && !token
+  note.hidden = !isHeld
+  note.textContent = thread.say(hold === 'email' ? 'mailed' : 'held')
   form.querySelector('.guest').hidden = login_required || token
   form.querySelector('.links').replaceWith(h('span', {class: 'push links'},
     (registration || providers) && !token && button(thread.say('signin'), signIn),

@@ -615,3 +615,23 @@ def test_a_press_on_the_page_of_a_mailed_link_makes_a_comment_that_of_its_holder
     tick = article(ann, "hurry").get_by_role("img", name="signed in")
     expect(tick).to_have_text("✓")
     expect(article(ann, "hurry").locator(".own")).to_have_text("You")
+
+
+@service_with(
+    server_public_url="http://comments.test", moderation_hold="email", notify_owner=("nobody",)
+)
+def test_a_guest_is_told_that_a_comment_waits_for_the_holder_of_its_email_address(
+    blog_site: BlogSite,
+) -> None:
+    page = blog_site.open()
+    write(page, "With an email address.", "Bea")
+    told = page.get_by_text("once you open the link that we send there")
+    expect(told).to_be_visible()
+    page.locator("summary").click()
+    textbox(page, "Email").fill("bea@example.com")
+    button(page, "Post").click()
+    expect(article(page, "With an email")).to_contain_text("Waiting for approval.")
+    ann = signed_in(blog_site)
+    main(ann).focus()
+    expect(button(ann, "Post")).to_be_visible()
+    expect(ann.get_by_text("once you open the link that we send there")).to_be_hidden()
