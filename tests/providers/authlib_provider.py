@@ -3,7 +3,7 @@ knows Ann. It prints its URL and serves until it is killed."""
 
 import threading
 
-from oidc_provider_mock import User, run_server_in_thread  # type: ignore[import-untyped]
+from oidc_provider_mock import User, run_server_in_thread
 
 ANN = {"email": "ann@example.com", "email_verified": True, "name": "Ann of Python"}
 
