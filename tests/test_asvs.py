@@ -175,14 +175,15 @@ def test_every_column_of_the_database_says_who_may_see_it(db: sqlite3.Connection
 
 
 def test_browsers_store_only_the_keys_that_the_list_names() -> None:
-    kept = {word for text in SCRIPTS.values() for word in re.findall(r"\bkeep\('?([\w.]+)", text)}
+    call = r"\bkeep\((?:kit, )?'?([\w.]+)"
+    kept = {word for text in SCRIPTS.values() for word in re.findall(call, text)}
     of_the_function = {"key"}
     assert kept - of_the_function - {"form.draft"} == {*LIST["browser"]}  # that is a `draft`
     others = r"indexedDB|document\.cookie|caches\.open"
     assert [name for name, text in SCRIPTS.items() if re.search(others, text)] == []
     # That of the demo notes which one was there last, to forget what a browser has of it.
     keeping = Counter({name: text.count(".setItem(") for name, text in SCRIPTS.items()})
-    assert +keeping == {"embed.js": 1, "fresh.js": 1}
+    assert +keeping == {"errors.js": 1, "fresh.js": 1}
 
 
 def test_logs_go_to_the_terminal_alone() -> None:
