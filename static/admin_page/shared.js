@@ -7,6 +7,6 @@ export const {
 } = kit
 const errors = await kit.load('errors.js')
 export const {duration, readable} = errors
-export const keep = (key, value) => errors.keep(kit, key, value)
+export const keep = (key, value, area) => errors.keep(kit, key, value, area)
 export const LANGUAGES = Object.keys(kit.TEXTS)
 export const loadTexts = name => kit.once(`words/${name}.json`, kit.ask)
