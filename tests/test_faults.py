@@ -302,6 +302,8 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "GET /mail": ("", {"link": "{moderates}"}),
     "POST /mail": ("", {"link": "{moderates}"}),
     "POST /mail, a subscription": ("", {"link": "{confirms}"}),
+    "POST /mail, an answer": ("", {"link": "{answers}"}),
+    "POST /mail, a denial": ("", {"link": "{denies}"}),
 }
 PATHS = {
     "/comments": f"/comments?url={PAGE}&view=threads",
@@ -390,6 +392,7 @@ def faulty_service(tmp_path_factory: pytest.TempPathFactory) -> FaultyService:
         web = Visitor(app, "203.0.113.8", HTTP_USER_AGENT="Mozilla/5.0")
         for number in range(3):
             web.say(f"{number} " + "long " * 300, email=GUEST)
+        web.say("signed with her email address", nickname="Kit", email="cat@example.com")
         fake_world.time += 61
         ann = Visitor(app, "203.0.113.9")
         ann.authorization = ("Bearer", token_of(app, ANN))
@@ -410,7 +413,13 @@ def faulty_service(tmp_path_factory: pytest.TempPathFactory) -> FaultyService:
             app.tick()
             app.deliver()
         texts = "\n".join(fake_world.text(number) for number in range(len(fake_world.emails)))
-        for name, what in (("moderates", "do=spam"), ("confirms", "do=confirm")):
+        links_by_name = {
+            "moderates": "do=spam",
+            "confirms": "do=confirm",
+            "answers": "do=mine",
+            "denies": "do=not_mine",
+        }
+        for name, what in links_by_name.items():
             links = re.findall(rf"https://comments\.example(/mail\?\S*{what}\S*)", texts)
             facts[name] = links[0]
         facts["link"] = admin_link(app, "dan@example.com")
