@@ -15863,6 +15863,8 @@ def paragraphs_of(text: str) -> str:
 
 
 def with_breaks(text: str) -> str:
+    if "\n" not in text:
+        return text
     text = re.sub(r"\n\s*\n\s*", "</p><p>", text)
     # Beside a break or a block, the end of a line is no other break.
     text = re.sub(r"(?i)<br\s*/?>\n", "\n", text)
@@ -17139,8 +17141,7 @@ SECTION_START = "<![CDATA["
 SKIPPED_XML = {"<!--": "-->", "<?": "?>", SECTION_START: "]]>"}
 
 
-@dataclass(frozen=True, slots=True)
-class XmlLeaf:
+class XmlLeaf(NamedTuple):
     """An element without others in it."""
 
     name: str
@@ -17148,16 +17149,14 @@ class XmlLeaf:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class XmlStart:
+class XmlStart(NamedTuple):
     """The beginning of an element with others in it."""
 
     name: str
     attributes: str
 
 
-@dataclass(frozen=True, slots=True)
-class XmlEnd:
+class XmlEnd(NamedTuple):
     """The end of one."""
 
     name: str
@@ -17206,8 +17205,7 @@ class XmlScanner:
 
     def element(self, start_tag: re.Match[str]) -> XmlLeaf | XmlStart | None:
         """The element that begins with a tag, if there are no others in it, else its beginning."""
-        name = start_tag["name"]
-        attributes = start_tag["attributes"]
+        name, attributes = start_tag.group("name", "attributes")
         if attributes.endswith("/"):
             self.position = start_tag.end()
             return XmlLeaf(name, attributes.removesuffix("/"), "")
@@ -17337,8 +17335,10 @@ def local_name(name: str) -> str:
     return name.rpartition(":")[2]
 
 
-def xml_attributes(tag: str) -> Json:
-    return {f"@{local_name(name)}": value for name, value in attributes_in(tag).items()}
+def xml_attributes(attributes: str) -> Json:
+    if not attributes:
+        return {}
+    return {f"@{local_name(name)}": value for name, value in attributes_in(attributes).items()}
 
 
 def leaf_value(leaf: XmlLeaf) -> Json | str:
