@@ -15700,7 +15700,7 @@ def admin_settings(request: Request) -> Json:
 # a mixture of both. HTML takes two steps: first it becomes HTML with our elements alone, and then
 # Markdown. Where no Markdown looks the same, the HTML is kept.
 
-# What the HTML and the Markdown of others need alike
+# For HTML and Markdown alike
 
 WEB = re.compile("https?://")
 # A URL that needs no angle brackets in a link of Markdown.
@@ -15750,17 +15750,17 @@ def with_references_read(text: str) -> str:
 
 
 def outside(pattern: re.Pattern[str], text: str, change: Callable[[str], str]) -> str:
-    """A text with all changed that stands outside of what a pattern matches. Of a match, its one
-    group stays."""
+    """A text with all changed that a pattern does not match. The pattern has one group, which stays
+    of each match."""
     pieces = pattern.split(text)
-    # The first piece, the third and so on stand outside. Between them stand the groups.
+    # The first piece, the third and so on are what it does not match. Between them are the groups.
     pieces[::2] = map(change, pieces[::2])
     return "".join(pieces)
 
 
 # HTML of others as HTML with our elements
 
-MARKUP_LIMIT = 256 * 1024
+MARKUP_LIMIT = 256 * 1024  # of characters, most of them tags: the text is cut at a quarter
 END_OF_CELL = re.compile(r"(?i)</t[dh]\s*>")
 QUOTATION_TAG = re.compile(r"(?i)</?q(\s[^<>]*)?>")
 # Our element for each one of others that means the same, or comes near.
@@ -15776,22 +15776,24 @@ OUR_TAGS = {
 OTHER_TAG = re.compile(rf"(?i)<(?P<slash>/?)(?P<name>{'|'.join(OUR_TAGS)})\b[^<>]*>")
 BLOCK_AT_START = re.compile(r"(?i)\s*<(p|pre|blockquote|ul|ol)\b")
 EMPTY_PARAGRAPH = re.compile(r"<p>(?:\s|&nbsp;)*</p>")
-# What `clean` leaves of a link with a URL that it takes away.
+# What `clean` leaves of a link whose URL it takes away.
 DEAD_LINK = re.compile(r'(?s)<a rel="[^"]*">(?P<text>.*?)</a>')
 
 
 def html_in(markup: str) -> str:
-    """Another product's HTML as ours. `clean` keeps our elements alone. So what readers see of
-    others is first written in another way, and at last goes what is empty without them."""
+    """Another product's HTML as ours."""
+    # `clean` drops all elements but ours. So before, the others become what readers see of them.
     markup = images_as_links(markup[:MARKUP_LIMIT], html_link)
     markup = media_as_links(markup)
     markup = END_OF_CELL.sub(" ", markup)  # the words of two cells do not become one
     markup = QUOTATION_TAG.sub('"', markup)
     markup = OTHER_TAG.sub(our_tag, markup)
+    # Text that stands before all blocks is a paragraph.
     if not BLOCK_AT_START.match(markup):
         markup = f"<p>{markup}"
     markup = clean_foreign(markup)
-    markup = without_controls(markup)  # here, since a reference may have stood for one
+    # Afterwards goes what nobody sees: also control characters, as which `clean` reads `&#7;`.
+    markup = without_controls(markup)
     markup = EMPTY_PARAGRAPH.sub("", markup).strip()
     return DEAD_LINK.sub(r"\g<text>", markup)
 
@@ -16454,8 +16456,8 @@ class Product:
     authors: Table = NO_TABLE
     # The status of a comment, by the path of a value that is true, or that is false. The first that
     # applies counts.
-    status_if_true: Paths = field(default_factory=dict)
-    status_if_false: Paths = field(default_factory=dict)
+    status_if_true: dict[str, str] = field(default_factory=dict)
+    status_if_false: dict[str, str] = field(default_factory=dict)
     # Where none applies: the path of a value, and the status by that value in lower case. Without a
     # value, a comment is visible. With one that is not listed, it waits.
     status_path: str = ""
