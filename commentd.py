@@ -5051,8 +5051,8 @@ class Store(Database):
         return added.rowcount == 1
 
     def voucher(self, voucher_hash: str, now: int) -> Voucher | None:
-        """None if there is none that is still good."""
-        sql = "SELECT * FROM voucher WHERE hash = ? AND expires_at > ? AND used = 0"
+        """None if there is none, or no longer. Whether it was used, `use_voucher` tells."""
+        sql = "SELECT * FROM voucher WHERE hash = ? AND expires_at > ?"
         return self.one(Voucher, sql, voucher_hash, now)
 
     def use_voucher(self, voucher_hash: str) -> bool:

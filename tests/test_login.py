@@ -17,7 +17,8 @@ import pytest
 from commentd import App, LoginProvider
 from support import inside
 from support.admin import owner as owner  # a fixture
-from support.client import CANARY, PAGE, Visitor
+from support.client import CANARY, PAGE, Visitor, stranger
+from support.comments import at_once
 from support.database import dump
 from support.inside import sql
 from support.provider import ANN, CLIENT_ID, CLIENT_SECRET, Provider, encoded
@@ -359,6 +360,19 @@ def test_a_voucher_opens_an_account_once_and_for_ten_minutes(
     late_back = provider.approve(reader.begin())
     fake_world.time += 600
     assert reader.come_back(**late_back).response.status_int == 400
+
+
+def test_a_voucher_that_is_sent_many_times_at_once_signs_in_once(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    reader.sign_in(provider, nickname="Ann")
+    form = {"voucher": reader.fetch_voucher(provider), "voucher_secret": SECRET}
+
+    def ask() -> Any:
+        return stranger(app).post_json("/auth/login", form, expect_errors=True)
+
+    statuses = [response.status_int for response in at_once([ask] * 20)]
+    assert sorted(statuses) == [200] + [401] * 19
 
 
 def test_cookie_token_and_voucher_do_not_pass_as_one_another(

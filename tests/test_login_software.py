@@ -1,5 +1,5 @@
 """Signing in at the widget with the software of real providers, in a real Chromium: oidc-provider
-(Node) and Authlib (Python). Each signs Ann in."""
+(Node), Authlib and Django OAuth Toolkit (Python). Each signs Ann in."""
 
 import importlib.util
 import re
@@ -71,13 +71,27 @@ def of_authlib(folder: Path, cache: Path, redirect_url: str) -> Iterator[str]:
         yield url
 
 
+@contextmanager
+def of_django(folder: Path, cache: Path, redirect_url: str) -> Iterator[str]:
+    if importlib.util.find_spec("oauth2_provider") is None:
+        pytest.skip("this machine lacks the package django-oauth-toolkit")
+    program = PACKAGES / "django_provider.py"
+    command = (sys.executable, "-W", "ignore", program, folder, redirect_url)
+    with printing_url(folder / "log", *command, cwd=folder) as url:
+        yield url
+
+
 def agree(window: Page) -> None:
     """Presses the button of Ann where the provider asks who somebody is."""
     window.get_by_role("button", name="Ann-1").first.click()
 
 
 # By package: what starts the provider, and what a reader presses there.
-SOFTWARE = {"oidc-provider": (of_node, None), "Authlib": (of_authlib, agree)}
+SOFTWARE = {
+    "oidc-provider": (of_node, None),
+    "Authlib": (of_authlib, agree),
+    "Django OAuth Toolkit": (of_django, None),
+}
 
 
 @pytest.mark.parametrize("name", SOFTWARE)
@@ -109,7 +123,7 @@ def test_a_reader_signs_in_with_the_software_of_a_provider(
                 button.click()
             if is_new:
                 field = page.get_by_role("textbox", name=EN["name"])
-                expect(field).to_have_value(re.compile("^Ann of (Node|Python)$"))
+                expect(field).to_have_value(re.compile("^Ann of (Node|Python|Django)$"))
                 page.get_by_role("button", name=EN["register"]).click()
             expect(page.get_by_text(re.compile("Signed in as Ann of"))).to_be_visible()
             page.get_by_role("button", name=EN["signout"]).click()
