@@ -2618,7 +2618,7 @@ MIGRATIONS: list[Migration] = [
         created_at INTEGER NOT NULL,
         blocked    INTEGER NOT NULL DEFAULT 0 CHECK (blocked IN (0, 1)),
         language   TEXT NOT NULL DEFAULT '',
-        -- What an admin's authenticator app makes its codes from. Empty without one.
+        -- What an admin's authenticator app makes its codes from. Empty if they have none.
         app_key    TEXT NOT NULL DEFAULT '',
         -- The time step of the last of these codes: each is good once.
         app_step   INTEGER NOT NULL DEFAULT 0
@@ -2632,7 +2632,7 @@ MIGRATIONS: list[Migration] = [
         PRIMARY KEY (user_id, hash)
     ) STRICT, WITHOUT ROWID;
 
-    -- Where admins are signed in. A token for /admin names its row, and is void without it.
+    -- Where admins are signed in. A token for /admin names its row, and is void if that is gone.
     CREATE TABLE admin_session (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         user_id    INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
