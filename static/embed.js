@@ -118,9 +118,9 @@ async function ask(path, options) {
     // Some responses are plain texts, and those of a proxy may be a page.
   }
   if (response.ok) return content
-  const {code = 'offline', error, nickname, email} = Object(content)
-  const retry = response.headers.get('Retry-After')
-  throw new Failure(code, {error, nickname, email, status: response.status, retry})
+  const {code = 'offline', ...details} = content?.code ? content : {}
+  const {status, headers} = response
+  throw new Failure(code, {...details, status, retry: headers.get('Retry-After')})
 }
 
 // -- Scripts ------------------------------------------------------------------
@@ -511,11 +511,8 @@ class Thread extends HTMLElement {
     if (this.#isNamed && this.isArriving && !scrollY) this.scrollIntoView()
     if (this.isArriving) load('arrive.js').then(({arrive}) => arrive(this), () => {})
     requestAnimationFrame(() => this.#tint())
-    // The first use of storage, of numbers and of times takes long on a phone. It comes while the
-    // list is on its way, each by itself.
-    setTimeout(me)
+    // The first number takes long on a phone. It comes while the list is on its way.
     setTimeout(() => this.say('count', 1))
-    setTimeout(() => relativeTime(Date.now() - 1e8, this.language))
   }
 
   $(selector) {
@@ -638,10 +635,7 @@ class Thread extends HTMLElement {
   head() {
     const {total, views, page_likes, threads} = this.totals
     const note = this.settings.closed ? 'page' : !this.$('article') && 'none'
-    const onchange = async ({target}) => {
-      await this.load({sort: target.value})
-      this.$('select')?.focus()
-    }
+    const onchange = ({target}) => this.use('reading.js', 'sortBy', target.value)
     const orders = SORTS.map(value =>
       h('option', {value, selected: value === this.totals.sort}, this.say(value)))
     const choice = {ariaLabel: this.say('sort'), onchange}

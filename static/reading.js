@@ -53,6 +53,12 @@ export async function like(thread, kit, heart, id) {
 
 // -- Pages --------------------------------------------------------------------
 
+/** Loads the list in another order. */
+export async function sortBy(thread, kit, sort) {
+  await thread.load({sort})
+  thread.$('select')?.focus()
+}
+
 /** Loads the next page of the list in the place of the button that was pressed. */
 export async function loadNext(thread, kit, pressed, page) {
   const item = pressed.parentNode
