@@ -208,6 +208,7 @@ class Code(enum.StrEnum):
     PAGE_GONE = enum.auto()
     PARENT_GONE = enum.auto()
     USER_GONE = enum.auto()
+    VERSION_GONE = enum.auto()
     # It does not go together with what is there.
     BLOCK_WIDE = enum.auto()
     EDIT_LATE = enum.auto()
@@ -13244,8 +13245,9 @@ def assets_with(picture: str) -> tuple[dict[str, Asset], str]:
     """The files that are served, by name, and their version. They are read once, so that no request
     names a file. `picture`: as in the settings; the widget shows it unless it is ""."""
     bodies = files_of_static() | files_of_texts()
-    # By this, scripts and the admin page ask for others, so that no cache mixes two versions of the
-    # program. What only embed.js gets is not in it: pages ask for that without a version.
+    # By this, scripts and the admin page ask for others, so that nobody mixes two versions of the
+    # program: see `check_asked_version`. What only embed.js gets is not in it: pages ask for that
+    # without a version.
     version = hashlib.sha256(b"".join(bodies.values())).hexdigest()[:8]
     assets = {name: Asset([body], MIME[Path(name).suffix]) for name, body in bodies.items()}
     style = constants(WIDGET_STYLE=widget_style(picture))
@@ -13373,9 +13375,33 @@ def asset_response(request: Request, name: str) -> Response:
     asset = request.site.assets.get(name)
     if asset is None:
         raise no_such_url()
+    if name not in NAMED_BY_BLOGS:
+        check_asked_version(request)
     # Every page can read it, so that the widget can say that the page may not show comments.
     headers = {**cached_for(HOUR), "Access-Control-Allow-Origin": "*"}
+    if not asked_version(request):
+        # After an update it is another file. A browser that kept it finds out: see embed.js.
+        headers["Cache-Control"] += ", s-maxage=60"
     return Response(asset.body, asset.content_type, headers, gzipped=asset.gzipped)
+
+
+# Pages of blogs load these, with any query that their owners like.
+NAMED_BY_BLOGS = ("embed.js", "loader.js")
+
+
+def asked_version(request: Request) -> str:
+    """The version that a script asks for another file by; "" if none. Where that failed once, a
+    number follows: see `load` in embed.js."""
+    query = re.fullmatch(r"([0-9a-f]{8})(?:-\d+)?", request.environ["QUERY_STRING"])
+    return query[1] if query else ""
+
+
+def check_asked_version(request: Request) -> None:
+    """`NotFound` for a file of another version of the program: the page was opened before an
+    update, or has embed.js from a cache. With a file of today, its scripts might fail in odd ways.
+    Refused, they ask the reader to load the page again."""
+    if asked_version(request) not in ("", request.site.assets_version):
+        raise NotFound("评论服务已更新，请重新加载页面", Code.VERSION_GONE)
 
 
 # The media types of pictures, by their first bytes. SVG is not among them, since it may hold

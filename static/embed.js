@@ -127,18 +127,37 @@ async function ask(path, options) {
 
 const loading = {} // by name: the promise of a script or of texts
 const failures = {} // by name: how often it failed to load
+let renewal // when the service has no files of this version any more: see `renewScript`
 
 /** Loads something once. What failed is tried again at the next use. The version in its URL keeps
     caches from mixing two versions of the service. */
 function once(name, begin) {
-  loading[name] ??= begin(`${name}?${ASSETS_VERSION}`).catch(cause => {
+  const path = `${name}?${ASSETS_VERSION}`
+  loading[name] ??= begin(path).catch(async cause => {
     delete loading[name]
     failures[name] = (failures[name] ?? 0) + 1
     report(name + ' could not be loaded', cause)
-    throw new Failure('offline', {cause})
+    throw new Failure(await whyNotLoaded(path, cause), {cause})
   })
   return loading[name]
 }
+
+/** The code of what kept a file from being loaded. Of a script no browser tells it, so the service
+    is asked again. */
+async function whyNotLoaded(path, cause) {
+  const refusal = cause instanceof Failure ? cause : await ask(path, {cache: 'no-store'})
+    .catch(error => error)
+  if (refusal.code !== 'version_gone') return 'offline'
+  report('the service has been updated: please load the page again', cause)
+  renewal ??= renewScript()
+  await renewal
+  return refusal.code
+}
+
+/** Has the browser replace this script in its cache, so that the page gets the new one when it is
+    loaded again. Asked for as a page does it, since otherwise the browser would keep both. */
+const renewScript = () =>
+  fetch(script.src, {mode: 'no-cors', credentials: 'include', cache: 'reload'}).catch(() => {})
 
 /** Imports a script. Some browsers remember by its URL that an import failed: then another URL of
     the same file is tried. Nothing of the file runs yet, so it is never there twice. */
@@ -382,7 +401,9 @@ class Thread extends HTMLElement {
 
   /** Adds to a form what writing needs. What is typed meanwhile stays. */
   async #equip(form) {
-    form.querySelector('.failed')?.remove()
+    const failed = form.querySelector('.failed')
+    if (failed && renewal) return // it asks the reader to load the page again
+    failed?.remove()
     try {
       const {equip} = await this.#loaded('writing.js')
       equip(this, Thread.kit, form)
@@ -395,6 +416,11 @@ class Thread extends HTMLElement {
       Where that can't be loaded either, the service can't be reached. */
   #retry(error, again, unreachable = this.say('offline')) {
     const alert = h('p', {role: 'alert'})
+    if (error.code === 'version_gone') {
+      alert.textContent = this.say(error.code)
+      const reload = () => location.reload()
+      return h('div', {class: 'failed'}, alert, button(this.say('reload'), reload, {class: 'more'}))
+    }
     this.#loaded('errors.js').then(({whyNotShown}) => whyNotShown(this, Thread.kit, error))
       .catch(() => unreachable).then(text => alert.textContent = text ?? unreachable)
     return h('div', {class: 'failed'}, alert, button(this.say('retry'), again, {class: 'more'}))
@@ -553,8 +579,8 @@ class Thread extends HTMLElement {
     let loaded
     try {
       loaded = await this.#loaded(file)
-    } catch {
-      return this.announce(this.say('offline'))
+    } catch ({code}) {
+      return this.announce(this.say(code))
     }
     return loaded[name](this, Thread.kit, ...values)
   }

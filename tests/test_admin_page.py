@@ -1766,6 +1766,20 @@ def test_a_section_whose_script_failed_to_load_says_so_and_is_tried_again(
     assert len([line for line in admin_browser.console if failed in line]) == 1
 
 
+def test_an_admin_page_that_was_opened_before_an_update_is_loaded_again(
+    admin_browser: AdminBrowser,
+) -> None:
+    admin_browser.expected += ["Failed to load resource", "could not be loaded", "been updated"]
+    page = admin_browser.open()
+    inside.serve_newer_scripts(admin_browser.app)
+    page.evaluate("location.hash = '#settings'")
+    error = alert(page.locator("main"))
+    expect(error).to_have_text("The service has been updated. Please reload the page.")
+    with page.expect_navigation():
+        button(page.locator("main"), "Try again").click()
+    expect(page.get_by_role("heading", name="Setup checklist")).to_be_visible()
+
+
 @pytest.mark.parametrize("file", ["page.js", "keys.js"])
 def test_an_admin_page_whose_scripts_failed_to_load_says_so_and_is_tried_again(
     admin_browser: AdminBrowser, file: str

@@ -63,6 +63,8 @@ KEPT = {
     "/fragment": 60,
     "/fragment.css": 3600,
 }
+# Without its version in the URL, a file of the widget is another one after an update.
+ASSETS = {path for path in KEPT if re.search(r"\.(js|json|css)$", path)} - {"/fragment.css"}
 AT_PROXIES = "s-maxage=300, stale-while-revalidate=300, stale-if-error=604800"
 ALIKE = {"/comments", "/comments/latest", "/pages"}  # public, unless the request has a token
 
@@ -97,6 +99,8 @@ def due(config: Config, method: str, path: str, sent: dict[str, str], response: 
         expected["Cache-Control"] = "no-store"
     if kept:
         expected["Cache-Control"] = f"public, max-age={KEPT[path]}"
+    if kept and path in ASSETS:
+        expected["Cache-Control"] += ", s-maxage=60"
     if kept and is_part:
         expected["Cache-Control"] += ", " + AT_PROXIES
         expected["X-Robots-Tag"] = "noindex"

@@ -78,11 +78,12 @@ export function busyButton(word, work, props) {
 // -- Places -------------------------------------------------------------------
 
 /** Asks for something and draws it into a node. On failure the error stands there, with a button to
-    try again. */
+    try again. After an update, the service has other scripts: then the page is loaded again. */
 export async function fill(node, ask, draw) {
   const place = h(node.matches('ol') ? 'li' : 'div', {class: 'wait'})
   const fault = h('p', {role: 'alert'})
-  const retry = busyButton('retry', attempt, {class: 'main'})
+  const retry = busyButton('retry', () => isOld ? location.reload() : attempt(), {class: 'main'})
+  let isOld = false
 
   async function attempt() {
     node.ariaBusy = 'true'
@@ -98,6 +99,7 @@ export async function fill(node, ask, draw) {
       if (!place.isConnected) return
       node.ariaBusy = 'false'
       place.className = 'failed'
+      isOld = error.code === 'version_gone'
       fault.textContent = errorText(error)
       place.append(fault, retry)
     }

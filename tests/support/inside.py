@@ -394,6 +394,19 @@ def writers_held(app: App, patch: pytest.MonkeyPatch) -> Iterator[None]:
         turns.release()
 
 
+def serve_newer_scripts(app: App) -> None:
+    """From now on the service has the scripts of a newer program, as after an update and a restart.
+    What they share has other names, so that none of them works together with one of today."""
+    old, new = app.site.assets_version, "00000000"
+    assets = {}
+    for name, asset in app.site.assets.items():
+        body = asset.body.replace(old.encode(), new.encode())
+        body = body.replace(b"relativeTime", b"sinceWhen").replace(b"formatted", b"asNodes")
+        assets[name] = commentd.Asset(body, asset.content_type)
+    app.site = replace(app.site, assets=assets, assets_version=new)
+    forget_cached_responses(app)
+
+
 def forget_cached_responses(app: App) -> None:
     """For what was written by another connection, which the service does not notice."""
     app.site.store.changes.note_all()
