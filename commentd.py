@@ -165,6 +165,14 @@ class SchemaError(OperatorError):
     """The file is not a database that this program can serve."""
 
 
+class NewerDatabase(SchemaError):
+    """The file was made or changed by a newer program."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} was made by a newer commentd: install that one again")
+        self.path = path
+
+
 class Code(enum.StrEnum):
     """What a refusal is about, for programs: `not_found` is the code of `NOT_FOUND`. The widget or
     the admin page has a text for each that people can cause; tests/test_words.py says which lacks
@@ -3140,10 +3148,7 @@ def check_database_file(path: Path, *, thoroughly: bool = False) -> None:
         if size_of(path) % page_size and not size_of(Path(f"{path}-wal")):
             raise sqlite3.DatabaseError("its last page is cut")
         if schema_version(db) > len(MIGRATIONS):
-            raise SchemaError(
-                f"{path} was made by a newer commentd:"
-                " install that one, or restore the backup that it made"
-            )
+            raise NewerDatabase(path)
         if thoroughly:
             result = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
         else:
@@ -3281,12 +3286,36 @@ def back_up(
     return back_up_to(path, folder / name, progress, first_name)
 
 
+def backups_in(path: Path, folder: Path, label: str) -> list[Path]:
+    """The backups of a database with this label, the oldest first."""
+    stamp = f"{'[0-9]' * 8}-{'[0-9]' * 6}"
+    stem = glob.escape(backup_stem(path, folder))
+    return sorted(folder.glob(f"{stem}-{stamp}{label}.db"))
+
+
+def backup_before_update(path: Path, folder: Path) -> Path | None:
+    """The newest backup that a newer program made before it changed the database, of those that
+    this program can restore."""
+    for backup in reversed(backups_in(path, folder, "-schema[0-9]*")):
+        if int(backup.stem.rpartition("schema")[2]) <= len(MIGRATIONS):
+            return backup
+    return None
+
+
+def way_back(error: NewerDatabase, folder: Path) -> str:
+    """The text of the error and, if there is one, the backup to restore. `folder`: that of the
+    backups."""
+    backup = backup_before_update(error.path, folder)
+    if backup is None:
+        return str(error)
+    return f"{error}, or go back to the moment before its update: commentd restore {backup}"
+
+
 def regular_backups(path: Path, folder: Path) -> dict[Path, float]:
     """The backups in the folder and their times, the oldest first. Backups that were made before a
     migration are left out: the owner deletes those."""
     times = {}
-    stamp = f"{'[0-9]' * 8}-{'[0-9]' * 6}"
-    for backup in sorted(folder.glob(f"{glob.escape(backup_stem(path, folder))}-{stamp}.db")):
+    for backup in backups_in(path, folder, ""):
         with contextlib.suppress(ValueError):
             made_at = datetime.fromisoformat(f"{backup.stem[-15:]}Z")
             times[backup] = made_at.timestamp()
@@ -15475,6 +15504,8 @@ def check_database(config: Config, now: int) -> Iterator[Finding]:
         if wrong_count:
             text = f"{wrong_count} counters are wrong; run `commentd recount`"
             yield Finding(Level.FAIL, "counters", text)
+    except NewerDatabase as error:
+        yield Finding(Level.FAIL, "database", way_back(error, Path(config.backup_folder)))
     except OperatorError as error:
         yield Finding(Level.FAIL, "database", str(error))
 
@@ -21364,6 +21395,19 @@ def blogs_of(arguments: Arguments) -> list[BlogSettings]:
     return as_one_process(blogs, os.environ) if len(blogs) > 1 else blogs
 
 
+@contextlib.contextmanager
+def naming_way_back(blogs: list[BlogSettings]) -> Iterator[None]:
+    """Adds the backup that leads back to the error that the database of a blog is too new."""
+    try:
+        yield
+    except NewerDatabase as error:
+        for blog in blogs:
+            if blog.config.database == error.path:
+                folder = Path(blog.config.backup_folder)
+                raise SchemaError(way_back(error, folder)) from None
+        raise
+
+
 def run_command(argv: list[str] | None) -> int:
     """Does what the command line says. What was printed is written in any case, so that `main` is
     told if nobody reads it."""
@@ -21372,7 +21416,8 @@ def run_command(argv: list[str] | None) -> int:
         set_up_output()
         if arguments.needs_settings:
             arguments.blogs = blogs_of(arguments)
-        return COMMANDS[arguments.command].run(arguments)
+        with naming_way_back(arguments.blogs):
+            return COMMANDS[arguments.command].run(arguments)
     finally:
         sys.stdout.flush()
 

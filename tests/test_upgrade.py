@@ -1,14 +1,17 @@
 """A newer program and the database of an older one: nothing is lost, a backup is kept, the next
 start completes a migration that was cut off, and there is a way back.
 
-The program of today plays the older one. With one migration more it plays the newer one."""
+The database of each release is kept in `tests/schemas/`. Elsewhere the program of today plays the
+older one. With one migration more it plays the newer one."""
 
 import itertools
 import json
+import os
 import re
 import shutil
+import signal
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +19,21 @@ from typing import Any
 
 import pytest
 
-from commentd import COMMANDS, MIGRATIONS, Config, make_app
+from commentd import COMMANDS, MIGRATIONS, Config, __version__, make_app
 from support.client import COMMENT, PAGE, Visitor
 from support.commands import run_here
 from support.database import assert_whole, files, names_in, schema
-from support.faults import killed_at
+from support.faults import in_a_fork, killed_at, little_room
 from support.inside import REFUSALS
+from support.released import (
+    Released,
+    differences,
+    empty_tables,
+    keep,
+    put_database,
+    releases,
+    served,
+)
 from support.service import services
 from support.world import FakeWorld
 
@@ -106,6 +118,58 @@ def start(config: Config, fake_world: FakeWorld, path: Path | None = None) -> No
         folder = str(path.with_name("backups"))
         config = replace(config, database_path=str(path), backup_folder=folder)
     make_app(config, fake_world.world, rounds=1).close()
+
+
+# The database of each release
+
+SCHEMA_CHANGED = """
+The database that this program makes is not that of tests/schemas/{}.sql. If that version is
+released, leave its migrations as they are, add a new one at the end of MIGRATIONS, and raise
+__version__. Then run `python tests/release.py`: it keeps the new schema, so that the tests of all
+later versions bring it up to date."""
+
+
+def test_the_newest_kept_schema_is_that_of_this_program(
+    config: Config, fake_world: FakeWorld, tmp_path: Path
+) -> None:
+    newest = releases()[-1]
+    kept = tmp_path / "kept.db"
+    put_database(newest.sql, kept)
+    start(config, fake_world)
+    same = schema_of(kept) == schema_of(Path(config.database_path))
+    assert same, SCHEMA_CHANGED.format(newest.version)
+
+
+@pytest.mark.parametrize("release", releases(), ids=str)
+@pytest.mark.parametrize("is_newer", [False, True], ids=["this program", "a newer one"])
+def test_readers_owners_and_exports_see_after_an_upgrade_what_they_saw_before(
+    release: Released, is_newer: bool, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if is_newer:
+        request.getfixturevalue("newer_program")
+    with served(release, tmp_path) as service:
+        assert differences(release.kept["seen"], service.seen()) == []
+        assert differences(release.kept["exports"], service.exported()) == []
+    assert_whole(str(tmp_path / "commentd.db"))
+    assert version_of(tmp_path / "commentd.db") == len(MIGRATIONS)
+
+
+@pytest.mark.parametrize("release", releases(), ids=str)
+def test_every_table_of_a_kept_database_has_rows(release: Released, tmp_path: Path) -> None:
+    put_database(release.sql, tmp_path / "kept.db")
+    assert empty_tables(tmp_path / "kept.db") == []
+    assert_whole(str(tmp_path / "kept.db"))
+
+
+def test_the_command_for_releases_keeps_a_database_and_what_is_seen_of_it(tmp_path: Path) -> None:
+    keep(tmp_path / "schemas")
+    [kept] = releases(tmp_path / "schemas")
+    assert kept.version == __version__
+    (tmp_path / "home").mkdir()
+    with served(kept, tmp_path / "home") as service:
+        assert differences(kept.kept["seen"], service.seen()) == []
+    put_database(kept.sql, tmp_path / "kept.db")
+    assert empty_tables(tmp_path / "kept.db") == []
 
 
 # The migration
@@ -211,6 +275,72 @@ def test_commands_leave_a_migration_to_the_service(
     assert (rows_of(tmp_path / "copy.db"), schema_of(tmp_path / "copy.db")) == (before, was)
 
 
+def half_done(end: Callable[[], object]) -> Callable[[sqlite3.Connection], None]:
+    """A migration that comes to an end when it has changed half of what it should."""
+
+    def migration(db: sqlite3.Connection) -> None:
+        db.execute("ALTER TABLE comment ADD COLUMN mood TEXT NOT NULL DEFAULT ''")
+        db.execute("UPDATE comment SET mood = hex(randomblob(100)) WHERE id % 2 = 0")
+        end()
+
+    return migration
+
+
+def fail() -> None:
+    raise ValueError("of the migration")
+
+
+def kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("end", [fail, kill])
+@pytest.mark.parametrize("release", releases(), ids=str)
+def test_an_upgrade_that_ends_half_way_leaves_the_old_file(
+    release: Released, end: Callable[[], object], tmp_path: Path, config: Config
+) -> None:
+    path = Path(config.database_path)
+    put_database(release.sql, path)
+    before, was = rows_of(path), schema_of(path)
+
+    def upgrade() -> None:
+        MIGRATIONS.append(half_done(end))
+        with pytest.raises(ValueError, match="of the migration"):
+            start(config, FakeWorld())
+
+    in_a_fork(upgrade)
+    assert (rows_of(path), schema_of(path)) == (before, was)
+    # A process that was killed deletes nothing, so its backup stays.
+    copies = list(Path(config.backup_folder).glob("*.db"))
+    assert len(copies) == (1 if end is kill else 0)
+    for copy in copies:
+        assert (rows_of(copy), schema_of(copy)) == (before, was)
+    with served(release, tmp_path / "home", path) as service:  # the older program goes on
+        assert differences(release.kept["seen"], service.seen()) == []
+
+
+def test_an_upgrade_on_a_full_disk_leaves_the_old_file(
+    config: Config, fake_world: FakeWorld, request: pytest.FixtureRequest
+) -> None:
+    path = Path(config.database_path)
+    put_database(releases()[-1].sql, path)
+    before, was = rows_of(path), schema_of(path)
+    # There is room for the backup. What the migration writes first, beside the file, is larger.
+    rows = "SELECT first.id, hex(zeroblob(999)) FROM comment AS first, comment, comment AS third"
+    MIGRATIONS.append(f"{NEXT}INSERT INTO mood {rows};")
+    request.addfinalizer(MIGRATIONS.pop)
+    with (
+        little_room(path.stat().st_size + 4096),
+        pytest.raises(REFUSALS, match=r"can.t be written: (database or disk is full|disk I/O)"),
+    ):
+        start(config, fake_world)
+    assert (rows_of(path), schema_of(path)) == (before, was)
+    assert list(Path(config.backup_folder).glob("*.db")) == []
+    start(config, fake_world)  # there is room again
+    assert version_of(path) == OLD + 1
+    assert kept(path, before) == before
+
+
 # And back
 
 
@@ -226,14 +356,18 @@ def test_the_older_program_refuses_a_newer_database_and_restores_the_backup(
     (tmp_path / "all.json").write_text(json.dumps(EXPORT))
     takes = {"admin": "ann@example.com", "import": "all.json", "render": ".", "move": "/a/ /b/"}
     whole = files(tmp_path)
-    for name in COMMANDS:
-        if name not in ("example", "help", "restore"):
-            code, text, errors = run_here(tmp_path, name, *takes.get(name, "").split())
-            error = "commentd.db was made by a newer commentd: "
-            assert (code, error in text + errors) == (1, True), name
-            assert files(tmp_path) == whole, name
     (copy,) = (tmp_path / "backups").glob(f"*-schema{OLD}.db")
-    code, text, errors = run_here(tmp_path, "restore", str(copy))
+    refusal = f"{old_database} was made by a newer commentd: install that one again"
+    hint = f"{refusal}, or go back to the moment before its update: commentd restore "
+    for name in COMMANDS:
+        if name not in ("demo", "example", "help", "restore", "update"):
+            code, text, errors = run_here(tmp_path, name, *takes.get(name, "").split())
+            assert code == 1, name
+            assert f"{hint}backups/{copy.name}" in text + errors, name
+            assert files(tmp_path) == whole, name
+    code, text, errors = run_here(tmp_path, LC_ALL="zh_CN.UTF-8")
+    assert "请装回那个版本，或退回它升级之前：commentd restore " in errors
+    code, text, errors = run_here(tmp_path, *errors.strip().rpartition("commentd ")[2].split())
     assert (code, errors) == (0, "")
     assert rows_of(tmp_path / text.split()[-1]) == newest
     assert schema_of(old_database) == was
@@ -242,3 +376,22 @@ def test_the_older_program_refuses_a_newer_database_and_restores_the_backup(
     for account, earlier in zip(now["account"], before["account"], strict=True):
         assert account["version"] > earlier["version"]
     start(config, fake_world)
+
+
+def test_a_newer_database_without_a_backup_is_for_the_newer_program_alone(
+    old_database: Path, tmp_path: Path, newer_program: None
+) -> None:
+    with closing(sqlite3.connect(old_database)) as db:
+        db.execute(f"PRAGMA user_version = {OLD + 2}")
+    for name in (
+        f"commentd-20261120-031500-schema{OLD + 2}.db",
+        "other-20261120-031500-schema1.db",
+    ):
+        (tmp_path / "backups").mkdir(exist_ok=True)
+        (tmp_path / "backups" / name).touch()  # one that is too new as well, and another blog's
+    error = f"commentd: {old_database} was made by a newer commentd: install that one again\n"
+    assert run_here(tmp_path)[2] == error
+    for version in (OLD, OLD + 1):
+        backup = tmp_path / "backups" / f"commentd-2026112{version}-031500-schema{version}.db"
+        backup.touch()
+        assert run_here(tmp_path)[2].endswith(f"commentd restore backups/{backup.name}\n")
