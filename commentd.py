@@ -3157,6 +3157,15 @@ def check_database_file(path: Path, *, thoroughly: bool = False) -> None:
             raise sqlite3.DatabaseError(result)
 
 
+def version_that_serves(path: Path) -> str:
+    """The version of the program that serves a database, or did so last, as
+    `Store.note_version` stored it; "" if none has. The file may be older or newer than this
+    program."""
+    with read_only(path) as db:
+        row = db.execute("SELECT name FROM state WHERE name LIKE 'version %'").fetchone()
+    return str(row[0]).removeprefix("version ") if row else ""
+
+
 # Locks between processes
 
 
@@ -3182,6 +3191,21 @@ def is_running(path: Path) -> bool:
     except sqlite3.OperationalError as error:
         return "locked" in str(error)
     return False
+
+
+def process_that_serves(path: Path) -> int:
+    """The id of the process of the service, which holds its lock; 0 if that is not to be seen, as
+    where the service is in a container or the system is not Linux."""
+    try:
+        inode = os.stat(f"{path}-lock").st_ino
+        locks = Path("/proc/locks").read_text("ascii")
+    except OSError:
+        return 0
+    # `1: POSIX  ADVISORY  WRITE 2021 fd:01:1311 1073741826 1073742335`
+    for process, file in re.findall(r"POSIX +ADVISORY +WRITE (\d+) \w+:\w+:(\d+) ", locks):
+        if int(file) == inode:
+            return int(process)
+    return 0
 
 
 @contextlib.contextmanager
@@ -4751,6 +4775,11 @@ class Store(Database):
     def note_time(self, name: str, now: int) -> None:
         """Stores that something of that name happens now."""
         self.run("INSERT OR REPLACE INTO state (name, time) VALUES (?, ?)", name, now)
+
+    def note_version(self, version: str, now: int) -> None:
+        """Stores which version of the program serves the database from now on."""
+        self.run("DELETE FROM state WHERE name LIKE 'version %'")
+        self.note_time(f"version {version}", now)
 
     def usage(self, name: str, subject: str) -> dict[int, Usage]:
         """What a subject has used of a rate limit, by the number of seconds. Some may be over."""
@@ -14910,7 +14939,11 @@ MANUAL = (
         "你的博客",
         ("embed", "hugo", "hexo", "jekyll", "astro", "theme", "fragment", "include"),
     ),
-    ("Run", "日常", ("moderation", "login", "webhooks", "backup", "move", "export", "privacy")),
+    (
+        "Run",
+        "日常",
+        ("moderation", "login", "webhooks", "backup", "versions", "move", "export", "privacy"),
+    ),
     ("Reference", "参考", ("security", "limits", "speed", "api")),
 )
 
@@ -20474,7 +20507,15 @@ def greet_owners(sites: Sites, listen: str) -> None:
         with logging_about(sites.name_of(app)):
             log_findings(app)
     for app in sites.apps:
+        note_version(app.site)
         greet(app, listen)
+
+
+def note_version(site: Site) -> None:
+    """Stores which version serves the blog, for `update --check`."""
+    # With a full disk, the service still shows comments.
+    with contextlib.suppress(Unavailable), site.store.writing():
+        site.store.note_version(__version__, site.now())
 
 
 def greet(app: App, listen: str) -> None:
@@ -20598,6 +20639,70 @@ def print_settings(blog: BlogSettings, *, everything: bool) -> None:
         if name in sources or everything:
             source = translated(sources.get(name, "default"), language)
             print(f"  {name_in_file(name):27} {each.text:35} {source}")
+
+
+# Looking whether an update is in use
+
+# The exit code of `update --check` where the service must be restarted.
+RESTART_DUE = 3
+
+
+@dataclass(kw_only=True)
+class UpdateArguments(Arguments):
+    is_check: bool = True  # there is nothing else that it can do
+
+    @classmethod
+    def declare(cls, parser: argparse.ArgumentParser) -> None:
+        add_settings_files(parser)
+        parser.add_argument(
+            "--check",
+            dest="is_check",
+            action="store_true",
+            required=True,
+            help="say whether the service runs the version that is installed",
+        )
+
+
+def update_command(arguments: UpdateArguments) -> int:
+    """Compares the version of this program with those that serve the blogs. Nothing is asked of any
+    network."""
+    is_due = False
+    for blog in arguments.blogs:
+        is_due = tell_version(blog.config.database) or is_due
+    return RESTART_DUE if is_due else 0
+
+
+def tell_version(path: Path) -> bool:
+    """Prints which version serves a database. Returns whether another one is installed."""
+    if not is_running(path):
+        tell(f"commentd {__version__} is installed, and no service runs on {path}")
+        return False
+    version = version_that_serves(path) or "(unknown)"
+    if version == __version__:
+        tell(f"commentd {__version__} is installed, and serves {path}")
+        return False
+    process = process_that_serves(path)
+    if version_numbers(version) > version_numbers(__version__):
+        tell(f"commentd {version} serves {path}; an older one is installed: {__version__}")
+        tell("Before you restart it, read the way back: commentd help backup")
+    else:
+        tell(f"commentd {version} serves {path}; a newer one is installed: {__version__}")
+        tell(how_to_restart(process))
+    return True
+
+
+def how_to_restart(process: int) -> str:
+    """What the owner does next to have a process replaced by one of the installed program."""
+    if process == 1:
+        return "To use it, restart the container."
+    with contextlib.suppress(OSError):
+        groups = Path(f"/proc/{process}/cgroup").read_text()
+        # `0::/system.slice/commentd.service`; a unit of a user's own stands in another one:
+        # `0::/user.slice/user-1000.slice/user@1000.service/app.slice/commentd.service`
+        if unit := re.search(r"[^/]*commentd[^/]*\.service$", groups, re.M):
+            whose = " --user" if "/user@" in groups else ""
+            return f"To use it: systemctl{whose} restart {unit[0]}"
+    return "To use it, stop the service and start it again."
 
 
 # Backups, admins and counters
@@ -21179,6 +21284,15 @@ COMMANDS = {
     ),
     "restore": Command(
         restore_command, "restore a backup (stop the service first)", RestoreArguments
+    ),
+    "update": Command(
+        update_command,
+        "say whether the service runs the version that is installed",
+        UpdateArguments,
+        "FILES are settings files, or folders with some, as for `commentd serve`. No network is\n"
+        "asked for newer versions: install them as you installed this one. Exit codes: 0 the\n"
+        "service runs the installed version, or there is none; 3 another version is installed:\n"
+        "restart the service. More: commentd help versions",
     ),
     "admin": Command(
         admin_command, "print a one-time link to become admin or set a new password", AdminArguments

@@ -58,6 +58,7 @@ def test_version_help_and_example_work_with_wrong_settings(tmp_path: Path) -> No
         "check": "[FILES ...]",
         "backup": "[FILE]",
         "restore": "FILE",
+        "update": "[FILES ...]",
         "admin": "EMAIL",
         "import": "FILE",
         "export": "[FORMAT]",
@@ -414,9 +415,19 @@ def test_the_tables_of_the_manual_are_those_of_the_program(tmp_path: Path, langu
         assert f"`{name}`" in topics["export"], f"{page}/export.md lacks `{name}`"
 
 
-def test_the_changes_begin_with_this_version() -> None:
+def test_the_changes_begin_with_this_version_in_both_languages() -> None:
     _, changes = README.split("\n## Changes\n")
-    assert re.findall(r"^### (\S+)", changes, re.M)[0] == __version__
+    english, chinese = changes.split("\n### 更新内容\n")
+    versions = re.findall(r"^### (\d\S+)", english, re.M)
+    assert versions[0] == __version__
+    assert re.findall(r"^#### (\d\S+)", chinese, re.M) == versions
+
+
+@pytest.mark.slow
+def test_the_text_of_a_release_is_its_changes_in_both_languages() -> None:
+    text = subprocess.run([ROOT / ".ci" / "changes"], capture_output=True, check=True).stdout
+    assert re.findall(r"^(The first|第一个)", text.decode(), re.M) == ["The first", "第一个"]
+    assert "#" not in text.decode()
 
 
 def test_the_containerfile_names_files_and_settings_that_are_there(tmp_path: Path) -> None:
