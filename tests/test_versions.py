@@ -220,7 +220,8 @@ def test_the_settings_file_of_each_release_is_accepted(release: Released, tmp_pa
     lines: dict[str, list[str]] = {}
     for name, default in release.kept["settings"].items():
         section, _, key = name.partition("_")
-        lines.setdefault(section, []).append(f"{key} = {default}")
+        if section.isalpha():  # a section whose owner names it has no defaults
+            lines.setdefault(section, []).append(f"{key} = {default}")
     text = "\n".join(f"[{section}]\n" + "\n".join(keys) for section, keys in lines.items())
     (tmp_path / "commentd.ini").write_text(text)
     code, output, errors = run_here(tmp_path, "recount")

@@ -16,14 +16,14 @@ CREATE TABLE account (
         -- The time step of the last of these codes: each is good once.
         app_step   INTEGER NOT NULL DEFAULT 0
     ) STRICT;
-INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$86aa2b33b97627c709834fdf516d1ef2$32f79a390d2295b9f328e213a6d38d8bf78695becceef38d74baed6c684e44ff','user',1,1795000000,0,'','',0);
-INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$fafdd40c616ce46eb500ac952469dab2$ff1fad040299ffe05e2bc8b92da4af0b6c91db64a1ea965949604670537d25c1','admin',1,1795177160,0,'','',0);
+INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$0361808951c85e812a1f766bf0263c77$5b7a83102dc74597669aa8abfaaa9f8eb011919614a8ffb48b5a1088d95392e4','user',1,1795000000,0,'','',0);
+INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$7a9dde5f96904c68b9b58480bc97d091$7b8068119038e62227503db865764682016f59b02f51a34fdd8459ecb5cc7441','admin',1,1795177160,0,'','',0);
 CREATE TABLE admin_link (
         hash       TEXT PRIMARY KEY,
         email      TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "admin_link" VALUES('05b46bda2689706d429d10de18631a0ec6cb2b9ad644b67bbdadc44e5f5b3f47','second@example.com',1795184360);
+INSERT INTO "admin_link" VALUES('87fcfcdb0a099cb040a68b302a7619e4fded54e40c1b60bcf5661b4d697f840a','second@example.com',1795184360);
 CREATE TABLE admin_session (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         user_id    INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
@@ -139,10 +139,10 @@ CREATE TABLE comment_liker (
         liked_at   INTEGER,
         PRIMARY KEY (comment_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "comment_liker" VALUES(1,'27f7ed8298d26eae5af43858d5a75077',1795090760);
-INSERT INTO "comment_liker" VALUES(1,'9129b4d5c44632b04a23732a03c77485',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'7d93a0af513eee5dd3f14907d298fb4a',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'ea175226fb4cdbbc2c0286d377efd213',1795090760);
 INSERT INTO "comment_liker" VALUES(1,'user 1',NULL);
-INSERT INTO "comment_liker" VALUES(3,'9129b4d5c44632b04a23732a03c77485',1795090760);
+INSERT INTO "comment_liker" VALUES(3,'ea175226fb4cdbbc2c0286d377efd213',1795090760);
 CREATE TABLE day (
         day      INTEGER PRIMARY KEY,
         comments INTEGER NOT NULL DEFAULT 0,
@@ -168,16 +168,25 @@ CREATE TABLE import (
     ) STRICT, WITHOUT ROWID;
 INSERT INTO "import" VALUES('waline','page /about 0 321 0',0);
 INSERT INTO "import" VALUES('waline','1 2024-05-06T07:08:09.000Z',12);
+CREATE TABLE joined_identity (
+        issuer    TEXT NOT NULL,
+        subject   TEXT NOT NULL,
+        user_id   INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
+        joined_at INTEGER NOT NULL,
+        PRIMARY KEY (issuer, subject)
+    ) STRICT, WITHOUT ROWID;
+INSERT INTO "joined_identity" VALUES('https://id.example','7',1,1795000000);
 CREATE TABLE known_network (
         user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
         network TEXT NOT NULL,
         seen_at INTEGER NOT NULL,
         PRIMARY KEY (user_id, network)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "known_network" VALUES(1,'51705b8ce943db701b4ac17fbb070906',1795000000);
+INSERT INTO "known_network" VALUES(1,'d6875ce300a1e7faa78f3d8f1726ba1f',1795000000);
 CREATE TABLE no_question (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
+INSERT INTO "no_question" VALUES('another hash');
 CREATE TABLE notification (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         comment_id INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
@@ -218,9 +227,9 @@ INSERT INTO "outbox" VALUES(8,NULL,5,NULL,'created','','webhook','','','{}',1795
 INSERT INTO "outbox" VALUES(10,NULL,7,NULL,'created','','webhook','','','{}',1795177160,1,1795180765,1795263560,'ConnectionRefusedError Connection refused');
 INSERT INTO "outbox" VALUES(12,NULL,9,NULL,'created','','webhook','','','{}',1795177160,1,1795180765,1795263560,'ConnectionRefusedError Connection refused');
 INSERT INTO "outbox" VALUES(13,NULL,3,1,'reported','','webhook','','','{}',1795177160,1,1795180765,1795263560,'ConnectionRefusedError Connection refused');
-INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','770920 · Lines 验证码 / your code','你的验证码 / Your code:
+INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','647342 · Lines 验证码 / your code','你的验证码 / Your code:
 
-    770920
+    647342
 
 请在“Lines”的评论区输入，10 分钟内有效。
 Enter it in the comments on Lines within 10 minutes.
@@ -252,14 +261,14 @@ CREATE TABLE page (
     ) STRICT;
 INSERT INTO "page" VALUES(1,'/2026/hello','/2026/hello/',6,3,2,1,1795090760,0,1795000000,13,0,1);
 INSERT INTO "page" VALUES(2,'/2026/日记','/2026/日记/',2,2,1,0,1795090760,1,1795177160,4,0,1);
-INSERT INTO "page" VALUES(3,'/about','/about/',1,1,321,0,1795961482,0,1714979289,1,0,1);
+INSERT INTO "page" VALUES(3,'/about','/about/',1,1,321,0,1795962548,0,1714979289,1,0,1);
 CREATE TABLE page_liker (
         page_id  INTEGER NOT NULL REFERENCES page (id),
         visitor  TEXT NOT NULL,
         liked_at INTEGER,
         PRIMARY KEY (page_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "page_liker" VALUES(1,'27f7ed8298d26eae5af43858d5a75077',1795090760);
+INSERT INTO "page_liker" VALUES(1,'7d93a0af513eee5dd3f14907d298fb4a',1795090760);
 CREATE TABLE rate_limit (
         name    TEXT NOT NULL,
         subject TEXT NOT NULL,
@@ -270,21 +279,22 @@ CREATE TABLE rate_limit (
     ) STRICT, WITHOUT ROWID;
 INSERT INTO "rate_limit" VALUES('all_code_emails','',3600,1,1795184360);
 INSERT INTO "rate_limit" VALUES('all_comments','',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','726f345d9e6bf38b9ad193b7eb55c4d623eec869afe4eb09902e329f6ae58dcf',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('code_email','726f345d9e6bf38b9ad193b7eb55c4d623eec869afe4eb09902e329f6ae58dcf',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','726f345d9e6bf38b9ad193b7eb55c4d623eec869afe4eb09902e329f6ae58dcf',86400,1,1795267160);
-INSERT INTO "rate_limit" VALUES('code_for_email','efaf99c196125a29ea6ec8c33f84adec04ad98aefc0eea6d297954125180373e',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','f3bb75ac413eba39bc5a3d4eb9635ffe3bbc24036a84c15e0e11b35612d928ab',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','f3bb75ac413eba39bc5a3d4eb9635ffe3bbc24036a84c15e0e11b35612d928ab',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('notification','follower 2edd64af5050c07775cac325717fe199',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('notification','owner 4db55ab8fcd4be9b3fc177fa78c73a14',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('register','2db1204105b848c714d832f495e133ff90e2e56a4861d48ca4770514ec23651c',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('report','8a94e6810ee4231a8ac68dd965d2b26c8ee302e03727db274926ca0398a078a7',86400,1,1795263560);
+INSERT INTO "rate_limit" VALUES('code_email','6a3bc042994173c81c641e35124b01920f03937ea3223f427423919c8d25e6a7',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('code_email','6a3bc042994173c81c641e35124b01920f03937ea3223f427423919c8d25e6a7',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('code_email','6a3bc042994173c81c641e35124b01920f03937ea3223f427423919c8d25e6a7',86400,1,1795267160);
+INSERT INTO "rate_limit" VALUES('code_for_email','43e5d0f98c1c9f0c06cffaf22580f37f020de57c6234b7eac3d2f194e4bda9f0',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','4122da65d0112bb23231c792522f23c62deb22e393cd40a5cbd716740b8421f3',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','4122da65d0112bb23231c792522f23c62deb22e393cd40a5cbd716740b8421f3',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('notification','follower bafb233687b40a008ff883fc1af3fd15',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('notification','owner ed5f97470730d8469075475cfc6459fa',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('register','f5a13ce065c769d11555d390bb9e6ea4c3805afad185efe75454a951cb65a367',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('report','c7b30252371f2a69a0a2a45b80c225191bf34812cf331e270c1563c79bf19b8e',86400,1,1795263560);
 CREATE TABLE recovery_code (
         user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
         hash    TEXT NOT NULL,
         PRIMARY KEY (user_id, hash)
     ) STRICT, WITHOUT ROWID;
+INSERT INTO "recovery_code" VALUES(2,'a hash');
 CREATE TABLE registration (
         id          INTEGER PRIMARY KEY,
         request_id  TEXT NOT NULL UNIQUE,
@@ -299,7 +309,7 @@ CREATE TABLE registration (
         created_at  INTEGER NOT NULL,
         expires_at  INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "registration" VALUES(1,'11f4701cf547fa5d9b9ef737f2d2c771','bob@example.com','Bob','pbkdf2_sha256$1$6394af495a3231dce303f3d6057d535e$4cc954e602b09c87cda133d3b9bb327788863aa224a3631ef4f68388b52e8e90','d2279333ab7b1726aecbee19daec5660862cc88b9c746bcaa9b9e5d602f4d258','2db1204105b848c714d832f495e133ff90e2e56a4861d48ca4770514ec23651c',0,0,'',1795180760,1795181360);
+INSERT INTO "registration" VALUES(1,'c651dbc1f3dc56f2072a0b50342334ee','bob@example.com','Bob','pbkdf2_sha256$1$44393372e65d908c6e115ccddc489e55$57abf27336fc878fbdf5865abb3e5c8c388dce7b597afef350b10c28ad07c374','5147d688e3c67f9674e4d54bd7063df0a95cbe7b58d3b66cda8caf5d26df40c6','f5a13ce065c769d11555d390bb9e6ea4c3805afad185efe75454a951cb65a367',0,0,'',1795180760,1795181360);
 CREATE TABLE report (
         id          INTEGER PRIMARY KEY,
         comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
@@ -308,18 +318,18 @@ CREATE TABLE report (
         reported_at INTEGER NOT NULL,
         UNIQUE (comment_id, visitor)
     ) STRICT;
-INSERT INTO "report" VALUES(1,3,'f01841d3942444ce130d395b6c230aee','rude',1795177160);
+INSERT INTO "report" VALUES(1,3,'4fb3e4720ecd2d9858c21f2508ec37b7','rude',1795177160);
 CREATE TABLE secret (
         name  TEXT PRIMARY KEY,
         value TEXT NOT NULL
     ) STRICT;
-INSERT INTO "secret" VALUES('token_key','164853369fd4b2453c15b9209fa771920ff9c27e8dddd1dd2a134da07245877a');
+INSERT INTO "secret" VALUES('token_key','b2b366b2da15eeb7a73746edadd41f8e79690fbed446a97e701cb695b5c9dfe3');
 CREATE TABLE spent_captcha (
         signature  TEXT PRIMARY KEY,
         comment_id INTEGER REFERENCES comment (id),
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "spent_captcha" VALUES('of-a-proof',1,1795181360);
+INSERT INTO "spent_captcha" VALUES('solved',1,1795999999);
 CREATE TABLE state (
         name TEXT PRIMARY KEY,
         time INTEGER NOT NULL
@@ -332,33 +342,59 @@ CREATE TABLE subscription (
         state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
         PRIMARY KEY (subscriber, page_id)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "subscription" VALUES('2033c81536877212341fe89b08351f86',0,'asked');
+INSERT INTO "subscription" VALUES('72e5b33ac503c9761783aab9cb0b2634',0,'asked');
+CREATE TABLE taken_look (
+        id       INTEGER PRIMARY KEY AUTOINCREMENT,
+        skeleton TEXT NOT NULL,
+        user_id  INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE
+    ) STRICT;
+INSERT INTO "taken_look" VALUES(1,'ann',1);
+INSERT INTO "taken_look" VALUES(2,'owner',2);
 CREATE TABLE term (
         hash      INTEGER PRIMARY KEY,
         ham       INTEGER NOT NULL DEFAULT 0,
         spam      INTEGER NOT NULL DEFAULT 0,
         learnt_at INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "term" VALUES(-6106505550713250888,0,1,1795177160);
-INSERT INTO "term" VALUES(-5369640141778684600,1,0,1795177160);
-INSERT INTO "term" VALUES(-5158999950872012931,1,0,1795177160);
-INSERT INTO "term" VALUES(-4291962554552215349,1,0,1795177160);
-INSERT INTO "term" VALUES(-3109605289900314431,0,1,1795177160);
-INSERT INTO "term" VALUES(-1418965507689893462,1,0,1795177160);
-INSERT INTO "term" VALUES(-1267336615952974576,1,0,1795177160);
-INSERT INTO "term" VALUES(-297239374718206141,1,0,1795177160);
+INSERT INTO "term" VALUES(-5114843674930993994,1,0,1795177160);
+INSERT INTO "term" VALUES(-4569719907203140707,1,0,1795177160);
+INSERT INTO "term" VALUES(-2352988495968264988,1,0,1795177160);
+INSERT INTO "term" VALUES(-2134052662061844982,1,0,1795177160);
+INSERT INTO "term" VALUES(-1255631886218995058,1,0,1795177160);
+INSERT INTO "term" VALUES(-346259053055048014,1,0,1795177160);
 INSERT INTO "term" VALUES(0,2,1,1795177160);
-INSERT INTO "term" VALUES(1493858401879511700,1,0,1795177160);
-INSERT INTO "term" VALUES(2312794450364854319,1,0,1795177160);
-INSERT INTO "term" VALUES(4680563267944260169,1,1,1795177160);
-INSERT INTO "term" VALUES(5317902830654015317,1,0,1795177160);
-INSERT INTO "term" VALUES(5776169358150832301,0,1,1795177160);
-INSERT INTO "term" VALUES(6631831280071516785,1,0,1795177160);
-INSERT INTO "term" VALUES(8352110426053153106,1,0,1795177160);
+INSERT INTO "term" VALUES(108940131400687440,1,1,1795177160);
+INSERT INTO "term" VALUES(1909894835627212586,0,1,1795177160);
+INSERT INTO "term" VALUES(2340653234403603515,0,1,1795177160);
+INSERT INTO "term" VALUES(3286718283296949111,1,0,1795177160);
+INSERT INTO "term" VALUES(3478067036771170383,1,0,1795177160);
+INSERT INTO "term" VALUES(6327051902515200266,1,0,1795177160);
+INSERT INTO "term" VALUES(6389739173616329224,1,0,1795177160);
+INSERT INTO "term" VALUES(7847752847729044033,0,1,1795177160);
+INSERT INTO "term" VALUES(8022589891303009703,1,0,1795177160);
+CREATE TABLE voucher (
+        hash       TEXT PRIMARY KEY,
+        secret     TEXT NOT NULL,
+        state      TEXT NOT NULL UNIQUE,
+        issuer     TEXT NOT NULL,
+        subject    TEXT NOT NULL,
+        email      TEXT NOT NULL,
+        verified   INTEGER NOT NULL CHECK (verified IN (0, 1)),
+        nickname   TEXT NOT NULL,
+        language   TEXT NOT NULL,
+        expires_at INTEGER NOT NULL,
+        used       INTEGER NOT NULL DEFAULT 0 CHECK (used IN (0, 1))
+    ) STRICT, WITHOUT ROWID;
+INSERT INTO "voucher" VALUES('a hash','a secret','a state','https://id.example','8','gil@example.com',1,'Gil','en',1795999999,0);
 CREATE INDEX account_role ON account (role, nickname);
 CREATE INDEX admin_session_of_user ON admin_session (user_id);
 CREATE INDEX admin_session_seen ON admin_session (seen_at);
+CREATE INDEX taken_look_skeleton ON taken_look (skeleton, id);
+CREATE INDEX taken_look_length ON taken_look (length(skeleton));
+CREATE INDEX taken_look_user ON taken_look (user_id);
 CREATE INDEX known_network_seen ON known_network (seen_at);
+CREATE INDEX joined_identity_of_user ON joined_identity (user_id);
+CREATE INDEX voucher_expires ON voucher (expires_at);
 CREATE INDEX registration_email ON registration (email);
 CREATE INDEX registration_created ON registration (created_at);
 CREATE INDEX registration_expires ON registration (expires_at);
@@ -433,6 +469,7 @@ CREATE INDEX import_comment ON import (comment_id);
 DELETE FROM "sqlite_sequence";
 INSERT INTO "sqlite_sequence" VALUES('outbox',17);
 INSERT INTO "sqlite_sequence" VALUES('account',2);
+INSERT INTO "sqlite_sequence" VALUES('taken_look',2);
 INSERT INTO "sqlite_sequence" VALUES('comment',12);
 INSERT INTO "sqlite_sequence" VALUES('notification',43);
 INSERT INTO "sqlite_sequence" VALUES('admin_session',1);

@@ -402,7 +402,7 @@ def serve_newer_scripts(app: App) -> None:
     for name, asset in app.site.assets.items():
         body = asset.body.replace(old.encode(), new.encode())
         body = body.replace(b"relativeTime", b"sinceWhen").replace(b"formatted", b"asNodes")
-        assets[name] = commentd.Asset(body, asset.content_type)
+        assets[name] = commentd.Asset((body,), asset.content_type)
     app.site = replace(app.site, assets=assets, assets_version=new)
     forget_cached_responses(app)
 

@@ -98,11 +98,11 @@ def settings() -> dict[str, str]:
     found: dict[str, str] = {}
     section = ""
     for line in text.splitlines():
-        if head := re.fullmatch(r"\[(\w+)\]", line):
+        if head := re.fullmatch(r"\[([\w.]+)\]", line):
             section = head[1]
         elif entry := re.fullmatch(r"#(\w+) =(.*)", line):
             found[f"{section}_{entry[1]}"] = entry[2].strip()
-    assert found.keys() == SETTINGS.keys()
+    assert SETTINGS.keys() <= found.keys()
     return found
 
 

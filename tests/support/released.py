@@ -139,18 +139,25 @@ def moderate_comments(app: App, fake_world: FakeWorld) -> None:
     fake_world.time += 3600
 
 
+# What other services, or a device of the owner, have a part in.
+FROM_ELSEWHERE = [
+    "INSERT INTO spent_captcha VALUES ('solved', 1, 1795999999)",
+    "INSERT INTO joined_identity VALUES ('https://id.example', '7', 1, 1795000000)",
+    "INSERT INTO recovery_code VALUES (2, 'a hash')",
+    "INSERT INTO no_question VALUES ('another hash')",
+    """INSERT INTO voucher VALUES ('a hash', 'a secret', 'a state', 'https://id.example', '8',
+                                   'gil@example.com', 1, 'Gil', 'en', 1795999999, 0)""",
+]
+
+
 def leave_work_undone(app: App, fake_world: FakeWorld) -> None:
     """An email that waits, one that failed, a code that was not entered, and a link not opened."""
     app.deliver()
     Visitor(app, ip="198.51.100.30").register("bob@example.com", nickname="Bob")
     Visitor(app, ip="198.51.100.31").say("The newest", nickname="Flo", email="flo@example.com")
     inside.admin_link(app, "second@example.com")
-    inside.sql(
-        app,
-        "INSERT INTO spent_captcha (signature, comment_id, expires_at) VALUES (?, 1, ?)",
-        "of-a-proof",
-        int(fake_world.time) + 600,
-    )
+    for statement in FROM_ELSEWHERE:
+        inside.sql(app, statement)
     app.tick()
 
 
