@@ -155,9 +155,26 @@ async function whyNotLoaded(path, cause) {
 }
 
 /** Has the browser replace this script in its cache, so that the page gets the new one when it is
-    loaded again. Asked for as a page does it, since otherwise the browser would keep both. */
-const renewScript = () =>
-  fetch(script.src, {mode: 'no-cors', credentials: 'include', cache: 'reload'}).catch(() => {})
+    loaded again, and keeps what is written until then. The script is asked for as a page does it,
+    since otherwise the browser would keep both. */
+function renewScript() {
+  addEventListener('pagehide', keepDrafts)
+  return fetch(script.src, {mode: 'no-cors', credentials: 'include', cache: 'reload'})
+    .catch(() => {})
+}
+
+/** Keeps what is written in forms for which writing.js, which does that, did not come. */
+function keepDrafts() {
+  for (const {shadowRoot} of document.querySelectorAll('commentd-thread')) {
+    for (const {value, form} of shadowRoot.querySelectorAll('form > .field')) {
+      try {
+        if (value) sessionStorage.setItem(SERVICE + form.draft, JSON.stringify(value))
+      } catch {
+        // The reader blocks storage.
+      }
+    }
+  }
+}
 
 /** Imports a script. Some browsers remember by its URL that an import failed: then another URL of
     the same file is tried. Nothing of the file runs yet, so it is never there twice. */
