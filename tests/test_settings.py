@@ -318,6 +318,7 @@ def test_settings_that_contradict_each_other_stop_the_start(path: Path) -> None:
         (SERVER, "set [mail] sender too"),
         (SERVER + "user = ann\npassword = x", "set [mail] sender too"),
         (SERVER + "user = a@b.c\n", "set [mail] password too"),
+        ("[moderation]\nhold = email\n", "so set [server] public_url"),
         (SERVER + "user = a@b.c\npassword = x\nsecurity = none", "in clear"),
         ("[server]\nlisten = 0.0.0.0:80\ntrusted_proxy = 0.0.0.0/0", "trusts everyone"),
         ("[server]\nlisten = [::]:80\ntrusted_proxy = 127.0.0.1 ::/0", "trusts everyone"),
