@@ -6,6 +6,7 @@ import hashlib
 import json
 import secrets
 import threading
+from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlencode, urlsplit
@@ -33,7 +34,7 @@ class Provider(ThreadingHTTPServer):
         self.redirect_url = redirect_url
         self.person: dict[str, Any] = dict(ANN)
         self.lies: dict[str, dict[str, Any]] = {}
-        self.raw: dict[str, tuple[list[bytes], float]] = {}
+        self.raw: dict[str, tuple[Iterable[bytes], float]] = {}
         self.emails: list[Any] = []  # of GitHub
         self.repeats_codes = False  # takes a code again and again
         self.codes: dict[str, dict[str, str]] = {}  # what a browser came with, by code
