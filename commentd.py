@@ -20271,7 +20271,7 @@ class Demo:
         yield demo_route("GET", "/demo/mailbox", self.mailbox_page)
         yield demo_route("GET", "/demo/admin", self.door_page)
         yield demo_route("POST", "/demo/admin", enter_by_link, Pace.WAITING)
-        yield demo_route("GET", "/demo/<name>", get_asset)
+        yield demo_route("GET", "/demo/<name>", get_demo_asset)
 
     def blog_page(self, request: Request) -> Response:
         return self.page(request, "blog.html", posts=self.story.posts)
@@ -20334,6 +20334,10 @@ def demo_assets() -> dict[str, Asset]:
             palette = style_in("palette.css").encode() if path.name == "demo.css" else b""
             assets[f"demo/{path.name}"] = Asset([palette + path.read_bytes()], MIME[path.suffix])
     return assets
+
+
+def get_demo_asset(request: Request, name: str) -> Response:
+    return asset_response(request, f"demo/{name}")
 
 
 def demo_route(method: str, path: str, handler: Handler, pace: Pace = Pace.QUICK) -> Route:
