@@ -75,9 +75,10 @@ class Recording:
         while offset < len(data):
             kind, process, descriptor, number, size, more = HEAD.unpack_from(data, offset)
             offset += HEAD.size
-            first, second = data[offset : offset + size], data[offset + size :][:more]
-            offset += size + more
+            middle, end = offset + size, offset + size + more
+            first, second = data[offset:middle], data[middle:end]
             found.append(Step(chr(kind), process, descriptor, number, first, second))
+            offset = end
         return found
 
 
