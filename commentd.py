@@ -10972,13 +10972,17 @@ def authenticated(
     return account
 
 
-def check_second_factor(request: Request, account: Account) -> None:
-    """Uses up the `factor` of the form: a code of the admin's authenticator app, or a recovery
-    code. `Forbidden` without a right one. The password has proved right before: a wrong code tells
-    strangers nothing, and the tries are of the account alone."""
+def factor_field(request: Request) -> str:
+    """A code of an authenticator app, or a recovery code, however it is typed. "" if missing."""
+    return re.sub("[^a-z0-9]", "", optional_field(request, "factor").lower())
+
+
+def check_second_factor(request: Request, account: Account, code: str) -> None:
+    """Uses up a code of the admin's authenticator app, or a recovery code. `Forbidden` for another
+    one. The password has proved right before: a wrong code tells strangers nothing, and the tries
+    are of the account alone."""
     if not account.app_key:
         return
-    code = re.sub("[^a-z0-9]", "", text_field(request, "factor", 64, optional=True).lower())
     if not code:
         raise Forbidden("请输入身份验证器的动态码", Code.FACTOR_NEEDED)
     use = Use("wrong_factor", str(account.id))
@@ -11690,9 +11694,10 @@ def by_password(request: Request) -> Identity:
         return by_own_password(request)
     email_address = email_field(request)
     password = password_field(request)
+    factor = factor_field(request)
     captcha = captcha_field(request)
     account = authenticated(request, email_address, password, captcha)
-    check_second_factor(request, account)
+    check_second_factor(request, account, factor)
     return Identity(account.email, wrong_credentials(), account)
 
 
@@ -13847,6 +13852,7 @@ def admin_login(request: Request) -> Json:
     /admin. The token of `/auth/login`, which scripts of the blog can read, does not."""
     email_address = email_field(request)
     password = password_field(request)
+    factor = factor_field(request)
     captcha = captcha_field(request, own=True)
     try:
         account = authenticated(request, email_address, password, captcha)
@@ -13856,7 +13862,7 @@ def admin_login(request: Request) -> Json:
         place = masked(request.client.ip) or "somewhere"
         log.warning("a sign-in at /admin failed, from %s", place)
         raise
-    check_second_factor(request, account)
+    check_second_factor(request, account, factor)
     with request.writing():
         note_admin(request, account)
         audit(request, "sign_in", by=account)
@@ -14054,8 +14060,9 @@ def add_app(request: Request) -> Json:
 @route("DELETE", "/admin/app", Permission.ADMIN)
 def remove_app(request: Request) -> Json:
     """`{password, factor}` to `{success}`: a sign-in needs no authenticator app any more."""
+    factor = factor_field(request)
     holder = by_own_password(request)
-    check_second_factor(request, request.me)
+    check_second_factor(request, request.me, factor)
     with request.writing():
         account = account_for(request, holder)
         request.site.store.set_app_key(account.id, "", [])

@@ -185,7 +185,7 @@ def test_the_holder_of_an_email_address_says_that_somebody_else_wrote_a_comment(
     assert guest.open(yes).title == "Thank you. This comment is yours."
 
 
-def test_what_an_admin_has_removed_stays_so_whatever_the_holder_says(
+def test_a_comment_that_an_admin_has_removed_stays_so_whatever_the_holder_says(
     guest: Guest, ann: Reader, owner: Reader
 ) -> None:
     for content in ("spam", "deleted", "denied before"):
@@ -243,7 +243,9 @@ def test_no_press_on_a_link_gives_a_comment_the_badge_of_an_admin(
 
 
 @pytest.mark.parametrize("settings", [{**USUAL, "notify_owner": (ANN,)}])
-def test_who_decides_on_all_comments_of_a_page_is_asked_nothing(guest: Guest, ann: Reader) -> None:
+def test_an_owner_who_decides_on_all_comments_of_a_page_is_asked_nothing(
+    guest: Guest, ann: Reader
+) -> None:
     guest.comment("hi", email=ANN)
     guest.deliver()
     assert [message["Subject"] for message in guest.arrived(ANN)] == [
@@ -363,7 +365,7 @@ def test_a_mail_server_gets_the_question_as_plain_text(
 
 
 @pytest.mark.parametrize("settings", [{**TO_NOBODY, "moderation_hold": "first"}])
-def test_what_a_holder_confirms_is_shown_if_a_comment_of_theirs_would_be(
+def test_a_comment_that_a_holder_confirms_is_shown_if_one_of_theirs_would_be(
     guest: Guest, ann: Reader, owner: Reader
 ) -> None:
     guest.comment("one", email=ANN)

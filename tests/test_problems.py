@@ -374,7 +374,8 @@ PERMISSIONS = {
     "admin": {"/admin/comments", "/admin/comments/{comment_id}", "/admin/reply"}
     | {"/admin/pages", "/admin/pages/{page_id}", "/admin/users", "/admin/users/{user_id}"}
     | {"/admin/blocks", "/admin/blocks/{block_id}", "/admin/outbox", "/admin/outbox/{message_id}"}
-    | {"/admin/audit", "/admin/settings", "/admin/figures", "/admin/backup", "/admin/logout"},
+    | {"/admin/audit", "/admin/settings", "/admin/figures", "/admin/backup", "/admin/logout"}
+    | {"/admin/sign-in", "/admin/sessions/{session_id}", "/admin/app", "/admin/app/key"},
     "moderator": {"/comments/waiting", "/comments/{comment_id}/moderate"},
     "user": {"/auth/logout", "/me", "/me/code", "/me/export", "/page/follow"},
     "anyone": {"/comments", "/comment/like", "/page/like", "/pages"}
