@@ -20573,7 +20573,7 @@ def demo_command(arguments: DemoArguments) -> int:
         resources.enter_context(contextlib.closing(demo.app))
         demo.fill()
         serve_until_stopped(Sites([demo.app]), greet_visitor)
-    tell("The demo has ended, and all of it is deleted. To begin for real: commentd")
+    tell("The demo has ended, and all of it is deleted.")
     return 0
 
 

@@ -234,7 +234,7 @@ def test_the_demo_is_chinese_where_the_terminal_is(
     page.goto(demo.admin)
     expect(page.get_by_role("button", name="通过").first).to_be_visible()
     assert demo.stop() == 0
-    assert demo.output.endswith("演示已结束，全部删除。正式开始，请运行 commentd\n")
+    assert demo.output.endswith("演示已结束，全部删除。\n")
 
 
 # As a process
