@@ -2,6 +2,9 @@
 that runs, and what was promised with each release until 2.0."""
 
 import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,10 +18,12 @@ from support import inside
 from support.blog import POST, Pages, article, conversation, new_context, painted, service
 from support.client import Visitor
 from support.commands import run_here
+from support.patience import PATIENCE
 from support.promises import broken, promises
 from support.released import Released, releases, served
 from support.service import Start
 from support.service import start as start  # a fixture
+from support.sources import ROOT
 from support.writing import REFUSED, BlogSite, main, post, textbox
 from support.writing import address as address  # a fixture
 from support.writing import blog_site as blog_site  # a fixture
@@ -205,6 +210,47 @@ def test_update_check_says_whether_the_installed_version_runs(start: Start, tmp_
     code, text, errors = run_here(tmp_path, "update")
     assert (code, text) == (2, "")
     assert "the following arguments are required: --check" in errors
+
+
+@pytest.mark.slow
+@pytest.mark.root
+def test_update_check_says_how_to_restart_a_unit_of_systemd(start: Start, tmp_path: Path) -> None:
+    service = start(program=OTHER.format("0.0.9"))
+    groups = Path("/sys/fs/cgroup/unified")
+    if not groups.exists():
+        groups = groups.parent
+    unit = groups / f"commentd-{service.process.pid}.service"
+    try:
+        unit.mkdir()
+    except OSError:
+        pytest.skip("this machine lets nobody make control groups")
+    try:
+        # systemd puts the processes of each unit into a control group of its name.
+        (unit / "cgroup.procs").write_text(str(service.process.pid))
+        code, text, errors = run_here(tmp_path, "update", "--check")
+        assert (code, errors) == (3, "")
+        assert text.endswith(f"To use it: systemctl restart {unit.name}\n")
+    finally:
+        service.stop()
+        unit.rmdir()
+
+
+@pytest.mark.slow
+@pytest.mark.root
+def test_update_check_in_a_container_says_to_restart_it(tmp_path: Path) -> None:
+    """Where the service is the first process, as in a container."""
+    (tmp_path / "commentd.ini").write_text("[server]\nlisten = 127.0.0.1:0\n")
+    check = f"{sys.executable} {ROOT / 'commentd.py'} update --check"
+    wait = f"until {check} | grep -q serves; do :; done"
+    program = f"exec {sys.executable} -c {shlex.quote(OTHER.format('0.0.9'))}"
+    # The shell becomes the service, and the commands that it left run beside that.
+    script = f"({wait}; {check} > said; kill 1) & {program}"
+    unshare = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script]
+    done = subprocess.run(unshare, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    if "unshare" in done.stderr:
+        pytest.skip(done.stderr)
+    said = (tmp_path / "said").read_text()
+    assert said.endswith("To use it, restart the container.\n"), said
 
 
 # What stays until 2.0
