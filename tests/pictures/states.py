@@ -41,8 +41,11 @@ def main() -> None:
                 lang, screen = VIEWS[view]
                 with site.opened(STATES[name], name, lang, **screen) as page:
                     file = options.folder / f"{re.sub('[^a-z]+', '-', name)}-{view}.png"
-                    clip = page.evaluate(PLACE)
-                    page.screenshot(path=file, full_page=True, clip=clip, animations="disabled")
+                    # A picture of a full page would forget that a phone is touched.
+                    height = page.evaluate("document.documentElement.scrollHeight")
+                    page.set_viewport_size({"width": screen["viewport"]["width"], "height": height})
+                    blog.settle(page)
+                    page.screenshot(path=file, clip=page.evaluate(PLACE), animations="disabled")
                 print(file, flush=True)
 
 
