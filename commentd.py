@@ -2453,18 +2453,19 @@ def proxy_faults(config: Config) -> Iterator[str]:
 @rule
 def login_faults(config: Config) -> Iterator[str]:
     for provider in config.login_providers:
-        section = f"[login.{provider.name}]"
-        if not re.fullmatch("[a-z0-9-]{1,32}", provider.name):
-            yield f"{section}: write a name of small letters and digits, such as [login.github]"
+        name = provider.name
+        if not re.fullmatch("[a-z0-9-]{1,32}", name):
+            rule_of_names = "write a name of small letters and digits, such as [login.github]"
+            yield f"[login.{name}]: {rule_of_names}"
         needed = ["client_id", "client_secret"]
         if provider.kind != "github":
             needed.append("issuer")
         for key in needed:
             if not getattr(provider, key):
-                yield f"{section} needs {key}"
-        for name in ("server_public_url", "site_origins"):
-            if not getattr(config, name):
-                yield f"{section} needs {name_in_file(name)}"
+                yield f"[login.{name}] needs {key}"
+        for other in ("server_public_url", "site_origins"):
+            if not getattr(config, other):
+                yield f"[login.{name}] needs {name_in_file(other)}"
 
 
 def example_config(language: str) -> str:
