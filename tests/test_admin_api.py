@@ -261,7 +261,7 @@ def test_the_start_prints_a_link_while_there_is_no_admin(
 
 PUBLIC = {"server_public_url": "https://c.example"}
 DEMO = PUBLIC | {"site_demo": True, "mail_host": "m"}
-NO_EMAILS = "No mail server ([mail] host): emails are printed here"
+NO_EMAILS = "No mail server ([mail] host or provider): emails are printed here"
 
 
 @pytest.mark.parametrize(
