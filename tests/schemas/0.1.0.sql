@@ -11,19 +11,19 @@ CREATE TABLE account (
         created_at INTEGER NOT NULL,
         blocked    INTEGER NOT NULL DEFAULT 0 CHECK (blocked IN (0, 1)),
         language   TEXT NOT NULL DEFAULT '',
-        -- What an admin's authenticator app makes its codes from. Empty without one.
+        -- What an admin's authenticator app makes its codes from. Empty if they have none.
         app_key    TEXT NOT NULL DEFAULT '',
         -- The time step of the last of these codes: each is good once.
         app_step   INTEGER NOT NULL DEFAULT 0
     ) STRICT;
-INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$477e2691398618d87df71d6f700d6371$5f2730754cebd1faf8128175dd1010c30879203557964a5c774abd297edc1ca4','user',1,1795000000,0,'','',0);
-INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$6e057ad706695cbc03dd0d1b1da6c9b4$d6c51a266bed57374b84631b3d09f14e6c370825af62a769ff8cc9097b54e691','admin',1,1795177160,0,'','',0);
+INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$b251856566c8b96258544941d2e29f87$5778e17316a995e2c965a226a89531cad0556719296317bf62f166adebc8768a','user',1,1795000000,0,'','',0);
+INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$b62d3a232fbb62845d5497bc03b0ce9c$a3e294ad40d68dd51b30f59c2939cc7e79a6892c183f633bdbc30f466b6b9090','admin',1,1795177160,0,'','',0);
 CREATE TABLE admin_link (
         hash       TEXT PRIMARY KEY,
         email      TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "admin_link" VALUES('2cc326a00f5cd2993e1330e56dbf8053e7ab547268d134d0b5e44aa7e77c551e','second@example.com',1795184360);
+INSERT INTO "admin_link" VALUES('6607b07f5c2f36a6e91d419a757845c5b8bb5bc006347bbb1aeb83eac64e0a0f','second@example.com',1795184360);
 CREATE TABLE admin_session (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         user_id    INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
@@ -139,10 +139,10 @@ CREATE TABLE comment_liker (
         liked_at   INTEGER,
         PRIMARY KEY (comment_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "comment_liker" VALUES(1,'bd14063d52265d1d6682f5089dcf5223',1795090760);
-INSERT INTO "comment_liker" VALUES(1,'d302d76eed768bb1fe8de745ffd3e3ba',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'8bfbded99ff7d1026c400395a7dbdd58',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'974b610d63de82737bc514bd656fe740',1795090760);
 INSERT INTO "comment_liker" VALUES(1,'user 1',NULL);
-INSERT INTO "comment_liker" VALUES(3,'d302d76eed768bb1fe8de745ffd3e3ba',1795090760);
+INSERT INTO "comment_liker" VALUES(3,'8bfbded99ff7d1026c400395a7dbdd58',1795090760);
 CREATE TABLE day (
         day      INTEGER PRIMARY KEY,
         comments INTEGER NOT NULL DEFAULT 0,
@@ -182,7 +182,7 @@ CREATE TABLE known_network (
         seen_at INTEGER NOT NULL,
         PRIMARY KEY (user_id, network)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "known_network" VALUES(1,'a7e319773f6127fcc7659e890c6a426b',1795000000);
+INSERT INTO "known_network" VALUES(1,'d36c59e3bf109abf108c5476360ac5a2',1795000000);
 CREATE TABLE no_question (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
@@ -227,9 +227,9 @@ INSERT INTO "outbox" VALUES(8,NULL,5,NULL,'created','','webhook','','','{}',1795
 INSERT INTO "outbox" VALUES(10,NULL,7,NULL,'created','','webhook','','','{}',1795177160,1,1795180765,1795263560,'ConnectionRefusedError Connection refused');
 INSERT INTO "outbox" VALUES(12,NULL,9,NULL,'created','','webhook','','','{}',1795177160,1,1795180765,1795263560,'ConnectionRefusedError Connection refused');
 INSERT INTO "outbox" VALUES(13,NULL,3,1,'reported','','webhook','','','{}',1795177160,1,1795180765,1795263560,'ConnectionRefusedError Connection refused');
-INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','926491 · Lines 验证码 / your code','你的验证码 / Your code:
+INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','876005 · Lines 验证码 / your code','你的验证码 / Your code:
 
-    926491
+    876005
 
 请在“Lines”的评论区输入，10 分钟内有效。
 Enter it in the comments on Lines within 10 minutes.
@@ -261,14 +261,14 @@ CREATE TABLE page (
     ) STRICT;
 INSERT INTO "page" VALUES(1,'/2026/hello','/2026/hello/',6,3,2,1,1795090760,0,1795000000,13,0,1);
 INSERT INTO "page" VALUES(2,'/2026/日记','/2026/日记/',2,2,1,0,1795090760,1,1795177160,4,0,1);
-INSERT INTO "page" VALUES(3,'/about','/about/',1,1,321,0,1795963061,0,1714979289,1,0,1);
+INSERT INTO "page" VALUES(3,'/about','/about/',1,1,321,0,1795963864,0,1714979289,1,0,1);
 CREATE TABLE page_liker (
         page_id  INTEGER NOT NULL REFERENCES page (id),
         visitor  TEXT NOT NULL,
         liked_at INTEGER,
         PRIMARY KEY (page_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "page_liker" VALUES(1,'bd14063d52265d1d6682f5089dcf5223',1795090760);
+INSERT INTO "page_liker" VALUES(1,'974b610d63de82737bc514bd656fe740',1795090760);
 CREATE TABLE rate_limit (
         name    TEXT NOT NULL,
         subject TEXT NOT NULL,
@@ -279,16 +279,16 @@ CREATE TABLE rate_limit (
     ) STRICT, WITHOUT ROWID;
 INSERT INTO "rate_limit" VALUES('all_code_emails','',3600,1,1795184360);
 INSERT INTO "rate_limit" VALUES('all_comments','',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','feda429348cb27e6c6e4ad2630040e5a17012af68dcf0acebc5e9550f35d913a',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('code_email','feda429348cb27e6c6e4ad2630040e5a17012af68dcf0acebc5e9550f35d913a',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','feda429348cb27e6c6e4ad2630040e5a17012af68dcf0acebc5e9550f35d913a',86400,1,1795267160);
-INSERT INTO "rate_limit" VALUES('code_for_email','509971fce5a50f7d996a558eecb86dea7dcb3b0b20d4c64bef6486bb1bdd72af',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','ba74d5a84ff9f3d9c0111967793baed74c4ecc85b686ed699d18ee2f2651de86',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','ba74d5a84ff9f3d9c0111967793baed74c4ecc85b686ed699d18ee2f2651de86',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('notification','follower 5628e8a937cc5cab2e9fbeb3fd24cbec',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('notification','owner 8fcfb2834a10e623d92b484b1bd71042',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('register','1fd3677ec4e72281adfc5e8234af775517c9716ad128235779aa5366e12784ff',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('report','f01a3bb8ef45f6cef1a78c2f414a981e1b7d13d8b18f5f92327c030c3c9a786c',86400,1,1795263560);
+INSERT INTO "rate_limit" VALUES('code_email','14473df51ca138437fbe0dc67792ed97f744e625afadaf1c24dae86960d26086',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('code_email','14473df51ca138437fbe0dc67792ed97f744e625afadaf1c24dae86960d26086',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('code_email','14473df51ca138437fbe0dc67792ed97f744e625afadaf1c24dae86960d26086',86400,1,1795267160);
+INSERT INTO "rate_limit" VALUES('code_for_email','f8dee2cbf1b58c84330fd4b0b738a4e840d192ab401bb97ef8cb05f5ec66b5a7',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','f31afb79f31f84b631ca186d09e0dbb9aab284245c5911345aaa0028d1125f2c',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','f31afb79f31f84b631ca186d09e0dbb9aab284245c5911345aaa0028d1125f2c',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('notification','follower b83697e7ddb86cbfec65994a67b47640',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('notification','owner 9ce63788343e067f4dfada7be6ad7982',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('register','352f039adbdc63f7c8551649328cd600432967af69bf4e5afc931dc71714cbdc',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('report','5889afb9f279c002bf657657d38a50a49bab5d589c3056eb88327e0ecce79c96',86400,1,1795263560);
 CREATE TABLE recovery_code (
         user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
         hash    TEXT NOT NULL,
@@ -309,7 +309,7 @@ CREATE TABLE registration (
         created_at  INTEGER NOT NULL,
         expires_at  INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "registration" VALUES(1,'54a5f1faebdb2a2ddb5cf568e727a7f0','bob@example.com','Bob','pbkdf2_sha256$1$dfca8073d681ac145cf47adaa5952f69$1a8056b3b81938f27a2a62f6eabacfaba2aae4777bc69a673c1b79014be6421f','fa8fe5ee9701adf449814cf3ae3f746d64379da2d9ba712a216493868b16c91e','1fd3677ec4e72281adfc5e8234af775517c9716ad128235779aa5366e12784ff',0,0,'',1795180760,1795181360);
+INSERT INTO "registration" VALUES(1,'15ba06b6b7d50723f0e1df4b242b1e89','bob@example.com','Bob','pbkdf2_sha256$1$5cdad143b902f4c99c5e634efe2e118a$56decfc79c6105ef639e274e07d41362742e287816b03277255bbe47043e1834','d50f335b08edc623d1db2382db70937b6f8e3c538a30799341f7209ccea14a3e','352f039adbdc63f7c8551649328cd600432967af69bf4e5afc931dc71714cbdc',0,0,'',1795180760,1795181360);
 CREATE TABLE report (
         id          INTEGER PRIMARY KEY,
         comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
@@ -318,12 +318,12 @@ CREATE TABLE report (
         reported_at INTEGER NOT NULL,
         UNIQUE (comment_id, visitor)
     ) STRICT;
-INSERT INTO "report" VALUES(1,3,'37663ca77c968220d03d6eac5e2b8a91','rude',1795177160);
+INSERT INTO "report" VALUES(1,3,'fc5710352fe8259955e091702ec01458','rude',1795177160);
 CREATE TABLE secret (
         name  TEXT PRIMARY KEY,
         value TEXT NOT NULL
     ) STRICT;
-INSERT INTO "secret" VALUES('token_key','d088cfe2724cd204755283a31261ff6797ac3e96b06f1aeed6d4e9517ea57464');
+INSERT INTO "secret" VALUES('token_key','f6b11e83ccdbce2100c3bf87ee1702a8d86aefec5be21fd501a1d526748dcedc');
 CREATE TABLE spent_captcha (
         signature  TEXT PRIMARY KEY,
         comment_id INTEGER REFERENCES comment (id),
@@ -342,7 +342,7 @@ CREATE TABLE subscription (
         state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
         PRIMARY KEY (subscriber, page_id)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "subscription" VALUES('200bfa1d6778b6ec798c4fa390fab692',0,'asked');
+INSERT INTO "subscription" VALUES('19e7daf0b89cf0c6bd0c17f5cc6792e3',0,'asked');
 CREATE TABLE taken_look (
         id       INTEGER PRIMARY KEY AUTOINCREMENT,
         skeleton TEXT NOT NULL,
@@ -356,22 +356,22 @@ CREATE TABLE term (
         spam      INTEGER NOT NULL DEFAULT 0,
         learnt_at INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "term" VALUES(-8743577537701946739,1,0,1795177160);
-INSERT INTO "term" VALUES(-7958958309418648595,1,0,1795177160);
-INSERT INTO "term" VALUES(-7522733281093191306,1,0,1795177160);
-INSERT INTO "term" VALUES(-6514172736821620184,1,1,1795177160);
-INSERT INTO "term" VALUES(-5571264788366206118,0,1,1795177160);
-INSERT INTO "term" VALUES(-3825433850591468195,1,0,1795177160);
-INSERT INTO "term" VALUES(-2843097521087487518,1,0,1795177160);
-INSERT INTO "term" VALUES(-2786712116979546560,1,0,1795177160);
-INSERT INTO "term" VALUES(-2664906525828365610,0,1,1795177160);
-INSERT INTO "term" VALUES(-2169309785073160153,1,0,1795177160);
-INSERT INTO "term" VALUES(-1173212133987658786,1,0,1795177160);
-INSERT INTO "term" VALUES(-239881267905501064,1,0,1795177160);
+INSERT INTO "term" VALUES(-7793355702870906847,1,0,1795177160);
+INSERT INTO "term" VALUES(-6278124231642615966,1,0,1795177160);
+INSERT INTO "term" VALUES(-4259804017339458205,0,1,1795177160);
+INSERT INTO "term" VALUES(-3917061158157521708,1,0,1795177160);
+INSERT INTO "term" VALUES(-3715322412605271247,1,0,1795177160);
+INSERT INTO "term" VALUES(-3307906059178213665,0,1,1795177160);
+INSERT INTO "term" VALUES(-3176883226972275523,1,0,1795177160);
+INSERT INTO "term" VALUES(-1897932958511210985,1,0,1795177160);
 INSERT INTO "term" VALUES(0,2,1,1795177160);
-INSERT INTO "term" VALUES(607384115923361952,1,0,1795177160);
-INSERT INTO "term" VALUES(2069528801008601570,0,1,1795177160);
-INSERT INTO "term" VALUES(9138919530462250086,1,0,1795177160);
+INSERT INTO "term" VALUES(187804175002998045,1,0,1795177160);
+INSERT INTO "term" VALUES(561075156821245979,1,0,1795177160);
+INSERT INTO "term" VALUES(2212863344193377725,0,1,1795177160);
+INSERT INTO "term" VALUES(4378147422203581465,1,0,1795177160);
+INSERT INTO "term" VALUES(7049639334320418744,1,0,1795177160);
+INSERT INTO "term" VALUES(8027190168935746547,1,0,1795177160);
+INSERT INTO "term" VALUES(8667470142600876466,1,1,1795177160);
 CREATE TABLE voucher (
         hash       TEXT PRIMARY KEY,
         secret     TEXT NOT NULL,
