@@ -27,6 +27,7 @@ from support.commands import run_here
 from support.database import assert_whole, dump
 from support.faults import in_a_fork
 from support.inside import REFUSALS, add_account, admin_link, really_migrate, token_of
+from support.second_factor import app_code
 from support.world import START, FakeWorld
 
 pytestmark = pytest.mark.slow
@@ -250,6 +251,7 @@ class FaultyService:
             raise REFUSALS[0](errors.strip().splitlines()[-1])
 
 
+APP_KEY = "A" * 32  # of an authenticator app
 # Requests: the account that sends them, and the form.
 CODE = {"token": "{code}"}
 SAFE = {"password": CANARY}
@@ -298,6 +300,10 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "DELETE /admin/outbox/<message_id:id>": (OWNER, {}),
     "POST /admin/outbox/<message_id:id>": (OWNER, {}),
     "POST /admin/backup": (OWNER, SAFE),
+    "DELETE /admin/sessions/<session_id:id>": (OWNER, {}),
+    "POST /admin/app/key": (OWNER, {}),
+    "POST /admin/app": (OWNER, {"key": APP_KEY, "factor": "{factor}", **SAFE}),
+    "DELETE /admin/app": (OWNER, SAFE),
     "POST /comments/<comment_id:id>/moderate": (OWNER, {"status": "spam"}),
     "GET /mail": ("", {"link": "{moderates}"}),
     "POST /mail": ("", {"link": "{moderates}"}),
@@ -441,6 +447,7 @@ def faulty_service(tmp_path_factory: pytest.TempPathFactory) -> FaultyService:
         web.say("told to nobody yet", parent_id=1)
         owner.authorization = ("Bearer", token_of(app, OWNER, "admin"))
         emails = owner.get("/admin/outbox").json["emails"]
+        facts |= {"session_id": 1, "factor": app_code(APP_KEY, int(NOW) // 30)}
         # To sign in is no part of what is tried.
         for email, use in ((OWNER, "admin"), (OWNER, "login"), (ANN, "login")):
             facts[f"{use} token of {email}"] = token_of(app, email, use)
@@ -638,5 +645,8 @@ def test_every_route_that_writes_is_tried_with_faults() -> None:
     routes = {f"{route.method} {route.path}" for route in ROUTES if route.path not in OF_PROVIDERS}
     assert routes <= among
     # A service is a start, ticks, emails, copies and a stop; the others change nothing.
-    others = {f"commentd {name}" for name in ("serve", "check", "example", "help", "render")}
+    others = {
+        f"commentd {name}"
+        for name in ("serve", "check", "example", "help", "render", "demo", "update")
+    }
     assert {f"commentd {name}" for name in COMMANDS} - among == others
