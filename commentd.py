@@ -3333,7 +3333,10 @@ def way_back(error: NewerDatabase, folder: Path) -> str:
     backup = backup_before_update(error.path, folder)
     if backup is None:
         return str(error)
-    return f"{error}, or go back to the moment before its update: commentd restore {backup}"
+    return (
+        f"{error.path} was made by a newer commentd: install that one again, or go back to the "
+        f"moment before its update: commentd restore {backup}"
+    )
 
 
 def regular_backups(path: Path, folder: Path) -> dict[Path, float]:
