@@ -22,7 +22,8 @@ stands above it.
     Site          one blog while it is served: its settings, store, key, world and counters
     Limits        rate limits, and the views of pages
     Moderation    the spam filter, blocks, and the status of a new text
-    Mail          recipients and emails
+    Mail          recipients, and the emails to them
+    Mailers       what sends emails: SMTP, providers by HTTPS, the terminal
     Chats         webhooks and chats
     Outbox        writes what is due, sends it, and tries again
     Web           `Request`, routes, permissions, forms, responses and HTML pages
@@ -8595,7 +8596,9 @@ AUDIENCES = (
 )
 
 
-# Sending
+# -- Mailers ------------------------------------------------------------------
+
+# What sends emails: a mail server, a provider by HTTPS, or the terminal.
 
 
 class NotSent(Exception):
@@ -8661,7 +8664,7 @@ def post(world: World, url: str, content: bytes, headers: Mapping[str, str]) -> 
     return response
 
 
-# Mailers
+# Mail servers
 
 
 def rfc5322_message(config: Config, email: Email, message_id: str, sent_at: float) -> str:
@@ -8834,6 +8837,9 @@ class TerminalMailer(Mailer):
 
     def log_in(self) -> None:
         """There is nothing to try."""
+
+
+# Providers that take emails by HTTPS
 
 
 class ApiMailer(Mailer):
