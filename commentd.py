@@ -2220,6 +2220,12 @@ class Config:
     backup_keep: int = setting(
         "How many are kept; the oldest are deleted first.", whole_number(1, 1000), "7"
     )
+    login_site_key: str = setting(
+        "The key with which your own site signs its readers in, 32 bytes or more. Empty: it does\n"
+        "not. `commentd help login` has an example.",
+        parse_signing_key,
+        secret=True,
+    )
     login_providers: tuple[LoginProvider, ...] = ()  # the sections `[login.NAME]`
 
     @property
@@ -2440,6 +2446,14 @@ def no_such_setting(name: str) -> str:
     if nearest:
         return f"there is no such setting; did you mean {name_in_file(nearest[0])}?"
     return "there is no such setting; `commentd example` prints them all"
+
+
+@rule
+def site_key_faults(config: Config) -> Iterator[str]:
+    if config.login_site_key and not config.server_public_url:
+        yield "[login] site_key needs [server] public_url: tokens are made for it"
+    if config.login_site_key and equal_in_constant_time(config.login_site_key, config.token_key):
+        yield "[login] site_key must not be [token] key: it would sign any login"
 
 
 @rule
@@ -11625,6 +11639,97 @@ def back_to_page(request: Request, attempt: Attempt, fragment: str) -> Response:
     # It would part this window from the page that opened it.
     headers.pop("Cross-Origin-Opener-Policy", None)
     return replace(page, headers=headers)
+
+
+# What the owner's own site says of its readers
+
+SITE_TOKEN_LIFE = 10 * MINUTE  # at most
+OWN_SITE = "site"  # the issuer: no provider is called so, since each is a URL
+
+
+@dataclass(frozen=True)
+class SiteClaims:
+    """What the owner's own site says of somebody. `email` is "" without one that we can use."""
+
+    subject: str
+    token_id: str
+    email: str
+    is_verified: bool
+    nickname: str
+
+
+def site_claims(config: Config, token: str, now: int) -> SiteClaims | None:
+    """None for a token that the site has not signed (HS256), or not for this service or this time.
+    It needs `sub`, `aud` (`[server] public_url`), `iat`, `exp` at most ten minutes later, and
+    `jti`, which no other token has (RFC 7519, section 4.1)."""
+    # The times are compared below, with the clock that tests can set.
+    options: Any = {
+        "require": ["sub", "aud", "iat", "exp", "jti"],
+        "verify_exp": False,
+        "verify_iat": False,
+        "verify_sub": False,
+        "verify_jti": False,
+    }
+    audience = config.server_public_url
+    try:
+        claims: Json = jwt.decode(
+            token, config.login_site_key, algorithms=["HS256"], audience=audience, options=options
+        )
+    except Exception:  # some broken texts raise other errors than PyJWTError
+        return None
+    begins_at, ends_at = claims["iat"], claims["exp"]
+    if type(begins_at) is not int or type(ends_at) is not int:
+        return None
+    # Two clocks may differ by a minute.
+    is_current = begins_at <= now + MINUTE and now < ends_at + MINUTE
+    if not is_current or ends_at > begins_at + SITE_TOKEN_LIFE:
+        return None
+    subject, token_id = claims["sub"], claims["jti"]
+    if not all(isinstance(each, str) and 0 < len(each) <= 255 for each in (subject, token_id)):
+        return None
+    email = value_or_empty(proper_email, str(claims.get("email", "")))
+    return SiteClaims(
+        subject=subject,
+        token_id=token_id,
+        email=email,
+        is_verified=bool(email) and claims.get("email_verified") is True,
+        nickname=value_or_empty(proper_nickname, str(claims.get("name", ""))),
+    )
+
+
+@route("POST", "/auth/site", Permission.PUBLIC)
+def take_site_token(request: Request) -> Json:
+    """`{site_token, secret_hash, lang?}` to `{voucher}`: what the owner's own site says of its
+    reader, to sign in with once. `secret_hash` is the SHA-256 of the `voucher_secret` that
+    `/auth/login` gets."""
+    site = request.site
+    token = text_field(request, "site_token", 4096)
+    secret_hash = text_field(request, "secret_hash", 64)
+    language = known_language(optional_field(request, "lang"))
+    if not site.config.login_site_key:
+        raise NotFound("没有这个地址", Code.NOT_FOUND)
+    named = site_claims(site.config, token, request.now)
+    if named is None:
+        raise provider_refused()
+    voucher = site.world.random_bytes(16).hex()
+    kept = Voucher(
+        hash=sha256_of(voucher),
+        secret=secret_hash,
+        state=short_hash(site.key, "site token", named.token_id),
+        issuer=OWN_SITE,
+        subject=named.subject,
+        email=named.email,
+        verified=int(named.is_verified),
+        nickname=named.nickname,
+        language=language,
+        # Its row outlives the token, so that each token brings one voucher.
+        expires_at=request.now + SITE_TOKEN_LIFE + 3 * MINUTE,
+    )
+    with request.writing():
+        request.limit("login")
+        if not site.store.add_voucher(kept):
+            raise provider_refused()
+    return {"voucher": voucher}
 
 
 # What a voucher opens

@@ -173,9 +173,11 @@ class Life:
     recording: Recording
     authors: list[Author] = field(default_factory=list)
     imported: set[str] = field(default_factory=set)
+    kills: int = 0
 
     def end(self) -> None:
-        """What was noted is all that is on the disk."""
+        """What was noted is all that is on the disk, but for the last call before a kill: it may
+        have been killed before its note. A call changes one file, or two names."""
         self.steps = self.recording.steps()
         self.marks = {
             step.first.decode(): number
@@ -195,7 +197,9 @@ class Life:
             for path in folder.rglob("*")
             if path.is_file() and not path.name.endswith("-shm")
         }
-        assert disk.content() == there
+        noted = disk.content()
+        names = {name for name in noted.keys() | there if noted.get(name) != there.get(name)}
+        assert len(names) <= 2 * self.kills, names
 
     @property
     def sent(self) -> set[str]:
@@ -252,6 +256,10 @@ class Machine:
         with self.life.recording.running():
             self.service = self.begin(self.folder, program=program, **SECTIONS)
 
+    def kill(self) -> None:
+        self.life.kills += 1
+        self.service.stop(SIGKILL)
+
     def command(self, *words: str) -> None:
         self.life.recording.mark(f"{words[0]} begins")
         with self.life.recording.running():
@@ -299,7 +307,7 @@ def lived(folder: Path, library: Path, chance: Random, program: str, most: int) 
         machine.start(program)
         authors = machine.authors(1_000_000)
         until(lambda: sum(author.done for author in authors) >= most)
-        machine.service.stop(SIGKILL)
+        machine.kill()
         join(authors)
     machine.life.end()
     return machine.life
@@ -465,7 +473,7 @@ def test_a_first_start_that_a_power_cut_ended_can_be_repeated(
     with services(tmp_path) as start:
         machine = Machine(tmp_path, library, start, Random(1))
         machine.start("")
-        machine.service.stop(SIGKILL)
+        machine.kill()
     life = machine.life
     life.end()
     # The file gets its kind in the first steps. Then come the tables, in one transaction.
@@ -506,7 +514,7 @@ def test_a_restore_is_done_as_a_whole_or_not_at_all_when_power_is_cut(
             machine.first_comment()
             machine.command("backup")
             join(machine.authors(5))
-            machine.service.stop(SIGKILL)
+            machine.kill()
             (backup,) = (home / "data" / "backups").glob("[!.]*.db")
             machine.command("restore", str(backup))
         life = machine.life
@@ -547,7 +555,7 @@ def test_a_loss_after_a_power_cut_is_noticed(library: Path, tmp_path: Path) -> N
             machine.start(program)
             machine.first_comment()
             join(machine.authors(5))
-            machine.service.stop(SIGKILL)
+            machine.kill()
         machine.life.end()
         found[name] = machine.life
     assert losses(found["usual"], Disk(found["usual"].recording.folder)) == []

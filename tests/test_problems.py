@@ -383,7 +383,14 @@ PERMISSIONS = {
     "anyone": {"/comments", "/comment/like", "/page/like", "/pages"}
     | {"/comments/{comment_id}/report"}
     | {"/comments/preview", "/comments/{comment_id}", "/comments/latest"},
-    "public": {"/auth/register", "/auth/verify", "/auth/code", "/auth/login", "/captcha"}
+    "public": {
+        "/auth/register",
+        "/auth/verify",
+        "/auth/code",
+        "/auth/login",
+        "/auth/site",
+        "/captcha",
+    }
     | {"/health", "/origin", "/"}
     | {"/{name}", "/admin_page/{name}", "/words/{name}", "/mail", "/feed.atom", "/thread", *OFF}
     | {"/fragment", "/fragment.css"}

@@ -357,7 +357,7 @@ def test_a_readable_secret_is_warned_about(path: Path, caplog: pytest.LogCapture
 
 def test_settings_for_passwords_and_keys_are_marked_as_secrets() -> None:
     marked = {name for name, f in EVERY.items() if f.metadata["secret"]}
-    pattern = "password|secret|token_key|api_key|webhook_(rebuild_)?url"
+    pattern = "password|secret|(token|api|login_site)_key$|webhook_(rebuild_)?url"
     assert marked == {name for name in EVERY if re.search(pattern, name)}
 
 

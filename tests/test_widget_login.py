@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import jwt
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -98,6 +99,26 @@ def test_a_reader_signs_in_with_two_clicks(view: View, ann: int, asked: list[str
     until(lambda: page.context.pages == [page])  # the window has closed itself
     assert page.context.cookies() == []
     assert page.evaluate("location.href").endswith(POST)
+
+
+def test_a_reader_whom_the_own_site_names_is_signed_in_when_they_begin_to_write(
+    app: App, view: View, site: Site, fake_world: FakeWorld, faults: list[str], asked: list[str]
+) -> None:
+    key = "k" * 32
+    inside.set_settings(app, login_site_key=key, server_public_url=site.service)
+    now = int(fake_world.time)
+    claims = {"sub": "7", "aud": site.service, "iat": now, "exp": now + 600, "jti": "a"}
+    claims |= {"email": "ann@example.com", "email_verified": True, "name": "Ann"}
+    token = jwt.encode(claims, key, algorithm="HS256")
+    page = view(f'{TAG}<commentd-thread site-token="{token}"></commentd-thread>', lang="en")
+    expect(page.get_by_placeholder(EN["write"])).to_be_visible()
+    assert [url for url in asked if "/auth/site" in url] == []
+    page.get_by_placeholder(EN["write"]).click()
+    expect(page.get_by_role("textbox", name=EN["name"])).to_have_value("Ann")
+    page.keyboard.press("Enter")
+    expect(greeting(page)).to_be_visible()
+    assert len([url for url in asked if "/auth/site" in url]) == 1
+    forget_refusals(faults)
 
 
 def test_a_new_reader_is_offered_the_name_of_the_provider_and_may_choose_another(

@@ -168,6 +168,8 @@ GOOD: dict[str, Any] = {
     "comment_id": 1,
     "message_id": 1,
     "session_id": 1,
+    "site_token": "a.b.c",
+    "secret_hash": "5e" * 32,
     "page_id": 1,
     "user_id": 1,
     "POST /auth/verify email": "eve@example.com",
