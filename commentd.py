@@ -805,7 +805,7 @@ LOOK_ALIKES = {
     "i": "ІӀіΙι",
     "j": "Јј",
     "k": "КкΚκ",
-    "l": "ӏ1|",
+    "l": "ӏ1",
     "m": "МмΜ",
     "n": "пΝη",
     "o": "ОоΟο0",
@@ -863,12 +863,16 @@ def look_of(character: str, *, mixed: bool) -> str:
 
 def skeleton(text: str) -> str:
     """A name or a word, with each character replaced by its Latin look-alike."""
+    # `|` looks like an l, but is no letter: it would not count as drawn.
     decomposed = unicodedata.normalize("NFKD", text).replace("|", "l")
     characters = [*filter(is_drawn, decomposed)]
     scripts = {*map(script_of, characters)} - BESIDE_LATIN
     mixed = len(scripts) > 1
     looks = "".join(look_of(character, mixed=mixed) for character in characters)
-    return looks.replace("rn", "m").replace("l", "i") or folded(text)
+    # Side by side, r and n look like m. An l looks like a capital i.
+    looks = looks.replace("rn", "m").replace("l", "i")
+    # A name of signs alone, such as `???`, has nothing that is drawn like a letter.
+    return looks or folded(text)
 
 
 @functools.cache
@@ -5547,6 +5551,12 @@ class Store(Database):
             SELECT 'reported', count(DISTINCT comment_id) FROM report"""
         return dict.fromkeys(STATUSES, 0) | dict(self.run(sql))
 
+    # What the counters count, and which method keeps them. `add_comment_row` sets all for a new
+    # row, and `COUNTERS` has the same as SQL, for `recount`.
+    # - `page.total`: visible comments. `show`, `take_from_total`
+    # - `comment.shown`: 1 if visible, or above a shown reply. `update_shown`
+    # - `comment.replies`: shown replies. `page.threads`: shown top-level comments. `update_shown`
+
     def insert_comment(self, new: FullComment, status: str, now: int) -> Comment:
         return self.existing_comment(self.add_comment_row(new, status, now))
 
@@ -5626,7 +5636,7 @@ class Store(Database):
 
     def hide(self, comment_id: int, status: str, now: int) -> None:
         """Hides a comment. Spam and deleted comments are erased later."""
-        self.count_no_longer(comment_id)
+        self.take_from_total(comment_id)
         is_refused = status in ("spam", "deleted")
         sql = "UPDATE comment SET status = ?, hidden_at = ?, pinned = 0 WHERE id = ?"
         self.run(sql, status, now if is_refused else None, comment_id)
@@ -5635,7 +5645,7 @@ class Store(Database):
         if is_refused:
             self.run("DELETE FROM outbox WHERE comment_id = ?", comment_id)  # its webhooks
 
-    def count_no_longer(self, comment_id: int) -> None:
+    def take_from_total(self, comment_id: int) -> None:
         """Takes a comment out of the counts before it is hidden or erased, if it is visible now."""
         comment = self.existing_comment(comment_id)
         if comment.status == "visible":
@@ -5649,7 +5659,7 @@ class Store(Database):
             self.update_shown(comment_id)
 
     def erase_comment(self, comment_id: int) -> None:
-        self.count_no_longer(comment_id)
+        self.take_from_total(comment_id)
         sql = f"UPDATE comment SET {assignments(BLANK_FIELDS)} WHERE id = :id"
         self.run(sql, id=comment_id, **values_of(BLANK_COMMENT, BLANK_FIELDS))
         sql = """
@@ -8389,14 +8399,17 @@ def gets_reply_email(site: Site, to: str, reply: FullComment) -> bool:
     """Whether an author gets an email about a reply, and not only a question."""
     if not is_for_author(site, to, reply):
         return False
-    is_account = comment_above(site, reply).user_id is not None
-    consents = site.store.subscriptions(subscriber_of(site.key, to))
-    return is_account or consents.get(0) == "yes"
+    return comment_above(site, reply).user_id is not None or has_confirmed(site, to)
 
 
 def comment_above(site: Site, reply: Comment) -> FullComment:
-    """The comment that is replied to. It is there, as `is_for_author` has seen."""
-    return cast(FullComment, site.store.comment(reply.parent_id))
+    """The comment that is replied to. `LookupError` if it is gone."""
+    return site.store.existing_comment(cast(int, reply.parent_id))
+
+
+def has_confirmed(site: Site, to: str) -> bool:
+    """Whether a guest has said yes to emails about replies."""
+    return site.store.subscriptions(subscriber_of(site.key, to)).get(0) == "yes"
 
 
 def write_to_author(site: Site, to: str, news: News) -> None:
@@ -11761,14 +11774,13 @@ class Identity:
     the email address.
 
     `refusal`: what is raised where that opens nothing. `use_up` makes what showed it useless, in
-    the transaction of what it opens. False if another request has done so. `nickname` and
-    `language` are those of a new account. Without a nickname, the form must hold one."""
+    the transaction of what it opens. False if another request has done so. `language` is that of
+    a new account."""
 
     email: str
     refusal: Problem
     account: Account | None = None
     use_up: Callable[[], bool] = nothing_to_use_up
-    nickname: str = ""
     language: str = ""
     voucher: Voucher | None = None
 
@@ -11969,7 +11981,7 @@ def join_voucher(request: Request, account: Account) -> None:
 
 
 def new_account(request: Request, identity: Identity) -> Account:
-    nickname = nickname_field(request, optional=identity.nickname != "") or identity.nickname
+    nickname = nickname_field(request)
     check_nickname(request, nickname)
     return request.site.store.make_account(
         identity.email, nickname=nickname, password="", language=identity.language, now=request.now
@@ -17045,12 +17057,16 @@ def pick(record: Any, path: str) -> Any:
     return None
 
 
-Values = defaultdict[str, str]  # fields by name; "" where there is none
+class Values(dict[str, str]):
+    """The fields of a record, by name; "" for one that is not there."""
+
+    def __missing__(self, name: str) -> str:
+        return ""
 
 
 def fields_in(record: Any, table: Table) -> Values:
     """The fields of a record that are not empty."""
-    texts = Values(str)
+    texts = Values()
     for name, path in table.fields.items():
         value = pick(record, path)
         if value is None:
@@ -18015,8 +18031,8 @@ class Staging:
 
     def lacks_author(self, values: Values) -> bool:
         """Whether a comment has no name, and its author is not known."""
-        author = values.get("author")
-        return bool(author) and author not in self.authors and not values.get("nickname")
+        author = values["author"]
+        return author != "" and author not in self.authors and not values["nickname"]
 
     def stage_page(self, values: Values) -> None:
         ref = self.page_named_in(values)
@@ -18784,13 +18800,17 @@ def rest_of_page(page: Page, start: str) -> str | None:
     is_on_same_host = page.key.startswith("//") == start.startswith("//")
     if not is_on_same_host:
         return None
-    path, query = split_path(page.key)
     # The page `/old/` has the key `/old`, and is one of those that begin with `/old/`.
-    for key in (page.key, f"{path}/{query}"):
-        if key.startswith(start):
-            rest = rest_as_written(page.page_url, start) if start.endswith("/") else None
-            return key.removeprefix(start) if rest is None else rest
-    return None
+    path, query = split_path(page.key)
+    spellings = (page.key, f"{path}/{query}")
+    key = next((each for each in spellings if each.startswith(start)), None)
+    if key is None:
+        return None
+    if start.endswith("/"):
+        written = rest_as_written(page.page_url, start)
+        if written is not None:
+            return written
+    return key.removeprefix(start)
 
 
 def rest_as_written(page_url: str, start: str) -> str | None:
@@ -18826,8 +18846,10 @@ def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list
         pages = sorted(store.all_pages(), key=lambda page: len(page.key), reverse=keys_grow)
         for page in pages:
             url = new_page_url(page, old_key, new)
+            if not url:
+                continue
             name = page_name(url, origins)
-            if not url or (moves_many and name.key == page.key):
+            if moves_many and name.key == page.key:
                 continue
             page_id = store.move_page(page.id, name.key, name.page_url)
             merged = "" if page_id == page.id else " (merged)"
@@ -19143,14 +19165,15 @@ class ResponseCache:
             return None
         return KnownGet(target + b"\n" + headers.variant, headers.viewer)
 
-    def learn_headers(self, get: RawGet, ip: str, parsed: ParsedRequest) -> None:
-        """Remembers what the headers of a request mean, unless its response is not for the cache.
-        No other request stands behind it."""
+    def learn_headers(self, get: RawGet, ip: str, parsed: ParsedRequest) -> KnownGet | None:
+        """Remembers what the headers of a request mean, and returns what `known_get` says of them
+        from now on. None if its response is not for the cache. No other request stands behind
+        it."""
         _, raw_headers = get
         headers = parsed.headers
         is_kept = headers.get("CONNECTION", "").lower() in ("", "keep-alive")
         if parsed.error or not is_kept or "AUTHORIZATION" in headers:
-            return
+            return None
         is_gzipped = accepts_gzip(headers.get("ACCEPT_ENCODING", ""))
         others = [headers.get(name) for name in ("HOST", "ORIGIN", "IF_NONE_MATCH")]
         variant = repr((is_gzipped, *others)).encode()
@@ -19159,6 +19182,7 @@ class ResponseCache:
         if len(self.known_headers) >= KNOWN_HEADERS:
             del self.known_headers[next(iter(self.known_headers))]
         self.known_headers[raw_headers, ip] = KnownHeaders(variant, viewer)
+        return self.known_get(get, ip)
 
     def fresh_entry(self, key: bytes) -> CacheEntry | None:
         """An entry that can be sent as it is."""
@@ -19339,27 +19363,28 @@ class FastConnection(Connection):
         """Takes one request out of the data, and responds from the cache or lets it begin."""
         if self.will_close or self.close_when_flushed:
             return False
-        cache = self.loop.cache
-        ip = self.addr[0]
         get = None if self.request else raw_get(data)
-        known = cache.known_get(get, ip) if get else None
+        known = self.loop.cache.known_get(get, self.addr[0]) if get else None
         if known and self.send_cached(known):
             return True
         self.parse(data)
-        if not self.requests:  # only a part of it has arrived
-            return True
+        if self.requests:  # it has arrived whole
+            self.begin(get, known)
+        return True
+
+    def begin(self, get: RawGet | None, known: KnownGet | None) -> None:
+        """Responds from the cache if such headers came for the first time, else queues the
+        request."""
         parsed = self.requests[0]
-        if get and not known and not self.bytes_ahead:  # such headers came for the first time
-            cache.learn_headers(get, ip, parsed)
-            known = cache.known_get(get, ip)
+        if get and not known and not self.bytes_ahead:
+            known = self.loop.cache.learn_headers(get, self.addr[0], parsed)
             if known and self.send_cached(known):
                 parsed.close()
                 self.requests = []
-                return True
+                return
         self.cache_key = known.key if known else b""
         self.join_client_of(parsed)
         self.loop.queue_request(self)
-        return True
 
     def send_cached(self, known: KnownGet) -> bool:
         """False if the response is not cached."""
