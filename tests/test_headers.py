@@ -202,6 +202,8 @@ def test_each_successful_operation_has_its_headers(
     full_service: FullService, reset: Callable[[], object]
 ) -> None:
     for label, operation in OPERATIONS.items():
+        if label == "POST /auth/site":
+            continue  # off without a setting
         reset()
         method, path = label.split()
         path = re.sub("{(.*?)}", lambda name: str(full_service.good[name[1]]), path)
