@@ -197,6 +197,7 @@ class Code(enum.StrEnum):
     TOO_MANY = enum.auto()
     # Nothing shows who somebody is.
     PROVIDER_EMAIL = enum.auto()
+    PROVIDER_LAST = enum.auto()
     PROVIDER_NAME = enum.auto()
     PROVIDER_REFUSED = enum.auto()
     PROVIDER_TAKEN = enum.auto()
@@ -2237,6 +2238,11 @@ class Config:
         """The file itself, also where the path in the settings leads through symbolic links: the
         locks and the -wal stand beside the file, so all who use it must name it the same."""
         return Path(self.database_path).resolve()
+
+    @property
+    def knows_others(self) -> bool:
+        """Whether identity providers, or the owner's own site, sign readers in."""
+        return bool(self.login_providers or self.login_site_key)
 
     @property
     def blog_name(self) -> str:
@@ -5161,6 +5167,10 @@ class Store(Database):
         """The oldest first."""
         sql = "SELECT * FROM joined_identity WHERE user_id = ? ORDER BY joined_at, issuer, subject"
         return self.all(JoinedIdentity, sql, user_id)
+
+    def part_identity(self, identity: JoinedIdentity) -> None:
+        sql = "DELETE FROM joined_identity WHERE issuer = ? AND subject = ?"
+        self.run(sql, identity.issuer, identity.subject)
 
     def set_nickname(self, user_id: int, nickname: str) -> None:
         """Sets the nickname of new comments."""
@@ -12028,9 +12038,9 @@ def logout(request: Request) -> Json:
 @route("GET", "/me", Permission.USER, pace=Pace.QUICK)
 def get_me(request: Request) -> Json:
     """`?url=` to `{email, nickname, role, language, created_at, has_password, comments, answers,
-    questions, follows, following?}`. `answers`: emails about replies are sent. `questions`: the
-    caller is asked about comments that guests sign with their email address. `following`: emails
-    about that page are sent."""
+    questions, follows, following?, identities?}`. `answers`: emails about replies are sent.
+    `questions`: the caller is asked about comments that guests sign with their email address.
+    `following`: emails about that page are sent. `identities`: what else signs the caller in."""
     store = request.site.store
     followed = store.followed(request.me.id)
     response = {
@@ -12040,7 +12050,44 @@ def get_me(request: Request) -> Json:
     }
     if "url" in request.query:
         response["following"] = query_page(request).key in [page.key for page in followed]
+    if request.site.config.knows_others:
+        response["identities"] = [
+            {"id": identity_id(request.site, each), "provider": provider_of(request.site, each)}
+            for each in store.identities_of(request.me.id)
+        ]
     return response
+
+
+def identity_id(site: Site, identity: JoinedIdentity) -> str:
+    return short_hash(site.key, "identity", identity.issuer, identity.subject)
+
+
+def provider_of(site: Site, identity: JoinedIdentity) -> str:
+    """What a provider is called: as its button is, or by its host if the owner has ended it."""
+    if identity.issuer == OWN_SITE:
+        return site.config.blog_name
+    for provider in site.config.login_providers:
+        if provider.issuer.rstrip("/") == identity.issuer.rstrip("/"):
+            return provider.shown_name
+    return urllib.parse.urlsplit(identity.issuer).hostname or identity.issuer
+
+
+@route("DELETE", "/me/identities", Permission.USER)
+def part_identity(request: Request) -> Json:
+    """`{id}` to `{success}`: one of `/me`, which no longer signs the caller in. `Conflict` if it is
+    the last way: without a password, where no code arrives."""
+    site = request.site
+    wanted = text_field(request, "id", 64)
+    with request.writing():
+        joined = site.store.identities_of(request.me.id)
+        found = [each for each in joined if identity_id(site, each) == wanted]
+        if not found:
+            raise NotFound("没有这个身份", Code.NOT_FOUND)
+        has_another = len(joined) > 1 or request.me.password or site.mailer.delivers
+        if not has_another:
+            raise Conflict("这是最后一种登录方式，请先设置密码", Code.PROVIDER_LAST)
+        site.store.part_identity(found[0])
+    return {"success": True}
 
 
 def account_fields(request: Request) -> Json:

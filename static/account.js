@@ -397,6 +397,7 @@ export async function account(thread, kit, form, reason) {
       h('p', {class: 'small'}, h('bdi', {}, accountEmail), ' · ' + say('count', profile.comments)),
       h('div', {class: 'rename'}, nickname, h('button', {class: 'more'}, say('save'))),
       toggle('answers', profile.answers, on => send('me', {answers: on}, 'PATCH')), box, list)
+    if (profile.identities?.length) thread.use('login.js', 'identities', list, profile, act)
     row.prepend(
       word('change', () => prepare('change', !has_password)),
       word('export', () => act(download)),

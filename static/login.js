@@ -74,6 +74,22 @@ function listen(kit, opened, take) {
   }, {signal})
 }
 
+/** Shows below a list what else signs a reader in, with a button that parts each. */
+export async function identities(thread, kit, list, profile, act) {
+  await learn(thread, kit)
+  const rowOf = ({id, provider}) => {
+    const part = async () => {
+      await kit.send(kit, 'me/identities', {id}, 'DELETE')
+      row.remove()
+    }
+    const button = kit.button(thread.say('provider_part'), () => act(part, row), {class: 'more'})
+    button.ariaLabel = `${button.textContent}: ${provider}`
+    const row = kit.h('p', {class: 'small identity'}, thread.say('provider_joined', provider), ' ', button)
+    return row
+  }
+  list.after(...profile.identities.map(rowOf))
+}
+
 let siteToken // the last one that was sent: each is good once
 
 /** Signs a reader in whom the owner's own site names, by the attribute `site-token`. */

@@ -379,7 +379,7 @@ PERMISSIONS = {
     | {"/admin/audit", "/admin/settings", "/admin/figures", "/admin/backup", "/admin/logout"}
     | {"/admin/sign-in", "/admin/sessions/{session_id}", "/admin/app", "/admin/app/key"},
     "moderator": {"/comments/waiting", "/comments/{comment_id}/moderate"},
-    "user": {"/auth/logout", "/me", "/me/code", "/me/export", "/page/follow"},
+    "user": {"/auth/logout", "/me", "/me/code", "/me/export", "/me/identities", "/page/follow"},
     "anyone": {"/comments", "/comment/like", "/page/like", "/pages"}
     | {"/comments/{comment_id}/report"}
     | {"/comments/preview", "/comments/{comment_id}", "/comments/latest"},

@@ -198,3 +198,36 @@ def test_the_key_needs_a_service_to_name_and_is_not_that_of_logins() -> None:
     )
     same = Config(login_site_key=KEY, token_key=KEY, server_public_url=SERVICE)
     assert "[login] site_key must not be [token] key: it would sign any login" in faults_of(same)
+
+
+def test_an_identity_that_signs_in_is_listed_and_parted(
+    app: App, visitor: Visitor, fake_world: FakeWorld
+) -> None:
+    token = enter(visitor, signed(claims(fake_world)), nickname="Ann")["token"]
+    visitor.authorization = ("Bearer", token)
+    [identity] = visitor.get("/me").json["identities"]
+    assert identity["provider"] == "comments.example"
+    assert visitor.delete_json("/me/identities", {"id": "x"}, status=404)
+    # Without a mail server no code arrives, and without a password nothing else signs in.
+    refused = visitor.delete_json("/me/identities", {"id": identity["id"]}, status=409)
+    assert refused.json["code"] == "provider_last"
+    stored = inside.stored_password(app, "ann@example.com", CANARY)
+    sql(app, "UPDATE account SET password = ?", stored)
+    visitor.delete_json("/me/identities", {"id": identity["id"]})
+    assert visitor.get("/me").json["identities"] == []
+    visitor.authorization = None
+    asked = enter(visitor, signed(claims(fake_world, jti="b")), 403, nickname="Ann")
+    assert asked["code"] == "provider_email"
+
+
+def test_nobody_parts_the_identity_of_another(
+    app: App, visitor: Visitor, fake_world: FakeWorld
+) -> None:
+    token = enter(visitor, signed(claims(fake_world)), nickname="Ann")["token"]
+    visitor.authorization = ("Bearer", token)
+    [identity] = visitor.get("/me").json["identities"]
+    inside.add_account(app, "eve@example.com", "Eve", CANARY)
+    eve = Visitor(app)
+    eve.authorization = ("Bearer", inside.token_of(app, "eve@example.com"))
+    eve.delete_json("/me/identities", {"id": identity["id"]}, status=404)
+    assert len(visitor.get("/me").json["identities"]) == 1

@@ -101,6 +101,17 @@ def test_a_reader_signs_in_with_two_clicks(view: View, ann: int, asked: list[str
     assert page.evaluate("location.href").endswith(POST)
 
 
+def test_the_account_shows_what_else_signs_in_and_parts_it(app: App, view: View, ann: int) -> None:
+    page = open_panel(view)
+    provider_button(page).click()
+    expect(greeting(page)).to_be_visible()
+    page.get_by_role("button", name=EN["account"]).click()
+    expect(page.get_by_text(EN["provider_joined"].replace("{n}", "Home"))).to_be_visible()
+    page.get_by_role("button", name=f"{EN['provider_part']}: Home").click()
+    expect(page.get_by_text(EN["provider_joined"].replace("{n}", "Home"))).to_have_count(0)
+    assert sql(app, "SELECT count(*) FROM joined_identity") == [(0,)]
+
+
 def test_a_reader_whom_the_own_site_names_is_signed_in_when_they_begin_to_write(
     app: App, view: View, site: Site, fake_world: FakeWorld, faults: list[str], asked: list[str]
 ) -> None:

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 import jsonschema_rs
 import pytest
 
+import commentd
 from commentd import App
 from support import inside
 from support.admin import OWNER
@@ -227,6 +228,8 @@ def full_service(app: App, fake_world: FakeWorld, db: sqlite3.Connection) -> Ful
     version = {comment["id"]: comment["version"] for comment in shown}[1]
     good = {"request_id": sign_in, "token": code, "version": version, "versions": [version]}
     good |= {"code": sign_in_code, "POST /auth/verify request_id": request_id}
+    [identity] = app.site.store.identities_of(1)
+    good["DELETE /me/identities id"] = commentd.identity_id(app.site, identity)
     good["POST /admin/app factor"] = app_code(APP_KEY, int(fake_world.time) // 30)
     tokens = dict.fromkeys(PERMISSIONS, login)
     tokens["moderator"] = inside.token_of(app, OWNER)
