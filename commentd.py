@@ -7290,8 +7290,10 @@ RATE_LIMITS = {
     "all_reports": {HOUR: 60},
     "all_questions": {HOUR: 30},  # to guests: whether they want emails
 }
-# Those of emails to people who wrote here hold also for an owner who wants no rate limits.
-ALWAYS_LIMITED = {"notification", "reply_email", "question", "all_questions"}
+# These hold also for an owner who wants no rate limits: those of emails to people who wrote here,
+# and that of a second factor. No wrong guess ends it, as it ends an emailed code, so that it would
+# be found within hours.
+ALWAYS_LIMITED = {"notification", "reply_email", "question", "all_questions", "wrong_factor"}
 
 # Rate limits that are counted in memory: the uses of a client in a minute.
 MEMORY_LIMITS = {
@@ -11039,6 +11041,9 @@ def check_second_factor(request: Request, account: Account, code: str) -> None:
         if is_right:
             return_uses(request.site, use)
     if not is_right:  # after the transaction, which has counted the try
+        # Somebody knows the password. The limit bounds how often this line is written.
+        place = masked(request.client.ip) or "somewhere"
+        log.warning("a sign-in of an admin had a wrong code of the app, from %s", place)
         raise Forbidden("动态码不对或已用过", Code.FACTOR_WRONG)
 
 

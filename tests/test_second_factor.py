@@ -129,6 +129,29 @@ def test_wrong_codes_are_limited_and_right_ones_are_not(
     assert sign_in(app, authenticator.code())["token"]
 
 
+@pytest.mark.parametrize("settings", [{"limits_enabled": False}])
+def test_wrong_codes_are_limited_whatever_the_settings(
+    app: App, authenticator: App6238, fake_world: FakeWorld
+) -> None:
+    """Three of a million codes are right at a time, and no wrong one ends them."""
+    for _ in range(5):
+        assert sign_in(app, "000000", status=403)["code"] == "factor_wrong"
+    assert sign_in(app, authenticator.code(), status=429)["code"] == "too_many"
+    fake_world.time += 600
+    assert sign_in(app, authenticator.code())["token"]
+
+
+def test_the_log_says_that_somebody_knows_the_password(
+    app: App, authenticator: App6238, caplog: pytest.LogCaptureFixture
+) -> None:
+    sign_in(app, status=403)
+    assert caplog.messages == []
+    sign_in(app, "000000", status=403)
+    [line] = caplog.messages
+    assert line.endswith("from 192.0.2.0")
+    assert "000000" not in line
+
+
 def test_the_widget_needs_the_code_too(app: App, authenticator: App6238) -> None:
     visitor = Visitor(app, ip="192.0.2.46")
     form = {"email": OWNER, "password": CANARY, "captcha_token": "x"}
