@@ -14216,7 +14216,8 @@ def offer_app_key(request: Request) -> Json:
 @route("POST", "/admin/app", Permission.ADMIN)
 def add_app(request: Request) -> Json:
     """`{key, factor, password}` to `{recovery_codes}`: from now on a sign-in needs a code of the
-    authenticator app that has this key and shows this code now."""
+    authenticator app that has this key and shows this code now. Who has an app removes it first,
+    which needs a code of it: otherwise the password alone would put another one in its place."""
     app_key = text_field(request, "key", 64)
     code = re.sub("[^0-9]", "", text_field(request, "factor", 64))
     is_key = re.fullmatch("[A-Z2-7]{32}", app_key)
@@ -14229,6 +14230,8 @@ def add_app(request: Request) -> Json:
     store = request.site.store
     with request.writing():
         account = account_for(request, holder)
+        if account.app_key:
+            raise Forbidden("请先移除现在的身份验证器", Code.FACTOR_NEEDED)
         hashes = [sha256_of(each.replace("-", "")) for each in codes]
         store.set_app_key(account.id, app_key, hashes)
         store.note_app_step(account.id, step)

@@ -199,6 +199,19 @@ def test_an_app_is_removed_only_with_a_code_and_the_password(
     assert owner.get("/admin/sign-in").json["recovery_codes"] == 0
 
 
+def test_an_app_is_replaced_only_after_it_was_removed(
+    app: App, owner: Visitor, authenticator: App6238, fake_world: FakeWorld
+) -> None:
+    """Otherwise who has a session and the password could put an app of their own in its place,
+    without a code of the one that is there."""
+    key = do(owner, "app/key")["key"]
+    code = app_code(key, int(fake_world.time) // 30)
+    refused = do(owner, "app", 403, key=key, factor=code, password=CANARY)
+    assert refused["code"] == "factor_needed"
+    assert sign_in(app, authenticator.code())["token"]
+    assert owner.get("/admin/sign-in").json["recovery_codes"] == 10
+
+
 def test_a_one_time_link_is_the_way_back_without_phone_and_codes(
     app: App, authenticator: App6238
 ) -> None:
