@@ -1935,10 +1935,12 @@ def is_safe_for_secrets(url: str) -> bool:
     try:
         parts = urllib.parse.urlsplit(url)
         host = parts.hostname or ""
+        _ = parts.port  # `ValueError` for one that no server can have
     except ValueError:
         return False
     is_inside = parts.scheme == "http" and LOOPBACK_HOST.fullmatch(host) is not None
-    return bool(host) and (parts.scheme == "https" or is_inside)
+    has_user = "@" in parts.netloc  # whose name nothing here sends
+    return bool(host) and not has_user and (parts.scheme == "https" or is_inside)
 
 
 def parse_issuer(text: str) -> str:
