@@ -4922,6 +4922,7 @@ class Store(Database):
             sql = "UPDATE account SET password = ?, role = 'admin', blocked = 0 WHERE id = ?"
             self.run(sql, password, account.id)
             self.revoke_tokens(account.id)
+            self.forget_sign_ins(account.id)
             self.lose_claimed(account.id)
             self.set_app_key(account.id, "", [])
         return cast(Account, self.account_with_email(email))

@@ -657,6 +657,19 @@ def test_a_new_password_parts_all_identities(
     assert Reader(app).sign_in(provider, nickname="A")["code"] == "provider_email"
 
 
+def test_the_link_of_a_new_admin_parts_all_identities(
+    app: App, ann: Visitor, reader: Reader, provider: Provider
+) -> None:
+    """It sets a new password, too. Who had joined an identity of theirs would get in again when the
+    role is taken back."""
+    password = {"email": "ann@example.com", "password": CANARY, "captcha_token": "x"}
+    reader.log_in(reader.fetch_voucher(provider), **password)
+    link = inside.admin_link(app, "ann@example.com")
+    Visitor(app).post_json("/admin/claim", {"link": link, "password": CANARY + "2"})
+    sql(app, "UPDATE account SET role = 'user' WHERE email = 'ann@example.com'")
+    assert Reader(app).sign_in(provider, nickname="A")["code"] == "provider_email"
+
+
 def test_identities_are_exported_and_deleted_with_the_account(
     app: App, reader: Reader, provider: Provider, fake_world: FakeWorld
 ) -> None:
