@@ -14603,6 +14603,9 @@ def change_user(request: Request, user_id: int) -> Json:
         if changed.role == "admin" and changed.blocked:
             raise Conflict("不能屏蔽管理员：请先改为普通用户", Code.IS_ADMIN)
         store.set_rights(changed, revoke=bool(loses_admin or changed.blocked))
+        if changed.role == "admin" != user.role:
+            # An admin signs in by password. A code or a provider may have given these.
+            store.revoke_tokens(user.id)
         if changed.blocked != user.blocked:
             audit(request, "block_user" if changed.blocked else "unblock_user", user.id)
         if changed.role != user.role:

@@ -1053,6 +1053,21 @@ def test_a_role_is_given_with_the_admins_password(ann: Visitor, owner: Visitor, 
 
 
 @NO_LIMITS
+def test_a_new_admin_signs_in_anew_with_the_password(
+    app: App, ann: Visitor, owner: Visitor, fake_world: FakeWorld
+) -> None:
+    """A token that an emailed code has given is not enough for an admin."""
+    request_id = ann.ask_for_code()
+    app.deliver()
+    form = {"email": "ann@example.com", "code": fake_world.code(), "request_id": request_id}
+    ann.authorization = ("Bearer", ann.post_json("/auth/login", form).json["token"])
+    change(owner, "users/1", role="admin", password=CANARY)
+    ann.get("/comments/waiting", {"url": PAGE}, status=401)
+    ann.sign_in()
+    ann.get("/comments/waiting", {"url": PAGE})
+
+
+@NO_LIMITS
 def test_the_last_admin_can_not_be_demoted_or_blocked(ann: Visitor, owner: Visitor) -> None:
     last = {"error": "至少要有一位管理员", "code": "last_admin"}
     demoted = {"role": "user", "password": CANARY}
