@@ -3430,6 +3430,7 @@ def revoke_everything(db: sqlite3.Connection, now: int) -> None:
         INSERT INTO sqlite_sequence (name, seq)
         SELECT 'account', max(:now, coalesce(max(id), 0)) FROM account;
         DELETE FROM admin_link;
+        DELETE FROM admin_session;
         DELETE FROM voucher"""
     run_statements(db, sql, now=now)
 
@@ -5084,12 +5085,11 @@ class Store(Database):
                 now=now,
             )
         self.run("DELETE FROM registration WHERE email = ?", account.email)
-        sql = """
-            UPDATE account SET nickname = ?, password = ?, language = ?, version = version + 1
-             WHERE id = ?"""
+        sql = "UPDATE account SET nickname = ?, password = ?, language = ? WHERE id = ?"
         changed = (registration.nickname, registration.password, registration.language)
         self.run(sql, *changed, account.id)
         self.take_look(account.id, registration.nickname)
+        self.revoke_tokens(account.id)
         self.forget_sign_ins(account.id)
         return cast(Account, self.account(account.id))
 

@@ -23,7 +23,7 @@ import pytest
 
 import commentd
 from commentd import App, Config, World, make_app
-from support.client import COMMENT, PAGE, Visitor, stranger
+from support.client import CANARY, COMMENT, PAGE, Visitor, stranger
 from support.commands import run, run_here
 from support.database import (
     assert_whole,
@@ -35,7 +35,7 @@ from support.database import (
     with_version,
 )
 from support.faults import in_a_fork, killed_at, little_room, make_database, noise, spoil
-from support.inside import REFUSALS, database_path, sql
+from support.inside import REFUSALS, add_account, database_path, sql, token_of
 from support.service import Service, Writer, services
 from support.serving import until
 from support.world import START, FakeWorld
@@ -607,6 +607,18 @@ def test_no_token_outlives_a_restore(
             ann.say(f"after {later}")
             again(3)
         app.close()
+
+
+def test_no_session_of_an_admin_is_listed_after_a_restore(
+    config: Config, app: App, tmp_path: Path
+) -> None:
+    add_account(app, "owner@example.com", "Owner", CANARY, "admin")
+    token_of(app, "owner@example.com", "admin")
+    assert run_here(tmp_path, "backup", "copy.db")[0] == 0
+    app.close()
+    restored_copy(Path(config.database_path), "copy.db")
+    with closing(sqlite3.connect(config.database_path)) as db:
+        assert db.execute("SELECT count(*) FROM admin_session").fetchone() == (0,)
 
 
 # Commands of root

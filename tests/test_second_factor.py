@@ -268,6 +268,18 @@ def test_signing_out_and_losing_the_role_end_all_sessions(app: App, owner: Visit
     assert inside.sql(app, "SELECT count(*) FROM admin_session") == [(0,)]
 
 
+def test_a_password_that_an_emailed_code_confirms_ends_all_sessions(
+    app: App, owner: Visitor, fake_world: FakeWorld
+) -> None:
+    sign_in(app)
+    visitor = Visitor(app, ip="192.0.2.47")
+    visitor.register(OWNER, password="another one")
+    app.deliver()
+    visitor.verify(fake_world.code(), OWNER)
+    queue(owner, 401)
+    assert inside.sql(app, "SELECT count(*) FROM admin_session") == [(0,)]
+
+
 def test_old_sessions_are_forgotten(app: App, owner: Visitor, fake_world: FakeWorld) -> None:
     fake_world.time += 8 * 86400
     app.tick()
