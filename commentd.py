@@ -11718,6 +11718,8 @@ def site_claims(config: Config, token: str, now: int) -> SiteClaims | None:
     subject, token_id = claims["sub"], claims["jti"]
     if not all(isinstance(each, str) and 0 < len(each) <= 255 for each in (subject, token_id)):
         return None
+    if not subject.isprintable():  # half a character, as JavaScript has them, can't be stored
+        return None
     email = value_or_empty(proper_email, str(claims.get("email", "")))
     return SiteClaims(
         subject=subject,

@@ -112,6 +112,7 @@ WRONG: list[dict[str, Any]] = [
     {"sub": ""},
     {"sub": 7},
     {"sub": "x" * 256},
+    {"sub": "\ud800"},
     {"jti": None},
     {"jti": ""},
     {"iat": None},
