@@ -11491,6 +11491,8 @@ def begin_login(request: Request, name: str) -> Response:
     site = request.site
     provider = provider_named(site, name)
     attempt = new_attempt(request, provider)
+    if not was_pressed_there(request, attempt.page):
+        return back_to_page(request, attempt, f"commentd-refusal={Code.PROVIDER_REFUSED}")
     request.limit("provider")
     try:
         endpoints = known_endpoints(site, provider)
@@ -11511,6 +11513,12 @@ def begin_login(request: Request, name: str) -> Response:
         "Set-Cookie": login_cookie(site, name, sealed(site, attempt, request.now), CODE_LIFE),
     }
     return Response(b"", "text/plain; charset=utf-8", headers, 303)
+
+
+def was_pressed_there(request: Request, page: str) -> bool:
+    """Whether a browser comes from the blog of that page. From elsewhere, somebody could send it
+    here with a secret of their own, and to a page that forwards what it gets to them."""
+    return origin_of_page(request.environ.get("HTTP_REFERER", "")) == origin_of_page(page)
 
 
 def new_attempt(request: Request, provider: LoginProvider) -> Attempt:

@@ -47,9 +47,19 @@ function begin(thread, kit, name, {secret, hash}, take) {
   const url = `${SERVICE}auth/with/${name}?${query}`
   // For the way back to this page, which may also happen in the other window.
   kit.keep(kit, 'login', {secret, hash: location.hash, at: Date.now()})
-  const opened = open(url, 'commentd-login', 'popup,width=520,height=680')
+  const opened = open('', 'commentd-login', 'popup,width=520,height=680')
   if (opened) listen(kit, opened, outcome => take({...outcome, secret}))
-  else location.assign(url + '&way=page')
+  if (opened) follow(kit, url, 'commentd-login')
+  else follow(kit, url + '&way=page')
+}
+
+/** Goes there as by a link of this page, which says where it is, whatever the policy of the blog. The
+    service wants to know: a link elsewhere could have the secret of somebody else. */
+function follow(kit, href, target = '') {
+  const link = kit.h('a', {href, target, referrerPolicy: 'origin', hidden: true})
+  document.body.append(link)
+  link.click()
+  link.remove()
 }
 
 const listening = {} // stop: what ends it

@@ -90,9 +90,10 @@ class Reader:
         self.visitor = Visitor(app)
         self.cookies: dict[str, str] = {}
 
-    def get(self, url: str, status: int | str = "*") -> Any:
+    def get(self, url: str, status: int | str = "*", came_from: str = f"{BLOG}/") -> Any:
         cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-        response = self.visitor.get(url, headers={"Cookie": cookies}, status=status)
+        headers = {"Cookie": cookies, "Referer": came_from}
+        response = self.visitor.get(url, headers=headers, status=status)
         if cookie := response.headers.get("Set-Cookie"):
             name, value = cookie.partition(";")[0].split("=", 1)
             self.cookies[name] = value
@@ -185,6 +186,17 @@ def test_a_browser_is_sent_to_the_provider_with_state_nonce_and_a_challenge(
     again = dict(parse_qsl(urlsplit(reader.begin()).query))
     assert not {*fresh.values()} & {*again.values()}
     assert len(fresh["state"]) == len(fresh["nonce"]) == 64
+
+
+@pytest.mark.parametrize(
+    "came_from", ["", "https://evil.example/", f"{BLOG}.evil.example/", "http://blog.example/", "x"]
+)
+def test_a_sign_in_begins_on_a_page_of_the_blog_alone(reader: Reader, came_from: str) -> None:
+    """A link elsewhere could lead to a page of the blog that forwards the voucher."""
+    query = urlencode({"page": BLOG, "secret_hash": "0" * 64, "way": "page"})
+    response = reader.get(f"/auth/with/own?{query}", 303, came_from)
+    assert response.headers["Location"] == f"{BLOG}#commentd-refusal=provider_refused"
+    assert reader.cookies.get("__Secure-commentd-own", "") == ""
 
 
 def test_the_cookie_of_a_sign_in_is_for_its_way_back_alone(reader: Reader) -> None:
