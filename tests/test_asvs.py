@@ -102,7 +102,10 @@ def test_one_script_listens_to_messages_of_other_windows() -> None:
 
 
 def test_no_page_navigates_to_another_site_by_itself() -> None:
-    ways = r"\blocation(?:\.href)?\s*=[^=]|\blocation\.(?:assign|replace)\(.*|= open\(.*|link\.click\(.*|http-equiv"
+    ways = (
+        r"\blocation(?:\.href)?\s*=[^=]|\blocation\.(?:assign|replace)\(.*"
+        r"|= open\(.*|link\.click\(.*|http-equiv"
+    )
     found = {
         (path.name, way)
         for path in STATIC_FILES
