@@ -1965,8 +1965,8 @@ def setting(help_text: str, parse: Parser = str, default: str = "", *, secret: b
 
 @dataclass(frozen=True)
 class LoginProvider:
-    """A service that says who a reader is, such as GitHub: the section `[login.NAME]`, of which
-    there may be several. Its `client_id` is COMMENTD_LOGIN_NAME_CLIENT_ID in the environment."""
+    """A service that says who a reader is, such as GitHub. Each has a section `[login.NAME]`, and
+    its `client_id` is COMMENTD_LOGIN_NAME_CLIENT_ID in the environment."""
 
     name: str
     kind: str = setting(
@@ -7839,7 +7839,7 @@ def suspicion(site: Site, written: FullComment, doubt: str) -> str:
         return "links"
     if hold == "first" and not site.store.count_known(written):
         return "first"
-    # For whom and whether an account has the address does not matter: guests would learn that.
+    # Whether an account has the address does not matter: guests would learn that.
     if hold == "email" and written.user_id is None and written.email:
         return "email"
     return ""
@@ -9709,7 +9709,7 @@ class CacheEntry:
     # From before the handler read anything: the time, and the number of the last change.
     last_change: int
     made_at: float
-    page_keys: Collection[str] | None = None  # of which the response depends on; None for all
+    page_keys: Collection[str] | None = None  # the response depends on these; None for all
     viewed: PageName | None = None  # each request for the response is a view of this page
     response: bytes = b""  # with its headers, as it was sent
     expires_at: float = 0  # when it must not be sent any longer
@@ -9760,8 +9760,8 @@ class Request:
         return bool(self.environ["REQUEST_METHOD"] == "POST")
 
     def depends_only_on(self, *pages: PageName) -> None:
-        """The response changes only when one of these pages changes. A public response of which
-        this is not said is dropped from the cache when any page changes."""
+        """The response changes only when one of these pages changes. If a handler does not say
+        this, a public response is dropped from the cache when any page changes."""
         self.cache_entry.page_keys = {page.key for page in pages}
 
     def leave_event_loop(self, pace: Pace) -> None:
@@ -10653,7 +10653,7 @@ def spend_captcha(request: Request, captcha: Captcha | None) -> None:
 
 # Identity providers, the sections `[login.NAME]`, say who a reader is. A browser goes to one and
 # comes back with a code (RFC 6749, section 4.1, with PKCE of RFC 7636). Here, the provider is asked
-# whom that code stands for.
+# which person that code stands for.
 
 
 @dataclass(frozen=True)
@@ -10827,7 +10827,7 @@ def person_of_code(
     provider: LoginProvider, endpoints: Endpoints, world: World, form: Mapping[str, str], nonce: str
 ) -> Person:
     """`form`: the code, and what shows that it was given to us. `ProviderFault` or `OSError` if the
-    provider does not say whom it stands for."""
+    provider does not say which person it stands for."""
     status, response = ask_token_endpoint(provider, endpoints, world, form)
     # GitHub sends the status 200 with its errors.
     if status != 200 or "error" in response:
@@ -11409,7 +11409,7 @@ def remember_client(request: Request, account: Account) -> None:
 # 1. The widget makes a secret, and opens `/auth/with/NAME` with the hash of it.
 # 2. A cookie notes what has begun, for the way back alone. The provider gets the state in it.
 # 3. The provider sends the browser to `/auth/callback/NAME`, with a code and the state. The service
-#    asks the provider whom the code stands for, and keeps that under a voucher.
+#    asks the provider which person the code stands for, and keeps that under a voucher.
 # 4. The blog's page gets the voucher, and nobody else. With the secret, the widget fetches a token
 #    (see `by_voucher`).
 #
@@ -11618,7 +11618,7 @@ def begun_attempt(request: Request, name: str) -> Attempt | None:
 
 
 def new_voucher(request: Request, provider: LoginProvider, attempt: Attempt) -> str:
-    """What stands for whom the provider names. A `Problem` if it names nobody."""
+    """A voucher for the person that the provider names. A `Problem` if it names nobody."""
     site = request.site
     if "error" in request.query:  # such as access_denied
         raise provider_refused()
@@ -11797,9 +11797,8 @@ def nothing_to_use_up() -> bool:
 
 @dataclass(frozen=True)
 class Identity:
-    """Who a way to sign in says that somebody is: the owner of `account`, where the way knows a
-    secret of the account; whom a provider has named, where there is a `voucher`. Else the holder of
-    the email address.
+    """Who a way to sign in says that somebody is. With `account`, they know a secret of it. With a
+    `voucher`, a provider has named them. Else they hold the email address.
 
     `refusal`: what is raised where that opens nothing. `use_up` makes what showed it useless, in
     the transaction of what it opens. False if another request has done so. `language` is that of
@@ -11962,8 +11961,8 @@ def account_of_holder(request: Request, identity: Identity) -> Account:
 
 
 def account_of_person(request: Request, identity: Identity, voucher: Voucher) -> Account:
-    """The account of whom a provider has named, or a new one. It is found by issuer and subject,
-    never by the email address alone."""
+    """The account of a person that a provider has named, or a new one. It is found by issuer and
+    subject, never by the email address alone."""
     account = request.site.store.account_of_identity(voucher.issuer, voucher.subject)
     if account is None:
         return new_account_of_person(request, identity, voucher)
@@ -11992,8 +11991,8 @@ def new_account_of_person(request: Request, identity: Identity, voucher: Voucher
 
 
 def join_voucher(request: Request, account: Account) -> None:
-    """Joins whom the form's voucher names to an account, whose holder has just signed in by code or
-    password. Admins sign in by password alone. The caller holds the transaction."""
+    """Joins the identity of the form's voucher to an account. Its holder has just signed in by code
+    or password. Admins sign in by password alone. The caller holds the transaction."""
     if account.role == "admin":
         return
     store = request.site.store
@@ -12019,7 +12018,7 @@ def new_account(request: Request, identity: Identity) -> Account:
 @route("POST", "/auth/login", Permission.PUBLIC)
 def login(request: Request) -> Json:
     """The fields of a way to sign in, and `{nickname?}`, to `{token, nickname, role}`. A nickname
-    is needed for a new account. With code or password, a voucher joins whom it names to the
+    is needed for a new account. With code or password, a voucher joins its identity to the
     account."""
     identity = identity_in(request)
     with request.writing():
@@ -12852,7 +12851,7 @@ def report_comment(request: Request, comment_id: int) -> Json:
 def export_me(request: Request) -> Json:
     """All that is stored: `{account, sign_ins, identities, comments, follows, muted, likes,
     page_likes, reports}`. `sign_ins`: when the account last signed in from each network that it is
-    known by. `identities`: as whom identity providers know the holder."""
+    known by. `identities`: under which names identity providers know the holder."""
     request.limit("export")
     store = request.site.store
     me = request.me
@@ -19311,7 +19310,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]
     addr: tuple[str, int]  # the IP address and port of the other side
     connected: bool  # False when the other side has left
     _fileno: int | None  # of the socket; None when it is closed
-    request: ParsedRequest | None  # of which a part has arrived
+    request: ParsedRequest | None  # the one that is still arriving
     requests: list[ParsedRequest]  # to be responded to; a `FastConnection` has one at most
     requests_lock: threading.Lock  # of these two
     outbufs: list[Any]  # buffers of what the other side has not taken; the first one is sent next
@@ -19322,8 +19321,8 @@ class Connection(HTTPChannel):  # type: ignore[misc]
     last_activity: float  # when the last bytes came or went
 
     network = ""  # of the client whose connection this is; "" for a proxy that sent nothing yet
-    # What the client is sending or reading, and when `Sweeper` saw it first: the request of which a
-    # part has arrived, or a buffer with a part of the response. When it finds another object there,
+    # What the client is sending or reading, and when `Sweeper` saw it first: the request that is
+    # still arriving, or a buffer with a part of the response. When it finds another object there,
     # the connection has got on.
     unfinished: Any = None
     unfinished_since = 0.0
