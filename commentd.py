@@ -864,7 +864,7 @@ def look_of(character: str, *, mixed: bool) -> str:
 
 def skeleton(text: str) -> str:
     """A name or a word, with each character replaced by its Latin look-alike."""
-    # `|` looks like an l, but is no letter: it would not count as drawn.
+    # `|` looks like an l, but is not alphanumeric: it would not count as drawn.
     decomposed = unicodedata.normalize("NFKD", text).replace("|", "l")
     characters = [*filter(is_drawn, decomposed)]
     scripts = {*map(script_of, characters)} - BESIDE_LATIN
@@ -872,7 +872,7 @@ def skeleton(text: str) -> str:
     looks = "".join(look_of(character, mixed=mixed) for character in characters)
     # Side by side, r and n look like m. An l looks like a capital i.
     looks = looks.replace("rn", "m").replace("l", "i")
-    # A name of signs alone, such as `???`, has nothing that is drawn like a letter.
+    # A name of signs alone, such as `???`, has no Latin look.
     return looks or folded(text)
 
 
@@ -4196,9 +4196,9 @@ class Registration:
 
 @dataclass(frozen=True)
 class Voucher:
-    """A row of the table `voucher`: whom a provider has named. `email` is "" if it named none that
-    we can use; `verified`: it says that the person has that mailbox. `nickname`: what it calls
-    them, or ""."""
+    """A row of the table `voucher`: a person that a provider has named. `email` is "" if it gave
+    none that we can use; `verified`: it says that the person has that mailbox. `nickname`: what it
+    calls them, or ""."""
 
     hash: str
     secret: str
@@ -13204,7 +13204,7 @@ def face_of(name: str) -> int:
 
 
 def initial_of(name: str) -> str:
-    """The text of an avatar: the first letter or digit of a name, as a capital, with its accents.
+    """The text of an avatar: the first alphanumeric of a name, in upper case, with its accents.
     "" if it has none."""
     categories = "".join(unicodedata.category(character)[0] for character in name)
     found = re.search("[LN]M*", categories)
@@ -20285,7 +20285,7 @@ def stopping_on_signals(loop: EventLoop) -> Iterator[threading.Event]:
 
 # -- Demo ---------------------------------------------------------------------
 
-# A blog that is made up, with comments and a mailbox, for whoever wants to try commentd. It has a
+# A blog that is made up, with comments and a mailbox, to try commentd. It has a
 # database of its own, which is deleted at the end, and no settings. A service that runs for real
 # loads nothing of this.
 
