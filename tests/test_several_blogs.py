@@ -401,7 +401,9 @@ def test_health_of_a_host_is_that_of_its_blog_and_elsewhere_that_of_all(apps: li
     )
     for each in (a, b, elsewhere):
         assert each.get("/health").json == {"ok": True}
-        assert each.head("/health").body == b""
+        head = each.head("/health")
+        assert head.body == b""
+        assert head.headers["Content-Length"] == each.get("/health").headers["Content-Length"]
     elsewhere.post_json("/health", {}, status=421)
     path = Path(inside.database_path(apps[1]))
     away = path.rename(path.with_suffix(".away"))
