@@ -16,7 +16,7 @@ stands above it.
     Wiping        overwrites in the file what SQLite leaves of deleted rows
     Store         rows as dataclasses, and all SQL that reads or writes them
     Places        the location of an IP address
-    Keys          pure functions: passwords, codes, tokens, signed links, the proof of work
+    Keys          pure functions: passwords, codes, tokens, links, the proof of work
     World         clock, randomness, HTTP and SMTP; a test brings its own
     Clients       whose request it is, and what is counted of clients in memory
     Site          one blog while it is served: its settings, store, key, world and counters
@@ -3010,6 +3010,22 @@ MIGRATIONS: list[Migration] = [
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
 
+    -- What a link in an email or a chat may do, and for which recipient: `subscriber` is the keyed
+    -- hash of an email address. Stored is the keyed hash of the secret that stands in the link.
+    CREATE TABLE short_link (
+        hash       TEXT PRIMARY KEY,
+        action     TEXT NOT NULL,
+        undo       TEXT NOT NULL,
+        comment_id INTEGER NOT NULL,
+        version    TEXT NOT NULL,
+        page_id    INTEGER NOT NULL,
+        user_id    INTEGER NOT NULL,
+        subscriber TEXT NOT NULL,
+        language   TEXT NOT NULL,
+        expires_at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX short_link_expires ON short_link (expires_at);
+
     CREATE TABLE day (
         day      INTEGER PRIMARY KEY,
         comments INTEGER NOT NULL DEFAULT 0,
@@ -4516,6 +4532,38 @@ class Message:
     @property
     def email(self) -> Email:
         return Email(self.recipient, self.subject, self.text, json.loads(self.headers))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShortLink:
+    """What a link in an email or a chat may do, for one recipient. What does not matter to its
+    action has the default."""
+
+    action: str  # the name of one in `ACTIONS`, or what is done with the recipient's own emails
+    undo: str = ""  # the action that undoes it, which the link may do, too
+    comment_id: int = 0
+    version: str = ""  # of the comment's text, when the link was made
+    page_id: int = 0
+    user_id: int = 0
+    subscriber: str = ""  # what stands for the recipient's email address
+    language: str = ""  # of the recipient
+    expires_at: int = 0
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the comment stays as it is: what readers have reported is kept, not approved
+        anew."""
+        return self.action == self.undo
+
+    @property
+    def undone(self) -> "ShortLink":
+        return replace(self, action=self.undo, undo=self.action)
+
+    def to_do(self, action: str) -> "ShortLink | None":
+        """The same link for one of the two things that it may do. None for anything else."""
+        if action == self.action:
+            return self
+        return self.undone if action and action == self.undo else None
 
 
 @dataclass(frozen=True)
@@ -6062,6 +6110,38 @@ class Store(Database):
              WHERE email = ? AND blocked = 0"""
         return dict(self.run(sql, email))
 
+    # Links in emails and chats
+
+    def add_link(self, link_hash: str, link: ShortLink) -> None:
+        """Keeps what a link may do. One that was made before is good for as long as the last."""
+        sql = """
+            INSERT INTO short_link (hash, action, undo, comment_id, version, page_id, user_id,
+                                    subscriber, language, expires_at)
+            VALUES (:hash, :action, :undo, :comment_id, :version, :page_id, :user_id,
+                    :subscriber, :language, :expires_at)
+                ON CONFLICT (hash) DO UPDATE SET expires_at = excluded.expires_at"""
+        self.run(
+            sql,
+            hash=link_hash,
+            action=link.action,
+            undo=link.undo,
+            comment_id=link.comment_id,
+            version=link.version,
+            page_id=link.page_id,
+            user_id=link.user_id,
+            subscriber=link.subscriber,
+            language=link.language,
+            expires_at=link.expires_at,
+        )
+
+    def link(self, link_hash: str, now: int) -> ShortLink | None:
+        """What a link may do. None if there is no such link, or not any more."""
+        sql = """
+            SELECT action, undo, comment_id, version, page_id, user_id, subscriber, language,
+                   expires_at
+              FROM short_link WHERE hash = ? AND expires_at > ?"""
+        return self.one(ShortLink, sql, link_hash, now)
+
     # Moderation
 
     def blocks(self, now: int) -> list[Block]:
@@ -6317,6 +6397,7 @@ class Store(Database):
             DELETE FROM outbox WHERE expires_at <= :now AND due_at IS NULL;
             DELETE FROM block WHERE expires_at <= :now;
             DELETE FROM admin_link WHERE expires_at <= :now;
+            DELETE FROM short_link WHERE expires_at <= :now;
             DELETE FROM admin_session WHERE created_at < :session_from;
             DELETE FROM voucher WHERE expires_at <= :now;
             DELETE FROM audit WHERE created_at < :audit_from;
@@ -6544,7 +6625,9 @@ ROUNDS = 600_000  # of PBKDF2-HMAC-SHA256: OWASP Password Storage Cheat Sheet
 TOKEN_LIFE = 7 * DAY
 CODE_LIFE = 10 * MINUTE
 CHALLENGE_LIFE = HOUR  # a long comment takes time to write
-LINK_LIFE = 30 * DAY  # of the links in an email to the owner
+LINK_LIFE = 30 * DAY  # of the links in an email that do something with a comment
+# Of those that end emails: people look for the last email, and mail programs for its header.
+UNSUBSCRIBE_LIFE = 365 * DAY
 
 
 def keyed_hash(key: bytes, purpose: str, *parts: object) -> str:
@@ -6669,78 +6752,30 @@ def read_token(token: str, key: bytes, now: int, use: str) -> Claims | None:
     return Claims(user_id, version, session)
 
 
-# Signed links
+# Links in emails and chats
 
 
-@dataclass(frozen=True)
-class SignedLink:
-    """What a link in an email or a chat says. Nobody else can choose it. What does not matter to
-    its action has the default."""
-
-    action: str  # the name of one in `ACTIONS`, or what is done with the recipient's own emails
-    comment_id: int
-    version: str = ""  # of the comment's text, when the link was made
-    undo: str = ""  # the action that undoes it
-    page_id: int = 0
-    user_id: int = 0
-    expires_at: int = 0  # 0: never
-    subscriber: str = ""  # what stands for the recipient's email address
-    language: str = ""  # of the recipient
-
-    def parameters(self) -> dict[str, str]:
-        """The parameters of its URL, which `of_parameters` reads. Defaults are left out."""
-        values = {
-            "do": self.action,
-            "id": self.comment_id,
-            "version": self.version,
-            "was": self.undo,
-            "page": self.page_id,
-            "user": self.user_id,
-            "until": self.expires_at,
-            "who": self.subscriber,
-            "lang": self.language,
-        }
-        return {name: str(value) for name, value in values.items() if value}
-
-    @classmethod
-    def of_parameters(cls, parameters: Mapping[str, str]) -> Self:
-        return cls(
-            action=parameters["do"],
-            comment_id=int(parameters.get("id", 0)),
-            version=parameters.get("version", ""),
-            undo=parameters.get("was", ""),
-            page_id=int(parameters.get("page", 0)),
-            user_id=int(parameters.get("user", 0)),
-            expires_at=int(parameters.get("until", 0)),
-            subscriber=parameters.get("who", ""),
-            language=parameters.get("lang", ""),
-        )
-
-    @property
-    def keeps(self) -> bool:
-        """Whether the comment stays as it is: what readers have reported is kept, not approved
-        anew."""
-        return self.action == self.undo
-
-    def query(self, key: bytes) -> str:
-        """The query of its URL, with the signature."""
-        parameters = self.parameters()
-        signature = link_signature(key, parameters)
-        return urllib.parse.urlencode({**parameters, "mac": signature})
+def secret_of_link(key: bytes, link: ShortLink) -> str:
+    """What stands in the URL of a link, which gives the right to do what it says: 128 bits. The
+    same link has the same secret each time, so that a message which is sent again does not change,
+    and each further email about a page does not add another link that ends such emails."""
+    return short_hash(
+        key,
+        "link",
+        link.action,
+        link.undo,
+        link.comment_id,
+        link.version,
+        link.page_id,
+        link.user_id,
+        link.subscriber,
+        link.language,
+    )
 
 
-def link_signature(key: bytes, parameters: Mapping[str, str]) -> str:
-    pairs = [f"{name}={parameters[name]}" for name in sorted(parameters)]
-    return short_hash(key, "link", *pairs)
-
-
-def read_signed_link(key: bytes, query: Mapping[str, list[str]]) -> SignedLink | None:
-    """The link with that query. None if it is not signed with the key."""
-    parameters = {name: " ".join(values) for name, values in query.items()}
-    signature = parameters.pop("mac", "")
-    if not equal_in_constant_time(signature, link_signature(key, parameters)):
-        return None
-    return SignedLink.of_parameters(parameters)
+def hash_of_secret(key: bytes, secret: str) -> str:
+    """What is stored of the secret of a link. With another key, no link is good any more."""
+    return keyed_hash(key, "stored link", secret)
 
 
 def subscriber_of(key: bytes, email_address: str) -> str:
@@ -8098,26 +8133,43 @@ class Recipient:
 
     # Links
 
-    def signed_link(self, link: SignedLink) -> str:
-        """The URL of a link for this recipient. "" if readers cannot reach the service. Opening it
-        changes nothing: its page has a button."""
-        public_url = self.site.config.server_public_url
+    def short_link(self, link: ShortLink) -> str:
+        """The URL of a link for this recipient, in the caller's transaction. "" if readers cannot
+        reach the service. Opening it changes nothing: its page has a button."""
+        site = self.site
+        public_url = site.config.server_public_url
         if not public_url:
             return ""
-        key = self.site.key
-        complete = replace(link, subscriber=subscriber_of(key, self.to), language=self.language)
-        return f"{public_url}/mail?{complete.query(key)}"
+        link = replace(link, subscriber=subscriber_of(site.key, self.to), language=self.language)
+        secret = secret_of_link(site.key, link)
+        site.store.add_link(hash_of_secret(site.key, secret), link)
+        return f"{public_url}/mail?do={link.action}&k={secret}"
 
     def action_link(self, name: str, comment: FullComment, made_at: int) -> str:
         """A link that does something with a comment, while its text and the recipient's role stay.
         "" if readers cannot reach the service."""
-        return self.signed_link(
-            SignedLink(
+        return self.short_link(
+            ShortLink(
                 action=name,
+                undo=ACTIONS[name].undo(self.site, comment),
                 comment_id=comment.id,
                 version=comment.version,
-                undo=ACTIONS[name].undo(self.site, comment),
                 expires_at=made_at + LINK_LIFE,
+            )
+        )
+
+    def end_link(
+        self, action: str, undo: str, *, comment_id: int = 0, page_id: int = 0, user_id: int = 0
+    ) -> str:
+        """A link that ends emails to this recipient. `undo`: the action that lets them go on."""
+        return self.short_link(
+            ShortLink(
+                action=action,
+                undo=undo,
+                comment_id=comment_id,
+                page_id=page_id,
+                user_id=user_id,
+                expires_at=self.site.now() + UNSUBSCRIBE_LIFE,
             )
         )
 
@@ -8460,9 +8512,9 @@ def author_email(site: Site, to: str, replies: list[FullComment]) -> Email:
         quote = quoted(comment_above(site, reply).content, 300)
         sections.append(author.section("author_text", reply, own=quote))
     end = ""
-    stop = author.signed_link(SignedLink("stop", parent.id))
+    stop = author.end_link("stop", "start", comment_id=parent.id)
     if stop:
-        stop_all = author.signed_link(SignedLink("stop_all", parent.id))
+        stop_all = author.end_link("stop_all", "start_all", comment_id=parent.id)
         end = author.text("author_end", stop=stop, stop_all=stop_all)
     subject = author.subject("author_subject", "author_many_subject", replies)
     return author.comments_email(subject, replies, sections, end, stop)
@@ -8480,8 +8532,9 @@ def ask_guest(site: Site, to: str, unasked: News, consent: str) -> None:
     first, *_ = unasked.values()
     parent = comment_above(site, first)
     guest = Recipient(site, to, parent.language or usual_language(site, to))
-    link = SignedLink("confirm", parent.id, expires_at=site.now() + LINK_LIFE)
-    confirm = guest.signed_link(link)
+    confirm = guest.short_link(
+        ShortLink(action="confirm", comment_id=parent.id, expires_at=site.now() + LINK_LIFE)
+    )
     email = guest.plain_email("ask_subject", "ask_text", confirm=confirm)
     subscriber = subscriber_of(site.key, to)
     store.subscribe(subscriber, 0, "asked")
@@ -8539,7 +8592,7 @@ def write_to_holder(site: Site, to: str, news: News) -> None:
         uses.append(Use("all_questions"))
     sections = [holder_section(holder, text_name, comment) for comment in comments]
     subject = holder.text("holder_subject")
-    stop = holder.signed_link(SignedLink("no_questions", 0))
+    stop = holder.end_link("no_questions", "questions")
     end = holder.text("holder_end", stop=stop)
     email = holder.comments_email(subject, comments, sections, end, stop)
     add_email(site, asked, email, *uses)
@@ -8557,9 +8610,13 @@ def holder_section(holder: Recipient, text_name: str, comment: FullComment) -> s
 
 def answer_link(holder: Recipient, action: str, comment: FullComment) -> str:
     """A link with which a holder says whether they wrote a comment, while its text stays."""
-    return holder.signed_link(
-        SignedLink(
-            action, comment.id, version=comment.version, expires_at=holder.site.now() + LINK_LIFE
+    return holder.short_link(
+        ShortLink(
+            action=action,
+            undo="mine",  # a no by mistake
+            comment_id=comment.id,
+            version=comment.version,
+            expires_at=holder.site.now() + LINK_LIFE,
         )
     )
 
@@ -8583,8 +8640,8 @@ def is_for_follower(site: Site, to: str, comment: FullComment) -> bool:
 def unfollow_link(follower: Recipient, reader: Account, page_id: int, comment_id: int) -> str:
     """The link that ends emails about a page; about all pages if `page_id` is 0. `comment_id` is
     one that the emails were about, or 0."""
-    return follower.signed_link(
-        SignedLink("unfollow", comment_id, page_id=page_id, user_id=reader.id)
+    return follower.end_link(
+        "unfollow", "follow", comment_id=comment_id, page_id=page_id, user_id=reader.id
     )
 
 
@@ -9264,7 +9321,8 @@ class ChatMessage:
 
 def chat_message(site: Site, webhook: Message, comment: FullComment) -> ChatMessage:
     """The message about a comment. It is the same at each try unless the comment has changed. It
-    holds neither a full IP address nor an email address."""
+    holds neither a full IP address nor an email address. It is made in the caller's
+    transaction, since its links are kept."""
     owner = owner_as_recipient(site, WEBHOOK, comment)
     is_report = webhook.event == "reported"
     links = owner.action_links(comment, webhook.created_at, is_reported=is_report)
@@ -9508,7 +9566,9 @@ def send_webhook(site: Site, webhook: Message) -> None:
     if comment is None:  # pragma: no cover - a race
         return
     chat = CHATS[config.webhook_kind]
-    content = encoded(chat.body(site, chat_message(site, webhook, comment)))
+    with site.store.writing():  # its links
+        message = chat_message(site, webhook, comment)
+    content = encoded(chat.body(site, message))
     headers = chat.headers(site, webhook, content)
     response = post(site.world, config.webhook_url, content, headers)
     refusal_words = chat.refusal(response)
@@ -9811,7 +9871,7 @@ def visitor_of(request: Request) -> str:
 # |-------------|-------------------------------------|--------------------------------------|
 # | /admin…     | none                                | nothing                              |
 # | /auth, /me  | the blog's                          | nothing                              |
-# | /mail       | all: the link's signature decides   | nothing                              |
+# | /mail       | all: the link's secret decides      | nothing                              |
 # | all others  | the blog's                          | nothing if a token was sent; else    |
 # |             |                                     | all, to ask each time if it is valid |
 #
@@ -9924,7 +9984,7 @@ class Route:
     permission: Permission
     handler: Handler
     one_refusal: str  # the text of every refusal, where the contract wants just one; else ""
-    by_link: bool  # the signature in the URL gives the right: body and origin are not looked at
+    by_link: bool  # the secret in the URL gives the right: body and origin are not looked at
     public: bool  # all readers without a token get the same response, and it is cached
     pace: Pace
 
@@ -10002,7 +10062,7 @@ def for_bottle(response: Response) -> bottle.HTTPResponse:
 
 
 def request_of(route: Route, site: Site, environ: Json) -> Request:
-    # An email service posts a form of its own to a signed link (RFC 8058).
+    # An email service posts a form of its own to a link in an email (RFC 8058).
     has_form = route.method != "GET" and not route.by_link
     if has_form and not may_write(site, route.area, environ):
         text = "这个网站不能在此评论：请管理员把它加入 [site] origins"
@@ -14794,11 +14854,11 @@ def may_moderate_by_link(site: Site, subscriber: str, comment: Comment) -> bool:
 @route("GET", "/mail", Permission.PUBLIC, by_link=True)
 @route("POST", "/mail", Permission.PUBLIC, by_link=True)
 def open_link(request: Request) -> Response:
-    """A page that asks whether to do what a signed link says. A POST does it: from the button on
-    that page, or from the one click of a mail program (RFC 8058)."""
-    link = read_signed_link(request.site.key, request.query)
-    if link is None or 0 < link.expires_at <= request.now:
-        return link_page(request, "bad", status=403)
+    """A page that asks whether to do what a link says. A POST does it: from the button on that
+    page, or from the one click of a mail program (RFC 8058)."""
+    link = opened_link(request)
+    if link is None:
+        return link_page(request, None, "bad", status=403)
     if link.action in EMAIL_CHOICES:
         return subscription_page(request, link)
     try:
@@ -14806,31 +14866,50 @@ def open_link(request: Request) -> Response:
             return holder_page(request, link)
         return moderation_page(request, link)
     except NotFound:
-        return link_page(request, "gone", status=404)
+        return link_page(request, link, "gone", status=404)
+
+
+def opened_link(request: Request) -> ShortLink | None:
+    """What the URL asks for, if it is one of the two things that its secret gives the right to.
+    `version`: that of a text which was edited since, and which the page of the link has shown."""
+    names = ("k", "do", "version")
+    # What stands there twice is nothing that we have made.
+    secret, action, version = (" ".join(request.query.get(name, [])) for name in names)
+    link_hash = hash_of_secret(request.site.key, secret)
+    link = request.site.store.link(link_hash, request.now)
+    asked = link.to_do(action) if link else None
+    return replace(asked, version=version) if asked and version else asked
 
 
 @dataclass(frozen=True)
 class LinkButton:
-    """The button on the page of a link. It follows a link, which may differ from the one that was
-    opened."""
+    """The button on the page of a link: it does what the link says, or undoes that."""
 
-    link: SignedLink
+    link: ShortLink
     label: str  # the name of a text
     style: str = ""  # as home.css has it
 
+    def query(self, secret: str) -> str:
+        """Of the URL that it posts to."""
+        parameters = {"do": self.link.action, "k": secret}
+        if self.link.version:
+            parameters["version"] = self.link.version
+        return urllib.parse.urlencode(parameters)
+
     @staticmethod
-    def to_do(link: SignedLink, name: str) -> "LinkButton":
+    def to_do(link: ShortLink, name: str) -> "LinkButton":
         """One that is named for an action. `name` is that of its text."""
         style = "danger" if link.action in ("spam", "deleted", "not_mine") else ""
         return LinkButton(link, f"button_{name}", style)
 
     @staticmethod
-    def to_undo(link: SignedLink) -> "LinkButton":
-        return LinkButton(link, "undo", "quiet")
+    def to_undo(link: ShortLink) -> "LinkButton":
+        return LinkButton(link.undone, "undo", "quiet")
 
 
 def link_page(
     request: Request,
+    link: ShortLink | None,
     title: str,
     button: LinkButton | None = None,
     *,
@@ -14839,19 +14918,20 @@ def link_page(
     next_label: str = "",
     status: int = 200,
 ) -> Response:
-    """The page that a signed link opens. `title` and `next_label`, that of a link below, are names
-    of texts."""
-    # The page is in the language of the email. A link that was not copied whole may have lost it.
+    """The page that a link opens. `title` and `next_label`, that of a link below, are names of
+    texts."""
+    # The page is in the language of the email. For a link that is not good, nobody knows that.
     accepted = request.environ.get("HTTP_ACCEPT_LANGUAGE", "")
+    secret = request.query.get("k", [""])[0]
     page = translated_page(
         request.site,
         "link.html",
-        request.query.get("lang", [""])[0] or preferred_language(accepted),
+        link.language if link else preferred_language(accepted),
         title=title,
         blog_name=request.site.config.blog_name,
         comment=comment,
         button=button,
-        action=f"?{button.link.query(request.site.key)}" if button else "",
+        action=f"?{button.query(secret)}" if button else "",
         next_url=next_url,
         next_label=next_label,
         unquoted=unquoted,
@@ -14859,7 +14939,7 @@ def link_page(
     return replace(page, status=status)
 
 
-def moderation_page(request: Request, link: SignedLink) -> Response:
+def moderation_page(request: Request, link: ShortLink) -> Response:
     """What a link about a comment opens:
 
     - "bad" if its recipient is no longer told of that page
@@ -14869,11 +14949,11 @@ def moderation_page(request: Request, link: SignedLink) -> Response:
     site = request.site
     comment = full_comment(request, link.comment_id)
     if not may_moderate_by_link(site, link.subscriber, comment):
-        return link_page(request, "bad", status=403)
+        return link_page(request, link, "bad", status=403)
     if link.version != comment.version:
         button = LinkButton.to_do(replace(link, version=comment.version), text_name(link))
         status = 409 if request.is_post else 200
-        return link_page(request, "changed", button, comment=comment, status=status)
+        return link_page(request, link, "changed", button, comment=comment, status=status)
     if request.is_post:
         act(request, link.action, comment.id, comment.version)
         return moderated_page(request, link, comment)
@@ -14881,22 +14961,24 @@ def moderation_page(request: Request, link: SignedLink) -> Response:
         return moderated_page(request, link, comment)
     name = text_name(link)
     button = LinkButton.to_do(link, name)
-    return link_page(request, f"page_{name}", button, comment=comment)
+    return link_page(request, link, f"page_{name}", button, comment=comment)
 
 
-def text_name(link: SignedLink) -> str:
+def text_name(link: ShortLink) -> str:
     """The end of the names of the texts about an action."""
     return "keep" if link.keeps else link.action
 
 
-def moderated_page(request: Request, link: SignedLink, comment: FullComment) -> Response:
+def moderated_page(request: Request, link: ShortLink, comment: FullComment) -> Response:
     """What was done with a comment, and the button that undoes it. Where the comment stays as it
     was, there is nothing to undo."""
     undo = None
     if not link.keeps:
-        undo = LinkButton.to_undo(replace(link, action=link.undo, undo=link.action))
+        undo = LinkButton.to_undo(link)
     title = f"done_{text_name(link)}"
-    return link_page(request, title, undo, comment=comment, next_url="admin", next_label="more")
+    return link_page(
+        request, link, title, undo, comment=comment, next_url="admin", next_label="more"
+    )
 
 
 def is_decided(site: Site, action: Action, comment: FullComment) -> bool:
@@ -14907,12 +14989,12 @@ def is_decided(site: Site, action: Action, comment: FullComment) -> bool:
 # Whether the holder of an email address wrote what a guest signed with it
 
 
-def holder_page(request: Request, link: SignedLink) -> Response:
+def holder_page(request: Request, link: ShortLink) -> Response:
     """What a link about a guest's comment opens for the holder of the email address. The pages are
     those of `moderation_page`."""
     comment = full_comment(request, link.comment_id)
     if not may_answer(request.site, link, comment):
-        return link_page(request, "bad", status=403)
+        return link_page(request, link, "bad", status=403)
     if comment.user_id is not None:  # they have said yes
         return answered_page(request, link, comment)
     if not is_open_to_holder(comment):
@@ -14920,17 +15002,17 @@ def holder_page(request: Request, link: SignedLink) -> Response:
     if link.version != comment.version:
         button = LinkButton.to_do(replace(link, version=comment.version), link.action)
         status = 409 if request.is_post else 200
-        return link_page(request, "changed", button, comment=comment, status=status)
+        return link_page(request, link, "changed", button, comment=comment, status=status)
     if request.is_post:
         answer = HOLDER_ANSWERS[link.action]
         return answered_page(request, link, answer(request, comment))
     if comment.status == "spam" and link.action == "not_mine":
         return answered_page(request, link, comment)
     button = LinkButton.to_do(link, link.action)
-    return link_page(request, f"page_{link.action}", button, comment=comment)
+    return link_page(request, link, f"page_{link.action}", button, comment=comment)
 
 
-def may_answer(site: Site, link: SignedLink, comment: FullComment) -> bool:
+def may_answer(site: Site, link: ShortLink, comment: FullComment) -> bool:
     """Whether the recipient of a link still holds the email address of the comment, and is not
     blocked."""
     is_holder = subscriber_of(site.key, comment.email) == link.subscriber
@@ -14944,14 +15026,14 @@ def is_open_to_holder(comment: FullComment) -> bool:
     return is_denied or comment.status in ("visible", "waiting")
 
 
-def answered_page(request: Request, link: SignedLink, comment: FullComment) -> Response:
+def answered_page(request: Request, link: ShortLink, comment: FullComment) -> Response:
     """What the holder's answer did. Who has said no by mistake can say yes."""
     if comment.status == "spam":
         yes = LinkButton(replace(link, action="mine"), "button_mine", "quiet")
-        return link_page(request, "done_not_mine", yes, comment=comment)
+        return link_page(request, link, "done_not_mine", yes, comment=comment)
     title = "done_mine" if comment.status == "visible" else "done_mine_waiting"
     url = own_link(comment.page_url, request.site.config.site_origins)
-    return link_page(request, title, comment=comment, next_url=url, next_label="page")
+    return link_page(request, link, title, comment=comment, next_url=url, next_label="page")
 
 
 def accept_as_own(request: Request, comment: FullComment) -> FullComment:
@@ -15006,47 +15088,44 @@ HOLDER_ANSWERS: dict[str, Callable[[Request, FullComment], FullComment]] = {
 # Whether somebody wants further emails
 
 
-def subscription_page(request: Request, link: SignedLink) -> Response:
+def subscription_page(request: Request, link: ShortLink) -> Response:
     """A button that begins or ends emails about replies or about a page. After that, one that
     undoes it."""
     comment = request.site.store.comment(link.comment_id)
+    choice = link.action
     if comment is None:  # nobody knows its page any more
-        if link.action == "start":
-            return link_page(request, "gone", status=404)
-        if link.action == "stop":
-            link = replace(link, action="stop_all")
+        if choice == "start":
+            return link_page(request, link, "gone", status=404)
+        if choice == "stop":
+            choice = "stop_all"
     if not request.is_post:
-        button = LinkButton.to_do(link, link.action)
-        return link_page(request, f"page_{link.action}", button)
-    choice = EMAIL_CHOICES[link.action]
+        return link_page(request, link, f"page_{choice}", LinkButton(link, f"button_{choice}"))
     with request.writing():
-        choice.apply(request, link, comment)
-    undo = None
-    if choice.opposite:
-        undo = LinkButton.to_undo(replace(link, action=choice.opposite))
+        EMAIL_CHOICES[choice](request, link, comment)
+    undo = LinkButton.to_undo(link) if link.undo and choice == link.action else None
     url = own_link(comment.page_url, request.site.config.site_origins) if comment else ""
-    return link_page(request, f"done_{link.action}", undo, next_url=url, next_label="page")
+    return link_page(request, link, f"done_{choice}", undo, next_url=url, next_label="page")
 
 
 # What the recipient of an email chooses about further ones. `comment` is the one that the link
 # names, None if it is gone.
 
 
-def follow_again(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+def follow_again(request: Request, link: ShortLink, comment: FullComment | None) -> None:
     reader = account_of_recipient(request, link)
     if reader:
         page_id = comment.page_id if comment else link.page_id  # the page may have moved
         request.site.store.follow(reader.id, page_id, link.language)
 
 
-def unfollow(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+def unfollow(request: Request, link: ShortLink, comment: FullComment | None) -> None:
     reader = account_of_recipient(request, link)
     if reader:
         page_id = comment.page_id if comment else link.page_id
         request.site.store.unfollow(reader.email, page_id)
 
 
-def account_of_recipient(request: Request, link: SignedLink) -> Account | None:
+def account_of_recipient(request: Request, link: ShortLink) -> Account | None:
     """The account that a link names, if it is the recipient's: after `restore`, its number may be
     another reader's."""
     account = request.site.store.account(link.user_id)
@@ -15055,7 +15134,7 @@ def account_of_recipient(request: Request, link: SignedLink) -> Account | None:
     return account
 
 
-def confirm_replies(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+def confirm_replies(request: Request, link: ShortLink, comment: FullComment | None) -> None:
     """A guest wants emails about replies, those included that came before they were asked."""
     store = request.site.store
     email_address = email_of_recipient(request, link, comment)
@@ -15064,26 +15143,26 @@ def confirm_replies(request: Request, link: SignedLink, comment: FullComment | N
     store.subscribe(link.subscriber, 0, "yes")
 
 
-def start_on_page(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+def start_on_page(request: Request, link: ShortLink, comment: FullComment | None) -> None:
     if comment:
         request.site.store.subscribe(link.subscriber, comment.page_id, "yes")
 
 
-def start_everywhere(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+def start_everywhere(request: Request, link: ShortLink, comment: FullComment | None) -> None:
     request.site.store.subscribe(link.subscriber, 0, "yes")
 
 
-def stop_on_page(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+def stop_on_page(request: Request, link: ShortLink, comment: FullComment | None) -> None:
     if comment:
         stop_replies(request, link, comment, comment.page_id)
 
 
-def stop_everywhere(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+def stop_everywhere(request: Request, link: ShortLink, comment: FullComment | None) -> None:
     stop_replies(request, link, comment, 0)
 
 
 def stop_replies(
-    request: Request, link: SignedLink, comment: FullComment | None, page_id: int
+    request: Request, link: ShortLink, comment: FullComment | None, page_id: int
 ) -> None:
     """Ends emails about replies on a page, on all with 0. Emails about what else is new there end
     too."""
@@ -15094,15 +15173,15 @@ def stop_replies(
     store.subscribe(link.subscriber, page_id, "no")
 
 
-def ask_no_more(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+def ask_no_more(request: Request, link: ShortLink, comment: FullComment | None) -> None:
     request.site.store.set_questions(link.subscriber, wanted=False)
 
 
-def ask_again(request: Request, link: SignedLink, comment: FullComment | None) -> None:
+def ask_again(request: Request, link: ShortLink, comment: FullComment | None) -> None:
     request.site.store.set_questions(link.subscriber, wanted=True)
 
 
-def email_of_recipient(request: Request, link: SignedLink, comment: FullComment | None) -> str:
+def email_of_recipient(request: Request, link: ShortLink, comment: FullComment | None) -> str:
     """The recipient's email address, if the comment still has it; else "". A deleted comment does,
     an erased one does not."""
     if comment and subscriber_of(request.site.key, comment.email) == link.subscriber:
@@ -15110,25 +15189,17 @@ def email_of_recipient(request: Request, link: SignedLink, comment: FullComment 
     return ""
 
 
-@dataclass(frozen=True)
-class EmailChoice:
-    """What a link in an email does with further emails. `opposite`: the choice that undoes it, ""
-    if no button offers that."""
-
-    apply: Callable[[Request, SignedLink, FullComment | None], None]
-    opposite: str = ""
-
-
-EMAIL_CHOICES = {
-    "confirm": EmailChoice(confirm_replies),
-    "stop": EmailChoice(stop_on_page, opposite="start"),
-    "start": EmailChoice(start_on_page),
-    "stop_all": EmailChoice(stop_everywhere, opposite="start_all"),
-    "start_all": EmailChoice(start_everywhere),
-    "unfollow": EmailChoice(unfollow, opposite="follow"),
-    "follow": EmailChoice(follow_again),
-    "no_questions": EmailChoice(ask_no_more, opposite="questions"),
-    "questions": EmailChoice(ask_again),
+# What a link in an email does with further emails.
+EMAIL_CHOICES: dict[str, Callable[[Request, ShortLink, FullComment | None], None]] = {
+    "confirm": confirm_replies,
+    "stop": stop_on_page,
+    "start": start_on_page,
+    "stop_all": stop_everywhere,
+    "start_all": start_everywhere,
+    "unfollow": unfollow,
+    "follow": follow_again,
+    "no_questions": ask_no_more,
+    "questions": ask_again,
 }
 
 

@@ -175,7 +175,7 @@ def test_a_one_time_link_of_one_blog_is_none_on_the_other(readers: list[Visitor]
     a.post_json("/admin/claim", form)
 
 
-def test_a_signed_link_of_one_blog_is_none_on_the_other(
+def test_an_email_link_of_one_blog_is_none_on_the_other(
     config: Config, fake_world: FakeWorld
 ) -> None:
     urls = (f"https://{A}", f"https://{B}")

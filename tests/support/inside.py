@@ -340,7 +340,8 @@ def moderation_link(app: App, comment_id: int, status: str, email: str) -> str:
     comment = app.site.store.comment(comment_id)
     assert comment
     recipient = commentd.Recipient(app.site, email, "en")
-    link = recipient.action_link(status, comment, now(app))
+    with app.site.store.writing():
+        link = recipient.action_link(status, comment, now(app))
     return "/mail?" + link.partition("?")[2]
 
 
