@@ -555,6 +555,26 @@ def time_of(seconds: float, zone: tzinfo | None = UTC) -> datetime:
     return datetime.fromtimestamp(possible_time(seconds), UTC).astimezone(zone)
 
 
+def moment_on(day: date, minute: int, zone: tzinfo | None) -> int:
+    """When clocks of a zone show a time on a day, in UTC seconds: the first time where they show it
+    twice, and an hour later where summer time leaves it out."""
+    return int(datetime(day.year, day.month, day.day, *divmod(minute, 60), tzinfo=zone).timestamp())
+
+
+def last_moment_at(minute: int, now: int, zone: tzinfo | None) -> int:
+    """When clocks of a zone showed a time of the day last."""
+    today = time_of(now, zone).date()
+    moments = [moment_on(today - timedelta(days=days), minute, zone) for days in (0, 1, 2)]
+    return next(moment for moment in moments if moment <= now)
+
+
+def next_moment_at(minute: int, now: int, zone: tzinfo | None) -> int:
+    """When clocks of a zone show a time of the day next."""
+    today = time_of(now, zone).date()
+    moments = [moment_on(today + timedelta(days=days), minute, zone) for days in (0, 1, 2)]
+    return next(moment for moment in moments if moment > now)
+
+
 def is_recent(then: float, now: float, seconds: float) -> bool:
     """Whether it is less than that many seconds ago. A time in the future is not recent: it was
     noted while the clock was wrong, and could hold up what waits for it for years."""
@@ -1907,6 +1927,63 @@ def parse_page_rule(text: str) -> PageRule:
     return PageRule(pattern.strip(), recipients)
 
 
+def minute_of_day(text: str) -> int:
+    """`18:30` as minutes after midnight."""
+    found = re.fullmatch(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", text)
+    if not found:
+        raise ValueError(f"{text}: write a time such as 18:30")
+    return 60 * int(found[1]) + int(found[2])
+
+
+def clock_time(minute: int) -> str:
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+@dataclass(frozen=True)
+class Digest:
+    """The time of the one email a day about all comments, in minutes after midnight."""
+
+    minute: int
+
+    def __str__(self) -> str:
+        return f"daily {clock_time(self.minute)}"
+
+
+def parse_digest(text: str) -> Digest | None:
+    """`daily 18:00`. None for no digest."""
+    time_text = narrow(text).lower()
+    if time_text in ("", "no"):
+        return None
+    return Digest(minute_of_day(time_text.removeprefix("daily").strip()))
+
+
+@dataclass(frozen=True)
+class QuietHours:
+    """When the owner wants no messages, in minutes after midnight. The end may be in the morning
+    of the next day."""
+
+    begin: int
+    end: int
+
+    def __str__(self) -> str:
+        return f"{clock_time(self.begin)}-{clock_time(self.end)}"
+
+    def hold(self, minute: int) -> bool:
+        if self.begin < self.end:
+            return self.begin <= minute < self.end
+        return minute >= self.begin or minute < self.end
+
+
+def parse_quiet_hours(text: str) -> QuietHours | None:
+    """`22:00-08:00`. None for no quiet hours."""
+    if not text:
+        return None
+    begin, *rest = re.split(" *[-–—~至] *", narrow(text))
+    if len(rest) != 1 or begin == rest[0]:
+        raise ValueError(f"{text}: write it as 22:00-08:00")
+    return QuietHours(minute_of_day(begin), minute_of_day(rest[0]))
+
+
 def parse_webhook_secret(text: str) -> str:
     """A text, or `whsec_` and base64 as Standard Webhooks has it."""
     if not text:
@@ -2157,6 +2234,16 @@ class Config:
         "Other recipients for some pages, one line each; the first that matches counts:\n"
         "/photos/* = ann@example.com, bob@example.com, or = nobody.",
         list_of(parse_page_rule, "\n"),
+    )
+    notify_digest: Digest | None = setting(
+        "daily 18:00: one email a day to you, at that time of [site] timezone, with all comments\n"
+        "that wait and what is new. No email on a day without comments. Empty: emails at once.",
+        parse_digest,
+    )
+    notify_quiet: QuietHours | None = setting(
+        "22:00-08:00: no email and no message about comments comes to you in these hours. What\n"
+        "came meanwhile follows at their end.",
+        parse_quiet_hours,
     )
     webhook_url: str = setting(
         "The URL that gets each new comment, and each report of one, at once. Slack, Discord and\n"
@@ -2466,6 +2553,13 @@ def site_key_faults(config: Config) -> Iterator[str]:
         yield "[login] site_key needs [server] public_url: tokens are made for it"
     if config.login_site_key and equal_in_constant_time(config.login_site_key, config.token_key):
         yield "[login] site_key must not be [token] key: it would sign any login"
+
+
+@rule
+def digest_faults(config: Config) -> Iterator[str]:
+    digest = config.notify_digest
+    if digest and config.notify_quiet and config.notify_quiet.hold(digest.minute):
+        yield "[notify] digest is in the hours of [notify] quiet: choose another time"
 
 
 @rule
@@ -5418,6 +5512,13 @@ class Store(Database):
             raise LookupError(f"there is no comment {comment_id}")
         return comment
 
+    def longest_waiting(self, limit: int) -> list[FullComment]:
+        sql = """
+             WHERE comment.id IN (SELECT id FROM comment
+                                   WHERE status = 'waiting' ORDER BY id LIMIT ?)
+             ORDER BY comment.id"""
+        return self.comments_where(FullComment, sql, limit)
+
     # The lists of comments. In each, the inner statement reads the ids from an index alone, so
     # that a deep page costs little more than the first.
 
@@ -5837,9 +5938,15 @@ class Store(Database):
         return int(self.value(sql, registration_id, subscriber, *said, now, now, now + life))
 
     def add_webhook(
-        self, now: int, event: str, recipient: str, comment_id: int, report_id: int | None
+        self,
+        now: int,
+        due_at: int,
+        event: str,
+        recipient: str,
+        comment_id: int,
+        report_id: int | None,
     ) -> None:
-        """Adds a webhook about a comment, which is due at once and given up after a day."""
+        """Adds a webhook about a comment, which is given up a day after it is due."""
         sql = """
             INSERT INTO outbox (comment_id, report_id, event, recipient, created_at, due_at,
                                 expires_at)
@@ -5925,6 +6032,17 @@ class Store(Database):
         """Adds news of a comment that end when an admin decides on it."""
         self.add_notification(comment_id, "owner", now)
 
+    def remind_owner(self, to: str, comment_id: int, now: int) -> int:
+        """Adds news for one owner of a comment that still waits; returns their id."""
+        # Such news may be there already, due later.
+        sql = """
+            INSERT INTO notification (comment_id, audience, recipient, due_at)
+            VALUES (?, 'owner', ?, ?)
+                ON CONFLICT (recipient, audience, comment_id) WHERE outbox_id IS NULL
+                DO UPDATE SET due_at = excluded.due_at
+            RETURNING id"""
+        return int(self.value(sql, comment_id, to, now))
+
     def notify_holder(self, comment_id: int, now: int) -> None:
         """Has the holder of the email address that a guest gave asked whether they wrote the
         comment. Whether they are to be asked is looked up later, so that the response to the guest
@@ -5977,7 +6095,7 @@ class Store(Database):
         self.run("DELETE FROM notification WHERE id = ?", notification_id)
 
     def due_recipients(self, audience: str, now: int) -> list[str]:
-        """Ten of those who are due, so that the outbox is sent in between."""
+        """Ten of those who are due by now, so that the outbox is sent in between."""
         # CROSS: SQLite would begin with all comments.
         sql = f"""
             SELECT DISTINCT recipient
@@ -5998,7 +6116,7 @@ class Store(Database):
                  WHERE audience = :audience AND recipient = :recipient AND {IS_DUE})
             SELECT id, comment_id FROM due"""
         if audience == "owner":  # what they should decide on comes first
-            sql += " ORDER BY is_undecided DESC, comment_id LIMIT 200"
+            sql += " ORDER BY is_undecided DESC, comment_id LIMIT 1000"
         else:
             sql += " ORDER BY comment_id LIMIT 200"
         return dict(self.run(sql, audience=audience, recipient=recipient, now=now))
@@ -8329,12 +8447,13 @@ class Audience:
     """Those who get emails about a comment for one reason. `name` is that in notifications.
     `recipients`: their email addresses, found when the comment is new. `is_for`: whether one of
     them still gets an email about the comment when it is due. `write_to` adds emails about all
-    comments that are due to one."""
+    comments that are due to one. `until`: what came later waits."""
 
     name: str
     recipients: Callable[[Site, FullComment], list[str]]
     is_for: Callable[[Site, str, FullComment], bool]
     write_to: Callable[[Site, str, News], None]
+    until: Callable[[Site], int] = Site.now
 
 
 def add_email(
@@ -8383,8 +8502,34 @@ def is_for_owner(site: Site, to: str, comment: FullComment) -> bool:
     return to in owner_recipients(site, comment) and not has_written(to, comment)
 
 
+# What the owner is told, and when, depends on the clock alone: not on what was sent, or on what is
+# stored. So a restart, a change of the settings or of the clock loses no news and doubles none.
+
+
+def quiet_hours_now(site: Site) -> QuietHours | None:
+    """The quiet hours, if it is one of them."""
+    quiet = site.config.notify_quiet
+    local = time_of(site.now(), site.config.site_timezone)
+    return quiet if quiet and quiet.hold(60 * local.hour + local.minute) else None
+
+
+def owners_news_until(site: Site) -> int:
+    """Owners hear of what came before the quiet hours began, or before the time of the last digest
+    if they want one."""
+    zone = site.config.site_timezone
+    if quiet := quiet_hours_now(site):
+        return last_moment_at(quiet.begin, site.now(), zone)
+    if digest := site.config.notify_digest:
+        return last_moment_at(digest.minute, site.now(), zone)
+    return site.now()
+
+
 def write_to_owner(site: Site, to: str, news: News) -> None:
-    """One email about all that is new."""
+    """One email about all that is new. The digest is at most one a day by itself."""
+    if site.config.notify_digest:
+        all_news = news | older_waiting(site, to, news)
+        add_email(site, all_news, digest_email(site, to, [*all_news.values()]))
+        return
     comments = [*news.values()]
     owner = owner_as_recipient(site, to, comments[0])
     reports = {comment.id: site.store.reports(comment.id) for comment in comments}
@@ -8395,10 +8540,42 @@ def write_to_owner(site: Site, to: str, news: News) -> None:
         subject = owner.subject("owner_reported_subject", "owner_reported_many_subject", comments)
     else:
         subject = owner.subject("owner_subject", "owner_many_subject", comments)
-    public_url = site.config.server_public_url
-    end = owner.text("owner_all", link=f"{public_url}/admin") if public_url else ""
-    email = owner.comments_email(subject, comments, sections, end)
+    email = owner.comments_email(subject, comments, sections, link_to_all(owner))
     add_email(site, news, email, email_use(site, "notification", to, "owner"))
+
+
+def link_to_all(owner: Recipient) -> str:
+    """The last line of an email to an owner. "" if readers cannot reach the service."""
+    public_url = owner.site.config.server_public_url
+    return owner.text("owner_all", link=f"{public_url}/admin") if public_url else ""
+
+
+def older_waiting(site: Site, to: str, news: News) -> News:
+    """Comments that an earlier email told of, and that nobody has decided on."""
+    told = {comment.id for comment in news.values()}
+    waiting = [
+        comment
+        for comment in site.store.longest_waiting(MOST_QUOTED)
+        if comment.id not in told and is_for_owner(site, to, comment)
+    ]
+    return {site.store.remind_owner(to, comment.id, site.now()): comment for comment in waiting}
+
+
+def digest_email(site: Site, to: str, comments: list[FullComment]) -> Email:
+    """The email about a day: first what waits for a decision, then what is published."""
+    reports = {comment.id: site.store.reports(comment.id) for comment in comments}
+    undecided = [each for each in comments if each.status == "waiting" or reports[each.id]]
+    published = [each for each in comments if each not in undecided]
+    in_order = undecided + published
+    owner = owner_as_recipient(site, to, in_order[0])
+    sections = [owner_section(owner, each, reports[each.id]) for each in in_order[:MOST_QUOTED]]
+    if undecided:
+        sections[0] = owner.text("digest_waiting", n=len(undecided)) + "\n\n" + sections[0]
+    if published and len(undecided) < MOST_QUOTED:
+        heading = owner.text("digest_published", n=len(published))
+        sections[len(undecided)] = heading + "\n\n" + sections[len(undecided)]
+    subject = owner.text("digest_subject", n=len(in_order))
+    return owner.comments_email(subject, in_order, sections, link_to_all(owner))
 
 
 def owner_section(owner: Recipient, comment: FullComment, reports: list[Report]) -> str:
@@ -8688,7 +8865,7 @@ def write_to_follower(site: Site, to: str, news: News) -> None:
 # first. A reader gets one email about a comment, so `is_for` of the last audience knows the others.
 # A guest's address gets none before it is confirmed (`ask_guest`).
 AUDIENCES = (
-    Audience("owner", owner_recipients, is_for_owner, write_to_owner),
+    Audience("owner", owner_recipients, is_for_owner, write_to_owner, owners_news_until),
     Audience("author", author_recipients, is_for_author, write_to_author),
     Audience("holder", holder_recipients, is_for_holder, write_to_holder),
     Audience("follower", follower_recipients, is_for_follower, write_to_follower),
@@ -9536,8 +9713,15 @@ def chat_faults(config: Config) -> Iterator[str]:
 def add_webhook(site: Site, comment_id: int, event: str, report_id: int | None = None) -> None:
     """Tells the owner's program or chat of a comment, if there is one. `event` is created or
     reported. Its body is made when it is sent."""
-    if site.config.webhook_url:
-        site.store.add_webhook(site.now(), event, WEBHOOK, comment_id, report_id)
+    config = site.config
+    if not config.webhook_url:
+        return
+    now = site.now()
+    due_at = now
+    # A program does not sleep.
+    if config.webhook_kind != "json" and (quiet := quiet_hours_now(site)):
+        due_at = next_moment_at(quiet.end, now, config.site_timezone)
+    site.store.add_webhook(now, due_at, event, WEBHOOK, comment_id, report_id)
 
 
 def add_rebuild(site: Site) -> None:
@@ -9619,7 +9803,7 @@ def find_recipients(site: Site, audience: Audience) -> None:
 def write_emails(site: Site, audience: Audience) -> None:
     """Adds emails about all that is due to an audience to the outbox, which is sent in between."""
     store = site.store
-    while recipients := store.due_recipients(audience.name, site.now()):
+    while recipients := store.due_recipients(audience.name, audience.until(site)):
         for to in recipients:
             with store.writing():
                 write_news(site, audience, to)
@@ -9630,7 +9814,7 @@ def write_news(site: Site, audience: Audience, to: str) -> None:
     """Adds emails about the notifications that are due to a recipient. What they get no more is
     dropped."""
     store = site.store
-    due = store.due_notifications(audience.name, to, site.now())
+    due = store.due_notifications(audience.name, to, audience.until(site))
     news: News = {}
     for notification_id, comment_id in due.items():
         comment = store.comment(comment_id)

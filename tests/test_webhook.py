@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from commentd import load_config
+from commentd import QuietHours, load_config
 from support import inside
 from support.admin import moderate
 from support.client import CANARY, PAGE
@@ -383,6 +383,26 @@ def test_the_site_is_built_again_ten_minutes_after_a_change_and_not_more_often(
     for minutes in ("0", "1441", "x"):
         with pytest.raises(inside.REFUSALS, match="number from 1 to 1440"):
             load_config(None, {"COMMENTD_WEBHOOK_REBUILD_MINUTES": minutes})
+
+
+@pytest.mark.parametrize("kind", ["slack", "json"])
+def test_a_chat_is_silent_in_quiet_hours_and_a_program_is_told_at_once(
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer, kind: str
+) -> None:
+    noon = 12 * 60 + 6  # the minute in which all begins, in UTC
+    quiet = {"notify_quiet": QuietHours(noon - 66, noon - 36), "site_timezone": UTC}
+    with start_with_webhook(kind, **quiet) as guest:
+        guest.comment("hi")
+        guest.deliver()
+        assert len(webhook.calls) == (kind == "json")
+    with start_with_webhook(kind, **quiet) as guest:
+        guest.later(23 * MINUTE)
+        assert webhook.calls == []
+        guest.later(MINUTE)
+        assert len(webhook.calls) == (kind == "slack")
+        guest.comment("after that")
+        guest.deliver()
+        assert len(webhook.calls) == 1 + (kind == "slack")
 
 
 # Faults of the other side
