@@ -2007,6 +2007,11 @@ def webhook_key(secret: str) -> bytes:
 LOOPBACK_HOST = re.compile(r"(?i)localhost|127(\.\d{1,3}){3}|::1")
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host of the settings is this machine."""
+    return LOOPBACK_HOST.fullmatch(host) is not None
+
+
 def is_safe_for_secrets(url: str) -> bool:
     """Whether a secret may go there: by https, or within this machine, where owners try things."""
     try:
@@ -2015,7 +2020,7 @@ def is_safe_for_secrets(url: str) -> bool:
         _ = parts.port  # `ValueError` for one that no server can have
     except ValueError:
         return False
-    is_inside = parts.scheme == "http" and LOOPBACK_HOST.fullmatch(host) is not None
+    is_inside = parts.scheme == "http" and is_loopback(host)
     has_user = "@" in parts.netloc  # whose name nothing here sends
     return bool(host) and not has_user and (parts.scheme == "https" or is_inside)
 
@@ -2548,18 +2553,18 @@ def no_such_setting(name: str) -> str:
 
 
 @rule
+def digest_faults(config: Config) -> Iterator[str]:
+    digest = config.notify_digest
+    if digest and config.notify_quiet and config.notify_quiet.hold(digest.minute):
+        yield "[notify] digest is in the hours of [notify] quiet: choose another time"
+
+
+@rule
 def site_key_faults(config: Config) -> Iterator[str]:
     if config.login_site_key and not config.server_public_url:
         yield "[login] site_key needs [server] public_url: tokens are made for it"
     if config.login_site_key and equal_in_constant_time(config.login_site_key, config.token_key):
         yield "[login] site_key must not be [token] key: it would sign any login"
-
-
-@rule
-def digest_faults(config: Config) -> Iterator[str]:
-    digest = config.notify_digest
-    if digest and config.notify_quiet and config.notify_quiet.hold(digest.minute):
-        yield "[notify] digest is in the hours of [notify] quiet: choose another time"
 
 
 @rule
@@ -5951,7 +5956,7 @@ class Store(Database):
             INSERT INTO outbox (comment_id, report_id, event, recipient, created_at, due_at,
                                 expires_at)
             VALUES (?, ?, ?, ?, ?, ?, ?)"""
-        self.run(sql, comment_id, report_id, event, recipient, now, now, now + DAY)
+        self.run(sql, comment_id, report_id, event, recipient, now, due_at, due_at + DAY)
 
     def add_rebuild(self, now: int, wait: int, recipient: str) -> None:
         """If readers could see changes, adds the webhook that has the site built again, unless
@@ -6013,6 +6018,20 @@ class Store(Database):
             UPDATE outbox SET due_at = ?, tries = 0, failure = '', expires_at = ?
              WHERE id = ? AND tries > 0 AND registration_id IS NULL"""
         return self.run(sql, now, now + DAY, message_id).rowcount == 1
+
+    def retry_all_messages(self, now: int) -> int:
+        """Has all of them sent again, but for codes; returns how many."""
+        sql = """
+            UPDATE outbox SET due_at = ?, tries = 0, failure = '', expires_at = ?
+             WHERE tries > 0 AND registration_id IS NULL"""
+        return self.run(sql, now, now + DAY).rowcount
+
+    def drop_all_messages(self) -> int:
+        return self.run("DELETE FROM outbox WHERE tries > 0").rowcount
+
+    def count_stuck(self) -> int:
+        """The number of messages that could not be delivered so far."""
+        return int(self.value("SELECT count(*) FROM outbox WHERE tries > 0"))
 
     def drop_message(self, message_id: int) -> bool:
         """Drops a message that was tried in vain, with the notifications that it carries."""
@@ -6580,6 +6599,13 @@ def wrong_counters(db: sqlite3.Connection) -> int:
     return sum(db.execute(sql).fetchone()[0] for sql in MISCOUNTS)
 
 
+def admins_of(path: Path) -> list[str]:
+    """The email addresses of the admins in a file that is left as it is."""
+    with read_only(path) as db:
+        sql = "SELECT email FROM account WHERE role = 'admin' ORDER BY id"
+        return [email for (email,) in db.execute(sql)]
+
+
 def figures_of(path: Path, now: int) -> tuple[Figures, int]:
     """The figures of a file that is left as it is, and how many of its counters are wrong."""
     with read_only(path) as db:
@@ -7074,9 +7100,25 @@ def try_login(server: MailServer) -> None:
         pass
 
 
+def offers_login(server: MailServer) -> bool:
+    """Whether a mail server takes logins. It is sent none. `OSError` if it cannot be reached."""
+    with connected(server) as client:
+        client.ehlo_or_helo_if_needed()
+        return client.esmtp_features.get("auth", "").strip() != ""
+
+
 @contextlib.contextmanager
 def logged_in(server: MailServer) -> Iterator[smtplib.SMTP]:
-    """A connection to the mail server."""
+    """A connection to the mail server that takes emails."""
+    with connected(server) as client:
+        if server.user:
+            log_in(client, server.user, server.password)
+        yield client
+
+
+@contextlib.contextmanager
+def connected(server: MailServer) -> Iterator[smtplib.SMTP]:
+    """A connection to the mail server, protected as it says."""
     # A context reads the certificates of all authorities, for some 20 ms: only where it is needed.
     if server.security == "tls":
         tls = ssl.create_default_context()
@@ -7088,8 +7130,6 @@ def logged_in(server: MailServer) -> Iterator[smtplib.SMTP]:
     with contextlib.closing(client):
         if server.security == "starttls":
             client.starttls(context=ssl.create_default_context())
-        if server.user:
-            log_in(client, server.user, server.password)
         yield client
         with contextlib.suppress(OSError):
             client.quit()  # the message is accepted, whatever happens now
@@ -7152,6 +7192,7 @@ class World:
     random_bytes: RandomBytes = secrets.token_bytes
     send_email: Callable[[str, str, MailServer | None], None] = send_email
     try_login: Callable[[MailServer], None] = try_login
+    offers_login: Callable[[MailServer], bool] = offers_login
     fetch: Fetch = fetch
 
     def now(self) -> int:
@@ -8514,13 +8555,13 @@ def quiet_hours_now(site: Site) -> QuietHours | None:
 
 
 def owners_news_until(site: Site) -> int:
-    """Owners hear of what came before the quiet hours began, or before the time of the last digest
-    if they want one."""
-    zone = site.config.site_timezone
-    if quiet := quiet_hours_now(site):
-        return last_moment_at(quiet.begin, site.now(), zone)
-    if digest := site.config.notify_digest:
-        return last_moment_at(digest.minute, site.now(), zone)
+    """What came after the time of the last digest waits for the next one, if the owner wants
+    digests. In quiet hours, all waits."""
+    config = site.config
+    if quiet_hours_now(site):
+        return 0
+    if config.notify_digest:
+        return last_moment_at(config.notify_digest.minute, site.now(), config.site_timezone) - 1
     return site.now()
 
 
@@ -8921,6 +8962,11 @@ class Mailer(abc.ABC):
     def log_in(self) -> None:
         """Tries what sending needs, and sends nothing. `NotSent` if that fails."""
 
+    def hint_for(self, reason: str) -> str:
+        """What the reason of a `NotSent` probably means, and what the owner can do. "" if that is
+        not known."""
+        return ""
+
 
 def reason_of(error: Exception) -> str:
     """What failed at the network or on this machine, without anything that was sent."""
@@ -8998,8 +9044,14 @@ def without_secrets(said: str, to: str, user: str, password: str) -> str:
 
 
 # Where a server refuses a recipient or an email, but its sentence blames who sends: a login is
-# missing, the domain does not allow this server, and the like (RFC 3463, X.7 and X.1.7 to 8).
-BLAMES_SENDER = re.compile(r"\b5\.(7\.\d|1\.[78]\b)|relay|authent|sender|spf|dkim|dmarc", re.I)
+# missing, the domain does not allow this server, too much was sent, and the like (RFC 3463, X.7,
+# X.1.7 to 8 and X.4.5; 163 has codes such as `DT:SPM`).
+BLAMES_SENDER = re.compile(
+    r"""(?xi)
+    \b 5\. ( 7\.\d | 1\.[78] \b | 4\.5 \b ) | relay | authent | sender | spf | dkim | dmarc
+    | verif | frequency | sending .* (limit|quota) | \b (DT|HL|MI|RP): [A-Z]
+    """
+)
 
 
 def is_refused_for_good(error: Exception) -> bool:
@@ -9012,13 +9064,76 @@ def is_refused_for_good(error: Exception) -> bool:
     return code >= 500 and not BLAMES_SENDER.search(said)
 
 
-SMTP_HINTS = {  # what an error of a mail server probably means
-    "WRONG_VERSION": ": it does not speak TLS there; try [mail] security = starttls",
-    "unexpectedly closed: timed out": ": it may want [mail] security = tls",
-    "SMTPAuthenticationError": ": check [mail] user and password; many mail providers want a code "
-    "there that they give for programs, not the password of the mailbox",
-    "STARTTLS extension": ": it may want [mail] security = tls, or none on the same machine",
+# A pattern finds the reason of a failure: a status and what the server said, or the name of an
+# error. The first one counts.
+NOT_REACHED = "^(TimeoutError|ConnectionRefused|OSError .*(unreachable|no route))"
+SMTP_HINTS = {
+    # The connection.
+    "^gaierror": "there is no such host: correct [mail] host",
+    NOT_REACHED: (
+        "nothing responds there: many hosts block SMTP. `commentd check` tries the other ports, "
+        "and [mail] provider sends emails by HTTPS"
+    ),
+    "WRONG_VERSION": "the server does not speak TLS at that port: try [mail] security = starttls",
+    "unexpectedly closed: timed out": "the server may want [mail] security = tls",
+    "STARTTLS extension": (
+        "the server may want [mail] security = tls, or none on the same machine"
+    ),
+    "CERTIFICATE_VERIFY": (
+        "the server's certificate is for another name: write that name into [mail] host"
+    ),
+    # The login. What Microsoft, Google, QQ Mail and NetEase (163, 126) say first.
+    r"^535 .*(5\.7\.139|basic auth)": (
+        "Outlook takes no password from programs: send by another provider (`commentd help mail`)"
+    ),
+    "^53[45] .*(gsmtp|google|application-specific)": (
+        "Gmail wants an app password in [mail] password: "
+        "https://myaccount.google.com/apppasswords makes one"
+    ),
+    r"^535 .*(authorization code|授权码|mail\.qq\.com)": (
+        "write the authorization code (授权码) that the settings of the mailbox show into "
+        "[mail] password, not the password of the mailbox"
+    ),
+    "^550 .*user has no permission": (
+        "switch on SMTP in the settings of the mailbox, and write the authorization code (授权码) "
+        "that they show into [mail] password"
+    ),
+    # The sender.
+    r"authori[sz](ed|ation) user|DT:SUM|5\.7\.60|SendAsDenied|not owned by": (
+        "this mailbox may send as itself only: write its own email address into [mail] sender"
+    ),
+    "^554 .*(DT|HL|MI|RP):[A-Z]": (
+        "163 takes the email for spam, most often since [mail] sender is not the mailbox that "
+        "logs in"
+    ),
+    r"5\.7\.26|\b(spf|dkim|dmarc)\b": (
+        "the domain of [mail] sender must name this server: set the SPF and DKIM records that the "
+        "mail provider asks for"
+    ),
+    r"^(?!.*recipient)\d+ .*verif": (
+        "the provider does not know the sender: have it verify the domain, or the email address, "
+        "in [mail] sender"
+    ),
+    # Limits.
+    r"5\.2\.2|mailbox .*full|over ?quota": "the mailbox is full",
+    r"^421|^45\d .*4\.7|too many|\brate\b|frequency|quota|limit": (
+        "the provider limits how many emails leave; they are tried again"
+    ),
+    # All others.
+    "relay": "the server sends for those alone who log in: set [mail] user and password",
+    "^53[0458]|authenti|no suitable|AUTH extension": (
+        "correct [mail] user and password; many providers want a code there that they make for "
+        "programs, not the password of the mailbox"
+    ),
+    r"5\.1\.1\b|unknown|no such|not exist|not found": "there is no such mailbox",
 }
+
+
+def smtp_hint(reason: str) -> str:
+    for sign, hint in SMTP_HINTS.items():
+        if re.search(sign, reason, re.IGNORECASE):
+            return hint
+    return ""
 
 
 class SmtpMailer(Mailer):
@@ -9031,8 +9146,7 @@ class SmtpMailer(Mailer):
         host, port = host_and_port(config.mail_host)
         if port and config.mail_port not in (0, port):
             yield "[mail] host and [mail] port name different ports"
-        is_local = host in ("localhost", "127.0.0.1", "::1")
-        if config.mail_user and config.mail_security == "none" and not is_local:
+        if config.mail_user and config.mail_security == "none" and not is_loopback(host):
             yield "[mail] security = none would send [mail] password in clear: use starttls"
 
     @property
@@ -9072,6 +9186,9 @@ class SmtpMailer(Mailer):
         except (OSError, ValueError) as error:
             raise self.not_sent(error, to="") from error
 
+    def hint_for(self, reason: str) -> str:
+        return smtp_hint(reason)
+
     def not_sent(self, error: Exception, to: str) -> NotSent:
         """What went wrong, in the words of the mail server if it refused."""
         name = type(error).__name__
@@ -9081,8 +9198,7 @@ class SmtpMailer(Mailer):
             reason, explained = f"{code} {said}", f"{said} ({code})"
         else:
             reason, explained = short_reason(error), f"{terminal_line(str(error))} ({name})"
-        hints = [hint for sign, hint in SMTP_HINTS.items() if sign in f"{name} {explained}"]
-        return NotSent(reason, explained + "".join(hints), is_final=is_refused_for_good(error))
+        return NotSent(reason, explained, is_final=is_refused_for_good(error))
 
 
 def short_reason(error: Exception) -> str:
@@ -9118,6 +9234,33 @@ class TerminalMailer(Mailer):
 # Providers that take emails by HTTPS
 
 
+API_HINTS = {
+    "^(TimeoutError|ConnectionRefused|OSError|gaierror)": (
+        "nothing responds at the provider: correct [mail] api_url, if it is set"
+    ),
+    "^402|credit|pending|suspend": "the account at the provider has no credit, or is not active",
+    "verif|sender signature|sender .*not valid|not allowed to send": (
+        "the provider does not know the sender: have it verify the domain, or the email address, "
+        "in [mail] sender"
+    ),
+    "^429|quota|limit": "the provider limits how many emails leave; they are tried again",
+    "^404": "the provider does not know the domain of [mail] sender, or [mail] api_url is wrong",
+    "^(401|403)": "the provider does not take the key: correct [mail] api_key",
+    "inactive|suppress": (
+        "the provider sends nothing there since an earlier email came back; it can be allowed "
+        "again there"
+    ),
+    "address": "there is no such mailbox",
+}
+
+
+def api_hint(reason: str) -> str:
+    for sign, hint in API_HINTS.items():
+        if re.search(sign, reason, re.IGNORECASE):
+            return hint
+    return ""
+
+
 class ApiMailer(Mailer):
     """A provider that takes emails by HTTPS. Each is a class of its own, which says what the
     provider wants to be sent."""
@@ -9135,8 +9278,8 @@ class ApiMailer(Mailer):
         if not (config.mail_api_url or cls.usual_url):
             yield f"{named} needs [mail] api_url"
         if config.mail_api_url.startswith("http:"):
-            host = urllib.parse.urlsplit(config.mail_api_url).hostname
-            if host not in ("localhost", "127.0.0.1", "::1"):
+            host = urllib.parse.urlsplit(config.mail_api_url).hostname or ""
+            if not is_loopback(host):
                 yield "[mail] api_url must begin with https: it is sent the key"
 
     @property
@@ -9183,6 +9326,9 @@ class ApiMailer(Mailer):
             return self.world.fetch(self.url + self.path, body, headers)
         except (OSError, ValueError) as error:
             raise NotSent(reason_of(error)) from error
+
+    def hint_for(self, reason: str) -> str:
+        return api_hint(reason)
 
     def not_sent(self, status: int, response: bytes, to: str) -> NotSent:
         said = without_secrets(
@@ -9859,7 +10005,9 @@ def send(site: Site, message: Message) -> None:
     except NotSent as failure:
         name = "webhook" if message.event else "email"
         end = "; given up" if failure.is_final else ""
-        log.warning("%s %d: %s%s", name, message.id, failure.reason, end)
+        hint = "" if message.event else site.mailer.hint_for(failure.reason)
+        advice = f" (hint: {hint})" if hint else ""
+        log.warning("%s %d: %s%s%s", name, message.id, failure.reason, end, advice)
         with store.writing():
             if store.note_failure(message, failure.reason) and failure.is_final:
                 store.give_up(message, now)
@@ -14542,7 +14690,7 @@ def admin_comments(request: Request) -> Json:
     return {
         "comments": [comment_for_admin(request, comment) for comment in comments],
         "more": more,
-        "counts": store.count_statuses(),
+        "counts": {**store.count_statuses(), "undelivered": store.count_stuck()},
         "filter": {"ham": ham, "spam": spam, "active": has_learnt_enough(ham, spam)},
     }
 
@@ -14949,22 +15097,43 @@ def admin_audit(request: Request) -> Json:
 
 @route("GET", "/admin/outbox", Permission.ADMIN, pace=Pace.LONG)
 def admin_outbox(request: Request) -> Json:
-    """Emails and webhooks that could not be delivered."""
+    """`?lang=zh` to the emails and webhooks that could not be delivered, with a hint each where one
+    is known."""
+    language = query_text(request, "lang")
     shown = []
     for stuck in request.site.store.stuck_messages():
         is_code = stuck.registration_id is not None
+        hint = "" if stuck.event else request.site.mailer.hint_for(stuck.failure)
         shown.append(
             {
                 "id": stuck.id,
                 "recipient": stuck.recipient,
                 "tries": stuck.tries,
                 "failure": stuck.failure,
+                "hint": translated(hint, language),
                 "due_at": beijing_time(stuck.due_at),
                 "can_retry": not is_code,
                 "subject": "" if is_code else stuck.subject,  # it would show the code
             }
         )
     return {"emails": shown}
+
+
+@route("POST", "/admin/outbox", Permission.ADMIN)
+def retry_messages(request: Request) -> Json:
+    """Sends all messages again, but for codes."""
+    with request.writing():
+        count = request.site.store.retry_all_messages(request.now)
+        audit(request, "retry_all", count)
+    return {"success": True}
+
+
+@route("DELETE", "/admin/outbox", Permission.ADMIN)
+def drop_messages(request: Request) -> Json:
+    with request.writing():
+        count = request.site.store.drop_all_messages()
+        audit(request, "drop_all", count)
+    return {"success": True}
 
 
 @route("POST", "/admin/outbox/<message_id:id>", Permission.ADMIN)
@@ -15392,7 +15561,7 @@ EMAIL_CHOICES: dict[str, Callable[[Request, ShortLink, FullComment | None], None
 # The topics of the manual in the order in which a blog owner meets them. Each group has a title in
 # English and in Chinese.
 MANUAL = (
-    ("Start", "开始", ("deploy", "import", "leancloud")),
+    ("Start", "开始", ("deploy", "mail", "import", "leancloud")),
     (
         "Your blog",
         "你的博客",
@@ -15848,6 +16017,7 @@ class Finding:
     level: Level
     topic: str
     text: str
+    hint: str = ""  # what to do about it, where that depends on what was tried
 
 
 def check_settings(config: Config) -> Iterator[Finding]:
@@ -16014,14 +16184,134 @@ def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
 def check_mail(config: Config, world: World, to: str) -> Iterator[Finding]:
     mailer = mailer_type(config)(config, world)
     if mailer.delivers:
-        login = run_check("mail", mailer.readiness, mailer.log_in, subject=mailer.name)
-        yield login
-        if login.level > Level.OK:
+        try:
+            mailer.log_in()
+        except NotSent as error:
+            yield from findings_of_fault(mailer, error)
             return
+        yield Finding(Level.OK, "mail", mailer.readiness)
     if to:
-        success = f"the email to {to} is " + ("sent" if mailer.delivers else "printed here")
-        attempt = functools.partial(send_test_email, mailer, to)
-        yield run_check("mail", success, attempt, subject=mailer.name)
+        yield try_test_email(mailer, to)
+
+
+def findings_of_fault(mailer: Mailer, error: NotSent) -> Iterator[Finding]:
+    """Why nothing can be sent, and at which other port of a mail server it can."""
+    hint = mailer.hint_for(error.reason)
+    ports: list[TriedPort] = []
+    # After a refused login, or without such a host, another port is of no use.
+    if isinstance(mailer, SmtpMailer) and not re.match("53|gaierror", error.reason):
+        ports = try_ports(mailer)
+        hint = advice_on_ports(ports, error) or hint
+    yield Finding(Level.FAIL, "mail", f"{mailer.name}: {error.explained}", hint)
+    for port in ports:
+        yield port.finding
+
+
+# Where mail servers take emails, with the usual security. Many hosts block 25, some block all. The
+# last one is for a mail server on the same machine.
+MAIL_PORTS = ((587, "starttls"), (465, "tls"), (2525, "starttls"), (25, "starttls"), (25, "none"))
+
+
+@dataclass(frozen=True)
+class TriedPort:
+    """A port of the mail server, and what it is good for."""
+
+    server: MailServer
+    finding: Finding
+    is_reached: bool = True
+
+    @property
+    def works(self) -> bool:
+        return self.finding.level == Level.OK
+
+
+def try_ports(mailer: SmtpMailer) -> list[TriedPort]:
+    """What each usual port is good for. The first one that works is tried with the login, no other:
+    servers lock a mailbox after some wrong passwords."""
+    import concurrent.futures  # here, as it takes long and is rarely needed
+
+    servers = [
+        replace(mailer.server, port=port, security=security)
+        for port, security in MAIL_PORTS
+        if security != "none" or is_loopback(mailer.server.host)
+    ]
+    with concurrent.futures.ThreadPoolExecutor(len(servers)) as pool:
+        ports = [*pool.map(functools.partial(try_port, mailer), servers)]
+    for number, port in enumerate(ports):
+        if port.works:
+            ports[number] = try_login_at(mailer, port.server)
+            break
+    return ports
+
+
+def try_port(mailer: SmtpMailer, server: MailServer) -> TriedPort:
+    """Whether a port of the mail server takes emails. No password is sent."""
+    at = f"port {server.port} with security = {server.security}"
+    is_reached = True
+    try:
+        offers_login = mailer.world.offers_login(server)
+    except ConnectionRefusedError:
+        is_reached = False
+        finding = Finding(Level.NOTE, "mail", f"{at} is closed")
+    except TimeoutError:
+        is_reached = False
+        finding = Finding(Level.NOTE, "mail", f"{at} does not respond: it is probably blocked")
+    except smtplib.SMTPNotSupportedError:
+        finding = Finding(Level.NOTE, "mail", f"{at} has no TLS")
+    except smtplib.SMTPServerDisconnected:
+        is_reached = False
+        finding = Finding(Level.NOTE, "mail", f"{at} says nothing")
+    except (OSError, ValueError) as error:
+        is_reached = getattr(error, "errno", None) not in (errno.ENETUNREACH, errno.EHOSTUNREACH)
+        explained = mailer.not_sent(error, to="").explained
+        finding = Finding(Level.NOTE, "mail", f"{at} does not work: {explained}")
+    else:
+        if mailer.config.mail_user and not offers_login:
+            finding = Finding(Level.NOTE, "mail", f"{at} takes no login")
+        else:
+            finding = Finding(Level.OK, "mail", f"{at} works")
+    return TriedPort(server, finding, is_reached)
+
+
+def try_login_at(mailer: SmtpMailer, server: MailServer) -> TriedPort:
+    """Whether a port that works takes the login."""
+    at = f"port {server.port} with security = {server.security}"
+    try:
+        mailer.world.try_login(server)
+    except (OSError, ValueError) as error:
+        fault = mailer.not_sent(error, to="")
+        text = f"{at} refuses the login: {fault.explained}"
+        hint = mailer.hint_for(fault.reason)
+        return TriedPort(server, Finding(Level.NOTE, "mail", text, hint))
+    return TriedPort(server, Finding(Level.OK, "mail", f"{at} works"))
+
+
+def advice_on_ports(ports: list[TriedPort], error: NotSent) -> str:
+    """What to write into the settings, if the ports tell. "" if they do not."""
+    for port in ports:
+        if port.works:
+            server = port.server
+            return f"write into [mail]: port = {server.port} and security = {server.security}"
+    is_reached = any(port.is_reached for port in ports)
+    if not is_reached and re.search(NOT_REACHED, error.reason, re.IGNORECASE):
+        return (
+            "no port of it can be reached from this machine: if its host blocks SMTP, set "
+            "[mail] provider, which sends by HTTPS (`commentd help mail`)"
+        )
+    return ""
+
+
+def try_test_email(mailer: Mailer, to: str) -> Finding:
+    """Whether a test email is taken. Whether it reaches an inbox, only the inbox can tell."""
+    try:
+        send_test_email(mailer, to)
+    except NotSent as error:
+        text = f"{mailer.name}: {error.explained}"
+        return Finding(Level.FAIL, "mail", text, mailer.hint_for(error.reason))
+    if not mailer.delivers:
+        return Finding(Level.OK, "mail", f"the email to {to} is printed here")
+    text = f"{mailer.name} has taken the email to {to}: look there, and into spam"
+    return Finding(Level.OK, "mail", text)
 
 
 def check_captcha(config: Config, world: World) -> Iterator[Finding]:
@@ -16121,8 +16411,6 @@ def run_check(topic: str, success: str, attempt: Callable[[], object], *, subjec
     """`success` as a finding, or that the `subject` failed, and why, if the attempt raises."""
     try:
         attempt()
-    except NotSent as error:
-        return Finding(Level.FAIL, topic, f"{subject}: {error.explained}")
     except (OSError, ValueError, NoVerdict) as error:
         detail = terminal_line(str(error))
         return Finding(Level.FAIL, topic, f"{subject}: {detail} ({type(error).__name__})")
@@ -21101,6 +21389,8 @@ def print_findings(findings: list[Finding]) -> None:
     print(f"commentd {__version__}. {translated(total, language)}\n")
     for finding in sorted(findings, key=lambda each: each.level, reverse=True):
         print(f"  {finding.level.word:5} {finding.topic:14} {translated(finding.text, language)}")
+        if finding.hint:
+            print(f"{'':23}-> {translated(finding.hint, language)}")
 
 
 def print_settings(blog: BlogSettings, *, everything: bool) -> None:

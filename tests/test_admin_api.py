@@ -549,7 +549,7 @@ def test_a_moderator_reads_all_of_a_comment(ann: Visitor, owner: Visitor, app: A
     answer = case(id=2, content="an answer", html="<p>an answer</p>\n", parent_id=1, user_id=1)
     answer |= {"role": "user", "email": "ann@example.com", "page_link": f"{BLOG}{PAGE}"}
     answer |= {"parent": above}
-    counts = {"waiting": 0, "spam": 0, "visible": 2, "deleted": 0, "reported": 0}
+    counts = {"waiting": 0, "spam": 0, "visible": 2, "deleted": 0, "reported": 0, "undelivered": 0}
     learnt = {"ham": 0, "spam": 0, "active": False}
     lists = {"comments": [answer, guest], "more": False}
     assert found == {**lists, "counts": counts, "filter": learnt}
@@ -587,7 +587,7 @@ def test_the_queue_lists_the_comments_of_a_status_and_of_a_page(
         visitor.say(f"number {number}", page_url="/a/" if number % 2 else "/b/")
     for number, status in ((1, "waiting"), (2, "waiting"), (3, "spam"), (4, "deleted")):
         moderate(owner, [number], status)
-    sums = {"waiting": 2, "spam": 1, "visible": 4, "deleted": 1, "reported": 0}
+    sums = {"waiting": 2, "spam": 1, "visible": 4, "deleted": 1, "reported": 0, "undelivered": 0}
     assert queue(owner)["counts"] == sums
     assert ids(queue(owner)) == ids(queue(owner, status="all")) == [8, 7, 6, 5, 4, 3, 2, 1]
     lists = {s: ids(queue(owner, status=s)) for s in ("waiting", "visible", "spam", "deleted")}
@@ -653,7 +653,14 @@ def test_a_comment_erased_by_its_author_is_in_no_list_of_the_admin(
     for status in ("all", "deleted", "visible", "spam", "waiting"):
         found = queue(owner, status=status)
         assert ids(found) == ([2] if status in ("all", "visible") else []), status
-        sums = {"waiting": 0, "spam": 0, "visible": 1, "deleted": 0, "reported": 0}
+        sums = {
+            "waiting": 0,
+            "spam": 0,
+            "visible": 1,
+            "deleted": 0,
+            "reported": 0,
+            "undelivered": 0,
+        }
         assert found["counts"] == sums
     assert moderate(owner, [1, 2, 3], "spam")["comments"] == [{"id": 2, "was": "visible"}]
     assert change(owner, "comments/1", 404, content="back") == GONE
@@ -1236,7 +1243,7 @@ def test_emails_that_were_not_delivered_are_listed_tried_again_and_dropped(
     fake_world.mail_fails_with = ConnectionRefusedError(111, "Connection refused")
     app.deliver()
     (email,) = owner.get("/admin/outbox").json["emails"]
-    failed = {"tries": 1, "failure": "ConnectionRefusedError Connection refused"}
+    failed = {"tries": 1, "failure": "ConnectionRefusedError Connection refused", "hint": ""}
     failed |= {"due_at": "2026-11-18 19:06:45", "can_retry": True}
     assert email == {"id": 1, "recipient": OWNER, "subject": email["subject"], **failed}
     assert "/你好/" in email["subject"]
@@ -1254,6 +1261,36 @@ def test_emails_that_were_not_delivered_are_listed_tried_again_and_dropped(
     for number in ("1", "99", "9" * 18):
         assert do(owner, f"outbox/{number}", 404) == drop(owner, f"outbox/{number}", 404) == gone
     assert audit(owner) == [("Owner", "retry", "1", "")]
+
+
+@NO_LIMITS
+def test_all_that_was_not_delivered_is_counted_and_tried_again_or_dropped_at_once(
+    visitor: Visitor, owner: Visitor, app: App, fake_world: FakeWorld
+) -> None:
+    def undelivered() -> int:
+        return int(owner.get("/admin/comments").json["counts"]["undelivered"])
+
+    inside.add_account(app, "second@example.com", "Second", "x", "admin")
+    visitor.say("hello")
+    assert undelivered() == 0
+    fake_world.mail_fails_with = ConnectionRefusedError(111, "Connection refused")
+    app.deliver()
+    visitor.register("lu@example.cn")
+    app.deliver()
+    assert undelivered() == 3
+    fake_world.time += DAY
+    app.deliver()
+    assert undelivered() == 3
+    fake_world.mail_fails_with = None
+    assert owner.post_json("/admin/outbox", {}).json == {"success": True}
+    app.deliver()
+    # A code has expired meanwhile.
+    assert sorted(email.recipient for email in fake_world.emails) == [OWNER, "second@example.com"]
+    assert undelivered() == 1
+    assert owner.delete_json("/admin/outbox", {}).json == {"success": True}
+    assert undelivered() == 0
+    assert owner.get("/admin/outbox").json == {"emails": []}
+    assert audit(owner) == [("Owner", "retry_all", "2", ""), ("Owner", "drop_all", "1", "")]
 
 
 def test_the_outbox_sends_no_code_again(

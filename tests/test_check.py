@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -26,8 +26,16 @@ from support.client import CANARY, Visitor
 from support.commands import run_here
 from support.database import dump
 from support.faults import make_database
-from support.inside import add_account, database_path, sql
-from support.mail import MailServer, ScriptedMailServer
+from support.inside import (
+    add_account,
+    database_path,
+    mail_hints,
+    set_mail_patience,
+    set_mail_ports,
+    sql,
+)
+from support.mail import MailServer, ScriptedMailServer, tls
+from support.mail import certificates as certificates  # a fixture
 from support.provider import CLIENT_ID, CLIENT_SECRET, Provider
 from support.service import services
 from support.sources import ROOT, whole_tree
@@ -58,6 +66,11 @@ class Report:
 
     def of(self, topic: str) -> list[str]:
         return [level for level, name, _ in self.found if name == topic]
+
+    def hint(self, topic: str) -> str:
+        """What is advised below the worst finding of a topic."""
+        found = re.search(rf"^  \w+ +{topic} .*\n +-> (.*)", self.text, re.M)
+        return found[1] if found else ""
 
     def words(self, topic: str) -> str:
         return "\n".join(words for _, name, words in self.found if name == topic)
@@ -174,8 +187,11 @@ def test_unsafe_settings_of_a_public_service_are_warned_about(tmp_path: Path) ->
     ]
     topics = {"mail", "origins", "public_url", "trusted_proxy", "captcha", "limits", "webhook"}
     for settings, wanted in cases:
-        found = {(level, topic) for level, topic, _ in check(tmp_path, **settings).found}
-        reported = {pair for pair in found if pair[1] in topics and pair[0] in ("note", "warn")}
+        reported = {
+            (level, topic)
+            for level, topic, text in check(tmp_path, **settings).found
+            if topic in topics and level in ("note", "warn") and not text.startswith("port ")
+        }
         assert reported == wanted, settings
 
 
@@ -215,21 +231,24 @@ def test_check_logs_in_to_the_mail_server_and_sends_a_test_email(tmp_path: Path)
     assert "the email to owner@blog.example is printed here\n" in printed
 
 
-def test_check_explains_mail_errors(tmp_path: Path) -> None:
+def test_check_explains_mail_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_mail_ports(monkeypatch, (closed_port(), "tls"))
     with post_office() as mail_server:
         refused = check(tmp_path, **mail(mail_server.port, password=CANARY))
         clear = check(tmp_path, **mail(mail_server.port, "starttls"))
         garbled = check(tmp_path, **mail(mail_server.port, "tls"))
         assert mail_server.emails == []
     closed = check(tmp_path, "--mail", "a@blog.example", **mail(mail_server.port))
-    for report, word in (
-        (refused, "(535): check [mail] user and password; many mail providers want a code"),
-        (clear, "may want [mail] security = tls, or none"),
-        (garbled, "try [mail] security = starttls"),
-        (closed, f"127.0.0.1:{mail_server.port}: [Errno 111] Connection refused"),
+    for report, word, hint in (
+        (refused, "(535)", "correct [mail] user and password; many providers want a code"),
+        (clear, "STARTTLS", "may want [mail] security = tls, or none"),
+        (garbled, "SSL", "try [mail] security = starttls"),
+        (closed, f"127.0.0.1:{mail_server.port}: [Errno 111] Connection refused", "no port of it"),
     ):
-        assert report.of("mail") == ["fail"]  # and no email is tried
-        assert word.lower() in report.words("mail").lower()
+        assert report.of("mail")[0] == "fail"
+        assert "has taken" not in report.text  # no email is tried
+        assert word in report.words("mail")
+        assert hint in report.hint("mail")
         assert CANARY not in report.text + report.errors
         assert not re.search(r"b'|\(\d+, |^(\w+Error) \(\1\)", report.words("mail")), report.text
     for address in ("owner", "a@blog.example\nb"):
@@ -244,17 +263,103 @@ def test_check_says_what_the_mail_server_said_but_no_secret_that_it_repeats(tmp_
         scripted_server.script = {"EHLO": "250-mail.example\r\n250 AUTH PLAIN"}
         scripted_server.script["AUTH"] = f"535 {said} <ann@blog.example> {CANARY}"
         report = check(tmp_path, **mail(scripted_server.port, password=CANARY))
-        assert f"{said} … … (535): check [mail] user and password" in report.words("mail")
+        assert f"{said} … … (535)" in report.words("mail")
+        assert "the authorization code (授权码)" in report.hint("mail")
         scripted_server.script = {"MAIL": "553 Mail from must equal authorized user"}
         report = check(
             tmp_path, "--mail", "ann@blog.example", **mail(scripted_server.port) | NO_LOGIN
         )
         assert "Mail from must equal authorized user (553)" in report.words("mail")
+        assert "write its own email address into [mail] sender" in report.hint("mail")
         server = f"127.0.0.1:{scripted_server.port}"
         assert f"{server}: Mail from" in report.words("mail")
 
 
+@pytest.mark.slow
+def test_check_names_the_port_and_the_security_of_a_mail_server_that_work(
+    tmp_path: Path, certificates: Callable[[str], tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = certificates("IP:127.0.0.1")
+    monkeypatch.setenv("SSL_CERT_FILE", certificate[0])
+    with ExitStack() as stack:
+
+        def opened(**how: Any) -> MailServer:
+            server = MailServer(**how)
+            server.start()
+            stack.callback(server.stop)
+            return server
+
+        by_tls = opened(ssl_context=tls(certificate), auth_require_tls=False)
+        by_starttls = opened(tls_context=tls(certificate))
+        without_login = opened(tls_context=tls(certificate), auth_exclude_mechanism=EVERY_LOGIN)
+        in_clear = opened(auth_require_tls=False)
+        refusing = stack.enter_context(closing(ScriptedMailServer()))
+        refusing.open()
+        refusing.script = {"CONNECT": "554 no emails from dialup"}
+        closed = closed_port()
+        ways = [
+            (closed, "starttls"),
+            (in_clear.port, "starttls"),
+            (without_login.port, "starttls"),
+            (refusing.port, "starttls"),
+            (by_tls.port, "tls"),
+            (by_starttls.port, "starttls"),
+        ]
+        set_mail_ports(monkeypatch, *ways)
+        report = check(tmp_path, "--mail", "owner@blog.example", **mail(closed_port(), "starttls"))
+        port, security = by_tls.port, "tls"
+        assert report.hint("mail") == f"write into [mail]: port = {port} and security = {security}"
+        found = report.words("mail")
+        for (port, security), outcome in zip(
+            ways,
+            (
+                "is closed",
+                "has no TLS",
+                "takes no login",
+                "does not work: no emails from dialup (554)",
+                "works",
+                "works",
+            ),
+            strict=True,
+        ):
+            assert f"port {port} with security = {security} {outcome}" in found
+        # The password is sent to one port alone.
+        assert (by_tls.logins, by_starttls.logins) == ([(b"blog", b"geheim")], [])
+        assert in_clear.logins == []
+        wrong = check(tmp_path, **mail(closed_port(), "starttls", CANARY))
+        assert f"port {by_tls.port} with security = tls refuses the login" in wrong.words("mail")
+        assert "correct [mail] user and password" in wrong.text
+        # A login that is refused is no fault of the port.
+        refused = check(tmp_path, **mail(by_starttls.port, "starttls", CANARY))
+        assert "with security" not in refused.text
+
+
+def test_check_says_to_send_by_https_where_no_port_of_a_mail_server_is_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_mail_patience(monkeypatch, 0.2)
+    with closing(ScriptedMailServer()) as silent:
+        silent.open()
+        silent.script = {"CONNECT": "silence"}
+        set_mail_ports(monkeypatch, (closed_port(), "tls"), (silent.port, "starttls"))
+        report = check(tmp_path, **mail(closed_port()))
+    assert "if its host blocks SMTP, set [mail] provider" in report.hint("mail")
+    assert f"port {silent.port} with security = starttls says nothing" in report.words("mail")
+
+
+def test_check_tries_port_25_without_tls_on_the_same_machine_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with post_office() as mail_server:
+        set_mail_ports(monkeypatch, (mail_server.port, "none"))
+        report = check(tmp_path, **mail(closed_port(), "starttls"))
+        assert f"port = {mail_server.port} and security = none" in report.hint("mail")
+        elsewhere = mail(closed_port(), "starttls") | {"mail_host": "mail.invalid"}
+        assert "with security" not in check(tmp_path, **elsewhere).text
+
+
 NO_LOGIN = {"mail_user": "", "mail_password": ""}
+EVERY_LOGIN = ["LOGIN", "PLAIN"]
 
 
 @contextmanager
@@ -559,11 +664,11 @@ def findings() -> Iterator[str]:
                     is_parser = function.name.startswith("parse") or function.name == "zone_named"
                     texts += [text] * is_parser
                 case ast.Return(value=ast.Constant(value=str()) | ast.JoinedStr() as text):
-                    names = {"no_such_setting", "reading_error", "readiness"}
+                    names = {"no_such_setting", "reading_error", "readiness", "advice_on_ports"}
                     texts += [text] * (function.name in names)
                 case ast.Yield(value=ast.Constant() | ast.JoinedStr() as text):
                     texts += [text] * function.name.endswith("faults")
-                case ast.Call(func=ast.Name(id="Finding"), args=[_, _, text]):
+                case ast.Call(func=ast.Name(id="Finding"), args=[_, _, text, *_]):
                     texts.append(text)
                 case ast.Call(func=ast.Name(id="run_check"), args=[_, text, _]):
                     texts.append(text)
@@ -572,7 +677,8 @@ def findings() -> Iterator[str]:
                 case ast.Return(value=ast.JoinedStr() as text):
                     texts += [text] * (function.name in CHECKED)
         for text in texts:
-            yield from {*texts_of(text, assigned)} - {"7", "7: 7"}
+            yield from {*texts_of(text, assigned)} - {"", "7", "7: 7"}
+    yield from mail_hints()
 
 
 def test_each_finding_of_check_has_a_chinese_text_and_none_is_left_over() -> None:

@@ -27,6 +27,7 @@ from support.notifications import ann as ann  # a fixture
 from support.notifications import guest as guest  # a fixture
 from support.notifications import owner as owner  # a fixture
 from support.notifications import start_app as start_app  # a fixture
+from support.world import FakeWorld
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DAILY = {**NAMED, "site_timezone": BERLIN, "notify_digest": Digest(18 * 60)}
@@ -51,10 +52,9 @@ def deliver_until(guest: Guest, end: float, step: int = 10 * MINUTE) -> list[str
 
 
 def test_a_digest_is_one_email_for_a_day_and_none_for_a_day_without_comments(
-    start_app: StartApp, guest: Guest
+    start_app: StartApp, fake_world: FakeWorld
 ) -> None:
-    world = guest.fake_world
-    world.time = at("2026-11-18 12:00")
+    fake_world.time = at("2026-11-18 12:20")
     with start_app(**DAILY) as blog:
         blog.comment("in the morning")
         assert deliver_until(blog, at("2026-11-18 15:00")) == []
@@ -76,10 +76,9 @@ def test_a_digest_is_one_email_for_a_day_and_none_for_a_day_without_comments(
 
 
 def test_a_digest_begins_with_all_that_waits_and_has_the_links_that_decide(
-    start_app: StartApp, guest: Guest
+    start_app: StartApp, fake_world: FakeWorld
 ) -> None:
-    world = guest.fake_world
-    world.time = at("2026-11-18 12:00")
+    fake_world.time = at("2026-11-18 12:20")
     with start_app(**DAILY, moderation_hold="links") as blog:
         blog.comment("waits since Wednesday: https://a.example")
         deliver_until(blog, at("2026-11-19 12:00"))
@@ -108,7 +107,7 @@ def test_a_digest_begins_with_all_that_waits_and_has_the_links_that_decide(
 def test_a_digest_leaves_out_comments_that_were_decided_on_during_the_day(
     guest: Guest, owner: Reader
 ) -> None:
-    guest.fake_world.time = at("2026-11-18 12:00")
+    guest.fake_world.time = at("2026-11-18 12:20")
     first, second = guest.comment("approved"), guest.comment("still waits")
     moderate(owner, [first], "visible")
     assert deliver_until(guest, at("2026-11-18 18:00"))
@@ -124,7 +123,7 @@ def test_a_digest_leaves_out_comments_that_were_decided_on_during_the_day(
 
 @pytest.mark.parametrize("settings", [{**DAILY, "moderation_hold": "all"}])
 def test_a_digest_of_many_comments_is_one_email_that_counts_the_rest(guest: Guest) -> None:
-    guest.fake_world.time = at("2026-11-18 12:00")
+    guest.fake_world.time = at("2026-11-18 12:20")
     for number in range(23):
         guest.comment(f"number {number}")
     sent = deliver_until(guest, at("2026-11-19 12:00"))
@@ -141,7 +140,7 @@ PAGES = (PageRule("/photos/*", (CO_OWNER,)), PageRule("/quiet/*", ("nobody",)))
 
 @pytest.mark.parametrize("settings", [{**DAILY, "notify_pages": PAGES}])
 def test_a_digest_goes_to_the_recipients_of_each_page(guest: Guest) -> None:
-    guest.fake_world.time = at("2026-11-18 12:00")
+    guest.fake_world.time = at("2026-11-18 12:20")
     guest.comment("everywhere", page_url="/a/")
     guest.comment("a photo", page_url="/photos/1/")
     guest.comment("to nobody", page_url="/quiet/1/")
@@ -152,7 +151,7 @@ def test_a_digest_goes_to_the_recipients_of_each_page(guest: Guest) -> None:
 
 @pytest.mark.parametrize("settings", [DAILY])
 def test_readers_hear_at_once_where_the_owner_has_a_digest(guest: Guest, ann: Reader) -> None:
-    guest.fake_world.time = at("2026-11-18 12:00")
+    guest.fake_world.time = at("2026-11-18 12:20")
     mine = ann.comment("mine")
     guest.comment("a reply", parent_id=mine)
     guest.deliver()
@@ -170,20 +169,20 @@ def test_readers_hear_at_once_where_the_owner_has_a_digest(guest: Guest, ann: Re
     ],
 )
 def test_a_digest_comes_once_a_day_when_clocks_are_changed(
-    start_app: StartApp, guest: Guest, day_before: str, hour: str, shown: str
+    start_app: StartApp, fake_world: FakeWorld, day_before: str, hour: str, shown: str
 ) -> None:
     hours, minutes = map(int, hour.split(":"))
-    guest.fake_world.time = at(f"{day_before} 19:00")
+    fake_world.time = at(f"{day_before} 19:00")
     with start_app(**{**DAILY, "notify_digest": Digest(60 * hours + minutes)}) as blog:
         blog.comment("one")
-        sent = deliver_until(blog, guest.fake_world.time + 30 * HOUR)
+        sent = deliver_until(blog, fake_world.time + 30 * HOUR)
     assert sent == [f"{shown} blog.example: comments of the day (1)"]
 
 
 @pytest.mark.parametrize("settings", [DAILY])
 def test_a_digest_comes_when_the_clock_of_the_machine_was_wrong(guest: Guest) -> None:
     world = guest.fake_world
-    world.time = at("2026-11-18 12:00")
+    world.time = at("2026-11-18 12:20")
     guest.comment("before")
     world.time += 400 * DAY  # the clock is far ahead, and then it is corrected
     guest.deliver()
@@ -201,14 +200,14 @@ def test_a_digest_comes_when_the_clock_of_the_machine_was_wrong(guest: Guest) ->
 
 
 def test_the_time_of_a_digest_can_be_changed_at_any_moment(
-    start_app: StartApp, guest: Guest
+    start_app: StartApp, fake_world: FakeWorld
 ) -> None:
-    guest.fake_world.time = at("2026-11-18 12:00")
+    fake_world.time = at("2026-11-18 12:20")
     with start_app(**DAILY) as blog:
         blog.comment("one")
         blog.deliver()
-    with start_app(**{**DAILY, "notify_digest": Digest(12 * 60 + 10)}) as blog:
-        assert len(deliver_until(blog, at("2026-11-18 12:10"))) == 1
+    with start_app(**{**DAILY, "notify_digest": Digest(12 * 60 + 30)}) as blog:
+        assert len(deliver_until(blog, at("2026-11-18 12:30"))) == 1
         blog.comment("two")
         assert deliver_until(blog, at("2026-11-18 13:00")) == []
     with start_app(**{**DAILY, "notify_digest": None}) as blog:
@@ -221,9 +220,9 @@ def test_the_time_of_a_digest_can_be_changed_at_any_moment(
 
 
 def test_the_owner_sleeps_in_quiet_hours_and_readers_get_their_emails(
-    start_app: StartApp, guest: Guest
+    start_app: StartApp, fake_world: FakeWorld
 ) -> None:
-    guest.fake_world.time = at("2026-11-18 21:50")
+    fake_world.time = at("2026-11-18 21:50")
     with start_app(**QUIET) as blog:
         blog.comment("in the evening")
         blog.deliver()
@@ -245,8 +244,8 @@ def test_the_owner_sleeps_in_quiet_hours_and_readers_get_their_emails(
         assert len(deliver_until(blog, at("2026-11-19 12:00"))) == 1
 
 
-def test_quiet_hours_may_lie_within_a_day(start_app: StartApp, guest: Guest) -> None:
-    guest.fake_world.time = at("2026-11-18 12:50")
+def test_quiet_hours_may_lie_within_a_day(start_app: StartApp, fake_world: FakeWorld) -> None:
+    fake_world.time = at("2026-11-18 12:50")
     quiet = {**QUIET, "notify_quiet": QuietHours(13 * 60, 15 * 60)}
     with start_app(**quiet) as blog:
         deliver_until(blog, at("2026-11-18 13:00"))

@@ -297,6 +297,8 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "PATCH /admin/users/<user_id:id>, a role": (OWNER, {"role": "admin", **SAFE}),
     "POST /admin/blocks": (OWNER, {"kind": "word", "value": "pills"}),
     "DELETE /admin/blocks/<block_id:id>": (OWNER, {}),
+    "POST /admin/outbox": (OWNER, {}),
+    "DELETE /admin/outbox": (OWNER, {}),
     "DELETE /admin/outbox/<message_id:id>": (OWNER, {}),
     "POST /admin/outbox/<message_id:id>": (OWNER, {}),
     "POST /admin/backup": (OWNER, SAFE),

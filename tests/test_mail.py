@@ -319,17 +319,130 @@ def test_an_email_waits_until_the_settings_are_right_and_says_what_the_server_sa
         app.deliver()
         (waiting,) = outbox(app)
         assert waiting["failure"] == failure, script
-        assert caplog.messages[-1] == f"email {waiting['id']}: {failure}"
+        said, _, hint = caplog.messages[-1].partition(" (hint: ")
+        assert said == f"email {waiting['id']}: {failure}"
         owner = Visitor(app)
         owner.authorization = ("Bearer", inside.token_of(app, "owner@example.com", "admin"))
         (shown,) = owner.get("/admin/outbox").json["emails"]
         assert shown["failure"] == failure
+        assert shown["hint"] == hint.removesuffix(")")
         assert waiting["due_at"] is not None, script
         fake_world.time = waiting["due_at"]
     scripted_server.script = OFFERS_LOGIN
     scripted_server.emails.clear()
     app.deliver()
     assert scripted_server.recipients() == [ANN]
+
+
+# What mail servers really say, by what is wrong, and what the owner is advised to do.
+HINTS: list[tuple[Script, str]] = [
+    (  # github.com/louislam/uptime-kuma/issues/3434
+        {"AUTH": "535 Login Fail. Please enter your authorization code to login. More information "
+                 "in http://service.mail.qq.com/cgi-bin/help?subtype=1&&id=28&&no=1001256"},
+        "the authorization code (授权码)",
+    ),
+    ({"AUTH": "535 Error: authentication failed"}, "a code there that they make for programs"),
+    ({"AUTH": "550 User has no permission"}, "switch on SMTP in the settings of the mailbox"),
+    (  # support.google.com/a/answer/3726730
+        {"AUTH": "534-5.7.9 Application-specific password required. For more information, go to\r\n"
+                 "534 5.7.9 https://support.google.com/mail/?p=InvalidSecondFactor - gsmtp"},
+        "https://myaccount.google.com/apppasswords",
+    ),
+    (
+        {"AUTH": "535-5.7.8 Username and Password not accepted. For more information, go to\r\n"
+                 "535 5.7.8  https://support.google.com/mail/?p=BadCredentials - gsmtp"},
+        "https://myaccount.google.com/apppasswords",
+    ),
+    ({"AUTH": "535 5.7.8 Error: authentication failed"}, "a code there that they make"),
+    (  # github.com/nodemailer/nodemailer/issues/1714
+        {"AUTH": "535 5.7.139 Authentication unsuccessful, basic authentication is disabled. "
+                 "[PN0PR01CA0024.INDPRD01.PROD.OUTLOOK.COM]"},
+        "Outlook takes no password from programs",
+    ),
+    (  # 163 and 126
+        {"MAIL": "553 Mail from must equal authorized user"},
+        "write its own email address into [mail] sender",
+    ),
+    (  # github.com/DesertsP/Valine-Admin/issues/57: QQ
+        {"MAIL": "501 mail from address must be same as authorization user."},
+        "write its own email address into [mail] sender",
+    ),
+    (
+        {"DOT": "554 DT:SPM 163 smtp7,C8CowAD3 https://mail.163.com/help/help_spam_16.htm?ip=1"},
+        "163 takes the email for spam",
+    ),
+    (  # repost.aws/knowledge-center/ses-554-400-message-rejected-error
+        {"DOT": "554 Message rejected: Email address is not verified. The following identities "
+                "failed the check in region EU-WEST-1: comments@blog.example"},
+        "have it verify the domain",
+    ),
+    (
+        {"MAIL": "550 5.7.1 The from address does not match a verified Sender Identity"},
+        "have it verify the domain",
+    ),
+    (
+        {"RCPT": "550-5.7.26 This email has been blocked because the sender is unauthenticated.\r\n"
+                 "550 5.7.26 DKIM = did not pass"},
+        "set the SPF and DKIM records",
+    ),
+    ({"CONNECT": "421 4.7.0 Try again later, closing connection."}, "they are tried again"),
+    ({"MAIL": "450 4.7.1 too many emails"}, "they are tried again"),
+    (  # support.google.com/a/answer/3726730
+        {"RCPT": "550 5.4.5 Daily user sending limit exceeded"}, "they are tried again"
+    ),
+    ({"DOT": "550 Connection frequency limited"}, "they are tried again"),
+    ({"RCPT": "554 5.7.1 Relay access denied"}, "set [mail] user and password"),
+    ({"EHLO": "250 mail.example"}, "a code there that they make for programs"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("script", "advice"), HINTS, ids=lambda each: str(each)[:60])
+def test_an_email_that_the_owner_can_help_waits_with_a_hint_in_plain_words(
+    start_service: StartService,
+    scripted_server: ScriptedMailServer,
+    caplog: pytest.LogCaptureFixture,
+    script: Script,
+    advice: str,
+) -> None:
+    app = start_service(scripted_server.port, **LOGIN)
+    Visitor(app).register()
+    scripted_server.script = OFFERS_LOGIN | script
+    app.deliver()
+    (waiting,) = outbox(app)
+    assert waiting["due_at"] is not None
+    assert advice in caplog.messages[-1]
+    inside.add_account(app, "owner@example.com", "Owner", "x", "admin")
+    owner = Visitor(app)
+    owner.authorization = ("Bearer", inside.token_of(app, "owner@example.com", "admin"))
+    (shown,) = owner.get("/admin/outbox").json["emails"]
+    assert advice in shown["hint"]
+    (shown,) = owner.get("/admin/outbox?lang=zh").json["emails"]
+    assert not shown["hint"].isascii()
+
+
+def test_a_mailbox_that_is_full_or_gone_is_told_from_a_limit_of_the_provider(
+    start_service: StartService,
+    scripted_server: ScriptedMailServer,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    app = start_service(scripted_server.port)
+    for said, advice in (
+        ("552 5.2.2 The mailbox is over quota", "the mailbox is full"),
+        ("550 5.1.1 no such user here", "there is no such mailbox"),
+    ):
+        scripted_server.script = {"RCPT": said}
+        Visitor(app).register(f"{said[:3]}@example.com")
+        app.deliver()
+        assert caplog.messages[-1].endswith(f"; given up (hint: {advice})")
+
+
+def test_an_owner_whose_host_blocks_smtp_is_told_of_providers_by_https(
+    start_service: StartService, closed_server: ScriptedMailServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = start_service(closed_server.port)
+    Visitor(app).register()
+    app.deliver()
+    assert "[mail] provider sends emails by HTTPS" in caplog.messages[-1]
 
 
 def test_a_mail_login_beyond_ascii_is_sent_as_utf_8(

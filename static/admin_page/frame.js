@@ -76,16 +76,16 @@ export function showAgain({currentTarget}) {
 
 // -- Counts -------------------------------------------------------------------
 
-/** The number of comments of each status. */
+/** The number of comments of each status, and of messages that are `undelivered`. */
 export let counts = {}
 
-/** Shows the number of comments of each status, in the menu and the title too. */
+/** Shows the counts, in the menu and the title too. */
 export function showCounts(changed) {
   counts = changed ?? counts
   const {waiting, reported = 0} = counts
   const open = waiting + reported
   for (const node of document.querySelectorAll('[data-count]')) {
-    const count = node.closest('header') ? open : counts[node.dataset.count]
+    const count = {...counts, open}[node.dataset.count]
     node.textContent = count > 0 ? number(count) : ''
   }
   const name = say(currentView()[0])
@@ -110,8 +110,11 @@ function markInMenu(name) {
   }
 }
 
+// What is counted in the menu.
+const COUNTED = {queue: 'open', mail: 'undelivered'}
+
 const menu = () => h('ul', {}, ...SECTIONS.map(name => {
-  const count = name === 'queue' && h('span', {'data-count': 'waiting'})
+  const count = COUNTED[name] && h('span', {'data-count': COUNTED[name]})
   return h('li', {}, h('a', {href: '#' + name, onclick: showAgain}, say(name), count))
 }))
 

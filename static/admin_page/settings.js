@@ -8,7 +8,7 @@ import {fill} from './notices.js'
 import {ownSignIn} from './own_sign_in.js'
 import {call} from './service.js'
 import {tagSection} from './tag.js'
-import {language, rowsOf, say, text} from './texts.js'
+import {language, rowsOf, say, serviceLanguage, text} from './texts.js'
 
 export function draw() {
   fill(main, () => call('GET', 'settings?lang=' + language), response => {
@@ -16,9 +16,6 @@ export function draw() {
       ...findings(response), ...tagSection(), ownSignIn(), ...backupSection(), ...inForce(response))
   })
 }
-
-// The service has these texts in English and in both kinds of Chinese.
-const serviceLanguage = () => language.startsWith('zh') ? language : 'en'
 
 /** What `commentd check` finds. */
 function findings(response) {

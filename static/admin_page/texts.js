@@ -22,6 +22,9 @@ export async function speak(wanted) {
   language = wanted
 }
 
+// The service has some texts in English and in both kinds of Chinese alone.
+export const serviceLanguage = () => language.startsWith('zh') ? language : 'en'
+
 export const hasText = key => Object.hasOwn(texts, key)
 
 /** The text of a key, with a name or number at `{n}` and a number at `{m}`. It is the key itself

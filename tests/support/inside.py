@@ -169,6 +169,11 @@ def mail_server(config: Config) -> tuple[str, int]:
     return server.host, server.port
 
 
+def mail_hints() -> set[str]:
+    """What the owner is advised to do about an email that did not leave."""
+    return {*commentd.SMTP_HINTS.values(), *commentd.API_HINTS.values()}
+
+
 def products() -> set[str]:
     """Whose files the import reads."""
     return {*PRODUCTS}
@@ -191,6 +196,11 @@ def set_settings(app: App, **settings: Any) -> None:
 def set_mail_patience(monkeypatch: Any, seconds: float) -> None:
     """How long a mail server may take for an email."""
     monkeypatch.setattr(commentd, "SMTP_SECONDS", seconds)
+
+
+def set_mail_ports(monkeypatch: Any, *ports: tuple[int, str]) -> None:
+    """Where `check` looks for a mail server, with the security there."""
+    monkeypatch.setattr(commentd, "MAIL_PORTS", ports)
 
 
 def set_most_fetch_seconds(monkeypatch: Any, seconds: float) -> None:

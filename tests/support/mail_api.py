@@ -95,7 +95,7 @@ def ses(headers: Mapping[str, str], body: bytes) -> TakenEmail:
 
 
 def webhook(headers: Mapping[str, str], body: bytes) -> TakenEmail:
-    """The form of `commentd help deploy`."""
+    """The form of `commentd help mail`."""
     sent = json.loads(body)
     return TakenEmail(sent["from"], sent["to"], sent["subject"], sent["text"], sent["headers"])
 
