@@ -1646,13 +1646,17 @@ class Translation:
     """The translation of a text such as `commentd {} serves {} on {}`, where each `{}` stands for a
     value."""
 
-    english: re.Pattern[str]  # matches the text with any values
-    translation: str  # with `{}` for each of them, in the same order
+    english: str
+    translation: str  # with `{}` for each value, in the same order
 
-
-def translation_of(english: str, translation: str) -> Translation:
-    pattern = re.escape(english).replace(re.escape("{}"), "(.*)")
-    return Translation(re.compile(pattern), translation)
+    def of(self, text: str) -> str | None:
+        """The translation of that text with any values; None for another text."""
+        # To compile a pattern takes long: most texts begin in another way.
+        if not text.startswith(self.english.partition("{}")[0]):
+            return None
+        pattern = re.escape(self.english).replace(re.escape("{}"), "(.*)")
+        match = re.fullmatch(pattern, text)
+        return self.translation.format(*match.groups()) if match else None
 
 
 @functools.cache
@@ -1661,7 +1665,7 @@ def translations() -> dict[str, list[Translation]]:
     found = {}
     for file in (static_folder() / "terminal").iterdir():
         texts: dict[str, str] = json.loads(file.read_bytes())
-        found[file.stem] = [translation_of(*pair) for pair in texts.items()]
+        found[file.stem] = [Translation(*pair) for pair in texts.items()]
     return found
 
 
@@ -1670,8 +1674,8 @@ def translated(text: str, language: str) -> str:
     with its values in it: so what is raised, logged or tested is plain English, and no part needs
     to know who reads it."""
     for each in translations().get(known_language(language), []):
-        if match := each.english.fullmatch(text):
-            return each.translation.format(*match.groups())
+        if translation := each.of(text):
+            return translation
     return text
 
 
