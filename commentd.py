@@ -116,7 +116,6 @@ from zoneinfo import ZoneInfo, available_timezones
 
 try:
     import bottle
-    import jwt
     import mistune
     import nh3
     import waitress
@@ -6866,6 +6865,44 @@ class Claims:
     session: int
 
 
+def signed(claims: Json, key: bytes) -> str:
+    """A JWT with these claims (HS256)."""
+    import jwt  # here, as it takes memory, and many blogs have no accounts but the admin's
+
+    return jwt.encode(claims, key, algorithm="HS256")
+
+
+def claims_of_jwt(
+    token: str, key: bytes | str, required: Sequence[str], audience: str | None = None
+) -> Json | None:
+    """The claims of a JWT. None unless it has this key and all that is `required`, and is for this
+    audience, or for none. The caller looks at them: the times are compared with the clock that
+    tests can set."""
+    import jwt
+
+    options: Any = {
+        "require": required,
+        "verify_exp": False,
+        "verify_iat": False,
+        "verify_sub": False,
+        "verify_jti": False,
+    }
+    try:
+        return jwt.decode(token, key, algorithms=["HS256"], audience=audience, options=options)
+    except Exception:  # some broken texts raise other errors than PyJWTError
+        return None
+
+
+def unsigned_claims(token: str) -> Json | None:
+    """The claims of a JWT, whoever made it. None if it is none."""
+    import jwt
+
+    try:
+        return jwt.decode(token, options={"verify_signature": False})
+    except Exception:  # some broken texts raise other errors than PyJWTError
+        return None
+
+
 def make_token(
     account_claims: Json, key: bytes, now: int, use: str = "login", session: int = 0
 ) -> str:
@@ -6874,17 +6911,13 @@ def make_token(
     claims = {**account_claims, "iat": now, "exp": now + TOKEN_LIFE, "use": use}
     if session:
         claims["session"] = session
-    return jwt.encode(claims, key, algorithm="HS256")
+    return signed(claims, key)
 
 
 def read_token(token: str, key: bytes, now: int, use: str) -> Claims | None:
     """None if it is not valid for this use."""
-    # The times are compared below, with the clock that tests can set.
-    required = ["id", "ver", "iat", "exp", "use"]
-    options: Any = {"require": required, "verify_exp": False, "verify_iat": False}
-    try:
-        claims: Json = jwt.decode(token, key, algorithms=["HS256"], options=options)
-    except Exception:  # some broken texts raise other errors than PyJWTError
+    claims = claims_of_jwt(token, key, ["id", "ver", "iat", "exp", "use"])
+    if claims is None:
         return None
     user_id = claims["id"]
     version = claims["ver"]
@@ -11268,10 +11301,9 @@ def id_token_claims(
     """The claims of an ID token. `ProviderFault` unless it is about this sign-in (OpenID Connect
     Core 1.0, section 3.1.3.7). Its signature is not looked at: it comes from the token endpoint
     itself, over TLS (the same section, 6)."""
-    try:
-        claims: Json = jwt.decode(id_token, options={"verify_signature": False})
-    except Exception:  # some broken texts raise other errors than PyJWTError
-        raise ProviderFault("it sends no ID token") from None
+    claims = unsigned_claims(id_token)
+    if claims is None:
+        raise ProviderFault("it sends no ID token")
     audience = claims.get("aud")
     audiences = audience if isinstance(audience, list) else [audience]
     # Who it was made for, where that may be several.
@@ -11947,16 +11979,13 @@ def sealed(site: Site, attempt: Attempt, now: int) -> str:
         "way": attempt.way,
         "language": attempt.language,
     }
-    return jwt.encode(claims, site.key, algorithm="HS256")
+    return signed(claims, site.key)
 
 
 def unsealed(site: Site, text: str, now: int) -> Attempt | None:
     """None for a text that `sealed` has not made, or too long ago."""
-    try:
-        # The time is compared below, with the clock that tests can set.
-        options: Any = {"require": ["use", "exp"], "verify_exp": False}
-        claims: Json = jwt.decode(text, site.key, algorithms=["HS256"], options=options)
-    except Exception:  # some broken texts raise other errors than PyJWTError
+    claims = claims_of_jwt(text, site.key, ["use", "exp"])
+    if claims is None:
         return None
     if claims["use"] != "provider" or not now < claims["exp"] <= now + CODE_LIFE:
         return None
@@ -12097,20 +12126,9 @@ def site_claims(config: Config, token: str, now: int) -> SiteClaims | None:
     """None for a token that the site has not signed (HS256), or not for this service or this time.
     It needs `sub`, `aud` (`[server] public_url`), `iat`, `exp` at most ten minutes later, and
     `jti`, which no other token has (RFC 7519, section 4.1)."""
-    # The times are compared below, with the clock that tests can set.
-    options: Any = {
-        "require": ["sub", "aud", "iat", "exp", "jti"],
-        "verify_exp": False,
-        "verify_iat": False,
-        "verify_sub": False,
-        "verify_jti": False,
-    }
-    audience = config.server_public_url
-    try:
-        claims: Json = jwt.decode(
-            token, config.login_site_key, algorithms=["HS256"], audience=audience, options=options
-        )
-    except Exception:  # some broken texts raise other errors than PyJWTError
+    required = ["sub", "aud", "iat", "exp", "jti"]
+    claims = claims_of_jwt(token, config.login_site_key, required, config.server_public_url)
+    if claims is None:
         return None
     begins_at, ends_at = claims["iat"], claims["exp"]
     if type(begins_at) is not int or type(ends_at) is not int:
