@@ -17,8 +17,8 @@ export const needs = 'writing.js'
 const claims = token => JSON.parse(atob(token.split('.')[1].replace(/-/g, '+').replace(/_/g, '/')))
 
 /** Opens the account beside a form, because of an error or because the reader asks for it ('open').
-    Without a reason it shows who is signed in. A reason with a `secret` is what an identity provider
-    has brought: see `take`. */
+    Without a reason it shows who is signed in. A reason with a `secret` is what an identity
+    provider has brought: see `take`. */
 export async function account(thread, kit, form, reason) {
   const {Failure, button, h, isEmail, me, recall} = kit
   const say = (key, n) => thread.say(key, n)
@@ -340,9 +340,9 @@ export async function account(thread, kit, form, reason) {
     return signInByVoucher()
   })
 
-  /** Signs in as whom a provider has named. A new account is asked for a name, unless the reader has
-      written one; an address that the provider does not vouch for, or that has an account, is
-      confirmed by a code. */
+  /** Signs in the person that a provider has named. A new account is asked for a name, unless the
+      reader has written one. An address that the provider does not vouch for, or that has an
+      account, is confirmed by a code. */
   async function signInByVoucher() {
     const asksName = !!panel.nickname
     if (asksName) await checkFields('nickname')
@@ -386,6 +386,8 @@ export async function account(thread, kit, form, reason) {
     const row = panel.querySelector('.row')
     const profile = await loadProfile()
     const {box, list} = followedPages(profile)
+    const choiceOf = key => toggle(key, profile[key], on => send('me', {[key]: on}, 'PATCH'))
+    const questions = choiceOf('questions')
     const {has_password} = profile
     accountEmail = profile.email
     if (profile.nickname !== me().nickname) setNickname(profile.nickname) // changed elsewhere
@@ -396,8 +398,8 @@ export async function account(thread, kit, form, reason) {
     wait.replaceWith(
       h('p', {class: 'small'}, h('bdi', {}, accountEmail), ' · ' + say('count', profile.comments)),
       h('div', {class: 'rename'}, nickname, h('button', {class: 'more'}, say('save'))),
-      toggle('answers', profile.answers, on => send('me', {answers: on}, 'PATCH')), box, list)
-    if (profile.identities?.length) thread.use('login.js', 'identities', list, profile, act)
+      choiceOf('answers'), box, list, questions)
+    if (profile.identities?.length) thread.use('login.js', 'identities', questions, profile, act)
     row.prepend(
       word('change', () => prepare('change', !has_password)),
       word('export', () => act(download)),

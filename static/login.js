@@ -53,8 +53,8 @@ function begin(thread, kit, name, {secret, hash}, take) {
   else follow(kit, url + '&way=page')
 }
 
-/** Goes there as by a link of this page, which says where it is, whatever the policy of the blog. The
-    service wants to know: a link elsewhere could have the secret of somebody else. */
+/** Goes there as by a link of this page, which says where it is, whatever the policy of the blog.
+    The service wants to know: a link elsewhere could have the secret of somebody else. */
 function follow(kit, href, target = '') {
   const link = kit.h('a', {href, target, referrerPolicy: 'origin', hidden: true})
   document.body.append(link)
@@ -84,8 +84,8 @@ function listen(kit, opened, take) {
   }, {signal})
 }
 
-/** Shows below a list what else signs a reader in, with a button that parts each. */
-export async function identities(thread, kit, list, profile, act) {
+/** Shows below a part of the panel what else signs a reader in, with a button that parts each. */
+export async function identities(thread, kit, above, profile, act) {
   await learn(thread, kit)
   const rowOf = ({id, provider}) => {
     const part = async () => {
@@ -94,10 +94,11 @@ export async function identities(thread, kit, list, profile, act) {
     }
     const button = kit.button(thread.say('provider_part'), () => act(part, row), {class: 'more'})
     button.ariaLabel = `${button.textContent}: ${provider}`
-    const row = kit.h('p', {class: 'small identity'}, thread.say('provider_joined', provider), ' ', button)
+    const text = thread.say('provider_joined', provider)
+    const row = kit.h('p', {class: 'small identity'}, text, ' ', button)
     return row
   }
-  list.after(...profile.identities.map(rowOf))
+  above.after(...profile.identities.map(rowOf))
 }
 
 let siteToken // the last one that was sent: each is good once

@@ -220,27 +220,30 @@ def test_a_new_password_holds_at_once_and_the_reader_stays_signed_in(
 # Emails
 
 
-def test_emails_about_replies_are_switched_off_and_on(blog_site: BlogSite) -> None:
+@pytest.mark.parametrize("emails", ["answers", "questions"])
+def test_emails_to_the_holder_of_an_account_are_switched_off_and_on(
+    emails: str, blog_site: BlogSite
+) -> None:
     page = signed_in(blog_site, faults=REFUSED)
     open_panel(page)
-    replies, alert = switch(page, "answers"), page.locator(".error")
-    expect(replies).to_be_checked()
+    choice, alert = switch(page, emails), page.locator(".error")
+    expect(choice).to_be_checked()
     refuse(page, "/me", "storage")
-    keyboard(replies)
+    keyboard(choice)
     expect(alert).to_contain_text("This can’t be saved right now")
-    expect(replies).to_be_checked()
-    expect(replies).to_be_focused()
-    expect(replies).to_have_accessible_description(re.compile("right now"))
+    expect(choice).to_be_checked()
+    expect(choice).to_be_focused()
+    expect(choice).to_have_accessible_description(re.compile("right now"))
     page.unroute("**/me")
     for wanted in (False, True):
         with page.expect_response("**/me"):
-            keyboard(replies)
+            keyboard(choice)
         expect(alert).to_have_count(0)
-        expect(replies).to_be_checked(checked=wanted)
-        assert me(blog_site)["answers"] is wanted
+        expect(choice).to_be_checked(checked=wanted)
+        assert me(blog_site)[emails] is wanted
         close_panel(page)
         open_panel(page)
-        expect(replies).to_be_checked(checked=wanted)
+        expect(choice).to_be_checked(checked=wanted)
 
 
 def test_a_switch_of_the_account_that_is_pressed_again_and_again_keeps_the_last_choice(
