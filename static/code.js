@@ -10,10 +10,11 @@ sheet.replaceSync(MODULE_STYLE)
 
 // -- Languages ----------------------------------------------------------------
 
-const KEYWORDS = `and as async await begin break case catch class const continue def default delete
-do elif else end enum export extends false fi finally fn for from func function if impl import in int
-interface is let local match mut new nil none not null or package private public raise return self
-static struct switch then this throw true try type use using var void when while with`
+const KEYWORDS = `and as async await begin break case catch class const continue def default
+delete do elif else end enum export extends false fi finally fn for from func function if impl
+import in int interface is let local match mut new nil none not null or package private public
+raise return self static struct switch then this throw true try type use using var void when while
+with`
 const SQL = `select where join left on group order by having limit insert into values update set
 create table drop alter index primary key is like distinct union`
 

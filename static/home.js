@@ -1,5 +1,5 @@
-// The page at /: the widget itself, the tag to paste, the way to the admin page, and the setup checklist.
-// In order: Texts, Elements, Tag, Setup, Start.
+// The page at /: the widget itself, the tag to paste, the way to the admin page, and the setup
+// checklist. In order: Texts, Elements, Tag, Setup, Start.
 'use strict'
 {
   // -- Texts ------------------------------------------------------------------
@@ -107,8 +107,10 @@
   function checklist(state) {
     const items = []
     for (const [topic, level] of Object.entries(state)) {
-      // The admin stands above. A note about backups passes by itself: the service makes one within a minute.
-      if (!texts[topic] || topic === 'admin' || (topic === 'backup' && level === 'note')) continue
+      // A note about backups passes by itself: the service makes one within a minute.
+      const passes = topic === 'backup' && level === 'note'
+      // The admin stands above.
+      if (!texts[topic] || topic === 'admin' || passes) continue
       items.push(h('dt', {}, say(topic)))
       if (LINES[topic]) items.push(h('dd', {}, h('pre', {}, LINES[topic])))
     }
@@ -119,7 +121,9 @@
 
   document.documentElement.lang = lang === 'zh' ? 'zh-CN' : 'en'
   addEventListener('DOMContentLoaded', () => {
-    for (const node of document.querySelectorAll('[data-text]')) node.textContent = say(node.dataset.text)
+    for (const node of document.querySelectorAll('[data-text]')) {
+      node.textContent = say(node.dataset.text)
+    }
     $('line').textContent = tag
     $('copy').addEventListener('click', copy)
     const state = JSON.parse($('state').textContent)
