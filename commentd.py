@@ -13874,7 +13874,7 @@ class Asset:
     @functools.cached_property
     def gzipped(self) -> bytes:
         """Made when a browser first asks: of all files it would take half of the start. Each part
-        is coded by itself: a style, texts and a script have other letters."""
+        is coded by itself: a style, the texts of a language and a script have other letters."""
         packer = zlib.compressobj(zlib.Z_BEST_COMPRESSION, wbits=GZIP_BITS)
         packed = [packer.compress(part) + packer.flush(zlib.Z_BLOCK) for part in self.parts]
         return b"".join(packed) + packer.flush()
@@ -13918,11 +13918,14 @@ def assets_with(picture: str) -> tuple[dict[str, Asset], str]:
     # without a version.
     version = hashlib.sha256(b"".join(bodies.values())).hexdigest()[:8]
     assets = {name: Asset([body], MIME[Path(name).suffix]) for name, body in bodies.items()}
-    style = constants(WIDGET_STYLE=widget_style(picture))
-    texts = constants(FIRST_TEXTS=texts_at_once())
-    script = constants(ASSETS_VERSION=version) + bodies["embed.js"]
-    # Two of it on a page would be refused if it defined its constants for the whole page.
-    parts = [b"'use strict'\n{\n" + style, texts, script + b"}\n"]
+    # Two of embed.js on a page would be refused if it defined its constants for the whole page.
+    begin = b"'use strict'\n{\n" + constants(
+        WIDGET_STYLE=widget_style(picture),
+        # All languages. Those that get no texts here are loaded from a file.
+        TEXTS={language.tag: None for language in languages().values()},
+        ASSETS_VERSION=version,
+    )
+    parts = [begin, *texts_at_once(), bodies["embed.js"] + b"}\n"]
     assets["embed.js"] = Asset(parts, MIME[".js"])
     return assets, version
 
@@ -13976,12 +13979,12 @@ def files_of_texts() -> dict[str, bytes]:
     return bodies
 
 
-def texts_at_once() -> dict[str, dict[str, str] | None]:
-    """The first texts of each language, as embed.js has them. None: it loads them from a file."""
-    return {
-        language.tag: first_texts(language) if language.tag in TEXTS_AT_ONCE else None
-        for language in languages().values()
-    }
+def texts_at_once() -> Iterator[bytes]:
+    """The lines of embed.js with the texts that stand in it, a part for each language."""
+    for language in languages().values():
+        if language.tag in TEXTS_AT_ONCE:
+            texts = packed_json(first_texts(language))
+            yield f"TEXTS[{packed_json(language.tag)}] = {texts}\n".encode()
 
 
 def first_texts(language: Language) -> dict[str, str]:
@@ -14043,7 +14046,7 @@ def asset_response(request: Request, name: str) -> Response:
     asset = request.site.assets.get(name)
     if asset is None:
         raise no_such_url()
-    if name not in NAMED_BY_BLOGS:
+    if name not in FOR_ANY_VERSION:
         check_asked_version(request)
     # Every page can read it, so that the widget can say that the page may not show comments.
     headers = {**cached_for(HOUR), "Access-Control-Allow-Origin": "*"}
@@ -14053,8 +14056,9 @@ def asset_response(request: Request, name: str) -> Response:
     return Response(asset.body, asset.content_type, headers, gzipped=asset.gzipped)
 
 
-# Pages of blogs load these, with any query that their owners like.
-NAMED_BY_BLOGS = ("embed.js", "loader.js")
+# Pages of blogs load the first two, with any query that their owners like, and a widget of another
+# version loads the last one.
+FOR_ANY_VERSION = ("embed.js", "loader.js", "outdated.js")
 
 
 def asked_version(request: Request) -> str:

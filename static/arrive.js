@@ -1,5 +1,6 @@
-// For readers who open a page at its comments: nothing may cover where these begin. `embed.js` loads
-// this where the URL ends in `#comments`.
+// For readers who open a page at its comments, since nothing may cover where these begin, and for
+// those who come back from an identity provider. `embed.js` loads this where the URL ends in
+// `#comments`, or in `#commentd-` with what the provider says.
 
 const WATCHED = 3000 // ms: themes bring their header and their entrance in the first seconds
 const ACTS = ['wheel', 'touchstart', 'pointerdown', 'keydown']
@@ -7,9 +8,14 @@ const ACTS = ['wheel', 'touchstart', 'pointerdown', 'keydown']
 const NEAR = 100 // px
 const GAP = 12 // px, below a header
 
+export function arrive(thread) {
+  if (thread.isArriving) stayBelowHeader(thread)
+  if (location.hash.startsWith('#commentd-')) thread.use('login.js', 'comeBack')
+}
+
 /** Keeps the top of a thread below what a theme fixes there, until the page rests or the reader
     does something. */
-export function arrive(thread) {
+function stayBelowHeader(thread) {
   const until = performance.now() + WATCHED
   const watched = new AbortController()
   const {signal} = watched

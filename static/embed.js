@@ -1,20 +1,14 @@
 // commentd: shows the comments of a page after this script, or in <commentd-thread>.
 // It paints the list and one calm field. What a reader does with them is loaded on first use: see
-// `load` and `Thread.use`. In order: Texts, Style, Elements, Memory, Service, Scripts, Formatting,
-// Thread, Start. The service serves it behind the constants FIRST_TEXTS, WIDGET_STYLE and
-// ASSETS_VERSION: see `assets_with` in commentd.py.
-'use strict'
+// `load` and `Thread.use`. In order: Style, Elements, Memory, Service, Scripts, Formatting, Thread,
+// Start. The service serves it in strict mode, behind three constants: WIDGET_STYLE,
+// ASSETS_VERSION, and TEXTS, which has by language what the widget says before a reader does
+// anything, or null if that is loaded. See `assets_with` in commentd.py.
 {
 
 // The getter is read directly: <img name=currentScript> on a page hides the document's property.
 const script = Reflect.get(Document.prototype, 'currentScript', document)
 const SERVICE = new URL('.', script.src)
-
-// -- Texts --------------------------------------------------------------------
-
-// By language: what the widget says before a reader does anything. It is null for all but English
-// and simplified Chinese, whose texts are loaded.
-const TEXTS = FIRST_TEXTS
 
 // -- Style --------------------------------------------------------------------
 
@@ -126,8 +120,7 @@ async function ask(path, options) {
 // -- Scripts ------------------------------------------------------------------
 
 const loading = {} // by name: the promise of a script or of texts
-const failures = {} // by name: how often it failed to load
-let renewal // when the service has no files of this version any more: see `renewScript`
+let failures = 0 // how often something failed to load
 
 /** Loads something once. What failed is tried again at the next use. The version in its URL keeps
     caches from mixing two versions of the service. */
@@ -135,53 +128,20 @@ function once(name, begin) {
   const path = `${name}?${ASSETS_VERSION}`
   loading[name] ??= begin(path).catch(async cause => {
     delete loading[name]
-    failures[name] = (failures[name] ?? 0) + 1
+    failures++
     report(name + ' could not be loaded', cause)
-    throw new Failure(await whyNotLoaded(path, cause), {cause})
+    // Which files are gone after an update, outdated.js knows.
+    const reason = name !== 'outdated.js' && await load('outdated.js')
+      .then(({reasonFor}) => reasonFor(Thread.kit, SERVICE + path, script.src)).catch(() => {})
+    throw new Failure(reason?.code ?? 'offline', {...reason, cause})
   })
   return loading[name]
 }
 
-/** The code of what kept a file from being loaded. Of a script no browser tells it, so the service
-    is asked again. */
-async function whyNotLoaded(path, cause) {
-  const refusal = cause instanceof Failure ? cause : await ask(path, {cache: 'no-store'})
-    .catch(error => error)
-  if (refusal.code !== 'version_gone') return 'offline'
-  report('the service has been updated: please load the page again', cause)
-  renewal ??= renewScript()
-  await renewal
-  return refusal.code
-}
-
-/** Has the browser replace this script in its cache, so that the page gets the new one when it is
-    loaded again, and keeps what is written until then. The script is asked for as a page does it,
-    since otherwise the browser would keep both. */
-function renewScript() {
-  addEventListener('pagehide', keepDrafts)
-  return fetch(script.src, {mode: 'no-cors', credentials: 'include', cache: 'reload'})
-    .catch(() => {})
-}
-
-/** Keeps what is written in forms for which writing.js, which does that, did not come. */
-function keepDrafts() {
-  for (const {shadowRoot} of document.querySelectorAll('commentd-thread')) {
-    for (const {value, form} of shadowRoot.querySelectorAll('form > .field')) {
-      try {
-        if (value) sessionStorage.setItem(SERVICE + form.draft, JSON.stringify(value))
-      } catch {
-        // The reader blocks storage.
-      }
-    }
-  }
-}
-
 /** Imports a script. Some browsers remember by its URL that an import failed: then another URL of
     the same file is tried. Nothing of the file runs yet, so it is never there twice. */
-const load = file => once(file, path => {
-  const again = failures[file] ? '-' + failures[file] : ''
-  return import(SERVICE + path + again)
-})
+const load = file =>
+  once(file, path => import(SERVICE + path + (failures ? '-' + failures : '')))
 
 /** Adds to the texts of a language: all others that it has, or the `first-…` of the widget. */
 async function learnTexts(language, name = language) {
@@ -353,7 +313,7 @@ class Thread extends HTMLElement {
     addEventListener('scroll', () => this.#hold(), {capture: true, passive: true, signal})
     const moved = () => this.#shownKey && startSoon()
     window.navigation?.addEventListener('currententrychange', moved, {signal})
-    this.addStyle(sheet)
+    this.#addStyle(sheet)
     if (!this.dataset.mark) { // it may have been on the page before
       for (const body of this.#bodies()) this.#folding.observe(body)
     }
@@ -419,7 +379,7 @@ class Thread extends HTMLElement {
   /** Adds to a form what writing needs. What is typed meanwhile stays. */
   async #equip(form) {
     const failed = form.querySelector('.failed')
-    if (failed && renewal) return // it asks the reader to load the page again
+    if (failed?.isFinal) return // it asks the reader to load the page again
     failed?.remove()
     try {
       const {equip} = await this.#loaded('writing.js')
@@ -432,14 +392,10 @@ class Thread extends HTMLElement {
   /** A text that says what failed, and a button that tries again. errors.js knows why it failed.
       Where that can't be loaded either, the service can't be reached. */
   #retry(error, again, unreachable = this.say('offline')) {
+    if (error.offer) return error.offer(this) // of outdated.js
     const alert = h('p', {role: 'alert'})
-    if (error.code === 'version_gone') {
-      alert.textContent = this.say(error.code)
-      const reload = () => location.reload()
-      return h('div', {class: 'failed'}, alert, button(this.say('reload'), reload, {class: 'more'}))
-    }
     this.#loaded('errors.js').then(({whyNotShown}) => whyNotShown(this, Thread.kit, error))
-      .catch(() => unreachable).then(text => alert.textContent = text ?? unreachable)
+      .catch(() => {}).then(text => alert.textContent = text ?? unreachable)
     return h('div', {class: 'failed'}, alert, button(this.say('retry'), again, {class: 'more'}))
   }
 
@@ -485,8 +441,7 @@ class Thread extends HTMLElement {
     const language = languageOf(this)
     const heading = this.getAttribute('heading')
     const key = [this.url, language, this.#sort, this.#limit, heading].join()
-    if (!this.isConnected) return
-    if (this.#shownKey === key) return
+    if (!this.isConnected || this.#shownKey === key) return
     this.#shownKey = key
     this.settings = {}
     this.totals = {total: 0, views: 0, page_likes: 0}
@@ -498,8 +453,6 @@ class Thread extends HTMLElement {
     if (!isKnown(language)) await learnTexts(language, 'first-' + language).catch(() => {})
     if (key !== this.#shownKey) return
     this.language = isKnown(language) ? language : 'en'
-    // A reader comes back from an identity provider.
-    if (location.hash.startsWith('#commentd-')) this.use('login.js', 'comeBack')
     if (mark) return this.#adopt()
     this.draw()
     this.load({around: this.#target})
@@ -552,7 +505,10 @@ class Thread extends HTMLElement {
     this.isArriving = location.hash === '#comments'
     this.#hold(parseFloat(height))
     if (this.#isNamed && this.isArriving && !scrollY) this.scrollIntoView()
-    if (this.isArriving) load('arrive.js').then(({arrive}) => arrive(this), () => {})
+    // At the comments, or back from an identity provider.
+    if (/^#comment[sd]/.test(location.hash)) {
+      load('arrive.js').then(({arrive}) => arrive(this), () => {})
+    }
     requestAnimationFrame(() => this.#tint())
     // The first number takes long on a phone. It comes while the list is on its way.
     setTimeout(() => this.say('count', 1))
@@ -586,20 +542,15 @@ class Thread extends HTMLElement {
     this.dispatchEvent(new CustomEvent('commentd:' + name, {detail, bubbles: true, composed: true}))
   }
 
-  addStyle(added) {
+  #addStyle(added) {
     const {adoptedStyleSheets} = this.shadowRoot
     if (!adoptedStyleSheets.includes(added)) adoptedStyleSheets.push(added)
   }
 
   /** Calls a function of a script that is loaded on first use. */
   async use(file, name, ...values) {
-    let loaded
-    try {
-      loaded = await this.#loaded(file)
-    } catch ({code}) {
-      return this.announce(this.say(code))
-    }
-    return loaded[name](this, Thread.kit, ...values)
+    const loaded = await this.#loaded(file).catch(({code}) => this.announce(this.say(code)))
+    return loaded?.[name](this, Thread.kit, ...values)
   }
 
   /** A script that is loaded on first use, when its style, the scripts that it needs, its texts and
@@ -609,8 +560,7 @@ class Thread extends HTMLElement {
     const [errors, loaded] = await Promise.all([...needed, learnTexts(this.language)])
     Object.assign(Thread.kit, errors)
     if (loaded.needs) await this.#loaded(loaded.needs)
-    this.addStyle(errors.sheet)
-    if (loaded.sheet) this.addStyle(loaded.sheet)
+    for (const {sheet: own} of [errors, loaded]) if (own) this.#addStyle(own)
     return loaded
   }
 
@@ -634,7 +584,7 @@ class Thread extends HTMLElement {
       if (!listing.comments || !listing.settings) throw new Failure('unreadable')
       this.settings = listing.settings
       this.totals = {...listing, sort}
-      for (const form of this.shadowRoot.querySelectorAll('.form')) this.applySettings(form)
+      for (const form of this.shadowRoot.querySelectorAll('.form')) this.#applySettings(form)
       this.head()
       // All with one layout, before they are painted, and not in the task that makes them.
       requestAnimationFrame(() => this.#bodies().forEach(body => this.#fold(body)))
@@ -742,11 +692,8 @@ class Thread extends HTMLElement {
     this.#folding.unobserve(body)
     if (body.matches('.folded, .whole') || body.scrollHeight <= 440) return
     body.classList.add('folded')
-    const more = button(this.say('fold'), () => {
-      body.classList.replace('folded', 'whole')
-      more.remove()
-      body.parentNode.focus()
-    }, {class: 'more'})
+    const unfold = () => this.use('reading.js', 'unfold', more)
+    const more = button(this.say('fold'), unfold, {class: 'more'})
     body.after(more)
   }
 
@@ -826,14 +773,14 @@ class Thread extends HTMLElement {
       onfocusin: () => form.classList.add('open'),
     }, field)
     Object.assign(form, {subject, draft})
-    this.applySettings(form)
+    this.#applySettings(form)
     if (written) setTimeout(() => this.#equip(form))
     return form
   }
 
   /** Shows a form as the settings of the blog want it, and hides it where they want none. In it,
       writing.js asks readers to sign in where they have to. */
-  applySettings(form) {
+  #applySettings(form) {
     const {closed, login_required} = this.settings
     form.hidden = closed
     if (login_required && !me().token) this.#equip(form)

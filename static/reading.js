@@ -1,6 +1,7 @@
-// What readers do with the list: likes, its next page, hidden and further replies, the menu of a
-// comment, links to one, new comments, quotes and keys. Loaded when they move near the comments.
-// In order: Style, Likes, Pages, Replies, Menu, Links, Attention, New comments, Quotes, Keys.
+// What readers do with the list: likes, its next page, long texts, hidden and further replies, the
+// menu of a comment, links to one, new comments, quotes and keys. Loaded when they move near the
+// comments. In order: Style, Likes, Pages, Texts, Replies, Menu, Links, Attention, New comments,
+// Quotes, Keys.
 
 // -- Style --------------------------------------------------------------------
 
@@ -71,6 +72,16 @@ export async function loadNext(thread, kit, pressed, page) {
   } catch (error) {
     kit.showError(thread, kit, item, error)
   }
+}
+
+// -- Texts --------------------------------------------------------------------
+
+/** Shows a long text as a whole, by the button below it. */
+export function unfold(thread, kit, pressed) {
+  const body = pressed.previousElementSibling
+  body.classList.replace('folded', 'whole')
+  pressed.remove()
+  body.parentNode.focus()
 }
 
 // -- Replies ------------------------------------------------------------------
@@ -209,7 +220,8 @@ export function goTo(thread, kit, id) {
   if (!article) return
   for (const {dataset} of thread.shadowRoot.querySelectorAll('[data-target]')) delete dataset.target
   article.dataset.target = ''
-  article.querySelector('.folded + button')?.click()
+  const more = article.querySelector('.folded + button')
+  if (more) unfold(thread, kit, more)
   article.querySelector('.body')?.classList.add('whole') // nor is it folded later
   article.focus({preventScroll: true})
   const show = () => article.scrollIntoView({block: 'center'})

@@ -129,7 +129,10 @@ def test_the_widget_and_the_fragment_have_one_style_put_together_from_its_files(
     constants = {name: json.loads(value) for name, value in constants.items()}
     assert re.fullmatch("[0-9a-f]{8}", constants.pop("ASSETS_VERSION"))
     assert bare(constants.pop("WIDGET_STYLE")) == style
-    assert constants == {"FIRST_TEXTS": first}
+    texts = dict(re.findall(r'(?m)^TEXTS\["(.*?)"\] = (.*)$', script.partition("//")[0]))
+    at_once = {language: json.loads(packed) for language, packed in texts.items()}
+    assert constants == {"TEXTS": dict.fromkeys(first)}
+    assert constants["TEXTS"] | at_once == first
     style = (style + fragment_only).replace("SERVICE/", f"{SERVICE}/")
     assert bare(linked) == style
     assert bare(inline.partition("<style>")[2].partition("</style>")[0]) == style

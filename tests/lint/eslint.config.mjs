@@ -17,9 +17,11 @@ export default [
     },
   },
   {files: ['static/embed.js'], languageOptions: {globals: {
-    FIRST_TEXTS: 'readonly', WIDGET_STYLE: 'readonly', ASSETS_VERSION: 'readonly',
+    TEXTS: 'readonly', WIDGET_STYLE: 'readonly', ASSETS_VERSION: 'readonly',
   }}},
   {files: ['static/*.js'], languageOptions: {globals: {MODULE_STYLE: 'readonly'}}},
-  {files: ['static/admin_page/*.js'], rules: {'max-len': ['error', {code: 100}]}},
+  {files: ['static/**/*.js'], rules: {'max-len': ['error', {code: 100}]}},
+  // Its texts stand in a table.
+  {files: ['static/home.js'], rules: {'max-len': ['error', {code: 100, ignoreStrings: true}]}},
   {files: ['static/{embed,home,loader,old}.js', 'tests/support/watch.js'], languageOptions: {sourceType: 'script'}},
 ]
