@@ -186,8 +186,8 @@ def test_browsers_store_only_the_keys_that_the_list_names() -> None:
     assert [name for name, text in SCRIPTS.items() if re.search(others, text)] == []
     # That of the demo notes which one was there last, to forget what a browser has of it.
     keeping = Counter({name: text.count(".setItem(") for name, text in SCRIPTS.items()})
-    # embed.js keeps a draft where the script that would do it can't be had any more.
-    assert +keeping == {"embed.js": 1, "errors.js": 1, "fresh.js": 1}
+    # outdated.js keeps a draft where the script that would do it can’t be had any more.
+    assert +keeping == {"errors.js": 1, "fresh.js": 1, "outdated.js": 1}
 
 
 def test_logs_go_to_the_terminal_alone() -> None:
