@@ -24,7 +24,7 @@ stands above it.
     Moderation    the spam filter, blocks, and the status of a new text
     Mail          recipients, and the emails to them
     Mailers       what sends emails: SMTP, providers by HTTPS, the terminal
-    Chats         webhooks and chats
+    Chats         what takes messages by HTTP: chats, push services, the owner's own program
     Outbox        writes what is due, sends it, and tries again
     Web           `Request`, routes, permissions, forms, responses and HTML pages
     Captchas      the proof of work, and the captchas of providers
@@ -35,6 +35,7 @@ stands above it.
     Assets        the files that browsers load, put together from `static/`
     Render        puts comments into the pages of a built site
     Admins        handlers for the admin page, and for the links in emails
+    Telegram      buttons and replies in a chat of Telegram
     Manual        its topics, for the terminal and as pages
     Application   `make_app`: mounts the routes, adds headers, and does the regular work
     Doctor        what `check` finds
@@ -111,7 +112,7 @@ from email.policy import SMTP as SMTP_POLICY
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Literal, NamedTuple, Protocol, Self, TextIO, TypeVar, cast
+from typing import IO, Any, ClassVar, Literal, NamedTuple, Protocol, Self, TextIO, TypeVar, cast
 from zoneinfo import ZoneInfo, available_timezones
 
 try:
@@ -1908,6 +1909,10 @@ def parse_recipient(text: str) -> str:
     return text if text == "nobody" else proper_email(text)
 
 
+def parse_owner(text: str) -> str:
+    return proper_email(text) if text else text
+
+
 parse_recipients = list_of(parse_recipient)
 
 
@@ -2077,8 +2082,95 @@ class LoginProvider:
         return "GitHub" if self.kind == "github" else self.name.capitalize()
 
 
-# Of a section `[login.NAME]`.
+def parse_lines(text: str) -> str:
+    """Lines as they are written."""
+    return text
+
+
+@dataclass(frozen=True)
+class ChatSettings:
+    """A chat or push service that gets messages about comments. Each has a section `[chat.NAME]`,
+    and its `token` is COMMENTD_CHAT_NAME_TOKEN in the environment. The section `[webhook]` is one
+    without a name."""
+
+    name: str
+    kind: str = setting(
+        "The service: bark, dingtalk, discord, feishu, gotify, lark, matrix, mattermost, ntfy,\n"
+        "pushplus, rocketchat, serverchan, slack, telegram or wecom; template (you write what is\n"
+        "sent); or json. NAME is a word of your choice. `commentd help chats` has each step.",
+        parse_choice,
+    )
+    url: str = setting(
+        "The URL that the service gave you, or that of your own server. For ntfy it ends in the\n"
+        "topic. Not needed for pushplus, serverchan and telegram, nor for bark with its own app.",
+        parse_web_page,
+        secret=True,
+    )
+    token: str = setting(
+        "The key that the service gave you: bark, gotify, matrix, pushplus, serverchan, telegram;\n"
+        "ntfy if the topic needs one.",
+        secret=True,
+    )
+    to: str = setting(
+        "Where messages go there: the number of the chat for telegram, the room for matrix, the\n"
+        "code of a group for pushplus (empty: you)."
+    )
+    secret: str = setting(
+        "The key that signs messages: dingtalk, feishu and lark if the robot has one; json.",
+        parse_webhook_secret,
+        secret=True,
+    )
+    keyword: str = setting(
+        "A word that the robot wants in each message: dingtalk, feishu and lark, if you set one.",
+        one_line,
+    )
+    interactive: str = setting(
+        "For telegram: buttons act without opening a page, and your reply to a message is posted.\n"
+        "no; polling (this service asks Telegram); or webhook (Telegram calls public_url).",
+        one_of("no", "polling", "webhook"),
+        "no",
+    )
+    users: Strings = setting(
+        "Who may press the buttons and reply: the numbers of Telegram users. Needed in a group;\n"
+        "in a chat with the bot alone, it is you.",
+        list_of(str),
+    )
+    admin: str = setting(
+        "The admin in whose name replies are posted: an email address. Empty: the only admin.",
+        parse_owner,
+    )
+    method: str = setting("For template: POST, PUT or GET.", one_of("post", "put", "get"), "post")
+    headers: str = setting(
+        "For template: headers, one a line: Authorization: Bearer KEY.", parse_lines, secret=True
+    )
+    body: str = setting(
+        "For template: what is sent. Here and in url, these words in braces stand for what they\n"
+        "say, escaped as JSON, a form or a URL has it: title, text, author, page, link, approve,\n"
+        "spam, delete.",
+        parse_lines,
+        secret=True,
+    )
+    success: str = setting(
+        'For template: what the response holds if the message was taken, such as "code":0.\n'
+        "Empty: its status says so.",
+        parse_lines,
+    )
+
+    @property
+    def section(self) -> str:
+        return f"[chat.{self.name}]" if self.name else "[webhook]"
+
+    @property
+    def recipient(self) -> str:
+        """What stands in the place of an email address."""
+        return f"chat.{self.name}" if self.name else "webhook"
+
+
+# The settings of a section `[login.NAME]`, and of a section `[chat.NAME]`.
 LOGIN_SETTINGS = {each.name: each for each in fields(LoginProvider) if each.metadata}
+CHAT_SETTINGS = {each.name: each for each in fields(ChatSettings) if each.metadata}
+# By the first word of such sections.
+SETTINGS_OF_SECTIONS = {"login": LOGIN_SETTINGS, "chat": CHAT_SETTINGS}
 
 
 @dataclass(frozen=True)
@@ -2261,7 +2353,8 @@ class Config:
         secret=True,
     )
     webhook_kind: str = setting(
-        "The format: json (for programs of your own), or that of slack, discord, telegram, feishu.",
+        "The format: json (for programs of your own), or that of slack, discord, telegram, feishu\n"
+        "and others. For several at once, there are sections [chat.NAME].",
         parse_choice,
         "json",
     )
@@ -2329,12 +2422,21 @@ class Config:
         secret=True,
     )
     login_providers: tuple[LoginProvider, ...] = ()  # the sections `[login.NAME]`
+    chat_sections: tuple[ChatSettings, ...] = ()  # the sections `[chat.NAME]`
 
     @property
     def database(self) -> Path:
         """The file itself, also where the path in the settings leads through symbolic links: the
         locks and the -wal stand beside the file, so all who use it must name it the same."""
         return Path(self.database_path).resolve()
+
+    @property
+    def chats(self) -> list[ChatSettings]:
+        """All that get messages: the section `[webhook]` if it has a URL, and the others."""
+        webhook = ChatSettings(
+            "", kind=self.webhook_kind, url=self.webhook_url, secret=self.webhook_secret
+        )
+        return [*([webhook] if self.webhook_url else []), *self.chat_sections]
 
     @property
     def knows_others(self) -> bool:
@@ -2382,8 +2484,10 @@ SETTINGS = {each.name: each for each in fields(Config) if each.metadata}
 
 def setting_named(name: str) -> Field[Any] | None:
     """The setting that an entry is about. None if there is none."""
-    if name.startswith("login."):
-        return LOGIN_SETTINGS.get(name.partition("_")[2])
+    section, _, key = name.partition("_")
+    sort, dot, _ = section.partition(".")
+    if dot:
+        return SETTINGS_OF_SECTIONS.get(sort, {}).get(key)
     return SETTINGS.get(name)
 
 
@@ -2444,20 +2548,22 @@ def values_and_errors(entries: list[Entry], language: str) -> tuple[Json, list[s
             if " #" in entry.text:
                 reason += translated(" (a comment needs a line of its own)", language)
             errors.append(f"{entry.source}: {reason}")
-    values["login_providers"] = login_providers_in(values)
+    providers = sections_in(values, "login.")
+    values["login_providers"] = tuple(LoginProvider(name, **keys) for name, keys in providers)
+    chats = sections_in(values, "chat.")
+    values["chat_sections"] = tuple(ChatSettings(name, **keys) for name, keys in chats)
     return values, errors
 
 
-def login_providers_in(values: Json) -> tuple[LoginProvider, ...]:
-    """Takes the settings of the sections `[login.NAME]` out of all values, in their order."""
+def sections_in(values: Json, start: str) -> list[tuple[str, Json]]:
+    """Takes the settings of the sections such as `[login.NAME]` out of all values, in their order:
+    the names, each with its settings."""
     sections: dict[str, Json] = {}
     for entry_name in [*values]:
-        if entry_name.startswith("login."):
+        if entry_name.startswith(start):
             section, _, key = entry_name.partition("_")
             sections.setdefault(section, {})[key] = values.pop(entry_name)
-    return tuple(
-        LoginProvider(section.removeprefix("login."), **keys) for section, keys in sections.items()
-    )
+    return [(section.removeprefix(start), keys) for section, keys in sections.items()]
 
 
 def warn_if_others_can_read(path: Path, entries: list[Entry]) -> None:
@@ -2537,8 +2643,9 @@ def environment_entries(environ: Mapping[str, str]) -> Iterator[Entry]:
         if is_setting and not OF_KUBERNETES.fullmatch(f"{variable}={text}"):
             name = variable.removeprefix("COMMENTD_").lower()
             # No key of a section `[login.NAME]` ends like another one, so NAME may hold a `_`.
-            for key in LOGIN_SETTINGS:
-                name = re.sub(f"^login_(.+)_{key}$", rf"login.\1_{key}", name)
+            for sort, keys in SETTINGS_OF_SECTIONS.items():
+                for key in keys:
+                    name = re.sub(f"^{sort}_(.+)_{key}$", rf"{sort}.\1_{key}", name)
             yield Entry(name, text.strip(), None, variable)
 
 
@@ -2547,8 +2654,10 @@ def no_such_setting(name: str) -> str:
     if name.endswith(("_http", "_https")):
         return "there is no such setting; does it go on from the line before? Then indent it"
     section = name.partition("_")[0]
-    is_login = name.startswith("login.")
-    known = [f"{section}_{key}" for key in LOGIN_SETTINGS] if is_login else [*SETTINGS]
+    sort, dot, _ = section.partition(".")
+    known = [*SETTINGS]
+    if dot:
+        known = [f"{section}_{key}" for key in SETTINGS_OF_SECTIONS.get(sort, {})]
     nearest = difflib.get_close_matches(name, known, 1)
     if nearest:
         return f"there is no such setting; did you mean {name_in_file(nearest[0])}?"
@@ -2579,11 +2688,14 @@ def proxy_faults(config: Config) -> Iterator[str]:
         yield "[server] trusted_proxy must be unix where listen is unix:…, and only there"
 
 
+SECTION_NAME = re.compile("[a-z0-9-]{1,32}")
+
+
 @rule
 def login_faults(config: Config) -> Iterator[str]:
     for provider in config.login_providers:
         name = provider.name
-        if not re.fullmatch("[a-z0-9-]{1,32}", name):
+        if not SECTION_NAME.fullmatch(name):
             rule_of_names = "write a name of small letters and digits, such as [login.github]"
             yield f"[login.{name}]: {rule_of_names}"
         needed = ["client_id", "client_secret"]
@@ -2601,7 +2713,9 @@ def example_config(language: str) -> str:
     """The text of `commentd.example.ini`: every setting with its help and its default."""
     title = "Settings of commentd. Copy to commentd.ini and take the # from what you change."
     lines = [f"# {translated(title, language)}"]
-    example = replace(Config(), login_providers=(LoginProvider("NAME"),))
+    example = replace(
+        Config(), login_providers=(LoginProvider("NAME"),), chat_sections=(ChatSettings("NAME"),)
+    )
     for each in settings_in_effect(example, language):
         section = f"[{each.section}]"
         if section not in lines:
@@ -2648,6 +2762,10 @@ def settings_in_effect(config: Config, language: str) -> Iterator[SettingInEffec
         section = f"login.{provider.name}"
         for key, setting_field in LOGIN_SETTINGS.items():
             yield setting_in_effect(section, key, getattr(provider, key), setting_field, language)
+    for chat in config.chat_sections:
+        section = f"chat.{chat.name}"
+        for key, setting_field in CHAT_SETTINGS.items():
+            yield setting_in_effect(section, key, getattr(chat, key), setting_field, language)
 
 
 def setting_in_effect(
@@ -3042,6 +3160,23 @@ MIGRATIONS: list[Migration] = [
         WHERE outbox_id IS NULL;
     CREATE INDEX notification_comment ON notification (comment_id);
     CREATE INDEX notification_outbox ON notification (outbox_id) WHERE outbox_id IS NOT NULL;
+
+    -- A message in a chat that acts, about a comment whose text had that version. The owner's own
+    -- replies there are such messages, too.
+    CREATE TABLE chat_message (
+        chat       TEXT NOT NULL,
+        message_id INTEGER NOT NULL,
+        comment_id INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
+        version    TEXT NOT NULL,
+        PRIMARY KEY (chat, message_id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX chat_message_comment ON chat_message (comment_id);
+
+    -- The last thing that a chat has told the service, so that nothing is done twice.
+    CREATE TABLE chat_update (
+        chat      TEXT PRIMARY KEY,
+        update_id INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
 
     -- `subscriber` is the keyed hash of an email address; `page_id` 0 stands for all pages.
     CREATE TABLE subscription (
@@ -4632,6 +4767,10 @@ class Message:
     failure: str
 
     @property
+    def is_for_chat(self) -> bool:
+        return self.event in ("created", "reported")
+
+    @property
     def email(self) -> Email:
         return Email(self.recipient, self.subject, self.text, json.loads(self.headers))
 
@@ -4666,6 +4805,14 @@ class ShortLink:
         if action == self.action:
             return self
         return self.undone if action and action == self.undo else None
+
+
+@dataclass(frozen=True)
+class AboutComment:
+    """What a message in a chat is about: a comment, whose text had that version."""
+
+    comment_id: int
+    version: str
 
 
 @dataclass(frozen=True)
@@ -5837,6 +5984,7 @@ class Store(Database):
             DELETE FROM report WHERE comment_id = :id;
             UPDATE spent_captcha SET comment_id = NULL WHERE comment_id = :id;
             DELETE FROM outbox WHERE comment_id = :id;
+            DELETE FROM chat_message WHERE comment_id = :id;
             DELETE FROM notification WHERE comment_id = :id;
             -- Emails about replies quote what they reply to.
             DELETE FROM notification WHERE audience = 'author' AND comment_id IN
@@ -5980,6 +6128,11 @@ class Store(Database):
         sql = " WHERE due_at <= ? ORDER BY registration_id IS NULL, due_at LIMIT 1"
         return self.one(Message, SELECT_MESSAGES + sql, now)
 
+    def delay_message(self, message_id: int, due_at: int) -> None:
+        """Has a message wait until then at least."""
+        sql = "UPDATE outbox SET due_at = max(due_at, ?) WHERE id = ? AND due_at IS NOT NULL"
+        self.run(sql, due_at, message_id)
+
     def begin_try(self, message: Message, due_at: int) -> list[int] | None:
         """Counts a try, and stores when the next is due. Returns the ids of the notifications that
         the message carries. None if it is gone or has changed."""
@@ -6010,6 +6163,26 @@ class Store(Database):
         self.run(sql, now + 30 * DAY, message.id)
         if message.registration_id is not None:
             self.run("UPDATE outbox SET subject = '', text = '' WHERE id = ?", message.id)
+
+    def keep_chat_message(self, chat: str, message_id: int, comment_id: int, version: str) -> None:
+        """Stores which comment a message in a chat is about, and the version of its text there."""
+        sql = """
+            INSERT OR REPLACE INTO chat_message (chat, message_id, comment_id, version)
+            VALUES (?, ?, ?, ?)"""
+        self.run(sql, chat, message_id, comment_id, version)
+
+    def last_update(self, chat: str) -> int:
+        """The number of the last update that came from a chat. 0 if there was none."""
+        sql = "SELECT update_id FROM chat_update WHERE chat = ?"
+        return int(self.value(sql, chat) or 0)
+
+    def note_update(self, chat: str, update_id: int) -> None:
+        sql = "INSERT OR REPLACE INTO chat_update (chat, update_id) VALUES (?, ?)"
+        self.run(sql, chat, update_id)
+
+    def chat_message(self, chat: str, message_id: int) -> AboutComment | None:
+        sql = "SELECT comment_id, version FROM chat_message WHERE chat = ? AND message_id = ?"
+        return self.one(AboutComment, sql, chat, message_id)
 
     def stuck_messages(self) -> list[Message]:
         """The latest ones that could not be delivered so far."""
@@ -7051,41 +7224,72 @@ MOST_FETCH_SECONDS = 10  # from the connection to the end of the response
 SMTP_SECONDS = 10  # for each step
 
 
+@dataclass(frozen=True)
+class HttpRequest:
+    """What another server is asked. The body is JSON if no header says otherwise."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+
+
+@dataclass(frozen=True)
+class HttpResponse:
+    """What another server responds. `retry_after`: the seconds that it asks to wait, 0 if it asks
+    for none."""
+
+    status: int
+    body: bytes
+    retry_after: int = 0
+
+
+def exchange(
+    request: HttpRequest, most: int = RESPONSE_LIMIT, silence: int = FETCH_SECONDS
+) -> HttpResponse:
+    """Asks a URL of the settings. The response has the first `most` bytes of the body. `silence`:
+    the seconds in which the other side may say nothing. `OSError` for all that is no response. No
+    redirect and no proxy of the environment is followed; TLS is verified."""
+    parts = urllib.parse.urlsplit(request.url)
+    path = parts.path or "/"
+    target = f"{path}?{parts.query}" if parts.query else path
+    headers = {
+        "connection": "close",
+        "accept": "application/json",
+        "content-type": "application/json",
+        "user-agent": "commentd",
+        **request.headers,
+    }
+    is_https = parts.scheme == "https"
+    connection_type = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
+    whole_time = silence + MOST_FETCH_SECONDS - FETCH_SECONDS
+    with contextlib.closing(connection_type(parts.netloc, timeout=silence)) as client:
+        try:
+            client.connect()
+            with ended_after(whole_time, client.sock):
+                client.request(request.method, target, request.body, headers)
+                # readinto() reads no more than fits. read() would read without end where a server
+                # says that a chunk has -1 bytes.
+                with client.getresponse() as response:
+                    body = bytearray(most)
+                    size = response.readinto(body)
+                    wait = response.getheader("Retry-After", "")
+                    seconds = int(wait) if re.fullmatch("[0-9]{1,6}", wait) else 0
+                    return HttpResponse(response.status, bytes(body[:size]), seconds)
+        except http.client.HTTPException as error:
+            raise OSError(type(error).__name__) from None
+
+
 def fetch(
     url: str,
     message: bytes | None = None,
     headers: Mapping[str, str] | None = None,
     most: int = RESPONSE_LIMIT,
 ) -> tuple[int, bytes]:
-    """GET of a URL of the settings, or POST of a message, which is JSON if no header says
-    otherwise. Returns status and the first `most` bytes of the body. `OSError` for everything else.
-    No redirect and no proxy of the environment is followed; TLS is verified."""
+    """GET of a URL, or POST of a message. Returns status and body, as `exchange` does."""
     method = "GET" if message is None else "POST"
-    parts = urllib.parse.urlsplit(url)
-    path = parts.path or "/"
-    target = f"{path}?{parts.query}" if parts.query else path
-    all_headers = {
-        "connection": "close",
-        "accept": "application/json",
-        "content-type": "application/json",
-        "user-agent": "commentd",
-        **(headers or {}),
-    }
-    is_https = parts.scheme == "https"
-    connection_type = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
-    with contextlib.closing(connection_type(parts.netloc, timeout=FETCH_SECONDS)) as client:
-        try:
-            client.connect()
-            with ended_after(MOST_FETCH_SECONDS, client.sock):
-                client.request(method, target, message, all_headers)
-                # readinto() reads no more than fits. read() would read without end where a server
-                # says that a chunk has -1 bytes.
-                with client.getresponse() as response:
-                    body = bytearray(most)
-                    size = response.readinto(body)
-                    return response.status, bytes(body[:size])
-        except http.client.HTTPException as error:
-            raise OSError(type(error).__name__) from None
+    response = exchange(HttpRequest(method, url, headers or {}, message), most)
+    return response.status, response.body
 
 
 @contextlib.contextmanager
@@ -7221,6 +7425,14 @@ class Fetch(Protocol):
     ) -> tuple[int, bytes]: ...
 
 
+class Exchange(Protocol):
+    """What the function `exchange` does."""
+
+    def __call__(
+        self, request: HttpRequest, /, most: int = RESPONSE_LIMIT, silence: int = FETCH_SECONDS
+    ) -> HttpResponse: ...
+
+
 @dataclass(frozen=True)
 class World:
     """The clock, randomness, email and HTTP. A test passes its own functions."""
@@ -7231,6 +7443,7 @@ class World:
     try_login: Callable[[MailServer], None] = try_login
     offers_login: Callable[[MailServer], bool] = offers_login
     fetch: Fetch = fetch
+    exchange: Exchange = exchange
 
     def now(self) -> int:
         """UTC seconds."""
@@ -7422,6 +7635,23 @@ class PasswordHasher:
         return holding(self.seats, 0, busy)
 
 
+class ChatPace:
+    """When a chat takes the next message: it has a limit for a minute, and rests after a failure
+    that is not about one message."""
+
+    def __init__(self) -> None:
+        self.sent_at: deque[int] = deque()  # in the last minute
+        self.rests_until = 0
+
+    def seconds_to_wait(self, most_a_minute: int, now: int) -> int:
+        while self.sent_at and not is_recent(self.sent_at[0], now, MINUTE):
+            self.sent_at.popleft()
+        wait = 0
+        if most_a_minute and len(self.sent_at) >= most_a_minute:
+            wait = self.sent_at[0] + MINUTE - now
+        return max(wait, self.rests_until - now, 0)
+
+
 class PassedCaptchas:
     """The captcha tokens that a provider accepted in the last minutes: it accepts each only
     once."""
@@ -7469,6 +7699,7 @@ class Site:
     minute_counter: MinuteCounter = field(default_factory=MinuteCounter)
     views: ViewCounter = field(default_factory=ViewCounter)
     download_lock: threading.Lock = field(default_factory=threading.Lock)  # of a backup
+    chat_paces: dict[str, ChatPace] = field(default_factory=lambda: defaultdict(ChatPace))
     # When sessions of admins were last used, by their id, as far as it is not written yet.
     seen_sessions: dict[int, int] = field(default_factory=dict)
 
@@ -8956,14 +9187,18 @@ AUDIENCES = (
 
 
 class NotSent(Exception):
-    """Why an email or a webhook was not taken: briefly for the log and the outbox, and as `check`
-    explains it. `is_final`: no further try can help."""
+    """Why a message was not taken: briefly for the log and the outbox, and as `check` explains it.
+    `is_final`: no further try can help. `rest`: the seconds in which its chat takes no other
+    either, 0 if it does not say how many; None if this message alone was refused."""
 
-    def __init__(self, reason: str, explained: str = "", *, is_final: bool = False) -> None:
+    def __init__(
+        self, reason: str, explained: str = "", *, is_final: bool = False, rest: int | None = None
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.explained = explained or reason
         self.is_final = is_final
+        self.rest = rest
 
 
 class Mailer(abc.ABC):
@@ -9659,69 +9894,287 @@ def mail_faults(config: Config) -> Iterator[str]:
 
 # -- Chats --------------------------------------------------------------------
 
+# What takes messages about comments by HTTP: chats, push services, and the owner's own program.
 
-WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
+
+@dataclass(frozen=True)
+class ChatButton:
+    """A link below a message. `action` is its name in `ACTIONS`, or `page` for the comment on its
+    page. `url` is "" where readers cannot reach the service."""
+
+    action: str
+    label: str
+    url: str
 
 
 @dataclass(frozen=True)
 class ChatMessage:
-    """A message about a comment, for the owner's program or chat. `report_reason` says why a reader
-    reported it, "" if none did. `link` opens the comment, "" if nothing does. `links`: by name,
-    those of the actions that are offered. `buttons`: all links, with labels."""
+    """What a chat is told. It holds neither a full IP address nor an email address. `id` is the
+    same at each try. `event` is created, reported, or test for a message about no comment.
+    `report_reason` says why a reader reported the comment, "" if none did. `link` opens it, "" if
+    nothing does. `text` begins with its author."""
 
-    webhook: Message
-    comment: FullComment
-    report_reason: str
-    link: str
-    links: Mapping[str, str]
-    subject: str
+    id: str
+    created_at: int
+    event: str
+    title: str
     text: str
-    buttons: list[tuple[str, str]]
+    comment: FullComment | None = None
+    report_reason: str = ""
+    author: str = ""
+    page: str = ""
+    link: str = ""
+    buttons: Sequence[ChatButton] = ()
+
+    @property
+    def links(self) -> list[ChatButton]:
+        """The buttons that open something."""
+        return [button for button in self.buttons if button.url]
+
+    @property
+    def action_links(self) -> dict[str, str]:
+        return {button.action: button.url for button in self.links if button.action != "page"}
 
 
-def chat_message(site: Site, webhook: Message, comment: FullComment) -> ChatMessage:
-    """The message about a comment. It is the same at each try unless the comment has changed. It
-    holds neither a full IP address nor an email address. It is made in the caller's
-    transaction, since its links are kept."""
-    owner = owner_as_recipient(site, WEBHOOK, comment)
-    is_report = webhook.event == "reported"
-    links = owner.action_links(comment, webhook.created_at, is_reported=is_report)
+def chat_message(
+    owner: Recipient, message_id: str, event: str, at: int, comment: FullComment, reason: str = ""
+) -> ChatMessage:
+    """The message about a comment, made at that time. It is the same at each try unless the comment
+    has changed. `reason`: why a reader reported it. It is made in the caller's transaction, since
+    its links are kept."""
+    is_report = event == "reported"
+    links = owner.action_links(comment, at, is_reported=is_report)
+    buttons = [
+        ChatButton(name, owner.action_label(name, comment), links.get(name, ""))
+        for name, action in ACTIONS.items()
+        if action.is_offered(comment, is_reported=is_report)
+    ]
     link = owner.link_to(comment)
-    buttons = [(owner.action_label(name, comment), url) for name, url in links.items()]
-    if 0 < len(link) < 500:  # a longer one would take the room of the text (`discord_body`)
-        buttons.append((owner.texts["page"], link))
-    report_reason = site.store.report_reason(webhook) if is_report else ""
+    if 0 < len(link) < 500:  # a longer one would take the room of the text
+        buttons.append(ChatButton("page", owner.texts["page"], link))
     heading = name_of(owner.texts, comment)
-    subject_name = "owner_subject"
+    title_name = "owner_subject"
     if is_report:
-        given = report_reason or owner.texts["report_none"]
+        given = reason or owner.texts["report_none"]
         heading += "\n" + owner.text("hook_reported", reason=given)
-        subject_name = "owner_reported_subject"
+        title_name = "owner_reported_subject"
     elif comment.status == "waiting":
         heading += "\n" + owner.text("hook_waiting", held=owner.why_held(comment))
     return ChatMessage(
-        webhook=webhook,
-        comment=comment,
-        report_reason=report_reason,
-        link=link,
-        links=links,
-        subject=owner.text(subject_name, page=owner.page_in_subject(comment)),
+        id=message_id,
+        created_at=at,
+        event=event,
+        title=owner.text(title_name, page=owner.page_in_subject(comment)),
         # Slack takes 3000 characters. Discord takes 4096, escapes and links included.
         text=f"{heading}\n\n{shortened(comment.content, 1000)}",
+        comment=comment,
+        report_reason=reason,
+        author=name_of(owner.texts, comment),
+        page=owner.page_in_subject(comment),
+        link=link,
         buttons=buttons,
     )
+
+
+def test_message(now: int, message_id: str) -> ChatMessage:
+    """What `check` sends. Nobody has said yet in which language."""
+    text = "Messages about new comments arrive here.\n有新评论时，消息会发到这里。"
+    return ChatMessage(f"msg_{now}_{message_id}", now, "test", "commentd: test", text)
+
+
+# Texts of strangers, as no chat takes them for markup
+
+
+def with_backslashes(text: str) -> str:
+    """Markdown that shows a text as it is: each mark is escaped, so that no text is a link, a
+    mention or an emphasis."""
+    return re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", text)
+
+
+def without_mentions(text: str) -> str:
+    """A text with a joiner, which nobody sees, after each `@`: where a server looks for names, it
+    finds none."""
+    return text.replace("@", "@\u2060")
+
+
+def with_entities(text: str) -> str:
+    """Markdown that shows a text as it is, where it becomes HTML: a character reference is never
+    markup (spec.commonmark.org, section 2.5). Each line is a paragraph."""
+    written = re.sub(r"[!-/:-@\[-`{-~]", lambda found: f"&#{ord(found[0])};", text)
+    lines = [line.strip() for line in written.split("\n")]
+    return "\n\n".join(line for line in lines if line)
+
+
+# DingTalk's Markdown has no documented escapes. What else could be markup there only lays out.
+WIDE_MARKS = str.maketrans({mark: chr(ord(mark) + 0xFEE0) for mark in "\\`*~[]<>#"})
+
+
+def with_wide_marks(text: str) -> str:
+    """A text with full-width twins of what could be markup, where nothing escapes it. Two spaces
+    before a line break keep it."""
+    return text.translate(WIDE_MARKS).replace("\n", "  \n")
+
+
+def markdown_links(buttons: Iterable[ChatButton], between: str = " · ") -> str:
+    """Links in Markdown. A bracket would end their URL."""
+    escapes = str.maketrans({"(": "%28", ")": "%29"})
+    return between.join(f"[{each.label}]({each.url.translate(escapes)})" for each in buttons)
+
+
+def plain_links(buttons: Iterable[ChatButton]) -> str:
+    """Links where only URLs are links."""
+    return "\n".join(f"{each.label}: {each.url}" for each in buttons)
+
+
+def first_bytes(text: str, most: int) -> str:
+    """The beginning of a text, with an ellipsis if not all of it fits into so many bytes."""
+    if len(text.encode()) <= most:
+        return text
+    cut = text.encode()[: most - len(" …".encode())].decode(errors="ignore")
+    return f"{cut.rstrip()} …"
+
+
+# What all of them have in common
+
+
+class Chat(abc.ABC):
+    """What takes messages by HTTP. Each service is a class of its own in `CHATS`, whose docstring
+    names the documentation that it follows."""
+
+    needs: ClassVar[Strings] = ("url",)  # what the settings must have
+    usual_url = ""
+    most_a_minute = 0  # messages that the service takes, 0 if it does not say
+    # The names of a number and of a sentence in its responses, and what the number is where the
+    # message was taken. "" if the status says all.
+    number_name = ""
+    good_number: object = 0
+    sentence_name = ""
+    # Seconds in which it takes nothing more after a refusal with that number.
+    rests: ClassVar[Mapping[int, int]] = {}
+
+    def __init__(self, settings: ChatSettings, config: Config, world: World) -> None:
+        self.settings = settings
+        self.config = config
+        self.world = world
+
+    @classmethod
+    def faults(cls, settings: ChatSettings) -> Iterator[str]:
+        """What is wrong with its settings."""
+        for key in cls.needs:
+            if not getattr(settings, key):
+                yield f"{settings.section} kind = {settings.kind} needs {key}"
+
+    @property
+    def url(self) -> str:
+        return (self.settings.url or self.usual_url).rstrip("/")
+
+    @abc.abstractmethod
+    def body(self, message: ChatMessage) -> Json:
+        """What the service is sent."""
+
+    def headers(self, message: ChatMessage, body: bytes) -> dict[str, str]:
+        """What is sent beside the usual headers."""
+        return {}
+
+    def request(self, message: ChatMessage) -> HttpRequest:
+        body = json_bytes(self.body(message))
+        return HttpRequest("POST", self.url, self.headers(message, body), body)
+
+    def title(self, message: ChatMessage) -> str:
+        """The title, with the word that a robot wants in each message."""
+        keyword = self.settings.keyword
+        if keyword in message.title:
+            return message.title
+        return f"{keyword} {message.title}"
+
+    def send(self, message: ChatMessage) -> Json:
+        """One try. Returns what the service says. `NotSent` unless it took the message."""
+        return self.ask(self.request(message))
+
+    def ask(
+        self, request: HttpRequest, silence: int = FETCH_SECONDS, most: int = RESPONSE_LIMIT
+    ) -> Json:
+        try:
+            response = self.world.exchange(request, most=most, silence=silence)
+        except (OSError, ValueError) as error:
+            raise NotSent(reason_of(error), rest=0) from error
+        said = json_or_empty(response.body)
+        if not 200 <= response.status < 300 or self.refuses(response, said):
+            raise self.not_sent(response, said)
+        return said
+
+    def refuses(self, response: HttpResponse, said: Json) -> bool:
+        """Whether a response with a status of success refuses the message."""
+        return bool(self.number_name) and said.get(self.number_name) != self.good_number
+
+    def not_sent(self, response: HttpResponse, said: Json) -> NotSent:
+        number = said.get(self.number_name, "")
+        if isinstance(number, bool) or number == response.status:
+            number = ""
+        sentence = terminal_line(self.without_keys(self.sentence(response, said)))
+        reason = " ".join(f"Refused {response.status} {number} {sentence}".split())
+        return NotSent(reason, rest=self.rest_after(response, said))
+
+    def sentence(self, response: HttpResponse, said: Json) -> str:
+        """Why the service refuses, in its words."""
+        return str(said.get(self.sentence_name, ""))
+
+    def without_keys(self, sentence: str) -> str:
+        """What a service says, without what the settings hide: some repeat what they were sent."""
+        settings = self.settings
+        hidden = re.findall("[^/?&=: ]{8,}", f"{settings.url} {settings.token} {settings.headers}")
+        for secret in (settings.secret, settings.token, *hidden):
+            if secret:
+                sentence = sentence.replace(secret, "…")
+        return sentence
+
+    def rest_after(self, response: HttpResponse, said: Json) -> int | None:
+        """The `rest` after a refusal."""
+        asked = min(response.retry_after or self.seconds_asked(said), DAY)
+        if response.status == 429:
+            return asked or MINUTE
+        if response.status >= 500:
+            return asked
+        number = said.get(self.number_name)
+        return self.rests.get(number) if isinstance(number, int) else None
+
+    def seconds_asked(self, said: Json) -> int:
+        """How long the service asks to wait, in its own words. 0 if it does not say."""
+        return 0
+
+
+def inside(value: Any, *names: str) -> Any:
+    """What stands at the end of this path of names. None if there is no such path."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def seconds_in(value: Any) -> int:
+    """A number of seconds that a service writes. 0 for anything else."""
+    return math.ceil(value) if isinstance(value, int | float) else 0
+
+
+def json_or_empty(body: bytes) -> Json:
+    try:
+        return strict_json(body)
+    except ValueError:
+        return {}
 
 
 # The owner's own program
 
 
-def json_body(site: Site, message: ChatMessage) -> Json:
-    """The body as the manual documents it."""
-    comment = message.comment
-    return {
-        "type": f"comment.{message.webhook.event}",
-        "timestamp": rfc3339(message.webhook.created_at),
-        "data": {
+class OwnProgram(Chat):
+    """A program of the owner's: no chat, but it is told in the same way. Its messages are signed as
+    github.com/standard-webhooks/standard-webhooks has it."""
+
+    def body(self, message: ChatMessage) -> Json:
+        """The body as the manual documents it."""
+        comment = message.comment
+        if comment is None:
+            return webhook_body("test", message.created_at)
+        data = {
             "id": comment.id,
             "page_url": comment.page_url,
             "parent_id": comment.parent_id,
@@ -9739,9 +10192,16 @@ def json_body(site: Site, message: ChatMessage) -> Json:
             "created_at": rfc3339(comment.created_at),
             "reason": message.report_reason,
             "link": message.link,
-            "links": message.links,
-        },
-    }
+            "links": message.action_links,
+        }
+        return webhook_body(f"comment.{message.event}", message.created_at) | {"data": data}
+
+    def headers(self, message: ChatMessage, body: bytes) -> dict[str, str]:
+        return signed_headers(self.settings.secret, message.id, self.world.now(), body)
+
+
+def webhook_body(event: str, created_at: int) -> Json:
+    return {"type": event, "timestamp": rfc3339(created_at)}
 
 
 def webhook_signature(key: bytes, message: bytes) -> str:
@@ -9749,162 +10209,611 @@ def webhook_signature(key: bytes, message: bytes) -> str:
     return base64.b64encode(digest).decode()
 
 
-def json_headers(site: Site, webhook: Message, body: bytes) -> dict[str, str]:
-    """The headers of github.com/standard-webhooks/standard-webhooks. The id is the same in each
-    try, the time is not."""
-    webhook_id = f"msg_{webhook.created_at}_{webhook.id}"
-    now = str(site.now())
-    headers = {"webhook-id": webhook_id, "webhook-timestamp": now}
-    key = webhook_key(site.config.webhook_secret)
+def signed_headers(secret: str, message_id: str, now: int, body: bytes) -> dict[str, str]:
+    """The headers of Standard Webhooks. The id is the same in each try, the time is not."""
+    headers = {"webhook-id": message_id, "webhook-timestamp": str(now)}
+    key = webhook_key(secret)
     if key:
-        signed = f"{webhook_id}.{now}.".encode() + body
-        signature = webhook_signature(key, signed)
-        headers["webhook-signature"] = f"v1,{signature}"
+        signed = f"{message_id}.{now}.".encode() + body
+        headers["webhook-signature"] = f"v1,{webhook_signature(key, signed)}"
     return headers
 
 
-# Chats
+# Chats of teams
 
 
-def slack_body(site: Site, message: ChatMessage) -> Json:
+class Slack(Chat):
     """docs.slack.dev/messaging/sending-messages-using-incoming-webhooks"""
-    plain = {"type": "plain_text", "text": f"{message.subject}\n{message.text}"}
-    blocks = [{"type": "section", "text": plain}]
-    links = [f"<{html.escape(url, quote=False)}|{label}>" for label, url in message.buttons]
-    if links:
-        markup = {"type": "mrkdwn", "text": " · ".join(links)}
-        blocks.append({"type": "section", "text": markup})
-    return {"text": html.escape(message.subject, quote=False), "blocks": blocks}
+
+    most_a_minute = 60
+
+    def body(self, message: ChatMessage) -> Json:
+        plain = {"type": "plain_text", "text": f"{message.title}\n{message.text}"}
+        blocks: list[Json] = [{"type": "section", "text": plain}]
+        links = [f"<{html.escape(each.url, quote=False)}|{each.label}>" for each in message.links]
+        if links:
+            markup = {"type": "mrkdwn", "text": " · ".join(links)}
+            blocks.append({"type": "section", "text": markup})
+        return {"text": html.escape(message.title, quote=False), "blocks": blocks}
+
+    def sentence(self, response: HttpResponse, said: Json) -> str:
+        """Slack says one word, such as `no_service`, as plain text."""
+        text = response.body.decode("utf-8", "replace")
+        return text if re.fullmatch("[a-z_]{1,60}", text) else ""
 
 
-def discord_body(site: Site, message: ChatMessage) -> Json:
-    """docs.discord.com/developers/resources/webhook. A stranger's text cannot mention anybody."""
-    escapes = str.maketrans({"(": "%28", ")": "%29"})
-    links = [f"[{label}]({url.translate(escapes)})" for label, url in message.buttons]
-    last_line = " · ".join(links)
-    most = (4094 - len(last_line)) // 2  # each character may become two
-    # Each mark is escaped, so that no text is a link, a mention or an emphasis.
-    text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", message.text[:most])
-    embed = {"title": message.subject[:256], "description": f"{text}\n\n{last_line}"}
-    return {"embeds": [embed], "allowed_mentions": {"parse": []}}
+class Discord(Chat):
+    """docs.discord.com/developers/resources/webhook, and docs.discord.com/developers/topics/
+    rate-limits, which says to heed the 429. A stranger's text cannot mention anybody."""
+
+    sentence_name = "message"
+
+    def body(self, message: ChatMessage) -> Json:
+        last_line = markdown_links(message.links)
+        most = (4094 - len(last_line)) // 2  # each character may become two
+        text = with_backslashes(message.text[:most])
+        embed = {"title": message.title[:256], "description": f"{text}\n\n{last_line}"}
+        return {"embeds": [embed], "allowed_mentions": {"parse": []}}
+
+    def seconds_asked(self, said: Json) -> int:
+        return seconds_in(said.get("retry_after"))
 
 
-def telegram_body(site: Site, message: ChatMessage) -> Json:
-    """core.telegram.org/bots/api#sendmessage. Plain text, so that nothing in it is markup."""
-    # Telegram refuses the whole message for one button URL that it does not like, such as a host
-    # without a dot (github.com/rubenlagus/TelegramBots/issues/302). So only our own links are
-    # buttons. In the text, any URL is fine.
-    public_url = site.config.server_public_url
-    host = urllib.parse.urlsplit(public_url).netloc
-    lines = [f"{message.subject}\n\n{message.text}"]
-    keyboard = []
-    for label, url in message.buttons:
-        if "." in host and url.startswith(f"{public_url}/"):
-            keyboard.append([{"text": label, "url": url}])
+class Mattermost(Chat):
+    """developers.mattermost.com/integrate/webhooks/incoming. It takes Slack's messages, but not
+    their blocks."""
+
+    sentence_name = "message"
+
+    def body(self, message: ChatMessage) -> Json:
+        text = without_mentions(with_backslashes(f"{message.title}\n{message.text}"))
+        return {"text": f"{text}\n\n{markdown_links(message.links)}".rstrip()}
+
+
+class RocketChat(Mattermost):
+    """docs.rocket.chat/docs/integrations: an incoming webhook."""
+
+    number_name = "success"
+    good_number = True
+    sentence_name = "error"
+
+
+class Matrix(Chat):
+    """spec.matrix.org/latest/client-server-api/#put_matrixclientv3roomsroomidsendeventtypetxnid.
+    The id of the message is that of the transaction: a try that is made again shows nothing anew.
+    """
+
+    needs = ("url", "token", "to")
+    number_name = "errcode"
+    good_number = None
+    sentence_name = "error"
+
+    def body(self, message: ChatMessage) -> Json:
+        links = [f"{each.label}: {each.url}" for each in message.links]
+        plain = "\n".join([message.title, "", message.text, "", *links]).rstrip()
+        anchors = [
+            f'<a href="{html.escape(each.url)}">{html.escape(each.label)}</a>'
+            for each in message.links
+        ]
+        text = html.escape(message.text).replace("\n", "<br>")
+        markup = f"<p><strong>{html.escape(message.title)}</strong></p><p>{text}</p>"
+        if anchors:
+            markup += f"<p>{' · '.join(anchors)}</p>"
+        return {
+            "msgtype": "m.text",
+            "body": plain,
+            "format": "org.matrix.custom.html",
+            "formatted_body": markup,
+            "m.mentions": {},
+        }
+
+    def headers(self, message: ChatMessage, body: bytes) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.settings.token}"}
+
+    def request(self, message: ChatMessage) -> HttpRequest:
+        room = urllib.parse.quote(self.settings.to, safe="")
+        path = f"/_matrix/client/v3/rooms/{room}/send/m.room.message/{message.id}"
+        body = json_bytes(self.body(message))
+        return HttpRequest("PUT", self.url + path, self.headers(message, body), body)
+
+    def seconds_asked(self, said: Json) -> int:
+        return math.ceil(seconds_in(said.get("retry_after_ms")) / 1000)
+
+
+# Chats of teams in China
+
+
+class Feishu(Chat):
+    """open.feishu.cn/document/client-docs/bot-v3/add-custom-bot: a post."""
+
+    most_a_minute = 100
+    number_name = "code"
+    sentence_name = "msg"
+    rests: ClassVar[Mapping[int, int]] = {11232: MINUTE}
+
+    def body(self, message: ChatMessage) -> Json:
+        lines: list[list[Json]] = [[{"tag": "text", "text": message.text}]]
+        links = [{"tag": "a", "text": f"{each.label} ", "href": each.url} for each in message.links]
+        if links:
+            lines.append(links)
+        translations = {"zh_cn": {"title": self.title(message), "content": lines}}
+        body: Json = {"msg_type": "post", "content": {"post": translations}}
+        secret = self.settings.secret
+        if secret:
+            now = str(self.world.now())
+            # The signature of nothing, with time and secret as the key.
+            signature = webhook_signature(f"{now}\n{secret}".encode(), b"")
+            body |= {"timestamp": now, "sign": signature}
+        return body
+
+
+class Lark(Feishu):
+    """open.larksuite.com/document/client-docs/bot-v3/add-custom-bot: Feishu outside of China."""
+
+
+class WeCom(Chat):
+    """developer.work.weixin.qq.com/document/path/91770. Plain text, which phones show in WeChat,
+    too: it takes 2048 bytes."""
+
+    most_a_minute = 20
+    number_name = "errcode"
+    sentence_name = "errmsg"
+    rests: ClassVar[Mapping[int, int]] = {45009: MINUTE}
+
+    def body(self, message: ChatMessage) -> Json:
+        links = plain_links(message.links)
+        room = 2048 - len(links.encode()) - 2
+        text = first_bytes(f"{message.title}\n\n{message.text}", room)
+        return {"msgtype": "text", "text": {"content": f"{text}\n\n{links}".rstrip()}}
+
+
+class DingTalk(Chat):
+    """open.dingtalk.com/document/robots/custom-robot-access: a card with buttons."""
+
+    most_a_minute = 20
+    number_name = "errcode"
+    sentence_name = "errmsg"
+    rests: ClassVar[Mapping[int, int]] = {130101: 10 * MINUTE}
+
+    def body(self, message: ChatMessage) -> Json:
+        title = self.title(message)
+        if not message.links:  # a card needs a button
+            return {"msgtype": "text", "text": {"content": f"{title}\n\n{message.text}"}}
+        heading = with_wide_marks(title)
+        card = {
+            "title": title,
+            "text": f"### {heading}\n\n{with_wide_marks(message.text)}",
+            "btnOrientation": "0",
+            "btns": [{"title": each.label, "actionURL": each.url} for each in message.links],
+        }
+        return {"msgtype": "actionCard", "actionCard": card}
+
+    @property
+    def url(self) -> str:
+        """With the signature of the time in milliseconds, if the robot has a key."""
+        secret = self.settings.secret
+        if not secret:
+            return self.settings.url
+        now = str(self.world.now() * 1000)
+        sign = webhook_signature(secret.encode(), f"{now}\n{secret}".encode())
+        query = urllib.parse.urlencode({"timestamp": now, "sign": sign})
+        return f"{self.settings.url}&{query}"
+
+
+# Push services
+
+
+class Bark(Chat):
+    """github.com/Finb/bark-server/blob/master/docs/API_V2.md. A tap opens one URL. Apple takes 4096
+    bytes in all."""
+
+    needs = ("token",)
+    usual_url = "https://api.day.app"
+    number_name = "code"
+    good_number = 200
+    sentence_name = "message"
+
+    def body(self, message: ChatMessage) -> Json:
+        body: Json = {
+            "device_key": self.settings.token,
+            "title": first_bytes(message.title, 300),
+            "body": first_bytes(message.text, 1400),
+            "group": self.config.blog_name,
+        }
+        if message.links:
+            body["url"] = message.links[0].url
+        return body
+
+    def request(self, message: ChatMessage) -> HttpRequest:
+        return replace(super().request(message), url=f"{self.url}/push")
+
+
+class Ntfy(Chat):
+    """docs.ntfy.sh/publish: publishing as JSON, with three buttons that act at once. A message has
+    4096 bytes."""
+
+    sentence_name = "error"
+
+    @classmethod
+    def faults(cls, settings: ChatSettings) -> Iterator[str]:
+        yield from super().faults(settings)
+        path = urllib.parse.urlsplit(settings.url).path
+        if settings.url and not path.strip("/"):
+            yield f"{settings.section} url must end in the topic: https://ntfy.sh/my-topic"
+
+    def body(self, message: ChatMessage) -> Json:
+        actions = [
+            {
+                "action": "http",
+                "label": each.label,
+                "url": each.url,
+                "method": "POST",
+                "clear": True,
+            }
+            for each in message.links
+            if each.action != "page"
+        ]
+        body: Json = {
+            "topic": self.url.rpartition("/")[2],
+            "title": message.title,
+            "message": first_bytes(message.text, 4000),
+            "actions": actions[:3],
+        }
+        if message.link:
+            body["click"] = message.link
+        return body
+
+    def headers(self, message: ChatMessage, body: bytes) -> dict[str, str]:
+        token = self.settings.token
+        return {"authorization": f"Bearer {token}"} if token else {}
+
+    def request(self, message: ChatMessage) -> HttpRequest:
+        return replace(super().request(message), url=self.url.rpartition("/")[0])
+
+
+class Gotify(Chat):
+    """gotify.net/docs/pushmsg and gotify.net/docs/msgextras. Plain text, as advised there for texts
+    of others."""
+
+    needs = ("url", "token")
+    sentence_name = "errorDescription"
+
+    def body(self, message: ChatMessage) -> Json:
+        extras: Json = {"client::display": {"contentType": "text/plain"}}
+        if message.links:
+            extras["client::notification"] = {"click": {"url": message.links[0].url}}
+        text = f"{message.text}\n\n{plain_links(message.links)}".rstrip()
+        return {"title": message.title, "message": text, "priority": 5, "extras": extras}
+
+    def headers(self, message: ChatMessage, body: bytes) -> dict[str, str]:
+        return {"x-gotify-key": self.settings.token}
+
+    def request(self, message: ChatMessage) -> HttpRequest:
+        return replace(super().request(message), url=f"{self.url}/message")
+
+
+class PushPlus(Chat):
+    """www.pushplus.plus/doc and its table of codes: HTML, in WeChat. 900 means that the day's
+    messages are used up."""
+
+    needs = ("token",)
+    usual_url = "https://www.pushplus.plus/send"
+    number_name = "code"
+    good_number = 200
+    sentence_name = "msg"
+    rests: ClassVar[Mapping[int, int]] = {900: 6 * HOUR}
+
+    def body(self, message: ChatMessage) -> Json:
+        text = html.escape(message.text).replace("\n", "<br>")
+        links = [
+            f'<p><a href="{html.escape(each.url)}">{html.escape(each.label)}</a></p>'
+            for each in message.links
+        ]
+        body: Json = {
+            "token": self.settings.token,
+            "title": shortened(message.title, 98),
+            "content": f"<p>{text}</p>{''.join(links)}",
+            "template": "html",
+        }
+        if self.settings.to:
+            body["topic"] = self.settings.to
+        return body
+
+
+class ServerChan(Chat):
+    """sct.ftqq.com for a key that begins with SCT; doc.sc3.ft07.com for one that begins with sctp.
+    Markdown, and a title of 32 characters."""
+
+    needs = ("token",)
+    number_name = "code"
+    sentence_name = "message"
+
+    @property
+    def url(self) -> str:
+        key = self.settings.token
+        if self.settings.url:
+            return self.settings.url
+        if found := re.match("sctp([0-9]+)t", key):
+            return f"https://{found[1]}.push.ft07.com/send/{key}.send"
+        return f"https://sctapi.ftqq.com/{key}.send"
+
+    def body(self, message: ChatMessage) -> Json:
+        heading = with_entities(message.title)
+        text = with_entities(message.text)
+        links = markdown_links(message.links, between="\n\n")
+        return {
+            "title": shortened(message.title, 30),
+            "desp": f"{heading}\n\n{text}\n\n{links}".rstrip(),
+            "short": shortened(" ".join(message.text.split()), 62),
+        }
+
+
+# Telegram
+
+
+class Telegram(Chat):
+    """core.telegram.org/bots/api. Plain text, so that nothing in it is markup."""
+
+    needs = ("token", "to")
+    usual_url = "https://api.telegram.org"
+    most_a_minute = 20  # in a group: core.telegram.org/bots/faq#broadcasting-to-users
+    number_name = "error_code"
+    good_number = None
+    sentence_name = "description"
+
+    @classmethod
+    def faults(cls, settings: ChatSettings) -> Iterator[str]:
+        acts = settings.interactive != "no"
+        if "/sendMessage" in settings.url and not acts:
+            if not telegram_chat_id(settings.url):
+                yield f"{settings.section} kind = telegram needs a url that ends in ?chat_id=NUMBER"
+        elif settings.name:
+            yield from super().faults(settings)
         else:
-            lines.append(f"\n{label}\n{url}")
-    body: Json = {
-        "chat_id": telegram_chat_id(site.config.webhook_url),
-        "text": "\n".join(lines),
-        "link_preview_options": {"is_disabled": True},
-    }
-    if keyboard:
-        body["reply_markup"] = {"inline_keyboard": keyboard}
-    return body
+            yield "[webhook] kind = telegram needs a url that ends in /sendMessage?chat_id=NUMBER"
+        if acts and not re.fullmatch("-?[0-9]+", settings.to):
+            yield f"{settings.section} interactive needs the number of the chat in to"
+        if acts and settings.to.startswith("-") and not settings.users:
+            yield f"{settings.section} interactive needs users: who of the group may act"
+
+    @property
+    def acts(self) -> bool:
+        """Whether buttons act without opening a page."""
+        return self.settings.interactive != "no"
+
+    def request(self, message: ChatMessage) -> HttpRequest:
+        url = self.settings.url
+        if "/sendMessage" not in url:
+            url = self.url_of("sendMessage")
+        return HttpRequest("POST", url, {}, json_bytes(self.body(message)))
+
+    def url_of(self, method: str) -> str:
+        return f"{self.url}/bot{self.settings.token}/{method}"
+
+    def call(
+        self,
+        method: str,
+        parameters: Json,
+        silence: int = FETCH_SECONDS,
+        most: int = RESPONSE_LIMIT,
+    ) -> Any:
+        """The result of a method of the Bot API. `NotSent` if it is refused."""
+        request = HttpRequest("POST", self.url_of(method), {}, json_bytes(parameters))
+        return self.ask(request, silence, most).get("result")
+
+    def body(self, message: ChatMessage) -> Json:
+        # Telegram refuses the whole message for one button URL that it does not like, such as a
+        # host without a dot (github.com/rubenlagus/TelegramBots/issues/302). So only our own links
+        # are buttons. In the text, any URL is fine.
+        public_url = self.config.server_public_url
+        host = urllib.parse.urlsplit(public_url).netloc
+        lines = [f"{message.title}\n\n{message.text}"]
+        keyboard = []
+        for each in message.buttons:
+            if self.acts and each.action != "page":
+                keyboard.append([{"text": each.label, "callback_data": each.action}])
+            elif "." in host and each.url.startswith(f"{public_url}/"):
+                keyboard.append([{"text": each.label, "url": each.url}])
+            elif each.url:
+                lines.append(f"\n{each.label}\n{each.url}")
+        body: Json = {
+            "chat_id": self.settings.to or telegram_chat_id(self.settings.url),
+            "text": "\n".join(lines),
+            "link_preview_options": {"is_disabled": True},
+        }
+        if keyboard:
+            body["reply_markup"] = {"inline_keyboard": keyboard}
+        return body
+
+    def refuses(self, response: HttpResponse, said: Json) -> bool:
+        return said.get("ok") is not True
+
+    def seconds_asked(self, said: Json) -> int:
+        return seconds_in(inside(said, "parameters", "retry_after"))
 
 
-def telegram_chat_id(webhook_url: str) -> str:
-    """The chat that the URL names. "" if it names none."""
-    query = urllib.parse.urlsplit(webhook_url).query
+def telegram_chat_id(url: str) -> str:
+    """The chat that the URL of a message names. "" if it names none."""
+    query = urllib.parse.urlsplit(url).query
     return urllib.parse.parse_qs(query).get("chat_id", [""])[0]
 
 
-def telegram_faults(config: Config) -> Iterator[str]:
-    if config.webhook_url and not telegram_chat_id(config.webhook_url):
-        yield "[webhook] kind = telegram needs a [webhook] url that ends in ?chat_id=NUMBER"
+# What the owner writes
 
 
-def feishu_body(site: Site, message: ChatMessage) -> Json:
-    """open.feishu.cn, custom bots: a post."""
-    lines = [[{"tag": "text", "text": message.text}]]
-    links = [{"tag": "a", "text": f"{label} ", "href": url} for label, url in message.buttons]
-    if links:
-        lines.append(links)
-    translations = {"zh_cn": {"title": message.subject, "content": lines}}
-    body: Json = {"msg_type": "post", "content": {"post": translations}}
-    secret = site.config.webhook_secret
-    if secret:
-        now = str(site.now())
-        # The signature of nothing, with time and secret as the key.
-        signature = webhook_signature(f"{now}\n{secret}".encode(), b"")
-        body |= {"timestamp": now, "sign": signature}
-    return body
+NAME_IN_BRACES = r"\{(title|text|link|approve|spam|delete|author|page)\}"
 
 
-def feishu_refusal(response: bytes) -> str:
-    """Feishu refuses with the status 200."""
-    code = re.search(rb'"code":\s*([1-9]\d*)', response)
-    return f"200 {code[1].decode()}" if code else ""
+class Template(Chat):
+    """A service that the owner describes: the URL and the body with names in braces, and what is
+    said in their place."""
+
+    @classmethod
+    def faults(cls, settings: ChatSettings) -> Iterator[str]:
+        yield from super().faults(settings)
+        if settings.method != "get" and not settings.body:
+            yield f"{settings.section} kind = template needs body, or method = get"
+        for line in settings.headers.splitlines():
+            if not re.fullmatch("[!#$%&'*+.0-9A-Z^_`a-z|~-]+:[ -~]+", line.strip()):
+                yield f"{settings.section} headers: write each as Name: value"
+        if "json" in content_type_of(settings):
+            sample = re.sub(NAME_IN_BRACES, "x", settings.body)
+            try:
+                json.loads(sample)
+            except ValueError as error:
+                yield f"{settings.section} body is no JSON: {error}"
+
+    def values_for(self, message: ChatMessage) -> dict[str, str]:
+        """What stands for the names in braces."""
+        links = message.action_links
+        return {
+            "title": message.title,
+            "text": message.text,
+            "link": message.link,
+            "approve": links.get("visible", ""),
+            "spam": links.get("spam", ""),
+            "delete": links.get("deleted", ""),
+            "author": message.author,
+            "page": message.page,
+        }
+
+    def body(self, message: ChatMessage) -> Json:  # pragma: no cover - `request` writes it
+        raise NotImplementedError
+
+    def request(self, message: ChatMessage) -> HttpRequest:
+        settings = self.settings
+        values = self.values_for(message)
+        url = filled(settings.url, values, as_in_url)
+        if settings.method == "get":
+            return HttpRequest("GET", url, headers_in(settings.headers))
+        content_type = content_type_of(settings)
+        body = filled(settings.body, values, escape_for(content_type))
+        headers = {"content-type": content_type, **headers_in(settings.headers)}
+        return HttpRequest(settings.method.upper(), url, headers, body.encode())
+
+    def refuses(self, response: HttpResponse, said: Json) -> bool:
+        return self.settings.success not in response.body.decode("utf-8", "replace")
 
 
-def no_headers(site: Site, webhook: Message, body: bytes) -> dict[str, str]:
-    return {}
+def headers_in(text: str) -> dict[str, str]:
+    """Headers, one a line, by their names in small letters."""
+    headers = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    return headers
 
 
-def no_refusal(response: bytes) -> str:
-    return ""
+def content_type_of(settings: ChatSettings) -> str:
+    """What the body of a template is: as its headers say, else as it looks."""
+    named = headers_in(settings.headers).get("content-type")
+    if named:
+        return named
+    is_text = re.match(rf"\s*{NAME_IN_BRACES}", settings.body)
+    if re.match(r"\s*[{\[]", settings.body) and not is_text:
+        return "application/json"
+    if re.match("[a-zA-Z_]+=", settings.body):
+        return "application/x-www-form-urlencoded"
+    return "text/plain; charset=utf-8"
 
 
-def no_faults(config: Config) -> Iterator[str]:
-    yield from ()
+def filled(template: str, values: Mapping[str, str], escape: Callable[[str], str]) -> str:
+    """A template with values for the names in braces. What a value says is not looked at again."""
+    return re.sub(NAME_IN_BRACES, lambda found: escape(values[found[1]]), template)
 
 
-@dataclass(frozen=True)
-class Chat:
-    """A service that takes messages by HTTP. `body` is JSON or a text. `refusal` finds why a
-    response with a status of success refuses the message. "" if it does not. `faults`: what is
-    wrong with the settings."""
-
-    body: Callable[[Site, ChatMessage], Json | str]
-    headers: Callable[[Site, Message, bytes], dict[str, str]] = no_headers
-    refusal: Callable[[bytes], str] = no_refusal
-    faults: Callable[[Config], Iterator[str]] = no_faults
+def as_in_json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-CHATS = {
-    # The owner's own program: no chat, but it is told in the same way.
-    "json": Chat(json_body, headers=json_headers),
-    "slack": Chat(slack_body),
-    "discord": Chat(discord_body),
-    "telegram": Chat(telegram_body, faults=telegram_faults),
-    "feishu": Chat(feishu_body, refusal=feishu_refusal),
+def as_in_url(text: str) -> str:
+    return urllib.parse.quote(text, safe="")
+
+
+def as_it_is(text: str) -> str:
+    return text
+
+
+def escape_for(content_type: str) -> Callable[[str], str]:
+    if "json" in content_type:
+        return as_in_json
+    if "form-urlencoded" in content_type:
+        return as_in_url
+    return as_it_is
+
+
+# By the names that `kind` has for them.
+CHATS: dict[str, type[Chat]] = {
+    "json": OwnProgram,
+    "slack": Slack,
+    "discord": Discord,
+    "telegram": Telegram,
+    "feishu": Feishu,
+    "lark": Lark,
+    "wecom": WeCom,
+    "dingtalk": DingTalk,
+    "bark": Bark,
+    "ntfy": Ntfy,
+    "gotify": Gotify,
+    "pushplus": PushPlus,
+    "serverchan": ServerChan,
+    "mattermost": Mattermost,
+    "rocketchat": RocketChat,
+    "matrix": Matrix,
+    "template": Template,
 }
 
 
 @rule
 def chat_faults(config: Config) -> Iterator[str]:
-    name = config.webhook_kind
-    if name in CHATS:
-        yield from CHATS[name].faults(config)
-    else:
+    if config.webhook_kind not in CHATS:
         yield f"[webhook] kind must be one of: {', '.join(CHATS)}"
+    for settings in config.chats:
+        if settings.name and not SECTION_NAME.fullmatch(settings.name):
+            rule_of_names = "write a name of small letters and digits, such as [chat.family]"
+            yield f"{settings.section}: {rule_of_names}"
+        if settings.kind in CHATS:
+            yield from CHATS[settings.kind].faults(settings)
+        elif settings.name:
+            yield f"{settings.section} kind must be one of: {', '.join(CHATS)}"
+        if settings.interactive != "no" and settings.kind != "telegram":
+            yield f"{settings.section} interactive is for kind = telegram alone"
+        if settings.interactive == "webhook" and not config.server_public_url:
+            yield f"{settings.section} interactive = webhook needs [server] public_url"
+    bots = [settings.token for settings in config.chats if settings.interactive != "no"]
+    if len({*bots}) < len(bots):
+        yield "each [chat.NAME] that is interactive needs a bot of its own"
+
+
+def chat_for(settings: ChatSettings, config: Config, world: World) -> Chat:
+    return CHATS[settings.kind](settings, config, world)
+
+
+def chat_of(site: Site, recipient: str) -> Chat | None:
+    """The chat that a message is for. None if its section is gone."""
+    for settings in site.config.chats:
+        if settings.recipient == recipient:
+            return chat_for(settings, site.config, site.world)
+    return None
 
 
 # Sending
 
 
-def add_webhook(site: Site, comment_id: int, event: str, report_id: int | None = None) -> None:
-    """Tells the owner's program or chat of a comment, if there is one. `event` is created or
-    reported. Its body is made when it is sent."""
+def tell_chats(site: Site, comment_id: int, event: str, report_id: int | None = None) -> None:
+    """Tells the owner's programs and chats of a comment. `event` is created or reported. What they
+    are sent is made when it is sent."""
     config = site.config
-    if not config.webhook_url:
-        return
     now = site.now()
-    due_at = now
-    # A program does not sleep.
-    if config.webhook_kind != "json" and (quiet := quiet_hours_now(site)):
-        due_at = next_moment_at(quiet.end, now, config.site_timezone)
-    site.store.add_webhook(now, due_at, event, WEBHOOK, comment_id, report_id)
+    for settings in config.chats:
+        due_at = now
+        # A program does not sleep.
+        if settings.kind != "json" and (quiet := quiet_hours_now(site)):
+            due_at = next_moment_at(quiet.end, now, config.site_timezone)
+        site.store.add_webhook(now, due_at, event, settings.recipient, comment_id, report_id)
+
+
+WEBHOOK = "webhook"  # the recipient of what asks for a rebuild, in place of an email address
 
 
 def add_rebuild(site: Site) -> None:
@@ -9916,42 +10825,52 @@ def add_rebuild(site: Site) -> None:
         site.store.add_rebuild(site.now(), wait, WEBHOOK)
 
 
-def encoded(body: Json | str) -> bytes:
-    """A body as it is sent: a text as it is, all else as JSON."""
-    if isinstance(body, str):
-        return body.encode()
-    return json.dumps(body, ensure_ascii=False).encode()
+def id_for_chats(webhook: Message) -> str:
+    return f"msg_{webhook.created_at}_{webhook.id}"
 
 
 def send_webhook(site: Site, webhook: Message) -> None:
-    """One try. `NotSent` unless it was taken."""
-    config = site.config
+    """One try. `NotSent` unless it was taken. What is about a comment or for a chat that is gone
+    ends."""
     if webhook.event == "rebuild":
         ask_for_rebuild(site, webhook)
         return
+    chat = chat_of(site, webhook.recipient)
     comment = site.store.comment(webhook.comment_id)
-    if comment is None:  # pragma: no cover - a race
+    if chat is None or comment is None:
         return
-    chat = CHATS[config.webhook_kind]
+    reason = site.store.report_reason(webhook) if webhook.event == "reported" else ""
     with site.store.writing():  # its links
-        message = chat_message(site, webhook, comment)
-    content = encoded(chat.body(site, message))
-    headers = chat.headers(site, webhook, content)
-    response = post(site.world, config.webhook_url, content, headers)
-    refusal_words = chat.refusal(response)
-    if refusal_words:
-        raise NotSent(f"Refused {refusal_words}")
+        message = chat_message(
+            owner_as_recipient(site, webhook.recipient, comment),
+            id_for_chats(webhook),
+            webhook.event,
+            webhook.created_at,
+            comment,
+            reason,
+        )
+    said = chat.send(message)
+    message_id = inside(said, "result", "message_id")
+    if isinstance(chat, Telegram) and chat.acts and isinstance(message_id, int):
+        with site.store.writing():
+            site.store.keep_chat_message(webhook.recipient, message_id, comment.id, comment.version)
 
 
 def ask_for_rebuild(site: Site, webhook: Message) -> None:
     config = site.config
-    body = {"type": "comments.changed", "timestamp": rfc3339(webhook.created_at)}
-    content = encoded(body)
+    content = json_bytes(webhook_body("comments.changed", webhook.created_at))
     headers: dict[str, str] = {}
     # What builds the blog is another company than a chat, whose token it must not get.
     if config.webhook_kind == "json":
-        headers = json_headers(site, webhook, content)
+        headers = signed_headers(config.webhook_secret, id_for_chats(webhook), site.now(), content)
     post(site.world, config.webhook_rebuild_url, content, headers)
+
+
+def try_chat(settings: ChatSettings, config: Config, world: World) -> str:
+    """Sends a test message. Returns a sentence that says it was taken. `NotSent` if it was not."""
+    chat = chat_for(settings, config, world)
+    chat.send(test_message(world.now(), world.random_bytes(16).hex()))
+    return f"{settings.section} {settings.kind} has taken a test message: look there"
 
 
 # -- Outbox -------------------------------------------------------------------
@@ -10020,11 +10939,26 @@ def send_due(site: Site) -> None:
 PAUSES = (5, 15, 45, 135, 405, 1215)
 
 
+def seconds_until_free(site: Site, message: Message) -> int:
+    """How long a message waits for its chat, so that the chat's limits are kept and one that is
+    down holds up no other. 0 for an email, and for what has waited for too long."""
+    chat = chat_of(site, message.recipient) if message.is_for_chat else None
+    now = site.now()
+    if chat is None or now >= message.expires_at:
+        return 0
+    return site.chat_paces[message.recipient].seconds_to_wait(chat.most_a_minute, now)
+
+
 def send(site: Site, message: Message) -> None:
     """One try. The next try is stored first: if the disk fills up in between, the message is not
     sent in a loop. After a crash it is sent once more, with the same Message-ID."""
     store = site.store
     now = site.now()
+    wait = seconds_until_free(site, message)
+    if wait:
+        with store.writing():
+            store.delay_message(message.id, min(now + wait, message.expires_at))
+        return
     pause = PAUSES[message.tries] if message.tries < len(PAUSES) else HOUR
     next_try = min(now + pause, message.expires_at)
     with store.writing():
@@ -10035,6 +10969,8 @@ def send(site: Site, message: Message) -> None:
         if now >= message.expires_at:
             raise NotSent(message.failure or "expired", is_final=True)
         if message.event:
+            if message.is_for_chat:
+                site.chat_paces[message.recipient].sent_at.append(now)
             send_webhook(site, message)
         else:
             secret = short_hash(site.key, "message", message.id, message.created_at)
@@ -10046,8 +10982,13 @@ def send(site: Site, message: Message) -> None:
         advice = f" (hint: {hint})" if hint else ""
         log.warning("%s %d: %s%s%s", name, message.id, failure.reason, end, advice)
         with store.writing():
-            if store.note_failure(message, failure.reason) and failure.is_final:
-                store.give_up(message, now)
+            if store.note_failure(message, failure.reason):
+                if failure.is_final:
+                    store.give_up(message, now)
+                elif message.is_for_chat and failure.rest is not None:
+                    rest = failure.rest or min(pause, MINUTE)
+                    site.chat_paces[message.recipient].rests_until = now + rest
+                    store.delay_message(message.id, min(now + rest, message.expires_at))
     else:
         with store.writing():
             store.end_message(message.id, carried)
@@ -12966,7 +13907,7 @@ def post_comment(request: Request) -> Json:
         if new.email:
             store.notify_holder(comment.id, request.now)
         if verdict.status != "spam" and not request.is_admin:
-            add_webhook(request.site, comment.id, "created")
+            tell_chats(request.site, comment.id, "created")
         return posted(request, comment, may_edit=True)
 
 
@@ -13113,7 +14054,7 @@ def edit_comment(request: Request, comment_id: int) -> Json:
         # The owner looks at what waits. About a visible comment, there was an email before.
         if verdict.status == "waiting":
             store.notify_owner(comment.id, request.now)
-            add_webhook(request.site, comment.id, "created")
+            tell_chats(request.site, comment.id, "created")
             if comment.user_id is None and comment.email:
                 store.notify_holder(comment.id, request.now)
         return as_author_sees(request, full_comment(request, comment_id))
@@ -13254,7 +14195,7 @@ def report_comment(request: Request, comment_id: int) -> Json:
         report_id = store.add_report(comment_id, visitor, reason, request.now)
         if report_id:
             store.notify_owner(comment_id, request.now)
-            add_webhook(request.site, comment_id, "reported", report_id)
+            tell_chats(request.site, comment_id, "reported", report_id)
     return {"success": True}
 
 
@@ -14866,39 +15807,54 @@ def rewrite_comment(request: Request, comment_id: int) -> Json:
 @route("POST", "/admin/reply", Permission.ADMIN)
 def reply_as_owner(request: Request) -> Json:
     """`{parent_id, content, version?}` to `{success, comment}`. A waiting parent is approved."""
-    store = request.site.store
     content = content_field(request)
-    markup = safe_html(content)
-    country, location = location_of(request)
+    place = location_of(request)
     with request.writing():
         parent = full_comment(request, number_field(request, "parent_id"))
         check_version(parent, optional_field(request, "version"))
         if parent.status not in ("visible", "waiting"):
             raise NotFound("要回复的评论不存在", Code.PARENT_GONE)
-        entry = ACTIONS["visible"].apply(request.site, parent)
-        if entry:
-            audit(request, entry, parent.id)
-        new = FullComment(
-            page_id=parent.page_id,
-            parent_id=parent.id,
-            user_id=request.me.id,
-            nickname=request.me.nickname,
-            content=content,
-            html=markup,
-            ip=request.client.ip,
-            country=country,
-            location=location,
-            created_at=request.now,
-            language=parent.language,
-        )
-        # After a double click, the reply is there already.
-        reply = store.same_comment(new)
-        if reply is None:
-            reply = store.insert_comment(new, "visible", request.now)
-            store.notify(reply, request.now)
-            audit(request, "reply", parent.id)
+        reply = add_owner_reply(request.site, request.me, parent, content, request.client.ip, place)
         shown = comment_for_admin(request, full_comment(request, reply.id))
         return {"success": True, "comment": shown}
+
+
+def add_owner_reply(
+    site: Site,
+    author: Account,
+    parent: FullComment,
+    content: str,
+    ip: str = "",
+    place: Place = NOWHERE,
+) -> Comment:
+    """Adds an admin's reply, in the caller's transaction. A waiting parent is approved."""
+    store = site.store
+    now = site.now()
+    entries = [ACTIONS["visible"].apply(site, parent)]
+    new = FullComment(
+        page_id=parent.page_id,
+        parent_id=parent.id,
+        user_id=author.id,
+        nickname=author.nickname,
+        content=content,
+        html=safe_html(content),
+        ip=ip,
+        country=place.country,
+        location=place.location,
+        created_at=now,
+        language=parent.language,
+    )
+    # After a double click, the reply is there already.
+    reply = store.same_comment(new)
+    if reply is None:
+        reply = store.insert_comment(new, "visible", now)
+        store.notify(reply, now)
+        entries.append("reply")
+    for entry in filter(None, entries):
+        store.add_audit_entry(
+            now=now, who=author.nickname, action=entry, subject=str(parent.id), detail=""
+        )
+    return reply
 
 
 @route("GET", "/comments/waiting", Permission.MODERATOR, pace=Pace.LONG)
@@ -15225,8 +16181,7 @@ def top_pages(request: Request, sort: str) -> list[Json]:
 def may_moderate_by_link(site: Site, subscriber: str, comment: Comment) -> bool:
     """Whether the recipient of a moderation link still gets notifications about that page."""
     recipients = owner_recipients(site, comment)
-    if site.config.webhook_url:
-        recipients.append(WEBHOOK)
+    recipients += [chat.recipient for chat in site.config.chats]
     return subscriber in [subscriber_of(site.key, each) for each in recipients]
 
 
@@ -15582,6 +16537,252 @@ EMAIL_CHOICES: dict[str, Callable[[Request, ShortLink, FullComment | None], None
 }
 
 
+# -- Telegram -----------------------------------------------------------------
+
+# What people do with the messages in a chat of Telegram, where the owner has switched that on
+# (`interactive`): they press buttons, and reply. Each update from Telegram is looked at once. One
+# that is not from a person whom the settings name, about a message that this service has sent to
+# the chat of the settings, changes nothing.
+
+POLL_SECONDS = 25  # that Telegram keeps a request open while nothing happens
+UPDATES = ["message", "callback_query"]  # the kinds of updates that are asked for
+# An update whose number is up to so much smaller than the last one is a repetition. After a quiet
+# week Telegram begins anew at any number (core.telegram.org/bots/api#update).
+REPETITIONS = 100_000
+
+
+class TelegramListener:
+    """Takes the updates of the bot of one section."""
+
+    def __init__(self, site: Site, settings: ChatSettings) -> None:
+        self.site = site
+        self.store = site.store
+        self.settings = settings
+        self.chat = Telegram(settings, site.config, site.world)
+        self.may_poll = False
+
+    # Where updates come from
+
+    def listen(self) -> float:
+        """Asks for updates, and does what they say; or has Telegram send them. Returns the seconds
+        until it wants to be called again."""
+        try:
+            if self.settings.interactive == "webhook":
+                self.ask_for_calls()
+                return 6 * HOUR
+            updates = self.new_updates()
+        except NotSent as failure:
+            log.warning("%s: %s", self.settings.section, failure.reason)
+            return failure.rest or MINUTE
+        with self.store.machine_faults():
+            for update in updates if isinstance(updates, list) else []:
+                self.take(update)
+        return 1
+
+    def ask_for_calls(self) -> None:
+        """Has Telegram call this service, with a secret that it shows."""
+        url = f"{self.site.config.server_public_url}/chat/{self.settings.name}"
+        secret = secret_of_calls(self.site, self.settings)
+        self.chat.call(
+            "setWebhook", {"url": url, "secret_token": secret, "allowed_updates": UPDATES}
+        )
+
+    def new_updates(self) -> Any:
+        if not self.may_poll:  # Telegram refuses while it has a URL to call
+            self.chat.call("deleteWebhook", {})
+            self.may_poll = True
+        parameters = {
+            "offset": self.store.last_update(self.settings.recipient) + 1,
+            "limit": 5,  # so that the response is not longer than what is read of one
+            "timeout": POLL_SECONDS,
+            "allowed_updates": UPDATES,
+        }
+        return self.chat.call("getUpdates", parameters, silence=POLL_SECONDS + 10, most=MEGA)
+
+    def take(self, update: Any) -> None:
+        """Does what an update says, unless it has come before."""
+        number = inside(update, "update_id")
+        if not isinstance(number, int):
+            return
+        with self.store.writing():
+            last = self.store.last_update(self.settings.recipient)
+            if last - REPETITIONS < number <= last:
+                return
+            self.store.note_update(self.settings.recipient, number)
+        try:
+            if pressed := inside(update, "callback_query"):
+                self.press(pressed)
+            elif written := inside(update, "message"):
+                self.reply(written)
+        except NotSent as failure:  # what was asked for is done; only nobody could be told
+            log.warning("%s: %s", self.settings.section, failure.reason)
+
+    # Who and what
+
+    def may_act(self, sender: Any) -> bool:
+        """Whether the settings name a sender. In a chat with the bot alone, its number is that of
+        the person."""
+        named = self.settings.users or (self.settings.to,)
+        number = inside(sender, "id")
+        return isinstance(number, int) and number > 0 and str(number) in named
+
+    def id_here(self, message: Any) -> int | None:
+        """The number of a message in the chat of the settings. None for any other."""
+        number = inside(message, "message_id")
+        is_here = str(inside(message, "chat", "id")) == self.settings.to
+        return number if is_here and isinstance(number, int) else None
+
+    def about(self, message_id: int | None) -> AboutComment | None:
+        """What a message in the chat is about. None if this service does not know it."""
+        if message_id is None:
+            return None
+        return self.store.chat_message(self.settings.recipient, message_id)
+
+    def admin(self) -> Account | None:
+        """In whose name replies are posted. None if the settings name no admin of several, or one
+        who is none."""
+        admins = self.store.admins()
+        if self.settings.admin:
+            admins = [each for each in admins if each.email == self.settings.admin]
+        return admins[0] if len(admins) == 1 else None
+
+    def owner(self, comment: Comment | None) -> Recipient:
+        """Whose language is that of the messages."""
+        return owner_as_recipient(self.site, self.settings.recipient, comment or BLANK_COMMENT)
+
+    def audit(self, action: str, comment_id: int) -> None:
+        admin = self.admin()
+        self.store.add_audit_entry(
+            now=self.site.now(),
+            who=admin.nickname if admin else "Telegram",
+            action=action,
+            subject=str(comment_id),
+            detail=self.settings.section,
+        )
+
+    # Buttons
+
+    def press(self, pressed: Any) -> None:
+        """Does what a button says, shows in the message that it is done, and offers to undo it."""
+        message_id = self.id_here(inside(pressed, "message"))
+        about = self.about(message_id)
+        action_name = inside(pressed, "data")
+        if message_id is None or about is None or action_name not in STATUS_ACTIONS:
+            return
+        if self.may_act(inside(pressed, "from")):
+            answer = self.act(action_name, about.comment_id, about.version, message_id)
+        else:
+            answer = self.owner(None).texts["chat_stranger"]
+        parameters = {"callback_query_id": inside(pressed, "id"), "text": answer[:200]}
+        self.chat.call("answerCallbackQuery", parameters)
+
+    def act(self, action_name: str, comment_id: int, version: str, message_id: int) -> str:
+        """Does an action, if the text of the comment is still that version, where that matters.
+        Returns a sentence that says what was done."""
+        action = ACTIONS[action_name]
+        with self.store.writing():
+            comment = self.store.comment(comment_id)
+            owner = self.owner(comment)
+            if comment is None or not comment.content:
+                return owner.texts["gone"]
+            undo = action.undo(self.site, comment)
+            has_changed = action.checks_text and version != comment.version
+            if has_changed:
+                recipient = self.settings.recipient
+                self.store.keep_chat_message(recipient, message_id, comment_id, comment.version)
+            else:
+                entry = action.apply(self.site, comment)
+                if entry:
+                    self.audit(entry, comment_id)
+            current = self.store.existing_comment(comment_id)
+        if has_changed:  # it is shown again, with its buttons
+            self.show(owner, current, message_id)
+            return owner.texts["chat_changed"]
+        is_kept = undo == action_name
+        done = owner.texts["done_keep" if is_kept else f"done_{action_name}"]
+        undo_button = ChatButton(undo, owner.texts["undo"], "")
+        self.show(owner, current, message_id, done, [] if is_kept else [undo_button])
+        return done
+
+    def show(
+        self,
+        owner: Recipient,
+        comment: FullComment,
+        message_id: int,
+        done: str = "",
+        buttons: list[ChatButton] | None = None,
+    ) -> None:
+        """Writes a message anew. `done` says what was done with the comment, whose `buttons` are
+        then other ones."""
+        with self.store.writing():  # its links
+            message = chat_message(owner, "", "created", self.site.now(), comment)
+        if done:
+            # `hook_waiting` would say once more that it waits.
+            text = f"{name_of(owner.texts, comment)}\n\n{shortened(comment.content, 1000)}"
+            message = replace(message, text=f"{text}\n\n➜ {done}", buttons=buttons or [])
+        body = {**self.chat.body(message), "message_id": message_id}
+        self.chat.call("editMessageText", body)
+
+    # Replies
+
+    def reply(self, written: Any) -> None:
+        """Posts what the owner writes in reply to a message about a comment."""
+        about = self.about(self.id_here(inside(written, "reply_to_message")))
+        own_id = self.id_here(written)
+        if about is None or own_id is None or not self.may_act(inside(written, "from")):
+            return
+        if self.about(own_id):  # it is posted already
+            return
+        answer = self.post(about, own_id, inside(written, "text"))
+        parameters = {
+            "chat_id": self.settings.to,
+            "text": answer,
+            "reply_parameters": {"message_id": own_id},
+        }
+        self.chat.call("sendMessage", parameters)
+
+    def post(self, about: AboutComment, own_id: int, text: Any) -> str:
+        """Posts a reply. Returns a sentence that says whether it is published."""
+        content = bare_content(text) if isinstance(text, str) else ""
+        most = self.site.config.comments_max_length
+        with self.store.writing():
+            parent = self.store.comment(about.comment_id)
+            owner = self.owner(parent)
+            author = self.admin()
+            if author is None:
+                return owner.text("chat_nobody", section=self.settings.section)
+            if is_blank(content) or len(content) > most:
+                return owner.text("chat_length", n=most)
+            if parent is None or parent.status not in ("visible", "waiting"):
+                return owner.texts["gone"]
+            if parent.status == "waiting" and about.version != parent.version:
+                return owner.texts["chat_changed"]
+            reply = add_owner_reply(self.site, author, parent, content)
+            self.store.keep_chat_message(self.settings.recipient, own_id, reply.id, reply.version)
+            return owner.texts["chat_replied"]
+
+
+# What buttons in a chat do.
+STATUS_ACTIONS = ("visible", "waiting", "spam", "deleted")
+
+
+def secret_of_calls(site: Site, settings: ChatSettings) -> str:
+    """What Telegram shows when it calls. It is made of the site's key, so nobody sets it."""
+    return keyed_hash(site.key, "telegram", settings.name, settings.token)
+
+
+@route("POST", "/chat/<name>", Permission.PUBLIC)
+def take_update(request: Request, name: str) -> Json:
+    """An update from Telegram, where `interactive` is webhook."""
+    shown = request.environ.get("HTTP_X_TELEGRAM_BOT_API_SECRET_TOKEN", "")
+    for settings in request.site.config.chat_sections:
+        is_called = settings.name == name and settings.interactive == "webhook"
+        if is_called and equal_in_constant_time(shown, secret_of_calls(request.site, settings)):
+            TelegramListener(request.site, settings).take(request.form)
+            return {"success": True}
+    raise no_such_url()
+
+
 # -- Manual -------------------------------------------------------------------
 
 # The topics of the manual in the order in which a blog owner meets them. Each group has a title in
@@ -15596,7 +16797,10 @@ MANUAL = (
     (
         "Run",
         "日常",
-        ("moderation", "login", "webhooks", "backup", "versions", "move", "export", "privacy"),
+        (
+            *("moderation", "chats", "webhooks", "login", "backup", "versions", "move", "export"),
+            "privacy",
+        ),
     ),
     ("Reference", "参考", ("security", "limits", "speed", "api")),
 )
@@ -15749,6 +16953,16 @@ class App:
         with self.site.store.machine_faults():
             deliver_due(self.site)
         return 1
+
+    def listeners(self) -> list[Callable[[], float]]:
+        """What takes the updates of chats that act: work to repeat, each in a thread of its own,
+        since it waits for long."""
+        chats = self.site.config.chat_sections
+        return [
+            TelegramListener(self.site, settings).listen
+            for settings in chats
+            if settings.interactive != "no"
+        ]
 
     def back_up_if_due(self) -> float:
         """Makes a backup when the last one is old, and deletes the oldest."""
@@ -15998,7 +17212,7 @@ def regular_work(sites: Sites, stopping: threading.Event) -> Iterator[None]:
     """Threads do the regular work of each app meanwhile."""
     threads = []
     for app in sites.apps:
-        for work in (app.deliver, app.tick, app.back_up_if_due):
+        for work in (app.deliver, app.tick, app.back_up_if_due, *app.listeners()):
             arguments = (work, stopping, sites.name_of(app))
             thread = threading.Thread(target=repeat, args=arguments, daemon=True)
             thread.start()
@@ -16081,9 +17295,10 @@ def check_settings(config: Config) -> Iterator[Finding]:
     if config.captcha_verify_url.startswith("http:"):
         text = "[captcha] verify_url is not https: secrets are sent unencrypted"
         yield Finding(Level.WARN, "captcha", text)
-    if config.webhook_url.startswith("http:"):
-        text = "[webhook] url is not https: comments are sent unencrypted"
-        yield Finding(Level.WARN, "webhook", text)
+    for chat in config.chats:
+        if chat.url.startswith("http:") and not is_safe_for_secrets(chat.url):
+            text = f"{chat.section} url is not https: comments are sent unencrypted"
+            yield Finding(Level.WARN, "webhook", text)
     if not config.limits_enabled:
         text = "[limits] enabled = no: there are no rate limits"
         yield Finding(warn_if_public, "limits", text)
@@ -16198,9 +17413,12 @@ def check_database(config: Config, now: int) -> Iterator[Finding]:
         yield Finding(Level.FAIL, "database", str(error))
 
 
-def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
-    """What only a try can show. `to`: where a test email goes, if it is not ""."""
+def check_outside(config: Config, world: World, to: str, messages: bool) -> Iterator[Finding]:
+    """What only a try can show. `to`: where a test email goes, if it is not "". `messages`: whether
+    each chat gets a test message."""
     yield from check_mail(config, world, to)
+    if messages:
+        yield from check_chats(config, world)
     yield from check_captcha(config, world)
     for provider in config.login_providers:
         yield check_provider(provider, config, world)
@@ -16340,6 +17558,16 @@ def try_test_email(mailer: Mailer, to: str) -> Finding:
     return Finding(Level.OK, "mail", text)
 
 
+def check_chats(config: Config, world: World) -> Iterator[Finding]:
+    """Whether a test message arrives in each chat: a line for each."""
+    for settings in config.chats:
+        try:
+            yield Finding(Level.OK, "chat", try_chat(settings, config, world))
+        except NotSent as failure:
+            text = f"{settings.section} {settings.kind} does not work: {failure.explained}"
+            yield Finding(Level.FAIL, "chat", text)
+
+
 def check_captcha(config: Config, world: World) -> Iterator[Finding]:
     provider = config.captcha_provider
     if provider in HOSTED_CAPTCHAS:
@@ -16443,13 +17671,13 @@ def run_check(topic: str, success: str, attempt: Callable[[], object], *, subjec
     return Finding(Level.OK, topic, success)
 
 
-def check_all(config: Config, world: World, to: str) -> Iterator[Finding]:
-    """All that the command `check` finds; for `to` see `check_outside`."""
+def check_all(config: Config, world: World, to: str, messages: bool) -> Iterator[Finding]:
+    """All that the command `check` finds; for `to` and `messages` see `check_outside`."""
     yield from check_settings(config)
     yield from check_files(config)
     yield from check_versions()
     yield from check_database(config, world.now())
-    yield from check_outside(config, world, to)
+    yield from check_outside(config, world, to, messages)
 
 
 def check_service(site: Site) -> Iterator[Finding]:
@@ -21377,6 +22605,7 @@ def greet_visitor(sites: Sites, url: str) -> None:
 @dataclass(kw_only=True)
 class CheckArguments(Arguments):
     mail: str = ""
+    messages: bool = False
     verbose: bool = False
 
     @classmethod
@@ -21384,6 +22613,9 @@ class CheckArguments(Arguments):
         add_settings_files(parser)
         parser.add_argument(
             "--mail", type=email_argument, metavar="EMAIL", help="send a test email there"
+        )
+        parser.add_argument(
+            "--messages", action="store_true", help="send a test message to each chat"
         )
         parser.add_argument(
             "-v", "--verbose", action="store_true", help="show all settings, also the defaults"
@@ -21396,7 +22628,7 @@ def check_command(arguments: CheckArguments) -> int:
     for blog in arguments.blogs:
         if len(arguments.blogs) > 1:
             print(f"\n{blog.file}\n")
-        findings = [*check_all(blog.config, World(), arguments.mail)]
+        findings = [*check_all(blog.config, World(), arguments.mail, arguments.messages)]
         if not blog.file:
             missing = f"no commentd.ini in {Path.cwd()} (is this its folder?)"
             text = f"{missing}: defaults and the environment are used"

@@ -29,9 +29,11 @@ from support.full_service import full_service as full_service  # a fixture
 from support.full_service import reset as reset  # a fixture
 from support.world import START
 
-SIGNED = "/mail"  # what a link of an email opens: its rights are in the URL (test_notifications.py)
-GETS = [r for r in ROUTES if r.method == "GET" and r.path != SIGNED]
-WRITES = [r for r in ROUTES if r.method != "GET" and r.path != SIGNED]
+# What a link of an email opens: its rights are in the URL (test_notifications.py). What Telegram
+# calls, with a secret in a header (test_telegram.py).
+SIGNED = ("/mail", "/chat/{name}")
+GETS = [r for r in ROUTES if r.method == "GET" and r.path not in SIGNED]
+WRITES = [r for r in ROUTES if r.method != "GET" and r.path not in SIGNED]
 OFF = {"/metrics", "/picture", "/.well-known/security.txt"}  # unless a setting says otherwise
 OFF |= {"/auth/with/{name}", "/auth/callback/{name}"}
 VERIFY = "/auth/verify"
@@ -395,7 +397,7 @@ PERMISSIONS = {
     | {"/{name}", "/admin_page/{name}", "/words/{name}", "/mail", "/feed.atom", "/thread", *OFF}
     | {"/fragment", "/fragment.css"}
     | {"/admin", "/admin/captcha", "/admin/login", "/admin/link", "/admin/claim"}
-    | {"/admin/help"},
+    | {"/admin/help", "/chat/{name}"},
 }
 
 

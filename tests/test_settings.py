@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from commentd import (
+    CHAT_SETTINGS,
     LOGIN_SETTINGS,
     SETTINGS,
     Config,
@@ -27,7 +28,11 @@ from support.client import CANARY
 
 EXAMPLE = Path(__file__).parent.parent / "commentd.example.ini"
 KEY = "k" * 32
-EVERY = SETTINGS | LOGIN_SETTINGS
+EVERY = {
+    **SETTINGS,
+    **{f"login.NAME_{key}": each for key, each in LOGIN_SETTINGS.items()},
+    **{f"chat.NAME_{key}": each for key, each in CHAT_SETTINGS.items()},
+}
 
 
 @pytest.fixture
@@ -369,7 +374,10 @@ def test_a_readable_secret_is_warned_about(path: Path, caplog: pytest.LogCapture
 
 def test_settings_for_passwords_and_keys_are_marked_as_secrets() -> None:
     marked = {name for name, f in EVERY.items() if f.metadata["secret"]}
-    pattern = "password|secret|(token|api|login_site)_key$|webhook_(rebuild_)?url"
+    pattern = (
+        r"password|secret|(token|api|login_site)_key$|webhook_(rebuild_)?url|"
+        r"chat\.NAME_(url|token|headers|body)"
+    )
     assert marked == {name for name in EVERY if re.search(pattern, name)}
 
 
@@ -381,8 +389,9 @@ def test_each_line_of_the_example_settings_is_the_default(
     command = "LANG=C .venv/bin/commentd example > commentd.example.ini"
     assert EXAMPLE.read_text("utf-8") == whole, f"commentd.example.ini is out of date: {command}"
     assert load(path, whole) == Config()
-    text, providers = whole.split("\n[login.NAME]\n")
+    text, providers, chats = re.split(r"\n\[(?:login|chat)\.NAME\]\n", whole)
     assert re.findall("^#([a-z_]+) =.*", providers, re.M) == [*LOGIN_SETTINGS]
+    assert re.findall("^#([a-z_]+) =.*", chats, re.M) == [*CHAT_SETTINGS]
     lines = re.findall("^#([a-z_]+ =.*)", text, re.M)
     assert len(lines) == len(SETTINGS) == len(set(SETTINGS))
     assert load(path, re.sub("^#([a-z_]+ =)", r"\1", text, flags=re.M)) == Config()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from commentd import App, Config, World, make_app
+from commentd import App, Config, HttpRequest, HttpResponse, World, make_app
 from support.campaign import Campaign
 from support.client import CANARY, Visitor
 from support.commands import run_here
@@ -44,7 +44,7 @@ class Site:
         self.page = page
         self.webhooks: list[bytes] = []
         world = World(
-            clock=lambda: fake_world.time, send_email=fake_world.send, fetch=self.take_webhook
+            clock=lambda: fake_world.time, send_email=fake_world.send, exchange=self.take_webhook
         )
         self.app: App = make_app(config, world, rounds=1)
         add_account(self.app, "owner@example.com", "Owner", CANARY, "admin")
@@ -52,11 +52,9 @@ class Site:
         self.owner = Reader(self.app)
         self.owner.authorization = ("Bearer", token_of(self.app, "owner@example.com", "admin"))
 
-    def take_webhook(
-        self, url: str, message: bytes | None = None, *_: object, **__: object
-    ) -> tuple[int, bytes]:
-        self.webhooks.append(message or b"")
-        return 200, b"{}"
+    def take_webhook(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
+        self.webhooks.append(request.body or b"")
+        return HttpResponse(200, b'{"ok": true, "code": 0}')
 
     def new_comment(self, written: dict[str, Any], parent: int | None = None) -> Any:
         form = {"page_url": self.page, "captcha_token": "x", "lang": "en", "email": "lu@e.cn"}

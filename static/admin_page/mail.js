@@ -45,7 +45,7 @@ function buttonsForAll(emails) {
 }
 
 function messageRow({id, recipient, subject, tries, failure, hint, due_at, can_retry}) {
-  const isCall = recipient === 'webhook'
+  const isCall = !recipient.includes('@')
   const title = () => {
     if (isCall) return span(say('hooked'))
     return text(subject) ? bdi(subject) : span(say('code_email'))
@@ -63,7 +63,7 @@ function messageRow({id, recipient, subject, tries, failure, hint, due_at, can_r
     openDialog(say(isCall ? 'drop_hook' : 'drop_sure'), 'drop', [title()], drop)
 
   const notes = h('div', {},
-    dots(isCall ? say('webhook') : bdi(recipient), say('tries', tries), next),
+    dots(recipient === 'webhook' ? say('webhook') : bdi(recipient), say('tries', tries), next),
     text(failure) && h('p', {class: 'failure'}, bdi(failure)),
     text(hint) && h('p', {class: 'hint', lang: serviceLanguage(), dir: 'ltr'}, hint))
   const row = line(

@@ -29,6 +29,7 @@ NOT_DESCRIBED = {
     "POST /mail": "the button of that page",
     "GET /auth/with/{name}": "a page that the widget opens, for a provider of the settings",
     "GET /auth/callback/{name}": "a page to which the provider leads",
+    "POST /chat/{name}": "what Telegram calls",
 }
 # Who may call a route, weakest first. `anyone` has a token or none, but no invalid one.
 PERMISSIONS = {
@@ -43,7 +44,7 @@ NEED_TOKEN = ("user", "moderator", "admin")
 
 # A file at each path that serves several.
 NAMES = {"/{name}": "home.js", "/admin_page/{name}": "start.js", "/words/{name}": "de.json"}
-NAMES |= dict.fromkeys(("/auth/with/{name}", "/auth/callback/{name}"), "github")
+NAMES |= dict.fromkeys(("/auth/with/{name}", "/auth/callback/{name}", "/chat/{name}"), "github")
 
 
 @dataclass(frozen=True)

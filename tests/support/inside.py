@@ -540,3 +540,22 @@ def foreign_database(path: Path) -> Iterator[sqlite3.Connection]:
     """Another program's database, as an import opens it."""
     with commentd.open_foreign_copy(path) as (db, _):
         yield db
+
+
+def url_of_chat(settings: commentd.ChatSettings) -> str:
+    return commentd.chat_for(settings, Config(), commentd.World()).url
+
+
+def chat_findings(*sections: commentd.ChatSettings) -> list[tuple[str, str]]:
+    """What `check` says of these chats: the level and the sentence of each."""
+    config = Config(chat_sections=sections)
+    return [
+        (finding.level.word, finding.text)
+        for finding in commentd.check_chats(config, commentd.World())
+    ]
+
+
+def telegram_listener(app: App) -> commentd.TelegramListener:
+    """What takes the updates of the one chat that acts."""
+    (settings,) = app.site.config.chat_sections
+    return commentd.TelegramListener(app.site, settings)
