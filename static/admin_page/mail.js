@@ -10,7 +10,7 @@ import {call} from './service.js'
 import {language, rowsOf, say, serviceLanguage, text} from './texts.js'
 
 export function draw() {
-  const forAll = h('div', {class: 'row for-all'})
+  const forAll = h('div', {class: 'acts row for-all'})
   const drawButtons = ({emails}) => {
     const rows = rowsOf(emails)
     if (rows.length > 1) forAll.append(...buttonsForAll(rows))
