@@ -325,8 +325,11 @@ PATHS = {
 }
 READERS = {"/me": ANN, "/me/export": ANN, "/comments/waiting": OWNER}
 # They need an identity provider, which test_login.py has, or a site that knows its readers, as in
-# test_site_token.py: here they are left out.
-OF_PROVIDERS = ("/auth/with/<name>", "/auth/callback/<name>", "/auth/site", "/me/identities")
+# test_site_token.py, or Telegram, as in test_telegram.py: here they are left out.
+OF_PROVIDERS = (
+    *("/auth/with/<name>", "/auth/callback/<name>", "/auth/site", "/me/identities"),
+    "/chat/<name>",
+)
 for route in ROUTES:
     if route.method == "GET" and route.path not in ("/mail", *OF_PROVIDERS):
         admin = OWNER if route.path.startswith("/admin/") else ""
