@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from playwright.sync_api import Page
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -21,11 +23,21 @@ VIEWS: dict[str, tuple[str, dict[str, Any]]] = {
     "phone-dark-ar": ("ar", {**blog.screen(390), "color_scheme": "dark"}),
 }
 
+# Menus and helps lie above the page, where the window is.
+HAS_DIALOG = "!!document.querySelector('commentd-thread').shadowRoot.querySelector('dialog[open]')"
 # The widget, with what stands around it.
 PLACE = """() => {
   const {top, height} = document.querySelector('commentd-thread').getBoundingClientRect()
   return {x: 0, y: Math.max(0, top + scrollY - 80), width: innerWidth, height: height + 160}
 }"""
+
+
+def take_whole(page: Page, file: Path) -> None:
+    # A picture of a full page would forget that a phone is touched.
+    width, height = page.evaluate("[innerWidth, document.documentElement.scrollHeight]")
+    page.set_viewport_size({"width": width, "height": height})
+    blog.settle(page)
+    page.screenshot(path=file, clip=page.evaluate(PLACE), animations="disabled")
 
 
 def main() -> None:
@@ -41,11 +53,10 @@ def main() -> None:
                 lang, screen = VIEWS[view]
                 with site.opened(STATES[name], name, lang, **screen) as page:
                     file = options.folder / f"{re.sub('[^a-z]+', '-', name)}-{view}.png"
-                    # A picture of a full page would forget that a phone is touched.
-                    height = page.evaluate("document.documentElement.scrollHeight")
-                    page.set_viewport_size({"width": screen["viewport"]["width"], "height": height})
-                    blog.settle(page)
-                    page.screenshot(path=file, clip=page.evaluate(PLACE), animations="disabled")
+                    if page.evaluate(HAS_DIALOG):
+                        page.screenshot(path=file, animations="disabled")
+                    else:
+                        take_whole(page, file)
                 print(file, flush=True)
 
 
