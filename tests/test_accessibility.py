@@ -58,6 +58,8 @@ SHOWN = [
     "sign in, refused",
     "register",
     "code",
+    "account",
+    "account, deleting",
     "admin's menu",
 ]
 DRESSES = cycle([("essay", "light"), ("code", "dark"), ("photo", "light"), ("essay", "forced")])

@@ -96,9 +96,11 @@
   }
   /** In forced colours, what has lost its border. */
   watch.bare = () => inside().filter(e =>
-    e.matches('.button, .more, input, textarea, .badge') && seen(e) && edge(e) < 3).map(spot)
+    e.matches('.button, .more, input:not([type=radio]), textarea, .badge') && seen(e) && edge(e) < 3)
+    .map(spot)
   watch.edges = () => inside().filter(rendered).flatMap(e => {
     const text = e.innerText?.trim(), mine = ratio => [[spot(e), ratio]]
+    if (e.matches('[type=radio]')) return [] // the browser draws it
     if (e.matches('.like')) return mine(edge(e, '::before'))
     if (e.matches('input, textarea')) return mine(edge(e))
     if (e.matches('.button')) return mine(edge(e))
@@ -114,8 +116,9 @@
 
   const active = () => widget().shadowRoot.activeElement
   const modal = () => inside().find(e => e.matches('dialog:modal'))
+  // Of choices that exclude each other, Tab reaches the chosen one.
   const stops = () => controls().filter(e => e.tabIndex >= 0 && !e.disabled
-    && (modal()?.contains(e) ?? true))
+    && (e.type !== 'radio' || e.checked) && (modal()?.contains(e) ?? true))
   const ring = e => {
     const {outlineStyle, outlineWidth, outlineOffset, outlineColor, opacity} = getComputedStyle(e)
     if (outlineStyle === 'none' || parseFloat(outlineWidth) < 1) return 0
@@ -186,9 +189,10 @@
       small.map(e => `\`${spot(e)}\` ${round(box(e).width)} x ${round(box(e).height)}`)]
   }
   /** What a finger finds too small. What stands in the line of a name, which may be a short word,
-   * and the line beside replies have no room for its width. */
+   * and the line beside replies have no room for its width. A choice is pressed by its text, too. */
   watch.low = least => inside().filter(e => e.matches(
     'button, select, summary, input, textarea, .links a, .meta a') && e.checkVisibility())
+    .map(e => e.closest('.choice') ?? e)
     .filter(e => e.matches('.meta a') ? box(e).height < 23.98
       : min(box(e).width, box(e).height) < (e.matches('.line') ? 23.98 : least))
     .map(e => `${spot(e)} ${round(box(e).width)} x ${round(box(e).height)}`)

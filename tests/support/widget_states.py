@@ -192,6 +192,7 @@ alert = there(".error")
 panel = go(write, SIGN_IN, there(".panel"))
 code = go(panel, filled(email=MAIL), f".panel {MAIN}", there(".panel [name=code]"))
 by_password = go(panel, OTHERS, there(".panel [name=password]"))
+own_account = go(write, ".account", there(".panel .switch"))
 
 
 @dataclass(frozen=True)
@@ -244,6 +245,10 @@ STATES = {
     "code": empty(code),
     "code, refused": empty(go(code, filled(code="12345"), f".panel {MAIN}", alert)),
     "signed in": short(go(write, there(".guest button")), role="user"),
+    "account": short(own_account, role="user"),
+    "account, deleting": short(
+        go(own_account, ".panel [name=erase]", there(".panel .danger")), role="user"
+    ),
     "admin's menu": short(go(".quiet", there(".menu")), role="admin"),
     "marked as spam": short(go(".quiet", SECOND, there("article p.row")), role="admin"),
 }
