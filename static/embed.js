@@ -266,7 +266,7 @@ class Thread extends HTMLElement {
 
   language = 'en'
   decorators = {} // by name: what other scripts do to each item
-  menus = {} // by name: what other scripts add to the menu of an item, as {word, act, sure}
+  menus = {} // by name: what other scripts add to the menu of an item, for `menuButton`
   isArriving // whether its top is on its way to the top of the window, see arrive.js
   #folding = whenNear(body => this.#fold(body))
   #shownKey

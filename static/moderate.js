@@ -48,7 +48,8 @@ export async function moderate(thread, kit) {
     if (!isAdmin()) return []
     const waits = comment.status === 'waiting'
     const found = []
-    const add = (word, body) => found.push({word, act: () => change(item, body)})
+    const add = (word, body) =>
+      found.push({word, act: () => change(item, body), danger: word === 'deleted'})
     if (comment.user_id !== me().id) {
       if (waits) add('visible', {status: 'visible', version: comment.version})
       for (const status of ['spam', 'deleted']) add(status, {status})

@@ -89,7 +89,8 @@ function choices(thread, kit, {comment, firstChild: article}) {
     found.push({word: 'edit', act: () => thread.open(article, {change})})
   }
   if (isInTime || comment.user_id) {
-    found.push({word: 'delete', act: () => remove(thread, kit, comment, article), sure: true})
+    const act = () => remove(thread, kit, comment, article)
+    found.push({word: 'delete', act, sure: true, danger: true})
   }
   return found
 }

@@ -187,8 +187,9 @@ function choicesOf(thread, kit, item) {
   return [...choices, ...Object.values(thread.menus).flatMap(more => more(item))]
 }
 
-/** A button that closes the menu and acts; with `sure`, at the second press. */
-function menuButton(thread, {button}, {word, act, sure}) {
+/** A button that closes the menu and acts; with `sure`, at the second press. One with `danger` has
+    the colour of what deletes. */
+function menuButton(thread, {button}, {word, act, sure, danger}) {
   function onclick({target}) {
     if (sure && !target.dataset.sure) {
       target.dataset.sure = target.textContent = thread.say('sure')
@@ -197,7 +198,7 @@ function menuButton(thread, {button}, {word, act, sure}) {
     target.closest('dialog').close()
     act()
   }
-  return button(thread.say(word), onclick, {disabled: !act})
+  return button(thread.say(word), onclick, {disabled: !act, class: danger ? 'danger' : ''})
 }
 
 /** Puts a menu below its button, or above it, and inside the window. */
