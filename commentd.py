@@ -660,6 +660,14 @@ def shortened(text: str, most: int) -> str:
     return f"{without_url.rstrip() or cut} …"
 
 
+def without_middle(text: str, most: int) -> str:
+    """A text of `most` characters at most. A longer one has an ellipsis in its middle."""
+    if len(text) <= most:
+        return text
+    end = most // 3
+    return f"{text[: most - end - 1]}…{text[-end:]}"
+
+
 def one_line(text: str) -> str:
     """A text for an email header: one line of at most 120 characters, without hidden characters
     and without encoded words (RFC 2047), which some programs read as new headers. Bidi isolates go
@@ -789,9 +797,7 @@ def needed_joiner(match: re.Match[str]) -> str:
 def trimmed(text: str) -> str:
     """A text without space and invisible characters at its ends: they come along when a text is
     copied."""
-    needed: set[int] = set()  # where invisible characters stand that have a meaning there
-    for match in NEEDED_INVISIBLES.finditer(text):
-        needed.update(range(match.start(), match.end()))
+    needed = needed_invisibles(text)
     shown = [
         position
         for position, character in enumerate(text)
@@ -802,10 +808,49 @@ def trimmed(text: str) -> str:
     return text[shown[0] : shown[-1] + 1]
 
 
+def needed_invisibles(text: str) -> set[int]:
+    """Where invisible characters stand that have a meaning there."""
+    needed: set[int] = set()
+    for match in NEEDED_INVISIBLES.finditer(text):
+        needed.update(range(match.start(), match.end()))
+    return needed
+
+
 def is_invisible(character: str) -> bool:
     if character.isspace() or INVISIBLE.match(character):
         return True
     return unicodedata.category(character) in ("Cc", "Cf")
+
+
+# Titles of pages
+
+MOST_OF_TITLE = 200  # characters
+# What stands between the title of a page and the name of the blog: `Trains | Ann's blog`.
+BEFORE_BLOG_NAME = r"(?:\s+[-–—:·•»/_~]+\s*|\s*[|｜]\s*)"
+
+
+def proper_title(text: str, blog_name: str) -> str:
+    """The title of a page as it is stored: composed (NFC), on one line of at most 200 characters,
+    without what nobody sees or what turns a line around, and without the name of the blog at its
+    end. "" if there is nothing to see. A URL says no more than the path, which stands beside it."""
+    # Normalising takes time that grows faster than the text.
+    composed = unicodedata.normalize("NFC", text[: 5 * MOST_OF_TITLE])
+    spaced = re.sub(r"\s", " ", CONTROLS.sub(" ", composed))
+    needed = needed_invisibles(spaced)
+    shown = [
+        character
+        for position, character in enumerate(spaced)
+        if position in needed or character == " " or is_plain_visible(character)
+    ]
+    title = " ".join("".join(shown).split())
+    title = re.sub(rf"(?i){BEFORE_BLOG_NAME}{re.escape(blog_name)}\Z", "", title) or title
+    if is_blank(title) or re.fullmatch(r"(?i)(?:https?:/)?/\S*", title):
+        return ""
+    return shortened(title, MOST_OF_TITLE - 2)
+
+
+def is_plain_visible(character: str) -> bool:
+    return unicodedata.category(character)[0] != "C" and not INVISIBLE.match(character)
 
 
 # Names that look like an admin's
@@ -1298,6 +1343,21 @@ def is_foreign(page_url: str, origins: Strings) -> bool:
     """Whether a page is on a host that the owner did not name."""
     origin = re.match("(?i)https?://[^/?#]*", page_url)
     return origin is not None and host_of(origin[0]) not in map(host_of, origins)
+
+
+def readable_page(page_url: str, origins: Strings, most: int) -> str:
+    """The path of a page as people read it, a long one without its middle. Of a page elsewhere, the
+    URL."""
+    shown = unquoted(page_url)
+    if is_foreign(page_url, origins):
+        return shortened(shown, most)
+    path = re.sub("(?i)^https?://[^/?#]*", "", shown) or "/"
+    return without_middle(path, most)
+
+
+def name_of_page(title: str, page_url: str, origins: Strings, most: int = 120) -> str:
+    """What a page is called in a sentence: its title, or its path if it has none."""
+    return shortened(title, most) if title else readable_page(page_url, origins, most)
 
 
 def own_link(page_url: str, origins: Strings) -> str:
@@ -2971,6 +3031,12 @@ MIGRATIONS: list[Migration] = [
         id         INTEGER PRIMARY KEY,
         key        TEXT NOT NULL UNIQUE,
         page_url   TEXT NOT NULL,
+        title      TEXT NOT NULL DEFAULT '',
+        -- Who said so: see TITLE_SOURCES.
+        title_source TEXT NOT NULL DEFAULT ''
+                   CHECK (title_source IN ('', 'held', 'comment', 'import', 'owner')),
+        -- The comment that the title came with.
+        title_comment_id INTEGER,
         -- Its comments that are visible.
         total      INTEGER NOT NULL DEFAULT 0,
         -- Its top-level comments that are shown.
@@ -3761,8 +3827,8 @@ CHANGED_PAGES = """
         INSERT INTO changed_page VALUES (NEW.key);
     END;
     CREATE TEMP TRIGGER note_changed_page
-        AFTER UPDATE OF key, page_url, total, threads, page_likes, closed, opened_at, mark,
-                        gone_mark ON main.page
+        AFTER UPDATE OF key, page_url, title, title_source, total, threads, page_likes, closed,
+                        opened_at, mark, gone_mark ON main.page
     BEGIN
         INSERT INTO changed_page VALUES (OLD.key), (NEW.key);
     END;
@@ -4476,6 +4542,12 @@ class JoinedIdentity:
     joined_at: int
 
 
+# Where the title of a page comes from. A later one of these replaces an earlier one, so that what
+# the owner wrote stays. `comment`: its widget sent it along with a comment. `held`: so it did, but
+# that comment is not visible. Then readers see no title, and the next one replaces it.
+TITLE_SOURCES = ("", "held", "comment", "import", "owner")
+
+
 @dataclass(frozen=True)
 class Page:
     """A row of the table `page`: each of its columns needs a field here."""
@@ -4483,6 +4555,9 @@ class Page:
     id: int
     key: str
     page_url: str
+    title: str = ""
+    title_source: str = ""
+    title_comment_id: int | None = None
     total: int = 0
     threads: int = 0
     views: int = 0
@@ -4499,6 +4574,17 @@ class Page:
         days = config.comments_close_after_days
         is_old = days > 0 and 0 < self.opened_at <= now - days * DAY
         return bool(self.closed) or is_old
+
+    @property
+    def public_title(self) -> str:
+        """The title that readers may see."""
+        return "" if self.title_source == "held" else self.title
+
+    def takes_title_of(self, source: str) -> bool:
+        """Whether a title from there replaces the one that the page has."""
+        if self.title_source == "held":
+            return True
+        return TITLE_SOURCES.index(source) > TITLE_SOURCES.index(self.title_source)
 
 
 STATUSES = ("visible", "waiting", "spam", "deleted")  # of a comment
@@ -4570,8 +4656,8 @@ EXPORTED_FIELDS = (
 # Not frozen, as other rows are: making those of a list would take twice as long.
 @dataclass
 class Comment:
-    """A comment with the URL of its page and the role of its author's account. What has been erased
-    has its default.
+    """A comment with the URL and the title of its page and the role of its author's account. What
+    has been erased has its default.
 
     `role`: "" unless its author was signed in, or has said since that they wrote it. `own_html`:
     whether `html` came with an import and says what Markdown cannot. The content is then Markdown
@@ -4584,6 +4670,7 @@ class Comment:
     id: int = 0  # 0 while it is not stored
     page_id: int = 0
     page_url: str = ""
+    page_title: str = ""
     parent_id: int | None = None
     thread_id: int | None = None  # None for a top-level comment
     shown: int = 0
@@ -4698,12 +4785,17 @@ class ExportedComment(FullComment):
     """A comment with what the export says of its page."""
 
     page_key: str = ""
+    public_title: str = ""
     closed: int = 0
     opened_at: int = 0
 
     def erased(self) -> Self:
         return replace(
-            super().erased(), page_key=self.page_key, closed=self.closed, opened_at=self.opened_at
+            super().erased(),
+            page_key=self.page_key,
+            public_title=self.public_title,
+            closed=self.closed,
+            opened_at=self.opened_at,
         )
 
 
@@ -4889,7 +4981,10 @@ class Figures:
 # Where the fields of a comment come from that are not columns of its table.
 OTHER_COLUMNS = {
     "page_url": "page.page_url",
+    # A title that is held is seen beside comments that readers do not see.
+    "page_title": "iif(page.title_source = 'held' AND comment.status = 'visible', '', page.title)",
     "page_key": "page.key",
+    "public_title": "iif(page.title_source = 'held', '', page.title)",
     "closed": "page.closed",
     "opened_at": "page.opened_at",
     # A comment that was written by a guest has none, also when an account with its email address
@@ -4925,7 +5020,8 @@ SELECT_COMMENTS = {
     row_type: select_comments(row_type) for row_type in (Comment, FullComment, ExportedComment)
 }
 # The columns of the table.
-STORED_FIELDS = [each.name for each in fields(FullComment) if each.name not in ("page_url", "role")]
+JOINED_FIELDS = ("page_url", "page_title", "role")  # these stand in other tables
+STORED_FIELDS = [each.name for each in fields(FullComment) if each.name not in JOINED_FIELDS]
 INSERT_COMMENT = f"""
     INSERT INTO comment ({", ".join(STORED_FIELDS)}, mark)
     VALUES (:{", :".join(STORED_FIELDS)}, :mark)"""
@@ -5567,10 +5663,10 @@ class Store(Database):
         return self.one(Page, "SELECT * FROM page WHERE id = ?", page_id)
 
     def pages(self, sort: str, pattern: str, offset: int, limit: int) -> list[Page]:
-        """The pages whose URL matches the LIKE `pattern`. "" stands for all."""
+        """The pages whose URL or title matches the LIKE `pattern`. "" stands for all."""
         sql = "SELECT * FROM page"
         if pattern:
-            sql += " WHERE page_url LIKE :pattern ESCAPE '!'"
+            sql += " WHERE page_url LIKE :pattern ESCAPE '!' OR title LIKE :pattern ESCAPE '!'"
         sql += f" ORDER BY {PAGE_SORTS[sort]} LIMIT :limit OFFSET :offset"
         return self.all(Page, sql, pattern=pattern, offset=offset, limit=limit)
 
@@ -5583,6 +5679,29 @@ class Store(Database):
         opened_at = now if opened_at is None else opened_at
         return self.all(Page, sql, key, page_url, now, opened_at)[0]
 
+    def set_title(
+        self, page_id: int, title: str, source: str, comment_id: int | None = None
+    ) -> None:
+        """Gives a page a title. Without one, it has none, and takes the next one from anywhere."""
+        sql = "UPDATE page SET title = ?, title_source = ?, title_comment_id = ? WHERE id = ?"
+        self.run(sql, title, source if title else "", comment_id, page_id)
+
+    def hold_title(self, comment_id: int) -> None:
+        """A comment is not visible any more: nor is the title that came with it."""
+        sql = """
+            UPDATE page SET title_source = 'held'
+             WHERE title_comment_id = :id AND title_source = 'comment'
+               AND id = (SELECT page_id FROM comment WHERE id = :id)"""
+        self.run(sql, id=comment_id)
+
+    def show_title(self, comment_id: int) -> None:
+        """A comment is visible now, and with it the title that came with it."""
+        sql = """
+            UPDATE page SET title_source = 'comment'
+             WHERE title_comment_id = :id AND title_source = 'held'
+               AND id = (SELECT page_id FROM comment WHERE id = :id)"""
+        self.run(sql, id=comment_id)
+
     def set_closed(self, page_id: int, closed: bool, now: int) -> None:
         """Closes or reopens a page. The age of a page that is reopened begins anew."""
         sql = "UPDATE page SET closed = ?, opened_at = ? WHERE id = ?"
@@ -5590,11 +5709,15 @@ class Store(Database):
 
     def move_page(self, page_id: int, key: str, page_url: str) -> int:
         """Gives a page another key. If another page has it, that one takes in all of this one, and
-        a visitor who liked both counts once. Returns the id of the page that has the key."""
+        a visitor who liked both counts once. It keeps its title, unless that of this one comes from
+        a better source. Returns the id of the page that has the key."""
         other = self.page(key)
         if other is None or other.id == page_id:
             self.run("UPDATE page SET key = ?, page_url = ? WHERE id = ?", key, page_url, page_id)
             return page_id
+        page = self.page_by_id(page_id)
+        if page and page.title and other.takes_title_of(page.title_source):
+            self.set_title(other.id, page.title, page.title_source, page.title_comment_id)
         sql = """
             UPDATE comment SET page_id = :new WHERE page_id = :old;
 
@@ -5826,7 +5949,8 @@ class Store(Database):
                      OR comment.email LIKE :pattern ESCAPE '!'
                      OR account.email LIKE :pattern ESCAPE '!'
                      OR comment.ip LIKE :pattern ESCAPE '!'
-                     OR page.page_url LIKE :pattern ESCAPE '!')"""
+                     OR page.page_url LIKE :pattern ESCAPE '!'
+                     OR page.title LIKE :pattern ESCAPE '!')"""
         sql += " ORDER BY comment.id DESC LIMIT :limit"
         return self.comments_where(
             FullComment,
@@ -5950,6 +6074,7 @@ class Store(Database):
         sql = "UPDATE comment SET status = 'visible', hidden_at = NULL WHERE id = ?"
         self.run(sql, comment_id)
         self.update_shown(comment_id)
+        self.show_title(comment_id)
 
     def hide(self, comment_id: int, status: str, now: int) -> None:
         """Hides a comment. Spam and deleted comments are erased later."""
@@ -5958,6 +6083,7 @@ class Store(Database):
         sql = "UPDATE comment SET status = ?, hidden_at = ?, pinned = 0 WHERE id = ?"
         self.run(sql, status, now if is_refused else None, comment_id)
         self.update_shown(comment_id)
+        self.hold_title(comment_id)
         self.withdraw(comment_id, from_owners=is_refused)
         if is_refused:
             self.run("DELETE FROM outbox WHERE comment_id = ?", comment_id)  # its webhooks
@@ -5977,6 +6103,7 @@ class Store(Database):
 
     def erase_comment(self, comment_id: int) -> None:
         self.take_from_total(comment_id)
+        self.hold_title(comment_id)
         sql = f"UPDATE comment SET {assignments(BLANK_FIELDS)} WHERE id = :id"
         self.run(sql, id=comment_id, **values_of(BLANK_COMMENT, BLANK_FIELDS))
         sql = """
@@ -8643,20 +8770,29 @@ class Recipient:
         return self.text(many_name, page=page, n=len(comments))
 
     def page_in_subject(self, comment: Comment) -> str:
-        """The page of a comment. Of a page elsewhere, only that it is elsewhere."""
-        if is_foreign(comment.page_url, self.site.config.site_origins):
+        """The page of a comment by its title, or by its path if it has none. Of a page elsewhere,
+        only that it is elsewhere."""
+        origins = self.site.config.site_origins
+        if is_foreign(comment.page_url, origins):
             return self.texts["elsewhere"]
-        return self.page_shown(comment, 80)
+        return name_of_page(comment.page_title, comment.page_url, origins, 80)
 
-    def page_shown(self, comment: Comment, most: int) -> str:
+    def page_path(self, comment: Comment, most: int = 120) -> str:
         """The path of a page as people read it; of a page elsewhere its URL, with a note. There is
         a space between them: mail programs would take the note for a part of the URL."""
-        shown = unquoted(comment.page_url)
-        if is_foreign(comment.page_url, self.site.config.site_origins):
+        origins = self.site.config.site_origins
+        path = readable_page(comment.page_url, origins, most)
+        if is_foreign(comment.page_url, origins):
             note = self.texts["foreign"].strip()
-            return f"{shortened(shown, most)} {note}"
-        path = re.sub("(?i)^https?://[^/?#]*", "", shown) or "/"
-        return shortened(path, most)
+            return f"{path} {note}"
+        return path
+
+    def page_shown(self, comment: Comment, most: int = 120) -> str:
+        """The page of a comment by its title, with the path beside it: a title may say anything."""
+        path = self.page_path(comment, most)
+        if not comment.page_title:
+            return path
+        return f"{shortened(comment.page_title, most)} ({path})"
 
     def section(self, name: str, comment: Comment, **more: object) -> str:
         """The part of an email that shows one comment. `more`: what else the text needs."""
@@ -9953,6 +10089,8 @@ def chat_message(
     if 0 < len(link) < 500:  # a longer one would take the room of the text
         buttons.append(ChatButton("page", owner.texts["page"], link))
     heading = name_of(owner.texts, comment)
+    if comment.page_title:  # the subject names it, and a title may say anything
+        heading += f" · {owner.page_path(comment)}"
     title_name = "owner_subject"
     if is_report:
         given = reason or owner.texts["report_none"]
@@ -10177,6 +10315,7 @@ class OwnProgram(Chat):
         data = {
             "id": comment.id,
             "page_url": comment.page_url,
+            "page_title": comment.page_title,
             "parent_id": comment.parent_id,
             "nickname": comment.nickname,
             "website": comment.website,
@@ -13825,9 +13964,12 @@ def get_pages(request: Request) -> Json:
 
 @route("GET", "/comments/latest", Permission.ANYONE, public=True, pace=Pace.QUICK)
 def get_latest(request: Request) -> Json:
-    """`?limit=6`, up to 30, to the latest comments of the blog."""
+    """`?limit=6`, up to 30, to the latest comments of the blog, each with its `page_title`."""
     latest = request.site.store.latest_comments(query_number(request, "limit", 6, 30))
-    return {"comments": in_list(request, latest)}
+    comments = in_list(request, latest)
+    for shown, comment in zip(comments, latest, strict=True):
+        shown["page_title"] = comment.page_title
+    return {"comments": comments}
 
 
 # Writing
@@ -13871,10 +14013,11 @@ def location_of(request: Request) -> Place:
 
 @route("POST", "/comments", Permission.ANYONE, pace=Pace.WRITING)
 def post_comment(request: Request) -> Json:
-    """`{page_url, nickname, content, captcha_token, parent_id?, email?, website?, lang?}` to
-    `{success, comment, edit_token?}`: guests may edit with the edit token."""
+    """`{page_url, nickname, content, captcha_token, parent_id?, email?, website?, lang?,
+    page_title?}` to `{success, comment, edit_token?}`: guests may edit with the edit token."""
     store = request.site.store
     name = page_field(request, "page_url")
+    title = title_field(request, name)
     new = new_comment(request)
     if len(new.content) > LONG_TEXT:
         request.leave_event_loop(Pace.WAITING)
@@ -13901,6 +14044,7 @@ def post_comment(request: Request) -> Json:
         verdict = within_limits(request, verdict)
         new = replace(new, page_id=page.id, held=verdict.held)
         comment = store.insert_comment(new, verdict.status, request.now)
+        keep_title(store, page, title, comment)
         if captcha:
             store.note_spent_captcha(captcha.signature, captcha.expires_at, comment.id)
         store.notify(comment, request.now)
@@ -13909,6 +14053,25 @@ def post_comment(request: Request) -> Json:
         if verdict.status != "spam" and not request.is_admin:
             tell_chats(request.site, comment.id, "created")
         return posted(request, comment, may_edit=True)
+
+
+def title_field(request: Request, name: PageName) -> str:
+    """The title of the page that a comment was written on, as that page says it. "" unless the page
+    is the blog's own: others may say anything."""
+    text = text_field(request, "page_title", BODY_LIMIT, optional=True)
+    config = request.site.config
+    sender = request.environ.get("HTTP_ORIGIN", "")
+    if sender not in config.site_origins or is_foreign(name.page_url, config.site_origins):
+        return ""
+    return proper_title(text, config.blog_name)
+
+
+def keep_title(store: Store, page: Page, title: str, comment: Comment) -> None:
+    """Gives a page the title that came with a comment, unless it has one. Anybody can forge a
+    title, so readers see it only while they see the comment, and moderators judge both."""
+    source = "comment" if comment.status == "visible" else "held"
+    if title and comment.status != "spam" and page.takes_title_of(source):
+        store.set_title(page.id, title, source, comment.id)
 
 
 @dataclass(frozen=True)
@@ -14375,10 +14538,15 @@ class Feed:
     comments: Sequence[Comment]
 
 
+def public_name(site: Site, page: Page) -> str:
+    """What readers see a page called."""
+    return name_of_page(page.public_title, page.page_url, site.config.site_origins)
+
+
 def feed_of_page(site: Site, name: PageName) -> Feed:
     page = site.store.page_named(name)
     return Feed(
-        title=f"{site.config.blog_name} · {page.page_url}",
+        title=f"{site.config.blog_name} · {public_name(site, page)}",
         feed_id=lasting_id(site.key, "page", page.key),
         path=with_query("feed.atom", url=page.page_url),
         link=own_link(page.page_url, site.config.site_origins),
@@ -14426,7 +14594,7 @@ class FeedEntry:
 
     entry_id: str
     author: str
-    page_url: str
+    page: str
     link: str
     published: str
     updated: str
@@ -14439,7 +14607,7 @@ def feed_entry(site: Site, comment: Comment) -> FeedEntry:
         # With the time, since a number can be used again after `restore`.
         entry_id=lasting_id(site.key, "comment", comment.id, comment.created_at),
         author=name_of(texts_in(comment.language), comment),
-        page_url=comment.page_url,
+        page=name_of_page(comment.page_title, comment.page_url, site.config.site_origins),
         link=comment_link(url, comment.id),
         published=rfc3339(comment.created_at),
         updated=rfc3339(comment.edited_at or comment.created_at),
@@ -14598,7 +14766,7 @@ def get_thread(request: Request) -> Response:
         request.site,
         "thread.html",
         language,
-        title=texts_in(language)["thread_title"].format(page=unquoted(url)),
+        title=texts_in(language)["thread_title"].format(page=public_name(request.site, page)),
         canonical=link or public_thread_link(config, url, number),
         back=link,
         older=thread_path(url, number - 1, language) if number > 1 else "",
@@ -14666,6 +14834,7 @@ def linked_data(url: str, page: Page, comments: list[Comment]) -> str:
             "@type": "WebPage",
             "@id": url,
             "url": url,
+            **({"name": page.public_title} if page.public_title else {}),
             "commentCount": page.total,
             "comment": shown,
         }
@@ -15686,6 +15855,7 @@ def comment_for_admin(request: Request, comment: FullComment) -> Json:
     ]
     return {
         **comment.for_readers(request.site.config, is_admin=True),
+        "page_title": comment.page_title,
         "location": comment.location,
         "country": comment.country,
         "status": comment.status,
@@ -15894,6 +16064,7 @@ def page_for_admin(request: Request, page: Page) -> Json:
     return {
         "id": page.id,
         "page_url": page.page_url,
+        "page_title": page.title,
         "page_link": page_link(page.page_url, request.site.config.site_origins),
         **page_counts(request.site, page),
         "closed": closed,
@@ -15915,7 +16086,8 @@ def admin_pages(request: Request) -> Json:
 
 @route("PATCH", "/admin/pages/<page_id:id>", Permission.ADMIN)
 def change_page(request: Request, page_id: int) -> Json:
-    """`{closed?, page_url?, merge?}` to `{success, page}`."""
+    """`{closed?, page_title?, page_url?, merge?}` to `{success, page}`. With the title "", the page
+    has none, and takes the next one that comes."""
     store = request.site.store
     flush_views(request.site)  # the views of the old URL go to the new one
     with request.writing():
@@ -15926,10 +16098,21 @@ def change_page(request: Request, page_id: int) -> Json:
             entry = set_page_closed(request.site, page, flag_field(request, "closed"))
             if entry:
                 audit(request, entry, page.page_url)
+        if "page_title" in request.form:
+            change_title(request, page)
         if "page_url" in request.form:
             page_id = rename_page(request, page)
         changed = page_for_admin(request, store.page_by_id(page_id) or page)
         return {"success": True, "page": changed}
+
+
+def change_title(request: Request, page: Page) -> None:
+    """Gives a page the title in the form, which nothing but another one of an admin replaces."""
+    text = text_field(request, "page_title", BODY_LIMIT, optional=True)
+    title = proper_title(text, request.site.config.blog_name)
+    if title != page.title:
+        audit(request, "title", page.page_url, title)
+    request.site.store.set_title(page.id, title, "owner")
 
 
 def rename_page(request: Request, page: Page) -> int:
@@ -18512,6 +18695,7 @@ class Product:
         thread      the id of its top-level comment, used where the parent is missing
         type        what it is: others than "comment" are left out
         page        the URL of its page, or the `id` of the page if pages have one
+        title       of its page
         closed      whether its page takes no more comments
         site        the name of its blog
         author      the `id` of its author, whose fields win over those of the comment
@@ -18533,6 +18717,7 @@ class Product:
 
         id          of the page, in the product
         page        its URL
+        title
         views, page_likes
         closed      whether it takes no more comments
         opened_at   when it was made
@@ -18584,7 +18769,7 @@ WALINE_COMMENTS = Table(
         "created_at": "insertedAt|createdAt",
     },
 )
-WALINE_VIEWS = Table("Counter", {"page": "url", "views": "time"})
+WALINE_VIEWS = Table("Counter", {"page": "url", "title": "title", "views": "time"})
 WALINE_STATUSES = {"approved": "visible", "spam": "spam"}
 
 # The first whose sign is found in a file reads it. So Waline stands before Valine, whose sign is in
@@ -18609,6 +18794,7 @@ PRODUCTS = {
             {
                 "id": "page_key",
                 "page": "page_url",
+                "title": "title",
                 "views": "views",
                 "page_likes": "page_likes",
                 "closed": "closed",
@@ -18634,7 +18820,6 @@ PRODUCTS = {
             "user agents": "ua",
             "avatars": "avatar",
             "labels of authors": "label",
-            "page titles": "title",
         },
         zone="+08:00",  # that of its image, for storages other than LeanCloud
     ),
@@ -18664,7 +18849,6 @@ PRODUCTS = {
             "downvotes": "downs",
             "avatars": "avatar",
             "marks of the admin": "master",
-            "page titles": "title",
         },
     ),
     "valine": Product(
@@ -18674,7 +18858,7 @@ PRODUCTS = {
         status_if_true={"isSpam": "spam"},
         status_path="status",
         statuses=WALINE_STATUSES,
-        lost={"user agents": "ua", "page titles": "title"},
+        lost={"user agents": "ua"},
         names_are_html=True,
     ),
     "cusdis": Product(
@@ -18685,6 +18869,7 @@ PRODUCTS = {
                 "id": "id",
                 "parent": "parentId",
                 "page": "url|slug",
+                "title": "title",
                 "nickname": "by_nickname",
                 "email": "by_email",
                 "either": "content",
@@ -18693,7 +18878,7 @@ PRODUCTS = {
         ),
         status_if_true={"deletedAt": "deleted"},
         status_if_false={"approved": "waiting"},
-        lost={"marks of the admin": "moderatorId", "page titles": "title"},
+        lost={"marks of the admin": "moderatorId"},
         sql="""
             SELECT comments.*, pages.slug, pages.url, pages.title
               FROM comments LEFT JOIN (pages JOIN projects ON projects.id = pages.projectId
@@ -18719,6 +18904,7 @@ PRODUCTS = {
             {
                 "id": "@id",
                 "page": "link|id",
+                "title": "title",
                 "closed": "isClosed",
                 "gone": "isDeleted",
                 "opened_at": "createdAt",
@@ -18726,7 +18912,6 @@ PRODUCTS = {
         ),
         status_if_true={"isDeleted": "deleted", "isSpam": "spam"},
         status_if_false={"isApproved": "waiting"},
-        lost={"page titles": "title"},
     ),
     "wordpress": Product(
         sign=r"""(?s)\s*<.*\sxmlns(:\w+)?=["']https?://wordpress\.org/export/""",
@@ -18747,12 +18932,18 @@ PRODUCTS = {
         ),
         pages=Table(
             "item",
-            {"id": "in", "page": "link", "closed": "comment_status", "opened_at": "post_date_gmt"},
+            {
+                "id": "in",
+                "page": "link",
+                "title": "title",
+                "closed": "comment_status",
+                "opened_at": "post_date_gmt",
+            },
         ),
         status_path="comment_approved",
         statuses={"1": "visible", "spam": "spam", "trash": "deleted"},
         closed_value="closed",
-        lost={"page titles": "title", "fields of plugins": "commentmeta"},
+        lost={"fields of plugins": "commentmeta"},
         names_are_html=True,
     ),
     "isso": Product(
@@ -18763,6 +18954,7 @@ PRODUCTS = {
                 "id": "id",
                 "parent": "parent",
                 "page": "uri",
+                "title": "title",
                 "nickname": "author",
                 "email": "email",
                 "website": "website",
@@ -18775,11 +18967,7 @@ PRODUCTS = {
         ),
         status_path="mode",
         statuses={"1": "visible", "4": "deleted"},
-        lost={
-            "downvotes": "dislikes",
-            "subscriptions to replies": "notification",
-            "page titles": "title",
-        },
+        lost={"downvotes": "dislikes", "subscriptions to replies": "notification"},
         names_are_html=True,
         sql="""
             SELECT comments.*, threads.uri, threads.title
@@ -18793,6 +18981,7 @@ PRODUCTS = {
                 "id": "id",
                 "parent": "pid",
                 "page": "locator.url",
+                "title": "title",
                 "nickname": "user.name",
                 "either": "orig",
                 "html": "text",
@@ -18804,11 +18993,7 @@ PRODUCTS = {
         ),
         pages=Table("posts", {"page": "url", "closed": "read_only"}),
         status_if_true={"delete": "deleted"},
-        lost={
-            "downvotes (subtracted from the likes)": "votes",
-            "avatars": "user.picture",
-            "page titles": "title",
-        },
+        lost={"downvotes (subtracted from the likes)": "votes", "avatars": "user.picture"},
     ),
     "artalk": Product(
         sign=r'(?s).*"page_key"\s*:',
@@ -18818,6 +19003,7 @@ PRODUCTS = {
                 "id": "id",
                 "parent": "rid",
                 "page": "page_key",
+                "title": "page_title",
                 "site": "site_name",
                 "nickname": "nick",
                 "email": "email",
@@ -18831,12 +19017,7 @@ PRODUCTS = {
             },
         ),
         status_if_true={"is_pending": "waiting"},
-        lost={
-            "user agents": "ua",
-            "downvotes": "vote_down",
-            "badges": "badge_name",
-            "page titles": "page_title",
-        },
+        lost={"user agents": "ua", "downvotes": "vote_down", "badges": "badge_name"},
     ),
     "commento": Product(
         sign=r'(?s).*"commentHex"\s*:',
@@ -18885,18 +19066,17 @@ PRODUCTS = {
                 "edited_at": "editedTime",
             },
         ),
-        pages=Table("pages", {"page": "path", "closed": "isReadonly", "views": "countViews"}),
+        pages=Table(
+            "pages",
+            {"page": "path", "title": "title", "closed": "isReadonly", "views": "countViews"},
+        ),
         authors=Table(
             "commenters",
             {"id": "id", "nickname": "name", "email": "email", "website": "websiteUrl"},
         ),
         status_if_true={"isDeleted": "deleted", "isPending": "waiting"},
         status_if_false={"isApproved": "spam"},
-        lost={
-            "page titles": "title",
-            "countries": "authorCountry",
-            "marks of the admin": "isModerator",
-        },
+        lost={"countries": "authorCountry", "marks of the admin": "isModerator"},
     ),
 }
 # What means no, in lower case.
@@ -19639,6 +19819,7 @@ class StagedPage:
     """A page of the file, or all that the file says of one."""
 
     ref: PageRef
+    title: str = ""
     closed: bool = False
     views: int = 0
     page_likes: int = 0
@@ -19738,13 +19919,13 @@ class ImportReport:
     new_by_status: Counter[str] = field(default_factory=Counter)
     new_pages: int = 0
     closed_pages: int = 0
+    titles_added: int = 0
     views_added: int = 0
     page_likes_added: int = 0
     unreadable: int = 0  # characters
     # The names of the records with each event.
     names: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     lost: Counter[str] = field(default_factory=Counter)  # records with what an import leaves out
-    titles: set[str] = field(default_factory=set)  # of pages
 
     @property
     def is_ours(self) -> bool:
@@ -19778,6 +19959,8 @@ class ImportReport:
         lines.append("  " + say(f"new pages: {self.new_pages}"))
         if self.closed_pages:
             lines.append("  " + say(f"closed pages: {self.closed_pages}"))
+        if self.titles_added:
+            lines.append("  " + say(f"titles of pages added: {self.titles_added}"))
         if self.views_added:
             lines.append("  " + say(f"views added: {self.views_added}"))
         if self.page_likes_added:
@@ -19800,9 +19983,11 @@ class Staging:
         self,
         report: ImportReport,
         place_of: Callable[[str], Place] | None,  # None if no location is wanted
+        blog_name: str,
         now: int,
     ) -> None:
         self.report = report
+        self.blog_name = blog_name
         self.product = PRODUCTS[report.product_name]
         self.now = now
         self.tables = {table.name.lower(): table for table in self.product.tables if table.name}
@@ -19811,6 +19996,7 @@ class Staging:
         self.authors: dict[str, Values] = {}  # by id
         self.pages_by_id: dict[str, PageRef] = {}
         self.pages: list[StagedPage] = []  # that the file lists
+        self.titles: dict[PageRef, str] = {}
         self.comments: dict[str, StagedComment] = {}  # by id
         # Authors write many comments, and pages have many. So these functions are not run again for
         # what they were given before.
@@ -19818,6 +20004,7 @@ class Staging:
         self.nickname_of = kept(import_nickname)
         self.email_of = kept(import_email)
         self.website_of = kept(import_website)
+        self.title_of = kept(self.find_title)
         self.ip_and_place_of = kept(self.find_ip_and_place)
         self.place_of = kept(place_of) if place_of else None
         self.page_at = kept(page_at)
@@ -19855,7 +20042,7 @@ class Staging:
         """Keeps a page or an author. A comment waits until all of these are known."""
         product = self.product
         table = self.table_of(record)
-        self.count_lost(table, record.values)
+        self.count_lost(record.values)
         if table is None:
             return
         values = fields_in(record.values, table)
@@ -19881,19 +20068,15 @@ class Staging:
         return self.product.pages if is_page else self.product.comments
 
     def has_all_of_a_page(self, values: Json) -> bool:
-        """Whether a record has all fields of a page, which no comment has."""
+        """Whether a record has all fields of a page but perhaps a title. No comment has them."""
         table = self.product.pages
-        return table is not NO_TABLE and fields_in(values, table).keys() == table.fields.keys()
+        needed = table.fields.keys() - {"title"}
+        return table is not NO_TABLE and needed <= fields_in(values, table).keys()
 
-    def count_lost(self, table: Table | None, values: Json) -> None:
+    def count_lost(self, values: Json) -> None:
         for what, path in self.product.lost.items():
             value = pick(values, path)
-            if what == "page titles":
-                # The blog and its categories have titles, too.
-                if table in (self.product.pages, self.product.comments):
-                    self.report.titles |= {as_text(value)} - {""}
-                self.report.lost[what] = len(self.report.titles)
-            elif value is not None:
+            if value is not None:
                 self.report.lost[what] += is_there(value)
 
     def lacks_author(self, values: Values) -> bool:
@@ -19907,6 +20090,7 @@ class Staging:
             return
         if values["id"]:
             self.pages_by_id.setdefault(values["id"], ref)
+        self.note_title(ref, values["title"])
         self.pages.append(
             StagedPage(
                 ref,
@@ -19916,6 +20100,16 @@ class Staging:
                 opened_at=self.time_in(values["opened_at"]),
             )
         )
+
+    def note_title(self, ref: PageRef, text: str) -> None:
+        title = self.title_of(text)
+        # Some products have the URL there, if a page has no title.
+        if title and title != ref.page_url:
+            self.titles.setdefault(ref, title)
+
+    def find_title(self, text: str) -> str:
+        plain = html.unescape(text) if self.product.names_are_html else text
+        return proper_title(plain, self.blog_name)
 
     def is_closed(self, values: Values) -> bool:
         if self.product.closed_value:
@@ -19967,6 +20161,7 @@ class Staging:
             self.report.note("skipped: it is there twice", comment.id)
         else:
             self.comments[comment.id] = comment
+        self.note_title(page, values["title"])
         if self.is_closed(values):
             self.stage_page(values)
 
@@ -20071,6 +20266,7 @@ class Arrangement:
         self.report = staging.report
         self.comments = staging.comments
         self.listed_pages = staging.pages
+        self.titles = staging.titles
         self.now = staging.now
         self.pages: dict[str, StagedPage] = {}  # by key
 
@@ -20179,8 +20375,11 @@ class Arrangement:
             key = comment.page.key
             if key not in self.pages:
                 self.pages[key] = StagedPage(comment.page, first_comment_at=comment.row.created_at)
+            page = self.pages[key]
+            page.title = page.title or self.titles.get(comment.page, "")
         for listed in self.listed_pages:
             page = self.pages.setdefault(listed.ref.key, StagedPage(listed.ref))
+            page.title = page.title or self.titles.get(listed.ref, "")
             page.closed = page.closed or listed.closed
             page.views = min(page.views + listed.views, MOST_VIEWS)
             page.page_likes = max(page.page_likes, listed.page_likes)
@@ -20253,12 +20452,15 @@ class Adding:
 
     def adds_something(self, page: StagedPage) -> bool:
         """Whether something is to be added to a page besides its comments."""
-        is_closed = page.closed and page.first_comment_at
-        return bool(self.report.is_ours or page.views or page.page_likes or is_closed)
+        says_more = page.closed or page.title
+        is_commented = page.first_comment_at > 0
+        counts = page.views or page.page_likes
+        return bool(self.report.is_ours or counts or (says_more and is_commented))
 
     def add_page(self, staged: StagedPage) -> None:
         closed = int(staged.closed)
-        stamp = f"page {staged.ref.key} {closed} {staged.views} {staged.page_likes}"
+        counts = f"{staged.views} {staged.page_likes}"
+        stamp = f"page {staged.ref.key} {closed} {counts} {staged.title}"
         if self.store.imported(self.product_name, [stamp]):
             return
         page = self.store.page(staged.ref.key) or self.new_page(staged)
@@ -20266,6 +20468,9 @@ class Adding:
             closed = 0
         self.store.note_import(self.product_name, stamp, 0)
         self.store.raise_page(page.id, closed, staged.views, staged.page_likes)
+        if staged.title and page.takes_title_of("import"):
+            self.store.set_title(page.id, staged.title, "import")
+            self.report.titles_added += 1
         if closed and not page.closed:
             self.report.closed_pages += 1
         self.report.views_added += max(0, staged.views - page.views)
@@ -20410,6 +20615,7 @@ def as_commentd(export: Export) -> Iterator[str]:
         {
             "page_key": page.key,
             "page_url": page.page_url,
+            "title": page.public_title,
             "views": page.views,
             "page_likes": page.page_likes,
             "closed": page.closed,
@@ -20515,7 +20721,7 @@ def as_artalk(export: Export) -> Iterator[str]:
             "email": comment.email,
             "link": comment.website,
             "vote_up": str(comment.likes),
-            "page_title": comment.page_url,
+            "page_title": comment.public_title or comment.page_url,
             "created_at": artalk_time(comment.created_at),
             "updated_at": artalk_time(comment.edited_at or comment.created_at),
             "content": markdown_or_html(comment),
@@ -20551,7 +20757,7 @@ WXR = """<?xml version="1.0" encoding="UTF-8"?>
 <wp:wxr_version>1.2</wp:wxr_version>
 """
 WXR_ITEM = """<item>
-<title>{page_url}</title>
+<title>{title}</title>
 <link>{link}</link>
 <content:encoded></content:encoded>
 <dsq:thread_identifier>{page_url}</dsq:thread_identifier>
@@ -20596,6 +20802,7 @@ def wxr_item(comment: ExportedComment, origins: Strings) -> str:
     item = {
         "page_id": comment.page_id,
         "page_url": page_url,
+        "title": comment.public_title or page_url,
         "link": page_link(page_url, origins) or quoted_url(page_url),
         "opened_at": time_of(comment.opened_at).strftime(UTC_FORMAT),
         "comment_status": "closed" if comment.closed else "open",
@@ -22239,6 +22446,7 @@ class Demo:
         name = page_name(post.path, self.app.site.config.site_origins)
         page = store.add_page(name.key, name.page_url, now, now - post.days_ago * DAY)
         store.raise_page(page.id, 0, post.views, post.likes)
+        store.set_title(page.id, post.title, "owner")
         return page
 
     def comment_of(
@@ -22882,7 +23090,7 @@ def staged_file(arguments: ImportArguments) -> Staging:
         if fault:
             report.note("the file breaks off: what follows is not in it", fault)
         place_of = places.of if config.privacy_show_location else None
-        staging = Staging(report, place_of, World().now())
+        staging = Staging(report, place_of, config.blog_name, World().now())
         show = progress_line(translated("read", terminal_language(os.environ)))
         staging.read(plain, show)
     return staging

@@ -381,6 +381,16 @@ function rememberAuthor(thread, kit, author) {
   kit.keep(kit, 'me', {...me(), ...author})
 }
 
+/** The title of the page: the one that the owner set, or that of the document. Of several threads
+    in one document, it is that of none. */
+function titleOf({dataset}) {
+  const script = document.querySelector('script[src*="embed.js"]')
+  const title = document.querySelector('head > title') // `document.title` may be hidden by a name
+  const isAlone = document.querySelectorAll('commentd-thread').length === 1
+  const ofDocument = script?.dataset.title ?? title?.textContent
+  return dataset.title ?? (isAlone ? ofDocument : '')
+}
+
 async function post(thread, kit, form, {content, author}) {
   const {me, recall} = kit
   const {parent} = form.subject
@@ -391,7 +401,8 @@ async function post(thread, kit, form, {content, author}) {
   const early = at + Math.min(3, Math.floor(content.length / 20)) * 1000 - Date.now()
   if (thread.settings.captcha === 'altcha' && early > 0) await wait(early)
   const {comment, edit_token} = await kit.sendPatiently(kit, 'comments', {
-    page_url: thread.url, parent_id: parent?.id, content, captcha_token, lang: thread.language,
+    page_url: thread.url, page_title: titleOf(thread), parent_id: parent?.id, content,
+    captcha_token, lang: thread.language,
     ...!me().token && author,
   })
   kit.keep(kit, 'own', {...recall('own', {}), [comment.id]: {edit_token, comment}})

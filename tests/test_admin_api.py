@@ -21,6 +21,7 @@ from support import inside
 from support.admin import (
     BLOG,
     OWNER,
+    audit,
     block,
     blocks,
     change,
@@ -68,15 +69,16 @@ def case(**changes: Any) -> dict[str, Any]:
         "known": 0,
         "page_id": 1,
     }
-    added |= {"page_link": "", "foreign": False, "closed": False, "parent": None, "version": ANY}
+    added |= {
+        "page_title": "",
+        "page_link": "",
+        "foreign": False,
+        "closed": False,
+        "parent": None,
+        "version": ANY,
+    }
     added |= {"learnt": "", "spam": None, "reports": []}
     return {**SHOWN, "ip": "203.0.113.7", **added, **changes}
-
-
-def audit(owner: Visitor) -> list[tuple[str, str, str, str]]:
-    """Who did what, in the order of time."""
-    lines = owner.get("/admin/audit", {"limit": 100}).json["audit"]
-    return [(a["who"], a["action"], a["subject"], a["detail"]) for a in reversed(lines)]
 
 
 def status_of(db: sqlite3.Connection) -> dict[int, str]:
@@ -852,7 +854,7 @@ def test_the_owners_reply_passes_holds_and_closed_pages(visitor: Visitor, owner:
 
 def page(**changes: Any) -> dict[str, Any]:
     sums = {"total": 1, "views": 0, "page_likes": 0}
-    shown = {"id": 1, "page_url": PAGE, "page_link": f"{BLOG}{PAGE}", **sums}
+    shown = {"id": 1, "page_url": PAGE, "page_title": "", "page_link": f"{BLOG}{PAGE}", **sums}
     return {**shown, "closed": False, "closed_by_age": False, **changes}
 
 

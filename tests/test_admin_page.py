@@ -1258,7 +1258,7 @@ def test_pages_are_listed_with_their_totals_closed_and_reopened(
     decoded = page.get_by_role("link", name="/你好/", exact=True)
     expect(decoded).to_have_attribute("href", f"{BLOG}/%E4%BD%A0%E5%A5%BD/")
     expect(list_row(page, "/b/").get_by_role("link").first).to_have_attribute("href", f"{BLOG}/b/")
-    for name in ("Close", "Rename"):
+    for name in ("Close", "Edit"):
         expect(button(a, name)).to_have_accessible_description(re.compile("^/a/"))
     mouse(button(a, "Close"))
     expect(button(a, "Reopen")).to_be_focused()
@@ -1289,7 +1289,7 @@ def test_a_page_gets_another_url_and_takes_in_another_when_asked_twice(
     set_statuses(admin_browser.app, "visible", say(admin_browser.app, "Four.", page="/c/"))
     page = admin_browser.open("pages")
     url, exists = dialog(page).get_by_label("URL"), "There is already a page at that URL"
-    keyboard(button(list_row(page, "/a/"), "Rename"))
+    keyboard(button(list_row(page, "/a/"), "Edit"))
     expect(url).to_have_value("/a/")
     expect(dialog(page)).to_contain_text("The comments of the page move with it.")
     keyboard(url, "/new/")
@@ -1298,7 +1298,7 @@ def test_a_page_gets_another_url_and_takes_in_another_when_asked_twice(
     expect(list_row(page, "/a/")).to_have_count(0)
     urls = "SELECT page_url FROM page ORDER BY 1"
     assert sql(admin_browser.app, urls) == [("/b/",), ("/c/",), ("/new/",)]
-    mouse(button(list_row(page, "/new/"), "Rename"))
+    mouse(button(list_row(page, "/new/"), "Edit"))
     for other in ("/b/", "/c/"):  # consent is for one URL
         mouse(url, other)
         with page.expect_response("**/admin/pages/*"):
@@ -1314,6 +1314,48 @@ def test_a_page_gets_another_url_and_takes_in_another_when_asked_twice(
     expect(list_row(page, "/b/")).to_contain_text("3 comments")
     merged = sql(admin_browser.app, "SELECT page_url, total, views FROM page ORDER BY 1")
     assert merged == [("/b/", 3, 1286), ("/c/", 1, 0)]
+
+
+LONG_TITLE = "Why the last train of the day is late, and what a timetable knows about it: " * 3
+
+
+def test_a_page_is_named_by_its_title_with_the_path_beside_it(admin_browser: AdminBrowser) -> None:
+    add_pages(admin_browser.app)
+    long_path = "/notes/" + "a-very-long-name-" * 12
+    say(admin_browser.app, "Four.", page=long_path)
+    change = "UPDATE page SET title = ?, title_source = 'comment' WHERE page_url = ?"
+    sql(admin_browser.app, change, "<b>One</b>", "/a/")
+    sql(admin_browser.app, change, LONG_TITLE, "/b/")
+    page = admin_browser.open("pages")
+    row = list_row(page, "/a/")
+    expect(row.get_by_role("link", name="<b>One</b>")).to_have_attribute("href", f"{BLOG}/a/")
+    expect(row.locator(".path")).to_have_text("/a/")
+    expect(page.get_by_text(re.compile("^/notes/a-very.{30,60}….*name-$"))).to_be_visible()
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        for view in ("pages", "comments", "figures"):
+            go(page, view)
+            title = page.locator(".title > *", has_text="last train").first
+            expect(title).to_be_visible()
+            height = title.evaluate(
+                "it => it.clientHeight / parseFloat(getComputedStyle(it).lineHeight)"
+            )
+            assert height < 2.1, (width, view)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (width, view)
+
+
+def test_the_owner_gives_a_page_a_title(admin_browser: AdminBrowser) -> None:
+    add_pages(admin_browser.app)
+    page = admin_browser.open("pages")
+    keyboard(button(list_row(page, "/a/"), "Edit"))
+    keyboard(dialog(page).get_by_label("Title"), "Late trains")
+    keyboard(button(dialog(page), "Save"))
+    expect(list_row(page, "/a/").get_by_role("link").first).to_have_text("Late trains")
+    stored = "SELECT page_url, title, title_source FROM page WHERE title <> ''"
+    assert sql(admin_browser.app, stored) == [("/a/", "Late trains", "owner")]
+    go(page, "log")
+    expect(page.locator("li.line").first).to_contain_text("changed the title: page /a/")
+    expect(page.locator("li.line").first).to_contain_text("Late trains")
 
 
 # Users and blocks

@@ -21,10 +21,10 @@ from support.world import START
 FIELDS: Fields = comment_fields()
 # Where a comment stands: its page, thread and place. `own_html` and `masked` only say how `html`
 # and `ip` are kept.
-PLACE = {"page_id", "thread_id", "shown", "own_html", "masked"}
+PLACE = {"page_id", "page_title", "thread_id", "shown", "own_html", "masked"}
 # What an erased comment keeps of its public fields: its place among the others, and its time.
 KEPT = {"id", "page_url", "parent_id", "created_at"}
-JOINED = {"page_url", "role"}  # these stand in other tables
+JOINED = {"page_url", "page_title", "role"}  # these stand in other tables
 BLANK = ("", None, 0)
 
 Row = dict[str, Any]

@@ -799,24 +799,6 @@ def test_the_report_of_an_import_names_what_this_file_has_and_is_not_carried(
     result = importer.import_file(file_of("twikoo", [row, {**row, "_id": "a2", **more}]))
     line = "  not carried: user agents (1), downvotes (1), marks of the admin (1)\n"
     assert line in result.text
-    for product, lost in {
-        "disqus": "page titles (1)",
-        "isso": "page titles (1)",
-        "cusdis": "page titles (1)",
-    }.items():
-        importer.use_database(f"{product}.db")
-        assert (
-            f"  not carried: {lost}\n"
-            in importer.import_file(MAKERS[product]([ForeignComment()])).text
-        ), product
-    # The blog and its categories have titles, too.
-    for product, page, titles in (
-        ("disqus", b"<thread", b"<category><title>General</title></category><thread"),
-        ("wordpress", b"<item>", b"<title>My blog</title><item><title>T</title>"),
-    ):
-        importer.use_database(f"{product}-more.db")
-        file = MAKERS[product]([ForeignComment()]).replace(page, titles, 1)
-        assert "  not carried: page titles (1)\n" in importer.import_file(file).text, product
     comment = json.loads(MAKERS["remark42"]([ForeignComment()]).splitlines()[1])
     for votes, times in (({}, 0), ({"a": True}, 0), ({"a": True, "b": False}, 1)):
         importer.use_database("remark42.db")

@@ -1494,3 +1494,48 @@ def test_a_captcha_that_is_blocked_is_told_in_words(
     expect(main(page)).to_have_value("Let me through.")
     assert len(tries) <= 2 * (2 if siteverify.kind.startswith("recaptcha") else 1)
     page.unroute("https://**")
+
+
+# The title of the page
+
+TITLES = "SELECT title, title_source FROM page"
+OF_DOCUMENT = ("一行字能走多远 – How far a line goes", "comment")
+
+
+def page_with(blog_site: BlogSite, body: str) -> Page:
+    """A reader before a page of the blog with this in its body."""
+    page = blog_site.reader()
+    html = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>A post</title>{body}'
+    blog_site.pages["/post/"] = ({}, html.replace("SERVICE", blog_site.service))
+    page.goto(f"{blog_site.address}/post/")
+    return page
+
+
+SCRIPT = '<script src="SERVICE/embed.js" async></script>'
+
+
+def test_a_comment_brings_the_title_of_its_page(blog_site: BlogSite) -> None:
+    post(blog_site.open())
+    assert sql(blog_site.app, TITLES) == [OF_DOCUMENT]
+
+
+@pytest.mark.parametrize(
+    ("body", "title"),
+    [
+        (SCRIPT.replace("<script", '<script data-title="Of the tag"'), "Of the tag"),
+        (f'<commentd-thread data-title="Its own"></commentd-thread>{SCRIPT}', "Its own"),
+        (f'<commentd-thread data-title=""></commentd-thread>{SCRIPT}', ""),
+        (f'<img name="title"><form name="scripts"></form>{SCRIPT}', "A post"),
+        # Of two threads, the document has the title of neither.
+        (f'<commentd-thread></commentd-thread>{SCRIPT}<commentd-thread page="/b/">', ""),
+    ],
+    ids=["on the tag", "on the element", "none", "hidden by a name", "two threads"],
+)
+def test_the_owner_may_say_another_title(blog_site: BlogSite, body: str, title: str) -> None:
+    page = page_with(blog_site, f"<body><main>{body}</main>")
+    thread = page.locator("commentd-thread").first
+    keyboard(textbox(thread, "Write a comment…"), "First.")
+    keyboard(textbox(thread, "Name"), "Ann")
+    keyboard(button(thread, "Post"))
+    expect(article(thread, "First.")).to_be_focused()
+    assert sql(blog_site.app, "SELECT title FROM page") == [(title,)]

@@ -25,10 +25,10 @@ function holdReason(reason) {
   return say('held_' + (type ?? reason), value)
 }
 
-function pageOf({page_url, page_link, foreign, closed}) {
+function pageOf({page_url, page_link, page_title, foreign, closed}) {
   if (!text(page_url)) return
   return span(
-    linkToPage({page_link, page_url}),
+    linkToPage({page_link, page_url, page_title}),
     closed && ` (${say('closed')})`,
     ' ',
     foreign && h('span', {class: 'alarm'}, say('foreign')))

@@ -40,7 +40,24 @@ export function linkOut(href, shown) {
   return h('a', {href, target: '_blank', rel: 'noopener noreferrer nofollow'}, bdi(shown))
 }
 
-export const linkToPage = ({page_link: href, page_url: url}) => linkOut(href, readable(text(url)))
+const MOST_OF_PATH = 80 // characters
+
+/** The path of a page as people read it, a long one without its middle. */
+function pathOf(url) {
+  const path = [...readable(text(url))]
+  if (path.length <= MOST_OF_PATH) return path.join('')
+  const end = Math.floor(MOST_OF_PATH / 3)
+  return path.slice(0, MOST_OF_PATH - end - 1).join('') + '…' + path.slice(-end).join('')
+}
+
+/** A page by its title, with the path beside it: a title may say anything. */
+export function linkToPage({page_link: href, page_url: url, page_title: title}) {
+  const path = pathOf(url)
+  if (!text(title)) return linkOut(href, path)
+  return span(
+    h('span', {class: 'title'}, linkOut(href, text(title))),
+    h('span', {class: 'small path', title: readable(text(url))}, bdi(path)))
+}
 
 /** A link to the comments in which a text is found. */
 export const findComments = (query, shown = bdi(query)) =>

@@ -12,7 +12,7 @@ const ACTORS = {mail: 'by_mail', command: 'by_command'}
 const ON_COMMENTS = [
   'visible', 'waiting', 'keep', 'spam', 'deleted', 'pin', 'unpin', 'edit', 'reply',
 ]
-const ON_PAGES = ['close', 'reopen']
+const ON_PAGES = ['close', 'reopen', 'title']
 const TO_PAGES = ['rename', 'merge'] // their detail is the new URL
 
 const HOUR = 3600e3 // ms

@@ -1,4 +1,4 @@
-// The view of the pages: closed and reopened, renamed and merged.
+// The view of the pages: closed and reopened, given a title and a URL, and merged.
 
 import {button, h} from './shared.js'
 import {badge, dots, line, link, linkToPage, main, replaceRow} from './elements.js'
@@ -28,7 +28,7 @@ function pageRow(page) {
       say('n_likes', page_likes),
       closed && badge(closed_by_age ? 'byage' : 'closed')),
     busyButton(closed ? 'reopen' : 'close', close),
-    button(say('rename'), () => openRename(row, page)))
+    button(say('edit'), () => openEdit(row, page)))
   return row
 }
 
@@ -40,15 +40,23 @@ async function change(row, id, changed) {
 }
 
 /** Where there is a page at the new URL, the button is pressed again to merge both. */
-function openRename(row, {id, page_url}) {
+function openEdit(row, {id, page_url, page_title}) {
   let toMerge // the URL of the other page, once the service has said so
+  const title = {value: text(page_title), dir: 'auto', maxLength: 200}
   const url = {value: text(page_url), required: true, maxLength: 2048}
-  const fields = [h('p', {}, say('rename_lead')), inputField('page_url', 'page_url', url)]
-  openDialog(say('rename'), 'save', fields, async (filled, form) => {
+  const fields = [
+    inputField('page_title', 'page_title', title),
+    h('p', {class: 'small'}, say('title_lead')),
+    inputField('page_url', 'page_url', url),
+    h('p', {class: 'small'}, say('rename_lead')),
+  ]
+  openDialog(say('edit'), 'save', fields, async (filled, form) => {
     const wanted = filled.page_url
-    const merge = toMerge === wanted ? {merge: true} : {}
+    const changed = toMerge === wanted ? {merge: true} : {}
+    if (wanted !== text(page_url)) changed.page_url = wanted
+    if (filled.page_title !== text(page_title)) changed.page_title = filled.page_title
     try {
-      return await change(row, id, {page_url: wanted, ...merge})
+      return await change(row, id, changed)
     } catch (error) {
       const isTaken = error.code === 'page_exists'
       const submit = form.querySelector('.main')

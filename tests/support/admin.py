@@ -70,6 +70,12 @@ def pages(owner: Visitor, **query: Any) -> Any:
     return owner.get("/admin/pages", query).json
 
 
+def audit(owner: Visitor) -> list[tuple[str, str, str, str]]:
+    """Who did what, in the order of time."""
+    lines = owner.get("/admin/audit", {"limit": 100}).json["audit"]
+    return [(a["who"], a["action"], a["subject"], a["detail"]) for a in reversed(lines)]
+
+
 def block(owner: Visitor, kind: str, value: Any, code: int = 200, /, **more: Any) -> Any:
     return do(owner, "blocks", code, kind=kind, value=value, **more)
 

@@ -211,7 +211,7 @@ def main(page: Page) -> Locator:
     return page.locator("section > form").and_(page.locator(".form")).locator(box)
 
 
-def article(page: Page, text: str) -> Locator:
+def article(page: Page | Locator, text: str) -> Locator:
     """The comment with this text."""
     return page.get_by_role("article").filter(has_text=text)
 
