@@ -16910,19 +16910,35 @@ class TelegramListener:
 
     def reply(self, written: Any) -> None:
         """Posts what the owner writes in reply to a message about a comment."""
-        about = self.about(self.id_here(inside(written, "reply_to_message")))
+        message_id = self.id_here(inside(written, "reply_to_message"))
+        about = self.about(message_id)
         own_id = self.id_here(written)
-        if about is None or own_id is None or not self.may_act(inside(written, "from")):
+        if message_id is None or about is None or own_id is None:
             return
-        if self.about(own_id):  # it is posted already
+        if not self.may_act(inside(written, "from")) or self.about(own_id):  # it is posted already
             return
-        answer = self.post(about, own_id, inside(written, "text"))
+        if self.shows_again(about, message_id):
+            answer = self.owner(None).texts["chat_changed"]
+        else:
+            answer = self.post(about, own_id, inside(written, "text"))
         parameters = {
             "chat_id": self.settings.to,
             "text": answer,
             "reply_parameters": {"message_id": own_id},
         }
         self.chat.call("sendMessage", parameters)
+
+    def shows_again(self, about: AboutComment, message_id: int) -> bool:
+        """Shows a comment anew that waits, and whose text is not the one that the owner has read: a
+        reply would approve it. False if there is no need."""
+        with self.store.writing():
+            comment = self.store.comment(about.comment_id)
+            if comment is None or comment.status != "waiting" or comment.version == about.version:
+                return False
+            recipient = self.settings.recipient
+            self.store.keep_chat_message(recipient, message_id, comment.id, comment.version)
+        self.show(self.owner(comment), comment, message_id)
+        return True
 
     def post(self, about: AboutComment, own_id: int, text: Any) -> str:
         """Posts a reply. Returns a sentence that says whether it is published."""
@@ -16938,8 +16954,6 @@ class TelegramListener:
                 return owner.text("chat_length", n=most)
             if parent is None or parent.status not in ("visible", "waiting"):
                 return owner.texts["gone"]
-            if parent.status == "waiting" and about.version != parent.version:
-                return owner.texts["chat_changed"]
             reply = add_owner_reply(self.site, author, parent, content)
             self.store.keep_chat_message(self.settings.recipient, own_id, reply.id, reply.version)
             return owner.texts["chat_replied"]

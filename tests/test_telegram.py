@@ -145,15 +145,18 @@ def test_replayed_updates_do_nothing(
         approve = telegram.press("Approve", message)
         reply = telegram.reply("an answer", message)
         listen(guest)
-        telegram.press("", message, data="spam")
-        listen(guest)
-        before = guest.rows()
         listener = inside.telegram_listener(guest.served)
-        for update in (approve, reply):
-            listener.take(update)
         # Telegram numbers anew after a week, and an old message is not posted again.
         guest.fake_world.time += 8 * DAY
         listener.take({**reply, "update_id": 10_000_000_000})
+        assert len(shown(guest)) == 2
+        telegram.press("", message, data="spam")
+        telegram.updates[-1]["update_id"] = 10_000_000_001
+        listen(guest)
+        before = guest.rows()
+        for update in (approve, reply):
+            listener.take({**update, "update_id": 10_000_000_001})
+            listener.take({**update, "update_id": 9_999_999_999})
         after = guest.rows()
         before.pop("chat_update")
         after.pop("chat_update")
@@ -254,13 +257,17 @@ def test_a_text_that_has_changed_is_shown_again_before_it_is_approved(
         message = telegram.last()
         guest.edit(made, "spam https://evil.example")
         telegram.press("Approve", message)
-        telegram.reply("welcome", message)
         listen(guest)
-        # The reply comes after the message shows the new text.
         assert telegram.answered == ["The text has changed. Please read it again."]
         assert "spam https://evil.example" in telegram.text(message)
         assert "Approve" in telegram.buttons(message)
         number = made["comment"]["id"]
+        guest.edit(made, "other spam")
+        telegram.reply("welcome", message)
+        listen(guest)
+        assert telegram.text(telegram.last()) == telegram.answered[0]
+        assert "other spam" in telegram.text(message)
+        assert shown(guest) == []
         telegram.press("Approve", message)
         listen(guest)
         assert guest.status_of(number) == "visible"
