@@ -10088,9 +10088,7 @@ def chat_message(
     link = owner.link_to(comment)
     if 0 < len(link) < 500:  # a longer one would take the room of the text
         buttons.append(ChatButton("page", owner.texts["page"], link))
-    heading = name_of(owner.texts, comment)
-    if comment.page_title:  # the subject names it, and a title may say anything
-        heading += f" · {owner.page_path(comment)}"
+    heading = author_and_page(owner, comment)
     title_name = "owner_subject"
     if is_report:
         given = reason or owner.texts["report_none"]
@@ -10112,6 +10110,13 @@ def chat_message(
         link=link,
         buttons=buttons,
     )
+
+
+def author_and_page(owner: Recipient, comment: FullComment) -> str:
+    """The first line of a message about a comment. Where the title of the message names the page by
+    its title, which may say anything, the path stands here."""
+    author = name_of(owner.texts, comment)
+    return f"{author} · {owner.page_path(comment)}" if comment.page_title else author
 
 
 def test_message(now: int, message_id: str) -> ChatMessage:
@@ -16901,7 +16906,8 @@ class TelegramListener:
             message = chat_message(owner, "", "created", self.site.now(), comment)
         if done:
             # `hook_waiting` would say once more that it waits.
-            text = f"{name_of(owner.texts, comment)}\n\n{shortened(comment.content, 1000)}"
+            heading = author_and_page(owner, comment)
+            text = f"{heading}\n\n{shortened(comment.content, 1000)}"
             message = replace(message, text=f"{text}\n\n➜ {done}", buttons=buttons or [])
         body = {**self.chat.body(message), "message_id": message_id}
         self.chat.call("editMessageText", body)

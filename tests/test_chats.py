@@ -282,6 +282,19 @@ def test_each_service_gets_what_its_documentation_asks_for(
         assert "ann@example.com" not in call.body.decode() + str(call.headers) + call.target
 
 
+def test_messages_name_the_page_by_its_title_with_the_path_beside_it(
+    start_with_chats: StartWithChats, server: Callable[[str], ChatServer]
+) -> None:
+    chat = server("wecom")
+    with start_with_chats(chat, server_public_url="") as guest:
+        guest.comment("hi", page_url="/hello/", page_title="Trains", headers={"Origin": BLOG})
+        guest.deliver()
+    (call,) = chat.calls
+    assert call.json["text"]["content"] == (
+        f"blog.example: new comment on Trains\n\nAnn · /hello/\n\nhi\n\nView comments: {PAGE_LINK}"
+    )
+
+
 def test_a_message_without_a_public_url_has_no_links(
     start_with_chats: StartWithChats, server: Callable[[str], ChatServer]
 ) -> None:
@@ -319,12 +332,15 @@ MARKUP: dict[str, Callable[[Any], str]] = {
 def test_no_text_of_a_stranger_is_markup_in_any_chat(
     start_with_chats: StartWithChats, server: Callable[[str], ChatServer]
 ) -> None:
-    ours = re.compile(rf"</?(p|strong|br)>|<a href=\"{URL}\">|</a>|\[[\w ]+\]\({URL}\)")
+    url = rf"({URL}|{re.escape(BLOG)}/[\w/#-]+)"
+    ours = re.compile(rf"</?(p|strong|br)>|<a href=\"{url}\">|</a>|\[[\w ]+\]\({url}\)")
     for kind, markup_of in MARKUP.items():
         chat = server(kind)
-        with start_with_chats(chat, site_origins=()) as guest:
-            for content in HOSTILE:
-                guest.comment(content, nickname="[x](https://evil.example)")
+        with start_with_chats(chat) as guest:
+            for number, content in enumerate(HOSTILE):
+                nickname = "[x](https://evil.example)"
+                page = {"page_url": f"/{number}/", "page_title": "<b> [x](//evil.example) @all"}
+                guest.comment(content, nickname=nickname, headers={"Origin": BLOG}, **page)
                 guest.deliver()
             assert guest.outbox() == [], kind
         for call in chat.calls:
