@@ -4963,6 +4963,18 @@ class SimilarComment:
 
 
 @dataclass(frozen=True)
+class OutboxCount:
+    """How many messages of one sort the outbox has: those that were given up, those that are tried
+    again, and those that should have been tried ten minutes ago."""
+
+    event: str
+    recipient: str
+    failed: int
+    retried: int
+    late: int
+
+
+@dataclass(frozen=True)
 class Figures:
     """Numbers about the whole database, for `check` and /metrics; none of them is about a person.
     `newest`: the time of the newest comment. `late` and `failed`: messages of the outbox."""
@@ -6331,6 +6343,17 @@ class Store(Database):
 
     def drop_all_messages(self) -> int:
         return self.run("DELETE FROM outbox WHERE tries > 0").rowcount
+
+    def count_outbox(self, now: int) -> list[OutboxCount]:
+        """The numbers of messages, by what they are and for which chat. All emails are counted
+        together."""
+        sql = """
+            SELECT event, iif(event = '', '', recipient) AS recipient,
+                   count(*) FILTER (WHERE due_at IS NULL) AS failed,
+                   count(*) FILTER (WHERE due_at > 0 AND tries > 0) AS retried,
+                   count(*) FILTER (WHERE due_at <= :now - 600) AS late
+              FROM outbox GROUP BY 1, 2"""
+        return self.all(OutboxCount, sql, now=now)
 
     def count_stuck(self) -> int:
         """The number of messages that could not be delivered so far."""
@@ -17616,11 +17639,22 @@ def check_database(config: Config, now: int) -> Iterator[Finding]:
         yield Finding(Level.FAIL, "database", str(error))
 
 
-def check_outside(config: Config, world: World, to: str, messages: bool) -> Iterator[Finding]:
-    """What only a try can show. `to`: where a test email goes, if it is not "". `messages`: whether
-    each chat gets a test message."""
-    yield from check_mail(config, world, to)
-    if messages:
+@dataclass(frozen=True)
+class TrialMessages:
+    """What `check` sends. `to`: where a test email goes, if it is not "". `to_owner`: whether the
+    owner gets one in each way in which they hear of comments."""
+
+    to: str = ""
+    to_owner: bool = False
+
+
+def check_outside(config: Config, world: World, messages: TrialMessages) -> Iterator[Finding]:
+    """What only a try can show."""
+    recipients = [messages.to] if messages.to else []
+    if messages.to_owner:
+        recipients += owners_of(config)
+    yield from check_mail(config, world, dict.fromkeys(recipients))
+    if messages.to_owner:
         yield from check_chats(config, world)
     yield from check_captcha(config, world)
     for provider in config.login_providers:
@@ -17628,7 +17662,18 @@ def check_outside(config: Config, world: World, to: str, messages: bool) -> Iter
     yield from check_running(config, world)
 
 
-def check_mail(config: Config, world: World, to: str) -> Iterator[Finding]:
+def owners_of(config: Config) -> list[str]:
+    """Who gets emails about comments."""
+    owners = [*config.notify_owner]
+    for page_rule in config.notify_pages:
+        owners += page_rule.recipients
+    if not config.notify_owner and size_of(config.database):
+        owners += admins_of(config.database)
+    return [owner for owner in owners if owner != "nobody"]
+
+
+def check_mail(config: Config, world: World, recipients: Iterable[str]) -> Iterator[Finding]:
+    """`recipients` get a test email."""
     mailer = mailer_type(config)(config, world)
     if mailer.delivers:
         try:
@@ -17637,7 +17682,7 @@ def check_mail(config: Config, world: World, to: str) -> Iterator[Finding]:
             yield from findings_of_fault(mailer, error)
             return
         yield Finding(Level.OK, "mail", mailer.readiness)
-    if to:
+    for to in recipients:
         yield try_test_email(mailer, to)
 
 
@@ -17769,6 +17814,9 @@ def check_chats(config: Config, world: World) -> Iterator[Finding]:
         except NotSent as failure:
             text = f"{settings.section} {settings.kind} does not work: {failure.explained}"
             yield Finding(Level.FAIL, "chat", text)
+    if config.webhook_rebuild_url:
+        text = "[webhook] rebuild_url is not called: that would build your site"
+        yield Finding(Level.NOTE, "chat", text)
 
 
 def check_captcha(config: Config, world: World) -> Iterator[Finding]:
@@ -17874,13 +17922,13 @@ def run_check(topic: str, success: str, attempt: Callable[[], object], *, subjec
     return Finding(Level.OK, topic, success)
 
 
-def check_all(config: Config, world: World, to: str, messages: bool) -> Iterator[Finding]:
-    """All that the command `check` finds; for `to` and `messages` see `check_outside`."""
+def check_all(config: Config, world: World, messages: TrialMessages) -> Iterator[Finding]:
+    """All that the command `check` finds."""
     yield from check_settings(config)
     yield from check_files(config)
     yield from check_versions()
     yield from check_database(config, world.now())
-    yield from check_outside(config, world, to, messages)
+    yield from check_outside(config, world, messages)
 
 
 def check_service(site: Site) -> Iterator[Finding]:
@@ -17925,6 +17973,29 @@ def get_origin(request: Request) -> Response:
     return replace(response, headers={"Access-Control-Allow-Origin": "*"})
 
 
+def delivery_name(config: Config, count: OutboxCount) -> str:
+    """What messages are, for those who look at /metrics."""
+    if not count.event:
+        return "email"
+    if count.event == "rebuild":
+        return "rebuild"
+    programs = [chat.recipient for chat in config.chats if chat.kind == "json"]
+    return "webhook" if count.recipient in programs else "chat"
+
+
+def outbox_sums(request: Request) -> dict[tuple[str, str], int]:
+    """The numbers of undelivered messages by what they are and how they are, also those of none."""
+    sums = dict.fromkeys(
+        itertools.product(("email", "chat", "webhook", "rebuild"), ("failed", "retried", "late")), 0
+    )
+    for count in request.site.store.count_outbox(request.now):
+        name = delivery_name(request.site.config, count)
+        sums[name, "failed"] += count.failed
+        sums[name, "retried"] += count.retried
+        sums[name, "late"] += count.late
+    return sums
+
+
 @route("GET", "/metrics", Permission.PUBLIC, pace=Pace.LONG)
 def get_metrics(request: Request) -> Response:
     """Counts in the text format of Prometheus, if `[server] metrics` is on."""
@@ -17936,6 +18007,7 @@ def get_metrics(request: Request) -> Response:
         statuses=STATUSES,
         counts=store.count_statuses(),
         figures=store.figures(request.now),
+        outbox=outbox_sums(request),
         ham=ham,
         spam=spam,
     )
@@ -22843,7 +22915,9 @@ class CheckArguments(Arguments):
             "--mail", type=email_argument, metavar="EMAIL", help="send a test email there"
         )
         parser.add_argument(
-            "--messages", action="store_true", help="send a test message to each chat"
+            "--messages",
+            action="store_true",
+            help="send a test message in each way in which you hear of comments",
         )
         parser.add_argument(
             "-v", "--verbose", action="store_true", help="show all settings, also the defaults"
@@ -22856,7 +22930,8 @@ def check_command(arguments: CheckArguments) -> int:
     for blog in arguments.blogs:
         if len(arguments.blogs) > 1:
             print(f"\n{blog.file}\n")
-        findings = [*check_all(blog.config, World(), arguments.mail, arguments.messages)]
+        messages = TrialMessages(arguments.mail, arguments.messages)
+        findings = [*check_all(blog.config, World(), messages)]
         if not blog.file:
             missing = f"no commentd.ini in {Path.cwd()} (is this its folder?)"
             text = f"{missing}: defaults and the environment are used"

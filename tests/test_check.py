@@ -358,6 +358,57 @@ def test_check_tries_port_25_without_tls_on_the_same_machine_alone(
         assert "with security" not in check(tmp_path, **elsewhere).text
 
 
+def test_check_sends_a_test_message_in_each_way_and_says_of_each_whether_it_was_taken(
+    used_folder: Path,
+) -> None:
+    make_admin = (
+        "INSERT INTO account (email, nickname, password, role, created_at) VALUES (?, ?, ?, ?, 1)"
+    )
+    with closing(sqlite3.connect(used_folder / "commentd.db")) as db, db:
+        db.execute(make_admin, ("ann@blog.example", "Ann", "x", "admin"))
+        db.execute(make_admin, ("reader@blog.example", "Bob", "x", "user"))
+    with (
+        post_office() as mail_server,
+        answering("ok") as (slack, told_slack),
+        answering('{"code": 19021, "msg": "sign match fail"}') as (feishu, told_feishu),
+    ):
+        chats = {
+            "webhook_url": slack,
+            "webhook_kind": "slack",
+            "webhook_rebuild_url": f"{slack}/build",
+            "chat_family_kind": "feishu",
+            "chat_family_url": feishu,
+        }
+        settings = mail(mail_server.port) | chats
+        quiet = check(used_folder, **settings)
+        assert (mail_server.emails, told_slack, told_feishu) == ([], [], [])
+        assert quiet.of("chat") == []
+        report = check(used_folder, "--messages", **settings)
+        assert [email.rcpt_tos for email in mail_server.emails] == [["ann@blog.example"]]
+        assert (len(told_slack), len(told_feishu)) == (1, 1)
+        server = f"127.0.0.1:{mail_server.port}"
+        taken = f"{server} has taken the email to ann@blog.example: look there, and into spam"
+        assert taken in report.words("mail")
+        assert report.of("chat") == ["fail", "note", "ok"]
+        failed, note, slack_line = report.words("chat").split("\n")
+        assert failed.startswith("[chat.family] feishu does not work: ")
+        assert "19021" in failed
+        assert note == "[webhook] rebuild_url is not called: that would build your site"
+        assert slack_line.startswith("[webhook] slack has taken a test message")
+        mail_server.emails.clear()
+        named = {"notify_owner": "bob@blog.example", "notify_pages": "/x/* = cid@blog.example"}
+        check(
+            used_folder,
+            "--messages",
+            "--mail",
+            "bob@blog.example",
+            **mail(mail_server.port),
+            **named,
+        )
+        recipients = [email.rcpt_tos for email in mail_server.emails]
+        assert recipients == [["bob@blog.example"], ["cid@blog.example"]]
+
+
 NO_LOGIN = {"mail_user": "", "mail_password": ""}
 EVERY_LOGIN = ["LOGIN", "PLAIN"]
 

@@ -504,7 +504,7 @@ def metrics(visitor: Visitor) -> dict[str, float]:
     """What stands in the text format of Prometheus, 0.0.4."""
     reply = visitor.get("/metrics")
     assert reply.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-    sample = r'(commentd_[a-z_]+(?:\{[a-z]+="[a-z]+"\})?) (\d+)\n'
+    sample = r'(commentd_[a-z_]+(?:\{[a-z]+="[a-z]+"(?:,[a-z]+="[a-z]+")?\})?) (\d+)\n'
     assert re.fullmatch(f"({sample})+", reply.text)
     return {name: float(value) for name, value in re.findall(sample, reply.text)}
 
@@ -536,7 +536,28 @@ def test_the_metrics_are_right(app: App, visitor: FeedVisitor, owner: Visitor) -
     assert (sums["commentd_accounts"], sums["commentd_pages"]) == (1, 2)
     assert sums["commentd_views"] == 1
     assert sums['commentd_learnt{kind="spam"}'] == 2
-    assert sums['commentd_outbox{state="late"}'] == sums['commentd_outbox{state="failed"}'] == 0
+    undelivered = {name: n for name, n in sums.items() if name.startswith("commentd_outbox")}
+    assert [*undelivered.values()] == [0] * 12
+    app.deliver()
+    add = "INSERT INTO outbox (event, recipient, tries, due_at, expires_at) VALUES (?, ?, ?, ?, 0)"
+    now = inside.now(app)
+    for event, recipient, tries, due_at in (
+        ("", "a@example.com", 9, None),
+        ("", "b@example.com", 1, now + 5),
+        ("", "c@example.com", 0, now + 5),  # not tried yet
+        ("created", "chat.family", 3, None),
+        ("created", "webhook", 3, None),
+        ("rebuild", "webhook", 0, now - 601),
+    ):
+        inside.sql(app, add, event, recipient, tries, due_at)
+    inside.set_settings(app, webhook_url="https://hook.example/")
+    assert {name: n for name, n in metrics(visitor).items() if "outbox" in name and n} == {
+        'commentd_outbox{kind="email",state="failed"}': 1,
+        'commentd_outbox{kind="email",state="retried"}': 1,
+        'commentd_outbox{kind="chat",state="failed"}': 1,
+        'commentd_outbox{kind="webhook",state="failed"}': 1,
+        'commentd_outbox{kind="rebuild",state="late"}': 1,
+    }
 
 
 @METRICS

@@ -255,7 +255,7 @@ FAULTS_OF_ACCOUNTS: list[tuple[str, int, Any, str]] = [
     indirect=["provider"],
     ids=lambda each: str(each)[:40],
 )
-def test_what_the_owner_can_correct_at_a_provider_is_tried_again_with_a_hint(
+def test_a_fault_that_the_owner_can_correct_is_tried_again_with_a_hint(
     app: App,
     visitor: Visitor,
     api: MailApi,
@@ -358,10 +358,10 @@ def test_a_recipient_that_is_refused_for_good_is_not_tried_again(
 def test_check_says_whether_the_key_is_right(config: Config, settings: dict[str, Any]) -> None:
     config = replace(config, **settings)
     world = FakeWorld().world
-    findings = [*check_mail(config, world, "")]
+    findings = [*check_mail(config, world, [])]
     assert [finding.level.word for finding in findings] == ["ok"]
     wrong = replace(config, mail_api_key="wrong", mail_user="wrong")
-    [finding] = check_mail(wrong, world, "")
+    [finding] = check_mail(wrong, world, [])
     assert finding.level.word == "fail"
     assert "wrong" not in finding.text
 
