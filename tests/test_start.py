@@ -8,9 +8,9 @@ from support.service import memory, services
 
 pytestmark = pytest.mark.slow
 
-# For `check`, `--version` and the demo alone, tokens, apps of admins, and a file of `[geo]`.
+# For `check`, `--version`, the demo, a wrong setting, tokens, apps of admins and a file of `[geo]`.
 # `cryptography`, which `jwt` loads where it is installed, takes 9 MB.
-LATE = {"importlib.metadata", "zipfile", "tomllib"}
+LATE = {"importlib.metadata", "zipfile", "tomllib", "difflib"}
 LATE |= {"jwt", "cryptography", "segno", "maxminddb", "pygments"}
 SERVICE = (
     "import sys, commentd; code = commentd.main(); print('loaded', *sys.modules); sys.exit(code)"
