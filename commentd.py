@@ -10,6 +10,7 @@ stands above it.
     Addresses     the one spelling of email addresses, hosts, IP addresses and page keys
     Markdown      comments as safe HTML
     Translations  the texts that are printed, in the language of the owner's terminal
+    Templates     HTML, XML and other texts from `static/`, with values in them
     Settings      every setting with its default and help; the loader; the sample file
     Schema        the tables, and the migrations that bring a database up to date
     Database      the file: opening, locks, transactions, backups, restoring
@@ -22,6 +23,7 @@ stands above it.
     Site          one blog while it is served: its settings, store, key, world and counters
     Limits        rate limits, and the views of pages
     Moderation    the spam filter, blocks, and the status of a new text
+    Emails        what an email says, as plain text and as HTML
     Mail          recipients, and the emails to them
     Mailers       what sends emails: SMTP, providers by HTTPS, the terminal
     Chats         what takes messages by HTTP: chats, push services, the owner's own program
@@ -69,6 +71,7 @@ import gzip
 import hashlib
 import hmac
 import html
+import html.parser
 import http.client
 import io
 import ipaddress
@@ -1739,6 +1742,37 @@ def translated(text: str, language: str) -> str:
     return text
 
 
+# -- Templates ----------------------------------------------------------------
+
+
+def escaped_value(text: str) -> str:
+    """A value in a template, as HTML or XML. It holds no brace: what a blog puts into its pages
+    goes through template engines such as Caddy's, which would run a text in braces."""
+    return str(bottle.html_escape(text)).replace("{", "&#123;")
+
+
+@functools.cache
+def templates() -> dict[str, bottle.SimpleTemplate]:
+    """The templates in `static/`, which escape their variables, by name."""
+    return {
+        path.name: template_in(path)
+        for path in static_folder().iterdir()
+        if path.suffix in (".html", ".txt", ".xml")
+    }
+
+
+def template_in(path: Path) -> bottle.SimpleTemplate:
+    """The template in a file, which may name others in the same folder."""
+    text = path.read_text("utf-8")
+    return bottle.SimpleTemplate(text, lookup=[path.parent], escape_func=escaped_value)
+
+
+def filled_template(name: str, **values: Any) -> str:
+    """The text of a template in `static/` that is no HTML, so that nothing is escaped."""
+    template = bottle.SimpleTemplate(name=name, lookup=[static_folder()], noescape=True)
+    return str(template.render(values))
+
+
 # -- Settings -----------------------------------------------------------------
 
 # A parser takes the text of a setting and returns its value, or raises `ValueError` with the rule
@@ -3199,6 +3233,7 @@ MIGRATIONS: list[Migration] = [
         recipient       TEXT NOT NULL,
         subject         TEXT NOT NULL DEFAULT '',
         text            TEXT NOT NULL DEFAULT '',
+        html            TEXT NOT NULL DEFAULT '',
         headers         TEXT NOT NULL DEFAULT '{{}}',
         created_at      INTEGER NOT NULL DEFAULT 0,
         tries           INTEGER NOT NULL DEFAULT 0,
@@ -4832,11 +4867,13 @@ class Block:
 
 @dataclass(frozen=True)
 class Email:
-    """What an email says. `headers` are those beside To, Subject and what every email has."""
+    """What an email says, as plain text and as HTML. `headers` are those beside To, Subject and
+    what every email has."""
 
     recipient: str
     subject: str
     text: str
+    html: str
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -4853,6 +4890,7 @@ class Message:
     recipient: str
     subject: str
     text: str
+    html: str
     headers: str
     created_at: int
     tries: int
@@ -4866,7 +4904,8 @@ class Message:
 
     @property
     def email(self) -> Email:
-        return Email(self.recipient, self.subject, self.text, json.loads(self.headers))
+        headers = json.loads(self.headers)
+        return Email(self.recipient, self.subject, self.text, self.html, headers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -5074,8 +5113,8 @@ IS_DUE = """
                 (SELECT 1 FROM comment AS parent
                   WHERE parent.id = comment.parent_id AND parent.status = 'waiting'))"""
 SELECT_MESSAGES = """
-    SELECT id, registration_id, comment_id, event, recipient, subject, text, headers, created_at,
-           tries, due_at, expires_at, failure
+    SELECT id, registration_id, comment_id, event, recipient, subject, text, html, headers,
+           created_at, tries, due_at, expires_at, failure
       FROM outbox"""
 
 
@@ -6226,12 +6265,12 @@ class Store(Database):
         """Adds an email, which is due at once and given up after `life` seconds; returns its id.
         `subscriber`: whom it asks whether they want emails."""
         sql = """
-            INSERT INTO outbox (registration_id, subscriber, recipient, subject, text, headers,
-                                created_at, due_at, expires_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO outbox (registration_id, subscriber, recipient, subject, text, html,
+                                headers, created_at, due_at, expires_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             RETURNING id"""
         headers = json.dumps(email.headers)
-        said = (email.recipient, email.subject, email.text, headers)
+        said = (email.recipient, email.subject, email.text, email.html, headers)
         return int(self.value(sql, registration_id, subscriber, *said, now, now, now + life))
 
     def add_webhook(
@@ -6303,7 +6342,9 @@ class Store(Database):
         sql = "UPDATE outbox SET due_at = NULL, expires_at = ? WHERE id = ?"
         self.run(sql, now + 30 * DAY, message.id)
         if message.registration_id is not None:
-            self.run("UPDATE outbox SET subject = '', text = '' WHERE id = ?", message.id)
+            self.run(
+                "UPDATE outbox SET subject = '', text = '', html = '' WHERE id = ?", message.id
+            )
 
     def keep_chat_message(self, chat: str, message_id: int, comment_id: int, version: str) -> None:
         """Stores which comment a message in a chat is about, and the version of its text there."""
@@ -7554,9 +7595,15 @@ def log_in(client: smtplib.SMTP, user: str, password: str) -> None:
         raise smtplib.SMTPAuthenticationError(status, response)
 
 
+def plain_part(email: EmailMessage) -> str:
+    """The text of an email, which also has HTML."""
+    text: str = cast(EmailMessage, email.get_body(("plain",))).get_content()
+    return text.replace("\r\n", "\n")
+
+
 def print_email(message: str) -> None:
     shown_email = message_from_string(message, policy=SMTP_POLICY)
-    text = shown_email.get_content().replace("\r\n", "\n")
+    text = plain_part(shown_email)
     frame = "-" * 72
     head = f"To: {shown_email['To']}\nSubject: {shown_email['Subject']}\n"
     # A terminal would obey an escape sequence in the text of a stranger.
@@ -8657,6 +8704,310 @@ ACTIONS_FOR_MODERATORS = [action for action in ACTIONS.values() if action.for_mo
 ACTION_NAMES = {(action.field, action.value): name for name, action in ACTIONS.items()}
 
 
+# -- Emails -------------------------------------------------------------------
+
+# An email has sections, such as one for each comment, and a section has pieces. Each piece says the
+# same in the plain part and in `email_piece.html`, which decides how it looks. `email.html` is all
+# around them. What they rely on: clients such as Gmail take the head and the body element away, and
+# Outlook for Windows draws with Word. So each style stands beside its element, buttons are cells of
+# tables, and no picture is needed. The style sheet has only the colours of a dark page.
+
+# Gmail hides what is behind 102 kB. Most of it would be style, and phones load it by radio.
+MOST_HTML = 30_000  # bytes
+
+
+@dataclass(frozen=True)
+class LabelledLink:
+    """A link with what it says. `style`: of the button, which is primary, danger or quiet."""
+
+    label: str
+    url: str
+    style: str = "quiet"
+
+
+class EmailPiece(abc.ABC):
+    """A piece of an email. `shape` is its name in `email_piece.html`."""
+
+    shape: ClassVar[str]
+
+    @abc.abstractmethod
+    def plain(self, texts: Mapping[str, str]) -> str:
+        """What the plain part says, in the language of these texts."""
+
+
+@dataclass(frozen=True)
+class Heading(EmailPiece):
+    """What a section is about, in one sentence."""
+
+    shape = "heading"
+    text: str
+
+    def plain(self, texts: Mapping[str, str]) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Title(EmailPiece):
+    """What several sections are about."""
+
+    shape = "title"
+    text: str
+
+    def plain(self, texts: Mapping[str, str]) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Paragraph(EmailPiece):
+    """Some lines. An empty line parts two paragraphs."""
+
+    shape = "paragraph"
+    text: str
+    is_small: bool = False
+
+    def plain(self, texts: Mapping[str, str]) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class ShownCode(EmailPiece):
+    """The digits that somebody has to type."""
+
+    shape = "code"
+    code: str
+
+    def plain(self, texts: Mapping[str, str]) -> str:
+        return f"    {self.code}"
+
+
+@dataclass(frozen=True)
+class Quote(EmailPiece):
+    """What a reader wrote. `html` is safe. `read_on`: where the rest is, if it is cut there."""
+
+    shape = "quote"
+    text: str
+    html: str
+    website: str = ""
+    is_small: bool = False
+    read_on: LabelledLink | None = None
+
+    def plain(self, texts: Mapping[str, str]) -> str:
+        return quoted(f"{self.text}\n\n{self.website}" if self.website else self.text)
+
+
+@dataclass(frozen=True)
+class Links(EmailPiece):
+    """Links, one below the other."""
+
+    shape = "links"
+    links: Sequence[LabelledLink]
+
+    def plain(self, texts: Mapping[str, str]) -> str:
+        lines = [texts["action_link"].format(label=each.label, url=each.url) for each in self.links]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Buttons(Links):
+    """Links to press, of which at most one is primary."""
+
+    shape = "buttons"
+
+
+Section = Sequence[EmailPiece]
+
+
+def quoted(text: str) -> str:
+    """Each line behind `> `, so that none passes for a text of ours."""
+    return "\n".join(f"> {line}" for line in text.splitlines())
+
+
+def composed_email(
+    config: Config,
+    to: str,
+    language: str,
+    subject: str,
+    sections: Sequence[Section],
+    *,
+    preview: str = "",
+    more: int = 0,
+    footer: Section = (),
+    headers: Mapping[str, str] | None = None,
+) -> Email:
+    """An email in both forms. `preview`: what lists of emails show behind the subject. `more`: how
+    many comments it has no room for. `footer`: what stands below all sections."""
+    texts = texts_in(language)
+    parts = [plain_section(section, texts) for section in sections]
+    if more:
+        parts.append(texts["owner_more"].format(n=more))
+    line = "-" * 40
+    text = f"\n\n{line}\n\n".join(parts)
+    if footer:
+        text += f"\n\n{plain_section(footer, texts)}"
+    shown_subject = one_line(subject)
+    markup = email_html(config, language, shown_subject, sections, preview, more, footer)
+    return Email(to, shown_subject, f"{text}\n", markup, headers or {})
+
+
+def plain_section(section: Section, texts: Mapping[str, str]) -> str:
+    return "\n\n".join(piece.plain(texts) for piece in section)
+
+
+def email_html(
+    config: Config,
+    language: str,
+    subject: str,
+    sections: Sequence[Section],
+    preview: str,
+    more: int,
+    footer: Section,
+) -> str:
+    """The HTML of an email, with as many sections as it may hold."""
+    texts = texts_in(language)
+    is_rtl = texts.get("dir") == "rtl"
+    known = languages().get(language)
+    for count in range(len(sections), 0, -1):
+        shown = [*sections[:count]]
+        hidden = more + len(sections) - count
+        if hidden:
+            shown.append([Paragraph(texts["owner_more"].format(n=hidden))])
+        markup = templates()["email.html"].render(
+            lang=known.tag if known else "zh-CN",  # that of texts in two languages
+            dir="rtl" if is_rtl else "ltr",
+            start="right" if is_rtl else "left",
+            end="left" if is_rtl else "right",
+            subject=subject,
+            preview=preview,
+            blog_name=config.blog_name,
+            sections=shown,
+            footer=footer,
+        )
+        if len(markup.encode()) <= MOST_HTML:
+            break
+    return str(markup)
+
+
+# The HTML of a comment in an email
+
+QUOTE_STYLES = {
+    "p": "margin:0 0 10px",
+    "ul": "margin:0 0 10px;padding:0 24px",
+    "ol": "margin:0 0 10px;padding:0 24px",
+    "blockquote": "margin:0 0 10px;padding:0 12px;border-left:2px solid #c9cdd1",
+    "pre": "margin:0 0 10px;padding:8px 10px;border-radius:6px;background:#eeefed;"
+    "font-family:Menlo,Consolas,monospace;font-size:14px;line-height:20px;white-space:pre-wrap",
+    "code": "padding:1px 4px;border-radius:4px;background:#eeefed;"
+    "font-family:Menlo,Consolas,monospace;font-size:14px",
+}
+QUOTE_CLASSES = {"pre": "code", "code": "code", "blockquote": "line"}  # for dark colours
+
+
+class QuoteWriter(html.parser.HTMLParser):
+    """Writes the HTML of a comment anew, for an email: with the style of each element, without
+    links and pictures, and with no more than `most` bytes. What it does not know is text, so
+    nothing that a stranger wrote can look like a part of the email."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+        self.size = 0
+        self.is_cut = False
+        self.written: list[str] = []
+        self.open_tags: list[str] = []
+        self.link_url = ""
+        self.link_text = ""
+
+    def write(self, markup: str) -> None:
+        self.written.append(markup)
+        self.size += len(markup.encode())
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attributes}
+        if self.is_cut:
+            return
+        if tag == "a":
+            self.link_url = values.get("href", "")
+            self.link_text = ""
+        elif tag == "img":
+            self.handle_data(values.get("alt", ""))
+        elif tag in ("br", "hr"):
+            self.write(f"<{tag}>")
+        elif tag in TAGS:
+            self.open_tags.append(tag)
+            self.write(f"<{tag}{self.attributes_of(tag, values)}>")
+
+    def attributes_of(self, tag: str, values: Mapping[str, str]) -> str:
+        is_styled = tag in QUOTE_STYLES and "pre" not in self.open_tags[:-1]
+        written = f' style="{QUOTE_STYLES[tag]}"' if is_styled else ""
+        if is_styled and tag in QUOTE_CLASSES:
+            written += f' class="{QUOTE_CLASSES[tag]}"'
+        if tag == "ol" and values.get("start", "").isdecimal():
+            written += f' start="{int(values["start"])}"'
+        return written
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.is_cut:
+            return
+        if tag == "a":
+            self.say_where_link_leads()
+        elif self.open_tags and tag == self.open_tags[-1]:
+            self.open_tags.pop()
+            self.write(f"</{tag}>")
+
+    def say_where_link_leads(self) -> None:
+        """Programs make a link of each URL that they see. So the whole URL stands there, and leads
+        to what it says."""
+        url = self.link_url.removeprefix("mailto:")
+        is_said = unquoted(url) == unquoted(self.link_text.strip())
+        self.link_url = ""
+        if url and not is_said:
+            self.handle_data(f" ({url})")
+
+    def handle_data(self, data: str) -> None:
+        if self.is_cut:
+            return
+        self.link_text += data
+        room = max(0, self.most - self.size)
+        markup = html.escape(data, quote=False)
+        if len(markup.encode()) > room:
+            self.is_cut = True
+            markup = html.escape(shortened(data, room // 3), quote=False)
+        self.write(markup)
+
+    def finished(self) -> str:
+        self.close()
+        ends = [f"</{tag}>" for tag in reversed(self.open_tags)]
+        return "".join([*self.written, *ends])
+
+
+def quote_of(
+    comment: Comment,
+    *,
+    most: int,
+    most_bytes: int,
+    read_on: LabelledLink | None = None,
+    is_small: bool = False,
+    has_website: bool = False,
+) -> Quote:
+    """A comment as an email shows it: at most so many characters in the plain part, and so many
+    bytes of HTML. `read_on` leads to the rest."""
+    writer = QuoteWriter(most_bytes)
+    writer.feed(comment.html)
+    markup = writer.finished()
+    return Quote(
+        text=shortened(comment.content, most),
+        html=markup,
+        website=comment.website if has_website else "",
+        is_small=is_small,
+        read_on=read_on if writer.is_cut else None,
+    )
+
+
+def quote_of_text(text: str) -> Quote:
+    """Some lines of readers that are no Markdown."""
+    return Quote(text=text, html=plain_html(text), is_small=True)
+
+
 # -- Mail ---------------------------------------------------------------------
 
 
@@ -8664,12 +9015,7 @@ ACTION_NAMES = {(action.field, action.value): name for name, action in ACTIONS.i
 
 
 MOST_QUOTED = 20  # comments in one email
-
-
-def quoted(text: str, most: int = 2000) -> str:
-    """Each line behind `> `, so that none passes for a text of ours."""
-    lines = shortened(text, most).splitlines()
-    return "\n".join(f"> {line}" for line in lines)
+MOST_ASKED = 8  # in one that asks about each, so that the HTML has room for all
 
 
 def name_of(texts: Mapping[str, str], comment: Comment) -> str:
@@ -8779,28 +9125,46 @@ class Recipient:
         page = find(comment.page_url, self.site.config.site_origins)
         return comment_link(page, comment.id)
 
-    # Emails and their parts
+    def link_to_read(self, comment: Comment, label: str = "read") -> LabelledLink | None:
+        """A link to a comment on its page. `label`: the name of a text."""
+        url = self.link_to(comment)
+        return LabelledLink(self.texts[label], url, "primary") if url else None
 
-    def plain_email(self, subject_name: str, text_name: str, **values: object) -> Email:
-        """An email about no comment, with the texts of these names."""
-        subject = self.text(subject_name, **values)
-        return Email(self.to, one_line(subject), self.text(text_name, **values))
+    # What an email says of a comment
+
+    def about(self, name: str, comment: Comment) -> str:
+        """The sentence of that name, for a subject: whose comment it is, and on which page."""
+        page = self.page_in_subject(comment)
+        return self.text(name, nickname=name_of(self.texts, comment), page=page)
+
+    def opening(self, name: str, comment: Comment) -> list[EmailPiece]:
+        """The same as the beginning of a section. A title may say anything, so the path of the page
+        stands below it."""
+        nickname = name_of(self.texts, comment)
+        if not self.may_name_page(comment):
+            return [Heading(self.text(name, nickname=nickname, page=self.site.config.blog_name))]
+        path = self.page_path(comment)
+        title = shortened(comment.page_title, 120)
+        heading = Heading(self.text(name, nickname=nickname, page=title or path))
+        return [heading, Paragraph(path, is_small=True)] if title else [heading]
 
     def subject(self, name: str, many_name: str, comments: Sequence[Comment]) -> str:
         """The subject of an email about these comments: the text `name` for one, the text
         `many_name` for several. It names the page of the first one."""
-        page = self.page_in_subject(comments[0])
         if len(comments) == 1:
-            return self.text(name, page=page)
+            return self.about(name, comments[0])
+        page = self.page_in_subject(comments[0])
         return self.text(many_name, page=page, n=len(comments))
 
     def page_in_subject(self, comment: Comment) -> str:
         """The page of a comment by its title, or by its path if it has none. Of a page elsewhere,
         only that it is elsewhere."""
         origins = self.site.config.site_origins
+        if not self.may_name_page(comment):
+            return self.site.config.blog_name
         if is_foreign(comment.page_url, origins):
             return self.texts["elsewhere"]
-        return name_of_page(comment.page_title, comment.page_url, origins, 80)
+        return name_of_page(comment.page_title, comment.page_url, origins, 60)
 
     def page_path(self, comment: Comment, most: int = 120) -> str:
         """The path of a page as people read it; of a page elsewhere its URL, with a note. There is
@@ -8812,22 +9176,24 @@ class Recipient:
             return f"{path} {note}"
         return path
 
-    def page_shown(self, comment: Comment, most: int = 120) -> str:
-        """The page of a comment by its title, with the path beside it: a title may say anything."""
-        path = self.page_path(comment, most)
-        if not comment.page_title:
-            return path
-        return f"{shortened(comment.page_title, most)} ({path})"
+    def may_name_page(self, comment: Comment) -> bool:
+        """Whether an email may call a page by its name. Anybody can comment on a page that is not
+        there, so that its name says something to a reader, such as a URL."""
+        if self.is_owner:
+            return True
+        origins = self.site.config.site_origins
+        path = readable_page(comment.page_url, origins, 2000)
+        is_plain = not re.search(r"\s|:", path) and "://" not in comment.page_title
+        return is_plain and not is_foreign(comment.page_url, origins)
 
-    def section(self, name: str, comment: Comment, **more: object) -> str:
-        """The part of an email that shows one comment. `more`: what else the text needs."""
-        url = self.link_to(comment)
-        return self.text(
-            name,
-            nickname=name_of(self.texts, comment),
-            quote=quoted(comment.content),
-            read=self.text("read", link=url) if url else "",
-            **more,
+    def quote(self, comment: Comment, among: int = 1, *, has_website: bool = False) -> Quote:
+        """What a comment says, as one of several in an email."""
+        return quote_of(
+            comment,
+            most=2000,
+            most_bytes=min(8000, 16_000 // among),
+            has_website=has_website,
+            read_on=self.link_to_read(comment, "read_on"),
         )
 
     def why_held(self, comment: Comment) -> str:
@@ -8837,23 +9203,25 @@ class Recipient:
             return self.texts[HELD_TEXTS[reason]].format(value=value)
         return comment.held
 
+    # Emails
+
+    def email(self, subject: str, sections: Sequence[Section], **how: Any) -> Email:
+        """An email to this recipient. `how`: what else `composed_email` takes."""
+        return composed_email(self.site.config, self.to, self.language, subject, sections, **how)
+
     def comments_email(
         self,
         subject: str,
-        comments: list[FullComment],
-        sections: list[str],
-        end: str = "",
+        comments: Sequence[FullComment],
+        sections: Sequence[Section],
+        *,
+        preview: str = "",
+        footer: Section = (),
         unsubscribe: str = "",
     ) -> Email:
         """An email about comments. `sections` show the first ones. `unsubscribe` is the link that
         ends such emails."""
         first = comments[0]
-        shown = [*sections]
-        more = len(comments) - MOST_QUOTED
-        if more > 0:
-            shown.append(self.text("owner_more", n=more))
-        line = "-" * 40
-        text = f"\n{line}\n\n".join(shown) + end
         # These headers name a message that is never sent, so that mail programs keep the emails
         # about a thread together (RFC 5322, section 3.6.4).
         thread_id = first.thread_id or first.id
@@ -8863,27 +9231,45 @@ class Recipient:
         if unsubscribe:  # a button of the mail program (RFC 8058)
             headers["List-Unsubscribe"] = f"<{unsubscribe}>"
             headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
-        return Email(self.to, one_line(subject), text, headers)
+        return self.email(
+            subject,
+            sections,
+            preview=preview,
+            more=len(comments) - len(sections),
+            footer=footer,
+            headers=headers,
+        )
 
 
 def code_email(site: Site, to: str, language: str, code: str, warning: str) -> Email:
     """The email with a code. It holds nothing that a stranger typed. `warning` names the text that
     says what the code does, or is ""."""
     reader = Recipient(site, to, language or UNKNOWN_LANGUAGE)
-    shown = reader.text(warning) if warning else ""
-    return reader.plain_email("code_subject", "code_text", code=code, warning=shown)
+    enter = reader.text("code_enter")
+    pieces: list[EmailPiece] = [
+        Paragraph(reader.text("code_text")),
+        ShownCode(code),
+        Paragraph(enter),
+    ]
+    if warning:
+        pieces.append(Paragraph(reader.text(warning)))
+    subject = reader.text("code_subject", code=code)
+    footer = [Paragraph(reader.text("code_end"))]
+    return reader.email(subject, [pieces], preview=one_line(enter), footer=footer)
 
 
 def changed_email(site: Site, account: Account) -> Email:
     """The email to the holder of an account whose password was changed."""
     holder = Recipient(site, account.email, account.language or UNKNOWN_LANGUAGE)
-    return holder.plain_email("changed_subject", "changed_text")
+    text = Paragraph(holder.text("changed_text"))
+    return holder.email(holder.text("changed_subject"), [[text]])
 
 
 def joined_email(site: Site, account: Account) -> Email:
     """The email to the holder of an account that an identity provider opens from now on."""
     holder = Recipient(site, account.email, account.language or UNKNOWN_LANGUAGE)
-    return holder.plain_email("joined_subject", "joined_text")
+    text = Paragraph(holder.text("joined_text"))
+    return holder.email(holder.text("joined_subject"), [[text]])
 
 
 def owner_as_recipient(site: Site, to: str, comment: Comment) -> Recipient:
@@ -9003,21 +9389,29 @@ def write_to_owner(site: Site, to: str, news: News) -> None:
     comments = [*news.values()]
     owner = owner_as_recipient(site, to, comments[0])
     reports = {comment.id: site.store.reports(comment.id) for comment in comments}
-    sections = [
-        owner_section(owner, comment, reports[comment.id]) for comment in comments[:MOST_QUOTED]
-    ]
+    shown = comments[:MOST_QUOTED]
+    sections = [owner_section(owner, comment, reports[comment.id], len(shown)) for comment in shown]
     if any(reports.values()):
-        subject = owner.subject("owner_reported_subject", "owner_reported_many_subject", comments)
+        subject = owner.subject("comment_reported", "owner_reported_many_subject", comments)
     else:
-        subject = owner.subject("owner_subject", "owner_many_subject", comments)
-    email = owner.comments_email(subject, comments, sections, link_to_all(owner))
+        subject = owner.subject("comment_new", "owner_many_subject", comments)
+    email = owner.comments_email(
+        subject, comments, sections, preview=preview_of(comments), footer=owner_footer(owner)
+    )
     add_email(site, news, email, email_use(site, "notification", to, "owner"))
 
 
-def link_to_all(owner: Recipient) -> str:
-    """The last line of an email to an owner. "" if readers cannot reach the service."""
+def preview_of(comments: Sequence[Comment]) -> str:
+    """What lists of emails show behind the subject: what the first comment says."""
+    in_lines = re.sub("<(br|/p|/li|/pre)>", " ", comments[0].html)
+    return one_line(html.unescape(re.sub("<[^>]*>", "", in_lines)))
+
+
+def owner_footer(owner: Recipient) -> Section:
     public_url = owner.site.config.server_public_url
-    return owner.text("owner_all", link=f"{public_url}/admin") if public_url else ""
+    if not public_url:
+        return ()
+    return [Links([LabelledLink(owner.texts["more"], f"{public_url}/admin")])]
 
 
 def older_waiting(site: Site, to: str, news: News) -> News:
@@ -9038,52 +9432,64 @@ def digest_email(site: Site, to: str, comments: list[FullComment]) -> Email:
     published = [each for each in comments if each not in undecided]
     in_order = undecided + published
     owner = owner_as_recipient(site, to, in_order[0])
-    sections = [owner_section(owner, each, reports[each.id]) for each in in_order[:MOST_QUOTED]]
+    shown = in_order[:MOST_QUOTED]
+    sections = [owner_section(owner, each, reports[each.id], len(shown)) for each in shown]
     if undecided:
-        sections[0] = owner.text("digest_waiting", n=len(undecided)) + "\n\n" + sections[0]
-    if published and len(undecided) < MOST_QUOTED:
-        heading = owner.text("digest_published", n=len(published))
-        sections[len(undecided)] = heading + "\n\n" + sections[len(undecided)]
-    subject = owner.text("digest_subject", n=len(in_order))
-    return owner.comments_email(subject, in_order, sections, link_to_all(owner))
-
-
-def owner_section(owner: Recipient, comment: FullComment, reports: list[Report]) -> str:
-    """A comment as its owner reads it: what is new about it, and links that decide on it."""
-    name = "owner_text"
-    why: Json = {}
-    if reports:
-        name = "owner_reported_text"
-        why = {"n": len(reports), "reasons": reasons_given(owner, reports)}
-    elif comment.status == "waiting":
-        name = "owner_waiting_text"
-        why = {"held": owner.why_held(comment)}
-    return owner.section(
-        name,
-        comment,
-        page=owner.page_shown(comment, 120),
-        website=f"\n> \n> {comment.website}" if comment.website else "",
-        links=lines_of_links(owner, comment, is_reported=bool(reports)),
-        **why,
+        title = Title(owner.text("digest_waiting", n=len(undecided)))
+        sections[0] = [title, *sections[0]]
+    if published and len(undecided) < len(shown):
+        title = Title(owner.text("digest_published", n=len(published)))
+        sections[len(undecided)] = [title, *sections[len(undecided)]]
+    return owner.comments_email(
+        owner.text("digest_subject", n=len(in_order)),
+        in_order,
+        sections,
+        preview=preview_of(in_order),
+        footer=owner_footer(owner),
     )
 
 
-def lines_of_links(owner: Recipient, comment: FullComment, *, is_reported: bool) -> str:
-    """A line for each action that is offered, below an empty one."""
+def owner_section(
+    owner: Recipient, comment: FullComment, reports: list[Report], among: int
+) -> Section:
+    """A comment as its owner reads it: what is new about it, and links that decide on it."""
+    pieces: list[EmailPiece] = [
+        *owner.opening("comment_reported" if reports else "comment_new", comment),
+        owner.quote(comment, among, has_website=True),
+    ]
+    if reports:
+        pieces.append(Paragraph(owner.text("reports", n=len(reports))))
+        pieces.append(quote_of_text(reasons_given(owner, reports)))
+    elif comment.status == "waiting":
+        pieces.append(Paragraph(owner.text("comment_waits", held=owner.why_held(comment))))
+    return [*pieces, *owner_buttons(owner, comment, is_reported=bool(reports))]
+
+
+def owner_buttons(owner: Recipient, comment: FullComment, *, is_reported: bool) -> Section:
+    """The actions that are offered for a comment, and a link to it. One of these is primary."""
     urls = owner.action_links(comment, owner.site.now(), is_reported=is_reported)
-    lines = [
-        owner.text("action_link", label=owner.action_label(name, comment), url=url)
+    actions = [
+        LabelledLink(owner.action_label(name, comment), url, style_of_button(name))
         for name, url in urls.items()
     ]
-    if not lines:
-        return ""
-    return "\n" + "".join(f"{line}\n" for line in lines)
+    read = owner.link_to_read(comment)
+    if read is None:
+        return [Buttons(actions)] if actions else []
+    if any(each.style == "primary" for each in actions):
+        return [Buttons(actions), Links([read])]
+    return [Buttons([read, *actions])]
+
+
+def style_of_button(action: str) -> str:
+    if action in ("visible", "mine", "confirm"):
+        return "primary"
+    return "danger" if action in ("spam", "deleted", "not_mine") else "quiet"
 
 
 def reasons_given(owner: Recipient, reports: list[Report]) -> str:
     """The first reasons that readers gave, each once."""
     no_reason = owner.texts["report_none"]
-    reasons = [quoted(report.reason or no_reason, 200) for report in reports]
+    reasons = [shortened(one_line(report.reason) or no_reason, 200) for report in reports]
     each_once = [*dict.fromkeys(reasons)]
     return "\n".join(each_once[:5])
 
@@ -9154,17 +9560,38 @@ def author_email(site: Site, to: str, replies: list[FullComment]) -> Email:
     parent = comment_above(site, replies[0])
     # An imported comment has no language.
     author = Recipient(site, to, parent.language or usual_language(site, to))
-    sections = []
-    for reply in replies[:MOST_QUOTED]:
-        quote = quoted(comment_above(site, reply).content, 300)
-        sections.append(author.section("author_text", reply, own=quote))
-    end = ""
+    shown = replies[:MOST_QUOTED]
+    sections = [author_section(author, reply, len(shown)) for reply in shown]
+    footer: list[EmailPiece] = []
     stop = author.end_link("stop", "start", comment_id=parent.id)
     if stop:
         stop_all = author.end_link("stop_all", "start_all", comment_id=parent.id)
-        end = author.text("author_end", stop=stop, stop_all=stop_all)
-    subject = author.subject("author_subject", "author_many_subject", replies)
-    return author.comments_email(subject, replies, sections, end, stop)
+        ends = {"end_page": stop, "end_all": stop_all}
+        links = [LabelledLink(author.texts[name], url) for name, url in ends.items()]
+        footer.append(Links(links))
+    return author.comments_email(
+        author.subject("reply_new", "author_many_subject", replies),
+        replies,
+        sections,
+        preview=preview_of(replies),
+        footer=footer,
+        unsubscribe=stop,
+    )
+
+
+def author_section(author: Recipient, reply: FullComment, among: int) -> Section:
+    """A reply, above what it replies to."""
+    own = quote_of(comment_above(author.site, reply), most=300, most_bytes=900, is_small=True)
+    pieces: list[EmailPiece] = [
+        *author.opening("reply_new", reply),
+        author.quote(reply, among),
+        Paragraph(author.text("reply_own"), is_small=True),
+        own,
+    ]
+    read = author.link_to_read(reply)
+    if read:
+        pieces.append(Buttons([read]))
+    return pieces
 
 
 def ask_guest(site: Site, to: str, unasked: News, consent: str) -> None:
@@ -9182,7 +9609,13 @@ def ask_guest(site: Site, to: str, unasked: News, consent: str) -> None:
     confirm = guest.short_link(
         ShortLink(action="confirm", comment_id=parent.id, expires_at=site.now() + LINK_LIFE)
     )
-    email = guest.plain_email("ask_subject", "ask_text", confirm=confirm)
+    pieces = [
+        Paragraph(guest.text("ask_text")),
+        Paragraph(guest.text("ask_question")),
+        Buttons([LabelledLink(guest.texts["button_confirm"], confirm, "primary")]),
+    ]
+    footer = [Paragraph(guest.text("ask_end"))]
+    email = guest.email(guest.text("ask_subject"), [pieces], footer=footer)
     subscriber = subscriber_of(site.key, to)
     store.subscribe(subscriber, 0, "asked")
     add_email(site, unasked, email, subscriber=subscriber)
@@ -9226,33 +9659,46 @@ def is_for_holder(site: Site, to: str, comment: FullComment) -> bool:
 def write_to_holder(site: Site, to: str, news: News) -> None:
     """One email a day, with links to say of each comment whether the holder wrote it. What one
     email cannot hold waits for the next."""
-    asked = dict([*news.items()][:MOST_QUOTED])
+    asked = dict([*news.items()][:MOST_ASKED])
     comments = [*asked.values()]
     account = site.store.account_with_email(to)
     language = account.language if account else ""
     holder = Recipient(site, to, language or comments[0].language)
     uses = [email_use(site, "question", to, "holder")]
-    text_name = "holder_text"
-    if account is None:
-        # Whom nobody knows here gets nothing that a stranger typed, and they are limited in all.
-        text_name = "holder_blank_text"
+    if account is None:  # they are limited in all
         uses.append(Use("all_questions"))
-    sections = [holder_section(holder, text_name, comment) for comment in comments]
-    subject = holder.text("holder_subject")
+    sections = [
+        holder_section(holder, comment, len(comments), is_known=account is not None)
+        for comment in comments
+    ]
     stop = holder.end_link("no_questions", "questions")
-    end = holder.text("holder_end", stop=stop)
-    email = holder.comments_email(subject, comments, sections, end, stop)
+    footer = [
+        Paragraph(holder.text("holder_end")),
+        Links([LabelledLink(holder.texts["holder_stop"], stop)]),
+    ]
+    email = holder.comments_email(
+        holder.text("holder_subject"), comments, sections, footer=footer, unsubscribe=stop
+    )
     add_email(site, asked, email, *uses)
 
 
-def holder_section(holder: Recipient, text_name: str, comment: FullComment) -> str:
-    return holder.section(
-        text_name,
-        comment,
-        page=holder.page_shown(comment, 120),
-        yes=answer_link(holder, "mine", comment),
-        no=answer_link(holder, "not_mine", comment),
-    )
+def holder_section(
+    holder: Recipient, comment: FullComment, among: int, *, is_known: bool
+) -> Section:
+    """A comment, with links to say whether the holder wrote it. Whom nobody knows here gets
+    nothing that a stranger typed."""
+    pieces: list[EmailPiece] = [Paragraph(holder.text("holder_blank_text"))]
+    if is_known:
+        pieces = [*holder.opening("holder_text", comment), holder.quote(comment, among)]
+    answers = [
+        LabelledLink(
+            holder.texts[f"button_{name}"],
+            answer_link(holder, name, comment),
+            style_of_button(name),
+        )
+        for name in ("mine", "not_mine")
+    ]
+    return [*pieces, Paragraph(holder.text("holder_question")), Buttons(answers)]
 
 
 def answer_link(holder: Recipient, action: str, comment: FullComment) -> str:
@@ -9293,14 +9739,24 @@ def unfollow_link(follower: Recipient, reader: Account, page_id: int, comment_id
 
 
 def followed_sections(
-    follower: Recipient, reader: Account, comments: list[FullComment]
-) -> list[str]:
+    follower: Recipient, reader: Account, comments: list[FullComment], among: int
+) -> list[list[EmailPiece]]:
     """What is new on one page, with a link that ends such emails below."""
-    sections = [follower.section("follow_text", comment) for comment in comments]
+    sections: list[list[EmailPiece]] = []
+    for comment in comments:
+        pieces: list[EmailPiece] = [
+            *follower.opening("comment_new", comment),
+            follower.quote(comment, among),
+        ]
+        read = follower.link_to_read(comment)
+        if read:
+            pieces.append(Buttons([read]))
+        sections.append(pieces)
     last = comments[-1]
     stop = unfollow_link(follower, reader, last.page_id, last.id)
+    sections[-1].append(Paragraph(follower.text("follow_why"), is_small=True))
     if stop:
-        sections[-1] += follower.text("follow_end", stop=stop)
+        sections[-1].append(Links([LabelledLink(follower.texts["end_page"], stop)]))
     return sections
 
 
@@ -9312,19 +9768,21 @@ def write_to_follower(site: Site, to: str, news: News) -> None:
     follower = Recipient(site, to, site.store.follow_languages(to)[first.page_id])
     # `is_for_follower` has found it.
     reader = cast(Account, site.store.account_with_email(to))
-    sections: list[str] = []
+    sections: list[Section] = []
     shown = comments[:MOST_QUOTED]
     for _, on_page in itertools.groupby(shown, key=lambda comment: comment.page_id):
-        sections += followed_sections(follower, reader, [*on_page])
+        sections += followed_sections(follower, reader, [*on_page], len(shown))
     is_one_page = comments[-1].page_id == first.page_id
     if is_one_page:
-        subject = follower.subject("follow_subject", "follow_many_subject", comments)
+        subject = follower.subject("comment_new", "follow_many_subject", comments)
         stop = unfollow_link(follower, reader, first.page_id, first.id)
     else:
         subject = follower.text("follow_pages_subject", n=len(comments))
         # One click ends all that this email is about, and more.
         stop = unfollow_link(follower, reader, 0, 0)
-    email = follower.comments_email(subject, comments, sections, unsubscribe=stop)
+    email = follower.comments_email(
+        subject, comments, sections, preview=preview_of(comments), unsubscribe=stop
+    )
     add_email(site, news, email, email_use(site, "notification", to, "follower"))
 
 
@@ -9423,7 +9881,7 @@ def post(world: World, url: str, content: bytes, headers: Mapping[str, str]) -> 
 
 
 def rfc5322_message(config: Config, email: Email, message_id: str, sent_at: float) -> str:
-    """An email as a mail server takes it (RFC 5322). Only the text may hold line breaks."""
+    """An email as a mail server takes it (RFC 5322). Only its parts may hold line breaks."""
     sender = config.sender
     message = EmailMessage(policy=SMTP_POLICY)
     # These headers are written by hand. Python makes encoded words of long ones, where they are
@@ -9437,7 +9895,10 @@ def rfc5322_message(config: Config, email: Email, message_id: str, sent_at: floa
     message["Subject"] = email.subject
     message["Date"] = datetime.fromtimestamp(sent_at, UTC)
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses out-of-office replies
-    message.set_content(email.text, cte="base64")  # in short lines of ASCII, for any mail server
+    # In short lines of ASCII, for any mail server. Programs show the last part that they can show.
+    message.set_content(email.text, cte="base64")
+    message.add_alternative(email.html, subtype="html", cte="base64")
+    message.set_boundary(f"part-{message_id}")  # base64 has no hyphen
     head = "".join(f"{name}: {value}\r\n" for name, value in by_hand.items())
     return head + message.as_bytes().decode("ascii")
 
@@ -9813,6 +10274,7 @@ class ResendMailer(ApiMailer):
                 "to": [email.recipient],
                 "subject": email.subject,
                 "text": email.text,
+                "html": email.html,
                 "headers": sent_headers(email),
             }
         )
@@ -9837,6 +10299,7 @@ class PostmarkMailer(ApiMailer):
                 "To": email.recipient,
                 "Subject": email.subject,
                 "TextBody": email.text,
+                "HtmlBody": email.html,
                 "Headers": [{"Name": name, "Value": value} for name, value in headers.items()],
                 "MessageStream": "outbound",
             }
@@ -9861,6 +10324,7 @@ class BrevoMailer(ApiMailer):
                 "to": [{"email": email.recipient}],
                 "subject": email.subject,
                 "textContent": email.text,
+                "htmlContent": email.html,
                 "headers": sent_headers(email),
             }
         )
@@ -9891,6 +10355,7 @@ class MailgunMailer(ApiMailer):
             "to": email.recipient,
             "subject": email.subject,
             "text": email.text,
+            "html": email.html,
             **{f"h:{name}": value for name, value in headers.items()},
         }
         return urllib.parse.urlencode(form).encode()
@@ -9910,7 +10375,10 @@ class SendGridMailer(ApiMailer):
                 "personalizations": [{"to": [{"email": email.recipient}]}],
                 "from": {"email": sender.addr_spec, "name": sender.display_name},
                 "subject": email.subject,
-                "content": [{"type": "text/plain", "value": email.text}],
+                "content": [
+                    {"type": "text/plain", "value": email.text},
+                    {"type": "text/html", "value": email.html},
+                ],
                 "headers": sent_headers(email),
             }
         )
@@ -10011,6 +10479,7 @@ class WebhookMailer(ApiMailer):
                 "to": email.recipient,
                 "subject": email.subject,
                 "text": email.text,
+                "html": email.html,
                 "headers": sent_headers(email),
             }
         )
@@ -10114,11 +10583,11 @@ def chat_message(
     if 0 < len(link) < 500:  # a longer one would take the room of the text
         buttons.append(ChatButton("page", owner.texts["page"], link))
     heading = author_and_page(owner, comment)
-    title_name = "owner_subject"
+    title_name = "chat_new"
     if is_report:
         given = reason or owner.texts["report_none"]
         heading += "\n" + owner.text("hook_reported", reason=given)
-        title_name = "owner_reported_subject"
+        title_name = "chat_reported"
     elif comment.status == "waiting":
         heading += "\n" + owner.text("hook_waiting", held=owner.why_held(comment))
     return ChatMessage(
@@ -11721,28 +12190,6 @@ def policy_with(inline_script: str) -> str:
     return PAGE_POLICY.replace("script-src 'self'", f"script-src 'self' {source}")
 
 
-def escaped_value(text: str) -> str:
-    """A value in a template, as HTML or XML. It holds no brace: what a blog puts into its pages
-    goes through template engines such as Caddy's, which would run a text in braces."""
-    return str(bottle.html_escape(text)).replace("{", "&#123;")
-
-
-@functools.cache
-def templates() -> dict[str, bottle.SimpleTemplate]:
-    """The templates in `static/`, which escape their variables, by name."""
-    return {
-        path.name: template_in(path)
-        for path in static_folder().iterdir()
-        if path.suffix in (".html", ".txt", ".xml")
-    }
-
-
-def template_in(path: Path) -> bottle.SimpleTemplate:
-    """The template in a file, which may name others in the same folder."""
-    text = path.read_text("utf-8")
-    return bottle.SimpleTemplate(text, lookup=[path.parent], escape_func=escaped_value)
-
-
 def html_page(
     site: Site, template: str, *, policy: str = PAGE_POLICY, **variables: Any
 ) -> Response:
@@ -11796,12 +12243,6 @@ def missing_page(site: Site, environ: Json) -> Response:
 def json_in_html(data: Json) -> str:
     """JSON that can stand in a `<script>` element."""
     return re.sub("[<>&]", lambda mark: f"\\u{ord(mark[0]):04x}", json.dumps(data))
-
-
-def filled_template(name: str, **values: Any) -> str:
-    """The text of a template in `static/` that is no HTML, so that nothing is escaped."""
-    template = bottle.SimpleTemplate(name=name, lookup=[static_folder()], noescape=True)
-    return str(template.render(values))
 
 
 def cookies_named(environ: Json, name: str) -> list[str]:
@@ -17898,9 +18339,10 @@ def check_running(config: Config, world: World) -> Iterator[Finding]:
 
 
 def send_test_email(mailer: Mailer, to: str) -> None:
-    text = "Your comment service can send email.\n这封邮件能送到，评论服务的邮件设置就是对的。\n"
-    message_id = mailer.world.random_bytes(16).hex()
-    mailer.send(Email(to, "commentd: test", text), message_id)
+    text = "这封邮件能送到，评论服务的邮件设置就是对的。\nYour comment service can send email."
+    pieces = [Paragraph(text)]
+    email = composed_email(mailer.config, to, UNKNOWN_LANGUAGE, "commentd: test", [pieces])
+    mailer.send(email, mailer.world.random_bytes(16).hex())
 
 
 def check_health_url(world: World, url: str) -> None:
@@ -22515,7 +22957,7 @@ class Demo:
     def catch_email(self, recipient: str, message: str, server: MailServer | None) -> None:
         """Keeps an email, in place of a mail server."""
         email = message_from_string(message, policy=SMTP_POLICY)
-        text = email.get_content().replace("\r\n", "\n")
+        text = plain_part(email)
         sent_at = time_of(self.app.site.now(), None)
         number = len(self.emails) + 1
         self.emails.append(CaughtEmail(number, recipient, email["Subject"], text, sent_at))

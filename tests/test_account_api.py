@@ -234,11 +234,13 @@ def test_emails_about_an_account_are_in_its_readers_language(guest: Guest) -> No
         guest.deliver()
         subjects = [message["Subject"] for message in guest.arrived(ANN)]
         values = {"site": "blog.example", "code": guest.fake_world.code(0)}
-        values["warning"] = words["code_warning"] if number else ""
         kinds = ["code", "changed", "changed"] if number else ["code", "changed"]
         expected = [words[f"{kind}_subject"].format(**values) for kind in kinds]
         assert subjects == [" ".join(subject.split()) for subject in expected], lang
-        assert guest.texts(ANN) == [words[f"{kind}_text"].format(**values) for kind in kinds]
+        parts = ["code_enter", *["code_warning"][:number], "code_end"]
+        said = [words["code_text"], f"    {values['code']}", *[words[name] for name in parts]]
+        bodies = {"code": "\n\n".join(said), "changed": words["changed_text"]}
+        assert guest.texts(ANN) == [f"{bodies[kind].format(**values)}\n" for kind in kinds]
         guest.forget()
 
 
@@ -306,10 +308,11 @@ def test_a_follower_gets_an_email_about_new_comments(guest: Guest, ann: Reader) 
     ((message,), (text,)) = guest.arrived(), guest.texts(ANN)
     (stop,) = links_in(text)
     assert text == (
-        "“Bob” wrote on a page that you follow at blog.example:\n\n> Hello\n> \n> there\n\n"
-        f"Read and reply: {BLOG}{PAGE}#comment-2\n\nNo more emails about this page: {stop}\n"
+        f"New comment by “Bob” on “{PAGE}”\n\n> Hello\n> \n> there\n\n"
+        f"Read and reply: {BLOG}{PAGE}#comment-2\n\nYou follow this page at blog.example.\n\n"
+        f"No more emails about this page: {stop}\n"
     )
-    assert message["Subject"] == f"blog.example: new comment on {PAGE}"
+    assert message["Subject"] == f"New comment by “Bob” on “{PAGE}”"
     assert sorted(message.keys()) == sorted([*NEWS_HEADERS, *UNSUBSCRIBE])
     assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
     assert words_of(stop)["do"] == "unfollow"
@@ -338,7 +341,7 @@ def test_a_followers_emails_and_links_are_in_the_language_chosen(guest: Guest, a
         shown, done = guest.open(link), guest.press(link)
         assert (shown.lang, shown.title) == (lang, texts["page_unfollow"]), chosen
         assert (done.lang, done.title) == (lang, texts["done_unfollow"])
-    assert guest.arrived(ANN)[-1]["Subject"] == "blog.example：/3/ 有新评论"
+    assert guest.arrived(ANN)[-1]["Subject"] == "“Ann”在“/3/”发表了评论"
     for page_url, lang in {"/0/": "de", "/1/": "en"}.items():
         follow(ann, page_url, lang=lang)
         guest.comment("Encore", page_url=page_url)
@@ -355,7 +358,7 @@ def test_followers_get_one_email_and_none_if_blocked(
     guest.comment("a reply", parent_id=first)
     guest.later()
     (message,) = guest.arrived()
-    assert message["Subject"] == "blog.example: new reply to your comment"
+    assert message["Subject"] == f"“Ann” replied to you on “{PAGE}”"
     change(ann, answers=False)  # then it is one new comment of the page
     guest.forget()
     guest.comment("another reply", parent_id=first)
@@ -607,7 +610,7 @@ def test_moderation_ends_the_reports_of_a_comment(guest: Guest, owner: Reader) -
     assert [entry["action"] for entry in log].count("keep") == 2
     guest.report(1, "still ugly")  # it may be said again
     guest.later()
-    assert "Reported by readers (1):\n> still ugly\n" in guest.texts(OWNER)[-1]
+    assert "Reported by readers (1):\n\n> still ugly\n" in guest.texts(OWNER)[-1]
 
 
 @named
@@ -623,12 +626,12 @@ def test_the_owner_is_told_of_a_report_with_the_reasons(guest: Guest, ann: Reade
     (first, second), text = guest.arrived(OWNER), guest.texts(OWNER)[1]
     links = {words_of(link)["do"]: link for link in links_in(text)}
     assert text == (
-        f"The comment on “{PAGE}” by “Ann” was reported:\n\n> ugly\n\n"
-        "Reported by readers (2):\n> It is ugly\n> no reason given\n\n"
+        f"The comment by “Ann” on “{PAGE}” was reported\n\n> ugly\n\n"
+        "Reported by readers (2):\n\n> It is ugly\n> no reason given\n\n"
         f"Keep: {links['visible']}\nMark as spam: {links['spam']}\nDelete: {links['deleted']}\n\n"
         f"Read and reply: {BLOG}{PAGE}#comment-1\n\nAll comments: {SERVICE}/admin\n"
     )
-    assert second["Subject"] == f"blog.example: a comment on {PAGE} was reported"
+    assert second["Subject"] == f"The comment by “Ann” on “{PAGE}” was reported"
     # Another email of the same thread: none that a mail program takes for the first.
     assert second["Message-ID"] != first["Message-ID"]
     assert second["References"] == first["References"]

@@ -251,4 +251,4 @@ def test_quiet_hours_may_lie_within_a_day(start_app: StartApp, fake_world: FakeW
         deliver_until(blog, at("2026-11-18 13:00"))
         blog.comment("at the table")
         sent = deliver_until(blog, at("2026-11-18 18:00"))
-    assert sent == ["18 15:00 blog.example: new comment on /2026/hello/"]
+    assert sent == ["18 15:00 New comment by “Ann” on “/2026/hello/”"]

@@ -38,7 +38,7 @@ from support.mail import (
 from support.mail import certificates as certificates  # a fixture
 from support.mail import start_mail_server as start_mail_server  # a fixture
 from support.patience import PATIENCE
-from support.world import START, FakeWorld, read
+from support.world import START, FakeWorld, html_of, read, text_of
 
 ANN = "ann@example.com"
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -107,7 +107,7 @@ def test_a_code_arrives_at_a_mail_server_and_verifies(
         assert message.keys()[: len(HEADERS)] == HEADERS
         assert (message["To"], message["From"]) == (ANN, "Blog <comments@blog.example>")
         assert message["Auto-Submitted"] == "auto-generated"
-        assert message.get_content_type() == "text/plain"
+        assert message.get_content_type() == "multipart/alternative"
         assert message["Subject"].startswith(code_in(envelope.content) + " ")
         assert mail_server.secure == [security == "starttls"]
         assert mail_server.logins == ([(b"blog", b"geheim")] if login else [])
@@ -631,9 +631,10 @@ def whole_email(raw: str, sender: str, to: str) -> str:
         shown = str(make_header(decode_header(re.sub(r"\r\n(?=[ \t])", "", value))))
         assert not re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", shown), (name, shown)
     assert message["Auto-Submitted"] == "auto-generated"
-    assert (message.get_content_type(), message.is_multipart()) == ("text/plain", False)
-    assert message.defects == []
-    lines = message.get_content().replace("\r\n", "\n").splitlines()
+    assert message.get_content_type() == "multipart/alternative"
+    assert [part.get_content_type() for part in message.iter_parts()] == ["text/plain", "text/html"]
+    assert [each.defects for each in message.walk()] == [[]] * 3
+    lines = text_of(message).splitlines()
     links = r"https?://comments\.example/\S+|#comment-\d+"
     return "\n".join(re.sub(links, "", line) for line in lines if line[:2] != "> ")
 
@@ -715,14 +716,15 @@ def test_an_email_with_a_code_holds_nothing_a_stranger_typed(
     for number, name in enumerate(("dan", "eve"), 2):
         Visitor(app, f"192.0.2.{number}").ask_for_code(f"{name}@example.com", nickname="evil")
     app.deliver()
-    texts = [read(email).get_content() for email in scripted_server.emails]
+    texts = [text_of(read(email)) for email in scripted_server.emails]
     codes = [code_in(email) for email in scripted_server.emails]
     for one, other in ((0, 1), (2, 3)):
         assert texts[one].replace(codes[one], "") == texts[other].replace(codes[other], "")
     assert "evil" not in texts[2]
-    assert "evil" not in scripted_server.emails[0].decode() + texts[0]
+    shown = texts[0] + html_of(read(scripted_server.emails[0]))
+    assert "evil" not in scripted_server.emails[0].decode() + shown
     assert "Ann's blog" in texts[0]
-    assert "，10 分钟内有效。\r\n" in texts[0]
+    assert "，10 分钟内有效。\n" in texts[0]
     assert read(scripted_server.emails[0])["Date"].datetime.timestamp() == START
     assert len({read(email)["Message-ID"] for email in scripted_server.emails}) == 4
 

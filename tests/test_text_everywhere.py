@@ -125,7 +125,7 @@ def emails_of(site: Site) -> Iterator[str]:
     site.app.deliver()
     for sent in site.fake_world.emails:
         message = read(sent.message)
-        assert message.get_content_type() == "text/plain"
+        assert message.get_content_type() == "multipart/alternative"
         text = text_of(message)
         for link in links_in(text):
             site.guest.get(path_of(link), status="*")

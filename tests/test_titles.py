@@ -286,8 +286,8 @@ def test_an_email_names_a_page_by_its_title_with_the_path_beside_it(
     fake_world.time += 600
     app.deliver()
     subject = read(fake_world.emails[-1].message)["Subject"]
-    assert subject == f"Ann's blog: new comment on {TITLE}"
-    assert f"{TITLE} ({PAGE})" in fake_world.text()
+    assert subject == f"New comment by “Ann” on “{TITLE}”"
+    assert f"on “{TITLE}”\n\n{PAGE}\n\n> " in fake_world.text()
 
 
 def test_the_latest_comments_tell_the_titles_of_their_pages(visitor: Visitor) -> None:

@@ -17,7 +17,7 @@ from support.blog import OWNER, POST, WATCH, owner_token, say
 from support.inside import sql
 from support.widget import service_with
 from support.words import WORDS
-from support.world import read
+from support.world import read, text_of
 from support.writing import (
     MAIL,
     PASSWORD,
@@ -607,7 +607,7 @@ def test_a_press_on_the_page_of_a_mailed_link_makes_a_comment_that_of_its_holder
     button(page, "Post").click()
     expect(article(page, "hurry")).to_be_focused()
     blog_site.app.deliver()
-    text = read(blog_site.mail_server.emails[-1].content).get_content()
+    text = text_of(read(blog_site.mail_server.emails[-1].content))
     found = re.search(r"http://comments\.test(/mail\?\S*do=mine\S+)", text)
     assert found
     mailed = blog_site.reader()

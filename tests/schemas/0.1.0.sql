@@ -16,14 +16,14 @@ CREATE TABLE account (
         -- The time step of the last of these codes: each is good once.
         app_step   INTEGER NOT NULL DEFAULT 0
     ) STRICT;
-INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$4357a2d88cf46aa2e1c83c3b9bd64dfe$74116472006d6ebb1db9546e6f475e09e693e03085f19c591ab303d658d1be11','user',1,1795000000,0,'','',0);
-INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$29396aa10fe205089f3b1b68a88d5c32$bc236e37e9509e4d97e5d25a9a17c18a8d79f9f19e0046a4958e6c33f3871590','admin',1,1795177160,0,'','',0);
+INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$df3791097f929c43f8a517bbba311183$cb7783f5c33db8114d8dd5ae890226f79c30f9365794ddc79979065a3c2b27e3','user',1,1795000000,0,'','',0);
+INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$a375cb87877ea885a5e3bea6ef177750$a272c0e40c6b2e2be755df9b177b861e9bc4e560bb469dc29d52ff211ad718c8','admin',1,1795177160,0,'','',0);
 CREATE TABLE admin_link (
         hash       TEXT PRIMARY KEY,
         email      TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "admin_link" VALUES('1c7b733a7fac0b7c1823fdfe028eaa25442a85ea6a3da95c6a598145e5183e52','second@example.com',1795184360);
+INSERT INTO "admin_link" VALUES('fbf41986de852985f8ba767cd54e631f2460e07784befc2ecd8407ed2e1b179a','second@example.com',1795184360);
 CREATE TABLE admin_session (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         user_id    INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
@@ -152,10 +152,10 @@ CREATE TABLE comment_liker (
         liked_at   INTEGER,
         PRIMARY KEY (comment_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "comment_liker" VALUES(1,'3de2991b0b91b733b54c9a1c077d125d',1795090760);
-INSERT INTO "comment_liker" VALUES(1,'869e0d6bb448332a4f194ba40f593607',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'6f06af4204acf0faa38a46c16dc3693d',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'e6d3f49e5daebf107d37029ab77d62d0',1795090760);
 INSERT INTO "comment_liker" VALUES(1,'user 1',NULL);
-INSERT INTO "comment_liker" VALUES(3,'869e0d6bb448332a4f194ba40f593607',1795090760);
+INSERT INTO "comment_liker" VALUES(3,'6f06af4204acf0faa38a46c16dc3693d',1795090760);
 CREATE TABLE day (
         day      INTEGER PRIMARY KEY,
         comments INTEGER NOT NULL DEFAULT 0,
@@ -195,7 +195,7 @@ CREATE TABLE known_network (
         seen_at INTEGER NOT NULL,
         PRIMARY KEY (user_id, network)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "known_network" VALUES(1,'d4ef0cbcab6b7473276f60596eacb446',1795000000);
+INSERT INTO "known_network" VALUES(1,'00a0ec9ffce009a4e847fadc0dba0b6b',1795000000);
 CREATE TABLE no_question (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
@@ -225,6 +225,7 @@ CREATE TABLE outbox (
         recipient       TEXT NOT NULL,
         subject         TEXT NOT NULL DEFAULT '',
         text            TEXT NOT NULL DEFAULT '',
+        html            TEXT NOT NULL DEFAULT '',
         headers         TEXT NOT NULL DEFAULT '{}',
         created_at      INTEGER NOT NULL DEFAULT 0,
         tries           INTEGER NOT NULL DEFAULT 0,
@@ -232,25 +233,69 @@ CREATE TABLE outbox (
         expires_at      INTEGER NOT NULL,
         failure         TEXT NOT NULL DEFAULT ''
     ) STRICT;
-INSERT INTO "outbox" VALUES(2,NULL,1,NULL,'created','','webhook','','','{}',1795000000,2,NULL,1797772760,'ConnectionRefusedError Connection refused');
-INSERT INTO "outbox" VALUES(3,NULL,2,NULL,'created','','webhook','','','{}',1795003600,1,NULL,1797772760,'expired');
-INSERT INTO "outbox" VALUES(5,NULL,3,NULL,'created','','webhook','','','{}',1795004300,1,NULL,1797772760,'expired');
-INSERT INTO "outbox" VALUES(7,NULL,4,NULL,'created','','webhook','','','{}',1795090700,1,NULL,1797772760,'expired');
-INSERT INTO "outbox" VALUES(8,NULL,5,NULL,'created','','webhook','','','{}',1795090700,1,NULL,1797772760,'expired');
-INSERT INTO "outbox" VALUES(10,NULL,7,NULL,'created','','webhook','','','{}',1795177160,1,1795180765,1795263560,'ConnectionRefusedError Connection refused');
-INSERT INTO "outbox" VALUES(12,NULL,9,NULL,'created','','webhook','','','{}',1795177160,0,1795180765,1795263560,'');
-INSERT INTO "outbox" VALUES(13,NULL,3,1,'reported','','webhook','','','{}',1795177160,0,1795180765,1795263560,'');
-INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','937180 · Lines 验证码 / your code','你的验证码 / Your code:
+INSERT INTO "outbox" VALUES(2,NULL,1,NULL,'created','','webhook','','','','{}',1795000000,2,NULL,1797772760,'ConnectionRefusedError Connection refused');
+INSERT INTO "outbox" VALUES(3,NULL,2,NULL,'created','','webhook','','','','{}',1795003600,1,NULL,1797772760,'expired');
+INSERT INTO "outbox" VALUES(5,NULL,3,NULL,'created','','webhook','','','','{}',1795004300,1,NULL,1797772760,'expired');
+INSERT INTO "outbox" VALUES(7,NULL,4,NULL,'created','','webhook','','','','{}',1795090700,1,NULL,1797772760,'expired');
+INSERT INTO "outbox" VALUES(8,NULL,5,NULL,'created','','webhook','','','','{}',1795090700,1,NULL,1797772760,'expired');
+INSERT INTO "outbox" VALUES(10,NULL,7,NULL,'created','','webhook','','','','{}',1795177160,1,1795180765,1795263560,'ConnectionRefusedError Connection refused');
+INSERT INTO "outbox" VALUES(12,NULL,9,NULL,'created','','webhook','','','','{}',1795177160,0,1795180765,1795263560,'');
+INSERT INTO "outbox" VALUES(13,NULL,3,1,'reported','','webhook','','','','{}',1795177160,0,1795180765,1795263560,'');
+INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','028251 · Lines 验证码 / your code','你的验证码 / Your code:
 
-    937180
+    028251
 
 请在“Lines”的评论区输入，10 分钟内有效。
 Enter it in the comments on Lines within 10 minutes.
 
 如果不是你本人操作，忽略这封邮件即可。
 Didn’t ask for this? Ignore this email and nothing will change.
+','<!doctype html>
+<html lang="zh-CN" dir="ltr">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="supported-color-schemes" content="light dark">
+<title>028251 · Lines 验证码 / your code</title>
+<style>
+@media (prefers-color-scheme: dark) {
+.ground { background: #14171a !important; }
+.card { background: #1d2126 !important; border-color: #2a2f35 !important; }
+.text { color: #e4e6e8 !important; }
+.muted { color: #9aa4ad !important; }
+.link { color: #7ab7f5 !important; }
+.line { border-color: #3a4149 !important; }
+.code { background: #2a2f35 !important; }
+.primary { background: #7ab7f5 !important; border-color: #7ab7f5 !important; }
+.primary a { color: #10161c !important; }
+.quiet { border-color: #6c757e !important; }
+.quiet a { color: #7ab7f5 !important; }
+.danger { border-color: #ff9a8f !important; }
+.danger a { color: #ff9a8f !important; }
+}
+</style>
+</head>
+<body class="ground" style="margin:0;padding:0;background:#f3f4f4">
+<div style="display:none;max-height:0;overflow:hidden;mso-hide:all">请在“Lines”的评论区输入，10 分钟内有效。 Enter it in the comments on Lines within 10 minutes.</div>
+<table role="presentation" cellpadding="0" cellspacing="0" border="0" class="ground" lang="zh-CN" dir="ltr" width="100%" style="background:#f3f4f4">
+<tr><td align="center" style="padding:16px 8px">
+<table role="presentation" cellpadding="0" cellspacing="0" border="0" class="card" dir="ltr" width="100%" style="max-width:600px;table-layout:fixed;background:#ffffff;border:1px solid #e1e3e5;border-radius:12px">
+<tr><td class="muted" style="padding:18px 20px 0;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:14px;line-height:20px;color:#59626b">Lines</td></tr>
+<tr><td class="text line" style="padding:14px 20px 6px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:16px;line-height:24px;color:#1d2126;word-break:break-word;overflow-wrap:anywhere">
+<p style="margin:0 0 12px">你的验证码 / Your code:</p>
+<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-align:center" dir="ltr">028251</p>
+<p style="margin:0 0 12px">请在“Lines”的评论区输入，10 分钟内有效。<br>Enter it in the comments on Lines within 10 minutes.</p>
+</td></tr>
+<tr><td class="muted line" style="padding:12px 20px 16px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:13px;line-height:20px;color:#59626b;border-top:1px solid #e1e3e5">
+<p style="margin:0 0 12px">如果不是你本人操作，忽略这封邮件即可。<br>Didn’t ask for this? Ignore this email and nothing will change.</p>
+</td></tr>
+</table>
+</td></tr></table>
+</body>
+</html>
 ','{}',1795180760,0,1795180760,1795181360,'');
-INSERT INTO "outbox" VALUES(17,NULL,11,NULL,'created','','webhook','','','{}',1795180760,0,1795180760,1795267160,'');
+INSERT INTO "outbox" VALUES(17,NULL,11,NULL,'created','','webhook','','','','{}',1795180760,0,1795180760,1795267160,'');
 CREATE TABLE page (
         id         INTEGER PRIMARY KEY,
         key        TEXT NOT NULL UNIQUE,
@@ -280,14 +325,14 @@ CREATE TABLE page (
     ) STRICT;
 INSERT INTO "page" VALUES(1,'/2026/hello','/2026/hello/','','',NULL,6,3,2,1,1795090760,0,1795000000,13,0,1);
 INSERT INTO "page" VALUES(2,'/2026/日记','/2026/日记/','','',NULL,2,2,1,0,1795090760,1,1795177160,4,0,1);
-INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795971088,0,1714979289,1,0,1);
+INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795971453,0,1714979289,1,0,1);
 CREATE TABLE page_liker (
         page_id  INTEGER NOT NULL REFERENCES page (id),
         visitor  TEXT NOT NULL,
         liked_at INTEGER,
         PRIMARY KEY (page_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "page_liker" VALUES(1,'3de2991b0b91b733b54c9a1c077d125d',1795090760);
+INSERT INTO "page_liker" VALUES(1,'e6d3f49e5daebf107d37029ab77d62d0',1795090760);
 CREATE TABLE rate_limit (
         name    TEXT NOT NULL,
         subject TEXT NOT NULL,
@@ -298,16 +343,16 @@ CREATE TABLE rate_limit (
     ) STRICT, WITHOUT ROWID;
 INSERT INTO "rate_limit" VALUES('all_code_emails','',3600,1,1795184360);
 INSERT INTO "rate_limit" VALUES('all_comments','',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','7bfdb5b669a42ac06896001b126550cd1a56880ec386b9e4d13efcb4a128270d',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('code_email','7bfdb5b669a42ac06896001b126550cd1a56880ec386b9e4d13efcb4a128270d',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','7bfdb5b669a42ac06896001b126550cd1a56880ec386b9e4d13efcb4a128270d',86400,1,1795267160);
-INSERT INTO "rate_limit" VALUES('code_for_email','75474a054f41353a6439cd4b8fd677583ac6ed7b8d7032722575626682187160',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','875a699c309b07be274a948e57a88f3df96a37194b445e0fe4418cf03f0000d9',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','875a699c309b07be274a948e57a88f3df96a37194b445e0fe4418cf03f0000d9',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('notification','follower 21a8e0f8f1aacdffef44e1e84b4baad9',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('notification','owner 76df45d9ddb1cfd4e080fb7dcb2bc7e6',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('register','c0d68b692351501405fee6b8585144a11ba650c6e356832b6cd3ddf2ef10d641',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('report','39d69aed0be0638f520f6ef980a148ea07139a9959f811879874c3c7b354daf2',86400,1,1795263560);
+INSERT INTO "rate_limit" VALUES('code_email','75950743dc3e47df3767d563d4b1b350cc9a138a94410b5f09fe1fba6ca6e9bd',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('code_email','75950743dc3e47df3767d563d4b1b350cc9a138a94410b5f09fe1fba6ca6e9bd',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('code_email','75950743dc3e47df3767d563d4b1b350cc9a138a94410b5f09fe1fba6ca6e9bd',86400,1,1795267160);
+INSERT INTO "rate_limit" VALUES('code_for_email','403965d38b42f95074b0f75ae7d9806d56a550a7fe4e53b4a103be1f5c11863b',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','1be15a5af5bfdf4869dbbb42dda6541ef248f0aaca86479e2f41f92fe8b5f3ba',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','1be15a5af5bfdf4869dbbb42dda6541ef248f0aaca86479e2f41f92fe8b5f3ba',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('notification','follower 3603514a7c4c116b2733c3dd65f34719',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('notification','owner 5c97336f8a48ef314dc2380c536090f6',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('register','b9bed215e98d3c279ab40adb7c94ab41e87059b50887f5d5ece968666ad7a103',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('report','236d245d11702923d98160180a13c488f8b66d6f30e9c88b0814abda85a8ec80',86400,1,1795263560);
 CREATE TABLE recovery_code (
         user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
         hash    TEXT NOT NULL,
@@ -328,7 +373,7 @@ CREATE TABLE registration (
         created_at  INTEGER NOT NULL,
         expires_at  INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "registration" VALUES(1,'1542c93fee15b0360b34987fc52cfe00','bob@example.com','Bob','pbkdf2_sha256$1$8328870cb1e9cde4cdef8de32e8642ba$a91da4b55cd698699d2defe994d7ab4009e4259ad2fc85f039fd919824d6625c','a159c9483c102a7e5acfd309aeb42981cf4a15c1840a8a8d79231dbf9eca6a3f','c0d68b692351501405fee6b8585144a11ba650c6e356832b6cd3ddf2ef10d641',0,0,'',1795180760,1795181360);
+INSERT INTO "registration" VALUES(1,'fa60a751fb5767b357699ee84dcbb1a5','bob@example.com','Bob','pbkdf2_sha256$1$281b111e9c2e0ee885fe1916cc1b7f92$f171dd8429a701a3666929cc02ace793aed1c0b2cbef2d5e56df4ae0cab4d5be','b5e77af0d2c9a644a87daeb3f50516ca23e4fdb8494c969b1e87df31856f0c6f','b9bed215e98d3c279ab40adb7c94ab41e87059b50887f5d5ece968666ad7a103',0,0,'',1795180760,1795181360);
 CREATE TABLE report (
         id          INTEGER PRIMARY KEY,
         comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
@@ -337,12 +382,12 @@ CREATE TABLE report (
         reported_at INTEGER NOT NULL,
         UNIQUE (comment_id, visitor)
     ) STRICT;
-INSERT INTO "report" VALUES(1,3,'24b413e2aaaa2da52f7fb819bc23d2d9','rude',1795177160);
+INSERT INTO "report" VALUES(1,3,'1815b969ae3b761a299992c5af7722b9','rude',1795177160);
 CREATE TABLE secret (
         name  TEXT PRIMARY KEY,
         value TEXT NOT NULL
     ) STRICT;
-INSERT INTO "secret" VALUES('token_key','356bde4f0de782a3d82d1e2e7d7f7bb85b982e31e276b301281e18430b6b2132');
+INSERT INTO "secret" VALUES('token_key','d90526e48cf6b6ce81d90ced9dbcf249456f7d39cd2118be3af3f90622373f63');
 CREATE TABLE short_link (
         hash       TEXT PRIMARY KEY,
         action     TEXT NOT NULL,
@@ -355,28 +400,28 @@ CREATE TABLE short_link (
         language   TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "short_link" VALUES('055c4a62328a3081cb8eb9639e862fef89a7df8f517cea1ae0b8a474345ca6c9','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'1a4b69c09d22bf34982da0242c17b16b','zh',1797592000);
-INSERT INTO "short_link" VALUES('1a3822e992f719d6b68974afa5a0f47c3456ba02f6032ea200553376e8a9432c','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'76df45d9ddb1cfd4e080fb7dcb2bc7e6','en',1797772760);
-INSERT INTO "short_link" VALUES('1f2bffd3af90cd74e234f4ee891571612b392628f672478244f2232181dfbfb2','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'76df45d9ddb1cfd4e080fb7dcb2bc7e6','en',1797772760);
-INSERT INTO "short_link" VALUES('29a33acd24c539b3cb1c22e36f6c12c2446f21f86bb40200816e45fc733b0fda','unfollow','follow',9,'',1,1,'21a8e0f8f1aacdffef44e1e84b4baad9','en',1826716760);
-INSERT INTO "short_link" VALUES('2f13c5836a0760143bc3b248bdcdb71983fdb12f8528062b42842fc16db4af9a','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'76df45d9ddb1cfd4e080fb7dcb2bc7e6','en',1797772760);
-INSERT INTO "short_link" VALUES('335bc2e7f6b94731505f1d5ed307b60e652c64174dfa8e85c354d8f109cc35cc','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'76df45d9ddb1cfd4e080fb7dcb2bc7e6','en',1797772760);
-INSERT INTO "short_link" VALUES('3839f63f5ede36f27e5a64e59e5a828799ba86d25b57a685c813c535a0f43ed7','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'76df45d9ddb1cfd4e080fb7dcb2bc7e6','en',1797772760);
-INSERT INTO "short_link" VALUES('6acb96ac99601c9712cad701b9f704c4db744ab6c3741776d495c762a9b053eb','unfollow','follow',10,'',1,1,'21a8e0f8f1aacdffef44e1e84b4baad9','en',1826716760);
-INSERT INTO "short_link" VALUES('6cd52c94f1b2b42da48c32f0137c958b7eedd7ce96d6cb0730d4a865fe269062','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'76df45d9ddb1cfd4e080fb7dcb2bc7e6','en',1797772760);
-INSERT INTO "short_link" VALUES('84470e001d35d618e0ed4d83831b2935720c881ba9a42806e15b8cdc29f5d306','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'76df45d9ddb1cfd4e080fb7dcb2bc7e6','en',1797772760);
-INSERT INTO "short_link" VALUES('85cfb4aca1f0987b723c69179e5e710024ec4d1e904a4e658bfc1282a1101593','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'76df45d9ddb1cfd4e080fb7dcb2bc7e6','en',1797772760);
-INSERT INTO "short_link" VALUES('869a2a5873a5d163afdb5ce3acd4f470c9913055e058e7655c28e9b751ee5ebd','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'76df45d9ddb1cfd4e080fb7dcb2bc7e6','en',1797772760);
-INSERT INTO "short_link" VALUES('8f393536374c42985c1f60ce43f0a04ee50a370d978f2b10bbdf610ebe588911','stop_all','start_all',1,'',0,0,'21a8e0f8f1aacdffef44e1e84b4baad9','zh',1826540300);
-INSERT INTO "short_link" VALUES('91f92d4f0aea9b00e6d28f9db9320f4efeadc9811d41cfdf74b197c0c994e7eb','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'1a4b69c09d22bf34982da0242c17b16b','en',1797769160);
-INSERT INTO "short_link" VALUES('93df8374803b72453e91b7e18aba10272d1d925cac254b341586d3bb767f8138','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'1a4b69c09d22bf34982da0242c17b16b','en',1797769160);
-INSERT INTO "short_link" VALUES('a4786fb652e71f9de90e11e7833edd474e8ba7680965d1e9b4bdf69627e27125','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'76df45d9ddb1cfd4e080fb7dcb2bc7e6','en',1797772760);
-INSERT INTO "short_link" VALUES('a4e0f2035f6c607e03257fe817a53abcd3d22ad69e995ce93234f5f309f125e6','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'76df45d9ddb1cfd4e080fb7dcb2bc7e6','en',1797772760);
-INSERT INTO "short_link" VALUES('a6c0dd87d490951810d80906e09a5ded383a7316f729caacf659a7043342f6c8','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'1a4b69c09d22bf34982da0242c17b16b','en',1797769160);
-INSERT INTO "short_link" VALUES('bc1bbccc4ea76bfffa8bf8b4f6a0c4990c5d7a0be84cd58aa91061b6aadf890c','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'76df45d9ddb1cfd4e080fb7dcb2bc7e6','en',1797772760);
-INSERT INTO "short_link" VALUES('c63a6aabfb833d714b402df4a2fa40095d0c20c8e30ea0cc156afa297d504743','confirm','',2,'',0,0,'6227f15d6e142551fceec8c01aa78aee','zh',1797596300);
-INSERT INTO "short_link" VALUES('ccfce9c05ccc9d208b6efcfb7b55caf39174c6a0f98dc9c422b8d02772f2224f','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'1a4b69c09d22bf34982da0242c17b16b','zh',1797592000);
-INSERT INTO "short_link" VALUES('e30b763fb5fc6b819f041cbd7643111f432084fd7e3ca166ac1d6ee5b6d0ddf3','stop','start',1,'',0,0,'21a8e0f8f1aacdffef44e1e84b4baad9','zh',1826540300);
+INSERT INTO "short_link" VALUES('067b200ff46842874a4516228de7746e5a1a3cc9f58ebbc58bc07870ebac0794','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
+INSERT INTO "short_link" VALUES('0d000b4fe912fa6045e1ccd8881f0d27ebf63d06c8106c18dcb9b89c3dbde02f','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
+INSERT INTO "short_link" VALUES('14e24aa3b6fd5642a70b05f3e0463d47539c90595e3d298ec8f75b00e447ec98','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
+INSERT INTO "short_link" VALUES('3425b4dfec17ad561eb557b6cde79fdd64aa54c506ec724c7591715cc084c5d4','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
+INSERT INTO "short_link" VALUES('413e6004dc06a0e7bb6a42bdc88c13395612761aaf802b24b5531465b2155518','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'c50f83c8bd9f7d6ad60b5818b8981248','zh',1797592000);
+INSERT INTO "short_link" VALUES('4cf5edc5142b99f64e92ca553ad964a383b0ee06378c436965d04a06ca57ece5','unfollow','follow',10,'',1,1,'3603514a7c4c116b2733c3dd65f34719','en',1826716760);
+INSERT INTO "short_link" VALUES('5f4b7dbd310fb02cd9fa0b2b7a87ab015097c5eee934ec5d24beb3de668a101f','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
+INSERT INTO "short_link" VALUES('71004ba267043da23ef51d37d69c7f81295a5a273feb2ad2324d6b1d1ebfd50e','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
+INSERT INTO "short_link" VALUES('78c9267392124332dfcc4a4ac6f8fc9bc3969f7a039d81c1f5a582b57b8e6ae5','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'c50f83c8bd9f7d6ad60b5818b8981248','en',1797769160);
+INSERT INTO "short_link" VALUES('83558edc2dcc3bb5809298c9b542a1552aaa0f91b125a6d2d3b19948b82a1d1e','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'c50f83c8bd9f7d6ad60b5818b8981248','zh',1797592000);
+INSERT INTO "short_link" VALUES('92bb62b1dfa0f88240dd02c3b9ec7dae9321a80ab4ca03f1bf77ffb74d4fb11e','stop','start',1,'',0,0,'3603514a7c4c116b2733c3dd65f34719','zh',1826540300);
+INSERT INTO "short_link" VALUES('92e931cc0fe3ed6fbd5b074b0b64232f4da92556657732d9dd7eddc508b826ca','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
+INSERT INTO "short_link" VALUES('b737d315c6f74e1e59513efc4ae02fe93950d3bce199fc58514ab3f7311a88d7','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
+INSERT INTO "short_link" VALUES('bcb27b0b0bcb2823cd5af46be486ceac0dd79e3b70f5d7ac091b8b4a9749c56d','stop_all','start_all',1,'',0,0,'3603514a7c4c116b2733c3dd65f34719','zh',1826540300);
+INSERT INTO "short_link" VALUES('bec00b575034a5e5969adcbb708c6378ecf69fd09f1ac8e2adb4b4516d4e71b0','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
+INSERT INTO "short_link" VALUES('c5e754abb28e29039bf88aa274621ba0fd0b8337c2bad53ab8bc0ec464d9c167','unfollow','follow',9,'',1,1,'3603514a7c4c116b2733c3dd65f34719','en',1826716760);
+INSERT INTO "short_link" VALUES('c9dab0ed755bf3b4457cf03e2735fc3775182d539508892fc305b3e080a6e876','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'c50f83c8bd9f7d6ad60b5818b8981248','en',1797769160);
+INSERT INTO "short_link" VALUES('cba9ad0fcfdc220683127c497fc79296cb742a65c2bf2f2d444d6bdbe9a838e0','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
+INSERT INTO "short_link" VALUES('e8050d609b709e0303135a4351a8ae88deb498738351cdc7a63eca57eaddd70d','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
+INSERT INTO "short_link" VALUES('ed65af2c9361b34103da14ad3f249592ff2502a85911fd8162da0a5b631f9750','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
+INSERT INTO "short_link" VALUES('ee957af8dbe247838953553be923dce90617a9e58d57d3daf3a1e55c59780e5c','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'c50f83c8bd9f7d6ad60b5818b8981248','en',1797769160);
+INSERT INTO "short_link" VALUES('ee9937831f80eb88c748d9d91b24d13005ecca6f26888a99a71caf5f79169b2d','confirm','',2,'',0,0,'b1d9492c1c9d97821bfa78f99e1b9a22','zh',1797596300);
 CREATE TABLE spent_captcha (
         signature  TEXT PRIMARY KEY,
         comment_id INTEGER REFERENCES comment (id),
@@ -395,7 +440,7 @@ CREATE TABLE subscription (
         state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
         PRIMARY KEY (subscriber, page_id)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "subscription" VALUES('6227f15d6e142551fceec8c01aa78aee',0,'asked');
+INSERT INTO "subscription" VALUES('b1d9492c1c9d97821bfa78f99e1b9a22',0,'asked');
 CREATE TABLE taken_look (
         id       INTEGER PRIMARY KEY AUTOINCREMENT,
         skeleton TEXT NOT NULL,
@@ -409,22 +454,22 @@ CREATE TABLE term (
         spam      INTEGER NOT NULL DEFAULT 0,
         learnt_at INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "term" VALUES(-8839053963990675142,1,0,1795177160);
-INSERT INTO "term" VALUES(-8594420391830759515,0,1,1795177160);
-INSERT INTO "term" VALUES(-8259427289289568337,1,0,1795177160);
-INSERT INTO "term" VALUES(-3109792479757935660,1,0,1795177160);
-INSERT INTO "term" VALUES(-2808971188186285681,0,1,1795177160);
-INSERT INTO "term" VALUES(-1850824597814642042,1,0,1795177160);
-INSERT INTO "term" VALUES(-1273424698590473989,1,0,1795177160);
-INSERT INTO "term" VALUES(-108907521977387737,1,0,1795177160);
+INSERT INTO "term" VALUES(-8934089133820199320,0,1,1795177160);
+INSERT INTO "term" VALUES(-6831548262282300170,1,0,1795177160);
+INSERT INTO "term" VALUES(-5959652256500768956,1,0,1795177160);
+INSERT INTO "term" VALUES(-4340921203991768105,1,1,1795177160);
+INSERT INTO "term" VALUES(-4324522332706759510,1,0,1795177160);
+INSERT INTO "term" VALUES(-1855577290302489526,1,0,1795177160);
 INSERT INTO "term" VALUES(0,2,1,1795177160);
-INSERT INTO "term" VALUES(613265807426927883,1,0,1795177160);
-INSERT INTO "term" VALUES(2030351284352721390,0,1,1795177160);
-INSERT INTO "term" VALUES(4181968085501709797,1,0,1795177160);
-INSERT INTO "term" VALUES(5347416114611865463,1,0,1795177160);
-INSERT INTO "term" VALUES(7894198068408974939,1,1,1795177160);
-INSERT INTO "term" VALUES(8809391520104498868,1,0,1795177160);
-INSERT INTO "term" VALUES(9169975851822438434,1,0,1795177160);
+INSERT INTO "term" VALUES(1100696116608149288,1,0,1795177160);
+INSERT INTO "term" VALUES(2199231554379793642,1,0,1795177160);
+INSERT INTO "term" VALUES(4594298544080950741,1,0,1795177160);
+INSERT INTO "term" VALUES(5562253837472865748,0,1,1795177160);
+INSERT INTO "term" VALUES(5919338979018219423,1,0,1795177160);
+INSERT INTO "term" VALUES(6106505103148473866,1,0,1795177160);
+INSERT INTO "term" VALUES(6277214396730496311,1,0,1795177160);
+INSERT INTO "term" VALUES(6630973617182936249,0,1,1795177160);
+INSERT INTO "term" VALUES(6949897012953424285,1,0,1795177160);
 CREATE TABLE voucher (
         hash       TEXT PRIMARY KEY,
         secret     TEXT NOT NULL,

@@ -19,7 +19,7 @@ from aiosmtpd.smtp import AuthResult
 
 from commentd import App
 from support import inside
-from support.world import read
+from support.world import read, text_of
 
 HEADERS = [
     "Message-ID",
@@ -28,9 +28,8 @@ HEADERS = [
     "Subject",
     "Date",
     "Auto-Submitted",
-    "Content-Type",
-    "Content-Transfer-Encoding",
     "MIME-Version",
+    "Content-Type",
 ]
 
 NEWS_HEADERS = [*HEADERS, "In-Reply-To", "References"]
@@ -44,7 +43,7 @@ def outbox(app: App) -> list[dict[str, Any]]:
 
 
 def code_in(message: str | bytes) -> str:
-    return code_of(read(message).get_content())
+    return code_of(text_of(read(message)))
 
 
 def code_of(text: str) -> str:

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
-from support.world import read
+from support.world import html_of, read, text_of
 
 KEY = "key-a1b2c3d4e5"
 SENDER = "Blog <comments@blog.example>"
@@ -24,6 +24,7 @@ class TakenEmail:
     recipient: str
     subject: str
     text: str
+    html: str
     headers: Mapping[str, str]
 
 
@@ -34,38 +35,44 @@ class Invalid(Exception):
 def resend(headers: Mapping[str, str], body: bytes) -> TakenEmail:
     """resend.com/docs/api-reference/emails/send-email"""
     sent = json.loads(body or b"{}")
-    if not all(sent.get(name) for name in ("from", "to", "subject", "text")):
+    if not all(sent.get(name) for name in ("from", "to", "subject", "text", "html")):
         raise Invalid
     [to] = sent["to"]
-    return TakenEmail(sent["from"], to, sent["subject"], sent["text"], sent["headers"])
+    parts = (sent["text"], sent["html"])
+    return TakenEmail(sent["from"], to, sent["subject"], *parts, sent["headers"])
 
 
 def postmark(headers: Mapping[str, str], body: bytes) -> TakenEmail:
     """postmarkapp.com/developer/api/email-api"""
     sent = json.loads(body or b"{}")
-    if not all(sent.get(name) for name in ("From", "To", "Subject", "TextBody")):
+    if not all(sent.get(name) for name in ("From", "To", "Subject", "TextBody", "HtmlBody")):
         raise Invalid
     own = {each["Name"]: each["Value"] for each in sent["Headers"]}
-    return TakenEmail(sent["From"], sent["To"], sent["Subject"], sent["TextBody"], own)
+    parts = (sent["TextBody"], sent["HtmlBody"])
+    return TakenEmail(sent["From"], sent["To"], sent["Subject"], *parts, own)
 
 
 def brevo(headers: Mapping[str, str], body: bytes) -> TakenEmail:
     """developers.brevo.com/reference/sendtransacemail"""
     sent = json.loads(body or b"{}")
-    if not all(sent.get(name) for name in ("sender", "to", "subject", "textContent")):
+    if not all(
+        sent.get(name) for name in ("sender", "to", "subject", "textContent", "htmlContent")
+    ):
         raise Invalid
     sender = f"{sent['sender']['name']} <{sent['sender']['email']}>"
     [to] = sent["to"]
-    return TakenEmail(sender, to["email"], sent["subject"], sent["textContent"], sent["headers"])
+    parts = (sent["textContent"], sent["htmlContent"])
+    return TakenEmail(sender, to["email"], sent["subject"], *parts, sent["headers"])
 
 
 def mailgun(headers: Mapping[str, str], body: bytes) -> TakenEmail:
     """documentation.mailgun.com, "Send an email" """
     sent = {name: values[0] for name, values in parse_qs(body.decode()).items()}
-    if not all(sent.get(name) for name in ("from", "to", "subject", "text")):
+    if not all(sent.get(name) for name in ("from", "to", "subject", "text", "html")):
         raise Invalid
     own = {name[2:]: value for name, value in sent.items() if name.startswith("h:")}
-    return TakenEmail(sent["from"], sent["to"], sent["subject"], sent["text"], own)
+    parts = (sent["text"], sent["html"])
+    return TakenEmail(sent["from"], sent["to"], sent["subject"], *parts, own)
 
 
 def sendgrid(headers: Mapping[str, str], body: bytes) -> TakenEmail:
@@ -75,10 +82,11 @@ def sendgrid(headers: Mapping[str, str], body: bytes) -> TakenEmail:
         raise Invalid
     [person] = sent["personalizations"]
     [to] = person["to"]
-    [content] = sent["content"]
-    assert content["type"] == "text/plain"
+    # "Include the MIME type text/plain first, then text/html."
+    assert [each["type"] for each in sent["content"]] == ["text/plain", "text/html"]
+    parts = (sent["content"][0]["value"], sent["content"][1]["value"])
     sender = f"{sent['from']['name']} <{sent['from']['email']}>"
-    return TakenEmail(sender, to["email"], sent["subject"], content["value"], sent["headers"])
+    return TakenEmail(sender, to["email"], sent["subject"], *parts, sent["headers"])
 
 
 def ses(headers: Mapping[str, str], body: bytes) -> TakenEmail:
@@ -90,14 +98,15 @@ def ses(headers: Mapping[str, str], body: bytes) -> TakenEmail:
     [to] = sent["Destination"]["ToAddresses"]
     assert message["To"] == to
     own = {name: str(value) for name, value in message.items()}
-    text = message.get_content().replace("\r\n", "\n")
-    return TakenEmail(sent["FromEmailAddress"], to, str(message["Subject"]), text, own)
+    parts = (text_of(message), html_of(message))
+    return TakenEmail(sent["FromEmailAddress"], to, str(message["Subject"]), *parts, own)
 
 
 def webhook(headers: Mapping[str, str], body: bytes) -> TakenEmail:
     """The form of `commentd help mail`."""
     sent = json.loads(body)
-    return TakenEmail(sent["from"], sent["to"], sent["subject"], sent["text"], sent["headers"])
+    parts = (sent["text"], sent["html"])
+    return TakenEmail(sent["from"], sent["to"], sent["subject"], *parts, sent["headers"])
 
 
 def bearer(headers: Mapping[str, str]) -> bool:

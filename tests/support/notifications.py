@@ -22,6 +22,7 @@ from support.languages import LANGUAGES
 from support.mail import outbox
 from support.words import EMAILS
 from support.world import FakeWorld, read
+from support.world import text_of as text_of
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 BLOG, SERVICE = "https://blog.example", "https://comments.example"
@@ -274,8 +275,3 @@ def words_of(link: str) -> dict[str, str]:
 def link_to(do: str, text: str) -> str:
     """The first link of an email that does this."""
     return next(link for link in links_in(text) if words_of(link)["do"] == do)
-
-
-def text_of(message: EmailMessage) -> str:
-    text: str = message.get_content()
-    return text.replace("\r\n", "\n")

@@ -36,6 +36,22 @@ def read(message: str | bytes) -> EmailMessage:
     return parsed
 
 
+def text_of(message: EmailMessage) -> str:
+    """Its plain part."""
+    return part_of(message, "plain")
+
+
+def html_of(message: EmailMessage) -> str:
+    return part_of(message, "html")
+
+
+def part_of(message: EmailMessage, name: str) -> str:
+    part = message.get_body((name,))
+    assert isinstance(part, EmailMessage)
+    content: str = part.get_content()
+    return content.replace("\r\n", "\n")
+
+
 @dataclass(frozen=True)
 class SentEmail:
     """An email that was sent; `message` is its whole text as RFC 5322 has it."""
@@ -65,9 +81,8 @@ class FakeWorld:
         return World(clock=lambda: self.time, send_email=self.send)
 
     def text(self, number: int = -1) -> str:
-        """The body of an email that was sent."""
-        content: str = read(self.emails[number].message).get_content()
-        return content
+        """The plain part of an email that was sent."""
+        return text_of(read(self.emails[number].message))
 
     def code(self, number: int = -1) -> str:
         """The code in an email that was sent."""

@@ -1,0 +1,217 @@
+"""Each email that the service sends: the plain part says all, and the HTML holds nothing but ours.
+`tests/pictures/emails.py` shows how they look."""
+
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+import commentd
+from support.emails import PAGE, SETTINGS, Emails, Markup, Words, every_email
+from support.languages import LANGUAGES
+from support.notifications import BLOG, EMAIL_TEXTS, OWNER, SERVICE, Guest, StartApp, links_in
+from support.notifications import guest as guest  # a fixture
+from support.notifications import start_app as start_app  # a fixture
+from support.world import text_of
+
+ONE_LINE = Words(nickname="<b>Lu</b>", content="1 < 2 & “so” it goes")
+
+
+@pytest.fixture
+def settings() -> dict[str, Any]:
+    return SETTINGS
+
+
+@pytest.fixture
+def emails(guest: Guest) -> dict[str, Any]:
+    return every_email(guest, "en")
+
+
+def words(text: str) -> list[str]:
+    """Words and URLs, without what marks a quote."""
+    return re.findall(r"https?://[^\s<>()]+|\w+", text)
+
+
+def without_marks(text: str) -> str:
+    """The words of a text in Markdown."""
+    return re.sub(r"[*`~]|^> ?", "", text, flags=re.M)
+
+
+@pytest.mark.parametrize("language", ["en", "ar", "zh-CN"])
+def test_the_plain_part_of_each_email_says_what_the_html_says(guest: Guest, language: str) -> None:
+    for name, message in every_email(guest, language).items():
+        plain, markup = text_of(message), Markup(message)
+        said = {*words(without_marks(plain).replace("\n> ", "\n"))}
+        said |= {*words(SETTINGS["site_name"])}
+        assert {*words(without_marks(markup.text))} <= said, name
+        for label, url in markup.links:
+            assert url in plain, (name, label)
+            assert label.strip()
+        for url in links_in(plain):
+            assert url in [found for _, found in markup.links], name
+        assert "<" not in plain.replace("<b>", "")
+
+
+def test_each_email_is_valid_small_and_holds_no_remote_resource(emails: dict[str, Any]) -> None:
+    for name, message in emails.items():
+        markup = Markup(message)
+        assert len(markup.source.encode()) < 30_000, name
+        assert not re.search(r"(?i)url\(|@import|<img|src=|javascript:|background=", markup.source)
+        outside = re.sub(r'href="[^"]*"', "", markup.source)
+        assert not re.search("https?:", re.sub(r">[^<]*<", "><", outside)), name
+        for _, url in markup.links:
+            assert url.startswith((f"{SERVICE}/", f"{BLOG}/")), name
+            assert len(url) <= 90, name
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_email_has_its_language_and_direction(guest: Guest, language: str) -> None:
+    found = every_email(guest, language)
+    assert len(found) == 16
+    for name, message in found.items():
+        direction = "rtl" if language == "ar" else "ltr"
+        if name == "test":
+            assert Markup(message).language == ("zh-CN", "ltr")
+            continue
+        assert Markup(message).language == (language, direction), name
+
+
+def test_the_email_of_a_code_shows_it_first_and_little_else(emails: dict[str, Any]) -> None:
+    for name in ("code to register", "code to sign in"):
+        message = emails[name]
+        (code,) = {*re.findall(r"\b\d{6}\b", text_of(message))}
+        assert message["Subject"].startswith(code)
+        markup = Markup(message)
+        assert re.findall(r"\b\d{6}\b", markup.text) == [code]
+        assert markup.links == []
+        assert len(markup.text) < 400
+
+
+def test_subjects_name_the_author_and_the_page(emails: dict[str, Any]) -> None:
+    subjects = {name: str(message["Subject"]) for name, message in emails.items()}
+    shown = PAGE
+    assert subjects["new comment"] == f"New comment by “Lu Xun” on “{shown}”"
+    assert subjects["reply"] == f"“Lu Xun” replied to you on “{shown}”"
+    assert subjects["reported comment"] == f"The comment by “Lu Xun” on “{shown}” was reported"
+    assert subjects["followed page"] == f"New comment by “Lu Xun” on “{shown}”"
+
+
+def test_the_markdown_of_a_comment_is_shown_as_on_the_page(emails: dict[str, Any]) -> None:
+    markup = Markup(emails["new comment"])
+    for tag in ("strong", "em", "ol", "li", "code", "pre", "blockquote", "del"):
+        assert tag in markup.tags, tag
+    assert "**" not in markup.text
+    assert markup.preview.startswith("Three things worked for me, and one did not: Water in the")
+    # Programs remove style sheets: what has to be seen stands beside each element.
+    for tag in ("<code ", "<pre ", "<blockquote "):
+        assert f"{tag}style=" in markup.source
+
+
+HOSTILE = [
+    "</td></tr></table><h1>Your bank</h1><a href=https://evil.example/>Approve</a>",
+    "<img src=https://evil.example/x.png onerror=alert(1)>",
+    "![x](https://evil.example/x.png)",
+    "[Approve](https://evil.example/mail?do=visible)",
+    "<style>.primary{display:none}</style>",
+    "{{!piece.html}} {{subject}} % import os",
+    "&lt;b&gt; \" ' ` --> <!-- ]]>",
+    "=?utf-8?q?Subject?= Bcc: eve@example.com",
+    "> > > " * 50 + "deep",
+    "`a` " * 499,
+    "字" * 2000,
+    "**b** _i_ ~~d~~ " * 120,
+    "x" * 2000,
+    "<" * 2000,
+    '"' * 2000,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_strangers_words_are_only_text_in_an_email(start_app: StartApp, text: str) -> None:
+    line = " ".join(text.split())
+    nickname = line[:64].strip()
+    open_to_all = {"moderation_hold": "none", "comments_max_length": 2100}
+    with start_app(**{**SETTINGS, **open_to_all}) as guest:
+        said = Words(
+            content=text,
+            reply=text[:1990],
+            nickname=nickname
+            if guest.post_json(
+                "/comments",
+                {"page_url": "/x", "nickname": nickname, "content": "x", "captcha_token": "x"},
+                expect_errors=True,
+            ).status_int
+            == 200
+            else "Lu",
+            page_url=f"/{line[:200]}",
+            reason=text[:500],
+        )
+        guest.later()
+        for name, message in every_email(guest, "en", said).items():
+            markup = Markup(message)
+            assert len(markup.source.encode()) < 30_000, name
+            assert "img" not in markup.tags
+            assert "evil" not in str([url for _, url in markup.links if not url.startswith(BLOG)])
+            labels = {label for label, _ in markup.links}
+            assert labels <= {*EMAIL_TEXTS["en"].values()}, name
+            assert not re.search("[\r\n]", str(message["Subject"]))
+            assert [*message.keys()].count("Bcc") == 0
+
+
+def test_a_link_in_a_comment_says_where_it_leads_and_is_none_in_an_email(guest: Guest) -> None:
+    emails = Emails(guest, "en")
+    emails.say("Look [here](https://evil.example/a) or https://plain.example/b.")
+    markup = Markup(emails.keep("links", OWNER))
+    assert "Look here (https://evil.example/a) or https://plain.example/b." in markup.text
+    assert [url for _, url in markup.links if "evil" in url or "plain" in url] == []
+
+
+def test_a_long_comment_is_cut_and_says_where_the_rest_is(start_app: StartApp) -> None:
+    with start_app(**SETTINGS, comments_max_length=9000) as guest:
+        emails = Emails(guest, "en")
+        emails.say("long " * 1800)
+        message = emails.keep("long", OWNER)
+        links = dict(Markup(message).links)
+        assert links["Read on"] == links["Read and reply"] == f"{BLOG}{PAGE}#comment-1"
+        assert " …" in Markup(message).text
+        assert len(text_of(message)) < 3000
+
+
+def test_more_comments_than_the_html_has_room_for_are_counted(start_app: StartApp) -> None:
+    with start_app(**SETTINGS, comments_max_length=9000) as guest:
+        emails = Emails(guest, "en")
+        emails.say("first")
+        emails.keep("first", OWNER)
+        guest.fake_world.time += 1
+        for number in range(30):
+            emails.say(f"{number} {'字' * 1500}")
+        message = emails.keep("many", OWNER)
+        markup = Markup(message)
+        shown = markup.tags.count("h1")
+        assert 5 < shown < 20
+        assert f"And {30 - shown} more." in markup.text
+        assert "And 10 more." in text_of(message)
+        assert len(markup.source.encode()) <= commentd.MOST_HTML
+
+
+def test_a_service_without_a_mail_server_prints_the_plain_part(
+    guest: Guest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    emails = every_email(guest, "en")
+    for each in emails.values():
+        commentd.print_email(each.as_string())
+    printed = capsys.readouterr().out
+    for name, message in emails.items():
+        assert text_of(message) in printed, name
+    assert "<td" not in printed
+
+
+def test_the_templates_of_emails_need_no_style_sheet() -> None:
+    """Each colour of the style sheet is one of a dark page."""
+    source = Path(commentd.static_folder() / "email.html").read_text("utf-8")
+    (sheet,) = re.findall(r"(?s)<style>(.*)</style>", source)
+    assert sheet.strip().startswith("@media (prefers-color-scheme: dark) {")
+    assert sheet.strip().count("@media") == 1
+    assert urlsplit(SERVICE).scheme == "https"
