@@ -40,7 +40,7 @@ export function linkOut(href, shown) {
   return h('a', {href, target: '_blank', rel: 'noopener noreferrer nofollow'}, bdi(shown))
 }
 
-const MOST_OF_PATH = 80 // characters
+const MOST_OF_PATH = 60 // characters
 
 /** The path of a page as people read it, a long one without its middle. */
 function pathOf(url) {

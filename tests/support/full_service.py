@@ -137,6 +137,7 @@ GOOD: dict[str, Any] = {
     "nickname": "Zoe",
     "note": "of a game",
     "page_url": PAGE,
+    "page_title": "A post",
     "parent_id": 1,
     "password": CANARY,
     "pinned": True,
