@@ -31,6 +31,7 @@ stands above it.
     Web           `Request`, routes, permissions, forms, responses and HTML pages
     Captchas      the proof of work, and the captchas of providers
     Providers     asks identity providers, such as GitHub, who somebody is
+    Pictures      checks the pictures of accounts, and serves them
     Sign-in       passwords, codes, providers, and the reader's own account
     Comments      handlers that list, write, edit, like and report
     Pages         the feed, and comments as HTML: on a page of their own, and as a fragment
@@ -200,6 +201,7 @@ class Code(enum.StrEnum):
     # Nothing shows who somebody is.
     PROVIDER_EMAIL = enum.auto()
     PROVIDER_LAST = enum.auto()
+    PROVIDER_NO_PICTURE = enum.auto()
     PROVIDER_NAME = enum.auto()
     PROVIDER_REFUSED = enum.auto()
     PROVIDER_TAKEN = enum.auto()
@@ -2382,6 +2384,12 @@ class Config:
         "6",
     )
     comments_login_required: bool = setting("Only accounts may comment.", parse_yes_or_no, "no")
+    comments_pictures: bool = setting(
+        "Let readers with an account show a picture beside their comments: that of their account\n"
+        "at a provider of [login.NAME], if they say so. An admin can remove it.",
+        parse_yes_or_no,
+        "no",
+    )
     comments_protect_names: bool = setting(
         "Refuse names that look like an account's, as those that look like an admin's always are.",
         parse_yes_or_no,
@@ -2974,9 +2982,20 @@ MIGRATIONS: list[Migration] = [
         -- What an admin's authenticator app makes its codes from. Empty if they have none.
         app_key    TEXT NOT NULL DEFAULT '',
         -- The time step of the last of these codes: each is good once.
-        app_step   INTEGER NOT NULL DEFAULT 0
+        app_step   INTEGER NOT NULL DEFAULT 0,
+        -- The name of what stands beside its comments. Empty for the first letter of their name.
+        picture    TEXT NOT NULL DEFAULT ''
     ) STRICT;
     CREATE INDEX account_role ON account (role, nickname);
+
+    -- Pictures of accounts. A new one has a new name, so that caches may keep each for long.
+    CREATE TABLE picture (
+        name       TEXT NOT NULL UNIQUE,
+        user_id    INTEGER PRIMARY KEY REFERENCES account (id) ON DELETE CASCADE,
+        media_type TEXT NOT NULL,
+        body       BLOB NOT NULL,
+        stored_at  INTEGER NOT NULL
+    ) STRICT;
 
     -- Codes that an admin keeps for the day on which the authenticator app is lost, as hashes.
     CREATE TABLE recovery_code (
@@ -3039,7 +3058,11 @@ MIGRATIONS: list[Migration] = [
         email      TEXT NOT NULL,
         verified   INTEGER NOT NULL CHECK (verified IN (0, 1)),
         nickname   TEXT NOT NULL,
+        -- The URL of their picture there.
+        picture    TEXT NOT NULL,
         language   TEXT NOT NULL,
+        -- Whether it confirms what a reader who is signed in wants, and signs nobody in.
+        confirms   INTEGER NOT NULL CHECK (confirms IN (0, 1)),
         expires_at INTEGER NOT NULL,
         used       INTEGER NOT NULL DEFAULT 0 CHECK (used IN (0, 1))
     ) STRICT, WITHOUT ROWID;
@@ -3174,9 +3197,10 @@ MIGRATIONS: list[Migration] = [
     BEGIN
         UPDATE page SET gone_mark = max(gone_mark, OLD.mark) WHERE id = OLD.page_id;
     END;
-    -- The badge of an author is the role of their account. The assignment changes nothing, but it
-    -- runs the triggers above for each of their comments.
-    CREATE TRIGGER change_badge AFTER UPDATE OF role ON account WHEN OLD.role <> NEW.role
+    -- The badge of an author is the role of their account, and its picture is theirs. The
+    -- assignment changes nothing, but it runs the triggers above for each of their comments.
+    CREATE TRIGGER change_author AFTER UPDATE OF role, picture ON account
+        WHEN OLD.role <> NEW.role OR OLD.picture <> NEW.picture
     BEGIN
         UPDATE comment SET user_id = user_id WHERE user_id = NEW.id;
     END;
@@ -4477,7 +4501,8 @@ CommentRow = TypeVar("CommentRow", bound="Comment")
 @dataclass(frozen=True)
 class Account:
     """`version` is raised to revoke all tokens of the account. `language`: of the emails about the
-    account, "" if unknown. `app_key`: of an admin's authenticator app, "" without one."""
+    account, "" if unknown. `app_key`: of an admin's authenticator app, "" without one. `picture`:
+    the name under which it is served, "" without one."""
 
     id: int
     email: str
@@ -4490,6 +4515,7 @@ class Account:
     language: str
     app_key: str = ""
     app_step: int = 0
+    picture: str = ""
 
     @property
     def is_new(self) -> bool:
@@ -4500,6 +4526,17 @@ class Account:
     def claims(self) -> Json:
         """The fields that a token holds."""
         return {"id": self.id, "email": self.email, "role": self.role, "ver": self.version}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A row of the table `picture`: what stands beside the comments of an account."""
+
+    name: str
+    user_id: int
+    media_type: str
+    body: bytes
+    stored_at: int
 
 
 @dataclass(frozen=True)
@@ -4525,6 +4562,7 @@ class AccountSummary:
     role: str
     blocked: int
     created_at: int
+    picture: str
     comments: int
 
 
@@ -4553,8 +4591,8 @@ class Registration:
 @dataclass(frozen=True)
 class Voucher:
     """A row of the table `voucher`: a person that a provider has named. `email` is "" if it gave
-    none that we can use; `verified`: it says that the person has that mailbox. `nickname`: what it
-    calls them, or ""."""
+    none that we can use; `verified`: it says that the person has that mailbox. `nickname` and
+    `picture`: what it calls them, and a URL, or "". `confirms`: it shows again who a caller is."""
 
     hash: str
     secret: str
@@ -4566,6 +4604,8 @@ class Voucher:
     nickname: str
     language: str
     expires_at: int
+    picture: str = ""
+    confirms: int = 0
     used: int = 0
 
 
@@ -4642,6 +4682,7 @@ PUBLIC_FIELDS = (
     "parent_id",
     "user_id",
     "role",
+    "picture",
     "nickname",
     "website",
     "content",
@@ -4693,10 +4734,11 @@ EXPORTED_FIELDS = (
 # Not frozen, as other rows are: making those of a list would take twice as long.
 @dataclass
 class Comment:
-    """A comment with the URL and the title of its page and the role of its author's account. What
-    has been erased has its default.
+    """A comment with the URL and the title of its page, and role and picture of its author's
+    account. What has been erased has its default.
 
-    `role`: "" unless its author was signed in, or has said since that they wrote it. `own_html`:
+    `role`: "" unless its author was signed in, or has said since that they wrote it. `picture` is
+    its name, "" too then. `own_html`:
     whether `html` came with an import and says what Markdown cannot. The content is then Markdown
     that comes near it. In all other comments, `html` is the content as rendered. `masked`: whether
     the IP address was shortened. `held`: why the comment waits. `hidden_at`: when it became spam or
@@ -4714,6 +4756,7 @@ class Comment:
     status: str = "waiting"
     user_id: int | None = None
     role: str = ""
+    picture: str = ""
     nickname: str = ""
     website: str = ""
     content: str = ""
@@ -4760,6 +4803,8 @@ class Comment:
         elif config.privacy_show_ip == "masked":
             ip = self.ip if self.masked else masked(self.ip)
         shows_location = config.privacy_show_location
+        # A blog without pictures pays no byte for them.
+        picture = {"picture": self.picture} if config.comments_pictures else {}
         return {
             "id": self.id,
             "page_url": self.page_url,
@@ -4777,6 +4822,7 @@ class Comment:
             "pinned": bool(self.pinned),
             "created_at": beijing_time(self.created_at),
             "edited": beijing_time(self.edited_at),
+            **picture,
         }
 
     def in_list(self, config: Config, *, is_admin: bool = False) -> Json:
@@ -5043,6 +5089,7 @@ OTHER_COLUMNS = {
     # A comment that was written by a guest has none, also when an account with its email address
     # has claimed it: readers see a tick by the role, and anybody can have typed that address.
     "role": "iif(comment.email = '', coalesce(account.role, ''), '')",
+    "picture": "iif(comment.email = '', coalesce(account.picture, ''), '')",
     "email": "coalesce(account.email, comment.email)",
 }
 
@@ -5073,7 +5120,7 @@ SELECT_COMMENTS = {
     row_type: select_comments(row_type) for row_type in (Comment, FullComment, ExportedComment)
 }
 # The columns of the table.
-JOINED_FIELDS = ("page_url", "page_title", "role")  # these stand in other tables
+JOINED_FIELDS = ("page_url", "page_title", "role", "picture")  # these stand in other tables
 STORED_FIELDS = [each.name for each in fields(FullComment) if each.name not in JOINED_FIELDS]
 INSERT_COMMENT = f"""
     INSERT INTO comment ({", ".join(STORED_FIELDS)}, mark)
@@ -5309,7 +5356,7 @@ class Store(Database):
     def accounts(self, pattern: str, before: int, limit: int) -> list[AccountSummary]:
         """The newest first, with an id below `before`; `pattern` is one for LIKE, or ""."""
         sql = """
-            SELECT account.id, email, nickname, role, blocked, created_at,
+            SELECT account.id, email, nickname, role, blocked, created_at, picture,
                    (SELECT count(*) FROM comment
                      WHERE comment.user_id = account.id AND status = 'visible') AS comments
               FROM account WHERE account.id < :before"""
@@ -5568,9 +5615,9 @@ class Store(Database):
         """False if there was one for the same state."""
         sql = """
             INSERT INTO voucher (hash, secret, state, issuer, subject, email, verified, nickname,
-                                 language, expires_at)
+                                 picture, language, confirms, expires_at)
             VALUES (:hash, :secret, :state, :issuer, :subject, :email, :verified, :nickname,
-                    :language, :expires_at)
+                    :picture, :language, :confirms, :expires_at)
                 ON CONFLICT DO NOTHING"""
         added = self.run(
             sql,
@@ -5582,7 +5629,9 @@ class Store(Database):
             email=new.email,
             verified=new.verified,
             nickname=new.nickname,
+            picture=new.picture,
             language=new.language,
+            confirms=new.confirms,
             expires_at=new.expires_at,
         )
         return added.rowcount == 1
@@ -5595,7 +5644,8 @@ class Store(Database):
     def use_voucher(self, voucher_hash: str) -> bool:
         """False if it was used. Until it expires, its row keeps the state from bringing another."""
         sql = """
-            UPDATE voucher SET used = 1, issuer = '', subject = '', email = '', nickname = ''
+            UPDATE voucher
+               SET used = 1, issuer = '', subject = '', email = '', nickname = '', picture = ''
              WHERE hash = ? AND used = 0"""
         return self.run(sql, voucher_hash).rowcount == 1
 
@@ -5620,6 +5670,22 @@ class Store(Database):
     def part_identity(self, identity: JoinedIdentity) -> None:
         sql = "DELETE FROM joined_identity WHERE issuer = ? AND subject = ?"
         self.run(sql, identity.issuer, identity.subject)
+
+    def picture(self, name: str) -> Picture | None:
+        return self.one(Picture, "SELECT * FROM picture WHERE name = ?", name)
+
+    def set_picture(self, new: Picture) -> None:
+        """Stores the picture of an account, in place of the last one."""
+        self.remove_picture(new.user_id)
+        sql = """
+            INSERT INTO picture (name, user_id, media_type, body, stored_at)
+            VALUES (?, ?, ?, ?, ?)"""
+        self.run(sql, new.name, new.user_id, new.media_type, new.body, new.stored_at)
+        self.run("UPDATE account SET picture = ? WHERE id = ?", new.name, new.user_id)
+
+    def remove_picture(self, user_id: int) -> None:
+        self.run("UPDATE account SET picture = '' WHERE id = ?", user_id)
+        self.run("DELETE FROM picture WHERE user_id = ?", user_id)
 
     def set_nickname(self, user_id: int, nickname: str) -> None:
         """Sets the nickname of new comments."""
@@ -7419,12 +7485,15 @@ SMTP_SECONDS = 10  # for each step
 
 @dataclass(frozen=True)
 class HttpRequest:
-    """What another server is asked. The body is JSON if no header says otherwise."""
+    """What another server is asked. The body is JSON if no header says otherwise. A URL is one of
+    the settings, unless it `is_named_by_others`: then it may lead to servers of the open internet
+    alone, and nothing is sent to those behind a firewall."""
 
     method: str
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
+    is_named_by_others: bool = False
 
 
 @dataclass(frozen=True)
@@ -7440,7 +7509,7 @@ class HttpResponse:
 def exchange(
     request: HttpRequest, most: int = RESPONSE_LIMIT, silence: int = FETCH_SECONDS
 ) -> HttpResponse:
-    """Asks a URL of the settings. The response has the first `most` bytes of the body. `silence`:
+    """Asks another server. The response has the first `most` bytes of the body. `silence`:
     the seconds in which the other side may say nothing. `OSError` for all that is no response. No
     redirect and no proxy of the environment is followed; TLS is verified."""
     parts = urllib.parse.urlsplit(request.url)
@@ -7459,6 +7528,8 @@ def exchange(
     with contextlib.closing(connection_type(parts.netloc, timeout=silence)) as client:
         try:
             client.connect()
+            if request.is_named_by_others and not is_public_ip(client.sock.getpeername()[0]):
+                raise OSError("it is no server of the open internet")
             with ended_after(whole_time, client.sock):
                 client.request(request.method, target, request.body, headers)
                 # readinto() reads no more than fits. read() would read without end where a server
@@ -7478,11 +7549,23 @@ def fetch(
     message: bytes | None = None,
     headers: Mapping[str, str] | None = None,
     most: int = RESPONSE_LIMIT,
+    *,
+    is_named_by_others: bool = False,
 ) -> tuple[int, bytes]:
     """GET of a URL, or POST of a message. Returns status and body, as `exchange` does."""
     method = "GET" if message is None else "POST"
-    response = exchange(HttpRequest(method, url, headers or {}, message), most)
+    request = HttpRequest(method, url, headers or {}, message, is_named_by_others)
+    response = exchange(request, most)
     return response.status, response.body
+
+
+def is_public_ip(text: str) -> bool:
+    """Whether an IP address is one of the open internet, not of this machine or a network of its
+    owner's."""
+    address = ipaddress.ip_address(text.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        return address.ipv4_mapped.is_global
+    return address.is_global and not address.is_multicast
 
 
 @contextlib.contextmanager
@@ -7621,6 +7704,8 @@ class Fetch(Protocol):
         headers: Mapping[str, str] | None = None,
         /,
         most: int = RESPONSE_LIMIT,
+        *,
+        is_named_by_others: bool = False,
     ) -> tuple[int, bytes]: ...
 
 
@@ -9270,6 +9355,20 @@ def joined_email(site: Site, account: Account) -> Email:
     holder = Recipient(site, account.email, account.language or UNKNOWN_LANGUAGE)
     text = Paragraph(holder.text("joined_text"))
     return holder.email(holder.text("joined_subject"), [[text]])
+
+
+def parted_email(site: Site, account: Account) -> Email:
+    """The email to the holder of an account that an identity provider opens no longer."""
+    holder = Recipient(site, account.email, account.language or UNKNOWN_LANGUAGE)
+    return holder.plain_email("parted_subject", "parted_text")
+
+
+def factor_email(site: Site, account: Account, *, is_on: bool) -> Email:
+    """The email to an admin for whom a second factor was switched on or off."""
+    holder = Recipient(site, account.email, account.language or UNKNOWN_LANGUAGE)
+    if is_on:
+        return holder.plain_email("factor_on_subject", "factor_on_text", email=account.email)
+    return holder.plain_email("factor_off_subject", "factor_off_text", email=account.email)
 
 
 def owner_as_recipient(site: Site, to: str, comment: Comment) -> Recipient:
@@ -12655,13 +12754,18 @@ class Endpoints:
 @dataclass(frozen=True)
 class Person:
     """Whom a provider has named, who is `subject` there. `email`: "" if it named none that we can
-    use. `is_verified`: the provider says that they have that mailbox. `nickname`: "" for none."""
+    use. `is_verified`: the provider says that they have that mailbox. `nickname`, and `picture`, a
+    URL: "" for none."""
 
     issuer: str
     subject: str
     email: str
     is_verified: bool
     nickname: str
+    picture: str
+
+
+PICTURE_SIDE = 128  # px, of pictures beside comments: what a sharp screen shows
 
 
 class ProviderFault(Exception):
@@ -12840,7 +12944,26 @@ def person(
     if isinstance(email, str) and len(email) <= 254:
         usable_email = value_or_empty(proper_email, email)
     nickname = next(filter(None, nicknames), "")
-    return Person(issuer, subject, usable_email, is_verified and usable_email != "", nickname)
+    # As OpenID Connect, GitHub and Mastodon call it.
+    pictures = [text_in(user, name) for name in ("picture", "avatar_url", "avatar")]
+    picture = next((url for url in pictures if may_be_fetched(url, issuer)), "")
+    is_vouched_for = is_verified and usable_email != ""
+    return Person(issuer, subject, usable_email, is_vouched_for, nickname, picture)
+
+
+def may_be_fetched(url: str, issuer: str) -> bool:
+    """Whether a URL that a provider names is asked for: one of its own host, or one of https at the
+    usual port. What a person may write there themselves must not lead into a private network."""
+    if not re.fullmatch("[!-~]{1,1024}", url) or not is_safe_for_secrets(url):
+        return False
+    parts = urllib.parse.urlsplit(url)
+    return has_origin_of(url, issuer) or (parts.scheme == "https" and parts.port in (None, 443))
+
+
+def has_origin_of(url: str, issuer: str) -> bool:
+    """Whether a URL leads to the server of a provider itself."""
+    one, other = urllib.parse.urlsplit(url), urllib.parse.urlsplit(issuer)
+    return (one.scheme, one.netloc) == (other.scheme, other.netloc)
 
 
 # OpenID Connect
@@ -12906,7 +13029,11 @@ def person_of_github(user: Json, endpoints: Endpoints, world: World, access_toke
     )
     emails = json_value(body) if status == 200 else []
     email = primary_email(emails if isinstance(emails, list) else [])
-    return person(endpoints.issuer, subject, user, ("name", "login"), email=email, is_verified=True)
+    names = ("name", "login")
+    if avatar := text_in(user, "avatar_url"):
+        separator = "&" if "?" in avatar else "?"
+        user = {**user, "avatar_url": f"{avatar}{separator}s={PICTURE_SIDE}"}  # as small as that
+    return person(endpoints.issuer, subject, user, names, email=email, is_verified=True)
 
 
 def primary_email(emails: list[Any]) -> object:
@@ -12915,6 +13042,159 @@ def primary_email(emails: list[Any]) -> object:
         if isinstance(entry, dict) and entry.get("primary") is True:
             return entry.get("email") if entry.get("verified") is True else None
     return None
+
+
+# -- Pictures -----------------------------------------------------------------
+
+# Pictures beside the comments of accounts. An account's own one is stored, and served from here: no
+# browser of a reader asks anybody else for it.
+
+# Their media types, by the first bytes. SVG is not among them, since it may hold scripts.
+PICTURES = {
+    rb"\x89PNG\r\n": "image/png",
+    rb"\xff\xd8\xff": "image/jpeg",
+    rb"(?s)RIFF....WEBP": "image/webp",
+}
+MOST_STORED_BYTES = 20_000
+# A small file may be a picture that takes a browser gigabytes to show.
+MOST_SIDE = 1024  # px
+# Where Pillow is installed, larger ones are made small.
+MOST_FETCHED_BYTES = 1_000_000
+MOST_FETCHED_SIDE = 2048  # px: 16 MB while it is made small
+
+
+class UnusablePicture(Exception):
+    """Why a file is not shown as a picture."""
+
+
+@dataclass(frozen=True)
+class PictureFile:
+    body: bytes
+    media_type: str
+
+
+def media_type_of(body: bytes) -> str:
+    """By its first bytes. "" for what is none of `PICTURES`."""
+    for pattern, media_type in PICTURES.items():
+        if re.match(pattern, body):
+            return media_type
+    return ""
+
+
+def picture_size(body: bytes) -> tuple[int, int]:
+    """Width and height in pixels, as the head of the file says. (0, 0) where it says nothing."""
+    readers = {"image/png": png_size, "image/jpeg": jpeg_size, "image/webp": webp_size}
+    try:
+        return readers[media_type_of(body)](body)
+    except (KeyError, struct.error):  # it is none, or too short
+        return 0, 0
+
+
+def png_size(body: bytes) -> tuple[int, int]:
+    """The first chunk has it (PNG 3, section 11.2.1)."""
+    width, height = struct.unpack_from(">II", body, 16)
+    return width, height
+
+
+# Frame headers. The other numbers from C0 to CF are tables.
+JPEG_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
+
+
+def jpeg_size(body: bytes) -> tuple[int, int]:
+    """The header of the frame has it, behind other segments (ITU T.81, B.2.2)."""
+    at = 2
+    while True:
+        start, marker, length = struct.unpack_from(">BBH", body, at)
+        if start != 0xFF:
+            return 0, 0
+        if marker in JPEG_FRAMES:
+            height, width = struct.unpack_from(">HH", body, at + 5)
+            return width, height
+        at += 2 + max(length, 2)
+
+
+def webp_size(body: bytes) -> tuple[int, int]:
+    """The first chunk has it: a canvas, a lossless or a lossy picture (RFC 9649)."""
+    chunk = body[12:16]
+    if chunk == b"VP8X":
+        low_width, high_width, low_height, high_height = struct.unpack_from("<HBHB", body, 24)
+        return 1 + low_width + (high_width << 16), 1 + low_height + (high_height << 16)
+    if chunk == b"VP8L":
+        (bits,) = struct.unpack_from("<I", body, 21)
+        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    if chunk == b"VP8 ":
+        width, height = struct.unpack_from("<HH", body, 26)
+        return width & 0x3FFF, height & 0x3FFF
+    return 0, 0
+
+
+def is_animated(body: bytes) -> bool:
+    """Whether it moves. Nobody could read beside that."""
+    return b"acTL" in body or (body[12:16] == b"VP8X" and b"ANIM" in body)
+
+
+def usable_picture(body: bytes) -> PictureFile:
+    """A picture as it is stored. Pillow makes it small and square, and leaves out what else is in
+    the file, such as a place. Without it, the file must be small. `UnusablePicture` if it is no
+    picture that can be shown."""
+    try:
+        import PIL.Image  # it takes memory, and few blogs have it
+        import PIL.ImageOps
+    except ImportError:
+        return checked_picture(body, MOST_STORED_BYTES, MOST_SIDE)
+    checked_picture(body, MOST_FETCHED_BYTES, MOST_FETCHED_SIDE)
+    small = io.BytesIO()
+    try:
+        with PIL.Image.open(io.BytesIO(body), formats=("PNG", "JPEG", "WEBP")) as image:
+            upright = PIL.ImageOps.exif_transpose(image).convert("RGBA")
+            square = PIL.ImageOps.fit(upright, (PICTURE_SIDE, PICTURE_SIDE))
+            square.save(small, "WEBP", quality=80)
+    except Exception as error:  # broken files raise errors of many types
+        raise UnusablePicture(type(error).__name__) from None
+    return checked_picture(small.getvalue(), MOST_STORED_BYTES, PICTURE_SIDE)
+
+
+def checked_picture(body: bytes, most_bytes: int, most_side: int) -> PictureFile:
+    """`UnusablePicture` if it is no PNG, JPEG or WebP, too large, or moves."""
+    media_type = media_type_of(body)
+    if not media_type:
+        raise UnusablePicture("it is no PNG, JPEG or WebP")
+    if len(body) > most_bytes:
+        raise UnusablePicture(f"it has more than {most_bytes // 1000} kB")
+    width, height = picture_size(body)
+    if not (0 < width <= most_side and 0 < height <= most_side):
+        raise UnusablePicture(f"it is {width} × {height} pixels")
+    if is_animated(body):
+        raise UnusablePicture("it moves")
+    return PictureFile(body, media_type)
+
+
+def fetch_picture(world: World, url: str, issuer: str) -> PictureFile:
+    """The picture that a provider names. `OSError` or `UnusablePicture` if there is none."""
+    status, body = world.fetch(
+        url,
+        None,
+        {"accept": "image/webp, image/png, image/jpeg"},
+        most=MOST_FETCHED_BYTES + 1,
+        is_named_by_others=not has_origin_of(url, issuer),
+    )
+    if status != 200:
+        raise OSError(f"status {status}")
+    return usable_picture(body)
+
+
+# A browser keeps it: a new picture has a new name. Caches between ask again, so that what was
+# removed is soon gone there too.
+PICTURE_CACHING = {"Cache-Control": "public, max-age=31536000, s-maxage=3600, immutable"}
+
+
+@route("GET", "/pictures/<name>", Permission.PUBLIC, pace=Pace.QUICK)
+def get_account_picture(request: Request, name: str) -> Response:
+    """The picture of an account. Its name tells nothing about whose it is."""
+    picture = request.site.store.picture(name) if request.site.config.comments_pictures else None
+    if picture is None:
+        raise no_such_url()
+    return Response(picture.body, picture.media_type, PICTURE_CACHING)
 
 
 # -- Sign-in ------------------------------------------------------------------
@@ -13400,7 +13680,7 @@ class Attempt:
     """What the cookie says of a sign-in that has begun.
 
     `secret_hash`: of what the widget keeps. `page`: that of the blog to which it leads back, as a
-    URL without a fragment. `way`: `window` or `page`."""
+    URL without a fragment. `way`: `window` or `page`. `confirms`: as in `Voucher`."""
 
     state: str
     name: str  # of the provider
@@ -13408,6 +13688,7 @@ class Attempt:
     page: str
     way: str
     language: str
+    confirms: bool
 
     @property
     def origin(self) -> str:
@@ -13466,7 +13747,7 @@ def known_endpoints(site: Site, provider: LoginProvider) -> Endpoints:
 
 @route("GET", "/auth/with/<name>", Permission.PUBLIC)
 def begin_login(request: Request, name: str) -> Response:
-    """Sends a browser to an identity provider: `?page=&secret_hash=&way=&lang=`."""
+    """Sends a browser to an identity provider: `?page=&secret_hash=&way=&lang=&confirm=`."""
     site = request.site
     provider = provider_named(site, name)
     attempt = new_attempt(request, provider)
@@ -13487,11 +13768,21 @@ def begin_login(request: Request, name: str) -> Response:
     }
     if provider.kind == "oidc":
         parameters["nonce"] = attempt.nonce(site.key)
+    if attempt.confirms:
+        parameters |= ASKS_AGAIN[provider.kind]
     headers = {
         "Location": authorization_url(provider, endpoints, parameters),
         "Set-Cookie": login_cookie(site, name, sealed(site, attempt, request.now), CODE_LIFE),
     }
     return Response(b"", "text/plain; charset=utf-8", headers, 303)
+
+
+# What has a provider ask its user again who they are, though they are signed in there.
+ASKS_AGAIN = {
+    "oidc": {"prompt": "login"},  # OpenID Connect Core 1.0, section 3.1.2.1
+    "github": {"prompt": "select_account"},
+    "mastodon": {"force_login": "true"},
+}
 
 
 def was_pressed_there(request: Request, page: str) -> bool:
@@ -13515,6 +13806,7 @@ def new_attempt(request: Request, provider: LoginProvider) -> Attempt:
         page=page,
         way=query_choice(request, "way", ("window", "page")),
         language=known_language(query_text(request, "lang")),
+        confirms=query_choice(request, "confirm", ("no", "yes")) == "yes",
     )
 
 
@@ -13529,6 +13821,7 @@ def sealed(site: Site, attempt: Attempt, now: int) -> str:
         "page": attempt.page,
         "way": attempt.way,
         "language": attempt.language,
+        "confirms": attempt.confirms,
     }
     return signed(claims, site.key)
 
@@ -13547,6 +13840,7 @@ def unsealed(site: Site, text: str, now: int) -> Attempt | None:
         page=claims["page"],
         way=claims["way"],
         language=claims["language"],
+        confirms=claims["confirms"],
     )
 
 
@@ -13619,7 +13913,9 @@ def new_voucher(request: Request, provider: LoginProvider, attempt: Attempt) -> 
         email=named.email,
         verified=int(named.is_verified),
         nickname=named.nickname,
+        picture=named.picture if site.config.comments_pictures else "",
         language=attempt.language,
+        confirms=int(attempt.confirms),
         expires_at=site.now() + CODE_LIFE,
     )
     with request.writing():
@@ -13705,13 +14001,14 @@ def site_claims(config: Config, token: str, now: int) -> SiteClaims | None:
 
 @route("POST", "/auth/site", Permission.PUBLIC)
 def take_site_token(request: Request) -> Json:
-    """`{site_token, secret_hash, lang?}` to `{voucher}`: what the owner's own site says of its
-    reader, to sign in with once. `secret_hash` is the SHA-256 of the `voucher_secret` that
-    `/auth/login` gets."""
+    """`{site_token, secret_hash, lang?, confirms?}` to `{voucher}`: what the owner's own site says
+    of its reader, to sign in with once, or to confirm what a caller wants. `secret_hash` is the
+    SHA-256 of the `voucher_secret` that is sent with it."""
     site = request.site
     token = text_field(request, "site_token", 4096)
     secret_hash = text_field(request, "secret_hash", 64)
     language = known_language(optional_field(request, "lang"))
+    confirms = flag_field(request, "confirms")
     if not site.config.login_site_key:
         raise NotFound("没有这个地址", Code.NOT_FOUND)
     named = site_claims(site.config, token, request.now)
@@ -13728,6 +14025,7 @@ def take_site_token(request: Request) -> Json:
         verified=int(named.is_verified),
         nickname=named.nickname,
         language=language,
+        confirms=int(confirms),
         # Its row outlives the token, so that each token brings one voucher.
         expires_at=request.now + SITE_TOKEN_LIFE + 3 * MINUTE,
     )
@@ -13741,15 +14039,22 @@ def take_site_token(request: Request) -> Json:
 # What a voucher opens
 
 
-def voucher_in(request: Request) -> Voucher:
-    """The voucher of the form, `{voucher, voucher_secret}`. `Unauthorized` if it is not good, or
-    another browser's."""
+def voucher_in(request: Request, *, confirms: bool = False) -> Voucher:
+    """The voucher of the form, `{voucher, voucher_secret}`. A `Problem` if it is not good, another
+    browser's, or made for something else."""
     voucher = text_field(request, "voucher", 64)
     secret_hash = sha256_of(text_field(request, "voucher_secret", 128))
     kept = request.site.store.voucher(sha256_of(voucher), request.now)
-    if kept is None or not equal_in_constant_time(kept.secret, secret_hash):
-        raise provider_refused()
+    is_good = kept and equal_in_constant_time(kept.secret, secret_hash)
+    if kept is None or not is_good or kept.confirms != confirms:
+        raise voucher_refused(request)
     return kept
+
+
+def voucher_refused(request: Request) -> Problem:
+    """To a caller, a 401 would say that their token is not valid."""
+    refusal_type = Forbidden if request.caller else Unauthorized
+    return refusal_type("登录没有完成，请再试一次", Code.PROVIDER_REFUSED)
 
 
 # Signing in. Each way shows who somebody is. `account_for` alone decides what that opens.
@@ -13833,9 +14138,9 @@ def by_own_password(request: Request) -> Identity:
 
 def by_voucher(request: Request) -> Identity:
     """`{voucher, voucher_secret}`: an identity provider has named somebody."""
+    if request.caller:
+        return by_own_voucher(request)
     refusal = provider_refused()
-    if request.caller:  # it signs in, and confirms nothing
-        raise Forbidden("请用密码或邮件验证码确认", Code.PASSWORD_REQUIRED)
     store = request.site.store
     with request.writing():
         request.limit("login")
@@ -13847,6 +14152,26 @@ def by_voucher(request: Request) -> Identity:
         language=voucher.language,
         voucher=voucher,
     )
+
+
+def by_own_voucher(request: Request) -> Identity:
+    """The caller's `{voucher, voucher_secret}`: a provider has just named them again. It counts
+    where nothing else can show that they hold the account: without a password, and where no code
+    arrives. A provider may not ask again who somebody is, so that a script of the blog could have
+    such a voucher made with one press."""
+    me = request.me
+    store = request.site.store
+    if me.role == "admin" or me.password or request.site.mailer.delivers:
+        raise Forbidden("请用密码或邮件验证码确认", Code.PASSWORD_REQUIRED)
+    with request.writing():
+        request.limit("login")
+    voucher = voucher_in(request, confirms=True)
+    refusal = voucher_refused(request)
+    named = store.account_of_identity(voucher.issuer, voucher.subject)
+    if named is None or named.id != me.id:
+        raise refusal
+    use_up = functools.partial(store.use_voucher, voucher.hash)
+    return Identity(me.email, refusal, me, use_up)
 
 
 def codes_for_widget(site: Site) -> Json:
@@ -13943,23 +14268,29 @@ def new_account_of_person(request: Request, identity: Identity, voucher: Voucher
     none, or where the address has an account, its holder confirms that first: by code or password,
     with the voucher in the same form."""
     store = request.site.store
+    has_picture = bool(voucher.picture)
     if not voucher.verified or store.account_with_email(voucher.email):
-        raise Forbidden("请用邮件验证码确认邮箱", Code.PROVIDER_EMAIL, email=voucher.email)
+        raise Forbidden(
+            "请用邮件验证码确认邮箱", Code.PROVIDER_EMAIL, email=voucher.email, picture=has_picture
+        )
     if is_blocked_email(request.site, voucher.email):
         raise identity.refusal
     if not nickname_field(request, optional=True):
         # What the provider calls them is offered, never taken without a word.
-        raise Forbidden("请填写昵称", Code.PROVIDER_NAME, nickname=voucher.nickname)
+        raise Forbidden(
+            "请填写昵称", Code.PROVIDER_NAME, nickname=voucher.nickname, picture=has_picture
+        )
     account = new_account(request, identity)
     store.join_identity(voucher.issuer, voucher.subject, account.id, request.now)
     return account
 
 
-def join_voucher(request: Request, account: Account) -> None:
+def join_voucher(request: Request, account: Account) -> Voucher | None:
     """Joins the identity of the form's voucher to an account. Its holder has just signed in by code
-    or password. Admins sign in by password alone. The caller holds the transaction."""
+    or password. None for admins, who sign in by password alone. The caller holds the
+    transaction."""
     if account.role == "admin":
-        return
+        return None
     store = request.site.store
     voucher = voucher_in(request)
     owner = store.account_of_identity(voucher.issuer, voucher.subject)
@@ -13970,6 +14301,29 @@ def join_voucher(request: Request, account: Account) -> None:
     if owner is None:
         store.join_identity(voucher.issuer, voucher.subject, account.id, request.now)
         store.add_email(request.now, joined_email(request.site, account))
+    return voucher
+
+
+def fetched_picture(request: Request, account: Account, voucher: Voucher) -> Picture:
+    """The picture that a provider names, for an account. `Conflict` if there is none that can be
+    shown."""
+    site = request.site
+    unusable = Conflict("这张图片用不了", Code.PROVIDER_NO_PICTURE)
+    if not voucher.picture or not site.config.comments_pictures:
+        raise unusable
+    try:
+        with holding(site.login_seats, 0.2, ProviderDown()):
+            file = fetch_picture(site.world, voucher.picture, voucher.issuer)
+    except (OSError, ValueError, UnusablePicture) as error:
+        log.warning("a picture of a provider is not shown: %s", terminal_line(str(error)))
+        raise unusable from None
+    return Picture(
+        name=site.world.random_bytes(16).hex(),
+        user_id=account.id,
+        media_type=file.media_type,
+        body=file.body,
+        stored_at=site.now(),
+    )
 
 
 def new_account(request: Request, identity: Identity) -> Account:
@@ -13982,14 +14336,24 @@ def new_account(request: Request, identity: Identity) -> Account:
 
 @route("POST", "/auth/login", Permission.PUBLIC)
 def login(request: Request) -> Json:
-    """The fields of a way to sign in, and `{nickname?}`, to `{token, nickname, role}`. A nickname
-    is needed for a new account. With code or password, a voucher joins its identity to the
-    account."""
+    """The fields of a way to sign in, and `{nickname?, picture?}`, to `{token, nickname, role}`. A
+    nickname is needed for a new account. With code or password, a voucher joins its identity to the
+    account. With `picture`, the account gets the picture that the provider names."""
     identity = identity_in(request)
+    wants_picture = flag_field(request, "picture")
+    voucher = identity.voucher
     with request.writing():
         account = account_for(request, identity)
-        if "voucher" in request.form and identity.voucher is None:
-            join_voucher(request, account)
+        if "voucher" in request.form and voucher is None:
+            voucher = join_voucher(request, account)
+    if voucher and wants_picture:
+        # Who signs in gets in, whatever the picture is.
+        with contextlib.suppress(Problem):
+            picture = fetched_picture(request, account, voucher)
+            with request.writing():
+                # The account may have been deleted or blocked meanwhile.
+                valid_account(request.site.store, account.id, account.version)
+                request.site.store.set_picture(picture)
     token = make_token(account.claims, request.site.key, request.now)
     return {"token": token, "nickname": account.nickname, "role": account.role}
 
@@ -14020,9 +14384,10 @@ def logout(request: Request) -> Json:
 @route("GET", "/me", Permission.USER, pace=Pace.QUICK)
 def get_me(request: Request) -> Json:
     """`?url=` to `{email, nickname, role, language, created_at, has_password, comments, answers,
-    questions, follows, following?, identities?}`. `answers`: emails about replies are sent.
-    `questions`: the caller is asked about comments that guests sign with their email address.
-    `following`: emails about that page are sent. `identities`: what else signs the caller in."""
+    questions, follows, following?, identities?, picture?}`. `answers`: emails about replies are
+    sent. `questions`: the caller is asked about comments that guests sign with their email address.
+    `following`: emails about that page are sent. `identities`: what else signs the caller in, by
+    the names of their providers. `picture`: the name of theirs, "" for none."""
     store = request.site.store
     followed = store.followed(request.me.id)
     response = {
@@ -14034,10 +14399,37 @@ def get_me(request: Request) -> Json:
         response["following"] = query_page(request).key in [page.key for page in followed]
     if request.site.config.knows_others:
         response["identities"] = [
-            {"id": identity_id(request.site, each), "provider": provider_of(request.site, each)}
-            for each in store.identities_of(request.me.id)
+            identity_for_widget(request.site, each) for each in store.identities_of(request.me.id)
         ]
+    if request.site.config.comments_pictures:
+        response["picture"] = request.me.picture
     return response
+
+
+def identity_for_widget(site: Site, identity: JoinedIdentity) -> Json:
+    """`name`: that of the provider in the settings, `site` for the owner's own site. "" if the
+    owner has ended it."""
+    return {
+        "id": identity_id(site, identity),
+        "provider": provider_of(site, identity),
+        "name": name_of_provider(site, identity),
+    }
+
+
+def name_of_provider(site: Site, identity: JoinedIdentity) -> str:
+    if identity.issuer == OWN_SITE:
+        return OWN_SITE
+    provider = joined_provider(site, identity)
+    return provider.name if provider else ""
+
+
+def joined_provider(site: Site, identity: JoinedIdentity) -> LoginProvider | None:
+    """The provider of an identity. None if the owner has ended it."""
+    for provider in site.config.login_providers:
+        issuer = provider.issuer or "https://github.com"
+        if issuer.rstrip("/") == identity.issuer.rstrip("/"):
+            return provider
+    return None
 
 
 def identity_id(site: Site, identity: JoinedIdentity) -> str:
@@ -14048,27 +14440,58 @@ def provider_of(site: Site, identity: JoinedIdentity) -> str:
     """What a provider is called: as its button is, or by its host if the owner has ended it."""
     if identity.issuer == OWN_SITE:
         return site.config.blog_name
-    for provider in site.config.login_providers:
-        if provider.issuer.rstrip("/") == identity.issuer.rstrip("/"):
-            return provider.shown_name
+    if provider := joined_provider(site, identity):
+        return provider.shown_name
     return urllib.parse.urlsplit(identity.issuer).hostname or identity.issuer
 
 
 @route("DELETE", "/me/identities", Permission.USER)
 def part_identity(request: Request) -> Json:
-    """`{id}` to `{success}`: one of `/me`, which no longer signs the caller in. `Conflict` if it is
-    the last way: without a password, where no code arrives."""
+    """`{id}` to `{success, token}`: one of `/me`, which no longer signs the caller in. `Conflict`
+    if it is the last way: without a password, where no code arrives. All older tokens end, since
+    somebody else may have joined it to sign in."""
     site = request.site
+    store = site.store
     wanted = text_field(request, "id", 64)
     with request.writing():
-        joined = site.store.identities_of(request.me.id)
+        joined = store.identities_of(request.me.id)
         found = [each for each in joined if identity_id(site, each) == wanted]
         if not found:
             raise NotFound("没有这个身份", Code.NOT_FOUND)
         has_another = len(joined) > 1 or request.me.password or site.mailer.delivers
         if not has_another:
             raise Conflict("这是最后一种登录方式，请先设置密码", Code.PROVIDER_LAST)
-        site.store.part_identity(found[0])
+        store.part_identity(found[0])
+        store.revoke_tokens(request.me.id)
+        store.add_email(request.now, parted_email(site, request.me))
+        me = store.account(request.me.id) or request.me
+    return {"success": True, "token": make_token(me.claims, site.key, request.now)}
+
+
+@route("POST", "/me/picture", Permission.USER)
+def set_own_picture(request: Request) -> Json:
+    """`{voucher, voucher_secret}` to `{success, picture}`: the picture that a provider names stands
+    beside the caller's comments from now on. The provider must be one that signs the caller in."""
+    store = request.site.store
+    with request.writing():
+        request.limit("login")
+    voucher = voucher_in(request)
+    named = store.account_of_identity(voucher.issuer, voucher.subject)
+    if named is None or named.id != request.me.id:
+        raise voucher_refused(request)
+    picture = fetched_picture(request, request.me, voucher)
+    with request.writing():
+        if not store.use_voucher(voucher.hash):
+            raise voucher_refused(request)
+        store.set_picture(picture)
+    return {"success": True, "picture": picture.name}
+
+
+@route("DELETE", "/me/picture", Permission.USER)
+def remove_own_picture(request: Request) -> Json:
+    """To `{success}`: the first letter of the name stands beside the caller's comments again."""
+    with request.writing():
+        request.site.store.remove_picture(request.me.id)
     return {"success": True}
 
 
@@ -14838,9 +15261,10 @@ def report_comment(request: Request, comment_id: int) -> Json:
 
 @route("GET", "/me/export", Permission.USER, pace=Pace.LONG)
 def export_me(request: Request) -> Json:
-    """All that is stored: `{account, sign_ins, identities, comments, follows, muted, likes,
-    page_likes, reports}`. `sign_ins`: when the account last signed in from each network that it is
-    known by. `identities`: under which names identity providers know the holder."""
+    """All that is stored: `{account, sign_ins, identities, picture, comments, follows, muted,
+    likes, page_likes, reports}`. `sign_ins`: when the account last signed in from each network that
+    it is known by. `identities`: under which names identity providers know the holder. `picture`:
+    theirs, as a `data:` URL, with the time, or null."""
     request.limit("export")
     store = request.site.store
     me = request.me
@@ -14857,6 +15281,7 @@ def export_me(request: Request) -> Json:
             }
             for identity in store.identities_of(me.id)
         ],
+        "picture": exported_picture(store.picture(me.picture)),
         "comments": [as_author_sees(request, comment)["comment"] for comment in comments],
         "follows": linked_pages(request, store.followed(me.id)),
         "muted": linked_pages(request, store.muted(request.subscriber)),
@@ -14870,6 +15295,16 @@ def export_me(request: Request) -> Json:
             }
             for report in store.reports_of(visitor)
         ],
+    }
+
+
+def exported_picture(picture: Picture | None) -> Json | None:
+    if picture is None:
+        return None
+    body = base64.b64encode(picture.body).decode()
+    return {
+        "url": f"data:{picture.media_type};base64,{body}",
+        "stored_at": beijing_time(picture.stored_at),
     }
 
 
@@ -15143,6 +15578,14 @@ class ShownComment:
     @property
     def initial(self) -> str:
         return initial_of(self.author)
+
+    @property
+    def picture_url(self) -> str:
+        """The picture of its author. "" if they have none."""
+        config = self.display.config
+        if not config.comments_pictures or not self.comment.picture:
+            return ""
+        return f"{config.service_url}/pictures/{self.comment.picture}"
 
     @property
     def face(self) -> int:
@@ -15483,16 +15926,18 @@ PARTS_OF = {
 # What is not served by itself: parts of others, with those of `embed.js` and of fragments.
 NOT_SERVED = {
     *{part for parts in PARTS_OF.values() for part in parts} - PARTS_OF.keys(),
-    *("widget.css", "picture.css", "fragment.css", "first_texts.json"),
+    *("widget.css", "picture.css", "portrait.css", "portrait.js", "fragment.css"),
+    "first_texts.json",
 }
 FOLDERS_NOT_SERVED = ("languages", "terminal", "demo")
 # The languages whose first texts stand in embed.js. The others cost a reader one request more.
 TEXTS_AT_ONCE = ("en", "zh-CN")
 
 
-def assets_with(picture: str) -> tuple[dict[str, Asset], str]:
+def assets_with(picture: str, *, portraits: bool = False) -> tuple[dict[str, Asset], str]:
     """The files that are served, by name, and their version. They are read once, so that no request
-    names a file. `picture`: as in the settings; the widget shows it unless it is ""."""
+    names a file. `picture`: as in the settings; the widget shows it unless it is "". `portraits`:
+    whether accounts can have pictures."""
     bodies = files_of_static() | files_of_texts()
     # By this, scripts and the admin page ask for others, so that nobody mixes two versions of the
     # program: see `check_asked_version`. What only embed.js gets is not in it: pages ask for that
@@ -15501,12 +15946,13 @@ def assets_with(picture: str) -> tuple[dict[str, Asset], str]:
     assets = {name: Asset([body], MIME[Path(name).suffix]) for name, body in bodies.items()}
     # Two of embed.js on a page would be refused if it defined its constants for the whole page.
     begin = b"'use strict'\n{\n" + constants(
-        WIDGET_STYLE=widget_style(picture),
+        WIDGET_STYLE=widget_style(picture, portraits=portraits),
         # All languages. Those that get no texts here are loaded from a file.
         TEXTS={language.tag: None for language in languages().values()},
         ASSETS_VERSION=version,
     )
-    parts = [begin, *texts_at_once(), bodies["embed.js"] + b"}\n"]
+    portrait = part_in("embed.js", "portrait.js") if portraits else b""
+    parts = [begin, *texts_at_once(), bodies["embed.js"] + portrait + b"}\n"]
     assets["embed.js"] = Asset(parts, MIME[".js"])
     return assets, version
 
@@ -15592,14 +16038,19 @@ def packed_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def widget_style(picture: str) -> str:
+def widget_style(picture: str, *, portraits: bool) -> str:
     """The style of the widget, in which `SERVICE/` stands for the URL of the service."""
     style = style_in("widget.css")
-    return style + style_in("picture.css") if picture else style
+    if picture:
+        style += style_in("picture.css")
+    if portraits:
+        style += style_in("portrait.css")
+    return style
 
 
 def fragment_style(config: Config) -> str:
-    style = widget_style(config.site_picture) + style_in("fragment.css")
+    style = widget_style(config.site_picture, portraits=config.comments_pictures)
+    style += style_in("fragment.css")
     return style.replace("SERVICE/", f"{config.service_url}/")
 
 
@@ -15657,24 +16108,16 @@ def check_asked_version(request: Request) -> None:
         raise NotFound("评论服务已更新，请重新加载页面", Code.VERSION_GONE)
 
 
-# The media types of pictures, by their first bytes. SVG is not among them, since it may hold
-# scripts.
-PICTURES = {
-    rb"\x89PNG\r\n": "image/png",
-    rb"\xff\xd8\xff": "image/jpeg",
-    rb"(?s)RIFF....WEBP": "image/webp",
-}
 MOST_PICTURE_BYTES = 100_000
 
 
 def read_picture(file: str) -> tuple[bytes, str]:
     """The bytes of a picture and its media type."""
     body = Path(file).read_bytes()
-    if len(body) <= MOST_PICTURE_BYTES:
-        for pattern, media_type in PICTURES.items():
-            if re.match(pattern, body):
-                return body, media_type
-    raise ValueError("no PNG, JPEG or WebP of at most 100 kB")
+    media_type = media_type_of(body)
+    if not media_type or len(body) > MOST_PICTURE_BYTES:
+        raise ValueError("no PNG, JPEG or WebP of at most 100 kB")
+    return body, media_type
 
 
 @route("GET", "/picture", Permission.PUBLIC, public=True)
@@ -16156,14 +16599,16 @@ def claim(request: Request) -> Json:
     store = request.site.store
     email_address = email_of_link(request) or email_field(request)
     password = new_password_field(request, "password", of_admin=True)
-    has_account = store.account_with_email(email_address) is not None
-    nickname = nickname_field(request, optional=has_account)
+    known = store.account_with_email(email_address)
+    nickname = nickname_field(request, optional=known is not None)
     stored = hash_within_limits(request, email_address, password, None, request.uses("login"))
     with request.writing():
         email_of_link(request)  # the link may have been used meanwhile
         account = store.make_admin(email_address, nickname, stored, request.now)
         note_admin(request, account)
         audit(request, "claim", by=account)
+        if known and known.app_key:
+            store.add_email(request.now, factor_email(request.site, account, is_on=False))
         return begin_admin_session(request, account)
 
 
@@ -16226,9 +16671,10 @@ def offer_app_key(request: Request) -> Json:
 
 @route("POST", "/admin/app", Permission.ADMIN)
 def add_app(request: Request) -> Json:
-    """`{key, factor, password}` to `{recovery_codes}`: from now on a sign-in needs a code of the
-    authenticator app that has this key and shows this code now. Who has an app removes it first,
-    which needs a code of it: otherwise the password alone would put another one in its place."""
+    """`{key, factor, password}` to `{recovery_codes, token}`: from now on a sign-in needs a code of
+    the authenticator app that has this key and shows this code now. Who has an app removes it
+    first, which needs a code of it: otherwise the password alone would put another one in its
+    place."""
     app_key = text_field(request, "key", 64)
     code = re.sub("[^0-9]", "", text_field(request, "factor", 64))
     is_key = re.fullmatch("[A-Z2-7]{32}", app_key)
@@ -16247,12 +16693,22 @@ def add_app(request: Request) -> Json:
         store.set_app_key(account.id, app_key, hashes)
         store.note_app_step(account.id, step)
         audit(request, "add_app")
-    return {"recovery_codes": codes}
+        store.add_email(request.now, factor_email(request.site, account, is_on=True))
+        session = begin_only_session(request, account)
+    return {"recovery_codes": codes, "token": session["token"]}
+
+
+def begin_only_session(request: Request, account: Account) -> Json:
+    """Ends all sessions of an admin but this one, which begins anew: others may have begun without
+    the second factor, or with one that is lost. The caller holds the transaction."""
+    request.site.store.revoke_tokens(account.id)
+    renewed = request.site.store.account(account.id) or account
+    return begin_admin_session(request, renewed)
 
 
 @route("DELETE", "/admin/app", Permission.ADMIN)
 def remove_app(request: Request) -> Json:
-    """`{password, factor}` to `{success}`: a sign-in needs no authenticator app any more."""
+    """`{password, factor}` to `{success, token}`: a sign-in needs no authenticator app any more."""
     factor = factor_field(request)
     holder = by_own_password(request)
     check_second_factor(request, request.me, factor)
@@ -16260,7 +16716,10 @@ def remove_app(request: Request) -> Json:
         account = account_for(request, holder)
         request.site.store.set_app_key(account.id, "", [])
         audit(request, "remove_app")
-    return {"success": True}
+        email = factor_email(request.site, account, is_on=False)
+        request.site.store.add_email(request.now, email)
+        session = begin_only_session(request, account)
+    return {"success": True, "token": session["token"]}
 
 
 # Lists
@@ -16616,6 +17075,7 @@ def admin_users(request: Request) -> Json:
             "blocked": bool(account.blocked),
             "created_at": beijing_time(account.created_at),
             "comments": account.comments,
+            "picture": account.picture,
             "you": account.id == request.me.id,
         }
         for account in accounts
@@ -16647,6 +17107,19 @@ def change_user(request: Request, user_id: int) -> Json:
             audit(request, "block_user" if changed.blocked else "unblock_user", user.id)
         if changed.role != user.role:
             audit(request, "role", user.id, changed.role)
+    return {"success": True}
+
+
+@route("DELETE", "/admin/users/<user_id:id>/picture", Permission.ADMIN)
+def remove_picture_of_user(request: Request, user_id: int) -> Json:
+    """To `{success}`: the first letter of the name stands beside the comments of a user again."""
+    store = request.site.store
+    with request.writing():
+        user = store.account(user_id)
+        if user is None:
+            raise NotFound("用户不存在", Code.USER_GONE)
+        store.remove_picture(user.id)
+        audit(request, "remove_picture", user.id)
     return {"success": True}
 
 
@@ -17713,7 +18186,7 @@ def app_on(
     key = config.token_key or store.token_key(world.random_bytes(32).hex())
     places = places_of(config)
     templates()  # read now: an upgrade replaces the files while this program still runs
-    assets, assets_version = assets_with(config.site_picture)
+    assets, assets_version = assets_with(config.site_picture, portraits=config.comments_pictures)
     site = Site(
         config=config,
         store=store,

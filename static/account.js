@@ -17,8 +17,8 @@ export const needs = 'writing.js'
 const claims = token => JSON.parse(atob(token.split('.')[1].replace(/-/g, '+').replace(/_/g, '/')))
 
 /** Opens the account beside a form, because of an error or because the reader asks for it ('open').
-    Without a reason it shows who is signed in. A reason with a `secret` is what an identity
-    provider has brought: see `take`. */
+    Without a reason it shows who is signed in, with 'leave' it signs them out. A reason with a
+    `secret` is what an identity provider has brought: see `take` and, with a `step`, `resume`. */
 export async function account(thread, kit, form, reason) {
   const {Failure, button, h, isEmail, me, recall} = kit
   const say = (key, n) => thread.say(key, n)
@@ -49,16 +49,21 @@ export async function account(thread, kit, form, reason) {
   function setReader(reader) {
     if (!reader.token && me().role === 'admin') thread.load({}) // only an admin sees what waits
     thread.$('.panel')?.remove()
-    kit.keep(kit, 'me', {...me(), token: undefined, id: undefined, role: undefined, ...reader})
+    const nobody = {token: undefined, id: undefined, role: undefined, site: undefined}
+    kit.keep(kit, 'me', {...me(), ...nobody, ...reader})
     for (const each of forms()) each.replaceWith(thread.makeForm(each.subject))
     thread.use('own.js', 'own')
   }
 
-  async function signOut() {
+  async function leave() {
     send('auth/logout', {}).catch(() => {}) // here they are signed out even so
     setReader({})
     await thread.use('writing.js', 'equip', currentForm())
     thread.announce(say('out'))
+  }
+
+  async function signOut() {
+    await leave()
     focusForm()
   }
 
@@ -80,7 +85,8 @@ export async function account(thread, kit, form, reason) {
     form = currentForm()
     await thread.use('writing.js', 'equip', form)
     kit.showError(thread, kit, form, new Failure('ended'))
-  } else if (me().token && reason !== 'open') return greet(form)
+  } else if (reason === 'leave') return leave()
+  else if (me().token && reason !== 'open' && !reason?.step) return greet(form)
 
   // -- Steps ------------------------------------------------------------------
 
@@ -91,6 +97,7 @@ export async function account(thread, kit, form, reason) {
   const canMail = thread.settings.registration
   let secret = ''
   let byCode // whether a code confirms a sensitive step, instead of the password
+  let proof // or what a provider has brought: {voucher, voucher_secret}
 
   const field = (name, word, props) => {
     const oninput = ({target}) => { typed[name] = target.value.trim() }
@@ -108,7 +115,7 @@ export async function account(thread, kit, form, reason) {
   const goTo = (word, step) => button(say(word), () => go(step))
   const cancel = () => button(say('cancel'), close)
   const back = step => [
-    canMail && !byCode && button(say('usecode'), () => prepare(step, true)),
+    canMail && !byCode && !proof && button(say('usecode'), () => prepare(step, true)),
     button(say('back'), () => go('me', step)),
   ]
 
@@ -123,7 +130,7 @@ export async function account(thread, kit, form, reason) {
       others: [button(say('again'), sendAgain), goTo('back', 'in'), cancel()],
     }),
     name: () => ({
-      title: 'register', fields: [nicknameField()],
+      title: 'register', fields: [nicknameField(), ...typed.picture ? [pictureChoice()] : []],
       submit: 'register', act: typed.vouched ? signInByVoucher : signInByCode, others: [cancel()],
     }),
     password: () => ({
@@ -170,8 +177,10 @@ export async function account(thread, kit, form, reason) {
     },
   })
   const codeFields = recipient => [small(say('sent', recipient), {id: 'sent'}), codeField()]
-  const proofFields = () =>
-    byCode ? codeFields(accountEmail) : [password('current-password', 'current')]
+  function proofFields() {
+    if (proof) return []
+    return byCode ? codeFields(accountEmail) : [password('current-password', 'current')]
+  }
 
   /** Says to password managers whose password it is. */
   const username = () =>
@@ -186,6 +195,13 @@ export async function account(thread, kit, form, reason) {
     h('legend', {class: 'small'}, say('erasing')),
     choice('keep', 'stay', true),
     choice('delete', 'go'))
+
+  /** A provider has a picture of a new reader. */
+  function pictureChoice() {
+    const onchange = ({target}) => { typed.wantsPicture = target.checked }
+    const box = h('input', {type: 'checkbox', name: 'picture', checked: !!typed.wantsPicture, onchange})
+    return h('label', {class: 'choice'}, box, h('span', {}, say('provider_picture')))
+  }
 
   const panel = h('form', {noValidate: true, class: 'panel open', tabIndex: -1})
 
@@ -215,7 +231,7 @@ export async function account(thread, kit, form, reason) {
     if (isOffered && ['in', 'password', 'up'].includes(step)) {
       thread.use('login.js', 'offer', panel, take)
     }
-    const inputs = [...panel.querySelectorAll('label input')]
+    const inputs = [...panel.querySelectorAll('label input:not([name=picture])')]
     const isLast = input => input === inputs.at(-1)
     const first = inputs.find(input => step === 'erase' || !input.value || isLast(input))
     first.ariaDescription = say(title)
@@ -276,8 +292,9 @@ export async function account(thread, kit, form, reason) {
     await checkFields('email')
     await requestCode(typed.email, registration)
     typed.registering = !!registration
-    const {email, nickname, request_id, registering, vouched} = typed
-    kit.keep(kit, 'account', {email, nickname, request_id, registering, vouched}, 'sessionStorage')
+    const {email, nickname, request_id, registering, vouched, site, picture} = typed
+    const waiting = {email, nickname, request_id, registering, vouched, site, picture}
+    kit.keep(kit, 'account', waiting, 'sessionStorage')
     go('code')
   }
 
@@ -333,11 +350,27 @@ export async function account(thread, kit, form, reason) {
 
   /** What a provider brought: {voucher} or {refusal}, with the secret. Without either, another
       window has signed in. */
-  const take = ({voucher, refusal, secret: voucher_secret}) => act(() => {
+  const take = ({voucher, refusal, secret: voucher_secret, site}) => act(() => {
     if (refusal) throw new Failure(refusal)
     if (!voucher) return welcome(me())
     typed.vouched = {voucher, voucher_secret}
+    typed.site = site
     return signInByVoucher()
+  })
+
+  /** The same for a `step` of a reader who is signed in. */
+  const resume = brought => act(async () => {
+    const {voucher, refusal, secret: voucher_secret, step} = await brought
+    if (refusal) throw new Failure(refusal)
+    if (!voucher) return
+    proof = {voucher, voucher_secret}
+    if (step === 'picture') {
+      await send('me/picture', proof)
+      thread.load({})
+      return go('me')
+    }
+    accountEmail = (await loadProfile()).email
+    go(step)
   })
 
   /** Signs in the person that a provider has named. A new account is asked for a name, unless the
@@ -350,6 +383,7 @@ export async function account(thread, kit, form, reason) {
     await logIn({nickname}).catch(error => {
       typed.nickname ||= error.nickname
       typed.email = error.email || typed.email
+      typed.picture ||= error.picture
       if (error.code === 'provider_name') return go('name')
       if (error.code === 'provider_email') go(canMail ? 'in' : 'password')
       if (error.code.startsWith('nickname')) go('name')
@@ -357,15 +391,17 @@ export async function account(thread, kit, form, reason) {
     })
   }
 
-  async function logIn(proof) {
-    const whole = {email: typed.email, ...typed.vouched, ...proof}
+  async function logIn(shown) {
+    const picture = panel.picture?.checked
+    const whole = {email: typed.email, picture, ...typed.vouched, ...shown}
     const reader = await send('auth/login', whole).catch(error => {
       // It is too old, or not for this account. Without it, the rest may go on.
       if (/^(provider_(refused|taken)|password_required)$/.test(error.code)) delete typed.vouched
       throw error
     })
     const {token, nickname, role} = reader
-    welcome({token, nickname, role, id: claims(token).id})
+    const site = typed.vouched && typed.site // while it names them, see login.js
+    welcome({token, nickname, role, id: claims(token).id, site})
   }
 
   function welcome(reader) {
@@ -385,6 +421,7 @@ export async function account(thread, kit, form, reason) {
     const wait = panel.querySelector('.small')
     const row = panel.querySelector('.row')
     const profile = await loadProfile()
+    proof = undefined
     const {box, list} = followedPages(profile)
     const choiceOf = key => toggle(key, profile[key], on => send('me', {[key]: on}, 'PATCH'))
     const questions = choiceOf('questions')
@@ -399,11 +436,18 @@ export async function account(thread, kit, form, reason) {
       h('p', {class: 'small'}, h('bdi', {}, accountEmail), ' · ' + say('count', profile.comments)),
       h('div', {class: 'rename'}, nickname, h('button', {class: 'more'}, say('save'))),
       choiceOf('answers'), box, list, questions)
-    if (profile.identities?.length) thread.use('login.js', 'identities', questions, profile, act)
+    if (profile.identities?.length) {
+      thread.use('login.js', 'identities', questions, profile, act, resume)
+    }
+    const begin = step => {
+      if (has_password || canMail) return prepare(step, !has_password)
+      const goBack = () => go('me', step)
+      thread.use('login.js', 'prove', panel, profile.identities, step, goBack, resume)
+    }
     row.prepend(
-      word('change', () => prepare('change', !has_password)),
+      word('change', () => begin('change')),
       word('export', () => act(download)),
-      word('erase', () => prepare('erase', !has_password)))
+      word('erase', () => begin('erase')))
     if (from) panel[from].focus()
   }
 
@@ -542,10 +586,10 @@ export async function account(thread, kit, form, reason) {
 
   /** Sends a request that needs the password or a code. */
   const confirmed = (method, body) => {
-    const proof = byCode
+    const byHand = byCode
       ? {code: panel.code.value, request_id: typed.request_id}
       : {password: secret}
-    return send('me', {...body, ...proof}, method).catch(error => {
+    return send('me', {...body, ...proof ?? byHand}, method).catch(error => {
       throw new Failure(error.code === 'wrong_password' ? 'password_wrong' : error.code, error)
     })
   }
@@ -553,7 +597,10 @@ export async function account(thread, kit, form, reason) {
   guard(form, kit)
   thread.$('.panel')?.remove()
   form.after(panel)
-  if (me().token) return go('me')
+  if (me().token) {
+    go('me')
+    return reason?.step && resume(reason)
+  }
   go(typed.request_id ? 'code' : canMail ? 'in' : 'password')
   if (reason?.secret) take(reason)
 }

@@ -25,30 +25,59 @@ async function newSecret(kit) {
   return {secret, hash: await digest(secret)}
 }
 
+/** A row of buttons, one for each provider. The mark of each is a letter: the signs of companies have
+    rules of their own, and few servers of readers have one. */
+function providerRow(thread, {button, h}, providers, press) {
+  const buttons = providers.map(({name, label}) => {
+    const made = button('', () => press(name), {class: 'provider'})
+    const mark = h('span', {class: 'mark', ariaHidden: true}, [...label][0].toUpperCase())
+    made.append(mark, thread.say('provider_with', label))
+    return made
+  })
+  return h('div', {class: 'row providers'}, ...buttons)
+}
+
 /** Puts a button for each provider below the title of the account's panel. What comes back goes to
     `take`, with the secret. */
 export async function offer(thread, kit, panel, take) {
   const title = panel.querySelector('b')
   const [made] = await Promise.all([newSecret(kit), learn(thread, kit)])
   if (!title.isConnected) return // the panel shows another step
-  const buttons = thread.settings.providers.map(({name, label}) =>
-    kit.button(thread.say('provider_with', label), () => begin(thread, kit, name, made, take), {
-      class: 'provider',
-    }))
-  title.after(kit.h('div', {class: 'row providers'}, ...buttons))
+  const press = name => begin(thread, kit, name, made, take)
+  title.after(providerRow(thread, kit, thread.settings.providers, press))
 }
 
-/** Goes to a provider: in a window of its own or, where the browser opens none, in this one. */
-function begin(thread, kit, name, {secret, hash}, take) {
+/** Asks who is signed in to show it again, before a `step` that needs it: with a provider, since the
+    account has no password, and no code arrives. */
+export async function prove(thread, kit, panel, identities, step, back, take) {
+  const [made] = await Promise.all([newSecret(kit), learn(thread, kit)])
+  const {h} = kit
+  const usable = identities.filter(({name}) => name)
+  const providers = usable.map(({name, provider}) => ({name, label: provider}))
+  const row = providerRow(thread, kit, providers, name => {
+    if (name === 'site') take(voucherOfSite(thread, kit, made, true))
+    else begin(thread, kit, name, made, take, step)
+  })
+  panel.replaceChildren(
+    h('b', {}, thread.say(step)), h('p', {class: 'small'}, thread.say('provider_again')), row,
+    h('div', {class: 'row'}, kit.button(thread.say('back'), back)))
+  panel.ariaLabel = thread.say(step)
+  panel.querySelector('button').focus()
+}
+
+/** Goes to a provider: in a window of its own or, where the browser opens none, in this one. A `step`
+    of a reader who is signed in goes on when they come back. */
+function begin(thread, kit, name, {secret, hash}, take, step) {
   const {origin, pathname, search} = location
   const whole = origin + pathname + search
   const page = whole.length > MOST ? origin + pathname : whole
   const query = new URLSearchParams({page, secret_hash: hash, lang: thread.language})
+  if (step && step !== 'picture') query.set('confirm', 'yes')
   const url = `${SERVICE}auth/with/${name}?${query}`
   // For the way back to this page, which may also happen in the other window.
-  kit.keep(kit, 'login', {secret, hash: location.hash, at: Date.now()})
+  kit.keep(kit, 'login', {secret, hash: location.hash, at: Date.now(), step})
   const opened = open('', 'commentd-login', 'popup,width=520,height=680')
-  if (opened) listen(kit, opened, outcome => take({...outcome, secret}))
+  if (opened) listen(kit, opened, outcome => take({...outcome, secret, step}))
   if (opened) follow(kit, url, 'commentd-login')
   else follow(kit, url + '&way=page')
 }
@@ -84,34 +113,96 @@ function listen(kit, opened, take) {
   }, {signal})
 }
 
-/** Shows below a part of the panel what else signs a reader in, with a button that parts each. */
-export async function identities(thread, kit, above, profile, act) {
-  await learn(thread, kit)
-  const rowOf = ({id, provider}) => {
-    const part = async () => {
-      await kit.send(kit, 'me/identities', {id}, 'DELETE')
+/** Shows below a part of the panel what else signs a reader in, with a button that parts each and, where the blog
+    has pictures, one that takes its picture. `take` gets what a provider brings for that. */
+export async function identities(thread, kit, above, profile, act, take) {
+  const [made] = await Promise.all([newSecret(kit), learn(thread, kit)])
+  const {button, h} = kit
+  const hasPictures = 'picture' in profile
+
+  function rowOf({id, provider, name}) {
+    async function part() {
+      const {token} = await kit.send(kit, 'me/identities', {id}, 'DELETE')
+      kit.keep(kit, 'me', {...kit.me(), token})
       row.remove()
     }
-    const button = kit.button(thread.say('provider_part'), () => act(part, row), {class: 'more'})
-    button.ariaLabel = `${button.textContent}: ${provider}`
-    const text = thread.say('provider_joined', provider)
-    const row = kit.h('p', {class: 'small identity'}, text, ' ', button)
+    const named = (word, press) => {
+      const text = thread.say(word)
+      return button(text, press, {class: 'more', ariaLabel: `${text}: ${provider}`})
+    }
+    const usePicture = () => begin(thread, kit, name, made, take, 'picture')
+    const canTake = hasPictures && thread.settings.providers?.some(each => each.name === name)
+    const row = h('p', {class: 'small identity'}, thread.say('provider_joined', provider), ' ',
+      named('provider_part', () => act(part, row)),
+      canTake && named('provider_use', usePicture))
     return row
   }
-  above.after(...profile.identities.map(rowOf))
+
+  above.after(
+    ...profile.picture ? [pictureRow(thread, kit, profile.picture, act)] : [],
+    ...profile.identities.map(rowOf))
 }
+
+/** The picture of the reader, with a button that removes it. */
+function pictureRow(thread, kit, picture, act) {
+  async function remove() {
+    await kit.send(kit, 'me/picture', {}, 'DELETE')
+    row.remove()
+    thread.load({})
+  }
+  const alt = thread.say('provider_yours')
+  const row = kit.h('p', {class: 'small identity'},
+    kit.h('img', {class: 'portrait', alt, src: `${SERVICE}pictures/${picture}`}),
+    kit.button(thread.say('provider_remove'), () => act(remove, row), {class: 'more'}))
+  return row
+}
+
+// The owner's own site, which names its reader by the attribute `site-token`
 
 let siteToken // the last one that was sent: each is good once
 
-/** Signs a reader in whom the owner's own site names, by the attribute `site-token`. */
+const tokenOf = thread => thread.getAttribute('site-token') ?? ''
+
+/** Who the owner's site says that the reader is; undefined if it names nobody. */
+function subjectOf(thread) {
+  try {
+    return JSON.parse(atob(tokenOf(thread).split('.')[1].replace(/-/g, '+').replace(/_/g, '/'))).sub
+  } catch {
+    // There is no token, or it is none.
+  }
+}
+
+/** What the service gives for the token of the site: {voucher, secret}. */
+async function voucherOfSite(thread, kit, {secret, hash}, confirms) {
+  siteToken = tokenOf(thread)
+  const body = {site_token: siteToken, secret_hash: hash, lang: thread.language, confirms}
+  const {voucher} = await kit.send(kit, 'auth/site', body)
+  return {voucher, secret}
+}
+
+/** Signs a reader in whom the owner's own site names. */
 export async function enterBySite(thread, kit, form) {
-  const token = thread.getAttribute('site-token')
-  if (token === siteToken) return
-  siteToken = token
-  const {secret, hash} = await newSecret(kit)
-  const body = {site_token: token, secret_hash: hash, lang: thread.language}
-  const [{voucher}] = await Promise.all([kit.send(kit, 'auth/site', body), learn(thread, kit)])
-  thread.use('account.js', 'account', form, {voucher, secret})
+  if (!tokenOf(thread) || tokenOf(thread) === siteToken) return
+  const made = await newSecret(kit)
+  const site = subjectOf(thread)
+  const [brought] = await Promise.all([voucherOfSite(thread, kit, made), learn(thread, kit)])
+  thread.use('account.js', 'account', form, {...brought, site})
+}
+
+const watched = new WeakSet()
+
+/** Signs a reader out whom the owner's site has named, when it names nobody any more, or somebody
+    else. */
+export function watchSite(thread, kit) {
+  const look = () => {
+    const {site, token} = kit.me()
+    if (!token || !site || site === subjectOf(thread)) return
+    thread.use('account.js', 'account', thread.$('form'), 'leave')
+  }
+  look()
+  if (watched.has(thread)) return
+  watched.add(thread)
+  new MutationObserver(look).observe(thread, {attributeFilter: ['site-token']})
 }
 
 /** Waits until the thread shows its page. */
@@ -123,12 +214,12 @@ const shown = thread => new Promise(resolve => {
 /** The browser has come back to the page itself. What it brings leaves the address bar at once. */
 export async function comeBack(thread, kit) {
   const outcome = outcomeOf(location.hash)
-  const {secret, hash, at} = kit.recall('login', {})
+  const {secret, hash, at, step} = kit.recall('login', {})
   kit.keep(kit, 'login')
   if (hash) location.replace(hash) // a route, or a comment
   else history.replaceState(history.state, '', location.pathname + location.search)
   if (!secret || Date.now() - at > LIFE) return // nobody began this here
   await learn(thread, kit)
   await shown(thread)
-  thread.use('account.js', 'account', thread.$('form'), {...outcome, secret})
+  thread.use('account.js', 'account', thread.$('form'), {...outcome, secret, step})
 }

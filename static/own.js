@@ -64,6 +64,7 @@ export function own(thread, kit, posted) {
     // For screen readers; others see it.
     thread.announce(thread.say(posted.status === 'waiting' ? 'waiting' : 'posted'), false)
   } else if (kit.me().token && kit.me().role === 'admin') thread.use('moderate.js', 'moderate')
+  if (kit.me().site) thread.use('login.js', 'watchSite')
 }
 
 /** Whether a comment of this page waits for approval: the service does not list it then. */

@@ -207,7 +207,7 @@ function applySettings(thread, kit, form) {
     policy_url && h('a', {href: policy_url}, thread.say('privacy'))))
   change?.setUp(form)
   if (token) signIn() // shows who is signed in
-  else if (thread.hasAttribute('site-token')) thread.use('login.js', 'enterBySite', form)
+  else if (thread.getAttribute('site-token')) thread.use('login.js', 'enterBySite', form)
   bar(thread, kit, form, login_required && !token && !change)
 }
 

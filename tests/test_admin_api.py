@@ -971,7 +971,15 @@ def test_a_page_takes_in_another_when_the_owner_says_so(
 
 def user(**changes: Any) -> dict[str, Any]:
     shown = {"id": 1, "email": "ann@example.com", "nickname": "Ann", "role": "user"}
-    return {**shown, "blocked": False, "comments": 0, "created_at": NOW, "you": False, **changes}
+    return {
+        **shown,
+        "blocked": False,
+        "comments": 0,
+        "created_at": NOW,
+        "picture": "",
+        "you": False,
+        **changes,
+    }
 
 
 def users(owner: Visitor, **query: Any) -> Any:

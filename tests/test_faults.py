@@ -295,6 +295,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "PATCH /admin/pages/<page_id:id>, merged": (OWNER, {"page_url": "/other/", "merge": True}),
     "PATCH /admin/users/<user_id:id>": (OWNER, {"blocked": True}),
     "PATCH /admin/users/<user_id:id>, a role": (OWNER, {"role": "admin", **SAFE}),
+    "DELETE /admin/users/<user_id:id>/picture": (OWNER, {}),
     "POST /admin/blocks": (OWNER, {"kind": "word", "value": "pills"}),
     "DELETE /admin/blocks/<block_id:id>": (OWNER, {}),
     "POST /admin/outbox": (OWNER, {}),
@@ -327,8 +328,8 @@ READERS = {"/me": ANN, "/me/export": ANN, "/comments/waiting": OWNER}
 # They need an identity provider, which test_login.py has, or a site that knows its readers, as in
 # test_site_token.py, or Telegram, as in test_telegram.py: here they are left out.
 OF_PROVIDERS = (
-    *("/auth/with/<name>", "/auth/callback/<name>", "/auth/site", "/me/identities"),
-    "/chat/<name>",
+    *("/auth/with/<name>", "/auth/callback/<name>", "/auth/site", "/chat/<name>"),
+    *("/me/identities", "/me/picture", "/pictures/<name>"),
 )
 for route in ROUTES:
     if route.method == "GET" and route.path not in ("/mail", *OF_PROVIDERS):

@@ -24,7 +24,7 @@ FIELDS: Fields = comment_fields()
 PLACE = {"page_id", "page_title", "thread_id", "shown", "own_html", "masked"}
 # What an erased comment keeps of its public fields: its place among the others, and its time.
 KEPT = {"id", "page_url", "parent_id", "created_at"}
-JOINED = {"page_url", "page_title", "role"}  # these stand in other tables
+JOINED = {"page_url", "page_title", "role", "picture"}  # these stand in other tables
 BLANK = ("", None, 0)
 
 Row = dict[str, Any]
@@ -51,6 +51,12 @@ def lacks(name: str, where: str, pattern: str) -> str:
     assert found, pattern
     line = SOURCE.count("\n", 0, found.start()) + 1
     return f"commentd.py:{line}: {where} lacks `{name}`"
+
+
+@pytest.fixture
+def settings() -> dict[str, Any]:
+    """With all fields that there can be."""
+    return {"comments_pictures": True}
 
 
 @pytest.fixture
@@ -111,7 +117,8 @@ def test_readers_get_the_public_fields_and_no_others(app: App, filled: Visitor) 
     ]
     assert not lacking, "\n".join(lacking)
     assert comment.keys() == names
-    assert blanks(comment) <= {"parent_id", "role"}  # it is at the top, and of no admin
+    # It is at the top, and of no admin, and its author has no picture.
+    assert blanks(comment) <= {"parent_id", "role", "picture"}
 
 
 def test_a_tombstone_keeps_of_the_public_fields_only_its_place(
@@ -155,9 +162,9 @@ def test_the_personal_fields_go_with_the_account_and_no_others(filled: Visitor, 
 
 
 # Public fields whose change alone readers are not told of: what never changes; the content, whose
-# `html` changes with it; the IP address, which readers see masked; and the role, which is the
-# account's.
-NOT_TOLD = {"id", "page_url", "parent_id", "created_at", "content", "ip", "role"}
+# `html` changes with it; the IP address, which readers see masked; and role and picture, which are
+# the account's.
+NOT_TOLD = {"id", "page_url", "parent_id", "created_at", "content", "ip", "role", "picture"}
 
 
 @pytest.mark.parametrize("name", sorted({*FIELDS.public} - NOT_TOLD))
@@ -179,19 +186,21 @@ def test_readers_with_an_older_list_are_told_of_a_change_of_each_public_field(
     assert told == [1], lacks(name, "the trigger raise_mark", "CREATE TRIGGER raise_mark$")
 
 
-def test_readers_with_an_older_list_are_told_of_a_new_role(
-    app: App, filled: Visitor, db: sqlite3.Connection
+@pytest.mark.parametrize("changed", [{"role": "admin"}, {"picture": "abc"}], ids=str)
+def test_readers_with_an_older_list_are_told_of_a_new_role_or_picture(
+    app: App, filled: Visitor, db: sqlite3.Connection, changed: dict[str, str]
 ) -> None:
+    ((name, value),) = changed.items()
     reader = Visitor(app)
     db.execute("UPDATE comment SET email = ''")  # signed in, its author typed none
     mark = reader.listing(since=0)["mark"]
-    db.execute("UPDATE account SET role = 'admin'")
+    db.execute(f"UPDATE account SET {name} = ?", (value,))
     told = reader.listing(since=mark)["comments"]
-    assert {comment["id"]: comment["role"] for comment in told} == {1: "admin", 2: "admin"}
+    assert {comment["id"]: comment[name] for comment in told} == {1: value, 2: value}
 
 
 # What our own export leaves out: accounts, and what the service finds out by itself.
-NOT_EXPORTED = {"page_url", "user_id", "role", "hidden_at", "learnt"}
+NOT_EXPORTED = {"page_url", "user_id", "role", "picture", "hidden_at", "learnt"}
 
 
 def test_an_export_holds_each_field_and_an_import_brings_it_back(

@@ -2,32 +2,27 @@
 our own that also lies, dawdles and attacks."""
 
 import hashlib
-import html
 import itertools
 import json
-import re
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import jwt
 import pytest
 
-from commentd import App, LoginProvider
+from commentd import App
 from support import inside
 from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor, stranger
 from support.comments import at_once
 from support.database import dump
 from support.inside import sql
+from support.login import BLOG, SECRET, SERVICE, Reader, attribute, section
 from support.provider import ANN, CLIENT_ID, CLIENT_SECRET, Provider, encoded
 from support.world import FakeWorld
 
-BLOG = "https://blog.example"
-SERVICE = "https://comments.example/talk"
-SECRET = "s" * 43  # of the widget
 COOKIE = "__Secure-commentd-login"
 PROVIDER_REFUSED = {"error": "登录没有完成，请再试一次", "code": "provider_refused"}
 
@@ -46,12 +41,14 @@ def other() -> Iterator[Provider]:
         yield server
 
 
-def section(name: str, server: Provider, kind: str = "oidc") -> LoginProvider:
-    return LoginProvider(name, kind, CLIENT_ID, CLIENT_SECRET, server.issuer)
+@pytest.fixture
+def mail() -> dict[str, Any]:
+    """How the service sends email; a test without that parametrizes this."""
+    return {"mail_host": "mail.example", "mail_sender": "c@example.com"}
 
 
 @pytest.fixture
-def settings(provider: Provider, other: Provider) -> dict[str, Any]:
+def settings(provider: Provider, other: Provider, mail: dict[str, Any]) -> dict[str, Any]:
     providers = (
         section("own", provider),
         section("github", provider, "github"),
@@ -62,74 +59,9 @@ def settings(provider: Provider, other: Provider) -> dict[str, Any]:
         "login_providers": providers,
         "server_public_url": SERVICE,
         "site_origins": (BLOG, "http://localhost:4000"),
-        "mail_host": "mail.example",
-        "mail_sender": "c@example.com",
         "limits_enabled": False,
+        **mail,
     }
-
-
-@dataclass
-class Came:
-    """What the blog's page gets of a way back, and the whole response."""
-
-    voucher: str
-    refusal: str
-    response: Any
-
-
-def attribute(page: str, name: str) -> str:
-    """The value of an attribute that stands once in a page."""
-    (value,) = re.findall(f' {name}="([^"]*)"', page)
-    return html.unescape(value)
-
-
-class Reader:
-    """A browser at the service: it keeps its cookies, follows no redirect, runs no script."""
-
-    def __init__(self, app: App) -> None:
-        self.visitor = Visitor(app)
-        self.cookies: dict[str, str] = {}
-
-    def get(self, url: str, status: int | str = "*", came_from: str = f"{BLOG}/") -> Any:
-        cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-        headers = {"Cookie": cookies, "Referer": came_from}
-        response = self.visitor.get(url, headers=headers, status=status)
-        if cookie := response.headers.get("Set-Cookie"):
-            name, value = cookie.partition(";")[0].split("=", 1)
-            self.cookies[name] = value
-        return response
-
-    def begin(self, name: str = "own", *, status: int = 303, **changed: str) -> str:
-        """Presses a button of the widget. Where that leads."""
-        secret_hash = hashlib.sha256(SECRET.encode()).hexdigest()
-        query = {"page": f"{BLOG}{PAGE}?a=b", "secret_hash": secret_hash, "lang": "de", **changed}
-        response = self.get(f"/auth/with/{name}?{urlencode(query)}", status)
-        where: str = response.headers.get("Location", response.text)
-        return where
-
-    def come_back(self, name: str = "own", **query: str) -> Came:
-        response = self.get(f"/auth/callback/{name}?{urlencode(query)}")
-        fragment = response.headers.get("Location", "").partition("#")[2]
-        if response.status_int == 200:
-            fragment = attribute(response.text, "data-fragment")
-        found = dict(parse_qsl(fragment))
-        voucher = found.get("commentd-voucher", "")
-        return Came(voucher, found.get("commentd-refusal", ""), response)
-
-    def fetch_voucher(self, provider: Provider, name: str = "own") -> str:
-        """Signs in at a provider, as far as the voucher."""
-        came = self.come_back(name, **provider.approve(self.begin(name)))
-        assert came.voucher, came.refusal
-        return came.voucher
-
-    def log_in(self, voucher: str, status: int | str = 200, **fields: Any) -> Any:
-        form = {"voucher": voucher, "voucher_secret": SECRET, **fields}
-        return self.visitor.post_json("/auth/login", form, status=status).json
-
-    def sign_in(self, provider: Provider, name: str = "own", **fields: Any) -> Any:
-        """All of it; what `/auth/login` says."""
-        voucher = self.fetch_voucher(provider, name)
-        return self.log_in(voucher, "*", **fields)
 
 
 @pytest.fixture
@@ -156,7 +88,8 @@ def test_a_reader_whom_a_provider_names_gets_an_account_and_finds_it_again(
 ) -> None:
     voucher = reader.fetch_voucher(provider)
     wanted = reader.log_in(voucher, 403)
-    assert wanted == {"error": "请填写昵称", "code": "provider_name", "nickname": "Ann"}
+    offered = {"nickname": "Ann", "picture": False}
+    assert wanted == {"error": "请填写昵称", "code": "provider_name", **offered}
     first = reader.log_in(voucher, nickname="Anna")
     assert (first["nickname"], first["role"]) == ("Anna", "user")
     assert accounts(app) == [(1, "ann@example.com", "Anna", "user")]
@@ -534,7 +467,8 @@ def test_an_address_that_has_an_account_joins_it_only_by_a_mailed_code_or_the_pa
     voucher = reader.fetch_voucher(provider)
     wanted = reader.log_in(voucher, 403, nickname="Mallory")
     email = "ann@example.com"
-    assert wanted == {"error": "请用邮件验证码确认邮箱", "code": "provider_email", "email": email}
+    told = {"email": email, "picture": False}
+    assert wanted == {"error": "请用邮件验证码确认邮箱", "code": "provider_email", **told}
     assert sql(app, "SELECT * FROM joined_identity") == []
     wrong = {"email": email, "password": "wrong", "captcha_token": "x"}
     assert reader.log_in(voucher, 401, **wrong)["code"] == "wrong_credentials"
@@ -701,6 +635,130 @@ def test_identities_are_exported_and_deleted_with_the_account(
     assert sql(app, "SELECT * FROM joined_identity") == []
     kept = "\n".join(map(str, dump(inside.database_path(app))))
     assert "Ann-1" not in kept
+
+
+def signed_in(app: App, token: str) -> Visitor:
+    visitor = Visitor(app)
+    visitor.authorization = ("Bearer", token)
+    return visitor
+
+
+def test_the_holder_hears_of_a_provider_that_is_parted_and_other_devices_are_signed_out(
+    app: App, ann: Visitor, reader: Reader, provider: Provider, fake_world: FakeWorld
+) -> None:
+    password = {"email": "ann@example.com", "password": CANARY, "captcha_token": "x"}
+    phone = signed_in(app, reader.log_in(reader.fetch_voucher(provider), **password)["token"])
+    app.deliver()
+    assert "From now on, an account of yours" in fake_world.text()
+    phone.get("/me")  # joining has signed nobody out
+    ann.get("/me")
+    (identity,) = ann.get("/me").json["identities"]
+    token = ann.delete_json("/me/identities", {"id": identity["id"]}).json["token"]
+    app.deliver()
+    assert "no longer opens your comment account" in fake_world.text()
+    for visitor in (phone, ann):
+        visitor.get("/me", status=401)
+    assert signed_in(app, token).get("/me").json["identities"] == []
+
+
+# A reader who has neither a password nor a mailed code shows with the provider who they are
+
+without_mail = pytest.mark.parametrize("mail", [{}], ids=[""])
+
+
+def fresh_voucher(app: App, provider: Provider, name: str = "own") -> dict[str, str]:
+    """The fields of a form, by a browser that has signed in with the provider once more."""
+    reader = Reader(app)
+    came = reader.come_back(name, **provider.approve(reader.begin(name, confirm="yes")))
+    assert came.voucher, came.refusal
+    return {"voucher": came.voucher, "voucher_secret": SECRET}
+
+
+@without_mail
+def test_an_account_that_only_a_provider_opens_is_deleted_after_another_sign_in_there(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    ann = signed_in(app, reader.sign_in(provider, nickname="Ann")["token"])
+    proof = fresh_voucher(app, provider)
+    ann.delete_json("/me", {**proof, "comments": "keep"})
+    assert accounts(app) == []
+
+
+@without_mail
+def test_an_account_that_only_a_provider_opens_gets_a_password_after_another_sign_in_there(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    ann = signed_in(app, reader.sign_in(provider, nickname="Ann")["token"])
+    changed = ann.patch_json("/me", {"new_password": CANARY, **fresh_voucher(app, provider)}).json
+    ann = signed_in(app, changed["token"])
+    assert ann.get("/me").json["has_password"]
+    # From now on the password confirms, and nothing else.
+    form = {**fresh_voucher(app, provider), "comments": "keep"}
+    assert ann.delete_json("/me", form, status=403).json["code"] == "password_required"
+    ann.delete_json("/me", {"password": CANARY, "comments": "keep"})
+
+
+@without_mail
+def test_a_voucher_confirms_once_what_its_own_person_wants(
+    app: App, reader: Reader, provider: Provider, fake_world: FakeWorld
+) -> None:
+    ann = signed_in(app, reader.sign_in(provider, nickname="Ann")["token"])
+
+    def confirm(proof: dict[str, str]) -> Any:
+        form = {"new_password": CANARY, **proof}
+        return ann.patch_json("/me", form, expect_errors=True).json.get("code")
+
+    # One that signs in, another browser's, one that is too old, and that of another person.
+    assert confirm({"voucher": reader.fetch_voucher(provider), "voucher_secret": SECRET}) == (
+        "provider_refused"
+    )
+    proof = fresh_voucher(app, provider)
+    assert confirm(proof | {"voucher_secret": "t" * 43}) == "provider_refused"
+    fake_world.time += 601
+    provider.now = int(fake_world.time)
+    assert confirm(proof) == "provider_refused"
+    provider.person = {**ANN, "sub": "Bob-2", "email": "bob@example.com"}
+    assert Reader(app).sign_in(provider, nickname="Bob")["token"]
+    assert confirm(fresh_voucher(app, provider)) == "provider_refused"
+    provider.person = dict(ANN)
+    proof = fresh_voucher(app, provider)
+    assert confirm(proof) is None
+    assert sql(app, "SELECT count(*) FROM voucher WHERE used = 1 AND confirms = 1") == [(1,)]
+
+
+def test_a_voucher_that_confirms_signs_nobody_in(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    reader.sign_in(provider, nickname="Ann")
+    proof = fresh_voucher(app, provider)
+    refused = Visitor(app).post_json("/auth/login", proof, status=401)
+    assert refused.json == PROVIDER_REFUSED
+
+
+def test_where_a_code_can_be_mailed_no_voucher_confirms(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    """A script of the blog, which can read a token, could have one made with one press."""
+    ann = signed_in(app, reader.sign_in(provider, nickname="Ann")["token"])
+    form = {**fresh_voucher(app, provider), "comments": "keep"}
+    assert ann.delete_json("/me", form, status=403).json["code"] == "password_required"
+
+
+@pytest.mark.parametrize(
+    ("name", "asks"),
+    [
+        ("own", ("prompt", "login")),
+        ("github", ("prompt", "select_account")),
+        ("toot", ("force_login", "true")),
+    ],
+)
+def test_a_provider_is_told_to_ask_again_who_somebody_is(
+    reader: Reader, name: str, asks: tuple[str, str]
+) -> None:
+    first = dict(parse_qsl(urlsplit(reader.begin(name)).query))
+    again = dict(parse_qsl(urlsplit(reader.begin(name, confirm="yes")).query))
+    assert again.keys() - first.keys() == {asks[0]}
+    assert again[asks[0]] == asks[1]
 
 
 # Providers that are slow, endless or wrong

@@ -1,26 +1,33 @@
-"""Signing in at the widget with the software of real providers, in a real Chromium: oidc-provider
-(Node), Authlib and Django OAuth Toolkit (Python). Each signs Ann in."""
+"""Signing in at the widget with the software of real providers, in three engines that block cookies
+and storage of third parties: oidc-provider (Node), Authlib and Django OAuth Toolkit (Python). Each
+signs Ann in. And what `commentd check` says of them."""
 
 import importlib.util
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, expect, sync_playwright
 
 from commentd import App, LoginProvider
 from support import inside
+from support.blog import CHROMIUM, POST, SWITCHES
+from support.client import CANARY
+from support.commands import run_here
+from support.engines import Window, firefox, webkit
+from support.engines import chromium as window_of
 from support.inside import sql
 from support.npm import install
 from support.provider import CLIENT_ID, CLIENT_SECRET
 from support.serving import until
 from support.sources import ROOT
-from support.widget import TAG, View
+from support.widget import TAG, Site, View
 from support.widget import asked as asked  # a fixture
 from support.widget import fake_world as fake_world  # a fixture
 from support.widget import faults as faults  # a fixture
@@ -66,7 +73,16 @@ def of_authlib(folder: Path, cache: Path, redirect_url: str) -> Iterator[str]:
     if importlib.util.find_spec("oidc_provider_mock") is None:
         pytest.skip("this machine lacks the package oidc-provider-mock")
     # Authlib warns of what it will change itself.
-    command = (sys.executable, "-W", "ignore", PACKAGES / "authlib_provider.py")
+    program = PACKAGES / "authlib_provider.py"
+    command = (sys.executable, "-W", "ignore", program, redirect_url)
+    with printing_url(folder / "log", *command, cwd=folder) as url:
+        yield url
+
+
+@contextmanager
+def of_authlib_at_once(folder: Path, cache: Path, redirect_url: str) -> Iterator[str]:
+    program = PACKAGES / "authlib_provider.py"
+    command = (sys.executable, "-W", "ignore", program, redirect_url, "at once")
     with printing_url(folder / "log", *command, cwd=folder) as url:
         yield url
 
@@ -132,3 +148,118 @@ def test_a_reader_signs_in_with_the_software_of_a_provider(
     # The browser complains of the response that asks for a name.
     assert [fault for fault in faults if "403 (Forbidden)" not in fault] == []
     faults.clear()
+
+
+# In each engine
+
+
+@contextmanager
+def chromium(folder: str) -> Iterator[Window]:
+    """Without cookies of third parties, as Chrome may be set."""
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium: install Debian's package chromium")
+    switches = [*SWITCHES, "--test-third-party-cookie-phaseout"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=switches)
+        with window_of(browser) as window:
+            yield window
+        browser.close()
+
+
+ENGINES: dict[str, Callable[[str], AbstractContextManager[Window]]] = {
+    "Chromium": chromium,
+    "Firefox": firefox,
+    "WebKit": webkit,
+}
+# Where the reader presses, as the widget's shadow root and the page hear of it.
+COUNT = """
+document.querySelector('commentd-thread').shadowRoot.addEventListener('click', ({target}) => {
+  if (target.closest('button')) sessionStorage.pressed = (+sessionStorage.pressed || 0) + 1
+}, true)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", SOFTWARE)
+def test_a_reader_who_is_known_signs_in_with_two_clicks(
+    app: App,
+    site: Site,
+    tmp_path: Path,
+    pytestconfig: pytest.Config,
+    record_property: Callable[[str, object], None],
+    name: str,
+    engine: str,
+) -> None:
+    """They are signed in at the provider. The seconds are in the report of pytest, and nobody
+    asserts them."""
+    blog = site.address.replace("blog.test", "localhost")
+    site.service = site.service.replace("comments.test", "127.0.0.1")
+    site.write(TAG, lang="en")
+    start = of_authlib_at_once if name == "Authlib" else SOFTWARE[name][0]
+    cache = pytestconfig.cache.mkdir("providers")
+    provider_folder, browser_folder = tmp_path / "provider", tmp_path / "browser"
+    provider_folder.mkdir()
+    browser_folder.mkdir()
+    redirect_url = f"{site.service}/auth/callback/home"
+    with (
+        start(provider_folder, cache, redirect_url) as issuer,
+        ENGINES[engine](str(browser_folder)) as window,
+    ):
+        home = LoginProvider("home", "oidc", CLIENT_ID, CLIENT_SECRET, issuer)
+        inside.set_settings(
+            app, server_public_url=site.service, site_origins=(blog,), login_providers=(home,)
+        )
+        number = inside.add_account(app, "ann@example.com", "Ann", CANARY)
+        insert = "INSERT INTO joined_identity VALUES (?, 'Ann-1', ?, 1)"
+        sql(app, insert, issuer, number)
+        window.go(blog + POST)
+        window.click("textarea", EN["write"])
+        window.see("button", EN["signin"])
+        window.run(COUNT)
+        began_at = time.monotonic()
+        window.click("button", EN["signin"])
+        window.click("button", EN["provider_with"].replace("{n}", "Home"))
+        window.see("span", EN["as"].replace("{n}", "Ann"))
+        seconds = time.monotonic() - began_at
+        assert window.run("return sessionStorage.pressed") == "2"
+    record_property("seconds", round(seconds, 2))
+
+
+# What `commentd check` says of them
+
+
+def what_check_says(folder: Path, issuer: str, **changed: str) -> tuple[int, str]:
+    """Exit code, and the finding about the section `[login.home]`."""
+    variables = {
+        "COMMENTD_LOGIN_HOME_CLIENT_ID": CLIENT_ID,
+        "COMMENTD_LOGIN_HOME_CLIENT_SECRET": CLIENT_SECRET,
+        "COMMENTD_LOGIN_HOME_ISSUER": issuer,
+        "COMMENTD_SERVER_PUBLIC_URL": "https://comments.example",
+        "COMMENTD_SITE_ORIGINS": "https://blog.example",
+    }
+    code, output, _ = run_here(folder, "check", **variables | changed)
+    (finding,) = re.findall(r"\[login\.home\] (.*)", output)
+    return code, finding
+
+
+@pytest.mark.parametrize("name", SOFTWARE)
+def test_check_says_what_is_wrong_with_the_section_of_a_real_provider(
+    tmp_path: Path, pytestconfig: pytest.Config, name: str
+) -> None:
+    cache = pytestconfig.cache.mkdir("providers")
+    redirect_url = "https://comments.example/auth/callback/home"
+    start, _ = SOFTWARE[name]
+    with start(tmp_path, cache, redirect_url) as issuer:
+        assert what_check_says(tmp_path, issuer) == (0, "Home accepts the secret")
+        wrong = {"COMMENTD_LOGIN_HOME_CLIENT_SECRET": CANARY}
+        code, finding = what_check_says(tmp_path, issuer, **wrong)
+        assert (code, finding) == (1, "the provider does not accept client_id and client_secret")
+        moved = {"COMMENTD_SERVER_PUBLIC_URL": "https://moved.example"}
+        code, finding = what_check_says(tmp_path, issuer, **moved)
+        told = "tell the provider this redirect URL: https://moved.example/auth/callback/home"
+        assert (code, finding) == (1, told)
+        code, finding = what_check_says(tmp_path, issuer + "/realm")
+        assert (code, "gives status 404 and no JSON object" in finding) == (1, True)
+    code, finding = what_check_says(tmp_path, issuer)
+    assert (code, f"{issuer} can't be reached" in finding) == (1, True)

@@ -34,7 +34,8 @@ from support.world import START
 SIGNED = ("/mail", "/chat/{name}")
 GETS = [r for r in ROUTES if r.method == "GET" and r.path not in SIGNED]
 WRITES = [r for r in ROUTES if r.method != "GET" and r.path not in SIGNED]
-OFF = {"/metrics", "/picture", "/.well-known/security.txt"}  # unless a setting says otherwise
+# Unless a setting says otherwise.
+OFF = {"/metrics", "/picture", "/pictures/{name}", "/.well-known/security.txt"}
 OFF |= {"/auth/with/{name}", "/auth/callback/{name}"}
 VERIFY = "/auth/verify"
 FAILURE = "验证码错误或已过期"
@@ -377,11 +378,20 @@ def test_a_refusal_repeats_nothing_that_was_sent(attacker: Attacker) -> None:
 PERMISSIONS = {
     "admin": {"/admin/comments", "/admin/comments/{comment_id}", "/admin/reply"}
     | {"/admin/pages", "/admin/pages/{page_id}", "/admin/users", "/admin/users/{user_id}"}
+    | {"/admin/users/{user_id}/picture"}
     | {"/admin/blocks", "/admin/blocks/{block_id}", "/admin/outbox", "/admin/outbox/{message_id}"}
     | {"/admin/audit", "/admin/settings", "/admin/figures", "/admin/backup", "/admin/logout"}
     | {"/admin/sign-in", "/admin/sessions/{session_id}", "/admin/app", "/admin/app/key"},
     "moderator": {"/comments/waiting", "/comments/{comment_id}/moderate"},
-    "user": {"/auth/logout", "/me", "/me/code", "/me/export", "/me/identities", "/page/follow"},
+    "user": {
+        "/auth/logout",
+        "/me",
+        "/me/code",
+        "/me/export",
+        "/me/identities",
+        "/me/picture",
+        "/page/follow",
+    },
     "anyone": {"/comments", "/comment/like", "/page/like", "/pages"}
     | {"/comments/{comment_id}/report"}
     | {"/comments/preview", "/comments/{comment_id}", "/comments/latest"},

@@ -25,9 +25,9 @@ class App6238:
     def __init__(self, owner: Visitor, world: FakeWorld) -> None:
         self.world = world
         self.key = do(owner, "app/key")["key"]
-        self.recovery = do(owner, "app", key=self.key, factor=self.code(), password=CANARY)[
-            "recovery_codes"
-        ]
+        added = do(owner, "app", key=self.key, factor=self.code(), password=CANARY)
+        self.recovery = added["recovery_codes"]
+        owner.authorization = ("Bearer", added["token"])  # all other sessions have ended
 
     def code(self, ahead: int = 0) -> str:
         return app_code(self.key, int(self.world.time) // 30 + ahead)
@@ -194,7 +194,8 @@ def test_an_app_is_removed_only_with_a_code_and_the_password(
         ({"password": "0" * 64, "factor": authenticator.code()}, "wrong_password"),
     ]:
         assert owner.delete_json("/admin/app", form, status=403).json["code"] == code
-    owner.delete_json("/admin/app", {"password": CANARY, "factor": authenticator.code()})
+    form = {"password": CANARY, "factor": authenticator.code()}
+    owner.authorization = ("Bearer", owner.delete_json("/admin/app", form).json["token"])
     assert sign_in(app)["token"]
     assert owner.get("/admin/sign-in").json["recovery_codes"] == 0
 
@@ -289,9 +290,47 @@ def test_old_sessions_are_forgotten(app: App, owner: Visitor, fake_world: FakeWo
 def test_the_log_says_what_happened_to_the_sign_in(
     app: App, owner: Visitor, authenticator: App6238
 ) -> None:
-    owner.delete_json("/admin/app", {"password": CANARY, "factor": authenticator.code()})
+    form = {"password": CANARY, "factor": authenticator.code()}
+    owner.authorization = ("Bearer", owner.delete_json("/admin/app", form).json["token"])
     done = [each["action"] for each in owner.get("/admin/audit").json["audit"]]
     assert done[:2] == ["remove_app", "add_app"]
+
+
+def test_an_admin_hears_of_an_app_that_is_added_or_removed_and_other_sessions_end(
+    app: App, owner: Visitor, fake_world: FakeWorld
+) -> None:
+    """They may have begun without a code, or with one of a phone that was lost."""
+    inside.set_settings(app, mail_host="mail.example", mail_sender="c@example.com")
+    laptop, blog = Visitor(app), Visitor(app)
+    laptop.authorization = ("Bearer", sign_in(app)["token"])
+    blog.authorization = ("Bearer", inside.token_of(app, OWNER))
+    authenticator = App6238(owner, fake_world)
+    app.deliver()
+    assert "you also need a code" in fake_world.text()
+    assert f"commentd admin {OWNER}" in fake_world.text()
+    queue(owner)
+    queue(laptop, 401)
+    blog.get("/me", status=401)
+    fake_world.time += 60
+    laptop.authorization = ("Bearer", sign_in(app, authenticator.code())["token"])
+    fake_world.time += 60
+    form = {"password": CANARY, "factor": authenticator.code()}
+    token = owner.delete_json("/admin/app", form).json["token"]
+    app.deliver()
+    assert "no longer need a code" in fake_world.text()
+    queue(laptop, 401)
+    owner.authorization = ("Bearer", token)
+    assert len(owner.get("/admin/sign-in").json["sessions"]) == 1
+
+
+def test_an_admin_hears_that_a_one_time_link_removed_the_app(
+    app: App, authenticator: App6238, fake_world: FakeWorld
+) -> None:
+    inside.set_settings(app, mail_host="mail.example", mail_sender="c@example.com")
+    link = inside.admin_link(app, OWNER)
+    Visitor(app).post_json("/admin/claim", {"link": link, "password": CANARY})
+    app.deliver()
+    assert "no longer need a code" in fake_world.text()
 
 
 def test_a_lost_role_ends_the_sessions(app: App, owner: Visitor) -> None:

@@ -214,11 +214,28 @@ def test_an_identity_that_signs_in_is_listed_and_parted(
     assert refused.json["code"] == "provider_last"
     stored = inside.stored_password(app, "ann@example.com", CANARY)
     sql(app, "UPDATE account SET password = ?", stored)
-    visitor.delete_json("/me/identities", {"id": identity["id"]})
+    parted = visitor.delete_json("/me/identities", {"id": identity["id"]}).json
+    visitor.authorization = ("Bearer", parted["token"])
     assert visitor.get("/me").json["identities"] == []
     visitor.authorization = None
     asked = enter(visitor, signed(claims(fake_world, jti="b")), 403, nickname="Ann")
     assert asked["code"] == "provider_email"
+
+
+def test_a_fresh_token_confirms_what_a_reader_wants_who_has_nothing_else(
+    app: App, visitor: Visitor, fake_world: FakeWorld
+) -> None:
+    visitor.authorization = (
+        "Bearer",
+        enter(visitor, signed(claims(fake_world)), nickname="Ann")["token"],
+    )
+    form = {"site_token": signed(claims(fake_world, jti="b")), "confirms": True}
+    form["secret_hash"] = hashlib.sha256(SECRET.encode()).hexdigest()
+    voucher = visitor.post_json("/auth/site", form).json["voucher"]
+    proof = {"voucher": voucher, "voucher_secret": SECRET}
+    assert Visitor(app).post_json("/auth/login", proof, status=401)
+    visitor.delete_json("/me", {**proof, "comments": "keep"})
+    assert sql(app, "SELECT * FROM account") == []
 
 
 def test_nobody_parts_the_identity_of_another(

@@ -1,6 +1,7 @@
 """Signing in by an identity provider at the widget, in a real Chromium: in a window of its own, and
 on the page itself where no window opens. The provider is a server of our own."""
 
+import io
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 
 import jwt
 import pytest
+from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from commentd import App, LoginProvider
@@ -110,6 +112,169 @@ def test_the_account_shows_what_else_signs_in_and_parts_it(app: App, view: View,
     page.get_by_role("button", name=f"{EN['provider_part']}: Home").click()
     expect(page.get_by_text(EN["provider_joined"].replace("{n}", "Home"))).to_have_count(0)
     assert sql(app, "SELECT count(*) FROM joined_identity") == [(0,)]
+
+
+PICTURES = SETTINGS | {"comments_pictures": True}  # and no mail
+
+
+@pytest.fixture
+def picture(provider: Provider) -> None:
+    """The provider has one of Ann."""
+    provider.person["picture"] = f"{provider.issuer}/ann"
+    file = io.BytesIO()
+    Image.new("RGB", (64, 64), "teal").save(file, "PNG")
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(file.getvalue())}\r\n\r\n"
+    provider.raw["/ann"] = [head.encode(), file.getvalue()], 0
+
+
+def is_shown(image: Locator) -> bool:
+    shown: bool = image.evaluate("node => node.complete && node.naturalWidth > 0")
+    return shown
+
+
+@pytest.mark.parametrize("settings", [PICTURES])
+def test_a_reader_says_that_their_picture_may_be_shown_and_takes_it_back(
+    app: App, view: View, provider: Provider, picture: None, faults: list[str], asked: list[str]
+) -> None:
+    page = open_panel(view)
+    provider_button(page).click()
+    box = page.get_by_role("checkbox", name=EN["provider_picture"])
+    expect(box).not_to_be_checked()
+    box.check()
+    page.get_by_role("button", name=EN["register"]).click()
+    expect(greeting(page)).to_be_visible()
+    page.get_by_placeholder(EN["write"]).fill("Here I am")
+    page.get_by_role("button", name=EN["post"], exact=True).click()
+    shown = page.locator("article .avatar img")
+    expect(shown).to_have_count(1)
+    until(lambda: is_shown(shown))
+    page.get_by_role("button", name=EN["account"]).click()
+    mine = page.get_by_role("img", name=EN["provider_yours"])
+    until(lambda: is_shown(mine))
+    page.get_by_role("button", name=EN["provider_remove"]).click()
+    expect(mine).to_have_count(0)
+    expect(shown).to_have_count(0)
+    assert sql(app, "SELECT count(*) FROM picture") == [(0,)]
+    # It is taken again from there.
+    page.get_by_role("button", name=f"{EN['provider_use']}: Home").click()
+    expect(mine).to_have_count(1)
+    until(lambda: is_shown(shown))
+    assert [line for line in asked if "/ann" in line] == []  # no browser asks the provider for it
+    forget_refusals(faults)
+
+
+@pytest.mark.parametrize("settings", [SETTINGS])
+@pytest.mark.parametrize("opens_windows", [True, False])
+def test_an_account_that_only_a_provider_opens_is_deleted_after_another_sign_in_there(
+    app: App, view: View, ann: int, opens_windows: bool
+) -> None:
+    sql(app, "UPDATE account SET password = ''")
+    if not opens_windows:
+        view.page.add_init_script("window.open = () => null")
+    page = open_panel(view)
+    provider_button(page).click()
+    expect(greeting(page)).to_be_visible()
+    page.get_by_role("button", name=EN["account"]).click()
+    page.get_by_role("button", name=EN["erase"]).click()
+    expect(page.get_by_text(EN["provider_again"])).to_be_visible()
+    expect(provider_button(page)).to_be_focused()
+    provider_button(page).click()
+    page.get_by_label(EN["go"]).check()
+    page.get_by_role("button", name=EN["erase"], exact=True).click()
+    page.get_by_role("button", name=EN["sure"]).click()
+    expect(page.get_by_text(EN["erased"])).to_be_visible()
+    assert sql(app, "SELECT * FROM account") == []
+
+
+@pytest.mark.parametrize("settings", [SETTINGS])
+def test_an_account_that_only_a_provider_opens_gets_a_password_after_another_sign_in_there(
+    app: App, view: View, ann: int
+) -> None:
+    sql(app, "UPDATE account SET password = ''")
+    page = open_panel(view)
+    provider_button(page).click()
+    expect(greeting(page)).to_be_visible()
+    page.get_by_role("button", name=EN["account"]).click()
+    page.get_by_role("button", name=EN["change"]).click()
+    page.get_by_role("button", name=EN["back"]).click()
+    page.get_by_role("button", name=EN["change"]).click()
+    provider_button(page).click()
+    page.get_by_label(EN["newone"]).fill("long enough")
+    page.get_by_role("button", name=EN["save"], exact=True).click()
+    expect(page.get_by_text(EN["changed"])).to_be_visible()
+    assert sql(app, "SELECT password <> '' FROM account") == [(1,)]
+
+
+def site_token(service: str, fake_world: FakeWorld, **changed: Any) -> str:
+    now = int(fake_world.time)
+    claims = {"sub": "7", "aud": service, "iat": now, "exp": now + 600, "jti": "a"}
+    claims |= {"email": "ann@example.com", "email_verified": True, "name": "Ann", **changed}
+    return jwt.encode(claims, "k" * 32, algorithm="HS256")
+
+
+@pytest.fixture
+def of_site(app: App, view: View, site: Site, fake_world: FakeWorld) -> Page:
+    """Ann, signed in by the owner's own site."""
+    inside.set_settings(app, login_site_key="k" * 32, server_public_url=site.service)
+    number = inside.add_account(app, "ann@example.com", "Ann", "long enough")
+    sql(
+        app,
+        "INSERT INTO joined_identity (issuer, subject, user_id, joined_at)"
+        " VALUES ('site', '7', ?, 1)",
+        number,
+    )
+    token = site_token(site.service, fake_world)
+    page = view(f'{TAG}<commentd-thread site-token="{token}"></commentd-thread>', lang="en")
+    page.get_by_placeholder(EN["write"]).click()
+    expect(greeting(page)).to_be_visible()
+    return page
+
+
+@pytest.mark.parametrize(
+    "change", ["thread.removeAttribute('site-token')", "thread.setAttribute('site-token', '')"]
+)
+def test_signing_out_at_the_own_site_signs_the_widget_out(
+    app: App, of_site: Page, change: str
+) -> None:
+    of_site.evaluate(f"const thread = document.querySelector('commentd-thread'); {change}")
+    expect(greeting(of_site)).to_have_count(0)
+    expect(of_site.get_by_role("button", name=EN["signin"], exact=True)).to_be_visible()
+    until(lambda: sql(app, "SELECT version FROM account") == [(2,)])
+
+
+def test_a_page_on_which_the_own_site_names_nobody_signs_the_widget_out(
+    view: View, of_site: Page
+) -> None:
+    page = view(f"{TAG}<commentd-thread></commentd-thread>", lang="en")
+    page.get_by_placeholder(EN["write"]).click()
+    expect(page.get_by_role("button", name=EN["signin"], exact=True)).to_be_visible()
+    expect(greeting(page)).to_have_count(0)
+
+
+def test_somebody_else_at_the_own_site_is_somebody_else_at_the_widget(
+    app: App, view: View, site: Site, fake_world: FakeWorld, of_site: Page
+) -> None:
+    number = inside.add_account(app, "bob@example.com", "Bob", "long enough")
+    sql(
+        app,
+        "INSERT INTO joined_identity (issuer, subject, user_id, joined_at)"
+        " VALUES ('site', '8', ?, 1)",
+        number,
+    )
+    token = site_token(site.service, fake_world, sub="8", email="bob@example.com", jti="b")
+    page = view(f'{TAG}<commentd-thread site-token="{token}"></commentd-thread>', lang="en")
+    page.get_by_placeholder(EN["write"]).click()
+    expect(greeting(page, "Bob")).to_be_visible()
+
+
+def test_a_reader_who_signed_in_otherwise_stays_when_the_own_site_names_nobody(
+    view: View, ann: int
+) -> None:
+    page = open_panel(view)
+    provider_button(page).click()
+    expect(greeting(page)).to_be_visible()
+    page.reload()
+    expect(greeting(page)).to_be_visible()
 
 
 def test_a_reader_whom_the_own_site_names_is_signed_in_when_they_begin_to_write(

@@ -5,7 +5,7 @@ import {h} from './shared.js'
 import {badge, bdi, dots, line, removeRow, span, when} from './elements.js'
 import {factorField, openDialog, ownPassword} from './forms.js'
 import {busyButton, fill} from './notices.js'
-import {call} from './service.js'
+import {call, me, rememberMe} from './service.js'
 import {language, rowsOf, say, text} from './texts.js'
 
 // -- Section ------------------------------------------------------------------
@@ -49,8 +49,9 @@ async function openOffer(section) {
     ownPassword(),
   ]
   openDialog(say('add_app'), 'save', fields, async ({factor, password}) => {
-    const response = await call('POST', 'app', {key, factor, password})
-    showCodes(response.recovery_codes)
+    const {token, recovery_codes} = await call('POST', 'app', {key, factor, password})
+    rememberMe({...me(), token}) // all other sessions have ended
+    showCodes(recovery_codes)
     await draw(section)
   })
 }
@@ -66,7 +67,8 @@ function showCodes(codes) {
 function openRemoval(section) {
   const fields = [factorField(), ownPassword()]
   openDialog(say('remove_app'), 'remove_app', fields, async ({factor, password}) => {
-    await call('DELETE', 'app', {factor, password})
+    const {token} = await call('DELETE', 'app', {factor, password})
+    rememberMe({...me(), token})
     return draw(section)
   })
 }

@@ -15,12 +15,17 @@ export function draw(params) {
 }
 
 function userRow(user) {
-  const {email, nickname, role, blocked, comments, created_at, you} = user
+  const {email, nickname, role, blocked, comments, created_at, you, picture} = user
   const isAdmin = role === 'admin'
   const word = isAdmin ? 'demote' : 'promote'
   const block = () => change(row, user, {blocked: !blocked})
+  const removePicture = async () => {
+    await call('DELETE', `users/${user.id}/picture`)
+    return replaceRow(row, userRow({...user, picture: ''}))
+  }
   const row = line(
     h('p', {class: 'row'},
+      picture && h('img', {class: 'portrait', alt: '', src: 'pictures/' + picture}),
       h('b', {}, bdi(nickname)),
       isAdmin && badge('admin'),
       blocked && badge('blocked'),
@@ -29,6 +34,7 @@ function userRow(user) {
       bdi(email),
       findComments(email, say('n_comments', comments)),
       span(say('since'), ' ', when(created_at))),
+    picture && busyButton('remove_picture', removePicture, {class: 'danger'}),
     button(say(word), () => openRole(row, user, word), isAdmin ? {class: 'danger'} : {}),
     you ? '' : busyButton(blocked ? 'unblock' : 'block', block, blocked ? {} : {class: 'danger'}))
   return row

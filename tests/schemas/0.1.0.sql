@@ -14,16 +14,18 @@ CREATE TABLE account (
         -- What an admin's authenticator app makes its codes from. Empty if they have none.
         app_key    TEXT NOT NULL DEFAULT '',
         -- The time step of the last of these codes: each is good once.
-        app_step   INTEGER NOT NULL DEFAULT 0
+        app_step   INTEGER NOT NULL DEFAULT 0,
+        -- The name of what stands beside its comments. Empty for the first letter of their name.
+        picture    TEXT NOT NULL DEFAULT ''
     ) STRICT;
-INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$df3791097f929c43f8a517bbba311183$cb7783f5c33db8114d8dd5ae890226f79c30f9365794ddc79979065a3c2b27e3','user',1,1795000000,0,'','',0);
-INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$a375cb87877ea885a5e3bea6ef177750$a272c0e40c6b2e2be755df9b177b861e9bc4e560bb469dc29d52ff211ad718c8','admin',1,1795177160,0,'','',0);
+INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$7701d76148d79872cb512132ae5d1c59$56c118c3194f68fc852214a50eb7d7acc98a647c9466ea763b4d293ff4a484af','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
+INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$87427de78dae238b5422d5d439ddf49e$833d68975b2d77fc89ea38725a321341bdc04cd47e8801c9c40b23ff800d7a77','admin',1,1795177160,0,'','',0,'');
 CREATE TABLE admin_link (
         hash       TEXT PRIMARY KEY,
         email      TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "admin_link" VALUES('fbf41986de852985f8ba767cd54e631f2460e07784befc2ecd8407ed2e1b179a','second@example.com',1795184360);
+INSERT INTO "admin_link" VALUES('54414e1fcbae2ca5c22ad3f640d880ef8a52657fab8b75aef4355356779306a0','second@example.com',1795184360);
 CREATE TABLE admin_session (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         user_id    INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
@@ -112,7 +114,7 @@ CREATE TABLE comment (
         mark       INTEGER NOT NULL DEFAULT 0
     ) STRICT;
 INSERT INTO "comment" VALUES(1,1,NULL,NULL,1,'Ann','','https://ann.example','*First!* 第一条 🎉','<p><em>First!</em> 第一条 🎉</p>
-',0,'203.0.113.7','','',3,1,1,'visible',1795000000,0,NULL,1,'','zh',NULL,'ham',11);
+',0,'203.0.113.7','','',3,1,1,'visible',1795000000,0,NULL,1,'','zh',NULL,'ham',14);
 INSERT INTO "comment" VALUES(2,1,1,1,NULL,'陆知微','lu@example.com','','回复一下','<p>回复一下</p>
 ',0,'223.5.5.5','CN','浙江 杭州',0,2,1,'visible',1795003600,0,NULL,0,'','zh',NULL,'ham',2);
 INSERT INTO "comment" VALUES(3,1,2,1,1,'Ann','','','How I do it:
@@ -125,7 +127,7 @@ print("<b>")  # & more
 <pre><code class="language-python">print("&lt;b&gt;")  # &amp; more
 </code></pre>
 <p>| no | table |</p>
-',0,'203.0.113.7','','',1,0,1,'visible',1795004300,0,NULL,0,'','en',NULL,'',7);
+',0,'203.0.113.7','','',1,0,1,'visible',1795004300,0,NULL,0,'','en',NULL,'',15);
 INSERT INTO "comment" VALUES(4,2,NULL,NULL,NULL,'نور','','','مرحبا بكم','<p>مرحبا بكم</p>
 ',0,'2001:db8::7','','',0,0,1,'visible',1795090700,0,NULL,0,'','ar',NULL,'',1);
 INSERT INTO "comment" VALUES(5,2,NULL,NULL,NULL,'Zoë','','','It''s better; with -- "quotes" and a
@@ -152,10 +154,10 @@ CREATE TABLE comment_liker (
         liked_at   INTEGER,
         PRIMARY KEY (comment_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "comment_liker" VALUES(1,'6f06af4204acf0faa38a46c16dc3693d',1795090760);
-INSERT INTO "comment_liker" VALUES(1,'e6d3f49e5daebf107d37029ab77d62d0',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'433dda06f9a131342485adf1c3743bd6',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'9e829068a70c09bf6b7c94935dd4efe1',1795090760);
 INSERT INTO "comment_liker" VALUES(1,'user 1',NULL);
-INSERT INTO "comment_liker" VALUES(3,'6f06af4204acf0faa38a46c16dc3693d',1795090760);
+INSERT INTO "comment_liker" VALUES(3,'433dda06f9a131342485adf1c3743bd6',1795090760);
 CREATE TABLE day (
         day      INTEGER PRIMARY KEY,
         comments INTEGER NOT NULL DEFAULT 0,
@@ -195,7 +197,7 @@ CREATE TABLE known_network (
         seen_at INTEGER NOT NULL,
         PRIMARY KEY (user_id, network)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "known_network" VALUES(1,'00a0ec9ffce009a4e847fadc0dba0b6b',1795000000);
+INSERT INTO "known_network" VALUES(1,'df15adb1cc67a3e7b682eb6586440b2b',1795000000);
 CREATE TABLE no_question (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
@@ -241,9 +243,9 @@ INSERT INTO "outbox" VALUES(8,NULL,5,NULL,'created','','webhook','','','','{}',1
 INSERT INTO "outbox" VALUES(10,NULL,7,NULL,'created','','webhook','','','','{}',1795177160,1,1795180765,1795263560,'ConnectionRefusedError Connection refused');
 INSERT INTO "outbox" VALUES(12,NULL,9,NULL,'created','','webhook','','','','{}',1795177160,0,1795180765,1795263560,'');
 INSERT INTO "outbox" VALUES(13,NULL,3,1,'reported','','webhook','','','','{}',1795177160,0,1795180765,1795263560,'');
-INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','028251 · Lines 验证码 / your code','你的验证码 / Your code:
+INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','172224 · Lines 验证码 / your code','你的验证码 / Your code:
 
-    028251
+    172224
 
 请在“Lines”的评论区输入，10 分钟内有效。
 Enter it in the comments on Lines within 10 minutes.
@@ -257,7 +259,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="supported-color-schemes" content="light dark">
-<title>028251 · Lines 验证码 / your code</title>
+<title>172224 · Lines 验证码 / your code</title>
 <style>
 @media (prefers-color-scheme: dark) {
 .ground { background: #14171a !important; }
@@ -284,7 +286,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <tr><td class="muted" style="padding:18px 20px 0;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:14px;line-height:20px;color:#59626b">Lines</td></tr>
 <tr><td class="text line" style="padding:14px 20px 6px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:16px;line-height:24px;color:#1d2126;word-break:break-word;overflow-wrap:anywhere">
 <p style="margin:0 0 12px">你的验证码 / Your code:</p>
-<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-align:center" dir="ltr">028251</p>
+<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-align:center" dir="ltr">172224</p>
 <p style="margin:0 0 12px">请在“Lines”的评论区输入，10 分钟内有效。<br>Enter it in the comments on Lines within 10 minutes.</p>
 </td></tr>
 <tr><td class="muted line" style="padding:12px 20px 16px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:13px;line-height:20px;color:#59626b;border-top:1px solid #e1e3e5">
@@ -323,16 +325,24 @@ CREATE TABLE page (
         -- Whether the site must be built again, since more than likes has changed.
         needs_rebuild INTEGER NOT NULL DEFAULT 0 CHECK (needs_rebuild IN (0, 1))
     ) STRICT;
-INSERT INTO "page" VALUES(1,'/2026/hello','/2026/hello/','','',NULL,6,3,2,1,1795090760,0,1795000000,13,0,1);
+INSERT INTO "page" VALUES(1,'/2026/hello','/2026/hello/','','',NULL,6,3,2,1,1795090760,0,1795000000,15,0,1);
 INSERT INTO "page" VALUES(2,'/2026/日记','/2026/日记/','','',NULL,2,2,1,0,1795090760,1,1795177160,4,0,1);
-INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795971453,0,1714979289,1,0,1);
+INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795971612,0,1714979289,1,0,1);
 CREATE TABLE page_liker (
         page_id  INTEGER NOT NULL REFERENCES page (id),
         visitor  TEXT NOT NULL,
         liked_at INTEGER,
         PRIMARY KEY (page_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "page_liker" VALUES(1,'e6d3f49e5daebf107d37029ab77d62d0',1795090760);
+INSERT INTO "page_liker" VALUES(1,'9e829068a70c09bf6b7c94935dd4efe1',1795090760);
+CREATE TABLE picture (
+        name       TEXT NOT NULL UNIQUE,
+        user_id    INTEGER PRIMARY KEY REFERENCES account (id) ON DELETE CASCADE,
+        media_type TEXT NOT NULL,
+        body       BLOB NOT NULL,
+        stored_at  INTEGER NOT NULL
+    ) STRICT;
+INSERT INTO "picture" VALUES('0123456789abcdef0123456789abcdef',1,'image/png',X'89',1);
 CREATE TABLE rate_limit (
         name    TEXT NOT NULL,
         subject TEXT NOT NULL,
@@ -343,16 +353,16 @@ CREATE TABLE rate_limit (
     ) STRICT, WITHOUT ROWID;
 INSERT INTO "rate_limit" VALUES('all_code_emails','',3600,1,1795184360);
 INSERT INTO "rate_limit" VALUES('all_comments','',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','75950743dc3e47df3767d563d4b1b350cc9a138a94410b5f09fe1fba6ca6e9bd',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('code_email','75950743dc3e47df3767d563d4b1b350cc9a138a94410b5f09fe1fba6ca6e9bd',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','75950743dc3e47df3767d563d4b1b350cc9a138a94410b5f09fe1fba6ca6e9bd',86400,1,1795267160);
-INSERT INTO "rate_limit" VALUES('code_for_email','403965d38b42f95074b0f75ae7d9806d56a550a7fe4e53b4a103be1f5c11863b',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','1be15a5af5bfdf4869dbbb42dda6541ef248f0aaca86479e2f41f92fe8b5f3ba',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','1be15a5af5bfdf4869dbbb42dda6541ef248f0aaca86479e2f41f92fe8b5f3ba',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('notification','follower 3603514a7c4c116b2733c3dd65f34719',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('notification','owner 5c97336f8a48ef314dc2380c536090f6',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('register','b9bed215e98d3c279ab40adb7c94ab41e87059b50887f5d5ece968666ad7a103',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('report','236d245d11702923d98160180a13c488f8b66d6f30e9c88b0814abda85a8ec80',86400,1,1795263560);
+INSERT INTO "rate_limit" VALUES('code_email','4746b81aed0ae87d1aef3432168e6223190775146ea772f03587fda2f616c39e',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('code_email','4746b81aed0ae87d1aef3432168e6223190775146ea772f03587fda2f616c39e',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('code_email','4746b81aed0ae87d1aef3432168e6223190775146ea772f03587fda2f616c39e',86400,1,1795267160);
+INSERT INTO "rate_limit" VALUES('code_for_email','6be15489bb22e5905d262a88bed901c680e550a263b89fdedb441020fcadbc4c',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','fa3eae36699d49e9a0522ad51cc351a9de1443bec351e1fafd75e726309ef37b',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','fa3eae36699d49e9a0522ad51cc351a9de1443bec351e1fafd75e726309ef37b',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('notification','follower fa399d29dfad3504407426ab84d2bb64',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('notification','owner c6cb9c0d2fe5549cbcdb65ef3fc020c8',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('register','6859751b846ad6b6af907a2aadfe493868efe2bed0238090bce00f7dc588a5f0',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('report','cc2a72803ad75dd6924250f6c33218af6d36fc4fc6fec4260b0b2098823d33bf',86400,1,1795263560);
 CREATE TABLE recovery_code (
         user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
         hash    TEXT NOT NULL,
@@ -373,7 +383,7 @@ CREATE TABLE registration (
         created_at  INTEGER NOT NULL,
         expires_at  INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "registration" VALUES(1,'fa60a751fb5767b357699ee84dcbb1a5','bob@example.com','Bob','pbkdf2_sha256$1$281b111e9c2e0ee885fe1916cc1b7f92$f171dd8429a701a3666929cc02ace793aed1c0b2cbef2d5e56df4ae0cab4d5be','b5e77af0d2c9a644a87daeb3f50516ca23e4fdb8494c969b1e87df31856f0c6f','b9bed215e98d3c279ab40adb7c94ab41e87059b50887f5d5ece968666ad7a103',0,0,'',1795180760,1795181360);
+INSERT INTO "registration" VALUES(1,'6123d3f8793b02f35aed7367d4d29256','bob@example.com','Bob','pbkdf2_sha256$1$1666fd5d612e25ca7a657672757d63dd$74f4fdc109f52a5d40ddc1dafb6cdff68b343b4ef8ba7330ef3739565796c78d','565b35f7207e1d7e78401c6a64a0b0a9c89250b7a7b7c2acced9bc6574e86b8e','6859751b846ad6b6af907a2aadfe493868efe2bed0238090bce00f7dc588a5f0',0,0,'',1795180760,1795181360);
 CREATE TABLE report (
         id          INTEGER PRIMARY KEY,
         comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
@@ -382,12 +392,12 @@ CREATE TABLE report (
         reported_at INTEGER NOT NULL,
         UNIQUE (comment_id, visitor)
     ) STRICT;
-INSERT INTO "report" VALUES(1,3,'1815b969ae3b761a299992c5af7722b9','rude',1795177160);
+INSERT INTO "report" VALUES(1,3,'e2f70076f4f4678ef65b7d6410006249','rude',1795177160);
 CREATE TABLE secret (
         name  TEXT PRIMARY KEY,
         value TEXT NOT NULL
     ) STRICT;
-INSERT INTO "secret" VALUES('token_key','d90526e48cf6b6ce81d90ced9dbcf249456f7d39cd2118be3af3f90622373f63');
+INSERT INTO "secret" VALUES('token_key','809dddf1b03af63059892a7759df4416e68c985fcbfcfa5ef9d304f9be717756');
 CREATE TABLE short_link (
         hash       TEXT PRIMARY KEY,
         action     TEXT NOT NULL,
@@ -400,28 +410,28 @@ CREATE TABLE short_link (
         language   TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "short_link" VALUES('067b200ff46842874a4516228de7746e5a1a3cc9f58ebbc58bc07870ebac0794','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
-INSERT INTO "short_link" VALUES('0d000b4fe912fa6045e1ccd8881f0d27ebf63d06c8106c18dcb9b89c3dbde02f','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
-INSERT INTO "short_link" VALUES('14e24aa3b6fd5642a70b05f3e0463d47539c90595e3d298ec8f75b00e447ec98','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
-INSERT INTO "short_link" VALUES('3425b4dfec17ad561eb557b6cde79fdd64aa54c506ec724c7591715cc084c5d4','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
-INSERT INTO "short_link" VALUES('413e6004dc06a0e7bb6a42bdc88c13395612761aaf802b24b5531465b2155518','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'c50f83c8bd9f7d6ad60b5818b8981248','zh',1797592000);
-INSERT INTO "short_link" VALUES('4cf5edc5142b99f64e92ca553ad964a383b0ee06378c436965d04a06ca57ece5','unfollow','follow',10,'',1,1,'3603514a7c4c116b2733c3dd65f34719','en',1826716760);
-INSERT INTO "short_link" VALUES('5f4b7dbd310fb02cd9fa0b2b7a87ab015097c5eee934ec5d24beb3de668a101f','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
-INSERT INTO "short_link" VALUES('71004ba267043da23ef51d37d69c7f81295a5a273feb2ad2324d6b1d1ebfd50e','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
-INSERT INTO "short_link" VALUES('78c9267392124332dfcc4a4ac6f8fc9bc3969f7a039d81c1f5a582b57b8e6ae5','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'c50f83c8bd9f7d6ad60b5818b8981248','en',1797769160);
-INSERT INTO "short_link" VALUES('83558edc2dcc3bb5809298c9b542a1552aaa0f91b125a6d2d3b19948b82a1d1e','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'c50f83c8bd9f7d6ad60b5818b8981248','zh',1797592000);
-INSERT INTO "short_link" VALUES('92bb62b1dfa0f88240dd02c3b9ec7dae9321a80ab4ca03f1bf77ffb74d4fb11e','stop','start',1,'',0,0,'3603514a7c4c116b2733c3dd65f34719','zh',1826540300);
-INSERT INTO "short_link" VALUES('92e931cc0fe3ed6fbd5b074b0b64232f4da92556657732d9dd7eddc508b826ca','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
-INSERT INTO "short_link" VALUES('b737d315c6f74e1e59513efc4ae02fe93950d3bce199fc58514ab3f7311a88d7','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
-INSERT INTO "short_link" VALUES('bcb27b0b0bcb2823cd5af46be486ceac0dd79e3b70f5d7ac091b8b4a9749c56d','stop_all','start_all',1,'',0,0,'3603514a7c4c116b2733c3dd65f34719','zh',1826540300);
-INSERT INTO "short_link" VALUES('bec00b575034a5e5969adcbb708c6378ecf69fd09f1ac8e2adb4b4516d4e71b0','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
-INSERT INTO "short_link" VALUES('c5e754abb28e29039bf88aa274621ba0fd0b8337c2bad53ab8bc0ec464d9c167','unfollow','follow',9,'',1,1,'3603514a7c4c116b2733c3dd65f34719','en',1826716760);
-INSERT INTO "short_link" VALUES('c9dab0ed755bf3b4457cf03e2735fc3775182d539508892fc305b3e080a6e876','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'c50f83c8bd9f7d6ad60b5818b8981248','en',1797769160);
-INSERT INTO "short_link" VALUES('cba9ad0fcfdc220683127c497fc79296cb742a65c2bf2f2d444d6bdbe9a838e0','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
-INSERT INTO "short_link" VALUES('e8050d609b709e0303135a4351a8ae88deb498738351cdc7a63eca57eaddd70d','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
-INSERT INTO "short_link" VALUES('ed65af2c9361b34103da14ad3f249592ff2502a85911fd8162da0a5b631f9750','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'5c97336f8a48ef314dc2380c536090f6','en',1797772760);
-INSERT INTO "short_link" VALUES('ee957af8dbe247838953553be923dce90617a9e58d57d3daf3a1e55c59780e5c','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'c50f83c8bd9f7d6ad60b5818b8981248','en',1797769160);
-INSERT INTO "short_link" VALUES('ee9937831f80eb88c748d9d91b24d13005ecca6f26888a99a71caf5f79169b2d','confirm','',2,'',0,0,'b1d9492c1c9d97821bfa78f99e1b9a22','zh',1797596300);
+INSERT INTO "short_link" VALUES('21c06cb055546e31b9566b3bafb36e38641ff2a8e70f71f623e9e446b1bbcdf9','unfollow','follow',9,'',1,1,'fa399d29dfad3504407426ab84d2bb64','en',1826716760);
+INSERT INTO "short_link" VALUES('3008d67795086d46e83baae7bbe39adfba62ab8a3b8145605255cc29464c7def','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
+INSERT INTO "short_link" VALUES('36db1593aead55321321449658eae72e414722df367df7d77a48bafad4d87b11','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
+INSERT INTO "short_link" VALUES('42fa4796a8c7b02daa88014531ba728e62dcb1c5ff0b140c571ffc4d8ebc1fd0','stop_all','start_all',1,'',0,0,'fa399d29dfad3504407426ab84d2bb64','zh',1826540300);
+INSERT INTO "short_link" VALUES('4cc0a0cf019ef3019234bcb137a62e0eb21c8911633a2d9e67b41dcd25af6148','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'52e6e32936a914d330e09d4395b16f20','en',1797769160);
+INSERT INTO "short_link" VALUES('63613e75fe2629af574bc03e9a989d4a9206ea561728a8595b0a8564b05608ba','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
+INSERT INTO "short_link" VALUES('647649637a1c82c76f8f21f6e4aac570a921c21c35dab5f9a4d0ddc84a947544','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'52e6e32936a914d330e09d4395b16f20','zh',1797592000);
+INSERT INTO "short_link" VALUES('67b48473f4129a8157ee9f20e5f767086deb46d0842fe2e36561d52ed2b1561c','stop','start',1,'',0,0,'fa399d29dfad3504407426ab84d2bb64','zh',1826540300);
+INSERT INTO "short_link" VALUES('69e43f2526d9bfdc71a340f72d873702ab1e1cadfd025970a93e220d8726eae1','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
+INSERT INTO "short_link" VALUES('6f39cd4267552536eb5ce84f4b6439042c5942bebfe619138e66ff822faf1814','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'52e6e32936a914d330e09d4395b16f20','zh',1797592000);
+INSERT INTO "short_link" VALUES('7b995d200d80fcc10197b4fcbadde59da181779e2ffc741f80f950e73f8780a2','unfollow','follow',10,'',1,1,'fa399d29dfad3504407426ab84d2bb64','en',1826716760);
+INSERT INTO "short_link" VALUES('7d175809fb6b14f2972d8806729b6d10b385ad344b572338650645ebd018039e','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
+INSERT INTO "short_link" VALUES('9edd9cf10c9756d602b46727204e99fc332440cba26e407e39d86975111e7eee','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
+INSERT INTO "short_link" VALUES('a9698b4be00b1cc9067ea418457c15a88ecb6053fd7a38660adbda34cf6ef87b','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
+INSERT INTO "short_link" VALUES('abcb2f4596f88501e5bcb165b809eed74cc3b99b8f37c4c2085d24f11b359d02','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'52e6e32936a914d330e09d4395b16f20','en',1797769160);
+INSERT INTO "short_link" VALUES('c6799aa5832611c711ccce011b08ec148b31decf3dba8f9542b45f2942019f8f','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
+INSERT INTO "short_link" VALUES('d05ac2b746ec39964d957b1c5eebba560cc28a7dd94e5fb9847f0337702efbbc','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
+INSERT INTO "short_link" VALUES('d9c2182d3c809d06d655bcd43c3e43f1e5c974614c313004f369b23d9db62300','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
+INSERT INTO "short_link" VALUES('efbd46a3e64b431bd58a7a630a176195e0c4aea5ff637f65b474c6b89888a3ee','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'52e6e32936a914d330e09d4395b16f20','en',1797769160);
+INSERT INTO "short_link" VALUES('f7503fdfa26071d6d93cb4594d4d150af6d9969bafac9da0c3d9f18f8452e834','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
+INSERT INTO "short_link" VALUES('fc2509a9853f6ab5251f755dec511ed33e11432867a6e5ec2b85b97c0525f041','confirm','',2,'',0,0,'ac55007b9a06c7b871cbd3e58e822267','zh',1797596300);
+INSERT INTO "short_link" VALUES('fef4360fe0192dc4254b0de3c406d410265ee01d8cd981d19ba2954192dc64f0','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
 CREATE TABLE spent_captcha (
         signature  TEXT PRIMARY KEY,
         comment_id INTEGER REFERENCES comment (id),
@@ -440,7 +450,7 @@ CREATE TABLE subscription (
         state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
         PRIMARY KEY (subscriber, page_id)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "subscription" VALUES('b1d9492c1c9d97821bfa78f99e1b9a22',0,'asked');
+INSERT INTO "subscription" VALUES('ac55007b9a06c7b871cbd3e58e822267',0,'asked');
 CREATE TABLE taken_look (
         id       INTEGER PRIMARY KEY AUTOINCREMENT,
         skeleton TEXT NOT NULL,
@@ -454,22 +464,22 @@ CREATE TABLE term (
         spam      INTEGER NOT NULL DEFAULT 0,
         learnt_at INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "term" VALUES(-8934089133820199320,0,1,1795177160);
-INSERT INTO "term" VALUES(-6831548262282300170,1,0,1795177160);
-INSERT INTO "term" VALUES(-5959652256500768956,1,0,1795177160);
-INSERT INTO "term" VALUES(-4340921203991768105,1,1,1795177160);
-INSERT INTO "term" VALUES(-4324522332706759510,1,0,1795177160);
-INSERT INTO "term" VALUES(-1855577290302489526,1,0,1795177160);
+INSERT INTO "term" VALUES(-4443113051036285507,1,0,1795177160);
+INSERT INTO "term" VALUES(-3666745822447097525,0,1,1795177160);
+INSERT INTO "term" VALUES(-3009127959275999110,1,0,1795177160);
+INSERT INTO "term" VALUES(-2443498145652359869,0,1,1795177160);
+INSERT INTO "term" VALUES(-198638771755202676,1,0,1795177160);
 INSERT INTO "term" VALUES(0,2,1,1795177160);
-INSERT INTO "term" VALUES(1100696116608149288,1,0,1795177160);
-INSERT INTO "term" VALUES(2199231554379793642,1,0,1795177160);
-INSERT INTO "term" VALUES(4594298544080950741,1,0,1795177160);
-INSERT INTO "term" VALUES(5562253837472865748,0,1,1795177160);
-INSERT INTO "term" VALUES(5919338979018219423,1,0,1795177160);
-INSERT INTO "term" VALUES(6106505103148473866,1,0,1795177160);
-INSERT INTO "term" VALUES(6277214396730496311,1,0,1795177160);
-INSERT INTO "term" VALUES(6630973617182936249,0,1,1795177160);
-INSERT INTO "term" VALUES(6949897012953424285,1,0,1795177160);
+INSERT INTO "term" VALUES(228551071500158680,1,0,1795177160);
+INSERT INTO "term" VALUES(1603589701083325548,1,1,1795177160);
+INSERT INTO "term" VALUES(2572047850066738028,1,0,1795177160);
+INSERT INTO "term" VALUES(4932715847225992353,1,0,1795177160);
+INSERT INTO "term" VALUES(5342393502049907851,1,0,1795177160);
+INSERT INTO "term" VALUES(5607144262122900359,0,1,1795177160);
+INSERT INTO "term" VALUES(7176582927296069504,1,0,1795177160);
+INSERT INTO "term" VALUES(8369176207988526957,1,0,1795177160);
+INSERT INTO "term" VALUES(8747744585840605253,1,0,1795177160);
+INSERT INTO "term" VALUES(8754732733283346049,1,0,1795177160);
 CREATE TABLE voucher (
         hash       TEXT PRIMARY KEY,
         secret     TEXT NOT NULL,
@@ -479,11 +489,15 @@ CREATE TABLE voucher (
         email      TEXT NOT NULL,
         verified   INTEGER NOT NULL CHECK (verified IN (0, 1)),
         nickname   TEXT NOT NULL,
+        -- The URL of their picture there.
+        picture    TEXT NOT NULL,
         language   TEXT NOT NULL,
+        -- Whether it confirms what a reader who is signed in wants, and signs nobody in.
+        confirms   INTEGER NOT NULL CHECK (confirms IN (0, 1)),
         expires_at INTEGER NOT NULL,
         used       INTEGER NOT NULL DEFAULT 0 CHECK (used IN (0, 1))
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "voucher" VALUES('a hash','a secret','a state','https://id.example','8','gil@example.com',1,'Gil','en',1795999999,0);
+INSERT INTO "voucher" VALUES('a hash','a secret','a state','https://id.example','8','gil@example.com',1,'Gil','https://id.example/gil','en',0,1795999999,0);
 CREATE INDEX account_role ON account (role, nickname);
 CREATE INDEX admin_session_of_user ON admin_session (user_id);
 CREATE INDEX admin_session_seen ON admin_session (seen_at);
@@ -538,7 +552,8 @@ CREATE TRIGGER note_gone_mark AFTER DELETE ON comment WHEN OLD.mark > 0
     BEGIN
         UPDATE page SET gone_mark = max(gone_mark, OLD.mark) WHERE id = OLD.page_id;
     END;
-CREATE TRIGGER change_badge AFTER UPDATE OF role ON account WHEN OLD.role <> NEW.role
+CREATE TRIGGER change_author AFTER UPDATE OF role, picture ON account
+        WHEN OLD.role <> NEW.role OR OLD.picture <> NEW.picture
     BEGIN
         UPDATE comment SET user_id = user_id WHERE user_id = NEW.id;
     END;

@@ -166,6 +166,9 @@ GOOD: dict[str, Any] = {
     "since": 1,
     "style": "link",
     "heading": "Talk",
+    "picture": False,
+    "confirms": False,
+    "name": "7" * 32,
     "block_id": 1,
     "comment_id": 1,
     "message_id": 1,
@@ -212,9 +215,11 @@ def full_service(app: App, fake_world: FakeWorld, db: sqlite3.Connection) -> Ful
     db.execute("INSERT INTO admin_link VALUES (?, 'ann@example.com', ?)", (link, START + 9))
     db.execute("INSERT INTO block VALUES (1, 'word', 'roulette', '', ?, NULL)", (START,))
     db.execute("INSERT INTO joined_identity VALUES ('https://id.example', 'Ann-1', 1, ?)", (START,))
+    db.execute("INSERT INTO picture VALUES (?, 1, 'image/png', x'89', 1)", ("7" * 32,))
+    db.execute("UPDATE account SET picture = ? WHERE id = 1", ("7" * 32,))
     db.execute(
         """INSERT INTO voucher
-           VALUES (?, ?, '', 'https://id.example', 'Ann-1', '', 0, '', '', ?, 0)""",
+           VALUES (?, ?, '', 'https://id.example', 'Ann-1', '', 0, '', '', '', 0, ?, 0)""",
         (sha256(b"5" * 32).hexdigest(), sha256(b"6" * 64).hexdigest(), START + 600),
     )
     app.deliver()
@@ -267,6 +272,7 @@ def fields_of(form: Any, *, whole: bool) -> dict[str, Any]:
 
 
 METRICS: dict[str, Any] = {
+    "comments_pictures": True,
     "limits_enabled": False,
     "server_metrics": True,
     "site_contact": "mailto:ann@example.com",

@@ -148,7 +148,10 @@ FROM_ELSEWHERE = [
     "INSERT INTO chat_message VALUES ('chat.telegram', 7, 1, 'a hash')",
     "INSERT INTO chat_update VALUES ('chat.telegram', 70)",
     """INSERT INTO voucher VALUES ('a hash', 'a secret', 'a state', 'https://id.example', '8',
-                                   'gil@example.com', 1, 'Gil', 'en', 1795999999, 0)""",
+                                   'gil@example.com', 1, 'Gil', 'https://id.example/gil', 'en', 0,
+                                   1795999999, 0)""",
+    "INSERT INTO picture VALUES ('0123456789abcdef0123456789abcdef', 1, 'image/png', x'89', 1)",
+    "UPDATE account SET picture = '0123456789abcdef0123456789abcdef' WHERE id = 1",
 ]
 
 

@@ -1,0 +1,430 @@
+"""Pictures of accounts beside their comments: offered by a provider, fetched once by the service,
+and served from it."""
+
+import io
+import socket
+import struct
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from PIL import Image
+
+import commentd
+from commentd import App, Config, make_app
+from support import inside
+from support.admin import owner as owner  # a fixture
+from support.client import PAGE, Visitor
+from support.inside import sql
+from support.login import BLOG, SECRET, SERVICE, Reader, section
+from support.provider import Provider
+from support.world import FakeWorld
+
+
+def drawn(side: int = 64, format: str = "PNG", **more: Any) -> bytes:
+    """A picture with so many pixels on each side."""
+    file = io.BytesIO()
+    Image.new("RGB", (side, side), (0, 128, 128)).save(file, format, **more)
+    return file.getvalue()
+
+
+def chunk(name: bytes, content: bytes) -> bytes:
+    body = name + content
+    return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def png_that_says(width: int, height: int) -> bytes:
+    """A small file whose head promises so many pixels."""
+    head = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    empty = zlib.compress(b"")
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", empty) + chunk(b"IEND", b"")
+
+
+def noise(side: int) -> bytes:
+    """A picture of many bytes."""
+    file = io.BytesIO()
+    Image.effect_noise((side, side), 100).save(file, "PNG")
+    return file.getvalue()
+
+
+def moving(format: str) -> bytes:
+    file = io.BytesIO()
+    frames = [Image.new("RGB", (32, 32), color) for color in ("red", "blue")]
+    frames[0].save(file, format, save_all=True, append_images=frames[1:], duration=100)
+    return file.getvalue()
+
+
+@pytest.fixture
+def provider(fake_world: FakeWorld) -> Iterator[Provider]:
+    """Its Ann has a picture."""
+    with closing(Provider()) as server:
+        server.now = int(fake_world.time)
+        server.person["picture"] = f"{server.issuer}/ann"
+        show(server, drawn())
+        yield server
+
+
+def show(provider: Provider, body: bytes, status: str = "200 OK", head: str = "") -> None:
+    """What the provider sends as the picture of Ann."""
+    start = f"HTTP/1.1 {status}\r\n{head}Content-Length: {len(body)}\r\n\r\n"
+    provider.raw["/ann"] = [start.encode(), body], 0
+
+
+@pytest.fixture
+def settings(provider: Provider) -> dict[str, Any]:
+    return {
+        "login_providers": (section("own", provider), section("github", provider, "github")),
+        "server_public_url": SERVICE,
+        "site_origins": (BLOG,),
+        "limits_enabled": False,
+        "comments_pictures": True,
+    }
+
+
+@pytest.fixture
+def reader(app: App) -> Reader:
+    return Reader(app)
+
+
+@pytest.fixture
+def without_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+
+
+def fetched(provider: Provider) -> int:
+    """How often the service has asked for the picture."""
+    return [path for path, _ in provider.asked].count("/ann")
+
+
+def signed_in(app: App, token: str) -> Visitor:
+    visitor = Visitor(app)
+    visitor.authorization = ("Bearer", token)
+    return visitor
+
+
+@pytest.fixture
+def ann(app: App, reader: Reader, provider: Provider) -> Visitor:
+    """A reader who shows her picture, and has written a comment."""
+    ann = signed_in(app, reader.sign_in(provider, nickname="Ann", picture=True)["token"])
+    ann.say("hello")
+    return ann
+
+
+def listed(app: App) -> str:
+    """The picture beside the newest comment."""
+    name: str = Visitor(app).listing()["comments"][0]["picture"]
+    return name
+
+
+def test_a_picture_is_offered_and_never_taken_without_a_word(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    voucher = reader.fetch_voucher(provider)
+    assert reader.log_in(voucher, 403)["picture"] is True
+    ann = signed_in(app, reader.log_in(voucher, nickname="Ann")["token"])
+    ann.say("hello")
+    assert (listed(app), fetched(provider)) == ("", 0)
+    assert provider.issuer + "/ann" not in str(sql(app, "SELECT * FROM voucher"))
+
+
+def test_a_picture_is_fetched_once_and_served_by_the_service(
+    app: App, ann: Visitor, provider: Provider
+) -> None:
+    name = listed(app)
+    response = Visitor(app).get(f"/pictures/{name}")
+    assert fetched(provider) == 1
+    assert response.content_type == "image/webp"
+    with Image.open(io.BytesIO(response.body)) as image:
+        assert image.size == (128, 128)
+    assert len(response.body) <= 20_000
+    headers = response.headers
+    assert "max-age=31536000" in headers["Cache-Control"]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+    Visitor(app).get("/pictures/" + "0" * 32, status=404)
+
+
+def test_a_comment_shows_its_picture_in_every_form(app: App, ann: Visitor) -> None:
+    name = listed(app)
+    reader = Visitor(app)
+    assert reader.listing(view="threads")["comments"][0]["picture"] == name
+    assert f'src="{SERVICE}/pictures/{name}"' in reader.get("/fragment", {"url": PAGE}).text
+    assert reader.get("/comments/latest").json["comments"][0]["picture"] == name
+    assert ann.say("again")["comment"]["picture"] == name
+
+
+def test_a_comment_that_a_guest_signed_with_the_address_shows_no_picture(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    Visitor(app).say("not hers", email="ann@example.com")
+    reader.sign_in(provider, nickname="Ann", picture=True)
+    assert sql(app, "SELECT user_id FROM comment") == [(1,)]
+    assert listed(app) == ""
+
+
+UNUSABLE = {
+    "a drawing that may hold scripts": b"<svg xmlns='http://www.w3.org/2000/svg'></svg>",
+    "a page": b"<html><script>alert(1)</script>",
+    "a film": b"GIF89a" + bytes(100),
+    "nothing": b"",
+    "a head alone": b"\x89PNG\r\n\x1a\n",
+    "a frame alone": b"\xff\xd8\xff\xc0\x00",
+    "a JPEG without a frame": b"\xff\xd8\xff\xe0\x00\x04ab" * 50,
+    "a WebP of an unknown sort": b"RIFF\x10\0\0\0WEBPVP9 " + bytes(40),
+    "one that takes gigabytes": png_that_says(50_000, 50_000),
+    "one without pixels": png_that_says(0, 10),
+    "one that moves": moving("PNG"),
+    "another that moves": moving("WEBP"),
+}
+
+
+@pytest.mark.parametrize("with_pillow", [True, False])
+@pytest.mark.parametrize("what", UNUSABLE)
+def test_a_file_that_is_no_still_picture_is_refused_and_signs_in_all_the_same(
+    app: App,
+    reader: Reader,
+    provider: Provider,
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+    with_pillow: bool,
+) -> None:
+    show(provider, UNUSABLE[what])
+    if not with_pillow:
+        monkeypatch.setitem(sys.modules, "PIL", None)
+    assert reader.sign_in(provider, nickname="Ann", picture=True)["token"]
+    assert fetched(provider) == 1
+    assert sql(app, "SELECT count(*) FROM picture") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("status", "head"),
+    [("404 No", ""), ("302 Found", "Location: http://127.0.0.1:1/\r\n"), ("500 No", "")],
+)
+def test_a_picture_that_is_elsewhere_or_not_there_is_left_out(
+    app: App, reader: Reader, provider: Provider, status: str, head: str
+) -> None:
+    show(provider, drawn(), status, head)
+    assert reader.sign_in(provider, nickname="Ann", picture=True)["token"]
+    assert sql(app, "SELECT count(*) FROM picture") == [(0,)]
+
+
+SMALL = {
+    "PNG": drawn(1024),
+    "JPEG": drawn(1024, "JPEG"),
+    "WebP": drawn(1024, "WEBP"),
+    "WebP without a loss": drawn(100, "WEBP", lossless=True),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_without_pillow_a_small_file_is_stored_as_it_is(
+    app: App, reader: Reader, provider: Provider, without_pillow: None, name: str
+) -> None:
+    show(provider, SMALL[name])
+    reader.sign_in(provider, nickname="Ann", picture=True)
+    assert sql(app, "SELECT body FROM picture") == [(SMALL[name],)]
+
+
+@pytest.mark.parametrize("picture", [noise(200), drawn(1025), drawn(1100, "JPEG")], ids=len)
+def test_without_pillow_a_large_file_is_refused(
+    app: App, reader: Reader, provider: Provider, without_pillow: None, picture: bytes
+) -> None:
+    show(provider, picture)
+    reader.sign_in(provider, nickname="Ann", picture=True)
+    assert sql(app, "SELECT count(*) FROM picture") == [(0,)]
+
+
+def test_with_pillow_a_large_file_is_made_small_and_loses_what_else_it_told(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    place = Image.Exif()
+    place[0x010E] = "at home"
+    show(provider, drawn(900, "JPEG", quality=100, exif=place))
+    reader.sign_in(provider, nickname="Ann", picture=True)
+    ((body, media_type),) = sql(app, "SELECT body, media_type FROM picture")
+    assert media_type == "image/webp"
+    assert b"at home" not in body
+
+
+def test_the_head_of_a_picture_tells_its_size() -> None:
+    for format in ("PNG", "JPEG", "WEBP"):
+        for more in ({}, {"lossless": True}) if format == "WEBP" else ({},):
+            file = io.BytesIO()
+            Image.new("RGB", (301, 77)).save(file, format, **more)
+            assert commentd.picture_size(file.getvalue()) == (301, 77), (format, more)
+    file = io.BytesIO()
+    Image.new("RGBA", (301, 77)).save(file, "WEBP", exif=b"Exif\0\0II*\0\x08\0\0\0\0\0")
+    assert commentd.picture_size(file.getvalue()) == (301, 77)
+
+
+# What somebody may write as the URL of their picture must not lead into a private network.
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:1/me",
+        "http://pictures.example/me",
+        "https://pictures.example:8443/me",
+        "https://ann@pictures.example/me",
+        "ftp://pictures.example/me",
+        "file:///etc/passwd",
+        "data:image/png;base64,AAAA",
+        "//pictures.example/me",
+        "https://pictures.example/\nme",
+        "https://pictures.example/" + "x" * 1100,
+        "https:///me",
+        "https://[::1",
+        7,
+        None,
+    ],
+)
+def test_a_picture_at_an_odd_url_is_not_offered(
+    app: App, reader: Reader, provider: Provider, url: object
+) -> None:
+    provider.person["picture"] = url
+    assert reader.sign_in(provider)["picture"] is False
+
+
+def test_a_picture_elsewhere_is_fetched_from_the_open_internet_alone() -> None:
+    """Names of it may lead to any address. The one that was reached counts, and gets no request."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        with pytest.raises(OSError, match="no server of the open internet"):
+            commentd.fetch(url, is_named_by_others=True)
+        connection, _ = server.accept()
+        with connection:
+            assert connection.recv(100) == b""
+
+
+@pytest.mark.parametrize(
+    ("address", "is_public"),
+    [
+        ("8.8.8.8", True),
+        ("2a00:1450:4001:82a::200e", True),
+        ("127.0.0.1", False),
+        ("10.1.2.3", False),
+        ("172.16.0.1", False),
+        ("192.168.1.1", False),
+        ("169.254.169.254", False),
+        ("100.64.0.1", False),
+        ("0.0.0.0", False),
+        ("224.0.0.1", False),
+        ("::1", False),
+        ("fe80::1%eth0", False),
+        ("fd00::1", False),
+        ("ff02::1", False),
+        ("::ffff:10.0.0.1", False),
+        ("::ffff:8.8.8.8", True),
+    ],
+)
+def test_addresses_of_private_networks_are_known(address: str, is_public: bool) -> None:
+    assert commentd.is_public_ip(address) is is_public
+
+
+# Later
+
+
+def voucher_of(app: App, provider: Provider) -> dict[str, str]:
+    return {"voucher": Reader(app).fetch_voucher(provider), "voucher_secret": SECRET}
+
+
+def test_a_reader_takes_a_picture_later_and_removes_it(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    ann = signed_in(app, reader.sign_in(provider, nickname="Ann")["token"])
+    ann.say("hello")
+    assert ann.get("/me").json["picture"] == ""
+    name = ann.post_json("/me/picture", voucher_of(app, provider)).json["picture"]
+    assert listed(app) == name == ann.get("/me").json["picture"]
+    again = ann.post_json("/me/picture", voucher_of(app, provider)).json["picture"]
+    assert listed(app) == again != name
+    Visitor(app).get(f"/pictures/{name}", status=404)
+    ann.delete("/me/picture")
+    assert listed(app) == "" == ann.get("/me").json["picture"]
+    Visitor(app).get(f"/pictures/{again}", status=404)
+
+
+def test_a_picture_comes_from_an_identity_of_the_reader_alone(
+    app: App, ann: Visitor, provider: Provider
+) -> None:
+    provider.person |= {"sub": "Bob-2", "email": "bob@example.com"}
+    refused = ann.post_json("/me/picture", voucher_of(app, provider), status=403)
+    assert refused.json["code"] == "provider_refused"
+    provider.person |= {"sub": "Ann-1"}
+    used = voucher_of(app, provider)
+    ann.post_json("/me/picture", used)
+    ann.post_json("/me/picture", used, status=403)
+    show(provider, b"no picture")
+    refused = ann.post_json("/me/picture", voucher_of(app, provider), status=409)
+    assert refused.json["code"] == "provider_no_picture"
+    assert listed(app)  # the last one stays
+
+
+def test_an_admin_removes_a_picture(app: App, ann: Visitor, owner: Visitor) -> None:
+    name = listed(app)
+    users = owner.get("/admin/users").json["users"]
+    (number,) = [user["id"] for user in users if user["picture"] == name]
+    owner.delete(f"/admin/users/{number}/picture")
+    assert listed(app) == ""
+    Visitor(app).get(f"/pictures/{name}", status=404)
+    assert owner.get("/admin/audit").json["audit"][0]["action"] == "remove_picture"
+    owner.delete("/admin/users/999/picture", status=404)
+
+
+def test_a_picture_is_exported_and_deleted_with_the_account(
+    app: App, ann: Visitor, provider: Provider
+) -> None:
+    name = listed(app)
+    exported = ann.get("/me/export").json["picture"]
+    assert exported["url"].startswith("data:image/webp;base64,UklGR")
+    reader = Reader(app)
+    came = reader.come_back("own", **provider.approve(reader.begin(confirm="yes")))
+    proof = {"voucher": came.voucher, "voucher_secret": SECRET}
+    ann.delete_json("/me", {**proof, "comments": "keep"})
+    assert listed(app) == ""
+    assert sql(app, "SELECT count(*) FROM picture") == [(0,)]
+    Visitor(app).get(f"/pictures/{name}", status=404)
+
+
+def test_github_names_a_picture_that_is_asked_for_as_small_as_it_is_shown(
+    reader: Reader, provider: Provider
+) -> None:
+    provider.person = {"id": 5, "login": "ann", "avatar_url": f"{provider.issuer}/ann?v=4"}
+    provider.emails = [{"email": "ann@example.com", "primary": True, "verified": True}]
+    reader.sign_in(provider, "github", nickname="Ann", picture=True)
+    assert ("/ann", {"v": "4", "s": "128"}) in provider.asked
+
+
+def test_a_blog_without_pictures_pays_nothing_for_them(
+    config: Config, settings: dict[str, Any], fake_world: FakeWorld, provider: Provider
+) -> None:
+    off = replace(config, **{**settings, "comments_pictures": False})
+    with closing(make_app(off, fake_world.world, rounds=1)) as app:
+        reader = Reader(app)
+        voucher = reader.fetch_voucher(provider)
+        assert reader.log_in(voucher, 403)["picture"] is False
+        token = reader.log_in(voucher, nickname="Ann", picture=True)["token"]
+        ann = signed_in(app, token)
+        assert "picture" not in ann.say("hello")["comment"]
+        assert "picture" not in ann.get("/me").json
+        assert fetched(provider) == 0
+        text = Visitor(app).get("/embed.js").text
+        assert "pictures/" not in text
+        assert ".avatar img" not in text
+        assert "<img" not in Visitor(app).get("/fragment", {"url": PAGE}).text
+        # Also one that is there since the setting was on.
+        number = sql(app, "SELECT id FROM account")[0][0]
+        inside.sql(
+            app,
+            "INSERT INTO picture (name, user_id, media_type, body, stored_at)"
+            " VALUES ('aa', ?, 'image/png', ?, 1)",
+            number,
+            drawn(),
+        )
+        Visitor(app).get("/pictures/aa", status=404)
