@@ -361,6 +361,7 @@ export async function account(thread, kit, form, reason) {
   /** The same for a `step` of a reader who is signed in. */
   const resume = brought => act(async () => {
     const {voucher, refusal, secret: voucher_secret, step} = await brought
+    if (!voucher && !panel.firstChild) await go('me') // the page itself went there and came back
     if (refusal) throw new Failure(refusal)
     if (!voucher) return
     proof = {voucher, voucher_secret}
@@ -597,10 +598,7 @@ export async function account(thread, kit, form, reason) {
   guard(form, kit)
   thread.$('.panel')?.remove()
   form.after(panel)
-  if (me().token) {
-    go('me')
-    return reason?.step && resume(reason)
-  }
+  if (me().token) return reason?.step ? resume(reason) : go('me')
   go(typed.request_id ? 'code' : canMail ? 'in' : 'password')
   if (reason?.secret) take(reason)
 }
