@@ -199,7 +199,8 @@ export async function account(thread, kit, form, reason) {
   /** A provider has a picture of a new reader. */
   function pictureChoice() {
     const onchange = ({target}) => { typed.wantsPicture = target.checked }
-    const box = h('input', {type: 'checkbox', name: 'picture', checked: !!typed.wantsPicture, onchange})
+    const checked = !!typed.wantsPicture
+    const box = h('input', {type: 'checkbox', name: 'picture', checked, onchange})
     return h('label', {class: 'choice'}, box, h('span', {}, say('provider_picture')))
   }
 
@@ -344,8 +345,8 @@ export async function account(thread, kit, form, reason) {
 
   async function signInWithFactor() {
     if (!panel.factor.value.trim()) throw new Failure('factor_needed')
-    const proof = {password: secret, factor: panel.factor.value}
-    await logIn({...proof, captcha_token: await takeCaptchaToken()})
+    const both = {password: secret, factor: panel.factor.value}
+    await logIn({...both, captcha_token: await takeCaptchaToken()})
   }
 
   /** What a provider brought: {voucher} or {refusal}, with the secret. Without either, another

@@ -25,8 +25,8 @@ async function newSecret(kit) {
   return {secret, hash: await digest(secret)}
 }
 
-/** A row of buttons, one for each provider. The mark of each is a letter: the signs of companies have
-    rules of their own, and few servers of readers have one. */
+/** A row of buttons, one for each provider. The mark of each is a letter: the signs of companies
+    have rules of their own, and many servers have none. */
 function providerRow(thread, {button, h}, providers, press) {
   const buttons = providers.map(({name, label}) => {
     const made = button('', () => press(name), {class: 'provider'})
@@ -47,12 +47,12 @@ export async function offer(thread, kit, panel, take) {
   title.after(providerRow(thread, kit, thread.settings.providers, press))
 }
 
-/** Asks who is signed in to show it again, before a `step` that needs it: with a provider, since the
-    account has no password, and no code arrives. */
-export async function prove(thread, kit, panel, identities, step, back, take) {
+/** Asks who is signed in to show it again, before a `step` that needs it: with a provider, since
+    the account has no password, and no code arrives. */
+export async function prove(thread, kit, panel, joined, step, back, take) {
   const [made] = await Promise.all([newSecret(kit), learn(thread, kit)])
   const {h} = kit
-  const usable = identities.filter(({name}) => name)
+  const usable = joined.filter(({name}) => name)
   const providers = usable.map(({name, provider}) => ({name, label: provider}))
   const row = providerRow(thread, kit, providers, name => {
     if (name === 'site') take(voucherOfSite(thread, kit, made, true))
@@ -65,8 +65,8 @@ export async function prove(thread, kit, panel, identities, step, back, take) {
   panel.querySelector('button').focus()
 }
 
-/** Goes to a provider: in a window of its own or, where the browser opens none, in this one. A `step`
-    of a reader who is signed in goes on when they come back. */
+/** Goes to a provider: in a window of its own or, where the browser opens none, in this one. A
+    `step` of a reader who is signed in goes on when they come back. */
 function begin(thread, kit, name, {secret, hash}, take, step) {
   const {origin, pathname, search} = location
   const whole = origin + pathname + search
@@ -113,8 +113,9 @@ function listen(kit, opened, take) {
   }, {signal})
 }
 
-/** Shows below a part of the panel what else signs a reader in, with a button that parts each and, where the blog
-    has pictures, one that takes its picture. `take` gets what a provider brings for that. */
+/** Shows below a part of the panel what else signs a reader in, with a button that parts each and,
+    where the blog has pictures, one that takes its picture. `take` gets what a provider brings for
+    that. */
 export async function identities(thread, kit, above, profile, act, take) {
   const [made] = await Promise.all([newSecret(kit), learn(thread, kit)])
   const {button, h} = kit

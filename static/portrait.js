@@ -1,5 +1,5 @@
-// The pictures of authors: a part of embed.js where accounts can have some. A picture lies upon the letter of the name. If it
-// does not come, the letter is seen.
+// The pictures of authors: a part of embed.js where accounts can have some. A picture lies upon the
+// letter of the name. If it does not come, the letter is seen.
 'use strict'
 
 addEventListener('commentd:loaded', ({target: thread}) => {
