@@ -9360,15 +9360,19 @@ def joined_email(site: Site, account: Account) -> Email:
 def parted_email(site: Site, account: Account) -> Email:
     """The email to the holder of an account that an identity provider opens no longer."""
     holder = Recipient(site, account.email, account.language or UNKNOWN_LANGUAGE)
-    return holder.plain_email("parted_subject", "parted_text")
+    text = Paragraph(holder.text("parted_text"))
+    return holder.email(holder.text("parted_subject"), [[text]])
 
 
 def factor_email(site: Site, account: Account, *, is_on: bool) -> Email:
     """The email to an admin for whom a second factor was switched on or off."""
     holder = Recipient(site, account.email, account.language or UNKNOWN_LANGUAGE)
+    subject = holder.text("factor_off_subject")
+    text = holder.text("factor_off_text", email=account.email)
     if is_on:
-        return holder.plain_email("factor_on_subject", "factor_on_text", email=account.email)
-    return holder.plain_email("factor_off_subject", "factor_off_text", email=account.email)
+        subject = holder.text("factor_on_subject")
+        text = holder.text("factor_on_text", email=account.email)
+    return holder.email(subject, [[Paragraph(text)]])
 
 
 def owner_as_recipient(site: Site, to: str, comment: Comment) -> Recipient:
