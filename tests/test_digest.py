@@ -104,6 +104,23 @@ def test_a_digest_begins_with_all_that_waits_and_has_the_links_that_decide(
 
 
 @pytest.mark.parametrize("settings", [{**DAILY, "moderation_hold": "all"}])
+def test_a_digest_also_tells_of_a_comment_that_came_just_before_it_was_written(
+    guest: Guest,
+) -> None:
+    guest.fake_world.time = at("2026-11-18 12:20")
+    guest.comment("first")
+    guest.fake_world.time = at("2026-11-18 18:00") + 2
+    guest.comment("second")
+    guest.deliver()
+    assert guest.quotes(OWNER) == [["first", "second"]]
+    guest.comment("third")
+    deliver_until(guest, at("2026-11-19 18:00"))
+    (text,) = guest.texts(OWNER)
+    assert text.startswith("Waiting for your decision: 3\n\n")
+    assert deliver_until(guest, at("2026-11-21 12:00")) == []
+
+
+@pytest.mark.parametrize("settings", [{**DAILY, "moderation_hold": "all"}])
 def test_a_digest_leaves_out_comments_that_were_decided_on_during_the_day(
     guest: Guest, owner: Reader
 ) -> None:
@@ -138,7 +155,18 @@ def test_a_digest_of_many_comments_is_one_email_that_counts_the_rest(guest: Gues
 PAGES = (PageRule("/photos/*", (CO_OWNER,)), PageRule("/quiet/*", ("nobody",)))
 
 
-@pytest.mark.parametrize("settings", [{**DAILY, "notify_pages": PAGES}])
+@pytest.mark.parametrize("settings", [DAILY])
+def test_a_digest_has_what_readers_reported_above_what_is_only_new(guest: Guest) -> None:
+    guest.fake_world.time = at("2026-11-18 12:20")
+    guest.comment("only new")
+    guest.report(guest.comment("reported"), "rude")
+    deliver_until(guest, at("2026-11-18 18:00"))
+    (text,) = guest.texts(OWNER)
+    assert text.startswith("Waiting for your decision: 1\n\n")
+    assert text.index("reported") < text.index("Published: 1\n") < text.index("only new")
+
+
+@pytest.mark.parametrize("settings", [{**DAILY, "notify_pages": PAGES, "moderation_hold": "all"}])
 def test_a_digest_goes_to_the_recipients_of_each_page(guest: Guest) -> None:
     guest.fake_world.time = at("2026-11-18 12:20")
     guest.comment("everywhere", page_url="/a/")
@@ -147,6 +175,9 @@ def test_a_digest_goes_to_the_recipients_of_each_page(guest: Guest) -> None:
     assert len(deliver_until(guest, at("2026-11-18 18:00"))) == 2
     assert guest.quotes(OWNER) == [["everywhere"]]
     assert guest.quotes(CO_OWNER) == [["a photo"]]
+    guest.comment("next", page_url="/a/")  # what waits elsewhere is for others
+    assert len(deliver_until(guest, at("2026-11-19 18:00"))) == 1
+    assert guest.quotes(OWNER) == [["next", "everywhere"]]
 
 
 @pytest.mark.parametrize("settings", [DAILY])
@@ -250,5 +281,8 @@ def test_quiet_hours_may_lie_within_a_day(start_app: StartApp, fake_world: FakeW
     with start_app(**quiet) as blog:
         deliver_until(blog, at("2026-11-18 13:00"))
         blog.comment("at the table")
+        blog.forget()
+        blog.deliver()
+        assert blog.arrived() == []
         sent = deliver_until(blog, at("2026-11-18 18:00"))
     assert sent == ["18 15:00 New comment by “Ann” on “/2026/hello/”"]
