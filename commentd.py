@@ -10774,6 +10774,57 @@ def first_bytes(text: str, most: int) -> str:
     return f"{cut.rstrip()} …"
 
 
+# What a refusal probably means, and what the owner can do about it
+
+WRONG_KEY = "the service does not accept the key: copy it again"
+WRONG_URL = "the service does not know this URL: copy it again"
+WRONG_SIGNATURE = "write the signing key of the robot into secret, and correct the clock"
+WRONG_KEYWORD = "write one of the keywords of the robot into keyword"
+WRONG_ADDRESS = "the robot knows some IP addresses only: add that of this machine there"
+# The kinds of chats ("" for all), a pattern that finds the reason of a `NotSent`, and the hint. The
+# first that fits counts.
+CHAT_HINTS = (
+    ("feishu lark", r"\b1900[12]\b", WRONG_URL),
+    ("feishu lark", r"\b19021\b", WRONG_SIGNATURE),
+    ("feishu lark", r"\b19022\b", WRONG_ADDRESS),
+    ("feishu lark", r"\b19024\b", WRONG_KEYWORD),
+    ("dingtalk", r"\b300005\b", WRONG_URL),
+    ("dingtalk", r"\b310000 .*keyword", WRONG_KEYWORD),
+    ("dingtalk", r"\b310000 .*\bip\b", WRONG_ADDRESS),
+    ("dingtalk", r"\b310000\b", WRONG_SIGNATURE),
+    ("wecom", r"\b93000\b", WRONG_URL),
+    ("bark", "device (token|key)", WRONG_KEY),
+    ("pushplus", r"\b900\b", "the messages of this day are used up"),
+    ("pushplus", r"\b903\b", WRONG_KEY),
+    ("pushplus", r"\b905\b", "the service wants to know who you are (实名认证): prove it there"),
+    ("serverchan", r"\b40001\b", WRONG_KEY),
+    ("matrix", "M_FORBIDDEN", "invite the user of the token into the room, and accept that there"),
+    ("telegram", "chat not found", "write a word to the bot first; to is the number of the chat"),
+    ("telegram", "blocked", "unblock the bot in Telegram"),
+    ("telegram", "supergroup", "the group has a new number: write it into to"),
+    ("telegram", "^Refused 40[14]", WRONG_KEY),
+    (
+        "telegram",
+        "^Refused 409",
+        "another program reads the messages of this bot: make one for each",
+    ),
+    (
+        "",
+        "^(TimeoutError|ConnectionRefused|OSError|gaierror)",
+        "nothing responds there: correct url, or ask whether this machine may reach the service",
+    ),
+    ("", r"^Refused 40[13]\b", WRONG_KEY),
+    ("", r"^Refused 4(04|10)\b", WRONG_URL),
+)
+
+
+def chat_hint(kind: str, reason: str) -> str:
+    for kinds, sign, hint in CHAT_HINTS:
+        if kind in (kinds or kind).split() and re.search(sign, reason, re.IGNORECASE):
+            return hint
+    return ""
+
+
 # What all of them have in common
 
 
@@ -10881,6 +10932,10 @@ class Chat(abc.ABC):
     def seconds_asked(self, said: Json) -> int:
         """How long the service asks to wait, in its own words. 0 if it does not say."""
         return 0
+
+    def hint_for(self, reason: str) -> str:
+        """What the owner can do about a failure. "" if nothing is known."""
+        return chat_hint(self.settings.kind, reason)
 
 
 def inside(value: Any, *names: str) -> Any:
@@ -11607,10 +11662,11 @@ def ask_for_rebuild(site: Site, webhook: Message) -> None:
     post(site.world, config.webhook_rebuild_url, content, headers)
 
 
-def try_chat(settings: ChatSettings, config: Config, world: World) -> str:
+def try_chat(chat: Chat) -> str:
     """Sends a test message. Returns a sentence that says it was taken. `NotSent` if it was not."""
-    chat = chat_for(settings, config, world)
+    world = chat.world
     chat.send(test_message(world.now(), world.random_bytes(16).hex()))
+    settings = chat.settings
     return f"{settings.section} {settings.kind} has taken a test message: look there"
 
 
@@ -11690,6 +11746,14 @@ def seconds_until_free(site: Site, message: Message) -> int:
     return site.chat_paces[message.recipient].seconds_to_wait(chat.most_a_minute, now)
 
 
+def hint_for(site: Site, message: Message, reason: str) -> str:
+    """What the owner can do about a message that was not taken. "" if nothing is known."""
+    if not message.event:
+        return site.mailer.hint_for(reason)
+    chat = chat_of(site, message.recipient) if message.is_for_chat else None
+    return chat.hint_for(reason) if chat else ""
+
+
 def send(site: Site, message: Message) -> None:
     """One try. The next try is stored first: if the disk fills up in between, the message is not
     sent in a loop. After a crash it is sent once more, with the same Message-ID."""
@@ -11719,7 +11783,7 @@ def send(site: Site, message: Message) -> None:
     except NotSent as failure:
         name = "webhook" if message.event else "email"
         end = "; given up" if failure.is_final else ""
-        hint = "" if message.event else site.mailer.hint_for(failure.reason)
+        hint = hint_for(site, message, failure.reason)
         advice = f" (hint: {hint})" if hint else ""
         log.warning("%s %d: %s%s%s", name, message.id, failure.reason, end, advice)
         with store.writing():
@@ -17216,7 +17280,7 @@ def admin_outbox(request: Request) -> Json:
     shown = []
     for stuck in request.site.store.stuck_messages():
         is_code = stuck.registration_id is not None
-        hint = "" if stuck.event else request.site.mailer.hint_for(stuck.failure)
+        hint = hint_for(request.site, stuck, stuck.failure)
         shown.append(
             {
                 "id": stuck.id,
@@ -18729,11 +18793,12 @@ def try_test_email(mailer: Mailer, to: str) -> Finding:
 def check_chats(config: Config, world: World) -> Iterator[Finding]:
     """Whether a test message arrives in each chat: a line for each."""
     for settings in config.chats:
+        chat = chat_for(settings, config, world)
         try:
-            yield Finding(Level.OK, "chat", try_chat(settings, config, world))
+            yield Finding(Level.OK, "chat", try_chat(chat))
         except NotSent as failure:
             text = f"{settings.section} {settings.kind} does not work: {failure.explained}"
-            yield Finding(Level.FAIL, "chat", text)
+            yield Finding(Level.FAIL, "chat", text, chat.hint_for(failure.reason))
     if config.webhook_rebuild_url:
         text = "[webhook] rebuild_url is not called: that would build your site"
         yield Finding(Level.NOTE, "chat", text)

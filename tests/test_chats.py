@@ -777,8 +777,43 @@ def test_check_says_of_each_chat_whether_a_test_message_arrived(
         right = ChatSettings("a", **chat.settings)
         wrong = ChatSettings("b", **{**chat.settings, "url": f"{chat.url}/wrong/x"})
         findings = inside.chat_findings(right, wrong)
-        assert findings[0] == ("ok", f"[chat.a] {kind} has taken a test message: look there"), kind
+        taken = f"[chat.a] {kind} has taken a test message: look there"
+        assert findings[0] == ("ok", taken, ""), kind
         if kind not in ("json", "template"):
-            assert findings[1][0] == "fail", kind
-            assert findings[1][1].startswith(f"[chat.b] {kind} does not work: Refused "), kind
+            level, sentence, _ = findings[1]
+            assert level == "fail"
+            assert sentence.startswith(f"[chat.b] {kind} does not work: Refused "), kind
         assert CANARY not in str(findings)
+
+
+HINTS = [
+    ("telegram", "Refused 400 Bad Request: chat not found", "write a word to the bot first"),
+    ("telegram", "Refused 403 Forbidden: bot was blocked by the user", "unblock the bot"),
+    ("telegram", "Refused 401 Unauthorized", "does not accept the key"),
+    ("telegram", "Refused 409 Conflict: terminated by other getUpdates", "another program reads"),
+    ("feishu", "Refused 200 19021 sign match fail or timestamp", "signing key of the robot"),
+    ("feishu", "Refused 200 19024 Key Words Not Found", "one of the keywords"),
+    ("dingtalk", "Refused 200 310000 sign not match", "signing key of the robot"),
+    ("dingtalk", "Refused 200 310000 keywords not in content", "one of the keywords"),
+    ("dingtalk", "Refused 200 310000 ip 1.2.3.4 not in whitelist", "some IP addresses only"),
+    ("dingtalk", "Refused 200 300005 token is not exist", "does not know this URL"),
+    ("wecom", "Refused 200 93000 invalid webhook url", "does not know this URL"),
+    ("bark", "Refused 400 failed to get device token", "does not accept the key"),
+    ("pushplus", "Refused 200 903 无效的用户token", "does not accept the key"),
+    ("pushplus", "Refused 200 905 x", "who you are"),
+    ("serverchan", "Refused 400 40001 x", "does not accept the key"),
+    ("matrix", "Refused 403 M_FORBIDDEN not in room", "invite the user"),
+    ("slack", "Refused 404 no_service", "does not know this URL"),
+    ("ntfy", "Refused 401 unauthorized", "does not accept the key"),
+    ("gotify", "ConnectionRefusedError Connection refused", "nothing responds there"),
+    ("slack", "Refused 400 invalid_blocks", ""),
+]
+
+
+@pytest.mark.parametrize(("kind", "reason", "hint"), HINTS)
+def test_a_refusal_has_a_hint_where_the_owner_can_do_something(
+    kind: str, reason: str, hint: str
+) -> None:
+    said = inside.hint_of_chat(kind, reason)
+    assert hint in said
+    assert bool(hint) == bool(said)

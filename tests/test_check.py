@@ -28,6 +28,7 @@ from support.database import dump
 from support.faults import make_database
 from support.inside import (
     add_account,
+    chat_hints,
     database_path,
     mail_hints,
     set_mail_patience,
@@ -730,6 +731,7 @@ def findings() -> Iterator[str]:
         for text in texts:
             yield from {*texts_of(text, assigned)} - {"", "7", "7: 7"}
     yield from mail_hints()
+    yield from chat_hints()
 
 
 def test_each_finding_of_check_has_a_chinese_text_and_none_is_left_over() -> None:

@@ -174,6 +174,11 @@ def mail_hints() -> set[str]:
     return {*commentd.SMTP_HINTS.values(), *commentd.API_HINTS.values()}
 
 
+def chat_hints() -> set[str]:
+    """What the owner is advised to do about a message that a chat did not take."""
+    return {hint for _, _, hint in commentd.CHAT_HINTS}
+
+
 def products() -> set[str]:
     """Whose files the import reads."""
     return {*PRODUCTS}
@@ -546,11 +551,11 @@ def url_of_chat(settings: commentd.ChatSettings) -> str:
     return commentd.chat_for(settings, Config(), commentd.World()).url
 
 
-def chat_findings(*sections: commentd.ChatSettings) -> list[tuple[str, str]]:
-    """What `check` says of these chats: the level and the sentence of each."""
+def chat_findings(*sections: commentd.ChatSettings) -> list[tuple[str, str, str]]:
+    """What `check` says of these chats: the level, the sentence and the hint of each."""
     config = Config(chat_sections=sections)
     return [
-        (finding.level.word, finding.text)
+        (finding.level.word, finding.text, finding.hint)
         for finding in commentd.check_chats(config, commentd.World())
     ]
 
@@ -559,3 +564,9 @@ def telegram_listener(app: App) -> commentd.TelegramListener:
     """What takes the updates of the one chat that acts."""
     (settings,) = app.site.config.chat_sections
     return commentd.TelegramListener(app.site, settings)
+
+
+def hint_of_chat(kind: str, reason: str) -> str:
+    """What is advised where a chat refuses for that reason."""
+    settings = commentd.ChatSettings("x", kind=kind)
+    return commentd.chat_for(settings, Config(), commentd.World()).hint_for(reason)
