@@ -18,14 +18,14 @@ CREATE TABLE account (
         -- The name of what stands beside its comments. Empty for the first letter of their name.
         picture    TEXT NOT NULL DEFAULT ''
     ) STRICT;
-INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$7701d76148d79872cb512132ae5d1c59$56c118c3194f68fc852214a50eb7d7acc98a647c9466ea763b4d293ff4a484af','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
-INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$87427de78dae238b5422d5d439ddf49e$833d68975b2d77fc89ea38725a321341bdc04cd47e8801c9c40b23ff800d7a77','admin',1,1795177160,0,'','',0,'');
+INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$0c7e2f4245a3fa244be36ab48115aa9a$b3796370bfa35851ca49dcfd0c389d02b7d44daa998d7f4a414f253302a0c241','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
+INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$6a4f550d6c748d46bd0a3c0b15a44094$2798d751be12b90421bba5b383d851e861f1655b20fa4b8b7cd2141b3f0c357f','admin',1,1795177160,0,'','',0,'');
 CREATE TABLE admin_link (
         hash       TEXT PRIMARY KEY,
         email      TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "admin_link" VALUES('54414e1fcbae2ca5c22ad3f640d880ef8a52657fab8b75aef4355356779306a0','second@example.com',1795184360);
+INSERT INTO "admin_link" VALUES('2387d75b513ecef6176578989b290795aa4bd8c1595fe30b758aa52031139c21','second@example.com',1795184360);
 CREATE TABLE admin_session (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         user_id    INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
@@ -154,10 +154,10 @@ CREATE TABLE comment_liker (
         liked_at   INTEGER,
         PRIMARY KEY (comment_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "comment_liker" VALUES(1,'433dda06f9a131342485adf1c3743bd6',1795090760);
-INSERT INTO "comment_liker" VALUES(1,'9e829068a70c09bf6b7c94935dd4efe1',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'2b624249b6acfdc981fb038a631e7cd8',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'f059bade1668a6072c6142d2b826f44a',1795090760);
 INSERT INTO "comment_liker" VALUES(1,'user 1',NULL);
-INSERT INTO "comment_liker" VALUES(3,'433dda06f9a131342485adf1c3743bd6',1795090760);
+INSERT INTO "comment_liker" VALUES(3,'2b624249b6acfdc981fb038a631e7cd8',1795090760);
 CREATE TABLE day (
         day      INTEGER PRIMARY KEY,
         comments INTEGER NOT NULL DEFAULT 0,
@@ -197,7 +197,7 @@ CREATE TABLE known_network (
         seen_at INTEGER NOT NULL,
         PRIMARY KEY (user_id, network)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "known_network" VALUES(1,'df15adb1cc67a3e7b682eb6586440b2b',1795000000);
+INSERT INTO "known_network" VALUES(1,'b16ba0c38f48b1082ead191422ca43fd',1795000000);
 CREATE TABLE no_question (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
@@ -243,9 +243,9 @@ INSERT INTO "outbox" VALUES(8,NULL,5,NULL,'created','','webhook','','','','{}',1
 INSERT INTO "outbox" VALUES(10,NULL,7,NULL,'created','','webhook','','','','{}',1795177160,1,1795180765,1795263560,'ConnectionRefusedError Connection refused');
 INSERT INTO "outbox" VALUES(12,NULL,9,NULL,'created','','webhook','','','','{}',1795177160,0,1795180765,1795263560,'');
 INSERT INTO "outbox" VALUES(13,NULL,3,1,'reported','','webhook','','','','{}',1795177160,0,1795180765,1795263560,'');
-INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','172224 · Lines 验证码 / your code','你的验证码 / Your code:
+INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','826350 · Lines 验证码 / your code','你的验证码 / Your code:
 
-    172224
+    826350
 
 请在“Lines”的评论区输入，10 分钟内有效。
 Enter it in the comments on Lines within 10 minutes.
@@ -259,7 +259,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="supported-color-schemes" content="light dark">
-<title>172224 · Lines 验证码 / your code</title>
+<title>826350 · Lines 验证码 / your code</title>
 <style>
 @media (prefers-color-scheme: dark) {
 .ground { background: #14171a !important; }
@@ -286,7 +286,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <tr><td class="muted" style="padding:18px 20px 0;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:14px;line-height:20px;color:#59626b">Lines</td></tr>
 <tr><td class="text line" style="padding:14px 20px 6px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:16px;line-height:24px;color:#1d2126;word-break:break-word;overflow-wrap:anywhere">
 <p style="margin:0 0 12px">你的验证码 / Your code:</p>
-<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-align:center" dir="ltr">172224</p>
+<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-align:center" dir="ltr">826350</p>
 <p style="margin:0 0 12px">请在“Lines”的评论区输入，10 分钟内有效。<br>Enter it in the comments on Lines within 10 minutes.</p>
 </td></tr>
 <tr><td class="muted line" style="padding:12px 20px 16px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:13px;line-height:20px;color:#59626b;border-top:1px solid #e1e3e5">
@@ -327,14 +327,14 @@ CREATE TABLE page (
     ) STRICT;
 INSERT INTO "page" VALUES(1,'/2026/hello','/2026/hello/','','',NULL,6,3,2,1,1795090760,0,1795000000,15,0,1);
 INSERT INTO "page" VALUES(2,'/2026/日记','/2026/日记/','','',NULL,2,2,1,0,1795090760,1,1795177160,4,0,1);
-INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795971612,0,1714979289,1,0,1);
+INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795972011,0,1714979289,1,0,1);
 CREATE TABLE page_liker (
         page_id  INTEGER NOT NULL REFERENCES page (id),
         visitor  TEXT NOT NULL,
         liked_at INTEGER,
         PRIMARY KEY (page_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "page_liker" VALUES(1,'9e829068a70c09bf6b7c94935dd4efe1',1795090760);
+INSERT INTO "page_liker" VALUES(1,'f059bade1668a6072c6142d2b826f44a',1795090760);
 CREATE TABLE picture (
         name       TEXT NOT NULL UNIQUE,
         user_id    INTEGER PRIMARY KEY REFERENCES account (id) ON DELETE CASCADE,
@@ -353,16 +353,16 @@ CREATE TABLE rate_limit (
     ) STRICT, WITHOUT ROWID;
 INSERT INTO "rate_limit" VALUES('all_code_emails','',3600,1,1795184360);
 INSERT INTO "rate_limit" VALUES('all_comments','',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','4746b81aed0ae87d1aef3432168e6223190775146ea772f03587fda2f616c39e',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('code_email','4746b81aed0ae87d1aef3432168e6223190775146ea772f03587fda2f616c39e',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','4746b81aed0ae87d1aef3432168e6223190775146ea772f03587fda2f616c39e',86400,1,1795267160);
-INSERT INTO "rate_limit" VALUES('code_for_email','6be15489bb22e5905d262a88bed901c680e550a263b89fdedb441020fcadbc4c',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','fa3eae36699d49e9a0522ad51cc351a9de1443bec351e1fafd75e726309ef37b',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','fa3eae36699d49e9a0522ad51cc351a9de1443bec351e1fafd75e726309ef37b',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('notification','follower fa399d29dfad3504407426ab84d2bb64',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('notification','owner c6cb9c0d2fe5549cbcdb65ef3fc020c8',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('register','6859751b846ad6b6af907a2aadfe493868efe2bed0238090bce00f7dc588a5f0',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('report','cc2a72803ad75dd6924250f6c33218af6d36fc4fc6fec4260b0b2098823d33bf',86400,1,1795263560);
+INSERT INTO "rate_limit" VALUES('code_email','29047ca6689b117d3f2c93469b38ab90aeca0bead435af47147a0aff0c5898ff',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('code_email','29047ca6689b117d3f2c93469b38ab90aeca0bead435af47147a0aff0c5898ff',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('code_email','29047ca6689b117d3f2c93469b38ab90aeca0bead435af47147a0aff0c5898ff',86400,1,1795267160);
+INSERT INTO "rate_limit" VALUES('code_for_email','44cd2f8faad93a48d08c61ececbc9087be11f0ba675281be9d28afa937698b70',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','ef3163c4b2c25b1d8cd1003ae0eb6b194060739db98e8a02d887259cd59dee1d',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','ef3163c4b2c25b1d8cd1003ae0eb6b194060739db98e8a02d887259cd59dee1d',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('notification','follower ea989151f5770f9770f42f1b94732bd5',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('notification','owner 91562abbfe0d8da277d2e8207b31027d',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('register','d5df5e5c105d13b125b11265b393590f308c9aff39ba3041a5de3ee072011142',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('report','fc37a0c8f783e037323a8b9808f13a2749d2891a01904f28ee7bbd73e05325f0',86400,1,1795263560);
 CREATE TABLE recovery_code (
         user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
         hash    TEXT NOT NULL,
@@ -383,7 +383,7 @@ CREATE TABLE registration (
         created_at  INTEGER NOT NULL,
         expires_at  INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "registration" VALUES(1,'6123d3f8793b02f35aed7367d4d29256','bob@example.com','Bob','pbkdf2_sha256$1$1666fd5d612e25ca7a657672757d63dd$74f4fdc109f52a5d40ddc1dafb6cdff68b343b4ef8ba7330ef3739565796c78d','565b35f7207e1d7e78401c6a64a0b0a9c89250b7a7b7c2acced9bc6574e86b8e','6859751b846ad6b6af907a2aadfe493868efe2bed0238090bce00f7dc588a5f0',0,0,'',1795180760,1795181360);
+INSERT INTO "registration" VALUES(1,'516f1c05f53c52279c1bdba74ab7c897','bob@example.com','Bob','pbkdf2_sha256$1$d4d4788bd8b7e564b8d2f49b6a253dc9$fbee96ec152520f46840aed4b729c73d500e1c7ce8d69e0f5a7596e6626bc433','b148eb661e1e9ca6d3bd7f6bafa9d2080448ce980b9399905a822a87e5056768','d5df5e5c105d13b125b11265b393590f308c9aff39ba3041a5de3ee072011142',0,0,'',1795180760,1795181360);
 CREATE TABLE report (
         id          INTEGER PRIMARY KEY,
         comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
@@ -392,12 +392,12 @@ CREATE TABLE report (
         reported_at INTEGER NOT NULL,
         UNIQUE (comment_id, visitor)
     ) STRICT;
-INSERT INTO "report" VALUES(1,3,'e2f70076f4f4678ef65b7d6410006249','rude',1795177160);
+INSERT INTO "report" VALUES(1,3,'569e6ace1e75a02fa2a3e77a436d59d6','rude',1795177160);
 CREATE TABLE secret (
         name  TEXT PRIMARY KEY,
         value TEXT NOT NULL
     ) STRICT;
-INSERT INTO "secret" VALUES('token_key','809dddf1b03af63059892a7759df4416e68c985fcbfcfa5ef9d304f9be717756');
+INSERT INTO "secret" VALUES('token_key','59dc58bc132675cdadcf8fb22ec3a17193e2179f9815faedbfb6efae53cef577');
 CREATE TABLE short_link (
         hash       TEXT PRIMARY KEY,
         action     TEXT NOT NULL,
@@ -410,28 +410,28 @@ CREATE TABLE short_link (
         language   TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "short_link" VALUES('21c06cb055546e31b9566b3bafb36e38641ff2a8e70f71f623e9e446b1bbcdf9','unfollow','follow',9,'',1,1,'fa399d29dfad3504407426ab84d2bb64','en',1826716760);
-INSERT INTO "short_link" VALUES('3008d67795086d46e83baae7bbe39adfba62ab8a3b8145605255cc29464c7def','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
-INSERT INTO "short_link" VALUES('36db1593aead55321321449658eae72e414722df367df7d77a48bafad4d87b11','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
-INSERT INTO "short_link" VALUES('42fa4796a8c7b02daa88014531ba728e62dcb1c5ff0b140c571ffc4d8ebc1fd0','stop_all','start_all',1,'',0,0,'fa399d29dfad3504407426ab84d2bb64','zh',1826540300);
-INSERT INTO "short_link" VALUES('4cc0a0cf019ef3019234bcb137a62e0eb21c8911633a2d9e67b41dcd25af6148','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'52e6e32936a914d330e09d4395b16f20','en',1797769160);
-INSERT INTO "short_link" VALUES('63613e75fe2629af574bc03e9a989d4a9206ea561728a8595b0a8564b05608ba','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
-INSERT INTO "short_link" VALUES('647649637a1c82c76f8f21f6e4aac570a921c21c35dab5f9a4d0ddc84a947544','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'52e6e32936a914d330e09d4395b16f20','zh',1797592000);
-INSERT INTO "short_link" VALUES('67b48473f4129a8157ee9f20e5f767086deb46d0842fe2e36561d52ed2b1561c','stop','start',1,'',0,0,'fa399d29dfad3504407426ab84d2bb64','zh',1826540300);
-INSERT INTO "short_link" VALUES('69e43f2526d9bfdc71a340f72d873702ab1e1cadfd025970a93e220d8726eae1','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
-INSERT INTO "short_link" VALUES('6f39cd4267552536eb5ce84f4b6439042c5942bebfe619138e66ff822faf1814','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'52e6e32936a914d330e09d4395b16f20','zh',1797592000);
-INSERT INTO "short_link" VALUES('7b995d200d80fcc10197b4fcbadde59da181779e2ffc741f80f950e73f8780a2','unfollow','follow',10,'',1,1,'fa399d29dfad3504407426ab84d2bb64','en',1826716760);
-INSERT INTO "short_link" VALUES('7d175809fb6b14f2972d8806729b6d10b385ad344b572338650645ebd018039e','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
-INSERT INTO "short_link" VALUES('9edd9cf10c9756d602b46727204e99fc332440cba26e407e39d86975111e7eee','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
-INSERT INTO "short_link" VALUES('a9698b4be00b1cc9067ea418457c15a88ecb6053fd7a38660adbda34cf6ef87b','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
-INSERT INTO "short_link" VALUES('abcb2f4596f88501e5bcb165b809eed74cc3b99b8f37c4c2085d24f11b359d02','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'52e6e32936a914d330e09d4395b16f20','en',1797769160);
-INSERT INTO "short_link" VALUES('c6799aa5832611c711ccce011b08ec148b31decf3dba8f9542b45f2942019f8f','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
-INSERT INTO "short_link" VALUES('d05ac2b746ec39964d957b1c5eebba560cc28a7dd94e5fb9847f0337702efbbc','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
-INSERT INTO "short_link" VALUES('d9c2182d3c809d06d655bcd43c3e43f1e5c974614c313004f369b23d9db62300','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
-INSERT INTO "short_link" VALUES('efbd46a3e64b431bd58a7a630a176195e0c4aea5ff637f65b474c6b89888a3ee','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'52e6e32936a914d330e09d4395b16f20','en',1797769160);
-INSERT INTO "short_link" VALUES('f7503fdfa26071d6d93cb4594d4d150af6d9969bafac9da0c3d9f18f8452e834','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
-INSERT INTO "short_link" VALUES('fc2509a9853f6ab5251f755dec511ed33e11432867a6e5ec2b85b97c0525f041','confirm','',2,'',0,0,'ac55007b9a06c7b871cbd3e58e822267','zh',1797596300);
-INSERT INTO "short_link" VALUES('fef4360fe0192dc4254b0de3c406d410265ee01d8cd981d19ba2954192dc64f0','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'c6cb9c0d2fe5549cbcdb65ef3fc020c8','en',1797772760);
+INSERT INTO "short_link" VALUES('0b1a89385f55311a2769a74e2d1d948208ca707aaa0475c294c9226cfbeeaad9','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
+INSERT INTO "short_link" VALUES('1d37de30a8380cd9f88fdbfc7be67eded5d3c87008f94ca6d25fc6717a81ad0b','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
+INSERT INTO "short_link" VALUES('304e068f65fc5b42bf81f6e33ab4e97aa2c7698654f70dfe296dbdc223b67605','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
+INSERT INTO "short_link" VALUES('5a860a5a340e75fbe4fae75e1d271cb66b584ec6c9b29ee5101062fa47bceab7','stop_all','start_all',1,'',0,0,'ea989151f5770f9770f42f1b94732bd5','zh',1826540300);
+INSERT INTO "short_link" VALUES('6701e0783e2f63ebf7d547475d9173ebda968e979be03fad306a9a4b7771b7e3','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'64c10cb7795dd7f14be2547b1438872c','en',1797769160);
+INSERT INTO "short_link" VALUES('696a306afcad41b1d866cddbb44187b299ae8b299f038fd396e7442b29311267','confirm','',2,'',0,0,'883007ac866c54eea28a79bb26da34bd','zh',1797596300);
+INSERT INTO "short_link" VALUES('7b33f00760babf65b52aabb80c27589c73137a9a21def7b09148b7dc5b8aabb4','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'64c10cb7795dd7f14be2547b1438872c','zh',1797592000);
+INSERT INTO "short_link" VALUES('902a6d4289a8565603427b6d77de95170d062984acd303ba1819d98d44266f39','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'64c10cb7795dd7f14be2547b1438872c','en',1797769160);
+INSERT INTO "short_link" VALUES('963151f542ce78fbdd00926de9aa6136c89a26ebaf67aed6e5d055a34f91adf8','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
+INSERT INTO "short_link" VALUES('96eb1dbd4e0c37dc4037399c108f084a2938f0798bc5063a26bad95dc0fff767','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
+INSERT INTO "short_link" VALUES('971d2aaba3dd958c0381ba50a8b1b9b7f9fbb8bf4ae786eb604966bba6c4696c','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
+INSERT INTO "short_link" VALUES('9c20b8c3db1b1cf0d9701c112609678bce650097d8dd58b60a715a89a7574b4a','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
+INSERT INTO "short_link" VALUES('af15c20206bd0896db78cec4fff6f794b0f63ec861668be0fa805bfc3b37eee6','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
+INSERT INTO "short_link" VALUES('bf26faf76187a157179eeb8fe9d550c380bd0fe10d00513d1bcf7456138d03b0','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'64c10cb7795dd7f14be2547b1438872c','zh',1797592000);
+INSERT INTO "short_link" VALUES('cf256572e58d32ba93e988fdcc1fc2c930d082e9a9b87dcaf74143f69fdc87be','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
+INSERT INTO "short_link" VALUES('d93b7782a23ad45d5fcdaaee874cf60b6a7dde0ddcc9c3d92e4bdf97eb56e5d6','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
+INSERT INTO "short_link" VALUES('da99dc5377d9561a74bef04543946a237f93ded71dc414352470f61510f8b516','unfollow','follow',9,'',1,1,'ea989151f5770f9770f42f1b94732bd5','en',1826716760);
+INSERT INTO "short_link" VALUES('e48a3e39692fdea66b1cfa62b0aaab5f2d0e0c396d47ea1b4421a8b1dd556983','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
+INSERT INTO "short_link" VALUES('ec2c1d3c3aa88676ba65320525eed263a04d8b3b6b7032df0ba589fe57a19a81','stop','start',1,'',0,0,'ea989151f5770f9770f42f1b94732bd5','zh',1826540300);
+INSERT INTO "short_link" VALUES('f12457bfd343caa7c8296de0f9a987f5ffe160408561f85eeb9a143e36737c64','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
+INSERT INTO "short_link" VALUES('f4c7ce7fdd5f73e5adca3f6e089dd4c9b5d5fc74117c52f39b6ab77c2f5a757c','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'64c10cb7795dd7f14be2547b1438872c','en',1797769160);
+INSERT INTO "short_link" VALUES('f616eaf92aa852b0de435e6be96a70863ae2a3041e79a28723ed54f0ace03dd7','unfollow','follow',10,'',1,1,'ea989151f5770f9770f42f1b94732bd5','en',1826716760);
 CREATE TABLE spent_captcha (
         signature  TEXT PRIMARY KEY,
         comment_id INTEGER REFERENCES comment (id),
@@ -450,7 +450,7 @@ CREATE TABLE subscription (
         state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
         PRIMARY KEY (subscriber, page_id)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "subscription" VALUES('ac55007b9a06c7b871cbd3e58e822267',0,'asked');
+INSERT INTO "subscription" VALUES('883007ac866c54eea28a79bb26da34bd',0,'asked');
 CREATE TABLE taken_look (
         id       INTEGER PRIMARY KEY AUTOINCREMENT,
         skeleton TEXT NOT NULL,
@@ -464,22 +464,22 @@ CREATE TABLE term (
         spam      INTEGER NOT NULL DEFAULT 0,
         learnt_at INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "term" VALUES(-4443113051036285507,1,0,1795177160);
-INSERT INTO "term" VALUES(-3666745822447097525,0,1,1795177160);
-INSERT INTO "term" VALUES(-3009127959275999110,1,0,1795177160);
-INSERT INTO "term" VALUES(-2443498145652359869,0,1,1795177160);
-INSERT INTO "term" VALUES(-198638771755202676,1,0,1795177160);
+INSERT INTO "term" VALUES(-8133847035712179915,1,0,1795177160);
+INSERT INTO "term" VALUES(-7175609583500441871,1,0,1795177160);
+INSERT INTO "term" VALUES(-6606168904657372199,1,0,1795177160);
+INSERT INTO "term" VALUES(-6372951936135502428,0,1,1795177160);
+INSERT INTO "term" VALUES(-5132083054009049023,0,1,1795177160);
+INSERT INTO "term" VALUES(-5098234997329181046,0,1,1795177160);
+INSERT INTO "term" VALUES(-3535334458658984444,1,0,1795177160);
+INSERT INTO "term" VALUES(-2738602692494052674,1,1,1795177160);
+INSERT INTO "term" VALUES(-2678828070377212183,1,0,1795177160);
+INSERT INTO "term" VALUES(-2535526541499511320,1,0,1795177160);
+INSERT INTO "term" VALUES(-2069935569981990151,1,0,1795177160);
+INSERT INTO "term" VALUES(-156893881954417831,1,0,1795177160);
+INSERT INTO "term" VALUES(-119503412427674048,1,0,1795177160);
 INSERT INTO "term" VALUES(0,2,1,1795177160);
-INSERT INTO "term" VALUES(228551071500158680,1,0,1795177160);
-INSERT INTO "term" VALUES(1603589701083325548,1,1,1795177160);
-INSERT INTO "term" VALUES(2572047850066738028,1,0,1795177160);
-INSERT INTO "term" VALUES(4932715847225992353,1,0,1795177160);
-INSERT INTO "term" VALUES(5342393502049907851,1,0,1795177160);
-INSERT INTO "term" VALUES(5607144262122900359,0,1,1795177160);
-INSERT INTO "term" VALUES(7176582927296069504,1,0,1795177160);
-INSERT INTO "term" VALUES(8369176207988526957,1,0,1795177160);
-INSERT INTO "term" VALUES(8747744585840605253,1,0,1795177160);
-INSERT INTO "term" VALUES(8754732733283346049,1,0,1795177160);
+INSERT INTO "term" VALUES(70683889921901351,1,0,1795177160);
+INSERT INTO "term" VALUES(7672493006499660920,1,0,1795177160);
 CREATE TABLE voucher (
         hash       TEXT PRIMARY KEY,
         secret     TEXT NOT NULL,
