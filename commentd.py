@@ -8873,6 +8873,7 @@ class Quote(EmailPiece):
     text: str
     html: str
     website: str = ""
+    is_rtl: bool = False
     is_small: bool = False
     read_on: LabelledLink | None = None
 
@@ -8959,7 +8960,6 @@ def email_html(
         markup = templates()["email.html"].render(
             lang=known.tag if known else "zh-CN",  # that of texts in two languages
             dir="rtl" if is_rtl else "ltr",
-            start="right" if is_rtl else "left",
             end="left" if is_rtl else "right",
             subject=subject,
             preview=preview,
@@ -8974,11 +8974,22 @@ def email_html(
 
 # The HTML of a comment in an email
 
+
+def begins_from_right(text: str) -> bool:
+    """Whether the first letter is of a script that is written from right to left. Programs take
+    `dir="auto"` away."""
+    for character in text:
+        direction = unicodedata.bidirectional(character)
+        if direction in ("L", "R", "AL"):
+            return direction != "L"
+    return False
+
+
 QUOTE_STYLES = {
     "p": "margin:0 0 10px",
     "ul": "margin:0 0 10px;padding:0 24px",
     "ol": "margin:0 0 10px;padding:0 24px",
-    "blockquote": "margin:0 0 10px;padding:0 12px;border-left:2px solid #c9cdd1",
+    "blockquote": "margin:0 0 10px;padding:0 12px;border-{start}:2px solid #c9cdd1",
     "pre": "margin:0 0 10px;padding:8px 10px;border-radius:6px;background:#eeefed;"
     "font-family:Menlo,Consolas,monospace;font-size:14px;line-height:20px;white-space:pre-wrap",
     "code": "padding:1px 4px;border-radius:4px;background:#eeefed;"
@@ -8990,11 +9001,13 @@ QUOTE_CLASSES = {"pre": "code", "code": "code", "blockquote": "line"}  # for dar
 class QuoteWriter(html.parser.HTMLParser):
     """Writes the HTML of a comment anew, for an email: with the style of each element, without
     links and pictures, and with no more than `most` bytes. What it does not know is text, so
-    nothing that a stranger wrote can look like a part of the email."""
+    nothing that a stranger wrote can look like a part of the email. `start`: the side on which
+    its lines begin."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, start: str) -> None:
         super().__init__()
         self.most = most
+        self.start = start
         self.size = 0
         self.is_cut = False
         self.written: list[str] = []
@@ -9023,7 +9036,8 @@ class QuoteWriter(html.parser.HTMLParser):
 
     def attributes_of(self, tag: str, values: Mapping[str, str]) -> str:
         is_styled = tag in QUOTE_STYLES and "pre" not in self.open_tags[:-1]
-        written = f' style="{QUOTE_STYLES[tag]}"' if is_styled else ""
+        style = QUOTE_STYLES[tag].format(start=self.start) if is_styled else ""
+        written = f' style="{style}"' if style else ""
         if is_styled and tag in QUOTE_CLASSES:
             written += f' class="{QUOTE_CLASSES[tag]}"'
         if tag == "ol" and values.get("start", "").isdecimal():
@@ -9076,12 +9090,14 @@ def quote_of(
 ) -> Quote:
     """A comment as an email shows it: at most so many characters in the plain part, and so many
     bytes of HTML. `read_on` leads to the rest."""
-    writer = QuoteWriter(most_bytes)
+    is_rtl = begins_from_right(comment.content)
+    writer = QuoteWriter(most_bytes, "right" if is_rtl else "left")
     writer.feed(comment.html)
     markup = writer.finished()
     return Quote(
         text=shortened(comment.content, most),
         html=markup,
+        is_rtl=is_rtl,
         website=comment.website if has_website else "",
         is_small=is_small,
         read_on=read_on if writer.is_cut else None,
@@ -9090,7 +9106,8 @@ def quote_of(
 
 def quote_of_text(text: str) -> Quote:
     """Some lines of readers that are no Markdown."""
-    return Quote(text=text, html=plain_html(text), is_small=True)
+    is_rtl = begins_from_right(text)
+    return Quote(text=text, html=plain_html(text), is_rtl=is_rtl, is_small=True)
 
 
 # -- Mail ---------------------------------------------------------------------

@@ -28,21 +28,22 @@ VIEWS: dict[str, dict[str, Any]] = {
     "phone-dark": {**blog.screen(390), "color_scheme": "dark"},
     "desk": {"viewport": {"width": 640, "height": 600}},
     "desk-dark": {"viewport": {"width": 640, "height": 600}, "color_scheme": "dark"},
-    "bare": blog.screen(390),
+    "bare": {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2},
 }
 
 LONG = Words(
     nickname="Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbau",
-    content=f"See https://example.org/{'a-long-path/' * 12} and {'x' * 200}\n\n{'word ' * 300}",
+    content=f"See example.org/{'a-long-path/' * 12} and {'x' * 200}\n\n{'word ' * 300}",
+    title="The very long title of a page that somebody wrote without thinking of an email at all",
     reply="漢字かな" * 40,
     page_url="/2026/11/the-very-long-title-of-a-page-that-somebody-wrote-without-thinking-of-email/",
-    website="https://www.a-very-long-name-of-a-website-of-somebody.example/",
 )
 ARABIC = Words(
     nickname="ليلى",
     content="شكرًا على المقال! **رائع** جدًا، وهذا `code` في السطر.\n\n> اقتباس\n\n- أول\n- ثان",
     reply="متفق معك تمامًا.",
     page_url="/مقالات/حديقتي/",
+    title="حديقتي في الخريف",
 )
 CHINESE = Words(
     nickname="张小明",
@@ -50,6 +51,7 @@ CHINESE = Words(
     "> 种一棵树最好的时间是二十年前。\n\n`用法`见下：\n\n```\n每周一次\n```",
     reply="同意，我也试试看。",
     page_url="/文章/阴凉处种什么/",
+    title="阴凉处种什么",
 )
 WORDS = {"ar": ARABIC, "zh-CN": CHINESE, "zh-TW": CHINESE, "ja": CHINESE, "de": LONG}
 

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import commentd
-from support.notifications import ANN, HOUR, LU, NAMED, OWNER, Guest, Reader, signed_in
+from support.notifications import ANN, BLOG, HOUR, LU, NAMED, OWNER, Guest, Reader, signed_in
 from support.world import html_of, read, text_of
 
 # With these, `every_email` gets all of them.
@@ -43,6 +43,7 @@ class Words:
     reply: str = "Thank you! Which kind of straw do you take, and where do you get it?"
     nickname: str = "Lu Xun"
     page_url: str = PAGE
+    title: str = "What grows in the shade"
     website: str = ""
     reason: str = "It sells something in each line."
 
@@ -65,7 +66,12 @@ class Emails:
 
     def say(self, content: str, **fields: Any) -> int:
         self.guest.fake_world.time += HOUR  # emails about comments are bundled
-        usual = {"nickname": self.words.nickname, "page_url": self.words.page_url}
+        usual = {
+            "nickname": self.words.nickname,
+            "page_url": self.words.page_url,
+            "page_title": self.words.title,
+            "headers": {"Origin": BLOG},
+        }
         return self.guest.comment(content, **{**usual, "lang": self.language, **fields})
 
     def code(self) -> str:
@@ -93,9 +99,15 @@ class Emails:
         site = guest.served.site
         account = site.store.account_with_email(ANN)
         assert account
-        with site.store.writing():
-            site.store.add_email(site.now(), commentd.joined_email(site, account))
-        self.keep("provider joined", ANN)
+        for name, email in {
+            "provider joined": commentd.joined_email(site, account),
+            "provider parted": commentd.parted_email(site, account),
+            "second factor on": commentd.factor_email(site, account, is_on=True),
+            "second factor off": commentd.factor_email(site, account, is_on=False),
+        }.items():
+            with site.store.writing():
+                site.store.add_email(site.now(), email)
+            self.keep(name, ANN)
         return ann
 
     def to_the_owner(self) -> None:
@@ -113,8 +125,8 @@ class Emails:
         self.keep("several comments", OWNER)
 
     def to_readers(self, ann: Reader) -> None:
-        mine = ann.comment(self.words.content, page_url=PAGE, lang=self.language)
-        self.say(self.words.reply, parent_id=mine, page_url=PAGE)
+        mine = ann.comment(self.words.content, page_url=self.words.page_url, lang=self.language)
+        self.say(self.words.reply, parent_id=mine)
         self.keep("reply", ANN)
         ann.post_json("/page/follow", {"page_url": self.words.page_url, "lang": self.language})
         self.say(f"{self.words.reply} again")

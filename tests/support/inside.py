@@ -78,7 +78,7 @@ def serve_small_files(folder: Path) -> None:
     for name, text in small_files(STATIC).items():
         (folder / name).unlink()
         (folder / name).write_text(text, "utf-8")
-    commentd.static_folder = lambda: folder
+    commentd.static_folder = functools.cache(lambda: folder)
 
 
 def served_folder() -> Path:
