@@ -10868,9 +10868,12 @@ class Chat(abc.ABC):
     @classmethod
     def faults(cls, settings: ChatSettings) -> Iterator[str]:
         """What is wrong with its settings."""
-        for key in cls.needs:
-            if not getattr(settings, key):
-                yield f"{settings.section} kind = {settings.kind} needs {key}"
+        lacking = [key for key in cls.needs if not getattr(settings, key)]
+        if lacking and not settings.name:
+            yield f"[webhook] kind = {settings.kind} needs a section of its own: [chat.NAME]"
+            return
+        for key in lacking:
+            yield f"{settings.section} kind = {settings.kind} needs {key}"
 
     @property
     def url(self) -> str:

@@ -861,6 +861,7 @@ def test_a_webhook_that_cannot_work_stops_the_start() -> None:
     tails = ("", "?chat_id=", "#?chat_id=5", "?x=?chat_id=5")
     wrong = [telegram | {"URL": telegram["URL"] + tail} for tail in tails]
     urls = ["ftp://hook.example/", "https://user:word@hook.example/", "https://hook.example/a b"]
+    wrong += [{"KIND": kind, "URL": "https://hook.example/"} for kind in ("bark", "matrix")]
     wrong += [{"KIND": "teams"}, *({"URL": url} for url in urls)]
     wrong += [{"SECRET": f"whsec_{rest}"} for rest in ("not base64", "abc", "")]
     for each in wrong:
