@@ -66,7 +66,6 @@ def share_what_never_changes() -> None:
     commands the parser of their arguments, which takes longer to make than many of them run; and
     all new databases the work of the migrations."""
     commentd.assets_with = functools.cache(commentd.assets_with)
-    commentd.static_folder = functools.cache(commentd.static_folder)
     commentd.style_in = functools.cache(commentd.style_in)
     commentd.argument_parser = functools.cache(commentd.argument_parser)
     commentd.migrate = migrate_by_copying
