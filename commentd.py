@@ -15576,7 +15576,7 @@ def get_feed(request: Request) -> Response:
         own_url=f"{site.config.server_public_url}/{feed.path}",
         link=feed.link,
         updated=rfc3339(changed_at),
-        entries=[feed_entry(site, comment) for comment in feed.comments],
+        entries=feed_entries(site, feed.comments),
     )
     body = NOT_XML.sub("", text).encode()
     return Response(body, "application/atom+xml; charset=utf-8", cached_for(5 * MINUTE))
@@ -15595,8 +15595,15 @@ class FeedEntry:
     markup: str
 
 
-def feed_entry(site: Site, comment: Comment) -> FeedEntry:
-    url = own_link(comment.page_url, site.config.site_origins)
+def feed_entries(site: Site, comments: Sequence[Comment]) -> list[FeedEntry]:
+    # Most comments of a feed are on few pages: this takes long.
+    page_urls = {comment.page_url for comment in comments}
+    links = {page_url: own_link(page_url, site.config.site_origins) for page_url in page_urls}
+    return [feed_entry(site, comment, links[comment.page_url]) for comment in comments]
+
+
+def feed_entry(site: Site, comment: Comment, url: str) -> FeedEntry:
+    """`url` opens the page of the comment. "" if nothing does."""
     return FeedEntry(
         # With the time, since a number can be used again after `restore`.
         entry_id=lasting_id(site.key, "comment", comment.id, comment.created_at),
