@@ -468,7 +468,7 @@ def language_of(requested: str, text: str) -> str:
         return language
     if text.isascii():  # as most English text, and quick to see
         return "en"
-    code_points = {ord(character) for character in text}
+    code_points = {ord(character) for character in text if not character.isascii()}
     for language in languages_by_letters():
         for letters in languages()[language].letters:
             if any(code_point in letters for code_point in code_points):
@@ -7212,7 +7212,7 @@ UNSUBSCRIBE_LIFE = 365 * DAY
 def keyed_hash(key: bytes, purpose: str, *parts: object) -> str:
     """HMAC-SHA256 in hex. A hash for one purpose is not valid for another."""
     message = json.dumps([purpose, *map(str, parts)])
-    return hmac.new(key, message.encode(), "sha256").hexdigest()
+    return hmac.digest(key, message.encode(), "sha256").hex()
 
 
 def short_hash(key: bytes, purpose: str, *parts: object) -> str:
@@ -10574,7 +10574,7 @@ def aws_headers(
     key = f"AWS4{secret_key}".encode()
     for part in (day, region, service, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")
-    signature = hmac.new(key, to_sign.encode(), "sha256").hexdigest()
+    signature = hmac.digest(key, to_sign.encode(), "sha256").hex()
     return {
         "x-amz-date": time_text,
         "authorization": f"AWS4-HMAC-SHA256 Credential={access_key}/{scope}, "
@@ -15013,7 +15013,7 @@ def post_comment(request: Request) -> Json:
     if earlier:
         return posted(request, earlier.comment, may_edit=earlier.is_same_author)
     request.check_limit("comment")
-    new = replace(new, html=safe_html(new.content))
+    new.html = safe_html(new.content)
     verdict = verdict_on(request, new, doubt)
 
     with request.writing():
@@ -15024,7 +15024,8 @@ def post_comment(request: Request) -> Json:
         if not page.id:
             page = add_page(request, name)
         verdict = within_limits(request, verdict)
-        new = replace(new, page_id=page.id, held=verdict.held)
+        new.page_id = page.id
+        new.held = verdict.held
         comment = store.insert_comment(new, verdict.status, request.now)
         keep_title(store, page, title, comment)
         if captcha:
