@@ -14599,10 +14599,15 @@ def account_fields(request: Request) -> Json:
 
 
 def linked_pages(request: Request, pages: Iterable[Page]) -> list[Json]:
-    """`{page_url, page_link}` of each page."""
+    """`{page_url, page_title, page_link}` of each page."""
     origins = request.site.config.site_origins
     return [
-        {"page_url": page.page_url, "page_link": own_link(page.page_url, origins)} for page in pages
+        {
+            "page_url": page.page_url,
+            "page_title": page.public_title,
+            "page_link": own_link(page.page_url, origins),
+        }
+        for page in pages
     ]
 
 

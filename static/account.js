@@ -504,11 +504,16 @@ export async function account(thread, kit, form, reason) {
       show(await loadProfile())
     }
 
-    function add({page_url, page_link}) {
+    function add({page_url, page_link, page_title}) {
       const href = /^\/(?!\/)/.test(page_url) ? location.origin + page_url : page_link
-      const name = h('bdi', {}, kit.readable(page_url))
+      const path = kit.readable(page_url)
+      const name = h('bdi', {}, page_title || path)
       const press = button('', () => act(() => follow(page_url, !press.on), list))
-      items.append(h('li', {}, /^https?:/.test(href) ? h('a', {href}, name) : name, press))
+      const shown = h('span', {},
+        /^https?:/.test(href) ? h('a', {href}, name) : name,
+        page_title && h('br'),
+        page_title && h('bdi', {class: 'small'}, path))
+      items.append(h('li', {}, shown, press))
       buttons.set(page_url, press)
     }
 

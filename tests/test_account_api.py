@@ -109,8 +109,8 @@ def test_an_account_reads_its_own_data(ann: Reader) -> None:
     follow(ann)
     follow(ann, "https://elsewhere.example/p")
     follows = [
-        {"page_url": "https://elsewhere.example/p", "page_link": ""},
-        {"page_url": PAGE, "page_link": BLOG + PAGE},
+        {"page_url": "https://elsewhere.example/p", "page_title": "", "page_link": ""},
+        {"page_url": PAGE, "page_title": "", "page_link": BLOG + PAGE},
     ]
     assert me(ann, url=PAGE) == {**shown, "follows": follows, "following": True}
     assert me(ann, url="/other/")["following"] is False
@@ -793,7 +793,7 @@ def test_the_export_of_an_account_has_all_that_is_kept_of_it(
     expected = {**SHOWN, "user_id": 1, "role": "user", "likes": 2, "status": "visible"}
     expected |= {"content": "a root of Ann", "html": "<p>a root of Ann</p>\n"}
     assert everything["comments"][0] == expected | {"website": "https://ann.example"}
-    page = [{"page_url": PAGE, "page_link": BLOG + PAGE}]
+    page = [{"page_url": PAGE, "page_title": "", "page_link": BLOG + PAGE}]
     assert (everything["follows"], everything["muted"]) == (page, [])
     assert sorted(like["id"] for like in everything["likes"]) == [1, 2]
     assert everything["page_likes"] == [{"page_url": PAGE}]

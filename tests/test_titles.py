@@ -2,6 +2,7 @@
 send is in `test_widget_writing.py`, and what an admin sees in `test_admin_page.py`."""
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import pytest
 
 from commentd import App
+from support import inside
 from support.admin import audit, change, moderate, pages, queue
 from support.admin import owner as owner  # a fixture
-from support.client import PAGE, Visitor
+from support.client import CANARY, PAGE, Visitor
 from support.commands import run_here
 from support.feed import Feed, ThreadPage
+from support.notifications import LinkPage
 from support.products import BLOG, MAKERS, ForeignComment, Importer, artalk_row, file_of, waline_row
 from support.products import importer as importer  # a fixture
 from support.service import FOREIGN
@@ -296,6 +299,25 @@ def test_the_latest_comments_tell_the_titles_of_their_pages(visitor: Visitor) ->
     latest = visitor.get("/comments/latest").json["comments"]
     assert [each["page_title"] for each in latest] == ["", TITLE]
     assert "page_title" not in visitor.listing()["comments"][0]
+
+
+def test_readers_see_the_titles_of_the_pages_that_they_follow(app: App, visitor: Visitor) -> None:
+    say(visitor)
+    inside.add_account(app, "ann@example.com", "Ann", CANARY)
+    visitor.sign_in()
+    visitor.post_json("/page/follow", {"page_url": PAGE})
+    (page,) = visitor.get("/me").json["follows"]
+    assert page == {"page_url": PAGE, "page_title": TITLE, "page_link": BLOG + PAGE}
+
+
+def test_the_page_of_a_link_in_an_email_shows_the_title_and_the_path(
+    app: App, visitor: Visitor, owner: Visitor, fake_world: FakeWorld
+) -> None:
+    say(visitor)
+    fake_world.time += 600
+    app.deliver()
+    path = re.findall(rf"{SERVICE}(/\S+)", fake_world.text())[0]
+    assert LinkPage(Visitor(app).get(path).text).who == f"Ann · {TITLE} · {PAGE}"
 
 
 # Elsewhere: files of other products and our own
