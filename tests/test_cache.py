@@ -280,7 +280,11 @@ FORMS: dict[str, list[dict[str, Any]]] = {
         {"ids": [1], "pinned": True},
         {"ids": [1], "closed": True},
     ],
-    "PATCH /admin/pages/{page_id}": [{"closed": True}, {"page_url": "/moved/"}],
+    "PATCH /admin/pages/{page_id}": [
+        {"closed": True},
+        {"page_url": "/moved/"},
+        {"page_title": "Another"},
+    ],
     "PATCH /admin/users/{user_id}": [{"role": "admin", "password": CANARY}, {"blocked": True}],
     "PATCH /me": [{"nickname": "Zoe"}],
     "PATCH /admin/comments/{comment_id}": [{"website": ""}, {"nickname": "Zoe"}],

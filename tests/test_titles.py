@@ -273,15 +273,6 @@ def test_the_plain_page_tells_search_engines_the_title(app: App, visitor: Visito
     assert "name" not in ThreadPage(Visitor(app).get("/thread?url=/none/")).data
 
 
-def test_the_response_cache_drops_what_shows_an_older_title(
-    app: App, visitor: Visitor, owner: Visitor
-) -> None:
-    say(visitor)
-    assert public_title(app) == TITLE
-    change(owner, "pages/1", page_title="Another")
-    assert public_title(app) == "Another"
-
-
 def test_an_email_names_a_page_by_its_title_with_the_path_beside_it(
     app: App, visitor: Visitor, owner: Visitor, fake_world: FakeWorld
 ) -> None:
