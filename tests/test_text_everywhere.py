@@ -58,7 +58,9 @@ class Site:
 
     def new_comment(self, written: dict[str, Any], parent: int | None = None) -> Any:
         form = {"page_url": self.page, "captcha_token": "x", "lang": "en", "email": "lu@e.cn"}
-        return self.guest.post_json("/comments", {**form, **written, "parent_id": parent}).json
+        form["page_title"] = written["content"]
+        body = {**form, **written, "parent_id": parent}
+        return self.guest.post_json("/comments", body, headers={"Origin": BLOG}).json
 
 
 def hostile_text(chance: random.Random) -> dict[str, Any]:
