@@ -839,16 +839,17 @@ def proper_title(text: str, blog_name: str) -> str:
     without what nobody sees or what turns a line around, and without the name of the blog at its
     end. "" if there is nothing to see. A URL says no more than the path, which stands beside it."""
     # Normalising takes time that grows faster than the text.
-    composed = unicodedata.normalize("NFC", text[: 5 * MOST_OF_TITLE])
-    spaced = re.sub(r"\s", " ", CONTROLS.sub(" ", composed))
+    spaced = re.sub(r"\s", " ", CONTROLS.sub(" ", text[: 5 * MOST_OF_TITLE]))
     needed = needed_invisibles(spaced)
     shown = [
         character
         for position, character in enumerate(spaced)
         if position in needed or character == " " or is_plain_visible(character)
     ]
-    title = " ".join("".join(shown).split())
-    title = re.sub(rf"(?i){BEFORE_BLOG_NAME}{re.escape(blog_name)}\Z", "", title) or title
+    composed = unicodedata.normalize("NFC", "".join(shown))
+    title = " ".join(composed.split())
+    end = rf"(?i)(?:{BEFORE_BLOG_NAME}{re.escape(blog_name)})+\Z"
+    title = re.sub(end, "", title) or title
     if is_blank(title) or re.fullmatch(r"(?i)(?:https?:/)?/\S*", title):
         return ""
     return shortened(title, MOST_OF_TITLE - 2)
