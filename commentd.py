@@ -8823,13 +8823,14 @@ class EmailPiece(abc.ABC):
 
 @dataclass(frozen=True)
 class Heading(EmailPiece):
-    """What a section is about, in one sentence."""
+    """What a section is about, in one sentence. `below`: what stands below it in small type."""
 
     shape = "heading"
     text: str
+    below: str = ""
 
     def plain(self, texts: Mapping[str, str]) -> str:
-        return self.text
+        return f"{self.text}\n\n{self.below}" if self.below else self.text
 
 
 @dataclass(frozen=True)
@@ -9240,16 +9241,16 @@ class Recipient:
         page = self.page_in_subject(comment)
         return self.text(name, nickname=name_of(self.texts, comment), page=page)
 
-    def opening(self, name: str, comment: Comment) -> list[EmailPiece]:
+    def heading(self, name: str, comment: Comment) -> Heading:
         """The same as the beginning of a section. A title may say anything, so the path of the page
         stands below it."""
         nickname = name_of(self.texts, comment)
         if not self.may_name_page(comment):
-            return [Heading(self.text(name, nickname=nickname, page=self.site.config.blog_name))]
+            return Heading(self.text(name, nickname=nickname, page=self.site.config.blog_name))
         path = self.page_path(comment)
         title = shortened(comment.page_title, 120)
-        heading = Heading(self.text(name, nickname=nickname, page=title or path))
-        return [heading, Paragraph(path, is_small=True)] if title else [heading]
+        text = self.text(name, nickname=nickname, page=title or path)
+        return Heading(text, below=path if title else "")
 
     def subject(self, name: str, many_name: str, comments: Sequence[Comment]) -> str:
         """The subject of an email about these comments: the text `name` for one, the text
@@ -9575,7 +9576,7 @@ def owner_section(
 ) -> Section:
     """A comment as its owner reads it: what is new about it, and links that decide on it."""
     pieces: list[EmailPiece] = [
-        *owner.opening("comment_reported" if reports else "comment_new", comment),
+        owner.heading("comment_reported" if reports else "comment_new", comment),
         owner.quote(comment, among, has_website=True),
     ]
     if reports:
@@ -9704,7 +9705,7 @@ def author_section(author: Recipient, reply: FullComment, among: int) -> Section
     """A reply, above what it replies to."""
     own = quote_of(comment_above(author.site, reply), most=300, most_bytes=900, is_small=True)
     pieces: list[EmailPiece] = [
-        *author.opening("reply_new", reply),
+        author.heading("reply_new", reply),
         author.quote(reply, among),
         Paragraph(author.text("reply_own"), is_small=True),
         own,
@@ -9810,7 +9811,7 @@ def holder_section(
     nothing that a stranger typed."""
     pieces: list[EmailPiece] = [Paragraph(holder.text("holder_blank_text"))]
     if is_known:
-        pieces = [*holder.opening("holder_text", comment), holder.quote(comment, among)]
+        pieces = [holder.heading("holder_text", comment), holder.quote(comment, among)]
     answers = [
         LabelledLink(
             holder.texts[f"button_{name}"],
@@ -9866,7 +9867,7 @@ def followed_sections(
     sections: list[list[EmailPiece]] = []
     for comment in comments:
         pieces: list[EmailPiece] = [
-            *follower.opening("comment_new", comment),
+            follower.heading("comment_new", comment),
             follower.quote(comment, among),
         ]
         read = follower.link_to_read(comment)
