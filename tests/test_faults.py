@@ -458,7 +458,7 @@ def faulty_service(tmp_path_factory: pytest.TempPathFactory) -> FaultyService:
         # To sign in is no part of what is tried.
         for email, use in ((OWNER, "admin"), (OWNER, "login"), (ANN, "login")):
             facts[f"{use} token of {email}"] = token_of(app, email, use)
-        (facts["message_id"],) = [email["id"] for email in emails if email["can_retry"]]
+        facts["message_id"] = next(email["id"] for email in emails if email["can_retry"])
     code, text, _ = run_here(home, "export")
     assert code == 0
     (home / "export.json").write_text(text)
