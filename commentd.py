@@ -12978,9 +12978,10 @@ def ask_token_endpoint(
     if endpoints.posts_secret:
         fields |= {"client_id": provider.client_id, "client_secret": provider.client_secret}
     else:
-        # Both are encoded first (RFC 6749, section 2.3.1).
-        name = urllib.parse.quote_plus(provider.client_id)
-        secret = urllib.parse.quote_plus(provider.client_secret)
+        # Both are encoded first (RFC 6749, section 2.3.1). A space is %20: Authlib takes a + for
+        # itself.
+        name = urllib.parse.quote(provider.client_id, safe="")
+        secret = urllib.parse.quote(provider.client_secret, safe="")
         credentials = base64.b64encode(f"{name}:{secret}".encode()).decode()
         headers["authorization"] = f"Basic {credentials}"
     message = urllib.parse.urlencode(fields).encode()

@@ -239,7 +239,7 @@ def what_check_says(folder: Path, issuer: str, **changed: str) -> tuple[int, str
         "COMMENTD_SITE_ORIGINS": "https://blog.example",
     }
     code, output, _ = run_here(folder, "check", **variables | changed)
-    (finding,) = re.findall(r"\[login\.home\] (.*)", output)
+    (finding,) = re.findall(r"^  (?:ok|fail) +login +\[login\.home\] (.*)", output, re.M)
     return code, finding
 
 

@@ -45,6 +45,8 @@ settings.configure(
     },
     ROOT_URLCONF=__name__,
     SECRET_KEY="of this test",
+    # Of the page that says what is wrong with a request.
+    TEMPLATES=[{"BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True}],
     USE_TZ=True,
 )
 django.setup()
