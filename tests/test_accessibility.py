@@ -61,6 +61,9 @@ SHOWN = [
     "account",
     "account, deleting",
     "admin's menu",
+    "sign in, providers",
+    "account, providers",
+    "account, showing who one is",
 ]
 DRESSES = cycle([("essay", "light"), ("code", "dark"), ("photo", "light"), ("essay", "forced")])
 ONCE = [*zip(SHOWN, cycle(["en", "zh-CN", "ar"]), DRESSES, strict=False)]

@@ -223,7 +223,8 @@
       && min(r.bottom, o.bottom) - o.top > min(r.height, o.height) / 2)
       .map(([o]) => `\`${spot(e)}\` and \`${spot(o)}\` lie on each other`)))
   }
-  watch.media = () => inside().filter(e =>
+  /** But for the pictures of accounts, which are no texts. */
+  watch.media = () => inside().filter(e => !e.matches('.portrait, .avatar img') &&
     e.matches('img, picture, canvas, audio, video, object, embed, iframe, marquee')).map(spot)
   /** What moves for longer than five seconds (SC 2.2.2). */
   watch.moving = () => widget().shadowRoot.getAnimations()

@@ -111,6 +111,22 @@ def busy(environ: Json, status: str, headers: dict[str, str], body: bytes) -> An
     return "429 Too Many Requests", {**headers, "Retry-After": "40"}, body
 
 
+PROVIDERS = [{"name": "github", "label": "GitHub"}, {"name": "home", "label": "Home"}]
+
+
+def joined(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
+    """The reader signs in with providers alone, and has a picture. No code arrives."""
+    if environ["PATH_INFO"] == "/me" and environ["REQUEST_METHOD"] == "GET":
+        identities = [
+            {"id": each["name"], "provider": each["label"], "name": each["name"]}
+            for each in PROVIDERS
+        ]
+        changed = {"identities": identities, "picture": "0" * 32, "has_password": False}
+        return status, headers, blog.changed_json(body, **changed)
+    change = settings_say(providers=PROVIDERS, registration=False)
+    return change(environ, status, headers, body)
+
+
 # What the reader does
 
 
@@ -193,6 +209,9 @@ panel = go(write, SIGN_IN, there(".panel"))
 code = go(panel, filled(email=MAIL), f".panel {MAIN}", there(".panel [name=code]"))
 by_password = go(panel, OTHERS, there(".panel [name=password]"))
 own_account = go(write, ".account", there(".panel .switch"))
+by_providers = go(panel, there(".provider"))
+joined_account = go(own_account, there(".identity"))
+proving = go(joined_account, "[name=erase]", there(".provider"))
 
 
 @dataclass(frozen=True)
@@ -242,10 +261,13 @@ STATES = {
     "sign in, refused": empty(go(panel, f".panel {MAIN}", alert)),
     "sign in, password": empty(by_password),
     "register": empty(go(by_password, f"{OTHERS} + button", there(".panel [name=nickname]"))),
+    "sign in, providers": empty(by_providers, change=settings_say(providers=PROVIDERS)),
     "code": empty(code),
     "code, refused": empty(go(code, filled(code="12345"), f".panel {MAIN}", alert)),
     "signed in": short(go(write, there(".guest button")), role="user"),
     "account": short(own_account, role="user"),
+    "account, providers": short(joined_account, change=joined, role="user"),
+    "account, showing who one is": short(proving, change=joined, role="user"),
     "account, deleting": short(
         go(own_account, ".panel [name=erase]", there(".panel .danger")), role="user"
     ),
