@@ -25,7 +25,7 @@ from support.second_factor import app_code
 from support.service import Start
 from support.service import start as start  # a fixture
 from support.serving import until
-from support.sources import MANUAL
+from support.sources import MANUAL, ROOT
 from support.widget import fake_world as fake_world  # a fixture
 from support.writing import (
     REFUSED,
@@ -1359,6 +1359,23 @@ def test_the_owner_gives_a_page_a_title(admin_browser: AdminBrowser) -> None:
 
 
 # Users and blocks
+
+
+def test_the_picture_of_a_user_is_seen_and_removed(admin_browser: AdminBrowser) -> None:
+    app = admin_browser.app
+    inside.set_settings(app, comments_pictures=True)
+    account(app, "ann@example.com", "Ann", "user")
+    file = (ROOT / ".ci" / "admin.png").read_bytes()
+    (number,) = [row[0] for row in sql(app, "SELECT id FROM account WHERE nickname = 'Ann'")]
+    sql(app, "INSERT INTO picture VALUES ('0a', ?, 'image/png', ?, 1)", number, file)
+    sql(app, "UPDATE account SET picture = '0a' WHERE id = ?", number)
+    page = admin_browser.open("users")
+    ann = list_row(page, "Ann")
+    expect(ann.locator("img")).to_have_js_property("complete", True)
+    assert ann.locator("img").evaluate("node => node.naturalWidth") > 0
+    mouse(button(ann, "Remove the picture"))
+    expect(ann.locator("img")).to_have_count(0)
+    assert sql(app, "SELECT * FROM picture") == []
 
 
 def test_users_are_blocked_and_given_a_role(admin_browser: AdminBrowser) -> None:
