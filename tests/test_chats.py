@@ -451,7 +451,7 @@ WRONG_KEYS = {
     "pushplus": "Refused 200 903 无效的用户token",
     "serverchan": "Refused 400 40001 [AUTH]错误的Key",
     "mattermost": "Refused 400 Invalid webhook",
-    "rocketchat": "Refused 401 Invalid integration id or token provided.",
+    "rocketchat": "Refused 404 Invalid integration id or token provided.",
     "matrix": "Refused 401 M_UNKNOWN_TOKEN Unrecognised access token",
     "template": "Refused 200",
 }

@@ -82,7 +82,7 @@ def mattermost(call: Call) -> Answer:
 def rocketchat(call: Call) -> Answer:
     """docs.rocket.chat/docs/integrations"""
     if call.path != f"/hooks/1/{CANARY}":
-        return answer(401, {"success": False, "error": "Invalid integration id or token provided."})
+        return answer(404, {"success": False, "error": "Invalid integration id or token provided."})
     assert {*call.json} == {"text"}
     return answer(200, {"success": True})
 
