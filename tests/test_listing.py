@@ -515,7 +515,8 @@ def test_the_latest_comments_look_as_in_the_list_of_their_page(visitor: Visitor,
     add_rows(app, [None])
     visitor.say("An answer.", parent_id=1)
     visitor.say("**Hello.**", email="ann@example.com", website="https://ann.example/")
-    assert visitor.get("/comments/latest").json["comments"] == visitor.listing()["comments"]
+    listed = [{**comment, "page_title": ""} for comment in visitor.listing()["comments"]]
+    assert visitor.get("/comments/latest").json["comments"] == listed
 
 
 @pytest.mark.parametrize("settings", [{"site_origins": ("https://blog.example",)}])
