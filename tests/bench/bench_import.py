@@ -131,15 +131,21 @@ def comments(count: int, pages: int, *, as_html: bool) -> Iterator[ForeignCommen
         )
 
 
+# Compiled once, as the installed command is. A script would be compiled at each start.
+COMMAND = "import sys, commentd; sys.exit(commentd.main())"
+
+
 def cpu_seconds(program: Path, folder: Path, *command: str, output: int | None = None) -> float:
-    arguments: list[str | Path] = [
-        sys.executable,
-        program,
-        "--config",
-        folder / "commentd.ini",
-        *command,
-    ]
-    process = subprocess.Popen(arguments, cwd=folder, stdout=output or subprocess.DEVNULL)
+    arguments = [sys.executable, "-c", COMMAND, "--config", str(folder / "commentd.ini"), *command]
+    environ = {
+        **os.environ,
+        "PYTHONPATH": str(program.parent),
+        "PYTHONPYCACHEPREFIX": str(folder.parent / "compiled"),
+    }
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    process = subprocess.Popen(
+        arguments, cwd=folder, env=environ, stdout=output or subprocess.DEVNULL
+    )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
