@@ -22,6 +22,7 @@ from support.client import PAGE, Visitor
 from support.inside import sql
 from support.login import BLOG, SECRET, SERVICE, Reader, section
 from support.provider import Provider
+from support.sources import STATIC
 from support.world import FakeWorld
 
 
@@ -152,6 +153,9 @@ def test_a_picture_is_fetched_once_and_served_by_the_service(
 def test_a_comment_shows_its_picture_in_every_form(app: App, ann: Visitor) -> None:
     name = listed(app)
     reader = Visitor(app)
+    script = reader.get("/embed.js").text
+    assert script.endswith((STATIC / "portrait.js").read_text("utf-8") + "}\n")
+    assert ".avatar img" in script
     assert reader.listing(view="threads")["comments"][0]["picture"] == name
     assert f'src="{SERVICE}/pictures/{name}"' in reader.get("/fragment", {"url": PAGE}).text
     assert reader.get("/comments/latest").json["comments"][0]["picture"] == name
