@@ -8794,12 +8794,12 @@ ACTION_NAMES = {(action.field, action.value): name for name, action in ACTIONS.i
 
 # An email has sections, such as one for each comment, and a section has pieces. Each piece says the
 # same in the plain part and in `email_piece.html`, which decides how it looks. `email.html` is all
-# around them. What they rely on: clients such as Gmail take the head and the body element away, and
-# Outlook for Windows draws with Word. So each style stands beside its element, buttons are cells of
-# tables, and no picture is needed. The style sheet has only the colours of a dark page.
+# around them. Mail programs take much of it away: Gmail and QQ Mail the head and the body element,
+# some of them all classes. Outlook for Windows draws with Word, which knows tables and little CSS.
+# So each style stands beside its element, buttons are cells of tables, and there is no picture. The
+# style sheet has only the colours of a dark page. Who lacks it sees a light one.
 
-# Gmail hides what is behind 102 kB. Most of it would be style, and phones load it by radio.
-MOST_HTML = 30_000  # bytes
+MOST_HTML = 30_000  # bytes: Gmail hides what is behind 102 kB, and phones load it by radio
 
 
 @dataclass(frozen=True)
@@ -9056,8 +9056,8 @@ class QuoteWriter(html.parser.HTMLParser):
             self.write(f"</{tag}>")
 
     def say_where_link_leads(self) -> None:
-        """Programs make a link of each URL that they see. So the whole URL stands there, and leads
-        to what it says."""
+        """A link could say that it leads elsewhere. So it is none here, and its URL stands behind
+        its text. Many mail programs make that a link, which leads to what it says."""
         url = self.link_url.removeprefix("mailto:")
         is_said = unquoted(url) == unquoted(self.link_text.strip())
         self.link_url = ""
