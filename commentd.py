@@ -5814,6 +5814,15 @@ class Store(Database):
                AND id = (SELECT page_id FROM comment WHERE id = :id)"""
         self.run(sql, id=comment_id)
 
+    def forget_title(self, comment_id: int) -> None:
+        """A comment is erased, and with it the title that came with it: its author may have written
+        that, too."""
+        sql = """
+            UPDATE page SET title = '', title_source = '', title_comment_id = NULL
+             WHERE title_comment_id = :id AND title_source IN ('held', 'comment')
+               AND id = (SELECT page_id FROM comment WHERE id = :id)"""
+        self.run(sql, id=comment_id)
+
     def show_title(self, comment_id: int) -> None:
         """A comment is visible now, and with it the title that came with it."""
         sql = """
@@ -6223,7 +6232,7 @@ class Store(Database):
 
     def erase_comment(self, comment_id: int) -> None:
         self.take_from_total(comment_id)
-        self.hold_title(comment_id)
+        self.forget_title(comment_id)
         sql = f"UPDATE comment SET {assignments(BLANK_FIELDS)} WHERE id = :id"
         self.run(sql, id=comment_id, **values_of(BLANK_COMMENT, BLANK_FIELDS))
         sql = """
