@@ -2762,7 +2762,10 @@ def no_such_setting(name: str) -> str:
     sort, dot, _ = section.partition(".")
     known = [*SETTINGS]
     if dot:
-        known = [f"{section}_{key}" for key in SETTINGS_OF_SECTIONS.get(sort, {})]
+        keys = SETTINGS_OF_SECTIONS.get(sort, {})
+        if any(name.endswith(f"_{key}") for key in keys):  # of a section such as `[chat.my_bot]`
+            return f"a section has no _ in its name: [{sort}.my-name]"
+        known = [f"{section}_{key}" for key in keys]
     nearest = difflib.get_close_matches(name, known, 1)
     if nearest:
         return f"there is no such setting; did you mean {name_in_file(nearest[0])}?"
@@ -11595,10 +11598,11 @@ CHATS: dict[str, type[Chat]] = {
 def chat_faults(config: Config) -> Iterator[str]:
     if config.webhook_kind not in CHATS:
         yield f"[webhook] kind must be one of: {', '.join(CHATS)}"
-    for settings in config.chats:
-        if settings.name and not SECTION_NAME.fullmatch(settings.name):
+    for settings in config.chat_sections:
+        if not SECTION_NAME.fullmatch(settings.name):
             rule_of_names = "write a name of small letters and digits, such as [chat.family]"
-            yield f"{settings.section}: {rule_of_names}"
+            yield f"[chat.{settings.name}]: {rule_of_names}"
+    for settings in config.chats:
         if settings.kind in CHATS:
             yield from CHATS[settings.kind].faults(settings)
         elif settings.name:
@@ -17823,9 +17827,12 @@ class TelegramListener:
         """Has Telegram call this service, with a secret that it shows."""
         url = f"{self.site.config.server_public_url}/chat/{self.settings.name}"
         secret = secret_of_calls(self.site, self.settings)
-        self.chat.call(
-            "setWebhook", {"url": url, "secret_token": secret, "allowed_updates": UPDATES}
-        )
+        parameters = {
+            "url": url,
+            "secret_token": secret,
+            "allowed_updates": UPDATES,
+        }
+        self.chat.call("setWebhook", parameters)
 
     def new_updates(self) -> Any:
         if not self.may_poll:  # Telegram refuses while it has a URL to call

@@ -715,6 +715,22 @@ def test_a_section_that_cannot_work_is_refused(settings: dict[str, str], error: 
     assert error in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("my_bot", "[chat.my_bot] url: a section has no _ in its name: [chat.my-name]"),
+        ("家", "[chat.家]: write a name of small letters and digits, such as [chat.family]"),
+        ("", "[chat.]: write a name of small letters and digits, such as [chat.family]"),
+    ],
+)
+def test_a_section_whose_name_cannot_be_is_told_so(tmp_path: Any, name: str, error: str) -> None:
+    path = tmp_path / "commentd.ini"
+    path.write_text(f"[chat.{name}]\nkind = slack\nurl = https://x.example\n")
+    with pytest.raises(inside.REFUSALS) as refused:
+        load_config(path, {})
+    assert error in str(refused.value)
+
+
 def test_each_section_is_a_chat_in_the_file_and_in_the_environment(tmp_path: Any) -> None:
     path = tmp_path / "commentd.ini"
     path.write_text(
