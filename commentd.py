@@ -17831,6 +17831,8 @@ class TelegramListener:
             "url": url,
             "secret_token": secret,
             "allowed_updates": UPDATES,
+            # Else updates overtake each other, and one that comes late passes for a repetition.
+            "max_connections": 1,
         }
         self.chat.call("setWebhook", parameters)
 

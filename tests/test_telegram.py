@@ -333,6 +333,7 @@ def test_calls_from_telegram_need_the_secret_that_it_was_given(
         guest.deliver()
         listen(guest)
         assert telegram.webhook["url"] == f"{SERVICE}/chat/tg"
+        assert telegram.webhook["max_connections"] == 1
         secret = telegram.webhook["secret_token"]
         update = telegram.press("Approve", telegram.last())
         header = "X-Telegram-Bot-Api-Secret-Token"
