@@ -54,6 +54,8 @@ def test_a_script_of_another_version_is_refused_and_so_says_its_code(app: App) -
         assert "max-age" not in gone.headers["Cache-Control"]
     for name in ("embed.js", "loader.js"):  # owners write these, with what they like behind it
         assert reader.get(f"/{name}?20261129").body == reader.get(f"/{name}").body
+    for version in ("?0123abcd", "?0123abcd-2"):  # a widget asks for it when others are refused
+        assert reader.get(f"/outdated.js{version}").body == reader.get("/outdated.js").body
 
 
 def test_a_page_that_was_opened_before_an_update_asks_to_be_loaded_again(
