@@ -23,10 +23,12 @@ sheet.replaceSync(WIDGET_STYLE.replaceAll('SERVICE/', SERVICE))
 
 // -- Elements -----------------------------------------------------------------
 
-/** h('a', {href}, 'text', node) makes an element; strings become text, never HTML. */
+/** h('a', {href}, 'text', node) makes an element; strings become text, never HTML. What is
+    undefined is left out. */
 function h(tag, props = {}, ...children) {
   const node = document.createElement(tag)
   for (const [name, value] of Object.entries(props)) {
+    if (value === undefined) continue
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value)
     else if (name === 'class') node.className = node.part = value // themes style parts
     else if (name in node) node[name] = value
@@ -579,6 +581,8 @@ class Thread extends HTMLElement {
     try {
       const isAsked = !listing
       listing ??= await this.askList({around, sort})
+      // What other scripts add to comments has texts of its own. The language may have changed.
+      if (isAsked && this.decorators.reading) await learnTexts(this.language)
       if (!this.shadowRoot.contains(place)) return // something else is shown now
       if (isAsked) this.#hold(this.$('section').offsetHeight)
       if (!listing.comments || !listing.settings) throw new Failure('unreadable')

@@ -289,8 +289,10 @@ const loadTexts = (thread, kit) => kit.learnTexts(thread.language).catch(() => {
 
 /** Adds to each comment what readers use later, and starts keys, quotes and the watch for new
     comments, when a reader first does something here or stays. */
-export function attend(thread, kit, signal) {
-  if (signal.aborted || attended.has(signal)) return
+export async function attend(thread, kit, signal) {
+  await loadTexts(thread, kit) // the page may have changed the language meanwhile
+  const hasTexts = thread.say('link') // else the next touch tries again
+  if (signal.aborted || attended.has(signal) || !hasTexts) return
   attended.add(signal)
   const root = thread.shadowRoot
   const complete = item => {

@@ -1020,6 +1020,71 @@ def test_each_language_is_spoken_whole(app: App, view: View, asked: list[str]) -
     assert sorted(ends(asked, "/words/")) == wanted
 
 
+NAMED = ("menu", "hide")  # of what reading.js adds to comments
+
+
+def expect_names(page: Page, lang: str) -> None:
+    expect(page.locator("commentd-thread section")).to_have_attribute("lang", lang)
+    for key in NAMED:
+        name = WORDS[lang][key].replace("{n}", "A")
+        expect(page.get_by_role("button", name=name, exact=True)).to_have_count(1)
+    tick = page.locator(".tick")
+    expect(tick).to_have_accessible_name(words(lang, "signed"))
+    expect(tick).to_have_attribute("title", words(lang, "signed"))
+
+
+def speak(page: Page, lang: str) -> None:
+    page.locator("commentd-thread").evaluate("(it, lang) => { it.lang = lang }", lang)
+
+
+def a_talk(app: App) -> None:
+    say(app, "By a guest.", "A", parent_id=None, hours=2)
+    say(app, "By the owner.", OWNER, parent_id=1)
+
+
+def test_buttons_at_a_comment_have_names_after_the_page_changes_its_language(
+    app: App, page: Page, view: View
+) -> None:
+    a_talk(app)
+    view()
+    blog.begin_to_read(page)
+    expect_names(page, "zh-CN")
+    for lang in ("de", "ar", "en"):
+        speak(page, lang)
+        expect_names(page, lang)
+
+
+def test_buttons_at_a_comment_have_names_where_the_language_changes_while_they_load(
+    app: App, page: Page, view: View
+) -> None:
+    a_talk(app)
+    view()
+    page.locator("commentd-thread .head > *").first.wait_for()
+    with requests_held(page, "**/reading.js*"):
+        with page.expect_request("**/reading.js*"):
+            page.locator("commentd-thread .head").click(position={"x": 1, "y": 1})
+        speak(page, "de")
+        expect(page.locator("commentd-thread section")).to_have_attribute("lang", "de")
+        expect(page.locator("article")).to_have_count(2)
+    expect_names(page, "de")
+
+
+def test_a_language_whose_texts_do_not_come_can_be_tried_again(
+    app: App, page: Page, view: View, faults: list[str]
+) -> None:
+    a_talk(app)
+    view()
+    blog.begin_to_read(page)
+    page.route("**/words/en.json*", lambda route: route.abort())
+    speak(page, "en")
+    again = page.get_by_role("button", name=words("en", "retry"))
+    expect(again).to_be_visible()
+    page.unroute("**/words/en.json*")
+    again.click()
+    expect_names(page, "en")
+    unreached(faults)
+
+
 def test_the_widget_speaks_english_where_its_texts_fail_to_load(
     app: App, page: Page, view: View, faults: list[str]
 ) -> None:
