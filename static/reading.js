@@ -445,17 +445,33 @@ async function offerQuote(thread, kit) {
   thread.$('.quote')?.remove()
   const part = selectedPart(thread)
   if (!part) return
-  const {body, article, range} = part
+  const {body, range} = part
   // The selection may have grown by then, or be gone: iOS drops it on a tap.
   const reply = () => replyWithQuote(thread, selectedPart(thread) ?? part)
   const quote = kit.button(thread.say('quote'), reply, {class: 'quote'})
-  const box = article.getBoundingClientRect()
-  const last = [...range.getClientRects()].at(-1) ?? box
-  quote.style.top = `${last.bottom - box.top + 8}px`
-  const end = thread.say('dir') === 'rtl' ? box.right - last.left : last.right - box.left
-  // Inside, however narrow the page becomes.
-  quote.style.insetInlineStart = `max(0px, min(${end}px - 5em, 100% - 8em))`
   body.after(quote)
+  placeQuote(thread, quote, body, range)
+}
+
+/** Puts the button below the end of the selected text, or beside the actions of the comment: on
+    one, it would take its presses. */
+function placeQuote(thread, quote, body, range) {
+  const isRtl = thread.say('dir') === 'rtl'
+  const text = body.getBoundingClientRect() // the column from whose edge the style counts
+  const endOf = box => isRtl ? text.right - box.left : box.right - text.left
+  const last = [...range.getClientRects()].at(-1) ?? text
+  const {offsetHeight: height, parentNode: article} = quote
+  const actions = article.querySelector('.actions')
+  const row = actions.getBoundingClientRect()
+  let top = Math.min(last.bottom + 16, row.top - height)
+  let start = `${endOf(last)}px - 5em`
+  if (top < last.bottom) { // there is no room above the actions
+    top = Math.max(last.bottom, (row.top + row.bottom - height) / 2)
+    start = `max(${start}, ${endOf(actions.lastChild.getBoundingClientRect()) + 8}px)`
+  }
+  quote.style.top = `${top - article.getBoundingClientRect().top}px`
+  // Inside, however narrow the page becomes.
+  quote.style.insetInlineStart = `max(0px, min(${start}, 100% - 8em))`
 }
 
 function replyWithQuote(thread, {article, range}) {

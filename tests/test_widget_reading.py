@@ -353,6 +353,48 @@ def test_a_selected_passage_is_quoted_in_a_reply(
     expect(reply.locator(".body > p")).to_have_text("And comes back.")
 
 
+@pytest.mark.parametrize("lang", ["zh-CN", "ar"])
+def test_a_quote_is_offered_beside_the_actions_of_a_comment_and_not_on_them(
+    app: App, open_and_touch: View, lang: str
+) -> None:
+    say(app, "One line.")
+    page = open_and_touch(lang=lang)
+    select(page, "One line.")
+    offered = page.locator(".quote")
+    expect(offered).to_be_visible()
+    lies_on = """quote => {
+      const one = quote.getBoundingClientRect()
+      return [...quote.parentNode.querySelectorAll('.actions > *')].filter(action => {
+        const other = action.getBoundingClientRect()
+        return one.left < other.right && other.left < one.right
+          && one.top < other.bottom && other.top < one.bottom
+      }).map(action => action.className)
+    }"""
+    assert offered.evaluate(lies_on) == []
+
+
+@pytest.mark.parametrize("lang", ["zh-CN", "ar"])
+def test_a_quote_is_offered_below_the_end_of_the_selected_text(
+    app: App, open_and_touch: View, lang: str
+) -> None:
+    say(app, "A line as long as half of the column.\n\nAnother one.")
+    page = open_and_touch(lang=lang)
+    select(page, "A line as long as half of the column.")
+    ends = """quote => {
+      const text = quote.getRootNode().querySelector('.body p')
+      const range = document.createRange()
+      range.selectNodeContents(text)
+      const [line, box] = [range.getBoundingClientRect(), quote.getBoundingClientRect()]
+      const em = parseFloat(getComputedStyle(quote).fontSize)
+      return [line.left - box.left, box.right - line.right, em]
+    }"""
+    left, right, em = page.locator(".quote").evaluate(ends)
+    # It begins five letters before that end.
+    width = box_of(page.locator(".quote"))["width"]
+    over = left if lang == "ar" else right
+    assert abs(width - over - 5 * em) < 1
+
+
 def test_a_passage_selected_while_the_script_loads_is_quoted(
     app: App, page: Page, view: View
 ) -> None:
