@@ -273,7 +273,7 @@ async function link(thread, kit, id) {
   const url = kit.linkTo(id)
   try {
     await navigator.clipboard.writeText(url)
-    thread.announce(thread.say('copied'))
+    thread.announce(thread.say('linkcopied'))
   } catch {
     location.hash = url.hash
     thread.announce(thread.say('addressed'))
