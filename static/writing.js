@@ -160,19 +160,17 @@ function submitByKey({key, isComposing, ctrlKey, metaKey, currentTarget: form}) 
 /** Name, email and website of a guest. */
 function guestFields(thread, kit) {
   const {h, me} = kit
-  const field = (name, word, type) => {
+  const field = (name, word, more) => {
     const onchange = ({target}) => kit.keep(kit, 'me', {...me(), [name]: target.value})
-    return h('label', {}, h('span', {}, thread.say(word)), h('input', {
-      class: 'field', name, type, autocomplete: type, required: type === 'name',
-      value: me()[name] ?? '', onchange,
-    }))
+    const input = h('input', {class: 'field', name, value: me()[name] ?? '', onchange, ...more})
+    return h('label', {}, h('span', {}, thread.say(word)), input)
   }
   return h('div', {class: 'guest'},
-    field('nickname', 'name', 'name'),
+    field('nickname', 'name', {autocomplete: 'name', required: true}),
     h('details', {},
-      h('summary', {}, thread.say('extra')),
-      field('email', 'mail', 'email'),
-      field('website', 'site', 'url')))
+      h('summary', {}, thread.say('extra')), // it names the fields
+      field('email', 'mail', {type: 'email', autocomplete: 'email'}),
+      field('website', 'site', {type: 'url', autocomplete: 'url'})))
 }
 
 function buttons(thread, {button, h}, form) {
