@@ -1537,5 +1537,5 @@ def test_the_owner_may_say_another_title(blog_site: BlogSite, body: str, title: 
     keyboard(textbox(thread, "Write a comment…"), "First.")
     keyboard(textbox(thread, "Name"), "Ann")
     keyboard(button(thread, "Post"))
-    expect(article(thread, "First.")).to_be_focused()
+    expect(article(page, "First.")).to_be_focused()
     assert sql(blog_site.app, "SELECT title FROM page") == [(title,)]

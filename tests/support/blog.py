@@ -173,7 +173,7 @@ def begin_to_read(page: Page, thread: str = "commentd-thread") -> None:
       const thread = document.querySelector(selector)
       if (thread.getBoundingClientRect().top > innerHeight) thread.scrollIntoView()
       dispatchEvent(new Event('pointermove'))
-      return thread.decorators.reading
+      return thread.decorators?.reading // none before embed.js is there
     }"""
     page.wait_for_function(signs, arg=thread)
 

@@ -211,9 +211,9 @@ def main(page: Page) -> Locator:
     return page.locator("section > form").and_(page.locator(".form")).locator(box)
 
 
-def article(page: Page | Locator, text: str) -> Locator:
-    """The comment with this text."""
-    return page.get_by_role("article").filter(has_text=text)
+def article(page: Page, text: str) -> Locator:
+    """The comment with this text. The post of the blog is an article, too."""
+    return page.locator("commentd-thread").get_by_role("article").filter(has_text=text)
 
 
 def choices(place: Locator, operate: Operate = mouse) -> Locator:
