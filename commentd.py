@@ -11816,7 +11816,7 @@ def send(site: Site, message: Message) -> None:
             secret = short_hash(site.key, "message", message.id, message.created_at)
             site.mailer.send(message.email, message_id=secret)
     except NotSent as failure:
-        name = "webhook" if message.event else "email"
+        name = message.recipient if message.event else "email"
         end = "; given up" if failure.is_final else ""
         hint = hint_for(site, message, failure.reason)
         advice = f" (hint: {hint})" if hint else ""

@@ -478,6 +478,7 @@ def test_a_wrong_key_is_refused_in_the_words_of_the_service(
         assert row["failure"] == WRONG_KEYS[kind]
         assert row["recipient"] == "chat.a"
         assert "another-key" not in caplog.text
+        assert f"chat.a {row['id']}: {WRONG_KEYS[kind]}" in caplog.text
 
 
 def test_codes_in_a_response_with_the_status_200_are_refusals(
