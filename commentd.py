@@ -7938,6 +7938,7 @@ class ChatPace:
 
     def __init__(self) -> None:
         self.sent_at: deque[int] = deque()  # in the last minute
+        self.failures = 0  # in a row, which are not about one message
         self.rests_until = 0
 
     def seconds_to_wait(self, most_a_minute: int, now: int) -> int:
@@ -11771,6 +11772,10 @@ def send_due(site: Site) -> None:
 PAUSES = (5, 15, 45, 135, 405, 1215)
 
 
+def pause_after(tries: int) -> int:
+    return PAUSES[tries] if tries < len(PAUSES) else HOUR
+
+
 def seconds_until_free(site: Site, message: Message) -> int:
     """How long a message waits for its chat, so that the chat's limits are kept and one that is
     down holds up no other. 0 for an email, and for what has waited for too long."""
@@ -11799,8 +11804,7 @@ def send(site: Site, message: Message) -> None:
         with store.writing():
             store.delay_message(message.id, min(now + wait, message.expires_at))
         return
-    pause = PAUSES[message.tries] if message.tries < len(PAUSES) else HOUR
-    next_try = min(now + pause, message.expires_at)
+    next_try = min(now + pause_after(message.tries), message.expires_at)
     with store.writing():
         carried = store.begin_try(message, next_try)
     if carried is None:  # pragma: no cover - a race
@@ -11826,10 +11830,16 @@ def send(site: Site, message: Message) -> None:
                 if failure.is_final:
                     store.give_up(message, now)
                 elif message.is_for_chat and failure.rest is not None:
-                    rest = failure.rest or min(pause, MINUTE)
-                    site.chat_paces[message.recipient].rests_until = now + rest
+                    pace = site.chat_paces[message.recipient]
+                    # Not the pause of the message: each new one begins anew, and a chat that is
+                    # silent takes seconds in which nothing else is sent.
+                    rest = failure.rest or min(pause_after(pace.failures), MINUTE)
+                    pace.failures += 1
+                    pace.rests_until = now + rest
                     store.delay_message(message.id, min(now + rest, message.expires_at))
     else:
+        if message.is_for_chat:
+            site.chat_paces[message.recipient].failures = 0
         with store.writing():
             store.end_message(message.id, carried)
 

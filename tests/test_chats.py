@@ -565,6 +565,22 @@ def test_a_chat_that_fails_holds_up_no_other_and_is_tried_again_alone(
         assert guest.outbox() == []
 
 
+def test_a_chat_that_is_down_is_tried_less_and_less_however_many_messages_wait(
+    start_with_chats: StartWithChats, server: Callable[[str], ChatServer]
+) -> None:
+    down = server("slack")
+    with start_with_chats(down) as guest:
+        down.script = [(503, {}, b"")] * 100
+        for number in range(20):
+            guest.comment(str(number))
+        guest.deliver()
+        guest.later(5, times=120)
+        assert len(down.calls) == 12  # after 5, 20 and 65 seconds, then once a minute
+        down.script = []
+        guest.later(HOUR)
+        assert guest.outbox() == []
+
+
 def test_no_more_messages_a_minute_are_sent_than_a_service_takes(
     start_with_chats: StartWithChats, server: Callable[[str], ChatServer]
 ) -> None:
