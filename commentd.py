@@ -2262,6 +2262,11 @@ class ChatSettings:
         """What stands in the place of an email address."""
         return f"chat.{self.name}" if self.name else "webhook"
 
+    @property
+    def place(self) -> str:
+        """Where its messages are numbered: each chat of a service has numbers of its own."""
+        return f"{self.recipient} {self.to}"
+
 
 # The settings of a section `[login.NAME]`, and of a section `[chat.NAME]`.
 LOGIN_SETTINGS = {each.name: each for each in fields(LoginProvider) if each.metadata}
@@ -11685,7 +11690,8 @@ def send_webhook(site: Site, webhook: Message) -> None:
     message_id = inside(said, "result", "message_id")
     if isinstance(chat, Telegram) and chat.acts and isinstance(message_id, int):
         with site.store.writing():
-            site.store.keep_chat_message(webhook.recipient, message_id, comment.id, comment.version)
+            place = chat.settings.place
+            site.store.keep_chat_message(place, message_id, comment.id, comment.version)
 
 
 def ask_for_rebuild(site: Site, webhook: Message) -> None:
@@ -17895,7 +17901,7 @@ class TelegramListener:
         """What a message in the chat is about. None if this service does not know it."""
         if message_id is None:
             return None
-        return self.store.chat_message(self.settings.recipient, message_id)
+        return self.store.chat_message(self.settings.place, message_id)
 
     def admin(self) -> Account | None:
         """In whose name replies are posted. None if the settings name no admin of several, or one
@@ -17947,8 +17953,8 @@ class TelegramListener:
             undo = action.undo(self.site, comment)
             has_changed = action.checks_text and version != comment.version
             if has_changed:
-                recipient = self.settings.recipient
-                self.store.keep_chat_message(recipient, message_id, comment_id, comment.version)
+                place = self.settings.place
+                self.store.keep_chat_message(place, message_id, comment_id, comment.version)
             else:
                 entry = action.apply(self.site, comment)
                 if entry:
@@ -18012,8 +18018,8 @@ class TelegramListener:
             comment = self.store.comment(about.comment_id)
             if comment is None or comment.status != "waiting" or comment.version == about.version:
                 return False
-            recipient = self.settings.recipient
-            self.store.keep_chat_message(recipient, message_id, comment.id, comment.version)
+            place = self.settings.place
+            self.store.keep_chat_message(place, message_id, comment.id, comment.version)
         self.show(self.owner(comment), comment, message_id)
         return True
 
@@ -18032,7 +18038,7 @@ class TelegramListener:
             if parent is None or parent.status not in ("visible", "waiting"):
                 return owner.texts["gone"]
             reply = add_owner_reply(self.site, author, parent, content)
-            self.store.keep_chat_message(self.settings.recipient, own_id, reply.id, reply.version)
+            self.store.keep_chat_message(self.settings.place, own_id, reply.id, reply.version)
             return owner.texts["chat_replied"]
 
 

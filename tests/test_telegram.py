@@ -190,6 +190,20 @@ def test_nobody_acts_whom_the_settings_do_not_name(
         assert guest.status_of(number) == "visible"
 
 
+def test_a_reply_in_the_chat_of_before_or_after_is_none_to_a_comment(
+    start_with_telegram: StartWithTelegram, telegram: Telegram
+) -> None:
+    with start_with_telegram(to=str(GROUP), users=(str(OWNER),)) as guest:
+        guest.comment("hi")
+        guest.deliver()
+    message = telegram.last(GROUP)
+    # A group that becomes a supergroup has another number, and its messages have new ones, too.
+    with start_with_telegram(to="-100999", users=(str(OWNER),)) as guest:
+        telegram.reply("between us: she is ill", message, chat=-100999)
+        listen(guest)
+        assert shown(guest) == ["hi"]
+
+
 def test_forged_and_foreign_updates_do_nothing(
     start_with_telegram: StartWithTelegram, telegram: Telegram
 ) -> None:
