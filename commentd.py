@@ -7504,8 +7504,8 @@ SMTP_SECONDS = 10  # for each step
 @dataclass(frozen=True)
 class HttpRequest:
     """What another server is asked. The body is JSON if no header says otherwise. A URL is one of
-    the settings, unless it `is_named_by_others`: then it may lead to servers of the open internet
-    alone, and nothing is sent to those behind a firewall."""
+    the settings, unless it `is_named_by_others`: then it is one of https, and may lead to servers
+    of the open internet alone."""
 
     method: str
     url: str
@@ -7545,9 +7545,10 @@ def exchange(
     whole_time = silence + MOST_FETCH_SECONDS - FETCH_SECONDS
     with contextlib.closing(connection_type(parts.netloc, timeout=silence)) as client:
         try:
-            client.connect()
-            if request.is_named_by_others and not is_public_ip(client.sock.getpeername()[0]):
-                raise OSError("it is no server of the open internet")
+            if request.is_named_by_others:
+                client.sock = connected_openly(client.host, client.port, silence)
+            else:
+                client.connect()
             with ended_after(whole_time, client.sock):
                 client.request(request.method, target, request.body, headers)
                 # readinto() reads no more than fits. read() would read without end where a server
@@ -7575,6 +7576,24 @@ def fetch(
     request = HttpRequest(method, url, headers or {}, message, is_named_by_others)
     response = exchange(request, most)
     return response.status, response.body
+
+
+def connected_openly(host: str, port: int, silence: int) -> ssl.SSLSocket:
+    """A connection to a server of the open internet. `OSError` where the name leads elsewhere: no
+    connection is tried then, since how long one takes tells which servers a private network has."""
+    # One of IPv4 and one of IPv6: a name may have hundreds that all keep us waiting.
+    addresses: dict[int, str] = {}
+    for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        addresses.setdefault(family, str(address[0]))
+    if not all(map(is_public_ip, addresses.values())):
+        raise OSError("it is no server of the open internet")
+    for ip in addresses.values():
+        with contextlib.suppress(OSError):
+            connection = socket.create_connection((ip, port), silence)
+            break
+    else:
+        raise OSError("it can't be reached")
+    return ssl.create_default_context().wrap_socket(connection, server_hostname=host)
 
 
 def is_public_ip(text: str) -> bool:

@@ -6,7 +6,7 @@ import socket
 import struct
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -18,9 +18,11 @@ import commentd
 from commentd import App, Config, make_app
 from support import inside
 from support.admin import owner as owner  # a fixture
+from support.captcha import Siteverify
 from support.client import PAGE, Visitor
 from support.inside import sql
 from support.login import BLOG, SECRET, SERVICE, Reader, section
+from support.mail import certificates as certificates  # a fixture
 from support.provider import Provider
 from support.sources import STATIC
 from support.world import FakeWorld
@@ -296,14 +298,58 @@ def test_a_picture_at_an_odd_url_is_not_offered(
 
 
 def test_a_picture_elsewhere_is_fetched_from_the_open_internet_alone() -> None:
-    """Names of it may lead to any address. The one that was reached counts, and gets no request."""
+    """Names of it may lead to any address. One of a private network is not even connected to: how
+    long that takes would tell which servers are there, and TLS would send them the name."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        url = f"https://localhost:{server.getsockname()[1]}/"
         with pytest.raises(OSError, match="no server of the open internet"):
             commentd.fetch(url, is_named_by_others=True)
-        connection, _ = server.accept()
-        with connection:
-            assert connection.recv(100) == b""
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+@pytest.fixture
+def pictures_elsewhere(
+    certificates: Callable[[str], tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Siteverify]:
+    """A server that counts as one of the open internet, with the name `pictures.example`."""
+    certificate = certificates("DNS:pictures.example")
+    monkeypatch.setenv("SSL_CERT_FILE", certificate[0])
+    monkeypatch.setattr(commentd, "is_public_ip", lambda text: True)
+    with closing(Siteverify("turnstile", certificate)) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("addresses", "is_reached"),
+    [
+        (["127.0.0.1"], True),
+        (["::1", "127.0.0.1"], True),  # nobody listens at the first
+        (["127.0.0.2", "127.0.0.1"], False),
+    ],
+)
+def test_a_server_elsewhere_is_tried_once_by_each_version_of_ip(
+    pictures_elsewhere: Siteverify,
+    monkeypatch: pytest.MonkeyPatch,
+    addresses: list[str],
+    is_reached: bool,
+) -> None:
+    """A name with hundreds of addresses that do not respond would keep sign-ins waiting."""
+    ask = socket.getaddrinfo
+
+    def found(host: str, port: int, *how: Any, **named: Any) -> list[Any]:
+        numbers = addresses if host == "pictures.example" else [host]
+        return [each for number in numbers for each in ask(number, port, *how, **named)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", found)
+    url = f"https://pictures.example:{pictures_elsewhere.server_address[1]}/"
+    if is_reached:
+        status, _ = commentd.fetch(url, is_named_by_others=True)
+        assert status == 501  # it knows no GET
+    else:
+        with pytest.raises(OSError, match="can't be reached"):
+            commentd.fetch(url, is_named_by_others=True)
 
 
 @pytest.mark.parametrize(
