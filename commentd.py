@@ -13231,12 +13231,15 @@ def picture_size(body: bytes) -> tuple[int, int]:
 
 def png_size(body: bytes) -> tuple[int, int]:
     """The first chunk has it (PNG 3, section 11.2.1)."""
-    width, height = struct.unpack_from(">II", body, 16)
-    return width, height
+    chunk, width, height = struct.unpack_from(">4sII", body, 12)
+    return (width, height) if chunk == b"IHDR" else (0, 0)
 
 
 # Frame headers. The other numbers from C0 to CF are tables.
 JPEG_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
+# Tables, what programs write about the file, and comments. All other markers have no place before a
+# frame. Some have no length: a browser would find another frame behind one than is found here.
+JPEG_SEGMENTS = {0xC4, 0xCC, 0xDB, 0xDD, *range(0xE0, 0xF0), 0xFE}
 
 
 def jpeg_size(body: bytes) -> tuple[int, int]:
@@ -13244,11 +13247,11 @@ def jpeg_size(body: bytes) -> tuple[int, int]:
     at = 2
     while True:
         start, marker, length = struct.unpack_from(">BBH", body, at)
-        if start != 0xFF:
-            return 0, 0
-        if marker in JPEG_FRAMES:
+        if start == 0xFF and marker in JPEG_FRAMES:
             height, width = struct.unpack_from(">HH", body, at + 5)
             return width, height
+        if start != 0xFF or marker not in JPEG_SEGMENTS:
+            return 0, 0
         at += 2 + max(length, 2)
 
 
@@ -13285,6 +13288,9 @@ def usable_picture(body: bytes) -> PictureFile:
     small = io.BytesIO()
     try:
         with PIL.Image.open(io.BytesIO(body), formats=("PNG", "JPEG", "WEBP")) as image:
+            # A file can have two heads. Pillow may believe the other one, and takes memory for it.
+            if max(image.size) > MOST_FETCHED_SIDE:
+                raise UnusablePicture("it has two heads")
             upright = PIL.ImageOps.exif_transpose(image).convert("RGBA")
             square = PIL.ImageOps.fit(upright, (PICTURE_SIDE, PICTURE_SIDE))
             square.save(small, "WEBP", quality=80)

@@ -47,6 +47,24 @@ def png_that_says(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", empty) + chunk(b"IEND", b"")
 
 
+def segment(marker: int, content: bytes) -> bytes:
+    return struct.pack(">BBH", 0xFF, marker, 2 + len(content)) + content
+
+
+def jpeg_head(side: int) -> bytes:
+    return segment(0xC0, struct.pack(">BHHBBBB", 8, side, side, 1, 1, 0x11, 0))
+
+
+def png_head(side: int) -> bytes:
+    return chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0))
+
+
+def png_with(*chunks: bytes) -> bytes:
+    """A whole PNG of 3000 pixels on each side, all black. Its first chunks are these."""
+    body = chunk(b"IDAT", zlib.compress(bytes(3001 * 3000))) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks) + body
+
+
 def noise(side: int) -> bytes:
     """A picture of many bytes."""
     file = io.BytesIO()
@@ -184,6 +202,12 @@ UNUSABLE = {
     "a WebP of an unknown sort": b"RIFF\x10\0\0\0WEBPVP9 " + bytes(40),
     "one that takes gigabytes": png_that_says(50_000, 50_000),
     "one without pixels": png_that_says(0, 10),
+    "a PNG that hides its head": png_with(chunk(b"prVt", struct.pack(">II", 9, 9)), png_head(3000)),
+    # A browser passes over the marker, and finds the large head that the comment seems to hold.
+    "a JPEG that hides its head": b"\xff\xd8"
+    + segment(0x01, jpeg_head(30_000) + b"\xff\xfe\0\x13")
+    + jpeg_head(9)
+    + bytes(8),
     "one that moves": moving("PNG"),
     "another that moves": moving("WEBP"),
 }
@@ -203,6 +227,15 @@ def test_a_file_that_is_no_still_picture_is_refused_and_signs_in_all_the_same(
     if not with_pillow:
         monkeypatch.setitem(sys.modules, "PIL", None)
     assert reader.sign_in(provider, nickname="Ann", picture=True)["token"]
+    assert fetched(provider) == 1
+    assert sql(app, "SELECT count(*) FROM picture") == [(0,)]
+
+
+def test_pillow_takes_no_memory_for_a_second_head_that_is_larger(
+    app: App, reader: Reader, provider: Provider
+) -> None:
+    show(provider, png_with(png_head(9), png_head(3000)))
+    reader.sign_in(provider, nickname="Ann", picture=True)
     assert fetched(provider) == 1
     assert sql(app, "SELECT count(*) FROM picture") == [(0,)]
 
