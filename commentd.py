@@ -11594,6 +11594,8 @@ def escape_for(content_type: str) -> Callable[[str], str]:
         return as_in_json
     if "form-urlencoded" in content_type:
         return as_in_url
+    if "xml" in content_type or "html" in content_type:
+        return html.escape
     return as_it_is
 
 

@@ -645,9 +645,9 @@ def test_links_of_a_chat_end_with_its_section(
         ({"body": "{title}: {text}"}, "text/plain; charset=utf-8", f'{TITLE}: Ann\n\na & "b"'),
         ({"body": '[{"x": "{text}"}]'}, "application/json", '[{"x": "Ann\\n\\na & \\"b\\""}]'),
         (
-            {"body": "<x>{author}</x>", "headers": "X-Key: k\nContent-Type: application/xml"},
+            {"body": "<x>{text}</x>", "headers": "X-Key: k\nContent-Type: application/xml"},
             "application/xml",
-            "<x>Ann</x>",
+            "<x>Ann\n\na &amp; &quot;b&quot;</x>",
         ),
         ({"method": "put", "body": "{text}"}, "text/plain; charset=utf-8", 'Ann\n\na & "b"'),
         ({"method": "get"}, "application/json", ""),
