@@ -8016,6 +8016,8 @@ class Site:
     captcha_seats: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(4))
     passed_captchas: PassedCaptchas = field(default_factory=PassedCaptchas)
     login_seats: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
+    # Readers may choose the server of their picture. A slow one keeps nobody from signing in.
+    picture_seats: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
     # Where identity providers are reached, by the names in the settings, and when each said so.
     found_endpoints: dict[str, tuple[int, "Endpoints"]] = field(default_factory=dict)
     minute_counter: MinuteCounter = field(default_factory=MinuteCounter)
@@ -14459,7 +14461,7 @@ def fetched_picture(request: Request, account: Account, voucher: Voucher) -> Pic
     if not voucher.picture or not site.config.comments_pictures:
         raise unusable
     try:
-        with holding(site.login_seats, 0.2, ProviderDown()):
+        with holding(site.picture_seats, 0.2, ProviderDown()):
             file = fetch_picture(site.world, voucher.picture, voucher.issuer)
     except (OSError, ValueError, UnusablePicture) as error:
         log.warning("a picture of a provider is not shown: %s", terminal_line(str(error)))

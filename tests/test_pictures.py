@@ -5,8 +5,10 @@ import io
 import socket
 import struct
 import sys
+import threading
 import zlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -24,6 +26,7 @@ from support.inside import sql
 from support.login import BLOG, SECRET, SERVICE, Reader, section
 from support.mail import certificates as certificates  # a fixture
 from support.provider import Provider
+from support.serving import until
 from support.sources import STATIC
 from support.world import FakeWorld
 
@@ -447,6 +450,35 @@ def test_a_picture_comes_from_an_identity_of_the_reader_alone(
     refused = ann.post_json("/me/picture", voucher_of(app, provider), status=409)
     assert refused.json["code"] == "provider_no_picture"
     assert listed(app)  # the last one stays
+
+
+class Held:
+    """The parts of a response that begins when a test says so."""
+
+    def __init__(self) -> None:
+        self.may_begin = threading.Event()
+
+    def __iter__(self) -> Iterator[bytes]:
+        self.may_begin.wait()
+        yield b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"
+
+
+def test_readers_sign_in_while_pictures_are_waited_for(
+    app: App, ann: Visitor, provider: Provider
+) -> None:
+    proofs = [voucher_of(app, provider) for _ in range(2)]
+    held = Held()
+    provider.raw["/ann"] = held, 0
+    with ThreadPoolExecutor(2) as threads:
+        try:
+            for proof in proofs:
+                visitor = signed_in(app, ann.authorization[1])
+                threads.submit(visitor.post_json, "/me/picture", proof, status="*")
+            until(lambda: fetched(provider) == 3)
+            came = voucher_of(app, provider)
+        finally:
+            held.may_begin.set()
+    assert came["voucher"]
 
 
 def test_an_admin_removes_a_picture(app: App, ann: Visitor, owner: Visitor) -> None:
