@@ -291,8 +291,9 @@ const loadTexts = (thread, kit) => kit.learnTexts(thread.language).catch(() => {
     comments, when a reader first does something here or stays. */
 export async function attend(thread, kit, signal) {
   await loadTexts(thread, kit) // the page may have changed the language meanwhile
-  const hasTexts = thread.say('link') // else the next touch tries again
-  if (signal.aborted || attended.has(signal) || !hasTexts) return
+  // Nothing is known yet of the comments of a fragment. The next touch tries again.
+  const isReady = !thread.dataset.mark && thread.say('link')
+  if (signal.aborted || attended.has(signal) || !isReady) return
   attended.add(signal)
   const root = thread.shadowRoot
   const complete = item => {

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from commentd import App
 from support import inside
-from support.blog import OWNER, POST, article, conversation, new_context, say
+from support.blog import OWNER, POST, article, begin_to_read, conversation, new_context, say
 from support.client import Visitor
 from support.sources import ROOT, STATIC
 from support.widget import Site, service_with
@@ -21,6 +21,7 @@ from support.widget import settings as settings  # a fixture
 from support.widget import site as site  # a fixture
 from support.words import WORDS
 from support.world import START
+from support.writing import requests_held
 
 pytestmark = pytest.mark.slow
 
@@ -115,6 +116,32 @@ def settled(page: Page) -> None:
 def test_the_loader_is_light(visitor: Visitor) -> None:
     script = visitor.get("/loader.js").body
     assert len(gzip.compress(script, 9)) <= 2000
+
+
+# Styles of the widget and of all that readers use.
+USED = "document.querySelector('commentd-thread').shadowRoot.adoptedStyleSheets.length > 3"
+
+
+def test_a_comment_touched_before_the_widget_takes_over_gets_its_menu_and_keys(
+    app: App, site: Site, page: Page
+) -> None:
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    say(app, "One line.")
+    write_post(app, site)
+    comment = page.locator("commentd-thread article")
+    with requests_held(page, "**/adopt.js*"):
+        with page.expect_request("**/adopt.js*"):
+            page.goto(site.address + POST)
+            come_near(page)
+        comment.focus()
+        page.wait_for_function(USED)
+    begin_to_read(page)
+    expect(page.locator(".quiet")).to_have_count(1)
+    comment.focus()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    assert faults == []
 
 
 @pytest.mark.parametrize("way", ["by a link", "in an old browser", "at the end"])
