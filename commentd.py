@@ -13204,6 +13204,9 @@ MOST_SIDE = 1024  # px
 # Where Pillow is installed, larger ones are made small.
 MOST_FETCHED_BYTES = 1_000_000
 MOST_FETCHED_SIDE = 2048  # px: 16 MB while it is made small
+# A JPEG that is drawn in steps has about ten. Each step of a few bytes goes through all pixels, so
+# that a file with many keeps the CPU busy for half a minute.
+MOST_SCANS = 100
 
 
 class UnusablePicture(Exception):
@@ -13315,6 +13318,8 @@ def checked_picture(body: bytes, most_bytes: int, most_side: int) -> PictureFile
         raise UnusablePicture(f"it is {width} × {height} pixels")
     if is_animated(body):
         raise UnusablePicture("it moves")
+    if media_type == "image/jpeg" and body.count(b"\xff\xda") > MOST_SCANS:
+        raise UnusablePicture("it is drawn in too many steps")
     return PictureFile(body, media_type)
 
 

@@ -68,6 +68,16 @@ def png_with(*chunks: bytes) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks) + body
 
 
+def jpeg_of_scans(count: int) -> bytes:
+    """A grey JPEG of 64 pixels on each side, drawn in so many steps that add nothing."""
+    one_code = bytes([1] + [0] * 15)
+    frame = segment(0xC2, struct.pack(">BHHBBBB", 8, 64, 64, 1, 1, 0x11, 0))
+    tables = segment(0xDB, b"\0" + bytes([1] * 64)) + segment(0xC4, b"\x10" + one_code + b"\x60")
+    # One code that stands for the end of all 64 blocks.
+    scan = segment(0xDA, b"\x01\x01\x00\x01\x3f\x00") + bytes([0b00000001])
+    return b"\xff\xd8" + frame + tables + scan * count + b"\xff\xd9"
+
+
 def noise(side: int) -> bytes:
     """A picture of many bytes."""
     file = io.BytesIO()
@@ -211,6 +221,7 @@ UNUSABLE = {
     + segment(0x01, jpeg_head(30_000) + b"\xff\xfe\0\x13")
     + jpeg_head(9)
     + bytes(8),
+    "one that takes minutes": jpeg_of_scans(101),
     "one that moves": moving("PNG"),
     "another that moves": moving("WEBP"),
 }
@@ -258,6 +269,8 @@ def test_a_picture_that_is_elsewhere_or_not_there_is_left_out(
 SMALL = {
     "PNG": drawn(1024),
     "JPEG": drawn(1024, "JPEG"),
+    "JPEG in steps": drawn(1024, "JPEG", progressive=True),
+    "JPEG in many steps": jpeg_of_scans(100),
     "WebP": drawn(1024, "WEBP"),
     "WebP without a loss": drawn(100, "WEBP", lossless=True),
 }
