@@ -182,6 +182,8 @@ def test_each_route_takes_its_required_fields_alone_and_all_of_its_fields(
             for form in forms_of(operation) or [None]:
                 reset()
                 body = form and full_service.values(label, fields_of(form, whole=whole))
+                if label in ("PATCH /me", "DELETE /me") and "voucher" in (body or {}):
+                    continue  # it confirms nothing where there is a password: see test_login.py
                 response = full_service.ask(label, full_service.values(label, asked), body)
                 assert response.status_int == 200, (label, body)
 
