@@ -4746,12 +4746,12 @@ class Comment:
     """A comment with the URL and the title of its page, and role and picture of its author's
     account. What has been erased has its default.
 
-    `role`: "" unless its author was signed in, or has said since that they wrote it. `picture` is
-    its name, "" too then. `own_html`:
-    whether `html` came with an import and says what Markdown cannot. The content is then Markdown
-    that comes near it. In all other comments, `html` is the content as rendered. `masked`: whether
-    the IP address was shortened. `held`: why the comment waits. `hidden_at`: when it became spam or
-    was deleted. `learnt`: `ham` or `spam`, as which the spam filter learnt it.
+    `role`: "" unless its author was signed in, or has said since that they wrote it. `picture`: the
+    name of that of the account, "" where `role` is. `own_html`: whether `html` came with an import
+    and says what Markdown cannot. The content is then Markdown that comes near it. In all other
+    comments, `html` is the content as rendered. `masked`: whether the IP address was shortened.
+    `held`: why the comment waits. `hidden_at`: when it became spam or was deleted. `learnt`: `ham`
+    or `spam`, as which the spam filter learnt it.
     """
 
     created_at: int
