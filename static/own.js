@@ -56,7 +56,7 @@ export function own(thread, kit, posted) {
   thread.decorators.own = mark
   thread.menus.own = item => choices(thread, kit, item)
   for (const {comment} of Object.values(written(kit))) {
-    if (isHidden(thread, kit, comment)) thread.put(comment, true)
+    if (isUnlisted(thread, kit, comment)) thread.put(comment, true)
   }
   thread.shadowRoot.querySelectorAll('li[data-id]').forEach(mark)
   if (posted) {
@@ -68,7 +68,7 @@ export function own(thread, kit, posted) {
 }
 
 /** Whether a comment of this page waits for approval: the service does not list it then. */
-function isHidden(thread, kit, comment) {
+function isUnlisted(thread, kit, comment) {
   const isHere = pageKey(comment.page_url) === pageKey(thread.url)
   if (comment.status !== 'waiting' || !isHere) return false
   const item = thread.item(comment.id)

@@ -90,19 +90,19 @@ export function unfold(thread, kit, pressed) {
 function addLine(thread, kit, replies) {
   if (!replies || replies.querySelector(':scope > .line')) return
   const list = replies.firstChild
-  const line = kit.button('', () => hide(thread, line, list), {
-    class: 'line', ariaExpanded: true, ariaLabel: thread.say('hide'),
+  const line = kit.button('', () => hideReplies(thread, line, list), {
+    class: 'line', ariaExpanded: true, ariaLabel: thread.say('hidereplies'),
   })
   replies.prepend(line)
 }
 
 /** Hides or shows a list of replies, by the line beside it. */
-function hide(thread, line, list) {
+function hideReplies(thread, line, list) {
   list.hidden = !list.hidden
   line.setAttribute('aria-expanded', !list.hidden)
-  line.ariaLabel = list.hidden ? null : thread.say('hide')
+  line.ariaLabel = list.hidden ? null : thread.say('hidereplies')
   const count = list.querySelectorAll('li[data-id]').length
-  line.textContent = list.hidden ? thread.say('show', count) : ''
+  line.textContent = list.hidden ? thread.say('showreplies', count) : ''
 }
 
 /** Loads a hundred more replies to a comment. Says whether they came. */

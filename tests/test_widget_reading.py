@@ -1062,7 +1062,7 @@ def test_each_language_is_spoken_whole(app: App, view: View, asked: list[str]) -
     assert sorted(ends(asked, "/words/")) == wanted
 
 
-NAMED = ("menu", "hide")  # of what reading.js adds to comments
+NAMED = ("menu", "hidereplies")  # of what reading.js adds to comments
 
 
 def expect_names(page: Page, lang: str) -> None:
