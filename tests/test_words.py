@@ -118,8 +118,21 @@ def test_a_language_has_every_text_with_its_placeholders() -> None:
     assert not wrong, "\n".join(sorted(wrong))
 
 
+def test_a_name_from_the_left_keeps_its_place_in_a_text_from_the_right() -> None:
+    from_right = [tag for tag, each in LANGUAGES.items() if each["forms"]["direction"] == "rtl"]
+    assert "ar" in from_right
+    for tag in from_right:
+        for key, text in LANGUAGES[tag]["widget"].items():
+            bare_places = re.findall("(?<!\u2068)\\{n\\}|\\{n\\}(?!\u2069)", text)
+            assert not bare_places, (
+                f"static/languages/{tag}.json: widget: {key}: run `python tests/language.py {tag}`, "
+                "which puts U+2068 before {n} and U+2069 behind it"
+            )
+
+
 def is_untranslated(text: str, english: str | None) -> bool:
     """Whether a text is the English one. One or two words may be the same."""
+    text = re.sub("[\u2068\u2069]", "", text)
     return text == english and len(re.findall("[A-Za-z]+", re.sub(r"\{\w+\}", "", text))) > 2
 
 

@@ -100,6 +100,12 @@ def with_places_of_english(own: Section, english: Section, plural_forms: list[st
     return texts
 
 
+def isolated(text: str) -> str:
+    """A text with marks around its placeholder, for a language that is written from the right: a
+    name from the left keeps its place among the words then. `/admin` adds them by itself."""
+    return re.sub("\u2068?\\{n\\}\u2069?", "\u2068{n}\u2069", text)
+
+
 def complete(own: dict[str, Any], forms: dict[str, Any]) -> dict[str, Any]:
     """The file of a language with all that it has to have."""
     english = language_of_file("en")
@@ -109,6 +115,8 @@ def complete(own: dict[str, Any], forms: dict[str, Any]) -> dict[str, Any]:
         whole[section] = with_places_of_english(
             own.get(section, {}), english[section], plural_forms
         )
+    if forms["direction"] == "rtl":
+        whole["widget"] = {key: isolated(text) for key, text in whole["widget"].items()}
     if "emails_with_english" in own:
         whole["emails_with_english"] = own["emails_with_english"]
     return {**whole, "forms": forms}
