@@ -125,8 +125,8 @@ def test_a_name_from_the_left_keeps_its_place_in_a_text_from_the_right() -> None
         for key, text in LANGUAGES[tag]["widget"].items():
             bare_places = re.findall("(?<!\u2068)\\{n\\}|\\{n\\}(?!\u2069)", text)
             assert not bare_places, (
-                f"static/languages/{tag}.json: widget: {key}: run `python tests/language.py {tag}`, "
-                "which puts U+2068 before {n} and U+2069 behind it"
+                f"static/languages/{tag}.json: widget: {key}: run "
+                f"`python tests/language.py {tag}`: U+2068 and U+2069 stand around {{n}}"
             )
 
 
