@@ -19,6 +19,7 @@ from commentd import App, Config, main, make_app, masked
 from support import inside
 from support.client import CANARY, COMMENT, PAGE, Visitor
 from support.database import assert_whole
+from support.sources import STATIC
 from support.world import START, FakeWorld
 
 HOUR, DAY = 3600, 86400
@@ -44,6 +45,17 @@ ODD = {
     "1.2.3.4:80": "1.2.3.0",
     "[2001:db8:1:2::3]:80": "2001:db8:1::",
     "fe80::1%eth0": "fe80::",
+}
+# By the key under which the widget keeps it in the browser: what the manual says of it.
+KEPT_BY_BROWSERS = {
+    "'me'": ("name, email address and website", "昵称、邮箱、网址"),
+    "'likes'": ("likes", "点赞"),
+    "'reports'": ("reports", "举报"),
+    "'own'": ("the newest comments with the right to edit them", "最近的评论及修改它们的凭据"),
+    "'login'": ("from where they went to an identity provider", "去登录服务之前所在的位置"),
+    "form.draft": ("drafts", "草稿"),
+    "'account'": ("what was typed to get a code", "获取验证码时填写的内容"),
+    "'wrote'": ("when something was last sent", "最近一次发送的时间"),
 }
 NO_LIMITS = pytest.mark.parametrize("settings", [{"limits_enabled": False}])
 LEFT = """SELECT (SELECT count(*) FROM comment WHERE masked = 0),
@@ -537,3 +549,17 @@ def test_a_deleted_account_leaves_no_location(ann: Visitor, db: sqlite3.Connecti
     assert all(row)
     ann.delete_json("/me", {"password": CANARY, "comments": "keep"})
     assert db.execute(kept).fetchall() == [("words that stay", "", "", "")]
+
+
+def test_the_manual_names_all_that_the_widget_keeps_in_the_browser() -> None:
+    scripts = "".join(path.read_text("utf-8") for path in STATIC.glob("*.js"))
+    keys = {*re.findall(r"\bkeep\(kit, ([^,)]+)", scripts)}
+    keys |= {*re.findall(r"\.setItem\(SERVICE \+ ([\w.]+)", scripts)} - {"key"}  # in `keep` itself
+    assert keys == KEPT_BY_BROWSERS.keys(), (
+        "Write what the browser keeps into static/help/en/privacy.md and zh/privacy.md, and here"
+    )
+    for place, (language, lead) in enumerate((("en", "The browser keeps"), ("zh", "浏览器只为"))):
+        page = (STATIC / f"help/{language}/privacy.md").read_text("utf-8")
+        [passage] = [part for part in page.split("\n\n") if part.startswith(lead)]
+        text = " ".join(passage.split())
+        assert [said[place] for said in KEPT_BY_BROWSERS.values() if said[place] not in text] == []
