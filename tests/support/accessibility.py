@@ -538,7 +538,7 @@ def press_and_move_away(user: KeyboardUser) -> None:
         user.check("1.4.13", not faults, f"what hovering shows covers something: {faults}")
 
 
-SHOWN = f"{PREVIEW}:is([aria-expanded=true], [aria-pressed=true])"
+PREVIEW_SHOWN = f"{PREVIEW}:is([aria-expanded=true], [aria-pressed=true])"
 # A state, and the steps from there.
 PATHS: dict[str, tuple[Any, ...]] = {
     "to post": (
@@ -556,7 +556,7 @@ PATHS: dict[str, tuple[Any, ...]] = {
         use(FIELD, TEXT),
         use(PREVIEW),
         says("2.1.1", ".preview", "no preview by keys"),
-        says("4.1.2", SHOWN, "the button does not say that the preview is shown"),
+        says("4.1.2", PREVIEW_SHOWN, "the button does not say that the preview is shown"),
     ),
     "to answer and cancel": (
         State(),
