@@ -296,6 +296,7 @@ export async function attend(thread, kit, signal) {
   if (signal.aborted || attended.has(signal) || !isReady) return
   attended.add(signal)
   const root = thread.shadowRoot
+  // An item may be completed twice, so nothing here adds what is there already.
   const complete = item => {
     addOpener(thread, kit, item)
     addTitles(thread, kit, item)

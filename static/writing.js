@@ -354,7 +354,8 @@ async function submit(thread, kit, form) {
   press.textContent = word
 }
 
-/** Sends what a form holds: a comment, a reply, or a change of one. */
+/** Sends what a form holds: a comment, a reply, or a change of one. Of a reader who is signed in,
+    and of a change, only the content is sent. */
 async function send(thread, kit, form) {
   const {change} = form.subject
   const {content, ...author} = Object.fromEntries(new FormData(form))
