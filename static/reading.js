@@ -304,7 +304,7 @@ export async function attend(thread, kit, signal) {
   }
   thread.decorators.reading = complete
   root.querySelectorAll('li[data-id]').forEach(complete)
-  root.addEventListener('keydown', event => press(thread, kit, event), {signal})
+  root.addEventListener('keydown', event => actByKey(thread, kit, event), {signal})
   let timer
   const offerLater = () => {
     // Each character that is dragged over is a change, and measuring it costs a layout.
@@ -492,7 +492,7 @@ function replyWithQuote(thread, {article, range}) {
 const KEYS = {j: 'next', k: 'previous', r: 'reply', l: 'like', c: 'write'}
 
 /** Single keys, while the focus is in the thread and in no field (WCAG 2.1.4). */
-function press(thread, kit, event) {
+function actByKey(thread, kit, event) {
   const {key, target} = event
   const form = target.closest('article form')
   if (key === 'Escape' && form && !form.querySelector('.field').value) {
