@@ -22,6 +22,7 @@ from support.languages import (
     forms_in_browser,
     packed,
     passages,
+    without,
 )
 from support.refusals import refusals
 from support.service import services
@@ -180,6 +181,15 @@ def test_the_command_for_translators_keeps_what_is_there_and_begins_what_is_not(
     ]
     assert czech["forms"]["plural_numbers"] == {"one": "1", "few": "2-4", "many": ""}
     assert czech["forms"]["day_format"] == "{day}. {month}. {year}"
+
+
+def test_the_command_for_translators_begins_anew_what_has_changed_in_english() -> None:
+    german, english = LANGUAGES["de"], LANGUAGES["en"]
+    anew = complete(without(german, ["widget.reply", "widget.count"]), german["forms"])
+    changed = {key for key, text in anew["widget"].items() if text != german["widget"][key]}
+    assert changed == {"reply", "count_one", "count_other"}
+    assert {key: anew["widget"][key] for key in changed}.items() <= english["widget"].items()
+    assert {**anew, "widget": german["widget"]} == german
 
 
 @pytest.mark.slow

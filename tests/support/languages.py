@@ -100,6 +100,21 @@ def with_places_of_english(own: Section, english: Section, plural_forms: list[st
     return texts
 
 
+def without(own: dict[str, Any], changed: list[str]) -> dict[str, Any]:
+    """A language without its translations of texts that have changed in English, such as
+    `widget.reply` or, with all its plural forms, `widget.count`."""
+
+    def is_old(section: str, key: str) -> bool:
+        return f"{section}.{PLURAL_FORM.sub('', key)}" in changed or f"{section}.{key}" in changed
+
+    kept = {
+        section: {key: text for key, text in own[section].items() if not is_old(section, key)}
+        for section in SECTIONS
+        if section in own
+    }
+    return {**own, **kept}
+
+
 def isolated(text: str) -> str:
     """A text with marks around its placeholder, for a language that is written from the right: a
     name from the left keeps its place among the words then. `/admin` adds them by itself."""
