@@ -197,7 +197,7 @@ def expected_export(installation: Installation, emails: bool) -> Row:
             comment |= {"likes": 0, "pinned": 0, "edited_at": None}
         comments.append(comment)
     pages = [
-        {word: row[word] for word in ("page_url", "views", "page_likes", "closed")}
+        {word: row[word] for word in ("page_url", "title", "views", "page_likes", "closed")}
         | {"page_key": row["key"], "opened_at": moment(row["opened_at"])}
         for row in installation.rows("SELECT * FROM page ORDER BY key")
     ]
