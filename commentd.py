@@ -7344,7 +7344,7 @@ def claims_of_jwt(
 
 
 def unsigned_claims(token: str) -> Json | None:
-    """The claims of a JWT, whoever made it. None if it is none."""
+    """The claims of a JWT, from anybody. None for other texts."""
     import jwt
 
     try:
@@ -8936,7 +8936,7 @@ class Links(EmailPiece):
 
 @dataclass(frozen=True)
 class Buttons(Links):
-    """Links to press, of which at most one is primary."""
+    """Links to press. At most one is primary."""
 
     shape = "buttons"
 
@@ -9017,8 +9017,8 @@ def email_html(
 
 
 def begins_from_right(text: str) -> bool:
-    """Whether the first letter is of a script that is written from right to left. Programs take
-    `dir="auto"` away."""
+    """Whether a text begins in a right-to-left script, which its first character with a direction
+    says (Unicode, UAX #9, P2). Mail programs take `dir="auto"` away."""
     for character in text:
         direction = unicodedata.bidirectional(character)
         if direction in ("L", "R", "AL"):
@@ -9095,7 +9095,7 @@ class QuoteWriter(html.parser.HTMLParser):
             self.write(f"</{tag}>")
 
     def say_where_link_leads(self) -> None:
-        """A link could say that it leads elsewhere. So it is none here, and its URL stands behind
+        """A link could claim to lead elsewhere. So it becomes text here, and its URL stands behind
         its text. Many mail programs make that a link, which leads to what it says."""
         url = self.link_url.removeprefix("mailto:")
         is_said = unquoted(url) == unquoted(self.link_text.strip())
@@ -9423,7 +9423,7 @@ def parted_email(site: Site, account: Account) -> Email:
 
 
 def factor_email(site: Site, account: Account, *, is_on: bool) -> Email:
-    """The email to an admin for whom a second factor was switched on or off."""
+    """The email to an admin whose second factor was switched on or off."""
     holder = Recipient(site, account.email, account.language or UNKNOWN_LANGUAGE)
     subject = holder.text("factor_off_subject")
     text = holder.text("factor_off_text", email=account.email)
@@ -11553,7 +11553,7 @@ class Template(Chat):
 
 
 def headers_in(text: str) -> dict[str, str]:
-    """Headers, one a line, by their names in small letters."""
+    """Headers, one a line, by their names in lower case."""
     headers = {}
     for line in text.splitlines():
         name, _, value = line.partition(":")
