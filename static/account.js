@@ -51,7 +51,13 @@ export async function account(thread, kit, form, reason) {
     thread.$('.panel')?.remove()
     const nobody = {token: undefined, id: undefined, role: undefined, site: undefined}
     kit.keep(kit, 'me', {...me(), ...nobody, ...reader})
-    for (const each of forms()) each.replaceWith(thread.makeForm(each.subject))
+    for (const each of forms()) {
+      const hasFocus = each.matches(':focus-within')
+      const fresh = thread.makeForm(each.subject)
+      fresh.content.value = each.content.value
+      each.replaceWith(fresh)
+      if (hasFocus) fresh.content.focus() // they go on writing
+    }
     thread.use('own.js', 'own')
   }
 

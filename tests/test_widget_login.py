@@ -255,10 +255,13 @@ def of_site(app: App, view: View, site: Site, fake_world: FakeWorld) -> Page:
 def test_signing_out_at_the_own_site_signs_the_widget_out(
     app: App, of_site: Page, change: str
 ) -> None:
+    field = of_site.get_by_placeholder(EN["write"])
+    field.press_sequentially("Hi")
     of_site.evaluate(f"const thread = document.querySelector('commentd-thread'); {change}")
     expect(greeting(of_site)).to_have_count(0)
-    of_site.get_by_placeholder(EN["write"]).click()
     expect(of_site.get_by_role("textbox", name=EN["name"])).to_be_visible()
+    expect(field).to_be_focused()
+    expect(field).to_have_value("Hi")
     until(lambda: sql(app, "SELECT version FROM account") == [(2,)])
 
 
