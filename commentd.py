@@ -13232,7 +13232,7 @@ def picture_size(body: bytes) -> tuple[int, int]:
     readers = {"image/png": png_size, "image/jpeg": jpeg_size, "image/webp": webp_size}
     try:
         return readers[media_type_of(body)](body)
-    except (KeyError, struct.error):  # it is none, or too short
+    except (KeyError, struct.error):  # no such picture, or too short a file
         return 0, 0
 
 
@@ -14643,7 +14643,7 @@ def set_own_picture(request: Request) -> Json:
 
 @route("DELETE", "/me/picture", Permission.USER)
 def remove_own_picture(request: Request) -> Json:
-    """To `{success}`: the first letter of the name stands beside the caller's comments again."""
+    """To `{success}`: the caller's comments have no picture any more."""
     with request.writing():
         request.site.store.remove_picture(request.me.id)
     return {"success": True}
@@ -17279,7 +17279,7 @@ def change_user(request: Request, user_id: int) -> Json:
 
 @route("DELETE", "/admin/users/<user_id:id>/picture", Permission.ADMIN)
 def remove_picture_of_user(request: Request, user_id: int) -> Json:
-    """To `{success}`: the first letter of the name stands beside the comments of a user again."""
+    """To `{success}`: the comments of a user have no picture any more."""
     store = request.site.store
     with request.writing():
         user = store.account(user_id)
@@ -17834,9 +17834,9 @@ EMAIL_CHOICES: dict[str, Callable[[Request, ShortLink, FullComment | None], None
 # -- Telegram -----------------------------------------------------------------
 
 # What people do with the messages in a chat of Telegram, where the owner has switched that on
-# (`interactive`): they press buttons, and reply. Each update from Telegram is looked at once. One
-# that is not from a person whom the settings name, about a message that this service has sent to
-# the chat of the settings, changes nothing.
+# (`interactive`): they press buttons, and reply. Each update from Telegram is looked at once. It
+# counts only if it comes from a person in the settings, and is about a message that this service
+# has sent to the chat in the settings.
 
 POLL_SECONDS = 25  # that Telegram keeps a request open while nothing happens
 UPDATES = ["message", "callback_query"]  # the kinds of updates that are asked for
@@ -19335,8 +19335,8 @@ TAG_LINK_OR_CODE = re.compile(r"(?is)(<(?:a|code|pre)\b.*?</(?:a|code|pre)>|<[^>
 
 @functools.cache
 def wordpress_url() -> re.Pattern[str]:
-    """Matches the bare URLs of which WordPress makes links when it shows a comment: not those in
-    links and code. To compile it takes 3 ms."""
+    """Matches the bare URLs that WordPress shows as links: not those in links and code. To compile
+    it takes 3 ms."""
     return re.compile(rf"{URL_IN_TEXT}|(?<![\w/.@-])www\.{AFTER_SCHEME}")
 
 

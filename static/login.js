@@ -169,7 +169,7 @@ function subjectOf(thread) {
   try {
     return JSON.parse(atob(tokenOf(thread).split('.')[1].replace(/-/g, '+').replace(/_/g, '/'))).sub
   } catch {
-    // There is no token, or it is none.
+    // There is no token, or it can't be read.
   }
 }
 
