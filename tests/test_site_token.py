@@ -1,4 +1,4 @@
-"""Readers whom the owner's own site signs in, with a token that it has signed."""
+"""The owner's own site signs readers in, with a token that it has signed."""
 
 import hashlib
 import json

@@ -1,5 +1,5 @@
-"""Telegram both ways: buttons and replies in a chat act, for the people whom the settings name
-alone. The other side is a server of our own that speaks the Bot API."""
+"""Telegram both ways: buttons and replies in a chat act, for the people in the settings alone.
+The other side is a server of our own that speaks the Bot API."""
 
 import logging
 from collections.abc import Callable, Iterator

@@ -389,7 +389,7 @@ def test_a_quote_is_offered_below_the_end_of_the_selected_text(
       return [line.left - box.left, box.right - line.right, em]
     }"""
     left, right, em = page.locator(".quote").evaluate(ends)
-    # It begins five letters before that end.
+    # It begins five times the width of an m before that end.
     width = box_of(page.locator(".quote"))["width"]
     over = left if lang == "ar" else right
     assert abs(width - over - 5 * em) < 1
