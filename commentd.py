@@ -42,6 +42,7 @@ stands above it.
     Manual        its topics, for the terminal and as pages
     Application   `make_app`: mounts the routes, adds headers, and does the regular work
     Doctor        what `check` finds
+    Inspection    what `check URL` finds on a page of the blog
     Status        what the service tells of itself: `/`, `/health`, `/origin`, `/metrics`
     Markup        the HTML and the Markdown of other products, as our Markdown
     Foreign       files of other products: tables of fields, and readers
@@ -7059,6 +7060,13 @@ def admins_of(path: Path) -> list[str]:
         return [email for (email,) in db.execute(sql)]
 
 
+def token_key_of(path: Path) -> str:
+    """The key of the service in a file that is left as it is; "" if it has none yet."""
+    with read_only(path) as db:
+        sql = "SELECT value FROM secret WHERE name = 'token_key'"
+        return next((key for (key,) in db.execute(sql)), "")
+
+
 def figures_of(path: Path, now: int) -> tuple[Figures, int]:
     """The figures of a file that is left as it is, and how many of its counters are wrong."""
     with read_only(path) as db:
@@ -7522,6 +7530,18 @@ class HttpResponse:
     status: int
     body: bytes
     retry_after: int = 0
+    headers: tuple[tuple[str, str], ...] = ()  # with names in lower case
+
+    def headers_named(self, name: str) -> list[str]:
+        return [value for each, value in self.headers if each == name]
+
+    def header(self, name: str) -> str:
+        """The first one of that name; "" if there is none."""
+        return next(iter(self.headers_named(name)), "")
+
+
+class NotPublic(OSError):
+    """A URL that others named leads to no server of the open internet."""
 
 
 def exchange(
@@ -7547,6 +7567,9 @@ def exchange(
         try:
             if request.is_named_by_others:
                 client.sock = connected_openly(client.host, client.port, silence)
+                if is_https:
+                    tls = ssl.create_default_context()
+                    client.sock = tls.wrap_socket(client.sock, server_hostname=client.host)
             else:
                 client.connect()
             with ended_after(whole_time, client.sock):
@@ -7558,7 +7581,10 @@ def exchange(
                     size = response.readinto(body)
                     wait = response.getheader("Retry-After", "")
                     seconds = int(wait) if re.fullmatch("[0-9]{1,6}", wait) else 0
-                    return HttpResponse(response.status, bytes(body[:size]), seconds)
+                    headers_there = ((name.lower(), text) for name, text in response.getheaders())
+                    return HttpResponse(
+                        response.status, bytes(body[:size]), seconds, tuple(headers_there)
+                    )
         except http.client.HTTPException as error:
             raise OSError(type(error).__name__) from None
 
@@ -7578,22 +7604,19 @@ def fetch(
     return response.status, response.body
 
 
-def connected_openly(host: str, port: int, silence: int) -> ssl.SSLSocket:
-    """A connection to a server of the open internet. `OSError` where the name leads elsewhere: no
+def connected_openly(host: str, port: int, silence: int) -> socket.socket:
+    """A connection to a server of the open internet. `NotPublic` where the name leads elsewhere: no
     connection is tried then, since how long one takes tells which servers a private network has."""
     # One of IPv4 and one of IPv6: a name may have hundreds that all keep us waiting.
     addresses: dict[int, str] = {}
     for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         addresses.setdefault(family, str(address[0]))
     if not all(map(is_public_ip, addresses.values())):
-        raise OSError("it is no server of the open internet")
+        raise NotPublic("it is no server of the open internet")
     for ip in addresses.values():
         with contextlib.suppress(OSError):
-            connection = socket.create_connection((ip, port), silence)
-            break
-    else:
-        raise OSError("it can't be reached")
-    return ssl.create_default_context().wrap_socket(connection, server_hostname=host)
+            return socket.create_connection((ip, port), silence)
+    raise OSError("it can't be reached")
 
 
 def is_public_ip(text: str) -> bool:
@@ -8023,6 +8046,7 @@ class Site:
     minute_counter: MinuteCounter = field(default_factory=MinuteCounter)
     views: ViewCounter = field(default_factory=ViewCounter)
     download_lock: threading.Lock = field(default_factory=threading.Lock)  # of a backup
+    inspection_lock: threading.Lock = field(default_factory=threading.Lock)  # of a page
     chat_paces: dict[str, ChatPace] = field(default_factory=lambda: defaultdict(ChatPace))
     # When sessions of admins were last used, by their id, as far as it is not written yet.
     seen_sessions: dict[int, int] = field(default_factory=dict)
@@ -19037,6 +19061,1356 @@ def findings_inside(site: Site) -> list[Finding]:
     return sorted(wrong, key=lambda finding: finding.level)
 
 
+# -- Inspection ---------------------------------------------------------------
+
+# `commentd check URL` and a button of the admin page fetch a page of the blog, as readers do, and
+# say what keeps its comments from being shown or written. Nothing on the page is run.
+
+PAGE_BYTES = 2 * MEGA  # of a page; the rest is not read
+SCRIPT_BYTES = MEGA // 2
+INSPECTION_SECONDS = 30  # in which a request may begin
+MOST_REDIRECTS = 5
+USER_AGENT = "Mozilla/5.0 (compatible; commentd)"
+
+
+# Elements of a page
+
+VOID_ELEMENTS = frozenset((
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
+    "track", "wbr",
+))  # fmt: skip
+# With any other one, a browser takes the head for closed.
+ELEMENTS_OF_HEAD = frozenset((
+    "html", "head", "title", "meta", "link", "base", "script", "style", "noscript", "template",
+))  # fmt: skip
+# A paragraph ends before each of these.
+BLOCK_ELEMENTS = frozenset((
+    "address", "article", "aside", "blockquote", "details", "div", "dl", "figure", "footer",
+    "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "main", "nav", "ol", "p", "pre",
+    "section", "table", "ul",
+))  # fmt: skip
+# What stands in these is neither shown nor run.
+INERT_ELEMENTS = ("template", "noscript", "textarea", "iframe", "noembed", "noframes", "xmp")
+
+
+@dataclass(frozen=True)
+class PageElement:
+    """A start tag. `parent`: the element that it stands in."""
+
+    name: str
+    attributes: Mapping[str, str]
+    parent: "PageElement | None"
+    in_head: bool
+    has_slash: bool  # at its end, as in `<br />`
+
+    def get(self, name: str) -> str:
+        """The value of an attribute; "" if it is missing."""
+        return self.attributes.get(name, "")
+
+    @property
+    def around(self) -> Iterator["PageElement"]:
+        """The elements that it stands in, the nearest first."""
+        element = self.parent
+        while element is not None:
+            yield element
+            element = element.parent
+
+    @property
+    def inert_name(self) -> str:
+        """The name of what is around it and neither shows nor runs anything. "" for nothing."""
+        for each in self.around:
+            is_shadow_root = "shadowrootmode" in each.attributes
+            if each.name in INERT_ELEMENTS and not is_shadow_root:
+                return each.name
+        return ""
+
+
+class PageReader(html.parser.HTMLParser):
+    """Reads the HTML of a page."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self.elements: list[PageElement] = []
+        self.comments: list[str] = []
+        self.scripts: list[str] = []  # that stand in the page itself
+        self.texts: list[str] = []  # all others
+        self.open_elements: list[PageElement] = []
+        self.open_names: Counter[str] = Counter()
+        self.is_in_head = True
+        self.feed(markup)
+        self.close()
+
+    def add(self, name: str, attributes: list[tuple[str, str | None]], *, has_slash: bool) -> None:
+        values: dict[str, str] = {}
+        for attribute, value in attributes:
+            values.setdefault(attribute, value or "")
+        if name in BLOCK_ELEMENTS and self.open_names["p"]:
+            self.handle_endtag("p")  # which need not be written, and minifiers leave it out
+        if name not in ELEMENTS_OF_HEAD and not any(map(self.open_names.get, INERT_ELEMENTS)):
+            self.is_in_head = False
+        parent = self.open_elements[-1] if self.open_elements else None
+        element = PageElement(name, values, parent, self.is_in_head, has_slash)
+        self.elements.append(element)
+        if name not in VOID_ELEMENTS:
+            self.open_elements.append(element)
+            self.open_names[name] += 1
+
+    def handle_starttag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.add(name, attributes, has_slash=False)
+
+    def handle_startendtag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
+        """The slash at the end has no meaning for browsers. A script is closed here all the same:
+        otherwise all that follows would be its text."""
+        self.add(name, attributes, has_slash=True)
+        if name == "script":
+            self.handle_endtag(name)
+
+    def handle_endtag(self, name: str) -> None:
+        if name == "head":
+            self.is_in_head = False
+        if not self.open_names[name]:
+            return
+        while True:
+            closed = self.open_elements.pop()
+            self.open_names[closed.name] -= 1
+            if closed.name == name:
+                return
+
+    def handle_data(self, text: str) -> None:
+        is_script = bool(self.open_elements) and self.open_elements[-1].name == "script"
+        (self.scripts if is_script else self.texts).append(text)
+
+    def handle_comment(self, text: str) -> None:
+        self.comments.append(text)
+
+    def named(self, *names: str) -> list[PageElement]:
+        return [element for element in self.elements if element.name in names]
+
+
+CHARSET = re.compile(r"(?i)charset=[\"']?([\w.:-]+)")
+
+
+def decoded_page(body: bytes, content_type: str) -> str:
+    """The text of a page. Its tags are ASCII, so that a wrong encoding spoils only what stands
+    between them."""
+    found = [content_type]
+    for meta in PageReader(body[:1024].decode("latin-1")).named("meta"):
+        found += [f"charset={meta.get('charset')}", meta.get("content")]
+    encoding = next((named[1] for named in map(CHARSET.search, found) if named), "utf-8")
+    try:
+        return body.decode(encoding, "replace")
+    except LookupError:  # there is no such encoding
+        return body.decode("utf-8", "replace")
+
+
+# URLs
+
+
+def whole_url(base: str, url: str) -> str:
+    """The whole URL that an attribute of a page means; "" if it is none."""
+    with contextlib.suppress(ValueError):
+        whole = urllib.parse.urljoin(base, url.strip())
+        if urllib.parse.urlsplit(whole).scheme in ("http", "https"):
+            return whole
+    return ""
+
+
+def origin_of(url: str) -> str:
+    """The origin of a URL, as `[site] origins` has it."""
+    parts = urllib.parse.urlsplit(url)
+    return f"{parts.scheme}://{host_of(f'{parts.scheme}://{parts.netloc}')}"
+
+
+def path_and_query(url: str) -> str:
+    parts = urllib.parse.urlsplit(url)
+    path = parts.path or "/"
+    return f"{path}?{parts.query}" if parts.query else path
+
+
+def without_query(url: str) -> str:
+    return re.split(r"[?#]", url, maxsplit=1)[0]
+
+
+def as_sent(url: str) -> str:
+    """A URL as browsers send it: in ASCII, without a fragment."""
+    parts = urllib.parse.urlsplit(url)
+    return quoted_url(f"{parts.scheme}://{ascii_host(parts.netloc.lower())}{path_and_query(url)}")
+
+
+def is_inside(url: str) -> bool:
+    """Whether only this machine or its network reaches a URL, as far as the host tells."""
+    host = urllib.parse.urlsplit(url).hostname or ""
+    if ip := plain_ip(host):
+        return not is_public_ip(ip)
+    return host.endswith((".local", ".localhost")) or "." not in host
+
+
+def shown_url(url: str) -> str:
+    return terminal_line(unquoted(url))
+
+
+# What is asked, and what responds
+
+
+@dataclass(frozen=True)
+class BlogPage:
+    """A page of the blog as it was fetched. `url`: where redirects led."""
+
+    url: str
+    response: HttpResponse
+    reader: PageReader
+
+    @property
+    def base_url(self) -> str:
+        """What relative URLs on the page start from."""
+        for base in self.reader.named("base"):
+            if base.get("href") and not base.inert_name:
+                return whole_url(self.url, base.get("href")) or self.url
+        return self.url
+
+    @property
+    def key(self) -> str:
+        return page_name(path_and_query(self.url), ()).key
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A page that is looked at. `key`: that of the service, b"" if it is not known.
+    `is_by_admin`: somebody asks for it from afar, so only servers of the open internet are asked
+    once the service is public."""
+
+    config: Config
+    world: World
+    key: bytes
+    url: str
+    is_by_admin: bool
+    began_at: float
+
+    @property
+    def origins(self) -> set[str]:
+        """The origins that pages are fetched from."""
+        named = [*self.config.site_origins]
+        if not self.is_by_admin:
+            named.append(origin_of(self.url))
+        return {*named, *(re.sub("^http:", "https:", origin) for origin in named)}
+
+    @property
+    def tag(self) -> str:
+        return f'<script src="{self.config.service_url}/embed.js" async></script>'
+
+    def ask(
+        self,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        method: str = "GET",
+        most: int = RESPONSE_LIMIT,
+    ) -> HttpResponse:
+        """`OSError` if there is no response."""
+        if self.world.clock() - self.began_at > INSPECTION_SECONDS:
+            raise TimeoutError("all of it takes too long")
+        sent = {"accept": "*/*", "user-agent": USER_AGENT, **(headers or {})}
+        is_guarded = self.is_by_admin and bool(self.config.server_public_url)
+        request = HttpRequest(method, as_sent(url), sent, is_named_by_others=is_guarded)
+        return self.world.exchange(request, most)
+
+
+def media_type(response: HttpResponse) -> str:
+    return response.header("content-type").partition(";")[0].strip().lower()
+
+
+def redirect_target(response: HttpResponse, url: str) -> str:
+    """Where a response leads a browser; "" if it does not."""
+    if response.status not in (301, 302, 303, 307, 308):
+        return ""
+    # Some servers write it in UTF-8, which is read as Latin-1.
+    location = response.header("location").encode("latin-1").decode("utf-8", "replace")
+    return whole_url(url, location)
+
+
+def is_challenge(response: HttpResponse) -> bool:
+    """Whether a protection against bots responds in the place of what was asked for."""
+    if response.header("cf-mitigated"):
+        return True
+    return response.status in (403, 429, 503) and b"challenge" in response.body[:20_000].lower()
+
+
+def fault_of_connection(url: str, error: Exception) -> str:
+    """Why there was no response, for a text that goes on."""
+    detail = terminal_line(str(error)) or type(error).__name__
+    return f"{origin_of(url)}: {detail}"
+
+
+# Fetching the page
+
+
+def fetch_page(inspection: Inspection) -> BlogPage | Finding:
+    """The page, or why there is none."""
+    url = inspection.url
+    for _ in range(MOST_REDIRECTS + 1):
+        if origin_of(url) not in inspection.origins:
+            target = shown_url(url)
+            text = (
+                f"the page leads to {target}, whose host is not in [site] origins: if that is your "
+                "blog, add it there and check that URL"
+            )
+            return Finding(Level.FAIL, "page", text)
+        try:
+            response = inspection.ask(url, {"accept": "text/html"}, most=PAGE_BYTES)
+        except NotPublic:
+            text = (
+                f"{origin_of(url)} has an IP address of a local network, which is not asked from "
+                "here: run `commentd check URL` on the server"
+            )
+            return Finding(Level.FAIL, "page", text)
+        except (OSError, ValueError) as error:
+            fault = fault_of_connection(url, error)
+            text = f"the blog does not respond at {fault}; correct the URL, or start its server"
+            return Finding(Level.FAIL, "page", text)
+        target = redirect_target(response, url)
+        if not target:
+            if fault_found := fault_of_page(response, url):
+                return fault_found
+            page = read_page(response, url)
+            target = refresh_target(page)
+            if not target:
+                return page
+        url = target
+    text = "the page redirects in a circle: correct the redirects of the blog"
+    return Finding(Level.FAIL, "page", text)
+
+
+def fault_of_page(response: HttpResponse, url: str) -> Finding | None:
+    """Why a response is no page of a blog. None if it is one."""
+    status = response.status
+    if is_challenge(response):
+        text = (
+            "a protection against bots responds in place of the blog: switch it off for this "
+            "server, or for as long as you check"
+        )
+        return Finding(Level.FAIL, "page", text)
+    if status in (404, 410):
+        shown = shown_url(url)
+        text = f"there is no page at {shown}, status {status}: correct the URL, or build the blog"
+        return Finding(Level.FAIL, "page", text)
+    if status == 401:
+        text = "the blog asks for a password: check a page that everybody can read"
+        return Finding(Level.FAIL, "page", text)
+    if status != 200:
+        text = f"the blog responds with status {status}: look into the log of its server"
+        return Finding(Level.FAIL, "page", text)
+    if media_type(response) not in ("text/html", "application/xhtml+xml"):
+        found = terminal_line(media_type(response)) or "nothing"
+        text = f"this is no page, but {found}: check the URL of a post"
+        return Finding(Level.FAIL, "page", text)
+    return None
+
+
+def read_page(response: HttpResponse, url: str) -> BlogPage:
+    body = response.body
+    if response.header("content-encoding") in ("gzip", "x-gzip"):
+        # Some stores of files have them packed, and send them so to everybody.
+        with contextlib.suppress(zlib.error):
+            body = zlib.decompressobj(GZIP_BITS).decompress(body, PAGE_BYTES)
+    text = decoded_page(body, response.header("content-type"))
+    return BlogPage(url, response, PageReader(text))
+
+
+def refresh_target(page: BlogPage) -> str:
+    """Where a page sends its readers at once, as the pages do that generators put at old URLs; ""
+    if it does not."""
+    for meta in page.reader.named("meta"):
+        if meta.get("http-equiv").lower() != "refresh" or meta.inert_name:
+            continue
+        seconds, _, target = meta.get("content").partition(";")
+        name, _, url = target.strip().partition("=")
+        if name.strip().lower() == "url" and seconds.strip() in ("0", "1"):
+            return whole_url(page.base_url, url.strip().strip("'\""))
+    return ""
+
+
+# The tag
+
+LOADERS = ("embed.js", "loader.js")
+SCRIPT_TYPES = (
+    "",
+    "text/javascript",
+    "application/javascript",
+    "application/x-javascript",
+    "text/ecmascript",
+    "application/ecmascript",
+)
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A script of the service on a page. `attribute`: where its URL stands."""
+
+    element: PageElement
+    attribute: str
+    url: str
+
+    @property
+    def runs(self) -> bool:
+        """Whether browsers run it, as far as the page tells."""
+        return (
+            self.attribute == "src"
+            and self.element.get("type").strip().lower() in SCRIPT_TYPES
+            and "nomodule" not in self.element.attributes
+            and not self.element.inert_name
+        )
+
+
+def tags_on(page: BlogPage) -> list[Tag]:
+    """The scripts that are called as those of the service, but for those of other services."""
+    tags = []
+    for element in page.reader.named("script"):
+        if any(other.has_script(element) for other in OTHER_SERVICES):
+            continue
+        for attribute, value in element.attributes.items():
+            url = whole_url(page.base_url, value)
+            if without_query(url).rpartition("/")[2] in LOADERS:
+                tags.append(Tag(element, attribute, url))
+                break
+    return tags
+
+
+def threads_on(page: BlogPage) -> list[PageElement]:
+    """The elements of the widget that browsers show."""
+    return [each for each in page.reader.named("commentd-thread") if not each.inert_name]
+
+
+def check_tags(page: BlogPage, inspection: Inspection) -> Iterator[Finding]:
+    tags = tags_on(page)
+    if not tags:
+        yield missing_tag(page, inspection)
+        return
+    for tag in tags:
+        yield from check_element_of_tag(tag)
+        yield from check_delay(tag, page)
+        yield from check_url_of_tag(tag, page, inspection)
+    if len(tags) > 1:
+        yield Finding(Level.WARN, "tag", "the tag stands on the page more than once: leave one")
+    running = [tag for tag in tags if tag.runs]
+    if running and running[0].element.in_head and not page.reader.named("commentd-thread"):
+        text = (
+            "the tag is in the head, where nothing can be shown: write <commentd-thread>"
+            "</commentd-thread> where the comments shall appear"
+        )
+        yield Finding(Level.FAIL, "tag", text)
+
+
+def missing_tag(page: BlogPage, inspection: Inspection) -> Finding:
+    """Why no tag was found."""
+    shown_text = "".join(page.reader.texts)
+    if any(names_loader(text) and "<" in text for text in page.reader.comments):
+        text = "the tag stands in a comment of the HTML: delete the <!-- and --> around it"
+        return Finding(Level.FAIL, "tag", text)
+    if "<script" in shown_text and names_loader(shown_text):
+        text = (
+            "the tag is shown as text: paste it into the template of the blog, or where its editor "
+            "takes HTML"
+        )
+        return Finding(Level.FAIL, "tag", text)
+    if any(map(names_loader, page.reader.scripts)):
+        text = "a script of the page adds the tag, and none is run here: look in a browser"
+        return Finding(Level.NOTE, "tag", text)
+    if page.reader.named("commentd-thread"):
+        text = f"the page has <commentd-thread>, but no script: paste {inspection.tag} beside it"
+        return Finding(Level.FAIL, "tag", text)
+    text = f"the page has no tag: paste {inspection.tag} into the template of your posts"
+    return Finding(Level.FAIL, "tag", text)
+
+
+def names_loader(text: str) -> bool:
+    return any(f"/{name}" in text for name in LOADERS)
+
+
+def check_element_of_tag(tag: Tag) -> Iterator[Finding]:
+    element = tag.element
+    if element.inert_name:
+        text = f"the tag stands in <{element.inert_name}>, where no browser runs it: move it out"
+        yield Finding(Level.FAIL, "tag", text)
+    if element.has_slash:
+        text = (
+            "the tag ends with />, so that browsers take the rest of the page for its text: write "
+            "></script>"
+        )
+        yield Finding(Level.FAIL, "tag", text)
+    if element.get("type").strip().lower() == "module":
+        text = (
+            "the tag has type=module, so that it cannot find its service: delete that; Astro "
+            "leaves a tag as it is that has is:inline"
+        )
+        yield Finding(Level.FAIL, "tag", text)
+    if "nomodule" in element.attributes:
+        text = "the tag has nomodule, so that no browser of today runs it: delete that"
+        yield Finding(Level.FAIL, "tag", text)
+    if element.get("crossorigin").lower() == "use-credentials":
+        text = "the tag has crossorigin=use-credentials, which browsers refuse here: delete that"
+        yield Finding(Level.FAIL, "tag", text)
+    if element.get("integrity"):
+        text = "the tag has integrity, so that each update of commentd stops it: delete that"
+        yield Finding(Level.WARN, "tag", text)
+
+
+def check_url_of_tag(tag: Tag, page: BlogPage, inspection: Inspection) -> Iterator[Finding]:
+    service = inspection.config.service_url
+    shown = shown_url(tag.url)
+    if page.url.startswith("https:") and tag.url.startswith("http:"):
+        yield mixed_content(shown, service)
+    elif not service or without_query(tag.url).rpartition("/")[0] == service:
+        return
+    elif is_inside(tag.url) and not is_inside(page.url):
+        text = f"the tag loads {shown}, which only your own machine reaches: write {service}"
+        yield Finding(Level.FAIL, "tag", text)
+    elif origin_of(tag.url) == origin_of(page.url):
+        text = (
+            f"the tag loads a copy on the blog, {shown}, which cannot find the service: write "
+            f"{service}"
+        )
+        yield Finding(Level.FAIL, "tag", text)
+    else:
+        text = f"the tag loads {shown}, but the service is at {service}: write that"
+        yield Finding(Level.FAIL, "tag", text)
+
+
+def mixed_content(shown: str, service: str) -> Finding:
+    """`shown`: the URL that a tag on an https page loads by http."""
+    if service.startswith("https:"):
+        text = f"the tag loads {shown}, which browsers block on an https page: write https:"
+        return Finding(Level.FAIL, "mixed", text)
+    text = (
+        f"the tag loads {shown}, which browsers block on an https page: have a proxy serve "
+        "commentd by https, and write that into public_url and the tag"
+    )
+    return Finding(Level.FAIL, "mixed", text)
+
+
+# What holds the tag back
+
+
+@dataclass(frozen=True)
+class Delay:
+    """A program that changes scripts of a page, so that they run later. `types` and `attributes`:
+    what it leaves in a tag. `asks_reader`: until the reader agrees, not only until they act."""
+
+    name: str
+    types: Strings = ()
+    attributes: Strings = ()
+    asks_reader: bool = False
+
+    @property
+    def finding(self) -> Finding:
+        if self.asks_reader:
+            text = (
+                f"the tag is held back until the reader agrees, by {self.name}: name embed.js "
+                "there as necessary"
+            )
+            return Finding(Level.FAIL, "script", text)
+        text = (
+            f"the tag is held back until the reader acts, by {self.name}: name embed.js among its "
+            "exceptions"
+        )
+        return Finding(Level.WARN, "script", text)
+
+
+DELAYS = (
+    Delay("WP Rocket", ("rocketlazyloadscript",), ("data-rocket-src", "data-rocket-type")),
+    Delay("Perfmatters", ("pmdelayedscript",), ("data-perfmatters-type",)),
+    Delay("LiteSpeed Cache", ("litespeed/javascript",)),
+    Delay("NitroPack", (), ("nitro-exclude", "data-nitro-src", "nitropack-src")),
+    Delay("WP Meteor", ("javascript/blocked",), ("data-wpmeteor-src", "data-wpmeteor-type")),
+    Delay("FlyingPress", (), ("data-lazy-src", "data-loading-method")),
+    Delay("Cookiebot", (), ("data-cookieconsent",), asks_reader=True),
+    Delay("iubenda", (), ("data-suppressedsrc",), asks_reader=True),
+    Delay("consentmanager", (), ("data-cmp-src",), asks_reader=True),
+    Delay("Borlabs Cookie", (), ("data-borlabs-cookie-script-blocker-id",), asks_reader=True),
+    Delay("CookieYes", (), ("data-cookieyes",), asks_reader=True),
+    Delay("Klaro", (), ("data-name",), asks_reader=True),
+    # Others have names that several programs use.
+    Delay("a manager of consent", ("text/plain", "text/template"), (), asks_reader=True),
+)
+
+
+def check_delay(tag: Tag, page: BlogPage) -> Iterator[Finding]:
+    element = tag.element
+    written_type = element.get("type").strip().lower()
+    if tag.runs or written_type == "module" or "nomodule" in element.attributes:
+        return
+    if written_type.endswith("-text/javascript"):
+        text = (
+            "Rocket Loader of Cloudflare holds the tag back, so that it does not find its place: "
+            'write data-cfasync="false" before its src, or switch Rocket Loader off'
+        )
+        yield Finding(Level.FAIL, "script", text)
+        return
+    for delay in DELAYS:
+        is_left = any(name in element.attributes for name in delay.attributes)
+        if written_type not in delay.types and not is_left:
+            continue
+        yield delay.finding
+        return
+    if tag.attribute != "src":
+        text = (
+            f"the URL of the tag stands in {tag.attribute} and not in src, so that a plugin loads "
+            "it later: name embed.js among its exceptions"
+        )
+        yield Finding(Level.FAIL, "script", text)
+    elif written_type not in SCRIPT_TYPES:
+        shown = terminal_line(written_type)
+        text = f"the tag has type={shown}, with which no browser runs it: delete that"
+        yield Finding(Level.FAIL, "script", text)
+
+
+# What else is on the page
+
+
+@dataclass(frozen=True)
+class OtherService:
+    """Another service for comments. `urls`: parts of the URLs of its scripts. `marks`: ids and
+    classes of its elements. `calls`: what a script in a page has, that starts it."""
+
+    name: str
+    urls: Strings
+    marks: Strings
+    calls: Strings = ()
+
+    def has_script(self, element: PageElement) -> bool:
+        url = element.get("src").lower()
+        return any(part in url for part in self.urls)
+
+    def has_element(self, element: PageElement) -> bool:
+        names = {element.get("id").lower(), *element.get("class").lower().split()}
+        return not names.isdisjoint(self.marks)
+
+
+OTHER_SERVICES = (
+    OtherService("Disqus", (".disqus.com/",), ("disqus_thread",), (".disqus.com/",)),
+    OtherService("Giscus", ("giscus.app/",), ("giscus",)),
+    OtherService("Utterances", ("utteranc.es/",), ("utterances",)),
+    OtherService("Beaudar", ("beaudar.lipk.org/",), ("beaudar",)),
+    OtherService("Gitalk", ("gitalk",), ("gitalk-container",), ("new Gitalk(",)),
+    OtherService("Gitment", ("gitment",), ("gitment-container",), ("new Gitment(",)),
+    OtherService("Waline", ("waline",), ("waline",), ("Waline.init(", "@waline/client")),
+    OtherService("Twikoo", ("twikoo",), ("tcomment", "twikoo"), ("twikoo.init(",)),
+    OtherService("Artalk", ("artalk",), ("artalk",), ("Artalk.init(",)),
+    OtherService("Isso", ("/isso/", "isso.js", "/embed.min.js"), ("isso-thread",)),
+    OtherService("Remark42", ("remark42",), ("remark42",), ("remark_config",)),
+    OtherService("Cusdis", ("cusdis",), ("cusdis_thread",)),
+    OtherService(
+        "Valine", ("valine",), ("vcomments", "valine"), ("new Valine(", "new MiniValine(")
+    ),
+    OtherService("Commento", ("commento",), ("commento",)),
+    OtherService("Comentario", ("comentario",), ("comentario",)),
+    OtherService("Hyvor Talk", ("talk.hyvor.com/",), ("hyvor-talk-view",)),
+    OtherService("Talkyard", ("talkyard",), ("talkyard-comments",)),
+    OtherService("LiveRe", ("livere.com/",), ("lv-container",)),
+    OtherService("Facebook", (), ("fb-comments",)),
+)
+
+
+def check_others(page: BlogPage) -> Iterator[Finding]:
+    live = [element for element in page.reader.elements if not element.inert_name]
+    inline = "".join(page.reader.scripts)
+    for other in OTHER_SERVICES:
+        is_there = any(other.has_element(element) for element in live)
+        is_loaded = any(other.has_script(each) for each in live if each.name == "script")
+        is_called = any(call in inline for call in other.calls)
+        if is_there or is_loaded or is_called:
+            text = f"the page still has {other.name}: delete it from the template or the settings"
+            yield Finding(Level.WARN, "other", text)
+
+
+def check_threads(page: BlogPage, config: Config) -> Iterator[Finding]:
+    threads = threads_on(page)
+    if not threads and (inert := page.reader.named("commentd-thread")):
+        name = inert[0].inert_name
+        text = f"<commentd-thread> stands in <{name}>, which no browser shows: move it out"
+        yield Finding(Level.FAIL, "thread", text)
+    for thread in threads:
+        if thread.has_slash:
+            text = (
+                "<commentd-thread> ends with />, so that it swallows the rest of the page: write "
+                "></commentd-thread>"
+            )
+            yield Finding(Level.FAIL, "thread", text)
+        yield from check_page_attribute(thread, page, config)
+    pages = Counter(thread.get("page") for thread in threads)
+    if pages and max(pages.values()) > 1:
+        text = (
+            "several threads on the page show the same comments: leave one, or give each "
+            "<commentd-thread> the page that it is for"
+        )
+        yield Finding(Level.WARN, "thread", text)
+
+
+UNFILLED = ("{{", "{%", "<%", "${", "undefined", "[object")
+
+
+def check_page_attribute(thread: PageElement, page: BlogPage, config: Config) -> Iterator[Finding]:
+    written = thread.get("page").strip()
+    shown = terminal_line(written)
+    if any(mark in written for mark in UNFILLED):
+        text = f"the attribute page is {shown}: the blog does not fill it in; correct its template"
+        yield Finding(Level.FAIL, "thread", text)
+    elif written and page_name(written, config.site_origins).key == "/" != page.key:
+        text = (
+            f"the attribute page is {shown}, the home page, so that all posts share their "
+            "comments: write the path of the post"
+        )
+        yield Finding(Level.FAIL, "thread", text)
+
+
+def check_hidden(page: BlogPage) -> Iterator[Finding]:
+    """Whether the place of the comments is hidden. Style sheets are not looked at."""
+    places = threads_on(page) or [tag.element for tag in tags_on(page) if tag.runs]
+    for place in places[:1]:
+        for element in [place, *place.around]:
+            if how := hidden_by(element):
+                text = f"the comments stand in <{element.name}>, which {how} hides: delete that"
+                yield Finding(Level.FAIL, "hidden", text)
+                return
+
+
+def hidden_by(element: PageElement) -> str:
+    """What hides an element; "" if nothing does."""
+    if "hidden" in element.attributes and element.get("hidden") != "until-found":
+        return "hidden"
+    if element.name == "dialog" and "open" not in element.attributes:
+        return "being closed"
+    for declaration in element.get("style").lower().split(";"):
+        name, _, value = declaration.partition(":")
+        rule = f"{name.strip()}: {value.replace('!important', '').strip()}"
+        if rule in ("display: none", "visibility: hidden"):
+            return rule
+    return ""
+
+
+# The canonical link, by which the widget knows the page
+
+
+def check_canonical(page: BlogPage, config: Config) -> Iterator[Finding]:
+    """What the widget makes of it, as in `embed.js`: it takes path and query of the first one."""
+    if any(thread.get("page") for thread in threads_on(page)):
+        return
+    links = [
+        link
+        for link in page.reader.named("link")
+        if link.get("rel").strip().lower() == "canonical" and not link.inert_name
+    ]
+    urls = [whole_url(page.base_url, link.get("href")) for link in links]
+    if not urls or not urls[0]:
+        yield from check_query(page)
+        return
+    if len({*urls}) > 1:
+        text = "the page has several canonical links: leave the one with the URL of the post"
+        yield Finding(Level.WARN, "canonical", text)
+    canonical = urls[0]
+    canonical_key = page_name(path_and_query(canonical), ()).key
+    if canonical_key != page.key:
+        yield other_page(page, links[0].get("href").strip(), canonical, canonical_key)
+        return
+    own_origins = [*config.site_origins, page.url]
+    if host_of(origin_of(canonical)) not in [host_of(origin_of(each)) for each in own_origins]:
+        text = (
+            f"the canonical link names another host, {shown_url(canonical)}: correct the URL of "
+            "the blog in its settings"
+        )
+        yield Finding(Level.WARN, "canonical", text)
+
+
+def other_page(page: BlogPage, href: str, canonical: str, canonical_key: str) -> Finding:
+    """What is wrong with a canonical link that names another page than the one it stands on."""
+    path, rest = split_path(page.key)
+    shown = shown_url(canonical)
+    if rest and canonical_key == path:
+        text = (
+            f"the canonical link lacks {terminal_line(rest)}, so that pages with another query "
+            "share their comments: let it have the query"
+        )
+        return Finding(Level.FAIL, "canonical", text)
+    if canonical_key == "/":
+        text = (
+            "the canonical link leads to the home page, so that all posts share their comments: "
+            "let the template write the URL of the post there"
+        )
+        return Finding(Level.FAIL, "canonical", text)
+    if not re.match("(https?:)?//|/", href):
+        text = f"the canonical link is relative and leads to {shown}: write the whole URL there"
+        return Finding(Level.FAIL, "canonical", text)
+    text = (
+        f"the canonical link leads to {shown}, where the comments of this page would stand: let "
+        "it have the URL of this page"
+    )
+    return Finding(Level.FAIL, "canonical", text)
+
+
+def check_query(page: BlogPage) -> Iterator[Finding]:
+    """A page without a canonical link, whose URL has a query."""
+    _, rest = split_path(page.key)
+    if rest.startswith("?"):
+        text = (
+            f"the page has no canonical link, so that {terminal_line(rest)} makes another page of "
+            "it: add one, or set the attribute page"
+        )
+        yield Finding(Level.WARN, "canonical", text)
+
+
+# Content Security Policies
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A Content Security Policy. `place`: where it stands."""
+
+    place: str
+    directives: Mapping[str, list[str]]
+
+    def sources(self, *names: str) -> list[str] | None:
+        """The sources of the first directive that is there. None if all sources are allowed."""
+        for name in [*names, "default-src"]:
+            if name in self.directives:
+                return self.directives[name]
+        return None
+
+    def allows(self, url: str, page_url: str, *names: str) -> bool:
+        sources = self.sources(*names)
+        return sources is None or any(source_allows(each, url, page_url) for each in sources)
+
+
+def policy_of(place: str, text: str) -> Policy:
+    directives: dict[str, list[str]] = {}
+    for directive in text.split(";"):
+        name, *sources = directive.split() or [""]
+        directives.setdefault(name.lower(), sources)
+    return Policy(place, directives)
+
+
+def policies_of(page: BlogPage) -> list[Policy]:
+    policies = [
+        policy_of("header", text)
+        for value in page.response.headers_named("content-security-policy")
+        for text in value.split(",")
+    ]
+    for meta in page.reader.named("meta"):
+        if meta.get("http-equiv").lower() == "content-security-policy" and not meta.inert_name:
+            policies.append(policy_of("HTML", meta.get("content")))
+    return policies
+
+
+def source_allows(source: str, url: str, page_url: str) -> bool:
+    """Whether a source in a policy of a page matches a URL (CSP 3, section 6.7.2)."""
+    parts = urllib.parse.urlsplit(url)
+    schemes = {parts.scheme, "http"}  # what allows http also allows https
+    if source.lower() == "'self'":
+        own = urllib.parse.urlsplit(page_url)
+        is_same = (own.hostname, port_of(own)) == (parts.hostname, port_of(parts))
+        return is_same and own.scheme in schemes
+    if source == "*":
+        return True
+    if source.endswith(":"):
+        return source[:-1].lower() in schemes
+    if source.startswith("'"):
+        return False
+    scheme, mark, rest = source.rpartition("://")
+    if mark and scheme.lower() not in schemes:
+        return False
+    authority, slash, path = rest.partition("/")
+    host, _, port = authority.lower().partition(":")
+    port_fits = port in ("*", port_of(parts)) if port else parts.port in (None, 80, 443)
+    host_fits = host_matches(host, parts.hostname or "")
+    return host_fits and port_fits and path_matches(slash + path, parts.path)
+
+
+def port_of(parts: urllib.parse.SplitResult) -> str:
+    return str(parts.port or (443 if parts.scheme == "https" else 80))
+
+
+def host_matches(pattern: str, host: str) -> bool:
+    if pattern.startswith("*."):
+        return host.endswith(pattern[1:])
+    return pattern in ("*", host)
+
+
+def path_matches(pattern: str, path: str) -> bool:
+    if pattern in ("", "/"):
+        return True
+    return path.startswith(pattern) if pattern.endswith("/") else path == pattern
+
+
+# Of each captcha provider: the hosts of its scripts, which it also frames.
+CAPTCHA_HOSTS = {
+    "turnstile": "https://challenges.cloudflare.com",
+    "hcaptcha": "https://js.hcaptcha.com",
+    "recaptcha": "https://www.google.com",
+}
+
+
+def check_policies(page: BlogPage, config: Config) -> Iterator[Finding]:
+    for policy in policies_of(page):
+        yield from check_script_source(policy, page, config)
+        yield from check_other_sources(policy, page, config)
+        yield from check_sandbox(policy)
+
+
+def check_script_source(policy: Policy, page: BlogPage, config: Config) -> Iterator[Finding]:
+    names = ("script-src-elem", "script-src")
+    sources = policy.sources(*names) or []
+    tags = [tag for tag in tags_on(page) if tag.runs]
+    if not tags:
+        return
+    nonce = tags[0].element.get("nonce")
+    if nonce and f"'nonce-{nonce}'" in sources:
+        return  # what it loads has its nonce, too
+    service = config.service_url or origin_of(tags[0].url)
+    others = f"{without_query(tags[0].url).rpartition('/')[0]}/writing.js"
+    is_listed = policy.allows(tags[0].url, page.url, *names)
+    if "'strict-dynamic'" in sources or (
+        not is_listed and any(each.startswith("'nonce-") for each in sources)
+    ):
+        text = (
+            f"the Content-Security-Policy in the {policy.place} takes scripts with its nonce "
+            "alone: write that nonce into the tag"
+        )
+        yield Finding(Level.FAIL, "csp", text)
+    elif not is_listed or not policy.allows(others, page.url, *names):
+        text = (
+            f"the Content-Security-Policy in the {policy.place} blocks the script: add {service}/ "
+            "to its script-src"
+        )
+        yield Finding(Level.FAIL, "csp", text)
+
+
+def check_other_sources(policy: Policy, page: BlogPage, config: Config) -> Iterator[Finding]:
+    service = config.service_url
+    if not service:
+        return
+    if not policy.allows(f"{service}/comments", page.url, "connect-src"):
+        text = (
+            f"the Content-Security-Policy in the {policy.place} blocks what the script asks for: "
+            f"add {service}/ to its connect-src"
+        )
+        yield Finding(Level.FAIL, "csp", text)
+    has_pictures = config.site_picture or config.comments_pictures
+    if has_pictures and not policy.allows(f"{service}/picture", page.url, "img-src"):
+        text = (
+            f"the Content-Security-Policy in the {policy.place} blocks pictures of authors: add "
+            f"{service}/ to its img-src"
+        )
+        yield Finding(Level.WARN, "csp", text)
+    styles = [link for link in page.reader.named("link") if "/fragment.css" in link.get("href")]
+    names = ("style-src-elem", "style-src")
+    if styles and not policy.allows(styles[0].get("href"), page.url, *names):
+        text = (
+            f"the Content-Security-Policy in the {policy.place} blocks the style of the comments "
+            f"in the page: add {service}/ to its style-src"
+        )
+        yield Finding(Level.WARN, "csp", text)
+    host = CAPTCHA_HOSTS.get(config.captcha_provider)
+    if host and not (
+        "'strict-dynamic'" in (policy.sources("script-src-elem", "script-src") or [])
+        or policy.allows(f"{host}/", page.url, "script-src-elem", "script-src")
+    ):
+        text = (
+            f"the Content-Security-Policy in the {policy.place} blocks the captcha: add {host}/ to "
+            "its script-src"
+        )
+        yield Finding(Level.FAIL, "csp", text)
+    if host and not policy.allows(f"{host}/", page.url, "frame-src", "child-src"):
+        text = (
+            f"the Content-Security-Policy in the {policy.place} blocks the captcha: add {host}/ to "
+            "its frame-src"
+        )
+        yield Finding(Level.FAIL, "csp", text)
+
+
+def check_sandbox(policy: Policy) -> Iterator[Finding]:
+    given = policy.directives.get("sandbox")
+    if given is None or policy.place != "header":  # browsers pass over one in the HTML
+        return
+    needed = ("allow-scripts", "allow-same-origin", "allow-forms")
+    lacking = " ".join(word for word in needed if word not in given)
+    if lacking:
+        text = (
+            f"the Content-Security-Policy has the page in a sandbox: add {lacking} to its sandbox"
+        )
+        yield Finding(Level.FAIL, "csp", text)
+
+
+# The service, as the page reaches it
+
+
+def check_way_to_service(inspection: Inspection, page: BlogPage) -> Iterator[Finding]:
+    """Whether readers of the page get the script and the comments. Where the first fails, all
+    others would, too."""
+    service = inspection.config.service_url
+    if not service:
+        text = "set [server] public_url: otherwise it is not known where readers find the service"
+        yield Finding(Level.WARN, "service", text)
+        return
+    if is_inside(service) and not is_inside(page.url):
+        text = f"only this machine reaches {service}: set [server] public_url to what readers reach"
+        yield Finding(Level.FAIL, "service", text)
+        return
+    faults = [*check_script(inspection, page)]
+    yield from faults
+    if any(finding.topic == "service" for finding in faults):
+        return
+    origin = origin_of(page.url)
+    is_allowed = not inspection.config.site_origins or origin in inspection.config.site_origins
+    if not is_allowed:
+        text = f"browsers refuse the comments: add {origin} to [site] origins"
+        yield Finding(Level.FAIL, "origin", text)
+    try:
+        if is_allowed:
+            yield from check_cors(inspection, origin)
+        yield from check_caches(inspection)
+        yield from check_proxies(inspection)
+    except (OSError, ValueError) as error:
+        yield unreachable(service, error)
+
+
+def unreachable(url: str, error: Exception) -> Finding:
+    origin = origin_of(url)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        reason = terminal_line(error.verify_message)
+        text = f"browsers refuse the certificate of {origin}, {reason}: have a valid one made"
+        return Finding(Level.FAIL, "service", text)
+    if isinstance(error, NotPublic):
+        text = f"{origin} has an IP address of a local network: readers elsewhere cannot reach it"
+        return Finding(Level.FAIL, "service", text)
+    fault = fault_of_connection(url, error)
+    text = (
+        f"the service does not respond at {fault}; start it, and look at its proxy, its DNS entry "
+        "and the firewall"
+    )
+    return Finding(Level.FAIL, "service", text)
+
+
+REASONS = {
+    404: "let the proxy pass all paths on to commentd",
+    421: "let the proxy pass on the header Host, as public_url has it",
+    502: "start commentd, or correct in the proxy where it listens",
+    503: "look into the log of commentd",
+    504: "start commentd, or correct in the proxy where it listens",
+}
+
+
+def check_script(inspection: Inspection, page: BlogPage) -> Iterator[Finding]:
+    service = inspection.config.service_url
+    tags = [tag for tag in tags_on(page) if tag.url.startswith(f"{service}/")]
+    url = tags[0].url if tags else f"{service}/embed.js"
+    try:
+        response = inspection.ask(url, {"origin": origin_of(page.url)}, most=SCRIPT_BYTES)
+    except (OSError, ValueError) as error:
+        yield unreachable(url, error)
+        return
+    shown = shown_url(url)
+    if target := redirect_target(response, url):
+        text = (
+            f"{shown} redirects to {shown_url(target)}: write the URL without the redirect into "
+            "public_url and the tag"
+        )
+        yield Finding(Level.FAIL, "service", text)
+    elif is_challenge(response):
+        text = (
+            f"a protection against bots responds in place of {shown}, which no script can pass: "
+            "except this host from it"
+        )
+        yield Finding(Level.FAIL, "service", text)
+    elif response.status != 200:
+        status = response.status
+        reason = REASONS.get(status, "look into the log of the proxy")
+        text = f"{shown} has status {status}: {reason}"
+        yield Finding(Level.FAIL, "service", text)
+    elif "javascript" not in media_type(response):
+        found = terminal_line(media_type(response)) or "nothing"
+        text = f"{shown} is {found} and no script: let the proxy pass all paths on to commentd"
+        yield Finding(Level.FAIL, "service", text)
+    else:
+        yield from check_resource_policy(response, page)
+        yield from check_version_of_script(inspection, response, url)
+
+
+def check_resource_policy(response: HttpResponse, page: BlogPage) -> Iterator[Finding]:
+    allowed = response.header("cross-origin-resource-policy").strip().lower()
+    embedder = page.response.header("cross-origin-embedder-policy").partition(";")[0].strip()
+    if allowed == "same-origin" or len(response.headers_named("cross-origin-resource-policy")) > 1:
+        text = (
+            "a proxy adds Cross-Origin-Resource-Policy, with which browsers refuse the script: "
+            "delete that from its settings"
+        )
+        yield Finding(Level.FAIL, "headers", text)
+    elif embedder == "require-corp" and allowed != "cross-origin":
+        text = (
+            "the page has Cross-Origin-Embedder-Policy, and a proxy takes away the header "
+            "Cross-Origin-Resource-Policy of the script: let it pass that on"
+        )
+        yield Finding(Level.FAIL, "headers", text)
+
+
+SCRIPT_VERSION = re.compile(rb'^const ASSETS_VERSION = "([0-9a-f]{8})"$', re.M)
+
+
+def check_version_of_script(
+    inspection: Inspection, response: HttpResponse, url: str
+) -> Iterator[Finding]:
+    """Whether the script is that of the service that runs, which has no other files for it."""
+    version = SCRIPT_VERSION.search(response.body)
+    if without_query(url).endswith("/loader.js"):
+        return
+    service = inspection.config.service_url
+    shown = shown_url(url)
+    if version is None:
+        text = f"{shown} is no script of commentd: correct where the proxy passes it on to"
+        yield Finding(Level.FAIL, "service", text)
+        return
+    with contextlib.suppress(OSError):
+        asked = inspection.ask(f"{service}/errors.js?{version[1].decode()}")
+        if asked.status == 404:
+            text = f"a cache has {shown} of another version of commentd: purge it there"
+            yield Finding(Level.FAIL, "version", text)
+
+
+def check_cors(inspection: Inspection, origin: str) -> Iterator[Finding]:
+    """Whether scripts of the page may read what the service responds, and post."""
+    service = inspection.config.service_url
+    response = inspection.ask(f"{service}/pages?url=%2F", {"origin": origin})
+    allowed = response.headers_named("access-control-allow-origin")
+    if not allowed and is_unknown_to_service(inspection, origin):
+        text = f"the service runs with older settings, without {origin}: restart it"
+        yield Finding(Level.FAIL, "origin", text)
+    elif not allowed:
+        text = (
+            "a proxy takes away the header Access-Control-Allow-Origin: let it pass on all headers "
+            "of commentd"
+        )
+        yield Finding(Level.FAIL, "cors", text)
+    elif len(allowed) > 1 or "," in allowed[0]:
+        text = (
+            "Access-Control-Allow-Origin comes twice, which browsers refuse: delete it from the "
+            "settings of the proxy, since commentd sends it"
+        )
+        yield Finding(Level.FAIL, "cors", text)
+    elif allowed[0] not in ("*", origin):
+        shown = terminal_line(allowed[0])
+        text = (
+            f"Access-Control-Allow-Origin is {shown}, and not {origin}: delete it from the "
+            "settings of the proxy, or let its cache obey Vary"
+        )
+        yield Finding(Level.FAIL, "cors", text)
+    else:
+        yield from check_preflight(inspection, origin)
+
+
+def is_unknown_to_service(inspection: Inspection, origin: str) -> bool:
+    """Whether the service says so itself."""
+    response = inspection.ask(f"{inspection.config.service_url}/origin", {"origin": origin})
+    return response.status == 200 and response.body == b'{"allowed":false}'
+
+
+def check_preflight(inspection: Inspection, origin: str) -> Iterator[Finding]:
+    """Whether a browser may post a comment: it asks that first, with the method OPTIONS."""
+    asked = {
+        "origin": origin,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "content-type",
+    }
+    url = f"{inspection.config.service_url}/comments"
+    response = inspection.ask(url, asked, method="OPTIONS")
+    fields = response.header("access-control-allow-headers").lower()
+    methods = response.header("access-control-allow-methods").upper()
+    allowed = response.headers_named("access-control-allow-origin")
+    is_allowed = allowed in ([origin], ["*"]) and "POST" in methods and "content-type" in fields
+    if not 200 <= response.status < 300 or not is_allowed:
+        text = (
+            f"the proxy responds to OPTIONS by itself, with status {response.status}, so that "
+            "nobody can post: let it pass that method on to commentd"
+        )
+        yield Finding(Level.FAIL, "cors", text)
+
+
+# Caches and proxies before the service
+
+
+def check_caches(inspection: Inspection) -> Iterator[Finding]:
+    service = inspection.config.service_url
+    probe = inspection.world.random_bytes(8).hex()
+    first = inspection.ask(f"{service}/pages?url=%2F{probe}")
+    second = inspection.ask(f"{service}/pages?url=%2F{probe}-2")
+    if first.status == second.status == 200 and first.body == second.body:
+        text = (
+            "a cache takes all queries of a path for one, so that all pages show the same "
+            "comments: let it have the query in its key"
+        )
+        yield Finding(Level.FAIL, "cache", text)
+    kept = first.header("cache-control")
+    if first.status == 200 and "no-cache" not in kept:
+        shown = terminal_line(kept) or "nothing"
+        text = (
+            f"a proxy makes {shown} of Cache-Control, so that readers see old comments: let it "
+            "pass on that of commentd"
+        )
+        yield Finding(Level.WARN, "cache", text)
+
+
+# A request through all proxies, which names this as its reader. No reader has it (RFC 5737).
+MADE_UP_READER = "192.0.2.1"
+
+
+@dataclass(frozen=True)
+class WayIn:
+    """How a request reached the service, as the service tells. `hops`: the IP addresses that the
+    proxies name. `reader`: what the CDN names, "" if there is none."""
+
+    number: str
+    peer: str
+    hops: list[str]
+    client: str
+    is_crowd: bool
+    reader: str
+
+    @classmethod
+    def of(cls, response: HttpResponse) -> "WayIn | None":
+        """None if the service does not tell."""
+        if response.status != 200 or media_type(response) != "application/json":
+            return None
+        said = json.loads(response.body)
+        hops = [plain_ip(hop) for hop in said["forwarded_for"].split(",") if hop.strip()]
+        client, reader = said["client"], plain_ip(said["reader"])
+        return cls(said["number"], said["peer"], hops, client, said["crowd"], reader)
+
+
+def sign_of_way(key: bytes, now: int) -> str:
+    return f"{now}-{short_hash(key, 'way-in', now)}"
+
+
+@route("GET", "/way-in", Permission.PUBLIC, by_link=True, pace=Pace.QUICK)
+def get_way_in(request: Request) -> Response:
+    """`?sign=` to how this request reached the service, for `commentd check URL` alone, which has
+    the key: `{number, peer, forwarded_for, client, crowd, reader}`. `number` is another one each
+    time. Others learn nothing of the proxies."""
+    site = request.site
+    sign = query_text(request, "sign")
+    made_at = count_in(sign.partition("-")[0], NO_END)
+    right_sign = sign_of_way(site.key, made_at)
+    if not equal_in_constant_time(sign, right_sign) or not is_recent(made_at, request.now, MINUTE):
+        raise no_such_url()
+    environ = request.environ
+    found = {
+        "number": site.world.random_bytes(8).hex(),
+        "peer": environ.get("REMOTE_ADDR", ""),
+        "forwarded_for": environ.get("HTTP_X_FORWARDED_FOR", ""),
+        "client": request.client.ip,
+        "crowd": request.client.is_crowd,
+        "reader": environ.get("HTTP_CF_CONNECTING_IP") or environ.get("HTTP_TRUE_CLIENT_IP", ""),
+    }
+    return replace(response_of(found), headers={"Cache-Control": "no-store"})
+
+
+def check_proxies(inspection: Inspection) -> Iterator[Finding]:
+    if not inspection.key:
+        text = "whether proxies say who reads is seen only beside the database of the service"
+        yield Finding(Level.NOTE, "proxy", text)
+        return
+    sign = sign_of_way(inspection.key, inspection.world.now())
+    url = f"{inspection.config.service_url}/way-in?sign={sign}"
+    way = WayIn.of(inspection.ask(url))
+    if way is None:
+        return  # an older version runs, or one with another database
+    # Without a proxy, the service would take us for one.
+    forged = {"x-forwarded-for": MADE_UP_READER} if way.hops else {}
+    again = WayIn.of(inspection.ask(url, forged))
+    if again and again.number == way.number:
+        text = "a cache keeps what commentd sends with no-store: let it obey Cache-Control"
+        yield Finding(Level.FAIL, "cache", text)
+    elif again:
+        yield from check_way_in(again, inspection.config)
+
+
+def check_way_in(way: WayIn, config: Config) -> Iterator[Finding]:
+    """Whether the service knows its readers by their own IP addresses."""
+    has_proxy = config.server_public_url.startswith("https:")  # commentd itself speaks http
+    named = way.hops[1:] if way.hops[:1] == [MADE_UP_READER] else way.hops
+    if way.is_crowd:
+        peer = way.peer or "unix"
+        text = f"all readers count as one: set [server] trusted_proxy = {peer}"
+        yield Finding(Level.WARN, "proxy", text)
+    elif has_proxy and not way.hops:
+        text = "the proxy does not say who reads: let it send the header X-Forwarded-For"
+        yield Finding(Level.WARN, "proxy", text)
+    elif (len(named) > 1 and way.client == named[-1]) or way.reader not in ("", way.client):
+        text = (
+            f"two proxies stand before the service, which takes {way.client}, one of them, for "
+            "the reader: add its network to [server] trusted_proxy, see `commentd help deploy`"
+        )
+        yield Finding(Level.WARN, "proxy", text)
+
+
+# All of it
+
+
+def inspect_page(inspection: Inspection) -> list[Finding]:
+    """What is wrong with a page, the worst first; or that nothing is."""
+    page = fetch_page(inspection)
+    if isinstance(page, Finding):
+        return [page]
+    config = inspection.config
+    findings = [
+        *check_tags(page, inspection),
+        *check_threads(page, config),
+        *check_hidden(page),
+        *check_others(page),
+        *check_policies(page, config),
+        *check_canonical(page, config),
+        *check_way_to_service(inspection, page),
+    ]
+    url = shown_url(page.url)
+    if page_name(path_and_query(inspection.url), ()).key != page.key:
+        text = f"the URL leads to {url}, which was checked"
+        findings.append(Finding(Level.NOTE, "page", text))
+    if len(page.response.body) == PAGE_BYTES:
+        text = f"the page is longer than {PAGE_BYTES // MEGA} MB: the rest was not read"
+        findings.append(Finding(Level.NOTE, "page", text))
+    if all(finding.level < Level.WARN for finding in findings):
+        text = f"all is well: readers of {url} can read and write comments"
+        findings.append(Finding(Level.OK, "page", text))
+    once = dict.fromkeys(findings)
+    return sorted(once, key=lambda finding: finding.level, reverse=True)
+
+
+@route("POST", "/admin/inspection", Permission.ADMIN)
+def admin_inspection(request: Request) -> Json:
+    """`{url, lang?}` to what is wrong with a page of the blog, the worst first. Only pages of
+    `[site] origins` are fetched, one at a time."""
+    site = request.site
+    url = proper_field(request, "url", 2048, proper_website)
+    language = optional_field(request, "lang")
+    busy = Unavailable("正在检查另一个网页，请稍后再试", Code.BUSY)
+    with holding(site.inspection_lock, 0, busy):
+        findings = findings_for_admin(site, url)
+    return {
+        "findings": [
+            {
+                "level": finding.level.word,
+                "topic": finding.topic,
+                "text": translated(finding.text, language),
+            }
+            for finding in findings
+        ]
+    }
+
+
+def findings_for_admin(site: Site, url: str) -> list[Finding]:
+    config = site.config
+    if origin_of(url) not in config.site_origins:
+        text = f"only pages of [site] origins are checked here: {origin_of(url)} is not there"
+        return [Finding(Level.FAIL, "origin", text)]
+    began_at = site.world.clock()
+    return inspect_page(Inspection(config, site.world, site.key, url, True, began_at))
+
+
 # -- Status -------------------------------------------------------------------
 
 # What the service tells of itself: whether it works, what it counts, and what is to be set up.
@@ -23783,12 +25157,17 @@ class Arguments:
 
     command: str
     config_file: Path | None = None  # that of --config
-    named: Strings = ()  # the settings files and folders after the command
+    named: Strings = ()  # what stands after the command
     blogs: list[BlogSettings] = field(default_factory=list)  # read when all else is known
 
     @classmethod
     def declare(cls, parser: argparse.ArgumentParser) -> None:
         """Declares the words and options of the command."""
+
+    @property
+    def files(self) -> Strings:
+        """The settings files and folders after the command."""
+        return self.named
 
     @property
     def needs_settings(self) -> bool:
@@ -24003,9 +25382,18 @@ class CheckArguments(Arguments):
     messages: bool = False
     verbose: bool = False
 
+    @property
+    def files(self) -> Strings:
+        return tuple(word for word in self.named if "://" not in word)
+
+    @property
+    def page_urls(self) -> list[str]:
+        """The pages that stand among the files."""
+        return [page_argument(word) for word in self.named if "://" in word]
+
     @classmethod
     def declare(cls, parser: argparse.ArgumentParser) -> None:
-        add_settings_files(parser)
+        parser.add_argument("named", metavar="FILES or URL", nargs="*")
         parser.add_argument(
             "--mail", type=email_argument, metavar="EMAIL", help="send a test email there"
         )
@@ -24019,8 +25407,19 @@ class CheckArguments(Arguments):
         )
 
 
+def page_argument(word: str) -> str:
+    """The URL of a page on the command line."""
+    try:
+        return proper_website(word)
+    except ValueError as error:
+        raise SettingsError(f"{word}: {error}") from None
+
+
 def check_command(arguments: CheckArguments) -> int:
-    """Prints what is found of each blog; 1 if something does not work."""
+    """Prints what is found of each blog, or of the pages that are named; 1 if something does not
+    work."""
+    if page_urls := arguments.page_urls:
+        return max(check_page(url, arguments.blogs) for url in page_urls)
     works = True
     for blog in arguments.blogs:
         if len(arguments.blogs) > 1:
@@ -24035,6 +25434,29 @@ def check_command(arguments: CheckArguments) -> int:
         print_settings(blog, everything=arguments.verbose)
         works = works and all(finding.level < Level.FAIL for finding in findings)
     return 0 if works else 1
+
+
+def check_page(url: str, blogs: list[BlogSettings]) -> int:
+    """Prints what is found on a page; 1 if something is wrong."""
+    own = [blog.config for blog in blogs if origin_of(url) in blog.config.site_origins]
+    config = [*own, blogs[0].config][0]
+    world = World()
+    inspection = Inspection(config, world, key_of_service(config), url, False, world.clock())
+    findings = inspect_page(inspection)
+    if [finding.level for finding in findings] == [Level.OK]:
+        tell(findings[0].text)
+    else:
+        print_findings(findings)
+    return 0 if findings[0].level < Level.WARN else 1
+
+
+def key_of_service(config: Config) -> bytes:
+    """b"" if there is no database."""
+    key = config.token_key
+    if not key and size_of(config.database):
+        check_database_file(config.database)
+        key = token_key_of(config.database)
+    return key.encode()
 
 
 def print_findings(findings: list[Finding]) -> None:
@@ -24700,7 +26122,14 @@ COMMANDS = {
         "try it all on a made-up blog, which is deleted when you stop it",
         DemoArguments,
     ),
-    "check": Command(check_command, "look for what is wrong, and show what is set", CheckArguments),
+    "check": Command(
+        check_command,
+        "look for what is wrong, and show what is set",
+        CheckArguments,
+        "With the URL of a page of your blog, such as https://blog.example/post/, it looks for\n"
+        "what keeps the comments from being shown there: in the page, in its headers, and in\n"
+        "the proxies before the service. It exits with 1 if something is wrong.",
+    ),
     "backup": Command(
         backup_command, "back up the database (works while the service runs)", BackupArguments
     ),
@@ -24818,9 +26247,9 @@ def parse_arguments(argv: list[str] | None) -> Arguments:
 
 def settings_files(arguments: Arguments) -> list[Path | None]:
     """The settings files that the command line stands for; [None] if there is no file."""
-    if arguments.named:
+    if arguments.files:
         # A file that is named twice counts once.
-        return [*dict.fromkeys(files_named(arguments.named))]
+        return [*dict.fromkeys(files_named(arguments.files))]
     if arguments.config_file:
         return [arguments.config_file]
     # The second is that of Debian's package, whose commands can be run in any folder.
