@@ -19145,7 +19145,7 @@ class PageReader(html.parser.HTMLParser):
         for attribute, value in attributes:
             values.setdefault(attribute, value or "")
         if name in BLOCK_ELEMENTS and self.open_names["p"]:
-            self.handle_endtag("p")  # which need not be written, and minifiers leave it out
+            self.end_paragraph()
         if name not in ELEMENTS_OF_HEAD and not any(map(self.open_names.get, INERT_ELEMENTS)):
             self.is_in_head = False
         parent = self.open_elements[-1] if self.open_elements else None
@@ -19154,6 +19154,14 @@ class PageReader(html.parser.HTMLParser):
         if name not in VOID_ELEMENTS:
             self.open_elements.append(element)
             self.open_names[name] += 1
+
+    def end_paragraph(self) -> None:
+        """The end of a paragraph need not be written, and minifiers leave it out."""
+        for element in reversed(self.open_elements):
+            if element.name == "p":
+                self.handle_endtag("p")
+            if element.name in ("p", "template", "button", "table", "td", "th"):
+                return
 
     def handle_starttag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
         self.add(name, attributes, has_slash=False)
