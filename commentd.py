@@ -19100,6 +19100,7 @@ class PageElement:
     name: str
     attributes: Mapping[str, str]
     parent: "PageElement | None"
+    inert_name: str  # that of what is around it and neither shows nor runs anything; "" for nothing
     in_head: bool
     has_slash: bool  # at its end, as in `<br />`
 
@@ -19116,13 +19117,12 @@ class PageElement:
             element = element.parent
 
     @property
-    def inert_name(self) -> str:
-        """The name of what is around it and neither shows nor runs anything. "" for nothing."""
-        for each in self.around:
-            is_shadow_root = "shadowrootmode" in each.attributes
-            if each.name in INERT_ELEMENTS and not is_shadow_root:
-                return each.name
-        return ""
+    def inert_name_inside(self) -> str:
+        """The `inert_name` of what stands in it."""
+        is_shadow_root = "shadowrootmode" in self.attributes
+        if self.name in INERT_ELEMENTS and not is_shadow_root:
+            return self.name
+        return self.inert_name
 
 
 class PageReader(html.parser.HTMLParser):
@@ -19131,6 +19131,7 @@ class PageReader(html.parser.HTMLParser):
     def __init__(self, markup: str) -> None:
         super().__init__()
         self.elements: list[PageElement] = []
+        self.by_name: dict[str, list[PageElement]] = defaultdict(list)
         self.comments: list[str] = []
         self.scripts: list[str] = []  # that stand in the page itself
         self.texts: list[str] = []  # all others
@@ -19146,11 +19147,13 @@ class PageReader(html.parser.HTMLParser):
             values.setdefault(attribute, value or "")
         if name in BLOCK_ELEMENTS and self.open_names["p"]:
             self.end_paragraph()
-        if name not in ELEMENTS_OF_HEAD and not any(map(self.open_names.get, INERT_ELEMENTS)):
-            self.is_in_head = False
         parent = self.open_elements[-1] if self.open_elements else None
-        element = PageElement(name, values, parent, self.is_in_head, has_slash)
+        inert_name = parent.inert_name_inside if parent else ""
+        if name not in ELEMENTS_OF_HEAD and not inert_name:
+            self.is_in_head = False
+        element = PageElement(name, values, parent, inert_name, self.is_in_head, has_slash)
         self.elements.append(element)
+        self.by_name[name].append(element)
         if name not in VOID_ELEMENTS:
             self.open_elements.append(element)
             self.open_names[name] += 1
@@ -19191,8 +19194,8 @@ class PageReader(html.parser.HTMLParser):
     def handle_comment(self, text: str) -> None:
         self.comments.append(text)
 
-    def named(self, *names: str) -> list[PageElement]:
-        return [element for element in self.elements if element.name in names]
+    def named(self, name: str) -> list[PageElement]:
+        return self.by_name.get(name, [])
 
 
 CHARSET = re.compile(r"(?i)charset=[\"']?([\w.:-]+)")
@@ -19688,10 +19691,6 @@ class OtherService:
         url = element.get("src").lower()
         return any(part in url for part in self.urls)
 
-    def has_element(self, element: PageElement) -> bool:
-        names = {element.get("id").lower(), *element.get("class").lower().split()}
-        return not names.isdisjoint(self.marks)
-
 
 OTHER_SERVICES = (
     OtherService("Disqus", (".disqus.com/",), ("disqus_thread",), (".disqus.com/",)),
@@ -19720,10 +19719,13 @@ OTHER_SERVICES = (
 
 def check_others(page: BlogPage) -> Iterator[Finding]:
     live = [element for element in page.reader.elements if not element.inert_name]
+    marks = {name for element in live for name in element.get("class").lower().split()}
+    marks.update(element.get("id").lower() for element in live)
+    scripts = [element for element in live if element.name == "script"]
     inline = "".join(page.reader.scripts)
     for other in OTHER_SERVICES:
-        is_there = any(other.has_element(element) for element in live)
-        is_loaded = any(other.has_script(each) for each in live if each.name == "script")
+        is_there = not marks.isdisjoint(other.marks)
+        is_loaded = any(map(other.has_script, scripts))
         is_called = any(call in inline for call in other.calls)
         if is_there or is_loaded or is_called:
             text = f"the page still has {other.name}: delete it from the template or the settings"
@@ -20057,6 +20059,8 @@ def check_way_to_service(inspection: Inspection, page: BlogPage) -> Iterator[Fin
         text = "set [server] public_url: otherwise it is not known where readers find the service"
         yield Finding(Level.WARN, "service", text)
         return
+    if service.startswith("http:") and page.url.startswith("https:"):
+        return  # browsers ask nothing of it: see `mixed_content`
     if is_inside(service) and not is_inside(page.url):
         text = f"only this machine reaches {service}: set [server] public_url to what readers reach"
         yield Finding(Level.FAIL, "service", text)

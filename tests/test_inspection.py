@@ -145,6 +145,12 @@ TAGS = [
         delayed('src="http://comments.example/embed.js"'),
     ),
     Mistake(
+        "the tag loads http://comments.example/embed.js, which browsers block on an https page: "
+        "have a proxy serve commentd by https, and write that into public_url and the tag",
+        delayed('src="http://comments.example/embed.js"'),
+        settings={"COMMENTD_SERVER_PUBLIC_URL": "http://comments.example"},
+    ),
+    Mistake(
         f"the tag loads https://old.example/embed.js, but the service is at {COMMENTS}: write that",
         delayed('src="https://old.example/embed.js"'),
     ),
@@ -499,10 +505,10 @@ PROXIES = [
         way=changed(inspected.kept_for_hours, "/pages"),
     ),
     Mistake(
-        "only this machine reaches http://192.168.0.7:8080: set [server] public_url to what "
+        "only this machine reaches https://192.168.0.7:8443: set [server] public_url to what "
         "readers reach",
-        page('<script src="http://192.168.0.7:8080/embed.js"></script>'),
-        settings={"COMMENTD_SERVER_PUBLIC_URL": "http://192.168.0.7:8080"},
+        page('<script src="https://192.168.0.7:8443/embed.js"></script>'),
+        settings={"COMMENTD_SERVER_PUBLIC_URL": "https://192.168.0.7:8443"},
     ),
 ]
 CACHES = [
@@ -679,7 +685,7 @@ def test_check_asks_no_host_but_that_of_the_page_and_the_service(bench: Bench) -
 
 
 def test_check_reads_a_page_of_any_size_and_encoding(bench: Bench) -> None:
-    long = page(TAG + "<b>" * 700_000)
+    long = page(TAG + "<b>" * 100_000 + "x" * 2_000_000)
     bench.place.post(long)
     code, text = bench.check(POST)
     said = "the page is longer than 2 MB: the rest was not read"
