@@ -19068,7 +19068,7 @@ def findings_inside(site: Site) -> list[Finding]:
 
 PAGE_BYTES = 2 * MEGA  # of a page; the rest is not read
 SCRIPT_BYTES = MEGA // 2
-INSPECTION_SECONDS = 30  # in which a request may begin
+INSPECTION_SECONDS = 20  # in which a request may begin
 MOST_REDIRECTS = 5
 USER_AGENT = "Mozilla/5.0 (compatible; commentd)"
 

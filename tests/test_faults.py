@@ -303,6 +303,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "DELETE /admin/outbox/<message_id:id>": (OWNER, {}),
     "POST /admin/outbox/<message_id:id>": (OWNER, {}),
     "POST /admin/backup": (OWNER, SAFE),
+    "POST /admin/inspection": (OWNER, {"url": "https://none.example/"}),
     "DELETE /admin/sessions/<session_id:id>": (OWNER, {}),
     "POST /admin/app/key": (OWNER, {}),
     "POST /admin/app": (OWNER, {"key": APP_KEY, "factor": "{factor}", **SAFE}),

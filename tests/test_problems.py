@@ -382,6 +382,7 @@ PERMISSIONS = {
     | {"/admin/users/{user_id}/picture"}
     | {"/admin/blocks", "/admin/blocks/{block_id}", "/admin/outbox", "/admin/outbox/{message_id}"}
     | {"/admin/audit", "/admin/settings", "/admin/figures", "/admin/backup", "/admin/logout"}
+    | {"/admin/inspection"}
     | {"/admin/sign-in", "/admin/sessions/{session_id}", "/admin/app", "/admin/app/key"},
     "moderator": {"/comments/waiting", "/comments/{comment_id}/moderate"},
     "user": {
@@ -404,7 +405,7 @@ PERMISSIONS = {
         "/auth/site",
         "/captcha",
     }
-    | {"/health", "/origin", "/"}
+    | {"/health", "/origin", "/way-in", "/"}
     | {"/{name}", "/admin_page/{name}", "/words/{name}", "/mail", "/feed.atom", "/thread", *OFF}
     | {"/fragment", "/fragment.css"}
     | {"/admin", "/admin/captcha", "/admin/login", "/admin/link", "/admin/claim"}

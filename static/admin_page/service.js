@@ -14,7 +14,7 @@ export const rememberMe = admin => keep(STORED_AS, admin)
 // -- Requests -----------------------------------------------------------------
 
 const PATIENCE = 20e3 // ms
-const PATIENCE_FOR_FILE = 3600e3
+const LONGER = {backup: 3600e3, inspection: 60e3} // by path
 
 /** The JSON of a response, or the file. Throws a `Failure`, whose `details` are the fields of the
     response, its status and the seconds to wait. */
@@ -24,7 +24,7 @@ export async function ask(method, path, body) {
   const headers = {}
   if (body) headers['Content-Type'] = 'application/json'
   if (token) headers.Authorization = 'Bearer ' + token
-  const signal = AbortSignal.timeout(isFile ? PATIENCE_FOR_FILE : PATIENCE)
+  const signal = AbortSignal.timeout(LONGER[path] ?? PATIENCE)
   const how = {method, headers, signal, body: JSON.stringify(body), credentials: 'omit'}
   let response
   let content

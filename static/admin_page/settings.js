@@ -6,6 +6,7 @@ import {badge, bdi, main, span, table} from './elements.js'
 import {openDialog, ownPassword} from './forms.js'
 import {fill} from './notices.js'
 import {ownSignIn} from './own_sign_in.js'
+import {findingList, inspectionSection} from './findings.js'
 import {call} from './service.js'
 import {tagSection} from './tag.js'
 import {language, rowsOf, say, serviceLanguage, text} from './texts.js'
@@ -13,23 +14,20 @@ import {language, rowsOf, say, serviceLanguage, text} from './texts.js'
 export function draw() {
   fill(main, () => call('GET', 'settings?lang=' + language), response => {
     main.append(
-      ...findings(response), ...tagSection(), ownSignIn(), ...backupSection(), ...inForce(response))
+      ...findings(response), ...inspectionSection(originsIn(response)), ...tagSection(), ownSignIn(),
+      ...backupSection(), ...inForce(response))
   })
 }
 
 /** What `commentd check` finds. */
 function findings(response) {
   const open = rowsOf(response.findings).filter(({level}) => level !== 'ok')
-  const items = open.map(({level, topic, text: finding}) => {
-    const isAlarm = ['fail', 'warn'].includes(level)
-    return h('li', {class: 'line', dir: 'ltr'}, h('p', {},
-      isAlarm && h('span', {class: 'badge alarm'}, say('level_' + level)),
-      ' ',
-      h('span', {lang: serviceLanguage()}, h('b', {}, text(topic)), ' ', text(finding))))
-  })
-  const list = items.length ? h('ul', {class: 'list'}, ...items) : h('p', {}, say('no_findings'))
+  const list = open.length ? findingList(open) : h('p', {}, say('no_findings'))
   return [h('h2', {}, say('findings')), list]
 }
+
+const originsIn = ({settings}) =>
+  text(rowsOf(settings).find(({section, key}) => section === 'site' && key === 'origins')?.value)
 
 const KEPT_FOR = 60e3 // ms: until then the browser has taken the file
 

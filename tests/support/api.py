@@ -30,6 +30,7 @@ NOT_DESCRIBED = {
     "GET /auth/with/{name}": "a page that the widget opens, for a provider of the settings",
     "GET /auth/callback/{name}": "a page to which the provider leads",
     "POST /chat/{name}": "what Telegram calls",
+    "GET /way-in": "what `commentd check URL` asks, with the key of the service",
 }
 # Who may call a route, weakest first. `anyone` has a token or none, but no invalid one.
 PERMISSIONS = {
