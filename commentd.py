@@ -20100,13 +20100,19 @@ def unreachable(url: str, error: Exception) -> Finding:
     return Finding(Level.FAIL, "service", text)
 
 
-REASONS = {
-    404: "let the proxy pass all paths on to commentd",
-    421: "let the proxy pass on the header Host, as public_url has it",
-    502: "start commentd, or correct in the proxy where it listens",
-    503: "look into the log of commentd",
-    504: "start commentd, or correct in the proxy where it listens",
-}
+def refused_script(shown: str, status: int) -> Finding:
+    """What another status than 200 means. `shown`: the URL of the script."""
+    if status == 404:
+        text = f"{shown} has status {status}: let the proxy pass all paths on to commentd"
+        return Finding(Level.FAIL, "service", text)
+    if status == 421:
+        text = f"{shown} has status {status}: let the proxy pass on Host, as public_url has it"
+        return Finding(Level.FAIL, "service", text)
+    if status in (502, 504):
+        text = f"{shown} has status {status}: start commentd, or correct its place in the proxy"
+        return Finding(Level.FAIL, "service", text)
+    text = f"{shown} has status {status}: look into the logs of commentd and of the proxy"
+    return Finding(Level.FAIL, "service", text)
 
 
 def check_script(inspection: Inspection, page: BlogPage) -> Iterator[Finding]:
@@ -20132,10 +20138,7 @@ def check_script(inspection: Inspection, page: BlogPage) -> Iterator[Finding]:
         )
         yield Finding(Level.FAIL, "service", text)
     elif response.status != 200:
-        status = response.status
-        reason = REASONS.get(status, "look into the log of the proxy")
-        text = f"{shown} has status {status}: {reason}"
-        yield Finding(Level.FAIL, "service", text)
+        yield refused_script(shown, response.status)
     elif "javascript" not in media_type(response):
         found = terminal_line(media_type(response)) or "nothing"
         text = f"{shown} is {found} and no script: let the proxy pass all paths on to commentd"

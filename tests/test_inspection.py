@@ -420,8 +420,16 @@ SCRIPT = Sent(headers=(("content-type", "text/javascript"),), body=b"'use strict
 
 PROXIES = [
     Mistake(
-        f"{EMBED} has status 502: start commentd, or correct in the proxy where it listens",
+        f"{EMBED} has status 502: start commentd, or correct its place in the proxy",
         way=in_place(Sent(502)),
+    ),
+    Mistake(
+        f"{EMBED} has status 421: let the proxy pass on Host, as public_url has it",
+        way=in_place(Sent(421)),
+    ),
+    Mistake(
+        f"{EMBED} has status 503: look into the logs of commentd and of the proxy",
+        way=in_place(Sent(503)),
     ),
     Mistake(
         f"{EMBED} has status 404: let the proxy pass all paths on to commentd",
