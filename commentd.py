@@ -20251,7 +20251,7 @@ def check_preflight(inspection: Inspection, origin: str) -> Iterator[Finding]:
 
 def check_caches(inspection: Inspection) -> Iterator[Finding]:
     service = inspection.config.service_url
-    probe = inspection.world.random_bytes(8).hex()
+    probe = inspection.world.random_bytes(16).hex()
     first = inspection.ask(f"{service}/pages?url=%2F{probe}")
     second = inspection.ask(f"{service}/pages?url=%2F{probe}-2")
     if first.status == second.status == 200 and first.body == second.body:
@@ -20314,7 +20314,7 @@ def get_way_in(request: Request) -> Response:
         raise no_such_url()
     environ = request.environ
     found = {
-        "number": site.world.random_bytes(8).hex(),
+        "number": site.world.random_bytes(16).hex(),
         "peer": environ.get("REMOTE_ADDR", ""),
         "forwarded_for": environ.get("HTTP_X_FORWARDED_FOR", ""),
         "client": request.client.ip,
