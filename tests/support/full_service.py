@@ -178,6 +178,7 @@ GOOD: dict[str, Any] = {
     "page_id": 1,
     "user_id": 1,
     "POST /auth/verify email": "eve@example.com",
+    "POST /admin/inspection url": "https://blog.example/2026/hello/",
     "POST /admin/login email": OWNER,
     "POST /admin/app key": APP_KEY,
 }
