@@ -31,6 +31,7 @@ from support.inspected import (
     page,
 )
 from support.mail import certificates as certificates  # a fixture
+from support.proxies import site
 from support.service import services
 
 LINE = re.compile(r"^  (ok|note|warn|fail) +(\w+) +(\S.*)$", re.M)
@@ -557,7 +558,7 @@ def folder_and_place(
     certificate = certificates(",".join(f"DNS:{host}" for host in inspected.HOSTS))
     with services(folder) as start, pytest.MonkeyPatch.context() as patch:
         service = start(**inspected.service_settings())
-        place = Place(inspected.port_of(service))
+        place = Place(upstream=inspected.port_of(service))
         patch.setenv("SSL_CERT_FILE", certificate[0])
         with inspected.serving(place, certificate) as port:
             patch.setattr(socket, "getaddrinfo", inspected.dns_to(port))
@@ -713,6 +714,30 @@ def test_check_refuses_what_is_no_url(tmp_path: Path) -> None:
         code, text, errors = run_here(tmp_path, "check", word)
         assert (code, text) == (2, "")
         assert "must be the address of a website" in errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "transport"), [("nginx", "tcp"), ("caddy", "unix")])
+def test_check_finds_nothing_wrong_behind_the_proxies_that_the_examples_set_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, transport: str
+) -> None:
+    place = Place("http")
+    with (
+        site(tmp_path, kind, transport) as proxied_site,
+        services(tmp_path) as start,
+        inspected.serving(place) as port,
+    ):
+        monkeypatch.setattr(socket, "getaddrinfo", inspected.dns_to(port))
+        public_url = f"http://comments.example:{proxied_site.port}"
+        origin = f"http://blog.example:{port}"
+        place.pages[f"{origin}/hello/"] = Sent(
+            body=page(f'<script src="{public_url}/embed.js"></script>', "").encode()
+        )
+        service = start(**proxied_site.settings(public_url), site={"origins": origin})
+        with proxied_site.proxy(service):
+            said = f"all is well: readers of {origin}/hello/ can read and write comments\n"
+            assert run_here(tmp_path, "check", f"{origin}/hello/") == (0, said, "")
+        assert "not named" not in service.output
 
 
 # On the admin page

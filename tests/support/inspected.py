@@ -72,6 +72,7 @@ def honest(asked: Asked, pass_on: PassOn) -> Sent:
 class Place:
     """What the blog serves, and what the proxy does."""
 
+    scheme: str = "https"
     upstream: int = 0
     pages: dict[str, Sent] = field(default_factory=dict)  # by URL
     way: Way = honest
@@ -82,7 +83,7 @@ class Place:
         self.pages[POST] = replace(sent, headers=sent.headers + headers)
 
     def respond(self, host: str, asked: Asked) -> Sent:
-        url = f"https://{host}{asked.path}"
+        url = f"{self.scheme}://{host}{asked.path}"
         self.asked.append(url)
         if host == "comments.example":
             return self.way(asked, self.pass_on)
@@ -112,7 +113,7 @@ def handler_of(place: Place) -> type[http.server.BaseHTTPRequestHandler]:
             headers = {name.lower(): value for name, value in self.headers.items()}
             size = int(headers.get("content-length", 0))
             asked = Asked(self.command, self.path, headers, self.rfile.read(size))
-            sent = place.respond(headers["host"].partition(":")[0], asked)
+            sent = place.respond(headers["host"], asked)
             self.send_response(sent.status)
             for name, value in sent.headers:
                 self.send_header(name, value)
@@ -129,10 +130,11 @@ def handler_of(place: Place) -> type[http.server.BaseHTTPRequestHandler]:
 
 
 @contextmanager
-def serving(place: Place, certificate: tuple[str, str]) -> Iterator[int]:
-    """Serves all hosts by https; the port."""
+def serving(place: Place, certificate: tuple[str, str] | None = None) -> Iterator[int]:
+    """Serves all hosts, by https if there is a certificate; the port."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler_of(place)) as server:
-        server.socket = tls(certificate).wrap_socket(server.socket, server_side=True)
+        if certificate:
+            server.socket = tls(certificate).wrap_socket(server.socket, server_side=True)
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -142,12 +144,12 @@ def serving(place: Place, certificate: tuple[str, str]) -> Iterator[int]:
 
 
 def dns_to(port: int) -> Callable[..., Any]:
-    """A `getaddrinfo` that leads https of these hosts to a port of this machine."""
+    """A `getaddrinfo` that leads these hosts to this machine, https of them to that port."""
     real = socket.getaddrinfo
 
     def find(host: str, asked_port: int, *how: Any, **more: Any) -> Any:
-        if host in HOSTS and asked_port == 443:
-            return real("127.0.0.1", port, *how, **more)
+        if host in HOSTS and asked_port != 80:
+            return real("127.0.0.1", port if asked_port == 443 else asked_port, *how, **more)
         if host.endswith(".example"):
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         return real(host, asked_port, *how, **more)
