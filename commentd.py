@@ -19210,7 +19210,7 @@ def decoded_page(body: bytes, content_type: str) -> str:
     encoding = next((named[1] for named in map(CHARSET.search, found) if named), "utf-8")
     try:
         return body.decode(encoding, "replace")
-    except LookupError:  # there is no such encoding
+    except (LookupError, ValueError):  # there is no such encoding
         return body.decode("utf-8", "replace")
 
 
@@ -19221,7 +19221,9 @@ def whole_url(base: str, url: str) -> str:
     """The whole URL that an attribute of a page means; "" if it is none."""
     with contextlib.suppress(ValueError):
         whole = urllib.parse.urljoin(base, url.strip())
-        if urllib.parse.urlsplit(whole).scheme in ("http", "https"):
+        parts = urllib.parse.urlsplit(whole)
+        _ = parts.port  # `ValueError` for one that no server can have
+        if parts.scheme in ("http", "https"):
             return whole
     return ""
 
@@ -19265,11 +19267,13 @@ def shown_url(url: str) -> str:
 
 @dataclass(frozen=True)
 class BlogPage:
-    """A page of the blog as it was fetched. `url`: where redirects led."""
+    """A page of the blog as it was fetched. `url`: where redirects led. `service`: the URL of the
+    service, "" if it is not known."""
 
     url: str
     response: HttpResponse
     reader: PageReader
+    service: str
 
     @property
     def base_url(self) -> str:
@@ -19382,7 +19386,7 @@ def fetch_page(inspection: Inspection) -> BlogPage | Finding:
         if not target:
             if fault_found := fault_of_page(response, url):
                 return fault_found
-            page = read_page(response, url)
+            page = read_page(response, url, inspection.config.service_url)
             target = refresh_target(page)
             if not target:
                 return page
@@ -19417,14 +19421,14 @@ def fault_of_page(response: HttpResponse, url: str) -> Finding | None:
     return None
 
 
-def read_page(response: HttpResponse, url: str) -> BlogPage:
+def read_page(response: HttpResponse, url: str, service: str) -> BlogPage:
     body = response.body
     if response.header("content-encoding") in ("gzip", "x-gzip"):
         # Some stores of files have them packed, and send them so to everybody.
         with contextlib.suppress(zlib.error):
             body = zlib.decompressobj(GZIP_BITS).decompress(body, PAGE_BYTES)
     text = decoded_page(body, response.header("content-type"))
-    return BlogPage(url, response, PageReader(text))
+    return BlogPage(url, response, PageReader(text), service)
 
 
 def refresh_target(page: BlogPage) -> str:
@@ -19473,17 +19477,30 @@ class Tag:
 
 
 def tags_on(page: BlogPage) -> list[Tag]:
-    """The scripts that are called as those of the service, but for those of other services."""
+    """The tags of the service. If there is none: what seems to be one with a wrong URL."""
     tags = []
     for element in page.reader.named("script"):
-        if any(other.has_script(element) for other in OTHER_SERVICES):
-            continue
         for attribute, value in element.attributes.items():
             url = whole_url(page.base_url, value)
             if without_query(url).rpartition("/")[2] in LOADERS:
                 tags.append(Tag(element, attribute, url))
                 break
-    return tags
+    own = [tag for tag in tags if is_of_service(page, tag.url)]
+    return own or [tag for tag in tags if is_meant_for_service(page, tag)]
+
+
+def is_of_service(page: BlogPage, url: str) -> bool:
+    return page.service != "" and without_query(url).rpartition("/")[0] == page.service
+
+
+def is_meant_for_service(page: BlogPage, tag: Tag) -> bool:
+    """Whether a script is that of a service elsewhere. Others are called like it: posts of Bluesky
+    bring a `/static/embed.js`, and forms of Tally a `/widgets/embed.js`."""
+    if any(other.has_script(tag.element) for other in OTHER_SERVICES):
+        return False
+    hosts = [urllib.parse.urlsplit(url).hostname for url in (page.url, page.service)]
+    parts = urllib.parse.urlsplit(tag.url)
+    return parts.path.count("/") == 1 or parts.hostname in hosts or is_inside(tag.url)
 
 
 def threads_on(page: BlogPage) -> list[PageElement]:
@@ -19500,7 +19517,7 @@ def check_tags(page: BlogPage, inspection: Inspection) -> Iterator[Finding]:
         yield from check_element_of_tag(tag)
         yield from check_delay(tag, page)
         yield from check_url_of_tag(tag, page, inspection)
-    if len(tags) > 1:
+    if len([tag for tag in tags if not tag.element.inert_name]) > 1:
         yield Finding(Level.WARN, "tag", "the tag stands on the page more than once: leave one")
     running = [tag for tag in tags if tag.runs]
     if running and running[0].element.in_head and not page.reader.named("commentd-thread"):
@@ -19630,9 +19647,8 @@ DELAYS = (
     Delay("WP Rocket", ("rocketlazyloadscript",), ("data-rocket-src", "data-rocket-type")),
     Delay("Perfmatters", ("pmdelayedscript",), ("data-perfmatters-type",)),
     Delay("LiteSpeed Cache", ("litespeed/javascript",)),
-    Delay("NitroPack", (), ("nitro-exclude", "data-nitro-src", "nitropack-src")),
-    Delay("WP Meteor", ("javascript/blocked",), ("data-wpmeteor-src", "data-wpmeteor-type")),
-    Delay("FlyingPress", (), ("data-lazy-src", "data-loading-method")),
+    Delay("WP Meteor", (), ("data-wpmeteor-src", "data-wpmeteor-type")),
+    Delay("FlyingPress", (), ("data-loading-method",)),
     Delay("Cookiebot", (), ("data-cookieconsent",), asks_reader=True),
     Delay("iubenda", (), ("data-suppressedsrc",), asks_reader=True),
     Delay("consentmanager", (), ("data-cmp-src",), asks_reader=True),
@@ -19640,7 +19656,11 @@ DELAYS = (
     Delay("CookieYes", (), ("data-cookieyes",), asks_reader=True),
     Delay("Klaro", (), ("data-name",), asks_reader=True),
     # Others have names that several programs use.
-    Delay("a manager of consent", ("text/plain", "text/template"), (), asks_reader=True),
+    Delay(
+        "a manager of consent",
+        ("text/plain", "text/template", "javascript/blocked"),
+        asks_reader=True,
+    ),
 )
 
 
@@ -19680,7 +19700,7 @@ def check_delay(tag: Tag, page: BlogPage) -> Iterator[Finding]:
 @dataclass(frozen=True)
 class OtherService:
     """Another service for comments. `urls`: parts of the URLs of its scripts. `marks`: ids and
-    classes of its elements. `calls`: what a script in a page has, that starts it."""
+    classes of its `<div>`. `calls`: what a script in the page has that starts it."""
 
     name: str
     urls: Strings
@@ -19718,10 +19738,15 @@ OTHER_SERVICES = (
 
 
 def check_others(page: BlogPage) -> Iterator[Finding]:
-    live = [element for element in page.reader.elements if not element.inert_name]
-    marks = {name for element in live for name in element.get("class").lower().split()}
-    marks.update(element.get("id").lower() for element in live)
-    scripts = [element for element in live if element.name == "script"]
+    # A heading about Waline may have its name as an id, and the service the host of a former one.
+    places = [div for div in page.reader.named("div") if not div.inert_name]
+    marks = {name for place in places for name in place.get("class").lower().split()}
+    marks.update(place.get("id").lower() for place in places)
+    scripts = [
+        script
+        for script in page.reader.named("script")
+        if not script.inert_name and not is_of_service(page, script.get("src"))
+    ]
     inline = "".join(page.reader.scripts)
     for other in OTHER_SERVICES:
         is_there = not marks.isdisjoint(other.marks)
@@ -19777,7 +19802,8 @@ def check_hidden(page: BlogPage) -> Iterator[Finding]:
     places = threads_on(page) or [tag.element for tag in tags_on(page) if tag.runs]
     for place in places[:1]:
         for element in [place, *place.around]:
-            if how := hidden_by(element):
+            # Some pages are hidden as a whole until a script has drawn them.
+            if element.name not in ("html", "body") and (how := hidden_by(element)):
                 text = f"the comments stand in <{element.name}>, which {how} hides: delete that"
                 yield Finding(Level.FAIL, "hidden", text)
                 return
@@ -20117,7 +20143,7 @@ def refused_script(shown: str, status: int) -> Finding:
 
 def check_script(inspection: Inspection, page: BlogPage) -> Iterator[Finding]:
     service = inspection.config.service_url
-    tags = [tag for tag in tags_on(page) if tag.url.startswith(f"{service}/")]
+    tags = [tag for tag in tags_on(page) if is_of_service(page, tag.url)]
     url = tags[0].url if tags else f"{service}/embed.js"
     try:
         response = inspection.ask(url, {"origin": origin_of(page.url)}, most=SCRIPT_BYTES)

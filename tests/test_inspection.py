@@ -185,6 +185,13 @@ DELAYS = [
         ACTS.format("LiteSpeed Cache"), delayed(f'type="litespeed/javascript" data-src="{EMBED}"')
     ),
     Mistake(
+        ACTS.format("WP Meteor"), delayed(f'type="javascript/blocked" data-wpmeteor-src="{EMBED}"')
+    ),
+    Mistake(
+        AGREES.format("CookieYes"),
+        delayed(f'type="javascript/blocked" data-cookieyes="cookieyes-x" src="{EMBED}"'),
+    ),
+    Mistake(
         AGREES.format("Cookiebot"),
         delayed(f'type="text/plain" data-cookieconsent="marketing" src="{EMBED}"'),
     ),
@@ -591,6 +598,10 @@ def test_check_says_in_one_line_that_a_page_is_right(bench: Bench) -> None:
         page(TAG.replace(" async", "").replace('"', "")).replace(
             "<title>", "<base href=/x/><title>"
         ),
+        page(
+            f'<h2 id="waline">Waline</h2><script src="https://embed.bsky.app/static/embed.js">'
+            f"</script>{TAG}"
+        ).replace("<body>", '<body style="visibility: hidden">'),
         page(f"<!-- Disqus is gone --><template><div id=disqus_thread></div></template>{TAG}"),
     ):
         bench.place.post(html)
