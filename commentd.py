@@ -19291,8 +19291,8 @@ class BlogPage:
 @dataclass(frozen=True)
 class Inspection:
     """A page that is looked at. `key`: that of the service, b"" if it is not known.
-    `is_by_admin`: somebody asks for it from afar, so only servers of the open internet are asked
-    once the service is public."""
+    `is_by_admin`: somebody asks for it from afar. Then, once the service is public, the page must
+    be on a server of the open internet."""
 
     config: Config
     world: World
@@ -19311,7 +19311,8 @@ class Inspection:
 
     @property
     def tag(self) -> str:
-        return f'<script src="{self.config.service_url}/embed.js" async></script>'
+        service = self.config.service_url or "https://comments.example"
+        return f'<script src="{service}/embed.js" async></script>'
 
     def ask(
         self,
@@ -19325,7 +19326,10 @@ class Inspection:
         if self.world.clock() - self.began_at > INSPECTION_SECONDS:
             raise TimeoutError("all of it takes too long")
         sent = {"accept": "*/*", "user-agent": USER_AGENT, **(headers or {})}
-        is_guarded = self.is_by_admin and bool(self.config.server_public_url)
+        public_url = self.config.server_public_url
+        is_guarded = (
+            self.is_by_admin and public_url != "" and not url.startswith(f"{public_url}/")
+        )
         request = HttpRequest(method, as_sent(url), sent, is_named_by_others=is_guarded)
         return self.world.exchange(request, most)
 
@@ -20095,18 +20099,24 @@ def check_way_to_service(inspection: Inspection, page: BlogPage) -> Iterator[Fin
     yield from faults
     if any(finding.topic == "service" for finding in faults):
         return
-    origin = origin_of(page.url)
-    is_allowed = not inspection.config.site_origins or origin in inspection.config.site_origins
-    if not is_allowed:
-        text = f"browsers refuse the comments: add {origin} to [site] origins"
-        yield Finding(Level.FAIL, "origin", text)
     try:
-        if is_allowed:
-            yield from check_cors(inspection, origin)
+        yield from check_origin(inspection, origin_of(page.url))
         yield from check_caches(inspection)
         yield from check_proxies(inspection)
     except (OSError, ValueError) as error:
         yield unreachable(service, error)
+
+
+def check_origin(inspection: Inspection, origin: str) -> Iterator[Finding]:
+    """Whether browsers let pages of an origin use the service."""
+    origins = inspection.config.site_origins
+    if origin == origin_of(inspection.config.service_url):
+        return  # the service is under a path of the blog, so that browsers ask nothing
+    if origins and origin not in origins:
+        text = f"browsers refuse the comments: add {origin} to [site] origins"
+        yield Finding(Level.FAIL, "origin", text)
+    else:
+        yield from check_cors(inspection, origin)
 
 
 def unreachable(url: str, error: Exception) -> Finding:
@@ -20114,9 +20124,6 @@ def unreachable(url: str, error: Exception) -> Finding:
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = terminal_line(error.verify_message)
         text = f"browsers refuse the certificate of {origin}, {reason}: have a valid one made"
-        return Finding(Level.FAIL, "service", text)
-    if isinstance(error, NotPublic):
-        text = f"{origin} has an IP address of a local network: readers elsewhere cannot reach it"
         return Finding(Level.FAIL, "service", text)
     fault = fault_of_connection(url, error)
     text = (
@@ -20381,7 +20388,7 @@ def check_way_in(way: WayIn, config: Config) -> Iterator[Finding]:
     elif has_proxy and not way.hops:
         text = "the proxy does not say who reads: let it send the header X-Forwarded-For"
         yield Finding(Level.WARN, "proxy", text)
-    elif (len(named) > 1 and way.client == named[-1]) or way.reader not in ("", way.client):
+    elif (way.client in named[1:] and way.client != named[0]) or way.reader not in ("", way.client):
         text = (
             f"two proxies stand before the service, which takes {way.client}, one of them, for "
             "the reader: add its network to [server] trusted_proxy, see `commentd help deploy`"
@@ -25460,7 +25467,7 @@ def check_command(arguments: CheckArguments) -> int:
     """Prints what is found of each blog, or of the pages that are named; 1 if something does not
     work."""
     if page_urls := arguments.page_urls:
-        return max(check_page(url, arguments.blogs) for url in page_urls)
+        return max([check_page(url, arguments.blogs) for url in page_urls])
     works = True
     for blog in arguments.blogs:
         if len(arguments.blogs) > 1:

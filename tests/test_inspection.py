@@ -516,6 +516,12 @@ PROXIES = [
         name="the second replaces",
     ),
     Mistake(
+        "two proxies stand before the service, which takes 198.51.100.4, one of them, for the "
+        f"reader: {DEPLOY}",
+        way=inspected.by_three_proxies,
+        name="three",
+    ),
+    Mistake(
         "a proxy makes max-age=14400 of Cache-Control, so that readers see old comments: let it "
         "pass on that of commentd",
         way=changed(inspected.kept_for_hours, "/pages"),
@@ -725,6 +731,19 @@ def test_check_refuses_what_is_no_url(tmp_path: Path) -> None:
         code, text, errors = run_here(tmp_path, "check", word)
         assert (code, text) == (2, "")
         assert "must be the address of a website" in errors
+
+
+def test_check_of_a_service_under_a_path_of_the_blog_asks_for_no_origin(bench: Bench) -> None:
+    """The proxy of the blog passes that path on."""
+    url = f"{COMMENTS}/2026/hello/"
+    html = page(TAG, f'<link rel="canonical" href="{url}">').encode()
+
+    def under_a_path(asked: inspected.Asked, pass_on: inspected.PassOn) -> Sent:
+        return Sent(body=html) if asked.path == "/2026/hello/" else honest(asked, pass_on)
+
+    bench.place.way = under_a_path
+    said = f"all is well: readers of {url} can read and write comments\n"
+    assert bench.check(url) == (0, said)
 
 
 @pytest.mark.slow

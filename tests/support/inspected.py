@@ -221,6 +221,13 @@ def by_an_unnamed_proxy(asked: Asked, pass_on: PassOn) -> Sent:
     return honest(replace(asked, proxy="127.0.0.1"), pass_on)
 
 
+def by_three_proxies(asked: Asked, pass_on: PassOn) -> Sent:
+    """The last of them is named in the settings, as a second address of the service's own proxy."""
+    before = asked.headers.get("x-forwarded-for")
+    hops = [*([before] if before else []), asked.reader, "198.51.100.4", "127.0.0.2"]
+    return pass_on(named_as(asked, *hops))
+
+
 def keeping(key: Callable[[str], str]) -> Way:
     """A cache that keeps all; `key`: what it takes of a path."""
     kept: dict[str, Sent] = {}
