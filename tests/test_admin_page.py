@@ -1743,6 +1743,21 @@ def test_the_settings_in_force_are_shown_and_no_secret(admin_browser: AdminBrows
     expect(page.locator("main > ul li [lang=zh-TW]").first).to_contain_text("沒有頻率限制")
 
 
+def test_a_page_of_the_blog_is_checked_in_the_settings(admin_browser: AdminBrowser) -> None:
+    page = admin_browser.open("settings")
+    field = page.get_by_label("URL of a post")
+    expect(field).to_have_value(f"{BLOG}/")
+    keyboard(field, "https://other.example/post/")
+    keyboard(button(page, "Check"))
+    found = page.locator("main [role=status] li")
+    expect(found).to_contain_text("https://other.example is not there")
+    expect(found).to_contain_text("Error")
+    page.get_by_label("Language").select_option("zh-CN")
+    keyboard(page.get_by_label("文章的网址"), "https://other.example/post/")
+    mouse(button(page, "检查"))
+    expect(found.locator("[lang=zh-CN]")).to_contain_text("https://other.example 不在其中")
+
+
 def test_a_backup_is_downloaded_and_asks_for_the_password(admin_browser: AdminBrowser) -> None:
     admin_browser.expected.append(REFUSED)
     page = admin_browser.open("settings")

@@ -1,7 +1,6 @@
 // What `commentd check` finds: of the settings, and of a page of the blog, which the owner names.
 
 import {h} from './shared.js'
-import {span} from './elements.js'
 import {inputField, makeForm} from './forms.js'
 import {call} from './service.js'
 import {language, rowsOf, say, serviceLanguage, text} from './texts.js'
@@ -35,7 +34,7 @@ export function inspectionSection(origins) {
   })
   return [
     h('h2', {}, say('inspection')),
-    h('p', {}, span(say('inspection_lead'))),
+    h('p', {}, say('inspection_lead')),
     makeForm('inspect', [field], inspect),
     result,
   ]
