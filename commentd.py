@@ -19327,9 +19327,7 @@ class Inspection:
             raise TimeoutError("all of it takes too long")
         sent = {"accept": "*/*", "user-agent": USER_AGENT, **(headers or {})}
         public_url = self.config.server_public_url
-        is_guarded = (
-            self.is_by_admin and public_url != "" and not url.startswith(f"{public_url}/")
-        )
+        is_guarded = self.is_by_admin and public_url != "" and not url.startswith(f"{public_url}/")
         request = HttpRequest(method, as_sent(url), sent, is_named_by_others=is_guarded)
         return self.world.exchange(request, most)
 
@@ -20122,7 +20120,7 @@ def check_origin(inspection: Inspection, origin: str) -> Iterator[Finding]:
 def unreachable(url: str, error: Exception) -> Finding:
     origin = origin_of(url)
     if isinstance(error, ssl.SSLCertVerificationError):
-        reason = terminal_line(error.verify_message)
+        reason = terminal_line(error.verify_message).rstrip(".")
         text = f"browsers refuse the certificate of {origin}, {reason}: have a valid one made"
         return Finding(Level.FAIL, "service", text)
     fault = fault_of_connection(url, error)
@@ -20178,7 +20176,7 @@ def check_script(inspection: Inspection, page: BlogPage) -> Iterator[Finding]:
         yield Finding(Level.FAIL, "service", text)
     else:
         yield from check_resource_policy(response, page)
-        yield from check_version_of_script(inspection, response, url)
+        yield from check_content_of_script(inspection, response, url)
 
 
 def check_resource_policy(response: HttpResponse, page: BlogPage) -> Iterator[Finding]:
@@ -20201,24 +20199,41 @@ def check_resource_policy(response: HttpResponse, page: BlogPage) -> Iterator[Fi
 SCRIPT_VERSION = re.compile(rb'^const ASSETS_VERSION = "([0-9a-f]{8})"$', re.M)
 
 
-def check_version_of_script(
+def check_life_of_script(response: HttpResponse, shown: str) -> Iterator[Finding]:
+    """Whether browsers keep the script for as long as the service says: see `asset_response`."""
+    kept = response.header("cache-control")
+    if cached_for(HOUR)["Cache-Control"] not in kept:
+        changed = terminal_line(kept) or "nothing"
+        text = (
+            f"a proxy makes {changed} of Cache-Control of {shown}, so that readers miss updates: "
+            "let it pass on that of commentd"
+        )
+        yield Finding(Level.WARN, "cache", text)
+
+
+def check_content_of_script(
     inspection: Inspection, response: HttpResponse, url: str
 ) -> Iterator[Finding]:
-    """Whether the script is that of the service that runs, which has no other files for it."""
-    version = SCRIPT_VERSION.search(response.body)
-    if without_query(url).endswith("/loader.js"):
-        return
-    service = inspection.config.service_url
+    """Whether a script is that of the service that runs, which has no other files for it."""
     shown = shown_url(url)
-    if version is None:
+    version = SCRIPT_VERSION.search(response.body)
+    is_loader = without_query(url).endswith("/loader.js")  # it has no version
+    if version is None and not is_loader:
         text = f"{shown} is no script of commentd: correct where the proxy passes it on to"
         yield Finding(Level.FAIL, "service", text)
         return
+    yield from check_life_of_script(response, shown)
+    if version and is_gone(inspection, version[1].decode()):
+        text = f"a cache has {shown} of another version of commentd: purge it there"
+        yield Finding(Level.FAIL, "version", text)
+
+
+def is_gone(inspection: Inspection, version: str) -> bool:
+    """Whether the service has no files of a version any more."""
     with contextlib.suppress(OSError):
-        asked = inspection.ask(f"{service}/errors.js?{version[1].decode()}")
-        if asked.status == 404:
-            text = f"a cache has {shown} of another version of commentd: purge it there"
-            yield Finding(Level.FAIL, "version", text)
+        response = inspection.ask(f"{inspection.config.service_url}/errors.js?{version}")
+        return response.status == 404
+    return False
 
 
 def check_cors(inspection: Inspection, origin: str) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ import pytest
 from commentd import App, translated
 from support import inspected
 from support.admin import new_owner
-from support.client import Visitor
+from support.client import Visitor, stranger
 from support.commands import run_here
 from support.inspected import (
     BLOG,
@@ -428,6 +428,18 @@ SCRIPT = Sent(headers=(("content-type", "text/javascript"),), body=b"'use strict
 
 PROXIES = [
     Mistake(
+        "the service does not respond at https://unknown.example: [Errno -2] Name or service not "
+        "known; start it, and look at its proxy, its DNS entry and the firewall",
+        delayed('src="https://unknown.example/embed.js"'),
+        settings={"COMMENTD_SERVER_PUBLIC_URL": "https://unknown.example"},
+    ),
+    Mistake(
+        "browsers refuse the certificate of https://uncertified.example, Hostname mismatch, "
+        "certificate is not valid for 'uncertified.example': have a valid one made",
+        delayed('src="https://uncertified.example/embed.js"'),
+        settings={"COMMENTD_SERVER_PUBLIC_URL": "https://uncertified.example"},
+    ),
+    Mistake(
         f"{EMBED} has status 502: start commentd, or correct its place in the proxy",
         way=in_place(Sent(502)),
     ),
@@ -520,6 +532,11 @@ PROXIES = [
         f"reader: {DEPLOY}",
         way=inspected.by_three_proxies,
         name="three",
+    ),
+    Mistake(
+        f"a proxy makes max-age=14400 of Cache-Control of {EMBED}, so that readers miss updates: "
+        "let it pass on that of commentd",
+        way=changed(inspected.kept_for_hours, "/embed.js"),
     ),
     Mistake(
         "a proxy makes max-age=14400 of Cache-Control, so that readers see old comments: let it "
@@ -686,6 +703,12 @@ def test_check_says_that_a_script_of_the_page_adds_the_tag(bench: Bench) -> None
     assert (code, found_in(text)[0]) == (0, ("note", "tag", said))
 
 
+def test_check_says_what_is_seen_only_beside_the_database(bench: Bench) -> None:
+    code, text = bench.check(POST, COMMENTD_DATABASE_PATH="none.db")
+    said = "whether proxies say who reads is seen only beside the database of the service"
+    assert (code, found_in(text)) == (0, [("note", "proxy", said), ("ok", "page", OK)])
+
+
 def test_check_of_a_page_is_chinese_where_the_terminal_is(bench: Bench) -> None:
     chinese = {"LC_ALL": "", "LC_MESSAGES": "", "LANG": "zh_CN.UTF-8"}
     assert bench.check(POST, **chinese) == (0, f"一切正常：{POST} 的读者可以看评论、写评论\n")
@@ -817,6 +840,13 @@ def test_the_admin_page_of_a_public_service_asks_no_server_of_a_local_network(
     )
     assert inspect(owner, POST) == [("fail", "page", said)]
     assert bench.place.asked == []
+
+
+def test_the_admin_page_checks_one_page_at_a_time(app: App, owner: Visitor) -> None:
+    with app.site.inspection_lock:
+        refused = stranger(app, owner).post_json("/admin/inspection", {"url": POST}, status=503)
+    assert refused.json["code"] == "busy"
+    assert inspect(owner, POST)
 
 
 def test_how_requests_reach_the_service_is_told_to_nobody_without_the_key(visitor: Visitor) -> None:

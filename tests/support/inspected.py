@@ -16,6 +16,7 @@ from support.service import Service
 BLOG, WWW, COMMENTS = "https://blog.example", "https://www.blog.example", "https://comments.example"
 POST = f"{BLOG}/2026/hello/"
 HOSTS = ("blog.example", "www.blog.example", "comments.example")
+UNCERTIFIED = "uncertified.example"  # has no certificate
 TAG = f'<script src="{COMMENTS}/embed.js" async></script>'
 CANONICAL = f'<link rel="canonical" href="{POST}">'
 
@@ -148,7 +149,7 @@ def dns_to(port: int) -> Callable[..., Any]:
     real = socket.getaddrinfo
 
     def find(host: str, asked_port: int, *how: Any, **more: Any) -> Any:
-        if host in HOSTS and asked_port != 80:
+        if host in (*HOSTS, UNCERTIFIED) and asked_port != 80:
             return real("127.0.0.1", port if asked_port == 443 else asked_port, *how, **more)
         if host.endswith(".example"):
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
