@@ -19608,7 +19608,7 @@ def check_url_of_tag(tag: Tag, page: BlogPage, inspection: Inspection) -> Iterat
 def mixed_content(shown: str, service: str) -> Finding:
     """`shown`: the URL that a tag on an https page loads by http."""
     if service.startswith("https:"):
-        text = f"the tag loads {shown}, which browsers block on an https page: write https:"
+        text = f"the tag loads {shown}, which browsers block on an https page: write https there"
         return Finding(Level.FAIL, "mixed", text)
     text = (
         f"the tag loads {shown}, which browsers block on an https page: have a proxy serve "

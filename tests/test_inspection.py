@@ -142,7 +142,7 @@ TAGS = [
     ),
     Mistake(
         "the tag loads http://comments.example/embed.js, which browsers block on an https page: "
-        "write https:",
+        "write https there",
         delayed('src="http://comments.example/embed.js"'),
     ),
     Mistake(

@@ -30,8 +30,8 @@ from support.full_service import reset as reset  # a fixture
 from support.world import START
 
 # What a link of an email opens: its rights are in the URL (test_notifications.py). What Telegram
-# calls, with a secret in a header (test_telegram.py).
-SIGNED = ("/mail", "/chat/{name}")
+# calls, with a secret in a header (test_telegram.py). What `check URL` asks (test_inspection.py).
+SIGNED = ("/mail", "/chat/{name}", "/way-in")
 GETS = [r for r in ROUTES if r.method == "GET" and r.path not in SIGNED]
 WRITES = [r for r in ROUTES if r.method != "GET" and r.path not in SIGNED]
 # Unless a setting says otherwise.
