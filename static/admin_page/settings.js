@@ -14,8 +14,12 @@ import {language, rowsOf, say, serviceLanguage, text} from './texts.js'
 export function draw() {
   fill(main, () => call('GET', 'settings?lang=' + language), response => {
     main.append(
-      ...findings(response), ...inspectionSection(originsIn(response)), ...tagSection(), ownSignIn(),
-      ...backupSection(), ...inForce(response))
+      ...findings(response),
+      ...inspectionSection(originsIn(response)),
+      ...tagSection(),
+      ownSignIn(),
+      ...backupSection(),
+      ...inForce(response))
   })
 }
 
