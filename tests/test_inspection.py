@@ -749,6 +749,20 @@ def test_check_reads_a_page_of_any_size_and_encoding(bench: Bench) -> None:
         assert bench.check(POST) == (0, f"{OK}\n")
 
 
+def test_check_looks_at_a_page_with_the_settings_of_its_blog(bench: Bench) -> None:
+    second = bench.folder / "second.ini"
+    second.write_text(
+        "[server]\npublic_url = https://second.example\n"
+        f"[site]\norigins = {WWW}\n[database]\npath = second.db\n"
+    )
+    bench.place.pages[f"{WWW}/hello/"] = Sent(body=page("").encode())
+    words = ("commentd.ini", "second.ini", f"{WWW}/hello/")
+    code, text, _ = run_here(bench.folder, "check", *words)
+    said = 'paste <script src="https://second.example/embed.js" async></script> into'
+    assert (code, said in text) == (1, True), text
+    assert "origin " not in text
+
+
 def test_check_refuses_what_is_no_url(tmp_path: Path) -> None:
     for word in ("ftp://blog.example/", "https://", "https://a@blog.example/"):
         code, text, errors = run_here(tmp_path, "check", word)

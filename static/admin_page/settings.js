@@ -3,10 +3,10 @@
 
 import {button, h} from './shared.js'
 import {badge, bdi, main, span, table} from './elements.js'
+import {findingList, inspectionSection} from './findings.js'
 import {openDialog, ownPassword} from './forms.js'
 import {fill} from './notices.js'
 import {ownSignIn} from './own_sign_in.js'
-import {findingList, inspectionSection} from './findings.js'
 import {call} from './service.js'
 import {tagSection} from './tag.js'
 import {language, rowsOf, say, serviceLanguage, text} from './texts.js'
