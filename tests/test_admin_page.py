@@ -1211,6 +1211,47 @@ def test_the_lists_follow_the_words_typed_in_the_search(admin_browser: AdminBrow
     expect(page.locator("li.line")).to_have_count(1)
 
 
+def test_the_words_of_a_search_are_marked_also_in_a_long_text(admin_browser: AdminBrowser) -> None:
+    long = "An **apple**, red. " + "Much more. " * 100 + "Apples."
+    add_waiting(admin_browser.app, long, "Pear.", "Appleton’s <b>apple</b>")
+    page = admin_browser.open("comments?q=%22red.%22+apple")
+    expect(page.get_by_role("article")).to_have_count(1)
+    marks = page.locator("mark")
+    expect(marks).to_have_text(["apple", "red."] * 2 + ["Apple"])  # the first two in the name
+    expect(page.locator(".folded")).to_have_count(0)
+    search(page).fill("apple")
+    expect(page.get_by_role("article")).to_have_count(2)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("article")).to_have_count(3)
+    expect(marks).to_have_count(0)
+    expect(page.locator(".folded")).to_have_count(1)
+
+
+def test_comments_are_narrowed_by_author_page_and_days(admin_browser: AdminBrowser) -> None:
+    first, _, _ = add_waiting(admin_browser.app, "One.", "Two.", "Three.")
+    sql(admin_browser.app, "UPDATE comment SET created_at = 1740873600 WHERE id = ?", first)
+    say(admin_browser.app, "Four.", "Somebody", page="/elsewhere/")
+    page = admin_browser.open("comments")
+    expect(page.get_by_role("article")).to_have_count(4)
+    filters = page.locator("summary", has_text="Filters")
+    keyboard(filters)
+    page.get_by_label("Author", exact=True).fill("by t")
+    expect_texts(page, "Two.", "Three.")
+    expect(filters).to_have_text("Filters (1)")
+    assert page.url.endswith("#comments?status=all&author=by+t")
+    page.get_by_label("Author", exact=True).fill("")
+    page.get_by_label("Page", exact=True).fill("ELSE")
+    expect_texts(page, "Four.")
+    page.get_by_label("Page", exact=True).fill("")
+    page.get_by_label("To", exact=True).fill("2025-03-02")
+    expect_texts(page, "One.")
+    page.reload()
+    expect_texts(page, "One.")
+    expect(page.get_by_label("To", exact=True)).to_have_value("2025-03-02")
+    page.get_by_label("From", exact=True).fill("2025-03-03")
+    expect(text_of_empty_list(page, "No comments found.")).to_be_visible()
+
+
 def test_the_list_of_all_comments_shows_what_was_done_with_each(
     admin_browser: AdminBrowser,
 ) -> None:

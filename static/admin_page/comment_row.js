@@ -7,6 +7,7 @@ import {announceBlock, blockingWork} from './blocking.js'
 import {badge, bdi, findComments, keyed, linkOut, linkToPage, span, tick, when} from './elements.js'
 import {score} from './filter.js'
 import {choice, openDialog, option} from './forms.js'
+import {markWords} from './marks.js'
 import {focusRow, moderate, setCurrent, statusButtons, updateSelection} from './moderation.js'
 import {busyButton} from './notices.js'
 import {call} from './service.js'
@@ -108,15 +109,17 @@ function hostOf(url) {
 
 const LONG = 700 // characters
 
-/** The text. Links show their host, and a long text is folded. */
-function bodyOf({html, content}) {
+/** The text, with the words of a search marked. Links show their host. A long text is folded,
+    unless such a word stands in it. */
+function bodyOf({html, content}, words) {
   const body = formatted(text(html))
   for (const each of body.querySelectorAll('a')) {
     const host = hostOf(each.href)
     each.target = '_blank'
     if (!each.textContent.includes(host)) each.dataset.host = host
   }
-  if (text(content).length < LONG) return [body]
+  const isMarked = markWords(body, words)
+  if (text(content).length < LONG || isMarked) return [body]
   body.classList.add('folded')
   const unfold = button(say('unfold'), () => {
     body.classList.remove('folded')
@@ -181,16 +184,18 @@ function buttonsOf(row) {
   ]
 }
 
-function headOf({comment, listed}) {
+function headOf({comment, listed, words}) {
   const {status, role, pinned, edited, created_at} = comment
   const name = nameOf(comment)
+  const shownName = bdi(name)
+  markWords(shownName, words)
   const pick = h('input', {
     type: 'checkbox', ariaLabel: `${say('select')}: ${name}`, 'aria-keyshortcuts': 'x',
     onchange: () => updateSelection(listed),
   })
   return h('div', {class: 'meta row'},
     h('label', {class: 'pick'}, pick),
-    h('b', {}, bdi(name), role && tick()),
+    h('b', {}, shownName, role && tick()),
     role === 'admin' && badge('admin'),
     pinned && badge('pinned'),
     ![listed, 'visible'].includes(status) && badge(status),
@@ -199,24 +204,27 @@ function headOf({comment, listed}) {
 }
 
 function articleOf(row) {
-  const {comment} = row
+  const {comment, words} = row
   const {parent} = comment
+  const facts = factsOf(comment)
+  for (const each of facts.querySelectorAll('dd')) markWords(each, words)
   const repliedTo = parent && h('p', {class: 'small answers', dir: 'auto'},
     say('answers', nameOf(parent)), ' ', bdi(parent.content))
   return h('article', {tabIndex: -1, ariaLabel: say('by', nameOf(comment))},
     headOf(row),
     repliedTo,
-    ...bodyOf(comment),
+    ...bodyOf(comment, words),
     reportsOf(comment),
-    factsOf(comment),
+    facts,
     h('div', {class: 'acts row'}, ...buttonsOf(row)))
 }
 
-/** The row of a comment in a list of those with a status, or of `all`. */
-export function commentRow(comment, listed) {
+/** The row of a comment in a list of those with a status, or of `all`, with some `words` marked. */
+export function commentRow(comment, listed, words) {
   if (!(comment.id > 0)) throw new TypeError('a comment without a number')
   const row = h('li', {class: 'comment', onfocusin: () => setCurrent(row)})
   row.listed = listed
+  row.words = words
   row.redraw = changed => {
     row.comment = {...row.comment, ...changed}
     row.replaceChildren(articleOf(row))

@@ -6,6 +6,7 @@ import {link, main} from './elements.js'
 import {filterState} from './filter.js'
 import {counts, showCounts} from './frame.js'
 import {finder, makeList} from './lists.js'
+import {wordsOf} from './marks.js'
 import {setFirstCurrent} from './moderation.js'
 import {say} from './texts.js'
 
@@ -31,13 +32,17 @@ export function commentList(query, none) {
     main.querySelector('.filter')?.remove()
     if (FILTERED.includes(query.status)) main.append(filterState(response.filter))
   }
-  const row = comment => commentRow(comment, query.status)
+  const words = wordsOf(query.q)
+  const row = comment => commentRow(comment, query.status, words)
   return makeList({path: 'comments', query, none, draw: row, then: onResponse})
 }
 
 // -- View ---------------------------------------------------------------------
 
 const STATUSES = ['all', 'visible', 'waiting', 'reported', 'spam', 'deleted']
+
+// What the list may be narrowed by, with the type of the field.
+const FIELDS = {author: 'text', page_name: 'text', since: 'date', until: 'date'}
 
 // What the list may be limited to, with the text of the link to all.
 const LIMITS = {page: 'onepage', comment: 'onecomment'}
@@ -46,7 +51,7 @@ export function draw(params) {
   const limit = Object.keys(LIMITS).find(name => params.has(name))
   const list = chosen =>
     commentList({status: 'all', ...Object.fromEntries(chosen)}, 'none_found')
-  const [form, found] = finder('comments', params, {status: STATUSES}, list)
+  const [form, found] = finder('comments', params, {status: STATUSES}, list, FIELDS)
   const linkToAll = limit ? h('p', {class: 'small'}, link('#comments', say(LIMITS[limit]))) : ''
   main.append(form, linkToAll, found)
 }

@@ -2,11 +2,11 @@
 
 import {h, report} from './shared.js'
 import {listStatus, main, selectionBar} from './elements.js'
-import {select} from './forms.js'
+import {inputField, select} from './forms.js'
 import {currentView, show} from './frame.js'
 import {busyButton, fill} from './notices.js'
 import {call} from './service.js'
-import {rowsOf, say} from './texts.js'
+import {number, rowsOf, say} from './texts.js'
 
 // -- Lists --------------------------------------------------------------------
 
@@ -64,9 +64,30 @@ export function makeList({path, key = path, query = {}, draw, none = 'none', ski
 
 const TYPING = 300 // ms after the last key, until the list follows
 
+/** Fields that are folded until they are asked for: `fields` has the type of each, by name. Their
+    heading says how many are in use. */
+function foldedFields(fields, params, onType) {
+  const count = h('span')
+  const onInput = event => {
+    showCount()
+    onType(event)
+  }
+  const folded = h('details', {open: Object.keys(fields).some(name => params.get(name))},
+    h('summary', {}, say('filters'), count),
+    h('div', {class: 'finder'}, ...Object.entries(fields).map(([name, type]) =>
+      inputField(name, 'by_' + name, {type, value: params.get(name) ?? '', oninput: onInput}))))
+  function showCount() {
+    const used = [...folded.querySelectorAll('input')].filter(each => each.value).length
+    count.textContent = used > 0 ? ` (${number(used)})` : ''
+  }
+  showCount()
+  return folded
+}
+
 /** A search form, and the list that `draw` makes of its values. The list follows what is typed. The
-    URL gets the values, so that going back works. `selects`: the values of each menu, by name. */
-export function finder(view, params, selects, draw) {
+    URL gets the values, so that going back works. `selects`: the values of each menu, by name.
+    `fields`: as for `foldedFields`. */
+export function finder(view, params, selects, draw, fields) {
   const found = h('div', {}, draw(params))
   let timer
   let hasTyped = false
@@ -118,6 +139,7 @@ export function finder(view, params, selects, draw) {
     box,
     h('button', {}, say('search')),
     page !== null && h('input', {type: 'hidden', name: 'page', value: page}),
-    ...menus)
+    ...menus,
+    fields && foldedFields(fields, params, onType))
   return [form, found]
 }
