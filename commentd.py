@@ -3482,6 +3482,13 @@ def decoded(text: bytes) -> str:
     return text.decode("utf-8", "replace")
 
 
+def has_words(words: str, text: bytes) -> bool:
+    """Whether all of some words, one a line and in small letters, stand in a text. SQL calls it:
+    its LIKE takes A and a for the same, but not Ä and ä. Invalid UTF-8 in a text is no fault."""
+    folded = decoded(text).lower()
+    return all(word in folded for word in words.split("\n"))
+
+
 def connect(path: Path) -> sqlite3.Connection:
     """A connection in autocommit mode: a transaction begins with BEGIN. `Store` makes sure that no
     two threads use one at once."""
@@ -3494,6 +3501,7 @@ def connect(path: Path) -> sqlite3.Connection:
     except BaseException:  # the file is no database
         db.close()
         raise
+    db.create_function("has_words", 2, has_words, deterministic=True)
     db.row_factory = sqlite3.Row
     # One text with invalid UTF-8 must not make whole rows unreadable.
     db.text_factory = decoded
@@ -3909,6 +3917,91 @@ CHANGED_PAGES = """
     END;"""
 
 
+# The index for searches at /admin. It has all groups of three characters in a row that stand in a
+# comment, each with the id of the comment, and nothing else (`detail`, `content`). A word of one or
+# two characters, as most Chinese ones are, is the beginning of such a group: `search_entry` lists
+# them. That is why two line breaks stand at the end of each text.
+#
+# The newest comments are not in it: a search reads them, which takes no longer. They come into it
+# hundreds at a time (`INDEXED_AT_ONCE`): each by itself would cost a new comment more time than all
+# else that is stored of it. `search_progress` says up to which id the index goes. What changes of a
+# comment up to there changes in the index in the same transaction: the connection that writes notes
+# that, as it does for pages.
+#
+# It is no part of the schema, so that a SQLite without FTS5 or trigrams (before 3.34) serves the
+# same file. A change of what it has needs a migration that empties `search_progress`: then the next
+# start makes it anew.
+#
+# The option `secure-delete` of FTS5 is not used: SQLite before 3.42 has it not, and could not read
+# the index any more. What was deleted leaves the index when `Wiper` merges it.
+SEARCH_INDEX = """
+    CREATE TABLE search_progress (comment_id INTEGER NOT NULL) STRICT;
+    CREATE VIRTUAL TABLE search_index USING fts5
+        (text, content = '', columnsize = 0, detail = none, tokenize = 'trigram');
+    CREATE VIRTUAL TABLE search_entry USING fts5vocab (search_index, instance)"""
+SEARCHED_FIELDS = ("content", "nickname", "email", "website")
+INDEXED_AT_ONCE = 500  # new comments
+
+
+def searched_text(row: str) -> str:
+    """SQL: what the index has of a comment. Null for an erased one."""
+    texts = " || char(10) || ".join(f"{row}.{name}" for name in SEARCHED_FIELDS)
+    return f"iif({row}.content = '', NULL, {texts} || char(10, 10))"
+
+
+# `old_text`: what the index has of the comment before the transaction.
+CHANGED_TEXTS = f"""
+    CREATE TEMP TABLE changed_text (comment_id INTEGER PRIMARY KEY, old_text TEXT);
+    CREATE TEMP TRIGGER note_added_text AFTER INSERT ON main.comment
+    BEGIN
+        INSERT INTO changed_text VALUES (NEW.id, NULL) ON CONFLICT DO NOTHING;
+    END;
+    CREATE TEMP TRIGGER note_changed_text
+        AFTER UPDATE OF {", ".join(SEARCHED_FIELDS)} ON main.comment
+    BEGIN
+        INSERT INTO changed_text VALUES (OLD.id, {searched_text("OLD")}) ON CONFLICT DO NOTHING;
+    END;
+    CREATE TEMP TRIGGER note_deleted_text AFTER DELETE ON main.comment
+    BEGIN
+        INSERT INTO changed_text VALUES (OLD.id, {searched_text("OLD")}) ON CONFLICT DO NOTHING;
+    END;"""
+INDEX_CHANGED_TEXTS = f"""
+    INSERT INTO search_index (search_index, rowid, text)
+    SELECT 'delete', comment_id, old_text FROM changed_text
+     WHERE comment_id <= :progress AND old_text IS NOT NULL;
+    INSERT INTO search_index (rowid, text)
+    SELECT id, {searched_text("comment")} FROM comment
+     WHERE id IN (SELECT comment_id FROM changed_text WHERE comment_id <= :progress)
+       AND content <> ''"""
+INDEX_NEW_TEXTS = f"""
+    INSERT INTO search_index (rowid, text)
+    SELECT id, {searched_text("comment")} FROM comment
+     WHERE id > :progress AND id <= :last AND content <> '';
+    UPDATE search_progress SET comment_id = :last"""
+CLEAR_SEARCH_INDEX = """
+    INSERT INTO search_index (search_index) VALUES ('delete-all');
+    DELETE FROM search_progress;
+    INSERT INTO search_progress VALUES (0)"""
+# A SQLite that cannot keep the index leaves nothing in it. What FTS5 stores is in usual tables. Two
+# rows stay, as they are in a new index: without them, FTS5 cannot open it.
+EMPTY_SEARCH_INDEX = """
+    DELETE FROM search_index_data WHERE id > 10;
+    UPDATE search_index_data SET block = x'' WHERE id = 1;
+    UPDATE search_index_data SET block = x'00000000000000' WHERE id = 10;
+    DELETE FROM search_index_idx;
+    DELETE FROM search_progress"""
+
+
+def can_index() -> bool:
+    """Whether this SQLite has what the index needs."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        try:
+            run_statements(db, SEARCH_INDEX)
+        except sqlite3.OperationalError:
+            return False
+    return True
+
+
 class Changes:
     """The changes that readers can see, numbered as they are committed. Whoever keeps what was read
     notes the number of the last change first, and asks later whether there was another one."""
@@ -4022,6 +4115,7 @@ class Database:
         self.local = ThreadState()
         self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
         self.changes = Changes()
+        self.keeps_index = False
         # What is wrong with the file
         self.damaged = False
         self.moved = False  # it is not where it was
@@ -4049,8 +4143,11 @@ class Database:
                 self.writer = connect(self.path)
             opened.callback(self.close_writer)
             self.bring_up_to_date(make_backup)
-            self.tables = count_tables(self.writer)
+            # Deleted texts must not get into a file beside the database.
+            self.writer.execute("PRAGMA temp_store = MEMORY")
             run_statements(self.writer, CHANGED_PAGES)
+            self.open_index()
+            self.tables = count_tables(self.writer)
             self.seen_data_version = self.data_version()
             self.inodes = self.inodes_now()
             self.opened = opened.pop_all()  # `close` closes it, in the opposite order
@@ -4070,6 +4167,66 @@ class Database:
             if backup:
                 backup.unlink()
             raise
+
+    def open_index(self) -> None:
+        """Makes the index for searches, unless it is there, and begins to keep it."""
+        sql = "SELECT 1 FROM sqlite_schema WHERE name = 'search_index'"
+        is_there = self.writer.execute(sql).fetchone() is not None
+        if not can_index():
+            # A service that cannot is there to stay. A command may be an exception.
+            if is_there and not self.as_command:
+                with self.transaction():
+                    run_statements(self.writer, EMPTY_SEARCH_INDEX)
+            return
+        if not is_there:
+            with self.transaction():
+                run_statements(self.writer, SEARCH_INDEX)
+        run_statements(self.writer, CHANGED_TEXTS)
+        self.keeps_index = True
+        if self.index_progress() is None:
+            with self.transaction():
+                run_statements(self.writer, CLEAR_SEARCH_INDEX)
+        while self.index_lags():
+            with self.transaction():
+                self.index_some()
+
+    def index_progress(self) -> int | None:
+        """Up to which id comments are in the index. None if it was emptied."""
+        row = self.writer.execute("SELECT comment_id FROM search_progress").fetchone()
+        return row[0] if row else None
+
+    def index_changed_texts(self) -> None:
+        """Brings the index up to date, before a COMMIT."""
+        if not self.keeps_index:
+            return
+        if self.writer.execute("SELECT 1 FROM changed_text LIMIT 1").fetchone() is None:
+            return
+        progress = self.index_progress() or 0
+        try:
+            run_statements(self.writer, INDEX_CHANGED_TEXTS, progress=progress)
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
+                raise
+            # FTS5 says that when more is taken out of the index than there is in it.
+            log.warning("another program has changed comments: the index is made anew")
+            run_statements(self.writer, CLEAR_SEARCH_INDEX)
+        if self.index_lags():
+            self.index_some()
+        self.writer.execute("DELETE FROM changed_text")
+
+    def index_lags(self) -> bool:
+        """Whether so many new comments are not in the index that it is time for some."""
+        sql = "SELECT coalesce(max(id), 0) FROM comment"
+        newest: int = self.writer.execute(sql).fetchone()[0]
+        return newest - (self.index_progress() or 0) >= INDEXED_AT_ONCE
+
+    def index_some(self) -> None:
+        """Puts the next comments into the index. The caller holds the transaction. All would take
+        ten seconds in a large blog, in which nobody could write."""
+        progress = self.index_progress() or 0
+        sql = "SELECT max(id) FROM (SELECT id FROM comment WHERE id > ? ORDER BY id LIMIT ?)"
+        last = self.writer.execute(sql, (progress, 2 * INDEXED_AT_ONCE)).fetchone()[0]
+        run_statements(self.writer, INDEX_NEW_TEXTS, progress=progress, last=last)
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -4128,8 +4285,8 @@ class Database:
                 raise Unavailable("数据库已损坏，请联系管理员", Code.STORAGE)
             # A deferred transaction that reads and then writes fails at once when another has
             # written in between.
-            self.writer.execute("BEGIN IMMEDIATE")
             try:
+                self.writer.execute("BEGIN IMMEDIATE")
                 yield
                 self.commit()
             except BaseException:
@@ -4184,6 +4341,7 @@ class Database:
         try:
             rows = self.writer.execute("DELETE FROM changed_page RETURNING key")
             changed_pages = {key for (key,) in rows}
+            self.index_changed_texts()
             self.writer.execute("COMMIT")
         finally:
             # Also after a COMMIT that failed: to forget what was read does no harm.
@@ -4323,7 +4481,10 @@ class Database:
 # - When a row moves to another page of the file, its bytes stay in the old one. Once a day, the
 #   whole file is looked through, some pages a second.
 #
-# For the latter, `Wiper` writes to the file beside SQLite. Four things make that safe:
+# FTS5 only notes in the index for searches what was deleted there, until it merges the parts of the
+# index. Once a day, before the file is looked through, all are merged into one.
+#
+# For the file, `Wiper` writes to the file beside SQLite. Four things make that safe:
 #
 # 1. The write lock is held, and a transaction is open: nobody else writes to the file.
 # 2. The -wal is empty: the file has the newest version of each page.
@@ -4333,6 +4494,7 @@ class Database:
 #    is left to SQLite (VACUUM).
 
 WIPED_AT_ONCE = 2048  # pages of the file, of 4 kB
+MERGED_AT_ONCE = 256  # pages of the index, as large
 
 # The size of the header of a page that holds rows or entries of an index, by its first byte.
 PAGE_HEADERS = {
@@ -4429,6 +4591,7 @@ class Wiper:
         self.database = database
         self.raw_pages = RawPages(database.raw_file)
         self.must_empty_wal = False  # it has erased data
+        self.merges_index = False
         self.next_page: int | None = None  # to be looked at; None if no look through the file is on
 
     def note_erased(self) -> None:
@@ -4453,12 +4616,31 @@ class Wiper:
     def begin_file(self) -> None:
         """From now on, each call of `wipe_some` does the next pages of the file, until all are
         done."""
+        if self.database.keeps_index:
+            # A negative number begins to merge all parts of the index
+            # (sqlite.org/fts5.html#the_merge_command).
+            self.merges_index = self.merge_index(-MERGED_AT_ONCE)
         self.must_empty_wal = True  # what the -wal has must be in the file first
         self.next_page = 1
+
+    def merge_index(self, pages: int) -> bool:
+        """Merges the index for searches further. Whether anything was left to do."""
+        database = self.database
+        with database.transaction():
+            before = database.writer.total_changes
+            sql = "INSERT INTO search_index (search_index, rank) VALUES ('merge', ?)"
+            database.writer.execute(sql, (pages,))
+            return database.writer.total_changes - before > 1  # 1: the statement itself
 
     def wipe_some(self) -> None:
         """Overwrites what rows that moved have left in the next pages of the file. VACUUM would do
         that too, but it keeps all writers waiting while it rewrites a large file."""
+        if self.merges_index:
+            self.merges_index = self.merge_index(MERGED_AT_ONCE)
+            self.must_empty_wal = True
+            if not self.merges_index:
+                self.empty_wal_if_needed()
+            return
         if self.next_page is None or self.must_empty_wal:
             return
         if not self.raw_pages.show_what_they_hold():
@@ -5152,6 +5334,73 @@ SORTS = {
 }
 # What an admin can look for: `all` that is not erased, what readers `reported`, or a status.
 SEARCHES = ("all", "reported", *STATUSES)
+MOST_WORDS = 8  # in a search
+READ_AT_ONCE = 2000  # of the newest comments, before the index is asked
+
+# How the comments with each word of a search are looked up: in the index, where it holds words of
+# three characters or more, or the first one or two of them; or as pages, accounts and IP addresses.
+# All that a word stands for but the exact text: `has_words` compares that.
+ELSEWHERE = [
+    f"""
+         UNION SELECT comment.id FROM comment WHERE page_id IN
+                      (SELECT id FROM page
+                        WHERE has_words(:word_{number},
+                                        CAST(page_url || char(10) || title AS BLOB)))
+         UNION SELECT comment.id FROM comment WHERE user_id IN
+                      (SELECT id FROM account
+                        WHERE has_words(:word_{number}, CAST(email AS BLOB)))"""
+    for number in range(MOST_WORDS + 1)
+]
+INDEXED_WORDS = [
+    f"""
+        AND comment.id IN (
+        SELECT rowid FROM search_index WHERE search_index MATCH :match_{number}{elsewhere}"""
+    for number, elsewhere in enumerate(ELSEWHERE)
+]
+INDEXED_BEGINNINGS = [
+    f"""
+        AND comment.id IN (
+        SELECT doc FROM search_entry
+         WHERE term >= :word_{number} AND term < :end_{number}{elsewhere}"""
+    for number, elsewhere in enumerate(ELSEWHERE)
+]
+INDEXED_ADDRESSES = [
+    f"""
+         UNION SELECT id FROM comment WHERE instr(ip, :word_{number})"""
+    for number in range(MOST_WORDS + 1)
+]
+
+
+def values_for_index(number: int, word: str) -> Json:
+    """The values of the statement that looks up a word, which is in small letters."""
+    threes = dict.fromkeys(word[start : start + 3] for start in range(len(word) - 2))
+    quoted = ['"' + three.replace('"', '""') + '"' for three in threes]
+    return {
+        f"word_{number}": word,
+        f"end_{number}": word + "\U0010ffff",
+        f"match_{number}": " AND ".join(quoted),
+    }
+
+
+@dataclass(frozen=True)
+class Search:
+    """What an admin looks for: comments with all `words`, by an author, on pages with a part of
+    their URL or title (`page`), in a time. All texts are in small letters, and "" or 0 stands for
+    everything. `status`: one of `SEARCHES`. `page_id`: that page alone."""
+
+    status: str = "all"
+    words: tuple[str, ...] = ()
+    author: str = ""
+    page: str = ""
+    page_id: int | None = None
+    since: int = 0
+    until: int = 0
+
+    def indexed_words(self) -> list[str]:
+        """What the index can look up."""
+        return [*self.words, self.author] if self.author else [*self.words]
+
+
 PAGE_SORTS = {
     "latest": "id DESC",
     "views": "views DESC, id DESC",
@@ -6068,36 +6317,74 @@ class Store(Database):
         sql = "SELECT count(*) FROM comment WHERE user_id = ? AND content <> ''"
         return int(self.value(sql, user_id))
 
-    def search_comments(
-        self, search: str, pattern: str, page_id: int | None, before: int, limit: int
+    def search_comments(self, search: Search, before: int, limit: int) -> list[FullComment]:
+        """What an admin looks for, the newest first, with an id below `before`."""
+        words = search.indexed_words()
+        if not words:
+            return self.found_comments(search, [], before, 0, limit)
+        # Some of the newest are read without the index, at least those that are not in it. What
+        # stands in many comments stands in these, too: that is faster.
+        newest: int = self.value("SELECT max(id) FROM comment WHERE id < ?", before) or 0
+        indexed = self.value("SELECT comment_id FROM search_progress") if self.keeps_index else 0
+        middle = max(0, min(newest - READ_AT_ONCE, indexed))
+        found = self.found_comments(search, [], before, middle, limit)
+        if len(found) < limit and middle:
+            found += self.found_comments(search, words, middle + 1, 0, limit - len(found))
+        return found
+
+    def found_comments(
+        self, search: Search, indexed: list[str], before: int, after: int, limit: int
     ) -> list[FullComment]:
-        """What an admin looks for, the newest first. `search` is one of `SEARCHES`, `pattern` is
-        one for LIKE or "", and `page_id` None stands for all pages."""
-        sql = " WHERE comment.content <> '' AND comment.id < :before"
-        if search == "reported":
+        """The comments between two ids that are looked for. Those with the `indexed` words are
+        looked up in the index."""
+        sql = " WHERE comment.content <> '' AND comment.id < :before AND comment.id > :after"
+        if search.status == "reported":
             sql += " AND comment.id IN (SELECT comment_id FROM report)"
-        elif search != "all":
-            sql += " AND comment.status = :search"
-        if page_id is not None:
+        elif search.status != "all":
+            sql += " AND comment.status = :status"
+        if search.page_id is not None:
             sql += " AND comment.page_id = :page_id"
-        if pattern:
+        if search.page:
             sql += """
-                AND (comment.content LIKE :pattern ESCAPE '!'
-                     OR comment.nickname LIKE :pattern ESCAPE '!'
-                     OR comment.email LIKE :pattern ESCAPE '!'
-                     OR account.email LIKE :pattern ESCAPE '!'
-                     OR comment.ip LIKE :pattern ESCAPE '!'
-                     OR page.page_url LIKE :pattern ESCAPE '!'
-                     OR page.title LIKE :pattern ESCAPE '!')"""
+                AND comment.page_id IN
+                    (SELECT id FROM page
+                      WHERE has_words(:page, CAST(page_url || char(10) || title AS BLOB)))"""
+        if search.since:
+            sql += " AND comment.created_at >= :since"
+        if search.until:
+            sql += " AND comment.created_at < :until"
+        values: Json = {}
+        for number, word in enumerate(indexed):
+            values |= values_for_index(number, word)
+            sql += INDEXED_WORDS[number] if len(word) >= 3 else INDEXED_BEGINNINGS[number]
+            if re.fullmatch("[0-9a-f.:]*[.:][0-9a-f.:]*", word):
+                sql += INDEXED_ADDRESSES[number]
+            sql += ")"
+        if search.author:
+            sql += """
+                AND has_words(:author, CAST(comment.nickname || char(10) || comment.email
+                    || char(10) || coalesce(account.email, '') AS BLOB))"""
+        if search.words:
+            sql += """
+                AND has_words(:words, CAST(comment.content || char(10) || comment.nickname
+                    || char(10) || comment.email || char(10) || comment.website || char(10)
+                    || comment.ip || char(10) || coalesce(account.email, '') || char(10)
+                    || page.page_url || char(10) || page.title AS BLOB))"""
         sql += " ORDER BY comment.id DESC LIMIT :limit"
         return self.comments_where(
             FullComment,
             sql,
-            search=search,
-            pattern=pattern,
-            page_id=page_id,
+            status=search.status,
+            page_id=search.page_id,
+            page=search.page,
+            since=search.since,
+            until=search.until,
+            author=search.author,
+            words="\n".join(search.words),
             before=before,
+            after=after,
             limit=limit,
+            **values,
         )
 
     def count_known(self, comment: FullComment) -> int:
@@ -7035,6 +7322,17 @@ class Store(Database):
 
     def count_wrong_counters(self) -> int:
         return wrong_counters(self.db)
+
+    def make_index_anew(self) -> None:
+        """Empties the index for searches and fills it again, in many transactions. What is not in
+        it yet is found meanwhile, too, but not as fast."""
+        if not self.keeps_index:
+            return
+        with self.writing():
+            self.run_script(CLEAR_SEARCH_INDEX)
+        while self.index_lags():
+            with self.writing():
+                self.index_some()
 
     def fix_counters(self) -> int:
         """Fixes the counters. Returns how many were wrong. A parent is right when its replies
@@ -8577,7 +8875,7 @@ def matching_block(site: Site, target: Target) -> Block | None:
 
 
 def reach_of_block(store: Store, block_type: BlockType, value: str) -> Reach:
-    latest = store.search_comments("visible", "", None, NO_END, LATEST_COMMENTS)
+    latest = store.search_comments(Search("visible"), NO_END, LATEST_COMMENTS)
     count = sum(block_type.matches(value, target_of(comment)) for comment in latest)
     return Reach(count, len(latest))
 
@@ -16933,15 +17231,13 @@ def rows_before(request: Request, find: Callable[[int, int], list[Row]]) -> tupl
 
 @route("GET", "/admin/comments", Permission.ADMIN, pace=Pace.LONG)
 def admin_comments(request: Request) -> Json:
-    """`?status=&q=&page=&before=&limit=` to comments, the newest first, and counts by status.
-    `?comment=` to that one, if it is still there."""
+    """`?status=&q=&author=&page_name=&page=&since=&until=&before=&limit=` to comments, the newest
+    first, and counts by status. `?comment=` to that one, if it is still there."""
     store = request.site.store
     if "comment" in request.query:
         comments, more = one_comment(request)
     else:
-        status = query_choice(request, "status", SEARCHES)
-        page_id = query_number(request, "page", 0, NO_END) or None
-        find = functools.partial(store.search_comments, status, search_pattern(request), page_id)
+        find = functools.partial(store.search_comments, search_in(request))
         comments, more = rows_before(request, find)
     ham, spam = learnt_counts(store)
     return {
@@ -16950,6 +17246,55 @@ def admin_comments(request: Request) -> Json:
         "counts": {**store.count_statuses(), "undelivered": store.count_stuck()},
         "filter": {"ham": ham, "spam": spam, "active": has_learnt_enough(ham, spam)},
     }
+
+
+def search_in(request: Request) -> Search:
+    """What the query asks for."""
+    zone = request.site.config.site_timezone
+    return Search(
+        status=query_choice(request, "status", SEARCHES),
+        words=words_of_search(query_phrase(request, "q")),
+        author=query_phrase(request, "author")[:64],
+        page=query_phrase(request, "page_name")[:200],
+        page_id=query_number(request, "page", 0, NO_END) or None,
+        since=start_of_day(query_day(request, "since"), zone),
+        until=start_of_day(query_day(request, "until"), zone, days=1),
+    )
+
+
+def query_phrase(request: Request, name: str) -> str:
+    """A query parameter in small letters, on one line. No stored text has a NUL, and FTS5 would
+    read no further."""
+    return " ".join(query_text(request, name).replace("\0", " ").lower().split())
+
+
+# A word, or several between quotation marks: those of keyboards, and those of phones.
+WORD_OF_SEARCH = re.compile(r'["“”„]([^"“”„]+)["“”„]|(\S+)')
+
+
+def words_of_search(text: str) -> tuple[str, ...]:
+    """The words of a search, each once."""
+    found = [quoted.strip() or word for quoted, word in WORD_OF_SEARCH.findall(text)]
+    words = dict.fromkeys(word[:64] for word in found if word)
+    return tuple(words)[:MOST_WORDS]
+
+
+def query_day(request: Request, name: str) -> date | None:
+    """A day in the query, such as 2025-03-01."""
+    text = query_text(request, name)
+    if not text:
+        return None
+    with contextlib.suppress(ValueError):
+        day = date.fromisoformat(text)
+        if 1970 <= day.year < 9999:
+            return day
+    raise BadField(f"参数 {name} 必须是日期", name, Fault.INVALID)
+
+
+def start_of_day(day: date | None, zone: tzinfo | None, days: int = 0) -> int:
+    """When a day begins in the time zone of the blog, or one so many days later. 0 without a
+    day."""
+    return moment_on(day + timedelta(days=days), 0, zone) if day else 0
 
 
 def one_comment(request: Request) -> tuple[list[FullComment], bool]:
@@ -17153,7 +17498,7 @@ def waiting_comments(request: Request) -> Json:
     """`?url=` to the waiting comments of a page, the oldest first, with `held` and `version`."""
     store = request.site.store
     page = store.page_named(query_page(request))
-    waiting = store.search_comments("waiting", "", page.id, NO_END, 100)
+    waiting = store.search_comments(Search("waiting", page_id=page.id), NO_END, 100)
     comments = [
         {
             **comment.for_readers(request.site.config, is_admin=True),
@@ -18742,6 +19087,9 @@ def check_database(config: Config, now: int) -> Iterator[Finding]:
             return
         figures, wrong_count = figures_of(path, now)
         yield from check_figures(config, figures, now)
+        if not can_index():
+            text = "this SQLite can't index comments (FTS5): a search at /admin reads all"
+            yield Finding(Level.NOTE, "search", text)
         if wrong_count:
             text = f"{wrong_count} counters are wrong; run `commentd recount`"
             yield Finding(Level.FAIL, "counters", text)
@@ -25700,6 +26048,7 @@ def recount_command(arguments: Arguments) -> int:
         if store.count_wrong_counters():
             with store.writing():
                 corrected = store.fix_counters()
+        store.make_index_anew()
     tell(f"{corrected} counters corrected" if corrected else "all counters were correct")
     return 0
 

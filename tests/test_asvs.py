@@ -165,7 +165,9 @@ def test_tls_is_1_2_or_newer() -> None:
 def test_every_column_of_the_database_says_who_may_see_it(db: sqlite3.Connection) -> None:
     """`readers` see some of these columns in part: a masked IP address, the status of what was
     deleted."""
-    tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    # Virtual tables, which have no page, keep what they have in others.
+    sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
+    tables = [row[0] for row in db.execute(sql)]
     columns = {
         table: sorted(row[1] for row in db.execute(f"PRAGMA table_info({table})"))
         for table in tables

@@ -439,7 +439,9 @@ def test_masking_writes_nothing_where_nothing_is_due_and_scans_once_a_minute(
     assert [each for each in asked if re.search("comment|_liker|report", each)] == []
     with inside.statements(app) as asked:
         age(app, fake_world, 10)
-    asked = [each for each in set(asked) if re.match(r"\s*(SELECT|UPDATE)", each)]
+    # Only the service has the tables that are named so.
+    read = r"\s*(SELECT|UPDATE)(?!.*FROM changed_)"
+    asked = [each for each in set(asked) if re.match(read, each)]
     for table in ("comment", "comment_liker", "page_liker"):
         plans = [
             step

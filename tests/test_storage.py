@@ -25,7 +25,15 @@ from support.campaign import Campaign
 from support.client import CANARY, COMMENT, PAGE, Visitor, registration, stranger
 from support.commands import run_here
 from support.comments import solved
-from support.database import assert_whole, comments_by_id, config_for, cut_off, schema, with_version
+from support.database import (
+    assert_whole,
+    comments_by_id,
+    config_for,
+    cut_off,
+    schema,
+    tables_in,
+    with_version,
+)
 from support.faults import little_room, noise, spoil
 from support.inside import (
     REFUSALS,
@@ -755,7 +763,7 @@ def test_a_table_is_rebuilt_without_losing_what_points_to_it(
 
 
 def test_each_reference_can_be_found_from_its_other_end(db: sqlite3.Connection) -> None:
-    tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    tables = tables_in(db)
     for table in tables:
         for reference in db.execute(f"PRAGMA foreign_key_list({table})").fetchall():
             sql = f"EXPLAIN QUERY PLAN SELECT 1 FROM {table} WHERE {reference[3]} = 1"

@@ -22,7 +22,7 @@ import pytest
 from commentd import COMMANDS, MIGRATIONS, Config, __version__, make_app
 from support.client import COMMENT, PAGE, Visitor
 from support.commands import run_here
-from support.database import assert_whole, files, names_in, schema
+from support.database import assert_whole, files, names_in, schema, tables_in
 from support.faults import in_a_fork, killed_at, little_room
 from support.inside import REFUSALS
 from support.released import (
@@ -63,7 +63,7 @@ def rows_of(path: Path) -> Rows:
     """Every row of every table, by the names of its columns."""
     with closing(sqlite3.connect(path)) as db:
         db.row_factory = sqlite3.Row
-        tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        tables = tables_in(db)
         return {t: [dict(row) for row in db.execute(f"SELECT * FROM {t}")] for t in tables}
 
 

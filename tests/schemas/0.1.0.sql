@@ -18,14 +18,14 @@ CREATE TABLE account (
         -- The name of what stands beside its comments. Empty for the first letter of their name.
         picture    TEXT NOT NULL DEFAULT ''
     ) STRICT;
-INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$0c7e2f4245a3fa244be36ab48115aa9a$b3796370bfa35851ca49dcfd0c389d02b7d44daa998d7f4a414f253302a0c241','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
-INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$6a4f550d6c748d46bd0a3c0b15a44094$2798d751be12b90421bba5b383d851e861f1655b20fa4b8b7cd2141b3f0c357f','admin',1,1795177160,0,'','',0,'');
+INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$0eb73e991df78c07445a14f5ac08508a$aa680b70a396ec9fef58cfeeae6328a7d890a4cdfc0924cb02111fd08fa2ab4e','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
+INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$59430829e1d1fa5f032e59ab6a95092f$ef8d8672f724ec77ce8d2973aed90feced53d8acb49390a1ed5d309147614431','admin',1,1795177160,0,'','',0,'');
 CREATE TABLE admin_link (
         hash       TEXT PRIMARY KEY,
         email      TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "admin_link" VALUES('2387d75b513ecef6176578989b290795aa4bd8c1595fe30b758aa52031139c21','second@example.com',1795184360);
+INSERT INTO "admin_link" VALUES('e2b2d8c987bf5d7f25b6f0a486a54be45184021604ec0ca57bd867ef75ba510e','second@example.com',1795184360);
 CREATE TABLE admin_session (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         user_id    INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
@@ -154,10 +154,10 @@ CREATE TABLE comment_liker (
         liked_at   INTEGER,
         PRIMARY KEY (comment_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "comment_liker" VALUES(1,'2b624249b6acfdc981fb038a631e7cd8',1795090760);
-INSERT INTO "comment_liker" VALUES(1,'f059bade1668a6072c6142d2b826f44a',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'3d5f15a1aff9e0de4625ed09e725cb5c',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'6f75cccebe3f415247a1f10140243e69',1795090760);
 INSERT INTO "comment_liker" VALUES(1,'user 1',NULL);
-INSERT INTO "comment_liker" VALUES(3,'2b624249b6acfdc981fb038a631e7cd8',1795090760);
+INSERT INTO "comment_liker" VALUES(3,'3d5f15a1aff9e0de4625ed09e725cb5c',1795090760);
 CREATE TABLE day (
         day      INTEGER PRIMARY KEY,
         comments INTEGER NOT NULL DEFAULT 0,
@@ -197,7 +197,7 @@ CREATE TABLE known_network (
         seen_at INTEGER NOT NULL,
         PRIMARY KEY (user_id, network)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "known_network" VALUES(1,'b16ba0c38f48b1082ead191422ca43fd',1795000000);
+INSERT INTO "known_network" VALUES(1,'4c6c80d520526ff863e4dfb1ab19a128',1795000000);
 CREATE TABLE no_question (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
@@ -243,9 +243,9 @@ INSERT INTO "outbox" VALUES(8,NULL,5,NULL,'created','','webhook','','','','{}',1
 INSERT INTO "outbox" VALUES(10,NULL,7,NULL,'created','','webhook','','','','{}',1795177160,1,1795180765,1795263560,'ConnectionRefusedError Connection refused');
 INSERT INTO "outbox" VALUES(12,NULL,9,NULL,'created','','webhook','','','','{}',1795177160,0,1795180765,1795263560,'');
 INSERT INTO "outbox" VALUES(13,NULL,3,1,'reported','','webhook','','','','{}',1795177160,0,1795180765,1795263560,'');
-INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','826350 · Lines 验证码 / your code','你的验证码 / Your code:
+INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','203044 · Lines 验证码 / your code','你的验证码 / Your code:
 
-    826350
+    203044
 
 请在“Lines”的评论区输入，10 分钟内有效。
 Enter it in the comments on Lines within 10 minutes.
@@ -259,7 +259,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="supported-color-schemes" content="light dark">
-<title>826350 · Lines 验证码 / your code</title>
+<title>203044 · Lines 验证码 / your code</title>
 <style>
 @media (prefers-color-scheme: dark) {
 .ground { background: #14171a !important; }
@@ -284,9 +284,9 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <tr><td align="center" style="padding:16px 8px">
 <table role="presentation" cellpadding="0" cellspacing="0" border="0" class="card" dir="ltr" width="100%" style="max-width:600px;table-layout:fixed;background:#ffffff;border:1px solid #e1e3e5;border-radius:12px">
 <tr><td class="muted" style="padding:18px 20px 0;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:14px;line-height:20px;color:#59626b">Lines</td></tr>
-<tr><td class="text line" style="padding:14px 20px 6px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:16px;line-height:24px;color:#1d2126;word-break:break-word;overflow-wrap:anywhere">
+<tr><td class="text line" style="padding:14px 20px 10px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:16px;line-height:24px;color:#1d2126;word-break:break-word;overflow-wrap:anywhere">
 <p style="margin:0 0 12px">你的验证码 / Your code:</p>
-<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-align:center" dir="ltr">826350</p>
+<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-indent:6px;text-align:center" dir="ltr">203044</p>
 <p style="margin:0 0 12px">请在“Lines”的评论区输入，10 分钟内有效。<br>Enter it in the comments on Lines within 10 minutes.</p>
 </td></tr>
 <tr><td class="muted line" style="padding:12px 20px 16px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:13px;line-height:20px;color:#59626b;border-top:1px solid #e1e3e5">
@@ -327,14 +327,14 @@ CREATE TABLE page (
     ) STRICT;
 INSERT INTO "page" VALUES(1,'/2026/hello','/2026/hello/','','',NULL,6,3,2,1,1795090760,0,1795000000,15,0,1);
 INSERT INTO "page" VALUES(2,'/2026/日记','/2026/日记/','','',NULL,2,2,1,0,1795090760,1,1795177160,4,0,1);
-INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795972011,0,1714979289,1,0,1);
+INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795975301,0,1714979289,1,0,1);
 CREATE TABLE page_liker (
         page_id  INTEGER NOT NULL REFERENCES page (id),
         visitor  TEXT NOT NULL,
         liked_at INTEGER,
         PRIMARY KEY (page_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "page_liker" VALUES(1,'f059bade1668a6072c6142d2b826f44a',1795090760);
+INSERT INTO "page_liker" VALUES(1,'6f75cccebe3f415247a1f10140243e69',1795090760);
 CREATE TABLE picture (
         name       TEXT NOT NULL UNIQUE,
         user_id    INTEGER PRIMARY KEY REFERENCES account (id) ON DELETE CASCADE,
@@ -353,16 +353,16 @@ CREATE TABLE rate_limit (
     ) STRICT, WITHOUT ROWID;
 INSERT INTO "rate_limit" VALUES('all_code_emails','',3600,1,1795184360);
 INSERT INTO "rate_limit" VALUES('all_comments','',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','29047ca6689b117d3f2c93469b38ab90aeca0bead435af47147a0aff0c5898ff',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('code_email','29047ca6689b117d3f2c93469b38ab90aeca0bead435af47147a0aff0c5898ff',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','29047ca6689b117d3f2c93469b38ab90aeca0bead435af47147a0aff0c5898ff',86400,1,1795267160);
-INSERT INTO "rate_limit" VALUES('code_for_email','44cd2f8faad93a48d08c61ececbc9087be11f0ba675281be9d28afa937698b70',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','ef3163c4b2c25b1d8cd1003ae0eb6b194060739db98e8a02d887259cd59dee1d',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','ef3163c4b2c25b1d8cd1003ae0eb6b194060739db98e8a02d887259cd59dee1d',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('notification','follower ea989151f5770f9770f42f1b94732bd5',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('notification','owner 91562abbfe0d8da277d2e8207b31027d',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('register','d5df5e5c105d13b125b11265b393590f308c9aff39ba3041a5de3ee072011142',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('report','fc37a0c8f783e037323a8b9808f13a2749d2891a01904f28ee7bbd73e05325f0',86400,1,1795263560);
+INSERT INTO "rate_limit" VALUES('code_email','b5014e2bac108925c7eede14d4c73d084ca5e4b7ab28a64bbca968c1d4bde4b7',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('code_email','b5014e2bac108925c7eede14d4c73d084ca5e4b7ab28a64bbca968c1d4bde4b7',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('code_email','b5014e2bac108925c7eede14d4c73d084ca5e4b7ab28a64bbca968c1d4bde4b7',86400,1,1795267160);
+INSERT INTO "rate_limit" VALUES('code_for_email','f843aca6ef259de60fda5877e0dabfc1f1da7308ddeedf5538edc8fae2b418ee',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','517e55e6e47156b601678d40a412969399c58fab5eb279029971e3b9abc915d8',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','517e55e6e47156b601678d40a412969399c58fab5eb279029971e3b9abc915d8',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('notification','follower 5f7ac61eebcf44cf7672e03d0405e0b3',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('notification','owner 36c382e347a3c4c7f9cbe6bc706a7392',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('register','359b1023f03735277612aae5f4e41963668854edef85a46ee9a20ede9b5a5245',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('report','26c492bb1dc52d56d891582699baffd53eec73cc1d0d532152bbfd3dc814484a',86400,1,1795263560);
 CREATE TABLE recovery_code (
         user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
         hash    TEXT NOT NULL,
@@ -383,7 +383,7 @@ CREATE TABLE registration (
         created_at  INTEGER NOT NULL,
         expires_at  INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "registration" VALUES(1,'516f1c05f53c52279c1bdba74ab7c897','bob@example.com','Bob','pbkdf2_sha256$1$d4d4788bd8b7e564b8d2f49b6a253dc9$fbee96ec152520f46840aed4b729c73d500e1c7ce8d69e0f5a7596e6626bc433','b148eb661e1e9ca6d3bd7f6bafa9d2080448ce980b9399905a822a87e5056768','d5df5e5c105d13b125b11265b393590f308c9aff39ba3041a5de3ee072011142',0,0,'',1795180760,1795181360);
+INSERT INTO "registration" VALUES(1,'be1a8fa6750a0e2fd2505658453dbfc5','bob@example.com','Bob','pbkdf2_sha256$1$c1bd5a325ee1a55a7befaf30bf3bd476$3db6c0cd53416d33d43c32f9a9972af7beb0a4b5fd411d0e872ee94bf7da04b5','8d72afe67016557353c2eb32471351e5d28ee670f319bf3b8da93b8e946e429a','359b1023f03735277612aae5f4e41963668854edef85a46ee9a20ede9b5a5245',0,0,'',1795180760,1795181360);
 CREATE TABLE report (
         id          INTEGER PRIMARY KEY,
         comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
@@ -392,12 +392,12 @@ CREATE TABLE report (
         reported_at INTEGER NOT NULL,
         UNIQUE (comment_id, visitor)
     ) STRICT;
-INSERT INTO "report" VALUES(1,3,'569e6ace1e75a02fa2a3e77a436d59d6','rude',1795177160);
+INSERT INTO "report" VALUES(1,3,'c6a69c7082ce207757e0753dbd9d3979','rude',1795177160);
 CREATE TABLE secret (
         name  TEXT PRIMARY KEY,
         value TEXT NOT NULL
     ) STRICT;
-INSERT INTO "secret" VALUES('token_key','59dc58bc132675cdadcf8fb22ec3a17193e2179f9815faedbfb6efae53cef577');
+INSERT INTO "secret" VALUES('token_key','be1b996ee07668a8acafdc99bed85d9bce2f34b30630b23def8514b384b74011');
 CREATE TABLE short_link (
         hash       TEXT PRIMARY KEY,
         action     TEXT NOT NULL,
@@ -410,28 +410,28 @@ CREATE TABLE short_link (
         language   TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "short_link" VALUES('0b1a89385f55311a2769a74e2d1d948208ca707aaa0475c294c9226cfbeeaad9','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
-INSERT INTO "short_link" VALUES('1d37de30a8380cd9f88fdbfc7be67eded5d3c87008f94ca6d25fc6717a81ad0b','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
-INSERT INTO "short_link" VALUES('304e068f65fc5b42bf81f6e33ab4e97aa2c7698654f70dfe296dbdc223b67605','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
-INSERT INTO "short_link" VALUES('5a860a5a340e75fbe4fae75e1d271cb66b584ec6c9b29ee5101062fa47bceab7','stop_all','start_all',1,'',0,0,'ea989151f5770f9770f42f1b94732bd5','zh',1826540300);
-INSERT INTO "short_link" VALUES('6701e0783e2f63ebf7d547475d9173ebda968e979be03fad306a9a4b7771b7e3','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'64c10cb7795dd7f14be2547b1438872c','en',1797769160);
-INSERT INTO "short_link" VALUES('696a306afcad41b1d866cddbb44187b299ae8b299f038fd396e7442b29311267','confirm','',2,'',0,0,'883007ac866c54eea28a79bb26da34bd','zh',1797596300);
-INSERT INTO "short_link" VALUES('7b33f00760babf65b52aabb80c27589c73137a9a21def7b09148b7dc5b8aabb4','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'64c10cb7795dd7f14be2547b1438872c','zh',1797592000);
-INSERT INTO "short_link" VALUES('902a6d4289a8565603427b6d77de95170d062984acd303ba1819d98d44266f39','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'64c10cb7795dd7f14be2547b1438872c','en',1797769160);
-INSERT INTO "short_link" VALUES('963151f542ce78fbdd00926de9aa6136c89a26ebaf67aed6e5d055a34f91adf8','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
-INSERT INTO "short_link" VALUES('96eb1dbd4e0c37dc4037399c108f084a2938f0798bc5063a26bad95dc0fff767','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
-INSERT INTO "short_link" VALUES('971d2aaba3dd958c0381ba50a8b1b9b7f9fbb8bf4ae786eb604966bba6c4696c','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
-INSERT INTO "short_link" VALUES('9c20b8c3db1b1cf0d9701c112609678bce650097d8dd58b60a715a89a7574b4a','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
-INSERT INTO "short_link" VALUES('af15c20206bd0896db78cec4fff6f794b0f63ec861668be0fa805bfc3b37eee6','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
-INSERT INTO "short_link" VALUES('bf26faf76187a157179eeb8fe9d550c380bd0fe10d00513d1bcf7456138d03b0','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'64c10cb7795dd7f14be2547b1438872c','zh',1797592000);
-INSERT INTO "short_link" VALUES('cf256572e58d32ba93e988fdcc1fc2c930d082e9a9b87dcaf74143f69fdc87be','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
-INSERT INTO "short_link" VALUES('d93b7782a23ad45d5fcdaaee874cf60b6a7dde0ddcc9c3d92e4bdf97eb56e5d6','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
-INSERT INTO "short_link" VALUES('da99dc5377d9561a74bef04543946a237f93ded71dc414352470f61510f8b516','unfollow','follow',9,'',1,1,'ea989151f5770f9770f42f1b94732bd5','en',1826716760);
-INSERT INTO "short_link" VALUES('e48a3e39692fdea66b1cfa62b0aaab5f2d0e0c396d47ea1b4421a8b1dd556983','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
-INSERT INTO "short_link" VALUES('ec2c1d3c3aa88676ba65320525eed263a04d8b3b6b7032df0ba589fe57a19a81','stop','start',1,'',0,0,'ea989151f5770f9770f42f1b94732bd5','zh',1826540300);
-INSERT INTO "short_link" VALUES('f12457bfd343caa7c8296de0f9a987f5ffe160408561f85eeb9a143e36737c64','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'91562abbfe0d8da277d2e8207b31027d','en',1797772760);
-INSERT INTO "short_link" VALUES('f4c7ce7fdd5f73e5adca3f6e089dd4c9b5d5fc74117c52f39b6ab77c2f5a757c','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'64c10cb7795dd7f14be2547b1438872c','en',1797769160);
-INSERT INTO "short_link" VALUES('f616eaf92aa852b0de435e6be96a70863ae2a3041e79a28723ed54f0ace03dd7','unfollow','follow',10,'',1,1,'ea989151f5770f9770f42f1b94732bd5','en',1826716760);
+INSERT INTO "short_link" VALUES('10301a9e201db8ca5871593ff8821081e2afc948452f11566fe761acc527f5eb','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
+INSERT INTO "short_link" VALUES('11b50e1ca964aad4fd8da906cc9b53990865e9ef90a55718e5efb2868d58b0b9','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
+INSERT INTO "short_link" VALUES('131a345979000a3b24aca79d7f79fe9cb11cda1a8a43974732e46f9b11b1dd87','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
+INSERT INTO "short_link" VALUES('1d540451b04cbc2b78de639a716a5ca64b176dcaa05b6e7b36f36c442789f390','unfollow','follow',9,'',1,1,'5f7ac61eebcf44cf7672e03d0405e0b3','en',1826716760);
+INSERT INTO "short_link" VALUES('209b26d8201c48189c930a6347fcc3cfcf3d18bc6049ac2b86361e668afe645b','confirm','',2,'',0,0,'8a3a67efa8d48b680633ab743290087e','zh',1797596300);
+INSERT INTO "short_link" VALUES('33e93839ca5dbae145ccf51c513a30fc66464dc665b729ea1725d4768b8d9831','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
+INSERT INTO "short_link" VALUES('7e70d041c4fb0494ebd0228b006549c8bac3e4392f5a4a9e80ba7edd04906c9a','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
+INSERT INTO "short_link" VALUES('88f47968ee787812bf89395395b532b0749bbecdbe296102bb3efbafb383e752','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
+INSERT INTO "short_link" VALUES('8a11336b982838bef0301d87bb95a74792a5db1e7659f6852ff94635d155ca01','stop','start',1,'',0,0,'5f7ac61eebcf44cf7672e03d0405e0b3','zh',1826540300);
+INSERT INTO "short_link" VALUES('91be56aba77e59cfc50375061acb3b52bda4b4ffb2548467cfea245953c40bd6','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
+INSERT INTO "short_link" VALUES('af231113bb97f50852319e8bbf009ca76ccd690cb39a8f0d659f25d942573860','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'4ca49ac11a54f3f21f59154bccd8be2b','zh',1797592000);
+INSERT INTO "short_link" VALUES('b7a5ac8e964a074c37e5e8f22bd2e85a15a577bb5d805d75d344fddd8f555df6','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
+INSERT INTO "short_link" VALUES('b86dd7029ded521c37112eccbb20e85128ea90a56477fcc086b5df5791b8b5f6','stop_all','start_all',1,'',0,0,'5f7ac61eebcf44cf7672e03d0405e0b3','zh',1826540300);
+INSERT INTO "short_link" VALUES('c82d3e920d37b90f99afea00d6616b62aa514bc01cd3dfabe5b64d921b53b54e','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'4ca49ac11a54f3f21f59154bccd8be2b','en',1797769160);
+INSERT INTO "short_link" VALUES('c8bbd2f38d59767d10e485962694d77dde7408bb91349e5cc6fbea195a37dc6d','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'4ca49ac11a54f3f21f59154bccd8be2b','en',1797769160);
+INSERT INTO "short_link" VALUES('cee48b890cb0d7b6c198a8170ac885b7dfc03ec442188e71ce22a14a1a62e5c3','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
+INSERT INTO "short_link" VALUES('dbdb4345f91e098b5a608211cfaea1873dfbccd3ce6d5cd6113f9d9bd141e85d','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'4ca49ac11a54f3f21f59154bccd8be2b','en',1797769160);
+INSERT INTO "short_link" VALUES('e88ed636232877dcdc8d449b426154136d1ef3c543ce52942c3d2ba235e06bf4','unfollow','follow',10,'',1,1,'5f7ac61eebcf44cf7672e03d0405e0b3','en',1826716760);
+INSERT INTO "short_link" VALUES('eea7af5fad720c0c96827043c09620951bc849a1eda20be6b8eaa4c61a978cda','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
+INSERT INTO "short_link" VALUES('f80cb934ce9bda949256c55d07f40771f6b81f587d7f95669fd1a9419df99cb7','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
+INSERT INTO "short_link" VALUES('fad86b87df7a1df53bf55f236ad7db1e4164f7ce677aa715b527fe4ca68ff11e','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
+INSERT INTO "short_link" VALUES('fed3f5e3b39ac4e8f9da645e7e49f202dde737e78b9bdc6d2af2e56856f07e7a','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'4ca49ac11a54f3f21f59154bccd8be2b','zh',1797592000);
 CREATE TABLE spent_captcha (
         signature  TEXT PRIMARY KEY,
         comment_id INTEGER REFERENCES comment (id),
@@ -450,7 +450,7 @@ CREATE TABLE subscription (
         state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
         PRIMARY KEY (subscriber, page_id)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "subscription" VALUES('883007ac866c54eea28a79bb26da34bd',0,'asked');
+INSERT INTO "subscription" VALUES('8a3a67efa8d48b680633ab743290087e',0,'asked');
 CREATE TABLE taken_look (
         id       INTEGER PRIMARY KEY AUTOINCREMENT,
         skeleton TEXT NOT NULL,
@@ -464,22 +464,22 @@ CREATE TABLE term (
         spam      INTEGER NOT NULL DEFAULT 0,
         learnt_at INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "term" VALUES(-8133847035712179915,1,0,1795177160);
-INSERT INTO "term" VALUES(-7175609583500441871,1,0,1795177160);
-INSERT INTO "term" VALUES(-6606168904657372199,1,0,1795177160);
-INSERT INTO "term" VALUES(-6372951936135502428,0,1,1795177160);
-INSERT INTO "term" VALUES(-5132083054009049023,0,1,1795177160);
-INSERT INTO "term" VALUES(-5098234997329181046,0,1,1795177160);
-INSERT INTO "term" VALUES(-3535334458658984444,1,0,1795177160);
-INSERT INTO "term" VALUES(-2738602692494052674,1,1,1795177160);
-INSERT INTO "term" VALUES(-2678828070377212183,1,0,1795177160);
-INSERT INTO "term" VALUES(-2535526541499511320,1,0,1795177160);
-INSERT INTO "term" VALUES(-2069935569981990151,1,0,1795177160);
-INSERT INTO "term" VALUES(-156893881954417831,1,0,1795177160);
-INSERT INTO "term" VALUES(-119503412427674048,1,0,1795177160);
+INSERT INTO "term" VALUES(-7888096962352234617,1,0,1795177160);
+INSERT INTO "term" VALUES(-7202438150465430667,0,1,1795177160);
+INSERT INTO "term" VALUES(-7063681372166364400,1,0,1795177160);
+INSERT INTO "term" VALUES(-6594612006089474142,0,1,1795177160);
+INSERT INTO "term" VALUES(-5176902912644767394,1,1,1795177160);
+INSERT INTO "term" VALUES(-3161591174987524999,1,0,1795177160);
+INSERT INTO "term" VALUES(-2947107710142166597,1,0,1795177160);
+INSERT INTO "term" VALUES(-2504589375708648902,1,0,1795177160);
 INSERT INTO "term" VALUES(0,2,1,1795177160);
-INSERT INTO "term" VALUES(70683889921901351,1,0,1795177160);
-INSERT INTO "term" VALUES(7672493006499660920,1,0,1795177160);
+INSERT INTO "term" VALUES(316050792090143184,1,0,1795177160);
+INSERT INTO "term" VALUES(3350321387190667206,1,0,1795177160);
+INSERT INTO "term" VALUES(4259114264056828302,1,0,1795177160);
+INSERT INTO "term" VALUES(5815119157137487298,0,1,1795177160);
+INSERT INTO "term" VALUES(6664839802727092558,1,0,1795177160);
+INSERT INTO "term" VALUES(7058186392658949578,1,0,1795177160);
+INSERT INTO "term" VALUES(7788898829619568412,1,0,1795177160);
 CREATE TABLE voucher (
         hash       TEXT PRIMARY KEY,
         secret     TEXT NOT NULL,

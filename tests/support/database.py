@@ -13,6 +13,17 @@ from commentd import Config
 VOLATILE = {"rate_limit", "state", "spent_captcha", "sqlite_sequence"}
 
 
+def tables_in(db: sqlite3.Connection) -> list[str]:
+    """The tables of the schema. Those of the index for searches are made of their rows."""
+    tables = [row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    return [table for table in tables if not table.startswith("search_")]
+
+
+def drop_index(db: sqlite3.Connection) -> None:
+    for table in ("search_entry", "search_index", "search_progress"):
+        db.execute(f"DROP TABLE {table}")
+
+
 def dump(path: str) -> dict[str, list[tuple[Any, ...]]]:
     """All rows of the lasting tables of a database."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
@@ -21,7 +32,7 @@ def dump(path: str) -> dict[str, list[tuple[Any, ...]]]:
 
 def rows_of(db: sqlite3.Connection) -> dict[str, list[tuple[Any, ...]]]:
     """The same from a connection. Tries of a code are left out: they are a rate limit too."""
-    tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    tables = [*tables_in(db), "search_index_data", "search_progress"]
     rows = {t: db.execute(f"SELECT * FROM {t}").fetchall() for t in tables if t not in VOLATILE}
     names = [c[1] for c in db.execute("PRAGMA table_info(registration)")]
     lasting = [i for i, name in enumerate(names) if name not in ("tries", "named_tries")]
@@ -66,6 +77,27 @@ def assert_whole(path: str) -> None:
         assert wrong == []
 
 
+# Which comment each three characters of the index for searches stand in, as SQLite indexes the same
+# texts anew.
+INDEX_ANEW = """
+    CREATE VIRTUAL TABLE temp.anew USING fts5 (text, detail = none, tokenize = 'trigram');
+    INSERT INTO temp.anew (rowid, text)
+    SELECT id, content || char(10) || nickname || char(10) || email || char(10) || website
+               || char(10) || char(10)
+      FROM comment, search_progress WHERE id <= comment_id AND content <> '';
+    CREATE VIRTUAL TABLE temp.anew_entry USING fts5vocab (anew, instance)"""
+
+
+def assert_indexed(path: Path) -> None:
+    """The index for searches has what it should have, and nothing else."""
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(INDEX_ANEW)
+        sql = "SELECT term, doc FROM {} EXCEPT SELECT term, doc FROM {}"
+        assert db.execute(sql.format("search_entry", "anew_entry")).fetchall() == []
+        assert db.execute(sql.format("anew_entry", "search_entry")).fetchall() == []
+        assert db.execute("SELECT count(*) FROM search_entry").fetchone()[0] > 0
+
+
 PLAIN: dict[str, Any] = {"captcha_provider": "none", "limits_enabled": False}
 
 
@@ -85,7 +117,9 @@ def with_version(whole: bytes, version: int) -> bytes:
 
 
 def schema(db: sqlite3.Connection) -> list[Any]:
-    sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY 1, 2"
+    """Without the index for searches."""
+    sql = """SELECT type, name, tbl_name, sql FROM sqlite_schema
+              WHERE name NOT LIKE 'search#_%' ESCAPE '#' ORDER BY 1, 2"""
     pragmas = [db.execute(f"PRAGMA {p}").fetchone()[0] for p in ("user_version", "application_id")]
     return [*pragmas, *map(tuple, db.execute(sql))]
 

@@ -504,6 +504,15 @@ def add_stored_comment(
     return store.insert_comment(new, status, created_at)
 
 
+def add_new_comments(app: App, count: int, content: str) -> None:
+    """Adds visible comments to the first page, as the service does, in one transaction."""
+    store = app.site.store
+    with store.writing():
+        for _ in range(count):
+            new = commentd.FullComment(created_at=now(app), page_id=1, content=content)
+            store.insert_comment(new, "visible", now(app))
+
+
 def add_many_comments(
     path: Path, page_urls: list[str], count: int, *, content: str = "text", nested: bool = False
 ) -> None:

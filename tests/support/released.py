@@ -21,6 +21,7 @@ from support import inside
 from support.admin import BLOG, OWNER, block, change, do, moderate, new_owner, pages, pin
 from support.client import CANARY, Visitor
 from support.commands import run_here
+from support.database import drop_index, tables_in
 from support.feed import Feed
 from support.promises import promises
 from support.sources import ROOT
@@ -172,6 +173,7 @@ def leave_work_undone(app: App, fake_world: FakeWorld) -> None:
 def dumped(path: Path) -> str:
     """A database as SQL, with the two numbers that SQLite's own dump leaves out."""
     with closing(sqlite3.connect(path)) as db:
+        drop_index(db)  # the next start makes it anew
         pragmas = [
             f"PRAGMA {name} = {db.execute(f'PRAGMA {name}').fetchone()[0]};"
             for name in ("application_id", "user_version")
@@ -186,7 +188,7 @@ def put_database(sql: str, path: Path) -> None:
 
 def empty_tables(path: Path) -> list[str]:
     with closing(sqlite3.connect(path)) as db:
-        tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        tables = tables_in(db)
         return [t for t in tables if not db.execute(f"SELECT 1 FROM {t}").fetchone()]
 
 

@@ -1,0 +1,249 @@
+"""The search of comments at `/admin`, and the index behind it."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import commentd
+from commentd import App, Config, make_app
+from support import inside
+from support.admin import OWNER, ids, new_owner, queue
+from support.client import Visitor
+from support.commands import run_here
+from support.database import assert_indexed
+from support.world import FakeWorld
+
+DAY = 86400
+MANY = 2600  # more than a search reads without the index
+FIRST = 1_600_000_000  # the time of the first of them: 2020-09-13, 20:26 in Shanghai
+# What is searched for stands in the first comments, from number 1 on.
+OLD = [
+    {"comment": "龘龘飞龙在天", "nick": "陆知微", "url": "/龙/"},
+    {"comment": "A dragon flies, said Ann’s dragonfly", "mail": "wyrm@example.net"},
+    {"comment": "Дракон ЛЕТИТ", "link": "https://drachen.example/"},
+    {"comment": "Zu Straßburg auf der Schanz"},
+    {"comment": '100% "quoted" snake_case [a-z]* 火'},
+    {"comment": "🐉🦄🔥"},
+    {"comment": "The end is\nnigh", "nick": "Zoë Ångström", "url": "/über/"},
+]
+
+
+def waline_file(count: int) -> str:
+    records = [
+        {
+            "objectId": number,
+            "nick": f"Reader {number % 7}",
+            "comment": f"Nothing much, number {number}. 没什么可说的，第{number}条。",
+            "url": f"/post-{number % 9}/",
+            "mail": "",
+            "insertedAt": commentd.time_of(FIRST + number * 3600).isoformat(),
+        }
+        | (OLD[number - 1] if number <= len(OLD) else {})
+        for number in range(1, count + 1)
+    ]
+    return json.dumps({"type": "waline", "version": 1, "data": {"Comment": records}})
+
+
+@pytest.fixture(scope="module")
+def many_comments(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database that an import has filled."""
+    folder = tmp_path_factory.mktemp("many")
+    (folder / "old.json").write_text(waline_file(MANY))
+    commentd.Store(folder / "commentd.db").close()
+    code, _, errors = run_here(folder, "import", "old.json")
+    assert code == 0, errors
+    return folder / "commentd.db"
+
+
+@pytest.fixture
+def app(config: Config, fake_world: FakeWorld, many_comments: Path) -> Iterator[App]:
+    path = Path(config.database_path)
+    path.write_bytes(many_comments.read_bytes())
+    with closing(make_app(config, fake_world.world, rounds=1)) as made:
+        yield made
+    assert_indexed(path)
+
+
+@pytest.fixture
+def owner(app: App) -> Visitor:
+    return new_owner(app)
+
+
+def found(owner: Visitor, q: str = "", **query: object) -> list[int]:
+    return ids(queue(owner, q=q, limit=100, **query))
+
+
+FOUND = {
+    "龘": [1],
+    "龘龘": [1],
+    "飞龙在": [1],
+    "在天": [1],
+    "飞": [1],
+    "知微": [1],
+    "/龙/": [1],
+    "dragon": [2],
+    "DragonFly": [2],
+    "ragonfl": [2],
+    "’s": [2],
+    "wyrm@": [2],
+    "дракон": [3],
+    "лет": [3],
+    "летит дракон": [3],
+    "drachen.example": [3],
+    "straß": [4],
+    "ßb": [4],
+    "_case": [5],
+    '"quoted"': [5],
+    "[a-z]*": [5],
+    "00%": [5],
+    "火": [5],
+    "🦄": [6],
+    "ånGstr": [7],
+    "/Über": [7],
+    "the end": [7],
+    '"the end"': [7],
+    "“the end” zoë": [7],
+    "end the": [7],
+    '"end the"': [],
+    "nigh": [7],
+    "is zoë": [7],
+    "no such": [],
+    "龙龘": [],
+    f"number {MANY}.": [MANY],
+}
+
+
+def test_old_comments_are_found_by_all_that_stands_in_them(owner: Visitor) -> None:
+    assert {words: found(owner, words) for words in FOUND} == FOUND
+    assert len(found(owner, "没什么 readER")) == 100
+    older = queue(owner, q="没什么", before=40, limit=100)
+    assert ids(older) == list(range(39, len(OLD), -1))
+    assert older["more"] is False
+
+
+# Signs that mean something to FTS5, SQL, JSON or a line, and what is hardly text at all.
+STRANGE = [
+    *('"', '""', '"""', "a\0bcd", "\0", "*", "abc*", "^abc", "-abc", "abc OR def", "NEAR(a b)"),
+    *("text:abc", "{text}:abc", "(abc", "abc)", "'abc'", ":word_0", "?", "%", "\ufffe\U0010ffff"),
+    *(
+        "\u0301",
+        "\u200b",
+        "İİİ",
+        "\r\n",
+        "a\vb",
+        "x" * 500,
+        "a b c d e f g h i j k l",
+        "1.2.3.4 ::1",
+    ),
+]
+
+
+def test_a_search_for_anything_is_answered(owner: Visitor) -> None:
+    for words in STRANGE:
+        for name in ("q", "author", "page_name"):
+            queue(owner, **{name: words})
+    assert found(owner, "(") == found(owner, "NEAR(") == []
+
+
+def test_without_fts5_searches_find_the_same_and_check_says_so(
+    config: Config, app: App, fake_world: FakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app.close()
+    path = Path(config.database_path)
+    with monkeypatch.context() as patch:
+        # A SQLite without it is what hardly any machine has.
+        patch.setattr(commentd, "can_index", lambda: False)
+        with closing(make_app(config, fake_world.world, rounds=1)) as other:
+            owner = new_owner(other)
+            assert {words: found(owner, words) for words in FOUND} == FOUND
+            owner.patch_json("/admin/comments/1", {"content": "不见了"})
+        _, text, _ = run_here(path.parent, "check")
+        assert "this SQLite can't index comments (FTS5)" in text
+        with closing(sqlite3.connect(path)) as db:
+            assert db.execute("SELECT max(id) FROM search_index_data").fetchone() == (10,)
+    with closing(make_app(config, fake_world.world, rounds=1)) as again:
+        owner = Visitor(again, ip="198.51.100.7")
+        owner.authorization = ("Bearer", inside.token_of(again, OWNER, "admin"))
+        assert (found(owner, "龘龘"), found(owner, "不见")) == ([], [1])
+    assert "FTS5" not in run_here(path.parent, "check")[1]
+
+
+def test_an_edited_comment_is_found_by_its_new_text_alone(owner: Visitor) -> None:
+    owner.patch_json("/admin/comments/1", {"content": "鱼在水里", "nickname": "Smaug"})
+    assert [found(owner, words) for words in ("龘龘", "龘")] == [[], []]
+    assert [found(owner, words) for words in ("鱼在", "鱼", "smaug")] == [[1], [1], [1]]
+
+
+def test_comments_that_were_written_since_are_found_too(app: App, owner: Visitor) -> None:
+    number = Visitor(app).say("麒麟 unicorn", nickname="Eve")["comment"]["id"]
+    assert [found(owner, q) for q in ("麒麟", "unicorn", "eve")] == [[number]] * 3
+    inside.add_new_comments(app, 600, "filler")
+    assert [found(owner, q) for q in ("麒麟", "unicorn", "eve")] == [[number]] * 3
+
+
+def test_an_erased_text_leaves_no_trace_in_the_index(
+    app: App, owner: Visitor, fake_world: FakeWorld
+) -> None:
+    path = Path(inside.database_path(app))
+
+    def holds(text: str) -> bool:
+        # The index leaves out the beginning of a group that another one has too.
+        return any(text.encode() in file.read_bytes() for file in path.parent.glob("commentd.db*"))
+
+    for _ in range(20):  # the day's look through the file is over
+        app.tick()
+        fake_world.time += 10
+    owner.patch_json("/admin/comments/6", {"content": "tame animals"})
+    assert found(owner, "🦄") == []
+    app.tick()
+    assert holds("🦄🔥")
+    fake_world.time += DAY
+    for _ in range(20):
+        app.tick()
+        fake_world.time += 10
+    assert not holds("🦄🔥")
+    assert holds("没什么")
+
+
+def test_comments_are_found_by_author_page_status_and_day(owner: Visitor) -> None:
+    assert found(owner, author="知微") == found(owner, author="陆知微", q="飞龙") == [1]
+    assert found(owner, author="WYRM@example") == [2]
+    assert found(owner, author="dragon") == []
+    assert found(owner, page_name="über") == [7]
+    assert found(owner, page_name="/post", q="the end") == []
+    assert found(owner, status="spam", q="dragon") == []
+    # The first is of 21:26 in Shanghai, so that the fourth is of the next day.
+    assert found(owner, until="2020-09-13") == [3, 2, 1]
+    assert found(owner, since="2020-09-14", until="2020-09-14", q="Straßburg") == [4]
+    assert found(owner, since="2020-09-14", until="2020-09-14")[-1] == 4
+    assert len(found(owner, since="2020-09-14", until="2020-09-14")) == 24
+    assert found(owner, since="2099-01-01") == []
+
+
+@pytest.mark.parametrize("day", ["yesterday", "2020-13-01", "0001-01-01", "9999-12-31", "20-01-01"])
+def test_a_day_that_is_none_is_refused(owner: Visitor, day: str) -> None:
+    for name in ("since", "until"):
+        assert queue(owner, 400, **{name: day})["code"] == f"{name}_invalid"
+
+
+def test_recount_makes_the_index_anew(config: Config, app: App) -> None:
+    path = Path(config.database_path)
+    app.close()
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE comment SET content = 'from elsewhere' WHERE id = 1")
+    with pytest.raises(AssertionError):
+        assert_indexed(path)
+    assert run_here(path.parent, "recount")[0] == 0
+    assert_indexed(path)
+
+
+def test_comments_that_another_program_has_changed_can_be_edited(app: App, owner: Visitor) -> None:
+    with closing(sqlite3.connect(inside.database_path(app))) as db, db:
+        db.execute("UPDATE comment SET content = hex(zeroblob(50000)) WHERE id < 9")
+    for number in range(1, 9):
+        owner.patch_json(f"/admin/comments/{number}", {"content": f"edited, {number}"})
+    assert found(owner, "edited") == list(range(8, 0, -1))
