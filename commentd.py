@@ -234,6 +234,7 @@ class Code(enum.StrEnum):
     PAGE_CLOSED = enum.auto()
     PAGE_EXISTS = enum.auto()
     PIN_INVALID = enum.auto()
+    SETTING_INVALID = enum.auto()
     TEXT_CHANGED = enum.auto()
     # The service cannot do it now.
     BUSY = enum.auto()
@@ -266,7 +267,11 @@ class Problem(Exception):
     usual_retry_after = 0
 
     def __init__(
-        self, text: str, code: Code | FieldCode, retry_after: int = 0, **details: int | str
+        self,
+        text: str,
+        code: Code | FieldCode,
+        retry_after: int = 0,
+        **details: int | str | list[Json],
     ) -> None:
         super().__init__(text)
         self.code = code
@@ -1796,30 +1801,45 @@ def narrow(text: str) -> str:
     return unicodedata.normalize("NFKC", text).replace("。", ".")
 
 
-def whole_number(least: int, most: int) -> Parser:
-    def parse(text: str) -> int:
+@dataclass(frozen=True)
+class WholeNumber:
+    """The parser of a number from `least` to `most`."""
+
+    least: int
+    most: int
+
+    def __call__(self, text: str) -> int:
         text = narrow(text)
-        if not re.fullmatch(r"[0-9]{1,9}", text) or not least <= int(text) <= most:
-            raise ValueError(f"must be a whole number from {least} to {most}")
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not self.least <= int(text) <= self.most:
+            raise ValueError(f"must be a whole number from {self.least} to {self.most}")
         return int(text)
 
-    return parse
 
+@dataclass(frozen=True)
+class OneOf:
+    """The parser of one of several words."""
 
-def one_of(*choices: str) -> Parser:
-    def parse(text: str) -> str:
+    choices: Strings
+
+    def __call__(self, text: str) -> str:
         choice = narrow(text).lower()
-        if choice not in choices:
-            raise ValueError(f"must be one of: {', '.join(choices)}")
+        if choice not in self.choices:
+            raise ValueError(f"must be one of: {', '.join(self.choices)}")
         return choice
 
-    return parse
+
+def one_of(*choices: str) -> OneOf:
+    return OneOf(choices)
+
+
+def language_or_account() -> OneOf:
+    """The parser of the name of a language, or `account`."""
+    return one_of("account", *sorted(language_files()))
 
 
 def parse_language_or_account(text: str) -> str:
     """Reads the names of the languages when it is called: nothing reads files at import."""
-    parse = one_of("account", *sorted(language_files()))
-    return str(parse(text))
+    return language_or_account()(text)
 
 
 def parse_choice(text: str) -> str:
@@ -1835,14 +1855,21 @@ def parse_yes_or_no(text: str) -> bool:
     return states[answer]
 
 
-def list_of(parse_item: Parser, separator: str = r"[\s,，、]") -> Parser:
-    """Items between what `separator` matches: commas, Chinese ones too, or white space."""
+@dataclass(frozen=True)
+class ListOf:
+    """The parser of items between what `separator` matches. Each separator matches a line break."""
 
-    def parse(text: str) -> tuple[Any, ...]:
-        items = map(str.strip, re.split(separator, text))
-        return tuple(parse_item(without_quotes(item)) for item in items if item)
+    parse_item: Parser
+    separator: str
 
-    return parse
+    def __call__(self, text: str) -> tuple[Any, ...]:
+        items = map(str.strip, re.split(self.separator, text))
+        return tuple(self.parse_item(without_quotes(item)) for item in items if item)
+
+
+def list_of(parse_item: Parser, separator: str = r"[\s,，、]") -> ListOf:
+    """Items between commas, Chinese ones too, or white space; or as `separator` says."""
+    return ListOf(parse_item, separator)
 
 
 def with_ascii_host(url: str) -> str:
@@ -2354,7 +2381,7 @@ class Config:
         "The mail server (SMTP). Empty: emails are printed to the terminal.", parse_smtp_host
     )
     mail_port: int = setting(
-        "Its port. 0: 587; 465 for tls; 25 for none.", whole_number(0, 65535), "0"
+        "Its port. 0: 587; 465 for tls; 25 for none.", WholeNumber(0, 65535), "0"
     )
     mail_security: str = setting(
         "How the connection is protected: starttls, tls or none. Never falls back to plain text.",
@@ -2383,11 +2410,11 @@ class Config:
         parse_web_page,
     )
     comments_max_length: int = setting(
-        "Characters a comment may have.", whole_number(1, 10_000), "2000"
+        "Characters a comment may have.", WholeNumber(1, 10_000), "2000"
     )
     comments_page_size: int = setting(
         "Comments on a page of the API's lists, without `limit`. The widget has its own `limit`.",
-        whole_number(1, 100),
+        WholeNumber(1, 100),
         "6",
     )
     comments_login_required: bool = setting("Only accounts may comment.", parse_yes_or_no, "no")
@@ -2403,14 +2430,12 @@ class Config:
         "no",
     )
     comments_edit_minutes: int = setting(
-        "Minutes in which authors may edit their comments. 0: never.",
-        whole_number(0, 525_600),
-        "15",
+        "Minutes in which authors may edit their comments. 0: never.", WholeNumber(0, 525_600), "15"
     )
     comments_close_after_days: int = setting(
         "Days after which a page takes no more comments, counted from when it was first seen or\n"
         "last reopened. 0: never.",
-        whole_number(0, 36_500),
+        WholeNumber(0, 36_500),
         "0",
     )
     moderation_hold: str = setting(
@@ -2426,7 +2451,7 @@ class Config:
     )
     moderation_keep_days: int = setting(
         "Days for which spam and deleted comments are kept, so that you can restore them.",
-        whole_number(1, 36_500),
+        WholeNumber(1, 36_500),
         "30",
     )
     notify_language: str = setting(
@@ -2481,7 +2506,7 @@ class Config:
     )
     webhook_rebuild_minutes: int = setting(
         "How many minutes pass from a change to that call, and between two calls at least.",
-        whole_number(1, 1440),
+        WholeNumber(1, 1440),
         "10",
     )
     privacy_show_ip: str = setting(
@@ -2498,7 +2523,7 @@ class Config:
     privacy_keep_ip_days: int = setting(
         "Days after which IP addresses are masked in the database too, and likes are anonymised.\n"
         "0: after an hour.",
-        whole_number(0, 36_500),
+        WholeNumber(0, 36_500),
         "30",
     )
     privacy_policy_url: str = setting(
@@ -2518,11 +2543,11 @@ class Config:
     )
     backup_every: int = setting(
         "Hours between two backups that the service makes by itself. 0: none.",
-        whole_number(0, 8760),
+        WholeNumber(0, 8760),
         "24",
     )
     backup_keep: int = setting(
-        "How many are kept; the oldest are deleted first.", whole_number(1, 1000), "7"
+        "How many are kept; the oldest are deleted first.", WholeNumber(1, 1000), "7"
     )
     login_site_key: str = setting(
         "The key with which your own site signs its readers in, 32 bytes or more. Empty: it does\n"
@@ -2532,6 +2557,14 @@ class Config:
     )
     login_providers: tuple[LoginProvider, ...] = ()  # the sections `[login.NAME]`
     chat_sections: tuple[ChatSettings, ...] = ()  # the sections `[chat.NAME]`
+
+    # The rest says where the settings come from: it is by their names.
+    # The file, or the variable of the environment, in which the owner has written them.
+    written_in: Mapping[str, str] = field(default_factory=dict, compare=False)
+    # The texts of those that an admin has changed at /admin, if they are in effect.
+    stored: Mapping[str, str] = field(default_factory=dict, compare=False)
+    # Why others that an admin has changed there are not.
+    refused: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def database(self) -> Path:
@@ -2590,6 +2623,30 @@ class Config:
 
 SETTINGS = {each.name: each for each in fields(Config) if each.metadata}
 
+# What an admin can change at /admin, in the order there. It holds no secret, nothing that the
+# machine, the proxy or the scripts of the widget depend on, and nothing whose effect cannot be
+# undone, such as the days after which data is erased.
+SETTINGS_AT_ADMIN = (
+    "site_name",
+    "site_timezone",
+    "notify_language",
+    "privacy_policy_url",
+    "moderation_hold",
+    "moderation_words",
+    "comments_login_required",
+    "comments_protect_names",
+    "comments_max_length",
+    "comments_edit_minutes",
+    "comments_close_after_days",
+    "limits_enabled",
+    "notify_owner",
+    "notify_pages",
+    "notify_digest",
+    "notify_quiet",
+    "privacy_show_location",
+    "comments_page_size",
+)
+
 
 def setting_named(name: str) -> Field[Any] | None:
     """The setting that an entry is about. None if there is none."""
@@ -2630,14 +2687,20 @@ class Entry:
         return f"{self.file}: {self.spelling}" if self.file else self.spelling
 
 
+def faults_of(config: Config) -> list[str]:
+    """What the rules find wrong."""
+    return [fault for find_faults in RULES for fault in find_faults(config)]
+
+
 def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     """The settings of the file and the environment. `SettingsError` lists all that is wrong."""
     language = terminal_language(environ)
     in_file = [*file_entries(path, language)]
-    values, errors = values_and_errors([*in_file, *environment_entries(environ)], language)
-    config = Config(**values)
-    for find_faults in RULES:
-        errors += [translated(fault, language) for fault in find_faults(config)]
+    entries = [*in_file, *environment_entries(environ)]
+    values, errors = values_and_errors(entries, language)
+    written_in = {entry.name: str(entry.file or entry.spelling) for entry in entries}
+    config = Config(**values, written_in=written_in)
+    errors += [translated(fault, language) for fault in faults_of(config)]
     if errors:
         raise SettingsError("\n".join(errors))
     if path:
@@ -2707,6 +2770,40 @@ def parsed(name: str, text: str) -> Any:
     # A password may have quotes.
     is_password = is_free_text and setting_field.metadata["secret"]
     return parse(text if is_password else without_quotes(text))
+
+
+# Settings that were changed at /admin
+
+
+def with_stored(config: Config, stored: Mapping[str, str]) -> Config:
+    """The settings in effect: those of the file and the environment and, where these say nothing,
+    the stored texts. A text that is refused now, since another version of the program or another
+    line of the file came after it, is left out: no admin keeps the service from starting."""
+    defaults: Json = {name: SETTINGS[name].default for name in config.stored}
+    in_effect = replace(config, **defaults, stored={}, refused={})
+    refused: dict[str, str] = {}
+    for name, text in stored.items():
+        if name in config.written_in:
+            continue
+        try:
+            in_effect = with_setting(in_effect, name, text)
+        except ValueError as error:
+            refused[name] = str(error)
+    return replace(in_effect, refused=refused)
+
+
+def with_setting(config: Config, name: str, text: str) -> Config:
+    """The settings with one that an admin has changed. `ValueError` says what is wrong with it, by
+    itself or beside the others."""
+    if name not in SETTINGS_AT_ADMIN:
+        raise ValueError("this setting can't be changed at /admin")
+    values: Json = {name: parsed(name, text)}
+    changed = replace(config, **values, stored={**config.stored, name: text})
+    known = faults_of(config)
+    for fault in faults_of(changed):
+        if fault not in known:
+            raise ValueError(fault)
+    return changed
 
 
 def file_entries(path: Path | None, language: str = "en") -> Iterator[Entry]:
@@ -2857,6 +2954,8 @@ class SettingInEffect:
     text: str  # its value as the file has it; a secret is hidden
     changed: bool  # whether it is not the default
     help_text: str
+    written_in: str = ""  # the file or the variable of the environment; "" if in neither
+    control: "SettingControl | None" = None  # None if no admin can change it there
 
     def for_admins(self) -> Json:
         return {
@@ -2865,13 +2964,69 @@ class SettingInEffect:
             "value": self.text,
             "changed": self.changed,
             "help": self.help_text,
+            "written_in": self.written_in,
+            "control": self.control.for_admins() if self.control else None,
         }
+
+
+@dataclass(frozen=True)
+class SettingControl:
+    """With what a setting is changed at /admin."""
+
+    type: str  # `choice`, `number`, `lines` or `text`
+    text: str  # what stands in it: as an admin has typed it, else as the file would have it
+    default: str
+    choices: Strings = ()
+    least: int = 0  # of a number
+    most: int = 0
+
+    def for_admins(self) -> Json:
+        return {
+            "type": self.type,
+            "text": self.text,
+            "default": self.default,
+            "choices": [*self.choices],
+            "least": self.least,
+            "most": self.most,
+        }
+
+
+def control_of(config: Config, name: str) -> SettingControl:
+    setting_field = SETTINGS[name]
+    parse = setting_field.metadata["parse"]
+    value = lines_of(getattr(config, name))
+    default = lines_of(setting_field.default)
+    if parse is parse_language_or_account:
+        parse = language_or_account()
+    if parse is parse_yes_or_no:
+        parse = one_of("yes", "no")
+    if isinstance(parse, OneOf):
+        return SettingControl("choice", value, default, choices=parse.choices)
+    if isinstance(parse, WholeNumber):
+        return SettingControl("number", value, default, least=parse.least, most=parse.most)
+    type_name = "lines" if isinstance(parse, ListOf) else "text"
+    return SettingControl(type_name, setting_text(config, name), default)
+
+
+def setting_text(config: Config, name: str) -> str:
+    """A setting as it can be typed at /admin."""
+    return config.stored.get(name) or lines_of(getattr(config, name))
+
+
+def lines_of(value: Any) -> str:
+    """The value of a setting as the file has it, that of a list with an item a line."""
+    return "\n".join(map(str, value)) if isinstance(value, tuple) else ini_text(value)
 
 
 def settings_in_effect(config: Config, language: str) -> Iterator[SettingInEffect]:
     for name, setting_field in SETTINGS.items():
         section, _, key = name.partition("_")
-        yield setting_in_effect(section, key, getattr(config, name), setting_field, language)
+        value = getattr(config, name)
+        yield replace(
+            setting_in_effect(section, key, value, setting_field, language),
+            written_in=config.written_in.get(name, ""),
+            control=control_of(config, name) if name in SETTINGS_AT_ADMIN else None,
+        )
     for provider in config.login_providers:
         section = f"login.{provider.name}"
         for key, setting_field in LOGIN_SETTINGS.items():
@@ -2898,8 +3053,8 @@ def setting_in_effect(
 
 @dataclass(frozen=True)
 class BlogSettings:
-    """What a settings file and the environment say of a blog. Without a file, that is all from the
-    environment."""
+    """What a settings file, the environment and the stored settings say of a blog. Without a file,
+    the rest counts."""
 
     file: Path | None
     config: Config
@@ -3374,9 +3529,18 @@ MIGRATIONS: list[Migration] = [
         who        TEXT NOT NULL,
         action     TEXT NOT NULL,
         subject    TEXT NOT NULL,
-        detail     TEXT NOT NULL
+        detail     TEXT NOT NULL,
+        -- What `detail` has replaced, where it can be put back from the log.
+        was        TEXT
     ) STRICT;
     CREATE INDEX audit_created ON audit (created_at);
+
+    -- What admins have changed at /admin, as they have typed it. What is not here has its default,
+    -- unless the settings file or the environment says more.
+    CREATE TABLE setting (
+        name TEXT PRIMARY KEY,
+        text TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
 
     CREATE TABLE admin_link (
         hash       TEXT PRIMARY KEY,
@@ -3914,6 +4078,15 @@ CHANGED_PAGES = """
     CREATE TEMP TRIGGER note_deleted_page AFTER DELETE ON main.page
     BEGIN
         INSERT INTO changed_page VALUES (OLD.key);
+    END;
+    CREATE TEMP TABLE changed_setting (name TEXT NOT NULL);
+    CREATE TEMP TRIGGER note_set_setting AFTER INSERT ON main.setting
+    BEGIN
+        INSERT INTO changed_setting VALUES (NEW.name);
+    END;
+    CREATE TEMP TRIGGER note_dropped_setting AFTER DELETE ON main.setting
+    BEGIN
+        INSERT INTO changed_setting VALUES (OLD.name);
     END;"""
 
 
@@ -4012,6 +4185,7 @@ class Changes:
         self.last = 0  # the number of the last change
         self.of_all_pages = 0  # of the last one that can be on any page
         self.by_page: dict[str, int] = {}  # of the last one of each page, by page key
+        self.of_settings = 0  # of the last one of the stored settings
 
     def note(self, page_keys: Collection[str]) -> None:
         """These pages have changed. The rows are committed: what is read from now on is new."""
@@ -4024,9 +4198,10 @@ class Changes:
             self.by_page.clear()
 
     def note_all(self) -> None:
-        """Notes that any page can have changed."""
+        """Notes that any page can have changed, and any stored setting."""
         self.last += 1
         self.of_all_pages = self.last
+        self.of_settings = self.last
 
     def came_after(self, number: int, page_keys: Collection[str] | None) -> bool:
         """Whether one of these pages has changed since the change with that number; None stands for
@@ -4338,14 +4513,19 @@ class Database:
     def commit(self) -> None:
         self.check_transaction()
         changed_pages: set[str] = set()
+        changed_settings: list[Any] = []
         try:
             rows = self.writer.execute("DELETE FROM changed_page RETURNING key")
             changed_pages = {key for (key,) in rows}
             self.index_changed_texts()
+            rows = self.writer.execute("DELETE FROM changed_setting RETURNING name")
+            changed_settings = [*rows]
             self.writer.execute("COMMIT")
         finally:
             # Also after a COMMIT that failed: to forget what was read does no harm.
             self.changes.note(changed_pages)
+            if changed_settings:  # which can show on any page
+                self.changes.note_all()
 
     def data_version(self) -> int:
         """A number that changes when another process has written."""
@@ -5194,6 +5374,7 @@ class AuditEntry:
     action: str
     subject: str
     detail: str
+    was: str | None  # what `detail` has replaced; None if it cannot be put back from the log
 
 
 @dataclass(frozen=True)
@@ -5491,6 +5672,10 @@ def like_time(visitor: str, now: int) -> int | None:
     return None if visitor.startswith("user ") else now
 
 
+def stored_settings_in(db: sqlite3.Connection) -> dict[str, str]:
+    return dict(db.execute("SELECT name, text FROM setting").fetchall())
+
+
 class Store(Database):
     """All rows. Methods that are named with a noun read. Methods that are named with a verb write,
     and must run inside `writing()`."""
@@ -5564,6 +5749,18 @@ class Store(Database):
         """Stores which version of the program serves the database from now on."""
         self.run("DELETE FROM state WHERE name LIKE 'version %'")
         self.note_time(f"version {version}", now)
+
+    def stored_settings(self) -> dict[str, str]:
+        """What admins have changed at /admin: texts by the names of the settings."""
+        return stored_settings_in(self.db)
+
+    def set_setting(self, name: str, text: str) -> None:
+        self.drop_setting(name)
+        self.run("INSERT INTO setting (name, text) VALUES (?, ?)", name, text)
+
+    def drop_setting(self, name: str) -> None:
+        """The setting has its default again."""
+        self.run("DELETE FROM setting WHERE name = ?", name)
 
     def usage(self, name: str, subject: str) -> dict[int, Usage]:
         """What a subject has used of a rate limit, by the number of seconds. Some may be over."""
@@ -7141,11 +7338,13 @@ class Store(Database):
         sql = "SELECT comment_id, reason, reported_at FROM report WHERE visitor = ?"
         return self.all(OwnReport, sql, visitor)
 
-    def add_audit_entry(self, now: int, who: str, action: str, subject: str, detail: str) -> None:
+    def add_audit_entry(
+        self, now: int, who: str, action: str, subject: str, detail: str, was: str | None = None
+    ) -> None:
         sql = """
-            INSERT INTO audit (created_at, who, action, subject, detail)
-            VALUES (:now, :who, :action, :subject, :detail)"""
-        self.run(sql, now=now, who=who, action=action, subject=subject, detail=detail)
+            INSERT INTO audit (created_at, who, action, subject, detail, was)
+            VALUES (:now, :who, :action, :subject, :detail, :was)"""
+        self.run(sql, now=now, who=who, action=action, subject=subject, detail=detail, was=was)
 
     def audit_entries(self, before: int, limit: int) -> list[AuditEntry]:
         sql = "SELECT * FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?"
@@ -7363,6 +7562,16 @@ def token_key_of(path: Path) -> str:
     with read_only(path) as db:
         sql = "SELECT value FROM secret WHERE name = 'token_key'"
         return next((key for (key,) in db.execute(sql)), "")
+
+
+def settings_stored_in(path: Path) -> dict[str, str]:
+    """What admins have changed at /admin, in a file that is left as it is. Nothing if there is no
+    file, or none that can be read: whoever needs it says why."""
+    if not size_of(path):
+        return {}
+    with contextlib.suppress(SchemaError), read_only(path) as db:
+        return stored_settings_in(db)
+    return {}
 
 
 def figures_of(path: Path, now: int) -> tuple[Figures, int]:
@@ -8348,6 +8557,8 @@ class Site:
     chat_paces: dict[str, ChatPace] = field(default_factory=lambda: defaultdict(ChatPace))
     # When sessions of admins were last used, by their id, as far as it is not written yet.
     seen_sessions: dict[int, int] = field(default_factory=dict)
+    # The number of the change in `store.changes` after which the stored settings were read.
+    settings_read_after: int = 0
 
     def now(self) -> int:
         """UTC seconds."""
@@ -17048,14 +17259,16 @@ def audit(
     subject: object = "",
     detail: str = "",
     *,
+    was: str | None = None,
     by: Account | None = None,
 ) -> None:
-    """Adds a line to the audit log. Readers are in it by number only. `by`: an admin who signs in
-    with this request. Without an account, the request comes from a link in an email."""
+    """Adds a line to the audit log. Readers are in it by number only. `was`: what `detail` has
+    replaced, if it can be put back from the log. `by`: an admin who signs in with this request.
+    Without an account, the request comes from a link in an email."""
     admin_account = by or request.caller
     who = admin_account.nickname if admin_account else "mail"
     request.site.store.add_audit_entry(
-        now=request.now, who=who, action=action, subject=str(subject), detail=detail
+        now=request.now, who=who, action=action, subject=str(subject), detail=detail, was=was
     )
 
 
@@ -17734,6 +17947,7 @@ def admin_audit(request: Request) -> Json:
             "action": entry.action,
             "subject": entry.subject,
             "detail": entry.detail,
+            "was": entry.was,
         }
         for entry in entries
     ]
@@ -18217,12 +18431,17 @@ REPETITIONS = 100_000
 class TelegramListener:
     """Takes the updates of the bot of one section."""
 
-    def __init__(self, site: Site, settings: ChatSettings) -> None:
-        self.site = site
-        self.store = site.store
+    def __init__(self, site_now: Callable[[], Site], settings: ChatSettings) -> None:
+        """`site_now`: the site with the settings in effect, which can change while this listens."""
+        self.site_now = site_now
+        self.store = self.site.store
         self.settings = settings
-        self.chat = Telegram(settings, site.config, site.world)
+        self.chat = Telegram(settings, self.site.config, self.site.world)
         self.may_poll = False
+
+    @property
+    def site(self) -> Site:
+        return self.site_now()
 
     # Where updates come from
 
@@ -18461,7 +18680,7 @@ def take_update(request: Request, name: str) -> Json:
     for settings in request.site.config.chat_sections:
         is_called = settings.name == name and settings.interactive == "webhook"
         if is_called and equal_in_constant_time(shown, secret_of_calls(request.site, settings)):
-            TelegramListener(request.site, settings).take(request.form)
+            TelegramListener(lambda: request.site, settings).take(request.form)
             return {"success": True}
     raise no_such_url()
 
@@ -18565,10 +18784,21 @@ class App:
     routes: Callable[..., Iterable[bytes]]
     minute_began: int = 0  # when `tick` last did what it does once a minute
 
+    def current_site(self) -> Site:
+        """The site with the settings in effect. Once an admin has changed some of them, a new one
+        takes the place of the old one. Requests at work keep the site that they began with, so no
+        request sees two states of the settings."""
+        number = self.site.store.changes.of_settings
+        if self.site.settings_read_after != number:
+            with contextlib.suppress(Unavailable):  # it is tried again with the next request
+                self.site = with_stored_settings(self.site, number)
+        return self.site
+
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Adds CORS and security headers to every response, those to preflights included."""
+        site = self.current_site()
         added = headers_for(
-            self.site,
+            site,
             environ.get("PATH_INFO", ""),
             environ.get("HTTP_ORIGIN", ""),
             has_token="HTTP_AUTHORIZATION" in environ,
@@ -18583,17 +18813,18 @@ class App:
         if environ["REQUEST_METHOD"] == "OPTIONS":
             start_with_headers("204 No Content", PREFLIGHT)
             return [b""]
-        environ["commentd.site"] = self.site
+        environ["commentd.site"] = site
         return self.routes(environ, start_with_headers)
 
     def tick(self) -> float:
         """Writes views, notices what a command wrote, wipes a part of the file if it is being
         wiped, and once a minute does what is due."""
-        store = self.site.store
+        site = self.current_site()
+        store = site.store
         with store.machine_faults():
-            flush_views(self.site)
+            flush_views(site)
             store.notice_commands()
-            if not is_recent(self.minute_began, self.site.now(), MINUTE):
+            if not is_recent(self.minute_began, site.now(), MINUTE):
                 self.every_minute()
             store.wiper.wipe_some()
         return 1
@@ -18633,8 +18864,9 @@ class App:
 
     def deliver(self) -> float:
         """Writes and sends the emails and webhooks that are due."""
-        with self.site.store.machine_faults():
-            deliver_due(self.site)
+        site = self.current_site()
+        with site.store.machine_faults():
+            deliver_due(site)
         return 1
 
     def listeners(self) -> list[Callable[[], float]]:
@@ -18642,7 +18874,7 @@ class App:
         since it waits for long."""
         chats = self.site.config.chat_sections
         return [
-            TelegramListener(self.site, settings).listen
+            TelegramListener(self.current_site, settings).listen
             for settings in chats
             if settings.interactive != "no"
         ]
@@ -18741,7 +18973,18 @@ def app_on(
         clients=clients or Clients(config.server_trusted_proxy),
         rounds=rounds,
     )
-    return App(site, all_routes())
+    return App(with_stored_settings(site, store.changes.of_settings), all_routes())
+
+
+def with_stored_settings(site: Site, number: int) -> Site:
+    """The site with what admins have changed up to the change of that number, in place of what was
+    in effect. It shares all else with the old one: nothing else depends on what they can change."""
+    store = site.store
+    with store.machine_faults():
+        config = with_stored(site.config, store.stored_settings())
+    store.zone = config.site_timezone
+    mailer = mailer_type(config)(config, site.world)
+    return replace(site, config=config, mailer=mailer, settings_read_after=number)
 
 
 def places_of(config: Config) -> Places:
@@ -18945,6 +19188,9 @@ class Finding:
 
 def check_settings(config: Config) -> Iterator[Finding]:
     """What a public service should not leave as it is."""
+    for name, reason in config.refused.items():
+        text = f"{name_in_file(name)} was changed at /admin, and is not in effect: {reason}"
+        yield Finding(Level.WARN, "settings", text)
     public_url = config.server_public_url
     # While the owner only tries the service out, some settings need not be right yet.
     warn_if_public = Level.WARN if public_url else Level.NOTE
@@ -20921,9 +21167,9 @@ def admin_settings(request: Request) -> Json:
     language = query_text(request, "lang")
     return {
         "version": __version__,
-        "settings": [
-            each.for_admins() for each in settings_in_effect(request.site.config, language)
-        ],
+        "settings": settings_for_admins(request.site.config, language),
+        # In the order of the page.
+        "at_admin": [*SETTINGS_AT_ADMIN],
         "findings": [
             {
                 "level": finding.level.word,
@@ -20933,6 +21179,88 @@ def admin_settings(request: Request) -> Json:
             for finding in reversed(findings_inside(request.site))
         ],
     }
+
+
+def settings_for_admins(config: Config, language: str) -> list[Json]:
+    return [each.for_admins() for each in settings_in_effect(config, language)]
+
+
+# These decide who gets emails with the text of comments and with links that moderate, also after a
+# session has ended.
+NEED_PASSWORD = {"notify_owner", "notify_pages"}
+
+
+@route("PATCH", "/admin/settings", Permission.ADMIN)
+def change_settings(request: Request) -> Json:
+    """`{settings: {name: text}, password?}` to `{success, settings, was}`, with `?lang=zh`: changes
+    settings, with texts as the file would have them. `was` holds what undoes that. Some need the
+    caller's own password. If a text is wrong, nothing is changed."""
+    language = query_text(request, "lang")
+    texts = texts_of_settings(request)
+    if NEED_PASSWORD & {*texts}:
+        by_own_password(request)
+    store = request.site.store
+    with request.writing():
+        stored = store.stored_settings()
+        before = with_stored(request.site.config, stored)
+        # What is new comes last: it is refused if it does not go together with what is there.
+        kept = {name: text for name, text in stored.items() if name not in texts}
+        after = with_stored(before, {**kept, **texts})
+        refuse_wrong_settings(before, after, texts, language)
+        was = {}
+        for name in texts:
+            if setting_text(after, name) != setting_text(before, name):
+                was[name] = setting_text(before, name)
+                store_setting(request, after, name, was[name])
+        shown = settings_for_admins(with_stored(before, store.stored_settings()), language)
+    return {"success": True, "settings": shown, "was": was}
+
+
+MOST_SETTING_TEXT = 10_000
+
+
+def texts_of_settings(request: Request) -> dict[str, str]:
+    """The texts in the form, by the names of the settings."""
+    texts = request.form.get("settings")
+    if not isinstance(texts, dict) or not 1 <= len(texts) <= len(SETTINGS):
+        raise BadField("参数 settings 必须是设置的名称和文本", "settings", Fault.INVALID)
+    for text in texts.values():
+        if not isinstance(text, str):
+            raise BadField("参数 settings 必须是设置的名称和文本", "settings", Fault.INVALID)
+        if len(text) > MOST_SETTING_TEXT:
+            message = f"每项设置不能超过 {MOST_SETTING_TEXT} 个字符"
+            raise BadField(message, "settings", Fault.TOO_LONG)
+    return {name: text.strip() for name, text in texts.items()}
+
+
+def refuse_wrong_settings(
+    before: Config, after: Config, texts: Iterable[str], language: str
+) -> None:
+    """`BadRequest` names all that is wrong, as the program says it of a file: of the `texts`, and
+    of what does not go together with them."""
+    faults = {}
+    for name, reason in after.refused.items():
+        if name in texts or name not in before.refused:
+            faults[name] = reason
+    for name in texts:
+        if name in before.written_in:
+            faults[name] = f"it is set in {before.written_in[name]}: change it there"
+    if faults:
+        listed = [
+            {"name": name, "text": translated(reason, language)} for name, reason in faults.items()
+        ]
+        raise BadRequest("请检查标出的设置", Code.SETTING_INVALID, faults=listed)
+
+
+def store_setting(request: Request, config: Config, name: str, was: str) -> None:
+    """Stores a setting as `config` has it, in the caller's transaction. `was`: its text before."""
+    text = setting_text(config, name)
+    if getattr(config, name) == SETTINGS[name].default:
+        text = lines_of(SETTINGS[name].default)
+        request.site.store.drop_setting(name)
+    else:
+        request.site.store.set_setting(name, text)
+    audit(request, "setting", name, text, was=was)
 
 
 # -- Markup -------------------------------------------------------------------
@@ -25885,11 +26213,11 @@ def print_findings(findings: list[Finding]) -> None:
 def print_settings(blog: BlogSettings, *, everything: bool) -> None:
     """The settings with their sources: all, or those that are set."""
     language = terminal_language(os.environ)
-    entries = [*file_entries(blog.file), *environment_entries(os.environ)]
-    sources = {entry.name: str(entry.file or entry.spelling) for entry in entries}
+    config = blog.config
+    sources = {**config.written_in, **dict.fromkeys(config.stored, "/admin")}
     title = "All settings:" if everything else "What is set (all settings: -v):"
     print(f"\n{translated(title, language)}\n")
-    for each in settings_in_effect(blog.config, language):
+    for each in settings_in_effect(config, language):
         name = f"{each.section}_{each.key}"
         if name in sources or everything:
             source = translated(sources.get(name, "default"), language)
@@ -26759,6 +27087,7 @@ def read_settings(file: Path | None, *, as_root: bool) -> BlogSettings:
         # First as it is written: a symbolic link of another user must not lead root to its target.
         give_up_root(Path(config.database_path))
         give_up_root(config.database)
+        config = with_stored(config, settings_stored_in(config.database))
     return BlogSettings(file, config)
 
 
