@@ -2623,29 +2623,23 @@ class Config:
 
 SETTINGS = {each.name: each for each in fields(Config) if each.metadata}
 
-# What an admin can change at /admin, in the order there. It holds no secret, nothing that the
-# machine, the proxy or the scripts of the widget depend on, and nothing whose effect cannot be
-# undone, such as the days after which data is erased.
-SETTINGS_AT_ADMIN = (
-    "site_name",
-    "site_timezone",
-    "notify_language",
-    "privacy_policy_url",
-    "moderation_hold",
-    "moderation_words",
-    "comments_login_required",
-    "comments_protect_names",
-    "comments_max_length",
-    "comments_edit_minutes",
-    "comments_close_after_days",
-    "limits_enabled",
-    "notify_owner",
-    "notify_pages",
-    "notify_digest",
-    "notify_quiet",
-    "privacy_show_location",
-    "comments_page_size",
-)
+# What an admin can change at /admin, by the names of the headings there. It holds no secret, nothing
+# that the machine, the proxy or the scripts of the widget depend on, and nothing whose effect cannot
+# be undone, such as the days after which data is erased.
+SETTINGS_AT_ADMIN = {
+    "blog": ("site_name", "site_timezone", "privacy_policy_url"),
+    "moderation": ("moderation_hold", "moderation_words", "limits_enabled"),
+    "writing": (
+        "comments_login_required",
+        "comments_protect_names",
+        "comments_max_length",
+        "comments_edit_minutes",
+        "comments_close_after_days",
+    ),
+    "notify": ("notify_owner", "notify_pages", "notify_language", "notify_digest", "notify_quiet"),
+    "list": ("privacy_show_location", "comments_page_size"),
+}
+NAMES_AT_ADMIN = {name for names in SETTINGS_AT_ADMIN.values() for name in names}
 
 
 def setting_named(name: str) -> Field[Any] | None:
@@ -2795,7 +2789,7 @@ def with_stored(config: Config, stored: Mapping[str, str]) -> Config:
 def with_setting(config: Config, name: str, text: str) -> Config:
     """The settings with one that an admin has changed. `ValueError` says what is wrong with it, by
     itself or beside the others."""
-    if name not in SETTINGS_AT_ADMIN:
+    if name not in NAMES_AT_ADMIN:
         raise ValueError("this setting can't be changed at /admin")
     values: Json = {name: parsed(name, text)}
     changed = replace(config, **values, stored={**config.stored, name: text})
@@ -3025,7 +3019,7 @@ def settings_in_effect(config: Config, language: str) -> Iterator[SettingInEffec
         yield replace(
             setting_in_effect(section, key, value, setting_field, language),
             written_in=config.written_in.get(name, ""),
-            control=control_of(config, name) if name in SETTINGS_AT_ADMIN else None,
+            control=control_of(config, name) if name in NAMES_AT_ADMIN else None,
         )
     for provider in config.login_providers:
         section = f"login.{provider.name}"
@@ -21162,28 +21156,33 @@ def home(request: Request) -> Response:
 
 @route("GET", "/admin/settings", Permission.ADMIN, pace=Pace.LONG)
 def admin_settings(request: Request) -> Json:
-    """`?lang=zh` to the settings in effect, with secrets hidden, and what is wrong, the worst
-    first."""
-    language = query_text(request, "lang")
+    """`?lang=zh` to the settings in effect, with secrets hidden; by headings, which of them can be
+    changed at /admin; and what is still to be done, the worst first."""
+    return settings_for_admins(request.site, query_text(request, "lang"))
+
+
+def settings_for_admins(site: Site, language: str) -> Json:
     return {
         "version": __version__,
-        "settings": settings_for_admins(request.site.config, language),
-        # In the order of the page.
-        "at_admin": [*SETTINGS_AT_ADMIN],
+        "settings": [each.for_admins() for each in settings_in_effect(site.config, language)],
+        "groups": [
+            {"heading": heading, "names": [*names]} for heading, names in SETTINGS_AT_ADMIN.items()
+        ],
         "findings": [
             {
                 "level": finding.level.word,
                 "topic": finding.topic,
                 "text": translated(finding.text, language),
             }
-            for finding in reversed(findings_inside(request.site))
+            for finding in reversed(findings_inside(site))
+            if finding.level > Level.NOTE or finding.topic not in FINE
         ],
     }
 
 
-def settings_for_admins(config: Config, language: str) -> list[Json]:
-    return [each.for_admins() for each in settings_in_effect(config, language)]
-
+# What a note is about that leaves nothing to be done: that there are no backups is the owner's
+# choice, or the service makes one by itself.
+FINE = {"backup"}
 
 # These decide who gets emails with the text of comments and with links that moderate, also after a
 # session has ended.
@@ -21192,28 +21191,48 @@ NEED_PASSWORD = {"notify_owner", "notify_pages"}
 
 @route("PATCH", "/admin/settings", Permission.ADMIN)
 def change_settings(request: Request) -> Json:
-    """`{settings: {name: text}, password?}` to `{success, settings, was}`, with `?lang=zh`: changes
-    settings, with texts as the file would have them. `was` holds what undoes that. Some need the
-    caller's own password. If a text is wrong, nothing is changed."""
+    """`{settings: {name: text}, password?}` to what GET returns and `{success, was}`, with
+    `?lang=zh`: changes settings, with texts as the file would have them. `was` holds what undoes
+    that. Some need the caller's own password. If a text is wrong, nothing is changed."""
     language = query_text(request, "lang")
     texts = texts_of_settings(request)
-    if NEED_PASSWORD & {*texts}:
-        by_own_password(request)
     store = request.site.store
+    if NEED_PASSWORD & {*texts}:
+        settings_after(request, texts, language)  # who typed a wrong text needs no password
+        by_own_password(request)
     with request.writing():
-        stored = store.stored_settings()
-        before = with_stored(request.site.config, stored)
-        # What is new comes last: it is refused if it does not go together with what is there.
-        kept = {name: text for name, text in stored.items() if name not in texts}
-        after = with_stored(before, {**kept, **texts})
-        refuse_wrong_settings(before, after, texts, language)
+        before, after = settings_after(request, texts, language)
         was = {}
         for name in texts:
             if setting_text(after, name) != setting_text(before, name):
                 was[name] = setting_text(before, name)
                 store_setting(request, after, name, was[name])
-        shown = settings_for_admins(with_stored(before, store.stored_settings()), language)
-    return {"success": True, "settings": shown, "was": was}
+        after = with_stored(before, store.stored_settings())
+    shown = settings_for_admins(replace(request.site, config=after), language)
+    return {"success": True, "was": was, **shown}
+
+
+def settings_after(request: Request, texts: dict[str, str], language: str) -> tuple[Config, Config]:
+    """The settings before and after a change of these texts. `BadRequest` names all that is wrong,
+    as the program says it of a file: of the texts, and of what does not go together with them."""
+    stored = request.site.store.stored_settings()
+    before = with_stored(request.site.config, stored)
+    # What is new comes last: it is refused if it does not go together with what is there.
+    kept = {name: text for name, text in stored.items() if name not in texts}
+    after = with_stored(before, {**kept, **texts})
+    faults = {}
+    for name, reason in after.refused.items():
+        if name in texts or name not in before.refused:
+            faults[name] = reason
+    for name in texts:
+        if name in before.written_in:
+            faults[name] = f"it is set in {before.written_in[name]}: change it there"
+    if faults:
+        listed = [
+            {"name": name, "text": translated(reason, language)} for name, reason in faults.items()
+        ]
+        raise BadRequest("请检查标出的设置", Code.SETTING_INVALID, faults=listed)
+    return before, after
 
 
 MOST_SETTING_TEXT = 10_000
@@ -21231,25 +21250,6 @@ def texts_of_settings(request: Request) -> dict[str, str]:
             message = f"每项设置不能超过 {MOST_SETTING_TEXT} 个字符"
             raise BadField(message, "settings", Fault.TOO_LONG)
     return {name: text.strip() for name, text in texts.items()}
-
-
-def refuse_wrong_settings(
-    before: Config, after: Config, texts: Iterable[str], language: str
-) -> None:
-    """`BadRequest` names all that is wrong, as the program says it of a file: of the `texts`, and
-    of what does not go together with them."""
-    faults = {}
-    for name, reason in after.refused.items():
-        if name in texts or name not in before.refused:
-            faults[name] = reason
-    for name in texts:
-        if name in before.written_in:
-            faults[name] = f"it is set in {before.written_in[name]}: change it there"
-    if faults:
-        listed = [
-            {"name": name, "text": translated(reason, language)} for name, reason in faults.items()
-        ]
-        raise BadRequest("请检查标出的设置", Code.SETTING_INVALID, faults=listed)
 
 
 def store_setting(request: Request, config: Config, name: str, was: str) -> None:

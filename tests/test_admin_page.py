@@ -1757,31 +1757,123 @@ def test_the_queue_tells_who_was_signed_in_and_whose_email_address_a_guest_gave(
     mail_sender="me@blog.example",
     moderation_hold="first",
 )
-def test_the_settings_in_force_are_shown_and_no_secret(admin_browser: AdminBrowser) -> None:
+def test_settings_of_the_server_are_folded_away_and_no_secret_is_shown(
+    admin_browser: AdminBrowser,
+) -> None:
     admin_browser.expected.append("Cross-Origin-Opener-Policy")  # this page came over plain http
     page = admin_browser.open("settings", **WINDOW)
-    secret, hold, url = (
+    secret, host, url = (
         page.get_by_role("row", name=re.compile(re.escape(name)))
-        for name in ("[mail] password", "[moderation] hold", "[server] public_url")
+        for name in ("[mail] password", "[mail] host", "[server] public_url")
     )
+    expect(host).to_be_hidden()
+    keyboard(page.get_by_text("Settings on the server"))
+    expect(host).to_be_visible()
     expect(secret.locator("td")).to_have_text("(hidden)")
     expect(page.locator("caption")).to_contain_text("Change them in commentd.ini")
-    expect(hold).to_contain_text("changed")
-    expect(hold.locator("td")).to_have_text("first")
+    expect(host).to_contain_text("changed")
+    expect(host.locator("td")).to_have_text("mail.example")
     assert "Canary" not in page.content()
     assert inside.token_key(admin_browser.app).decode() not in page.content()
     in_one_line = "e => e.getClientRects().length === 1"
     assert url.get_by_text("https://comments.blog.example", exact=True).evaluate(in_one_line)
     expect(page.get_by_role("heading", name="Setup checklist")).to_be_visible()
-    expect(page.locator("main > ul li").first).to_be_visible()
+    expect(page.locator("main > section > ul li").first).to_be_visible()
     tag = f'<script src="{admin_browser.service}/embed.js" async></script>'
     expect(page.locator("pre.tag")).to_have_text(tag)
     mouse(button(page, "Copy"))
     expect_notice(page, "Selected. Press Ctrl+C or ⌘C to copy.")  # plain http has no clipboard
     assert page.evaluate("String(getSelection())").strip() == tag
-    page.get_by_label("Language").select_option("zh-TW")
-    expect(hold.locator("[lang=zh-TW]")).to_contain_text("審核")
-    expect(page.locator("main > ul li [lang=zh-TW]").first).to_contain_text("沒有頻率限制")
+    page.get_by_label("Language", exact=True).select_option("zh-TW")
+    expect(page.locator("#help_moderation_hold[lang=zh-TW]")).to_contain_text("審核")
+    expect(page.locator("main > section > ul li [lang=zh-TW]").first).to_contain_text(
+        "沒有頻率限制"
+    )
+
+
+def form_with(page: Page, label: str) -> Locator:
+    """The form of the settings that has such a field."""
+    return page.locator("form.settings").filter(has=page.get_by_label(label, exact=True))
+
+
+HOLD = "Comments that wait for approval"
+
+
+def setting_in_effect(admin_browser: AdminBrowser, name: str) -> Any:
+    return getattr(admin_browser.app.current_site().config, name)
+
+
+def test_a_setting_is_changed_by_keys_and_undone_at_once(admin_browser: AdminBrowser) -> None:
+    page = admin_browser.open("settings", **WINDOW)
+    # What stands in another group is not lost.
+    page.get_by_label("Name of the blog").fill("A draft")
+    expect(page.get_by_label(HOLD)).to_have_value("all")
+    page.get_by_label(HOLD).focus()
+    page.keyboard.press("f")  # “the first of each author”
+    page.get_by_label(HOLD).select_option("first")
+    keyboard(button(form_with(page, HOLD), "Save"))
+    expect_notice(page, "Saved.")
+    assert setting_in_effect(admin_browser, "moderation_hold") == "first"
+    expect(page.get_by_label(HOLD)).to_have_value("first")
+    expect(page.get_by_label("Name of the blog")).to_have_value("A draft")
+    assert setting_in_effect(admin_browser, "site_name") == ""
+    mouse(button(page.locator(".bars"), "Undo"))
+    expect_notice(page, "Undone.")
+    expect(page.get_by_label(HOLD)).to_have_value("all")
+    assert setting_in_effect(admin_browser, "moderation_hold") == "all"
+
+
+def test_a_wrong_setting_is_named_beside_its_field(admin_browser: AdminBrowser) -> None:
+    admin_browser.expected.append(REFUSED)
+    page = admin_browser.open("settings", **WINDOW)
+    minutes, days = page.get_by_label("Minutes in which a comment"), page.get_by_label("Days until")
+    keyboard(minutes, "15000000")
+    keyboard(days, "-1")
+    mouse(button(form_with(page, "Days until a page closes"), "Save"))
+    form = form_with(page, "Days until a page closes")
+    expect(alert(form)).to_have_text("Please check the marked settings.")
+    expect(minutes).to_be_focused()
+    expect(minutes).to_have_accessible_description(
+        re.compile("^must be a whole number from 0 to 525600 Minutes in which authors")
+    )
+    expect(days).to_have_attribute("aria-invalid", "true")
+    assert setting_in_effect(admin_browser, "comments_edit_minutes") == 15
+    keyboard(minutes, "20")
+    keyboard(days, "30")
+    page.keyboard.press("Enter")
+    expect_notice(page, "Saved.")
+    expect(days).not_to_have_attribute("aria-invalid", "true")
+    assert setting_in_effect(admin_browser, "comments_close_after_days") == 30
+
+
+def test_other_recipients_need_the_password_and_the_log_brings_the_old_ones_back(
+    admin_browser: AdminBrowser,
+) -> None:
+    admin_browser.expected.append(REFUSED)
+    page = admin_browser.open("settings", **WINDOW)
+    recipients = page.get_by_label("Who gets emails about comments")
+    save = button(form_with(page, "Quiet hours"), "Save")
+    recipients.fill("ann@example.com\nbob@example.com")
+    mouse(save)
+    expect(dialog(page)).to_be_visible()
+    mouse(button(dialog(page), "Cancel"))
+    expect(dialog(page)).to_have_count(0)
+    assert setting_in_effect(admin_browser, "notify_owner") == ()
+    mouse(save)
+    keyboard(dialog(page).get_by_label("Your password"), PASSWORD)
+    keyboard(button(dialog(page), "Save"))
+    expect_notice(page, "Saved.")
+    addresses = ("ann@example.com", "bob@example.com")
+    assert setting_in_effect(admin_browser, "notify_owner") == addresses
+    go(page, "log")
+    row = list_row(page, "changed a setting: Who gets emails about comments")
+    expect(row).to_contain_text("ann@example.com, bob@example.com")
+    mouse(button(row, "Undo"))
+    keyboard(dialog(page).get_by_label("Your password"), PASSWORD)
+    keyboard(button(dialog(page), "Save"))
+    expect_notice(page, "Undone.")
+    expect(list_row(page, "changed a setting")).to_have_count(2)
+    assert setting_in_effect(admin_browser, "notify_owner") == ()
 
 
 def test_a_page_of_the_blog_is_checked_in_the_settings(admin_browser: AdminBrowser) -> None:

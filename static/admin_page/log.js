@@ -1,8 +1,11 @@
 // The view of what admins did.
 
 import {h, readable} from './shared.js'
+import {change, labelOf} from './change_settings.js'
 import {bdi, dateOf, dots, line, link, main, span, when} from './elements.js'
+import {show} from './frame.js'
 import {makeList} from './lists.js'
+import {announce, busyButton} from './notices.js'
 import {hasText, say, spaced, text} from './texts.js'
 
 // Who acted without signing in to this page.
@@ -48,13 +51,30 @@ const findPage = url =>
 function subjectOf({action, subject}) {
   if (ON_COMMENTS.includes(action) && /^\d+$/.test(subject)) return linkToComment(subject)
   if (ON_PAGES.includes(action)) return findPage(subject)
+  if (action === 'setting') return h('b', {}, labelOf(subject))
   return bdi(subject)
 }
 
-function detailOf({action, detail}) {
+function detailOf({action, detail, was}) {
+  if (action === 'setting') {
+    const [now, before] = [detail, was].map(each => inOneLine(text(each)) || '—')
+    return span(bdi(now), ' ', say('set_before', before))
+  }
   if (TO_PAGES.includes(action)) return findPage(detail)
   if (/^(un)?block$/.test(action) && hasText(detail)) return say(detail)
   return text(detail) && bdi(detail)
+}
+
+const inOneLine = lines => lines.replaceAll('\n', ', ')
+
+/** A button that puts back what a setting was before. */
+function undoOf({action, subject, was}) {
+  if (action !== 'setting' || typeof was !== 'string') return ''
+  return busyButton('undo', async () => {
+    if (!await change({[subject]: was})) return
+    show()
+    announce(say('undone'))
+  })
 }
 
 function logRow(entries) {
@@ -64,7 +84,8 @@ function logRow(entries) {
   const key = 'log_' + text(action)
   const did = spaced(hasText(key) ? say(key) : text(action))
   if (entries.length === 1) {
-    return line(span(name, ' ', did, subjectOf(entry)), dots(when(created_at), detailOf(entry)))
+    const head = span(name, ' ', did, subjectOf(entry))
+    return line(head, dots(when(created_at), detailOf(entry)), undoOf(entry))
   }
   const links = entries.flatMap(({subject}) => [linkToComment(subject), ' '])
   const group = h('details', {class: 'group'},

@@ -1,7 +1,8 @@
-// The view of what is still to be set up, of the admin's own sign-in, of the backup, and of the
-// settings in force.
+// The view of what is still to be done, of the settings, of the admin's own sign-in, and of the
+// backup.
 
 import {button, h} from './shared.js'
+import {inOneLine, settingForms} from './change_settings.js'
 import {badge, bdi, main, span, table} from './elements.js'
 import {findingList, inspectionSection} from './findings.js'
 import {openDialog, ownPassword} from './forms.js'
@@ -13,20 +14,23 @@ import {language, rowsOf, say, serviceLanguage, text} from './texts.js'
 
 export function draw() {
   fill(main, () => call('GET', 'settings?lang=' + language), response => {
+    const todo = h('section', {}, ...findings(response))
+    const others = h('details', {class: 'others'}, ...inForce(response))
+    const afterChange = changed => {
+      todo.replaceChildren(...findings(changed))
+      others.replaceChildren(...inForce(changed))
+    }
     main.append(
-      ...findings(response),
-      ...inspectionSection(originsIn(response)),
-      ...tagSection(),
-      ownSignIn(),
-      ...backupSection(),
-      ...inForce(response))
+      todo, ...inspectionSection(originsIn(response)), ...tagSection(),
+      ...settingForms(response, afterChange), ownSignIn(), ...backupSection(), others,
+      h('p', {class: 'small'}, `commentd ${text(response.version)}`))
   })
 }
 
-/** What `commentd check` finds. */
+/** What is still to be done. */
 function findings(response) {
-  const open = rowsOf(response.findings).filter(({level}) => level !== 'ok')
-  const list = open.length ? findingList(open) : h('p', {}, say('no_findings'))
+  const items = rowsOf(response.findings)
+  const list = items.length ? findingList(items) : h('p', {}, say('no_findings'))
   return [h('h2', {}, say('findings')), list]
 }
 
@@ -50,11 +54,9 @@ function backupSection() {
   ]
 }
 
-/** Chinese has no space beside its wide punctuation. */
-const inOneLine = lines =>
-  lines.replace(/(?<=[，。；：、）])\n|\n(?=（)/g, '').replaceAll('\n', ' ')
-
-function inForce({settings, version}) {
+/** The settings that only the file and the environment change. */
+function inForce({settings}) {
+  const fixed = rowsOf(settings).filter(({control}) => !control)
   const cells = ({section, key, value, changed, help}) => [
     span(
       bdi(`[${text(section)}] ${text(key)}`),
@@ -63,9 +65,8 @@ function inForce({settings, version}) {
       h('div', {class: 'small', lang: serviceLanguage(), dir: 'ltr'}, inOneLine(text(help)))),
     bdi(value),
   ]
-  const caption = span(say('in_force'), h('p', {class: 'small'}, say('in_file')))
   return [
-    table(caption, [say('setting'), say('value')], rowsOf(settings).map(cells)),
-    h('p', {class: 'small'}, `commentd ${text(version)}`),
+    h('summary', {}, say('in_force')),
+    table(say('in_file'), [say('setting'), say('value')], fixed.map(cells)),
   ]
 }
