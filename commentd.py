@@ -1855,21 +1855,14 @@ def parse_yes_or_no(text: str) -> bool:
     return states[answer]
 
 
-@dataclass(frozen=True)
-class ListOf:
-    """The parser of items between what `separator` matches. Each separator matches a line break."""
+def list_of(parse_item: Parser, separator: str = r"[\s,，、]") -> Parser:
+    """Items between what `separator` matches: commas, Chinese ones too, or white space."""
 
-    parse_item: Parser
-    separator: str
+    def parse(text: str) -> tuple[Any, ...]:
+        items = map(str.strip, re.split(separator, text))
+        return tuple(parse_item(without_quotes(item)) for item in items if item)
 
-    def __call__(self, text: str) -> tuple[Any, ...]:
-        items = map(str.strip, re.split(self.separator, text))
-        return tuple(self.parse_item(without_quotes(item)) for item in items if item)
-
-
-def list_of(parse_item: Parser, separator: str = r"[\s,，、]") -> ListOf:
-    """Items between commas, Chinese ones too, or white space; or as `separator` says."""
-    return ListOf(parse_item, separator)
+    return parse
 
 
 def with_ascii_host(url: str) -> str:
@@ -2623,9 +2616,9 @@ class Config:
 
 SETTINGS = {each.name: each for each in fields(Config) if each.metadata}
 
-# What an admin can change at /admin, by the names of the headings there. It holds no secret, nothing
-# that the machine, the proxy or the scripts of the widget depend on, and nothing whose effect cannot
-# be undone, such as the days after which data is erased.
+# What an admin can change at /admin, by the names of the headings there. It holds no secret, and
+# nothing that the machine, the proxy or the scripts of the widget depend on. Nor does it hold what
+# cannot be undone, such as the days after which data is erased.
 SETTINGS_AT_ADMIN = {
     "blog": ("site_name", "site_timezone", "privacy_policy_url"),
     "moderation": ("moderation_hold", "moderation_words", "limits_enabled"),
@@ -2998,7 +2991,7 @@ def control_of(config: Config, name: str) -> SettingControl:
         return SettingControl("choice", value, default, choices=parse.choices)
     if isinstance(parse, WholeNumber):
         return SettingControl("number", value, default, least=parse.least, most=parse.most)
-    type_name = "lines" if isinstance(parse, ListOf) else "text"
+    type_name = "lines" if isinstance(setting_field.default, tuple) else "text"
     return SettingControl(type_name, setting_text(config, name), default)
 
 
@@ -3008,7 +3001,8 @@ def setting_text(config: Config, name: str) -> str:
 
 
 def lines_of(value: Any) -> str:
-    """The value of a setting as the file has it, that of a list with an item a line."""
+    """The value of a setting as the file has it, that of a list with an item a line. A line break
+    stands between two items of each list."""
     return "\n".join(map(str, value)) if isinstance(value, tuple) else ini_text(value)
 
 

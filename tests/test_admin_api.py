@@ -247,7 +247,7 @@ def test_the_link_of_the_start_makes_an_admin_once(visitor: Visitor, app: App) -
     headers = {"Authorization": f"Bearer {token}"}
     lines = visitor.get("/admin/audit", headers=headers).json["audit"]
     line = {"id": 1, "created_at": NOW, "who": "Owner", "action": "claim"}
-    assert lines == [{**line, "subject": "", "detail": ""}]
+    assert lines == [{**line, "subject": "", "detail": "", "was": None}]
 
 
 def test_the_start_prints_a_link_while_there_is_no_admin(
@@ -1213,7 +1213,7 @@ def test_the_audit_log_has_the_actions_of_admins_and_names_readers_by_number(
         moderate(owner, [1], status)
     lines = owner.get("/admin/audit").json
     assert lines["more"] is False
-    line = {"created_at": NOW, "who": "Owner", "subject": "1", "detail": ""}
+    line = {"created_at": NOW, "who": "Owner", "subject": "1", "detail": "", "was": None}
     assert lines["audit"] == [
         {"id": id, **line, "action": action}
         for id, action in ((4, "visible"), (3, "deleted"), (2, "spam"), (1, "waiting"))
@@ -1341,8 +1341,15 @@ def test_settings_are_shown_and_secrets_are_not(owner: Visitor, settings: dict[s
         assert (found["value"], found["changed"]) == ("(hidden)", True)
     empty = shown["webhook", "secret"]
     assert (empty["value"], empty["changed"]) == ("", False)
-    host = {"section": "mail", "key": "host", "value": "mail.example", "changed": True}
-    assert shown["mail", "host"] == {**host, "help": shown["mail", "host"]["help"]}
+    assert shown["mail", "host"] == {
+        "section": "mail",
+        "key": "host",
+        "value": "mail.example",
+        "changed": True,
+        "help": shown["mail", "host"]["help"],
+        "written_in": "",
+        "control": None,
+    }
     assert shown["comments", "page_size"]["changed"] is False
     assert {*map("_".join, shown)} == {*SETTINGS}
     assert all(set(f) == {"level", "topic", "text"} for f in answer.json["findings"])

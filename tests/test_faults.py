@@ -302,6 +302,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "DELETE /admin/outbox": (OWNER, {}),
     "DELETE /admin/outbox/<message_id:id>": (OWNER, {}),
     "POST /admin/outbox/<message_id:id>": (OWNER, {}),
+    "PATCH /admin/settings": (OWNER, {"settings": {"site_name": "A blog"}}),
     "POST /admin/backup": (OWNER, SAFE),
     "POST /admin/inspection": (OWNER, {"url": "https://none.example/"}),
     "DELETE /admin/sessions/<session_id:id>": (OWNER, {}),

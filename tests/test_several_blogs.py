@@ -21,6 +21,7 @@ import webtest
 
 from commentd import App, Config, OperatorError, Sites, make_app, regular_work
 from support import inside
+from support.admin import new_owner
 from support.client import CANARY, COMMENT, PAGE, Visitor
 from support.commands import run_here
 from support.comments import solved
@@ -105,6 +106,19 @@ def test_no_row_of_one_blog_is_seen_or_changed_on_the_other(readers: list[Visito
     b.say("a reply", parent_id=number, status="*")
     assert b.listing()["total"] == 0
     assert a.listing()["comments"][0]["likes"] == 0
+
+
+def test_settings_that_an_admin_changes_are_those_of_one_blog(apps: list[App]) -> None:
+    owners = [reader_of(apps, app) for app in apps]
+    for owner, app in zip(owners, apps, strict=True):
+        owner.authorization = new_owner(app).authorization
+    owners[0].patch_json("/admin/settings", {"settings": {"moderation_hold": "all"}})
+    statuses = [reader_of(apps, app).say("hello")["comment"]["status"] for app in apps]
+    assert statuses == ["waiting", "visible"]
+    shown = [owner.get("/admin/settings").json["settings"] for owner in owners]
+    held = [[s["value"] for s in settings if s["key"] == "hold"] for settings in shown]
+    assert held == [["all"], ["none"]]
+    assert [len(owner.get("/admin/audit").json["audit"]) for owner in owners] == [1, 0]
 
 
 def test_an_edit_token_of_one_blog_is_none_on_the_other(readers: list[Visitor]) -> None:

@@ -296,12 +296,13 @@ WITHOUT_WORDS = {
     *("headers_too_large", "method_not_allowed", "host_unknown", "internal", "not_found"),
     *("ids_invalid", "versions_invalid", "pin_invalid", "block_gone", "user_gone"),
     "secret_hash_invalid",
+    *("settings_invalid", "settings_too_long"),
     "provider_name",  # the widget asks for a name
 }
 
 
 # What only who is at /admin gets.
-FOR_ADMINS = {"block_wide", "is_admin", "link_invalid", "not_admin"}
+FOR_ADMINS = {"block_wide", "is_admin", "link_invalid", "not_admin", "setting_invalid"}
 # As the widget calls it, so that it shows the text beside the field `password`.
 RENAMED = {"wrong_password": "password_wrong"}
 
@@ -327,7 +328,7 @@ def test_each_refusal_has_words_where_people_can_get_it() -> None:
 
 
 def test_scripts_ask_for_no_code_that_the_service_does_not_have() -> None:
-    fields = {refusal.code for refusal in refusals()} | {"nickname_missing"}
+    fields = {refusal.code for refusal in refusals()} | {"nickname_missing", "password_missing"}
     own = {"offline", "unreadable", "failed"}
     for path in STATIC.rglob("*.js"):
         asked = re.findall(r"\bcode [!=]== '(\w+)'", path.read_text("utf-8"))
@@ -342,7 +343,9 @@ def test_the_admin_page_uses_every_text_that_it_has() -> None:
     served = script + (ROOT / "commentd.py").read_text("utf-8")
     said = {*re.findall(r"\w+", served), "ip", "mark", "503"}
     said |= inside.codes() | {refusal.code for refusal in refusals()}
-    short = re.compile("^(log|did|none|held|level|to|drop|by|score|key)_|_invalid$")
+    short = re.compile(
+        "^(log|did|none|held|level|to|drop|by|score|key|set|group|choice)_|_invalid$"
+    )
     assert {key for key in keys - said if short.sub("", key) not in said} == set()
 
 

@@ -1,7 +1,7 @@
 // The settings that an admin changes here, a part of the settings: a form for each group of them.
 // In order: Requests, Groups, Fields, Controls.
 
-import {LANGUAGES, h} from './shared.js'
+import {Failure, LANGUAGES, h} from './shared.js'
 import {bdi} from './elements.js'
 import {makeForm, openDialog, ownPassword} from './forms.js'
 import {announce} from './notices.js'
@@ -82,7 +82,10 @@ function groupForm(own, fields, send) {
     if (!Object.keys(texts).length) return announce(say('did_edit'))
     try {
       const response = await send(texts)
-      if (response) announce(say('did_edit'), () => send(response.was))
+      if (!response) return
+      announce(say('did_edit'), async () => {
+        if (!await send(response.was)) throw new Failure('failed') // no password was given
+      })
     } catch (error) {
       blameFields(rowsOf(error.faults), fields)
       throw error
@@ -151,14 +154,16 @@ const shownValue = ({type, text: value}, plain) =>
 
 // -- Controls -----------------------------------------------------------------
 
+const MOST_TEXT = 10_000 // characters
+
 function controlOf(props, {type, text: value, choices, least, most}) {
   if (type === 'choice') {
     return h('select', props, ...choices.map(each =>
       h('option', {value: each, selected: each === value}, choiceName(each))))
   }
   if (type === 'number') return h('input', {...props, type, min: least, max: most, value})
-  if (type === 'lines') return h('textarea', {...props, dir: 'auto', value, rows: 2})
-  return h('input', {...props, dir: 'auto', value})
+  const typed = {...props, dir: 'auto', maxLength: MOST_TEXT, value}
+  return h(type === 'lines' ? 'textarea' : 'input', typed)
 }
 
 /** What a choice is called: a language by its name, others by a text of this page. */

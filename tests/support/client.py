@@ -24,6 +24,7 @@ COMMENT = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token"
 
 # What refusals say beside their text, by their code.
 DETAILS = {
+    "setting_invalid": {"faults"},
     "block_wide": {"count", "total"},
     "provider_email": {"email", "picture"},
     "provider_name": {"nickname", "picture"},

@@ -179,6 +179,7 @@ GOOD: dict[str, Any] = {
     "session_id": 1,
     "site_token": "a.b.c",
     "secret_hash": "5e" * 32,
+    "settings": {"site_name": "A blog"},
     "page_id": 1,
     "user_id": 1,
     "POST /auth/verify email": "eve@example.com",
