@@ -2770,7 +2770,8 @@ def with_stored(config: Config, stored: Mapping[str, str]) -> Config:
     in_effect = replace(config, **defaults, stored={}, refused={})
     refused: dict[str, str] = {}
     for name, text in stored.items():
-        if name in config.written_in:
+        # Those of another version of the program are passed over.
+        if name in config.written_in or name not in NAMES_AT_ADMIN:
             continue
         try:
             in_effect = with_setting(in_effect, name, text)
@@ -2782,8 +2783,6 @@ def with_stored(config: Config, stored: Mapping[str, str]) -> Config:
 def with_setting(config: Config, name: str, text: str) -> Config:
     """The settings with one that an admin has changed. `ValueError` says what is wrong with it, by
     itself or beside the others."""
-    if name not in NAMES_AT_ADMIN:
-        raise ValueError("this setting can't be changed at /admin")
     values: Json = {name: parsed(name, text)}
     changed = replace(config, **values, stored={**config.stored, name: text})
     known = faults_of(config)
@@ -2966,6 +2965,7 @@ class SettingControl:
     choices: Strings = ()
     least: int = 0  # of a number
     most: int = 0
+    fault: str = ""  # why what was typed here before is not in effect
 
     def for_admins(self) -> Json:
         return {
@@ -2975,24 +2975,29 @@ class SettingControl:
             "choices": [*self.choices],
             "least": self.least,
             "most": self.most,
+            "fault": self.fault,
         }
 
 
-def control_of(config: Config, name: str) -> SettingControl:
+def control_of(config: Config, name: str, language: str) -> SettingControl:
     setting_field = SETTINGS[name]
     parse = setting_field.metadata["parse"]
-    value = lines_of(getattr(config, name))
-    default = lines_of(setting_field.default)
     if parse is parse_language_or_account:
         parse = language_or_account()
     if parse is parse_yes_or_no:
         parse = one_of("yes", "no")
+    control = SettingControl(
+        "text",
+        lines_of(getattr(config, name)),
+        lines_of(setting_field.default),
+        fault=translated(config.refused.get(name, ""), language),
+    )
     if isinstance(parse, OneOf):
-        return SettingControl("choice", value, default, choices=parse.choices)
+        return replace(control, type="choice", choices=parse.choices)
     if isinstance(parse, WholeNumber):
-        return SettingControl("number", value, default, least=parse.least, most=parse.most)
-    type_name = "lines" if isinstance(setting_field.default, tuple) else "text"
-    return SettingControl(type_name, setting_text(config, name), default)
+        return replace(control, type="number", least=parse.least, most=parse.most)
+    is_list = isinstance(setting_field.default, tuple)
+    return replace(control, type="lines" if is_list else "text", text=setting_text(config, name))
 
 
 def setting_text(config: Config, name: str) -> str:
@@ -3013,7 +3018,7 @@ def settings_in_effect(config: Config, language: str) -> Iterator[SettingInEffec
         yield replace(
             setting_in_effect(section, key, value, setting_field, language),
             written_in=config.written_in.get(name, ""),
-            control=control_of(config, name) if name in NAMES_AT_ADMIN else None,
+            control=control_of(config, name, language) if name in NAMES_AT_ADMIN else None,
         )
     for provider in config.login_providers:
         section = f"login.{provider.name}"
@@ -21198,7 +21203,8 @@ def change_settings(request: Request) -> Json:
         before, after = settings_after(request, texts, language)
         was = {}
         for name in texts:
-            if setting_text(after, name) != setting_text(before, name):
+            is_other = setting_text(after, name) != setting_text(before, name)
+            if is_other or name in before.refused:
                 was[name] = setting_text(before, name)
                 store_setting(request, after, name, was[name])
         after = with_stored(before, store.stored_settings())
@@ -21219,7 +21225,9 @@ def settings_after(request: Request, texts: dict[str, str], language: str) -> tu
         if name in texts or name not in before.refused:
             faults[name] = reason
     for name in texts:
-        if name in before.written_in:
+        if name not in NAMES_AT_ADMIN:
+            faults[name] = "this setting can't be changed at /admin"
+        elif name in before.written_in:
             faults[name] = f"it is set in {before.written_in[name]}: change it there"
     if faults:
         listed = [

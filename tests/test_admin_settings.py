@@ -331,8 +331,13 @@ def test_a_stored_setting_that_is_refused_now_stops_nothing_and_is_told(
             "[notify] digest was changed at /admin, and is not in effect: "
             "[notify] digest is in the hours of [notify] quiet: choose another time"
         ) in [finding["text"] for finding in findings]
-        assert setting(owner, "notify_digest")["value"] == ""
+        refused = setting(owner, "notify_digest")
+        assert refused["value"] == ""
+        assert refused["control"]["fault"].startswith("[notify] digest is in the hours")
         assert setting(owner, "site_name")["value"] == "Olga’s blog"
+        # What is in effect now is kept, and the refused text dropped.
+        change(owner, notify_digest="")
+        assert setting(owner, "notify_digest")["control"]["fault"] == ""
         change(owner, notify_digest="09:00")
         assert setting(owner, "notify_digest")["value"] == "daily 09:00"
     finally:

@@ -124,23 +124,28 @@ function makeField({section, key, value, help, written_in: place, control: descr
   const control = controlOf({name, id: 'setting_' + name}, described)
   control.setAttribute('aria-describedby', `fault_${name} help_${name}`)
   let saved = text(described.text)
-  const isChanged = () => control.value.trim() !== saved.trim()
+  // What was typed here before. To save what stands there drops it.
+  let isRefused = !!text(described.fault)
+  const isChanged = () => isRefused || control.value.trim() !== saved.trim()
+  const blame = reason => {
+    fault.textContent = reason
+    control.ariaInvalid = reason ? 'true' : null
+  }
+  blame(text(described.fault))
   return {
     name,
     control,
     isChanged,
+    blame,
     // The label is not around the control: its text would hold all choices.
     node: h('div', {class: 'field'},
       h('label', {htmlFor: control.id}, labelOf(name)), control, fault, helpText),
     /** Shows what the service has now. What is being typed stays, unless it `wasSent`. */
-    show: ({control: {text: now}}, wasSent) => {
-      const hasDraft = isChanged() && !wasSent
-      saved = text(now)
+    show: ({control: now}, wasSent) => {
+      const hasDraft = control.value.trim() !== saved.trim() && !wasSent
+      saved = text(now.text)
+      isRefused = !!text(now.fault)
       if (!hasDraft) control.value = saved
-    },
-    blame: reason => {
-      fault.textContent = reason
-      control.ariaInvalid = reason ? 'true' : null
     },
   }
 }

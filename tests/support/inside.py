@@ -571,7 +571,7 @@ def chat_findings(*sections: commentd.ChatSettings) -> list[tuple[str, str, str]
 def telegram_listener(app: App) -> commentd.TelegramListener:
     """What takes the updates of the one chat that acts."""
     (settings,) = app.site.config.chat_sections
-    return commentd.TelegramListener(lambda: app.site, settings)
+    return commentd.TelegramListener(app.current_site, settings)
 
 
 def hint_of_chat(kind: str, reason: str) -> str:
