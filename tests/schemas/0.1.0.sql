@@ -18,14 +18,14 @@ CREATE TABLE account (
         -- The name of what stands beside its comments. Empty for the first letter of their name.
         picture    TEXT NOT NULL DEFAULT ''
     ) STRICT;
-INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$0eb73e991df78c07445a14f5ac08508a$aa680b70a396ec9fef58cfeeae6328a7d890a4cdfc0924cb02111fd08fa2ab4e','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
-INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$59430829e1d1fa5f032e59ab6a95092f$ef8d8672f724ec77ce8d2973aed90feced53d8acb49390a1ed5d309147614431','admin',1,1795177160,0,'','',0,'');
+INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$dc920bac7b00dea0934fc0984eebe6be$31264de12a91797a5f512d32d0c5b5da336687e5bb94a47661a79ba245176945','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
+INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$0d946a5569370bebcf4eb8394da17165$de91e25b70676d2e70c6ca83d5e6d62150d0252eddbc518b441d789a82e7da7b','admin',1,1795177160,0,'','',0,'');
 CREATE TABLE admin_link (
         hash       TEXT PRIMARY KEY,
         email      TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "admin_link" VALUES('e2b2d8c987bf5d7f25b6f0a486a54be45184021604ec0ca57bd867ef75ba510e','second@example.com',1795184360);
+INSERT INTO "admin_link" VALUES('6b461a9ee99e953bd10a3a9b2c8ef2ad5eb56274109025415641000689e61ae5','second@example.com',1795184360);
 CREATE TABLE admin_session (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         user_id    INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
@@ -42,15 +42,17 @@ CREATE TABLE audit (
         who        TEXT NOT NULL,
         action     TEXT NOT NULL,
         subject    TEXT NOT NULL,
-        detail     TEXT NOT NULL
+        detail     TEXT NOT NULL,
+        -- What `detail` has replaced, where it can be put back from the log.
+        was        TEXT
     ) STRICT;
-INSERT INTO "audit" VALUES(1,1795177160,'Owner','spam','6','');
-INSERT INTO "audit" VALUES(2,1795177160,'Owner','deleted','8','');
-INSERT INTO "audit" VALUES(3,1795177160,'Owner','pin','1','');
-INSERT INTO "audit" VALUES(4,1795177160,'Owner','reply','2','');
-INSERT INTO "audit" VALUES(5,1795177160,'Owner','block','roulette','word');
-INSERT INTO "audit" VALUES(6,1795177160,'Owner','block','spam.example','domain');
-INSERT INTO "audit" VALUES(7,1795177160,'Owner','close','/2026/日记/','');
+INSERT INTO "audit" VALUES(1,1795177160,'Owner','spam','6','',NULL);
+INSERT INTO "audit" VALUES(2,1795177160,'Owner','deleted','8','',NULL);
+INSERT INTO "audit" VALUES(3,1795177160,'Owner','pin','1','',NULL);
+INSERT INTO "audit" VALUES(4,1795177160,'Owner','reply','2','',NULL);
+INSERT INTO "audit" VALUES(5,1795177160,'Owner','block','roulette','word',NULL);
+INSERT INTO "audit" VALUES(6,1795177160,'Owner','block','spam.example','domain',NULL);
+INSERT INTO "audit" VALUES(7,1795177160,'Owner','close','/2026/日记/','',NULL);
 CREATE TABLE block (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         kind       TEXT NOT NULL CHECK (kind IN ('address', 'email', 'domain', 'word')),
@@ -154,10 +156,10 @@ CREATE TABLE comment_liker (
         liked_at   INTEGER,
         PRIMARY KEY (comment_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "comment_liker" VALUES(1,'3d5f15a1aff9e0de4625ed09e725cb5c',1795090760);
-INSERT INTO "comment_liker" VALUES(1,'6f75cccebe3f415247a1f10140243e69',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'9eb5ba8261827ff4ce5914396addd527',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'d33035c84635af15300d814577157b0a',1795090760);
 INSERT INTO "comment_liker" VALUES(1,'user 1',NULL);
-INSERT INTO "comment_liker" VALUES(3,'3d5f15a1aff9e0de4625ed09e725cb5c',1795090760);
+INSERT INTO "comment_liker" VALUES(3,'9eb5ba8261827ff4ce5914396addd527',1795090760);
 CREATE TABLE day (
         day      INTEGER PRIMARY KEY,
         comments INTEGER NOT NULL DEFAULT 0,
@@ -197,7 +199,7 @@ CREATE TABLE known_network (
         seen_at INTEGER NOT NULL,
         PRIMARY KEY (user_id, network)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "known_network" VALUES(1,'4c6c80d520526ff863e4dfb1ab19a128',1795000000);
+INSERT INTO "known_network" VALUES(1,'f2026ff205aff317b27eeee385ab6715',1795000000);
 CREATE TABLE no_question (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
@@ -240,12 +242,12 @@ INSERT INTO "outbox" VALUES(3,NULL,2,NULL,'created','','webhook','','','','{}',1
 INSERT INTO "outbox" VALUES(5,NULL,3,NULL,'created','','webhook','','','','{}',1795004300,1,NULL,1797772760,'expired');
 INSERT INTO "outbox" VALUES(7,NULL,4,NULL,'created','','webhook','','','','{}',1795090700,1,NULL,1797772760,'expired');
 INSERT INTO "outbox" VALUES(8,NULL,5,NULL,'created','','webhook','','','','{}',1795090700,1,NULL,1797772760,'expired');
-INSERT INTO "outbox" VALUES(10,NULL,7,NULL,'created','','webhook','','','','{}',1795177160,1,1795180765,1795263560,'ConnectionRefusedError Connection refused');
-INSERT INTO "outbox" VALUES(12,NULL,9,NULL,'created','','webhook','','','','{}',1795177160,0,1795180765,1795263560,'');
-INSERT INTO "outbox" VALUES(13,NULL,3,1,'reported','','webhook','','','','{}',1795177160,0,1795180765,1795263560,'');
-INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','203044 · Lines 验证码 / your code','你的验证码 / Your code:
+INSERT INTO "outbox" VALUES(10,NULL,7,NULL,'created','','webhook','','','','{}',1795177160,1,1795180775,1795263560,'ConnectionRefusedError Connection refused');
+INSERT INTO "outbox" VALUES(12,NULL,9,NULL,'created','','webhook','','','','{}',1795177160,0,1795180775,1795263560,'');
+INSERT INTO "outbox" VALUES(13,NULL,3,1,'reported','','webhook','','','','{}',1795177160,0,1795180775,1795263560,'');
+INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','429342 · Lines 验证码 / your code','你的验证码 / Your code:
 
-    203044
+    429342
 
 请在“Lines”的评论区输入，10 分钟内有效。
 Enter it in the comments on Lines within 10 minutes.
@@ -259,7 +261,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="supported-color-schemes" content="light dark">
-<title>203044 · Lines 验证码 / your code</title>
+<title>429342 · Lines 验证码 / your code</title>
 <style>
 @media (prefers-color-scheme: dark) {
 .ground { background: #14171a !important; }
@@ -286,7 +288,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <tr><td class="muted" style="padding:18px 20px 0;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:14px;line-height:20px;color:#59626b">Lines</td></tr>
 <tr><td class="text line" style="padding:14px 20px 10px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:16px;line-height:24px;color:#1d2126;word-break:break-word;overflow-wrap:anywhere">
 <p style="margin:0 0 12px">你的验证码 / Your code:</p>
-<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-indent:6px;text-align:center" dir="ltr">203044</p>
+<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-indent:6px;text-align:center" dir="ltr">429342</p>
 <p style="margin:0 0 12px">请在“Lines”的评论区输入，10 分钟内有效。<br>Enter it in the comments on Lines within 10 minutes.</p>
 </td></tr>
 <tr><td class="muted line" style="padding:12px 20px 16px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:13px;line-height:20px;color:#59626b;border-top:1px solid #e1e3e5">
@@ -327,14 +329,14 @@ CREATE TABLE page (
     ) STRICT;
 INSERT INTO "page" VALUES(1,'/2026/hello','/2026/hello/','','',NULL,6,3,2,1,1795090760,0,1795000000,15,0,1);
 INSERT INTO "page" VALUES(2,'/2026/日记','/2026/日记/','','',NULL,2,2,1,0,1795090760,1,1795177160,4,0,1);
-INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795975301,0,1714979289,1,0,1);
+INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795979317,0,1714979289,1,0,1);
 CREATE TABLE page_liker (
         page_id  INTEGER NOT NULL REFERENCES page (id),
         visitor  TEXT NOT NULL,
         liked_at INTEGER,
         PRIMARY KEY (page_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "page_liker" VALUES(1,'6f75cccebe3f415247a1f10140243e69',1795090760);
+INSERT INTO "page_liker" VALUES(1,'d33035c84635af15300d814577157b0a',1795090760);
 CREATE TABLE picture (
         name       TEXT NOT NULL UNIQUE,
         user_id    INTEGER PRIMARY KEY REFERENCES account (id) ON DELETE CASCADE,
@@ -353,16 +355,16 @@ CREATE TABLE rate_limit (
     ) STRICT, WITHOUT ROWID;
 INSERT INTO "rate_limit" VALUES('all_code_emails','',3600,1,1795184360);
 INSERT INTO "rate_limit" VALUES('all_comments','',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','b5014e2bac108925c7eede14d4c73d084ca5e4b7ab28a64bbca968c1d4bde4b7',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('code_email','b5014e2bac108925c7eede14d4c73d084ca5e4b7ab28a64bbca968c1d4bde4b7',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','b5014e2bac108925c7eede14d4c73d084ca5e4b7ab28a64bbca968c1d4bde4b7',86400,1,1795267160);
-INSERT INTO "rate_limit" VALUES('code_for_email','f843aca6ef259de60fda5877e0dabfc1f1da7308ddeedf5538edc8fae2b418ee',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','517e55e6e47156b601678d40a412969399c58fab5eb279029971e3b9abc915d8',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','517e55e6e47156b601678d40a412969399c58fab5eb279029971e3b9abc915d8',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('notification','follower 5f7ac61eebcf44cf7672e03d0405e0b3',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('notification','owner 36c382e347a3c4c7f9cbe6bc706a7392',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('register','359b1023f03735277612aae5f4e41963668854edef85a46ee9a20ede9b5a5245',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('report','26c492bb1dc52d56d891582699baffd53eec73cc1d0d532152bbfd3dc814484a',86400,1,1795263560);
+INSERT INTO "rate_limit" VALUES('code_email','cec22ea2bbd3173bc3ee0b5da94eb60798a306fcf38134b30f51805b0c2643f8',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('code_email','cec22ea2bbd3173bc3ee0b5da94eb60798a306fcf38134b30f51805b0c2643f8',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('code_email','cec22ea2bbd3173bc3ee0b5da94eb60798a306fcf38134b30f51805b0c2643f8',86400,1,1795267160);
+INSERT INTO "rate_limit" VALUES('code_for_email','3d64cba7f7b02ae936358c9f9f57cd49cb8886ecfead1b4927253423fadb0a62',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','97c5179a9eba04bf90926a028ff4f1e2a27b3f9f219894bfb312ec23cd5f302a',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','97c5179a9eba04bf90926a028ff4f1e2a27b3f9f219894bfb312ec23cd5f302a',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('notification','follower 5f183de0a697f3af9c9821328d556d1a',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('notification','owner 3edfa94cc935ede848b35ae384abff18',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('register','9a86809dd8498b6d440e313a9bdbc930bf5a43a762d59550383aa0cb73936d91',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('report','f1d524d68ebcdf780b8aae93f50a3e8aca6bb00843749cf923e43c9394cdce5b',86400,1,1795263560);
 CREATE TABLE recovery_code (
         user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
         hash    TEXT NOT NULL,
@@ -383,7 +385,7 @@ CREATE TABLE registration (
         created_at  INTEGER NOT NULL,
         expires_at  INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "registration" VALUES(1,'be1a8fa6750a0e2fd2505658453dbfc5','bob@example.com','Bob','pbkdf2_sha256$1$c1bd5a325ee1a55a7befaf30bf3bd476$3db6c0cd53416d33d43c32f9a9972af7beb0a4b5fd411d0e872ee94bf7da04b5','8d72afe67016557353c2eb32471351e5d28ee670f319bf3b8da93b8e946e429a','359b1023f03735277612aae5f4e41963668854edef85a46ee9a20ede9b5a5245',0,0,'',1795180760,1795181360);
+INSERT INTO "registration" VALUES(1,'d3007a14e45ab90df56edd59dc49d173','bob@example.com','Bob','pbkdf2_sha256$1$b749b60504acf15ce323454e4ecf29b7$bcaf166071d0c623fb9b0fbe2905cc416ef67bdae658a82f3e1e885c571ed6d6','6b81750ba6f29348b90f0873da3eaa4a0d45b12b71d5f44c263aad64a9c070df','9a86809dd8498b6d440e313a9bdbc930bf5a43a762d59550383aa0cb73936d91',0,0,'',1795180760,1795181360);
 CREATE TABLE report (
         id          INTEGER PRIMARY KEY,
         comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
@@ -392,12 +394,16 @@ CREATE TABLE report (
         reported_at INTEGER NOT NULL,
         UNIQUE (comment_id, visitor)
     ) STRICT;
-INSERT INTO "report" VALUES(1,3,'c6a69c7082ce207757e0753dbd9d3979','rude',1795177160);
+INSERT INTO "report" VALUES(1,3,'26c0a60110aeac5282d2dd4562718350','rude',1795177160);
 CREATE TABLE secret (
         name  TEXT PRIMARY KEY,
         value TEXT NOT NULL
     ) STRICT;
-INSERT INTO "secret" VALUES('token_key','be1b996ee07668a8acafdc99bed85d9bce2f34b30630b23def8514b384b74011');
+INSERT INTO "secret" VALUES('token_key','d09bf46c2e980b6c81ad2f21b8075441efda315aba1972a158ed80847fa41ee9');
+CREATE TABLE setting (
+        name TEXT PRIMARY KEY,
+        text TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
 CREATE TABLE short_link (
         hash       TEXT PRIMARY KEY,
         action     TEXT NOT NULL,
@@ -410,28 +416,28 @@ CREATE TABLE short_link (
         language   TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "short_link" VALUES('10301a9e201db8ca5871593ff8821081e2afc948452f11566fe761acc527f5eb','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
-INSERT INTO "short_link" VALUES('11b50e1ca964aad4fd8da906cc9b53990865e9ef90a55718e5efb2868d58b0b9','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
-INSERT INTO "short_link" VALUES('131a345979000a3b24aca79d7f79fe9cb11cda1a8a43974732e46f9b11b1dd87','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
-INSERT INTO "short_link" VALUES('1d540451b04cbc2b78de639a716a5ca64b176dcaa05b6e7b36f36c442789f390','unfollow','follow',9,'',1,1,'5f7ac61eebcf44cf7672e03d0405e0b3','en',1826716760);
-INSERT INTO "short_link" VALUES('209b26d8201c48189c930a6347fcc3cfcf3d18bc6049ac2b86361e668afe645b','confirm','',2,'',0,0,'8a3a67efa8d48b680633ab743290087e','zh',1797596300);
-INSERT INTO "short_link" VALUES('33e93839ca5dbae145ccf51c513a30fc66464dc665b729ea1725d4768b8d9831','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
-INSERT INTO "short_link" VALUES('7e70d041c4fb0494ebd0228b006549c8bac3e4392f5a4a9e80ba7edd04906c9a','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
-INSERT INTO "short_link" VALUES('88f47968ee787812bf89395395b532b0749bbecdbe296102bb3efbafb383e752','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
-INSERT INTO "short_link" VALUES('8a11336b982838bef0301d87bb95a74792a5db1e7659f6852ff94635d155ca01','stop','start',1,'',0,0,'5f7ac61eebcf44cf7672e03d0405e0b3','zh',1826540300);
-INSERT INTO "short_link" VALUES('91be56aba77e59cfc50375061acb3b52bda4b4ffb2548467cfea245953c40bd6','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
-INSERT INTO "short_link" VALUES('af231113bb97f50852319e8bbf009ca76ccd690cb39a8f0d659f25d942573860','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'4ca49ac11a54f3f21f59154bccd8be2b','zh',1797592000);
-INSERT INTO "short_link" VALUES('b7a5ac8e964a074c37e5e8f22bd2e85a15a577bb5d805d75d344fddd8f555df6','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
-INSERT INTO "short_link" VALUES('b86dd7029ded521c37112eccbb20e85128ea90a56477fcc086b5df5791b8b5f6','stop_all','start_all',1,'',0,0,'5f7ac61eebcf44cf7672e03d0405e0b3','zh',1826540300);
-INSERT INTO "short_link" VALUES('c82d3e920d37b90f99afea00d6616b62aa514bc01cd3dfabe5b64d921b53b54e','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'4ca49ac11a54f3f21f59154bccd8be2b','en',1797769160);
-INSERT INTO "short_link" VALUES('c8bbd2f38d59767d10e485962694d77dde7408bb91349e5cc6fbea195a37dc6d','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'4ca49ac11a54f3f21f59154bccd8be2b','en',1797769160);
-INSERT INTO "short_link" VALUES('cee48b890cb0d7b6c198a8170ac885b7dfc03ec442188e71ce22a14a1a62e5c3','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
-INSERT INTO "short_link" VALUES('dbdb4345f91e098b5a608211cfaea1873dfbccd3ce6d5cd6113f9d9bd141e85d','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'4ca49ac11a54f3f21f59154bccd8be2b','en',1797769160);
-INSERT INTO "short_link" VALUES('e88ed636232877dcdc8d449b426154136d1ef3c543ce52942c3d2ba235e06bf4','unfollow','follow',10,'',1,1,'5f7ac61eebcf44cf7672e03d0405e0b3','en',1826716760);
-INSERT INTO "short_link" VALUES('eea7af5fad720c0c96827043c09620951bc849a1eda20be6b8eaa4c61a978cda','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
-INSERT INTO "short_link" VALUES('f80cb934ce9bda949256c55d07f40771f6b81f587d7f95669fd1a9419df99cb7','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
-INSERT INTO "short_link" VALUES('fad86b87df7a1df53bf55f236ad7db1e4164f7ce677aa715b527fe4ca68ff11e','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'36c382e347a3c4c7f9cbe6bc706a7392','en',1797772760);
-INSERT INTO "short_link" VALUES('fed3f5e3b39ac4e8f9da645e7e49f202dde737e78b9bdc6d2af2e56856f07e7a','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'4ca49ac11a54f3f21f59154bccd8be2b','zh',1797592000);
+INSERT INTO "short_link" VALUES('29399b7cc7745906eaa1bfe2ee29cdc6c1c84d26e43ef67c2cf7ef4c9200a47c','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
+INSERT INTO "short_link" VALUES('2da800d14224fe78fb0ddaeaecc79551abb014c0d8cfab73e13b055ee5e3c7f4','unfollow','follow',9,'',1,1,'5f183de0a697f3af9c9821328d556d1a','en',1826716760);
+INSERT INTO "short_link" VALUES('3fac134033a9b84c2319c670874256541c049e560c32541d9f4c2b7133b9b9a5','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
+INSERT INTO "short_link" VALUES('3ff8b17c619f5fa8cf9b3b78abb6b815badadecfbf757360304273df0c01eadf','confirm','',2,'',0,0,'55baee24eac504c3a31176c42f93d180','zh',1797596300);
+INSERT INTO "short_link" VALUES('411a9244a59cfbaaaaeae86f1de624fc8bcf2737af1d87aaf2865110c2c441ee','stop_all','start_all',1,'',0,0,'5f183de0a697f3af9c9821328d556d1a','zh',1826540300);
+INSERT INTO "short_link" VALUES('4520984880d140395f0923e7bc61ead9020c82e4519aa240c1cc859443422746','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
+INSERT INTO "short_link" VALUES('467b57e3e07e788db914062e89defada8d21fb783b950b7f023a8de849657270','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
+INSERT INTO "short_link" VALUES('4b94b371f56017c815c95651a84b913c44d3a99c475f00489a88316ec282b670','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
+INSERT INTO "short_link" VALUES('594d1becbc51e91b880eb81ec1d6b81ac3474d885dd46bdceab956bc3ba58821','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
+INSERT INTO "short_link" VALUES('65bd769e7f1bb4d24c615058576b2d45661530b49bd07fad80954df5c6721687','unfollow','follow',10,'',1,1,'5f183de0a697f3af9c9821328d556d1a','en',1826716760);
+INSERT INTO "short_link" VALUES('7dca64937222a0f2750f0963128695bd854143feb3a8a00fb01eef9c6b1d1363','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
+INSERT INTO "short_link" VALUES('7f4bec9ce03c0607aa2d6ea90657eef251c4b9111db633e46388737f6c1005e3','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'e5d787e9b56022d883ad92dc0402764d','zh',1797592000);
+INSERT INTO "short_link" VALUES('9a70742679158edbcb155cb28305bc8f80103683fd5d7642a2b958ff267cdb3e','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
+INSERT INTO "short_link" VALUES('ab2bb5c5b5cea987e1760bdfccbae71039c891abd6f2c4a1215c412412ecdff2','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'e5d787e9b56022d883ad92dc0402764d','zh',1797592000);
+INSERT INTO "short_link" VALUES('b17f84e14dbcbf004d8aaeeebac5c41d2d709d5962a4490c70220d53f8c2aaa8','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'e5d787e9b56022d883ad92dc0402764d','en',1797769160);
+INSERT INTO "short_link" VALUES('ba96166c852e504a5bba9232b51b88dfa8df596326c5c2959a2139f1caeb171b','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
+INSERT INTO "short_link" VALUES('c25b0f343894d28d2585486ed1a5dd709e49353de5bc333738ba830be7f7a5dc','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'e5d787e9b56022d883ad92dc0402764d','en',1797769160);
+INSERT INTO "short_link" VALUES('c38712f8ff013e18fdd4d47815be0b751d220adcda6d67bd2f7a1829f2ec7d5e','stop','start',1,'',0,0,'5f183de0a697f3af9c9821328d556d1a','zh',1826540300);
+INSERT INTO "short_link" VALUES('d63ff3eccb12798ce00a09a6a56cd718461c532ba57cbd09f94f3fffce01f297','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
+INSERT INTO "short_link" VALUES('de24aab9513aa754e759648adcd54d02b192972fe7c1d4e21b5d066e85cc8226','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
+INSERT INTO "short_link" VALUES('df1088ef5686a6782c14580edbce81200d84a75039880d9941dea23ea6393d6b','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
+INSERT INTO "short_link" VALUES('f3951bf405464f130a05f55c49b1349e9a2c16ceac8a96400b32e6c56f690915','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'e5d787e9b56022d883ad92dc0402764d','en',1797769160);
 CREATE TABLE spent_captcha (
         signature  TEXT PRIMARY KEY,
         comment_id INTEGER REFERENCES comment (id),
@@ -450,7 +456,7 @@ CREATE TABLE subscription (
         state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
         PRIMARY KEY (subscriber, page_id)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "subscription" VALUES('8a3a67efa8d48b680633ab743290087e',0,'asked');
+INSERT INTO "subscription" VALUES('55baee24eac504c3a31176c42f93d180',0,'asked');
 CREATE TABLE taken_look (
         id       INTEGER PRIMARY KEY AUTOINCREMENT,
         skeleton TEXT NOT NULL,
@@ -464,22 +470,22 @@ CREATE TABLE term (
         spam      INTEGER NOT NULL DEFAULT 0,
         learnt_at INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "term" VALUES(-7888096962352234617,1,0,1795177160);
-INSERT INTO "term" VALUES(-7202438150465430667,0,1,1795177160);
-INSERT INTO "term" VALUES(-7063681372166364400,1,0,1795177160);
-INSERT INTO "term" VALUES(-6594612006089474142,0,1,1795177160);
-INSERT INTO "term" VALUES(-5176902912644767394,1,1,1795177160);
-INSERT INTO "term" VALUES(-3161591174987524999,1,0,1795177160);
-INSERT INTO "term" VALUES(-2947107710142166597,1,0,1795177160);
-INSERT INTO "term" VALUES(-2504589375708648902,1,0,1795177160);
+INSERT INTO "term" VALUES(-8802052478314064075,1,0,1795177160);
+INSERT INTO "term" VALUES(-6716061643746075583,0,1,1795177160);
+INSERT INTO "term" VALUES(-4356825518863914340,1,0,1795177160);
+INSERT INTO "term" VALUES(-4252442586535972322,1,0,1795177160);
+INSERT INTO "term" VALUES(-2637044780578091369,1,0,1795177160);
+INSERT INTO "term" VALUES(-2212619408908570622,1,0,1795177160);
 INSERT INTO "term" VALUES(0,2,1,1795177160);
-INSERT INTO "term" VALUES(316050792090143184,1,0,1795177160);
-INSERT INTO "term" VALUES(3350321387190667206,1,0,1795177160);
-INSERT INTO "term" VALUES(4259114264056828302,1,0,1795177160);
-INSERT INTO "term" VALUES(5815119157137487298,0,1,1795177160);
-INSERT INTO "term" VALUES(6664839802727092558,1,0,1795177160);
-INSERT INTO "term" VALUES(7058186392658949578,1,0,1795177160);
-INSERT INTO "term" VALUES(7788898829619568412,1,0,1795177160);
+INSERT INTO "term" VALUES(1412270587967570655,1,0,1795177160);
+INSERT INTO "term" VALUES(2964187205954855986,1,0,1795177160);
+INSERT INTO "term" VALUES(4001088636505479131,0,1,1795177160);
+INSERT INTO "term" VALUES(5285898083536078897,1,1,1795177160);
+INSERT INTO "term" VALUES(6534255132747489962,0,1,1795177160);
+INSERT INTO "term" VALUES(7282371484579468529,1,0,1795177160);
+INSERT INTO "term" VALUES(8010116418251990024,1,0,1795177160);
+INSERT INTO "term" VALUES(8844416277835436846,1,0,1795177160);
+INSERT INTO "term" VALUES(9196849136712420303,1,0,1795177160);
 CREATE TABLE voucher (
         hash       TEXT PRIMARY KEY,
         secret     TEXT NOT NULL,
