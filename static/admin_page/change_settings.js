@@ -58,17 +58,15 @@ export function settingForms({settings, groups}, afterChange) {
 
   const formOf = ({heading, names}) => {
     const own = names.map(name => fields.get(name)).filter(field => field)
-    return [
-      h('h2', {}, say('group_' + text(heading))),
-      groupForm(own, fields, send),
-    ]
+    const title = say('group_' + text(heading))
+    return [h('h2', {}, title), groupForm(title, own, fields, send)]
   }
   return rowsOf(groups).flatMap(formOf)
 }
 
 const nameOf = ({section, key}) => `${text(section)}_${text(key)}`
 
-function groupForm(own, fields, send) {
+function groupForm(title, own, fields, send) {
   const isOpen = own.some(({control}) => control)
   const nodes = own.map(({node}) => node)
   if (!isOpen) return h('div', {class: 'settings'}, ...nodes)
@@ -94,6 +92,8 @@ function groupForm(own, fields, send) {
   const form = makeForm('save', nodes, save)
   form.classList.add('settings')
   form.noValidate = true // the service says what is wrong, in the words of the manual
+  // The buttons have the same name in each form.
+  form.querySelector('button').setAttribute('aria-description', title)
   return form
 }
 
