@@ -2133,6 +2133,11 @@ def spoil(app: App, ill: str | bytes, then: int | None = None) -> None:
     ends = max(at, now + 9)
     insert(app, "block", kind="word", value=bad, note=bad, created_at=at, expires_at=ends)
     insert(app, "audit", created_at=at, who=bad, action=bad, subject=bad, detail=bad)
+    for subject in (bad, "site_name"):
+        row = {"who": bad, "action": "setting", "subject": subject, "detail": bad, "was": bad}
+        insert(app, "audit", created_at=at, **row)
+    for name in ("site_name", "site_timezone", "moderation_words"):
+        insert(app, "setting", name=name, text=bad)
     sent = {"recipient": bad, "subject": bad, "text": bad, "failure": bad, "tries": 3, "due_at": at}
     insert(app, "outbox", **sent, expires_at=now + DAY)
     for day in ((now + 8 * HOUR) // DAY, 2**60, -5):

@@ -287,6 +287,22 @@ def test_a_text_that_has_changed_is_shown_again_before_it_is_approved(
         assert guest.status_of(number) == "visible"
 
 
+def test_telegram_is_heard_with_the_settings_that_were_changed_meanwhile(
+    start_with_telegram: StartWithTelegram, telegram: Telegram
+) -> None:
+    with start_with_telegram() as guest:
+        guest.comment("hi")
+        guest.deliver()
+        listener = inside.telegram_listener(guest.served)
+        owner = Visitor(guest.served)
+        owner.authorization = ("Bearer", inside.token_of(guest.served, ADMIN, "admin"))
+        owner.patch_json("/admin/settings", {"settings": {"comments_max_length": "20"}})
+        telegram.reply("x" * 21, telegram.last())
+        listener.listen()
+        said = "Not published: write 1 to 20 characters of text."
+        assert telegram.text(telegram.last()) == said
+
+
 def test_a_reply_says_why_it_is_not_posted(
     start_with_telegram: StartWithTelegram, telegram: Telegram
 ) -> None:
