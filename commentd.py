@@ -2785,10 +2785,8 @@ def with_setting(config: Config, name: str, text: str) -> Config:
     itself or beside the others."""
     values: Json = {name: parsed(name, text)}
     changed = replace(config, **values, stored={**config.stored, name: text})
-    known = faults_of(config)
     for fault in faults_of(changed):
-        if fault not in known:
-            raise ValueError(fault)
+        raise ValueError(fault)
     return changed
 
 

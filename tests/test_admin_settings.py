@@ -233,6 +233,14 @@ def test_words_that_hold_a_comment_count_at_once(owner: Visitor, visitor: Visito
     assert held(owner) == ("waiting", "word: casino")
 
 
+def test_statistics_have_the_days_of_the_new_time_zone(owner: Visitor) -> None:
+    days = []
+    for zone in ("Asia/Shanghai", "UTC+14"):  # where the next day has begun
+        change(owner, site_timezone=zone)
+        days += owner.get("/admin/figures", {"days": 1}).json["days"]
+    assert [day["day"] for day in days] == ["2026-11-18", "2026-11-19"]
+
+
 def test_emails_have_the_new_name_and_go_to_the_new_recipients(
     owner: Visitor, visitor: Visitor, app: App, fake_world: FakeWorld
 ) -> None:
