@@ -1823,6 +1823,18 @@ def test_a_setting_is_changed_by_keys_and_undone_at_once(admin_browser: AdminBro
     assert setting_in_effect(admin_browser, "moderation_hold") == "all"
 
 
+@with_settings(site_name="From the file", written_in={"site_name": "/srv/commentd/commentd.ini"})
+def test_a_setting_of_the_file_is_shown_and_can_not_be_changed(admin_browser: AdminBrowser) -> None:
+    page = admin_browser.open("settings", **WINDOW)
+    field = page.locator(".field").filter(has_text="Name of the blog")
+    expect(field).to_contain_text("From the file")
+    expect(field).to_contain_text("Set in \u2068/srv/commentd/commentd.ini\u2069. Change it there.")
+    expect(field.locator("input")).to_have_count(0)
+    # The others of its group can be changed.
+    page.get_by_label("Time zone").fill("Nowhere/At all")
+    expect(form_with(page, "Time zone")).to_contain_text("Name of the blog")
+
+
 def test_a_wrong_setting_is_named_beside_its_field(admin_browser: AdminBrowser) -> None:
     admin_browser.expected.append(REFUSED)
     page = admin_browser.open("settings", **WINDOW)
@@ -2205,6 +2217,8 @@ def filled_lists(app: App, undelivered: None) -> None:
     now = inside.now(app)
     sql(app, "INSERT INTO block VALUES (1, 'word', 'casino', 'Enough.', ?, ?)", now, now + DAY)
     insert(app, "audit", created_at=now, who="Ann", action="visible", subject="1", detail="Eve")
+    changed = {"subject": "moderation_words", "detail": "casino\npills", "was": ""}
+    insert(app, "audit", created_at=now, who="Ann", action="setting", **changed)
 
 
 def assert_axe_is_content(page: Page, where: str, *, dark: bool = True) -> None:
