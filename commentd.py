@@ -19180,8 +19180,8 @@ class Finding:
 def check_settings(config: Config) -> Iterator[Finding]:
     """What a public service should not leave as it is."""
     for name, reason in config.refused.items():
-        text = f"{name_in_file(name)} was changed at /admin, and is not in effect: {reason}"
-        yield Finding(Level.WARN, "settings", text)
+        text = f"{name_in_file(name)} was changed at /admin, and is not in effect"
+        yield Finding(Level.WARN, "settings", text, reason)
     public_url = config.server_public_url
     # While the owner only tries the service out, some settings need not be right yet.
     warn_if_public = Level.WARN if public_url else Level.NOTE
