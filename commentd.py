@@ -12789,7 +12789,7 @@ def request_of(route: Route, site: Site, environ: Json) -> Request:
         form=read_form(environ) if has_form else {},
         client=site.clients.of(environ),
         caller=caller_of(route.permission, site, environ, now),
-        cache_entry=CacheEntry(site, site.store.changes.last, site.world.clock()),
+        cache_entry=CacheEntry(site, environ["commentd.last_change"], site.world.clock()),
     )
 
 
@@ -18787,6 +18787,8 @@ class App:
 
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Adds CORS and security headers to every response, those to preflights included."""
+        # Before the site is taken: if settings change after it, what is made with it is old.
+        environ["commentd.last_change"] = self.site.store.changes.last
         site = self.current_site()
         added = headers_for(
             site,
