@@ -21243,6 +21243,8 @@ MOST_SETTING_TEXT = 10_000
 def texts_of_settings(request: Request) -> dict[str, str]:
     """The texts in the form, by the names of the settings."""
     texts = request.form.get("settings")
+    if texts in (None, ""):
+        raise BadField("缺少参数 settings", "settings", Fault.MISSING)
     if not isinstance(texts, dict) or not 1 <= len(texts) <= len(SETTINGS):
         raise BadField("参数 settings 必须是设置的名称和文本", "settings", Fault.INVALID)
     for text in texts.values():

@@ -71,11 +71,28 @@ WRONG: dict[type, list[Any]] = {
         {"1": 1},
         ["\ud800"],
     ],
+    dict: [
+        0,
+        [],
+        ["site_name"],
+        "site_name",
+        {},
+        {"site_name": None},
+        {"site_name": 1},
+        {"site_name": ["A blog"]},
+        {"site_name": "x" * 10_001},
+        {"site_name": "\ud800"},
+    ],
 }
 
 
 # What is not looked at in a good form: the link names an email address; nothing is to be merged.
-NOT_READ = [("POST /admin/claim", "email"), ("PATCH /admin/pages/{page_id}", "merge")]
+# The settings that are changed need no password.
+NOT_READ = [
+    ("POST /admin/claim", "email"),
+    ("PATCH /admin/pages/{page_id}", "merge"),
+    ("PATCH /admin/settings", "password"),
+]
 no_limits = pytest.mark.parametrize("settings", [{"limits_enabled": False}], ids=["no limits"])
 
 

@@ -296,7 +296,7 @@ WITHOUT_WORDS = {
     *("headers_too_large", "method_not_allowed", "host_unknown", "internal", "not_found"),
     *("ids_invalid", "versions_invalid", "pin_invalid", "block_gone", "user_gone"),
     "secret_hash_invalid",
-    *("settings_invalid", "settings_too_long"),
+    *("settings_missing", "settings_invalid", "settings_too_long"),
     "provider_name",  # the widget asks for a name
 }
 
