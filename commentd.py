@@ -19178,6 +19178,13 @@ class Finding:
     text: str
     hint: str = ""  # what to do about it, where that depends on what was tried
 
+    def for_admins(self, language: str) -> Json:
+        return {
+            "level": self.level.word,
+            "topic": self.topic,
+            "text": translated(self.text, language),
+        }
+
 
 def check_settings(config: Config) -> Iterator[Finding]:
     """What a public service should not leave as it is."""
@@ -21040,16 +21047,7 @@ def admin_inspection(request: Request) -> Json:
     busy = Unavailable("正在检查另一个网页，请稍后再试", Code.BUSY)
     with holding(site.inspection_lock, 0, busy):
         findings = findings_for_admin(site, url)
-    return {
-        "findings": [
-            {
-                "level": finding.level.word,
-                "topic": finding.topic,
-                "text": translated(finding.text, language),
-            }
-            for finding in findings
-        ]
-    }
+    return {"findings": [finding.for_admins(language) for finding in findings]}
 
 
 def findings_for_admin(site: Site, url: str) -> list[Finding]:
@@ -21168,11 +21166,7 @@ def settings_for_admins(site: Site, language: str) -> Json:
             {"heading": heading, "names": [*names]} for heading, names in SETTINGS_AT_ADMIN.items()
         ],
         "findings": [
-            {
-                "level": finding.level.word,
-                "topic": finding.topic,
-                "text": translated(finding.text, language),
-            }
+            finding.for_admins(language)
             for finding in reversed(findings_inside(site))
             if finding.level > Level.NOTE or finding.topic not in FINE
         ],

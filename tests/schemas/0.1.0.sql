@@ -18,14 +18,14 @@ CREATE TABLE account (
         -- The name of what stands beside its comments. Empty for the first letter of their name.
         picture    TEXT NOT NULL DEFAULT ''
     ) STRICT;
-INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$dc920bac7b00dea0934fc0984eebe6be$31264de12a91797a5f512d32d0c5b5da336687e5bb94a47661a79ba245176945','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
-INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$0d946a5569370bebcf4eb8394da17165$de91e25b70676d2e70c6ca83d5e6d62150d0252eddbc518b441d789a82e7da7b','admin',1,1795177160,0,'','',0,'');
+INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$199727c94f5d02e4ae4fb3b42b84667b$526c05ec84bbc015428627ce630cee1f5bbe2ced9e69e689aac8e0b85587818e','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
+INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$50d5b542203eb9472032063674d2da7f$3cff155c99e6c4a6b33c3d6fa5956aba54283dd4dce82bd5545f7a545f21b95a','admin',1,1795177160,0,'','',0,'');
 CREATE TABLE admin_link (
         hash       TEXT PRIMARY KEY,
         email      TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "admin_link" VALUES('6b461a9ee99e953bd10a3a9b2c8ef2ad5eb56274109025415641000689e61ae5','second@example.com',1795184360);
+INSERT INTO "admin_link" VALUES('29df2be80446a2a52a8cb59a746150f1146e9943924814598b9d0c7f82ccd44f','second@example.com',1795184360);
 CREATE TABLE admin_session (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         user_id    INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
@@ -156,10 +156,10 @@ CREATE TABLE comment_liker (
         liked_at   INTEGER,
         PRIMARY KEY (comment_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "comment_liker" VALUES(1,'9eb5ba8261827ff4ce5914396addd527',1795090760);
-INSERT INTO "comment_liker" VALUES(1,'d33035c84635af15300d814577157b0a',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'76fdc35857f48c6048de501b8514b71a',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'bb253b9c31907b6798d110deabf0b6f2',1795090760);
 INSERT INTO "comment_liker" VALUES(1,'user 1',NULL);
-INSERT INTO "comment_liker" VALUES(3,'9eb5ba8261827ff4ce5914396addd527',1795090760);
+INSERT INTO "comment_liker" VALUES(3,'76fdc35857f48c6048de501b8514b71a',1795090760);
 CREATE TABLE day (
         day      INTEGER PRIMARY KEY,
         comments INTEGER NOT NULL DEFAULT 0,
@@ -199,7 +199,7 @@ CREATE TABLE known_network (
         seen_at INTEGER NOT NULL,
         PRIMARY KEY (user_id, network)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "known_network" VALUES(1,'f2026ff205aff317b27eeee385ab6715',1795000000);
+INSERT INTO "known_network" VALUES(1,'dfe2377017786aa922e1f29cb19e8a5a',1795000000);
 CREATE TABLE no_question (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
@@ -245,9 +245,9 @@ INSERT INTO "outbox" VALUES(8,NULL,5,NULL,'created','','webhook','','','','{}',1
 INSERT INTO "outbox" VALUES(10,NULL,7,NULL,'created','','webhook','','','','{}',1795177160,1,1795180775,1795263560,'ConnectionRefusedError Connection refused');
 INSERT INTO "outbox" VALUES(12,NULL,9,NULL,'created','','webhook','','','','{}',1795177160,0,1795180775,1795263560,'');
 INSERT INTO "outbox" VALUES(13,NULL,3,1,'reported','','webhook','','','','{}',1795177160,0,1795180775,1795263560,'');
-INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','429342 · Lines 验证码 / your code','你的验证码 / Your code:
+INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','294067 · Lines 验证码 / your code','你的验证码 / Your code:
 
-    429342
+    294067
 
 请在“Lines”的评论区输入，10 分钟内有效。
 Enter it in the comments on Lines within 10 minutes.
@@ -261,7 +261,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="supported-color-schemes" content="light dark">
-<title>429342 · Lines 验证码 / your code</title>
+<title>294067 · Lines 验证码 / your code</title>
 <style>
 @media (prefers-color-scheme: dark) {
 .ground { background: #14171a !important; }
@@ -288,7 +288,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <tr><td class="muted" style="padding:18px 20px 0;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:14px;line-height:20px;color:#59626b">Lines</td></tr>
 <tr><td class="text line" style="padding:14px 20px 10px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:16px;line-height:24px;color:#1d2126;word-break:break-word;overflow-wrap:anywhere">
 <p style="margin:0 0 12px">你的验证码 / Your code:</p>
-<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-indent:6px;text-align:center" dir="ltr">429342</p>
+<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-indent:6px;text-align:center" dir="ltr">294067</p>
 <p style="margin:0 0 12px">请在“Lines”的评论区输入，10 分钟内有效。<br>Enter it in the comments on Lines within 10 minutes.</p>
 </td></tr>
 <tr><td class="muted line" style="padding:12px 20px 16px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:13px;line-height:20px;color:#59626b;border-top:1px solid #e1e3e5">
@@ -329,14 +329,14 @@ CREATE TABLE page (
     ) STRICT;
 INSERT INTO "page" VALUES(1,'/2026/hello','/2026/hello/','','',NULL,6,3,2,1,1795090760,0,1795000000,15,0,1);
 INSERT INTO "page" VALUES(2,'/2026/日记','/2026/日记/','','',NULL,2,2,1,0,1795090760,1,1795177160,4,0,1);
-INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795979317,0,1714979289,1,0,1);
+INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795979324,0,1714979289,1,0,1);
 CREATE TABLE page_liker (
         page_id  INTEGER NOT NULL REFERENCES page (id),
         visitor  TEXT NOT NULL,
         liked_at INTEGER,
         PRIMARY KEY (page_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "page_liker" VALUES(1,'d33035c84635af15300d814577157b0a',1795090760);
+INSERT INTO "page_liker" VALUES(1,'bb253b9c31907b6798d110deabf0b6f2',1795090760);
 CREATE TABLE picture (
         name       TEXT NOT NULL UNIQUE,
         user_id    INTEGER PRIMARY KEY REFERENCES account (id) ON DELETE CASCADE,
@@ -355,16 +355,16 @@ CREATE TABLE rate_limit (
     ) STRICT, WITHOUT ROWID;
 INSERT INTO "rate_limit" VALUES('all_code_emails','',3600,1,1795184360);
 INSERT INTO "rate_limit" VALUES('all_comments','',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','cec22ea2bbd3173bc3ee0b5da94eb60798a306fcf38134b30f51805b0c2643f8',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('code_email','cec22ea2bbd3173bc3ee0b5da94eb60798a306fcf38134b30f51805b0c2643f8',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','cec22ea2bbd3173bc3ee0b5da94eb60798a306fcf38134b30f51805b0c2643f8',86400,1,1795267160);
-INSERT INTO "rate_limit" VALUES('code_for_email','3d64cba7f7b02ae936358c9f9f57cd49cb8886ecfead1b4927253423fadb0a62',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','97c5179a9eba04bf90926a028ff4f1e2a27b3f9f219894bfb312ec23cd5f302a',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','97c5179a9eba04bf90926a028ff4f1e2a27b3f9f219894bfb312ec23cd5f302a',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('notification','follower 5f183de0a697f3af9c9821328d556d1a',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('notification','owner 3edfa94cc935ede848b35ae384abff18',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('register','9a86809dd8498b6d440e313a9bdbc930bf5a43a762d59550383aa0cb73936d91',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('report','f1d524d68ebcdf780b8aae93f50a3e8aca6bb00843749cf923e43c9394cdce5b',86400,1,1795263560);
+INSERT INTO "rate_limit" VALUES('code_email','91d22365701f04f7770d7a727c1e2a44545d8b93946b09cdcf2b8f70fd0776f8',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('code_email','91d22365701f04f7770d7a727c1e2a44545d8b93946b09cdcf2b8f70fd0776f8',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('code_email','91d22365701f04f7770d7a727c1e2a44545d8b93946b09cdcf2b8f70fd0776f8',86400,1,1795267160);
+INSERT INTO "rate_limit" VALUES('code_for_email','66140c096ac62e0a95c46f05b92a47e9e85891da6a924c236d402e5b50b3b9cd',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','f42bd70a26c31d971dfa4ccb905608c91d2697214fb0548664c3f9f1483a3cc7',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','f42bd70a26c31d971dfa4ccb905608c91d2697214fb0548664c3f9f1483a3cc7',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('notification','follower 817e8ca6df6a6f3a42f50fc53adda8fe',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('notification','owner d286bbfdcc710a6a9ea7bc4109f8f0dc',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('register','607b5778fa15849c0c3c8e683bf570dd7ed8923bf53779c761e891351d58103f',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('report','90cd0f1f5b99476a6249d591c91b7dd79a85eb2f1d9d5e66f67f65c2311737b5',86400,1,1795263560);
 CREATE TABLE recovery_code (
         user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
         hash    TEXT NOT NULL,
@@ -385,7 +385,7 @@ CREATE TABLE registration (
         created_at  INTEGER NOT NULL,
         expires_at  INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "registration" VALUES(1,'d3007a14e45ab90df56edd59dc49d173','bob@example.com','Bob','pbkdf2_sha256$1$b749b60504acf15ce323454e4ecf29b7$bcaf166071d0c623fb9b0fbe2905cc416ef67bdae658a82f3e1e885c571ed6d6','6b81750ba6f29348b90f0873da3eaa4a0d45b12b71d5f44c263aad64a9c070df','9a86809dd8498b6d440e313a9bdbc930bf5a43a762d59550383aa0cb73936d91',0,0,'',1795180760,1795181360);
+INSERT INTO "registration" VALUES(1,'680e2346c4a05daa637c79686cb84209','bob@example.com','Bob','pbkdf2_sha256$1$2d7ad6fae70152a72eedd9d315850f3c$4d0e4d02a6dca9097e7d22ddfb45edc911eecfc17dd7fbb89c2f144cac8d337c','b25470c68568b8b7a5fce6957af684919a33d71e1e9f47431f4a310685a95dd5','607b5778fa15849c0c3c8e683bf570dd7ed8923bf53779c761e891351d58103f',0,0,'',1795180760,1795181360);
 CREATE TABLE report (
         id          INTEGER PRIMARY KEY,
         comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
@@ -394,12 +394,12 @@ CREATE TABLE report (
         reported_at INTEGER NOT NULL,
         UNIQUE (comment_id, visitor)
     ) STRICT;
-INSERT INTO "report" VALUES(1,3,'26c0a60110aeac5282d2dd4562718350','rude',1795177160);
+INSERT INTO "report" VALUES(1,3,'1fbbe95d2e987c719ff865721859973e','rude',1795177160);
 CREATE TABLE secret (
         name  TEXT PRIMARY KEY,
         value TEXT NOT NULL
     ) STRICT;
-INSERT INTO "secret" VALUES('token_key','d09bf46c2e980b6c81ad2f21b8075441efda315aba1972a158ed80847fa41ee9');
+INSERT INTO "secret" VALUES('token_key','63927ff7e77c85acb9519e4fdbef10f08df5fde2dcf4090dbabd2952a09b0e87');
 CREATE TABLE setting (
         name TEXT PRIMARY KEY,
         text TEXT NOT NULL
@@ -416,28 +416,28 @@ CREATE TABLE short_link (
         language   TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "short_link" VALUES('29399b7cc7745906eaa1bfe2ee29cdc6c1c84d26e43ef67c2cf7ef4c9200a47c','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
-INSERT INTO "short_link" VALUES('2da800d14224fe78fb0ddaeaecc79551abb014c0d8cfab73e13b055ee5e3c7f4','unfollow','follow',9,'',1,1,'5f183de0a697f3af9c9821328d556d1a','en',1826716760);
-INSERT INTO "short_link" VALUES('3fac134033a9b84c2319c670874256541c049e560c32541d9f4c2b7133b9b9a5','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
-INSERT INTO "short_link" VALUES('3ff8b17c619f5fa8cf9b3b78abb6b815badadecfbf757360304273df0c01eadf','confirm','',2,'',0,0,'55baee24eac504c3a31176c42f93d180','zh',1797596300);
-INSERT INTO "short_link" VALUES('411a9244a59cfbaaaaeae86f1de624fc8bcf2737af1d87aaf2865110c2c441ee','stop_all','start_all',1,'',0,0,'5f183de0a697f3af9c9821328d556d1a','zh',1826540300);
-INSERT INTO "short_link" VALUES('4520984880d140395f0923e7bc61ead9020c82e4519aa240c1cc859443422746','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
-INSERT INTO "short_link" VALUES('467b57e3e07e788db914062e89defada8d21fb783b950b7f023a8de849657270','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
-INSERT INTO "short_link" VALUES('4b94b371f56017c815c95651a84b913c44d3a99c475f00489a88316ec282b670','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
-INSERT INTO "short_link" VALUES('594d1becbc51e91b880eb81ec1d6b81ac3474d885dd46bdceab956bc3ba58821','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
-INSERT INTO "short_link" VALUES('65bd769e7f1bb4d24c615058576b2d45661530b49bd07fad80954df5c6721687','unfollow','follow',10,'',1,1,'5f183de0a697f3af9c9821328d556d1a','en',1826716760);
-INSERT INTO "short_link" VALUES('7dca64937222a0f2750f0963128695bd854143feb3a8a00fb01eef9c6b1d1363','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
-INSERT INTO "short_link" VALUES('7f4bec9ce03c0607aa2d6ea90657eef251c4b9111db633e46388737f6c1005e3','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'e5d787e9b56022d883ad92dc0402764d','zh',1797592000);
-INSERT INTO "short_link" VALUES('9a70742679158edbcb155cb28305bc8f80103683fd5d7642a2b958ff267cdb3e','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
-INSERT INTO "short_link" VALUES('ab2bb5c5b5cea987e1760bdfccbae71039c891abd6f2c4a1215c412412ecdff2','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'e5d787e9b56022d883ad92dc0402764d','zh',1797592000);
-INSERT INTO "short_link" VALUES('b17f84e14dbcbf004d8aaeeebac5c41d2d709d5962a4490c70220d53f8c2aaa8','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'e5d787e9b56022d883ad92dc0402764d','en',1797769160);
-INSERT INTO "short_link" VALUES('ba96166c852e504a5bba9232b51b88dfa8df596326c5c2959a2139f1caeb171b','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
-INSERT INTO "short_link" VALUES('c25b0f343894d28d2585486ed1a5dd709e49353de5bc333738ba830be7f7a5dc','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'e5d787e9b56022d883ad92dc0402764d','en',1797769160);
-INSERT INTO "short_link" VALUES('c38712f8ff013e18fdd4d47815be0b751d220adcda6d67bd2f7a1829f2ec7d5e','stop','start',1,'',0,0,'5f183de0a697f3af9c9821328d556d1a','zh',1826540300);
-INSERT INTO "short_link" VALUES('d63ff3eccb12798ce00a09a6a56cd718461c532ba57cbd09f94f3fffce01f297','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
-INSERT INTO "short_link" VALUES('de24aab9513aa754e759648adcd54d02b192972fe7c1d4e21b5d066e85cc8226','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
-INSERT INTO "short_link" VALUES('df1088ef5686a6782c14580edbce81200d84a75039880d9941dea23ea6393d6b','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'3edfa94cc935ede848b35ae384abff18','en',1797772760);
-INSERT INTO "short_link" VALUES('f3951bf405464f130a05f55c49b1349e9a2c16ceac8a96400b32e6c56f690915','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'e5d787e9b56022d883ad92dc0402764d','en',1797769160);
+INSERT INTO "short_link" VALUES('01c28ce99968214ebd586fd7430fefbd0a715a6d3a30877be21134ea53229d00','unfollow','follow',9,'',1,1,'817e8ca6df6a6f3a42f50fc53adda8fe','en',1826716760);
+INSERT INTO "short_link" VALUES('074af7b894a8110ab76f129b07d374a98f830664011837dd83c2046a0578bad5','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'893328fe6504fe6ecc539283ffd25a5e','en',1797769160);
+INSERT INTO "short_link" VALUES('099cdabdacdbd38c44872ff9a910f7a9e987be2dceb3ee9d05d3385e38f6b058','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
+INSERT INTO "short_link" VALUES('0e4f39a9fec08f73ca3bda5eba51bd24bedb76cd6dd6c128c9f62fe6a52f6d60','stop','start',1,'',0,0,'817e8ca6df6a6f3a42f50fc53adda8fe','zh',1826540300);
+INSERT INTO "short_link" VALUES('0ec8129bf05a3b8f6135e80345394a3a443c365c9465d2e6cc6cc6cd22ffca81','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
+INSERT INTO "short_link" VALUES('24b822fa67efcc6eae3f60c67e7809927621d710cf2e49251929be9d685da874','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
+INSERT INTO "short_link" VALUES('2d57df841d93900f7685b63ec935f510877640704406c952d9b504212ca93454','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
+INSERT INTO "short_link" VALUES('3055679182ccaf2adf5a909f552405a98154197625d4138131dfdb8c098e8347','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
+INSERT INTO "short_link" VALUES('4525986ff438314f13398460d2df272b024ca6f2e327b31b9fd9718f94a0a7df','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
+INSERT INTO "short_link" VALUES('4dc90f53eaedf07385071fe89583daf1a401a7722261ae849e51a902ffb32aa5','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
+INSERT INTO "short_link" VALUES('60671641efe7feb37cbd702900dabd7784d1757a5c43eeb19db7d30a719955e0','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'893328fe6504fe6ecc539283ffd25a5e','en',1797769160);
+INSERT INTO "short_link" VALUES('95d5faf614a1d0c75a07e70d29aaaad1b91cb4d920443191aae69941c7eb1575','confirm','',2,'',0,0,'356e38d61f1cb17d39b42c4e7556de45','zh',1797596300);
+INSERT INTO "short_link" VALUES('a1d5ce4d71ebf15ce42332938a0c0e80cd17252471799b3521c21b15d277d694','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
+INSERT INTO "short_link" VALUES('a3939118efc1faad684c24b2299072dc16a0939c52ef6328784425d84f192af4','stop_all','start_all',1,'',0,0,'817e8ca6df6a6f3a42f50fc53adda8fe','zh',1826540300);
+INSERT INTO "short_link" VALUES('b24bae86999387f19069b1025e0c4e57605d9bff27a053a3db0723bc4d6d562f','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'893328fe6504fe6ecc539283ffd25a5e','en',1797769160);
+INSERT INTO "short_link" VALUES('bbf9cfd357bb490294f70c9899cbc62dfb76199535e520987039ec815c467198','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
+INSERT INTO "short_link" VALUES('ce339507899384b6c6a63c786e304a908a3b9931ae032db7c22f78463514815b','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'893328fe6504fe6ecc539283ffd25a5e','zh',1797592000);
+INSERT INTO "short_link" VALUES('df20a885cc654f93364063a4502c48fc09cc9240cd831dd0d5ce52896b2851b1','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
+INSERT INTO "short_link" VALUES('e102a71f2415250d5b1006d8d3be7edacce3f34a43fd1ddd0aacd69bc2834309','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
+INSERT INTO "short_link" VALUES('fc51d08fab9c595473f661a20b445148c964a49f32219e0fc600ff50f563400a','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'893328fe6504fe6ecc539283ffd25a5e','zh',1797592000);
+INSERT INTO "short_link" VALUES('fcd61feefe643389baf8611ee266afaf878bb9d1f1325952624b8667545aad36','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
+INSERT INTO "short_link" VALUES('fe10556cd4b24d9838c303ae996648e7a6aa9e3ae37036f4d338b224e77f885f','unfollow','follow',10,'',1,1,'817e8ca6df6a6f3a42f50fc53adda8fe','en',1826716760);
 CREATE TABLE spent_captcha (
         signature  TEXT PRIMARY KEY,
         comment_id INTEGER REFERENCES comment (id),
@@ -456,7 +456,7 @@ CREATE TABLE subscription (
         state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
         PRIMARY KEY (subscriber, page_id)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "subscription" VALUES('55baee24eac504c3a31176c42f93d180',0,'asked');
+INSERT INTO "subscription" VALUES('356e38d61f1cb17d39b42c4e7556de45',0,'asked');
 CREATE TABLE taken_look (
         id       INTEGER PRIMARY KEY AUTOINCREMENT,
         skeleton TEXT NOT NULL,
@@ -470,22 +470,22 @@ CREATE TABLE term (
         spam      INTEGER NOT NULL DEFAULT 0,
         learnt_at INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "term" VALUES(-8802052478314064075,1,0,1795177160);
-INSERT INTO "term" VALUES(-6716061643746075583,0,1,1795177160);
-INSERT INTO "term" VALUES(-4356825518863914340,1,0,1795177160);
-INSERT INTO "term" VALUES(-4252442586535972322,1,0,1795177160);
-INSERT INTO "term" VALUES(-2637044780578091369,1,0,1795177160);
-INSERT INTO "term" VALUES(-2212619408908570622,1,0,1795177160);
+INSERT INTO "term" VALUES(-8374905935702670134,1,0,1795177160);
+INSERT INTO "term" VALUES(-4807402202484461435,0,1,1795177160);
+INSERT INTO "term" VALUES(-2135675763712641159,1,0,1795177160);
+INSERT INTO "term" VALUES(-557087665715769945,1,0,1795177160);
 INSERT INTO "term" VALUES(0,2,1,1795177160);
-INSERT INTO "term" VALUES(1412270587967570655,1,0,1795177160);
-INSERT INTO "term" VALUES(2964187205954855986,1,0,1795177160);
-INSERT INTO "term" VALUES(4001088636505479131,0,1,1795177160);
-INSERT INTO "term" VALUES(5285898083536078897,1,1,1795177160);
-INSERT INTO "term" VALUES(6534255132747489962,0,1,1795177160);
-INSERT INTO "term" VALUES(7282371484579468529,1,0,1795177160);
-INSERT INTO "term" VALUES(8010116418251990024,1,0,1795177160);
-INSERT INTO "term" VALUES(8844416277835436846,1,0,1795177160);
-INSERT INTO "term" VALUES(9196849136712420303,1,0,1795177160);
+INSERT INTO "term" VALUES(375804050264040409,0,1,1795177160);
+INSERT INTO "term" VALUES(1270144548222112569,1,0,1795177160);
+INSERT INTO "term" VALUES(1694590438508052939,1,0,1795177160);
+INSERT INTO "term" VALUES(1752432428210598142,1,0,1795177160);
+INSERT INTO "term" VALUES(2727954358895127212,1,0,1795177160);
+INSERT INTO "term" VALUES(4848695856994555112,1,0,1795177160);
+INSERT INTO "term" VALUES(4886851316025334639,1,0,1795177160);
+INSERT INTO "term" VALUES(6492405957654466979,1,1,1795177160);
+INSERT INTO "term" VALUES(6900618305515817514,1,0,1795177160);
+INSERT INTO "term" VALUES(7995952348356395782,1,0,1795177160);
+INSERT INTO "term" VALUES(8632233430714787573,0,1,1795177160);
 CREATE TABLE voucher (
         hash       TEXT PRIMARY KEY,
         secret     TEXT NOT NULL,
