@@ -718,7 +718,7 @@ SPOILT = [
     "INSERT INTO block VALUES (9, 'address', 'junk', '', 1, NULL)",
     f"INSERT INTO block VALUES (9, 'word', {NOT_UTF8}, '', 1, NULL)",
     f"INSERT INTO block VALUES (9, 'domain', '', '', 1, {MOST})",
-    f"INSERT INTO audit VALUES (9, {MOST}, CAST(x'ff' AS TEXT), 'nonsense', '', '<b>')",
+    f"INSERT INTO audit VALUES (9, {MOST}, CAST(x'ff' AS TEXT), 'nonsense', '', '<b>', NULL)",
     f"INSERT INTO day VALUES ({MOST}, 1, 1, 1)",
     f"INSERT OR REPLACE INTO day VALUES (20775, {LARGE}, {LARGE}, {LARGE})",
     f"{OUTBOX} (9, 'x', {NOT_UTF8}, {NOT_UTF8}, 3, {MOST}, {MOST})",
