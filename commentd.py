@@ -75,6 +75,7 @@ import hmac
 import html
 import html.parser
 import http.client
+import importlib.util
 import io
 import ipaddress
 import itertools
@@ -1504,10 +1505,12 @@ class CommentInline(mistune.InlineParser):
     Japanese and Korean: these languages have no spaces there, which CommonMark expects
     (commonmark-spec#650)."""
 
-    def __init__(self, *, finds_urls: bool) -> None:
+    def __init__(self, *, finds_urls: bool, finds_formulas: bool = False) -> None:
         super().__init__()
         if finds_urls:
             self.register("bare_url", URL_IN_TEXT, parse_bare_url, start_chars=["H", "h"])
+        if finds_formulas:
+            self.register("formula", FORMULA_IN_TEXT, parse_formula, start_chars=["$"])
 
     def finalize_tokens(self, nodes: list[Json], depth: int) -> list[Json]:
         """Lets mistune find the emphasis in a paragraph (mistune's own name for that). Meanwhile,
@@ -1570,6 +1573,186 @@ def remove_silent_characters(nodes: list[Json]) -> None:
             left += node["children"]
 
 
+# Formulas
+
+# What stands between the dollar signs: no other one, unless TeX's backslash is before it, and no
+# empty line. `++` never goes back, so the time grows with the length of the text alone.
+TEX = r"(?: [^$\\\n] | \\. | \n (?! [ \t]*+ \n ) )++"
+# As pandoc has it, so that prices stay text: nothing blank stands next to the signs on the inside,
+# and no digit behind them. No letter and no digit of ASCII stands next to them on the outside, so
+# that `US$5` and `$HOME/$USER` stay text too. Chinese has no spaces there.
+FORMULA_IN_LINE = rf"(?<! [A-Za-z0-9\\$] ) \$ (?! \s ) {TEX} (?<! \s ) \$ (?! [A-Za-z0-9$] )"
+DISPLAYED_FORMULA = rf"(?<! [\\$] ) \$\$ {TEX} \$\$ (?! \$ )"
+FORMULA_IN_TEXT = rf"(?x: {DISPLAYED_FORMULA} | {FORMULA_IN_LINE} )"
+# It begins and ends with a line, and nothing in these has a meaning in Markdown.
+FORMULA_ON_LINES = rf"(?x: ^ [ ]{{0,3}} {DISPLAYED_FORMULA} [ \t]*+ (?: \n | \Z ) )"
+
+MOST_TEX = 2000  # characters
+MOST_COMMANDS = 400
+# How deep its braces and the elements of the MathML may stand in each other. Browsers go as deep
+# into the stack.
+MOST_DEPTH = 32
+# They make many characters of one, or ask for work that does not end.
+DEFINITIONS = re.compile(
+    r"\\(?:[gex]?def|let|futurelet|global|long|outer|(?:re)?newcommand|providecommand"
+    r"|DeclareMathOperator|(?:re)?newenvironment|loop|csname|expandafter)(?![A-Za-z])"
+)
+# A price, with words behind it: `$20 or 30$`. TeX has words behind a backslash or in braces.
+PRICE_AND_WORDS = re.compile(r"[0-9][^\\{]*(?:[A-Za-z]{2}|[\u3400-\u9fff])")
+# The environments that the library knows, by the names that people write. None numbers its lines:
+# nobody refers to them in a comment.
+ENVIRONMENTS = {
+    **dict.fromkeys(("align", "align*", "aligned", "split"), "align*"),
+    **dict.fromkeys(("equation", "equation*", "gather", "gather*", "gathered"), "matrix"),
+    **{name: name for name in ("array", "cases", "matrix", "smallmatrix")},
+    **{name: name for name in ("pmatrix", "bmatrix", "Bmatrix", "vmatrix", "Vmatrix")},
+}
+ENVIRONMENT = re.compile(r"\\(begin|end)\s*\{([^{}]*)\}")
+# What the library shows otherwise than TeX does: limits stand below, and one letter is upright.
+WITH_LIMITS = re.compile(r"\\(lim|liminf|limsup|max|min|sup|inf)(?=\s*_)")
+UPRIGHT_LETTER = re.compile(r"\\mathrm\s*\{([A-Za-z])\}")
+
+# Elements of MathML Core, but for those that hold HTML, links or the source.
+MATHML_TAGS = {
+    *("math", "mi", "mn", "mo", "mtext", "mspace", "mrow", "mfrac", "msqrt", "mroot", "mstyle"),
+    *("mpadded", "mphantom", "msub", "msup", "msubsup", "munder", "mover", "munderover"),
+    *("mmultiscripts", "mprescripts", "mtable", "mtr", "mtd"),
+}
+YES_OR_NO = "true|false"
+# What is longer, or goes back far, would cover the text beside it.
+LENGTH = r"0|[0-4](?:\.[0-9]{1,4})?em|-0\.[0-9]{1,4}em"
+LINES = "(?:(?:none|solid|dashed) ?){1,20}"
+# What the values of their attributes look like. `class`: at which side of its cell something
+# stands. Not every browser knows the attributes for that and for lines of tables: styles do.
+MATHML_ATTRIBUTES = {
+    "alttext": "(?s).*",
+    "dir": "ltr",
+    "display": "block|inline",
+    "displaystyle": YES_OR_NO,
+    "scriptlevel": "[0-2]",
+    "mathvariant": "normal|bold|italic|monospace",
+    "stretchy": YES_OR_NO,
+    "accent": YES_OR_NO,
+    "form": "prefix|infix|postfix",
+    "minsize": LENGTH,
+    "maxsize": LENGTH,
+    "width": LENGTH,
+    "linethickness": LENGTH,
+    "columnlines": LINES,
+    "rowlines": LINES,
+    "class": "left|right",
+}
+MATHML_TAG = re.compile(rf'<(/?)(?:{"|".join(sorted(MATHML_TAGS))})(?: [a-z]+="[^"<>]*")* ?(/?)>')
+
+
+def parse_formula(
+    inline: mistune.InlineParser, match: re.Match[str], state: mistune.InlineState
+) -> int | None:
+    """A rule of mistune for a formula within a text. None if it is none, so that its dollar signs
+    are text."""
+    markup = mathml_of(match[0])
+    if not markup:
+        return None
+    state.append_token({"type": "formula", "raw": markup})
+    return match.end()
+
+
+def parse_formula_on_lines(
+    block: mistune.BlockParser, match: re.Match[str], state: mistune.BlockState
+) -> int | None:
+    """A rule of mistune for a formula with lines of its own."""
+    markup = mathml_of(match[0].strip())
+    if not markup:
+        return None
+    state.append_token({"type": "formula_on_lines", "raw": markup})
+    return match.end()
+
+
+def mathml_of(source: str) -> str:
+    """The MathML of a formula with its dollar signs. "" if it is none, or none that can be shown:
+    then readers see the source."""
+    is_displayed = source.startswith("$$")
+    tex = source[2:-2].strip() if is_displayed else source[1:-1]
+    if not may_be_formula(tex):
+        return ""
+    import latex2mathml.converter  # here, as few blogs have it
+
+    display = "block" if is_displayed else "inline"
+    try:
+        markup = latex2mathml.converter.convert(adapted_tex(tex, display), display=display)
+    except Exception:  # it raises errors of many types
+        return ""
+    markup = re.sub(' columnalign="(left|right)"', r' class="\1"', markup)
+    if not is_usable_mathml(markup, len(tex)):
+        return ""
+    # In a text from right to left, a formula goes from left to right.
+    start = f'<math alttext="{html.escape(tex)}" dir="ltr" display="{display}">'
+    return start + markup.partition(">")[2]
+
+
+def adapted_tex(tex: str, display: str) -> str:
+    """TeX as the library reads it. `KeyError` for an environment that it does not know."""
+    adapted = ENVIRONMENT.sub(
+        lambda found: f"\\{found[1]}{{{ENVIRONMENTS[found[2].strip()]}}}", tex
+    )
+    adapted = UPRIGHT_LETTER.sub(r"\\text{\1}", adapted)
+    return WITH_LIMITS.sub(r"\\\1\\limits", adapted) if display == "block" else adapted
+
+
+def may_be_formula(tex: str) -> bool:
+    """Whether this is TeX, and takes the library little time."""
+    if not tex or len(tex) > MOST_TEX or tex.count("\\") > MOST_COMMANDS:
+        return False
+    if DEFINITIONS.search(tex) or PRICE_AND_WORDS.match(tex):
+        return False
+    depth = 0
+    for brace in re.findall(r"\\.|[{}]", tex):
+        depth += {"{": 1, "}": -1}.get(brace, 0)
+        if not 0 <= depth <= MOST_DEPTH:
+            return False
+    return depth == 0
+
+
+def is_usable_mathml(markup: str, length: int) -> bool:
+    """Whether all of it is in the allow-list, since a formula without a part of it says something
+    else, and whether browsers can show it in little time. `length`: of the TeX."""
+    # Of a command that it does not know, the library makes text. `&` separates nothing there.
+    is_known = "<mi>\\" not in markup and "<mi>&<" not in markup
+    if not is_known or len(markup) > 60 * length + 500:
+        return False
+    if "<" in MATHML_TAG.sub("", markup):
+        return False
+    depth = 0
+    for end, empty in MATHML_TAG.findall(markup):
+        if depth == 0 and end:
+            return False
+        if not empty:
+            depth += -1 if end else 1
+        if depth > MOST_DEPTH:
+            return False
+    return depth == 0
+
+
+FORMULA = re.compile(r'<math((?: [a-z]+="[^"]*")*)>.*?</math>', re.S)
+
+
+def with_sources(markup: str) -> str:
+    """Our HTML with the source of each formula in its place, for those who look at the text alone:
+    the spam filter, and programs for emails and feeds, which rarely show MathML."""
+    return FORMULA.sub(lambda found: source_of(found[1]), markup)
+
+
+def source_of(attributes: str) -> str:
+    tex = re.search(r' alttext="([^"]*)"', attributes)
+    if not tex:
+        return ""
+    sign = "$$" if ' display="block"' in attributes else "$"
+    return sign + tex[1].replace(">", "&gt;").replace("<", "&lt;") + sign
+
+
+# Rendering
+
+
 class CommentRenderer(mistune.HTMLRenderer):
     """Renders headings, images and nested links as text that reads well, since the allow-list of
     `clean` would drop them."""
@@ -1604,17 +1787,50 @@ def with_decoded_host(url: str) -> str:
     return f"{scheme}{decoded}{rest}"
 
 
-def markdown_with(inline: mistune.InlineParser) -> mistune.Markdown:
+class FormulaRenderer(CommentRenderer):
+    """Renders formulas too."""
+
+    def formula(self, markup: str) -> str:
+        return markup
+
+    def formula_on_lines(self, markup: str) -> str:
+        return f"<p>{markup}</p>\n"
+
+    def block_code(self, code: str, info: str | None = None) -> str:
+        if (info or "").strip() == "math" and (markup := mathml_of(f"$${code}$$")):
+            return self.formula_on_lines(markup)
+        return super().block_code(code, info)
+
+
+def markdown_with(
+    inline: mistune.InlineParser,
+    renderer: CommentRenderer | None = None,
+    block: mistune.BlockParser | None = None,
+) -> mistune.Markdown:
     return mistune.Markdown(
-        renderer=CommentRenderer(escape=True),
+        renderer=renderer or CommentRenderer(escape=True),
+        block=block,
         inline=inline,
         plugins=[mistune.plugins.import_plugin("strikethrough")],
     )
 
 
+def block_with_formulas() -> mistune.BlockParser:
+    block = mistune.BlockParser()
+    block.register("formula_on_lines", FORMULA_ON_LINES, parse_formula_on_lines, "fenced_code")
+    for rules in (block.block_quote_rules, block.list_rules):
+        block.insert_rule(rules, "formula_on_lines", "fenced_code")
+    return block
+
+
 MARKDOWN = markdown_with(CommentInline(finds_urls=True))
 # The other one stops at each h, to see whether a URL begins there.
 MARKDOWN_WITHOUT_URLS = markdown_with(CommentInline(finds_urls=False))
+MARKDOWN_WITH_FORMULAS = markdown_with(
+    CommentInline(finds_urls=True, finds_formulas=True),
+    FormulaRenderer(escape=True),
+    block_with_formulas(),
+)
 # Lines of characters that have no meaning in Markdown. `_` and `://` can have one: see `is_plain`.
 # `*+` and `++` never go back, so the time grows with the length of the text alone.
 PLAIN_LINES = re.compile(
@@ -1638,22 +1854,31 @@ def is_plain(content: str) -> bool:
     return not may_have_meaning and PLAIN_LINES.fullmatch(content) is not None
 
 
-def safe_html(content: str) -> str:
+def safe_html(content: str, *, formulas: bool = False) -> str:
     """Markdown to HTML that can only look like text: no images, no styles, no ids, absolute links.
-    It never fails: text that the renderer cannot handle is escaped."""
+    It never fails: text that the renderer cannot handle is escaped. `formulas`: show them as
+    such."""
     if is_plain(content):
         # What the renderer makes of it. Half of all comments are such, and this takes a twentieth
         # of the time.
         paragraphs = [each.replace("\n", "<br>\n") for each in content.split("\n\n")]
         return "".join(f"<p>{each}</p>\n" for each in paragraphs)
+    may_have_formulas = formulas and ("$" in content or "math" in content)
+    if may_have_formulas:
+        render = MARKDOWN_WITH_FORMULAS
+    elif "://" in content:
+        render = MARKDOWN
+    else:
+        render = MARKDOWN_WITHOUT_URLS
     try:
-        render = MARKDOWN if "://" in content else MARKDOWN_WITHOUT_URLS
         markup = clean(str(render(content)))
     except Exception:
         log.exception("Markdown could not be rendered, so it is shown as text")
         return plain_html(content)
     # Nested quotes make 17 characters of HTML from one: a list of them would fill the memory.
-    if len(markup) > 10 * len(content) + 1000:
+    # MathML is as long for good reason.
+    factor = 30 if may_have_formulas else 10
+    if len(markup) > factor * len(content) + 1000:
         return plain_html(content)
     return markup
 
@@ -1666,8 +1891,10 @@ LANGUAGE_OF_CODE = re.compile(r"(?ai)(?<!\S)lang(?:uage)?-([a-z0-9][a-z0-9+#-]{0
 
 
 def safe_attribute(tag: str, attribute: str, value: str) -> str | None:
-    """An absolute link, the language of code (other products add further classes), or the number
-    that a list begins with."""
+    """An absolute link, the language of code (other products add further classes), the number that
+    a list begins with, or how a part of a formula looks."""
+    if tag in MATHML_TAGS:
+        return value if re.fullmatch(MATHML_ATTRIBUTES[attribute], value) else None
     if attribute == "class":
         language = LANGUAGE_OF_CODE.search(value)
         return f"language-{language[1].lower()}" if language else None
@@ -1687,8 +1914,14 @@ TAGS = {"p", "br", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol
 def cleaner() -> nh3.Cleaner:
     """Made once: that takes longer than to clean a comment."""
     return nh3.Cleaner(
-        tags=TAGS,
-        attributes={"a": {"href"}, "code": {"class"}, "ol": {"start"}, "*": set()},
+        tags=TAGS | MATHML_TAGS,
+        attributes={
+            "a": {"href"},
+            "code": {"class"},
+            "ol": {"start"},
+            **{tag: {*MATHML_ATTRIBUTES} for tag in MATHML_TAGS},
+            "*": set(),
+        },
         url_schemes={"http", "https", "mailto"},
         url_relative="deny",
         attribute_filter=safe_attribute,
@@ -2411,6 +2644,12 @@ class Config:
         "6",
     )
     comments_login_required: bool = setting("Only accounts may comment.", parse_yes_or_no, "no")
+    comments_formulas: bool = setting(
+        "Show formulas in TeX: $…$ in a line, $$…$$ or a block of code named math on lines of its\n"
+        "own. It needs `pip install latex2mathml`.",
+        parse_yes_or_no,
+        "no",
+    )
     comments_pictures: bool = setting(
         "Let readers with an account show a picture beside their comments: that of their account\n"
         "at a provider of [login.NAME], if they say so. An admin can remove it.",
@@ -2872,6 +3111,12 @@ def site_key_faults(config: Config) -> Iterator[str]:
         yield "[login] site_key needs [server] public_url: tokens are made for it"
     if config.login_site_key and equal_in_constant_time(config.login_site_key, config.token_key):
         yield "[login] site_key must not be [token] key: it would sign any login"
+
+
+@rule
+def formula_faults(config: Config) -> Iterator[str]:
+    if config.comments_formulas and importlib.util.find_spec("latex2mathml") is None:
+        yield "[comments] formulas = yes needs latex2mathml: pip install latex2mathml"
 
 
 @rule
@@ -5246,6 +5491,15 @@ class ExportedComment(FullComment):
 
 
 @dataclass(frozen=True)
+class CommentText:
+    """What a comment says, and how it is shown."""
+
+    id: int
+    content: str
+    html: str
+
+
+@dataclass(frozen=True)
 class Report:
     """A reader's report of a comment."""
 
@@ -5735,6 +5989,9 @@ class Store(Database):
     def note_time(self, name: str, now: int) -> None:
         """Stores that something of that name happens now."""
         self.run("INSERT OR REPLACE INTO state (name, time) VALUES (?, ?)", name, now)
+
+    def forget_time(self, name: str) -> None:
+        self.run("DELETE FROM state WHERE name = ?", name)
 
     def note_version(self, version: str, now: int) -> None:
         """Stores which version of the program serves the database from now on."""
@@ -6662,6 +6919,23 @@ class Store(Database):
         sql = f"UPDATE comment SET {assignments(names)}, learnt = '' WHERE id = :id"
         self.run(sql, id=edited.id, **values_of(edited, names))
         self.withdraw(edited.id)
+
+    def texts_with_formulas(self) -> list[CommentText]:
+        """The comments whose Markdown may hold a formula. Imported HTML stays as it is."""
+        return self.all(
+            CommentText,
+            """
+            SELECT id, content, html
+              FROM comment
+             WHERE own_html = 0
+               AND (instr(content, '$') > 0 OR instr(content, 'math') > 0)
+            """,
+        )
+
+    def set_html(self, text: CommentText) -> None:
+        """Stores how a comment is shown, unless it was changed meanwhile."""
+        sql = "UPDATE comment SET html = ? WHERE id = ? AND content = ?"
+        self.run(sql, text.html, text.id, text.content)
 
     def set_pinned(self, comment_id: int, pinned: bool) -> None:
         self.run("UPDATE comment SET pinned = ? WHERE id = ?", pinned, comment_id)
@@ -8556,6 +8830,33 @@ class Site:
         return self.world.now()
 
 
+def html_of(site: Site, content: str) -> str:
+    """The HTML of a comment, as the settings want it."""
+    return safe_html(content, formulas=site.config.comments_formulas)
+
+
+def render_formulas_anew(site: Site) -> None:
+    """The HTML of comments is stored. Once the owner wants formulas, or no longer, that of earlier
+    comments is made anew. So it is after an import, which leaves them as text."""
+    store = site.store
+    is_wanted = site.config.comments_formulas
+    if is_wanted == bool(store.last_time("formulas")):
+        return
+    changed = []
+    for text in store.texts_with_formulas():
+        markup = html_of(site, text.content)
+        if markup != text.html:
+            changed.append(replace(text, html=markup))
+    with store.writing():
+        for text in changed:
+            store.set_html(text)
+        if is_wanted:
+            store.note_time("formulas", site.now())
+        else:
+            store.forget_time("formulas")
+    log.info("%d comments were rendered anew: [comments] formulas has changed", len(changed))
+
+
 # -- Limits -------------------------------------------------------------------
 
 
@@ -8794,10 +9095,11 @@ BETWEEN = rf"(?<=[{UNSPACED}])(?:(?![{UNSPACED}])[\W_])+(?=[{UNSPACED}])"
 def terms_in(written: Comment) -> Iterator[str]:
     """The terms of a comment: words (pairs of characters in scripts without spaces), `link:HOST`
     for each host, `links:N` for their number, and `name:WORD` for the nickname."""
-    yield from words_in(plain_text(written.html))
+    shown = with_sources(written.html)
+    yield from words_in(plain_text(shown))
     for word in words_in(folded(written.nickname)):
         yield f"name:{word}"
-    markup = html.unescape(written.html)
+    markup = html.unescape(shown)
     for host in hosts_in(markup, written.website):
         domain = ".".join(host.split(".")[-2:])
         yield f"link:{host[:80]}"
@@ -8939,7 +9241,7 @@ def target_of(written: FullComment) -> Target:
 def shown_text(written: Comment) -> str:
     """What readers see and may copy: `via**gra**` is one word, and `https://evil。example` one URL,
     though the link ends within it."""
-    return html.unescape(re.sub(r"<[^>]*>", "", written.html))
+    return html.unescape(re.sub(r"<[^>]*>", "", with_sources(written.html)))
 
 
 LATEST_COMMENTS = 100  # on which a new block is tried
@@ -9657,7 +9959,7 @@ def quote_of(
     bytes of HTML. `read_on` leads to the rest."""
     is_rtl = begins_from_right(comment.content)
     writer = QuoteWriter(most_bytes, "right" if is_rtl else "left")
-    writer.feed(comment.html)
+    writer.feed(with_sources(comment.html))
     markup = writer.finished()
     return Quote(
         text=shortened(comment.content, most),
@@ -10088,7 +10390,7 @@ def write_to_owner(site: Site, to: str, news: News) -> None:
 
 def preview_of(comments: Sequence[Comment]) -> str:
     """What lists of emails show behind the subject: what the first comment says."""
-    in_lines = re.sub("<(br|/p|/li|/pre)>", " ", comments[0].html)
+    in_lines = re.sub("<(br|/p|/li|/pre)>", " ", with_sources(comments[0].html))
     return one_line(html.unescape(re.sub("<[^>]*>", "", in_lines)))
 
 
@@ -15608,7 +15910,7 @@ def post_comment(request: Request) -> Json:
     if earlier:
         return posted(request, earlier.comment, may_edit=earlier.is_same_author)
     request.check_limit("comment")
-    new.html = safe_html(new.content)
+    new.html = html_of(request.site, new.content)
     verdict = verdict_on(request, new, doubt)
 
     with request.writing():
@@ -15768,7 +16070,7 @@ def preview(request: Request) -> Json:
     """`{content}` to the `{html}` that it would be shown as."""
     content = content_field(request)
     request.limit("preview")
-    return {"html": safe_html(content)}
+    return {"html": html_of(request.site, content)}
 
 
 @route("PATCH", "/comments/<comment_id:id>", Permission.ANYONE)
@@ -15780,7 +16082,7 @@ def edit_comment(request: Request, comment_id: int) -> Json:
     if content == comment.content:
         return as_author_sees(request, comment)
     request.check_limit("comment")
-    markup = safe_html(content)
+    markup = html_of(request.site, content)
     verdict = verdict_on(request, replace(comment, content=content, html=markup))
 
     with request.writing():
@@ -16208,7 +16510,7 @@ def feed_entry(site: Site, comment: Comment, url: str) -> FeedEntry:
         link=comment_link(url, comment.id),
         published=rfc3339(comment.created_at),
         updated=rfc3339(comment.edited_at or comment.created_at),
-        markup=clean(comment.html),
+        markup=with_sources(clean(comment.html)),
     )
 
 
@@ -17624,7 +17926,7 @@ def rewrite_comment(request: Request, comment_id: int) -> Json:
     """`{content?, nickname?, website?, version?}` to `{success, comment}`."""
     form = request.form
     content = content_field(request) if "content" in form else None
-    markup = safe_html(content) if content is not None else ""
+    markup = html_of(request.site, content) if content is not None else ""
     nickname = nickname_field(request, optional=True)
     website = website_field(request) if "website" in form else None
     with request.writing():
@@ -17677,7 +17979,7 @@ def add_owner_reply(
         user_id=author.id,
         nickname=author.nickname,
         content=content,
-        html=safe_html(content),
+        html=html_of(site, content),
         ip=ip,
         country=place.country,
         location=place.location,
@@ -18828,6 +19130,7 @@ class App:
         config = self.site.config
         store = self.site.store
         now = self.site.now()
+        render_formulas_anew(self.site)
         with store.writing():
             store.purge(now)
             store.forget(now - max(HOUR, config.privacy_keep_ip_days * DAY))
@@ -21945,7 +22248,7 @@ def content_of_html(markup: str) -> Content:
 
 def text_of(markup: str) -> str:
     """What a reader sees of our HTML, as plain text."""
-    text = re.sub(r"<br>\n?|</li>", "\n", markup)
+    text = re.sub(r"<br>\n?|</li>", "\n", with_sources(markup))
     text = re.sub(r"</(p|pre|blockquote|ul|ol)>", "\n\n", text)
     text = html.unescape(re.sub(r"<[^>]*>", "", text))
     return re.sub(r"\n{3,}", "\n\n", text).strip()
@@ -23741,6 +24044,7 @@ class Adding:
     def step(self) -> Iterator[None]:
         """A transaction, and perhaps a pause."""
         with self.store.writing():
+            self.store.forget_time("formulas")  # they are text until the service renders them
             yield
         if time.monotonic() - self.paused_at > IMPORT_SECONDS:
             threading.Event().wait(PAUSE_SECONDS)
@@ -24120,7 +24424,7 @@ def wxr_comment(comment: ExportedComment) -> str:
         "email": comment.email or f"{author}@commenter.invalid",
         "ip": comment.ip or UNKNOWN_IP,  # Isso's importer fails without one
         "created_at": time_of(comment.created_at).strftime(UTC_FORMAT),
-        "html": comment.html if shows_text else html.escape(comment.content),
+        "html": with_sources(comment.html) if shows_text else html.escape(comment.content),
         "approved": WXR_STATUSES[comment.status],
         "parent_id": comment.parent_id or 0,
     }

@@ -11,6 +11,24 @@ from support.widget import CLOBBERED
 TAGS = {*"p br em strong del code pre blockquote ul ol li a hr".split()}  # noqa: SIM905
 REL = "nofollow ugc noopener noreferrer"
 VOID = {"br", "hr"}
+# What a formula may become, and what its attributes may say.
+MATHML = {
+    *("math", "mi", "mn", "mo", "mtext", "mspace", "mrow", "mfrac", "msqrt", "mroot", "mstyle"),
+    *("mpadded", "mphantom", "msub", "msup", "msubsup", "munder", "mover", "munderover"),
+    *("mmultiscripts", "mprescripts", "mtable", "mtr", "mtd"),
+}
+MATHML_VALUES = {
+    **dict.fromkeys(("minsize", "maxsize", "width", "linethickness"), "-?[0-9.]{1,6}(em)?"),
+    **dict.fromkeys(("displaystyle", "stretchy", "accent"), "true|false"),
+    **dict.fromkeys(("columnlines", "rowlines"), "(none|solid|dashed| )+"),
+    "display": "block|inline",
+    "dir": "ltr",
+    "scriptlevel": "[0-2]",
+    "mathvariant": "normal|bold|italic|monospace",
+    "form": "prefix|infix|postfix",
+    "class": "left|right",
+    "alttext": "(?s).*",
+}
 
 
 class AllowListParser(HTMLParser):
@@ -22,8 +40,13 @@ class AllowListParser(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = dict(attrs)
-        assert tag in TAGS, tag
         assert len(attributes) == len(attrs)
+        if tag in MATHML:
+            for name, value in attributes.items():
+                assert re.fullmatch(MATHML_VALUES[name], value or ""), (name, value)
+            self.opened.append(tag)
+            return
+        assert tag in TAGS, tag
         assert attributes.pop("rel", None) == (REL if tag == "a" else None)
         target = attributes.pop("href", "mailto:" if tag == "a" else None)
         start = attributes.pop("start", None) if tag == "ol" else None
@@ -135,6 +158,25 @@ ATTACKS = [
     "a\u2028<script>\u2029",
     "＜script＞alert(1)＜/script＞",
     "%3Cscript%3E",
+    "$\\text{<img src=x onerror=alert(1)>}$",
+    "$\\text{</math><img src=x onerror=alert(1)>}$",
+    "$\\text{<style><!--</style>}$ <img title='--><img src=x onerror=alert(1)>'>",
+    "$$\\text{&lt;script>alert(1)</script>}$$",
+    "$\\href{javascript:alert(1)}{x}$",
+    "$\\style{background:url(//x)}{x}\\class{x}{x}\\cssId{x}{x}$",
+    "$\\unicode{x3c}\\unicode{x3e}\\char`<$",
+    '$x" onmouseover="alert(1)$',
+    '$\\color{red" onload="alert(1)}{x}$',
+    '$\\hspace{1em" onload="alert(1)}$',
+    "$\\verb|<img src=x onerror=alert(1)>|$",
+    "$\\mathchoice{<b>}{<i>}{<u>}{<s>}$",
+    "```math\n\\text{<script>alert(1)</script>}\n```",
+    "$\\def\\x{\\x\\x}\\x$",
+    "<math href=javascript:alert(1)><mi xlink:href=data:x>x</mi></math>",
+    "<math><mtext></p><script>alert(1)</script></mtext></math>",
+    "<math><annotation-xml encoding=text/html><img src=x onerror=alert(1)></annotation-xml></math>",
+    "<math><mi><table><style><math><img src=x onerror=alert(1)></style></table></mi></math>",
+    "<math><maction actiontype=statusline xlink:href=javascript:alert(1)>x</maction></math>",
 ]
 
 FRAGMENTS = [
@@ -159,6 +201,12 @@ FRAGMENTS = [
     "~~",
     "|",
     "\\",
+    "$",
+    "$$",
+    "$\\text{",
+    "}$",
+    "\\frac{",
+    "^{",
     "&",
     "&#x6a;",
     "&lt;",
@@ -228,7 +276,8 @@ ELEMENTS = (  # noqa: SIM905
     "iframe img input isindex keygen li link listing marquee meta nobr noembed noframes noscript "
     "object ol option p param plaintext pre s script select slot span strong style table tbody td "
     "template textarea tfoot th title tr u ul video xmp svg math mi mo mtext mglyph malignmark "
-    "annotation-xml foreignObject desc use animate set path image constructor __proto__ x-y"
+    "mrow mtable mtr mtd msup mspace maction semantics annotation annotation-xml foreignObject "
+    "desc use animate set path image constructor __proto__ x-y"
 ).split()
 
 ATTRIBUTES = (  # noqa: SIM905
@@ -263,6 +312,7 @@ GRAMMAR = (
 <?{tag} {inner}?>|<!{tag} {inner}>|[{inner}]({url})|[{inner}]({url} {fragment}{inner}')
 ![{inner}](<{url}>)|[![{inner}]({url})]({url})|[{inner}]: {url} '{inner}'~~[{inner}] [x][{inner}]
 <{url}>| {url} |*{inner}*|**{inner}|_{inner}_|`{inner}`|``{inner}|~```{inner}~{inner}~```~
+${inner}$|$\\text{{inner}}$|$${inner}$$|~```math~{inner}~```~|$x_{{inner}}$
 ~> {inner}~|~* {inner}~|~1. {inner}~|~# {inner}~|~    {inner}~|~- [ ] {inner}~|{fragment}
 """.strip()
     .replace("\n", "|")
