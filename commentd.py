@@ -1500,6 +1500,31 @@ SILENT_CHARACTER = "\U00013428"
 ASTERISKS = re.compile(r"\*+")
 
 
+# A start tag as CommonMark has it. In mistune's own pattern, a value without quotes may hold tabs
+# and line breaks, so that there are ever more ways to read it: 150 characters took hours. `++` and
+# `*+` never go back.
+START_TAG = re.compile(
+    r"""(?x) <[A-Za-z][A-Za-z0-9-]*+
+    (?: \s++ [A-Za-z_:][A-Za-z0-9_.:-]*+
+        (?: \s*+ = \s*+ (?: [^\s"'=<>`]++ | '[^']*+' | "[^"]*+" ) )?+
+    )*+
+    \s*+ /? >"""
+)
+
+
+class CommentBlock(mistune.BlockParser):
+    """Looks for tags of HTML in little time."""
+
+    def parse_raw_html(self, match: re.Match[str], state: mistune.BlockState) -> int | None:
+        tag = match[0].strip()[1:].lower()
+        known = (*mistune.helpers.BLOCK_TAGS, *mistune.helpers.PRE_TAGS)
+        if tag[:1].isalpha() and tag not in known:
+            line = state.get_line(match.start()).strip()
+            if not START_TAG.fullmatch(line):
+                return state.append_paragraph()
+        return super().parse_raw_html(match, state)
+
+
 class CommentInline(mistune.InlineParser):
     """Links bare URLs, and finds bold and italic text also beside the punctuation of Chinese,
     Japanese and Korean: these languages have no spaces there, which CommonMark expects
@@ -1511,6 +1536,13 @@ class CommentInline(mistune.InlineParser):
             self.register("bare_url", URL_IN_TEXT, parse_bare_url, start_chars=["H", "h"])
         if finds_formulas:
             self.register("formula", FORMULA_IN_TEXT, parse_formula, start_chars=["$"])
+
+    def parse_inline_html(self, match: re.Match[str], state: mistune.InlineState) -> int | None:
+        """See `START_TAG`."""
+        is_start = match[0][1:2].isalpha()
+        if is_start and not START_TAG.match(state.src, match.start()):
+            return None
+        return super().parse_inline_html(match, state)
 
     def finalize_tokens(self, nodes: list[Json], depth: int) -> list[Json]:
         """Lets mistune find the emphasis in a paragraph (mistune's own name for that). Meanwhile,
@@ -1809,14 +1841,14 @@ def markdown_with(
 ) -> mistune.Markdown:
     return mistune.Markdown(
         renderer=renderer or CommentRenderer(escape=True),
-        block=block,
+        block=block or CommentBlock(),
         inline=inline,
         plugins=[mistune.plugins.import_plugin("strikethrough")],
     )
 
 
 def block_with_formulas() -> mistune.BlockParser:
-    block = mistune.BlockParser()
+    block = CommentBlock()
     block.register("formula_on_lines", FORMULA_ON_LINES, parse_formula_on_lines, "fenced_code")
     for rules in (block.block_quote_rules, block.list_rules):
         block.insert_rule(rules, "formula_on_lines", "fenced_code")
