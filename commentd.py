@@ -1834,35 +1834,49 @@ class FormulaRenderer(CommentRenderer):
         return super().block_code(code, info)
 
 
-def markdown_with(
-    inline: mistune.InlineParser,
-    renderer: CommentRenderer | None = None,
-    block: mistune.BlockParser | None = None,
-) -> mistune.Markdown:
-    return mistune.Markdown(
-        renderer=renderer or CommentRenderer(escape=True),
-        block=block or CommentBlock(),
-        inline=inline,
-        plugins=[mistune.plugins.import_plugin("strikethrough")],
-    )
+def table_cell(
+    renderer: mistune.HTMLRenderer, text: str, align: str | None = None, head: bool = False
+) -> str:
+    """A cell of a table. `align` is an attribute here, since a policy of a page may forbid
+    styles."""
+    tag = "th" if head else "td"
+    side = f' align="{align}"' if align else ""
+    return f"<{tag}{side}>{text}</{tag}>\n"
 
 
-def block_with_formulas() -> mistune.BlockParser:
+@dataclass(frozen=True)
+class TextFeatures:
+    """What Markdown can have beside the usual, where the owner wants it."""
+
+    formulas: bool = False
+    tables: bool = False
+
+
+@functools.cache
+def markdown_with(features: TextFeatures, *, finds_urls: bool) -> mistune.Markdown:
+    """Made once for each: to compile its patterns takes long."""
+    renderer = CommentRenderer(escape=True)
     block = CommentBlock()
-    block.register("formula_on_lines", FORMULA_ON_LINES, parse_formula_on_lines, "fenced_code")
-    for rules in (block.block_quote_rules, block.list_rules):
-        block.insert_rule(rules, "formula_on_lines", "fenced_code")
-    return block
+    if features.formulas:
+        renderer = FormulaRenderer(escape=True)
+        block.register("formula_on_lines", FORMULA_ON_LINES, parse_formula_on_lines, "fenced_code")
+        for rules in (block.block_quote_rules, block.list_rules):
+            block.insert_rule(rules, "formula_on_lines", "fenced_code")
+    names = ["strikethrough"]
+    if features.tables:
+        names += ["table", "mistune.plugins.table.table_in_quote"]
+        names += ["mistune.plugins.table.table_in_list"]
+    markdown = mistune.Markdown(
+        renderer=renderer,
+        block=block,
+        inline=CommentInline(finds_urls=finds_urls, finds_formulas=features.formulas),
+        plugins=[*map(mistune.plugins.import_plugin, names)],
+    )
+    if features.tables:
+        renderer.register("table_cell", table_cell)
+    return markdown
 
 
-MARKDOWN = markdown_with(CommentInline(finds_urls=True))
-# The other one stops at each h, to see whether a URL begins there.
-MARKDOWN_WITHOUT_URLS = markdown_with(CommentInline(finds_urls=False))
-MARKDOWN_WITH_FORMULAS = markdown_with(
-    CommentInline(finds_urls=True, finds_formulas=True),
-    FormulaRenderer(escape=True),
-    block_with_formulas(),
-)
 # Lines of characters that have no meaning in Markdown. `_` and `://` can have one: see `is_plain`.
 # `*+` and `++` never go back, so the time grows with the length of the text alone.
 PLAIN_LINES = re.compile(
@@ -1886,22 +1900,22 @@ def is_plain(content: str) -> bool:
     return not may_have_meaning and PLAIN_LINES.fullmatch(content) is not None
 
 
-def safe_html(content: str, *, formulas: bool = False) -> str:
+PLAIN_MARKDOWN = TextFeatures()
+
+
+def safe_html(content: str, features: TextFeatures = PLAIN_MARKDOWN) -> str:
     """Markdown to HTML that can only look like text: no images, no styles, no ids, absolute links.
-    It never fails: text that the renderer cannot handle is escaped. `formulas`: show them as
-    such."""
+    It never fails: text that the renderer cannot handle is escaped."""
     if is_plain(content):
         # What the renderer makes of it. Half of all comments are such, and this takes a twentieth
         # of the time.
         paragraphs = [each.replace("\n", "<br>\n") for each in content.split("\n\n")]
         return "".join(f"<p>{each}</p>\n" for each in paragraphs)
-    may_have_formulas = formulas and ("$" in content or "math" in content)
-    if may_have_formulas:
-        render = MARKDOWN_WITH_FORMULAS
-    elif "://" in content:
-        render = MARKDOWN
-    else:
-        render = MARKDOWN_WITHOUT_URLS
+    may_have_formulas = features.formulas and ("$" in content or "math" in content)
+    may_have_table = features.tables and "|" in content
+    # A parser that looks for more takes longer: without URLs, it does not stop at each h.
+    found = TextFeatures(may_have_formulas, may_have_table)
+    render = markdown_with(found, finds_urls="://" in content)
     try:
         markup = clean(str(render(content)))
     except Exception:
@@ -1924,7 +1938,7 @@ LANGUAGE_OF_CODE = re.compile(r"(?ai)(?<!\S)lang(?:uage)?-([a-z0-9][a-z0-9+#-]{0
 
 def safe_attribute(tag: str, attribute: str, value: str) -> str | None:
     """An absolute link, the language of code (other products add further classes), the number that
-    a list begins with, or how a part of a formula looks."""
+    a list begins with, the side of a cell, or how a part of a formula looks."""
     if tag in MATHML_TAGS:
         return value if re.fullmatch(MATHML_ATTRIBUTES[attribute], value) else None
     if attribute == "class":
@@ -1934,23 +1948,28 @@ def safe_attribute(tag: str, attribute: str, value: str) -> str | None:
     is_absolute = re.match(r"(?i)https?://[^/\s]|mailto:", value)
     if attribute == "href" and not is_absolute:
         return None
+    if attribute == "align" and value not in ("left", "center", "right"):
+        return None
     if attribute == "start" and not re.fullmatch("[0-9]{1,9}", value):
         return None
     return value
 
 
 TAGS = {"p", "br", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li", "a", "hr"}
+TABLE_TAGS = {"table", "thead", "tbody", "tr", "th", "td"}
 
 
 @functools.cache
 def cleaner() -> nh3.Cleaner:
     """Made once: that takes longer than to clean a comment."""
     return nh3.Cleaner(
-        tags=TAGS | MATHML_TAGS,
+        tags=TAGS | TABLE_TAGS | MATHML_TAGS,
         attributes={
             "a": {"href"},
             "code": {"class"},
             "ol": {"start"},
+            "th": {"align"},
+            "td": {"align"},
             **{tag: {*MATHML_ATTRIBUTES} for tag in MATHML_TAGS},
             "*": set(),
         },
@@ -2682,6 +2701,11 @@ class Config:
         parse_yes_or_no,
         "no",
     )
+    comments_tables: bool = setting(
+        "Show tables: lines with | between the cells, and |---|---| below the first of them.",
+        parse_yes_or_no,
+        "no",
+    )
     comments_pictures: bool = setting(
         "Let readers with an account show a picture beside their comments: that of their account\n"
         "at a provider of [login.NAME], if they say so. An admin can remove it.",
@@ -2835,6 +2859,10 @@ class Config:
         """The file itself, also where the path in the settings leads through symbolic links: the
         locks and the -wal stand beside the file, so all who use it must name it the same."""
         return Path(self.database_path).resolve()
+
+    @property
+    def text_features(self) -> TextFeatures:
+        return TextFeatures(formulas=self.comments_formulas, tables=self.comments_tables)
 
     @property
     def chats(self) -> list[ChatSettings]:
@@ -6022,8 +6050,22 @@ class Store(Database):
         """Stores that something of that name happens now."""
         self.run("INSERT OR REPLACE INTO state (name, time) VALUES (?, ?)", name, now)
 
-    def forget_time(self, name: str) -> None:
-        self.run("DELETE FROM state WHERE name = ?", name)
+    def rendered_features(self) -> TextFeatures:
+        """What the stored HTML was rendered with."""
+        formulas = self.last_time("rendered formulas") > 0
+        tables = self.last_time("rendered tables") > 0
+        return TextFeatures(formulas, tables)
+
+    def note_features(self, features: TextFeatures, now: int) -> None:
+        """Stores that the HTML was rendered with these."""
+        self.forget_features()
+        if features.formulas:
+            self.note_time("rendered formulas", now)
+        if features.tables:
+            self.note_time("rendered tables", now)
+
+    def forget_features(self) -> None:
+        self.run("DELETE FROM state WHERE name LIKE 'rendered %'")
 
     def note_version(self, version: str, now: int) -> None:
         """Stores which version of the program serves the database from now on."""
@@ -6952,15 +6994,18 @@ class Store(Database):
         self.run(sql, id=edited.id, **values_of(edited, names))
         self.withdraw(edited.id)
 
-    def texts_with_formulas(self) -> list[CommentText]:
-        """The comments whose Markdown may hold a formula. Imported HTML stays as it is."""
+    def texts_with_features(self) -> list[CommentText]:
+        """The comments whose Markdown may hold a formula or a table. Imported HTML stays as it
+        is."""
         return self.all(
             CommentText,
             """
             SELECT id, content, html
               FROM comment
              WHERE own_html = 0
-               AND (instr(content, '$') > 0 OR instr(content, 'math') > 0)
+               AND (instr(content, '$') > 0
+                    OR instr(content, 'math') > 0
+                    OR instr(content, '|') > 0)
             """,
         )
 
@@ -8864,29 +8909,26 @@ class Site:
 
 def html_of(site: Site, content: str) -> str:
     """The HTML of a comment, as the settings want it."""
-    return safe_html(content, formulas=site.config.comments_formulas)
+    return safe_html(content, site.config.text_features)
 
 
-def render_formulas_anew(site: Site) -> None:
-    """The HTML of comments is stored. Once the owner wants formulas, or no longer, that of earlier
-    comments is made anew. So it is after an import, which leaves them as text."""
+def render_anew(site: Site) -> None:
+    """The HTML of comments is stored. Once the owner wants formulas or tables, or no longer, that
+    of earlier comments is made anew. So it is after an import, which leaves them as text."""
     store = site.store
-    is_wanted = site.config.comments_formulas
-    if is_wanted == bool(store.last_time("formulas")):
+    wanted = site.config.text_features
+    if wanted == store.rendered_features():
         return
     changed = []
-    for text in store.texts_with_formulas():
+    for text in store.texts_with_features():
         markup = html_of(site, text.content)
         if markup != text.html:
             changed.append(replace(text, html=markup))
     with store.writing():
         for text in changed:
             store.set_html(text)
-        if is_wanted:
-            store.note_time("formulas", site.now())
-        else:
-            store.forget_time("formulas")
-    log.info("%d comments were rendered anew: [comments] formulas has changed", len(changed))
+        store.note_features(wanted, site.now())
+    log.info("%d comments were rendered anew, as [comments] wants it", len(changed))
 
 
 # -- Limits -------------------------------------------------------------------
@@ -16634,7 +16676,10 @@ class ShownComment:
 
     @property
     def markup(self) -> str:
-        return clean(self.comment.html)
+        """The HTML. Keyboards can scroll its tables."""
+        markup = clean(self.comment.html)
+        markup = markup.replace("<table>", '<div class="wide" tabindex="0"><table>')
+        return markup.replace("</table>", "</table></div>")
 
     @property
     def markup_for_blog(self) -> str:
@@ -16715,6 +16760,7 @@ def get_thread(request: Request) -> Response:
         json_ld=linked_data(link or url, page, comments),
         widget_texts=display.locale.texts,
         threads=[plain_thread(display, root, replies[root.id]) for root in roots],
+        features=config.text_features,
     )
     return replace(response, headers={**response.headers, **cached_for(5 * MINUTE)})
 
@@ -16952,6 +16998,7 @@ PARTS_OF = {
 NOT_SERVED = {
     *{part for parts in PARTS_OF.values() for part in parts} - PARTS_OF.keys(),
     *("widget.css", "picture.css", "portrait.css", "portrait.js", "fragment.css"),
+    *("formula.js", "table.js"),
     "first_texts.json",
 }
 FOLDERS_NOT_SERVED = ("languages", "terminal", "demo")
@@ -16959,10 +17006,12 @@ FOLDERS_NOT_SERVED = ("languages", "terminal", "demo")
 TEXTS_AT_ONCE = ("en", "zh-CN")
 
 
-def assets_with(picture: str, *, portraits: bool = False) -> tuple[dict[str, Asset], str]:
+def assets_with(
+    picture: str, *, portraits: bool = False, features: TextFeatures = PLAIN_MARKDOWN
+) -> tuple[dict[str, Asset], str]:
     """The files that are served, by name, and their version. They are read once, so that no request
     names a file. `picture`: as in the settings; the widget shows it unless it is "". `portraits`:
-    whether accounts can have pictures."""
+    whether accounts can have pictures. `features`: what comments can have."""
     bodies = files_of_static() | files_of_texts()
     # By this, scripts and the admin page ask for others, so that nobody mixes two versions of the
     # program: see `check_asked_version`. What only embed.js gets is not in it: pages ask for that
@@ -16971,13 +17020,19 @@ def assets_with(picture: str, *, portraits: bool = False) -> tuple[dict[str, Ass
     assets = {name: Asset([body], MIME[Path(name).suffix]) for name, body in bodies.items()}
     # Two of embed.js on a page would be refused if it defined its constants for the whole page.
     begin = b"'use strict'\n{\n" + constants(
-        WIDGET_STYLE=widget_style(picture, portraits=portraits),
+        WIDGET_STYLE=widget_style(picture, portraits=portraits, features=features),
         # All languages. Those that get no texts here are loaded from a file.
         TEXTS={language.tag: None for language in languages().values()},
         ASSETS_VERSION=version,
     )
-    portrait = part_in("embed.js", "portrait.js") if portraits else b""
-    parts = [begin, *texts_at_once(), bodies["embed.js"] + portrait + b"}\n"]
+    script = bodies["embed.js"]
+    if portraits:
+        script += part_in("embed.js", "portrait.js")
+    if features.formulas:
+        script += part_in("embed.js", "formula.js")
+    if features.tables:
+        script += part_in("embed.js", "table.js")
+    parts = [begin, *texts_at_once(), script + b"}\n"]
     assets["embed.js"] = Asset(parts, MIME[".js"])
     return assets, version
 
@@ -17063,18 +17118,24 @@ def packed_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def widget_style(picture: str, *, portraits: bool) -> str:
+def widget_style(picture: str, *, portraits: bool, features: TextFeatures) -> str:
     """The style of the widget, in which `SERVICE/` stands for the URL of the service."""
     style = style_in("widget.css")
     if picture:
         style += style_in("picture.css")
     if portraits:
         style += style_in("portrait.css")
+    if features.formulas:
+        style += style_in("formula.css")
+    if features.tables:
+        style += style_in("table.css")
     return style
 
 
 def fragment_style(config: Config) -> str:
-    style = widget_style(config.site_picture, portraits=config.comments_pictures)
+    style = widget_style(
+        config.site_picture, portraits=config.comments_pictures, features=config.text_features
+    )
     style += style_in("fragment.css")
     return style.replace("SERVICE/", f"{config.service_url}/")
 
@@ -19162,7 +19223,7 @@ class App:
         config = self.site.config
         store = self.site.store
         now = self.site.now()
-        render_formulas_anew(self.site)
+        render_anew(self.site)
         with store.writing():
             store.purge(now)
             store.forget(now - max(HOUR, config.privacy_keep_ip_days * DAY))
@@ -19287,7 +19348,9 @@ def app_on(
     key = config.token_key or store.token_key(world.random_bytes(32).hex())
     places = places_of(config)
     templates()  # read now: an upgrade replaces the files while this program still runs
-    assets, assets_version = assets_with(config.site_picture, portraits=config.comments_pictures)
+    assets, assets_version = assets_with(
+        config.site_picture, portraits=config.comments_pictures, features=config.text_features
+    )
     site = Site(
         config=config,
         store=store,
@@ -24076,7 +24139,7 @@ class Adding:
     def step(self) -> Iterator[None]:
         """A transaction, and perhaps a pause."""
         with self.store.writing():
-            self.store.forget_time("formulas")  # they are text until the service renders them
+            self.store.forget_features()  # it is text until the service renders it
             yield
         if time.monotonic() - self.paused_at > IMPORT_SECONDS:
             threading.Event().wait(PAUSE_SECONDS)

@@ -5,11 +5,12 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import webtest
 
-from commentd import App, Config, clean, make_app, safe_html, with_sources
+from commentd import App, Config, TextFeatures, clean, make_app, safe_html, with_sources
 from support import inside
 from support.campaign import Campaign
 from support.client import Visitor
@@ -19,12 +20,14 @@ from support.world import FakeWorld, read, text_of
 
 pytest.importorskip("latex2mathml")
 
+FORMULAS = TextFeatures(formulas=True)
+ALL_FEATURES = TextFeatures(formulas=True, tables=True)
 with_formulas = pytest.mark.parametrize("settings", [{"comments_formulas": True}], ids=[""])
 
 
 def shown(text: str) -> str:
     """What a formula looks like, in short: its characters, and `[…]` where one is."""
-    markup = safe_html(text, formulas=True)
+    markup = safe_html(text, FORMULAS)
     marked = re.sub(r"<math [^>]*>(.*?)</math>", r"[\1]", markup, flags=re.DOTALL)
     return re.sub("<[^>]*>|\n", "", marked)
 
@@ -44,7 +47,7 @@ def test_a_formula_stands_between_dollar_signs_or_in_a_block_called_math() -> No
         f"$$\n{tex}\n$$": f"<p>{fraction(tex, 'block')}</p>\n",
         f"```math\n{tex}\n```": f"<p>{fraction(tex, 'block')}</p>\n",
     }.items():
-        assert safe_html(written, formulas=True) == markup
+        assert safe_html(written, FORMULAS) == markup
         assert "<math" not in safe_html(written)
 
 
@@ -69,8 +72,8 @@ def test_prices_code_and_variables_are_no_formulas() -> None:
     ):
         assert "[" not in shown(text), text
         assert shown(text) == re.sub("\n", "", text)
-    assert safe_html("`$x$` \\$x$", formulas=True) == "<p><code>$x$</code> $x$</p>\n"
-    assert "<math" not in safe_html("```\n$x$\n$$\ny\n$$\n```\n\n    $x$", formulas=True)
+    assert safe_html("`$x$` \\$x$", FORMULAS) == "<p><code>$x$</code> $x$</p>\n"
+    assert "<math" not in safe_html("```\n$x$\n$$\ny\n$$\n```\n\n    $x$", FORMULAS)
 
 
 def test_a_formula_ends_where_people_mean_it() -> None:
@@ -118,7 +121,7 @@ def test_tex_shows_as_people_know_it() -> None:
         '<mtd class="left"><mi></mi><mo>=</mo><mi>b</mi></mtd></mtr></mtable>',
         r"\mathbb{R}": "<mi>ℝ</mi>",
     }.items():
-        whole = safe_html(f"$${tex}$$", formulas=True)
+        whole = safe_html(f"$${tex}$$", FORMULAS)
         assert f'display="block"><mrow>{markup}</mrow></math>' in whole
     assert "(1)" not in shown(r"$$\begin{align}a&=b\\c&=d\end{align}$$")
 
@@ -150,35 +153,38 @@ HOSTILE = [
 def test_hostile_tex_is_refused_or_shown_within_bounds() -> None:
     for tex in HOSTILE:
         for text in (f"${tex}$", f"$$\n{tex}\n$$", f"```math\n{tex}\n```"):
-            markup = safe_html(text, formulas=True)
+            markup = safe_html(text, FORMULAS)
             assert len(markup) <= 30 * len(text) + 1000, tex[:40]
             depth = 0
             for end in re.findall(r"<(/?)m", markup):
                 depth += -1 if end else 1
                 assert depth <= 33, tex[:40]
     for tex in HOSTILE[:3] + HOSTILE[12:16]:
-        assert "<math" not in safe_html(f"${tex}$", formulas=True), tex[:40]
+        assert "<math" not in safe_html(f"${tex}$", FORMULAS), tex[:40]
 
 
 def test_many_formulas_do_not_make_a_text_much_longer() -> None:
     for text in ("$x$ " * 2500, "$\\frac12$" * 1100, "$$a_1^2$$ " * 1000):
-        assert len(safe_html(text, formulas=True)) <= 30 * len(text) + 1000
+        assert len(safe_html(text, FORMULAS)) <= 30 * len(text) + 1000
     assert shown("$x$ " * 20).strip() == "[x] " * 19 + "[x]"
 
 
-def test_no_attack_leaves_more_than_text_and_formulas() -> None:
+def test_no_attack_leaves_more_than_text_formulas_and_tables() -> None:
     for attack in ATTACKS:
         for text in (attack, f"a {attack} b", f"> * {attack}\n\n{attack}", f"${attack}$"):
-            markup, bare = safe_html(text, formulas=True), clean(text)
+            markup, bare = safe_html(text, ALL_FEATURES), clean(text)
             assert_allowed(markup, bare, with_sources(markup))
             assert (clean(markup), clean(bare)) == (markup, bare)
 
 
-def test_random_markdown_with_formulas_stays_within_the_allow_list(campaign: Campaign) -> None:
+def test_random_markdown_with_formulas_and_tables_stays_within_the_allow_list(
+    campaign: Campaign,
+) -> None:
     for chance in campaign.rounds(1500):
         text = writing(chance)
-        markup, bare = safe_html(text, formulas=True), clean(text)
+        markup, bare = safe_html(text, ALL_FEATURES), clean(text)
         campaign.figures["formulas"] += markup.count("<math ")
+        campaign.figures["tables"] += markup.count("<table>")
         campaign.figures["characters"] += len(text)
         assert_allowed(markup, bare, clean(bare), with_sources(markup))
         assert clean(markup) == markup
@@ -210,7 +216,9 @@ def test_an_email_shows_the_source_of_a_formula(app: App, fake_world: FakeWorld)
     app.deliver()
     (email,) = fake_world.emails
     message = read(email.message)
-    markup = message.get_body(("html",)).get_content()
+    part = message.get_body(("html",))
+    assert part
+    markup = part.get_content()
     assert "so $x&lt;y$ holds" in markup
     assert "$$\\frac12$$" in markup
     assert "<m" not in re.sub("<meta", "", markup)
@@ -227,7 +235,7 @@ def test_a_formula_hides_no_word_that_holds_a_comment(visitor: Visitor) -> None:
 def test_earlier_comments_follow_the_setting(
     config: Config, fake_world: FakeWorld, tmp_path: Path
 ) -> None:
-    def html_with(**settings: bool) -> list[str]:
+    def html_with(**settings: Any) -> list[str]:
         app = make_app(replace(config, **settings), fake_world.world, rounds=1)
         app.tick()
         shown = [each["html"] for each in Visitor(app).listing()["comments"]]

@@ -8,7 +8,10 @@ from typing import Any
 from commentd import has_controls
 from support.widget import CLOBBERED
 
-TAGS = {*"p br em strong del code pre blockquote ul ol li a hr".split()}  # noqa: SIM905
+TAGS = {
+    *("p", "br", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li", "a", "hr"),
+    *("table", "thead", "tbody", "tr", "th", "td"),
+}
 REL = "nofollow ugc noopener noreferrer"
 VOID = {"br", "hr"}
 # What a formula may become, and what its attributes may say.
@@ -51,6 +54,8 @@ class AllowListParser(HTMLParser):
         target = attributes.pop("href", "mailto:" if tag == "a" else None)
         start = attributes.pop("start", None) if tag == "ol" else None
         assert re.fullmatch("[0-9]{1,9}", start or "1")
+        side = attributes.pop("align", None) if tag in ("th", "td") else None
+        assert side in (None, "left", "center", "right")
         language = attributes.pop("class", None) if tag == "code" else None
         assert re.fullmatch("(?a)language-[a-z0-9][a-z0-9+#-]{0,19}", language or "language-x")
         assert not attributes, attributes
@@ -304,7 +309,8 @@ def broken_url(chance: random.Random) -> str:
     return text + chance.choice(["window.xss=1", "alert(1)", "/evil.test/x.js", "text/html,<p>"])
 
 
-# In braces stands what is chosen by chance; `inner` is written by the same rules.
+# In braces stands what is chosen by chance; `inner` is written by the same rules. `¦` is the line
+# between the cells of a table.
 GRAMMAR = (
     """
 <{tag}{attribute}>{inner}</{tag}>|<{tag}{attribute}{attribute}>{inner}|<{tag}{attribute}/>{inner}
@@ -313,11 +319,14 @@ GRAMMAR = (
 ![{inner}](<{url}>)|[![{inner}]({url})]({url})|[{inner}]: {url} '{inner}'~~[{inner}] [x][{inner}]
 <{url}>| {url} |*{inner}*|**{inner}|_{inner}_|`{inner}`|``{inner}|~```{inner}~{inner}~```~
 ${inner}$|$\\text{{inner}}$|$${inner}$$|~```math~{inner}~```~|$x_{{inner}}$
+~¦ {inner} ¦ {inner} ¦~¦:--¦--:¦~¦ {inner} ¦ {inner} ¦~|~{inner} ¦ b~--- ¦ ---~c ¦ {inner}~
 ~> {inner}~|~* {inner}~|~1. {inner}~|~# {inner}~|~    {inner}~|~- [ ] {inner}~|{fragment}
 """.strip()
     .replace("\n", "|")
     .replace("~", "\n")
-    .split("|")
+    .replace("|", "\0")
+    .replace("¦", "|")
+    .split("\0")
 )
 
 

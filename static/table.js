@@ -1,0 +1,54 @@
+// Tables: a part of embed.js where the owner wants them.
+'use strict'
+{
+
+const {kit} = customElements.get('commentd-thread')
+const {h, formatted: formattedText} = kit
+
+const TABLE = /<table>.*?<\/table>/gs
+const ROW = /<tr>.*?<\/tr>/gs
+const CELL = /<(t[hd])(?: align="(left|center|right)")?>(.*?)<\/\1>/gs
+// What stands for a table while the text around it is built.
+const MARK = '\ue001'
+
+/** A table of the service's HTML, built anew. Keyboards can scroll it. */
+function tableFrom(html) {
+  const [head, ...rows] = html.match(ROW).map(row => h('tr', {}, ...cellsFrom(row)))
+  const table = h('table', {}, h('thead', {}, head), h('tbody', {}, ...rows))
+  return h('div', {class: 'wide', tabIndex: 0}, table)
+}
+
+const cellsFrom = row => Array.from(row.matchAll(CELL), ([, tag, align, html]) =>
+  h(tag, {align}, ...formattedText(html).childNodes))
+
+/** The service's HTML of a comment with its tables. */
+function formatted(html) {
+  const tables = []
+  const marked = html.replaceAll(MARK, '').replace(TABLE, table => {
+    tables.push(tableFrom(table))
+    return `<p>${MARK}</p>`
+  })
+  const root = formattedText(marked)
+  for (const place of root.querySelectorAll('p')) {
+    if (place.textContent === MARK) place.replaceWith(tables.shift())
+  }
+  return root
+}
+
+kit.formatted = formatted
+
+/** Shows the tables in a comment of the list, which the list itself shows as text. */
+function show({comment, firstChild: article}) {
+  const body = article.querySelector('.body')
+  if (body && comment.html.includes('<table>')) {
+    body.replaceChildren(...formatted(comment.html).childNodes)
+  }
+}
+
+addEventListener('commentd:loaded', ({target: thread}) => {
+  if (thread.localName !== 'commentd-thread' || thread.decorators.table) return
+  thread.decorators.table = show
+  thread.shadowRoot.querySelectorAll('li[data-id]').forEach(show)
+})
+
+}
