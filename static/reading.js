@@ -280,6 +280,32 @@ async function link(thread, kit, id) {
   }
 }
 
+/** Adds to each block of code a button that copies it. Where there is no clipboard (plain http),
+    there is none. */
+function addCopiers(thread, {button, h}, {firstChild: article}) {
+  if (!navigator.clipboard) return
+  for (const block of article.querySelectorAll('.body pre')) {
+    if (block.parentNode.matches('.code')) continue
+    const place = h('div', {class: 'code'})
+    block.replaceWith(place)
+    const copier = button(thread.say('copycode'), () => copy(thread, block, copier), {class: 'copy'})
+    place.append(block, copier)
+  }
+}
+
+/** Copies a block of code. Where the page may not do that, it is selected. */
+async function copy(thread, block, copier) {
+  try {
+    await navigator.clipboard.writeText(block.textContent)
+  } catch {
+    getSelection().selectAllChildren(block)
+    return
+  }
+  copier.textContent = thread.say('codecopied')
+  thread.announce(thread.say('codecopied'), false)
+  setTimeout(() => copier.textContent = thread.say('copycode'), 3000)
+}
+
 // -- Attention ----------------------------------------------------------------
 
 const attended = new WeakSet()
@@ -300,6 +326,7 @@ export async function attend(thread, kit, signal) {
   const complete = item => {
     addOpener(thread, kit, item)
     addTitles(thread, kit, item)
+    addCopiers(thread, kit, item)
     addLine(thread, kit, item.closest('.replies'))
   }
   thread.decorators.reading = complete

@@ -655,6 +655,30 @@ def test_the_link_of_a_comment_is_put_into_the_address_bar_where_copying_fails(
     expect(page.locator("[data-target]")).to_contain_text("No. 2.")
 
 
+def test_code_is_copied_by_a_button_where_there_is_a_clipboard(
+    app: App, site: Site, page: Page
+) -> None:
+    say(app, "```\nfirst <b>\n  second\n```")
+    site.write(TAG)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(localhost(site) + POST)
+    blog.begin_to_read(page)
+    copier = page.get_by_role("button", name="复制代码")
+    expect(copier).to_have_css("opacity", "0")
+    page.locator("pre").hover()
+    expect(copier).to_have_css("opacity", "1")
+    height = page.locator("article").bounding_box()
+    copier.click()
+    expect(page.get_by_role("button", name="已复制")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="已复制")).to_have_count(1)
+    assert page.evaluate("navigator.clipboard.readText()") == "first <b>\n  second\n"
+    assert page.locator("article").bounding_box() == height
+    page.goto(site.address + POST)
+    blog.begin_to_read(page)
+    expect(page.locator(".quiet")).to_be_visible()
+    expect(page.locator(".copy")).to_have_count(0)
+
+
 def test_a_printed_thread_has_the_texts_and_no_buttons(app: App, open_and_touch: View) -> None:
     say(app, "\n\n".join(f"Paragraph {n}." for n in range(60)), hours=3)
     nested(app, 2)
