@@ -6560,8 +6560,13 @@ class Store(Database):
         return self.one(Page, "SELECT * FROM page WHERE id = ?", page_id)
 
     def pages(self, sort: str, pattern: str, offset: int, limit: int) -> list[Page]:
-        """The pages whose URL or title matches the LIKE `pattern`. "" stands for all."""
-        sql = "SELECT * FROM page"
+        """The pages whose URL or title matches the LIKE `pattern`. "" stands for all. A page that
+        was deleted stays for as long as its deleted comments do, and is not listed."""
+        sql = """
+            SELECT * FROM page
+             WHERE (total > 0 OR views > 0 OR page_likes > 0 OR closed = 1
+                    OR EXISTS (SELECT 1 FROM comment
+                                WHERE page_id = page.id AND status = 'waiting'))"""
         if pattern:
             sql += " WHERE page_url LIKE :pattern ESCAPE '!' OR title LIKE :pattern ESCAPE '!'"
         sql += f" ORDER BY {PAGE_SORTS[sort]} LIMIT :limit OFFSET :offset"
@@ -6658,6 +6663,18 @@ class Store(Database):
         """Adds to the views of pages, by page key."""
         sql = "UPDATE page SET views = views + ?, seen_at = ? WHERE key = ?"
         for key, count in counts.items():
+    def delete_page(self, page_id: int) -> None:
+        """Deletes all of a page but its comments. While it has some, deleted ones too, it stays,
+        with nothing to list it for: they may be put back."""
+        sql = """
+            DELETE FROM page_liker WHERE page_id = :id;
+            DELETE FROM subscription WHERE page_id = :id;
+            DELETE FROM follow WHERE page_id = :id;
+            UPDATE page SET views = 0, page_likes = 0, closed = 0 WHERE id = :id;
+            DELETE FROM page WHERE id = :id
+               AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = :id);"""
+        self.run_script(sql, id=page_id)
+
             self.run(sql, count, now, key)
         self.add_to_day(now, views=sum(counts.values()))
 
@@ -18178,6 +18195,41 @@ def change_title(request: Request, page: Page) -> None:
     if title != page.title:
         audit(request, "title", page.page_url, title)
     request.site.store.set_title(page.id, title, "owner")
+
+@route("DELETE", "/admin/pages/<page_id:id>", Permission.ADMIN)
+def delete_page(request: Request, page_id: int) -> Json:
+    """To `{success, comments}`: all comments of the page are deleted, and `comments` holds what
+    each was before. To give them that back undoes it. The views, likes and followers are gone."""
+    store = request.site.store
+    flush_views(request.site)  # which would come back to the page
+    page = store.page_by_id(page_id)
+    if page is None:
+        raise NotFound("页面不存在", Code.PAGE_GONE)
+    deleted: list[Json] = []
+    for status in ("visible", "waiting"):
+        deleted += delete_comments(request, Search(status, page_id=page_id))
+    with request.writing():
+        store.delete_page(page_id)
+        audit(request, "delete_page", page.page_url)
+    return {"success": True, "comments": deleted}
+
+
+DELETED_AT_ONCE = 50  # comments in a transaction: others want to write, too
+
+
+def delete_comments(request: Request, search: Search) -> list[Json]:
+    """Deletes all comments that are found. Returns what each was before."""
+    site = request.site
+    deleted: list[Json] = []
+    while True:
+        with request.writing():
+            comments = site.store.search_comments(search, NO_END, DELETED_AT_ONCE)
+            for comment in comments:
+                ACTIONS["deleted"].apply(site, comment)
+        if not comments:
+            return deleted
+        deleted += [{"id": comment.id, "was": comment.status} for comment in comments]
+
 
 
 def rename_page(request: Request, page: Page) -> int:

@@ -966,6 +966,63 @@ def test_a_page_takes_in_another_when_the_owner_says_so(
     assert change(owner, "pages/2", page_url="/new/", merge=True)["page"]["total"] == 2
 
 
+@ON_BLOG
+def test_a_page_is_deleted_with_its_comments_which_can_be_put_back(
+    visitor: Visitor, owner: Visitor, ann: Visitor, app: App, db: sqlite3.Connection
+) -> None:
+    for text in ("root", "waits", "spam"):
+        visitor.say(text)
+    visitor.say("leaf", parent_id=1)
+    visitor.say("elsewhere", page_url="/b/")
+    moderate(owner, [2], "waiting")
+    moderate(owner, [3], "spam")
+    visitor.post_json("/page/like", {"page_url": PAGE})
+    ann.post_json("/page/follow", {"page_url": PAGE})
+    visitor.listing()  # a view that is not counted yet
+    deleted = drop(owner, "pages/1")
+    before = {1: "visible", 4: "visible", 2: "waiting"}
+    assert {entry["id"]: entry["was"] for entry in deleted["comments"]} == before
+    app.tick()
+    assert ids(pages(owner), "pages") == [2]
+    assert ids(queue(owner, status="deleted")) == [4, 2, 1]
+    assert ids(queue(owner, status="spam")) == [3]  # it was deleted in a way
+    assert rows(db, "SELECT views, page_likes FROM page WHERE id = 1") == [(0, 0)]
+    assert rows(db, "SELECT * FROM follow") == []
+    listing = visitor.listing()
+    assert (listing["comments"], listing["total"], listing["page_likes"]) == ([], 0, 0)
+    assert audit(owner)[-1] == ("Owner", "delete_page", PAGE, "")
+
+    moderate(owner, [1, 4], "visible")
+    (back,) = [each for each in pages(owner)["pages"] if each["id"] == 1]
+    assert (back["page_url"], back["total"]) == (PAGE, 2)
+    assert ids(visitor.listing()) == [4, 1]
+
+
+@ON_BLOG
+def test_a_page_without_comments_is_deleted_for_good(
+    visitor: Visitor, owner: Visitor, db: sqlite3.Connection
+) -> None:
+    visitor.post_json("/page/like", {"page_url": "/mistyped/"})
+    assert ids(pages(owner), "pages") == [1]
+    assert drop(owner, "pages/1") == {"success": True, "comments": []}
+    assert rows(db, "SELECT * FROM page") == []
+    assert drop(owner, "pages/1", 404)["code"] == "page_gone"
+    visitor.post_json("/page/like", {"page_url": "/mistyped/"})
+    assert [each["page_likes"] for each in pages(owner)["pages"]] == [1]
+
+
+@ON_BLOG
+def test_very_many_comments_of_a_page_are_deleted_at_once(
+    visitor: Visitor, owner: Visitor, app: App
+) -> None:
+    visitor.say()
+    inside.add_new_comments(app, 120, "one of many")
+    visitor.say("elsewhere", page_url="/b/")
+    assert len(drop(owner, "pages/1")["comments"]) == 121
+    assert visitor.listing()["total"] == 0
+    assert visitor.listing(url="/b/")["total"] == 1
+
+
 # Users
 
 

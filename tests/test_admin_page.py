@@ -1331,6 +1331,34 @@ def test_a_page_gets_another_url_and_takes_in_another_when_asked_twice(
     page = admin_browser.open("pages")
     url, exists = dialog(page).get_by_label("URL"), "There is already a page at that URL"
     keyboard(button(list_row(page, "/a/"), "Edit"))
+def test_a_page_is_deleted_and_its_comments_come_back_when_that_is_undone(
+    admin_browser: AdminBrowser,
+) -> None:
+    admin_browser.expected.append(UNREACHED)
+    add_pages(admin_browser.app)
+    one, *_ = [id for (id,) in sql(admin_browser.app, "SELECT id FROM comment ORDER BY id")]
+    page = admin_browser.open("pages")
+    a = list_row(page, "/a/")
+    mouse(button(a, "Delete"))
+    expect(dialog(page)).to_contain_text("Its views, likes and followers are lost.")
+    page.keyboard.press("Escape")
+    expect(dialog(page)).to_have_count(0)
+    keyboard(button(a, "Delete"))
+    keyboard(button(dialog(page), "Delete"))
+    expect(a).to_have_count(0)
+    expect_notice(page, "Page deleted.")
+    status = "SELECT status FROM comment WHERE id = ?"
+    assert sql(admin_browser.app, status, one) == [("deleted",)]
+    page.route("**/admin/comments", lambda route: route.abort())
+    button(page, "Undo").click()
+    expect_notice(page, re.compile("can’t be reached"))
+    page.unroute("**/admin/comments")
+    button(page, "Undo").click()
+    expect_notice(page, "Undone.")
+    assert sql(admin_browser.app, status, one) == [("visible",)]
+    expect(notes(page, "/a/")).to_have_text(["1 comment", "0 views", "0 likes"])
+
+
     expect(url).to_have_value("/a/")
     expect(dialog(page)).to_contain_text("The comments of the page move with it.")
     keyboard(url, "/new/")

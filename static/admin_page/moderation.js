@@ -118,7 +118,7 @@ export async function setStatus(rows, status) {
 }
 
 /** Gives comments the status back that each had before. */
-async function putBack(rows, moved) {
+export async function putBack(rows, moved) {
   for (const status of new Set(moved.map(({was}) => was))) {
     const ids = moved.filter(({was}) => was === status).map(({id}) => id)
     await setStatus(rows.filter(({comment}) => ids.includes(comment.id)), status)

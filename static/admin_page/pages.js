@@ -1,11 +1,12 @@
-// The view of the pages: closed and reopened, given a title and a URL, and merged.
+// The view of the pages: closed and reopened, given a title and a URL, merged, and deleted.
 
 import {button, h} from './shared.js'
-import {badge, dots, line, link, linkToPage, main, replaceRow} from './elements.js'
+import {badge, dots, line, link, linkToPage, main, removeRow, replaceRow} from './elements.js'
 import {inputField, openDialog} from './forms.js'
-import {show} from './frame.js'
+import {refreshCounts, show} from './frame.js'
 import {finder, makeList} from './lists.js'
-import {busyButton} from './notices.js'
+import {putBack} from './moderation.js'
+import {announce, busyButton} from './notices.js'
 import {call} from './service.js'
 import {say, text} from './texts.js'
 
@@ -28,8 +29,26 @@ function pageRow(page) {
       say('n_likes', page_likes),
       closed && badge(closed_by_age ? 'byage' : 'closed')),
     busyButton(closed ? 'reopen' : 'close', close),
-    button(say('edit'), () => openEdit(row, page)))
+    button(say('edit'), () => openEdit(row, page)),
+    button(say('to_deleted'), () => openDelete(row, page), {class: 'danger'}))
   return row
+}
+
+/** Deletes a page with its comments. Undoing brings back the comments, but no views and likes: so
+    it is asked about. */
+function openDelete(row, page) {
+  const remove = async () => {
+    const {comments} = await call('DELETE', 'pages/' + page.id)
+    const undo = async () => {
+      await putBack(comments.map(({id}) => ({comment: {id}})), comments)
+      show()
+    }
+    announce(say('page_deleted'), comments.length ? undo : undefined)
+    refreshCounts()
+    return removeRow(row)
+  }
+  const fields = [linkToPage(page), h('p', {}, say('delete_page_lead'))]
+  openDialog(say('delete_page'), 'to_deleted', fields, remove)
 }
 
 /** Changes a page. Returns the element that gets the focus. */
