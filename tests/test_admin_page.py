@@ -804,6 +804,15 @@ def test_escape_closes_what_is_open(admin_browser: AdminBrowser) -> None:
         expect(closed).to_be_empty()
     page.keyboard.press("u")  # what the message said can still be undone
     expect_notice(page, "Undone.")
+    go(page, "comments")
+    filters = page.locator("summary", has_text="Filters")
+    keyboard(filters)
+    keyboard(page.get_by_label("Author", exact=True), "by t")
+    expect(page.get_by_role("article")).to_have_count(2)
+    page.keyboard.press("Escape")
+    expect(filters).to_be_focused()
+    expect(page.get_by_label("Author", exact=True)).to_be_hidden()
+    expect(filters).to_have_text("Filters (1)")  # what was typed is not lost
 
 
 def test_a_message_stays_in_the_section_that_it_is_about(admin_browser: AdminBrowser) -> None:

@@ -27,15 +27,22 @@ function press(key) {
   else if (key === 'u') takeBack() // the notice with the button has gone
 }
 
-/** Closes what is open: a form in a comment, else the selection, else the notice. Dialogs and
-    search fields have an Escape of their own. */
+/** Closes what is open: a form in a comment, else what is unfolded around the focus, else the
+    selection, else the notice. Dialogs and search fields have an Escape of their own. */
 function onEscape({target, isComposing}) {
   if (isComposing || target.closest('[type=search]')) return
   if (document.querySelector('dialog[open]')) return
   const form = target.closest('article form') ?? main.querySelector('article form')
+  const unfolded = target.closest('details[open]')
   if (form) form.onescape()
+  else if (unfolded) fold(unfolded)
   else if (selectionBar.firstChild) keysOfView().Escape()
   else dismissNotice()
+}
+
+function fold(unfolded) {
+  unfolded.open = false
+  unfolded.querySelector('summary').focus()
 }
 
 /** Whether keys write, in a field or somewhere in a dialog. */
