@@ -6131,8 +6131,11 @@ class Store(Database):
         sql = "SELECT * FROM account WHERE role = 'admin' AND blocked = 0 ORDER BY id"
         return self.all(Account, sql)
 
-    def accounts(self, pattern: str, before: int, limit: int) -> list[AccountSummary]:
-        """The newest first, with an id below `before`; `pattern` is one for LIKE, or ""."""
+    def accounts(
+        self, pattern: str, user_id: int | None, before: int, limit: int
+    ) -> list[AccountSummary]:
+        """The newest first, with an id below `before`; `pattern` is one for LIKE, or "". With
+        `user_id`, that one alone."""
         sql = """
             SELECT account.id, email, nickname, role, blocked, created_at, picture,
                    (SELECT count(*) FROM comment
@@ -6140,8 +6143,12 @@ class Store(Database):
               FROM account WHERE account.id < :before"""
         if pattern:
             sql += " AND (email LIKE :pattern ESCAPE '!' OR nickname LIKE :pattern ESCAPE '!')"
+        if user_id is not None:
+            sql += " AND account.id = :user_id"
         sql += " ORDER BY account.id DESC LIMIT :limit"
-        return self.all(AccountSummary, sql, pattern=pattern, before=before, limit=limit)
+        return self.all(
+            AccountSummary, sql, pattern=pattern, user_id=user_id, before=before, limit=limit
+        )
 
     def set_rights(self, account: Account, *, revoke: bool) -> None:
         """Stores its role, and whether it is blocked. `revoke` also makes tokens and one-time links
@@ -6568,7 +6575,8 @@ class Store(Database):
                     OR EXISTS (SELECT 1 FROM comment
                                 WHERE page_id = page.id AND status = 'waiting'))"""
         if pattern:
-            sql += " WHERE page_url LIKE :pattern ESCAPE '!' OR title LIKE :pattern ESCAPE '!'"
+            sql += """
+               AND (page_url LIKE :pattern ESCAPE '!' OR title LIKE :pattern ESCAPE '!')"""
         sql += f" ORDER BY {PAGE_SORTS[sort]} LIMIT :limit OFFSET :offset"
         return self.all(Page, sql, pattern=pattern, offset=offset, limit=limit)
 
@@ -6655,14 +6663,6 @@ class Store(Database):
         self.run_script(sql, old=page_id, new=other.id)
         return other.id
 
-    def unknown_pages(self, keys: list[str]) -> list[str]:
-        """The page keys among these that have no page."""
-        return [key for key in keys if self.page(key) is None]
-
-    def add_views(self, counts: dict[str, int], now: int) -> None:
-        """Adds to the views of pages, by page key."""
-        sql = "UPDATE page SET views = views + ?, seen_at = ? WHERE key = ?"
-        for key, count in counts.items():
     def delete_page(self, page_id: int) -> None:
         """Deletes all of a page but its comments. While it has some, deleted ones too, it stays,
         with nothing to list it for: they may be put back."""
@@ -6675,6 +6675,14 @@ class Store(Database):
                AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = :id);"""
         self.run_script(sql, id=page_id)
 
+    def unknown_pages(self, keys: list[str]) -> list[str]:
+        """The page keys among these that have no page."""
+        return [key for key in keys if self.page(key) is None]
+
+    def add_views(self, counts: dict[str, int], now: int) -> None:
+        """Adds to the views of pages, by page key."""
+        sql = "UPDATE page SET views = views + ?, seen_at = ? WHERE key = ?"
+        for key, count in counts.items():
             self.run(sql, count, now, key)
         self.add_to_day(now, views=sum(counts.values()))
 
@@ -18188,14 +18196,6 @@ def change_page(request: Request, page_id: int) -> Json:
         return {"success": True, "page": changed}
 
 
-def change_title(request: Request, page: Page) -> None:
-    """Gives a page the title in the form, which nothing but another one of an admin replaces."""
-    text = text_field(request, "page_title", BODY_LIMIT, optional=True)
-    title = proper_title(text, request.site.config.blog_name)
-    if title != page.title:
-        audit(request, "title", page.page_url, title)
-    request.site.store.set_title(page.id, title, "owner")
-
 @route("DELETE", "/admin/pages/<page_id:id>", Permission.ADMIN)
 def delete_page(request: Request, page_id: int) -> Json:
     """To `{success, comments}`: all comments of the page are deleted, and `comments` holds what
@@ -18231,6 +18231,14 @@ def delete_comments(request: Request, search: Search) -> list[Json]:
         deleted += [{"id": comment.id, "was": comment.status} for comment in comments]
 
 
+def change_title(request: Request, page: Page) -> None:
+    """Gives a page the title in the form, which nothing but another one of an admin replaces."""
+    text = text_field(request, "page_title", BODY_LIMIT, optional=True)
+    title = proper_title(text, request.site.config.blog_name)
+    if title != page.title:
+        audit(request, "title", page.page_url, title)
+    request.site.store.set_title(page.id, title, "owner")
+
 
 def rename_page(request: Request, page: Page) -> int:
     """Gives a page the URL in the form. If another page has it, the two are merged, if the caller
@@ -18250,8 +18258,13 @@ def rename_page(request: Request, page: Page) -> int:
 
 @route("GET", "/admin/users", Permission.ADMIN, pace=Pace.LONG)
 def admin_users(request: Request) -> Json:
-    """`?q=&before=&limit=` to accounts, the newest first."""
-    find = functools.partial(request.site.store.accounts, search_pattern(request))
+    """`?q=&before=&limit=` to accounts, the newest first. `?user=` to that one, if it is still
+    there."""
+    find = functools.partial(
+        request.site.store.accounts,
+        search_pattern(request),
+        query_number(request, "user", 0, NO_END) or None,
+    )
     accounts, more = rows_before(request, find)
     users = [
         {

@@ -1054,6 +1054,7 @@ def test_users_are_listed_and_looked_for(ann: Visitor, owner: Visitor) -> None:
     assert users(owner, before=2) == {"users": [user(comments=1)], "more": False}
     looked = {"ANN@": [1], "wner": [2], "%": [], "_": [], "!": [], "example.com": [2, 1]}
     assert {word: ids(users(owner, q=word), "users") for word in looked} == looked
+    assert [ids(users(owner, user=number), "users") for number in (1, 2, 3)] == [[1], [2], []]
 
 
 @NO_LIMITS

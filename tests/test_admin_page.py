@@ -1641,13 +1641,18 @@ def test_the_log_tells_what_was_done_and_by_whom(admin_browser: AdminBrowser) ->
         page.keyboard.press(key)
         expect_notice(page, status)
     admin_browser.expect_states("spam")
-    for who, action in (("mail", "deleted"), ("command", "claim"), ("Ann", "newdeed")):
+    done = (("mail", "deleted"), ("command", "claim"), ("Ann", "newdeed"), ("Ann", "block_user"))
+    for who, action in done:
         sql(admin_browser.app, add, inside.now(admin_browser.app), who, action, "7")
+    ann = account(admin_browser.app, "ann@example.com", "Ann", "user")
+    sql(admin_browser.app, add, inside.now(admin_browser.app), "Bob", "role", str(ann))
     go(page, "log")
     rows = page.locator("li.line .what > :first-child")
-    expect(rows).to_have_count(6)
+    expect(rows).to_have_count(8)
     assert {*page.locator("li.line time").all_inner_texts()} == {"now"}  # as at the widget
     assert rows.all_inner_texts() == [
+        f"Bob changed the role: user {ann}",
+        "Ann blocked: user 7",
         "Ann newdeed 7",
         "On the server became admin 7",
         "Via email link deleted: comment \u20687\u2069",
@@ -1661,6 +1666,11 @@ def test_the_log_tells_what_was_done_and_by_whom(admin_browser: AdminBrowser) ->
     expect(heading(page, "Comments")).to_be_visible()
     go(page, "comments?comment=7")
     expect(text_of_empty_list(page, "No comments found.")).to_be_visible()
+    go(page, "log")
+    rows.first.get_by_role("link").click()
+    expect(page.locator("li.line b")).to_have_text("Ann")
+    page.get_by_role("link", name="One account. Show all").click()
+    expect(page.locator("li.line")).to_have_count(2)
 
 
 def test_the_same_action_on_many_comments_is_one_line_of_the_log(

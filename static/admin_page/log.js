@@ -11,10 +11,12 @@ import {hasText, say, spaced, text} from './texts.js'
 // Who acted without signing in to this page.
 const ACTORS = {mail: 'by_mail', command: 'by_command'}
 
-// What the subject of an entry is: the number of a comment, or the URL of a page.
+// What the subject of an entry is: the number of a comment or of an account, or the URL of a page.
 const ON_COMMENTS = [
-  'visible', 'waiting', 'keep', 'spam', 'deleted', 'pin', 'unpin', 'edit', 'reply',
+  'visible', 'waiting', 'keep', 'spam', 'deleted', 'pin', 'unpin', 'edit', 'reply', 'mine',
+  'not_mine',
 ]
+const ON_USERS = ['block_user', 'unblock_user', 'role', 'remove_picture']
 const ON_PAGES = ['close', 'reopen', 'title']
 const TO_PAGES = ['rename', 'merge'] // their detail is the new URL
 
@@ -44,12 +46,15 @@ function belongsTo(newest, entry) {
 
 const linkToComment = id => link('#comments?comment=' + id, say('log_comment', text(id)))
 
+const linkToUser = id => link('#users?user=' + id, text(id))
+
 const findPage = url =>
   link('#pages?' + new URLSearchParams({q: text(url)}), bdi(readable(text(url))))
 
 /** What was done something with. */
 function subjectOf({action, subject}) {
   if (ON_COMMENTS.includes(action) && /^\d+$/.test(subject)) return linkToComment(subject)
+  if (ON_USERS.includes(action)) return linkToUser(subject)
   if (ON_PAGES.includes(action)) return findPage(subject)
   if (action === 'setting') return h('b', {}, labelOf(subject))
   return bdi(subject)
@@ -61,7 +66,7 @@ function detailOf({action, detail, was}) {
     return span(bdi(now), ' ', say('set_before', before))
   }
   if (TO_PAGES.includes(action)) return findPage(detail)
-  if (/^(un)?block$/.test(action) && hasText(detail)) return say(detail)
+  if (/^((un)?block|role)$/.test(action) && hasText(detail)) return say(detail)
   return text(detail) && bdi(detail)
 }
 

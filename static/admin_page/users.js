@@ -1,7 +1,7 @@
 // The view of the accounts: blocked, and made an admin.
 
 import {button, h} from './shared.js'
-import {badge, bdi, dots, findComments, line, main, replaceRow, span, when} from './elements.js'
+import {badge, bdi, dots, findComments, line, link, main, replaceRow, span, when} from './elements.js'
 import {openDialog, ownPassword} from './forms.js'
 import {finder, makeList} from './lists.js'
 import {busyButton} from './notices.js'
@@ -11,7 +11,9 @@ import {say} from './texts.js'
 export function draw(params) {
   const list = chosen =>
     makeList({path: 'users', query: Object.fromEntries(chosen), draw: userRow})
-  main.append(...finder('users', params, {}, list))
+  const [form, found] = finder('users', params, {}, list)
+  const linkToAll = params.has('user') && h('p', {class: 'small'}, link('#users', say('oneuser')))
+  main.append(form, linkToAll || '', found)
 }
 
 function userRow(user) {
