@@ -29,8 +29,10 @@ export function inspectionSection(origins) {
     }
   }
   const [origin] = origins.split(', ')
+  // No value: the first page of a blog has no comments, and would be found wrong.
   const field = inputField('url', 'post_url', {
-    type: 'url', required: true, maxLength: 2048, dir: 'ltr', value: origin && origin + '/',
+    type: 'url', required: true, maxLength: 2048, dir: 'ltr',
+    placeholder: origin && origin + '/…',
   })
   return [
     h('h2', {}, say('inspection')),

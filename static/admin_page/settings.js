@@ -21,7 +21,7 @@ export function draw() {
       others.replaceChildren(...inForce(changed))
     }
     main.append(
-      todo, ...inspectionSection(originsIn(response)), ...tagSection(),
+      todo, ...tagSection(), ...inspectionSection(originsIn(response)),
       ...settingForms(response, afterChange), ownSignIn(), ...backupSection(), others,
       h('p', {class: 'small'}, `commentd ${text(response.version)}`))
   })
