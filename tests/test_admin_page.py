@@ -2194,7 +2194,8 @@ def spoil(app: App, ill: str | bytes, then: int | None = None) -> None:
         row = {"who": bad, "action": "setting", "subject": subject, "detail": bad, "was": bad}
         insert(app, "audit", created_at=at, **row)
     for name in ("site_name", "site_timezone", "moderation_words"):
-        insert(app, "setting", name=name, text=bad)
+        # The table has no rowid.
+        sql(app, "INSERT OR REPLACE INTO setting VALUES (?, CAST(? AS TEXT))", name, bad)
     sent = {"recipient": bad, "subject": bad, "text": bad, "failure": bad, "tries": 3, "due_at": at}
     insert(app, "outbox", **sent, expires_at=now + DAY)
     for day in ((now + 8 * HOUR) // DAY, 2**60, -5):

@@ -180,13 +180,13 @@ IS_ABOVE = "!!document.querySelector('dialog[open], .bar:not(:empty)')"
 class AdminPage:
     """The service, and a browser before it."""
 
-    app: App
     browser: Browser
     service: str
+    token: str
 
     @contextmanager
     def opened(self, view: str, lang: str, **how: Any) -> Iterator[Page]:
-        me = {"token": token_of(self.app, OWNER, "admin"), "email": OWNER, "nickname": blog.OWNER}
+        me = {"token": self.token, "email": OWNER, "nickname": blog.OWNER}
         kept = json.dumps([f"{self.service}/commentd admin", json.dumps(me)])
         context = blog.new_context(self.browser, locale=lang, **how)
         page = context.new_page()
@@ -239,7 +239,7 @@ def main() -> None:
     options.folder.mkdir(exist_ok=True)
     with blog.chromium() as browser, own_app() as app, blog.service(app) as service:
         fill(app)
-        admin_page = AdminPage(app, browser, service)
+        admin_page = AdminPage(browser, service, token_of(app, OWNER, "admin"))
         for name in options.only or SHOWN:
             view, act = SHOWN[name]
             for screen in options.view or VIEWS:
