@@ -181,6 +181,7 @@ GOOD: dict[str, Any] = {
     "secret_hash": "5e" * 32,
     "settings": {"site_name": "A blog"},
     "page_id": 1,
+    "user": 1,
     "user_id": 1,
     "POST /auth/verify email": "eve@example.com",
     "POST /admin/inspection url": "https://blog.example/2026/hello/",
