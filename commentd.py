@@ -2696,7 +2696,7 @@ class Config:
     )
     comments_login_required: bool = setting("Only accounts may comment.", parse_yes_or_no, "no")
     comments_formulas: bool = setting(
-        "Show formulas in TeX: $…$ in a line, $$…$$ or a block of code named math on lines of its\n"
+        "Show formulas in TeX: $x$ in a line, $$x$$ or a block of code named math on lines of its\n"
         "own. It needs `pip install latex2mathml`.",
         parse_yes_or_no,
         "no",
