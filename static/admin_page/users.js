@@ -1,7 +1,9 @@
 // The view of the accounts: blocked, and made an admin.
 
 import {button, h} from './shared.js'
-import {badge, bdi, dots, findComments, line, link, main, replaceRow, span, when} from './elements.js'
+import {
+  badge, bdi, dots, findComments, line, link, main, replaceRow, span, when,
+} from './elements.js'
 import {openDialog, ownPassword} from './forms.js'
 import {finder, makeList} from './lists.js'
 import {busyButton} from './notices.js'
