@@ -288,7 +288,8 @@ function addCopiers(thread, {button, h}, {firstChild: article}) {
     if (block.parentNode.matches('.code')) continue
     const place = h('div', {class: 'code'})
     block.replaceWith(place)
-    const copier = button(thread.say('copycode'), () => copy(thread, block, copier), {class: 'copy'})
+    const act = () => copy(thread, block, copier)
+    const copier = button(thread.say('copycode'), act, {class: 'copy'})
     place.append(block, copier)
   }
 }
