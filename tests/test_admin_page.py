@@ -1866,6 +1866,9 @@ def test_a_setting_is_changed_and_undone_at_once(admin_browser: AdminBrowser) ->
     expect_notice(page, "Undone.")
     expect(page.get_by_label(HOLD)).to_have_value("all")
     assert setting_in_effect(admin_browser, "moderation_hold") == "all"
+    go(page, "log")
+    row = list_row(page, "changed a setting: Comments that wait for approval").first
+    expect(row).to_contain_text(re.compile("all .before: .the first of each author"))
 
 
 @with_settings(site_name="From the file", written_in={"site_name": "/srv/commentd/commentd.ini"})

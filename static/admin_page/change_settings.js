@@ -172,7 +172,7 @@ function controlOf(props, {type, text: value, choices, least, most}) {
 }
 
 /** What a choice is called: a language by its name, others by a text of this page. */
-function choiceName(value) {
+export function choiceName(value) {
   // The service calls the first kind of Chinese `zh`.
   const tag = LANGUAGES.find(each => [value, value + '-cn'].includes(each.toLowerCase()))
   if (tag) return nameOfLanguage(tag)

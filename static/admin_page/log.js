@@ -1,7 +1,7 @@
 // The view of what admins did.
 
 import {h, readable} from './shared.js'
-import {change, labelOf} from './change_settings.js'
+import {change, choiceName, labelOf} from './change_settings.js'
 import {bdi, dateOf, dots, line, link, main, span, when} from './elements.js'
 import {show} from './frame.js'
 import {makeList} from './lists.js'
@@ -62,7 +62,7 @@ function subjectOf({action, subject}) {
 
 function detailOf({action, detail, was}) {
   if (action === 'setting') {
-    const [now, before] = [detail, was].map(each => inOneLine(text(each)) || '—')
+    const [now, before] = [detail, was].map(each => choiceName(inOneLine(text(each))) || '—')
     return span(bdi(now), ' ', say('set_before', before))
   }
   if (TO_PAGES.includes(action)) return findPage(detail)
