@@ -3355,53 +3355,95 @@ class BlogSettings:
     file: Path | None
     config: Config
 
+    @property
+    def source(self) -> str:
+        """What errors name."""
+        return source_named(self.file)
+
+
+def source_named(file: Path | None) -> str:
+    """A settings file, or what stands for the environment."""
+    return str(file or "COMMENTD_…")
+
 
 SETTINGS_OF_PROCESS = ("server_listen", "server_trusted_proxy", "server_fast")
-# What one environment variable would give to all blogs.
-SETTINGS_OF_ONE_BLOG = ("server_public_url", "database_path", "token_key")
+# What the environment says of these is for the first blog. The others would be the same otherwise.
+SETTINGS_OF_ONE_BLOG = (
+    "database_path",
+    "server_public_url",
+    "site_name",
+    "site_origins",
+    "site_picture",
+    "token_key",
+)
+# The folder beside the settings file of the first blog, with one file for each further blog.
+FOLDER_OF_FURTHER_BLOGS = "blogs"
 
 
-def as_one_process(blogs: list[BlogSettings], environ: Mapping[str, str]) -> list[BlogSettings]:
-    """The settings of several blogs in one process: those of the process are the first one's.
-    `SettingsError` lists what is wrong."""
-    errors = [
-        f"{entry.spelling}: each of several blogs needs its own {name_in_file(entry.name)}: "
-        "write it in its file"
+def environment_of_further_blogs(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what it says of the first blog alone."""
+    of_first = {
+        entry.spelling
         for entry in environment_entries(environ)
         if entry.name in SETTINGS_OF_ONE_BLOG
-    ]
-    if not errors:  # with such a variable, the blogs would also be the same
-        errors = [*errors_of_blogs(blogs)]
-    if errors:
-        raise SettingsError("\n".join(errors))
-    first = blogs[0].config
-    of_process = {key: getattr(first, key) for key in SETTINGS_OF_PROCESS}
-    return [BlogSettings(blog.file, replace(blog.config, **of_process)) for blog in blogs]
+    }
+    return {variable: text for variable, text in environ.items() if variable not in of_first}
 
 
-def errors_of_blogs(blogs: list[BlogSettings]) -> Iterator[str]:
-    first = blogs[0].config
+def as_one_process(blogs: list[BlogSettings]) -> list[BlogSettings]:
+    """The settings of several blogs in one process: those of the process are the first one's.
+    `SettingsError` lists what is wrong."""
+    errors: list[str] = []
     for number, blog in enumerate(blogs):
-        if not blog.config.server_public_url:
-            yield f"{blog.file}: of several blogs, each needs its [server] public_url"
-        for other in blogs[:number]:
-            yield from errors_of_two(blog, other)
-        for key in SETTINGS_OF_PROCESS:
-            if getattr(blog.config, key) not in (getattr(first, key), getattr(Config(), key)):
-                text = f"{name_in_file(key)} is for all blogs: write it in the first file only"
-                yield f"{blog.file}: {text}"
+        errors += errors_beside(blogs[:number], blog)
+    if errors:
+        raise SettingsError("\n".join(dict.fromkeys(errors)))
+    return [blogs[0], *(with_settings_of_process(blog, blogs[0]) for blog in blogs[1:])]
+
+
+def beside(others: list[BlogSettings], blog: BlogSettings) -> BlogSettings:
+    """The settings of a further blog in the process of those others. `SettingsError` lists what is
+    wrong."""
+    if errors := errors_beside(others, blog):
+        raise SettingsError("\n".join(errors))
+    return with_settings_of_process(blog, others[0])
+
+
+def with_settings_of_process(blog: BlogSettings, first: BlogSettings) -> BlogSettings:
+    of_process = {key: getattr(first.config, key) for key in SETTINGS_OF_PROCESS}
+    return BlogSettings(blog.file, replace(blog.config, **of_process))
+
+
+def errors_beside(others: list[BlogSettings], blog: BlogSettings) -> list[str]:
+    """What a blog lacks, or cannot have, beside the others of its process."""
+    if not others:
+        return []
+    first = others[0]
+    errors = [
+        f"{each.source}: of several blogs, each needs its [server] public_url"
+        for each in (first, blog)
+        if not each.config.server_public_url
+    ]
+    for other in others:
+        errors += errors_of_two(blog, other)
+    for key in SETTINGS_OF_PROCESS:
+        value = getattr(blog.config, key)
+        if value not in (getattr(first.config, key), getattr(Config(), key)):
+            text = f"{name_in_file(key)} is for all blogs: write it in the first file only"
+            errors.append(f"{blog.source}: {text}")
+    return errors
 
 
 def errors_of_two(blog: BlogSettings, other: BlogSettings) -> Iterator[str]:
     """What two blogs in one process cannot both have."""
     config = blog.config
     if config.server_public_url and config.public_host == other.config.public_host:
-        yield f"{blog.file}: [server] public_url has the same host as in {other.file}"
+        yield f"{blog.source}: [server] public_url has the same host as in {other.source}"
     if config.database == other.config.database:
-        yield f"{blog.file}: [database] path is the same as in {other.file}"
+        yield f"{blog.source}: [database] path is the same as in {other.source}"
     key = config.token_key
     if key and equal_in_constant_time(key, other.config.token_key):
-        yield f"{blog.file}: [token] key is the same as in {other.file}"
+        yield f"{blog.source}: [token] key is the same as in {other.source}"
 
 
 # -- Schema -------------------------------------------------------------------
@@ -4712,6 +4754,14 @@ class Database:
             reader.execute("PRAGMA cache_size = -256")
             self.readers.append((threading.current_thread(), reader))
         return reader
+
+    def close_own_reader(self) -> None:
+        """Closes the connection for reads of this thread, if it has one."""
+        reader = self.local.reader
+        if reader is not None:
+            self.local.reader = None
+            self.readers.remove((threading.current_thread(), reader))
+            reader.close()
 
     # All that writes rows is inside `writing()`. Usually, that is one transaction with one fsync:
     #
@@ -6165,10 +6215,11 @@ class Store(Database):
             self.run(sql, account.id)
 
     def add_admin_link(self, link: str, email: str, expires_at: int) -> None:
-        """Replaces older links for the same email address. "" stands for any. Only the hash of the
-        link is stored."""
+        """Replaces older links for the same email address. "" stands for any: those links stay
+        valid beside each other, since `commentd add` prints one, and the start of the service
+        another. Only the hash of the link is stored."""
         sql = """
-            DELETE FROM admin_link WHERE email = :email;
+            DELETE FROM admin_link WHERE email = :email AND email <> '';
             INSERT INTO admin_link (hash, email, expires_at) VALUES (:hash, :email, :expires_at)"""
         self.run_script(sql, hash=sha256_of(link), email=email, expires_at=expires_at)
 
@@ -8926,6 +8977,8 @@ class Site:
     seen_sessions: dict[int, int] = field(default_factory=dict)
     # The number of the change in `store.changes` after which the stored settings were read.
     settings_read_after: int = 0
+    # The other blogs that their owner has added to the process.
+    others_of_owner: Callable[[], Iterable["Site"]] = tuple
 
     def now(self) -> int:
         """UTC seconds."""
@@ -17031,18 +17084,33 @@ FOLDERS_NOT_SERVED = ("languages", "terminal", "demo")
 TEXTS_AT_ONCE = ("en", "zh-CN")
 
 
-def assets_with(
-    picture: str, *, portraits: bool = False, features: TextFeatures = PLAIN_MARKDOWN
-) -> tuple[dict[str, Asset], str]:
-    """The files that are served, by name, and their version. They are read once, so that no request
-    names a file. `picture`: as in the settings; the widget shows it unless it is "". `portraits`:
-    whether accounts can have pictures. `features`: what comments can have."""
-    bodies = files_of_static() | files_of_texts()
+class ServedFiles(NamedTuple):
+    """The files of `static/` and of the texts, by name, which all blogs of the process share. What
+    embed.js needs is not in it yet."""
+
+    assets: dict[str, Asset]
     # By this, scripts and the admin page ask for others, so that nobody mixes two versions of the
     # program: see `check_asked_version`. What only embed.js gets is not in it: pages ask for that
     # without a version.
-    version = hashlib.sha256(b"".join(bodies.values())).hexdigest()[:8]
+    version: str
+
+
+@functools.cache
+def served_files() -> ServedFiles:
+    """They are read once, so that no request names a file."""
+    bodies = files_of_static() | files_of_texts()
     assets = {name: Asset([body], MIME[Path(name).suffix]) for name, body in bodies.items()}
+    version = hashlib.sha256(b"".join(bodies.values())).hexdigest()[:8]
+    return ServedFiles(assets, version)
+
+
+def assets_with(
+    picture: str, *, portraits: bool = False, features: TextFeatures = PLAIN_MARKDOWN
+) -> tuple[dict[str, Asset], str]:
+    """The files that are served, by name, and their version. `picture`: as in the settings; the
+    widget shows it unless it is "". `portraits`: whether accounts can have pictures. `features`:
+    what comments can have."""
+    assets, version = served_files()
     # Two of embed.js on a page would be refused if it defined its constants for the whole page.
     begin = b"'use strict'\n{\n" + constants(
         WIDGET_STYLE=widget_style(picture, portraits=portraits, features=features),
@@ -17050,7 +17118,7 @@ def assets_with(
         TEXTS={language.tag: None for language in languages().values()},
         ASSETS_VERSION=version,
     )
-    script = bodies["embed.js"]
+    script = assets["embed.js"].body
     if portraits:
         script += part_in("embed.js", "portrait.js")
     if features.formulas:
@@ -17058,8 +17126,7 @@ def assets_with(
     if features.tables:
         script += part_in("embed.js", "table.js")
     parts = [begin, *texts_at_once(), script + b"}\n"]
-    assets["embed.js"] = Asset(parts, MIME[".js"])
-    return assets, version
+    return {**assets, "embed.js": Asset(parts, MIME[".js"])}, version
 
 
 def admin_import_map(site: Site) -> str:
@@ -17869,6 +17936,29 @@ def admin_comments(request: Request) -> Json:
         "more": more,
         "counts": {**store.count_statuses(), "undelivered": store.count_stuck()},
         "filter": {"ham": ham, "spam": spam, "active": has_learnt_enough(ham, spam)},
+        "blogs": other_blogs(request),
+    }
+
+
+def other_blogs(request: Request) -> list[Json]:
+    """The other blogs of the owner where the caller is an admin, too, by the same email address,
+    and how many comments wait there. Nothing is said of a blog where they are none."""
+    found = []
+    for site in request.site.others_of_owner():
+        # What is wrong with its database keeps nobody from moderating here.
+        with contextlib.suppress(Unavailable), site.store.machine_faults():
+            account = site.store.account_with_email(request.me.email)
+            if account and account.role == "admin" and not account.blocked:
+                found.append(blog_for_admin(site))
+    return found
+
+
+def blog_for_admin(site: Site) -> Json:
+    counts = site.store.count_statuses()
+    return {
+        "name": site.config.blog_name,
+        "url": f"{site.config.server_public_url}/admin",
+        "waiting": counts["waiting"] + counts["reported"],
     }
 
 
@@ -19494,6 +19584,11 @@ def requested_host(environ: Json) -> str:
     return url[1] if url else environ.get("HTTP_HOST", "")
 
 
+def plain_host_header(host: str) -> str:
+    """A Host header as `public_host` has it."""
+    return re.sub(":(80|443)$", "", host.lower())
+
+
 def send_response(
     response: Response, environ: Json, start_response: Callable[..., Any]
 ) -> Iterable[bytes]:
@@ -19513,26 +19608,56 @@ class Sites:
 
     def __init__(self, apps: list[App]) -> None:
         """`OperatorError` if a token of one blog would be valid on another."""
-        self.apps = apps
-        self.only_app = apps[0] if len(apps) == 1 else None  # which takes requests for any host
-        self.by_host = {app.site.config.public_host: app for app in apps}
-        databases: dict[bytes, Path] = {}
+        self.apps: list[App] = []
+        self.by_host: dict[str, App] = {}
+        self.missing_hosts: frozenset[str] = frozenset()  # of blogs that cannot be served now
+        # How often it changed which blog a host belongs to: what was cached before is not sent.
+        self.changes = 0
         for app in apps:
-            site = app.site
-            other = databases.setdefault(site.key, site.config.database)
-            if other != site.config.database:
+            self.add(app)
+
+    def add(self, app: App) -> None:
+        """Serves one more blog. Other threads may be at work with the others: what they look at is
+        replaced, never changed. `OperatorError` if a token of one blog would be valid on
+        another."""
+        site = app.site
+        for other in self.apps:
+            if other.site.key == site.key:
                 raise OperatorError(
-                    f"{site.config.database} has the key of {other}, as a copy has: set a "
-                    "[token] key for this blog"
+                    f"{site.config.database} has the key of {other.site.config.database}, as a "
+                    "copy has: set a [token] key for this blog"
                 )
+        self.by_host = {**self.by_host, site.config.public_host: app}
+        self.apps = [*self.apps, app]
+        self.changes += 1
+
+    def note_missing(self, hosts: Iterable[str]) -> None:
+        """Says which blogs cannot be served now; "" for one of unknown host. Requests for them are
+        refused, rather than taken for those of another blog."""
+        self.missing_hosts = frozenset(hosts)
+        self.changes += 1
 
     @property
     def first(self) -> Site:
         return self.apps[0].site
 
+    @property
+    def only_app(self) -> App | None:
+        """The app that takes requests for any host. None where there are several blogs, unless the
+        first one has no host of its own: then there are no others yet."""
+        if len(self.apps) != 1:
+            return None
+        has_host = bool(self.first.config.server_public_url)
+        return None if self.missing_hosts and has_host else self.apps[0]
+
     def app_for(self, host: str) -> App | None:
         """The app for a Host header. None if it is that of none of several blogs."""
-        return self.only_app or self.by_host.get(re.sub(":(80|443)$", "", host.lower()))
+        return self.only_app or self.by_host.get(plain_host_header(host))
+
+    def blog_for(self, host: str) -> str:
+        """The name of the blog for a Host header. "" where there is one blog only."""
+        app = None if self.only_app else self.app_for(host)
+        return self.name_of(app) if app else ""
 
     def name_of(self, app: App) -> str:
         """What stands before the lines of a blog in the log. "" if there is one blog only."""
@@ -19549,12 +19674,15 @@ class Sites:
         """The response to a request for no blog: a refusal, but for `/health`, with which a monitor
         on the machine itself asks for all blogs at once."""
         is_read = environ["REQUEST_METHOD"] in ("GET", "HEAD")
-        if is_read and environ.get("PATH_INFO") == "/health":
+        is_missing = plain_host_header(requested_host(environ)) in self.missing_hosts
+        if is_read and not is_missing and environ.get("PATH_INFO") == "/health":
             return self.health_of_all(environ)
-        return refusal(REFUSALS[421])
+        return refusal(REFUSALS[503 if is_missing else 421])
 
     def health_of_all(self, environ: Json) -> Response:
         """The health of the first blog that is not well; else that of the first."""
+        if self.missing_hosts:
+            return refusal(REFUSALS[503])
         responses = [self.response_of(app, environ) for app in self.apps]
         return next((each for each in responses if each.status != 200), responses[0])
 
@@ -19568,17 +19696,21 @@ class Sites:
         return Response(body, "application/json; charset=utf-8", status=int(statuses[0][:3]))
 
     def close(self) -> None:
-        for app in self.apps:
-            app.close()
+        with contextlib.ExitStack() as closing_all:
+            for app in self.apps:
+                closing_all.callback(app.close)
 
 
 # The regular work
 
 
-def repeat(work: Callable[[], float], stopping: threading.Event, blog: str = "") -> None:
-    """Does some work of the app again and again. The work returns the seconds to rest."""
-    BLOG_IN_LOG.set(blog)
+def repeat(
+    work: Callable[[], float], stopping: threading.Event, blog: Callable[[], str] = str
+) -> None:
+    """Does some work of the app again and again. The work returns the seconds to rest. `blog`
+    names the blog that it is about: a first blog has no name until there is a second one."""
     while not stopping.is_set():
+        BLOG_IN_LOG.set(blog())
         seconds = 5.0
         try:
             seconds = work()
@@ -19589,22 +19721,41 @@ def repeat(work: Callable[[], float], stopping: threading.Event, blog: str = "")
         stopping.wait(seconds)
 
 
-@contextlib.contextmanager
-def regular_work(sites: Sites, stopping: threading.Event) -> Iterator[None]:
-    """Threads do the regular work of each app meanwhile."""
-    threads = []
-    for app in sites.apps:
+class RegularWork:
+    """The threads that do the regular work of the apps, until it stops."""
+
+    def __init__(self, sites: Sites, stopping: threading.Event) -> None:
+        self.sites = sites
+        self.stopping = stopping
+        self.threads: list[threading.Thread] = []
+
+    def begin(self, app: App) -> None:
+        name_of_blog = functools.partial(self.sites.name_of, app)
         for work in (app.deliver, app.tick, app.back_up_if_due, *app.listeners()):
-            arguments = (work, stopping, sites.name_of(app))
-            thread = threading.Thread(target=repeat, args=arguments, daemon=True)
-            thread.start()
-            threads.append(thread)
-    try:
-        yield
-    finally:
-        stopping.set()
-        for thread in threads:
+            self.begin_thread(work, name_of_blog)
+
+    def begin_thread(self, work: Callable[[], float], name_of_blog: Callable[[], str]) -> None:
+        arguments = (work, self.stopping, name_of_blog)
+        thread = threading.Thread(target=repeat, args=arguments, daemon=True)
+        thread.start()
+        self.threads.append(thread)
+
+    def end(self) -> None:
+        self.stopping.set()
+        for thread in self.threads:
             thread.join(2)
+
+
+@contextlib.contextmanager
+def regular_work(sites: Sites, stopping: threading.Event) -> Iterator[RegularWork]:
+    """Threads do the regular work of each app meanwhile."""
+    work = RegularWork(sites, stopping)
+    for app in sites.apps:
+        work.begin(app)
+    try:
+        yield work
+    finally:
+        work.end()
 
 
 # -- Doctor -------------------------------------------------------------------
@@ -24732,8 +24883,10 @@ SWEEP_SECONDS = 0.25
 # Worker threads
 READING_THREADS = 2  # more would take the interpreter lock from each other and the event loop
 READING_THREADS_OF_ONE = 1  # of one client at once
+READING_THREADS_OF_BLOG = 1  # of one of several blogs at once
 WAITING_THREADS = 6  # four may wait for a captcha provider, and two are left to write
 WAITING_THREADS_OF_ONE = 2
+WAITING_THREADS_OF_BLOG = 4
 QUEUE_SECONDS = 5  # that a write waits for a thread
 CROWD_SECONDS = 0.1  # that a thread pauses at most while more events come than a turn takes
 # A turn of the event loop
@@ -24984,6 +25137,7 @@ class ResponseCache:
     moment of its own, so counts of views may be that old."""
 
     def __init__(self, sites: Sites) -> None:
+        self.sites = sites
         self.clients = sites.first.clients
         self.wall_clock = sites.first.world.clock
         self.lock = threading.Lock()  # of what follows, for those that add
@@ -24999,7 +25153,8 @@ class ResponseCache:
         headers = self.known_headers.get((raw_headers, ip))
         if headers is None:
             return None
-        return KnownGet(target + b"\n" + headers.variant, headers.viewer)
+        key = b"%s\n%s\n%d" % (target, headers.variant, self.sites.changes)
+        return KnownGet(key, headers.viewer)
 
     def learn_headers(self, get: RawGet, ip: str, parsed: ParsedRequest) -> KnownGet | None:
         """Remembers what the headers of a request mean, and returns what `known_get` says of them
@@ -25385,33 +25540,50 @@ def in_closing_order(
 class QueuedRequest:
     """A request that waits until a thread has time to respond to it."""
 
+    blog: str  # which it is for, by its host; "" where there is one blog only
     network: str  # of its client
     connection: Any  # one of waitress itself, where it runs its own event loop
     since: float  # by `time.monotonic`
 
 
 class FairQueue:
-    """Requests that wait. Clients take turns, each with one request."""
+    """Requests that wait. Blogs take turns, and so do the clients of each, with one request each: a
+    blog with many clients does not hold up another."""
 
     def __init__(self) -> None:
-        # First comes the client whose turn is next.
-        self.by_network: dict[str, deque[QueuedRequest]] = {}
+        # By blog and network. First come the blog, and of each the client, whose turn is next.
+        self.waiting: dict[str, dict[str, deque[QueuedRequest]]] = {}
         self.size = 0
 
+    @property
+    def clients(self) -> int:
+        """How many wait."""
+        return sum(map(len, self.waiting.values()))
+
     def add(self, queued: QueuedRequest) -> None:
-        self.by_network.setdefault(queued.network, deque()).append(queued)
+        by_network = self.waiting.setdefault(queued.blog, {})
+        by_network.setdefault(queued.network, deque()).append(queued)
         self.size += 1
 
-    def take(self, but: Collection[str] = ()) -> QueuedRequest | None:
-        """What waits longest of the next client that is not among `but`."""
-        network = next((each for each in self.by_network if each not in but), None)
-        if network is None:
-            return None
-        own = self.by_network.pop(network)
+    def take(
+        self, but_blogs: Collection[str] = (), but_clients: Collection[str] = ()
+    ) -> QueuedRequest | None:
+        """What waits longest of the next client of the next blog, but for these."""
+        for blog, by_network in self.waiting.items():
+            network = next((each for each in by_network if each not in but_clients), None)
+            if blog not in but_blogs and network is not None:
+                return self.taken(blog, network)
+        return None
+
+    def taken(self, blog: str, network: str) -> QueuedRequest:
+        by_network = self.waiting.pop(blog)
+        own = by_network.pop(network)
         queued = own.popleft()
         self.size -= 1
         if own:
-            self.by_network[network] = own  # now the last one
+            by_network[network] = own  # now the last one
+        if by_network:
+            self.waiting[blog] = by_network  # now the last one
         return queued
 
 
@@ -25432,19 +25604,24 @@ class Overloaded:
 
 class Lane:
     """Requests that wait for a thread, and the threads, which start when they are needed. One
-    client never has all of them, so that the others need not wait for it."""
+    client never has all of them, nor has one blog, so that the others need not wait for it."""
 
     def __init__(
         self,
         most_threads: int,
         most_of_one: int,
+        most_of_blog: int,
+        sites: Sites,
         calm: threading.Event,
         queue_seconds: float = math.inf,
     ) -> None:
-        """`most_of_one`: how many threads one client has at most. `calm`: see `Workers`. After
-        `queue_seconds` in the queue, a request is refused."""
+        """`most_of_one`, `most_of_blog`: how many threads one client has at most, and one of
+        several blogs. `calm`: see `Workers`. After `queue_seconds` in the queue, a request is
+        refused."""
         self.most_threads = most_threads
         self.most_of_one = most_of_one
+        self.most_of_blog = most_of_blog
+        self.sites = sites
         self.calm = calm
         self.queue_seconds = queue_seconds
         self.changed = threading.Condition()
@@ -25452,7 +25629,9 @@ class Lane:
         self.idle = 0
         self.is_closed = False
         self.queue = FairQueue()
-        self.at_work: Counter[str] = Counter()  # how many threads a client has, by network
+        # How many threads a client has, by network, and a blog.
+        self.at_work: Counter[str] = Counter()
+        self.at_work_for: Counter[str] = Counter()
 
     def add(self, queued: QueuedRequest) -> None:
         with self.changed:
@@ -25475,8 +25654,13 @@ class Lane:
                 queued.connection.service()
             except Exception:
                 log.exception("a response failed")
+            # Kept for each blog, the connections of all workers would take 2 MB a blog.
+            app = self.sites.by_host.get(queued.blog)
+            if app and queued.blog:
+                app.site.store.close_own_reader()
             BLOG_IN_LOG.set("")
             with self.changed:
+                self.at_work_for[queued.blog] -= 1
                 self.at_work[queued.network] -= 1
                 if not self.at_work[queued.network]:
                     del self.at_work[queued.network]
@@ -25484,14 +25668,20 @@ class Lane:
     def next(self) -> QueuedRequest | None:
         """Waits for a request of the client whose turn it is; None when the lane is closed."""
         with self.changed:
-            while (queued := self.queue.take(self.busy_clients())) is None:
+            while (queued := self.queue.take(self.busy_blogs(), self.busy_clients())) is None:
                 if self.is_closed:
                     return None
                 self.idle += 1
                 self.changed.wait()
                 self.idle -= 1
             self.at_work[queued.network] += 1
+            self.at_work_for[queued.blog] += 1
             return queued
+
+    def busy_blogs(self) -> list[str]:
+        """Those that have as many threads as one of several may have. "" is alone."""
+        counts = self.at_work_for.items()
+        return [blog for blog, count in counts if blog and count >= self.most_of_blog]
 
     def busy_clients(self) -> list[str]:
         """Those that have as many threads as one client may have. "" stands for many clients."""
@@ -25509,14 +25699,23 @@ class Lane:
 class Workers:
     """Threads that respond to requests, in place of those of waitress (its `task_dispatcher`)."""
 
-    def __init__(self, clients: Clients) -> None:
-        self.clients = clients
+    def __init__(self, sites: Sites) -> None:
+        self.sites = sites
         # Set unless more arrives than one turn of the event loop can take. Then threads begin
         # nothing for a moment (`CROWD_SECONDS`), so that it has the interpreter lock alone.
         self.calm = threading.Event()
         self.calm.set()
-        self.reading = Lane(READING_THREADS, READING_THREADS_OF_ONE, self.calm)
-        self.waiting = Lane(WAITING_THREADS, WAITING_THREADS_OF_ONE, self.calm, QUEUE_SECONDS)
+        self.reading = Lane(
+            READING_THREADS, READING_THREADS_OF_ONE, READING_THREADS_OF_BLOG, sites, self.calm
+        )
+        self.waiting = Lane(
+            WAITING_THREADS,
+            WAITING_THREADS_OF_ONE,
+            WAITING_THREADS_OF_BLOG,
+            sites,
+            self.calm,
+            QUEUE_SECONDS,
+        )
 
     def add(self, queued: QueuedRequest, pace: Pace) -> None:
         lane = self.waiting if pace is Pace.WAITING else self.reading
@@ -25525,8 +25724,9 @@ class Workers:
     def add_task(self, channel: Any) -> None:
         """What waitress calls where no event loop of ours chooses: nothing is known of the pace."""
         parsed = channel.requests[0]
-        network = self.clients.of(environ_of(parsed, channel.addr[0])).network
-        self.add(QueuedRequest(network, channel, time.monotonic()), likely_pace(parsed))
+        network = self.sites.first.clients.of(environ_of(parsed, channel.addr[0])).network
+        blog = self.sites.blog_for(parsed.headers.get("HOST", ""))
+        self.add(QueuedRequest(blog, network, channel, time.monotonic()), likely_pace(parsed))
 
     def shutdown(self, timeout: float = 5) -> None:
         ends_at = time.monotonic() + timeout
@@ -25569,10 +25769,12 @@ class SharedTransaction:
     # 5. event loop: `send_committed` sends the responses, or refusals in their place
     # If BEGIN fails, the thread goes on at 4. In 5, the requests that wait then go to workers.
 
-    def __init__(self, store: Store, blog: str, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, store: Store, name_of_blog: Callable[[], str], wake: Callable[[], None]
+    ) -> None:
         """`blog`: its name in the log."""
         self.store = store
-        self.blog = blog
+        self.name_of_blog = name_of_blog
         self.wake_event_loop = wake
         self.thread: threading.Thread | None = None  # which starts when it is needed
         self.is_closed = False
@@ -25592,8 +25794,8 @@ class SharedTransaction:
 
     def work(self) -> None:
         """What the thread does."""
-        BLOG_IN_LOG.set(self.blog)
         while self.is_needed.wait() and not self.is_closed:
+            BLOG_IN_LOG.set(self.name_of_blog())
             result = self.transact()
             if not result.has_begun:
                 self.is_needed.clear()  # those that wait are sent elsewhere
@@ -25674,11 +25876,8 @@ class EventLoop:
         self.clients = sites.first.clients
         self.wall_clock = sites.first.world.clock
         self.cache = ResponseCache(sites)
-        self.workers = Workers(self.clients)
-        self.shared = {
-            app.site.store: SharedTransaction(app.site.store, sites.name_of(app), self.wake)
-            for app in sites.apps
-        }
+        self.workers = Workers(sites)
+        self.shared: dict[Store, SharedTransaction] = {}
         self.connections = Connections(server.adj)
         self.sweeper = Sweeper(server)
         self.thread = 0  # the one that turns this loop
@@ -25873,7 +26072,7 @@ class EventLoop:
             self.span_ends_at = time.monotonic() + SPAN_SECONDS
             self.seconds_of.clear()
         # Each client gets one response in a turn, so that new requests of others are read soon.
-        most = self.queue.size if self.has_one_client else len(self.queue.by_network)
+        most = self.queue.size if self.has_one_client else self.queue.clients
         for queued in self.taken_in_turn(self.queue, most):
             with closing_on_failure(queued.connection):
                 self.serve(queued)
@@ -25886,9 +26085,17 @@ class EventLoop:
         try:
             queued.connection.service()
         except NeedsTransaction as needed:
-            self.shared[needed.store].add(queued)
+            self.shared_transaction(needed.store).add(queued)
         except NeedsWorker as needed:
             self.workers.add(queued, needed.pace)
+
+    def shared_transaction(self, store: Store) -> SharedTransaction:
+        """That of a database. It is made for its first write: there may be a further blog."""
+        if store not in self.shared:
+            (app,) = [each for each in self.sites.apps if each.site.store is store]
+            name_of_blog = functools.partial(self.sites.name_of, app)
+            self.shared[store] = SharedTransaction(store, name_of_blog, self.wake)
+        return self.shared[store]
 
     def run_handlers(self, shared: SharedTransaction) -> None:
         """Runs handlers that write, in the transaction that is open for them, as far as the time of
@@ -25933,7 +26140,8 @@ class EventLoop:
         if not connection.connected:  # its client had too many
             return
         self.in_motion[connection] = None  # it reads no more until the response is made
-        self.queue.add(QueuedRequest(connection.network, connection, time.monotonic()))
+        blog = self.sites.blog_for(connection.requests[0].headers.get("HOST", ""))
+        self.queue.add(QueuedRequest(blog, connection.network, connection, time.monotonic()))
 
     def await_event(self, each: Any, event: int) -> None:
         """Asks the selector for an event of a connection or of the server. 0 for none."""
@@ -26386,6 +26594,11 @@ class Arguments:
         return self.blogs[0].file
 
 
+class ArgumentsForAll(Arguments):
+    """The arguments of a command that reads the settings of all blogs of the process. The others
+    read those of the first one alone."""
+
+
 def add_settings_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("named", metavar="FILES", nargs="*")
 
@@ -26448,20 +26661,120 @@ class ServeArguments(Arguments):
 
 def serve_command(arguments: ServeArguments) -> int:
     """Serves one blog, or several."""
-    with contextlib.ExitStack() as resources:
-        clients = Clients(arguments.config.server_trusted_proxy)
-        apps = [
-            resources.enter_context(contextlib.closing(make_app(blog.config, clients=clients)))
-            for blog in arguments.blogs
-        ]
-        serve_until_stopped(Sites(apps), greet_owners)
+    with contextlib.closing(Sites([])) as sites:
+        blogs = BlogsToServe(arguments, sites)
+        blogs.look()
+        if blogs.fault and not sites.apps:
+            raise blogs.fault
+        serve_until_stopped(sites, greet_owners, blogs)
     log.info("stopped; every acknowledged write is saved")
     return 0
 
 
-def serve_until_stopped(sites: Sites, greet: Callable[[Sites, str], None]) -> None:
+def written_at(file: Path | None) -> int:
+    """When a file was written last; 0 if it is not there."""
+    return file.stat().st_mtime_ns if file and file.exists() else 0
+
+
+class BlogsToServe:
+    """The blogs of a process: those that are there at its start, and later those whose settings
+    file is added. One that cannot be served is logged, and tried again. The others do not notice.
+    """
+
+    def __init__(self, arguments: Arguments, sites: Sites) -> None:
+        """The settings of the first blog are read already: the process has some of them."""
+        self.arguments = arguments
+        self.sites = sites
+        self.first = arguments.blogs[0]
+        self.clients = Clients(self.first.config.server_trusted_proxy)
+        self.served: list[BlogSettings] = []
+        self.apps_of_owner: list[App] = []  # those that `commentd add` made, and the first one
+        # The hosts of those that cannot be served, by their files. "" if a host is not known.
+        self.missing: dict[Path | None, str] = {}
+        # When these files were written, and when they are tried again although they did not change.
+        self.written_at: dict[Path | None, int] = {}
+        self.tries_again_at = 0.0
+        self.fault: BaseException | None = None  # the first one
+        self.welcome: Callable[[App], None] = lambda app: None  # is told of each
+
+    def look(self) -> float:
+        """Takes up what is not served yet."""
+        files = settings_files(self.arguments)
+        if time.monotonic() >= self.tries_again_at:
+            self.tries_again_at = time.monotonic() + MINUTE
+            self.missing.clear()
+        for file in [*self.missing]:
+            if file not in files or self.written_at[file] != written_at(file):
+                del self.missing[file]
+        served = [blog.file for blog in self.served]
+        for file in files:
+            if file not in served and file not in self.missing:
+                self.take_up(file)
+        if self.sites.missing_hosts != {*self.missing.values()}:
+            self.sites.note_missing(self.missing.values())
+        return 1
+
+    def take_up(self, file: Path | None) -> None:
+        host = ""
+        self.written_at[file] = written_at(file)
+        try:
+            blog = self.settings_in(file)
+            host = blog.config.public_host
+            app = self.added_app(blog)
+        except (OperatorError, OSError, sqlite3.Error, Unavailable) as error:
+            self.missing[file] = host
+            self.fault = self.fault or error
+            for line in explained(error).splitlines():
+                log.error("%s is not served: %s", source_named(file), line)
+            return
+        self.served.append(blog)
+        self.welcome(app)
+
+    def settings_in(self, file: Path | None) -> BlogSettings:
+        if file == self.first.file:
+            return self.first
+        others = [self.first, *(blog for blog in self.served if blog != self.first)]
+        return beside(others, read_settings(file, as_root=False, is_further=True))
+
+    def added_app(self, blog: BlogSettings) -> App:
+        app = make_app(blog.config, clients=self.clients)
+        if self.is_of_owner(blog):
+            others = functools.partial(self.others_of_owner, app)
+            app.site = replace(app.site, others_of_owner=others)
+        try:
+            self.sites.add(app)
+        except OperatorError:
+            app.close()
+            raise
+        if self.is_of_owner(blog):
+            self.apps_of_owner.append(app)
+        return app
+
+    def is_of_owner(self, blog: BlogSettings) -> bool:
+        """Whether the owner of the first blog has it. That of a file named for `serve` may be
+        somebody else's."""
+        folder = folder_of(self.first.file) / FOLDER_OF_FURTHER_BLOGS
+        return blog == self.first or folder_of(blog.file) == folder
+
+    def others_of_owner(self, app: App) -> list[Site]:
+        return [each.current_site() for each in self.apps_of_owner if each is not app]
+
+    def go_on(self, work: RegularWork, listen: str) -> None:
+        """Looks for further blogs from now on."""
+
+        def welcome(app: App) -> None:
+            greet_owner(self.sites, app, listen)
+            work.begin(app)
+
+        self.welcome = welcome
+        work.begin_thread(self.look, str)
+
+
+def serve_until_stopped(
+    sites: Sites, greet: Callable[[Sites, str], None], blogs: BlogsToServe | None = None
+) -> None:
     """Serves until SIGTERM or Ctrl-C. When it listens, `greet` is called with the URL, or with the
-    path of the socket file."""
+    path of the socket file. `blogs`: looks for further ones."""
     config = sites.first.config
     loop = make_event_loop(sites, sites, waitress_to_use(config))
     # Garbage collection would look through all loaded modules, and stop everything for 10 ms.
@@ -26471,7 +26784,9 @@ def serve_until_stopped(sites: Sites, greet: Callable[[Sites, str], None]) -> No
         if not config.listens_on_file:
             listen = f"http://{listen.rpartition(':')[0]}:{loop.server.effective_port}"
         greet(sites, listen)
-        with regular_work(sites, stopping):
+        with regular_work(sites, stopping) as work:
+            if blogs:
+                blogs.go_on(work, listen)
             loop.run(stopping)
 
 
@@ -26497,11 +26812,14 @@ def log_findings(app: App) -> None:
 def greet_owners(sites: Sites, listen: str) -> None:
     """Logs what is wrong with the blogs, and prints where they are."""
     for app in sites.apps:
-        with logging_about(sites.name_of(app)):
-            log_findings(app)
-    for app in sites.apps:
-        note_version(app.site)
-        greet(app, listen)
+        greet_owner(sites, app, listen)
+
+
+def greet_owner(sites: Sites, app: App, listen: str) -> None:
+    with logging_about(sites.name_of(app)):
+        log_findings(app)
+    note_version(app.site)
+    greet(app, listen)
 
 
 def note_version(site: Site) -> None:
@@ -26509,6 +26827,14 @@ def note_version(site: Site) -> None:
     # With a full disk, the service still shows comments.
     with contextlib.suppress(Unavailable), site.store.writing():
         site.store.note_version(__version__, site.now())
+
+
+def line_for_admin(store: Store, url: str, world: World) -> str:
+    """Where an admin moderates, or how somebody becomes the first one."""
+    if store.admins():
+        return f"Moderate: {url}/admin"
+    link = new_admin_link(store, world, "")
+    return f"Become admin: {url}/admin#link={link} (works once, within an hour)"
 
 
 def greet(app: App, listen: str) -> None:
@@ -26520,11 +26846,7 @@ def greet(app: App, listen: str) -> None:
     lines = [f"commentd {__version__} serves {config.database_path} on {listen}"]
     if not config.server_public_url or config.site_demo:
         lines.append(f"Try it: {url}/")
-    if store.admins():
-        lines.append(f"Moderate: {url}/admin")
-    else:
-        link = new_admin_link(store, site.world, "")
-        lines.append(f"Become admin: {url}/admin#link={link} (works once, within an hour)")
+    lines.append(line_for_admin(store, url, site.world))
     if not site.mailer.delivers and config.server_public_url:
         effect = "emails are printed here, so readers can't register"
         lines.append(f"No mail server ([mail] host or provider): {effect}")
@@ -26578,7 +26900,7 @@ def greet_visitor(sites: Sites, url: str) -> None:
 
 
 @dataclass(kw_only=True)
-class CheckArguments(Arguments):
+class CheckArguments(ArgumentsForAll):
     mail: str = ""
     messages: bool = False
     verbose: bool = False
@@ -26693,7 +27015,7 @@ RESTART_DUE = 3
 
 
 @dataclass(kw_only=True)
-class UpdateArguments(Arguments):
+class UpdateArguments(ArgumentsForAll):
     is_check: bool = True  # there is nothing else that it can do
 
     @classmethod
@@ -27095,7 +27417,7 @@ def listed_topics(groups: list[TopicGroup]) -> str:
 
 
 @dataclass(kw_only=True)
-class ExampleArguments(Arguments):
+class ExampleArguments(ArgumentsForAll):
     example: str = ""  # "" for a sample commentd.ini
 
     @classmethod
@@ -27151,11 +27473,12 @@ def example_again(arguments: ExampleArguments) -> str:
 
 
 def caddy_settings(arguments: ExampleArguments) -> str:
-    config = arguments.config
+    return proxy_settings(arguments, caddy_upstream(arguments.config))
+
+
+def caddy_upstream(config: Config) -> str:
     upstream = reached_at(config.server_listen)
-    if config.listens_on_file:
-        upstream = f"unix/{upstream.removeprefix('unix:')}"
-    return proxy_settings(arguments, upstream)
+    return f"unix/{upstream.removeprefix('unix:')}" if config.listens_on_file else upstream
 
 
 def nginx_settings(arguments: ExampleArguments) -> str:
@@ -27195,11 +27518,16 @@ def proxy_settings(arguments: ExampleArguments, upstream: str, **more: object) -
     return text
 
 
+def program_on_this_machine(name: str) -> str:
+    """Its path. "" if there is none."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin") or ""
+
+
 def nginx_version() -> tuple[int, ...]:
     """The version of the nginx on this machine; () if there is none. It is read from the program,
     which holds it as a text, since commentd starts no other programs."""
-    program = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-    if program is None:
+    program = program_on_this_machine("nginx")
+    if not program:
         return ()
     found = re.search(rb"nginx/(\d+)\.(\d+)\.(\d+)", Path(program).read_bytes())
     return tuple(map(int, found.groups())) if found else ()
@@ -27217,7 +27545,10 @@ def systemd_unit(arguments: ExampleArguments) -> str:
     command = own_command(arguments.config_file)
     if arguments.named:
         command = [*own_command(), "serve", *map(os.path.abspath, arguments.named)]
-    folders = [*dict.fromkeys(str(file.parent) for file in files)]
+    folders = [str(files[0].parent)]
+    for file in files[1:]:
+        if not any(file.is_relative_to(folder) for folder in folders):
+            folders.append(str(file.parent))
     elsewhere = []
     for blog in arguments.blogs:
         for used in (blog.config.database.parent, blog.config.backup_folder):
@@ -27297,6 +27628,213 @@ def example_command(arguments: ExampleArguments) -> int:
     return 0
 
 
+# A further blog
+
+
+@dataclass(kw_only=True)
+class AddArguments(ArgumentsForAll):
+    blog: str
+    url: str = ""
+
+    @classmethod
+    def declare(cls, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("blog", metavar="BLOG")
+        parser.add_argument(
+            "--url", metavar="URL", help="where readers reach its comments (https://comments.BLOG)"
+        )
+
+
+# What a further blog has as the first one, beside `[mail]`: the same owner keeps both.
+COPIED_SETTINGS = (
+    "site_timezone",
+    "site_contact",
+    "notify_language",
+    "notify_owner",
+    "notify_digest",
+    "notify_quiet",
+    "backup_every",
+    "backup_keep",
+)
+
+
+def add_command(arguments: AddArguments) -> int:
+    """Adds a further blog to the process, and says what comes next. Of a blog that is there
+    already, it says that again."""
+    first = arguments.blogs[0]
+    origin = origin_of_blog(arguments.blog, first.config)
+    for blog in arguments.blogs:
+        if origin in blog.config.site_origins:
+            tell(f"{origin} is there already, in {blog.source}: nothing was changed.")
+            break
+    else:
+        blog = added_blog(arguments, origin)
+        tell(f"{origin} is added: {blog.file}")
+    tell_whether_served(first.config, blog.config)
+    print()
+    tell_next_steps(first, blog.config)
+    return 0
+
+
+def origin_of_blog(text: str, first: Config) -> str:
+    """What the command line calls a blog, as browsers name it."""
+    example = "write the host of the blog, such as blog.example"
+    url = text if "://" in text else f"{scheme_of(first)}://{text}"
+    origin = value_or_empty(parse_origin, url)
+    host = urllib.parse.urlsplit(origin).hostname or ""
+    if not re.fullmatch(rf"({HOST_LABEL}\.)+{HOST_LABEL}", host):
+        raise SettingsError(f"{text}: {example}")
+    return origin
+
+
+def scheme_of(config: Config) -> str:
+    return urllib.parse.urlsplit(config.server_public_url).scheme or "https"
+
+
+def usual_public_url(origin: str, first: Config) -> str:
+    """Where the comments of a blog are usually reached: as those of the first blog, at a host of
+    their own."""
+    host = urllib.parse.urlsplit(origin).hostname or ""
+    if host.replace(".", "").isdecimal():
+        raise SettingsError(f"{host}: an IP address has no further hosts: name one with --url URL")
+    port = urllib.parse.urlsplit(first.server_public_url).port
+    return f"{scheme_of(first)}://comments.{host.removeprefix('www.')}{f':{port}' if port else ''}"
+
+
+def added_blog(arguments: AddArguments, origin: str) -> BlogSettings:
+    """Makes the settings file and the database of a further blog. The file comes last, since a
+    service that runs takes the blog up when it is there."""
+    first = arguments.blogs[0]
+    public_url = public_url_of_blog(arguments.url) or usual_public_url(origin, first.config)
+    folder = folder_of(first.file) / FOLDER_OF_FURTHER_BLOGS
+    name = origin.partition("://")[2].replace(":", "-")
+    file = folder / f"{name}.ini"
+    if file.exists():
+        raise OperatorError(f"{file} is there already, for another blog: delete it, or correct it")
+    part = folder / f".{name}.ini.part"
+    with explaining_rights(folder):
+        folder.mkdir(0o700, exist_ok=True)
+        part.touch(0o600)
+        part.write_text(settings_of_further_blog(first, origin, public_url, name), "utf-8")
+    try:
+        config = load_config(part, environment_of_further_blogs(os.environ))
+        blog = beside(arguments.blogs, BlogSettings(file, config))
+        with command_store(blog.config, is_new=True):
+            pass
+        part.rename(file)
+    finally:
+        part.unlink(missing_ok=True)
+    return blog
+
+
+def public_url_of_blog(text: str) -> str:
+    try:
+        return parse_base_url(text)
+    except ValueError as error:
+        raise SettingsError(f"--url {text}: {error}") from None
+
+
+@contextlib.contextmanager
+def explaining_rights(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except PermissionError:
+        raise OperatorError(
+            f"{folder}: this user can't write there: run the command as root or as the user of the "
+            "service, and let that user write there (chown)"
+        ) from None
+
+
+def settings_of_further_blog(first: BlogSettings, origin: str, public_url: str, name: str) -> str:
+    """The text of a settings file. The database is beside that of the first blog, unless that is
+    in the folder of its settings: then it is in that of these."""
+    config = first.config
+    database = f"{name}.db"
+    if config.database.parent != folder_of(first.file).resolve():
+        database = str(config.database.with_name(database))
+    sections = {
+        "server": {"public_url": public_url},
+        "site": {"origins": origin},
+        "database": {"path": database},
+    }
+    for entry in file_entries(first.file):
+        section, _, key = entry.name.partition("_")
+        if section == "mail" or entry.name in COPIED_SETTINGS:
+            sections.setdefault(section, {})[key] = entry.text
+    if "backup_folder" in config.written_in:
+        backup = sections.setdefault("backup", {})
+        backup["folder"] = os.path.abspath(config.backup_folder)
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_dict(sections)
+    title = "A further blog. `commentd example` prints all settings."
+    text = io.StringIO()
+    text.write(f"# {translated(title, terminal_language(os.environ))}\n\n")
+    parser.write(text)
+    return text.getvalue()
+
+
+def tell_whether_served(first: Config, config: Config) -> None:
+    if not is_running(first.database):
+        tell("The service is not running: it serves this blog when it starts.")
+        return
+    # It looks each second.
+    ends_at = time.monotonic() + 10
+    while time.monotonic() < ends_at:
+        if is_running(config.database):
+            tell("The service that runs has taken it up: no restart is needed.")
+            return
+        threading.Event().wait(0.1)
+    tell("The service that runs has not taken it up.")
+    tell(how_to_restart(process_that_serves(first.database)))
+
+
+def tell_next_steps(first: BlogSettings, config: Config) -> None:
+    """What the owner does to bring a further blog online."""
+    url = config.server_public_url
+    host = urllib.parse.urlsplit(url).hostname or ""
+    with command_store(config) as store:
+        lines = [
+            line_for_admin(store, url, World()),
+            f'In its pages: <script src="{url}/embed.js" async></script>',
+            f"In the DNS: {host} leads to this machine",
+        ]
+    for line in lines:
+        print(f"  {translated(line, terminal_language(os.environ))}")
+    found = [name for name in ("nginx", "caddy") if program_on_this_machine(name)]
+    if "nginx" in found or not found:
+        tell_nginx(first, config)
+    if "caddy" in found or not found:
+        tell_caddy(config)
+
+
+def tell_nginx(first: BlogSettings, config: Config) -> None:
+    url = urllib.parse.urlsplit(config.server_public_url)
+    example = shlex.join([*own_command(first.file), "example", "nginx"])
+    print()
+    if url.path:
+        tell("nginx: put the lines that this command prints where they say:")
+        print(f"  {example}")
+        return
+    tell("nginx, as root (the file of all blogs is written anew):")
+    if url.scheme == "https":
+        reload = '--deploy-hook "systemctl reload nginx"'
+        print(f"  certbot certonly --nginx -d {url.hostname} {reload}")
+    print(f"  {example} > /etc/nginx/conf.d/commentd.conf")
+    print("  nginx -t && systemctl reload nginx")
+
+
+def tell_caddy(config: Config) -> None:
+    url = urllib.parse.urlsplit(config.server_public_url)
+    values = {"chinese": False, "printed_by": "", "upstream": caddy_upstream(config)}
+    if url.path:
+        text = filled_template("caddy-prefix.conf", url=url, **values)
+    else:
+        text = filled_template("caddy.conf", urls=[url], **values)
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    print()
+    tell("Caddy: add this to /etc/caddy/Caddyfile, and run systemctl reload caddy:")
+    print("\n".join(f"  {line}" for line in lines))
+
+
 # The command line
 
 
@@ -27318,6 +27856,13 @@ COMMANDS = {
         ServeArguments,
         "FILES are settings files, or folders with settings files (*.ini), one for each blog that\n"
         "the process serves. Its host tells which blog a request is for: commentd help deploy",
+    ),
+    "add": Command(
+        add_command,
+        "add a further blog, such as blog.example, and say what comes next",
+        AddArguments,
+        "The service serves it too: its settings stand in the folder blogs, beside commentd.ini.\n"
+        "Told of a blog that is there already, the command changes nothing, and says it again.",
     ),
     "demo": Command(
         demo_command,
@@ -27448,24 +27993,38 @@ def parse_arguments(argv: list[str] | None) -> Arguments:
 
 
 def settings_files(arguments: Arguments) -> list[Path | None]:
-    """The settings files that the command line stands for; [None] if there is no file."""
+    """The settings files that the command line stands for, that of the first blog first. It is None
+    if there is none."""
     if arguments.files:
         # A file that is named twice counts once.
         return [*dict.fromkeys(files_named(arguments.files))]
-    if arguments.config_file:
-        return [arguments.config_file]
+    first = arguments.config_file or usual_settings_file()
+    return [first, *further_files(folder_of(first))]
+
+
+def usual_settings_file() -> Path | None:
     # The second is that of Debian's package, whose commands can be run in any folder.
     for usual in (Path("commentd.ini"), Path("/etc/commentd/commentd.ini")):
         if usual.exists():
-            return [usual]
-    return [None]
+            return usual
+    return None
+
+
+def folder_of(settings_file: Path | None) -> Path:
+    return settings_file.parent if settings_file else Path()
+
+
+def further_files(folder: Path) -> list[Path]:
+    """The settings files of the further blogs, beside the first one in that folder."""
+    return sorted((folder / FOLDER_OF_FURTHER_BLOGS).glob("*.ini"))
 
 
 def files_named(named: Iterable[str]) -> Iterator[Path]:
     """The settings files, and those in the folders, that stand after the command."""
     for path in map(Path, named):
         if path.is_dir():
-            found = sorted(path.glob("*.ini"))
+            found = sorted(path.glob("*.ini"), key=lambda file: (file.name != "commentd.ini", file))
+            found += further_files(path)
             if not found:
                 raise SettingsError(f"{path}: there is no settings file (*.ini) in this folder")
             yield from found
@@ -27540,11 +28099,13 @@ def set_up_output() -> None:
     logging.getLogger("waitress").setLevel(logging.ERROR)
 
 
-def read_settings(file: Path | None, *, as_root: bool) -> BlogSettings:
-    """Unless it reads them `as_root`, root takes the rights of their owner first."""
+def read_settings(file: Path | None, *, as_root: bool, is_further: bool = False) -> BlogSettings:
+    """Unless it reads them `as_root`, root takes the rights of their owner first. `is_further`: of
+    a blog that is not the first one of its process."""
     if file and not as_root:
         give_up_root(file)
-    config = load_config(file, os.environ)
+    environ = environment_of_further_blogs(os.environ) if is_further else os.environ
+    config = load_config(file, environ)
     if not as_root:
         # First as it is written: a symbolic link of another user must not lead root to its target.
         give_up_root(Path(config.database_path))
@@ -27559,8 +28120,12 @@ def read_settings(file: Path | None, *, as_root: bool) -> BlogSettings:
 def blogs_of(arguments: Arguments) -> list[BlogSettings]:
     # An example makes no file: root may keep its rights.
     as_root = isinstance(arguments, ExampleArguments)
-    blogs = [read_settings(file, as_root=as_root) for file in settings_files(arguments)]
-    return as_one_process(blogs, os.environ) if len(blogs) > 1 else blogs
+    first, *further = settings_files(arguments)
+    blogs = [read_settings(first, as_root=as_root)]
+    if isinstance(arguments, ArgumentsForAll):
+        for file in further:
+            blogs.append(read_settings(file, as_root=as_root, is_further=True))
+    return as_one_process(blogs)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import re
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Dialog, Locator, Page, Route, expect
 from webtest import TestApp
 
-from commentd import App
+from commentd import App, make_app
 from support import blog, inside
 from support.accessibility import DESK, PHONE
 from support.blog import new_context, nodes_of, painted, say, service
@@ -2546,3 +2546,37 @@ def test_the_topics_of_the_manual_are_not_covered_in_a_low_window(
             assert footer
             assert topics["y"] + topics["height"] <= footer["y"], (language, height)
             page.evaluate("scrollTo(0, document.body.scrollHeight)")
+
+
+# Several blogs
+
+
+def test_the_other_blogs_of_an_admin_are_named_with_what_waits_there(
+    admin_browser: AdminBrowser,
+) -> None:
+    page = admin_browser.open("queue")
+    expect(page.get_by_role("navigation", name="Your blogs")).to_have_count(0)
+    config = admin_browser.app.site.config
+    other = replace(
+        config,
+        server_public_url="https://comments.b.example",
+        database_path=f"{config.database_path}.other",
+        site_name="Photos & more",
+    )
+    with closing(make_app(other, rounds=1)) as photos:
+        account(photos)
+        say(photos, "Please read this.")
+        inside.of_one_owner(admin_browser.app, photos)
+        page.reload()
+        wait_for_view(page)
+        blogs = page.get_by_role("navigation", name="Your blogs")
+        expect(blogs.get_by_role("link")).to_have_text(["Photos & more1"])
+        expect(blogs.get_by_role("link")).to_have_attribute(
+            "href", "https://comments.b.example/admin"
+        )
+        inside.sql(photos, "UPDATE comment SET status = 'visible'")
+        go(page, "comments")
+        expect(blogs.get_by_role("link")).to_have_text(["Photos & more"])
+        inside.sql(photos, "UPDATE account SET role = 'user'")
+        go(page, "queue")
+        expect(blogs).to_have_count(0)

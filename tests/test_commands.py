@@ -55,6 +55,7 @@ def test_version_help_and_example_work_with_wrong_settings(tmp_path: Path) -> No
     assert {"--config", "--version"} <= set(re.findall(r"--\w+", text))
     parameters = {
         "serve": "[FILES ...]",
+        "add": "BLOG",
         "check": "[FILES or URL ...]",
         "backup": "[FILE]",
         "restore": "FILE",

@@ -656,9 +656,10 @@ def test_every_route_that_writes_is_tried_with_faults() -> None:
     among = {name.partition(",")[0] for name in OPERATIONS}
     routes = {f"{route.method} {route.path}" for route in ROUTES if route.path not in OF_PROVIDERS}
     assert routes <= among
-    # A service is a start, ticks, emails, copies and a stop; the others change nothing.
+    # A service is a start, ticks, emails, copies and a stop; `add` makes a database of its own, and
+    # at last the file that names it; the others change nothing.
     others = {
         f"commentd {name}"
-        for name in ("serve", "check", "example", "help", "render", "demo", "update")
+        for name in ("serve", "add", "check", "example", "help", "render", "demo", "update")
     }
     assert {f"commentd {name}" for name in COMMANDS} - among == others

@@ -7,10 +7,11 @@ import logging
 import re
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,10 +27,20 @@ from support.client import CANARY, COMMENT, PAGE, Visitor
 from support.commands import run_here
 from support.comments import solved
 from support.database import assert_whole
+from support.mail import MailServer
+from support.mail import start_mail_server as start_mail_server  # a fixture
 from support.patience import PATIENCE
 from support.proxies import ME, PLACES, PROXIES, Proxy, kept_in, site
 from support.service import LOOPS, Service, request
-from support.serving import SteppedServer, arrived, fast_and_stock_servers, turned, until
+from support.serving import (
+    GatedServer,
+    SteppedServer,
+    arrived,
+    fast_and_stock_servers,
+    in_workers,
+    turned,
+    until,
+)
 from support.world import FakeWorld
 
 A, B, NOWHERE = "a.example", "b.example", "c.example"
@@ -619,16 +630,6 @@ def started(folder: Path, *arguments: str, **environ: str) -> tuple[int, str]:
     return code, errors
 
 
-def test_a_database_that_cannot_be_opened_stops_the_start_and_is_named(tmp_path: Path) -> None:
-    write_settings(tmp_path)
-    (tmp_path / "b.db").write_bytes(b"no database at all " * 300)
-    code, errors = started(tmp_path, "serve", "a.ini", "b.ini")
-    assert code == 1
-    assert errors.count("\n") == 1
-    assert errors.startswith("commentd: ")
-    assert f"{tmp_path / 'b.db'}" in errors
-
-
 KEY = "[token]\nkey = one-key-of-enough-characters-for-it\n"
 CONFLICTS = {
     "[server]\npublic_url = https://A.example:443": "[server] public_url has the same host as in",
@@ -647,32 +648,40 @@ CONFLICTS = {
 
 
 @pytest.mark.parametrize("settings", CONFLICTS)
-@pytest.mark.parametrize("command", ["serve", "check"])
 def test_settings_that_two_blogs_cannot_have_are_named_with_their_file(
-    tmp_path: Path, settings: str, command: str
+    tmp_path: Path, settings: str
 ) -> None:
     first = f"[server]\npublic_url = https://{A}\n[database]\npath = a.db\n"
     (tmp_path / "a.ini").write_text(first + KEY)
     (tmp_path / "b.ini").write_text(settings)
     for path in tmp_path.glob("*.ini"):
         path.chmod(0o600)
-    code, errors = started(tmp_path, command, "a.ini", "b.ini")
+    code, errors = started(tmp_path, "check", "a.ini", "b.ini")
     assert code == 2
     assert f"commentd: b.ini: {CONFLICTS[settings]}" in errors
 
 
-@pytest.mark.parametrize("variable", ["SERVER_PUBLIC_URL", "DATABASE_PATH", "TOKEN_KEY"])
-def test_a_variable_that_would_make_all_blogs_the_same_is_named(
-    tmp_path: Path, variable: str
-) -> None:
+def test_the_environment_speaks_of_one_blog_for_the_first_alone(tmp_path: Path) -> None:
     write_settings(tmp_path)
-    value = "https://c.example" if variable == "SERVER_PUBLIC_URL" else "x" * 40
-    code, errors = started(tmp_path, "serve", ".", **{f"COMMENTD_{variable}": value})
-    assert code == 2
-    assert errors.startswith(
-        f"commentd: COMMENTD_{variable}: each of several blogs needs its own ["
-    )
-    assert errors.count("\n") == 1
+    environ = {
+        "COMMENTD_SERVER_PUBLIC_URL": f"https://{NOWHERE}",
+        "COMMENTD_DATABASE_PATH": "c.db",
+        "COMMENTD_SITE_NAME": "The blog C",
+        "COMMENTD_MAIL_HOST": "mail.example",
+        "COMMENTD_MAIL_SENDER": "me@mail.example",
+    }
+    printed = run_here(tmp_path, "example", "caddy", ".", **environ)[1]
+    assert re.findall(r"^https://(\S+) \{", printed, re.M) == [NOWHERE, B]
+    _, checked, _ = run_here(tmp_path, "check", ".", **environ)
+    of_c, of_b = checked.split("\nb.ini\n")
+    assert re.findall(r"(\[database\] path|\[site\] name) +(\S+)", of_c) == [
+        ("[database] path", "c.db"),
+        ("[site] name", "The"),
+    ]
+    assert re.findall(r"(\[database\] path|\[site\] name) +(\S+)", of_b) == [
+        ("[database] path", "b.db")
+    ]
+    assert [text.count("COMMENTD_MAIL_HOST") for text in (of_c, of_b)] == [1, 1]
 
 
 def test_a_folder_without_settings_is_named(tmp_path: Path) -> None:
@@ -773,3 +782,138 @@ def test_settings_are_named_once(tmp_path: Path) -> None:
         2,
         "commentd: name the settings with --config or after the command, not both\n",
     )
+
+
+# What is wrong with one blog
+
+
+def test_a_blog_with_many_clients_does_not_hold_up_another(
+    apps: list[App], fake_world: FakeWorld
+) -> None:
+    """One thread responds to all, and clients of the first blog came first."""
+    with closing(GatedServer(Sites(apps), fake_world)) as server:
+        for number in range(8):
+            raw_request = request("GET", LIST, f"User-Agent: a{number}", host=A)
+            server.ask(raw_request, ip=f"127.0.0.{number + 1}")
+        server.ask(request("GET", LIST, "User-Agent: b", host=B), ip="127.0.0.20")
+        assert set(server.statuses()) == {200}
+        assert server.served.index("b") <= 2
+
+
+def test_a_blog_that_waits_for_others_leaves_threads_to_another(
+    apps: list[App], fake_world: FakeWorld
+) -> None:
+    """As while its captcha provider and its identity provider hang."""
+    gate = threading.Event()
+    sites = Sites(apps)
+
+    def application(environ: Any, start_response: Any) -> Any:
+        if environ["HTTP_HOST"] == A:
+            gate.wait(PATIENCE)
+        return sites(environ, start_response)
+
+    loop = turned(sites, serves=in_workers(application))
+    with closing(SteppedServer(loop, fake_world)) as server:
+        for number in range(10):
+            peer = server.come(ip=f"127.0.0.{number + 1}")
+            peer.sendall(request("POST", "/comments", body=COMMENT, host=A))
+        server.until(lambda: len(loop.workers.waiting.threads) >= 4)
+        of_b = server.come(ip="127.0.0.20")
+        of_b.sendall(request("POST", "/comments", body=COMMENT, host=B))
+        server.until(lambda: arrived(of_b))
+        gate.set()
+        server.until(lambda: all(arrived(peer) for peer in server.peers))
+
+
+@pytest.mark.slow
+def test_a_blog_goes_on_while_mail_server_and_chat_of_another_hang(
+    tmp_path: Path, start_mail_server: Callable[..., MailServer]
+) -> None:
+    write_settings(tmp_path)
+    mail_server = start_mail_server()
+    with ExitStack() as hanging:
+        ports = [
+            hanging.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
+            for _ in range(2)
+        ]
+        add_settings(tmp_path / "a.ini", mail_settings("a", ports[0]))
+        add_settings(tmp_path / "a.ini", {"webhook": {"url": f"http://127.0.0.1:{ports[1]}/"}})
+        add_settings(tmp_path / "b.ini", mail_settings("b", mail_server.port))
+        with running(tmp_path) as service:
+            for number in range(30):
+                said = {**COMMENT, "content": f"{number}"}
+                assert service.ask("POST", "/comments", body=said, host=A).status == 200
+            assert service.ask("POST", "/comments", body=COMMENT, host=B).status == 200
+            until(lambda: mail_server.emails)
+            assert service.ask("GET", "/health", host=B).status == 200
+            assert service.ask("GET", LIST, host=A).json["total"] == 30
+            waiting = rows_of(tmp_path / "a.db", "SELECT count(*) FROM outbox")
+            assert waiting[0][0] > 0
+
+
+def mail_settings(name: str, port: int) -> dict[str, dict[str, str]]:
+    server = {"host": "127.0.0.1", "port": f"{port}", "security": "none"}
+    return {
+        "mail": {**server, "sender": f"comments@{name}.example"},
+        "notify": {"owner": f"me@{name}.example"},
+    }
+
+
+def add_settings(file: Path, sections: dict[str, dict[str, str]]) -> None:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(file)
+    parser.read_dict(sections)
+    with file.open("w") as text:
+        parser.write(text)
+
+
+def rows_of(path: Path, sql: str) -> list[Any]:
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute(sql).fetchall()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_blog_goes_on_while_the_database_of_another_is_gone(tmp_path: Path, loop: str) -> None:
+    write_settings(tmp_path, LOOPS[loop])
+    with running(tmp_path) as service:
+        for host in (A, B):
+            assert service.ask("POST", "/comments", body=COMMENT, host=host).status == 200
+        path = tmp_path / "a.db"
+        away = path.rename(tmp_path / "a.away")
+        until(lambda: service.ask("GET", "/health", host=A).status == 503)
+        assert service.ask("POST", "/comments", body=COMMENT, host=A).status == 503
+        said = {**COMMENT, "content": "meanwhile"}
+        assert service.ask("POST", "/comments", body=said, host=B).status == 200
+        assert service.ask("GET", LIST, host=B).json["total"] == 2
+        away.rename(path)
+        until(lambda: service.ask("GET", "/health", host=A).status == 200)
+        assert service.stop() == 0
+
+
+@pytest.mark.slow
+def test_a_blog_is_read_and_written_while_many_clients_flood_another(tmp_path: Path) -> None:
+    write_settings(tmp_path, {"trusted_proxy": "127.0.0.1"})
+    with running(tmp_path) as service, ExitStack() as flooding:
+        stop = threading.Event()
+        responses: list[int] = []
+
+        def flood(number: int) -> None:
+            """As a client of its own."""
+            client = f"X-Forwarded-For: 203.0.113.{number}"
+            while not stop.is_set():
+                for query in range(8):
+                    target = f"/comments?url=/{number}/{query}&limit=100"
+                    responses.append(service.ask("GET", target, client, host=A).status)
+
+        threads = [threading.Thread(target=flood, args=(number,)) for number in range(1, 33)]
+        for thread in threads:
+            flooding.callback(thread.join)
+            thread.start()
+        flooding.callback(stop.set)
+        until(lambda: len(responses) > 100)
+        reader = "X-Forwarded-For: 198.51.100.7"
+        for number in range(10):
+            said = {**COMMENT, "content": f"{number}"}
+            assert service.ask("POST", "/comments", reader, body=said, host=B).status == 200
+            assert service.ask("GET", LIST, reader, host=B).json["total"] == number + 1

@@ -111,6 +111,17 @@ class Unit(Service):
         """`systemctl` in systemd's namespaces: its exit code and what it says."""
         return run("nsenter", "-t", self.init, "-m", "-p", "-C", "-i", "-u", "systemctl", *words)
 
+    def commentd(self, *words: str) -> tuple[int, str]:
+        """A command that root runs in the folder of the settings."""
+        script = """
+            cd /srv/commentd/blog
+            export PYTHONPATH=/srv/packages LD_LIBRARY_PATH=/srv/python/lib LC_ALL=C.UTF-8
+            exec /srv/python/bin/$0 /srv/program/commentd.py "$@"
+            """
+        python = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        inside = ("nsenter", "-t", self.init, "-m", "-p", "-C", "-i", "-u")
+        return run(*inside, "sh", "-c", script, python, *words)
+
     def shown(self, name: str) -> str:
         return self.ctl("show", "--value", "-p", name, self.name)[1].strip()
 
@@ -189,6 +200,27 @@ def test_everything_works_under_the_printed_systemd_unit(disk_path: Path) -> Non
         assert (unit.shown("Result"), unit.shown("ExecMainStatus")) == ("success", "0")
         assert " ERROR " not in unit.output
         assert "Traceback" not in unit.output
+
+
+@pytest.mark.root
+def test_a_blog_that_root_adds_is_served_at_once_and_belongs_to_the_service(
+    disk_path: Path,
+) -> None:
+    server = {**LISTEN, "public_url": "https://comments.a.example"}
+    with booted(disk_path / "blog", "systemd", commentd={"server": server}) as unit:
+        unit.starts()
+        code, output = unit.commentd("add", "b.example")
+        assert code == 0, output
+        assert "The service that runs has taken it up: no restart is needed." in output
+        listed = unit.ask("GET", f"/comments?url={PAGE}", host="comments.b.example")
+        assert (listed.status, listed.json["total"]) == (200, 0)
+        made = [*(unit.folder / "blogs").iterdir()]
+        assert {each.name for each in made} >= {"b.example.ini", "b.example.db"}
+        assert {each.stat().st_uid for each in made} == {64999}
+        assert unit.shown("NRestarts") == "0"
+        assert unit.ctl("restart", unit.name) == (0, "")
+        until(lambda: unit.output.count(" serves ") == 4)
+        assert " ERROR " not in unit.output
 
 
 @pytest.mark.root

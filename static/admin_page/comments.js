@@ -4,7 +4,7 @@ import {h} from './shared.js'
 import {commentRow} from './comment_row.js'
 import {link, main} from './elements.js'
 import {filterState} from './filter.js'
-import {counts, showCounts} from './frame.js'
+import {counts, showBlogs, showCounts} from './frame.js'
 import {finder, makeList} from './lists.js'
 import {wordsOf} from './marks.js'
 import {setFirstCurrent} from './moderation.js'
@@ -27,6 +27,7 @@ function leadToReported() {
 export function commentList(query, none) {
   const onResponse = response => {
     showCounts(response.counts)
+    showBlogs(response.blogs)
     setFirstCurrent()
     if (query.status === 'waiting') leadToReported()
     main.querySelector('.filter')?.remove()

@@ -92,11 +92,28 @@ export function showCounts(changed) {
   document.title = `${open > 0 ? `(${number(open)}) ` : ''}${name} · commentd`
 }
 
+const blogMenu = h('nav', {class: 'blogs'})
+
+/** Shows the other blogs where who is signed in is an admin, with how much waits there. */
+export function showBlogs(blogs) {
+  if (blogMenu.contains(document.activeElement)) return // it would lose the focus
+  const items = blogs.map(({name, url, waiting}) => {
+    const shown = waiting > 0 ? number(waiting) : ''
+    const count = h('span', {class: 'elsewhere', title: say('waiting')}, shown)
+    return h('li', {}, link(url, bdi(name), count))
+  })
+  const title = h('p', {class: 'small'}, say('blogs'))
+  blogMenu.hidden = !items.length
+  blogMenu.ariaLabel = say('blogs')
+  blogMenu.replaceChildren(title, h('ul', {}, ...items))
+}
+
 /** Asks for the counts. Each minute that is done again, so an error needs no words. */
 export async function refreshCounts() {
   try {
     const response = await call('GET', 'comments?limit=1')
     showCounts(response.counts)
+    showBlogs(response.blogs)
   } catch (error) {
     errorText(error) // it logs a fault of a script
   }
@@ -147,6 +164,7 @@ export function drawFrame(begin, buttons = []) {
     main.focus()
   }
   forgetNotice()
+  showBlogs([])
   main.replaceChildren()
   main.ariaBusy = null
   selectionBar.replaceChildren()
@@ -157,7 +175,8 @@ export function drawFrame(begin, buttons = []) {
     h('header', {},
       h('a', {class: 'skip', href: '#main', onclick: skip}, say('skip')),
       h('p', {class: 'brand'}, 'commentd'),
-      isSignedIn && h('nav', {ariaLabel: say('sections')}, menu())),
+      isSignedIn && h('nav', {ariaLabel: say('sections')}, menu()),
+      isSignedIn && blogMenu),
     main,
     h('footer', {}, h('div', {class: 'row'},
       isSignedIn && bdi(me().nickname),

@@ -232,6 +232,11 @@ def rows_written(app: App) -> int:
     return writer(app).total_changes
 
 
+def of_one_owner(app: App, other: App) -> None:
+    """The other blog is of the same owner, as one that `commentd add` made is."""
+    app.site = replace(app.site, others_of_owner=lambda: [other.site])
+
+
 def sql(app: App, statement: str, *values: Any) -> list[Any]:
     """The rows of one statement on the database file, committed."""
     with closing(sqlite3.connect(database_path(app))) as db, db:

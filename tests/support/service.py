@@ -85,8 +85,10 @@ class Service:
         self.path, self.log = folder / parser["database"]["path"], folder / "log"
         self.begin(program, "--config", str(folder / "commentd.ini"))
 
-    def begin(self, program: str, *arguments: str) -> None:
-        """Starts the process."""
+    def begin(
+        self, program: str, *arguments: str, folder: Path | None = None, **environ: str
+    ) -> None:
+        """Starts the process, in that folder."""
         home = Path(commentd.__file__).parent
         self.opened: list[socket.socket] = []
         what = ["-c", program] if program else [str(home / "commentd.py")]
@@ -94,7 +96,8 @@ class Service:
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, *what, *arguments],
-                env={**inherited, "PYTHONPATH": str(home), "PYTHONUNBUFFERED": "1"},
+                env={**inherited, "PYTHONPATH": str(home), "PYTHONUNBUFFERED": "1", **environ},
+                cwd=folder,
                 stdout=log,
                 stderr=log,
             )

@@ -224,7 +224,7 @@ class GatedServer(SteppedServer):
     """A server with one thread, which waits until the gate is open. `served` holds the User-Agents
     of the requests in the order in which they were begun."""
 
-    def __init__(self, app: App, fake_world: FakeWorld) -> None:
+    def __init__(self, app: App | Sites, fake_world: FakeWorld) -> None:
         self.gate, self.served = threading.Event(), list[str]()
 
         def application(environ: Any, start: Any) -> Any:
