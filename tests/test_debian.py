@@ -105,6 +105,17 @@ def assert_lives(machine: Machine, package: Path) -> None:
     assert machine.ask(f"{here}/comments?url={PAGE}")["total"] == 1
     assert machine.run("systemctl", "is-enabled", "commentd") == "enabled\n"
 
+    # A further blog is served at once, and belongs to the user of the service.
+    url = r"public_url = http:\/\/127.0.0.1:8081"
+    machine.shell(f"sed -i 's/^listen = .*/&\\n{url}/' {SETTINGS}")
+    machine.run("systemctl", "restart", "commentd")
+    until(lambda: len(greetings(machine)) == 5)
+    assert "The service that runs has taken it up" in machine.run("commentd", "add", "b.example")
+    made = ("/etc/commentd/blogs/b.example.ini", "/var/lib/commentd/b.example.db")
+    owned = machine.run("stat", "--format=%U:%G %a", *made).splitlines()
+    assert owned == ["commentd:commentd 600"] * 2
+    assert machine.ask(f"{here}/comments?url={PAGE}")["total"] == 1
+
     # Purged: only the user is left.
     machine.run("dpkg", "--purge", "commentd")
     accounts = {"passwd", "group", "shadow", "gshadow", ".pwd.lock"}
