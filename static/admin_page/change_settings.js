@@ -163,18 +163,25 @@ const MOST_TEXT = 10_000 // characters
 
 function controlOf(props, {type, text: value, choices, least, most}) {
   if (type === 'choice') {
-    return h('select', props, ...choices.map(each =>
-      h('option', {value: each, selected: each === value}, choiceName(each))))
+    return h('select', props, ...choices.map(each => {
+      const lang = tagOf(each)
+      return h('option', {value: each, selected: each === value, ...lang && {lang}},
+        choiceName(each))
+    }))
   }
   if (type === 'number') return h('input', {...props, type, min: least, max: most, value})
   const typed = {...props, dir: 'auto', maxLength: MOST_TEXT, value}
   return h(type === 'lines' ? 'textarea' : 'input', typed)
 }
 
+/** The language that a choice stands for; '' for any other. The service calls the first kind of
+    Chinese `zh`. */
+const tagOf = value =>
+  LANGUAGES.find(each => [value, value + '-cn'].includes(each.toLowerCase())) ?? ''
+
 /** What a choice is called: a language by its name, others by a text of this page. */
 export function choiceName(value) {
-  // The service calls the first kind of Chinese `zh`.
-  const tag = LANGUAGES.find(each => [value, value + '-cn'].includes(each.toLowerCase()))
+  const tag = tagOf(value)
   if (tag) return nameOfLanguage(tag)
   const key = 'choice_' + value
   return hasText(key) ? say(key) : value
