@@ -15930,7 +15930,7 @@ class Thread:
     """A thread in a list: its top-level comment, its first replies, and how many more there are."""
 
     root: Comment
-    replies: list[Comment]
+    replies: Sequence[Comment]
     more_replies: int
 
     @property
@@ -16551,6 +16551,10 @@ def page_language(request: Request, comments: list[Comment]) -> str:
     requested = query_text(request, "lang")
     if requested:
         return known_language(requested) or "en"
+    return language_of_most(comments)
+
+
+def language_of_most(comments: Iterable[Comment]) -> str:
     counts = Counter(language_of(comment.language, comment.content) for comment in comments)
     most_common = counts.most_common(1)
     return most_common[0][0] if most_common else "en"
@@ -24554,32 +24558,6 @@ def rfc3339_or_none(seconds: int | None) -> str | None:
     return rfc3339(seconds) if seconds else None
 
 
-def as_data(export: Export) -> Iterator[str]:
-    """What readers see of the comments, by page key: for the templates of a site's generator."""
-    shown = (comment for comment in export.comments() if comment.shown)
-    yield "{\n"
-    separator = ""
-    for key, comments in itertools.groupby(shown, operator.attrgetter("page_key")):
-        yield f"{separator}{json.dumps(key)}: [\n"
-        yield from list_items(seen_by_readers(comment, export.config) for comment in comments)
-        yield "\n]"
-        separator = ",\n"
-    yield "\n}\n"
-
-
-def seen_by_readers(comment: ExportedComment, config: Config) -> Json:
-    """A comment as readers see it: a tombstone if it is not visible. `html` stands for its text."""
-    seen = {"deleted": False, "waiting": False, **comment.in_list(config)}
-    for name in ("page_url", "user_id", "content", "ip", "edited"):
-        del seen[name]
-    return {
-        **seen,
-        "html": clean(seen["html"]),
-        "created_at": rfc3339(comment.created_at),
-        "edited_at": None if seen["deleted"] else rfc3339_or_none(comment.edited_at),
-    }
-
-
 # What other products take for HTML, and readers here see as it was typed: tags and references.
 TYPED_HTML = re.compile(r"(?i)<[a-z/!?]|&#?\w+;")
 
@@ -24756,7 +24734,7 @@ def filled_xml(form: str, values: Json) -> str:
 class Exporter:
     """`write` yields the file in parts. `lost`: what it cannot hold."""
 
-    write: Callable[[Export], Iterator[str]]
+    write: Callable[[Export], Iterator[str | bytes]]
     lost: str
 
 
@@ -24764,13 +24742,180 @@ EXPORTERS = {
     "commentd": Exporter(
         as_commentd, lost="accounts, who liked what, settings (`commentd backup` has them)"
     ),
-    "data": Exporter(
-        as_data, lost="what readers do not see, views (it is for the templates of a site)"
-    ),
     "wordpress": Exporter(as_wordpress, lost="likes, views, edits, pins"),
+    "isso": Exporter(
+        as_isso, lost="spam, views, pins, closed pages, likes of pages, levels of replies"
+    ),
     "artalk": Exporter(as_artalk, lost="spam, edits, views, likes of pages"),
     "waline": Exporter(as_waline, lost="edits, closed pages, likes of pages"),
 }
+
+
+# Files for the generator of a blog
+
+
+@dataclass(frozen=True)
+class Generator:
+    """What makes a blog of its sources. `data`: the folder in them for data. `partials`: files that
+    show the comments, by their place in the sources; each is made of files in
+    `static/partials/`."""
+
+    data: str
+    partials: Mapping[str, tuple[str, ...]]
+
+
+GENERATORS = {
+    "hugo": Generator("data/commentd", {"layouts/partials/commentd.html": ("hugo.html",)}),
+    "jekyll": Generator(
+        "_data/commentd",
+        {
+            "_includes/commentd.html": ("jekyll.html",),
+            "_includes/commentd-list.html": ("jekyll_list.html",),
+        },
+    ),
+    "hexo": Generator(
+        "source/_data/commentd", {"scripts/commentd-list.js": ("list.cjs", "hexo.cjs")}
+    ),
+    "eleventy": Generator("_data/commentd", {"commentd.cjs": ("list.cjs", "eleventy.cjs")}),
+    "astro": Generator(
+        "src/commentd",
+        {
+            "src/components/Commentd.astro": ("astro.txt",),
+            "src/components/CommentdList.astro": ("astro_list.txt",),
+        },
+    ),
+    # For another one: the data alone.
+    "data": Generator("", {}),
+}
+# The name of the file of a page, by which it is known again.
+PAGE_FILE = re.compile(r"(?:[a-z0-9-]+-)?[0-9a-f]{12}\.json")
+TEXTS_OF_PARTIALS = ("comments", "signed", "admin", "pinned", "edited", "like")
+
+
+def page_file_name(page_key: str) -> str:
+    """The name of the file of a page, without the suffix. Each generator takes its characters."""
+    readable = re.sub("[^a-z0-9]+", "-", page_key.lower()).strip("-")[:60]
+    return f"{readable}-{sha256_of(page_key)[:12]}".lstrip("-")
+
+
+def shown_data(shown: ShownComment, emails: Mapping[int, str]) -> Json:
+    """A comment for a partial. `html` is safe, all other texts are to be escaped. `emails`: the
+    email addresses of authors by comment, or nothing."""
+    comment = shown.comment
+    email = {"email": emails[comment.id]} if emails else {}
+    return {
+        "id": comment.id,
+        "author": shown.author,
+        "website": shown.website,
+        **email,
+        "role": comment.role,
+        "initial": shown.initial,
+        "face": shown.face,
+        "gone": shown.gone,
+        "html": shown.markup_for_blog,
+        "likes": comment.likes,
+        "pinned": bool(comment.pinned),
+        "edited": comment.edited_at is not None,
+        "place": shown.place,
+        "replied_to": shown.replied_to,
+        "created_at": shown.written_at,
+        "day": shown.day,
+        "day_and_time": shown.day_and_time,
+        "replies": [shown_data(reply, emails) for reply in shown.replies],
+    }
+
+
+def page_data(export: Export, comments: list[ExportedComment]) -> Json:
+    """The comments of a page for a partial: the pinned ones first, then the oldest."""
+    locale = locales()[language_of_most(comments)]
+    display = Display(export.config, locale, "")
+    replies: defaultdict[int, list[Comment]] = defaultdict(list)
+    for comment in comments:
+        if comment.thread_id is not None:
+            replies[comment.thread_id].append(comment)
+    roots = [comment for comment in comments if comment.thread_id is None]
+    roots.sort(key=lambda comment: not comment.pinned)  # the others keep their order
+    threads = [nested_thread(display, Thread(root, replies[root.id], 0)) for root in roots]
+    emails = {comment.id: comment.email for comment in comments if export.emails}
+    total = sum(comment.status == "visible" for comment in comments)
+    first = comments[0]
+    return {
+        "page_key": first.page_key,
+        "page_url": first.page_url,
+        "title": first.public_title,
+        "lang": locale.tag,
+        "dir": locale.texts["dir"],
+        "total": total,
+        "heading": locale.count(total),
+        "texts": {name: locale.texts[name] for name in TEXTS_OF_PARTIALS},
+        "comments": [shown_data(root, emails) for root in threads],
+    }
+
+
+@dataclass
+class SourcesReport:
+    pages: int = 0
+    comments: int = 0
+    removed: int = 0  # files of pages
+    partials: list[str] = field(default_factory=list)  # that are new
+
+
+@dataclass(frozen=True)
+class BlogSources:
+    """The folder of a blog from which a generator makes it."""
+
+    folder: Path
+    generator: Generator
+
+    def write(self, export: Export) -> SourcesReport:
+        """Writes the comments of each page, and the partials that are not there yet. Files of pages
+        without comments go. What does not change is not written, so that nothing is built anew."""
+        data = self.folder / self.generator.data
+        data.mkdir(parents=True, exist_ok=True)
+        report = SourcesReport()
+        names: dict[str, str] = {}
+        shown = (comment for comment in export.comments() if comment.shown)
+        for key, group in itertools.groupby(shown, operator.attrgetter("page_key")):
+            page = page_data(export, [*group])
+            names[key] = page_file_name(key)
+            write_text(data / f"{names[key]}.json", json_text(page))
+            report.pages += 1
+            report.comments += page["total"]
+        index = {"format": "commentd data", "version": 1, "pages": names}
+        write_text(data / "index.json", json_text(index))
+        kept = {f"{name}.json" for name in names.values()}
+        for path in sorted(data.iterdir()):
+            if PAGE_FILE.fullmatch(path.name) and path.name not in kept:
+                path.unlink()
+                report.removed += 1
+        report.partials += self.write_partials()
+        return report
+
+    def write_partials(self) -> list[str]:
+        """The paths of those that are new. The owner may have changed the others."""
+        new = [path for path in self.generator.partials if not (self.folder / path).exists()]
+        for path in new:
+            (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
+            write_text(self.folder / path, partial_text(self.generator.partials[path]))
+        return new
+
+
+def json_text(values: Json) -> str:
+    """JSON that is equal for equal values, and whose lines show in a history what changed."""
+    return json.dumps(values, ensure_ascii=False, indent=1) + "\n"
+
+
+def write_text(path: Path, text: str) -> None:
+    content = text.encode()
+    if not path.is_file() or path.read_bytes() != content:
+        path.write_bytes(content)
+
+
+def partial_text(names: Iterable[str]) -> str:
+    folder = static_folder() / "partials"
+    style = (folder / "style.txt").read_text("utf-8")
+    text = "".join((folder / name).read_text("utf-8") for name in names)
+    return text.replace("STYLE</style>", f"{style}</style>")
 
 
 # -- Moves --------------------------------------------------------------------
@@ -25113,6 +25258,76 @@ def raw_get(data: bytes) -> RawGet | None:
     if first_line.startswith(b"GET /") and first_line.endswith(b" HTTP/1.1"):
         return first_line[len(b"GET ") : -len(b" HTTP/1.1")], headers
     return None
+
+
+# Isso's own tables
+
+
+ISSO_SCHEMA = """
+    CREATE TABLE preferences (key VARCHAR PRIMARY KEY, value VARCHAR);
+    CREATE TABLE threads (
+        id INTEGER PRIMARY KEY, uri VARCHAR(256) UNIQUE, title VARCHAR(256));
+    CREATE TABLE comments (
+        tid REFERENCES threads(id), id INTEGER PRIMARY KEY, parent INTEGER,
+        created FLOAT NOT NULL, modified FLOAT, mode INTEGER, remote_addr VARCHAR,
+        text VARCHAR NOT NULL, author VARCHAR, email VARCHAR, website VARCHAR,
+        likes INTEGER DEFAULT 0, dislikes INTEGER DEFAULT 0, voters BLOB NOT NULL,
+        notification INTEGER DEFAULT 0);
+    CREATE TRIGGER remove_stale_threads AFTER DELETE ON comments BEGIN
+        DELETE FROM threads WHERE id NOT IN (SELECT tid FROM comments);
+    END;"""
+ISSO_VERSION = 5  # of these tables, since Isso 0.13
+ISSO_MODES = {"visible": 1, "waiting": 2, "deleted": 4}
+NO_VOTERS = bytes(256)  # a Bloom filter of the IP addresses that have voted
+
+
+def as_isso(export: Export) -> Iterator[bytes]:
+    """The database of Isso. It shows replies on one level, below the top-level comment."""
+    with tempfile.NamedTemporaryFile(suffix=".db") as file:
+        with contextlib.closing(sqlite3.connect(file.name)) as db:
+            write_isso(db, export)
+        while part := file.read(MEGA):
+            yield part
+
+
+def write_isso(db: sqlite3.Connection, export: Export) -> None:
+    db.executescript(ISSO_SCHEMA)
+    add_thread = "INSERT INTO threads (id, uri, title) VALUES (?, ?, ?)"
+    add_comment = """
+        INSERT INTO comments (tid, id, parent, created, modified, mode, remote_addr, text, author,
+                              email, website, likes, voters)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    origins = export.config.site_origins
+    comments = (each for each in export.comments() if each.status in ISSO_MODES)
+    for _, group in itertools.groupby(comments, operator.attrgetter("page_id")):
+        comments_of_page = [*group]
+        first = comments_of_page[0]
+        # Its script asks by the path, as browsers have it in the URL.
+        uri = quoted_url(without_own_host(first.page_url, origins))
+        db.execute(add_thread, (first.page_id, uri, first.public_title or first.page_url))
+        db.executemany(add_comment, map(isso_row, comments_of_page))
+    db.commit()
+    db.execute(f"PRAGMA user_version = {ISSO_VERSION}")
+
+
+def isso_row(comment: ExportedComment) -> tuple[Any, ...]:
+    is_deleted = comment.status == "deleted"
+    return (
+        comment.page_id,
+        comment.id,
+        comment.thread_id,
+        comment.created_at,
+        comment.edited_at,
+        ISSO_MODES[comment.status],
+        comment.ip or UNKNOWN_IP,
+        "" if is_deleted else markdown_or_html(comment),
+        # It keeps names and websites as HTML.
+        html.escape(comment.nickname, quote=False) or None,
+        comment.email or None,
+        html.escape(comment.website) or None,
+        comment.likes,
+        NO_VOTERS,
+    )
 
 
 @dataclass(frozen=True)
@@ -27235,32 +27450,39 @@ def staged_file(arguments: ImportArguments) -> Staging:
 @dataclass(kw_only=True)
 class ExportArguments(Arguments):
     format: str = "commentd"
+    to: str = ""
     emails: bool = False
 
     @classmethod
     def declare(cls, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("format", metavar="FORMAT", nargs="?")
         parser.add_argument(
+            "--to", metavar="FOLDER", help="the sources of your blog, for the format of a generator"
+        )
+        parser.add_argument(
             "--emails", action="store_true", help="include the email addresses of authors"
         )
 
 
 def export_command(arguments: ExportArguments) -> int:
-    config = arguments.config
     name = arguments.format
+    if name in GENERATORS:
+        return export_to_sources(arguments)
     if name not in EXPORTERS:
-        raise SettingsError(f"exports are: {', '.join(EXPORTERS)}")
+        raise SettingsError(f"exports are: {', '.join([*EXPORTERS, *GENERATORS])}")
+    if arguments.to:
+        raise SettingsError(f"--to is for these exports: {', '.join(GENERATORS)}")
     exporter = EXPORTERS[name]
-    language = terminal_language(os.environ)
     # Not straight to the output: while its reader stalls, the -wal could not be emptied.
     with tempfile.TemporaryFile() as exported:
-        with command_store(config) as store:
-            export = Export(store, config, arguments.emails)
-            exported.writelines(part.encode() for part in exporter.write(export))
+        with command_store(arguments.config) as store:
+            export = Export(store, arguments.config, arguments.emails)
+            for part in exporter.write(export):
+                exported.write(part if isinstance(part, bytes) else part.encode())
         exported.seek(0)
         shutil.copyfileobj(exported, sys.stdout.buffer)
         sys.stdout.flush()
-    lost = translated(exporter.lost, language)
+    lost = translated(exporter.lost, terminal_language(os.environ))
     if arguments.emails:
         tell(f"Not exported: {lost}", sys.stderr)
     else:
@@ -27414,6 +27636,29 @@ def listed_topics(groups: list[TopicGroup]) -> str:
         lines = [f"  {topic.name:12}{topic.title}" for topic in group.topics]
         listed.append("\n".join([group.title, *lines]))
     return "\n\n".join(listed)
+
+
+def export_to_sources(arguments: ExportArguments) -> int:
+    generator = GENERATORS[arguments.format]
+    if not arguments.to:
+        raise SettingsError(f"name the folder of your blog: export {arguments.format} --to FOLDER")
+    folder = Path(arguments.to)
+    if not folder.is_dir():
+        raise OperatorError(f"{folder}: there is no such folder")
+    try:
+        with command_store(arguments.config) as store:
+            export = Export(store, arguments.config, arguments.emails)
+            report = BlogSources(folder, generator).write(export)
+    except OSError as error:
+        raise OperatorError(f"{error.filename} could not be written: {error.strerror}") from None
+    tell(f"comments: {report.comments}, of {report.pages} pages, in {folder / generator.data}")
+    if report.removed:
+        tell(f"files of pages that have none any more, deleted: {report.removed}")
+    for path in report.partials:
+        tell(f"new: {path}")
+    if report.partials:
+        tell("how your pages show them: commentd help export")
+    return 0
 
 
 @dataclass(kw_only=True)
@@ -27904,10 +28149,11 @@ COMMANDS = {
     ),
     "export": Command(
         export_command,
-        f"export all comments; FORMAT: {', '.join(EXPORTERS)}",
+        f"export all comments; FORMAT: {', '.join([*EXPORTERS, *GENERATORS])}",
         ExportArguments,
-        "commentd (the default) is for another commentd. data is JSON of what readers see, by\n"
-        "page, for the templates of a site. The others are for other products.",
+        "commentd (the default) is for another commentd. wordpress, isso, artalk and waline are\n"
+        "for other products. hugo, jekyll, hexo, eleventy and astro write what readers see into\n"
+        "the sources of a blog, which then shows it without commentd. data is for others.",
     ),
     "render": Command(
         render_command, "put the comments into the HTML of a built site", RenderArguments

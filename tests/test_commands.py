@@ -150,7 +150,7 @@ def test_commands_print_chinese_where_the_terminal_is(tmp_path: Path) -> None:
         "render nowhere": "nowhere：没有这个文件夹\n",
         "export": "没有导出：账号、谁点了赞、设置（这些在 `commentd backup` 的备份里）；邮箱",
         "export waline --emails": "没有导出：修改记录、关闭的页面、页面的赞\n",
-        "export x": "导出的格式有：commentd, data",
+        "export x": "导出的格式有：commentd, wordpress",
         "example x": "能打印的配置有：",
         "example nginx": "# commentd 前面的 nginx。",
         "example container": "# 用容器运行 commentd，",

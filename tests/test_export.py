@@ -5,26 +5,34 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import sqlite3
 import subprocess
 import sys
 import urllib.parse
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from unittest import mock
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from commentd import EXPORTERS, App, Config, is_blank, make_app, masked, page_name, proper_nickname
+from commentd import (
+    EXPORTERS,
+    GENERATORS,
+    App,
+    Config,
+    is_blank,
+    make_app,
+    masked,
+    page_name,
+    proper_nickname,
+)
 from support.client import CANARY, Visitor
 from support.commands import run
 from support.database import assert_whole, dump, tables_in
@@ -41,7 +49,7 @@ from support.installations import (
     installations,
 )
 from support.patience import PATIENCE
-from support.sources import MANUAL, ROOT
+from support.sources import ROOT
 from support.world import FakeWorld
 
 # Whole databases
@@ -392,7 +400,7 @@ def fill_all_tables(app: App) -> None:
     app.deliver()
 
 
-@pytest.mark.parametrize("name", [name for name in EXPORTERS if name != "data"])
+@pytest.mark.parametrize("name", EXPORTERS)
 @pytest.mark.parametrize("emails", [False, True])
 def test_an_export_holds_no_secret(
     used_installation: Installation, name: str, emails: bool
@@ -407,7 +415,8 @@ def test_an_export_holds_no_secret(
             for row in db.execute(f"SELECT * FROM {table}"):
                 texts |= {value for value in row if isinstance(value, str) and len(value) > 8}
     assert {"c0ffee" * 10, "blocked-note", "chief@example.com"} <= texts
-    assert [value for value in texts - {*result} if value in text] == []
+    # The tables of Isso have a column of that name.
+    assert [value for value in texts - {*result, "notification"} if value in text] == []
     assert "198.51.100.0" in text
     assert "2001:db8:12::" in text
     for full in (FULL, FULL6, CANARY):
@@ -419,6 +428,7 @@ def test_an_export_holds_no_secret(
 # What each can't carry, in the words in which the command says so.
 LOST = {
     "wordpress": {"likes", "views", "edits", "pins"},
+    "isso": {"spam", "views", "pins", "closed pages", "likes of pages", "levels of replies"},
     "artalk": {"spam", "edits", "views", "likes of pages"},
     "waline": {"edits", "closed pages", "likes of pages"},
 }
@@ -581,24 +591,32 @@ def check_waline(text: bytes, shown: list[Row]) -> None:
         assert {name for row in whole["data"][table] for name in row} <= known
 
 
-def check_data(text: bytes, shown: list[Row]) -> None:
-    """By page key, with all that readers see, and nothing else of a comment."""
-    pages = parse_strictly(text)
-    found = {comment["id"]: key for key, comments in pages.items() for comment in comments}
-    visible = {row["id"]: row["page_key"] for row in shown if row["status"] == "visible"}
-    assert visible.items() <= found.items()
-    for comment in [each for comments in pages.values() for each in comments]:
-        assert comment["deleted"] == (comment["id"] not in visible)
-        assert not (comment["deleted"] and comment["html"] + comment["nickname"])
-        assert not {"ip", "email", "content", "status"} & {*comment}
+def check_isso(database: bytes, shown: list[Row]) -> None:
+    """Its own tables, with a reply below the top-level comment: it shows no other."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.deserialize(database)
+        db.row_factory = sqlite3.Row
+        assert db.execute("PRAGMA user_version").fetchone()[0] == 5
+        rows = {row["id"]: row for row in db.execute("SELECT * FROM comments")}
+        pages = {row["id"]: row for row in db.execute("SELECT * FROM threads")}
+    kept = {row["id"]: row for row in shown if row["status"] != "spam"}
+    assert {*rows} == {*kept}
+    for row in rows.values():
+        assert pages[row["tid"]]["uri"].isascii()
+        assert pages[row["tid"]]["title"]
+        assert len(row["voters"]) == 256
+        assert (row["parent"] is None) == (kept[row["id"]]["parent_id"] is None)
+        if row["parent"] in rows:
+            assert rows[row["parent"]]["parent"] is None
+            assert rows[row["parent"]]["tid"] == row["tid"]
 
 
-CHECKS = {
+CHECKS: dict[str, Callable[[bytes, list[Row]], Any]] = {
     "wordpress": check_wordpress,
+    "isso": check_isso,
     "artalk": check_artalk,
     "waline": check_waline,
     "commentd": lambda text, shown: parse_strictly(text),
-    "data": check_data,
 }
 ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(ODD)
 
@@ -613,37 +631,61 @@ def test_exported_files_are_well_formed_and_as_each_product_wants_them(life: lis
         for name in EXPORTERS:
             CHECKS[name](installation.export(name), shown)
             CHECKS[name](installation.export(name, "--emails"), shown)
-        with mock.patch.dict(os.environ, COMMENTD_PRIVACY_SHOW_LOCATION="no"):
-            pages = parse_strictly(installation.export("data"))
-        for comment in [each for comments in pages.values() for each in comments]:
-            assert comment["country"] + comment["location"] == ""
 
 
-@pytest.mark.slow
-def test_hugo_finds_the_comments_of_a_page_as_the_manual_says(tmp_path: Path) -> None:
-    if shutil.which("hugo") is None:
-        pytest.skip("there is no hugo: install Debian's package hugo")
-    for language, manual in MANUAL.items():
-        installation = Installation(tmp_path / language)
-        fill_database(installation, [("/blog/2026/日记/", False, 0, 0, 0, chain("visible"))])
-        # The first is for newer versions than Debian's.
-        _, lines = re.findall(r"```\n({{.*?)```", manual["export"], re.DOTALL)
-        files = {
-            "data/comments.json": installation.export("data").decode(),
-            "hugo.toml": 'baseURL = "https://b.example/blog/"\npermalinks.posts = "/:year/:title/"',
-            "content/posts/1.md": "---\ntitle: 日记\ndate: 2026-01-01\n---\n",
-            "layouts/_default/single.html": lines,
-        }
-        for name, text in files.items():
-            (installation.folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (installation.folder / name).write_text(text, "utf-8")
-        subprocess.run(["hugo", "--quiet"], cwd=installation.folder, check=True)
-        page = installation.folder / "public/2026/日记/index.html"
-        assert page.read_text("utf-8").strip() == "Ann: <p>hi</p>"
+ISSO = """
+import json, sys
+from isso import config, make_app
+from werkzeug.test import Client
+
+client = Client(make_app(config.load(config.default_file(), "isso.cfg"), threading=True))
+print(json.dumps([client.get("/", query_string={"uri": uri}).json for uri in sys.argv[1:]]))
+"""
+
+
+@pytest.mark.long
+def test_isso_itself_shows_what_is_exported_for_it(
+    tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    packages = pytestconfig.cache.mkdir("isso")
+    python = packages / "bin/python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(packages)], check=True)
+    pip = [str(python), "-m", "pip", "install", "-q", "isso==0.14.0"]
+    if subprocess.run(pip, check=False).returncode:
+        pytest.skip("Isso can't be had: pip did not install it")
+    installation = Installation(tmp_path)
+    rows = chain("visible", "visible", "visible", "waiting", "spam")
+    rows[1] |= {"nickname": "Tom & <b>", "website": "https://b.example/?a=1&b=2"}
+    rows.append(chain("deleted")[0])
+    rows.append(chain("visible")[0] | {"parent": 5, "content": "**bold** `<i>`"})
+    fill_database(installation, [("/文章/", False, 0, 0, 0, rows), ("/b/", False, 0, 0, 0, SAID)])
+    (tmp_path / "comments.db").write_bytes(installation.export("isso", "--emails"))
+    (tmp_path / "isso.cfg").write_text(
+        "[general]\ndbpath = comments.db\nhost = http://127.0.0.1:9/\n[markup]\nfenced-code = \n"
+    )
+    uri = urllib.parse.quote("/文章/")
+    done = subprocess.run(
+        [python, "-c", ISSO, uri, "/b/", "/none/"],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    page, other, none = json.loads(done.stdout.splitlines()[-1])
+    assert [page["total_replies"], none["total_replies"]] == [2, 0]
+    assert other["total_replies"] > 0
+    first, gone = page["replies"]
+    assert (first["author"], first["text"], first["likes"]) == ("Ann", "<p>hi</p>", 2)
+    assert [reply["id"] for reply in first["replies"]] == [2, 3]
+    assert first["replies"][0]["author"] == "Tom &amp; &lt;b&gt;"
+    assert first["replies"][0]["website"] == "https://b.example/?a=1&amp;b=2"
+    assert (gone["mode"], gone["text"]) == (4, "")
+    assert gone["replies"][0]["text"] == "<p><strong>bold</strong> <code>&lt;i&gt;</code></p>"
 
 
 def test_every_export_format_is_compared_with_its_product() -> None:
-    assert {*CHECKS} == {*EXPORTERS} == {*LOST, "commentd", "data"}
+    assert {*CHECKS} == {*EXPORTERS} == {*LOST, "commentd"}
 
 
 # The command
@@ -737,7 +779,7 @@ def test_an_unknown_export_format_is_refused_with_the_known_ones(tmp_path: Path,
     fill_database(installation, HERE)
     code, text, errors = run(installation.folder, "export", name)
     assert (code, text) == (2, "")
-    assert {*re.findall(r"\w+", errors)} >= {*EXPORTERS}
+    assert {*re.findall(r"\w+", errors)} >= {*EXPORTERS, *GENERATORS}
 
 
 @pytest.mark.slow

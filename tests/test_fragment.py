@@ -831,26 +831,3 @@ def test_rendering_reads_quotes_in_a_page_as_html_does(app: App, built: Path) ->
     page.write_text(f"{start}{SCRIPT}</html>")
     render(app, built)
     assert page.read_text().startswith(f"{start}{SCRIPT}<commentd-thread ")
-
-
-def test_the_data_export_for_templates_is_what_readers_see(app: App, visitor: Visitor) -> None:
-    root = visitor.say("*root*", email="canary@lu.example")["comment"]["id"]
-    reply = visitor.say("reply", parent_id=root, website="https://ann.example")["comment"]["id"]
-    spam = visitor.say("spam", page_url="/other/index.html?utm_source=x")["comment"]["id"]
-    visitor.say("other", page_url="/日记/")
-    inside.set_status(app, spam, "spam")
-    inside.set_status(app, root, "spam")
-    settings = {"COMMENTD_DATABASE_PATH": inside.database_path(app)}
-    folder = Path(inside.database_path(app)).parent
-    code, text, _ = run_here(folder, "export", "data", **settings)
-    data = json.loads(text)
-    assert (code, [*data]) == (0, [PAGE.rstrip("/"), "/日记"])
-    gone, shown = data[PAGE.rstrip("/")]
-    assert (gone["id"], gone["deleted"], gone["html"], gone["nickname"]) == (root, True, "", "")
-    assert (shown["id"], shown["parent_id"], shown["deleted"]) == (reply, root, False)
-    assert shown["html"] == "<p>reply</p>\n"
-    assert shown["website"] == "https://ann.example"
-    assert not re.search("203.0.113|canary|spam", text)
-    for language in ("en", "zh"):
-        named = (STATIC / f"help/{language}/export.md").read_text("utf-8")
-        assert {*shown} <= {*re.findall(r"`(\w+)`", named)}

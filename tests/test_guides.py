@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from support import blog, sites
-from support.sites import MUTE, PATH, QUIET, SITES
+from commentd import App
+from support import blog, inside, sites
+from support.sites import EXAMPLE, MUTE, PATH, QUIET, SITES
 
 SCHEMES: tuple[Any, ...] = ("light", "dark")
 OF_THEMES = r"DIV\.back-to-top|NAV\."  # what they show or hide while one scrolls
@@ -35,9 +37,15 @@ PLACE = """([slot, after]) => {
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[str]:
-    with blog.own_app() as app, blog.service(app) as url:
+def app() -> Iterator[App]:
+    with blog.own_app() as app:
         blog.conversation(app, PATH)
+        yield app
+
+
+@pytest.fixture(scope="module")
+def service(app: App) -> Iterator[str]:
+    with blog.service(app) as url:
         yield url
 
 
@@ -143,6 +151,41 @@ def test_a_theme_has_the_comments_in_its_own_place(
         page.goto(url + PATH)
         assert page.locator("commentd-thread").evaluate(HEIGHT) < 100
         page.context.close()
+
+
+KEPT = """() => {
+  watch.thread = document.querySelector('.commentd')
+  return {
+    fits: document.documentElement.scrollWidth <= innerWidth,
+    faint: watch.texts().filter(each => each[1] < 4.5),
+    texts: watch.texts().length,
+  }
+}"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in SITES if name != "vitepress"])
+def test_a_theme_shows_the_comments_in_its_sources_without_the_service(
+    browser: Browser, app: App, folder: Path, name: str
+) -> None:
+    site = SITES[name]
+    try:
+        built = sites.make(folder, name, EXAMPLE, inside.database_path(app))
+    except sites.NotHere as error:
+        pytest.skip(f"{name} can't be had: {error}")
+    with sites.served(built) as url:
+        for width, scheme in product((390, 1280), SCHEMES):
+            page = sites.opened(browser, folder / "packages" / site.generator, width, scheme)
+            page.goto(url + PATH)
+            blog.settle(page)
+            assert page.locator(".commentd [role=article]").count() == len(blog.CONVERSATION)
+            assert page.locator("commentd-thread").count() == 0
+            found = page.evaluate(KEPT)
+            assert found.pop("texts") > 30
+            assert (width, scheme, found) == (width, scheme, {"fits": True, "faint": []})
+            page.goto(url + QUIET)
+            assert page.locator(".commentd").count() == 0
+            page.context.close()
 
 
 @pytest.mark.slow

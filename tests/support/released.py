@@ -235,7 +235,7 @@ OWNERS: list[tuple[str, dict[str, Any]]] = [
     ("/admin/outbox", {}),
     ("/admin/figures", {}),
 ]
-FORMATS = ("commentd", "data", "wordpress", "artalk", "waline")
+FORMATS = ("commentd", "wordpress", "artalk", "waline")
 
 
 @dataclass
@@ -272,6 +272,11 @@ class Service:
             code, text, errors = run_here(self.folder, "export", name, "--emails")
             assert code == 0, errors
             texts[name] = text if name == "wordpress" else json.loads(text)
+        sources = self.folder / "sources"
+        sources.mkdir(exist_ok=True)
+        code, _, errors = run_here(self.folder, "export", "data", "--to", str(sources))
+        assert code == 0, errors
+        texts["data"] = {path.name: json.loads(path.read_bytes()) for path in sources.iterdir()}
         return texts
 
 

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, Page, Route
 
 from support import blog
+from support.commands import run_here
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = "https://comments.example"  # where the guides mean one's own
@@ -320,14 +321,15 @@ SITES = {
 # Making them
 
 
-def make(folder: Path, name: str, service: str) -> Path:
-    """The folder of the built site, whose comments are at `service`."""
-    site, home = SITES[name], folder / name
-    packages = install(folder, site)
+def make(folder: Path, name: str, service: str, database: str = "") -> Path:
+    """The folder of the built site, whose comments are at `service`, or come from that database
+    into its sources."""
+    site, home = SITES[name], folder / (f"{name}-kept" if database else name)
+    installed = install(folder, site)
     shutil.rmtree(home, ignore_errors=True)
     for each in ("node_modules", "python"):  # no symbolic links: Hugo reads nothing outside
-        if (packages / each).is_dir():
-            shutil.copytree(packages / each, home / each, symlinks=True, copy_function=os.link)
+        if (installed / each).is_dir():
+            shutil.copytree(installed / each, home / each, symlinks=True, copy_function=os.link)
     if site.github:
         theme = site.github.rpartition("/")[2]
         shutil.copytree(folder / "themes" / theme, home / "themes" / theme)
@@ -343,29 +345,27 @@ def make(folder: Path, name: str, service: str) -> Path:
             shutil.copytree(home / source, home / path)
         else:
             write(home / path, (home / source).read_text())
-    follow(home, site, service)
+    element, guide = guide_of(site, service)
+    if database:
+        element, guide = without_service(site, element, guide)
+        words = ("export", site.generator, "--to", str(home))
+        code, _, errors = run_here(home, *words, COMMENTD_DATABASE_PATH=database)
+        if code:
+            raise Failed(errors)
+    follow(home, site, element, guide)
+    if database and "<Commentd />" in guide:
+        import_component(home, site)
     run(site.build, home)
     return home / site.public
 
 
 def install(folder: Path, site: Site) -> Path:
-    """The packages of a generator and the theme, brought here when there are new ones."""
-    home = folder / "packages" / site.generator
-    home.mkdir(parents=True, exist_ok=True)
+    """The packages of all sites of a generator, and the theme."""
     mine = [each for each in SITES.values() if each.generator == site.generator]
-    npm = sorted({package for each in mine for package in each.npm})
-    pypi = sorted({package for each in mine for package in each.pypi})
-    done, wanted = home / "installed.txt", " ".join(npm + pypi)
+    npm = {package for each in mine for package in each.npm}
+    home = packages(folder, site.generator, npm, {each for one in mine for each in one.pypi})
     theme = folder / "themes" / site.github.rpartition("/")[2]
     try:
-        if not done.exists() or done.read_text() != wanted:
-            if npm:
-                (home / "package.json").write_text("{}")
-                run(f"npm install --no-audit --no-fund {' '.join(npm)}", home)
-            if pypi:
-                pip = f"{sys.executable} -m pip install -q --upgrade --target python"
-                run(f"{pip} {' '.join(pypi)}", home)
-            done.write_text(wanted)
         if site.github and not theme.exists():
             url = f"https://github.com/{site.github}"
             run(f"git clone -q --depth 1 {url} {theme}", home)
@@ -373,6 +373,26 @@ def install(folder: Path, site: Site) -> Path:
             run("jekyll --version", home)
     except Failed as error:
         raise NotHere(str(error)) from None
+    return home
+
+
+def packages(folder: Path, generator: str, npm: Iterable[str], pypi: Iterable[str] = ()) -> Path:
+    """The folder with these packages, brought here when there are new ones."""
+    home = folder / "packages" / generator
+    home.mkdir(parents=True, exist_ok=True)
+    done, wanted = home / "installed.txt", " ".join([*sorted(npm), *sorted(pypi)])
+    if done.exists() and done.read_text() == wanted:
+        return home
+    try:
+        if npm:
+            (home / "package.json").write_text("{}")
+            run(f"npm install --no-audit --no-fund {' '.join(sorted(npm))}", home)
+        if pypi:
+            pip = f"{sys.executable} -m pip install -q --upgrade --target python"
+            run(f"{pip} {' '.join(sorted(pypi))}", home)
+    except Failed as error:
+        raise NotHere(str(error)) from None
+    done.write_text(wanted)
     return home
 
 
@@ -400,10 +420,36 @@ STEP = re.compile(
 )
 
 
-def follow(home: Path, site: Site, service: str) -> None:
+# What goes into a template in place of the element of a guide, with its style and its script.
+PARTIALS = {
+    "hugo": '{{ partial "commentd.html" . }}\n',
+    "jekyll": "{% include commentd.html %}\n",
+    "hexo": "",
+    "astro": "",
+}
+ASTRO_ELEMENT = re.compile(r"<style is:global>commentd-thread.*?</script>\n", re.DOTALL)
+
+
+def without_service(site: Site, element: str, guide: str) -> tuple[str, str]:
+    """The element and the guide, as `commentd help export` changes them."""
+    guide = guide.replace(element, "") if site.generator == "hexo" else guide
+    return PARTIALS[site.generator], ASTRO_ELEMENT.sub("<Commentd />\n", guide)
+
+
+def import_component(home: Path, site: Site) -> None:
+    """The frontmatter of the file with the component names it."""
+    for path in (site.layout, "src/Footer.astro"):
+        file = home / path
+        if file.exists() and "<Commentd />" in file.read_text():
+            place = os.path.relpath(home / "src/components/Commentd.astro", file.parent)
+            start, _, rest = file.read_text().partition("---\n")
+            place = place if place.startswith(".") else f"./{place}"
+            file.write_text(f"{start}---\nimport Commentd from '{place}'\n{rest}")
+
+
+def follow(home: Path, site: Site, element: str, guide: str) -> None:
     """Does what a guide says: it writes the element, the tag, `TEXT` or "this" (the block that
     comes) into a file, or after a line of a file."""
-    element, guide = guide_of(site, service)
     for step in STEP.finditer(guide):
         what, where, place, article, file = step.groups()
         block = re.search(r"```\w+\n(.*?)```", guide[step.end() :], re.DOTALL)

@@ -6,7 +6,8 @@
   const widget = () => watch.thread ?? document.querySelector('commentd-thread')
   const all = root => [...root.querySelectorAll('*')].flatMap(
     e => e.shadowRoot ? [e, ...all(e.shadowRoot)] : [e])
-  const inside = () => widget()?.shadowRoot ? all(widget().shadowRoot) : []
+  // What a test has in the place of the widget may have no shadow root.
+  const inside = () => all(widget()?.shadowRoot ?? watch.thread ?? document.createElement('i'))
   const parent = e => e.assignedSlot ?? e.parentElement ?? e.getRootNode().host
   const box = e => e.getBoundingClientRect()
   const area = r => [r.x, r.y, r.width, r.height].map(round).join(' ')
