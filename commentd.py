@@ -2808,6 +2808,12 @@ class Config:
         parse_yes_or_no,
         "yes",
     )
+    privacy_count_countries: bool = setting(
+        "Count from which countries views come, for the statistics at /admin. Only numbers are\n"
+        "kept, for each day: no cookie, no IP address, nothing of a reader.",
+        parse_yes_or_no,
+        "no",
+    )
     privacy_keep_ip_days: int = setting(
         "Days after which IP addresses are masked in the database too, and likes are anonymised.\n"
         "0: after an hour.",
@@ -2919,7 +2925,7 @@ SETTINGS = {each.name: each for each in fields(Config) if each.metadata}
 # nothing that the machine, the proxy or the scripts of the widget depend on. Nor does it hold what
 # cannot be undone, such as the days after which data is erased.
 SETTINGS_AT_ADMIN = {
-    "blog": ("site_name", "site_timezone", "privacy_policy_url"),
+    "blog": ("site_name", "site_timezone", "privacy_policy_url", "privacy_count_countries"),
     "moderation": ("moderation_hold", "moderation_words", "limits_enabled"),
     "writing": (
         "comments_login_required",
@@ -3908,6 +3914,23 @@ MIGRATIONS: list[Migration] = [
         views    INTEGER NOT NULL DEFAULT 0,
         likes    INTEGER NOT NULL DEFAULT 0
     ) STRICT;
+
+    -- What `growing_pages` compares: the views of each page, of the last days alone.
+    CREATE TABLE page_day (
+        page_id INTEGER NOT NULL REFERENCES page (id) ON DELETE CASCADE,
+        day     INTEGER NOT NULL,
+        views   INTEGER NOT NULL,
+        PRIMARY KEY (page_id, day)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX page_day_by_day ON page_day (day);
+
+    -- Nothing but numbers: how many views came from a country; "" stands for an unknown one.
+    CREATE TABLE country_day (
+        day     INTEGER NOT NULL,
+        country TEXT NOT NULL,
+        views   INTEGER NOT NULL,
+        PRIMARY KEY (day, country)
+    ) STRICT, WITHOUT ROWID;
 
     -- Where an imported comment came from, so that it is not imported twice, even after it was
     -- deleted here. `comment_id` is 0 for a page.
@@ -5734,9 +5757,10 @@ class AuditEntry:
 
 @dataclass(frozen=True)
 class Day:
-    """The counts of one day, such as 2026-11-01."""
+    """The counts of one day, as in `Store.day_of`. On a day, more likes may be taken back than
+    given."""
 
-    day: str
+    day: int
     comments: int
     views: int
     likes: int
@@ -6010,6 +6034,8 @@ FIGURES = """
 NO_END = 2**63 - 1  # an id above all others
 MOST_TERMS = 50_000  # that the spam filter remembers, about 2 MB
 FIRST_DAY = date(1970, 1, 1).toordinal()  # of statistics
+GROWTH_DAYS = 30  # which are compared with as many before
+COUNTRY_DAYS = 400  # for which the views from countries are kept
 
 
 # Reading and writing rows
@@ -6706,6 +6732,10 @@ class Store(Database):
                 ON CONFLICT DO NOTHING;
             DELETE FROM follow WHERE page_id = :old;
 
+            INSERT INTO page_day AS d (page_id, day, views)
+            SELECT :new, day, views FROM page_day WHERE page_id = :old
+                ON CONFLICT (page_id, day) DO UPDATE SET views = d.views + excluded.views;
+
             UPDATE page AS p SET total = p.total + o.total, threads = p.threads + o.threads,
                    views = p.views + o.views,
                    page_likes = (SELECT count(*) FROM page_liker WHERE page_id = :new)
@@ -6733,9 +6763,24 @@ class Store(Database):
     def add_views(self, counts: dict[str, int], now: int) -> None:
         """Adds to the views of pages, by page key."""
         sql = "UPDATE page SET views = views + ?, seen_at = ? WHERE key = ?"
+        of_day = """
+            INSERT INTO page_day AS d (page_id, day, views)
+            SELECT id, ?, ? FROM page WHERE key = ?
+                ON CONFLICT (page_id, day) DO UPDATE SET views = d.views + excluded.views"""
+        day = self.day_of(now)
         for key, count in counts.items():
             self.run(sql, count, now, key)
+            self.run(of_day, day, count, key)
         self.add_to_day(now, views=sum(counts.values()))
+
+    def add_countries(self, counts: Mapping[str, int], now: int) -> None:
+        """Adds to the views from countries, by their codes."""
+        sql = """
+            INSERT INTO country_day AS d (day, country, views) VALUES (?, ?, ?)
+                ON CONFLICT (day, country) DO UPDATE SET views = d.views + excluded.views"""
+        day = self.day_of(now)
+        for country, count in counts.items():
+            self.run(sql, day, country, count)
 
     def add_to_day(self, now: int, *, comments: int = 0, views: int = 0, likes: int = 0) -> None:
         """Adds to the counts of the day. `likes` may be less than zero."""
@@ -7769,16 +7814,35 @@ class Store(Database):
         return self.all(AuditEntry, sql, before, limit)
 
     def days(self, first: int, last: int) -> list[Day]:
-        """The counts of each of these days (as in `day_of`), zeros if nothing happened. On a day,
-        more likes may be taken back than given: that is zero too."""
-        sql = "SELECT day, comments, views, likes FROM day WHERE day BETWEEN ? AND ?"
-        found = {day: counts for day, *counts in self.run(sql, first, last)}
-        days = []
-        for number in range(first, last + 1):
-            comments, views, likes = found.get(number, (0, 0, 0))
-            day = date.fromordinal(FIRST_DAY + number).isoformat()
-            days.append(Day(day, comments, views, max(0, likes)))
-        return days
+        """The counts of these days (as in `day_of`) on which something happened."""
+        sql = "SELECT day, comments, views, likes FROM day WHERE day BETWEEN ? AND ? ORDER BY day"
+        return self.all(Day, sql, first, last)
+
+    def first_day(self) -> int | None:
+        """The first day with a count. None if there is none."""
+        day: int | None = self.value("SELECT min(day) FROM day")
+        return day
+
+    def views_of_pages(self, first: int, last: int) -> dict[int, int]:
+        """The views in these days, by page. They are known for `GROWTH_DAYS` twice."""
+        sql = """
+            SELECT page_id, sum(views) FROM page_day
+             WHERE day BETWEEN ? AND ? GROUP BY page_id"""
+        return dict(self.run(sql, first, last).fetchall())
+
+    def comments_of_pages(self, since: int, until: int) -> dict[int, int]:
+        """The visible comments of that time, by page."""
+        sql = """
+            SELECT page_id, count(*) FROM comment
+             WHERE status = 'visible' AND created_at >= ? AND created_at < ? GROUP BY page_id"""
+        return dict(self.run(sql, since, until).fetchall())
+
+    def countries(self, first: int, last: int) -> list[tuple[str, int]]:
+        """The views from each country in these days, the most first."""
+        sql = """
+            SELECT country, sum(views) AS total FROM country_day
+             WHERE day BETWEEN ? AND ? GROUP BY country ORDER BY total DESC, country"""
+        return self.run(sql, first, last).fetchall()
 
     def figures(self, now: int) -> Figures:
         return self.all(Figures, FIGURES, now=now)[0]
@@ -7896,6 +7960,8 @@ class Store(Database):
             DELETE FROM admin_session WHERE created_at < :session_from;
             DELETE FROM voucher WHERE expires_at <= :now;
             DELETE FROM audit WHERE created_at < :audit_from;
+            DELETE FROM page_day WHERE day < :growth_from;
+            DELETE FROM country_day WHERE day < :countries_from;
             DELETE FROM page WHERE seen_at < :quarter_ago AND page_likes = 0 AND closed = 0
                AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = page.id)
                AND NOT EXISTS (SELECT 1 FROM follow WHERE follow.page_id = page.id);
@@ -7910,6 +7976,8 @@ class Store(Database):
             session_from=now - 7 * DAY,  # its token is valid no longer
             quarter_ago=now - 90 * DAY,
             audit_from=now - 400 * DAY,
+            growth_from=self.day_of(now) - 2 * GROWTH_DAYS,
+            countries_from=self.day_of(now) - COUNTRY_DAYS,
             most_terms=MOST_TERMS,
         )
 
@@ -8858,14 +8926,18 @@ class PageViews:
 
 
 class ViewCounter:
-    """The views since they were last written, by page key."""
+    """The views since they were last written, by page key, and how many came from each country, if
+    the owner has them counted."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.pending: dict[str, PageViews] = {}
+        self.countries: Counter[str] = Counter()
 
-    def add(self, name: PageName, client: Client) -> None:
+    def add(self, name: PageName, client: Client, country: str | None) -> None:
         with self.lock:
+            if country is not None:
+                self.countries[country] += 1
             views = self.pending.get(name.key)
             if views is None:
                 views = self.pending[name.key] = PageViews(name.page_url, client)
@@ -8875,12 +8947,13 @@ class ViewCounter:
         views = self.pending.get(key)
         return views.count if views else 0
 
-    def take(self) -> dict[str, PageViews]:
-        """Forgets the views, which the caller writes."""
+    def take(self) -> tuple[dict[str, PageViews], Counter[str]]:
+        """Forgets the views and their countries, which the caller writes."""
         with self.lock:
-            pending = self.pending
+            taken = (self.pending, self.countries)
             self.pending = {}
-        return pending
+            self.countries = Counter()
+        return taken
 
 
 # -- Site ---------------------------------------------------------------------
@@ -9181,7 +9254,7 @@ def refuse_if_used_up(site: Site, *uses: Use) -> None:
 def flush_views(site: Site) -> None:
     """Writes all views. A page that is not known yet is added if its client may add one. If the
     disk refuses, these views are lost."""
-    pending = site.views.take()
+    pending, countries = site.views.take()
     if not pending:
         return
     store = site.store
@@ -9195,6 +9268,7 @@ def flush_views(site: Site) -> None:
             else:
                 del pending[key]
         store.add_views({key: views.count for key, views in pending.items()}, now)
+        store.add_countries(countries, now)
 
 
 BOTS = re.compile(
@@ -9212,7 +9286,14 @@ def is_real_view(environ: Json) -> bool:
 def count_view(site: Site, client: Client, name: PageName) -> None:
     """Counts a view, unless the client has used up its views."""
     if take_use_in_memory(site, client, "view"):
-        site.views.add(name, client)
+        site.views.add(name, client, counted_country(site, client))
+
+
+def counted_country(site: Site, client: Client) -> str | None:
+    """The country of a client, "" for an unknown one. None where countries are not counted."""
+    if not site.config.privacy_count_countries:
+        return None
+    return "" if client.is_crowd else site.places.of(client.ip).country
 
 
 # -- Moderation ---------------------------------------------------------------
@@ -18577,20 +18658,126 @@ def download_backup(request: Request) -> Response:
     return Response(backup, "application/vnd.sqlite3", headers)
 
 
+# Statistics
+
+# How many of them are shown.
+PERIODS = {"day": 30, "week": 26, "month": 24, "year": 20}
+
+
+@dataclass
+class PeriodCounts:
+    """The counts of a day, a week, a month or a year."""
+
+    first: date
+    last: date
+    comments: int = 0
+    views: int = 0
+    likes: int = 0
+
+
+def start_of_period(by: str, day: date) -> date:
+    """The first day of the week (Monday), month or year of a day."""
+    if by == "week":
+        return day - timedelta(days=day.weekday())
+    if by == "month":
+        return day.replace(day=1)
+    if by == "year":
+        return day.replace(month=1, day=1)
+    return day
+
+
+def periods_until(today: date, by: str, since: date) -> list[PeriodCounts]:
+    """The periods that are shown, the last of which is not over. None ends before `since`, but one
+    of years is there at least."""
+    periods: list[PeriodCounts] = []
+    last = today
+    while len(periods) < PERIODS[by]:
+        first = start_of_period(by, last)
+        periods.insert(0, PeriodCounts(first, last))
+        last = first - timedelta(days=1)
+        if by == "year" and last < since:
+            break
+    return periods
+
+
+def counted_periods(store: Store, today: int, by: str) -> list[PeriodCounts]:
+    """The periods with their counts."""
+    first_day = store.first_day()
+    since = date_of(today if first_day is None else first_day)
+    periods = periods_until(date_of(today), by, since)
+    shown = iter(periods)
+    period = next(shown)
+    for day in store.days(number_of(period.first), today):
+        while date_of(day.day) > period.last:
+            period = next(shown)
+        period.comments += day.comments
+        period.views += day.views
+        period.likes += day.likes
+    return periods
+
+
+def date_of(day: int) -> date:
+    """The date of a day as in `Store.day_of`."""
+    return date.fromordinal(FIRST_DAY + day)
+
+
+def number_of(day: date) -> int:
+    return day.toordinal() - FIRST_DAY
+
+
 @route("GET", "/admin/figures", Permission.ADMIN, pace=Pace.LONG)
 def admin_figures(request: Request) -> Json:
-    """`?days=` to the counts of each day, and the pages with most views and comments."""
-    store = request.site.store
-    today = store.day_of(request.now)
-    first = today - query_number(request, "days", 30, 366) + 1
+    """`?by=` to the counts of each day, week, month or year, and pages and countries by counts."""
+    site = request.site
+    today = site.store.day_of(request.now)
+    periods = counted_periods(site.store, today, query_choice(request, "by", tuple(PERIODS)))
+    countries = site.store.countries(number_of(periods[0].first), today)
     return {
-        "days": [
-            {"day": day.day, "comments": day.comments, "views": day.views, "likes": day.likes}
-            for day in store.days(first, today)
+        "periods": [
+            {
+                "first": period.first.isoformat(),
+                "last": period.last.isoformat(),
+                "comments": period.comments,
+                "views": period.views,
+                "likes": max(0, period.likes),
+            }
+            for period in periods
         ],
+        "growing": growing_pages(request, today),
+        "counts_countries": site.config.privacy_count_countries,
+        "countries": [{"country": country, "views": views} for country, views in countries],
         "by_views": top_pages(request, "views"),
         "by_comments": top_pages(request, "comments"),
     }
+
+
+def growing_pages(request: Request, today: int) -> list[Json]:
+    """The pages with more views, or else more comments, in the last days than in as many before."""
+    store = request.site.store
+    start = today - GROWTH_DAYS + 1
+    views = store.views_of_pages(start, today)
+    views_before = store.views_of_pages(start - GROWTH_DAYS, start - 1)
+    since = request.now - GROWTH_DAYS * DAY
+    comments = store.comments_of_pages(since, request.now + 1)
+    comments_before = store.comments_of_pages(since - GROWTH_DAYS * DAY, since)
+
+    def growth(page_id: int) -> tuple[int, int]:
+        more_views = views.get(page_id, 0) - views_before.get(page_id, 0)
+        return more_views, comments.get(page_id, 0) - comments_before.get(page_id, 0)
+
+    growing = [page_id for page_id in {*views, *comments} if max(growth(page_id)) > 0]
+    growing.sort(key=lambda page_id: (growth(page_id), page_id), reverse=True)
+    pages = [page for page in map(store.page_by_id, growing[:10]) if page]
+    return [
+        {
+            "page": page_for_admin(request, page),
+            "views": views.get(page.id, 0),
+            "views_before": views_before.get(page.id, 0),
+            "comments": comments.get(page.id, 0),
+            "comments_before": comments_before.get(page.id, 0),
+        }
+        for page in pages
+    ]
 
 
 def top_pages(request: Request, sort: str) -> list[Json]:
@@ -24730,6 +24917,76 @@ def filled_xml(form: str, values: Json) -> str:
     return XML_CONTROL.sub("", form.format_map(escaped_values))
 
 
+# Isso's own tables
+
+
+ISSO_SCHEMA = """
+    CREATE TABLE preferences (key VARCHAR PRIMARY KEY, value VARCHAR);
+    CREATE TABLE threads (
+        id INTEGER PRIMARY KEY, uri VARCHAR(256) UNIQUE, title VARCHAR(256));
+    CREATE TABLE comments (
+        tid REFERENCES threads(id), id INTEGER PRIMARY KEY, parent INTEGER,
+        created FLOAT NOT NULL, modified FLOAT, mode INTEGER, remote_addr VARCHAR,
+        text VARCHAR NOT NULL, author VARCHAR, email VARCHAR, website VARCHAR,
+        likes INTEGER DEFAULT 0, dislikes INTEGER DEFAULT 0, voters BLOB NOT NULL,
+        notification INTEGER DEFAULT 0);
+    CREATE TRIGGER remove_stale_threads AFTER DELETE ON comments BEGIN
+        DELETE FROM threads WHERE id NOT IN (SELECT tid FROM comments);
+    END;"""
+ISSO_VERSION = 5  # of these tables, since Isso 0.13
+ISSO_MODES = {"visible": 1, "waiting": 2, "deleted": 4}
+NO_VOTERS = bytes(256)  # a Bloom filter of the IP addresses that have voted
+
+
+def as_isso(export: Export) -> Iterator[bytes]:
+    """The database of Isso. It shows replies on one level, below the top-level comment."""
+    with tempfile.NamedTemporaryFile(suffix=".db") as file:
+        with contextlib.closing(sqlite3.connect(file.name)) as db:
+            write_isso(db, export)
+        while part := file.read(MEGA):
+            yield part
+
+
+def write_isso(db: sqlite3.Connection, export: Export) -> None:
+    db.executescript(ISSO_SCHEMA)
+    add_thread = "INSERT INTO threads (id, uri, title) VALUES (?, ?, ?)"
+    add_comment = """
+        INSERT INTO comments (tid, id, parent, created, modified, mode, remote_addr, text, author,
+                              email, website, likes, voters)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    origins = export.config.site_origins
+    comments = (each for each in export.comments() if each.status in ISSO_MODES)
+    for _, group in itertools.groupby(comments, operator.attrgetter("page_id")):
+        comments_of_page = [*group]
+        first = comments_of_page[0]
+        # Its script asks by the path, as browsers have it in the URL.
+        uri = quoted_url(without_own_host(first.page_url, origins))
+        db.execute(add_thread, (first.page_id, uri, first.public_title or first.page_url))
+        db.executemany(add_comment, map(isso_row, comments_of_page))
+    db.commit()
+    db.execute(f"PRAGMA user_version = {ISSO_VERSION}")
+
+
+def isso_row(comment: ExportedComment) -> tuple[Any, ...]:
+    is_deleted = comment.status == "deleted"
+    return (
+        comment.page_id,
+        comment.id,
+        comment.thread_id,
+        comment.created_at,
+        comment.edited_at,
+        ISSO_MODES[comment.status],
+        comment.ip or UNKNOWN_IP,
+        "" if is_deleted else markdown_or_html(comment),
+        # It keeps names and websites as HTML.
+        html.escape(comment.nickname, quote=False) or None,
+        comment.email or None,
+        html.escape(comment.website) or None,
+        comment.likes,
+        NO_VOTERS,
+    )
+
+
 @dataclass(frozen=True)
 class Exporter:
     """`write` yields the file in parts. `lost`: what it cannot hold."""
@@ -25258,76 +25515,6 @@ def raw_get(data: bytes) -> RawGet | None:
     if first_line.startswith(b"GET /") and first_line.endswith(b" HTTP/1.1"):
         return first_line[len(b"GET ") : -len(b" HTTP/1.1")], headers
     return None
-
-
-# Isso's own tables
-
-
-ISSO_SCHEMA = """
-    CREATE TABLE preferences (key VARCHAR PRIMARY KEY, value VARCHAR);
-    CREATE TABLE threads (
-        id INTEGER PRIMARY KEY, uri VARCHAR(256) UNIQUE, title VARCHAR(256));
-    CREATE TABLE comments (
-        tid REFERENCES threads(id), id INTEGER PRIMARY KEY, parent INTEGER,
-        created FLOAT NOT NULL, modified FLOAT, mode INTEGER, remote_addr VARCHAR,
-        text VARCHAR NOT NULL, author VARCHAR, email VARCHAR, website VARCHAR,
-        likes INTEGER DEFAULT 0, dislikes INTEGER DEFAULT 0, voters BLOB NOT NULL,
-        notification INTEGER DEFAULT 0);
-    CREATE TRIGGER remove_stale_threads AFTER DELETE ON comments BEGIN
-        DELETE FROM threads WHERE id NOT IN (SELECT tid FROM comments);
-    END;"""
-ISSO_VERSION = 5  # of these tables, since Isso 0.13
-ISSO_MODES = {"visible": 1, "waiting": 2, "deleted": 4}
-NO_VOTERS = bytes(256)  # a Bloom filter of the IP addresses that have voted
-
-
-def as_isso(export: Export) -> Iterator[bytes]:
-    """The database of Isso. It shows replies on one level, below the top-level comment."""
-    with tempfile.NamedTemporaryFile(suffix=".db") as file:
-        with contextlib.closing(sqlite3.connect(file.name)) as db:
-            write_isso(db, export)
-        while part := file.read(MEGA):
-            yield part
-
-
-def write_isso(db: sqlite3.Connection, export: Export) -> None:
-    db.executescript(ISSO_SCHEMA)
-    add_thread = "INSERT INTO threads (id, uri, title) VALUES (?, ?, ?)"
-    add_comment = """
-        INSERT INTO comments (tid, id, parent, created, modified, mode, remote_addr, text, author,
-                              email, website, likes, voters)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-    origins = export.config.site_origins
-    comments = (each for each in export.comments() if each.status in ISSO_MODES)
-    for _, group in itertools.groupby(comments, operator.attrgetter("page_id")):
-        comments_of_page = [*group]
-        first = comments_of_page[0]
-        # Its script asks by the path, as browsers have it in the URL.
-        uri = quoted_url(without_own_host(first.page_url, origins))
-        db.execute(add_thread, (first.page_id, uri, first.public_title or first.page_url))
-        db.executemany(add_comment, map(isso_row, comments_of_page))
-    db.commit()
-    db.execute(f"PRAGMA user_version = {ISSO_VERSION}")
-
-
-def isso_row(comment: ExportedComment) -> tuple[Any, ...]:
-    is_deleted = comment.status == "deleted"
-    return (
-        comment.page_id,
-        comment.id,
-        comment.thread_id,
-        comment.created_at,
-        comment.edited_at,
-        ISSO_MODES[comment.status],
-        comment.ip or UNKNOWN_IP,
-        "" if is_deleted else markdown_or_html(comment),
-        # It keeps names and websites as HTML.
-        html.escape(comment.nickname, quote=False) or None,
-        comment.email or None,
-        html.escape(comment.website) or None,
-        comment.likes,
-        NO_VOTERS,
-    )
 
 
 @dataclass(frozen=True)
@@ -26534,7 +26721,7 @@ class DemoComment:
 @dataclass(frozen=True, kw_only=True)
 class DemoStory:
     """All that the demo tells in a language: a file in `static/demo/`. `texts`: what its pages say.
-    `views`: those of the last days, today first."""
+    `views`: those of the last days, today first. `countries`: how many came from each today."""
 
     language: str
     tag: str  # of the language, as browsers know it
@@ -26543,6 +26730,7 @@ class DemoStory:
     owner: str
     texts: Mapping[str, str]
     views: list[int]
+    countries: Mapping[str, int]
     posts: list[DemoPost]  # the newest first
     comments: list[DemoComment]  # the oldest first
 
@@ -26616,9 +26804,8 @@ class Demo:
         with store.writing():
             owner = store.make_admin(DEMO_OWNER, self.story.owner, "", now)
             store.set_language(owner.id, self.story.language)
-            for days_ago, views in enumerate(self.story.views):
-                store.add_to_day(now - days_ago * DAY, views=views)
             pages = {post.path: self.add_page(post) for post in self.story.posts}
+            store.add_countries(self.story.countries, now)
             ids: dict[str, int] = {}
             for told in self.story.comments:
                 parent_id = ids[told.reply_to] if told.reply_to else None
@@ -26630,6 +26817,10 @@ class Demo:
         now = self.app.site.now()
         name = page_name(post.path, self.app.site.config.site_origins)
         page = store.add_page(name.key, name.page_url, now, now - post.days_ago * DAY)
+        of_all = sum(each.views for each in self.story.posts)
+        for days_ago, views in enumerate(self.story.views):
+            of_post = {name.key: views * post.views // of_all}
+            store.add_views(of_post, now - days_ago * DAY)
         store.raise_page(page.id, 0, post.views, post.likes)
         store.set_title(page.id, post.title, "owner")
         return page
@@ -26729,6 +26920,7 @@ def demo_config(folder: Path, place: str, story: DemoStory) -> Config:
         mail_sender="comments@blog.example",
         moderation_hold="links",
         moderation_words=DEMO_WORDS,
+        privacy_count_countries=True,
         backup_every=0,
     )
 
@@ -27490,6 +27682,29 @@ def export_command(arguments: ExportArguments) -> int:
     return 0
 
 
+def export_to_sources(arguments: ExportArguments) -> int:
+    generator = GENERATORS[arguments.format]
+    if not arguments.to:
+        raise SettingsError(f"name the folder of your blog: export {arguments.format} --to FOLDER")
+    folder = Path(arguments.to)
+    if not folder.is_dir():
+        raise OperatorError(f"{folder}: there is no such folder")
+    try:
+        with command_store(arguments.config) as store:
+            export = Export(store, arguments.config, arguments.emails)
+            report = BlogSources(folder, generator).write(export)
+    except OSError as error:
+        raise OperatorError(f"{error.filename} could not be written: {error.strerror}") from None
+    tell(f"comments: {report.comments}, of {report.pages} pages, in {folder / generator.data}")
+    if report.removed:
+        tell(f"files of pages that have none any more, deleted: {report.removed}")
+    for path in report.partials:
+        tell(f"new: {path}")
+    if report.partials:
+        tell("how your pages show them: commentd help export")
+    return 0
+
+
 @dataclass(kw_only=True)
 class RenderArguments(Arguments):
     folder: str
@@ -27636,29 +27851,6 @@ def listed_topics(groups: list[TopicGroup]) -> str:
         lines = [f"  {topic.name:12}{topic.title}" for topic in group.topics]
         listed.append("\n".join([group.title, *lines]))
     return "\n\n".join(listed)
-
-
-def export_to_sources(arguments: ExportArguments) -> int:
-    generator = GENERATORS[arguments.format]
-    if not arguments.to:
-        raise SettingsError(f"name the folder of your blog: export {arguments.format} --to FOLDER")
-    folder = Path(arguments.to)
-    if not folder.is_dir():
-        raise OperatorError(f"{folder}: there is no such folder")
-    try:
-        with command_store(arguments.config) as store:
-            export = Export(store, arguments.config, arguments.emails)
-            report = BlogSources(folder, generator).write(export)
-    except OSError as error:
-        raise OperatorError(f"{error.filename} could not be written: {error.strerror}") from None
-    tell(f"comments: {report.comments}, of {report.pages} pages, in {folder / generator.data}")
-    if report.removed:
-        tell(f"files of pages that have none any more, deleted: {report.removed}")
-    for path in report.partials:
-        tell(f"new: {path}")
-    if report.partials:
-        tell("how your pages show them: commentd help export")
-    return 0
 
 
 @dataclass(kw_only=True)

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from contextlib import closing
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
@@ -30,6 +31,7 @@ from support.admin import (
     ids,
     moderate,
     new_admin,
+    new_owner,
     pages,
     pin,
     queue,
@@ -1497,19 +1499,120 @@ def test_the_statistics_have_a_row_for_each_day_without_gaps(
     fake_world.time = START + 2 * DAY + 4 * HOUR + 54 * MINUTE  # in Beijing another day has begun
     visitor.say("at midnight")
     app.tick()
-    response = owner.get("/admin/figures?days=5").json
+    response = owner.get("/admin/figures").json
     figures = {"comments": 0, "views": 0, "likes": 0}
-    assert response["days"] == [
-        {"day": "2026-11-17", **figures},
-        {"day": "2026-11-18", "comments": 1, "views": 0, "likes": 1},
-        {"day": "2026-11-19", **figures},
-        {"day": "2026-11-20", **figures, "comments": 2},
-        {"day": "2026-11-21", "comments": 1, "views": 1, "likes": 0},
+    assert len(response["periods"]) == 30
+    assert response["periods"][-5:] == [
+        {**counted_day("2026-11-17"), **figures},
+        {**counted_day("2026-11-18"), "comments": 1, "views": 0, "likes": 1},
+        {**counted_day("2026-11-19"), **figures},
+        {**counted_day("2026-11-20"), **figures, "comments": 2},
+        {**counted_day("2026-11-21"), "comments": 1, "views": 1, "likes": 0},
     ]
     both = [page(total=3, views=1), page(id=2, page_url="/other/", page_link=f"{BLOG}/other/")]
     assert response["by_comments"] == response["by_views"] == both
-    assert len(owner.get("/admin/figures").json["days"]) == 30
-    assert len(owner.get("/admin/figures?days=366").json["days"]) == 366
+
+
+def counted_day(day: str) -> dict[str, str]:
+    return {"first": day, "last": day}
+
+
+def day_number(day: str) -> int:
+    return date.fromisoformat(day).toordinal() - date(1970, 1, 1).toordinal()
+
+
+@ON_BLOG
+def test_the_statistics_add_days_up_to_weeks_months_and_years(owner: Visitor, app: App) -> None:
+    # Today is Wednesday, 18 November 2026.
+    for day, views in {
+        "2024-12-31": 1,  # the year before the last: nothing in 2025
+        "2026-01-01": 10,
+        "2026-10-31": 100,
+        "2026-11-15": 1_000,  # a Sunday
+        "2026-11-16": 10_000,
+        "2026-11-18": 100_000,
+    }.items():
+        inside.sql(app, "INSERT INTO day (day, views) VALUES (?, ?)", day_number(day), views)
+
+    def periods(by: str) -> list[tuple[str, str, int]]:
+        found = owner.get("/admin/figures", {"by": by}).json["periods"]
+        return [(each["first"], each["last"], each["views"]) for each in found]
+
+    assert periods("year") == [
+        ("2024-01-01", "2024-12-31", 1),
+        ("2025-01-01", "2025-12-31", 0),
+        ("2026-01-01", "2026-11-18", 111_110),
+    ]
+    months = periods("month")
+    assert len(months) == 24
+    assert [each for each in months if each[2]] == [
+        ("2024-12-01", "2024-12-31", 1),
+        ("2026-01-01", "2026-01-31", 10),
+        ("2026-10-01", "2026-10-31", 100),
+        ("2026-11-01", "2026-11-18", 111_000),
+    ]
+    assert periods("week")[-2:] == [
+        ("2026-11-09", "2026-11-15", 1_000),
+        ("2026-11-16", "2026-11-18", 110_000),
+    ]
+    assert len(periods("week")) == 26
+    assert periods("day")[-1] == ("2026-11-18", "2026-11-18", 100_000)
+    assert owner.get("/admin/figures?by=hour", status=400).json["code"] == "by_invalid"
+
+
+@ON_BLOG
+def test_the_statistics_name_the_pages_that_grow_by_views_or_by_comments(
+    visitor: Visitor, owner: Visitor, app: App, fake_world: FakeWorld
+) -> None:
+    def views(page_url: str, count: int) -> None:
+        for _ in range(count):
+            visitor.get("/comments", {"url": page_url})
+
+    for page_url, count in {"/less/": 3, "/more/": 1, "/talk/": 1}.items():
+        visitor.say("old", page_url=page_url)
+        views(page_url, count)
+    app.tick()
+    fake_world.time = START + 31 * DAY
+    for page_url, count in {"/less/": 1, "/more/": 3, "/talk/": 1}.items():
+        views(page_url, count)
+    visitor.say("new", page_url="/talk/")
+    app.tick()
+
+    def growing() -> list[tuple[str, int, int, int, int]]:
+        owner.authorization = ("Bearer", token_of(app, OWNER, "admin"))  # for seven days
+        names = ("views", "views_before", "comments", "comments_before")
+        found = owner.get("/admin/figures").json["growing"]
+        return [(each["page"]["page_url"], *(each[name] for name in names)) for each in found]
+
+    assert growing() == [("/more/", 3, 1, 0, 1)]
+    visitor.say("another", page_url="/talk/")
+    assert growing() == [("/more/", 3, 1, 0, 1), ("/talk/", 1, 1, 2, 1)]
+    # What is merged into a page counts there.
+    owner.patch_json("/admin/pages/2", {"page_url": "/talk/", "merge": True})
+    assert growing() == [("/talk/", 4, 2, 2, 2)]
+    fake_world.time = START + 200 * DAY
+    app.tick()
+    assert growing() == []
+    assert inside.sql(app, "SELECT count(*) FROM page_day") == [(0,)]
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_countries_of_views_are_counted_only_where_the_owner_wants_that(
+    config: Config, fake_world: FakeWorld, counted: bool
+) -> None:
+    config = replace(config, privacy_count_countries=counted)
+    with closing(make_app(config, fake_world.world, rounds=1)) as app:
+        owner = new_owner(app)
+        for ip in ("8.8.8.8", "8.8.4.4", "223.5.5.5", "198.51.100.7"):
+            Visitor(app, ip=ip).listing()
+        app.tick()
+        response = owner.get("/admin/figures").json
+        assert response["counts_countries"] == counted
+        found = {each["country"]: each["views"] for each in response["countries"]}
+        assert found == ({"US": 2, "CN": 1, "": 1} if counted else {})
+        # Nothing else of a reader is stored.
+        stored = inside.sql(app, "SELECT * FROM country_day")
+        assert len(stored) == len(found)
 
 
 # Blocks that would meet many readers

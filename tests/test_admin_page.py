@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Dialog, Locator, Page, Route, expect
 from webtest import TestApp
 
-from commentd import App, make_app
+from commentd import FIRST_DAY, App, make_app
 from support import blog, inside
 from support.accessibility import DESK, PHONE
 from support.blog import new_context, nodes_of, painted, say, service
@@ -1720,9 +1721,9 @@ def test_each_chart_of_the_statistics_is_also_a_table(admin_browser: AdminBrowse
     page = admin_browser.open("figures")
     charts = page.get_by_role("img").all()
     assert [each.get_attribute("aria-label") for each in charts] == [
-        "Comments: 4 (most in one day: 3)",
-        "Views: 42 (most in one day: 40)",
-        "Likes: 5 (most in one day: 5)",
+        "Comments: 4 (highest: 3)",
+        "Views: 42 (highest: 40)",
+        "Likes: 5 (highest: 5)",
     ]
     for chart in charts:
         assert chart.locator("rect").count() == 30
@@ -1742,9 +1743,9 @@ def test_each_chart_of_the_statistics_is_also_a_table(admin_browser: AdminBrowse
     page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 5)
     expect(views).to_contain_text(": 40")
     page.mouse.move(0, 0)
-    expect(views).to_contain_text("42 (most in one day: 40)")
+    expect(views).to_contain_text("42 (highest: 40)")
     page.get_by_text("Show as table").click()
-    days = page.get_by_role("table", name="The last 30 days").locator("tbody tr")
+    days = page.locator("details table tbody tr")
     assert days.count() == 30
     assert days.first.locator("td").all_inner_texts() == ["1", "2", "0"]
     assert days.last.locator("td").all_inner_texts() == ["3", "40", "5"]
@@ -1752,6 +1753,63 @@ def test_each_chart_of_the_statistics_is_also_a_table(admin_browser: AdminBrowse
         cells = page.get_by_role("table", name=name).locator("tbody").locator("th, td")
         shown = " ".join(cells.all_inner_texts()).replace("↗", " ").split()
         assert " ".join(shown) == rows
+
+
+def test_the_statistics_are_shown_by_week_month_and_year(admin_browser: AdminBrowser) -> None:
+    today = date.fromordinal((inside.now(admin_browser.app) + 8 * HOUR) // DAY + FIRST_DAY)
+    for ago, count in {0: 5, 400: 7}.items():
+        day = today.toordinal() - FIRST_DAY - ago
+        sql(admin_browser.app, "INSERT INTO day (day, views) VALUES (?, ?)", day, count)
+    page = admin_browser.open("figures")
+    periods = page.get_by_role("navigation", name="Period")
+    long_ago = today - timedelta(days=400)
+    charts = {"By week": 26, "By month": 24, "By year": today.year - long_ago.year + 1}
+    for name, bars in charts.items():
+        periods.get_by_role("link", name=name).focus()
+        page.keyboard.press("Enter")
+        expect(periods.get_by_role("link", name=name)).to_have_attribute("aria-current", "page")
+        views = page.get_by_role("img", name="Views")
+        expect(views.locator("rect")).to_have_count(bars)
+        page.get_by_text("Show as table").click()
+        last = page.locator("details table tbody tr").last
+        expect(last.locator("td").nth(1)).to_have_text("5")
+    head = page.locator("details table tbody th").last
+    expect(head).to_have_text(str(today.year))
+
+
+@with_settings(privacy_count_countries=True)
+def test_countries_and_growing_pages_are_tables_with_names_and_shares(
+    admin_browser: AdminBrowser,
+) -> None:
+    add_pages(admin_browser.app)
+    today = (inside.now(admin_browser.app) + 8 * HOUR) // DAY
+    for code, views in {"DE": 30, "US": 9, "": 1}.items():
+        sql(admin_browser.app, "INSERT INTO country_day VALUES (?, ?, ?)", today, code, views)
+    for page_id, ago, views in ((1, 0, 1_300), (1, 40, 60), (2, 0, 2), (2, 31, 9)):
+        sql(admin_browser.app, "INSERT INTO page_day VALUES (?, ?, ?)", page_id, today - ago, views)
+    page = admin_browser.open("figures")
+    section = page.locator("section", has=page.get_by_role("heading", name="Where readers come"))
+    rows = [each.inner_text().split() for each in section.locator("tbody tr").all()]
+    assert rows == [
+        ["Germany", "30", "75%"],
+        ["United", "States", "9", "23%"],
+        ["Unknown", "1", "3%"],
+    ]
+    bars = [each.get_attribute("width") for each in section.locator("rect").all()]
+    assert bars == ["100", "30", "3.3333333333333335"]
+    section = page.locator("section", has=page.get_by_role("heading", name="Growing pages"))
+    cells = [
+        each.inner_text().replace("↗", " ").split() for each in section.locator("tbody tr").all()
+    ]
+    assert cells[0] == ["/a/", "1,300", "+1,240", "1", "+1"]
+
+
+def test_a_blog_that_counts_no_countries_is_told_how(admin_browser: AdminBrowser) -> None:
+    page = admin_browser.open("figures")
+    section = page.locator("section", has=page.get_by_role("heading", name="Where readers come"))
+    expect(section).to_contain_text("Countries are not counted.")
+    section.get_by_role("link", name="Settings").click()
+    expect(page.get_by_label("Count the countries of readers")).to_be_attached()
 
 
 def test_a_view_is_busy_until_its_data_has_come(admin_browser: AdminBrowser) -> None:
@@ -2203,6 +2261,8 @@ def spoil(app: App, ill: str | bytes, then: int | None = None) -> None:
     insert(app, "outbox", **sent, expires_at=now + DAY)
     for day in ((now + 8 * HOUR) // DAY, 2**60, -5):
         insert(app, "day", day=day, comments=at, views=-at, likes=2**52)
+        insert(app, "page_day", page_id=1, day=day, views=2**52)
+        insert(app, "country_day", day=day, country=bad, views=2**52)
 
 
 def assert_unharmed(page: Page, view: str) -> None:

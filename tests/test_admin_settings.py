@@ -55,6 +55,7 @@ TEXTS = {
     "site_name": ("Olga’s blog", "Olga’s blog"),
     "site_timezone": ("berlin", "Europe/Berlin"),
     "privacy_policy_url": ("https://blog.example/privacy", "https://blog.example/privacy"),
+    "privacy_count_countries": ("yes", "yes"),
     "moderation_hold": ("all", "all"),
     "moderation_words": ("casino\ncheap pills", "casino, cheap pills"),
     "limits_enabled": ("no", "no"),
@@ -237,8 +238,8 @@ def test_statistics_have_the_days_of_the_new_time_zone(owner: Visitor) -> None:
     days = []
     for zone in ("Asia/Shanghai", "UTC+14"):  # where the next day has begun
         change(owner, site_timezone=zone)
-        days += owner.get("/admin/figures", {"days": 1}).json["days"]
-    assert [day["day"] for day in days] == ["2026-11-18", "2026-11-19"]
+        days += owner.get("/admin/figures").json["periods"][-1:]
+    assert [day["last"] for day in days] == ["2026-11-18", "2026-11-19"]
 
 
 def test_emails_have_the_new_name_and_go_to_the_new_recipients(

@@ -1,24 +1,35 @@
-// The view of the statistics. In order: View, Charts, Tables.
+// The view of the statistics. In order: View, Periods, Charts, Tables, Countries.
 
 import {h} from './shared.js'
-import {linkToPage, main, span, table} from './elements.js'
+import {link, linkToPage, main, span, table} from './elements.js'
+import {showAgain} from './frame.js'
 import {fill} from './notices.js'
 import {call} from './service.js'
 import {language, number, rowsOf, say, text} from './texts.js'
 
 // -- View ---------------------------------------------------------------------
 
-// What is counted each day, with the text where there is none.
+const BY = ['day', 'week', 'month', 'year']
+// What is counted, with the text where there is none.
 const COUNTED = {comments: 'no_comments', views: 'no_views', likes: 'no_likes'}
 
-export function draw() {
-  fill(main, () => call('GET', 'figures?days=30'), response => {
-    const days = rowsOf(response.days)
-    const title = say('last_days', days.length)
+export function draw(params) {
+  const by = BY.find(each => each === params.get('by')) ?? BY[0]
+  const tabs = BY.map(each => {
+    const href = each === BY[0] ? '#figures' : '#figures?by=' + each
+    const current = each === by ? {'aria-current': 'page'} : {}
+    return h('li', {}, h('a', {href, onclick: showAgain, ...current}, say('by_' + each)))
+  })
+  main.append(h('nav', {ariaLabel: say('period')}, h('ul', {}, ...tabs)))
+  fill(main, () => call('GET', 'figures?by=' + by), response => {
+    const periods = rowsOf(response.periods)
+    const title = rangeText(periods[0]?.first, periods.at(-1)?.last)
     main.append(
       h('p', {class: 'small'}, title),
-      ...Object.keys(COUNTED).map(word => chart(word, days)),
-      h('details', {}, h('summary', {}, say('as_table')), tableOfDays(title, days)),
+      ...Object.keys(COUNTED).map(word => chart(word, periods, by)),
+      h('details', {}, h('summary', {}, say('as_table')), tableOfPeriods(title, periods, by)),
+      countries(response, title),
+      growing(response.growing),
       ranking('by_views', 'views', response.by_views),
       ranking('by_comments', 'total', response.by_comments))
   })
@@ -27,11 +38,27 @@ export function draw() {
 /** A count; 0 for what is none. */
 const amount = value => value > 0 && Number.isFinite(value) ? value : 0
 
-/** A day such as 2026-11-25, as people of the language write it. */
-function dayText(day) {
-  const date = new Date(text(day))
-  if (isNaN(date)) return text(day)
-  return date.toLocaleDateString(language, {dateStyle: 'medium', timeZone: 'UTC'})
+// -- Periods ------------------------------------------------------------------
+
+const FORMATS = {
+  day: {dateStyle: 'medium'},
+  month: {year: 'numeric', month: 'long'},
+  year: {year: 'numeric'},
+}
+
+const formatOf = by => new Intl.DateTimeFormat(language, {...FORMATS[by], timeZone: 'UTC'})
+
+/** The time from one day to another, both such as 2026-11-25. */
+function rangeText(first, last) {
+  const dates = [first, last].map(day => new Date(text(day)))
+  return dates.some(isNaN) ? '' : formatOf('day').formatRange(...dates)
+}
+
+/** A period as people of the language write it: a day, from one day to another, `November 2026`. */
+function periodText({first, last} = {}, by) {
+  if (by === 'week') return rangeText(first, last)
+  const date = new Date(text(first))
+  return isNaN(date) ? text(first) : formatOf(by).format(date)
 }
 
 // -- Charts -------------------------------------------------------------------
@@ -47,10 +74,10 @@ function svg(tag, attributes, ...children) {
   return node
 }
 
-/** A chart with a bar a day. The slider over it tells the value of a day: to the keyboard, to a
+/** A chart with a bar a period. The slider over it tells the value of one: to the keyboard, to a
     finger and to screen readers. A mouse need only point. */
-function chart(word, days) {
-  const values = days.map(day => amount(day[word]))
+function chart(word, periods, by) {
+  const values = periods.map(period => amount(period[word]))
   const total = values.reduce((before, value) => before + value, 0)
   const most = Math.max(...values, 0)
   const summary = total ? say('sum', total, most) : say(COUNTED[word])
@@ -59,13 +86,14 @@ function chart(word, days) {
     return svg('rect', {x: STEP * index + 1, width: WIDTH, y: HEIGHT - height, height})
   })
   const picture = svg('svg', {
-    viewBox: `0 0 ${STEP * days.length} ${HEIGHT}`, preserveAspectRatio: 'none',
+    viewBox: `0 0 ${STEP * periods.length} ${HEIGHT}`, preserveAspectRatio: 'none',
     role: 'img', 'aria-label': `${say(word)}: ${summary}`,
   }, ...bars)
   const shown = h('span', {class: 'small'}, summary)
   const tell = (told = summary) => { shown.textContent = told }
+  const names = periods.map(period => periodText(period, by))
   const plot = total
-    ? h('div', {class: 'plot'}, picture, slider(word, days, values, bars, tell))
+    ? h('div', {class: 'plot'}, picture, slider(word, names, values, bars, tell))
     : picture
   return h('figure', {},
     h('figcaption', {}, h('b', {}, say(word)), shown),
@@ -74,15 +102,15 @@ function chart(word, days) {
       span(number(0))),
     plot,
     h('div', {class: 'ends small', ariaHidden: 'true'},
-      span(dayText(days[0]?.day)),
-      span(dayText(days.at(-1)?.day))))
+      span(periodText(periods[0], by)),
+      span(periods.length > 1 ? periodText(periods.at(-1), by) : '')))
 }
 
-/** The slider over the bars of a chart. `tell` gets the day and its value, or nothing when no day
-    is pointed at. */
-function slider(word, days, values, bars, tell) {
-  const last = days.length - 1
-  const valueOf = index => `${dayText(days[index].day)}: ${number(values[index])}`
+/** The slider over the bars of a chart, with the name and the value of each. `tell` gets both, or
+    nothing when none is pointed at. */
+function slider(word, names, values, bars, tell) {
+  const last = names.length - 1
+  const valueOf = index => `${names[index]}: ${number(values[index])}`
   const mark = index => {
     bars.forEach((bar, each) => bar.classList.toggle('pointed', each === index))
     tell(index === undefined ? undefined : valueOf(index))
@@ -95,7 +123,7 @@ function slider(word, days, values, bars, tell) {
   const under = ({clientX}) => {
     const {left, right, width} = node.getBoundingClientRect()
     const distance = document.dir === 'rtl' ? right - clientX : clientX - left
-    return Math.min(Math.max(Math.floor(distance / width * days.length), 0), last)
+    return Math.min(Math.max(Math.floor(distance / width * names.length), 0), last)
   }
   const node = h('input', {
     type: 'range', min: 0, max: last, value: last, ariaLabel: say(word),
@@ -111,11 +139,33 @@ function slider(word, days, values, bars, tell) {
 
 // -- Tables -------------------------------------------------------------------
 
-function tableOfDays(title, days) {
+function tableOfPeriods(title, periods, by) {
   const words = Object.keys(COUNTED)
-  const heads = ['day', ...words].map(word => say(word))
-  const rows = days.map(day => [dayText(day.day), ...words.map(word => amount(day[word]))])
+  const heads = ['period', ...words].map(word => say(word))
+  const rows = periods.map(period =>
+    [periodText(period, by), ...words.map(word => amount(period[word]))])
   return table(title, heads, rows)
+}
+
+const section = (word, ...shown) => h('section', {}, h('h2', {}, say(word)), ...shown)
+const note = shown => h('p', {class: 'small'}, shown)
+
+/** The pages that are read or talked about more than before. */
+function growing(pages) {
+  const rows = rowsOf(pages).map(({page, views, views_before, comments, comments_before}) => [
+    linkToPage(page ?? {}),
+    amount(views), change(amount(views) - amount(views_before)),
+    amount(comments), change(amount(comments) - amount(comments_before)),
+  ])
+  if (!rows.length) return section('growing', note(say('no_growth')))
+  const heads = ['page', 'views', 'change', 'comments', 'change'].map(word => say(word))
+  return section('growing', note(say('growth_lead')), table('', heads, rows))
+}
+
+/** How much more or less. */
+function change(value) {
+  const shown = value.toLocaleString(language, {signDisplay: 'exceptZero'})
+  return h('span', {class: 'change'}, shown)
 }
 
 /** A table of pages by what is counted, or a sentence where there is none. */
@@ -127,5 +177,39 @@ function ranking(word, count, pages) {
     return table(say(word), heads, rows)
   }
   const none = count === 'views' ? 'no_views' : 'no_comments'
-  return h('section', {}, h('h2', {}, say(word)), h('p', {class: 'small'}, say(none)))
+  return section(word, note(say(none)))
+}
+
+// -- Countries ----------------------------------------------------------------
+
+const MOST_COUNTRIES = 12 // in the table; the others are one row
+
+function countries({counts_countries, countries: counted}, title) {
+  const found = rowsOf(counted).map(row => [text(row.country), amount(row.views)])
+  if (!found.length) {
+    if (counts_countries) return section('countries', note(say('no_views')))
+    const toSettings = h('p', {}, link('#settings', say('settings')))
+    return section('countries', note(say('countries_off')), toSettings)
+  }
+  const names = new Intl.DisplayNames(language, {type: 'region'})
+  const nameOf = code => /^[A-Z]{2}$/.test(code) ? names.of(code) : say('unknown_country')
+  const rows = found.slice(0, MOST_COUNTRIES).map(([code, views]) => [nameOf(code), views])
+  const others = sumOf(found.slice(MOST_COUNTRIES))
+  if (others) rows.push([say('other_countries'), others])
+  const total = sumOf(rows)
+  const most = Math.max(...rows.map(([, views]) => views))
+  const heads = [say('country'), say('views'), say('share')]
+  const drawn = rows.map(([name, views]) => [name, views, share(views, total, most)])
+  return section('countries', table(title, heads, drawn))
+}
+
+const sumOf = rows => rows.reduce((before, [, views]) => before + views, 0)
+
+/** A part of all as a bar and in percent. The longest bar is that of the largest part. */
+function share(views, total, most) {
+  const percent = (views / total).toLocaleString(language, {style: 'percent'})
+  const size = {viewBox: '0 0 100 10', preserveAspectRatio: 'none'}
+  const bar = svg('svg', {...size, 'aria-hidden': 'true'},
+    svg('rect', {width: 100 * views / most, height: 10}))
+  return h('span', {class: 'share'}, span(percent), bar)
 }

@@ -18,14 +18,14 @@ CREATE TABLE account (
         -- The name of what stands beside its comments. Empty for the first letter of their name.
         picture    TEXT NOT NULL DEFAULT ''
     ) STRICT;
-INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$199727c94f5d02e4ae4fb3b42b84667b$526c05ec84bbc015428627ce630cee1f5bbe2ced9e69e689aac8e0b85587818e','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
-INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$50d5b542203eb9472032063674d2da7f$3cff155c99e6c4a6b33c3d6fa5956aba54283dd4dce82bd5545f7a545f21b95a','admin',1,1795177160,0,'','',0,'');
+INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$3565ca367ae6ea34ede43790088e365c$0c42857c58162898a9bae5e59e7e68570eb6fd9819cc92ca6c048db47fb26e8b','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
+INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$c3c95dee6e142e5129e090fb09ae8e69$9d9e2bb38aff579a5c57213f0424c61b6b2cf6c5b2dfc2b9d39257048e520aa2','admin',1,1795177160,0,'','',0,'');
 CREATE TABLE admin_link (
         hash       TEXT PRIMARY KEY,
         email      TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "admin_link" VALUES('29df2be80446a2a52a8cb59a746150f1146e9943924814598b9d0c7f82ccd44f','second@example.com',1795184360);
+INSERT INTO "admin_link" VALUES('6a2d69de33706a46245854437c773bed97e34ffc0660119e8a9f59a82a4c9a96','second@example.com',1795184360);
 CREATE TABLE admin_session (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         user_id    INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
@@ -156,10 +156,16 @@ CREATE TABLE comment_liker (
         liked_at   INTEGER,
         PRIMARY KEY (comment_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "comment_liker" VALUES(1,'76fdc35857f48c6048de501b8514b71a',1795090760);
-INSERT INTO "comment_liker" VALUES(1,'bb253b9c31907b6798d110deabf0b6f2',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'ba7a4da612c32202d094c19daaf88998',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'d4cafb2d832976f7a6aabce21001b830',1795090760);
 INSERT INTO "comment_liker" VALUES(1,'user 1',NULL);
-INSERT INTO "comment_liker" VALUES(3,'76fdc35857f48c6048de501b8514b71a',1795090760);
+INSERT INTO "comment_liker" VALUES(3,'d4cafb2d832976f7a6aabce21001b830',1795090760);
+CREATE TABLE country_day (
+        day     INTEGER NOT NULL,
+        country TEXT NOT NULL,
+        views   INTEGER NOT NULL,
+        PRIMARY KEY (day, country)
+    ) STRICT, WITHOUT ROWID;
 CREATE TABLE day (
         day      INTEGER PRIMARY KEY,
         comments INTEGER NOT NULL DEFAULT 0,
@@ -199,7 +205,7 @@ CREATE TABLE known_network (
         seen_at INTEGER NOT NULL,
         PRIMARY KEY (user_id, network)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "known_network" VALUES(1,'dfe2377017786aa922e1f29cb19e8a5a',1795000000);
+INSERT INTO "known_network" VALUES(1,'abf6698a0d1ba57ac5b1b5c112d6c2b7',1795000000);
 CREATE TABLE no_question (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
@@ -245,9 +251,9 @@ INSERT INTO "outbox" VALUES(8,NULL,5,NULL,'created','','webhook','','','','{}',1
 INSERT INTO "outbox" VALUES(10,NULL,7,NULL,'created','','webhook','','','','{}',1795177160,1,1795180775,1795263560,'ConnectionRefusedError Connection refused');
 INSERT INTO "outbox" VALUES(12,NULL,9,NULL,'created','','webhook','','','','{}',1795177160,0,1795180775,1795263560,'');
 INSERT INTO "outbox" VALUES(13,NULL,3,1,'reported','','webhook','','','','{}',1795177160,0,1795180775,1795263560,'');
-INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','294067 · Lines 验证码 / your code','你的验证码 / Your code:
+INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','810825 · Lines 验证码 / your code','你的验证码 / Your code:
 
-    294067
+    810825
 
 请在“Lines”的评论区输入，10 分钟内有效。
 Enter it in the comments on Lines within 10 minutes.
@@ -261,7 +267,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="supported-color-schemes" content="light dark">
-<title>294067 · Lines 验证码 / your code</title>
+<title>810825 · Lines 验证码 / your code</title>
 <style>
 @media (prefers-color-scheme: dark) {
 .ground { background: #14171a !important; }
@@ -288,7 +294,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <tr><td class="muted" style="padding:18px 20px 0;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:14px;line-height:20px;color:#59626b">Lines</td></tr>
 <tr><td class="text line" style="padding:14px 20px 10px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:16px;line-height:24px;color:#1d2126;word-break:break-word;overflow-wrap:anywhere">
 <p style="margin:0 0 12px">你的验证码 / Your code:</p>
-<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-indent:6px;text-align:center" dir="ltr">294067</p>
+<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-indent:6px;text-align:center" dir="ltr">810825</p>
 <p style="margin:0 0 12px">请在“Lines”的评论区输入，10 分钟内有效。<br>Enter it in the comments on Lines within 10 minutes.</p>
 </td></tr>
 <tr><td class="muted line" style="padding:12px 20px 16px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:13px;line-height:20px;color:#59626b;border-top:1px solid #e1e3e5">
@@ -329,14 +335,22 @@ CREATE TABLE page (
     ) STRICT;
 INSERT INTO "page" VALUES(1,'/2026/hello','/2026/hello/','','',NULL,6,3,2,1,1795090760,0,1795000000,15,0,1);
 INSERT INTO "page" VALUES(2,'/2026/日记','/2026/日记/','','',NULL,2,2,1,0,1795090760,1,1795177160,4,0,1);
-INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795979324,0,1714979289,1,0,1);
+INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795982862,0,1714979289,1,0,1);
+CREATE TABLE page_day (
+        page_id INTEGER NOT NULL REFERENCES page (id) ON DELETE CASCADE,
+        day     INTEGER NOT NULL,
+        views   INTEGER NOT NULL,
+        PRIMARY KEY (page_id, day)
+    ) STRICT, WITHOUT ROWID;
+INSERT INTO "page_day" VALUES(1,20776,2);
+INSERT INTO "page_day" VALUES(2,20776,1);
 CREATE TABLE page_liker (
         page_id  INTEGER NOT NULL REFERENCES page (id),
         visitor  TEXT NOT NULL,
         liked_at INTEGER,
         PRIMARY KEY (page_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "page_liker" VALUES(1,'bb253b9c31907b6798d110deabf0b6f2',1795090760);
+INSERT INTO "page_liker" VALUES(1,'ba7a4da612c32202d094c19daaf88998',1795090760);
 CREATE TABLE picture (
         name       TEXT NOT NULL UNIQUE,
         user_id    INTEGER PRIMARY KEY REFERENCES account (id) ON DELETE CASCADE,
@@ -355,16 +369,16 @@ CREATE TABLE rate_limit (
     ) STRICT, WITHOUT ROWID;
 INSERT INTO "rate_limit" VALUES('all_code_emails','',3600,1,1795184360);
 INSERT INTO "rate_limit" VALUES('all_comments','',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','91d22365701f04f7770d7a727c1e2a44545d8b93946b09cdcf2b8f70fd0776f8',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('code_email','91d22365701f04f7770d7a727c1e2a44545d8b93946b09cdcf2b8f70fd0776f8',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','91d22365701f04f7770d7a727c1e2a44545d8b93946b09cdcf2b8f70fd0776f8',86400,1,1795267160);
-INSERT INTO "rate_limit" VALUES('code_for_email','66140c096ac62e0a95c46f05b92a47e9e85891da6a924c236d402e5b50b3b9cd',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','f42bd70a26c31d971dfa4ccb905608c91d2697214fb0548664c3f9f1483a3cc7',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','f42bd70a26c31d971dfa4ccb905608c91d2697214fb0548664c3f9f1483a3cc7',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('notification','follower 817e8ca6df6a6f3a42f50fc53adda8fe',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('notification','owner d286bbfdcc710a6a9ea7bc4109f8f0dc',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('register','607b5778fa15849c0c3c8e683bf570dd7ed8923bf53779c761e891351d58103f',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('report','90cd0f1f5b99476a6249d591c91b7dd79a85eb2f1d9d5e66f67f65c2311737b5',86400,1,1795263560);
+INSERT INTO "rate_limit" VALUES('code_email','a6890640987e6fa7741640e7d7aded8404dc42f9c98d6d3011e358ac032ad460',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('code_email','a6890640987e6fa7741640e7d7aded8404dc42f9c98d6d3011e358ac032ad460',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('code_email','a6890640987e6fa7741640e7d7aded8404dc42f9c98d6d3011e358ac032ad460',86400,1,1795267160);
+INSERT INTO "rate_limit" VALUES('code_for_email','bba13f9ae921fae0edfd91ef935dcd56a50ed891ffd78a6b833cb7ceb3ca7afd',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','22fe739dfa4ea8bc3eaa5a95c7672ff0daee0c2e2d8362ec6d5e2019812f0055',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','22fe739dfa4ea8bc3eaa5a95c7672ff0daee0c2e2d8362ec6d5e2019812f0055',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('notification','follower ba14b1136ab9a722ee50741f0c5b666e',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('notification','owner 12d52a2fc42664fc5418bf62682f32dd',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('register','1309f01e8fae729becd895c627cf5b191152e18440d918bc788ecb82cbf6c36b',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('report','460b342035294df42b5fb6ca4cb59ad008b79f1cbc0c95137b2cca21c571f3c0',86400,1,1795263560);
 CREATE TABLE recovery_code (
         user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
         hash    TEXT NOT NULL,
@@ -385,7 +399,7 @@ CREATE TABLE registration (
         created_at  INTEGER NOT NULL,
         expires_at  INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "registration" VALUES(1,'680e2346c4a05daa637c79686cb84209','bob@example.com','Bob','pbkdf2_sha256$1$2d7ad6fae70152a72eedd9d315850f3c$4d0e4d02a6dca9097e7d22ddfb45edc911eecfc17dd7fbb89c2f144cac8d337c','b25470c68568b8b7a5fce6957af684919a33d71e1e9f47431f4a310685a95dd5','607b5778fa15849c0c3c8e683bf570dd7ed8923bf53779c761e891351d58103f',0,0,'',1795180760,1795181360);
+INSERT INTO "registration" VALUES(1,'7df3f74db98f52ddfc9765ea3e35d45b','bob@example.com','Bob','pbkdf2_sha256$1$c7563a97c0d72323bbe5b3829cb25969$5c63f9e36d85f91c48b47873e727942c01a7bfe9b8bc7ebf361cb2e97e231cc4','f5c5dbabf21bac3677688d72a25ab0bdfcd5ea8610455f2bafc12199ddcba9c9','1309f01e8fae729becd895c627cf5b191152e18440d918bc788ecb82cbf6c36b',0,0,'',1795180760,1795181360);
 CREATE TABLE report (
         id          INTEGER PRIMARY KEY,
         comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
@@ -394,12 +408,12 @@ CREATE TABLE report (
         reported_at INTEGER NOT NULL,
         UNIQUE (comment_id, visitor)
     ) STRICT;
-INSERT INTO "report" VALUES(1,3,'1fbbe95d2e987c719ff865721859973e','rude',1795177160);
+INSERT INTO "report" VALUES(1,3,'1fe8246f49d96f7769fe9cf6249204db','rude',1795177160);
 CREATE TABLE secret (
         name  TEXT PRIMARY KEY,
         value TEXT NOT NULL
     ) STRICT;
-INSERT INTO "secret" VALUES('token_key','63927ff7e77c85acb9519e4fdbef10f08df5fde2dcf4090dbabd2952a09b0e87');
+INSERT INTO "secret" VALUES('token_key','378f479bbef3b1b273b2fe6db6f78a1d249cd5a24685da5783dac6894a7a8666');
 CREATE TABLE setting (
         name TEXT PRIMARY KEY,
         text TEXT NOT NULL
@@ -416,28 +430,28 @@ CREATE TABLE short_link (
         language   TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "short_link" VALUES('01c28ce99968214ebd586fd7430fefbd0a715a6d3a30877be21134ea53229d00','unfollow','follow',9,'',1,1,'817e8ca6df6a6f3a42f50fc53adda8fe','en',1826716760);
-INSERT INTO "short_link" VALUES('074af7b894a8110ab76f129b07d374a98f830664011837dd83c2046a0578bad5','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'893328fe6504fe6ecc539283ffd25a5e','en',1797769160);
-INSERT INTO "short_link" VALUES('099cdabdacdbd38c44872ff9a910f7a9e987be2dceb3ee9d05d3385e38f6b058','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
-INSERT INTO "short_link" VALUES('0e4f39a9fec08f73ca3bda5eba51bd24bedb76cd6dd6c128c9f62fe6a52f6d60','stop','start',1,'',0,0,'817e8ca6df6a6f3a42f50fc53adda8fe','zh',1826540300);
-INSERT INTO "short_link" VALUES('0ec8129bf05a3b8f6135e80345394a3a443c365c9465d2e6cc6cc6cd22ffca81','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
-INSERT INTO "short_link" VALUES('24b822fa67efcc6eae3f60c67e7809927621d710cf2e49251929be9d685da874','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
-INSERT INTO "short_link" VALUES('2d57df841d93900f7685b63ec935f510877640704406c952d9b504212ca93454','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
-INSERT INTO "short_link" VALUES('3055679182ccaf2adf5a909f552405a98154197625d4138131dfdb8c098e8347','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
-INSERT INTO "short_link" VALUES('4525986ff438314f13398460d2df272b024ca6f2e327b31b9fd9718f94a0a7df','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
-INSERT INTO "short_link" VALUES('4dc90f53eaedf07385071fe89583daf1a401a7722261ae849e51a902ffb32aa5','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
-INSERT INTO "short_link" VALUES('60671641efe7feb37cbd702900dabd7784d1757a5c43eeb19db7d30a719955e0','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'893328fe6504fe6ecc539283ffd25a5e','en',1797769160);
-INSERT INTO "short_link" VALUES('95d5faf614a1d0c75a07e70d29aaaad1b91cb4d920443191aae69941c7eb1575','confirm','',2,'',0,0,'356e38d61f1cb17d39b42c4e7556de45','zh',1797596300);
-INSERT INTO "short_link" VALUES('a1d5ce4d71ebf15ce42332938a0c0e80cd17252471799b3521c21b15d277d694','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
-INSERT INTO "short_link" VALUES('a3939118efc1faad684c24b2299072dc16a0939c52ef6328784425d84f192af4','stop_all','start_all',1,'',0,0,'817e8ca6df6a6f3a42f50fc53adda8fe','zh',1826540300);
-INSERT INTO "short_link" VALUES('b24bae86999387f19069b1025e0c4e57605d9bff27a053a3db0723bc4d6d562f','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'893328fe6504fe6ecc539283ffd25a5e','en',1797769160);
-INSERT INTO "short_link" VALUES('bbf9cfd357bb490294f70c9899cbc62dfb76199535e520987039ec815c467198','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
-INSERT INTO "short_link" VALUES('ce339507899384b6c6a63c786e304a908a3b9931ae032db7c22f78463514815b','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'893328fe6504fe6ecc539283ffd25a5e','zh',1797592000);
-INSERT INTO "short_link" VALUES('df20a885cc654f93364063a4502c48fc09cc9240cd831dd0d5ce52896b2851b1','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
-INSERT INTO "short_link" VALUES('e102a71f2415250d5b1006d8d3be7edacce3f34a43fd1ddd0aacd69bc2834309','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
-INSERT INTO "short_link" VALUES('fc51d08fab9c595473f661a20b445148c964a49f32219e0fc600ff50f563400a','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'893328fe6504fe6ecc539283ffd25a5e','zh',1797592000);
-INSERT INTO "short_link" VALUES('fcd61feefe643389baf8611ee266afaf878bb9d1f1325952624b8667545aad36','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'d286bbfdcc710a6a9ea7bc4109f8f0dc','en',1797772760);
-INSERT INTO "short_link" VALUES('fe10556cd4b24d9838c303ae996648e7a6aa9e3ae37036f4d338b224e77f885f','unfollow','follow',10,'',1,1,'817e8ca6df6a6f3a42f50fc53adda8fe','en',1826716760);
+INSERT INTO "short_link" VALUES('0ea9b18716255081107a03f1938a969fcb2608878d20018faf0f628e6db73305','unfollow','follow',10,'',1,1,'ba14b1136ab9a722ee50741f0c5b666e','en',1826716760);
+INSERT INTO "short_link" VALUES('126d4690ad51446c58087e3218b9bb7239192e7f278c82b5373e1f4f810fc066','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
+INSERT INTO "short_link" VALUES('1ec3e0b452bd7f844b0aada22fcc9cc487c522951ea68be623c5a75c5e8f2019','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d03e2f6c0e1b254d1a582987239d54a0','en',1797769160);
+INSERT INTO "short_link" VALUES('20de81c3f4f7cdd1e4b824a8bb93e9a9ac30e818e4a21618537256155388f3e9','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
+INSERT INTO "short_link" VALUES('224e60a9fee46dd8a4763660fca0c9f700d87a98f048ed66ed4c252e4b66948a','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
+INSERT INTO "short_link" VALUES('247d1ed1a3ed789f9463de2c987ad98a29d70afcd147a8f14f207b13e5e87ad2','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'d03e2f6c0e1b254d1a582987239d54a0','zh',1797592000);
+INSERT INTO "short_link" VALUES('2f04f5307f5ed8cfccec923f3a69553afe620bfeedf74e64298d9cff738c394b','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'d03e2f6c0e1b254d1a582987239d54a0','zh',1797592000);
+INSERT INTO "short_link" VALUES('33e6582d458f88700e5960fd906f7cc74d781d9a5d5b68a48ffc4f8f24381a8c','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
+INSERT INTO "short_link" VALUES('3ad29200547f3c4ebd2feb4eec5538d67e617e7a85417ca2333af68d4e874b87','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
+INSERT INTO "short_link" VALUES('517b4db888e04d89a624f349d132fc530d330eb31fabf8fb4732ef61d4bd135f','unfollow','follow',9,'',1,1,'ba14b1136ab9a722ee50741f0c5b666e','en',1826716760);
+INSERT INTO "short_link" VALUES('705fce4e18d92f06e9ef4ec0051f3ac4d71a92d2f215e70dae02e267cf5bcf53','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
+INSERT INTO "short_link" VALUES('7f8898aa389e44ca1d1efb5270130a0d74cce7e5ac1b2bfc05c16387cbee6dd0','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
+INSERT INTO "short_link" VALUES('91cf8827b538b9d3467567940e3e5facd4fe03f431196407960024c63ea58086','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
+INSERT INTO "short_link" VALUES('9d00a87f26d952efb10f4ef33f8de8c63b18c4e334b5380d29b22833fd54936d','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
+INSERT INTO "short_link" VALUES('a2e9e5f9508b99a990fbc6ff1854e0578890ad5bc49f26e23258c11437328d54','stop_all','start_all',1,'',0,0,'ba14b1136ab9a722ee50741f0c5b666e','zh',1826540300);
+INSERT INTO "short_link" VALUES('b6efd68f22d1702ae4cc3043f0b9a8cc070a13fd6c805e6898d3c1dc512007cc','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d03e2f6c0e1b254d1a582987239d54a0','en',1797769160);
+INSERT INTO "short_link" VALUES('b71d141fb44847486352bd27abacf5d3e521e65b68ef762d524ccc7fc4dc46cf','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
+INSERT INTO "short_link" VALUES('cef78940a467a66b09dad9d4449b57b8522e338aa11985792cbe036173f97ecf','stop','start',1,'',0,0,'ba14b1136ab9a722ee50741f0c5b666e','zh',1826540300);
+INSERT INTO "short_link" VALUES('d220ec82aec33bb62565b5c8cb6f4385fc8faf1e8c581c0bf48db0498e67f8c2','confirm','',2,'',0,0,'dcc1a17a3d7ab61b795b0cd3d9db5410','zh',1797596300);
+INSERT INTO "short_link" VALUES('dec626c93578c9c1f6cfadb68461f95feb749469ae1f3be7f06fb87c8da58107','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d03e2f6c0e1b254d1a582987239d54a0','en',1797769160);
+INSERT INTO "short_link" VALUES('e6a42807d5f6d8c1e4c6aa3d82c9224196c1f4b839d7a5d7c075ef7686a13a49','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
+INSERT INTO "short_link" VALUES('ed79504026c9000287201fd7af4ab9cf98f705017a2711b0436f0919e5c11076','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
 CREATE TABLE spent_captcha (
         signature  TEXT PRIMARY KEY,
         comment_id INTEGER REFERENCES comment (id),
@@ -456,7 +470,7 @@ CREATE TABLE subscription (
         state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
         PRIMARY KEY (subscriber, page_id)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "subscription" VALUES('356e38d61f1cb17d39b42c4e7556de45',0,'asked');
+INSERT INTO "subscription" VALUES('dcc1a17a3d7ab61b795b0cd3d9db5410',0,'asked');
 CREATE TABLE taken_look (
         id       INTEGER PRIMARY KEY AUTOINCREMENT,
         skeleton TEXT NOT NULL,
@@ -470,22 +484,22 @@ CREATE TABLE term (
         spam      INTEGER NOT NULL DEFAULT 0,
         learnt_at INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "term" VALUES(-8374905935702670134,1,0,1795177160);
-INSERT INTO "term" VALUES(-4807402202484461435,0,1,1795177160);
-INSERT INTO "term" VALUES(-2135675763712641159,1,0,1795177160);
-INSERT INTO "term" VALUES(-557087665715769945,1,0,1795177160);
+INSERT INTO "term" VALUES(-8613007613328676290,1,0,1795177160);
+INSERT INTO "term" VALUES(-7241446146857709636,1,0,1795177160);
+INSERT INTO "term" VALUES(-7231897092870972329,1,0,1795177160);
+INSERT INTO "term" VALUES(-6164024883426788996,1,0,1795177160);
+INSERT INTO "term" VALUES(-4967353129443392164,0,1,1795177160);
+INSERT INTO "term" VALUES(-4617659146664664712,1,0,1795177160);
+INSERT INTO "term" VALUES(-579704570701577933,0,1,1795177160);
 INSERT INTO "term" VALUES(0,2,1,1795177160);
-INSERT INTO "term" VALUES(375804050264040409,0,1,1795177160);
-INSERT INTO "term" VALUES(1270144548222112569,1,0,1795177160);
-INSERT INTO "term" VALUES(1694590438508052939,1,0,1795177160);
-INSERT INTO "term" VALUES(1752432428210598142,1,0,1795177160);
-INSERT INTO "term" VALUES(2727954358895127212,1,0,1795177160);
-INSERT INTO "term" VALUES(4848695856994555112,1,0,1795177160);
-INSERT INTO "term" VALUES(4886851316025334639,1,0,1795177160);
-INSERT INTO "term" VALUES(6492405957654466979,1,1,1795177160);
-INSERT INTO "term" VALUES(6900618305515817514,1,0,1795177160);
-INSERT INTO "term" VALUES(7995952348356395782,1,0,1795177160);
-INSERT INTO "term" VALUES(8632233430714787573,0,1,1795177160);
+INSERT INTO "term" VALUES(152243167723325357,0,1,1795177160);
+INSERT INTO "term" VALUES(630828474913413254,1,0,1795177160);
+INSERT INTO "term" VALUES(3606028164323705064,1,0,1795177160);
+INSERT INTO "term" VALUES(3748894048332376073,1,0,1795177160);
+INSERT INTO "term" VALUES(5276965383855222978,1,0,1795177160);
+INSERT INTO "term" VALUES(6526780210182134565,1,1,1795177160);
+INSERT INTO "term" VALUES(7262086247439245250,1,0,1795177160);
+INSERT INTO "term" VALUES(7666526561413585395,1,0,1795177160);
 CREATE TABLE voucher (
         hash       TEXT PRIMARY KEY,
         secret     TEXT NOT NULL,
@@ -586,6 +600,7 @@ CREATE INDEX report_of_comment ON report (comment_id, reported_at);
 CREATE INDEX term_learnt ON term (learnt_at);
 CREATE INDEX audit_created ON audit (created_at);
 CREATE INDEX short_link_expires ON short_link (expires_at);
+CREATE INDEX page_day_by_day ON page_day (day);
 CREATE INDEX import_comment ON import (comment_id);
 DELETE FROM "sqlite_sequence";
 INSERT INTO "sqlite_sequence" VALUES('outbox',17);
