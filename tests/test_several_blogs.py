@@ -809,11 +809,12 @@ def test_a_blog_that_waits_for_others_leaves_threads_to_another(
 
     def application(environ: Any, start_response: Any) -> Any:
         if environ["HTTP_HOST"] == A:
-            gate.wait(PATIENCE)
+            gate.wait()
         return sites(environ, start_response)
 
     loop = turned(sites, serves=in_workers(application))
-    with closing(SteppedServer(loop, fake_world)) as server:
+    with closing(SteppedServer(loop, fake_world)) as server, ExitStack() as at_last:
+        at_last.callback(gate.set)
         for number in range(10):
             peer = server.come(ip=f"127.0.0.{number + 1}")
             peer.sendall(request("POST", "/comments", body=COMMENT, host=A))
