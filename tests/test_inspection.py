@@ -662,7 +662,14 @@ def test_check_follows_redirects_of_the_blog_and_names_the_page_that_was_checked
     assert bench.check(POST[:-1]) == (0, f"{OK}\n")
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: (each.name or each.said)[:60])
+# Each takes a tenth of a second, so the fast tier has every fifth.
+CASES = [
+    pytest.param(each, marks=pytest.mark.slow if number % 5 else ())
+    for number, each in enumerate(MISTAKES)
+]
+
+
+@pytest.mark.parametrize("mistake", CASES, ids=lambda each: (each.name or each.said)[:60])
 def test_check_names_each_mistake_in_one_sentence(bench: Bench, mistake: Mistake) -> None:
     place = bench.place
     place.post(mistake.html, *mistake.headers)
@@ -733,6 +740,7 @@ def test_check_asks_no_host_but_that_of_the_page_and_the_service(bench: Bench) -
     assert not [url for url in bench.place.asked if "/comments?" in url]  # which counts a view
 
 
+@pytest.mark.slow
 def test_check_reads_a_page_of_any_size_and_encoding(bench: Bench) -> None:
     long = page(TAG + "<b>" * 100_000 + "x" * 2_000_000)
     bench.place.post(long)
