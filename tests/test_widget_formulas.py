@@ -5,6 +5,7 @@ from playwright.sync_api import expect
 
 from commentd import TextFeatures, assets_with
 from support.blog import Json, say
+from support.sources import STATIC
 from support.widget import View, altering, lists, service_with, settled
 from support.widget import asked as asked  # a fixture
 from support.widget import fake_world as fake_world  # a fixture
@@ -25,13 +26,16 @@ NAMESPACES = "node => new Set([...node.querySelectorAll('math *')].map(e => e.na
 
 
 def test_a_blog_without_formulas_and_tables_loads_no_byte_of_them() -> None:
-    plain = assets_with("")[0]["embed.js"].body
-    for features in (TextFeatures(formulas=True), TextFeatures(tables=True)):
-        assets, _ = assets_with("", features=features)
-        assert len(assets["embed.js"].body) > len(plain)
-        assert assets["embed.js"].body.startswith(plain[:20])
-    for word in (b"mfrac", b"thead", b"mtable"):
-        assert word not in plain
+    def script(**wanted: bool) -> bytes:
+        return assets_with("", features=TextFeatures(**wanted))[0]["embed.js"].body
+
+    formula, table = ((STATIC / name).read_bytes() for name in ("formula.js", "table.js"))
+    assert formula not in script()
+    assert table not in script()
+    assert b"mtable" not in script()
+    assert script(formulas=True).endswith(formula + b"}\n")
+    assert script(tables=True).endswith(table + b"}\n")
+    assert script(formulas=True, tables=True).endswith(formula + table + b"}\n")
 
 
 @with_all
