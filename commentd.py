@@ -2734,7 +2734,9 @@ class Config:
         "none",
     )
     moderation_words: Strings = setting(
-        "Comments with one of these words or phrases wait; separated by commas or newlines.",
+        "Comments with one of these words or phrases wait; separated by commas or newlines.\n"
+        "Words for one field alone have its name before them: name: casino, website: .example,\n"
+        "email: @example.com, text: buy now, page: /guestbook/",
         list_of(str, "[\n,，、]"),
     )
     moderation_keep_days: int = setting(
@@ -9456,19 +9458,41 @@ def filter_opinion(site: Site, written: Comment) -> Opinion | None:
 
 @dataclass(frozen=True)
 class Target:
-    """What blocks are compared with. `text` is folded. `hosts` are those it links to."""
+    """What blocks and words are compared with. `text` is folded, and so are the `fields`, by name.
+    `hosts` are those it links to."""
 
     ip: str = ""
     email: str = ""
     text: str = ""
     hosts: Collection[str] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+    def contains(self, words: str) -> bool:
+        """Whether words stand in the text, or in the one field that is named before them."""
+        text = self.text
+        if named := FIELD_AND_WORDS.fullmatch(words):
+            text = self.fields.get(named[1].lower(), "")
+            words = named[2]
+        return folded(words) in text
+
+
+# `name: casino`. Chinese keyboards have a colon of their own.
+FIELD_AND_WORDS = re.compile(r"\s*(name|website|email|text|page)\s*[:：]\s*(\S.*)", re.I | re.S)
 
 
 def target_of(written: FullComment) -> Target:
     shown = shown_text(written)
     text = " ".join([*written.texts, shown])
     hosts = hosts_in(written.email, written.website, written.html) | hosts_in(shown)
-    return Target(written.ip, written.email, folded(text), hosts)
+    by_name = {
+        "name": written.nickname,
+        "website": written.website,
+        "email": written.email,
+        "text": f"{written.content} {shown}",
+        "page": page_name(written.page_url, ()).key + "/",  # which keys lack at their end
+    }
+    fields = {name: folded(each) for name, each in by_name.items()}
+    return Target(written.ip, written.email, folded(text), hosts, fields)
 
 
 def shown_text(written: Comment) -> str:
@@ -9580,7 +9604,7 @@ class DomainBlock(BlockType):
 
 
 class WordBlock(BlockType):
-    """Blocks a word or a phrase in what a comment says."""
+    """Blocks a word or a phrase in what a comment says, or in one field of it: `name: casino`."""
 
     def proper(self, text: str) -> str:
         if not folded(text):
@@ -9588,11 +9612,13 @@ class WordBlock(BlockType):
         return text.strip()
 
     def matches(self, value: str, target: Target) -> bool:
-        return folded(value) in target.text
+        return target.contains(value)
 
     def is_wide(self, value: str, reach: Reach) -> bool:
+        named = FIELD_AND_WORDS.fullmatch(value)
+        words = folded(named[2] if named else value)
         # Most texts hold any given character of an alphabet. A single Chinese character is a word.
-        is_one_letter = re.fullmatch(f"[^{UNSPACED}]", folded(value)) is not None
+        is_one_letter = re.fullmatch(f"[^{UNSPACED}]", words) is not None
         return reach.is_frequent or is_one_letter
 
 
@@ -9661,7 +9687,7 @@ def moderate_text(site: Site, written: FullComment, doubt: str) -> Verdict:
     if config.moderation_hold == "all":
         return Verdict("waiting", "all")
     for phrase in config.moderation_words:
-        if folded(phrase) in target.text:
+        if target.contains(phrase):
             return Verdict("waiting", f"word: {phrase}")
     held = suspicion(site, written, doubt)
     if held:
@@ -16144,6 +16170,7 @@ def post_comment(request: Request) -> Json:
         return posted(request, earlier.comment, may_edit=earlier.is_same_author)
     request.check_limit("comment")
     new.html = html_of(request.site, new.content)
+    new.page_url = name.page_url
     verdict = verdict_on(request, new, doubt)
 
     with request.writing():

@@ -144,6 +144,41 @@ def test_comments_with_a_word_wait_in_any_case_and_width(visitor: Visitor, owner
         assert held(owner) == ("waiting" if why else "visible", why), fields
 
 
+OF_FIELDS = ("name: vip", "website: .example", "Email：@spam.cn", "text: hello", "page: /guests/")
+BY_FIELD = [
+    ({"nickname": "V.I.P. vip-1"}, "word: name: vip"),
+    ({"content": "a vip", "email": "vip@ok.cn", "website": "https://vip.cn"}, ""),
+    ({"website": "https://shop.EXAMPLE"}, "word: website: .example"),
+    ({"content": "see shop.example", "nickname": "a.example"}, ""),
+    ({"email": "bob@spam.cn"}, "word: Email：@spam.cn"),
+    ({"content": "bob@spam.cn", "nickname": "@spam.cn"}, ""),
+    ({"content": "why, HEL**LO**"}, "word: text: hello"),
+    ({"nickname": "Hello", "website": "https://hello.cn"}, ""),
+    ({"page_url": "/guests"}, "word: page: /guests/"),
+    ({"page_url": "https://blog.example/guest%73/?utm_source=x"}, "word: page: /guests/"),
+    ({"content": "at /guests/", "page_url": "/about/"}, ""),
+]
+
+
+@with_settings(moderation_words=OF_FIELDS)
+def test_a_word_of_one_field_holds_by_that_field_alone(visitor: Visitor, owner: Visitor) -> None:
+    for number, (fields, why) in enumerate(BY_FIELD):
+        comment: dict[str, Any] = {"content": f"No. {number}", "nickname": f"Bo {number}", **fields}
+        visitor.say(**comment)
+        assert held(owner) == ("waiting" if why else "visible", why), fields
+
+
+def test_a_blocked_word_of_one_field_blocks_by_that_field_alone(
+    visitor: Visitor, owner: Visitor
+) -> None:
+    block(owner, "word", "name: casino")
+    visitor.say("the casino")
+    assert held(owner) == ("visible", "")
+    visitor.say("hello", nickname="CASINO")
+    assert held(owner) == ("spam", "block: name: casino")
+    block(owner, "word", "name: x", 409)
+
+
 def test_more_than_three_hundred_comments_in_an_hour_wait(
     visitor: Visitor, owner: Visitor, fake_world: FakeWorld, db: sqlite3.Connection
 ) -> None:
