@@ -227,6 +227,8 @@ class Code(enum.StrEnum):
     VERSION_GONE = enum.auto()
     # It does not go together with what is there.
     BLOCK_WIDE = enum.auto()
+    BAN_SURE = enum.auto()
+    AUTHOR_UNKNOWN = enum.auto()
     EDIT_LATE = enum.auto()
     IS_ADMIN = enum.auto()
     LAST_ADMIN = enum.auto()
@@ -3830,6 +3832,11 @@ MIGRATIONS: list[Migration] = [
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
 
+    -- Whose comments no longer wait: the keyed hash of an email address.
+    CREATE TABLE trusted (
+        subscriber TEXT PRIMARY KEY
+    ) STRICT, WITHOUT ROWID;
+
     CREATE TABLE follow (
         user_id  INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
         page_id  INTEGER NOT NULL REFERENCES page (id) ON DELETE CASCADE,
@@ -3880,6 +3887,7 @@ MIGRATIONS: list[Migration] = [
         was        TEXT
     ) STRICT;
     CREATE INDEX audit_created ON audit (created_at);
+    CREATE INDEX audit_to_undo ON audit (action, subject) WHERE was IS NOT NULL;
 
     -- What admins have changed at /admin, as they have typed it. What is not here has its default,
     -- unless the settings file or the environment says more.
@@ -6622,7 +6630,8 @@ class Store(Database):
             DELETE FROM outbox WHERE recipient = :email;
             DELETE FROM notification WHERE recipient = :email AND outbox_id IS NULL;
             DELETE FROM subscription WHERE subscriber = :subscriber;
-            DELETE FROM no_question WHERE subscriber = :subscriber"""
+            DELETE FROM no_question WHERE subscriber = :subscriber;
+            DELETE FROM trusted WHERE subscriber = :subscriber"""
         self.run_script(sql, email=account.email, visitor=visitor, subscriber=subscriber)
         sql = f"UPDATE comment SET {assignments(PERSONAL_FIELDS)}, masked = 1 WHERE user_id = :id"
         self.run(sql, id=account.id, **values_of(BLANK_COMMENT, PERSONAL_FIELDS))
@@ -7047,6 +7056,24 @@ class Store(Database):
         network = masked(comment.ip)
         values = {"nickname": comment.nickname, "ip": comment.ip}
         return int(self.value(sql, **values, network=network, id=comment.id))
+
+    def comments_of_author(self, comment: FullComment) -> list[FullComment]:
+        """The visible and waiting comments of the author of a comment. A guest is known as in
+        `count_known`, and by the email address that they gave."""
+        if comment.user_id is not None:
+            sql = " WHERE comment.user_id = :user_id AND status IN ('visible', 'waiting')"
+            return self.comments_where(FullComment, sql, user_id=comment.user_id)
+        sql = """
+             WHERE comment.id IN (
+                SELECT id FROM comment
+                 WHERE nickname = :nickname AND ip IN (:ip, :network) AND user_id IS NULL
+                   AND status IN ('visible', 'waiting')
+                 UNION
+                SELECT id FROM comment
+                 WHERE email = :email AND email <> '' AND user_id IS NULL
+                   AND status IN ('visible', 'waiting'))"""
+        values = {"nickname": comment.nickname, "ip": comment.ip, "email": comment.email}
+        return self.comments_where(FullComment, sql, network=masked(comment.ip), **values)
 
     def count_statuses(self) -> dict[str, int]:
         """The number of comments by status, without erased ones, and of those `reported`."""
@@ -7621,6 +7648,17 @@ class Store(Database):
             sql = "INSERT INTO no_question (subscriber) VALUES (?) ON CONFLICT DO NOTHING"
             self.run(sql, subscriber)
 
+    def is_trusted(self, subscriber: str) -> bool:
+        """Whether the comments of an author, who is known by an email address, no longer wait."""
+        return self.value("SELECT 1 FROM trusted WHERE subscriber = ?", subscriber) is not None
+
+    def set_trusted(self, subscriber: str, trusted: bool) -> None:
+        if trusted:
+            sql = "INSERT INTO trusted (subscriber) VALUES (?) ON CONFLICT DO NOTHING"
+            self.run(sql, subscriber)
+        else:
+            self.run("DELETE FROM trusted WHERE subscriber = ?", subscriber)
+
     def follow(self, user_id: int, page_id: int, language: str) -> None:
         """Follows a page, unless it is gone."""
         sql = """
@@ -7810,6 +7848,17 @@ class Store(Database):
             INSERT INTO audit (created_at, who, action, subject, detail, was)
             VALUES (:now, :who, :action, :subject, :detail, :was)"""
         self.run(sql, now=now, who=who, action=action, subject=subject, detail=detail, was=was)
+
+    def audit_entry_to_undo(self, action: str, subject: str) -> AuditEntry | None:
+        """The last entry of that action with that subject, if it can still be put back."""
+        sql = """
+            SELECT * FROM audit WHERE action = ? AND subject = ? AND was IS NOT NULL
+             ORDER BY id DESC LIMIT 1"""
+        return self.one(AuditEntry, sql, action, subject)
+
+    def note_undone(self, entry_id: int) -> None:
+        """An entry of the audit log was put back, and cannot be put back again."""
+        self.run("UPDATE audit SET was = NULL WHERE id = ?", entry_id)
 
     def audit_entries(self, before: int, limit: int) -> list[AuditEntry]:
         sql = "SELECT * FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?"
@@ -9678,21 +9727,27 @@ def moderate_text(site: Site, written: FullComment, doubt: str) -> Verdict:
     is dropped: what is blocked is kept as spam, for the owner to see. `doubt`: what was wrong with
     the captcha: `fast`, if the comment came sooner than a person types, or `captcha_down`, if it
     could not be checked. Else ""."""
-    config = site.config
     target = target_of(written)
     block = matching_block(site, target)
     if block:
         summary = BLOCK_TYPES[block.kind].summary(block.value)
         return Verdict("spam", f"block: {summary}")
-    if config.moderation_hold == "all":
-        return Verdict("waiting", "all")
-    for phrase in config.moderation_words:
+    held = why_it_waits(site, written, target, doubt)
+    if held and is_trusted(site, written):
+        # An account has shown who it is. Anybody can type an email address, so its holder is asked.
+        # With the holder's yes, the comment no longer waits.
+        held = "email" if written.user_id is None else ""
+    return Verdict("waiting" if held else "visible", held)
+
+
+def why_it_waits(site: Site, written: FullComment, target: Target, doubt: str) -> str:
+    """Why a comment waits whose author is not trusted. "" if it does not wait."""
+    if site.config.moderation_hold == "all":
+        return "all"
+    for phrase in site.config.moderation_words:
         if target.contains(phrase):
-            return Verdict("waiting", f"word: {phrase}")
-    held = suspicion(site, written, doubt)
-    if held:
-        return Verdict("waiting", held)
-    return Verdict("visible", "")
+            return f"word: {phrase}"
+    return suspicion(site, written, doubt)
 
 
 def suspicion(site: Site, written: FullComment, doubt: str) -> str:
@@ -9714,6 +9769,19 @@ def suspicion(site: Site, written: FullComment, doubt: str) -> str:
     if hold == "email" and written.user_id is None and written.email:
         return "email"
     return ""
+
+
+# Trust
+
+# A trusted author is known by an email address, never by a name: that of their account, or the one
+# that a guest gave. Anybody can type the second one too. So a comment of such a guest still waits
+# where others would, until the holder of the address presses a button in an email. What the guest
+# sees is the same as without trust: otherwise they would learn whom the owner trusts.
+
+
+def is_trusted(site: Site, comment: FullComment) -> bool:
+    has_email = comment.email != ""
+    return has_email and site.store.is_trusted(subscriber_of(site.key, comment.email))
 
 
 # What the filter learns
@@ -9773,6 +9841,15 @@ def learn_good_in_turn(site: Site) -> None:
 # What a moderator can do
 
 
+@dataclass(frozen=True)
+class Done:
+    """What the audit log says of an action that has changed something."""
+
+    action: str
+    detail: str = ""
+    was: str | None = None  # as in `AuditEntry`
+
+
 class Action(abc.ABC):
     """Something that a moderator can do with a comment: at /admin, in the widget, and by a link in
     an email or a chat. Its name in `ACTIONS` is in the links and in the audit log. The API says it
@@ -9781,16 +9858,21 @@ class Action(abc.ABC):
     field: str
     value: str | bool
     checks_text = False  # whether it is refused if the text is not the one that was read
-    for_moderators = False  # whether the token suffices that scripts of the blog can read
+    # Whether a moderator can do it, and an admin with the token that scripts of the blog can read.
+    for_moderators = False
 
     @abc.abstractmethod
     def value_before(self, site: Site, comment: FullComment) -> str | bool:
         """What the comment has now where the action puts its value: to send that undoes it."""
 
     @abc.abstractmethod
-    def apply(self, site: Site, comment: FullComment) -> str:
-        """Does it, in the caller's transaction. Returns what the audit log says, "" if nothing has
-        changed. `Problem` if it cannot be done."""
+    def apply(self, site: Site, comment: FullComment) -> Done | None:
+        """Does it, in the caller's transaction. None if nothing has changed. `Problem` if it cannot
+        be done."""
+
+    def ask_first(self, site: Site, comment: FullComment) -> None:
+        """`Problem` if the moderator has to be sure before it is done. It says what will happen."""
+        return
 
     def undo(self, site: Site, comment: FullComment) -> str:
         """The name of the action that gives the comment back what it has now. It stands in a link,
@@ -9820,15 +9902,15 @@ class GiveStatus(Action):
     def value_before(self, site: Site, comment: FullComment) -> str:
         return comment.status
 
-    def apply(self, site: Site, comment: FullComment) -> str:
+    def apply(self, site: Site, comment: FullComment) -> Done | None:
         store = site.store
         teach(site, comment, self.value)
-        done = ""
+        done = None
         if self.value != comment.status:
             store.change_status(comment.id, self.value, site.now())
-            done = self.value
+            done = Done(self.value)
         elif store.reports(comment.id):
-            done = "keep"
+            done = Done("keep")
         store.end_reports(comment.id)
         return done
 
@@ -9851,13 +9933,13 @@ class Pin(Action):
     def value_before(self, site: Site, comment: FullComment) -> bool:
         return bool(comment.pinned)
 
-    def apply(self, site: Site, comment: FullComment) -> str:
+    def apply(self, site: Site, comment: FullComment) -> Done | None:
         if self.value == bool(comment.pinned):
-            return ""
+            return None
         if comment.parent_id or comment.status != "visible":
             raise BadRequest("只有公开的主评论可以置顶", Code.PIN_INVALID)
         site.store.set_pinned(comment.id, self.value)
-        return "pin" if self.value else "unpin"
+        return Done("pin" if self.value else "unpin")
 
 
 class ClosePage(Action):
@@ -9874,24 +9956,154 @@ class ClosePage(Action):
         page = site.store.page_by_id(comment.page_id)
         return page is not None and page.is_closed(site.config, site.now())
 
-    def apply(self, site: Site, comment: FullComment) -> str:
+    def apply(self, site: Site, comment: FullComment) -> Done | None:
         page = site.store.page_by_id(comment.page_id)
-        return set_page_closed(site, page, self.value) if page else ""
+        return set_page_closed(site, page, self.value) if page else None
 
     def subject(self, comment: FullComment) -> str:
         return comment.page_url
 
 
-def set_page_closed(site: Site, page: Page, closed: bool) -> str:
-    """Ends or admits new comments on a page, in the caller's transaction. Returns what the audit
-    log says, "" if nothing has changed."""
+def set_page_closed(site: Site, page: Page, closed: bool) -> Done | None:
+    """Ends or admits new comments on a page, in the caller's transaction. None if nothing has
+    changed."""
     # An admin may also close a page that is too old for comments: then it stays closed whatever
     # the settings say. To reopen it lets its age begin anew.
     was_closed = bool(page.closed) if closed else page.is_closed(site.config, site.now())
     if closed == was_closed:
-        return ""
+        return None
     site.store.set_closed(page.id, closed, site.now())
-    return "close" if closed else "reopen"
+    return Done("close" if closed else "reopen")
+
+
+class Trust(Action):
+    """Has the comments of an author not wait any more, and approves this one. Or lets them wait
+    again: then this one stays as it is."""
+
+    field = "trusted"
+    value: bool
+
+    def __init__(self, trusted: bool) -> None:
+        self.value = trusted
+        self.checks_text = trusted
+
+    def value_before(self, site: Site, comment: FullComment) -> bool:
+        return is_trusted(site, comment)
+
+    def apply(self, site: Site, comment: FullComment) -> Done | None:
+        if not comment.email:
+            text = "名字谁都可以写：请让这位作者登录，或填写邮箱"
+            raise Conflict(text, Code.AUTHOR_UNKNOWN)
+        approved = None
+        if self.value and comment.status == "waiting":
+            approved = ACTIONS["visible"].apply(site, comment)
+        if self.value == is_trusted(site, comment):
+            return approved
+        site.store.set_trusted(subscriber_of(site.key, comment.email), self.value)
+        return Done("trust" if self.value else "distrust")
+
+    def is_offered(self, comment: FullComment, *, is_reported: bool) -> bool:
+        # The comments of a guest would wait for an email that this one has not brought yet.
+        has_account = comment.user_id is not None
+        return self.value and has_account and comment.status == "waiting"
+
+
+IP_BLOCK_DAYS = 30  # after which an IP address often belongs to somebody else
+
+
+class Ban(Action):
+    """Makes spam of all comments of an author, and blocks what they are known by."""
+
+    field = "banned"
+    value = True
+
+    def value_before(self, site: Site, comment: FullComment) -> bool:
+        return entry_of_ban(site, comment) is not None
+
+    def ask_first(self, site: Site, comment: FullComment) -> None:
+        account_to_block(site, comment)
+        count = len(site.store.comments_of_author(comment))
+        kept_out = ", ".join(value for _, value in blocks_of_author(comment))
+        text = f"这位作者的 {count} 条评论会成为垃圾评论，作者会被屏蔽，确定吗？"
+        raise Conflict(text, Code.BAN_SURE, count=count, blocks=kept_out)
+
+    def apply(self, site: Site, comment: FullComment) -> Done | None:
+        """What it has changed stands in the audit log, from which it can be put back."""
+        store = site.store
+        now = site.now()
+        author = account_to_block(site, comment)
+        statuses = {}
+        for each in store.comments_of_author(comment):
+            ACTIONS["spam"].apply(site, each)
+            statuses[each.id] = each.status
+        there = {(block.kind, block.value) for block in store.blocks(now)}
+        block_ids = []
+        for kind, value in blocks_of_author(comment):
+            if (kind, value) not in there:
+                expires_at = now + IP_BLOCK_DAYS * DAY if kind == "address" else None
+                block = store.insert_block(
+                    kind=kind, value=value, note="", created_at=now, expires_at=expires_at
+                )
+                block_ids.append(block.id)
+        if author:
+            store.set_rights(replace(author, blocked=1), revoke=True)
+        if not statuses and not block_ids and not author:
+            return None
+        account_id = author.id if author else None
+        was = {"comments": statuses, "blocks": block_ids, "account": account_id}
+        return Done("ban", str(len(statuses)), json.dumps(was))
+
+
+class Unban(Action):
+    """Puts back what `Ban` has changed, as far as nobody has decided otherwise since."""
+
+    field = "banned"
+    value = False
+
+    def value_before(self, site: Site, comment: FullComment) -> bool:
+        return entry_of_ban(site, comment) is not None
+
+    def apply(self, site: Site, comment: FullComment) -> Done | None:
+        store = site.store
+        entry = entry_of_ban(site, comment)
+        if entry is None:
+            return None
+        was = json.loads(entry.was or "{}")
+        count = 0
+        for comment_id, status in was["comments"].items():
+            each = store.comment(int(comment_id))
+            if each and each.content and each.status == "spam":
+                ACTIONS[status].apply(site, each)
+                count += 1
+        for block_id in was["blocks"]:
+            store.delete_block(block_id)
+        author = store.account(was["account"]) if was["account"] else None
+        if author:
+            store.set_rights(replace(author, blocked=0), revoke=False)
+        store.note_undone(entry.id)
+        return Done("unban", str(count))
+
+
+def entry_of_ban(site: Site, comment: FullComment) -> AuditEntry | None:
+    """What the audit log says of the ban of an author by this comment, until it is put back."""
+    return site.store.audit_entry_to_undo("ban", str(comment.id))
+
+
+def account_to_block(site: Site, comment: FullComment) -> Account | None:
+    """The account of an author, unless it is blocked. `Conflict` if it is an admin's."""
+    account = site.store.account(comment.user_id) if comment.user_id else None
+    if account and account.role != "user":
+        raise Conflict("不能屏蔽管理员：请先改为普通用户", Code.IS_ADMIN)
+    return account if account and not account.blocked else None
+
+
+def blocks_of_author(comment: FullComment) -> Iterator[tuple[str, str]]:
+    """The blocks that keep the author of a comment out, as pairs of type and value. An account is
+    blocked itself."""
+    if comment.email:
+        yield "email", comment.email
+    if comment.ip and not comment.masked:
+        yield "address", comment.ip
 
 
 # Each has another one that undoes it.
@@ -9904,6 +10116,10 @@ ACTIONS: dict[str, Action] = {
     "unpin": Pin(False),
     "close": ClosePage(True),
     "reopen": ClosePage(False),
+    "trust": Trust(True),
+    "distrust": Trust(False),
+    "ban": Ban(),
+    "unban": Unban(),
 }
 
 
@@ -18160,6 +18376,7 @@ def comment_for_admin(request: Request, comment: FullComment) -> Json:
         "spam": opinion.for_admins() if opinion else None,
         "reports": reports,
         "known": store.count_known(comment),
+        "trusted": is_trusted(request.site, comment),
         "page_link": page_link(comment.page_url, origins),
         "foreign": is_foreign(comment.page_url, origins),
         "closed": page and page.is_closed(request.site.config, request.now),
@@ -18180,14 +18397,20 @@ def holder_for_admin(request: Request, comment: FullComment) -> Json | None:
 
 @route("POST", "/admin/comments", Permission.ADMIN)
 def moderate_comments(request: Request) -> Json:
-    """`{ids, status, versions?}`, `{ids, pinned}` or `{ids, closed}` to `{success, comments,
-    changed}`. `comments` holds what each was before: posting that again undoes it. A comment that
-    was edited since its `version` was read is `changed`, and not approved."""
+    """`{ids, status, versions?}`, or `{ids}` with `pinned`, `closed`, `trusted` or `banned`, to
+    `{success, comments, changed}`. `comments` holds what each was before: posting that again undoes
+    it. A comment that was edited since its `version` was read is `changed`, and not approved. An
+    author is banned only if the caller is `sure`: else the refusal says how many comments that is
+    about."""
     name = action_in(request, [*ACTIONS.values()])
+    versions = versions_by_id(request.form)
+    if not flag_field(request, "sure"):
+        for comment_id in versions:
+            ACTIONS[name].ask_first(request.site, full_comment(request, comment_id))
     comments = []
     changed = []
     # One transaction each: all in one would keep others from writing for too long.
-    for comment_id, version in versions_by_id(request.form).items():
+    for comment_id, version in versions.items():
         try:
             before = act(request, name, comment_id, version)
             comments.append({"id": comment_id, "was": before})
@@ -18228,9 +18451,10 @@ def act(request: Request, name: str, comment_id: int, version: str) -> str | boo
         if action.checks_text:
             check_version(comment, version)
         before = action.value_before(request.site, comment)
-        entry = action.apply(request.site, comment)
-        if entry:
-            audit(request, entry, action.subject(comment))
+        done = action.apply(request.site, comment)
+        if done:
+            subject = action.subject(comment)
+            audit(request, done.action, subject, done.detail, was=done.was)
     return before
 
 
@@ -18292,7 +18516,8 @@ def add_owner_reply(
     """Adds an admin's reply, in the caller's transaction. A waiting parent is approved."""
     store = site.store
     now = site.now()
-    entries = [ACTIONS["visible"].apply(site, parent)]
+    approved = ACTIONS["visible"].apply(site, parent)
+    entries = [approved.action] if approved else []
     new = FullComment(
         page_id=parent.page_id,
         parent_id=parent.id,
@@ -18312,7 +18537,7 @@ def add_owner_reply(
         reply = store.insert_comment(new, "visible", now)
         store.notify(reply, now)
         entries.append("reply")
-    for entry in filter(None, entries):
+    for entry in entries:
         store.add_audit_entry(
             now=now, who=author.nickname, action=entry, subject=str(parent.id), detail=""
         )
@@ -18387,9 +18612,9 @@ def change_page(request: Request, page_id: int) -> Json:
         if page is None:
             raise NotFound("页面不存在", Code.PAGE_GONE)
         if "closed" in request.form:
-            entry = set_page_closed(request.site, page, flag_field(request, "closed"))
-            if entry:
-                audit(request, entry, page.page_url)
+            done = set_page_closed(request.site, page, flag_field(request, "closed"))
+            if done:
+                audit(request, done.action, page.page_url)
         if "page_title" in request.form:
             change_title(request, page)
         if "page_url" in request.form:
@@ -18462,8 +18687,9 @@ def rename_page(request: Request, page: Page) -> int:
 def admin_users(request: Request) -> Json:
     """`?q=&before=&limit=` to accounts, the newest first. `?user=` to that one, if it is still
     there."""
+    store = request.site.store
     find = functools.partial(
-        request.site.store.accounts,
+        store.accounts,
         search_pattern(request),
         query_number(request, "user", 0, NO_END) or None,
     )
@@ -18478,6 +18704,7 @@ def admin_users(request: Request) -> Json:
             "created_at": beijing_time(account.created_at),
             "comments": account.comments,
             "picture": account.picture,
+            "trusted": store.is_trusted(subscriber_of(request.site.key, account.email)),
             "you": account.id == request.me.id,
         }
         for account in accounts
@@ -19313,7 +19540,7 @@ class TelegramListener:
         message_id = self.id_here(inside(pressed, "message"))
         about = self.about(message_id)
         action_name = inside(pressed, "data")
-        if message_id is None or about is None or action_name not in STATUS_ACTIONS:
+        if message_id is None or about is None or action_name not in BUTTON_ACTIONS:
             return
         if self.may_act(inside(pressed, "from")):
             answer = self.act(action_name, about.comment_id, about.version, message_id)
@@ -19337,9 +19564,9 @@ class TelegramListener:
                 place = self.settings.place
                 self.store.keep_chat_message(place, message_id, comment_id, comment.version)
             else:
-                entry = action.apply(self.site, comment)
-                if entry:
-                    self.audit(entry, comment_id)
+                changed = action.apply(self.site, comment)
+                if changed:
+                    self.audit(changed.action, comment_id)
             current = self.store.existing_comment(comment_id)
         if has_changed:  # it is shown again, with its buttons
             self.show(owner, current, message_id)
@@ -19424,7 +19651,7 @@ class TelegramListener:
 
 
 # What buttons in a chat do.
-STATUS_ACTIONS = ("visible", "waiting", "spam", "deleted")
+BUTTON_ACTIONS = ("visible", "waiting", "spam", "deleted", "trust", "distrust")
 
 
 def secret_of_calls(site: Site, settings: ChatSettings) -> str:

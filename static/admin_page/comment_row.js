@@ -3,6 +3,7 @@
 
 import {button, formatted, h} from './shared.js'
 import {edit, reply} from './answers.js'
+import {ban, closePage, distrust, extentOfBan, trust} from './authors.js'
 import {announceBlock, blockingWork} from './blocking.js'
 import {badge, bdi, findComments, keyed, linkOut, linkToPage, span, tick, when} from './elements.js'
 import {score} from './filter.js'
@@ -18,6 +19,10 @@ const stands = ({status}) => ['visible', 'waiting'].includes(status)
 
 const nameOf = ({nickname}) => text(nickname) || say('anonymous')
 
+/** A button with a key, which asks the service. */
+const keyedAndBusy = (key, word, work, props) =>
+  busyButton(word, work, {'aria-keyshortcuts': key, ...props})
+
 // -- Facts --------------------------------------------------------------------
 
 /** Why a comment waits: `all`, or what it contains: `word: loan`. */
@@ -26,18 +31,31 @@ function holdReason(reason) {
   return say('held_' + (type ?? reason), value)
 }
 
-function pageOf({page_url, page_link, page_title, foreign, closed}) {
+function pageOf({page_url, page_link, page_title, foreign, closed}, row) {
   if (!text(page_url)) return
   return span(
     linkToPage({page_link, page_url, page_title}),
     closed && ` (${say('closed')})`,
     ' ',
-    foreign && h('span', {class: 'alarm'}, say('foreign')))
+    foreign && h('span', {class: 'alarm'}, say('foreign')),
+    keyedAndBusy('c', closed ? 'openpage' : 'closepage', () => closePage(row, !closed)))
 }
 
-function howKnown({known, held, role}) {
+function howKnown({known, held, role, trusted}) {
+  if (trusted) return say('trusted')
   if (known > 0) return say('n_others', known)
   return held !== 'first' && role !== 'admin' && say('first')
+}
+
+/** An author is known by an email address: that of the account, or the one that a guest gave. Of
+    those who have none, anybody can type the name. */
+const canBeTrusted = ({email, role}) => text(email) && role !== 'admin'
+
+function authorOf(comment, row) {
+  const known = howKnown(comment)
+  if (!canBeTrusted(comment)) return known
+  const change = () => comment.trusted ? distrust(row) : trust(row)
+  return span(known, ' ', keyedAndBusy('t', comment.trusted ? 'distrust' : 'trust', change))
 }
 
 /** The service names places in Chinese; in other languages the browser names the country. */
@@ -56,7 +74,7 @@ const FACTS = {
   held: ({held, status}) => text(held) && status !== 'visible' && holdReason(held),
   score: comment => ['waiting', 'spam'].includes(comment.status) && score(comment),
   page: pageOf,
-  known: howKnown,
+  known: authorOf,
   place: placeOf,
   ip: ({ip}) => text(ip) && findComments(ip),
   email: ({email}) => text(email) && findComments(email),
@@ -65,8 +83,8 @@ const FACTS = {
   website: websiteOf,
 }
 
-function factsOf(comment) {
-  const found = Object.entries(FACTS).map(([word, factOf]) => [word, factOf(comment)])
+function factsOf(row) {
+  const found = Object.entries(FACTS).map(([word, factOf]) => [word, factOf(row.comment, row)])
   const shown = found.filter(([, value]) => value)
   return h('dl', {class: 'facts'}, ...shown.map(([word, value]) =>
     h('div', {class: word}, h('dt', {class: 'sr'}, say(word)), h('dd', {}, value))))
@@ -141,11 +159,15 @@ function blockable({ip, email, website, html}) {
   return pairs.filter(([, value]) => value)
 }
 
-/** Blocks the author by what the comment tells, and makes the comment spam. */
-function openBlock(row, pairs) {
+/** Blocks the author with all that they wrote, or by one thing that the comment tells. */
+async function openBlock(row) {
+  const extent = await extentOfBan(row.comment)
+  const pairs = blockable(row.comment)
   const shown = pairs.map(([kind, value], index) => [index, span(`${say(kind)} `, bdi(value))])
+  if (extent) shown.unshift(['author', span(say('ban', extent.count))])
   const fields = [
     choice('which', 'kind', shown),
+    extent?.blocks && h('p', {class: 'small of_author'}, say('did_block', extent.blocks)),
     choice('days', 'days', ['30', 'forever'].map(days => [days, say(days)])),
     stands(row.comment) && option('checkbox', {name: 'spam', checked: true}, say('block_spam')),
   ]
@@ -158,7 +180,10 @@ function openBlock(row, pairs) {
     if (spam) setTimeout(moderate, 0, [row], 'spam', added)
     else announceBlock(added)
   }
-  openDialog(say('block'), 'block', fields, blockingWork(blockOf, done))
+  const block = blockingWork(blockOf, done)
+  const work = (filled, form) =>
+    filled.which === 'author' ? ban(row.comment, extent) : block(filled, form)
+  openDialog(say('block'), 'block', fields, work)
 }
 
 // -- Row ----------------------------------------------------------------------
@@ -171,15 +196,14 @@ async function pin(row, pinned) {
 
 function buttonsOf(row) {
   const {comment} = row
-  const {status, pinned, parent_id, reports} = comment
+  const {status, pinned, parent_id, reports, role} = comment
   const current = rowsOf(reports).length ? 'reported' : status
-  const pairs = blockable(comment)
   const canPin = status === 'visible' && !parent_id
   return [
     ...statusButtons(current, wanted => moderate([row], wanted)),
     stands(comment) && keyed('r', 'reply', () => reply(row)),
     keyed('e', 'edit', () => edit(row)),
-    pairs.length > 0 && button(say('block'), () => openBlock(row, pairs), {class: 'danger'}),
+    role !== 'admin' && keyedAndBusy('b', 'block', () => openBlock(row), {class: 'danger'}),
     canPin && busyButton(pinned ? 'unpin' : 'pin', () => pin(row, !pinned)),
   ]
 }
@@ -206,7 +230,7 @@ function headOf({comment, listed, words}) {
 function articleOf(row) {
   const {comment, words} = row
   const {parent} = comment
-  const facts = factsOf(comment)
+  const facts = factsOf(row)
   for (const each of facts.querySelectorAll('dd')) markWords(each, words)
   const repliedTo = parent && h('p', {class: 'small answers', dir: 'auto'},
     say('answers', nameOf(parent)), ' ', bdi(parent.content))

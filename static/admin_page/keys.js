@@ -12,7 +12,7 @@ import {say} from './texts.js'
 // selection, of the current comment, of the notice or at the bottom of the page.
 const KEYS = {
   j: 'key_j', k: 'key_k', a: 'to_visible', s: 'to_spam', d: 'to_deleted', r: 'reply', e: 'edit',
-  u: 'undo', x: 'key_x', '/': 'search', '?': 'key_help',
+  t: 'trust', b: 'block', c: 'closepage', u: 'undo', x: 'key_x', '/': 'search', '?': 'key_help',
 }
 const REPEATING = ['j', 'k'] // a long press approves one comment only
 

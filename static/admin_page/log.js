@@ -6,6 +6,7 @@ import {bdi, dateOf, dots, line, link, main, span, when} from './elements.js'
 import {show} from './frame.js'
 import {makeList} from './lists.js'
 import {announce, busyButton} from './notices.js'
+import {call} from './service.js'
 import {hasText, say, spaced, text} from './texts.js'
 
 // Who acted without signing in to this page.
@@ -14,7 +15,7 @@ const ACTORS = {mail: 'by_mail', command: 'by_command'}
 // What the subject of an entry is: the number of a comment or of an account, or the URL of a page.
 const ON_COMMENTS = [
   'visible', 'waiting', 'keep', 'spam', 'deleted', 'pin', 'unpin', 'edit', 'reply', 'mine',
-  'not_mine',
+  'not_mine', 'trust', 'distrust', 'ban', 'unban',
 ]
 const ON_USERS = ['block_user', 'unblock_user', 'role', 'remove_picture']
 const ON_PAGES = ['close', 'reopen', 'title']
@@ -41,6 +42,7 @@ function belongsTo(newest, entry) {
   return newest.who === entry.who
     && newest.action === entry.action
     && ON_COMMENTS.includes(entry.action)
+    && !undoOf(newest) && !undoOf(entry)
     && dateOf(newest.created_at) - dateOf(entry.created_at) < HOUR
 }
 
@@ -66,17 +68,25 @@ function detailOf({action, detail, was}) {
     return span(bdi(now), ' ', say('set_before', before))
   }
   if (TO_PAGES.includes(action)) return findPage(detail)
+  if (/^(un)?ban$/.test(action)) return say('n_comments', Number(detail))
   if (/^((un)?block|role)$/.test(action) && hasText(detail)) return say(detail)
   return text(detail) && bdi(detail)
 }
 
 const inOneLine = lines => lines.replaceAll('\n', ', ')
 
-/** A button that puts back what a setting was before. */
-function undoOf({action, subject, was}) {
-  if (action !== 'setting' || typeof was !== 'string') return ''
+// What puts back what an entry has changed. False if that was refused.
+const UNDOING = {
+  setting: ({subject, was}) => change({[subject]: was}),
+  ban: ({subject}) => call('POST', 'comments', {ids: [Number(subject)], banned: false}),
+}
+
+/** A button that puts back what was before. */
+function undoOf(entry) {
+  const putBack = Object.hasOwn(UNDOING, entry.action) && UNDOING[entry.action]
+  if (!putBack || typeof entry.was !== 'string') return ''
   return busyButton('undo', async () => {
-    if (!await change({[subject]: was})) return
+    if (!await putBack(entry)) return
     show()
     announce(say('undone'))
   })

@@ -19,7 +19,7 @@ export function draw(params) {
 }
 
 function userRow(user) {
-  const {email, nickname, role, blocked, comments, created_at, you, picture} = user
+  const {email, nickname, role, blocked, comments, created_at, you, picture, trusted} = user
   const isAdmin = role === 'admin'
   const word = isAdmin ? 'demote' : 'promote'
   const block = () => change(row, user, {blocked: !blocked})
@@ -33,6 +33,7 @@ function userRow(user) {
       h('b', {}, bdi(nickname)),
       isAdmin && badge('admin'),
       blocked && badge('blocked'),
+      trusted && badge('trusted'),
       you && span(say('you'))),
     dots(
       bdi(email),

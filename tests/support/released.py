@@ -146,6 +146,7 @@ FROM_ELSEWHERE = [
     "INSERT INTO joined_identity VALUES ('https://id.example', '7', 1, 1795000000)",
     "INSERT INTO recovery_code VALUES (2, 'a hash')",
     "INSERT INTO no_question VALUES ('another hash')",
+    "INSERT INTO trusted VALUES ('a third hash')",
     "INSERT INTO chat_message VALUES ('chat.telegram', 7, 1, 'a hash')",
     "INSERT INTO chat_update VALUES ('chat.telegram', 70)",
     """INSERT INTO voucher VALUES ('a hash', 'a secret', 'a state', 'https://id.example', '8',
