@@ -227,7 +227,6 @@ class Code(enum.StrEnum):
     VERSION_GONE = enum.auto()
     # It does not go together with what is there.
     BLOCK_WIDE = enum.auto()
-    BAN_SURE = enum.auto()
     AUTHOR_UNKNOWN = enum.auto()
     EDIT_LATE = enum.auto()
     IS_ADMIN = enum.auto()
@@ -3487,7 +3486,8 @@ MIGRATIONS: list[Migration] = [
         email      TEXT NOT NULL UNIQUE,
         nickname   TEXT NOT NULL,
         password   TEXT NOT NULL,
-        role       TEXT NOT NULL DEFAULT 'user' CHECK (role IN ('user', 'admin')),
+        role       TEXT NOT NULL DEFAULT 'user'
+                   CHECK (role IN ('user', 'moderator', 'admin')),
         version    INTEGER NOT NULL DEFAULT 1,
         created_at INTEGER NOT NULL,
         blocked    INTEGER NOT NULL DEFAULT 0 CHECK (blocked IN (0, 1)),
@@ -3899,6 +3899,8 @@ MIGRATIONS: list[Migration] = [
     CREATE TABLE admin_link (
         hash       TEXT PRIMARY KEY,
         email      TEXT NOT NULL,
+        -- What it makes of the account.
+        role       TEXT NOT NULL CHECK (role IN ('moderator', 'admin')),
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
 
@@ -5290,6 +5292,20 @@ class Picture:
     stored_at: int
 
 
+# The last two sign in at /admin.
+ROLES = ("user", "moderator", "admin")
+STAFF = ROLES[1:]
+
+
+@dataclass(frozen=True)
+class AdminLink:
+    """What a one-time link makes: an account with this role, for this email address, or for any
+    with ""."""
+
+    email: str
+    role: str
+
+
 @dataclass(frozen=True)
 class AdminSession:
     """Where an admin is signed in. `ip` is a network, and `seen_at` the last use."""
@@ -5561,7 +5577,8 @@ class Comment:
             "page_url": self.page_url,
             "parent_id": self.parent_id,
             "user_id": self.user_id,
-            "role": self.role,
+            # Readers see the owner's comments as such. Who moderates is not their business.
+            "role": "user" if self.role == "moderator" else self.role,
             "nickname": self.nickname,
             "website": self.website,
             "content": self.content,
@@ -6250,47 +6267,54 @@ class Store(Database):
                  WHERE email = (SELECT email FROM account WHERE id = ?)"""
             self.run(sql, account.id)
 
-    def add_admin_link(self, link: str, email: str, expires_at: int) -> None:
+    def add_admin_link(self, link: str, email: str, role: str, expires_at: int) -> None:
         """Replaces older links for the same email address. "" stands for any: those links stay
         valid beside each other, since `commentd add` prints one, and the start of the service
         another. Only the hash of the link is stored."""
         sql = """
             DELETE FROM admin_link WHERE email = :email AND email <> '';
-            INSERT INTO admin_link (hash, email, expires_at) VALUES (:hash, :email, :expires_at)"""
-        self.run_script(sql, hash=sha256_of(link), email=email, expires_at=expires_at)
+            INSERT INTO admin_link (hash, email, role, expires_at)
+            VALUES (:hash, :email, :role, :expires_at)"""
+        hash_of_link = sha256_of(link)
+        self.run_script(sql, hash=hash_of_link, email=email, role=role, expires_at=expires_at)
 
-    def admin_link_email(self, link: str, now: int) -> str | None:
-        """The email address that a one-time link is for. None if the link is not valid. A link for
-        any email address ends when there is an admin."""
+    def admin_link(self, link: str, now: int) -> AdminLink | None:
+        """What a one-time link makes. None if the link is not valid. A link for any email address
+        ends when there is an admin."""
         sql = """
-            SELECT email FROM admin_link
+            SELECT email, role FROM admin_link
              WHERE hash = ? AND expires_at > ?
                AND (email <> '' OR NOT EXISTS (SELECT 1 FROM account WHERE role = 'admin'))"""
-        email: str | None = self.value(sql, sha256_of(link), now)
-        return email
+        return self.one(AdminLink, sql, sha256_of(link), now)
 
-    def make_admin(self, email: str, nickname: str, password: str, now: int) -> Account:
+    def make_admin(
+        self, email: str, nickname: str, password: str, now: int, role: str = "admin"
+    ) -> Account:
         """Makes the account, or gives an existing one the role and the password. Its tokens are
-        revoked, the links for this email address or for any end, it loses claimed comments, and
-        it needs no authenticator app: that may be what was lost."""
+        revoked, the links for this email address end, and it needs no authenticator app: that may
+        be what was lost. With an admin, the links for any email address end too, and the account
+        loses claimed comments."""
         sql = """
             DELETE FROM registration WHERE email = :email;
-            DELETE FROM admin_link WHERE email IN ('', :email)"""
+            DELETE FROM admin_link WHERE email = :email"""
         self.run_script(sql, email=email)
+        if role == "admin":
+            self.run("DELETE FROM admin_link WHERE email = ''")
         account = self.account_with_email(email)
         if account is None:
             sql = """
                 INSERT INTO account (email, nickname, password, role, created_at)
-                VALUES (?, ?, ?, 'admin', ?)"""
-            user_id = cast(int, self.run(sql, email, nickname, password, now).lastrowid)
+                VALUES (?, ?, ?, ?, ?)"""
+            user_id = cast(int, self.run(sql, email, nickname, password, role, now).lastrowid)
             self.take_look(user_id, nickname)
         else:
-            sql = "UPDATE account SET password = ?, role = 'admin', blocked = 0 WHERE id = ?"
-            self.run(sql, password, account.id)
+            sql = "UPDATE account SET password = ?, role = ?, blocked = 0 WHERE id = ?"
+            self.run(sql, password, role, account.id)
             self.revoke_tokens(account.id)
             self.forget_sign_ins(account.id)
-            self.lose_claimed(account.id)
             self.set_app_key(account.id, "", [])
+            if role == "admin":
+                self.lose_claimed(account.id)
         return cast(Account, self.account_with_email(email))
 
     def lose_claimed(self, user_id: int) -> None:
@@ -9870,10 +9894,6 @@ class Action(abc.ABC):
         """Does it, in the caller's transaction. None if nothing has changed. `Problem` if it cannot
         be done."""
 
-    def ask_first(self, site: Site, comment: FullComment) -> None:
-        """`Problem` if the moderator has to be sure before it is done. It says what will happen."""
-        return
-
     def undo(self, site: Site, comment: FullComment) -> str:
         """The name of the action that gives the comment back what it has now. It stands in a link,
         so that the page which opens after it is followed can offer it."""
@@ -10020,13 +10040,6 @@ class Ban(Action):
     def value_before(self, site: Site, comment: FullComment) -> bool:
         return entry_of_ban(site, comment) is not None
 
-    def ask_first(self, site: Site, comment: FullComment) -> None:
-        account_to_block(site, comment)
-        count = len(site.store.comments_of_author(comment))
-        kept_out = ", ".join(value for _, value in blocks_of_author(comment))
-        text = f"这位作者的 {count} 条评论会成为垃圾评论，作者会被屏蔽，确定吗？"
-        raise Conflict(text, Code.BAN_SURE, count=count, blocks=kept_out)
-
     def apply(self, site: Site, comment: FullComment) -> Done | None:
         """What it has changed stands in the audit log, from which it can be put back."""
         store = site.store
@@ -10038,7 +10051,7 @@ class Ban(Action):
             statuses[each.id] = each.status
         there = {(block.kind, block.value) for block in store.blocks(now)}
         block_ids = []
-        for kind, value in blocks_of_author(comment):
+        for kind, value in blocks_of_author(site, comment):
             if (kind, value) not in there:
                 expires_at = now + IP_BLOCK_DAYS * DAY if kind == "address" else None
                 block = store.insert_block(
@@ -10097,10 +10110,12 @@ def account_to_block(site: Site, comment: FullComment) -> Account | None:
     return account if account and not account.blocked else None
 
 
-def blocks_of_author(comment: FullComment) -> Iterator[tuple[str, str]]:
+def blocks_of_author(site: Site, comment: FullComment) -> Iterator[tuple[str, str]]:
     """The blocks that keep the author of a comment out, as pairs of type and value. An account is
-    blocked itself."""
-    if comment.email:
+    blocked itself, too."""
+    # A guest may have typed the email address of somebody's account, who has done nothing.
+    is_of_other = comment.user_id is None and site.store.account_with_email(comment.email)
+    if comment.email and not is_of_other:
         yield "email", comment.email
     if comment.ip and not comment.masked:
         yield "address", comment.ip
@@ -13458,7 +13473,8 @@ class Permission(enum.Enum):
     PUBLIC = "everybody; the header Authorization is ignored"
     ANYONE = "everybody; a token that is sent must be valid"
     USER = "an account"
-    MODERATOR = "an admin's account, signed in on the blog"
+    ADMIN_ON_BLOG = "an admin's account, signed in on the blog"
+    MODERATOR = "a moderator's or an admin's account, signed in on the admin page"
     ADMIN = "an admin's account, signed in on the admin page"
 
 
@@ -13614,13 +13630,17 @@ def caller_of(permission: Permission, site: Site, environ: Json, now: int) -> Ac
     demands another."""
     if permission is Permission.PUBLIC:
         return None
-    use = "admin" if permission is Permission.ADMIN else "login"
+    is_at_admin = permission in (Permission.MODERATOR, Permission.ADMIN)
+    use = "admin" if is_at_admin else "login"
     account = account_of_token(site, environ, now, use)
     if permission is Permission.ANYONE:
         return account
     if account is None:
         raise Unauthorized("请先登录", Code.LOGIN_REQUIRED)
-    if permission is not Permission.USER and account.role != "admin":
+    if permission is Permission.USER:
+        return account
+    allowed = STAFF if permission is Permission.MODERATOR else ("admin",)
+    if account.role not in allowed:
         raise Forbidden("只有管理员可以这样做", Code.NOT_ADMIN)
     return account
 
@@ -15825,7 +15845,7 @@ def holder_in(request: Request) -> Identity:
 
 
 @route("POST", "/auth/logout", Permission.USER)
-@route("POST", "/admin/logout", Permission.ADMIN)
+@route("POST", "/admin/logout", Permission.MODERATOR)
 def logout(request: Request) -> Json:
     """Revokes every token of the account, on all devices."""
     with request.writing():
@@ -16026,7 +16046,7 @@ class NewPassword:
 def confirmed_password(request: Request) -> NewPassword:
     """The new password of the form. `Forbidden` unless the form shows that the caller is the
     holder."""
-    password = new_password_field(request, "new_password", of_admin=request.is_admin)
+    password = new_password_field(request, "new_password", of_admin=request.me.role in STAFF)
     holder = holder_in(request)
     return NewPassword(hash_of(request.site, request.me.email, password), holder)
 
@@ -17987,15 +18007,15 @@ def admin_captcha(request: Request) -> Json:
 
 @route("POST", "/admin/login", Permission.PUBLIC)
 def admin_login(request: Request) -> Json:
-    """`{email, password, captcha_token, factor?, lang?}` to `{token, nickname, email}`. It opens
-    /admin. The token of `/auth/login`, which scripts of the blog can read, does not."""
+    """`{email, password, captcha_token, factor?, lang?}` to `{token, nickname, email, role}`. It
+    opens /admin. The token of `/auth/login`, which scripts of the blog can read, does not."""
     email_address = email_field(request)
     password = password_field(request)
     factor = factor_field(request)
     captcha = captcha_field(request, own=True)
     try:
         account = authenticated(request, email_address, password, captcha)
-        if account.role != "admin":
+        if account.role not in STAFF:
             raise wrong_credentials()
     except Unauthorized:  # rate limits bound how often a stranger writes this line
         place = masked(request.client.ip) or "somewhere"
@@ -18025,7 +18045,12 @@ def begin_admin_session(request: Request, account: Account) -> Json:
     country = site.places.of(request.client.ip).country
     session = site.store.add_admin_session(account.id, device, ip, country, request.now)
     token = make_token(account.claims, site.key, request.now, "admin", session)
-    return {"token": token, "nickname": account.nickname, "email": account.email}
+    return {
+        "token": token,
+        "nickname": account.nickname,
+        "email": account.email,
+        "role": account.role,
+    }
 
 
 # What a User-Agent header calls them, and what people do. The first that it has counts: Edge also
@@ -18078,43 +18103,42 @@ def audit(
     )
 
 
-def email_of_link(request: Request) -> str:
-    """The email address that the one-time link in the form is for, "" if for any. `Forbidden` if
-    the link is not valid."""
-    link = text_field(request, "link", 64)
-    email_address = request.site.store.admin_link_email(link, request.now)
-    if email_address is None:
+def link_in_form(request: Request) -> AdminLink:
+    """What the one-time link in the form makes. `Forbidden` if the link is not valid."""
+    secret = text_field(request, "link", 64)
+    link = request.site.store.admin_link(secret, request.now)
+    if link is None:
         raise Forbidden("链接已用过或已过期，请运行 commentd admin 再取一个", Code.LINK_INVALID)
-    return email_address
+    return link
 
 
 @route("POST", "/admin/link", Permission.PUBLIC)
 def admin_link(request: Request) -> Json:
-    """`{link}` to `{email, known, admin}`: the email address of a one-time link, and whether it has
-    an account and is an admin's."""
+    """`{link}` to `{email, role, known, admin}`: what a one-time link makes, and whether there is
+    such an account, with that role already."""
     request.limit("link")
-    email_address = email_of_link(request)
-    account = request.site.store.account_with_email(email_address)
-    is_admin = account is not None and account.role == "admin"
-    return {"email": email_address, "known": account is not None, "admin": is_admin}
+    link = link_in_form(request)
+    account = request.site.store.account_with_email(link.email)
+    has_role = account is not None and account.role == link.role
+    return {"email": link.email, "role": link.role, "known": account is not None, "admin": has_role}
 
 
 @route("POST", "/admin/claim", Permission.PUBLIC)
 def claim(request: Request) -> Json:
-    """`{link, email, nickname, password, lang?}` to `{token, nickname, email}`: makes the account
-    an admin's, with this password. A link for one email address needs no `email`, an existing
-    account no `nickname`."""
+    """`{link, email, nickname, password, lang?}` to `{token, nickname, email, role}`: makes the
+    account an admin's or a moderator's, with this password. A link for one email address needs no
+    `email`, an existing account no `nickname`."""
     store = request.site.store
-    email_address = email_of_link(request) or email_field(request)
+    email_address = link_in_form(request).email or email_field(request)
     password = new_password_field(request, "password", of_admin=True)
     known = store.account_with_email(email_address)
     nickname = nickname_field(request, optional=known is not None)
     stored = hash_within_limits(request, email_address, password, None, request.uses("login"))
     with request.writing():
-        email_of_link(request)  # the link may have been used meanwhile
-        account = store.make_admin(email_address, nickname, stored, request.now)
+        link = link_in_form(request)  # it may have been used meanwhile
+        account = store.make_admin(email_address, nickname, stored, request.now, link.role)
         note_admin(request, account)
-        audit(request, "claim", by=account)
+        audit(request, "claim" if link.role == "admin" else "join", by=account)
         if known and known.app_key:
             store.add_email(request.now, factor_email(request.site, account, is_on=False))
         return begin_admin_session(request, account)
@@ -18248,11 +18272,14 @@ def rows_before(request: Request, find: Callable[[int, int], list[Row]]) -> tupl
     return rows[:limit], len(rows) > limit
 
 
-@route("GET", "/admin/comments", Permission.ADMIN, pace=Pace.LONG)
+@route("GET", "/admin/comments", Permission.MODERATOR, pace=Pace.LONG)
 def admin_comments(request: Request) -> Json:
     """`?status=&q=&author=&page_name=&page=&since=&until=&before=&limit=` to comments, the newest
-    first, and counts by status. `?comment=` to that one, if it is still there."""
+    first, and counts by status. `?comment=` to that one, if it is still there. A moderator
+    searches by nothing but status: a search finds email and IP addresses by their parts."""
     store = request.site.store
+    if not request.is_admin and {"q", "author"} & {*request.query}:
+        raise Forbidden("只有管理员可以这样做", Code.NOT_ADMIN)
     if "comment" in request.query:
         comments, more = one_comment(request)
     else:
@@ -18260,7 +18287,7 @@ def admin_comments(request: Request) -> Json:
         comments, more = rows_before(request, find)
     ham, spam = learnt_counts(store)
     return {
-        "comments": [comment_for_admin(request, comment) for comment in comments],
+        "comments": [comment_in_queue(request, comment) for comment in comments],
         "more": more,
         "counts": {**store.count_statuses(), "undelivered": store.count_stuck()},
         "filter": {"ham": ham, "spam": spam, "active": has_learnt_enough(ham, spam)},
@@ -18345,6 +18372,18 @@ def one_comment(request: Request) -> tuple[list[FullComment], bool]:
     return [comment] if comment and comment.content else [], False
 
 
+def comment_in_queue(request: Request, comment: FullComment) -> Json:
+    """A comment as an admin sees it, or a moderator: to whom neither the email address nor the IP
+    address matters, only what readers see of these."""
+    shown = comment_for_admin(request, comment)
+    if request.is_admin:
+        return shown
+    public = comment.for_readers(request.site.config)
+    secret = {"email": "", "holder": None, "trusted": False}
+    place = {name: public[name] for name in ("ip", "country", "location")}
+    return {**shown, **place, **secret}
+
+
 def comment_for_admin(request: Request, comment: FullComment) -> Json:
     """A comment with all that an admin may know of it and of its author."""
     store = request.site.store
@@ -18395,22 +18434,17 @@ def holder_for_admin(request: Request, comment: FullComment) -> Json | None:
 # Moderating
 
 
-@route("POST", "/admin/comments", Permission.ADMIN)
+@route("POST", "/admin/comments", Permission.MODERATOR)
 def moderate_comments(request: Request) -> Json:
     """`{ids, status, versions?}`, or `{ids}` with `pinned`, `closed`, `trusted` or `banned`, to
     `{success, comments, changed}`. `comments` holds what each was before: posting that again undoes
-    it. A comment that was edited since its `version` was read is `changed`, and not approved. An
-    author is banned only if the caller is `sure`: else the refusal says how many comments that is
-    about."""
-    name = action_in(request, [*ACTIONS.values()])
-    versions = versions_by_id(request.form)
-    if not flag_field(request, "sure"):
-        for comment_id in versions:
-            ACTIONS[name].ask_first(request.site, full_comment(request, comment_id))
+    it. A comment that was edited since its `version` was read is `changed`, and not approved."""
+    allowed = [*ACTIONS.values()] if request.is_admin else ACTIONS_FOR_MODERATORS
+    name = action_in(request, allowed)
     comments = []
     changed = []
     # One transaction each: all in one would keep others from writing for too long.
-    for comment_id, version in versions.items():
+    for comment_id, version in versions_by_id(request.form).items():
         try:
             before = act(request, name, comment_id, version)
             comments.append({"id": comment_id, "was": before})
@@ -18419,6 +18453,21 @@ def moderate_comments(request: Request) -> Json:
         except NotFound:
             pass
     return {"success": True, "comments": comments, "changed": changed}
+
+
+@route("GET", "/admin/comments/<comment_id:id>/author", Permission.ADMIN, pace=Pace.LONG)
+def author_of_comment(request: Request, comment_id: int) -> Json:
+    """To `{comments, blocks, staff}`: what it would mean to ban the author. How many comments would
+    become spam, and which email and IP address would be blocked. `staff`: it is refused, since the
+    author is an admin or a moderator."""
+    store = request.site.store
+    comment = full_comment(request, comment_id)
+    account = store.account(comment.user_id) if comment.user_id else None
+    return {
+        "comments": len(store.comments_of_author(comment)),
+        "blocks": [value for _, value in blocks_of_author(request.site, comment)],
+        "staff": account is not None and account.role in STAFF,
+    }
 
 
 def versions_by_id(form: Json) -> dict[int, str]:
@@ -18544,7 +18593,7 @@ def add_owner_reply(
     return reply
 
 
-@route("GET", "/comments/waiting", Permission.MODERATOR, pace=Pace.LONG)
+@route("GET", "/comments/waiting", Permission.ADMIN_ON_BLOG, pace=Pace.LONG)
 def waiting_comments(request: Request) -> Json:
     """`?url=` to the waiting comments of a page, the oldest first, with `held` and `version`."""
     store = request.site.store
@@ -18562,7 +18611,7 @@ def waiting_comments(request: Request) -> Json:
     return {"comments": comments}
 
 
-@route("POST", "/comments/<comment_id:id>/moderate", Permission.MODERATOR)
+@route("POST", "/comments/<comment_id:id>/moderate", Permission.ADMIN_ON_BLOG)
 def moderate(request: Request, comment_id: int) -> Json:
     """`{status, version?}`, `{pinned}` or `{closed}` to `{success, comment, was}`: all that an
     admin may do with the token that the widget stores on the blog. /admin can undo it."""
@@ -18723,18 +18772,18 @@ def change_user(request: Request, user_id: int) -> Json:
         if user is None:
             raise NotFound("用户不存在", Code.USER_GONE)
         changed = with_rights(request, user)
-        loses_admin = user.role == "admin" and (changed.role != "admin" or changed.blocked)
+        has_other_role = changed.role != user.role
+        loses_admin = user.role == "admin" and (has_other_role or changed.blocked)
         if loses_admin and len(store.admins()) == 1:
             raise Conflict("至少要有一位管理员", Code.LAST_ADMIN)
         if changed.role == "admin" and changed.blocked:
             raise Conflict("不能屏蔽管理员：请先改为普通用户", Code.IS_ADMIN)
-        store.set_rights(changed, revoke=bool(loses_admin or changed.blocked))
-        if changed.role == "admin" != user.role:
-            # An admin signs in by password. A code or a provider may have given these.
-            store.revoke_tokens(user.id)
+        # With a new role, too: who signs in at /admin does so by password, and a code or a provider
+        # may have given the tokens.
+        store.set_rights(changed, revoke=has_other_role or bool(changed.blocked))
         if changed.blocked != user.blocked:
             audit(request, "block_user" if changed.blocked else "unblock_user", user.id)
-        if changed.role != user.role:
+        if has_other_role:
             audit(request, "role", user.id, changed.role)
     return {"success": True}
 
@@ -18756,7 +18805,7 @@ def with_rights(request: Request, user: Account) -> Account:
     """An account with the role that the form gives it, and blocked if the form says so."""
     changed = user
     if "role" in request.form:
-        changed = replace(changed, role=choice_field(request, "role", ("user", "admin")))
+        changed = replace(changed, role=choice_field(request, "role", ROLES))
     if "blocked" in request.form:
         changed = replace(changed, blocked=flag_field(request, "blocked"))
     return changed
@@ -27207,9 +27256,9 @@ def demo_route(method: str, path: str, handler: Handler, pace: Pace = Pace.QUICK
 
 
 def enter_by_link(request: Request) -> Json:
-    """`{link}` to `{token, nickname, email}`: what /admin/claim does, without a password."""
+    """`{link}` to `{token, nickname, email, role}`: what /admin/claim does, without a password."""
     with request.writing():
-        email_address = email_of_link(request)
+        email_address = link_in_form(request).email
         account = request.site.store.make_admin(email_address, "", "", request.now)
         audit(request, "claim", by=account)
         return begin_admin_session(request, account)
@@ -27302,12 +27351,12 @@ def command_store(
         yield resources.enter_context(contextlib.closing(store))
 
 
-def new_admin_link(store: Store, world: World, email_address: str) -> str:
-    """The secret of a one-time link. Within an hour it makes an admin of that email address or,
-    with "" and while there is no admin, of any."""
+def new_admin_link(store: Store, world: World, email_address: str, role: str = "admin") -> str:
+    """The secret of a one-time link. Within an hour it makes an admin or a moderator of that email
+    address or, with "" and while there is no admin, an admin of any."""
     link = world.random_bytes(16).hex()
     with store.writing():
-        store.add_admin_link(link, email_address, world.now() + HOUR)
+        store.add_admin_link(link, email_address, role, world.now() + HOUR)
     return link
 
 
@@ -27808,6 +27857,20 @@ def admin_command(arguments: AdminArguments) -> int:
     with command_store(config) as store:
         link = new_admin_link(store, World(), email_address)
     tell(f"Open this link within an hour to make {email_address} an admin and set a password:")
+    print(f"\n  {config.service_url}/admin#link={link}\n")
+    tell("It works once.")
+    return 0
+
+
+def moderator_command(arguments: AdminArguments) -> int:
+    config = arguments.config
+    email_address = arguments.email_address
+    with command_store(config) as store:
+        account = store.account_with_email(email_address)
+        if account and account.role == "admin":
+            raise OperatorError(f"{email_address} is an admin: remove that at /admin, Users, first")
+        link = new_admin_link(store, World(), email_address, "moderator")
+    tell(f"Open this link within an hour to make {email_address} a moderator and set a password:")
     print(f"\n  {config.service_url}/admin#link={link}\n")
     tell("It works once.")
     return 0
@@ -28585,6 +28648,13 @@ COMMANDS = {
     ),
     "admin": Command(
         admin_command, "print a one-time link to become admin or set a new password", AdminArguments
+    ),
+    "moderator": Command(
+        moderator_command,
+        "print a one-time link to become moderator",
+        AdminArguments,
+        "A moderator sees the queue at /admin, and nothing else: neither settings nor email or IP\n"
+        "addresses. More: commentd help moderation",
     ),
     "import": Command(
         import_command,

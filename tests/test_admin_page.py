@@ -667,6 +667,7 @@ def test_an_author_is_blocked_by_what_the_comment_tells(admin_browser: AdminBrow
     page = admin_browser.open()
     blocks = "SELECT value, (expires_at - created_at) / 86400 FROM block"
     keyboard(button(current_comment(page), "Block"))
+    dialog(page).get_by_label("IP address").check()
     keyboard(button(dialog(page), "Block"))
     expect_notice(page, "Blocked: \u2068223.5.5.5\u2069. Marked as spam.")
     expect_texts(page, "Next.")
@@ -695,11 +696,153 @@ def test_an_author_is_blocked_by_what_the_comment_tells(admin_browser: AdminBrow
         assert sql(admin_browser.app, blocks) == []
 
 
+def by_mouse_at(page: Page, word: str) -> None:
+    button(current_comment(page), word).click()
+
+
+KEYS_OF_MORE = {"Trust author": "t", "Stop trusting": "t", "Block": "b"}
+KEYS_OF_MORE |= {"Close page": "c", "Reopen page": "c"}
+
+
+def by_keys_at(page: Page, word: str) -> None:
+    expect(button(current_comment(page), word)).to_be_visible()
+    page.keyboard.press(KEYS_OF_MORE[word])
+
+
+with_both = pytest.mark.parametrize("act", [by_mouse_at, by_keys_at], ids=["mouse", "keys"])
+
+
+@with_both
+def test_an_author_is_blocked_with_all_comments_by_one_press_and_a_yes(
+    admin_browser: AdminBrowser, act: Act
+) -> None:
+    app = admin_browser.app
+    texts = {"One.": "waiting", "Two.": "visible", "Three.": "waiting", "Other.": "waiting"}
+    for text in texts:
+        say(app, text, "Other" if text == "Other." else "Eve", email=f"{text[:2]}@evil.example")
+    sql(app, "UPDATE comment SET status = 'visible' WHERE content = 'Two.'")
+    page = admin_browser.open()
+    expect_texts(page, "Other.", "Three.", "One.")
+    page.keyboard.press("j")
+    act(page, "Block")
+    expect(dialog(page).get_by_label("The author and all their comments: 3")).to_be_checked()
+    expect(dialog(page)).to_contain_text("th@evil.example, 203.0.113.7")
+    expect(dialog(page).get_by_label("forever")).to_be_hidden()
+    page.keyboard.press("Enter")
+    expect_texts(page, "Other.")
+    said = "3 comments are spam. Blocked: \u2068th@evil.example, 203.0.113.7\u2069."
+    expect_notice(page, said)
+    blocked = dict.fromkeys(texts, "spam") | {"Other.": "waiting"}
+    assert admin_browser.states() == blocked
+    page.keyboard.press("u")
+    expect_texts(page, "Other.", "Three.", "One.")
+    expect_notice(page, "Undone.")
+    assert admin_browser.states() == texts
+    assert sql(app, "SELECT value FROM block") == []
+
+
+def test_a_blocked_author_is_put_back_from_the_log(admin_browser: AdminBrowser) -> None:
+    add_waiting(admin_browser.app, "One.")
+    page = admin_browser.open()
+    page.keyboard.press("b")
+    expect(dialog(page)).to_be_visible()
+    page.keyboard.press("Enter")
+    expect_notice(page, re.compile("^Marked as spam."))
+    go(page, "log")
+    keyboard(button(list_row(page, "blocked the author: comment 1"), "Undo"))
+    expect(list_row(page, "unblocked the author: comment 1")).to_be_visible()
+    expect(button(list_row(page, "blocked the author"), "Undo")).to_have_count(0)
+    assert admin_browser.states() == {"One.": "waiting"}
+
+
+@with_both
+def test_an_author_is_trusted_and_that_is_undone(admin_browser: AdminBrowser, act: Act) -> None:
+    app = admin_browser.app
+    for text in ("One.", "Two."):
+        say(app, text, "Ann", email="ann@example.com")
+    say(app, "No email.", "Bea")
+    page = admin_browser.open()
+    expect(button(current_comment(page), "Trust author")).to_have_count(0)
+    page.keyboard.press("t")  # it does nothing: anybody can type the name
+    page.keyboard.press("j")
+    act(page, "Trust author")
+    expect_texts(page, "No email.", "One.")
+    expect_notice(page, re.compile("^Comments with this email address no longer wait once"))
+    expect(comment_row(page, "One.").get_by_text("trusted")).to_be_visible()
+    expect(page.locator("nav [data-count=waiting]")).to_have_text("2")
+    assert len(sql(app, "SELECT * FROM trusted")) == 1
+    page.keyboard.press("u")
+    expect_notice(page, "Undone.")
+    expect_texts(page, "No email.", "Two.", "One.")
+    admin_browser.expect_states("waiting")
+    assert sql(app, "SELECT * FROM trusted") == []
+    act(page, "Trust author")
+    expect_texts(page, "No email.", "One.")
+    act(page, "Stop trusting")
+    expect_notice(page, "Comments by this author wait as before.")
+    assert sql(app, "SELECT * FROM trusted") == []
+
+
+@with_both
+def test_the_page_of_a_comment_is_closed_and_opened_again(
+    admin_browser: AdminBrowser, act: Act
+) -> None:
+    say(admin_browser.app, "Elsewhere.", page="/else/")
+    add_waiting(admin_browser.app, "One.", "Two.", page="/a/")
+    closed = "SELECT page_url FROM page WHERE closed"
+    page = admin_browser.open()
+    act(page, "Close page")
+    expect_notice(page, "The page is closed: it takes no new comments.")
+    expect(page.get_by_text("(closed)")).to_have_count(2)
+    expect(current_comment(page)).to_be_focused()
+    assert sql(admin_browser.app, closed) == [("/a/",)]
+    page.keyboard.press("u")
+    expect(page.get_by_text("(closed)")).to_have_count(0)
+    assert sql(admin_browser.app, closed) == []
+    act(page, "Close page")
+    act(page, "Reopen page")
+    expect_notice(page, "The page takes comments again.")
+    assert sql(admin_browser.app, closed) == []
+
+
+def test_a_moderator_has_the_queue_and_nothing_else(admin_browser: AdminBrowser) -> None:
+    app = admin_browser.app
+    account(app, "mo@blog.example", "Mo", "moderator")
+    add_waiting(app, "One.", "Two.", email="eve@evil.example")
+    page = admin_browser.new_page(signed=False)
+    page.goto(f"{admin_browser.service}/admin#settings")
+    wait_for_view(page)
+    sign_in_at_admin(page, email="mo@blog.example")
+    expect_texts(page, "One.", "Two.")
+    expect(page.locator("header nav a")).to_have_text([re.compile("^Queue")])
+    names = ["Approve", "Spam", "Delete", "Close page"]
+    expect(button(current_comment(page), names[0])).to_be_visible()
+    shown = current_comment(page).get_by_role("button").all_inner_texts()
+    assert sorted(shown) == sorted(names)
+    assert "evil.example" not in page.locator("main").inner_text()
+    for key in ("t", "b", "r", "e", "/"):
+        page.keyboard.press(key)
+    expect(dialog(page)).to_have_count(0)
+    page.keyboard.press("a")
+    expect_notice(page, "Approved.")
+    page.keyboard.press("u")
+    expect_notice(page, "Undone.")
+    page.keyboard.press("c")
+    expect_notice(page, re.compile("^The page is closed"))
+    page.keyboard.press("?")
+    expect(dialog(page)).to_contain_text("Close page")
+    assert "Trust author" not in dialog(page).inner_text()
+    page.keyboard.press("Escape")
+    page.evaluate("location.hash = '#users'")
+    expect(heading(page, "Queue")).to_be_visible()
+
+
 def test_undoing_a_block_that_failed_half_way_is_tried_again(admin_browser: AdminBrowser) -> None:
     admin_browser.expected += [UNREACHED, REFUSED]
     add_waiting(admin_browser.app, "One.", "Two.")
     page = admin_browser.open()
     button(current_comment(page), "Block").click()
+    dialog(page).get_by_label("IP address").check()
     button(dialog(page), "Block").click()
     expect_notice(page, re.compile("Marked as spam.$"))
     admin_browser.expect_states(**{"One.": "spam"})
@@ -1476,6 +1619,15 @@ def test_users_are_blocked_and_given_a_role(admin_browser: AdminBrowser) -> None
     page.keyboard.press("Enter")
     expect(alert(dialog(page))).to_contain_text("This is the only admin")
     page.keyboard.press("Escape")
+    keyboard(button(ann, "Make moderator"))
+    keyboard(own, PASSWORD)
+    keyboard(button(dialog(page), "Make moderator"))
+    expect(ann.locator(".badge")).to_have_text("Moderator")
+    keyboard(button(ann, "Remove as moderator"))
+    keyboard(own, PASSWORD)
+    keyboard(button(dialog(page), "Remove as moderator"))
+    expect(ann.locator(".badge")).to_have_count(0)
+    expect(dialog(page)).to_have_count(0)
     keyboard(button(ann, "Make admin"))
     keyboard(own, "not mine")
     keyboard(button(dialog(page), "Make admin"))

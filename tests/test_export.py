@@ -392,7 +392,9 @@ def fill_all_tables(app: App) -> None:
     with store.writing():
         store.run("UPDATE account SET role = 'admin'")
         store.subscribe("c0ffee" * 10, 1, "yes")
-        store.run("INSERT INTO admin_link VALUES ('5ecret5ecret5ecret', 'chief@example.com', 9e9)")
+        store.run(
+            "INSERT INTO admin_link VALUES ('5ecret5ecret', 'chief@example.com', 'admin', 9e9)"
+        )
         store.run(
             """INSERT INTO block (kind, value, note, created_at)
                VALUES ('word', 'blocked-word', 'blocked-note', 0)"""

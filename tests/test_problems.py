@@ -395,14 +395,16 @@ def test_a_refusal_repeats_nothing_that_was_sent(attacker: Attacker) -> None:
 
 
 PERMISSIONS = {
-    "admin": {"/admin/comments", "/admin/comments/{comment_id}", "/admin/reply"}
+    "admin": {"/admin/comments/{comment_id}", "/admin/reply"}
+    | {"/admin/comments/{comment_id}/author"}
     | {"/admin/pages", "/admin/pages/{page_id}", "/admin/users", "/admin/users/{user_id}"}
     | {"/admin/users/{user_id}/picture"}
     | {"/admin/blocks", "/admin/blocks/{block_id}", "/admin/outbox", "/admin/outbox/{message_id}"}
-    | {"/admin/audit", "/admin/settings", "/admin/figures", "/admin/backup", "/admin/logout"}
+    | {"/admin/audit", "/admin/settings", "/admin/figures", "/admin/backup"}
     | {"/admin/inspection"}
     | {"/admin/sign-in", "/admin/sessions/{session_id}", "/admin/app", "/admin/app/key"},
-    "moderator": {"/comments/waiting", "/comments/{comment_id}/moderate"},
+    "moderator": {"/admin/comments", "/admin/logout"},
+    "admin_on_blog": {"/comments/waiting", "/comments/{comment_id}/moderate"},
     "user": {
         "/auth/logout",
         "/me",

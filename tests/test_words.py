@@ -302,7 +302,14 @@ WITHOUT_WORDS = {
 
 
 # What only who is at /admin gets.
-FOR_ADMINS = {"block_wide", "is_admin", "link_invalid", "not_admin", "setting_invalid"}
+FOR_ADMINS = {
+    "author_unknown",
+    "block_wide",
+    "is_admin",
+    "link_invalid",
+    "not_admin",
+    "setting_invalid",
+}
 # As the widget calls it, so that it shows the text beside the field `password`.
 RENAMED = {"wrong_password": "password_wrong"}
 

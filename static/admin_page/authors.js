@@ -56,26 +56,14 @@ export async function distrust(row) {
   announce(say('did_distrust'), () => setTrusted(row, true))
 }
 
-/** What blocking an author would do: the `count` of their comments and what they are known by.
-    Undefined for an admin, who can't be blocked. */
-export async function extentOfBan({id}) {
-  try {
-    await call('POST', 'comments', {ids: [id], banned: true})
-  } catch (error) {
-    if (error.code === 'ban_sure') return error
-    if (error.code !== 'is_admin') throw error
-  }
-}
-
 const setBanned = async (id, banned) => {
-  await call('POST', 'comments', {ids: [id], banned, sure: banned})
+  await call('POST', 'comments', {ids: [id], banned})
   show()
 }
 
-/** Makes spam of all comments of an author, and blocks what they are known by. */
-export async function ban({id}, {count, blocks}) {
+/** Makes spam of all `comments` of an author, and blocks what they are known by. */
+export async function ban({id}, {comments, blocks}) {
   await setBanned(id, true)
-  announce(
-    sentences(say('did_spam', count), blocks && say('did_block', blocks)),
-    () => setBanned(id, false))
+  const blocked = blocks.length > 0 && say('did_block', blocks.join(', '))
+  announce(sentences(say('did_spam', comments), blocked), () => setBanned(id, false))
 }

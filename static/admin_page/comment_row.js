@@ -3,7 +3,7 @@
 
 import {button, formatted, h} from './shared.js'
 import {edit, reply} from './answers.js'
-import {ban, closePage, distrust, extentOfBan, trust} from './authors.js'
+import {ban, closePage, distrust, trust} from './authors.js'
 import {announceBlock, blockingWork} from './blocking.js'
 import {badge, bdi, findComments, keyed, linkOut, linkToPage, span, tick, when} from './elements.js'
 import {score} from './filter.js'
@@ -11,7 +11,7 @@ import {choice, openDialog, option} from './forms.js'
 import {markWords} from './marks.js'
 import {focusRow, moderate, setCurrent, statusButtons, updateSelection} from './moderation.js'
 import {busyButton} from './notices.js'
-import {call} from './service.js'
+import {call, isModerator} from './service.js'
 import {language, rowsOf, say, text} from './texts.js'
 
 /** Whether a comment is neither spam nor deleted. */
@@ -49,7 +49,7 @@ function howKnown({known, held, role, trusted}) {
 
 /** An author is known by an email address: that of the account, or the one that a guest gave. Of
     those who have none, anybody can type the name. */
-const canBeTrusted = ({email, role}) => text(email) && role !== 'admin'
+const canBeTrusted = ({email, role}) => text(email) && role !== 'admin' && !isModerator()
 
 function authorOf(comment, row) {
   const known = howKnown(comment)
@@ -161,13 +161,14 @@ function blockable({ip, email, website, html}) {
 
 /** Blocks the author with all that they wrote, or by one thing that the comment tells. */
 async function openBlock(row) {
-  const extent = await extentOfBan(row.comment)
+  const author = await call('GET', `comments/${row.comment.id}/author`)
+  const known = author.blocks.join(', ')
   const pairs = blockable(row.comment)
   const shown = pairs.map(([kind, value], index) => [index, span(`${say(kind)} `, bdi(value))])
-  if (extent) shown.unshift(['author', span(say('ban', extent.count))])
+  if (!author.staff) shown.unshift(['author', span(say('ban', author.comments))])
   const fields = [
     choice('which', 'kind', shown),
-    extent?.blocks && h('p', {class: 'small of_author'}, say('did_block', extent.blocks)),
+    known && h('p', {class: 'small of_author'}, bdi(known)),
     choice('days', 'days', ['30', 'forever'].map(days => [days, say(days)])),
     stands(row.comment) && option('checkbox', {name: 'spam', checked: true}, say('block_spam')),
   ]
@@ -182,7 +183,7 @@ async function openBlock(row) {
   }
   const block = blockingWork(blockOf, done)
   const work = (filled, form) =>
-    filled.which === 'author' ? ban(row.comment, extent) : block(filled, form)
+    filled.which === 'author' ? ban(row.comment, author) : block(filled, form)
   openDialog(say('block'), 'block', fields, work)
 }
 
@@ -199,12 +200,15 @@ function buttonsOf(row) {
   const {status, pinned, parent_id, reports, role} = comment
   const current = rowsOf(reports).length ? 'reported' : status
   const canPin = status === 'visible' && !parent_id
+  const pinning = canPin && busyButton(pinned ? 'unpin' : 'pin', () => pin(row, !pinned))
+  const deciding = statusButtons(current, wanted => moderate([row], wanted))
+  if (isModerator()) return [...deciding, pinning]
   return [
-    ...statusButtons(current, wanted => moderate([row], wanted)),
+    ...deciding,
     stands(comment) && keyed('r', 'reply', () => reply(row)),
     keyed('e', 'edit', () => edit(row)),
     role !== 'admin' && keyedAndBusy('b', 'block', () => openBlock(row), {class: 'danger'}),
-    canPin && busyButton(pinned ? 'unpin' : 'pin', () => pin(row, !pinned)),
+    pinning,
   ]
 }
 

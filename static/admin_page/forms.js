@@ -43,7 +43,7 @@ export const factorField = (word = 'factor') =>
 // -- Forms --------------------------------------------------------------------
 
 // What cannot be taken back, or takes something from somebody.
-const DANGEROUS = ['block', 'demote', 'drop', 'drop_all', 'remove_app', 'to_deleted']
+const DANGEROUS = ['block', 'demote', 'dismiss', 'drop', 'drop_all', 'remove_app', 'to_deleted']
 
 /** What is typed in a form, by name. */
 async function valuesOf(form) {

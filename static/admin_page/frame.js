@@ -3,7 +3,7 @@
 import {LANGUAGES, h, keep, load} from './shared.js'
 import {bdi, link, listStatus, main, selectionBar} from './elements.js'
 import {announce, dismissNotice, fill, forgetNotice, notice} from './notices.js'
-import {call, errorText, me} from './service.js'
+import {call, errorText, isModerator, me} from './service.js'
 import {language, nameOfLanguage, number, say, speak} from './texts.js'
 
 // -- Views --------------------------------------------------------------------
@@ -13,6 +13,8 @@ const SECTIONS = [
 ]
 const VIEWS = [...SECTIONS, 'welcome']
 
+const sectionsOfMine = () => isModerator() ? ['queue'] : SECTIONS
+
 // By name: the module of each view that was shown. It draws the view into `main`, of the parameters
 // in the URL. One of comments has `keys` of its own, see keys.js.
 const modules = {}
@@ -20,7 +22,8 @@ const modules = {}
 /** The name of the view and its parameters, as the URL has them. */
 export function currentView() {
   const [name, query] = location.hash.slice(1).split('?')
-  return [VIEWS.includes(name) ? name : 'queue', new URLSearchParams(query)]
+  const views = isModerator() ? sectionsOfMine() : VIEWS
+  return [views.includes(name) ? name : 'queue', new URLSearchParams(query)]
 }
 
 /** The keys of the view that is shown. */
@@ -60,6 +63,7 @@ function loadView(name, params) {
 
 /** Goes to the search field of the view, or to that of all comments. */
 export async function search() {
+  if (isModerator()) return
   if (!main.querySelector('[type=search]')) {
     history.pushState(null, '', '#comments')
     dismissNotice()
@@ -130,7 +134,7 @@ function markInMenu(name) {
 // What is counted in the menu.
 const COUNTED = {queue: 'open', mail: 'undelivered'}
 
-const menu = () => h('ul', {}, ...SECTIONS.map(name => {
+const menu = () => h('ul', {}, ...sectionsOfMine().map(name => {
   const count = COUNTED[name] && h('span', {'data-count': COUNTED[name]})
   return h('li', {}, h('a', {href: '#' + name, onclick: showAgain}, say(name), count))
 }))

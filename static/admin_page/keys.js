@@ -5,7 +5,7 @@ import {main, selectionBar} from './elements.js'
 import {openDialog, option} from './forms.js'
 import {keysOfView, search} from './frame.js'
 import {dismissNotice, notice, takeBack} from './notices.js'
-import {me} from './service.js'
+import {isModerator, me} from './service.js'
 import {say} from './texts.js'
 
 // The text for each key. Most keys press the button that has them as aria-keyshortcuts: that of the
@@ -14,6 +14,7 @@ const KEYS = {
   j: 'key_j', k: 'key_k', a: 'to_visible', s: 'to_spam', d: 'to_deleted', r: 'reply', e: 'edit',
   t: 'trust', b: 'block', c: 'closepage', u: 'undo', x: 'key_x', '/': 'search', '?': 'key_help',
 }
+const OF_ADMINS = ['r', 'e', 't', 'b', '/']
 const REPEATING = ['j', 'k'] // a long press approves one comment only
 
 function press(key) {
@@ -60,7 +61,8 @@ export function onKey(event) {
 }
 
 export function showKeys() {
-  const rows = Object.entries(KEYS).map(([key, word]) => h('div', {class: 'row'},
+  const known = Object.entries(KEYS).filter(([key]) => !isModerator() || !OF_ADMINS.includes(key))
+  const rows = known.map(([key, word]) => h('div', {class: 'row'},
     h('dt', {}, h('kbd', {class: 'badge'}, key)),
     h('dd', {}, say(word))))
   // Dictated speech would press them all.

@@ -7,8 +7,11 @@ import {hasText, language, say, text} from './texts.js'
 
 const STORED_AS = 'commentd admin'
 
-/** Who is signed in: {email, nickname, token}. Of somebody who signed out, the email is left. */
+/** Who is signed in: {email, nickname, token, role}. Of somebody who signed out, the email is
+    left. */
 export const me = () => recall(STORED_AS, {})
+/** Whether the queue is all that they see. */
+export const isModerator = () => me().role === 'moderator'
 export const rememberMe = admin => keep(STORED_AS, admin)
 
 // -- Requests -----------------------------------------------------------------

@@ -121,9 +121,9 @@ function showLinkUsed() {
 
 const MIN_PASSWORD = 8 // characters
 
-/** The form of a link. The service says whose it is (`email`), whether there is such an account
-    (`known`), and whether that is an admin already. */
-function showClaim({email, known, admin}) {
+/** The form of a link. The service says whose it is (`email`), what it makes of them (`role`),
+    whether there is such an account (`known`), and whether that has the role already (`admin`). */
+function showClaim({email, role, known, admin}) {
   const name = {required: true, autocomplete: 'nickname', maxLength: 64}
   const advice = h('p', {class: 'small'}, say('password_too_short'))
   const fields = [
@@ -136,11 +136,12 @@ function showClaim({email, known, admin}) {
     if ([...password.value].length < MIN_PASSWORD) throw new Failure('password_too_short')
     rememberMe(await ask('POST', 'claim', {link: secret, lang: language, ...filled}))
     secret = undefined
-    start.enter(admin ? 'queue' : 'welcome')
+    start.enter(admin || role === 'moderator' ? 'queue' : 'welcome')
     if (admin) announce(say('renewed'))
   })
   const lead = known ? say('renew_lead', email) : say('claim_lead')
-  showDoor(admin ? 'renew' : 'claim', h('p', {}, lead), form)
+  const title = role === 'moderator' ? 'claim_moderator' : 'claim'
+  showDoor(admin ? 'renew' : title, h('p', {}, lead), form)
 }
 
 // -- Out ----------------------------------------------------------------------

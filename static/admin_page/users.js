@@ -1,4 +1,4 @@
-// The view of the accounts: blocked, and made an admin.
+// The view of the accounts: blocked, and made an admin or a moderator.
 
 import {button, h} from './shared.js'
 import {
@@ -21,7 +21,9 @@ export function draw(params) {
 function userRow(user) {
   const {email, nickname, role, blocked, comments, created_at, you, picture, trusted} = user
   const isAdmin = role === 'admin'
-  const word = isAdmin ? 'demote' : 'promote'
+  const isMod = role === 'moderator'
+  const roleButton = (word, props) =>
+    button(say(word), () => openRole(row, user, word), props)
   const block = () => change(row, user, {blocked: !blocked})
   const removePicture = async () => {
     await call('DELETE', `users/${user.id}/picture`)
@@ -32,6 +34,7 @@ function userRow(user) {
       picture && h('img', {class: 'portrait', alt: '', src: 'pictures/' + picture}),
       h('b', {}, bdi(nickname)),
       isAdmin && badge('admin'),
+      isMod && badge('moderator'),
       blocked && badge('blocked'),
       trusted && badge('trusted'),
       you && span(say('you'))),
@@ -40,7 +43,8 @@ function userRow(user) {
       findComments(email, say('n_comments', comments)),
       span(say('since'), ' ', when(created_at))),
     picture && busyButton('remove_picture', removePicture, {class: 'danger'}),
-    button(say(word), () => openRole(row, user, word), isAdmin ? {class: 'danger'} : {}),
+    isAdmin ? roleButton('demote', {class: 'danger'}) : roleButton('promote'),
+    isAdmin ? '' : roleButton(isMod ? 'dismiss' : 'appoint', isMod ? {class: 'danger'} : {}),
     you ? '' : busyButton(blocked ? 'unblock' : 'block', block, blocked ? {} : {class: 'danger'}))
   return row
 }
@@ -52,8 +56,11 @@ async function change(row, user, changed) {
   return replaceRow(row, userRow({...user, role, blocked}))
 }
 
+// What each button makes of an account.
+const ROLES = {promote: 'admin', appoint: 'moderator', demote: 'user', dismiss: 'user'}
+
 function openRole(row, user, word) {
-  const role = word === 'promote' ? 'admin' : 'user'
+  const role = ROLES[word]
   const work = ({password}) => change(row, user, {role, password})
   openDialog(say(word), word, [bdi(user.nickname), ownPassword()], work)
 }

@@ -37,10 +37,11 @@ PERMISSIONS = {
     "public": [],
     "anyone": [{}, {"login": []}],
     "user": [{"login": []}],
-    "moderator": [{"login": ["admin"]}],
+    "admin_on_blog": [{"login": ["admin"]}],
+    "moderator": [{"admin": ["moderator"]}],
     "admin": [{"admin": []}],
 }
-NEED_TOKEN = ("user", "moderator", "admin")
+NEED_TOKEN = ("user", "admin_on_blog", "moderator", "admin")
 
 
 # A file at each path that serves several.

@@ -219,7 +219,9 @@ def full_service(app: App, fake_world: FakeWorld, db: sqlite3.Connection) -> Ful
     inside.set_status(app, other, "waiting")
     inside.teach_filter(app, "hi", spam=20, fine=20)
     link = sha256(b"1" * 32).hexdigest()
-    db.execute("INSERT INTO admin_link VALUES (?, 'ann@example.com', ?)", (link, START + 9))
+    db.execute(
+        "INSERT INTO admin_link VALUES (?, 'ann@example.com', 'admin', ?)", (link, START + 9)
+    )
     db.execute("INSERT INTO block VALUES (1, 'word', 'roulette', '', ?, NULL)", (START,))
     db.execute("INSERT INTO joined_identity VALUES ('https://id.example', 'Ann-1', 1, ?)", (START,))
     db.execute("INSERT INTO picture VALUES (?, 1, 'image/png', x'89', 1)", ("7" * 32,))
@@ -245,7 +247,8 @@ def full_service(app: App, fake_world: FakeWorld, db: sqlite3.Connection) -> Ful
     good["DELETE /me/identities id"] = commentd.identity_id(app.site, identity)
     good["POST /admin/app factor"] = app_code(APP_KEY, int(fake_world.time) // 30)
     tokens = dict.fromkeys(PERMISSIONS, login)
-    tokens["moderator"] = inside.token_of(app, OWNER)
+    tokens["admin_on_blog"] = inside.token_of(app, OWNER)
+    tokens["moderator"] = inside.token_of(app, OWNER, "admin")
     tokens["admin"] = inside.token_of(app, OWNER, "admin")
     return FullService(app, tokens, GOOD | good)
 
