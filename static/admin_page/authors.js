@@ -9,9 +9,9 @@ import {announce} from './notices.js'
 import {call} from './service.js'
 import {say, sentences} from './texts.js'
 
-/** Shows something new about all comments in the list that are like one. */
+/** Shows something new about one comment, and about all in the list that are like it. */
 function redrawLike(row, isLike, changed) {
-  for (const each of main.querySelectorAll('.comment')) {
+  for (const each of new Set([...main.querySelectorAll('.comment'), row])) {
     if (isLike(each.comment, row.comment)) each.redraw(changed)
   }
   focusRow(row)

@@ -6,7 +6,8 @@ CREATE TABLE account (
         email      TEXT NOT NULL UNIQUE,
         nickname   TEXT NOT NULL,
         password   TEXT NOT NULL,
-        role       TEXT NOT NULL DEFAULT 'user' CHECK (role IN ('user', 'admin')),
+        role       TEXT NOT NULL DEFAULT 'user'
+                   CHECK (role IN ('user', 'moderator', 'admin')),
         version    INTEGER NOT NULL DEFAULT 1,
         created_at INTEGER NOT NULL,
         blocked    INTEGER NOT NULL DEFAULT 0 CHECK (blocked IN (0, 1)),
@@ -18,14 +19,16 @@ CREATE TABLE account (
         -- The name of what stands beside its comments. Empty for the first letter of their name.
         picture    TEXT NOT NULL DEFAULT ''
     ) STRICT;
-INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$3565ca367ae6ea34ede43790088e365c$0c42857c58162898a9bae5e59e7e68570eb6fd9819cc92ca6c048db47fb26e8b','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
-INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$c3c95dee6e142e5129e090fb09ae8e69$9d9e2bb38aff579a5c57213f0424c61b6b2cf6c5b2dfc2b9d39257048e520aa2','admin',1,1795177160,0,'','',0,'');
+INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$3cde5205c14a27897887df26e4a1e211$1dc0b2f41506931bbcbab850171005d739d7995f0b188eb6f091e15dcd177284','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
+INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$ccb7b0098ac98c5c70c3ec1874d5b816$fb330d19188432d674efb05a41bff732969f276f21580588154440dbf1e3426e','admin',1,1795177160,0,'','',0,'');
 CREATE TABLE admin_link (
         hash       TEXT PRIMARY KEY,
         email      TEXT NOT NULL,
+        -- What it makes of the account.
+        role       TEXT NOT NULL CHECK (role IN ('moderator', 'admin')),
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "admin_link" VALUES('6a2d69de33706a46245854437c773bed97e34ffc0660119e8a9f59a82a4c9a96','second@example.com',1795184360);
+INSERT INTO "admin_link" VALUES('a41de6256040c1e95133f2871b7cdf601da5b492cd584561ceb9fb4f0b1cce4e','second@example.com','admin',1795184360);
 CREATE TABLE admin_session (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         user_id    INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
@@ -156,10 +159,10 @@ CREATE TABLE comment_liker (
         liked_at   INTEGER,
         PRIMARY KEY (comment_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "comment_liker" VALUES(1,'ba7a4da612c32202d094c19daaf88998',1795090760);
-INSERT INTO "comment_liker" VALUES(1,'d4cafb2d832976f7a6aabce21001b830',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'340b64274f57e251bc8282572cde7382',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'7822651fec93e2adfa8cc282df27fa0e',1795090760);
 INSERT INTO "comment_liker" VALUES(1,'user 1',NULL);
-INSERT INTO "comment_liker" VALUES(3,'d4cafb2d832976f7a6aabce21001b830',1795090760);
+INSERT INTO "comment_liker" VALUES(3,'7822651fec93e2adfa8cc282df27fa0e',1795090760);
 CREATE TABLE country_day (
         day     INTEGER NOT NULL,
         country TEXT NOT NULL,
@@ -205,7 +208,7 @@ CREATE TABLE known_network (
         seen_at INTEGER NOT NULL,
         PRIMARY KEY (user_id, network)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "known_network" VALUES(1,'abf6698a0d1ba57ac5b1b5c112d6c2b7',1795000000);
+INSERT INTO "known_network" VALUES(1,'65655c61875ae3173520cf4f54f0bb5c',1795000000);
 CREATE TABLE no_question (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
@@ -251,9 +254,9 @@ INSERT INTO "outbox" VALUES(8,NULL,5,NULL,'created','','webhook','','','','{}',1
 INSERT INTO "outbox" VALUES(10,NULL,7,NULL,'created','','webhook','','','','{}',1795177160,1,1795180775,1795263560,'ConnectionRefusedError Connection refused');
 INSERT INTO "outbox" VALUES(12,NULL,9,NULL,'created','','webhook','','','','{}',1795177160,0,1795180775,1795263560,'');
 INSERT INTO "outbox" VALUES(13,NULL,3,1,'reported','','webhook','','','','{}',1795177160,0,1795180775,1795263560,'');
-INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','810825 · Lines 验证码 / your code','你的验证码 / Your code:
+INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','623882 · Lines 验证码 / your code','你的验证码 / Your code:
 
-    810825
+    623882
 
 请在“Lines”的评论区输入，10 分钟内有效。
 Enter it in the comments on Lines within 10 minutes.
@@ -267,7 +270,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="supported-color-schemes" content="light dark">
-<title>810825 · Lines 验证码 / your code</title>
+<title>623882 · Lines 验证码 / your code</title>
 <style>
 @media (prefers-color-scheme: dark) {
 .ground { background: #14171a !important; }
@@ -294,7 +297,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <tr><td class="muted" style="padding:18px 20px 0;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:14px;line-height:20px;color:#59626b">Lines</td></tr>
 <tr><td class="text line" style="padding:14px 20px 10px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:16px;line-height:24px;color:#1d2126;word-break:break-word;overflow-wrap:anywhere">
 <p style="margin:0 0 12px">你的验证码 / Your code:</p>
-<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-indent:6px;text-align:center" dir="ltr">810825</p>
+<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-indent:6px;text-align:center" dir="ltr">623882</p>
 <p style="margin:0 0 12px">请在“Lines”的评论区输入，10 分钟内有效。<br>Enter it in the comments on Lines within 10 minutes.</p>
 </td></tr>
 <tr><td class="muted line" style="padding:12px 20px 16px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:13px;line-height:20px;color:#59626b;border-top:1px solid #e1e3e5">
@@ -335,7 +338,7 @@ CREATE TABLE page (
     ) STRICT;
 INSERT INTO "page" VALUES(1,'/2026/hello','/2026/hello/','','',NULL,6,3,2,1,1795090760,0,1795000000,15,0,1);
 INSERT INTO "page" VALUES(2,'/2026/日记','/2026/日记/','','',NULL,2,2,1,0,1795090760,1,1795177160,4,0,1);
-INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795982862,0,1714979289,1,0,1);
+INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795983029,0,1714979289,1,0,1);
 CREATE TABLE page_day (
         page_id INTEGER NOT NULL REFERENCES page (id) ON DELETE CASCADE,
         day     INTEGER NOT NULL,
@@ -350,7 +353,7 @@ CREATE TABLE page_liker (
         liked_at INTEGER,
         PRIMARY KEY (page_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "page_liker" VALUES(1,'ba7a4da612c32202d094c19daaf88998',1795090760);
+INSERT INTO "page_liker" VALUES(1,'340b64274f57e251bc8282572cde7382',1795090760);
 CREATE TABLE picture (
         name       TEXT NOT NULL UNIQUE,
         user_id    INTEGER PRIMARY KEY REFERENCES account (id) ON DELETE CASCADE,
@@ -369,16 +372,16 @@ CREATE TABLE rate_limit (
     ) STRICT, WITHOUT ROWID;
 INSERT INTO "rate_limit" VALUES('all_code_emails','',3600,1,1795184360);
 INSERT INTO "rate_limit" VALUES('all_comments','',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','a6890640987e6fa7741640e7d7aded8404dc42f9c98d6d3011e358ac032ad460',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('code_email','a6890640987e6fa7741640e7d7aded8404dc42f9c98d6d3011e358ac032ad460',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','a6890640987e6fa7741640e7d7aded8404dc42f9c98d6d3011e358ac032ad460',86400,1,1795267160);
-INSERT INTO "rate_limit" VALUES('code_for_email','bba13f9ae921fae0edfd91ef935dcd56a50ed891ffd78a6b833cb7ceb3ca7afd',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','22fe739dfa4ea8bc3eaa5a95c7672ff0daee0c2e2d8362ec6d5e2019812f0055',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','22fe739dfa4ea8bc3eaa5a95c7672ff0daee0c2e2d8362ec6d5e2019812f0055',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('notification','follower ba14b1136ab9a722ee50741f0c5b666e',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('notification','owner 12d52a2fc42664fc5418bf62682f32dd',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('register','1309f01e8fae729becd895c627cf5b191152e18440d918bc788ecb82cbf6c36b',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('report','460b342035294df42b5fb6ca4cb59ad008b79f1cbc0c95137b2cca21c571f3c0',86400,1,1795263560);
+INSERT INTO "rate_limit" VALUES('code_email','5c0094495be385fe60dc77d807c6d60422266988a9e980afc8c5aa879c9a0b62',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('code_email','5c0094495be385fe60dc77d807c6d60422266988a9e980afc8c5aa879c9a0b62',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('code_email','5c0094495be385fe60dc77d807c6d60422266988a9e980afc8c5aa879c9a0b62',86400,1,1795267160);
+INSERT INTO "rate_limit" VALUES('code_for_email','9de01059bc6c26b85926a4c8aa49cfffee296044300630f89f19d282628aa6d8',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','fd55eb6824e60c022d6020e86b0f6608fefa8b885facc81811b8c88d67ee5644',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','fd55eb6824e60c022d6020e86b0f6608fefa8b885facc81811b8c88d67ee5644',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('notification','follower f52af2f1800fd8e649a45f962d2f70d1',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('notification','owner 8080d2b0ce92467372edf4e92156134e',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('register','c5feea8507ee63ddd909f44160c0908ee03c949202ee9c59f5fc6262a2c9384e',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('report','3b42015ea064eda8381f63c8320834253d97a92fcc2baff7b951ba0b45f28b46',86400,1,1795263560);
 CREATE TABLE recovery_code (
         user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
         hash    TEXT NOT NULL,
@@ -399,7 +402,7 @@ CREATE TABLE registration (
         created_at  INTEGER NOT NULL,
         expires_at  INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "registration" VALUES(1,'7df3f74db98f52ddfc9765ea3e35d45b','bob@example.com','Bob','pbkdf2_sha256$1$c7563a97c0d72323bbe5b3829cb25969$5c63f9e36d85f91c48b47873e727942c01a7bfe9b8bc7ebf361cb2e97e231cc4','f5c5dbabf21bac3677688d72a25ab0bdfcd5ea8610455f2bafc12199ddcba9c9','1309f01e8fae729becd895c627cf5b191152e18440d918bc788ecb82cbf6c36b',0,0,'',1795180760,1795181360);
+INSERT INTO "registration" VALUES(1,'9e0ffee784ffdf258b5ed83f69c38d45','bob@example.com','Bob','pbkdf2_sha256$1$77711b3d357fa44aa40cc86cb6302f44$a042e49d574918c704e53e779a1ff3af5bf59dcb0499adcdd60e263fbc3f96a8','6fed12bff9d21c753c69275f78f403184b2fa8160630c81898e318a87f784901','c5feea8507ee63ddd909f44160c0908ee03c949202ee9c59f5fc6262a2c9384e',0,0,'',1795180760,1795181360);
 CREATE TABLE report (
         id          INTEGER PRIMARY KEY,
         comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
@@ -408,12 +411,12 @@ CREATE TABLE report (
         reported_at INTEGER NOT NULL,
         UNIQUE (comment_id, visitor)
     ) STRICT;
-INSERT INTO "report" VALUES(1,3,'1fe8246f49d96f7769fe9cf6249204db','rude',1795177160);
+INSERT INTO "report" VALUES(1,3,'753157ae00dfe05d862005bdc7523d0a','rude',1795177160);
 CREATE TABLE secret (
         name  TEXT PRIMARY KEY,
         value TEXT NOT NULL
     ) STRICT;
-INSERT INTO "secret" VALUES('token_key','378f479bbef3b1b273b2fe6db6f78a1d249cd5a24685da5783dac6894a7a8666');
+INSERT INTO "secret" VALUES('token_key','f0aed01796f48e3c7ca695ed32288a68a092918244b9fb7016f4ca437b24bbcf');
 CREATE TABLE setting (
         name TEXT PRIMARY KEY,
         text TEXT NOT NULL
@@ -430,28 +433,28 @@ CREATE TABLE short_link (
         language   TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "short_link" VALUES('0ea9b18716255081107a03f1938a969fcb2608878d20018faf0f628e6db73305','unfollow','follow',10,'',1,1,'ba14b1136ab9a722ee50741f0c5b666e','en',1826716760);
-INSERT INTO "short_link" VALUES('126d4690ad51446c58087e3218b9bb7239192e7f278c82b5373e1f4f810fc066','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
-INSERT INTO "short_link" VALUES('1ec3e0b452bd7f844b0aada22fcc9cc487c522951ea68be623c5a75c5e8f2019','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d03e2f6c0e1b254d1a582987239d54a0','en',1797769160);
-INSERT INTO "short_link" VALUES('20de81c3f4f7cdd1e4b824a8bb93e9a9ac30e818e4a21618537256155388f3e9','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
-INSERT INTO "short_link" VALUES('224e60a9fee46dd8a4763660fca0c9f700d87a98f048ed66ed4c252e4b66948a','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
-INSERT INTO "short_link" VALUES('247d1ed1a3ed789f9463de2c987ad98a29d70afcd147a8f14f207b13e5e87ad2','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'d03e2f6c0e1b254d1a582987239d54a0','zh',1797592000);
-INSERT INTO "short_link" VALUES('2f04f5307f5ed8cfccec923f3a69553afe620bfeedf74e64298d9cff738c394b','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'d03e2f6c0e1b254d1a582987239d54a0','zh',1797592000);
-INSERT INTO "short_link" VALUES('33e6582d458f88700e5960fd906f7cc74d781d9a5d5b68a48ffc4f8f24381a8c','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
-INSERT INTO "short_link" VALUES('3ad29200547f3c4ebd2feb4eec5538d67e617e7a85417ca2333af68d4e874b87','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
-INSERT INTO "short_link" VALUES('517b4db888e04d89a624f349d132fc530d330eb31fabf8fb4732ef61d4bd135f','unfollow','follow',9,'',1,1,'ba14b1136ab9a722ee50741f0c5b666e','en',1826716760);
-INSERT INTO "short_link" VALUES('705fce4e18d92f06e9ef4ec0051f3ac4d71a92d2f215e70dae02e267cf5bcf53','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
-INSERT INTO "short_link" VALUES('7f8898aa389e44ca1d1efb5270130a0d74cce7e5ac1b2bfc05c16387cbee6dd0','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
-INSERT INTO "short_link" VALUES('91cf8827b538b9d3467567940e3e5facd4fe03f431196407960024c63ea58086','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
-INSERT INTO "short_link" VALUES('9d00a87f26d952efb10f4ef33f8de8c63b18c4e334b5380d29b22833fd54936d','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
-INSERT INTO "short_link" VALUES('a2e9e5f9508b99a990fbc6ff1854e0578890ad5bc49f26e23258c11437328d54','stop_all','start_all',1,'',0,0,'ba14b1136ab9a722ee50741f0c5b666e','zh',1826540300);
-INSERT INTO "short_link" VALUES('b6efd68f22d1702ae4cc3043f0b9a8cc070a13fd6c805e6898d3c1dc512007cc','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d03e2f6c0e1b254d1a582987239d54a0','en',1797769160);
-INSERT INTO "short_link" VALUES('b71d141fb44847486352bd27abacf5d3e521e65b68ef762d524ccc7fc4dc46cf','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
-INSERT INTO "short_link" VALUES('cef78940a467a66b09dad9d4449b57b8522e338aa11985792cbe036173f97ecf','stop','start',1,'',0,0,'ba14b1136ab9a722ee50741f0c5b666e','zh',1826540300);
-INSERT INTO "short_link" VALUES('d220ec82aec33bb62565b5c8cb6f4385fc8faf1e8c581c0bf48db0498e67f8c2','confirm','',2,'',0,0,'dcc1a17a3d7ab61b795b0cd3d9db5410','zh',1797596300);
-INSERT INTO "short_link" VALUES('dec626c93578c9c1f6cfadb68461f95feb749469ae1f3be7f06fb87c8da58107','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d03e2f6c0e1b254d1a582987239d54a0','en',1797769160);
-INSERT INTO "short_link" VALUES('e6a42807d5f6d8c1e4c6aa3d82c9224196c1f4b839d7a5d7c075ef7686a13a49','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
-INSERT INTO "short_link" VALUES('ed79504026c9000287201fd7af4ab9cf98f705017a2711b0436f0919e5c11076','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'12d52a2fc42664fc5418bf62682f32dd','en',1797772760);
+INSERT INTO "short_link" VALUES('049fa89ac0086ea412ff72e040b4bb6e092d10faa424fea68b876dabc09c4297','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
+INSERT INTO "short_link" VALUES('0e6c83556eb34b84e6d030d625f6beeedcf8904861d3ca830cdd9b5a205152dd','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'452fdf2bce09c1ad84f1132dc888e607','en',1797769160);
+INSERT INTO "short_link" VALUES('2223b68921c68721f09f2239b2e0794c9844b522a87b14154d917f1cbe5b6e84','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'452fdf2bce09c1ad84f1132dc888e607','zh',1797592000);
+INSERT INTO "short_link" VALUES('29c69f8840820a2d21f6a382da14a5770154c81088674d297ed94994418d7da8','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
+INSERT INTO "short_link" VALUES('2ae32a5ce77f3e2d8c72ffbc844b08839f609b095d468944300711f72117f15b','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
+INSERT INTO "short_link" VALUES('38f1405d095939c6d9103044989e7650c2f4c086dbaee65c0b1e1f70c59346da','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
+INSERT INTO "short_link" VALUES('5241562be759527fff5c8e6e87fbee37aa8d07d19d04b29e0c52978f6d4ab7d4','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
+INSERT INTO "short_link" VALUES('53a7730563046deca235475fcb538e6ebb8831877ee42ef00eab52cea62cbb23','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
+INSERT INTO "short_link" VALUES('825a8773d461f8e3535255305092f4dc7bf8012018573fa1ed1eaf67b90cb40b','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'452fdf2bce09c1ad84f1132dc888e607','en',1797769160);
+INSERT INTO "short_link" VALUES('83bbbe3785ed5fe837104d8df64dd96814a439ce62526a54ddf50e06d7f383c9','unfollow','follow',10,'',1,1,'f52af2f1800fd8e649a45f962d2f70d1','en',1826716760);
+INSERT INTO "short_link" VALUES('87139ec351b0494c54b4ef89fbc6bad86f2247ec58fb586cb667b2424943eacf','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'452fdf2bce09c1ad84f1132dc888e607','zh',1797592000);
+INSERT INTO "short_link" VALUES('968cd8e98919b4ac2fdfd9e34fb913ab7e19110f8d0186e4f80364793501528e','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
+INSERT INTO "short_link" VALUES('a23198054578cc5f678df945d3e9f3358151e60e3bc3007474d9df871b929401','confirm','',2,'',0,0,'8b3a1a86165cce0933f5795d9a86176a','zh',1797596300);
+INSERT INTO "short_link" VALUES('b4e27dc244bf83704b8a7c2c8b610a9e4d2e5f1ac0981080f421a5ea7087bcfe','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'452fdf2bce09c1ad84f1132dc888e607','en',1797769160);
+INSERT INTO "short_link" VALUES('bd5261cb6198898c2e2b3953221887aa78813fc6596f508275060fc6afb850f2','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
+INSERT INTO "short_link" VALUES('be7339295e35313fa4120c403ec60adcc95e2e05e870419b8da193fc3aa0e566','stop','start',1,'',0,0,'f52af2f1800fd8e649a45f962d2f70d1','zh',1826540300);
+INSERT INTO "short_link" VALUES('c48f28cddf4cd42e4725fe6b944a72713288a0a27d01a90ee716f13f8db8212a','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
+INSERT INTO "short_link" VALUES('d87d4e347a2b629666bb115164c460863f5beb9480d806ff192f82c8809f3cf1','unfollow','follow',9,'',1,1,'f52af2f1800fd8e649a45f962d2f70d1','en',1826716760);
+INSERT INTO "short_link" VALUES('d8b48a415f9d7d38a6c0f041604efbcf369a36a0a2a16253ce8d335a6c2c7587','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
+INSERT INTO "short_link" VALUES('f170536e8bf2abd255138c38fcc1c59e171347a4674d4a2c50fe2048b079ac9a','stop_all','start_all',1,'',0,0,'f52af2f1800fd8e649a45f962d2f70d1','zh',1826540300);
+INSERT INTO "short_link" VALUES('f3c03042fb1e798f5868670ac5eb6507091bf8d8957ee725f2e33fa5f36015a7','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
+INSERT INTO "short_link" VALUES('fd1bc5f7985e432980e421cd21717287454eeaa47d396781f1fcde404719f9aa','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
 CREATE TABLE spent_captcha (
         signature  TEXT PRIMARY KEY,
         comment_id INTEGER REFERENCES comment (id),
@@ -470,7 +473,7 @@ CREATE TABLE subscription (
         state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
         PRIMARY KEY (subscriber, page_id)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "subscription" VALUES('dcc1a17a3d7ab61b795b0cd3d9db5410',0,'asked');
+INSERT INTO "subscription" VALUES('8b3a1a86165cce0933f5795d9a86176a',0,'asked');
 CREATE TABLE taken_look (
         id       INTEGER PRIMARY KEY AUTOINCREMENT,
         skeleton TEXT NOT NULL,
@@ -484,22 +487,26 @@ CREATE TABLE term (
         spam      INTEGER NOT NULL DEFAULT 0,
         learnt_at INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "term" VALUES(-8613007613328676290,1,0,1795177160);
-INSERT INTO "term" VALUES(-7241446146857709636,1,0,1795177160);
-INSERT INTO "term" VALUES(-7231897092870972329,1,0,1795177160);
-INSERT INTO "term" VALUES(-6164024883426788996,1,0,1795177160);
-INSERT INTO "term" VALUES(-4967353129443392164,0,1,1795177160);
-INSERT INTO "term" VALUES(-4617659146664664712,1,0,1795177160);
-INSERT INTO "term" VALUES(-579704570701577933,0,1,1795177160);
+INSERT INTO "term" VALUES(-8739769456866356669,1,0,1795177160);
+INSERT INTO "term" VALUES(-5530967890165301360,1,0,1795177160);
+INSERT INTO "term" VALUES(-5217253930508719878,1,0,1795177160);
+INSERT INTO "term" VALUES(-4955177920269753416,1,0,1795177160);
+INSERT INTO "term" VALUES(-1365304639240780668,1,0,1795177160);
+INSERT INTO "term" VALUES(-877296106299153940,0,1,1795177160);
 INSERT INTO "term" VALUES(0,2,1,1795177160);
-INSERT INTO "term" VALUES(152243167723325357,0,1,1795177160);
-INSERT INTO "term" VALUES(630828474913413254,1,0,1795177160);
-INSERT INTO "term" VALUES(3606028164323705064,1,0,1795177160);
-INSERT INTO "term" VALUES(3748894048332376073,1,0,1795177160);
-INSERT INTO "term" VALUES(5276965383855222978,1,0,1795177160);
-INSERT INTO "term" VALUES(6526780210182134565,1,1,1795177160);
-INSERT INTO "term" VALUES(7262086247439245250,1,0,1795177160);
-INSERT INTO "term" VALUES(7666526561413585395,1,0,1795177160);
+INSERT INTO "term" VALUES(1184414266377656657,1,0,1795177160);
+INSERT INTO "term" VALUES(1457988561246667798,1,0,1795177160);
+INSERT INTO "term" VALUES(1515794188983075363,0,1,1795177160);
+INSERT INTO "term" VALUES(3527344499013644989,1,0,1795177160);
+INSERT INTO "term" VALUES(4885143377118578938,1,0,1795177160);
+INSERT INTO "term" VALUES(5054960956940945556,0,1,1795177160);
+INSERT INTO "term" VALUES(6494868087087678181,1,1,1795177160);
+INSERT INTO "term" VALUES(6729787595098696668,1,0,1795177160);
+INSERT INTO "term" VALUES(6754801116349284890,1,0,1795177160);
+CREATE TABLE trusted (
+        subscriber TEXT PRIMARY KEY
+    ) STRICT, WITHOUT ROWID;
+INSERT INTO "trusted" VALUES('a third hash');
 CREATE TABLE voucher (
         hash       TEXT PRIMARY KEY,
         secret     TEXT NOT NULL,
@@ -599,6 +606,7 @@ CREATE INDEX report_of_visitor ON report (visitor);
 CREATE INDEX report_of_comment ON report (comment_id, reported_at);
 CREATE INDEX term_learnt ON term (learnt_at);
 CREATE INDEX audit_created ON audit (created_at);
+CREATE INDEX audit_to_undo ON audit (action, subject) WHERE was IS NOT NULL;
 CREATE INDEX short_link_expires ON short_link (expires_at);
 CREATE INDEX page_day_by_day ON page_day (day);
 CREATE INDEX import_comment ON import (comment_id);

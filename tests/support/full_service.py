@@ -141,6 +141,8 @@ GOOD: dict[str, Any] = {
     "parent_id": 1,
     "password": CANARY,
     "pinned": True,
+    "trusted": True,
+    "banned": False,
     "reason": "rude",
     "role": "user",
     "status": "spam",
