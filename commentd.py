@@ -2736,8 +2736,8 @@ class Config:
     )
     moderation_words: Strings = setting(
         "Comments with one of these words or phrases wait; separated by commas or newlines.\n"
-        "Words for one field alone have its name before them: name: casino, website: .example,\n"
-        "email: @example.com, text: buy now, page: /guestbook/",
+        "name: casino looks for it in the name alone. website:, email:, text: and page: look in\n"
+        "the website, the email address, the text and the URL of the page.",
         list_of(str, "[\n,，、]"),
     )
     moderation_keep_days: int = setting(
@@ -18738,9 +18738,7 @@ def admin_users(request: Request) -> Json:
     there."""
     store = request.site.store
     find = functools.partial(
-        store.accounts,
-        search_pattern(request),
-        query_number(request, "user", 0, NO_END) or None,
+        store.accounts, search_pattern(request), query_number(request, "user", 0, NO_END) or None
     )
     accounts, more = rows_before(request, find)
     users = [

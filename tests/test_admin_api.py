@@ -69,6 +69,7 @@ def case(**changes: Any) -> dict[str, Any]:
         "email": "",
         "holder": None,
         "known": 0,
+        "trusted": False,
         "page_id": 1,
     }
     added |= {
@@ -247,7 +248,7 @@ def test_the_link_of_the_start_makes_an_admin_once(visitor: Visitor, app: App) -
     assert secret not in str(dump(inside.database_path(app)))
     response = claim(visitor, secret)
     token = response.pop("token")
-    assert response == {"nickname": "Owner", "email": OWNER}
+    assert response == {"nickname": "Owner", "email": OWNER, "role": "admin"}
     assert enter(visitor, token)["comments"] == []
     assert visitor.login(OWNER)["role"] == "admin"
     assert claim(visitor, secret, 403, email="eve@example.com") == BAD_LINK
@@ -354,7 +355,8 @@ def test_an_admin_link_says_its_purpose_and_looking_at_it_changes_nothing(
             ann.get("/admin/claim", {"link": secret}, status=405)
             ann.get("/admin/link", {"link": secret}, status=405)
             answer = ann.post_json("/admin/link", {"link": secret})
-            assert answer.json == {"email": email, "known": known, "admin": False}
+            purpose = {"email": email, "role": "admin", "known": known, "admin": False}
+            assert answer.json == purpose
         assert dump(inside.database_path(app)) == before
         assert claim(ann, secret, email=email or OWNER)["token"]
 
@@ -451,7 +453,7 @@ def test_an_admin_link_for_an_account_sets_a_new_password_and_keeps_its_nickname
     secret = link(app, "ann@example.com")
     response = claim(ann, secret, email=None, nickname=None, password="another one")
     token = response.pop("token")
-    assert response == {"nickname": "Ann", "email": "ann@example.com"}
+    assert response == {"nickname": "Ann", "email": "ann@example.com", "role": "admin"}
     assert enter(ann, token)["comments"][0]["user_id"] == 1
     assert ann.login(status=401) == REFUSED  # the password is another
     assert ann.login(password="another one")["role"] == "admin"
@@ -494,7 +496,7 @@ def test_only_an_admin_signs_in_at_the_admin_page(
     ann.authorization = None
     response = log_in_as_admin(ann)
     assert enter(ann, response.pop("token"))["counts"]["visible"] == 0
-    assert response == {"nickname": "Owner", "email": OWNER}
+    assert response == {"nickname": "Owner", "email": OWNER, "role": "admin"}
     assert log_in_as_admin(ann, password="wrong", status=401) == REFUSED
     assert log_in_as_admin(ann, "nobody@example.com", status=401) == REFUSED
     assert log_in_as_admin(ann, "ann@example.com", status=401) == REFUSED  # a user
@@ -1047,6 +1049,7 @@ def user(**changes: Any) -> dict[str, Any]:
         "comments": 0,
         "created_at": NOW,
         "picture": "",
+        "trusted": False,
         "you": False,
         **changes,
     }

@@ -61,6 +61,7 @@ def test_version_help_and_example_work_with_wrong_settings(tmp_path: Path) -> No
         "restore": "FILE",
         "update": "[FILES ...]",
         "admin": "EMAIL",
+        "moderator": "EMAIL",
         "import": "FILE",
         "export": "[FORMAT]",
         "render": "FOLDER",

@@ -355,7 +355,13 @@ def test_the_older_program_refuses_a_newer_database_and_restores_the_backup(
         assert service.stop() == 0
     newest = rows_of(old_database)
     (tmp_path / "all.json").write_text(json.dumps(EXPORT))
-    takes = {"admin": "ann@example.com", "import": "all.json", "render": ".", "move": "/a/ /b/"}
+    takes = {
+        "admin": "ann@example.com",
+        "moderator": "ann@example.com",
+        "import": "all.json",
+        "render": ".",
+        "move": "/a/ /b/",
+    }
     whole = files(tmp_path)
     (copy,) = (tmp_path / "backups").glob(f"*-schema{OLD}.db")
     refusal = f"{old_database} was made by a newer commentd: install that one again"

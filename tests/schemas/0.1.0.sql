@@ -19,8 +19,8 @@ CREATE TABLE account (
         -- The name of what stands beside its comments. Empty for the first letter of their name.
         picture    TEXT NOT NULL DEFAULT ''
     ) STRICT;
-INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$3cde5205c14a27897887df26e4a1e211$1dc0b2f41506931bbcbab850171005d739d7995f0b188eb6f091e15dcd177284','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
-INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$ccb7b0098ac98c5c70c3ec1874d5b816$fb330d19188432d674efb05a41bff732969f276f21580588154440dbf1e3426e','admin',1,1795177160,0,'','',0,'');
+INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$ad9ecc9442bdd91911632e259ee01046$6afc17628a3b48560dd6840c6dadde7ada20a41acc8f9c6f67efad76644a46d8','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
+INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$74f02a17777c0322ea5f34373d52161d$8bd1fd2cdfa7fe638711ff9b77afc442b2ae11c0536ff20a0803b785986ac054','admin',1,1795177160,0,'','',0,'');
 CREATE TABLE admin_link (
         hash       TEXT PRIMARY KEY,
         email      TEXT NOT NULL,
@@ -28,7 +28,7 @@ CREATE TABLE admin_link (
         role       TEXT NOT NULL CHECK (role IN ('moderator', 'admin')),
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "admin_link" VALUES('a41de6256040c1e95133f2871b7cdf601da5b492cd584561ceb9fb4f0b1cce4e','second@example.com','admin',1795184360);
+INSERT INTO "admin_link" VALUES('8ddb36846d7aec05084a036d79b80648388e141083b1c209140a3f94a1f69d93','second@example.com','admin',1795184360);
 CREATE TABLE admin_session (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         user_id    INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
@@ -159,10 +159,10 @@ CREATE TABLE comment_liker (
         liked_at   INTEGER,
         PRIMARY KEY (comment_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "comment_liker" VALUES(1,'340b64274f57e251bc8282572cde7382',1795090760);
-INSERT INTO "comment_liker" VALUES(1,'7822651fec93e2adfa8cc282df27fa0e',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'85fa63de145f95d8b90f45b736d6b2fe',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'f87f1e52e7c853e10ca4858dc0ce9dd8',1795090760);
 INSERT INTO "comment_liker" VALUES(1,'user 1',NULL);
-INSERT INTO "comment_liker" VALUES(3,'7822651fec93e2adfa8cc282df27fa0e',1795090760);
+INSERT INTO "comment_liker" VALUES(3,'85fa63de145f95d8b90f45b736d6b2fe',1795090760);
 CREATE TABLE country_day (
         day     INTEGER NOT NULL,
         country TEXT NOT NULL,
@@ -208,7 +208,7 @@ CREATE TABLE known_network (
         seen_at INTEGER NOT NULL,
         PRIMARY KEY (user_id, network)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "known_network" VALUES(1,'65655c61875ae3173520cf4f54f0bb5c',1795000000);
+INSERT INTO "known_network" VALUES(1,'8c6875a2773bdb466f013d2fb7fc7473',1795000000);
 CREATE TABLE no_question (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
@@ -254,9 +254,9 @@ INSERT INTO "outbox" VALUES(8,NULL,5,NULL,'created','','webhook','','','','{}',1
 INSERT INTO "outbox" VALUES(10,NULL,7,NULL,'created','','webhook','','','','{}',1795177160,1,1795180775,1795263560,'ConnectionRefusedError Connection refused');
 INSERT INTO "outbox" VALUES(12,NULL,9,NULL,'created','','webhook','','','','{}',1795177160,0,1795180775,1795263560,'');
 INSERT INTO "outbox" VALUES(13,NULL,3,1,'reported','','webhook','','','','{}',1795177160,0,1795180775,1795263560,'');
-INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','623882 · Lines 验证码 / your code','你的验证码 / Your code:
+INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','313402 · Lines 验证码 / your code','你的验证码 / Your code:
 
-    623882
+    313402
 
 请在“Lines”的评论区输入，10 分钟内有效。
 Enter it in the comments on Lines within 10 minutes.
@@ -270,7 +270,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="supported-color-schemes" content="light dark">
-<title>623882 · Lines 验证码 / your code</title>
+<title>313402 · Lines 验证码 / your code</title>
 <style>
 @media (prefers-color-scheme: dark) {
 .ground { background: #14171a !important; }
@@ -297,7 +297,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <tr><td class="muted" style="padding:18px 20px 0;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:14px;line-height:20px;color:#59626b">Lines</td></tr>
 <tr><td class="text line" style="padding:14px 20px 10px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:16px;line-height:24px;color:#1d2126;word-break:break-word;overflow-wrap:anywhere">
 <p style="margin:0 0 12px">你的验证码 / Your code:</p>
-<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-indent:6px;text-align:center" dir="ltr">623882</p>
+<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-indent:6px;text-align:center" dir="ltr">313402</p>
 <p style="margin:0 0 12px">请在“Lines”的评论区输入，10 分钟内有效。<br>Enter it in the comments on Lines within 10 minutes.</p>
 </td></tr>
 <tr><td class="muted line" style="padding:12px 20px 16px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:13px;line-height:20px;color:#59626b;border-top:1px solid #e1e3e5">
@@ -338,7 +338,7 @@ CREATE TABLE page (
     ) STRICT;
 INSERT INTO "page" VALUES(1,'/2026/hello','/2026/hello/','','',NULL,6,3,2,1,1795090760,0,1795000000,15,0,1);
 INSERT INTO "page" VALUES(2,'/2026/日记','/2026/日记/','','',NULL,2,2,1,0,1795090760,1,1795177160,4,0,1);
-INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795983029,0,1714979289,1,0,1);
+INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795983040,0,1714979289,1,0,1);
 CREATE TABLE page_day (
         page_id INTEGER NOT NULL REFERENCES page (id) ON DELETE CASCADE,
         day     INTEGER NOT NULL,
@@ -353,7 +353,7 @@ CREATE TABLE page_liker (
         liked_at INTEGER,
         PRIMARY KEY (page_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "page_liker" VALUES(1,'340b64274f57e251bc8282572cde7382',1795090760);
+INSERT INTO "page_liker" VALUES(1,'f87f1e52e7c853e10ca4858dc0ce9dd8',1795090760);
 CREATE TABLE picture (
         name       TEXT NOT NULL UNIQUE,
         user_id    INTEGER PRIMARY KEY REFERENCES account (id) ON DELETE CASCADE,
@@ -372,16 +372,16 @@ CREATE TABLE rate_limit (
     ) STRICT, WITHOUT ROWID;
 INSERT INTO "rate_limit" VALUES('all_code_emails','',3600,1,1795184360);
 INSERT INTO "rate_limit" VALUES('all_comments','',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','5c0094495be385fe60dc77d807c6d60422266988a9e980afc8c5aa879c9a0b62',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('code_email','5c0094495be385fe60dc77d807c6d60422266988a9e980afc8c5aa879c9a0b62',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','5c0094495be385fe60dc77d807c6d60422266988a9e980afc8c5aa879c9a0b62',86400,1,1795267160);
-INSERT INTO "rate_limit" VALUES('code_for_email','9de01059bc6c26b85926a4c8aa49cfffee296044300630f89f19d282628aa6d8',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','fd55eb6824e60c022d6020e86b0f6608fefa8b885facc81811b8c88d67ee5644',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','fd55eb6824e60c022d6020e86b0f6608fefa8b885facc81811b8c88d67ee5644',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('notification','follower f52af2f1800fd8e649a45f962d2f70d1',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('notification','owner 8080d2b0ce92467372edf4e92156134e',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('register','c5feea8507ee63ddd909f44160c0908ee03c949202ee9c59f5fc6262a2c9384e',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('report','3b42015ea064eda8381f63c8320834253d97a92fcc2baff7b951ba0b45f28b46',86400,1,1795263560);
+INSERT INTO "rate_limit" VALUES('code_email','03f26a7b244b71e0b76e4fc72a5f75f61d9931560ae5259fdc1832b8a7fd9d10',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('code_email','03f26a7b244b71e0b76e4fc72a5f75f61d9931560ae5259fdc1832b8a7fd9d10',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('code_email','03f26a7b244b71e0b76e4fc72a5f75f61d9931560ae5259fdc1832b8a7fd9d10',86400,1,1795267160);
+INSERT INTO "rate_limit" VALUES('code_for_email','271b9624144d7595ecde7fc0b6ed897d0817f0f7c4a5a61941dea3b99a66ddcd',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','9c73494a6399b95aa51c8ef4caf34bee47b1fa710362182e35618fe813a15492',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','9c73494a6399b95aa51c8ef4caf34bee47b1fa710362182e35618fe813a15492',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('notification','follower 2edd8dd17e753737d8721a90b8da0c8d',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('notification','owner 0c529c774020c8f833cb4be62a5abed3',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('register','e07ed6281d5f8f05485d1cb0dbe8244b372e33db094c21cdde1ac5e55e370dad',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('report','52467182d7aa2488c8a276c7f89daf477e3d37859325ecb942085f3b97774403',86400,1,1795263560);
 CREATE TABLE recovery_code (
         user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
         hash    TEXT NOT NULL,
@@ -402,7 +402,7 @@ CREATE TABLE registration (
         created_at  INTEGER NOT NULL,
         expires_at  INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "registration" VALUES(1,'9e0ffee784ffdf258b5ed83f69c38d45','bob@example.com','Bob','pbkdf2_sha256$1$77711b3d357fa44aa40cc86cb6302f44$a042e49d574918c704e53e779a1ff3af5bf59dcb0499adcdd60e263fbc3f96a8','6fed12bff9d21c753c69275f78f403184b2fa8160630c81898e318a87f784901','c5feea8507ee63ddd909f44160c0908ee03c949202ee9c59f5fc6262a2c9384e',0,0,'',1795180760,1795181360);
+INSERT INTO "registration" VALUES(1,'7cb61df8b5fbfcdbd35468ad8236c390','bob@example.com','Bob','pbkdf2_sha256$1$5df469e6faf81c51520cb8e4246c3510$6ff44f95cc66ed1949e46ec5f0527e0a095c98b08dca4ef5cc6d8d23e53dd40c','e61d85f66e1d7e3df95bc416a07383fa5086619fb8e3f9b2de32a594cd9a98be','e07ed6281d5f8f05485d1cb0dbe8244b372e33db094c21cdde1ac5e55e370dad',0,0,'',1795180760,1795181360);
 CREATE TABLE report (
         id          INTEGER PRIMARY KEY,
         comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
@@ -411,12 +411,12 @@ CREATE TABLE report (
         reported_at INTEGER NOT NULL,
         UNIQUE (comment_id, visitor)
     ) STRICT;
-INSERT INTO "report" VALUES(1,3,'753157ae00dfe05d862005bdc7523d0a','rude',1795177160);
+INSERT INTO "report" VALUES(1,3,'a25a4b72f1bdc36da1146818e186f46e','rude',1795177160);
 CREATE TABLE secret (
         name  TEXT PRIMARY KEY,
         value TEXT NOT NULL
     ) STRICT;
-INSERT INTO "secret" VALUES('token_key','f0aed01796f48e3c7ca695ed32288a68a092918244b9fb7016f4ca437b24bbcf');
+INSERT INTO "secret" VALUES('token_key','8f7baf95633e8e55603c6779c3f27c6a3076f64fa36e46b0e95d064c6cacdb2c');
 CREATE TABLE setting (
         name TEXT PRIMARY KEY,
         text TEXT NOT NULL
@@ -433,28 +433,28 @@ CREATE TABLE short_link (
         language   TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "short_link" VALUES('049fa89ac0086ea412ff72e040b4bb6e092d10faa424fea68b876dabc09c4297','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
-INSERT INTO "short_link" VALUES('0e6c83556eb34b84e6d030d625f6beeedcf8904861d3ca830cdd9b5a205152dd','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'452fdf2bce09c1ad84f1132dc888e607','en',1797769160);
-INSERT INTO "short_link" VALUES('2223b68921c68721f09f2239b2e0794c9844b522a87b14154d917f1cbe5b6e84','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'452fdf2bce09c1ad84f1132dc888e607','zh',1797592000);
-INSERT INTO "short_link" VALUES('29c69f8840820a2d21f6a382da14a5770154c81088674d297ed94994418d7da8','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
-INSERT INTO "short_link" VALUES('2ae32a5ce77f3e2d8c72ffbc844b08839f609b095d468944300711f72117f15b','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
-INSERT INTO "short_link" VALUES('38f1405d095939c6d9103044989e7650c2f4c086dbaee65c0b1e1f70c59346da','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
-INSERT INTO "short_link" VALUES('5241562be759527fff5c8e6e87fbee37aa8d07d19d04b29e0c52978f6d4ab7d4','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
-INSERT INTO "short_link" VALUES('53a7730563046deca235475fcb538e6ebb8831877ee42ef00eab52cea62cbb23','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
-INSERT INTO "short_link" VALUES('825a8773d461f8e3535255305092f4dc7bf8012018573fa1ed1eaf67b90cb40b','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'452fdf2bce09c1ad84f1132dc888e607','en',1797769160);
-INSERT INTO "short_link" VALUES('83bbbe3785ed5fe837104d8df64dd96814a439ce62526a54ddf50e06d7f383c9','unfollow','follow',10,'',1,1,'f52af2f1800fd8e649a45f962d2f70d1','en',1826716760);
-INSERT INTO "short_link" VALUES('87139ec351b0494c54b4ef89fbc6bad86f2247ec58fb586cb667b2424943eacf','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'452fdf2bce09c1ad84f1132dc888e607','zh',1797592000);
-INSERT INTO "short_link" VALUES('968cd8e98919b4ac2fdfd9e34fb913ab7e19110f8d0186e4f80364793501528e','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
-INSERT INTO "short_link" VALUES('a23198054578cc5f678df945d3e9f3358151e60e3bc3007474d9df871b929401','confirm','',2,'',0,0,'8b3a1a86165cce0933f5795d9a86176a','zh',1797596300);
-INSERT INTO "short_link" VALUES('b4e27dc244bf83704b8a7c2c8b610a9e4d2e5f1ac0981080f421a5ea7087bcfe','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'452fdf2bce09c1ad84f1132dc888e607','en',1797769160);
-INSERT INTO "short_link" VALUES('bd5261cb6198898c2e2b3953221887aa78813fc6596f508275060fc6afb850f2','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
-INSERT INTO "short_link" VALUES('be7339295e35313fa4120c403ec60adcc95e2e05e870419b8da193fc3aa0e566','stop','start',1,'',0,0,'f52af2f1800fd8e649a45f962d2f70d1','zh',1826540300);
-INSERT INTO "short_link" VALUES('c48f28cddf4cd42e4725fe6b944a72713288a0a27d01a90ee716f13f8db8212a','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
-INSERT INTO "short_link" VALUES('d87d4e347a2b629666bb115164c460863f5beb9480d806ff192f82c8809f3cf1','unfollow','follow',9,'',1,1,'f52af2f1800fd8e649a45f962d2f70d1','en',1826716760);
-INSERT INTO "short_link" VALUES('d8b48a415f9d7d38a6c0f041604efbcf369a36a0a2a16253ce8d335a6c2c7587','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
-INSERT INTO "short_link" VALUES('f170536e8bf2abd255138c38fcc1c59e171347a4674d4a2c50fe2048b079ac9a','stop_all','start_all',1,'',0,0,'f52af2f1800fd8e649a45f962d2f70d1','zh',1826540300);
-INSERT INTO "short_link" VALUES('f3c03042fb1e798f5868670ac5eb6507091bf8d8957ee725f2e33fa5f36015a7','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
-INSERT INTO "short_link" VALUES('fd1bc5f7985e432980e421cd21717287454eeaa47d396781f1fcde404719f9aa','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'8080d2b0ce92467372edf4e92156134e','en',1797772760);
+INSERT INTO "short_link" VALUES('010d6f9128f3099d13655a47dc646d33b1ec2868afee815f53e64c4202be5d67','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
+INSERT INTO "short_link" VALUES('0781ca9c98f64353e0043a7f6e6d9cedaa8f628b58301588dbfc782c2d5dcbf8','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
+INSERT INTO "short_link" VALUES('1f5308e24b6f1f0d5d76b1e76d67ed907c4c41302a61c5f195f19a80546a9cb4','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
+INSERT INTO "short_link" VALUES('314f9e58b5ebd4c20901598066c15db0c83ba1d17d8658f4df77aa5026cac4f6','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'5c37dbdacd6b02965bb25d2dcfca29a2','en',1797769160);
+INSERT INTO "short_link" VALUES('53fbbc20aa8dd983f2f113ed80c40217d60a9efb500a140992d8597e7527ac7e','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'5c37dbdacd6b02965bb25d2dcfca29a2','en',1797769160);
+INSERT INTO "short_link" VALUES('591017bf8342609ebcb8d1c1a24dd1ef9154c1054fe5f98885eff3d151541431','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
+INSERT INTO "short_link" VALUES('5e250002c867b87e2ef81f5fd9147a8fc246984f59c5a3cf97c40010a29f1c94','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
+INSERT INTO "short_link" VALUES('6c0e77f15fe664825917de64bfc5f2f2a3a2cb58f61c1640feb4115ff03f3a5a','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'5c37dbdacd6b02965bb25d2dcfca29a2','en',1797769160);
+INSERT INTO "short_link" VALUES('6ee15a0d9ab706025d2a7f592e061035a87fe4763761c253e17fb61a10cb64d7','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'5c37dbdacd6b02965bb25d2dcfca29a2','zh',1797592000);
+INSERT INTO "short_link" VALUES('720263446133ccb4ef9739c963c2be8161d14f108d0a46a996069d77df85ca66','confirm','',2,'',0,0,'64685c06a13c0f645e6a71ac4737d5d8','zh',1797596300);
+INSERT INTO "short_link" VALUES('82d6c54cdebeca6ceb8610771b488582cc1f4c27e279976149ec11d7878dea48','unfollow','follow',10,'',1,1,'2edd8dd17e753737d8721a90b8da0c8d','en',1826716760);
+INSERT INTO "short_link" VALUES('857eeb697511881543bd07836dd5ac8570533f0ded3683a571848571ef9f8243','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'5c37dbdacd6b02965bb25d2dcfca29a2','zh',1797592000);
+INSERT INTO "short_link" VALUES('88ca864eb29f01e111a62059a4c291738f7188e96e0aa47d075e66f7ee8a5e85','stop_all','start_all',1,'',0,0,'2edd8dd17e753737d8721a90b8da0c8d','zh',1826540300);
+INSERT INTO "short_link" VALUES('88fb855857d10d322b16eb77dbdfd6ab4f81e94f86b8cf5258470b0683b5e917','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
+INSERT INTO "short_link" VALUES('8f8d473fc8771e469b4203c451477f92b1983b086f7b9637497505c1d54fd1be','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
+INSERT INTO "short_link" VALUES('9a8b524f2769df99fa031980de0de7e1edba50611570e69c02cbfd81dcefa987','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
+INSERT INTO "short_link" VALUES('9aec2d39574d0dfd623e8ada17751b901bf704b33f987e8efd9b472158f66874','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
+INSERT INTO "short_link" VALUES('d46ca2942556d86ce0751309999e7795344d1c9ae7786b3962856fc622308baa','unfollow','follow',9,'',1,1,'2edd8dd17e753737d8721a90b8da0c8d','en',1826716760);
+INSERT INTO "short_link" VALUES('da1ce74d961be25fdbebc0e73b3950bb8caf99e0cf45be1cab978cae37d98906','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
+INSERT INTO "short_link" VALUES('db15c59f1801db5ecad94edad59ff14ebc8aa786fbfd8b2cc555431a1ed07cbe','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
+INSERT INTO "short_link" VALUES('e49d107381d6d953042a22499cc023f630be3beb052b90abba891a54e8ec24a0','stop','start',1,'',0,0,'2edd8dd17e753737d8721a90b8da0c8d','zh',1826540300);
+INSERT INTO "short_link" VALUES('f5a11c131daf2e8520edc81ec123240e7249a92f1d22f45674d45f9aab36c28e','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
 CREATE TABLE spent_captcha (
         signature  TEXT PRIMARY KEY,
         comment_id INTEGER REFERENCES comment (id),
@@ -473,7 +473,7 @@ CREATE TABLE subscription (
         state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
         PRIMARY KEY (subscriber, page_id)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "subscription" VALUES('8b3a1a86165cce0933f5795d9a86176a',0,'asked');
+INSERT INTO "subscription" VALUES('64685c06a13c0f645e6a71ac4737d5d8',0,'asked');
 CREATE TABLE taken_look (
         id       INTEGER PRIMARY KEY AUTOINCREMENT,
         skeleton TEXT NOT NULL,
@@ -487,22 +487,22 @@ CREATE TABLE term (
         spam      INTEGER NOT NULL DEFAULT 0,
         learnt_at INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "term" VALUES(-8739769456866356669,1,0,1795177160);
-INSERT INTO "term" VALUES(-5530967890165301360,1,0,1795177160);
-INSERT INTO "term" VALUES(-5217253930508719878,1,0,1795177160);
-INSERT INTO "term" VALUES(-4955177920269753416,1,0,1795177160);
-INSERT INTO "term" VALUES(-1365304639240780668,1,0,1795177160);
-INSERT INTO "term" VALUES(-877296106299153940,0,1,1795177160);
+INSERT INTO "term" VALUES(-9201301663482058799,1,0,1795177160);
+INSERT INTO "term" VALUES(-7581120169968669267,1,1,1795177160);
+INSERT INTO "term" VALUES(-4402915267848825466,1,0,1795177160);
+INSERT INTO "term" VALUES(-3135516695951563929,1,0,1795177160);
+INSERT INTO "term" VALUES(-2396177245760407548,1,0,1795177160);
+INSERT INTO "term" VALUES(-2131005340569382995,0,1,1795177160);
 INSERT INTO "term" VALUES(0,2,1,1795177160);
-INSERT INTO "term" VALUES(1184414266377656657,1,0,1795177160);
-INSERT INTO "term" VALUES(1457988561246667798,1,0,1795177160);
-INSERT INTO "term" VALUES(1515794188983075363,0,1,1795177160);
-INSERT INTO "term" VALUES(3527344499013644989,1,0,1795177160);
-INSERT INTO "term" VALUES(4885143377118578938,1,0,1795177160);
-INSERT INTO "term" VALUES(5054960956940945556,0,1,1795177160);
-INSERT INTO "term" VALUES(6494868087087678181,1,1,1795177160);
-INSERT INTO "term" VALUES(6729787595098696668,1,0,1795177160);
-INSERT INTO "term" VALUES(6754801116349284890,1,0,1795177160);
+INSERT INTO "term" VALUES(1720193956447045337,1,0,1795177160);
+INSERT INTO "term" VALUES(3576992141991022611,0,1,1795177160);
+INSERT INTO "term" VALUES(4722886732270073408,1,0,1795177160);
+INSERT INTO "term" VALUES(5193761986400127157,1,0,1795177160);
+INSERT INTO "term" VALUES(5272464548428251039,1,0,1795177160);
+INSERT INTO "term" VALUES(6272215585731498624,1,0,1795177160);
+INSERT INTO "term" VALUES(6825323239724005261,0,1,1795177160);
+INSERT INTO "term" VALUES(7741961378128438749,1,0,1795177160);
+INSERT INTO "term" VALUES(7951414557551772074,1,0,1795177160);
 CREATE TABLE trusted (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;

@@ -250,7 +250,8 @@ def full_service(app: App, fake_world: FakeWorld, db: sqlite3.Connection) -> Ful
     good["POST /admin/app factor"] = app_code(APP_KEY, int(fake_world.time) // 30)
     tokens = dict.fromkeys(PERMISSIONS, login)
     tokens["admin_on_blog"] = inside.token_of(app, OWNER)
-    tokens["moderator"] = inside.token_of(app, OWNER, "admin")
+    inside.add_account(app, "mo@example.com", "Mo", CANARY, "moderator")
+    tokens["moderator"] = inside.token_of(app, "mo@example.com", "admin")
     tokens["admin"] = inside.token_of(app, OWNER, "admin")
     return FullService(app, tokens, GOOD | good)
 
