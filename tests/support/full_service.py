@@ -97,7 +97,10 @@ class FullService:
     def ask(self, label: str, query: dict[str, Any], form: Any = None) -> Any:
         """Of one who may."""
         witness = SpecVisitor(self.app)
-        witness.authorization = ("Bearer", self.tokens[PERMISSION[label]])
+        permission = PERMISSION[label]
+        if permission == "moderator":
+            permission = "admin"  # who may send all that such a route takes
+        witness.authorization = ("Bearer", self.tokens[permission])
         path = re.sub("{(.*?)}", lambda name: str(self.good[name[1]]), label.split()[1])
         return witness.ask(label, f"{path}?{urlencode(query, doseq=True)}", form)
 
