@@ -17042,6 +17042,9 @@ class Display:
         return self.locale.texts["unapproved" if comment.status == "waiting" else "comment"]
 
 
+DISPLAYED_ALONE = re.compile(r'<p>(?=<math(?: [a-z]+="[^"]*")* display="block">)')
+
+
 class ShownComment:
     """A comment as thread.html and fragment.html show it. What `#article` of embed.js shows stands
     in fragment.html too: the widget takes the comments over, and nothing may move then."""
@@ -17102,8 +17105,8 @@ class ShownComment:
 
     @property
     def markup(self) -> str:
-        """The HTML. Keyboards can scroll its tables."""
-        markup = clean(self.comment.html)
+        """The HTML. Keyboards can scroll its tables and the formulas on lines of their own."""
+        markup = DISPLAYED_ALONE.sub('<p tabindex="0">', clean(self.comment.html))
         markup = markup.replace("<table>", '<div class="wide" tabindex="0"><table>')
         return markup.replace("</table>", "</table></div>")
 

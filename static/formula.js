@@ -65,6 +65,13 @@ function formatted(html) {
 
 kit.formatted = formatted
 
+/** Lets keyboards scroll what holds a formula that is too wide. */
+function openWide(body) {
+  for (const {parentNode: place} of body.querySelectorAll('math')) {
+    if (place.scrollWidth > place.clientWidth) place.tabIndex = 0
+  }
+}
+
 // -- Comments -----------------------------------------------------------------
 
 /** Shows the formulas in a comment of the list, which the list itself shows as text. */
@@ -72,6 +79,7 @@ function show({comment, firstChild: article}) {
   const body = article.querySelector('.body')
   if (body && comment.html.includes('<math ')) {
     body.replaceChildren(...formatted(comment.html).childNodes)
+    requestAnimationFrame(() => openWide(body)) // all with one layout
   }
 }
 

@@ -203,6 +203,8 @@ def test_a_formula_is_shown_wherever_comments_are(app: App, visitor: Visitor) ->
     client = webtest.TestApp(app)
     assert markup in client.get("/thread", {"url": posted["comment"]["page_url"]}).text
     assert markup in client.get("/fragment", {"url": posted["comment"]["page_url"]}).text
+    visitor.say("$$y$$", page_url="/wide/")
+    assert '<p tabindex="0"><math' in client.get("/thread", {"url": "/wide/"}).text
     # Programs that read feeds rarely show MathML.
     assert "so $x&amp;lt;y$ holds" in client.get("/feed.atom").text
     visitor.edit(posted, "now $z$")

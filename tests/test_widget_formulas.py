@@ -68,6 +68,7 @@ def test_a_wide_formula_and_a_wide_table_are_scrolled_by_themselves(view: View) 
     for place in page.locator("article .body").locator(".wide, p").all():
         assert place.evaluate("node => node.scrollWidth > node.clientWidth + 100")
         assert place.evaluate("node => (node.scrollLeft = 50, node.scrollLeft)") == 50
+    expect(page.locator("article .body").locator("[tabindex='0']")).to_have_count(3)
     page.locator(".wide").focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_function(
