@@ -17993,6 +17993,7 @@ def admin_page(request: Request) -> Response:
         "admin.html",
         policy=policy_with(import_map),
         import_map=import_map,
+        features=site.config.text_features,
         version=site.assets_version,
     )
 
