@@ -76,7 +76,7 @@ const FACTS = {
   page: pageOf,
   known: authorOf,
   place: placeOf,
-  ip: ({ip}) => text(ip) && findComments(ip),
+  ip: ({ip}) => text(ip) && (isModerator() ? bdi(ip) : findComments(ip)),
   email: ({email}) => text(email) && findComments(email),
   // The account whose email address a guest gave.
   holder: ({holder}) => holder && say('holder_is', text(holder.nickname)),
@@ -168,7 +168,7 @@ async function openBlock(row) {
   if (!author.staff) shown.unshift(['author', span(say('ban', author.comments))])
   const fields = [
     choice('which', 'kind', shown),
-    known && h('p', {class: 'small of_author'}, bdi(known)),
+    known && h('p', {class: 'small of_author'}, say('ban_lead', known)),
     choice('days', 'days', ['30', 'forever'].map(days => [days, say(days)])),
     stands(row.comment) && option('checkbox', {name: 'spam', checked: true}, say('block_spam')),
   ]
