@@ -10351,6 +10351,9 @@ QUOTE_STYLES = {
     "font-family:Menlo,Consolas,monospace;font-size:14px;line-height:20px;white-space:pre-wrap",
     "code": "padding:1px 4px;border-radius:4px;background:#eeefed;"
     "font-family:Menlo,Consolas,monospace;font-size:14px",
+    "table": "margin:0 0 10px",
+    "th": "padding:2px 14px 2px 0;text-align:{start}",
+    "td": "padding:2px 14px 2px 0",
 }
 QUOTE_CLASSES = {"pre": "code", "code": "code", "blockquote": "line"}  # for dark colours
 
@@ -10387,7 +10390,7 @@ class QuoteWriter(html.parser.HTMLParser):
             self.handle_data(values.get("alt", ""))
         elif tag in ("br", "hr"):
             self.write(f"<{tag}>")
-        elif tag in TAGS:
+        elif tag in TAGS | TABLE_TAGS:
             self.open_tags.append(tag)
             self.write(f"<{tag}{self.attributes_of(tag, values)}>")
 

@@ -227,6 +227,18 @@ def test_an_email_shows_the_source_of_a_formula(app: App, fake_world: FakeWorld)
     assert "so $x<y$ holds" in text_of(message)
 
 
+@pytest.mark.parametrize("settings", [{"comments_tables": True}], ids=[""])
+def test_an_email_shows_a_table_as_one(app: App, fake_world: FakeWorld) -> None:
+    inside.add_account(app, "owner@blog.example", "江屿", "secret", "admin")
+    Visitor(app).say("| first | x |\n|--|--|\n| second | <b>y</b> |")
+    app.deliver()
+    part = read(fake_world.emails[0].message).get_body(("html",))
+    assert part
+    cell = r"<t[hd] style=[^>]*>(first|x|second|&lt;b&gt;y&lt;/b&gt;)<"
+    cells = re.findall(cell, part.get_content())
+    assert cells == ["first", "x", "second", "&lt;b&gt;y&lt;/b&gt;"]
+
+
 @pytest.mark.parametrize("settings", [{"comments_formulas": True, "moderation_words": ("casino",)}])
 def test_a_formula_hides_no_word_that_holds_a_comment(visitor: Visitor) -> None:
     assert visitor.say(r"$\text{casino}$")["comment"]["status"] == "waiting"
