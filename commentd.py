@@ -2150,6 +2150,29 @@ def list_of(parse_item: Parser, separator: str = r"[\s,，、]") -> Parser:
     return parse
 
 
+# One emoji, with what makes it another one: a colour, a tone of the skin, a joiner and the next.
+# Keycaps and flags of countries are made of other characters.
+ONE_EMOJI = re.compile(
+    rf"""(?x)
+    [0-9\#*] \ufe0f? \u20e3
+    | [\U0001f1e6-\U0001f1ff]{{2}}
+    | [{EMOJI}] [\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*
+      (?: \u200d [{EMOJI}] [\ufe0f\U0001f3fb-\U0001f3ff]* )*
+    """
+)
+MOST_REACTIONS = 12
+
+
+def parse_reactions(text: str) -> Strings:
+    """Emojis. Those without a space between them are told apart, too."""
+    emojis = tuple(dict.fromkeys(ONE_EMOJI.findall(text)))
+    if re.sub(r"[\s,，、]", "", ONE_EMOJI.sub("", text)):
+        raise ValueError("must be emojis, such as 👍 🎉 😄 😮")
+    if len(emojis) > MOST_REACTIONS:
+        raise ValueError(f"has more than {MOST_REACTIONS} emojis")
+    return emojis
+
+
 def with_ascii_host(url: str) -> str:
     """The URL with its host as browsers send it: `https://xn--9krq6q.cn` for `https://博客.cn`."""
     scheme, _, rest = url.partition("://")
@@ -2708,10 +2731,24 @@ class Config:
         "no",
     )
     comments_pictures: bool = setting(
-        "Let readers with an account show a picture beside their comments: that of their account\n"
-        "at a provider of [login.NAME], if they say so. An admin can remove it.",
+        "Let readers with an account show a picture beside their comments: one of their own, or\n"
+        "that of their account at a provider of [login.NAME]. An admin can remove it.",
         parse_yes_or_no,
         "no",
+    )
+    comments_faces: str = setting(
+        "A folder of pictures from which readers choose the one beside their comments: PNG, JPEG\n"
+        "or WebP files of at most 20 kB, whose names readers see. Empty: none."
+    )
+    comments_avatars: Strings = setting(
+        "Where this service looks for pictures of readers by their email addresses: gravatar,\n"
+        "cravatar, libravatar, qq (for addresses at qq.com). They get a hash of the address, qq\n"
+        "the number. The first that has a picture counts. Empty: nowhere.",
+        list_of(one_of("gravatar", "cravatar", "libravatar", "qq")),
+    )
+    comments_reactions: Strings = setting(
+        "Emojis with which visitors can react to a page, with spaces between them. Empty: none.",
+        parse_reactions,
     )
     comments_protect_names: bool = setting(
         "Refuse names that look like an account's, as those that look like an admin's always are.",
@@ -2905,6 +2942,11 @@ class Config:
         return Address(shown, addr_spec=address.rstrip("> "))
 
     @property
+    def shows_pictures(self) -> bool:
+        """Whether comments can have a picture beside them, other than the owner's."""
+        return bool(self.comments_pictures or self.comments_faces or self.comments_avatars)
+
+    @property
     def listens_on_file(self) -> bool:
         return self.server_listen.startswith("unix:")
 
@@ -3043,7 +3085,7 @@ def warn_if_others_can_read(path: Path, entries: list[Entry]) -> None:
 def with_paths_in(folder: Path, config: Config) -> Config:
     """The settings, with relative paths read from a folder."""
     paths: Json = {}
-    for name in ("database_path", "backup_folder", "geo_file", "site_picture"):
+    for name in ("database_path", "backup_folder", "geo_file", "site_picture", "comments_faces"):
         if file := getattr(config, name):
             paths[name] = str(folder / file)
     return replace(config, **paths)
@@ -3510,6 +3552,22 @@ MIGRATIONS: list[Migration] = [
         stored_at  INTEGER NOT NULL
     ) STRICT;
 
+    -- Pictures of guests: chosen from the gallery, or found elsewhere by an email address.
+    CREATE TABLE face (
+        name       TEXT PRIMARY KEY,
+        media_type TEXT NOT NULL,
+        body       BLOB NOT NULL
+    ) STRICT;
+
+    -- Email addresses of guests for which a picture is looked for elsewhere.
+    CREATE TABLE avatar (
+        email    TEXT PRIMARY KEY,
+        -- The name of the one that was found. "" if none was.
+        face     TEXT NOT NULL DEFAULT '',
+        asked_at INTEGER NOT NULL DEFAULT 0
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX avatar_asked ON avatar (asked_at);
+
     -- Codes that an admin keeps for the day on which the authenticator app is lost, as hashes.
     CREATE TABLE recovery_code (
         user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
@@ -3641,6 +3699,8 @@ MIGRATIONS: list[Migration] = [
         nickname   TEXT NOT NULL,
         email      TEXT NOT NULL,
         website    TEXT NOT NULL,
+        -- The name of the picture of a guest.
+        face       TEXT NOT NULL DEFAULT '',
         content    TEXT NOT NULL,
         html       TEXT NOT NULL,
         -- Whether an import brought HTML that says more than Markdown can.
@@ -3676,6 +3736,7 @@ MIGRATIONS: list[Migration] = [
     CREATE INDEX comment_latest ON comment (status, created_at, id);
     CREATE INDEX comment_by_nickname ON comment (nickname, ip, status);
     CREATE INDEX comment_by_email ON comment (email) WHERE email <> '';
+    CREATE INDEX comment_by_face ON comment (face) WHERE face <> '';
     CREATE INDEX comment_top_newest ON comment (page_id, shown, pinned, created_at, id)
         WHERE parent_id IS NULL;
     CREATE INDEX comment_top_oldest ON comment (page_id, shown, pinned DESC, created_at, id)
@@ -3691,7 +3752,7 @@ MIGRATIONS: list[Migration] = [
 
     -- Readers see these change, and the site must be built again.
     CREATE TRIGGER raise_mark
-        AFTER UPDATE OF page_id, user_id, nickname, website, html, country, location, shown,
+        AFTER UPDATE OF page_id, user_id, nickname, website, face, html, country, location, shown,
                         status, edited_at, pinned ON comment
         WHEN OLD.shown OR NEW.shown
     BEGIN
@@ -3734,6 +3795,30 @@ MIGRATIONS: list[Migration] = [
         PRIMARY KEY (page_id, visitor)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX page_liker_time ON page_liker (liked_at) WHERE liked_at IS NOT NULL;
+
+    -- An emoji with which somebody reacted to a page, and how many visitors do so.
+    CREATE TABLE reaction (
+        id      INTEGER PRIMARY KEY,
+        page_id INTEGER NOT NULL REFERENCES page (id),
+        emoji   TEXT NOT NULL,
+        count   INTEGER NOT NULL DEFAULT 0,
+        UNIQUE (page_id, emoji)
+    ) STRICT;
+    CREATE TRIGGER raise_mark_for_reactions
+        AFTER UPDATE OF count ON reaction
+        WHEN OLD.count <> NEW.count
+    BEGIN
+        UPDATE page SET mark = mark + 1 WHERE id = NEW.page_id;
+    END;
+
+    -- The visitors and times are as those of `page_liker`.
+    CREATE TABLE reaction_liker (
+        reaction_id INTEGER NOT NULL REFERENCES reaction (id),
+        visitor     TEXT NOT NULL,
+        liked_at    INTEGER,
+        PRIMARY KEY (reaction_id, visitor)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX reaction_liker_time ON reaction_liker (liked_at) WHERE liked_at IS NOT NULL;
 
     -- How often a subject used something in the time that ends then and is so many seconds long.
     CREATE TABLE rate_limit (
@@ -5307,6 +5392,15 @@ class AdminLink:
 
 
 @dataclass(frozen=True)
+class Face:
+    """A row of the table `face`, and a picture of the gallery."""
+
+    name: str
+    media_type: str
+    body: bytes
+
+
+@dataclass(frozen=True)
 class AdminSession:
     """Where an admin is signed in. `ip` is a network, and `seen_at` the last use."""
 
@@ -5469,6 +5563,7 @@ PERSONAL_FIELDS = (
     "user_id",
     "nickname",
     "website",
+    "face",
     "email",
     "ip",
     "country",
@@ -5571,7 +5666,7 @@ class Comment:
             ip = self.ip if self.masked else masked(self.ip)
         shows_location = config.privacy_show_location
         # A blog without pictures pays no byte for them.
-        picture = {"picture": self.picture} if config.comments_pictures else {}
+        picture = {"picture": self.picture} if config.shows_pictures else {}
         return {
             "id": self.id,
             "page_url": self.page_url,
@@ -5626,9 +5721,10 @@ class Comment:
 @dataclass
 class FullComment(Comment):
     """A comment with its author's email address, which is left out of the lists for readers. A new
-    comment is one, too."""
+    comment is one, too. `face`: the name of the picture of a guest, as it is stored."""
 
     email: str = ""
+    face: str = ""
 
 
 @dataclass
@@ -5868,7 +5964,8 @@ OTHER_COLUMNS = {
     # A comment that was written by a guest has none, also when an account with its email address
     # has claimed it: readers see a tick by the role, and anybody can have typed that address.
     "role": "iif(comment.email = '', coalesce(account.role, ''), '')",
-    "picture": "iif(comment.email = '', coalesce(account.picture, ''), '')",
+    "picture": """iif(comment.user_id IS NULL OR comment.email <> '',
+        comment.face, coalesce(account.picture, ''))""",
     "email": "coalesce(account.email, comment.email)",
 }
 
@@ -6013,18 +6110,27 @@ SELECT_MESSAGES = """
 
 @dataclass(frozen=True)
 class LikeTable:
-    """Where the likes of comments, or of pages, are stored and counted."""
+    """Where the likes of comments or of pages, or the visitors with a reaction, are stored and
+    counted."""
 
     name: str
     liked_id: str  # its column: what is liked
     counted_in: str  # the table of that
     counter: str  # its column: the number of likes
+    is_in_statistics: bool = True  # as likes of the day
 
 
-Likeable = Literal["comment", "page"]
+Likeable = Literal["comment", "page", "reaction"]
 LIKE_TABLES: dict[Likeable, LikeTable] = {
     "comment": LikeTable("comment_liker", "comment_id", counted_in="comment", counter="likes"),
     "page": LikeTable("page_liker", "page_id", counted_in="page", counter="page_likes"),
+    "reaction": LikeTable(
+        "reaction_liker",
+        "reaction_id",
+        counted_in="reaction",
+        counter="count",
+        is_in_statistics=False,
+    ),
 }
 # What each counter counts. Replies come before the comments that they reply to.
 COUNTERS = {
@@ -6037,6 +6143,7 @@ COUNTERS = {
     ("page", "threads"): """SELECT count(*) FROM comment
         WHERE page_id = page.id AND shown = 1 AND parent_id IS NULL""",
     ("page", "page_likes"): "SELECT count(*) FROM page_liker WHERE page_id = page.id",
+    ("reaction", "count"): "SELECT count(*) FROM reaction_liker WHERE reaction_id = reaction.id",
 }
 MISCOUNTS = [
     f"SELECT count(*) FROM {table} WHERE {counter} <> ({count})"
@@ -6583,6 +6690,49 @@ class Store(Database):
         self.run("UPDATE account SET picture = '' WHERE id = ?", user_id)
         self.run("DELETE FROM picture WHERE user_id = ?", user_id)
 
+    def face(self, name: str) -> Face | None:
+        return self.one(Face, "SELECT * FROM face WHERE name = ?", name)
+
+    def add_face(self, new: Face) -> None:
+        """Stores a picture of guests, unless it is there."""
+        sql = "INSERT INTO face (name, media_type, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+        self.run(sql, new.name, new.media_type, new.body)
+
+    def want_avatar(self, email: str) -> str:
+        """Notes that a picture is to be looked for. Returns the name of the one that was found
+        before, "" for none."""
+        self.run("INSERT INTO avatar (email) VALUES (?) ON CONFLICT DO NOTHING", email)
+        return self.avatar(email)
+
+    def avatar(self, email: str) -> str:
+        return self.value("SELECT face FROM avatar WHERE email = ?", email) or ""
+
+    def due_avatar(self, before: int) -> str:
+        """An email address for which nobody was asked since then. "" if there is none."""
+        sql = "SELECT email FROM avatar WHERE asked_at <= ? ORDER BY asked_at LIMIT 1"
+        return self.value(sql, before) or ""
+
+    def note_avatar(self, email: str, asked_at: int) -> None:
+        self.run("UPDATE avatar SET asked_at = ? WHERE email = ?", asked_at, email)
+
+    def set_avatar(self, email: str, found: Face | None) -> None:
+        """Puts the picture of an email address beside the comments of guests with it, in place of
+        the last one. A picture that they chose from the gallery stays."""
+        name = found.name if found else ""
+        if found:
+            self.add_face(found)
+        sql = "UPDATE comment SET face = ? WHERE email = ? AND face = ?"
+        self.run(sql, name, email, self.avatar(email))
+        self.run("UPDATE avatar SET face = ? WHERE email = ?", name, email)
+
+    def drop_avatars(self) -> None:
+        """The owner wants no pictures from elsewhere any more."""
+        sql = """
+            UPDATE comment SET face = ''
+             WHERE face IN (SELECT face FROM avatar WHERE face <> '') AND face <> '';
+            DELETE FROM avatar;"""
+        self.run_script(sql)
+
     def set_nickname(self, user_id: int, nickname: str) -> None:
         """Sets the nickname of new comments."""
         self.run("UPDATE account SET nickname = ? WHERE id = ?", nickname, user_id)
@@ -6646,8 +6796,9 @@ class Store(Database):
         sql = """
             UPDATE comment_liker SET visitor = 'past ' || random() WHERE visitor = :visitor;
             UPDATE page_liker SET visitor = 'past ' || random() WHERE visitor = :visitor;
+            UPDATE reaction_liker SET visitor = 'past ' || random() WHERE visitor = :visitor;
             UPDATE report SET visitor = 'past ' || random(), reason = '' WHERE visitor = :visitor;
-            UPDATE comment SET email = '' WHERE email = :email AND email <> '';
+            UPDATE comment SET email = '', face = '' WHERE email = :email AND email <> '';
             DELETE FROM registration WHERE email = :email;
             DELETE FROM voucher WHERE email = :email;
             DELETE FROM admin_link WHERE email = :email;
@@ -6740,8 +6891,8 @@ class Store(Database):
 
     def move_page(self, page_id: int, key: str, page_url: str) -> int:
         """Gives a page another key. If another page has it, that one takes in all of this one, and
-        a visitor who liked both counts once. It keeps its title, unless that of this one comes from
-        a better source. Returns the id of the page that has the key."""
+        a visitor who liked both, or reacted so to both, counts once. It keeps its title, unless
+        that of this one comes from a better source. Returns the id of the page that has the key."""
         other = self.page(key)
         if other is None or other.id == page_id:
             self.run("UPDATE page SET key = ?, page_url = ? WHERE id = ?", key, page_url, page_id)
@@ -6756,6 +6907,23 @@ class Store(Database):
             SELECT :new, visitor, liked_at FROM page_liker WHERE page_id = :old
                 ON CONFLICT DO NOTHING;
             DELETE FROM page_liker WHERE page_id = :old;
+
+            INSERT INTO reaction (page_id, emoji)
+            SELECT :new, emoji FROM reaction WHERE page_id = :old
+                ON CONFLICT DO NOTHING;
+            INSERT INTO reaction_liker (reaction_id, visitor, liked_at)
+            SELECT kept.id, visitor, liked_at
+              FROM reaction AS moved
+              JOIN reaction_liker ON reaction_liker.reaction_id = moved.id
+              JOIN reaction AS kept ON kept.page_id = :new AND kept.emoji = moved.emoji
+             WHERE moved.page_id = :old
+                ON CONFLICT DO NOTHING;
+            DELETE FROM reaction_liker
+             WHERE reaction_id IN (SELECT id FROM reaction WHERE page_id = :old);
+            DELETE FROM reaction WHERE page_id = :old;
+            UPDATE reaction SET count =
+                   (SELECT count(*) FROM reaction_liker WHERE reaction_id = reaction.id)
+             WHERE page_id = :new;
 
             INSERT INTO subscription (subscriber, page_id, state)
             SELECT subscriber, :new, state FROM subscription WHERE page_id = :old
@@ -7301,7 +7469,8 @@ class Store(Database):
             INSERT INTO {table.name} ({table.liked_id}, visitor, liked_at)
             VALUES (?, ?, ?) ON CONFLICT DO NOTHING"""
         added = self.run(sql, liked_id, visitor, like_time(visitor, now)).rowcount
-        self.add_to_day(now, likes=added)
+        if table.is_in_statistics:
+            self.add_to_day(now, likes=added)
         return self.count_likes(liked, liked_id)
 
     def remove_like(self, liked: Likeable, liked_id: int, visitor: str, now: int) -> int:
@@ -7309,7 +7478,8 @@ class Store(Database):
         table = LIKE_TABLES[liked]
         sql = f"DELETE FROM {table.name} WHERE {table.liked_id} = ? AND visitor = ?"
         taken = self.run(sql, liked_id, visitor).rowcount
-        self.add_to_day(now, likes=-taken)
+        if table.is_in_statistics:
+            self.add_to_day(now, likes=-taken)
         return self.count_likes(liked, liked_id)
 
     def count_likes(self, liked: Likeable, liked_id: int) -> int:
@@ -7335,6 +7505,22 @@ class Store(Database):
         for number in range(before + 1, before + count + 1):
             self.run(sql, liked_id, f"import {liked_id} {number}")
         self.count_likes(liked, liked_id)
+
+    def reactions(self, page_id: int) -> dict[str, int]:
+        """How many visitors reacted to a page, by emoji."""
+        sql = "SELECT emoji, count FROM reaction WHERE page_id = ? ORDER BY emoji"
+        return dict(self.run(sql, page_id).fetchall())
+
+    def reaction_id(self, page_id: int, emoji: str) -> int:
+        """The id of a reaction to a page. 0 if nobody has reacted so."""
+        sql = "SELECT id FROM reaction WHERE page_id = ? AND emoji = ?"
+        return self.value(sql, page_id, emoji) or 0
+
+    def add_reaction(self, page_id: int, emoji: str) -> int:
+        """Adds a reaction to a page, unless it is there. Returns its id."""
+        sql = "INSERT INTO reaction (page_id, emoji) VALUES (?, ?) ON CONFLICT DO NOTHING"
+        self.run(sql, page_id, emoji)
+        return self.reaction_id(page_id, emoji)
 
     # Outbox
 
@@ -7861,6 +8047,16 @@ class Store(Database):
              WHERE visitor = ?"""
         return self.values(sql, visitor)
 
+    def reactions_of(self, visitor: str) -> list[tuple[str, str]]:
+        """The reactions of a visitor: URL of the page, and emoji."""
+        sql = """
+            SELECT page.page_url, emoji
+              FROM reaction_liker
+              JOIN reaction ON reaction.id = reaction_liker.reaction_id
+              JOIN page ON page.id = reaction.page_id
+             WHERE visitor = ?"""
+        return self.run(sql, visitor).fetchall()
+
     def reports_of(self, visitor: str) -> list[OwnReport]:
         sql = "SELECT comment_id, reason, reported_at FROM report WHERE visitor = ?"
         return self.all(OwnReport, sql, visitor)
@@ -7995,6 +8191,15 @@ class Store(Database):
         likes = self.value(sql, id=page_id, closed=closed, views=views)
         self.add_past_likes("page", page_id, page_likes - likes)
 
+    def raise_reaction(self, page_id: int, emoji: str, count: int) -> int:
+        """Gives a reaction to a page the number that it had elsewhere, unless it has more here.
+        Returns how many were added."""
+        added = count - self.reactions(page_id).get(emoji, 0)
+        if added <= 0:
+            return 0
+        self.add_past_likes("reaction", self.add_reaction(page_id, emoji), added)
+        return added
+
     def exported_pages(self) -> list[Page]:
         """All pages. From here on, until the store is closed, this thread reads one moment."""
         self.run("BEGIN")
@@ -8037,7 +8242,16 @@ class Store(Database):
             DELETE FROM audit WHERE created_at < :audit_from;
             DELETE FROM page_day WHERE day < :growth_from;
             DELETE FROM country_day WHERE day < :countries_from;
+            DELETE FROM avatar
+             WHERE NOT EXISTS (SELECT 1 FROM comment
+                                WHERE comment.email = avatar.email AND comment.email <> '');
+            DELETE FROM face
+             WHERE NOT EXISTS (SELECT 1 FROM comment
+                                WHERE comment.face = face.name AND comment.face <> '')
+               AND NOT EXISTS (SELECT 1 FROM avatar WHERE avatar.face = face.name);
+            DELETE FROM reaction WHERE count = 0;
             DELETE FROM page WHERE seen_at < :quarter_ago AND page_likes = 0 AND closed = 0
+               AND NOT EXISTS (SELECT 1 FROM reaction WHERE reaction.page_id = page.id)
                AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = page.id)
                AND NOT EXISTS (SELECT 1 FROM follow WHERE follow.page_id = page.id);
             DELETE FROM term WHERE hash <> 0 AND learnt_at <
@@ -8067,6 +8281,10 @@ class Store(Database):
             UPDATE page_liker SET visitor = 'past ' || random(), liked_at = NULL
              WHERE (page_id, visitor) IN
                    (SELECT page_id, visitor FROM page_liker
+                     WHERE liked_at < :before ORDER BY liked_at LIMIT 500);
+            UPDATE reaction_liker SET visitor = 'past ' || random(), liked_at = NULL
+             WHERE (reaction_id, visitor) IN
+                   (SELECT reaction_id, visitor FROM reaction_liker
                      WHERE liked_at < :before ORDER BY liked_at LIMIT 500);
             UPDATE report SET visitor = 'past ' || random()
              WHERE reported_at < :before
@@ -9104,6 +9322,8 @@ class Site:
     assets: Mapping[str, "Asset"]  # the files of `static/`, by name
     assets_version: str  # changes with any of them
     fragment_style: str  # of all fragments, but for the colours of their avatars
+    # The pictures that readers may choose, by the names that they see.
+    gallery: Mapping[str, Face]
     clients: Clients
     rounds: int = ROUNDS  # of the password hash
     hasher: PasswordHasher = field(default_factory=PasswordHasher)
@@ -9170,6 +9390,7 @@ RATE_LIMITS = {
     "like": {MINUTE: 10, HOUR: 100},
     "new_page": {HOUR: 20},
     "follow": {HOUR: 30},
+    "picture": {HOUR: 20},
     "report": {HOUR: 5, DAY: 20},
     # Of a client, for one email address or one comment.
     "code_for_email": {MINUTE: 1},
@@ -14661,6 +14882,115 @@ def fetch_picture(world: World, url: str, issuer: str) -> PictureFile:
     return usable_picture(body)
 
 
+# The gallery of the owner
+
+MOST_FACES = 200
+
+
+def read_gallery(folder: str) -> dict[str, Face]:
+    """The pictures in a folder, by the names of their files. It is read once, so that no request
+    names a file. Others than small still pictures are left out."""
+    gallery = {}
+    if folder:
+        for path in sorted(Path(folder).iterdir()):
+            with contextlib.suppress(OSError, UnusablePicture):
+                gallery[path.stem] = read_face(path)
+    return dict(itertools.islice(gallery.items(), MOST_FACES))
+
+
+def read_face(path: Path) -> Face:
+    file = checked_picture(path.read_bytes(), MOST_STORED_BYTES, MOST_SIDE)
+    # A file that is replaced is another picture: caches keep each for long.
+    name = hashlib.sha256(file.body).hexdigest()[:32]
+    return Face(name, file.media_type, file.body)
+
+
+def chosen_face(request: Request) -> Face | None:
+    """The picture of the gallery that the form names. None also for one that the owner has removed
+    since a browser remembered it."""
+    name = optional_field(request, "face")
+    faces = request.site.gallery.values()
+    return next((face for face in faces if face.name == name), None)
+
+
+@route("GET", "/faces", Permission.PUBLIC, pace=Pace.QUICK)
+def get_faces(request: Request) -> Json:
+    """To the pictures of the gallery: what each is called, and under what name it is served."""
+    gallery = request.site.gallery
+    return {"faces": [{"title": title, "picture": face.name} for title, face in gallery.items()]}
+
+
+# Pictures elsewhere, by the email addresses of guests. The services get a hash of the address. QQ
+# gets the number of an address that begins with it. Each says 404 if it has no picture.
+AVATAR_URLS = {
+    "gravatar": "https://www.gravatar.com/avatar/{}?s=128&d=404&r=g",
+    "cravatar": "https://cravatar.com/avatar/{}?s=128&d=404&r=g",
+    "libravatar": "https://seccdn.libravatar.org/avatar/{}?s=128&d=404",
+    "qq": "https://q1.qlogo.cn/g?b=qq&nk={}&s=140",
+}
+AVATAR_LIFE = 7 * DAY
+
+
+def avatar_url(service: str, email: str) -> str:
+    """Where a service has the picture of an email address. "" if it has none of such addresses."""
+    normal = email.strip().lower()
+    if service == "qq":
+        number = re.fullmatch(r"([1-9][0-9]{4,10})@qq\.com", normal)
+        return AVATAR_URLS[service].format(number[1]) if number else ""
+    return AVATAR_URLS[service].format(sha256_of(normal))
+
+
+def find_avatar(site: Site, email: str) -> PictureFile | None:
+    """The first picture that a service has. `OSError` if one of them can't be asked."""
+    for service in site.config.comments_avatars:
+        url = avatar_url(service, email)
+        with contextlib.suppress(UnusablePicture):
+            found = fetch_avatar(site.world, url) if url else None
+            if found:
+                return found
+    return None
+
+
+def fetch_avatar(world: World, url: str) -> PictureFile | None:
+    """The picture at a URL. None if there is none, and `OSError` if nobody knows."""
+    headers = {"accept": "image/webp, image/png, image/jpeg"}
+    status, body = world.fetch(
+        url, None, headers, most=MOST_FETCHED_BYTES + 1, is_named_by_others=True
+    )
+    if status in (400, 404):
+        return None
+    if status != 200:
+        raise OSError(f"status {status}")
+    return usable_picture(body)
+
+
+def look_up_avatar(site: Site) -> None:
+    """Looks for the picture of one guest, if it is a week since anybody was asked for it. If no
+    answer comes, they are asked again the next day."""
+    store = site.store
+    now = site.now()
+    email = store.due_avatar(now - AVATAR_LIFE)
+    if not email:
+        return
+    try:
+        found = find_avatar(site, email)
+    except (OSError, ValueError) as error:
+        log.warning("a picture of a guest can't be looked for: %s", terminal_line(str(error)))
+        with store.writing():
+            store.note_avatar(email, now - AVATAR_LIFE + DAY)
+        return
+    with store.writing():
+        store.note_avatar(email, now)
+        known = store.face(store.avatar(email))
+        if (known.body if known else None) != (found.body if found else None):
+            store.set_avatar(email, new_face(site, found) if found else None)
+
+
+def new_face(site: Site, file: PictureFile) -> Face:
+    """Its name is no hash of the picture: that would tell that two blogs have the same guest."""
+    return Face(site.world.random_bytes(16).hex(), file.media_type, file.body)
+
+
 # A browser keeps it: a new picture has a new name. Caches between ask again, so that what was
 # removed is soon gone there too.
 PICTURE_CACHING = {"Cache-Control": "public, max-age=31536000, s-maxage=3600, immutable"}
@@ -14668,8 +14998,12 @@ PICTURE_CACHING = {"Cache-Control": "public, max-age=31536000, s-maxage=3600, im
 
 @route("GET", "/pictures/<name>", Permission.PUBLIC, pace=Pace.QUICK)
 def get_account_picture(request: Request, name: str) -> Response:
-    """The picture of an account. Its name tells nothing about whose it is."""
-    picture = request.site.store.picture(name) if request.site.config.comments_pictures else None
+    """A picture beside comments. Its name tells nothing about whose it is."""
+    site = request.site
+    if not site.config.shows_pictures:
+        raise no_such_url()
+    of_gallery = (face for face in site.gallery.values() if face.name == name)
+    picture = next(of_gallery, None) or site.store.picture(name) or site.store.face(name)
     if picture is None:
         raise no_such_url()
     return Response(picture.body, picture.media_type, PICTURE_CACHING)
@@ -15795,6 +16129,10 @@ def fetched_picture(request: Request, account: Account, voucher: Voucher) -> Pic
     except (OSError, ValueError, UnusablePicture) as error:
         log.warning("a picture of a provider is not shown: %s", terminal_line(str(error)))
         raise unusable from None
+    return picture_of_account(site, account, file)
+
+
+def picture_of_account(site: Site, account: Account, file: PictureFile) -> Picture:
     return Picture(
         name=site.world.random_bytes(16).hex(),
         user_id=account.id,
@@ -15879,7 +16217,7 @@ def get_me(request: Request) -> Json:
         response["identities"] = [
             identity_for_widget(request.site, each) for each in store.identities_of(request.me.id)
         ]
-    if request.site.config.comments_pictures:
+    if request.site.config.comments_pictures or request.site.gallery:
         response["picture"] = request.me.picture
     return response
 
@@ -15948,8 +16286,43 @@ def part_identity(request: Request) -> Json:
 
 @route("POST", "/me/picture", Permission.USER)
 def set_own_picture(request: Request) -> Json:
-    """`{voucher, voucher_secret}` to `{success, picture}`: the picture that a provider names stands
-    beside the caller's comments from now on. The provider must be one that signs the caller in."""
+    """`{picture}`, a file in Base64, `{face}`, the name of one of the gallery, or `{voucher,
+    voucher_secret}` to `{success, picture}`: this picture, or the one that a provider names, stands
+    beside the caller's comments from now on."""
+    if "picture" in request.form:
+        return show_own_picture(request, uploaded_picture(request))
+    if "face" in request.form:
+        face = chosen_face(request)
+        if face is None:
+            raise BadField("这张图片用不了", "face", Fault.INVALID)
+        return show_own_picture(request, PictureFile(face.body, face.media_type))
+    return take_picture_of_provider(request)
+
+
+def show_own_picture(request: Request, file: PictureFile) -> Json:
+    picture = picture_of_account(request.site, request.me, file)
+    with request.writing():
+        request.limit("picture")
+        request.site.store.set_picture(picture)
+    return {"success": True, "picture": picture.name}
+
+
+def uploaded_picture(request: Request) -> PictureFile:
+    site = request.site
+    text = text_field(request, "picture", BODY_LIMIT)
+    request.check_limit("picture")
+    unusable = BadField("这张图片用不了", "picture", Fault.INVALID)
+    if not site.config.comments_pictures:
+        raise unusable
+    try:
+        with holding(site.picture_seats, 1, Unavailable("服务繁忙，请稍后再试", Code.BUSY)):
+            return usable_picture(base64.b64decode(text, validate=True))
+    except (ValueError, UnusablePicture):
+        raise unusable from None
+
+
+def take_picture_of_provider(request: Request) -> Json:
+    """The provider must be one that signs the caller in."""
     store = request.site.store
     with request.writing():
         request.limit("login")
@@ -16088,12 +16461,22 @@ def delete_me(request: Request) -> Json:
 
 
 def page_counts(site: Site, page: Page) -> Json:
-    """`{total, views, page_likes}`, with the views that are not written yet."""
-    return {
+    """`{total, views, page_likes, reactions?}`, with the views that are not written yet."""
+    counts: Json = {
         "total": page.total,
         "views": page.views + site.views.waiting(page.key),
         "page_likes": page.page_likes,
     }
+    # A blog without reactions pays no byte for them.
+    if site.config.comments_reactions:
+        counts["reactions"] = reactions_to(site, page.id)
+    return counts
+
+
+def reactions_to(site: Site, page_id: int) -> dict[str, int]:
+    """The number of each reaction that the blog has, in the order of the settings."""
+    counts = site.store.reactions(page_id)
+    return {emoji: counts.get(emoji, 0) for emoji in site.config.comments_reactions}
 
 
 def full_comment(request: Request, comment_id: int) -> FullComment:
@@ -16309,7 +16692,7 @@ def threads_in_list(store: Store, roots: list[Comment], limit: int) -> list[Thre
 def list_settings(request: Request, page: Page) -> Json:
     """What the widget needs to know before it shows a form."""
     config = request.site.config
-    settings = {
+    settings: Json = {
         "captcha": config.captcha_provider,
         "site_key": config.captcha_site_key,
         "login_required": config.comments_login_required,
@@ -16320,6 +16703,11 @@ def list_settings(request: Request, page: Page) -> Json:
     }
     for way in SIGN_IN_WAYS.values():
         settings |= way.for_widget(request.site)
+    # A blog without them pays no byte for them.
+    if config.comments_pictures:
+        settings["pictures"] = True
+    if request.site.gallery:
+        settings["faces"] = True
     return settings
 
 
@@ -16366,12 +16754,14 @@ def new_comment(request: Request) -> FullComment:
     content = content_field(request)
     parent_id = number_field(request, "parent_id", optional=True)
     country, location = location_of(request)
+    face = chosen_face(request) if caller is None else None
     return FullComment(
         parent_id=parent_id or None,
         user_id=caller.id if caller else None,
         nickname=nickname,
         email=email_address,
         website=website,
+        face=face.name if face else "",
         content=content,
         ip=request.client.ip,
         country=country,
@@ -16422,6 +16812,7 @@ def post_comment(request: Request) -> Json:
         verdict = within_limits(request, verdict)
         new.page_id = page.id
         new.held = verdict.held
+        add_face(request, new)
         comment = store.insert_comment(new, verdict.status, request.now)
         keep_title(store, page, title, comment)
         if captcha:
@@ -16432,6 +16823,17 @@ def post_comment(request: Request) -> Json:
         if verdict.status != "spam" and not request.is_admin:
             tell_chats(request.site, comment.id, "created")
         return posted(request, comment, may_edit=True)
+
+
+def add_face(request: Request, new: FullComment) -> None:
+    """Stores the picture that a guest has chosen. Without one, theirs is looked for elsewhere, if
+    the owner wants that."""
+    store = request.site.store
+    face = chosen_face(request)
+    if new.face and face:
+        store.add_face(face)
+    elif new.email and request.site.config.comments_avatars:
+        new.face = store.want_avatar(new.email)
 
 
 def title_field(request: Request, name: PageName) -> str:
@@ -16696,6 +17098,33 @@ def like_page(request: Request) -> Json:
     return {"success": True, "page_likes": likes, "liked": not undo}
 
 
+@route("POST", "/page/react", Permission.ANYONE, pace=Pace.WRITING)
+def react_to_page(request: Request) -> Json:
+    """`{page_url, emoji, undo?}` to `{success, reactions, reacted}`. A visitor has each reaction
+    once. `reactions` are all of the page, as in its list."""
+    site = request.site
+    name = page_field(request, "page_url")
+    emoji = text_field(request, "emoji", 64)
+    undo = flag_field(request, "undo")
+    if emoji not in site.config.comments_reactions:
+        raise BadField("没有这个表情", "emoji", Fault.INVALID)
+    with request.writing():
+        page = site.store.page_named(name)
+        if not page.id and not undo:
+            page = add_page(request, name)
+            take_uses_or_refuse(site, Use("all_new_pages"))
+        check_like_limits(request)
+        visitor = visitor_of(request)
+        if undo:
+            reaction_id = site.store.reaction_id(page.id, emoji)
+            site.store.remove_like("reaction", reaction_id, visitor, request.now)
+        else:
+            reaction_id = site.store.add_reaction(page.id, emoji)
+            site.store.add_like("reaction", reaction_id, visitor, request.now)
+        reactions = reactions_to(site, page.id)
+    return {"success": True, "reactions": reactions, "reacted": not undo}
+
+
 def check_like_limits(request: Request) -> None:
     """Counts a like that is added or taken back. `Problem` if a rate limit is used up."""
     request.limit("like")
@@ -16747,9 +17176,9 @@ def report_comment(request: Request, comment_id: int) -> Json:
 @route("GET", "/me/export", Permission.USER, pace=Pace.LONG)
 def export_me(request: Request) -> Json:
     """All that is stored: `{account, sign_ins, identities, picture, comments, follows, muted,
-    likes, page_likes, reports}`. `sign_ins`: when the account last signed in from each network that
-    it is known by. `identities`: under which names identity providers know the holder. `picture`:
-    theirs, as a `data:` URL, with the time, or null."""
+    likes, page_likes, reactions, reports}`. `sign_ins`: when the account last signed in from each
+    network that it is known by. `identities`: under which names identity providers know the
+    holder. `picture`: theirs, as a `data:` URL, with the time, or null."""
     request.limit("export")
     store = request.site.store
     me = request.me
@@ -16772,6 +17201,10 @@ def export_me(request: Request) -> Json:
         "muted": linked_pages(request, store.muted(request.subscriber)),
         "likes": [{"id": comment_id} for comment_id in store.liked_comments(visitor)],
         "page_likes": [{"page_url": page_url} for page_url in store.liked_pages(visitor)],
+        "reactions": [
+            {"page_url": page_url, "emoji": emoji}
+            for page_url, emoji in store.reactions_of(visitor)
+        ],
         "reports": [
             {
                 "id": report.comment_id,
@@ -17082,7 +17515,7 @@ class ShownComment:
     def picture_url(self) -> str:
         """The picture of its author. "" if they have none."""
         config = self.display.config
-        if not config.comments_pictures or not self.comment.picture:
+        if not config.shows_pictures or not self.comment.picture:
             return ""
         return f"{config.service_url}/pictures/{self.comment.picture}"
 
@@ -17375,6 +17808,7 @@ def get_fragment(request: Request) -> Response:
         thread_url=f"{service}/{with_query('thread', url=name.page_url)}" if service else "",
         threads=[nested_thread(display, thread) for thread in threads],
         more=locale.more(max(0, page.threads - asked.limit)),
+        reactions=reactions_to(request.site, page.id) if config.comments_reactions else {},
     )
     headers = {"Cache-Control": FRAGMENT_CACHING, "X-Robots-Tag": "noindex"}
     return Response(text.encode(), "text/html; charset=utf-8", headers)
@@ -17420,6 +17854,8 @@ PARTS_OF = {
     "code.js": ("code.css", "code.js"),
     "errors.js": ("errors.css", "errors.js"),
     "login.js": ("login.css", "login.js"),
+    "faces.js": ("faces.css", "faces.js"),
+    "own_picture.js": ("own_picture.css", "own_picture.js"),
     "reading.js": ("reading.css", "reading.js"),
     "writing.js": ("writing.css", "writing.js"),
     "admin.css": ("palette.css", "admin.css"),
@@ -17431,11 +17867,32 @@ NOT_SERVED = {
     *{part for parts in PARTS_OF.values() for part in parts} - PARTS_OF.keys(),
     *("widget.css", "picture.css", "portrait.css", "portrait.js", "fragment.css"),
     *("formula.js", "table.js"),
+    *("reactions.css", "reactions.js"),
     "first_texts.json",
 }
 FOLDERS_NOT_SERVED = ("languages", "terminal", "demo")
 # The languages whose first texts stand in embed.js. The others cost a reader one request more.
 TEXTS_AT_ONCE = ("en", "zh-CN")
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What the widget of a blog has that most do without: whether the owner and readers have
+    pictures, what comments can have, and the emojis of reactions."""
+
+    picture: bool = False
+    portraits: bool = False
+    features: TextFeatures = PLAIN_MARKDOWN
+    reactions: Strings = ()
+
+
+def extras_of(config: Config) -> Extras:
+    return Extras(
+        picture=bool(config.site_picture),
+        portraits=config.shows_pictures,
+        features=config.text_features,
+        reactions=config.comments_reactions,
+    )
 
 
 class ServedFiles(NamedTuple):
@@ -17450,37 +17907,42 @@ class ServedFiles(NamedTuple):
 
 
 @functools.cache
-def served_files() -> ServedFiles:
-    """They are read once, so that no request names a file."""
-    bodies = files_of_static() | files_of_texts()
+def served_files(*, reactions: bool) -> ServedFiles:
+    """They are read once, so that no request names a file. `reactions`: whether the first texts
+    speak of reactions."""
+    bodies = files_of_static() | files_of_texts(reactions=reactions)
     assets = {name: Asset([body], MIME[Path(name).suffix]) for name, body in bodies.items()}
     version = hashlib.sha256(b"".join(bodies.values())).hexdigest()[:8]
     return ServedFiles(assets, version)
 
 
-def assets_with(
-    picture: str, *, portraits: bool = False, features: TextFeatures = PLAIN_MARKDOWN
-) -> tuple[dict[str, Asset], str]:
-    """The files that are served, by name, and their version. `picture`: as in the settings; the
-    widget shows it unless it is "". `portraits`: whether accounts can have pictures. `features`:
-    what comments can have."""
-    assets, version = served_files()
+def assets_with(extras: Extras) -> tuple[dict[str, Asset], str]:
+    """The files that are served, by name, and their version."""
+    has_reactions = bool(extras.reactions)
+    assets, version = served_files(reactions=has_reactions)
     # Two of embed.js on a page would be refused if it defined its constants for the whole page.
     begin = b"'use strict'\n{\n" + constants(
-        WIDGET_STYLE=widget_style(picture, portraits=portraits, features=features),
+        WIDGET_STYLE=widget_style(extras),
         # All languages. Those that get no texts here are loaded from a file.
         TEXTS={language.tag: None for language in languages().values()},
         ASSETS_VERSION=version,
     )
-    script = assets["embed.js"].body
-    if portraits:
-        script += part_in("embed.js", "portrait.js")
-    if features.formulas:
-        script += part_in("embed.js", "formula.js")
-    if features.tables:
-        script += part_in("embed.js", "table.js")
-    parts = [begin, *texts_at_once(), script + b"}\n"]
+    script = assets["embed.js"].body + b"".join(optional_parts(extras))
+    parts = [begin, *texts_at_once(reactions=has_reactions), script + b"}\n"]
     return {**assets, "embed.js": Asset(parts, MIME[".js"])}, version
+
+
+def optional_parts(extras: Extras) -> Iterator[bytes]:
+    """The parts that embed.js has where the blog wants what they do."""
+    if extras.portraits:
+        yield part_in("embed.js", "portrait.js")
+    if extras.features.formulas:
+        yield part_in("embed.js", "formula.js")
+    if extras.features.tables:
+        yield part_in("embed.js", "table.js")
+    if extras.reactions:
+        yield constants(REACTIONS=extras.reactions)
+        yield part_in("embed.js", "reactions.js")
 
 
 def admin_import_map(site: Site) -> str:
@@ -17516,43 +17978,56 @@ def constants(**values: Any) -> bytes:
     return "".join(lines).encode()
 
 
-def files_of_texts() -> dict[str, bytes]:
+def files_of_texts(*, reactions: bool) -> dict[str, bytes]:
     """What the widget and the admin page say, in the files in which they load that."""
     bodies = {}
     for language in languages().values():
-        first = first_texts(language)
+        first = first_texts(language, reactions=reactions)
         if language.tag not in TEXTS_AT_ONCE:
             bodies[f"words/first-{language.tag}.json"] = packed_json(first).encode()
-        of_providers = provider_texts(language)
-        bodies[f"words/provider-{language.tag}.json"] = packed_json(of_providers).encode()
-        apart = first | of_providers
-        later = {key: text for key, text in language.widget_texts.items() if key not in apart}
+        later = dict(language.widget_texts)
+        for topic in TOPICS_APART:
+            of_topic = texts_about(language, topic)
+            bodies[f"words/{topic}-{language.tag}.json"] = packed_json(of_topic).encode()
+            later = {key: text for key, text in later.items() if key not in of_topic}
+        at_first = {*first, *TEXTS_OF_REACTIONS}
+        later = {key: text for key, text in later.items() if key not in at_first}
         bodies[f"words/{language.tag}.json"] = packed_json(later).encode()
         bodies[f"words/admin-{language.tag}.json"] = packed_json(language.admin_texts).encode()
     return bodies
 
 
-def texts_at_once() -> Iterator[bytes]:
+def texts_at_once(*, reactions: bool) -> Iterator[bytes]:
     """The lines of embed.js with the texts that stand in it, a part for each language."""
     for language in languages().values():
         if language.tag in TEXTS_AT_ONCE:
-            texts = packed_json(first_texts(language))
+            texts = packed_json(first_texts(language, reactions=reactions))
             yield f"TEXTS[{packed_json(language.tag)}] = {texts}\n".encode()
 
 
-def first_texts(language: Language) -> dict[str, str]:
+# What the widget says about reactions: a blog without them loads none of it.
+TEXTS_OF_REACTIONS = ("reactions", "react")
+
+
+def first_texts(language: Language, *, reactions: bool) -> dict[str, str]:
     """What the widget says in a language before a reader does anything."""
+    keys = {*first_keys()}
+    if reactions:
+        keys.update(TEXTS_OF_REACTIONS)
     return {
         key: text
         for key, text in language.widget_texts.items()
         # A text with a number has one form or more: `count_one`, `count_other`.
-        if key in first_keys() or key.rpartition("_")[0] in first_keys()
+        if key in keys or key.rpartition("_")[0] in keys
     }
 
 
-def provider_texts(language: Language) -> dict[str, str]:
-    """What the widget says about identity providers, which few blogs have."""
-    return {key: text for key, text in language.widget_texts.items() if key.startswith("provider_")}
+# What the widget says about these, which few blogs have, stands in files of their own.
+TOPICS_APART = ("provider", "picture")
+
+
+def texts_about(language: Language, topic: str) -> dict[str, str]:
+    return {key: text for key, text in language.widget_texts.items() if key.startswith(f"{topic}_")}
 
 
 @functools.cache
@@ -17564,25 +18039,24 @@ def packed_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def widget_style(picture: str, *, portraits: bool, features: TextFeatures) -> str:
+def widget_style(extras: Extras) -> str:
     """The style of the widget, in which `SERVICE/` stands for the URL of the service."""
     style = style_in("widget.css")
-    if picture:
+    if extras.picture:
         style += style_in("picture.css")
-    if portraits:
+    if extras.portraits:
         style += style_in("portrait.css")
-    if features.formulas:
+    if extras.features.formulas:
         style += style_in("formula.css")
-    if features.tables:
+    if extras.features.tables:
         style += style_in("table.css")
+    if extras.reactions:
+        style += style_in("reactions.css")
     return style
 
 
 def fragment_style(config: Config) -> str:
-    style = widget_style(
-        config.site_picture, portraits=config.comments_pictures, features=config.text_features
-    )
-    style += style_in("fragment.css")
+    style = widget_style(extras_of(config)) + style_in("fragment.css")
     return style.replace("SERVICE/", f"{config.service_url}/")
 
 
@@ -18786,6 +19260,8 @@ def change_user(request: Request, user_id: int) -> Json:
         # With a new role, too: who signs in at /admin does so by password, and a code or a provider
         # may have given the tokens.
         store.set_rights(changed, revoke=has_other_role or bool(changed.blocked))
+        if changed.blocked:
+            store.remove_picture(user.id)
         if changed.blocked != user.blocked:
             audit(request, "block_user" if changed.blocked else "unblock_user", user.id)
         if has_other_role:
@@ -18853,6 +19329,9 @@ def add_block(request: Request) -> Json:
             kind=kind, value=value, note=note, created_at=request.now, expires_at=expires_at
         )
         audit(request, "block", value, kind)
+        account = store.account_with_email(value) if kind == "email" else None
+        if account:
+            store.remove_picture(account.id)
     return {"success": True, "block": block_for_admin(block)}
 
 
@@ -19734,7 +20213,7 @@ MANUAL = (
     (
         "Your blog",
         "你的博客",
-        ("embed", "hugo", "hexo", "jekyll", "astro", "theme", "fragment", "include"),
+        ("embed", "hugo", "hexo", "jekyll", "astro", "theme", "faces", "fragment", "include"),
     ),
     (
         "Run",
@@ -19879,6 +20358,8 @@ class App:
         now = self.site.now()
         render_anew(self.site)
         with store.writing():
+            if not config.comments_avatars:
+                store.drop_avatars()
             store.purge(now)
             store.forget(now - max(HOUR, config.privacy_keep_ip_days * DAY))
             store.erase_hidden(now - config.moderation_keep_days * DAY)
@@ -19913,14 +20394,24 @@ class App:
         return 1
 
     def listeners(self) -> list[Callable[[], float]]:
-        """What takes the updates of chats that act: work to repeat, each in a thread of its own,
-        since it waits for long."""
+        """What waits for servers of others: work to repeat, each in a thread of its own, since it
+        waits for long."""
         chats = self.site.config.chat_sections
-        return [
+        works: list[Callable[[], float]] = [
             TelegramListener(self.current_site, settings).listen
             for settings in chats
             if settings.interactive != "no"
         ]
+        if self.site.config.comments_avatars:
+            works.append(self.look_up_avatars)
+        return works
+
+    def look_up_avatars(self) -> float:
+        """Looks for one picture at a time, so that no service is asked often."""
+        site = self.current_site()
+        with site.store.machine_faults():
+            look_up_avatar(site)
+        return 2
 
     def back_up_if_due(self) -> float:
         """Makes a backup when the last one is old, and deletes the oldest."""
@@ -20002,9 +20493,7 @@ def app_on(
     key = config.token_key or store.token_key(world.random_bytes(32).hex())
     places = places_of(config)
     templates()  # read now: an upgrade replaces the files while this program still runs
-    assets, assets_version = assets_with(
-        config.site_picture, portraits=config.comments_pictures, features=config.text_features
-    )
+    assets, assets_version = assets_with(extras_of(config))
     site = Site(
         config=config,
         store=store,
@@ -20015,6 +20504,7 @@ def app_on(
         assets=assets,
         assets_version=assets_version,
         fragment_style=fragment_style(config),
+        gallery=gallery_of(config),
         clients=clients or Clients(config.server_trusted_proxy),
         rounds=rounds,
     )
@@ -20030,6 +20520,13 @@ def with_stored_settings(site: Site, number: int) -> Site:
     store.zone = config.site_timezone
     mailer = mailer_type(config)(config, site.world)
     return replace(site, config=config, mailer=mailer, settings_read_after=number)
+
+
+def gallery_of(config: Config) -> dict[str, Face]:
+    try:
+        return read_gallery(config.comments_faces)
+    except OSError:  # `check` says why
+        return {}
 
 
 def places_of(config: Config) -> Places:
@@ -20361,9 +20858,29 @@ def check_files(config: Config) -> Iterator[Finding]:
         )
     if config.site_picture:
         yield from check_picture(config.site_picture)
+    if config.comments_faces:
+        yield from check_gallery(config.comments_faces)
     if config.geo_file and not os.access(config.geo_file, os.R_OK):
         text = f"can't read {config.geo_file}: the bundled tables are used"
         yield Finding(Level.WARN, "rights", text)
+
+
+def check_gallery(folder: str) -> Iterator[Finding]:
+    """Names the files of the gallery that readers do not see."""
+    try:
+        paths = sorted(Path(folder).iterdir())
+    except OSError:
+        yield Finding(Level.WARN, "faces", f"can't read {folder}: readers see no gallery")
+        return
+    for path in paths:
+        try:
+            read_face(path)
+        except (OSError, UnusablePicture):
+            text = "is no still PNG, JPEG or WebP of at most 20 kB: readers do not see it"
+            yield Finding(Level.WARN, "faces", f"{path} {text}")
+    if len(paths) > MOST_FACES:
+        text = f"{folder} has more than {MOST_FACES} files: readers see the first ones"
+        yield Finding(Level.WARN, "faces", text)
 
 
 def check_picture(file: str) -> Iterator[Finding]:
@@ -21737,7 +22254,7 @@ def check_other_sources(policy: Policy, page: BlogPage, config: Config) -> Itera
             f"add {service}/ to its connect-src"
         )
         yield Finding(Level.FAIL, "csp", text)
-    has_pictures = config.site_picture or config.comments_pictures
+    has_pictures = config.site_picture or config.shows_pictures
     if has_pictures and not policy.allows(f"{service}/picture", page.url, "img-src"):
         text = (
             f"the Content-Security-Policy in the {policy.place} blocks pictures of authors: add "
@@ -23151,6 +23668,9 @@ class Product:
     statuses: dict[str, str] = field(default_factory=dict)
     # What means that a page takes no more comments; "" if that is true or false.
     closed_value: str = ""
+    # Where a page has the number of each reaction, without its emoji: they become the reactions of
+    # the settings, in the same order.
+    reactions: Strings = ()
     # What an import leaves out, with its path. The report counts it.
     lost: Paths = field(default_factory=dict)
     zone: str = ""  # of times that name none; UTC if this is ""
@@ -23226,12 +23746,8 @@ PRODUCTS = {
         status_if_true={"isSpam": "spam"},
         status_path="status",
         statuses=WALINE_STATUSES,
-        lost={
-            "reactions": "|".join(f"reaction{number}" for number in range(9)),
-            "user agents": "ua",
-            "avatars": "avatar",
-            "labels of authors": "label",
-        },
+        reactions=tuple(f"reaction{number}" for number in range(9)),
+        lost={"user agents": "ua", "avatars": "avatar", "labels of authors": "label"},
         zone="+08:00",  # that of its image, for storages other than LeanCloud
     ),
     "twikoo": Product(
@@ -24234,6 +24750,7 @@ class StagedPage:
     closed: bool = False
     views: int = 0
     page_likes: int = 0
+    reactions: dict[str, int] = field(default_factory=dict)
     opened_at: int = 0  # as the file says it; 0 if it does not
     first_comment_at: int = 0  # 0 if it has no comments
 
@@ -24269,6 +24786,7 @@ NAMES_IN_REPORT = 8  # of the comments that a line of the report is about
 HOST = re.compile(r"(?i)\A(?:https?:)?//([^/?#]*)")
 # How products write that a comment is no reply.
 NO_PARENT = ("0", "root", "null", "00000000-0000-0000-0000-000000000000")
+MOST_LIKES = 100_000  # of a page or a comment, and of each reaction: each is a row
 MOST_VIEWS = 10**12  # of a page: a file may hold any number, a column may not
 IMPORT_STEP = 250  # pages or comments in one transaction
 IMPORT_SECONDS = 0.5  # after which there is a pause, in which the service can write
@@ -24333,6 +24851,7 @@ class ImportReport:
     titles_added: int = 0
     views_added: int = 0
     page_likes_added: int = 0
+    reactions_added: int = 0
     unreadable: int = 0  # characters
     # The names of the records with each event.
     names: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -24376,11 +24895,14 @@ class ImportReport:
             lines.append("  " + say(f"views added: {self.views_added}"))
         if self.page_likes_added:
             lines.append("  " + say(f"likes of pages added: {self.page_likes_added}"))
+        if self.reactions_added:
+            lines.append("  " + say(f"reactions to pages added: {self.reactions_added}"))
         if not self.encoding.startswith("utf"):
             lines.append("  " + say(f"text is read as {self.encoding}"))
         if self.read and product.zone:
             lines.append("  " + say(f"times without a time zone are read as {self.zone} (--zone)"))
-        lost = [f"{say(what)} ({self.lost[what]})" for what in product.lost if self.lost[what]]
+        names_of_lost = ["reactions", *product.lost]
+        lost = [f"{say(what)} ({self.lost[what]})" for what in names_of_lost if self.lost[what]]
         if lost:
             lines.append("  " + say(f"not carried: {', '.join(lost)}"))
         return "\n".join(lines)
@@ -24394,11 +24916,12 @@ class Staging:
         self,
         report: ImportReport,
         place_of: Callable[[str], Place] | None,  # None if no location is wanted
-        blog_name: str,
+        config: Config,
         now: int,
     ) -> None:
         self.report = report
-        self.blog_name = blog_name
+        self.blog_name = config.blog_name
+        self.emojis = config.comments_reactions
         self.product = PRODUCTS[report.product_name]
         self.now = now
         self.tables = {table.name.lower(): table for table in self.product.tables if table.name}
@@ -24462,7 +24985,7 @@ class Staging:
             values["status"] = status_in(record.values, product)
             self.records.append(values)
         elif table is product.pages:
-            self.stage_page(values)
+            self.stage_page(values, self.reactions_in(record.values))
         elif "id" in values:
             self.authors[values.pop("id")] = values
 
@@ -24495,7 +25018,23 @@ class Staging:
         author = values["author"]
         return author != "" and author not in self.authors and not values["nickname"]
 
-    def stage_page(self, values: Values) -> None:
+    def reactions_in(self, values: Json) -> dict[str, int]:
+        """The reactions to a page, by emoji. More than the settings have are lost."""
+        counts = {}
+        if self.report.is_ours and isinstance(values.get("reactions"), dict):
+            counts = {
+                emoji: count
+                for emoji, count in values["reactions"].items()
+                if ONE_EMOJI.fullmatch(emoji)
+            }
+        for path, emoji in zip(self.product.reactions, self.emojis, strict=False):
+            counts[emoji] = pick(values, path)
+        paths_of_lost = self.product.reactions[len(self.emojis) :]
+        self.report.lost["reactions"] += any(is_there(pick(values, path)) for path in paths_of_lost)
+        numbers = {emoji: count_in(as_text(count), MOST_LIKES) for emoji, count in counts.items()}
+        return {emoji: number for emoji, number in numbers.items() if number}
+
+    def stage_page(self, values: Values, reactions: dict[str, int]) -> None:
         ref = self.page_named_in(values)
         if ref is None or is_true(values["gone"]):
             return
@@ -24507,7 +25046,8 @@ class Staging:
                 ref,
                 closed=self.is_closed(values),
                 views=count_in(values["views"], MOST_VIEWS),
-                page_likes=count_in(values["page_likes"], 100_000),
+                page_likes=count_in(values["page_likes"], MOST_LIKES),
+                reactions=reactions,
                 opened_at=self.time_in(values["opened_at"]),
             )
         )
@@ -24574,7 +25114,7 @@ class Staging:
             self.comments[comment.id] = comment
         self.note_title(page, values["title"])
         if self.is_closed(values):
-            self.stage_page(values)
+            self.stage_page(values, {})
 
     def page_of(self, values: Values) -> PageRef | None:
         """The page of a comment, which names the id of its page if pages have one, else the URL."""
@@ -24794,6 +25334,8 @@ class Arrangement:
             page.closed = page.closed or listed.closed
             page.views = min(page.views + listed.views, MOST_VIEWS)
             page.page_likes = max(page.page_likes, listed.page_likes)
+            for emoji, count in listed.reactions.items():
+                page.reactions[emoji] = max(page.reactions.get(emoji, 0), count)
             known = [at for at in (page.opened_at, listed.opened_at) if at]
             page.opened_at = min(known, default=0)
 
@@ -24866,12 +25408,14 @@ class Adding:
         """Whether something is to be added to a page besides its comments."""
         says_more = page.closed or page.title
         is_commented = page.first_comment_at > 0
-        counts = page.views or page.page_likes
+        counts = page.views or page.page_likes or page.reactions
         return bool(self.report.is_ours or counts or (says_more and is_commented))
 
     def add_page(self, staged: StagedPage) -> None:
         closed = int(staged.closed)
         counts = f"{staged.views} {staged.page_likes}"
+        for emoji, count in sorted(staged.reactions.items()):
+            counts += f" {emoji} {count}"
         stamp = f"page {staged.ref.key} {closed} {counts} {staged.title}"
         if self.store.imported(self.product_name, [stamp]):
             return
@@ -24887,6 +25431,8 @@ class Adding:
             self.report.closed_pages += 1
         self.report.views_added += max(0, staged.views - page.views)
         self.report.page_likes_added += max(0, staged.page_likes - page.page_likes)
+        for emoji, count in staged.reactions.items():
+            self.report.reactions_added += self.store.raise_reaction(page.id, emoji, count)
 
     def new_page(self, staged: StagedPage) -> Page:
         self.report.new_pages += 1
@@ -25030,6 +25576,7 @@ def as_commentd(export: Export) -> Iterator[str]:
             "title": page.public_title,
             "views": page.views,
             "page_likes": page.page_likes,
+            "reactions": export.store.reactions(page.id),
             "closed": page.closed,
             "opened_at": rfc3339(page.opened_at),
         }
@@ -25065,11 +25612,23 @@ def markdown_or_html(comment: ExportedComment) -> str:
     return comment.html if HTML_START.match(comment.html) else f"<p>{comment.html}</p>"
 
 
+def reactions_for_waline(export: Export, page: Page) -> dict[str, int]:
+    """The first nine reactions of the settings: it numbers them, and has no more."""
+    counts = export.store.reactions(page.id)
+    emojis = export.config.comments_reactions[: len(PRODUCTS["waline"].reactions)]
+    return {f"reaction{number}": counts.get(emoji, 0) for number, emoji in enumerate(emojis)}
+
+
 def as_waline(export: Export) -> Iterator[str]:
     yield '{"type": "waline", "version": 1, "tables": ["Comment", "Counter", "Users"],\n'
     yield '"data": {"Users": [], "Counter": [\n'
     yield from list_items(
-        {"objectId": page.id, "time": page.views, "url": unquoted(page.page_url)}
+        {
+            "objectId": page.id,
+            "time": page.views,
+            "url": unquoted(page.page_url),
+            **reactions_for_waline(export, page),
+        }
         for page in export.store.exported_pages()
     )
     yield '\n], "Comment": [\n'
@@ -27955,7 +28514,7 @@ def staged_file(arguments: ImportArguments) -> Staging:
         if fault:
             report.note("the file breaks off: what follows is not in it", fault)
         place_of = places.of if config.privacy_show_location else None
-        staging = Staging(report, place_of, config.blog_name, World().now())
+        staging = Staging(report, place_of, config, World().now())
         show = progress_line(translated("read", terminal_language(os.environ)))
         staging.read(plain, show)
     return staging

@@ -440,13 +440,15 @@ export async function account(thread, kit, form, reason) {
     const nickname = field('nickname', 'name', {
       autocomplete: 'nickname', dir: 'auto', value: profile.nickname,
     })
+    const nameRow = h('div', {class: 'rename'}, nickname, h('button', {class: 'more'}, say('save')))
     wait.replaceWith(
       h('p', {class: 'small'}, h('bdi', {}, accountEmail), ' · ' + say('count', profile.comments)),
-      h('div', {class: 'rename'}, nickname, h('button', {class: 'more'}, say('save'))),
+      nameRow,
       choiceOf('answers'), box, list, questions)
     if (profile.identities?.length) {
       thread.use('login.js', 'identities', questions, profile, act, resume)
     }
+    if ('picture' in profile) thread.use('own_picture.js', 'offerPicture', nameRow, profile, act)
     const begin = step => {
       if (has_password || canMail) return prepare(step, !has_password)
       const goBack = () => go('me', step)

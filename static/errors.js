@@ -86,7 +86,7 @@ const TEXT_KEYS = {
   origin: 'refused', body: 'content_too_long', parent: 'comment',
   comment: 'comment', page: 'page', nickname: 'nickname', email: 'email', website: 'website',
   captcha: 'captcha', login: 'login', token: 'token', code: 'code_wrong',
-  reason: 'content_invalid', fresh: 'password_missing',
+  reason: 'content_invalid', fresh: 'password_missing', emoji: 'failed', face: 'failed',
 }
 
 /** A page's URL as a person would write it. */

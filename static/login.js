@@ -139,23 +139,7 @@ export async function identities(thread, kit, above, profile, act, take) {
     return row
   }
 
-  above.after(
-    ...profile.picture ? [pictureRow(thread, kit, profile.picture, act)] : [],
-    ...profile.identities.map(rowOf))
-}
-
-/** The picture of the reader, with a button that removes it. */
-function pictureRow(thread, kit, picture, act) {
-  async function remove() {
-    await kit.send(kit, 'me/picture', {}, 'DELETE')
-    row.remove()
-    thread.load({})
-  }
-  const alt = thread.say('provider_yours')
-  const row = kit.h('p', {class: 'small identity'},
-    kit.h('img', {class: 'portrait', alt, src: `${SERVICE}pictures/${picture}`}),
-    kit.button(thread.say('provider_remove'), () => act(remove, row), {class: 'more'}))
-  return row
+  above.after(...profile.identities.map(rowOf))
 }
 
 // The owner's own site, which names its reader by the attribute `site-token`

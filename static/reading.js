@@ -10,46 +10,60 @@ sheet.replaceSync(MODULE_STYLE)
 
 // -- Likes --------------------------------------------------------------------
 
-/** Likes a comment or the page, or takes the like back. It shows at once; an error undoes it.
-    Requests go one after another: two at once could arrive in either order. */
-export async function like(thread, kit, heart, id) {
-  const {me, recall} = kit
-  const likes = () => recall('likes', [])
-  const key = id ?? thread.url
-  const isLiked = () => likes().includes(key)
-  const set = (liked, count) => {
-    const others = likes().filter(each => each !== key)
-    kit.keep(kit, 'likes', [...liked ? [key] : [], ...others].slice(0, 500))
-    heart.show(liked, count)
+/** Likes a comment or the page, or takes the like back. */
+export const like = (thread, kit, heart, id) => toggle(thread, kit, heart, {
+  list: 'likes',
+  keep: keys => kit.keep(kit, 'likes', keys),
+  key: id ?? thread.url,
+  path: id ? 'comment/like' : 'page/like',
+  body: id ? {id} : {page_url: thread.url},
+  countIn: response => response.likes ?? response.page_likes,
+  show: count => {
     if (!id) thread.totals.page_likes = count
+  },
+})
+
+/** Turns on or off what a visitor can do once: a like, or a reaction to the page. It shows at once;
+    an error undoes it. The browser keeps the keys of what is on, in `list`. `countIn` finds the new
+    number in a response. Requests go one after another: two at once could arrive in either order.
+    */
+export async function toggle(thread, kit, pressed, what) {
+  const {list, keep, key, path, body, countIn, show} = what
+  const {me, recall} = kit
+  const keys = () => recall(list, [])
+  const isOn = () => keys().includes(key)
+  const set = (on, count) => {
+    const others = keys().filter(each => each !== key)
+    keep([...on ? [key] : [], ...others].slice(0, 500))
+    pressed.show(on, count)
+    show(count)
   }
-  const sendLike = undo => id
-    ? kit.sendPatiently(kit, 'comment/like', {id, undo})
-    : kit.sendPatiently(kit, 'page/like', {page_url: key, undo})
-  let stored = [isLiked(), heart.count] // at the service
-  set(!stored[0], heart.count + (stored[0] ? -1 : 1))
+  const sendNow = undo => kit.sendPatiently(kit, path, {...body, undo})
+  let stored = [isOn(), pressed.count] // at the service
+  set(!stored[0], pressed.count + (stored[0] ? -1 : 1))
   thread.$('#error')?.remove()
-  if (heart.busy) return // the loop below sends this press too
-  heart.busy = true
+  if (pressed.busy) return // the loop below sends this press too
+  pressed.busy = true
   try {
-    while (isLiked() !== stored[0]) {
+    while (isOn() !== stored[0]) {
       const undo = stored[0]
-      const response = await sendLike(undo).catch(error => {
+      const response = await sendNow(undo).catch(error => {
         if (error.code !== 'token_invalid') throw error
         kit.keep(kit, 'me', {...me(), token: undefined, id: undefined})
-        return sendLike(undo)
+        return sendNow(undo)
       })
-      stored = [!undo, response.likes ?? response.page_likes]
+      stored = [!undo, countIn(response)]
     }
     set(...stored)
   } catch (error) {
     set(...stored)
-    const place = heart.closest('article, .head')
+    const article = pressed.closest('article')
+    const row = pressed.parentNode
     // The text for `offline` speaks of what one writes.
     const shown = error.code === 'offline' ? new kit.Failure('failed', error) : error
-    kit.showError(thread, kit, place, shown, id ? undefined : place)
+    kit.showError(thread, kit, article ?? row, shown, article ? undefined : row)
   }
-  heart.busy = false
+  pressed.busy = false
 }
 
 // -- Pages --------------------------------------------------------------------

@@ -190,7 +190,7 @@ function buttons(thread, {button, h}, form) {
 /** Shows of a form what the settings of the blog want. `embed.js` calls it again when they come. */
 function applySettings(thread, kit, form) {
   const {button, h, me} = kit
-  const {hold, policy_url, registration, providers, login_required} = thread.settings
+  const {hold, policy_url, registration, providers, login_required, faces} = thread.settings
   const {change} = form.subject
   const {token, role} = me()
   const signIn = () => thread.use('account.js', 'account', form)
@@ -203,6 +203,7 @@ function applySettings(thread, kit, form) {
   form.querySelector('.links').replaceWith(h('span', {class: 'push links'},
     (registration || providers) && !token && button(thread.say('signin'), signIn),
     policy_url && h('a', {href: policy_url}, thread.say('privacy'))))
+  if (faces && !token && !change) thread.use('faces.js', 'offerFaces', form)
   change?.setUp(form)
   if (token) signIn() // shows who is signed in
   else if (thread.getAttribute('site-token')) thread.use('login.js', 'enterBySite', form)

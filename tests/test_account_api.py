@@ -135,7 +135,8 @@ def test_an_account_reads_nothing_of_another_account(guest: Guest, ann: Reader) 
     mine, everything = me(ann, url=PAGE), export(ann)
     assert (mine["comments"], mine["follows"], mine["following"]) == (0, [], False)
     assert everything.pop("account")["email"] == ANN
-    kept = ("identities", "comments", "follows", "muted", "likes", "page_likes", "reports")
+    kept = {"identities", "comments", "follows", "muted", "likes", "page_likes"}
+    kept |= {"reactions", "reports"}
     assert everything.pop("sign_ins") == [AT]
     assert everything.pop("picture") is None
     assert everything == {name: [] for name in kept}
@@ -781,7 +782,7 @@ def test_the_export_of_an_account_has_all_that_is_kept_of_it(
     guest.post_json("/comment/like", {"id": 3})
     active_reader.delete_json(f"/comments/{active_reader.comment('mine to delete')}", {})
     everything = export(active_reader)
-    kept = {"comments", "follows", "muted", "likes", "page_likes", "reports"}
+    kept = {"comments", "follows", "muted", "likes", "page_likes", "reactions", "reports"}
     assert everything.keys() == {"account", "sign_ins", "identities", "picture", *kept}
     switches = ("answers", "questions")
     names = ("email", "nickname", "role", "language", "created_at", "has_password", *switches)

@@ -206,7 +206,7 @@ def expected_export(installation: Installation, emails: bool) -> Row:
         comments.append(comment)
     pages = [
         {word: row[word] for word in ("page_url", "title", "views", "page_likes", "closed")}
-        | {"page_key": row["key"], "opened_at": moment(row["opened_at"])}
+        | {"page_key": row["key"], "opened_at": moment(row["opened_at"]), "reactions": {}}
         for row in installation.rows("SELECT * FROM page ORDER BY key")
     ]
     return {"format": "commentd", "version": 1, "pages": pages, "comments": comments}

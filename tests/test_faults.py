@@ -154,6 +154,7 @@ SITE: dict[str, Any] = {
     "server_metrics": True,
     "site_demo": True,
     "site_contact": OWNER,
+    "comments_reactions": ("👍",),
     "webhook_url": "http://127.0.0.1:9/",
     "privacy_keep_ip_days": 7,
     "moderation_keep_days": 7,
@@ -273,6 +274,8 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "POST /comment/like, taken back": ("", {"id": 1, "undo": True}),
     "POST /page/like": ("", {"page_url": "/new/"}),
     "POST /page/like, taken back": ("", {"page_url": PAGE, "undo": True}),
+    "POST /page/react": ("", {"page_url": "/new/", "emoji": "👍"}),
+    "POST /page/react, taken back": ("", {"page_url": PAGE, "emoji": "👍", "undo": True}),
     "POST /page/follow": (ANN, {"page_url": "/new/"}),
     "POST /page/follow, no more": (ANN, {"page_url": PAGE, "undo": True}),
     "POST /comments/<comment_id:id>/report": ("", {"reason": "rude"}),
@@ -427,6 +430,7 @@ def faulty_service(tmp_path_factory: pytest.TempPathFactory) -> FaultyService:
         owner.post_json("/admin/blocks", {"kind": "word", "value": "casino"})
         web.post_json("/comment/like", {"id": 1})
         web.post_json("/page/like", {"page_url": PAGE})
+        web.post_json("/page/react", {"page_url": PAGE, "emoji": "👍"})
         web.post_json("/comments/3/report", {"reason": "?"})
         for _ in range(4):
             fake_world.time += 600

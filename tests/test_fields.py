@@ -200,7 +200,7 @@ def test_readers_with_an_older_list_are_told_of_a_new_role_or_picture(
 
 
 # What our own export leaves out: accounts, and what the service finds out by itself.
-NOT_EXPORTED = {"page_url", "user_id", "role", "picture", "hidden_at", "learnt"}
+NOT_EXPORTED = {"page_url", "user_id", "role", "picture", "face", "hidden_at", "learnt"}
 
 
 def test_an_export_holds_each_field_and_an_import_brings_it_back(

@@ -159,12 +159,15 @@ def test_the_wheel_serves_where_it_is_installed(installed_command: Path, tmp_pat
     assert_serves(tmp_path, installed_command)
 
 
+ASSETS = "import commentd; assets, _ = commentd.assets_with(commentd.Extras())"
+
+
 def test_the_scripts_of_a_wheel_are_served_as_they_are_in_it(installed_command: Path) -> None:
     pytest.importorskip("minify")
     small = small_files(ROOT / "static")
     python = installed_command.with_name("python")
     for name in ("reading.js", "admin_page/shared.js", "home.css"):
-        ask = f"import commentd; print(commentd.assets_with('')[0]['{name}'].body.decode(), end='')"
+        ask = f"{ASSETS}; print(assets['{name}'].body.decode(), end='')"
         served = done(python, "-c", ask, cwd=installed_command.parent)
         assert served.endswith(small[name]), name
 
@@ -181,7 +184,7 @@ def test_the_styles_of_a_wheel_ask_for_the_same_widths_and_media() -> None:
 
 def test_the_readme_says_how_large_the_widget_is(installed_command: Path) -> None:
     pytest.importorskip("minify")
-    ask = "import commentd; print(len(commentd.assets_with('')[0]['embed.js'].gzipped))"
+    ask = f"{ASSETS}; print(len(assets['embed.js'].gzipped))"
     python = installed_command.with_name("python")
     size = int(done(python, "-c", ask, cwd=installed_command.parent)) / 1000
     readme = (ROOT / "README.md").read_text("utf-8")

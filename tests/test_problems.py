@@ -414,7 +414,7 @@ PERMISSIONS = {
         "/me/picture",
         "/page/follow",
     },
-    "anyone": {"/comments", "/comment/like", "/page/like", "/pages"}
+    "anyone": {"/comments", "/comment/like", "/page/like", "/page/react", "/pages"}
     | {"/comments/{comment_id}/report"}
     | {"/comments/preview", "/comments/{comment_id}", "/comments/latest"},
     "public": {
@@ -424,6 +424,7 @@ PERMISSIONS = {
         "/auth/login",
         "/auth/site",
         "/captcha",
+        "/faces",
     }
     | {"/health", "/origin", "/way-in", "/"}
     | {"/{name}", "/admin_page/{name}", "/words/{name}", "/mail", "/feed.atom", "/thread", *OFF}

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from commentd import TextFeatures, assets_with
+from commentd import Extras, TextFeatures, assets_with
 from support.blog import Json, say
 from support.sources import STATIC
 from support.widget import View, altering, lists, service_with, settled
@@ -27,7 +27,7 @@ NAMESPACES = "node => new Set([...node.querySelectorAll('math *')].map(e => e.na
 
 def test_a_blog_without_formulas_and_tables_loads_no_byte_of_them() -> None:
     def script(**wanted: bool) -> bytes:
-        return assets_with("", features=TextFeatures(**wanted))[0]["embed.js"].body
+        return assets_with(Extras(features=TextFeatures(**wanted)))[0]["embed.js"].body
 
     formula, table = ((STATIC / name).read_bytes() for name in ("formula.js", "table.js"))
     assert formula not in script()

@@ -150,9 +150,9 @@ def test_a_reader_says_that_their_picture_may_be_shown_and_takes_it_back(
     until(lambda: is_shown(shown))
     page.get_by_placeholder(EN["write"]).click()
     page.get_by_role("button", name=EN["account"]).click()
-    mine = page.get_by_role("img", name=EN["provider_yours"])
+    mine = page.get_by_role("img", name=EN["picture_yours"])
     until(lambda: is_shown(mine))
-    page.get_by_role("button", name=EN["provider_remove"]).click()
+    page.get_by_role("button", name=EN["picture_remove"]).click()
     expect(mine).to_have_count(0)
     expect(shown).to_have_count(0)
     assert sql(app, "SELECT count(*) FROM picture") == [(0,)]

@@ -38,6 +38,9 @@ SCRIPTS = [
     "account.js",
     "login.js",
     "moderate.js",
+    "reactions.js",
+    "faces.js",
+    "own_picture.js",
 ]
 EMAIL_NAMES = {"zh-CN": "zh", "zh-TW": "zh-tw"}  # those that differ from the widget's
 BILINGUAL = LANGUAGES["zh-CN"]["emails_with_english"]
@@ -229,16 +232,22 @@ def test_the_first_texts_are_those_that_the_first_script_says_by_itself() -> Non
     assert set(FIRST_KEYS) <= bare(WORDS["en"]).keys()
 
 
-def test_the_texts_of_a_language_are_served_in_three_parts_that_make_up_its_file(
-    visitor: Visitor,
+@pytest.mark.parametrize("settings", [{}, {"comments_reactions": ("👍",)}])
+def test_the_texts_of_a_language_are_served_in_parts_that_make_up_its_file(
+    visitor: Visitor, settings: dict[str, Any]
 ) -> None:
+    of_reactions = {"reactions", "react"}  # that stand with the first texts, or nowhere
     for language, words in WORDS.items():
         later = visitor.get(f"/words/{language}.json").json
-        of_providers = visitor.get(f"/words/provider-{language}.json").json
-        assert {key.partition("_")[0] for key in of_providers} == {"provider"}
-        first = {key: text for key, text in words.items() if key not in later | of_providers}
-        assert {*bare(first)} == {*FIRST_KEYS}, language
-        assert first | later | of_providers == words
+        for topic in ("provider", "picture"):
+            of_topic = visitor.get(f"/words/{topic}-{language}.json").json
+            assert {key.partition("_")[0] for key in of_topic} == {topic}
+            later |= of_topic
+        first = {key: text for key, text in words.items() if key not in later}
+        assert {*bare(first)} == {*FIRST_KEYS} | of_reactions, language
+        assert first | later == words
+        if not settings:
+            first = {key: text for key, text in first.items() if key not in of_reactions}
         if language not in {"en", "zh-CN"}:  # embed.js has these
             assert visitor.get(f"/words/first-{language}.json").json == first
 

@@ -68,6 +68,11 @@ def assert_whole(path: str) -> None:
         ).fetchall()
         assert wrong == []
         wrong = db.execute(
+            """SELECT id FROM reaction WHERE count <> (SELECT count(*) FROM reaction_liker
+                  WHERE reaction_id = reaction.id)"""
+        ).fetchall()
+        assert wrong == []
+        wrong = db.execute(
             """SELECT c.id FROM comment AS c WHERE likes <> (SELECT count(*) FROM comment_liker
                   WHERE comment_id = c.id)
                 OR replies <> (SELECT count(*) FROM comment AS r

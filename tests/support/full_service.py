@@ -216,6 +216,7 @@ def full_service(app: App, fake_world: FakeWorld, db: sqlite3.Connection) -> Ful
     ann.say(parent_id=2)
     ann.post_json("/comment/like", {"id": 1})
     ann.post_json("/page/like", {"page_url": PAGE})
+    ann.post_json("/page/react", {"page_url": PAGE, "emoji": "👍"})
     ann.post_json("/page/follow", {"page_url": PAGE})
     ann.post_json("/comments/2/report", {"reason": "rude"})
     other = guest.say(page_url="/other/")["comment"]["id"]
@@ -289,6 +290,7 @@ def fields_of(form: Any, *, whole: bool) -> dict[str, Any]:
 
 METRICS: dict[str, Any] = {
     "comments_pictures": True,
+    "comments_reactions": ("👍", "🎉"),
     "limits_enabled": False,
     "server_metrics": True,
     "site_contact": "mailto:ann@example.com",
