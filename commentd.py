@@ -6952,6 +6952,9 @@ class Store(Database):
         with nothing to list it for: they may be put back."""
         sql = """
             DELETE FROM page_liker WHERE page_id = :id;
+            DELETE FROM reaction_liker
+             WHERE reaction_id IN (SELECT id FROM reaction WHERE page_id = :id);
+            DELETE FROM reaction WHERE page_id = :id;
             DELETE FROM subscription WHERE page_id = :id;
             DELETE FROM follow WHERE page_id = :id;
             UPDATE page SET views = 0, page_likes = 0, closed = 0 WHERE id = :id;

@@ -9,6 +9,7 @@ import pytest
 
 from commentd import App
 from support import inside
+from support.admin import owner as owner  # a fixture
 from support.client import CANARY, PAGE, Visitor
 from support.database import assert_whole
 from support.inside import writing_store
@@ -112,6 +113,16 @@ def test_a_page_with_a_reaction_outlives_one_without(
         fake_world.time += 91 * 86400
         app.tick()
     assert db.execute("SELECT page_url FROM page").fetchall() == [(PAGE,)]
+
+
+def test_reactions_go_with_a_page_that_an_admin_deletes(
+    visitor: Visitor, owner: Visitor, db: sqlite3.Connection
+) -> None:
+    guest = Visitor(visitor.served, "203.0.113.8")
+    react(guest)
+    owner.delete_json("/admin/pages/1", {})
+    assert reactions(guest) == NONE
+    assert db.execute("SELECT count(*) FROM reaction_liker").fetchall() == [(0,)]
 
 
 def test_reactions_of_an_account_are_exported_and_stay_without_it(ann: Visitor, app: App) -> None:

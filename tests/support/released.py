@@ -154,6 +154,11 @@ FROM_ELSEWHERE = [
                                    1795999999, 0)""",
     "INSERT INTO picture VALUES ('0123456789abcdef0123456789abcdef', 1, 'image/png', x'89', 1)",
     "UPDATE account SET picture = '0123456789abcdef0123456789abcdef' WHERE id = 1",
+    "INSERT INTO face VALUES ('fedcba9876543210fedcba9876543210', 'image/png', x'89')",
+    "UPDATE comment SET face = 'fedcba9876543210fedcba9876543210' WHERE id = 2",
+    "INSERT INTO reaction VALUES (1, 1, '👍', 1)",
+    "INSERT INTO reaction_liker VALUES (1, 'user 1', NULL)",
+    "INSERT INTO setting VALUES ('moderation_keep_days', '40')",
 ]
 
 
@@ -166,6 +171,8 @@ def leave_work_undone(app: App, fake_world: FakeWorld) -> None:
     for statement in FROM_ELSEWHERE:
         inside.sql(app, statement)
     app.tick()
+    # A blog without these pictures drops it within a minute.
+    inside.sql(app, "INSERT INTO avatar VALUES ('lu@example.com', '', 1)")
 
 
 # As SQL, and back
