@@ -216,7 +216,6 @@ def full_service(app: App, fake_world: FakeWorld, db: sqlite3.Connection) -> Ful
     ann.say(parent_id=2)
     ann.post_json("/comment/like", {"id": 1})
     ann.post_json("/page/like", {"page_url": PAGE})
-    ann.post_json("/page/react", {"page_url": PAGE, "emoji": "👍"})
     ann.post_json("/page/follow", {"page_url": PAGE})
     ann.post_json("/comments/2/report", {"reason": "rude"})
     other = guest.say(page_url="/other/")["comment"]["id"]
@@ -230,6 +229,8 @@ def full_service(app: App, fake_world: FakeWorld, db: sqlite3.Connection) -> Ful
     )
     db.execute("INSERT INTO block VALUES (1, 'word', 'roulette', '', ?, NULL)", (START,))
     db.execute("INSERT INTO joined_identity VALUES ('https://id.example', 'Ann-1', 1, ?)", (START,))
+    db.execute("INSERT INTO reaction VALUES (1, 1, '👍', 1)")
+    db.execute("INSERT INTO reaction_liker VALUES (1, 'user 1', NULL)")
     db.execute("INSERT INTO picture VALUES (?, 1, 'image/png', x'89', 1)", ("7" * 32,))
     db.execute("UPDATE account SET picture = ? WHERE id = 1", ("7" * 32,))
     db.execute(
