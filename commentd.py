@@ -16292,10 +16292,10 @@ def set_own_picture(request: Request) -> Json:
     """`{picture}`, a file in Base64, `{face}`, the name of one of the gallery, or `{voucher,
     voucher_secret}` to `{success, picture}`: this picture, or the one that a provider names, stands
     beside the caller's comments from now on."""
+    face = chosen_face(request)
     if "picture" in request.form:
         return show_own_picture(request, uploaded_picture(request))
     if "face" in request.form:
-        face = chosen_face(request)
         if face is None:
             raise BadField("这张图片用不了", "face", Fault.INVALID)
         return show_own_picture(request, PictureFile(face.body, face.media_type))

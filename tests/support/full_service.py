@@ -119,6 +119,10 @@ class FullService:
 APP_KEY = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"  # of an authenticator app
 
 # Values of parameters and fields, and those that one operation wants.
+# A PNG of one pixel.
+DOT = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 GOOD: dict[str, Any] = {
     "answers": False,
     "questions": False,
@@ -153,6 +157,9 @@ GOOD: dict[str, Any] = {
     "undo": False,
     "value": "casino",
     "website": "https://e.example",
+    "face": "0" * 32,
+    "emoji": "👍",
+    "POST /me/picture picture": DOT,
     "around": 2,
     "before": 99,
     "comment": 1,
