@@ -19,8 +19,8 @@ CREATE TABLE account (
         -- The name of what stands beside its comments. Empty for the first letter of their name.
         picture    TEXT NOT NULL DEFAULT ''
     ) STRICT;
-INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$ad9ecc9442bdd91911632e259ee01046$6afc17628a3b48560dd6840c6dadde7ada20a41acc8f9c6f67efad76644a46d8','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
-INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$74f02a17777c0322ea5f34373d52161d$8bd1fd2cdfa7fe638711ff9b77afc442b2ae11c0536ff20a0803b785986ac054','admin',1,1795177160,0,'','',0,'');
+INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$c7e227d7de216126e97008252ff19881$0080b5c25179f18ab6a5cc5c76e5486eda854faa4046ed724485f421e5a3182d','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
+INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$a6e9de245ea0d922f509c3d5755a6409$f183131d863241d288cb3f85de263caec7441425961f9e2ff08975564168d2d4','admin',1,1795177160,0,'','',0,'');
 CREATE TABLE admin_link (
         hash       TEXT PRIMARY KEY,
         email      TEXT NOT NULL,
@@ -28,7 +28,7 @@ CREATE TABLE admin_link (
         role       TEXT NOT NULL CHECK (role IN ('moderator', 'admin')),
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "admin_link" VALUES('8ddb36846d7aec05084a036d79b80648388e141083b1c209140a3f94a1f69d93','second@example.com','admin',1795184360);
+INSERT INTO "admin_link" VALUES('7cdaaa0eb8b1caff77d89e831f68602e7395418d6c42b8894e7f856c5b404123','second@example.com','admin',1795184360);
 CREATE TABLE admin_session (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         user_id    INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
@@ -56,6 +56,13 @@ INSERT INTO "audit" VALUES(4,1795177160,'Owner','reply','2','',NULL);
 INSERT INTO "audit" VALUES(5,1795177160,'Owner','block','roulette','word',NULL);
 INSERT INTO "audit" VALUES(6,1795177160,'Owner','block','spam.example','domain',NULL);
 INSERT INTO "audit" VALUES(7,1795177160,'Owner','close','/2026/日记/','',NULL);
+CREATE TABLE avatar (
+        email    TEXT PRIMARY KEY,
+        -- The name of the one that was found. "" if none was.
+        face     TEXT NOT NULL DEFAULT '',
+        asked_at INTEGER NOT NULL DEFAULT 0
+    ) STRICT, WITHOUT ROWID;
+INSERT INTO "avatar" VALUES('lu@example.com','',1);
 CREATE TABLE block (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         kind       TEXT NOT NULL CHECK (kind IN ('address', 'email', 'domain', 'word')),
@@ -90,6 +97,8 @@ CREATE TABLE comment (
         nickname   TEXT NOT NULL,
         email      TEXT NOT NULL,
         website    TEXT NOT NULL,
+        -- The name of the picture of a guest.
+        face       TEXT NOT NULL DEFAULT '',
         content    TEXT NOT NULL,
         html       TEXT NOT NULL,
         -- Whether an import brought HTML that says more than Markdown can.
@@ -118,11 +127,11 @@ CREATE TABLE comment (
         -- That of its page when readers last saw it change.
         mark       INTEGER NOT NULL DEFAULT 0
     ) STRICT;
-INSERT INTO "comment" VALUES(1,1,NULL,NULL,1,'Ann','','https://ann.example','*First!* 第一条 🎉','<p><em>First!</em> 第一条 🎉</p>
+INSERT INTO "comment" VALUES(1,1,NULL,NULL,1,'Ann','','https://ann.example','','*First!* 第一条 🎉','<p><em>First!</em> 第一条 🎉</p>
 ',0,'203.0.113.7','','',3,1,1,'visible',1795000000,0,NULL,1,'','zh',NULL,'ham',14);
-INSERT INTO "comment" VALUES(2,1,1,1,NULL,'陆知微','lu@example.com','','回复一下','<p>回复一下</p>
-',0,'223.5.5.5','CN','浙江 杭州',0,2,1,'visible',1795003600,0,NULL,0,'','zh',NULL,'ham',2);
-INSERT INTO "comment" VALUES(3,1,2,1,1,'Ann','','','How I do it:
+INSERT INTO "comment" VALUES(2,1,1,1,NULL,'陆知微','lu@example.com','','fedcba9876543210fedcba9876543210','回复一下','<p>回复一下</p>
+',0,'223.5.5.5','CN','浙江 杭州',0,2,1,'visible',1795003600,0,NULL,0,'','zh',NULL,'ham',16);
+INSERT INTO "comment" VALUES(3,1,2,1,1,'Ann','','','','How I do it:
 
 ```python
 print("<b>")  # & more
@@ -133,25 +142,25 @@ print("<b>")  # & more
 </code></pre>
 <p>| no | table |</p>
 ',0,'203.0.113.7','','',1,0,1,'visible',1795004300,0,NULL,0,'','en',NULL,'',15);
-INSERT INTO "comment" VALUES(4,2,NULL,NULL,NULL,'نور','','','مرحبا بكم','<p>مرحبا بكم</p>
+INSERT INTO "comment" VALUES(4,2,NULL,NULL,NULL,'نور','','','','مرحبا بكم','<p>مرحبا بكم</p>
 ',0,'2001:db8::7','','',0,0,1,'visible',1795090700,0,NULL,0,'','ar',NULL,'',1);
-INSERT INTO "comment" VALUES(5,2,NULL,NULL,NULL,'Zoë','','','It''s better; with -- "quotes" and a
+INSERT INTO "comment" VALUES(5,2,NULL,NULL,NULL,'Zoë','','','','It''s better; with -- "quotes" and a
 second line','<p>It''s better; with -- "quotes" and a<br>
 second line</p>
 ',0,'2001:db8::7','','',0,0,1,'visible',1795090700,0,1795090760,0,'','en',NULL,'',4);
-INSERT INTO "comment" VALUES(6,1,NULL,NULL,NULL,'Bo','','','Cheap: https://spam.example','<p>Cheap: <a href="https://spam.example" rel="nofollow ugc noopener noreferrer">https://spam.example</a></p>
+INSERT INTO "comment" VALUES(6,1,NULL,NULL,NULL,'Bo','','','','Cheap: https://spam.example','<p>Cheap: <a href="https://spam.example" rel="nofollow ugc noopener noreferrer">https://spam.example</a></p>
 ',0,'198.51.100.20','','',0,0,0,'spam',1795177160,0,NULL,0,'word: cheap','en',1795177160,'spam',0);
-INSERT INTO "comment" VALUES(7,1,NULL,NULL,NULL,'Cy','','','Is it cheap?','<p>Is it cheap?</p>
+INSERT INTO "comment" VALUES(7,1,NULL,NULL,NULL,'Cy','','','','Is it cheap?','<p>Is it cheap?</p>
 ',0,'198.51.100.21','','',0,0,0,'waiting',1795177160,0,NULL,0,'word: cheap','en',NULL,'',0);
-INSERT INTO "comment" VALUES(8,1,NULL,NULL,NULL,'Di','','','To be deleted','<p>To be deleted</p>
+INSERT INTO "comment" VALUES(8,1,NULL,NULL,NULL,'Di','','','','To be deleted','<p>To be deleted</p>
 ',0,'198.51.100.22','','',0,1,1,'deleted',1795177160,0,NULL,0,'','en',1795177160,'',10);
-INSERT INTO "comment" VALUES(9,1,8,8,NULL,'Ed','','','A reply to it','<p>A reply to it</p>
+INSERT INTO "comment" VALUES(9,1,8,8,NULL,'Ed','','','','A reply to it','<p>A reply to it</p>
 ',0,'198.51.100.23','','',0,0,1,'visible',1795177160,0,NULL,0,'','en',NULL,'',9);
-INSERT INTO "comment" VALUES(10,1,2,1,2,'Owner','','','Thanks, **all** of you.','<p>Thanks, <strong>all</strong> of you.</p>
+INSERT INTO "comment" VALUES(10,1,2,1,2,'Owner','','','','Thanks, **all** of you.','<p>Thanks, <strong>all</strong> of you.</p>
 ',0,'198.51.100.7','','',0,0,1,'visible',1795177160,0,NULL,0,'','zh',NULL,'',12);
-INSERT INTO "comment" VALUES(11,1,NULL,NULL,NULL,'Flo','flo@example.com','','The newest','<p>The newest</p>
+INSERT INTO "comment" VALUES(11,1,NULL,NULL,NULL,'Flo','flo@example.com','','','The newest','<p>The newest</p>
 ',0,'198.51.100.31','','',0,0,1,'visible',1795180760,0,NULL,0,'','en',NULL,'',13);
-INSERT INTO "comment" VALUES(12,3,NULL,NULL,NULL,'Old Friend','friend@example.com','','From before.','<p>From before.</p>
+INSERT INTO "comment" VALUES(12,3,NULL,NULL,NULL,'Old Friend','friend@example.com','','','From before.','<p>From before.</p>
 ',0,'','','',0,0,1,'visible',1714979289,1,NULL,0,'','',NULL,'',1);
 CREATE TABLE comment_liker (
         comment_id INTEGER NOT NULL REFERENCES comment (id),
@@ -159,10 +168,10 @@ CREATE TABLE comment_liker (
         liked_at   INTEGER,
         PRIMARY KEY (comment_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "comment_liker" VALUES(1,'85fa63de145f95d8b90f45b736d6b2fe',1795090760);
-INSERT INTO "comment_liker" VALUES(1,'f87f1e52e7c853e10ca4858dc0ce9dd8',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'22ab0357e337bcc1f584b96fbc53d679',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'f203b0e3be828142f4cff846bce54043',1795090760);
 INSERT INTO "comment_liker" VALUES(1,'user 1',NULL);
-INSERT INTO "comment_liker" VALUES(3,'85fa63de145f95d8b90f45b736d6b2fe',1795090760);
+INSERT INTO "comment_liker" VALUES(3,'f203b0e3be828142f4cff846bce54043',1795090760);
 CREATE TABLE country_day (
         day     INTEGER NOT NULL,
         country TEXT NOT NULL,
@@ -179,6 +188,12 @@ INSERT INTO "day" VALUES(19849,1,0,0);
 INSERT INTO "day" VALUES(20775,3,0,0);
 INSERT INTO "day" VALUES(20776,2,3,5);
 INSERT INTO "day" VALUES(20777,6,0,0);
+CREATE TABLE face (
+        name       TEXT PRIMARY KEY,
+        media_type TEXT NOT NULL,
+        body       BLOB NOT NULL
+    ) STRICT;
+INSERT INTO "face" VALUES('fedcba9876543210fedcba9876543210','image/png',X'89');
 CREATE TABLE follow (
         user_id  INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
         page_id  INTEGER NOT NULL REFERENCES page (id) ON DELETE CASCADE,
@@ -208,7 +223,7 @@ CREATE TABLE known_network (
         seen_at INTEGER NOT NULL,
         PRIMARY KEY (user_id, network)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "known_network" VALUES(1,'8c6875a2773bdb466f013d2fb7fc7473',1795000000);
+INSERT INTO "known_network" VALUES(1,'70be3e87ffceec76ecfc329832a60d1e',1795000000);
 CREATE TABLE no_question (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
@@ -254,9 +269,9 @@ INSERT INTO "outbox" VALUES(8,NULL,5,NULL,'created','','webhook','','','','{}',1
 INSERT INTO "outbox" VALUES(10,NULL,7,NULL,'created','','webhook','','','','{}',1795177160,1,1795180775,1795263560,'ConnectionRefusedError Connection refused');
 INSERT INTO "outbox" VALUES(12,NULL,9,NULL,'created','','webhook','','','','{}',1795177160,0,1795180775,1795263560,'');
 INSERT INTO "outbox" VALUES(13,NULL,3,1,'reported','','webhook','','','','{}',1795177160,0,1795180775,1795263560,'');
-INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','313402 · Lines 验证码 / your code','你的验证码 / Your code:
+INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','212704 · Lines 验证码 / your code','你的验证码 / Your code:
 
-    313402
+    212704
 
 请在“Lines”的评论区输入，10 分钟内有效。
 Enter it in the comments on Lines within 10 minutes.
@@ -270,7 +285,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="supported-color-schemes" content="light dark">
-<title>313402 · Lines 验证码 / your code</title>
+<title>212704 · Lines 验证码 / your code</title>
 <style>
 @media (prefers-color-scheme: dark) {
 .ground { background: #14171a !important; }
@@ -297,7 +312,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <tr><td class="muted" style="padding:18px 20px 0;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:14px;line-height:20px;color:#59626b">Lines</td></tr>
 <tr><td class="text line" style="padding:14px 20px 10px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:16px;line-height:24px;color:#1d2126;word-break:break-word;overflow-wrap:anywhere">
 <p style="margin:0 0 12px">你的验证码 / Your code:</p>
-<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-indent:6px;text-align:center" dir="ltr">313402</p>
+<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-indent:6px;text-align:center" dir="ltr">212704</p>
 <p style="margin:0 0 12px">请在“Lines”的评论区输入，10 分钟内有效。<br>Enter it in the comments on Lines within 10 minutes.</p>
 </td></tr>
 <tr><td class="muted line" style="padding:12px 20px 16px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:13px;line-height:20px;color:#59626b;border-top:1px solid #e1e3e5">
@@ -336,9 +351,9 @@ CREATE TABLE page (
         -- Whether the site must be built again, since more than likes has changed.
         needs_rebuild INTEGER NOT NULL DEFAULT 0 CHECK (needs_rebuild IN (0, 1))
     ) STRICT;
-INSERT INTO "page" VALUES(1,'/2026/hello','/2026/hello/','','',NULL,6,3,2,1,1795090760,0,1795000000,15,0,1);
+INSERT INTO "page" VALUES(1,'/2026/hello','/2026/hello/','','',NULL,6,3,2,1,1795090760,0,1795000000,16,0,1);
 INSERT INTO "page" VALUES(2,'/2026/日记','/2026/日记/','','',NULL,2,2,1,0,1795090760,1,1795177160,4,0,1);
-INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795983040,0,1714979289,1,0,1);
+INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795983370,0,1714979289,1,0,1);
 CREATE TABLE page_day (
         page_id INTEGER NOT NULL REFERENCES page (id) ON DELETE CASCADE,
         day     INTEGER NOT NULL,
@@ -353,7 +368,7 @@ CREATE TABLE page_liker (
         liked_at INTEGER,
         PRIMARY KEY (page_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "page_liker" VALUES(1,'f87f1e52e7c853e10ca4858dc0ce9dd8',1795090760);
+INSERT INTO "page_liker" VALUES(1,'22ab0357e337bcc1f584b96fbc53d679',1795090760);
 CREATE TABLE picture (
         name       TEXT NOT NULL UNIQUE,
         user_id    INTEGER PRIMARY KEY REFERENCES account (id) ON DELETE CASCADE,
@@ -372,16 +387,31 @@ CREATE TABLE rate_limit (
     ) STRICT, WITHOUT ROWID;
 INSERT INTO "rate_limit" VALUES('all_code_emails','',3600,1,1795184360);
 INSERT INTO "rate_limit" VALUES('all_comments','',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','03f26a7b244b71e0b76e4fc72a5f75f61d9931560ae5259fdc1832b8a7fd9d10',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('code_email','03f26a7b244b71e0b76e4fc72a5f75f61d9931560ae5259fdc1832b8a7fd9d10',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','03f26a7b244b71e0b76e4fc72a5f75f61d9931560ae5259fdc1832b8a7fd9d10',86400,1,1795267160);
-INSERT INTO "rate_limit" VALUES('code_for_email','271b9624144d7595ecde7fc0b6ed897d0817f0f7c4a5a61941dea3b99a66ddcd',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','9c73494a6399b95aa51c8ef4caf34bee47b1fa710362182e35618fe813a15492',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','9c73494a6399b95aa51c8ef4caf34bee47b1fa710362182e35618fe813a15492',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('notification','follower 2edd8dd17e753737d8721a90b8da0c8d',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('notification','owner 0c529c774020c8f833cb4be62a5abed3',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('register','e07ed6281d5f8f05485d1cb0dbe8244b372e33db094c21cdde1ac5e55e370dad',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('report','52467182d7aa2488c8a276c7f89daf477e3d37859325ecb942085f3b97774403',86400,1,1795263560);
+INSERT INTO "rate_limit" VALUES('code_email','7ccfe43a8b06e84871e18003ba6b0144c76ca3064e3f79d6d7259437bc4bd191',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('code_email','7ccfe43a8b06e84871e18003ba6b0144c76ca3064e3f79d6d7259437bc4bd191',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('code_email','7ccfe43a8b06e84871e18003ba6b0144c76ca3064e3f79d6d7259437bc4bd191',86400,1,1795267160);
+INSERT INTO "rate_limit" VALUES('code_for_email','3c861544ccc337e7107abe18205bad169b696934a285923d7c551ec2825cc774',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','54ff4dea3f49074c7afdc799e9d48c26a33a495737a319896bb079f414239691',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','54ff4dea3f49074c7afdc799e9d48c26a33a495737a319896bb079f414239691',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('notification','follower 734d826d7f846a65b5e44db6dccf5d30',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('notification','owner 955615bfb4ea337a89ff10fdbe7872af',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('register','4112b77cf8dbbe74e267982334bb02eb1928d4dd01c5c68318e31d692245c43e',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('report','bd620dd93df0dcf974c3dab1bc2fc7cf193f536df6e4c02a464548069b642042',86400,1,1795263560);
+CREATE TABLE reaction (
+        id      INTEGER PRIMARY KEY,
+        page_id INTEGER NOT NULL REFERENCES page (id),
+        emoji   TEXT NOT NULL,
+        count   INTEGER NOT NULL DEFAULT 0,
+        UNIQUE (page_id, emoji)
+    ) STRICT;
+INSERT INTO "reaction" VALUES(1,1,'👍',1);
+CREATE TABLE reaction_liker (
+        reaction_id INTEGER NOT NULL REFERENCES reaction (id),
+        visitor     TEXT NOT NULL,
+        liked_at    INTEGER,
+        PRIMARY KEY (reaction_id, visitor)
+    ) STRICT, WITHOUT ROWID;
+INSERT INTO "reaction_liker" VALUES(1,'user 1',NULL);
 CREATE TABLE recovery_code (
         user_id INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
         hash    TEXT NOT NULL,
@@ -402,7 +432,7 @@ CREATE TABLE registration (
         created_at  INTEGER NOT NULL,
         expires_at  INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "registration" VALUES(1,'7cb61df8b5fbfcdbd35468ad8236c390','bob@example.com','Bob','pbkdf2_sha256$1$5df469e6faf81c51520cb8e4246c3510$6ff44f95cc66ed1949e46ec5f0527e0a095c98b08dca4ef5cc6d8d23e53dd40c','e61d85f66e1d7e3df95bc416a07383fa5086619fb8e3f9b2de32a594cd9a98be','e07ed6281d5f8f05485d1cb0dbe8244b372e33db094c21cdde1ac5e55e370dad',0,0,'',1795180760,1795181360);
+INSERT INTO "registration" VALUES(1,'489df8eeaa87df8c3a28e0b04b5691cb','bob@example.com','Bob','pbkdf2_sha256$1$5c3e8175fa3026bbe7f5a4c1ef94fc98$c90bf6b248d9aad72db765f3b1a846e54bb03463dd11f846f202277fdceaba40','b56ad7678f1c1155a3c6a62fbe4df62c277240be4d24f1167b72cd9c40d1fa60','4112b77cf8dbbe74e267982334bb02eb1928d4dd01c5c68318e31d692245c43e',0,0,'',1795180760,1795181360);
 CREATE TABLE report (
         id          INTEGER PRIMARY KEY,
         comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
@@ -411,16 +441,17 @@ CREATE TABLE report (
         reported_at INTEGER NOT NULL,
         UNIQUE (comment_id, visitor)
     ) STRICT;
-INSERT INTO "report" VALUES(1,3,'a25a4b72f1bdc36da1146818e186f46e','rude',1795177160);
+INSERT INTO "report" VALUES(1,3,'364bd1b7035d2ccf4a249c92ddea2029','rude',1795177160);
 CREATE TABLE secret (
         name  TEXT PRIMARY KEY,
         value TEXT NOT NULL
     ) STRICT;
-INSERT INTO "secret" VALUES('token_key','8f7baf95633e8e55603c6779c3f27c6a3076f64fa36e46b0e95d064c6cacdb2c');
+INSERT INTO "secret" VALUES('token_key','4bfe85ac33f7b28e41d87de51afb9753a7caf5ffbbfdba7578a2c234a55f4d97');
 CREATE TABLE setting (
         name TEXT PRIMARY KEY,
         text TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
+INSERT INTO "setting" VALUES('moderation_keep_days','40');
 CREATE TABLE short_link (
         hash       TEXT PRIMARY KEY,
         action     TEXT NOT NULL,
@@ -433,28 +464,28 @@ CREATE TABLE short_link (
         language   TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "short_link" VALUES('010d6f9128f3099d13655a47dc646d33b1ec2868afee815f53e64c4202be5d67','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
-INSERT INTO "short_link" VALUES('0781ca9c98f64353e0043a7f6e6d9cedaa8f628b58301588dbfc782c2d5dcbf8','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
-INSERT INTO "short_link" VALUES('1f5308e24b6f1f0d5d76b1e76d67ed907c4c41302a61c5f195f19a80546a9cb4','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
-INSERT INTO "short_link" VALUES('314f9e58b5ebd4c20901598066c15db0c83ba1d17d8658f4df77aa5026cac4f6','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'5c37dbdacd6b02965bb25d2dcfca29a2','en',1797769160);
-INSERT INTO "short_link" VALUES('53fbbc20aa8dd983f2f113ed80c40217d60a9efb500a140992d8597e7527ac7e','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'5c37dbdacd6b02965bb25d2dcfca29a2','en',1797769160);
-INSERT INTO "short_link" VALUES('591017bf8342609ebcb8d1c1a24dd1ef9154c1054fe5f98885eff3d151541431','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
-INSERT INTO "short_link" VALUES('5e250002c867b87e2ef81f5fd9147a8fc246984f59c5a3cf97c40010a29f1c94','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
-INSERT INTO "short_link" VALUES('6c0e77f15fe664825917de64bfc5f2f2a3a2cb58f61c1640feb4115ff03f3a5a','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'5c37dbdacd6b02965bb25d2dcfca29a2','en',1797769160);
-INSERT INTO "short_link" VALUES('6ee15a0d9ab706025d2a7f592e061035a87fe4763761c253e17fb61a10cb64d7','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'5c37dbdacd6b02965bb25d2dcfca29a2','zh',1797592000);
-INSERT INTO "short_link" VALUES('720263446133ccb4ef9739c963c2be8161d14f108d0a46a996069d77df85ca66','confirm','',2,'',0,0,'64685c06a13c0f645e6a71ac4737d5d8','zh',1797596300);
-INSERT INTO "short_link" VALUES('82d6c54cdebeca6ceb8610771b488582cc1f4c27e279976149ec11d7878dea48','unfollow','follow',10,'',1,1,'2edd8dd17e753737d8721a90b8da0c8d','en',1826716760);
-INSERT INTO "short_link" VALUES('857eeb697511881543bd07836dd5ac8570533f0ded3683a571848571ef9f8243','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'5c37dbdacd6b02965bb25d2dcfca29a2','zh',1797592000);
-INSERT INTO "short_link" VALUES('88ca864eb29f01e111a62059a4c291738f7188e96e0aa47d075e66f7ee8a5e85','stop_all','start_all',1,'',0,0,'2edd8dd17e753737d8721a90b8da0c8d','zh',1826540300);
-INSERT INTO "short_link" VALUES('88fb855857d10d322b16eb77dbdfd6ab4f81e94f86b8cf5258470b0683b5e917','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
-INSERT INTO "short_link" VALUES('8f8d473fc8771e469b4203c451477f92b1983b086f7b9637497505c1d54fd1be','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
-INSERT INTO "short_link" VALUES('9a8b524f2769df99fa031980de0de7e1edba50611570e69c02cbfd81dcefa987','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
-INSERT INTO "short_link" VALUES('9aec2d39574d0dfd623e8ada17751b901bf704b33f987e8efd9b472158f66874','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
-INSERT INTO "short_link" VALUES('d46ca2942556d86ce0751309999e7795344d1c9ae7786b3962856fc622308baa','unfollow','follow',9,'',1,1,'2edd8dd17e753737d8721a90b8da0c8d','en',1826716760);
-INSERT INTO "short_link" VALUES('da1ce74d961be25fdbebc0e73b3950bb8caf99e0cf45be1cab978cae37d98906','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
-INSERT INTO "short_link" VALUES('db15c59f1801db5ecad94edad59ff14ebc8aa786fbfd8b2cc555431a1ed07cbe','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
-INSERT INTO "short_link" VALUES('e49d107381d6d953042a22499cc023f630be3beb052b90abba891a54e8ec24a0','stop','start',1,'',0,0,'2edd8dd17e753737d8721a90b8da0c8d','zh',1826540300);
-INSERT INTO "short_link" VALUES('f5a11c131daf2e8520edc81ec123240e7249a92f1d22f45674d45f9aab36c28e','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'0c529c774020c8f833cb4be62a5abed3','en',1797772760);
+INSERT INTO "short_link" VALUES('008c913b4ef6994824b4a14e1b514e64feb49fb0098e2ad607b9b5235afbaa97','confirm','',2,'',0,0,'d861969ac9c35807e6a769e20c5744a9','zh',1797596300);
+INSERT INTO "short_link" VALUES('03329a8ffa9b63796de4b8691b07db43cd92d9777a37815117909937302289c1','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
+INSERT INTO "short_link" VALUES('236100c109381994557181857d3e4bb6aea26d2fb54cc8b7e812189895d4e663','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
+INSERT INTO "short_link" VALUES('3ee8caa9e72c2cf76c88146df95dc621b6fa63a5cb63f05e0622a9a6eeebc315','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
+INSERT INTO "short_link" VALUES('40d0c85b18feaba59bc54eb3a91dbf6776e6cd3310a1f6c5f1a90060b905a0b0','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
+INSERT INTO "short_link" VALUES('42982e89cd09563b99263b75d712f8c264475406c03507651248ec5524fea2dd','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'f7e50d58032bdef2efd4da62ea05dc88','zh',1797592000);
+INSERT INTO "short_link" VALUES('4362413784898fe515a4026c6775336387db494b86f0af17fbf5d9cc2bf4bfee','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'f7e50d58032bdef2efd4da62ea05dc88','en',1797769160);
+INSERT INTO "short_link" VALUES('637c55b0336200f7bfe1c947fee12cbbb7912aca47fb167b31d9d70028f7c201','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
+INSERT INTO "short_link" VALUES('6fa7775177d2f01741265550f3e980f1c3010efd98120301d33386e52e9b8cd9','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
+INSERT INTO "short_link" VALUES('7d2bb0e6e96ebc02e58b08c2eb8c25316c898bb2978a8fa9f00c1b0625e0b96e','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
+INSERT INTO "short_link" VALUES('7d8a433911d8531a9ec7275367d7b69a79927741c31064e95e3ef8b4d4999148','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
+INSERT INTO "short_link" VALUES('9bc025ce58c3f0f1831bd7557a18e106630fc8bfa5109f4d0f5daee6c956879e','unfollow','follow',10,'',1,1,'734d826d7f846a65b5e44db6dccf5d30','en',1826716760);
+INSERT INTO "short_link" VALUES('a86d0bc538fd4c39927f3c09ec1af4073617766222d13c9ac27096250f70fe41','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'f7e50d58032bdef2efd4da62ea05dc88','en',1797769160);
+INSERT INTO "short_link" VALUES('b0f0f01ebc28d64fc5af36f10da99e572671a441125768c43be63282285ebbee','stop_all','start_all',1,'',0,0,'734d826d7f846a65b5e44db6dccf5d30','zh',1826540300);
+INSERT INTO "short_link" VALUES('bdef24f57c89b1a5c2d8f582cb7e4bf2b49f04b10da7da517a98e700a4f0188d','stop','start',1,'',0,0,'734d826d7f846a65b5e44db6dccf5d30','zh',1826540300);
+INSERT INTO "short_link" VALUES('c03d0d583c56d9a5a9aae31befe98a3f2554e772fdd57ff2fdf70ddb17e21aaa','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
+INSERT INTO "short_link" VALUES('c1860e9c81b10eb0f34231b98b6499fcf6eedee3831ad51ade3e24d02a71d63e','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'f7e50d58032bdef2efd4da62ea05dc88','zh',1797592000);
+INSERT INTO "short_link" VALUES('c3144d05fca7a655bf455dd5ef822a59d243d48b071165496a7bfcc144ddd0c4','unfollow','follow',9,'',1,1,'734d826d7f846a65b5e44db6dccf5d30','en',1826716760);
+INSERT INTO "short_link" VALUES('c803d1217c9ea6bcdbab2e7e5aec8a9e358cae0c004985f96f793e0512ccbf69','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
+INSERT INTO "short_link" VALUES('d7833a97c052d9db104ead6b62ec07612924fd0fcdc448e2f40ebc40a86213f9','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
+INSERT INTO "short_link" VALUES('ed8ae0fc5c809258e2d3824cec56643b599fd71e34d1044d3f707071c32a5659','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
+INSERT INTO "short_link" VALUES('f1528d4e526453a9355176fb1614c3e9e88c7802fb4e414c4f4970e674b3afb0','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'f7e50d58032bdef2efd4da62ea05dc88','en',1797769160);
 CREATE TABLE spent_captcha (
         signature  TEXT PRIMARY KEY,
         comment_id INTEGER REFERENCES comment (id),
@@ -473,7 +504,7 @@ CREATE TABLE subscription (
         state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
         PRIMARY KEY (subscriber, page_id)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "subscription" VALUES('64685c06a13c0f645e6a71ac4737d5d8',0,'asked');
+INSERT INTO "subscription" VALUES('d861969ac9c35807e6a769e20c5744a9',0,'asked');
 CREATE TABLE taken_look (
         id       INTEGER PRIMARY KEY AUTOINCREMENT,
         skeleton TEXT NOT NULL,
@@ -487,22 +518,22 @@ CREATE TABLE term (
         spam      INTEGER NOT NULL DEFAULT 0,
         learnt_at INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "term" VALUES(-9201301663482058799,1,0,1795177160);
-INSERT INTO "term" VALUES(-7581120169968669267,1,1,1795177160);
-INSERT INTO "term" VALUES(-4402915267848825466,1,0,1795177160);
-INSERT INTO "term" VALUES(-3135516695951563929,1,0,1795177160);
-INSERT INTO "term" VALUES(-2396177245760407548,1,0,1795177160);
-INSERT INTO "term" VALUES(-2131005340569382995,0,1,1795177160);
+INSERT INTO "term" VALUES(-8359421719535695522,0,1,1795177160);
+INSERT INTO "term" VALUES(-7875784667895690266,1,0,1795177160);
+INSERT INTO "term" VALUES(-7205714900843844456,1,0,1795177160);
+INSERT INTO "term" VALUES(-6362117113849865033,1,0,1795177160);
+INSERT INTO "term" VALUES(-6204832374999039552,1,1,1795177160);
+INSERT INTO "term" VALUES(-5046171030965667763,0,1,1795177160);
+INSERT INTO "term" VALUES(-3940468175846675533,1,0,1795177160);
 INSERT INTO "term" VALUES(0,2,1,1795177160);
-INSERT INTO "term" VALUES(1720193956447045337,1,0,1795177160);
-INSERT INTO "term" VALUES(3576992141991022611,0,1,1795177160);
-INSERT INTO "term" VALUES(4722886732270073408,1,0,1795177160);
-INSERT INTO "term" VALUES(5193761986400127157,1,0,1795177160);
-INSERT INTO "term" VALUES(5272464548428251039,1,0,1795177160);
-INSERT INTO "term" VALUES(6272215585731498624,1,0,1795177160);
-INSERT INTO "term" VALUES(6825323239724005261,0,1,1795177160);
-INSERT INTO "term" VALUES(7741961378128438749,1,0,1795177160);
-INSERT INTO "term" VALUES(7951414557551772074,1,0,1795177160);
+INSERT INTO "term" VALUES(1411977631918085616,1,0,1795177160);
+INSERT INTO "term" VALUES(3051296556608055620,0,1,1795177160);
+INSERT INTO "term" VALUES(4517341129513611482,1,0,1795177160);
+INSERT INTO "term" VALUES(4754824312517381472,1,0,1795177160);
+INSERT INTO "term" VALUES(5753784789952592549,1,0,1795177160);
+INSERT INTO "term" VALUES(6153242534333590811,1,0,1795177160);
+INSERT INTO "term" VALUES(6429305480904901786,1,0,1795177160);
+INSERT INTO "term" VALUES(7230640429527861337,1,0,1795177160);
 CREATE TABLE trusted (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
@@ -526,6 +557,7 @@ CREATE TABLE voucher (
     ) STRICT, WITHOUT ROWID;
 INSERT INTO "voucher" VALUES('a hash','a secret','a state','https://id.example','8','gil@example.com',1,'Gil','https://id.example/gil','en',0,1795999999,0);
 CREATE INDEX account_role ON account (role, nickname);
+CREATE INDEX avatar_asked ON avatar (asked_at);
 CREATE INDEX admin_session_of_user ON admin_session (user_id);
 CREATE INDEX admin_session_seen ON admin_session (seen_at);
 CREATE INDEX taken_look_skeleton ON taken_look (skeleton, id);
@@ -548,6 +580,7 @@ CREATE INDEX comment_by_status ON comment (status, id);
 CREATE INDEX comment_latest ON comment (status, created_at, id);
 CREATE INDEX comment_by_nickname ON comment (nickname, ip, status);
 CREATE INDEX comment_by_email ON comment (email) WHERE email <> '';
+CREATE INDEX comment_by_face ON comment (face) WHERE face <> '';
 CREATE INDEX comment_top_newest ON comment (page_id, shown, pinned, created_at, id)
         WHERE parent_id IS NULL;
 CREATE INDEX comment_top_oldest ON comment (page_id, shown, pinned DESC, created_at, id)
@@ -561,7 +594,7 @@ CREATE INDEX comment_unmasked ON comment (created_at) WHERE masked = 0;
 CREATE INDEX comment_hidden ON comment (hidden_at) WHERE hidden_at IS NOT NULL;
 CREATE INDEX comment_unlearnt ON comment (id) WHERE learnt = '' AND status = 'visible';
 CREATE TRIGGER raise_mark
-        AFTER UPDATE OF page_id, user_id, nickname, website, html, country, location, shown,
+        AFTER UPDATE OF page_id, user_id, nickname, website, face, html, country, location, shown,
                         status, edited_at, pinned ON comment
         WHEN OLD.shown OR NEW.shown
     BEGIN
@@ -586,6 +619,13 @@ CREATE TRIGGER change_author AFTER UPDATE OF role, picture ON account
     END;
 CREATE INDEX comment_liker_time ON comment_liker (liked_at) WHERE liked_at IS NOT NULL;
 CREATE INDEX page_liker_time ON page_liker (liked_at) WHERE liked_at IS NOT NULL;
+CREATE TRIGGER raise_mark_for_reactions
+        AFTER UPDATE OF count ON reaction
+        WHEN OLD.count <> NEW.count
+    BEGIN
+        UPDATE page SET mark = mark + 1 WHERE id = NEW.page_id;
+    END;
+CREATE INDEX reaction_liker_time ON reaction_liker (liked_at) WHERE liked_at IS NOT NULL;
 CREATE INDEX rate_limit_ends ON rate_limit (ends_at);
 CREATE INDEX spent_captcha_expires ON spent_captcha (expires_at);
 CREATE INDEX spent_captcha_comment ON spent_captcha (comment_id) WHERE comment_id IS NOT NULL;
