@@ -16293,13 +16293,14 @@ def set_own_picture(request: Request) -> Json:
     voucher_secret}` to `{success, picture}`: this picture, or the one that a provider names, stands
     beside the caller's comments from now on."""
     face = chosen_face(request)
-    if "picture" in request.form:
+    text_field(request, "picture", BODY_LIMIT, optional=True)
+    if "voucher" in request.form:
+        return take_picture_of_provider(request)
+    if "face" not in request.form:
         return show_own_picture(request, uploaded_picture(request))
-    if "face" in request.form:
-        if face is None:
-            raise BadField("这张图片用不了", "face", Fault.INVALID)
-        return show_own_picture(request, PictureFile(face.body, face.media_type))
-    return take_picture_of_provider(request)
+    if face is None:
+        raise BadField("这张图片用不了", "face", Fault.INVALID)
+    return show_own_picture(request, PictureFile(face.body, face.media_type))
 
 
 def show_own_picture(request: Request, file: PictureFile) -> Json:

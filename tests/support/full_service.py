@@ -120,9 +120,7 @@ APP_KEY = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"  # of an authenticator app
 
 # Values of parameters and fields, and those that one operation wants.
 # A PNG of one pixel.
-DOT = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
+DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 GOOD: dict[str, Any] = {
     "answers": False,
     "questions": False,
