@@ -1940,20 +1940,15 @@ def test_countries_and_growing_pages_are_tables_with_names_and_shares(
     for page_id, ago, views in ((1, 0, 1_300), (1, 40, 60), (2, 0, 2), (2, 31, 9)):
         sql(admin_browser.app, "INSERT INTO page_day VALUES (?, ?, ?)", page_id, today - ago, views)
     page = admin_browser.open("figures")
-    section = page.locator("section", has=page.get_by_role("heading", name="Where readers come"))
-    rows = [each.inner_text().split() for each in section.locator("tbody tr").all()]
-    assert rows == [
-        ["Germany", "30", "75%"],
-        ["United", "States", "9", "23%"],
-        ["Unknown", "1", "3%"],
-    ]
-    bars = [each.get_attribute("width") for each in section.locator("rect").all()]
+    table = page.get_by_role("table", name="Where readers come from")
+    rows = [each.inner_text().split() for each in table.locator("tbody tr").all()]
+    states = ["United", "States", "9", "23%"]
+    assert rows == [["Germany", "30", "75%"], states, ["Unknown", "1", "3%"]]
+    bars = [each.get_attribute("width") for each in table.locator("rect").all()]
     assert bars == ["100", "30", "3.3333333333333335"]
-    section = page.locator("section", has=page.get_by_role("heading", name="Growing pages"))
-    cells = [
-        each.inner_text().replace("↗", " ").split() for each in section.locator("tbody tr").all()
-    ]
-    assert cells[0] == ["/a/", "1,300", "+1,240", "1", "+1"]
+    table = page.get_by_role("table", name="Growing pages")
+    first = table.locator("tbody tr").first.inner_text().replace("↗", " ").split()
+    assert first == ["/a/", "1,300", "+1,240", "1", "+1"]
 
 
 def test_a_blog_that_counts_no_countries_is_told_how(admin_browser: AdminBrowser) -> None:
@@ -2413,8 +2408,8 @@ def spoil(app: App, ill: str | bytes, then: int | None = None) -> None:
     insert(app, "outbox", **sent, expires_at=now + DAY)
     for day in ((now + 8 * HOUR) // DAY, 2**60, -5):
         insert(app, "day", day=day, comments=at, views=-at, likes=2**52)
-        insert(app, "page_day", page_id=1, day=day, views=2**52)
-        insert(app, "country_day", day=day, country=bad, views=2**52)
+        sql(app, "INSERT OR REPLACE INTO page_day VALUES (1, ?, ?)", day, 2**52)
+        sql(app, "INSERT OR REPLACE INTO country_day VALUES (?, ?, ?)", day, "<img src=x>", 2**52)
 
 
 def assert_unharmed(page: Page, view: str) -> None:

@@ -121,11 +121,12 @@ export function removeRow(row) {
 // -- Table --------------------------------------------------------------------
 
 /** A table of elements, texts and numbers. The first cell of a row is its heading, and numbers are
-    aligned to the right. */
+    aligned to the right, as an element of the class `counted` is. */
 export function table(caption, heads, rows) {
+  const kindOf = value => value?.className === 'counted' ? 'number' : typeof value
   // `like`: a cell of the column, which decides how it is aligned.
   const cell = (tag, like, value, props) =>
-    h(tag, {class: typeof like, ...props}, value?.nodeType ? value : number(value))
+    h(tag, {class: kindOf(like), ...props}, value?.nodeType ? value : number(value))
   const headCells = heads.map((head, column) =>
     cell('th', rows[0]?.[column], head, {scope: 'col'}))
   const rowOf = ([first, ...others]) => h('tr', {},

@@ -54,6 +54,9 @@ function rangeText(first, last) {
   return dates.some(isNaN) ? '' : formatOf('day').formatRange(...dates)
 }
 
+/** The first or the last day of a chart; of months and years, in them. */
+const endText = (day, by) => periodText({first: day}, by === 'week' ? 'day' : by)
+
 /** A period as people of the language write it: a day, from one day to another, `November 2026`. */
 function periodText({first, last} = {}, by) {
   if (by === 'week') return rangeText(first, last)
@@ -102,8 +105,8 @@ function chart(word, periods, by) {
       span(number(0))),
     plot,
     h('div', {class: 'ends small', ariaHidden: 'true'},
-      span(periodText(periods[0], by)),
-      span(periods.length > 1 ? periodText(periods.at(-1), by) : '')))
+      span(endText(periods[0]?.first, by)),
+      span(endText(periods.at(-1)?.last, by))))
 }
 
 /** The slider over the bars of a chart, with the name and the value of each. `tell` gets both, or
@@ -148,24 +151,25 @@ function tableOfPeriods(title, periods, by) {
 }
 
 const section = (word, ...shown) => h('section', {}, h('h2', {}, say(word)), ...shown)
-const note = shown => h('p', {class: 'small'}, shown)
+const note = shown => h('span', {class: 'small note'}, shown)
 
 /** The pages that are read or talked about more than before. */
 function growing(pages) {
   const rows = rowsOf(pages).map(({page, views, views_before, comments, comments_before}) => [
     linkToPage(page ?? {}),
-    amount(views), change(amount(views) - amount(views_before)),
-    amount(comments), change(amount(comments) - amount(comments_before)),
+    withChange(amount(views), amount(views_before)),
+    withChange(amount(comments), amount(comments_before)),
   ])
   if (!rows.length) return section('growing', note(say('no_growth')))
-  const heads = ['page', 'views', 'change', 'comments', 'change'].map(word => say(word))
-  return section('growing', note(say('growth_lead')), table('', heads, rows))
+  const heads = ['page', 'views', 'comments'].map(word => say(word))
+  return table(h('span', {}, say('growing'), note(say('growth_lead'))), heads, rows)
 }
 
-/** How much more or less. */
-function change(value) {
-  const shown = value.toLocaleString(language, {signDisplay: 'exceptZero'})
-  return h('span', {class: 'change'}, shown)
+/** A number, and how much more or less that is than before. */
+function withChange(value, before) {
+  const sign = value > before ? '+' : ''
+  const shown = value !== before && h('span', {class: 'small'}, sign + number(value - before))
+  return h('span', {class: 'counted'}, number(value), ' ', shown)
 }
 
 /** A table of pages by what is counted, or a sentence where there is none. */
@@ -200,7 +204,7 @@ function countries({counts_countries, countries: counted}, title) {
   const most = Math.max(...rows.map(([, views]) => views))
   const heads = [say('country'), say('views'), say('share')]
   const drawn = rows.map(([name, views]) => [name, views, share(views, total, most)])
-  return section('countries', table(title, heads, drawn))
+  return table(h('span', {}, say('countries'), note(title)), heads, drawn)
 }
 
 const sumOf = rows => rows.reduce((before, [, views]) => before + views, 0)

@@ -76,6 +76,10 @@ def fill(app: App) -> None:
         day = now(app) // DAY - number
         add = "INSERT OR REPLACE INTO day (day, comments, views, likes) VALUES (?, ?, ?, ?)"
         sql(app, add, day, number % 4, 40 + number * 7 % 31, number % 3)
+        sql(app, "INSERT INTO page_day VALUES (1, ?, ?)", day, 30 - number // 2)
+    for number, country in enumerate(("SE", "DE", "US", "CN", "HK", "")):
+        add = "INSERT INTO country_day VALUES (?, ?, ?)"
+        sql(app, add, now(app) // DAY, country, 400 // (number * number + 1))
     add = "INSERT INTO block (kind, value, note, created_at, expires_at) VALUES (?, ?, ?, ?, ?)"
     sql(app, add, "word", "casino", "Enough.", now(app), None)
     sql(app, add, "address", "203.0.113.0/24", "", now(app), now(app) + 9 * DAY)
@@ -164,6 +168,8 @@ SHOWN: dict[str, tuple[str, Callable[[Page], None]]] = {
     "users": ("users", press()),
     "blocks": ("blocks", press()),
     "figures": ("figures", press()),
+    "figures by week": ("figures?by=week", press()),
+    "figures by year": ("figures?by=year", press()),
     "mail": ("mail", press()),
     "log": ("log", press()),
     "log, unfolded": ("log", unfold),
@@ -217,6 +223,7 @@ def own_app() -> Iterator[App]:
             server_public_url="http://comments.test",
             site_origins=("https://blog.example",),
             site_name="江屿’s blog",
+            privacy_count_countries=True,
             notify_owner=(OWNER,),
             mail_host="mail.example",
             mail_sender="comments@blog.example",
