@@ -105,6 +105,7 @@ import threading
 import time
 import unicodedata
 import urllib.parse
+import zipfile
 import zlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -4030,11 +4031,13 @@ MIGRATIONS: list[Migration] = [
     ) STRICT, WITHOUT ROWID;
 
     -- Where an imported comment came from, so that it is not imported twice, even after it was
-    -- deleted here. `comment_id` is 0 for a page.
+    -- deleted here. `comment_id` is 0 for a page. `by_owner`: whether the file says that the owner
+    -- of the blog wrote it.
     CREATE TABLE import (
         product    TEXT NOT NULL,
         product_id TEXT NOT NULL,
         comment_id INTEGER NOT NULL,
+        by_owner   INTEGER NOT NULL DEFAULT 0 CHECK (by_owner IN (0, 1)),
         PRIMARY KEY (product, product_id)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX import_comment ON import (comment_id);
@@ -8155,11 +8158,24 @@ class Store(Database):
              ORDER BY comment.id"""
         return self.all(SimilarComment, sql, ids=json.dumps(ids), texts=json.dumps(texts))
 
-    def note_import(self, product: str, product_id: str, comment_id: int) -> None:
+    def note_import(
+        self, product: str, product_id: str, comment_id: int, *, by_owner: bool = False
+    ) -> None:
+        """Remembers what a record became. A later import may know that the owner wrote it."""
         sql = """
-            INSERT INTO import (product, product_id, comment_id)
-            VALUES (?, ?, ?) ON CONFLICT DO NOTHING"""
-        self.run(sql, product, product_id, comment_id)
+            INSERT INTO import (product, product_id, comment_id, by_owner)
+            VALUES (?, ?, ?, ?)
+                ON CONFLICT DO UPDATE SET by_owner = max(by_owner, excluded.by_owner)"""
+        self.run(sql, product, product_id, comment_id, by_owner)
+
+    def adopt_imported(self, user_id: int) -> int:
+        """Gives an account the imported comments of the owner that no account has. Returns their
+        number. They lose their email address, since that of the account takes its place."""
+        sql = """
+            UPDATE comment SET user_id = ?, email = ''
+             WHERE user_id IS NULL AND status <> 'deleted'
+               AND id IN (SELECT comment_id FROM import WHERE by_owner = 1)"""
+        return self.run(sql, user_id).rowcount
 
     def put_below(self, comment_id: int, parent_id: int) -> bool:
         """Makes a top-level comment a reply, with all replies to it. Returns whether that was
@@ -18612,7 +18628,8 @@ def admin_link(request: Request) -> Json:
 def claim(request: Request) -> Json:
     """`{link, email, nickname, password, lang?}` to `{token, nickname, email, role}`: makes the
     account an admin's or a moderator's, with this password. A link for one email address needs no
-    `email`, an existing account no `nickname`."""
+    `email`, an existing account no `nickname`. The first admin also gets the owner's comments of an
+    import."""
     store = request.site.store
     email_address = link_in_form(request).email or email_field(request)
     password = new_password_field(request, "password", of_admin=True)
@@ -18621,7 +18638,10 @@ def claim(request: Request) -> Json:
     stored = hash_within_limits(request, email_address, password, None, request.uses("login"))
     with request.writing():
         link = link_in_form(request)  # it may have been used meanwhile
+        is_first = link.role == "admin" and not store.admins()
         account = store.make_admin(email_address, nickname, stored, request.now, link.role)
+        if is_first:
+            store.adopt_imported(account.id)
         note_admin(request, account)
         audit(request, "claim" if link.role == "admin" else "join", by=account)
         if known and known.app_key:
@@ -22918,13 +22938,18 @@ def markdown_link(text: str, url: str) -> str:
     return f"[{text}]({target})" if url else text
 
 
+def markdown_picture(text: str, url: str) -> str:
+    """A picture, which is shown as a link unless the owner has named its host."""
+    return f"!{markdown_link(text, url)}" if url else text
+
+
 LINK_OR_IMAGE = re.compile(r"(?i)<(?P<name>/?a|img)\b(?P<attributes>[^<>]*)>")
-STICKER = re.compile("(?i)(?<![a-z])(v?emo(ji|t)|smil[ei]|owo|sticker|tv_)")
+PICTURE_FILE = re.compile(r"(?i)\.(png|jpe?g|gif|webp|avif|bmp)(\?|\Z)")
 
 
 def images_as_links(text: str, link: Callable[[str, str], str]) -> str:
     """The text with a link for each `<img>` element, which `link` makes of a name and a URL. The
-    URL is "" for a sticker, and for an image in a link, where a click leads elsewhere."""
+    URL is "" for an image in a link, where a click leads elsewhere."""
     written = ""
     position = 0
     in_link = False
@@ -22933,13 +22958,34 @@ def images_as_links(text: str, link: Callable[[str, str], str]) -> str:
         if tag["name"].lower() != "img":
             in_link = bool(WEB.match(attributes.get("href", "")))
             continue
-        url = attributes.get("src", "")
+        url = picture_url(attributes)
         file_name = url.rpartition("/")[2]
         name = attributes.get("alt") or attributes.get("atk-emoticon") or file_name
-        is_link = WEB.match(url) and not in_link and not STICKER.search(tag["attributes"])
+        is_link = WEB.match(url) and not in_link
         written += text[position : tag.start()] + link(name, url if is_link else "")
         position = tag.end()
     return written + text[position:]
+
+
+def picture_url(attributes: dict[str, str]) -> str:
+    return re.sub("^//", "https://", attributes.get("src", ""))
+
+
+def pictures_in(text: str) -> frozenset[str]:
+    """The URLs of the pictures in HTML: those of `<img>` elements, and of links around one of them
+    that lead to a larger picture."""
+    urls = set[str]()
+    link = ""
+    for tag in LINK_OR_IMAGE.finditer(text):
+        attributes = attributes_in(tag["attributes"])
+        if tag["name"].lower() != "img":
+            url = attributes.get("href", "")
+            link = url if WEB.match(url) else ""
+        elif not link:
+            urls.add(picture_url(attributes))
+        elif PICTURE_FILE.search(link):
+            urls.add(link)
+    return frozenset(urls)
 
 
 def with_references_read(text: str) -> str:
@@ -23108,7 +23154,8 @@ def text_with_links(markup: str) -> str:
 # Markdown of others as ours
 
 # What no text has that is Markdown alone, and nothing that we read in another way.
-MAY_BE_HTML = re.compile(r"[<&]|\[@")
+MAY_BE_HTML = re.compile(r"[<&]|\[@|www\.")
+MARKDOWN_LINK = re.compile(r"(!?\[[^\[\]\n]*\]\([^()\n]*\)|<[^<>\n]*>)")
 MARKDOWN_CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
 AT_ANCHOR = re.compile(r"\[(@[^\[\]]*)\]\(#[^()]*\)")  # how replies of Waline begin
 LINK_TAG = re.compile(r"(?i)<a\s(?P<attributes>[^<>]*)>(?P<text>[^<>]*)</a>")
@@ -23133,14 +23180,27 @@ def markdown_in(text: str) -> str:
 
 def prose_in(text: str) -> str:
     """Another product's Markdown as ours, where it is no code."""
-    text = images_as_links(text, markdown_link)
+    text = images_as_links(text, markdown_picture)
     # Each pattern finds the innermost tags. So the second time, those around them are found.
     for _ in range(3):
         text = LINK_TAG.sub(link_in_markdown, text)
         for tag, markdown in TAGS_IN_MARKDOWN.items():
             text = tag.sub(markdown, text)
     text = with_references_read(text)  # which our Markdown keeps as they are: `&lt;`
+    text = outside(MARKDOWN_LINK, text, with_www_links)
     return AT_ANCHOR.sub(r"\1", text)
+
+
+def with_www_links(text: str) -> str:
+    """Markdown with links for URLs without a scheme, which others show as links."""
+    return wordpress_url().sub(www_link, text)
+
+
+def www_link(match: re.Match[str]) -> str:
+    url = bare_url(match)
+    if not url.startswith("www."):
+        return match[0]
+    return markdown_link(url, f"http://{url}") + match[0].removeprefix(url)
 
 
 def link_in_markdown(tag: re.Match[str]) -> str:
@@ -23281,6 +23341,7 @@ class MarkdownWriter:
     # Whether all is escaped that may have a meaning in Markdown. Most texts read the same without,
     # and are plainer to edit.
     escapes: bool
+    pictures: frozenset[str]  # the URLs of links that are written as pictures
 
     def blocks(self, element: Element) -> list[str]:
         texts: list[str] = []
@@ -23372,6 +23433,8 @@ class MarkdownWriter:
 
     def link(self, element: Element, text: str) -> str:
         url = element.attributes.get("href", "")
+        if url in self.pictures:
+            return markdown_picture(text, url)
         shown = element.text
         if shown in (url, url.removeprefix("mailto:")) and html.unescape(url) == url:
             is_web = WEB.match(url)
@@ -23551,26 +23614,31 @@ def content_of_either(text: str) -> Content:
     """The text of a product that shows Markdown, and has kept the HTML of what it imported
     itself."""
     if HTML_START.match(text):
-        return content_of_html(html_in(text))
+        return content_of_foreign_html(text)
     return content_of_markdown(markdown_in(text))
 
 
 def content_of_disqus(text: str) -> Content:
-    return content_of_html(html_in(DISQUS_LINK.sub(direct_link, text)))
+    return content_of_foreign_html(DISQUS_LINK.sub(direct_link, text))
 
 
 def content_of_lines(text: str) -> Content:
-    return content_of_html(with_links(html_in(paragraphs_of(text))))
+    return content_of_html(with_links(html_in(paragraphs_of(text))), pictures_in(text))
 
 
-def content_of_html(markup: str) -> Content:
-    """Our HTML as Markdown that looks the same, or as it is if there is no such Markdown."""
+def content_of_foreign_html(text: str) -> Content:
+    return content_of_html(html_in(text), pictures_in(text))
+
+
+def content_of_html(markup: str, pictures: frozenset[str] = frozenset()) -> Content:
+    """Our HTML as Markdown that looks the same, or as it is if there is no such Markdown. Links to
+    these URLs are pictures."""
     element = element_of(markup)
     if element is None:
         return Content(text_of(markup), markup, own_html=True)
     markdown = ""
     for escapes in (False, True):
-        markdown = "\n\n".join(MarkdownWriter(escapes).blocks(element)).strip()
+        markdown = "\n\n".join(MarkdownWriter(escapes, pictures).blocks(element)).strip()
         shown = safe_html(markdown)
         if is_shown_alike(shown, element, markup):
             return Content(markdown, shown)
@@ -23633,6 +23701,7 @@ class Product:
         author      the `id` of its author, whose fields win over those of the comment
         nickname, email, website, ip
         likes       their number, or a list of those who like it
+        owner       whether the owner of the blog wrote it
         pinned
         created_at, edited_at
 
@@ -23655,7 +23724,7 @@ class Product:
         opened_at   when it was made
         gone        whether it was deleted: then it is left out
 
-    The fields that an author can have: id, nickname, email, website."""
+    The fields that an author can have: id, nickname, email, website, owner."""
 
     # A pattern for the beginning of the file; for SQLite, for the names of its tables.
     sign: str
@@ -23675,11 +23744,20 @@ class Product:
     # Where a page has the number of each reaction, without its emoji: they become the reactions of
     # the settings, in the same order.
     reactions: Strings = ()
+    # What says that the owner of the blog wrote a comment; "" if that is true or false.
+    owner_value: str = ""
     # What an import leaves out, with its path. The report counts it.
     lost: Paths = field(default_factory=dict)
     zone: str = ""  # of times that name none; UTC if this is ""
     names_are_html: bool = False  # whether `&amp;` in names and URLs stands for `&`
     sql: str = ""  # what reads the comments, if the file is an SQLite database
+    # A pattern for the beginning of a dump of the database. Then all tables are read, from the dump
+    # or from an SQLite database.
+    dump_sign: str = ""
+
+    @property
+    def has_database(self) -> bool:
+        return bool(self.sql or self.dump_sign)
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -23745,8 +23823,15 @@ PRODUCTS = {
         pages=WALINE_VIEWS,
         authors=Table(
             "Users",
-            {"id": "objectId", "nickname": "display_name", "email": "email", "website": "url"},
+            {
+                "id": "objectId",
+                "nickname": "display_name",
+                "email": "email",
+                "website": "url",
+                "owner": "type",
+            },
         ),
+        owner_value="administrator",
         status_if_true={"isSpam": "spam"},
         status_path="status",
         statuses=WALINE_STATUSES,
@@ -23769,18 +23854,14 @@ PRODUCTS = {
                 "html": "comment",
                 "ip": "ip",
                 "likes": "ups|like",
+                "owner": "master",
                 "pinned": "top",
                 "created_at": "created",
             },
         ),
         pages=WALINE_VIEWS,
         status_if_true={"isSpam": "waiting"},
-        lost={
-            "user agents": "ua",
-            "downvotes": "downs",
-            "avatars": "avatar",
-            "marks of the admin": "master",
-        },
+        lost={"user agents": "ua", "downvotes": "downs", "avatars": "avatar"},
     ),
     "valine": Product(
         sign=r'(?s)#filetype:JSON-streaming|.*"objectId"\s*:',
@@ -23804,12 +23885,12 @@ PRODUCTS = {
                 "nickname": "by_nickname",
                 "email": "by_email",
                 "either": "content",
+                "owner": "moderatorId",
                 "created_at": "created_at",
             },
         ),
         status_if_true={"deletedAt": "deleted"},
         status_if_false={"approved": "waiting"},
-        lost={"marks of the admin": "moderatorId"},
         sql="""
             SELECT comments.*, pages.slug, pages.url, pages.title
               FROM comments LEFT JOIN (pages JOIN projects ON projects.id = pages.projectId
@@ -23857,10 +23938,12 @@ PRODUCTS = {
                 "website": "comment_author_url",
                 "ip": "comment_author_IP",
                 "lines": "comment_content",
+                "owner": "comment_user_id",
                 "created_at": "comment_date_gmt|comment_date",
                 "type": "comment_type",
             },
         ),
+        owner_value="1",  # the account that was made first
         pages=Table(
             "item",
             {
@@ -23917,6 +24000,7 @@ PRODUCTS = {
                 "either": "orig",
                 "html": "text",
                 "likes": "score",
+                "owner": "user.admin",
                 "pinned": "pin",
                 "created_at": "time",
                 "edited_at": "edit.time",
@@ -23971,12 +24055,13 @@ PRODUCTS = {
                 "nickname": "name",
                 "email": "email",
                 "website": "link|websiteUrl",
+                "owner": "isModerator",
             },
         ),
         status_if_true={"deleted": "deleted"},
         status_path="state",
         statuses={"approved": "visible"},
-        lost={"avatars": "photo", "marks of the admin": "isModerator"},
+        lost={"avatars": "photo"},
     ),
     "comentario": Product(
         sign=r'(?s).*"(domainId|pageId|domainPageId)"\s*:',
@@ -24003,11 +24088,162 @@ PRODUCTS = {
         ),
         authors=Table(
             "commenters",
-            {"id": "id", "nickname": "name", "email": "email", "website": "websiteUrl"},
+            {
+                "id": "id",
+                "nickname": "name",
+                "email": "email",
+                "website": "websiteUrl",
+                "owner": "isModerator",
+            },
         ),
         status_if_true={"isDeleted": "deleted", "isPending": "waiting"},
         status_if_false={"isApproved": "spam"},
-        lost={"countries": "authorCountry", "marks of the admin": "isModerator"},
+        lost={"countries": "authorCountry"},
+    ),
+    # Those below have records of other shapes: `RESHAPERS` makes these of them.
+    "github": Product(
+        sign=r'(?s).*"(issue_url|author_association|authorAssociation)"\s*:',
+        comments=Table(
+            "comments",
+            {
+                "id": "id",
+                "parent": "above",
+                "page": "in",
+                "nickname": "author.login|user.login",
+                "website": "author.url|user.html_url",
+                "either": "body",
+                "html": "bodyHTML",
+                "likes": "likes",
+                "owner": "authorAssociation|author_association",
+                "created_at": "createdAt|created_at",
+                "edited_at": "lastEditedAt|edited_at",
+            },
+        ),
+        pages=Table(
+            "pages",
+            {
+                "id": "id",
+                "page": "page",
+                "title": "page_title",
+                "page_likes": "likes",
+                "closed": "locked",
+                "opened_at": "createdAt|created_at",
+            },
+        ),
+        status_if_true={"deletedAt": "deleted", "isMinimized": "spam"},
+        owner_value="owner",
+        lost={"other reactions": "other_reactions"},
+    ),
+    "webmention": Product(
+        sign=r'(?s).*"wm-(id|property|source)"\s*:|(?=.*"activity"\s*:).*"verified_date"\s*:',
+        comments=Table(
+            "comments",
+            {
+                "id": "wm-id|id",
+                "page": "wm-target|target",
+                "type": "relation",
+                "nickname": "author.name|data.author.name|source_host",
+                "website": "author.url|data.author.url|wm-source|source",
+                "html": "mention|content.html|data.content",
+                "lines": "content.text|content.value|summary.value|link",
+                "created_at": "published|data.published|wm-received|verified_date",
+            },
+        ),
+        pages=Table("pages", {"page": "page", "page_likes": "likes"}),
+        status_if_true={"wm-private": "waiting", "private": "waiting"},
+        lost={"avatars": "author.photo|data.author.photo"},
+    ),
+    "halo": Product(
+        sign=r'(?s).*content\.halo\.run/|.*"(post_comments|disallowComment)"\s*:',
+        comments=Table(
+            "comments",
+            {
+                "id": "metadata.name",
+                "parent": "above",
+                "thread": "spec.commentName",
+                "page": "in",
+                "nickname": "spec.owner.displayName|spec.owner.name",
+                "email": "email",
+                "website": "spec.owner.annotations.website",
+                "lines": "spec.content|spec.raw",
+                "ip": "spec.ipAddress",
+                "likes": "counter.upvote",
+                "owner": "by_author",
+                "pinned": "spec.top",
+                "created_at": "spec.creationTime|metadata.creationTimestamp",
+            },
+        ),
+        pages=Table(
+            "pages",
+            {
+                "id": "id",
+                "page": "page",
+                "title": "spec.title",
+                "views": "counter.visit",
+                "page_likes": "counter.upvote",
+                "closed": "is_closed",
+                "gone": "spec.deleted",
+                "opened_at": "spec.publishTime",
+            },
+        ),
+        status_if_true={"metadata.deletionTimestamp": "deleted", "spec.hidden": "waiting"},
+        status_if_false={"spec.approved": "waiting"},
+        lost={"user agents": "spec.userAgent"},
+    ),
+    "typecho": Product(
+        sign=r".*\b\w+_comments\b.*\b\w+_contents\b.*\b\w+_metas\b",
+        dump_sign=r"(?s)%TYPECHO_BACKUP_|(?=.*\bcoid\b)(?=.*\bownerId\b).*\bINSERT INTO\b",
+        comments=Table(
+            "comments",
+            {
+                "id": "coid",
+                "parent": "parent",
+                "page": "cid",
+                "type": "type",
+                "nickname": "author",
+                "email": "mail",
+                "website": "url",
+                "either": "markdown",
+                "lines": "text",
+                "ip": "ip",
+                "owner": "by_author",
+                "created_at": "created",
+            },
+        ),
+        pages=Table(
+            "pages",
+            {
+                "id": "cid",
+                "page": "page",
+                "title": "title",
+                "views": "views|viewsNum",  # which many themes count
+                "page_likes": "agree|likes",
+                "closed": "allowComment",
+                "opened_at": "created",
+            },
+        ),
+        status_path="status",
+        statuses={"approved": "visible", "spam": "spam"},
+        closed_value="0",
+        lost={"user agents": "agent"},
+    ),
+    "staticman": Product(
+        sign=r'(?sm)(?=.*"_id"\s*:).*"message"\s*:|(---\s+|- |#[^\n]*\n)*\w+:\s'
+        r"(?=.*^[- ]*(message|comment|body|text|date): )",
+        comments=Table(
+            "comments",
+            {
+                "id": "_id",
+                "parent": "above",
+                "page": "in",
+                "nickname": "name|author|author_name|nickname|user",
+                "email": "email",
+                "website": "url|website|site|homepage|link",
+                "either": "message|comment|body|text|content",
+                "created_at": "date|timestamp|created_at|datetime|time|published",
+            },
+        ),
+        status_if_true={"hidden": "waiting"},
     ),
 }
 # What means no, in lower case.
@@ -24100,7 +24336,7 @@ CONTENT_READERS: dict[str, Callable[[str], Content]] = {
     "markdown": content_of_markdown,
     "either": content_of_either,
     "disqus": content_of_disqus,
-    "html": lambda text: content_of_html(html_in(text)),
+    "html": content_of_foreign_html,
     "lines": content_of_lines,
 }
 
@@ -24147,6 +24383,7 @@ Found = Record | Unreadable | BreaksOff
 # Python loads a codec at its first use, which may fail when root has given up its rights.
 for encoding_name in ("utf-8-sig", "utf-16", "gb18030", "cp1252"):
     codecs.lookup(encoding_name)
+TYPECHO_BACKUP = "%TYPECHO_BACKUP_"  # how Typecho's own backup begins
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -24161,9 +24398,11 @@ def encoding_of(path: Path) -> str:
     """The encoding of a file, by what says it first: its mark; its characters, if most are UTF-8;
     its XML declaration. Else it is UTF-8, GB 18030 or Windows-1252, whichever is the first in which
     nothing is damaged."""
+    if path.is_dir():
+        return "utf-8"
     with path.open("rb") as file:
         start = file.read(256)
-    if start.startswith(b"SQLite format 3\0"):
+    if start.startswith((b"SQLite format 3\0", TYPECHO_BACKUP.encode())):
         return "utf-8"
     for mark, name in BYTE_ORDER_MARKS.items():
         if start.startswith(mark):
@@ -24245,6 +24484,8 @@ def has_record_lines(start: str) -> bool:
         return line.startswith("#filetype")
     if not isinstance(first, dict) or first.keys() & {"format", "collections"}:
         return False
+    if "title" in first:  # a discussion of GitHub, with its comments
+        return True
     wrapped = [first.get(name) for name in WRAPPERS]
     return not any(isinstance(value, list | dict) for value in wrapped)
 
@@ -24584,18 +24825,637 @@ def database_records(path: Path, product: Product) -> Iterator[Found]:
         result = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if result != "ok":
             raise OperatorError(f"the database is damaged ({one_line(result)})")
+        if product.dump_sign:  # the names of its tables may begin with anything
+            yield from dump_records("\n".join(db.iterdump()))
+            return
         for row in db.execute(product.sql):
             yield Record(product.comments.name, dict(row))
+
+
+# SQL dumps
+
+STATEMENT = re.compile(
+    r"""(?imx)
+    (?:^|;) \s* (?:
+        CREATE \s+ TABLE \s+ (?:IF\ NOT\ EXISTS\s+)? (?P<created> [^\s(]+ ) \s* \(
+        | (?:INSERT|REPLACE) \s+ (?:IGNORE\s+)? INTO \s+ (?P<filled> [^\s(]+ ) \s*
+          (?: \( (?P<columns> [^()']* ) \) \s* )? VALUES \s*
+    )
+    """
+)
+# What a statement consists of: texts, names, words and marks. MySQL writes `\'` in a text, others
+# write `''`.
+SQL_PIECE = r"""(?xs)
+    ' (?P<text> {} ) '
+    | [`"\[] (?P<name> [^`"\]]+ ) [`"\]]
+    | (?P<word> [\w.+-]+ )
+    | (?P<mark> [(),;] )
+    """
+MYSQL_PIECE = re.compile(SQL_PIECE.replace("{}", r"(?: [^'\\] | \\. | '' )*+"))
+PLAIN_PIECE = re.compile(SQL_PIECE.replace("{}", r"(?: [^'] | '' )*+"))
+MYSQL_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "", "Z": "", "b": ""}
+NO_COLUMN = {"primary", "key", "unique", "constraint", "index", "fulltext", "check", "foreign"}
+
+
+def dump_records(content: str) -> Iterator[Found]:
+    """The rows of all tables in a dump, by the names of their columns."""
+    columns: dict[str, list[str]] = {}  # of each table
+    is_mysql = "`" in content[:MEGA]
+    pieces = MYSQL_PIECE if is_mysql else PLAIN_PIECE
+    position = 0
+    while statement := STATEMENT.search(content, position):
+        table = bare_name(statement["created"] or statement["filled"])
+        if statement["created"]:
+            columns[table] = columns_of(pieces, content, statement.end())
+            position = statement.end()
+            continue
+        names = columns.get(table, [])
+        if statement["columns"]:
+            names = [bare_name(name) for name in statement["columns"].split(",")]
+        for row, end in rows_of_statement(pieces, content, statement.end()):
+            position = end
+            if len(row) == len(names):
+                values = [unescaped(value) if is_mysql else value for value in row]
+                yield Record(table, dict(zip(names, values, strict=True)))
+            elif row:
+                yield Unreadable(table.rpartition("_")[2], f"a row of {table}: {row[0]}")
+            elif content[end : end + 1] != ";":
+                yield BreaksOff(f"table {table}")
+
+
+def bare_name(name: str) -> str:
+    return name.strip().rpartition(".")[2].strip('`"[]')
+
+
+def columns_of(pieces: re.Pattern[str], content: str, position: int) -> list[str]:
+    """The columns that a statement declares, whose bracket opens before the position."""
+    names = []
+    depth = 1
+    is_first = True  # in the part between two commas
+    for piece in pieces.finditer(content, position):
+        if piece["mark"] in ("(", ")"):
+            depth += 1 if piece["mark"] == "(" else -1
+        name = piece["name"] or piece["word"]
+        if is_first and name and (piece["name"] or name.lower() not in NO_COLUMN):
+            names.append(name)
+        is_first = piece["mark"] == "," and depth == 1
+        if depth == 0 or piece["mark"] == ";":
+            break
+    return names
+
+
+def rows_of_statement(
+    pieces: re.Pattern[str], content: str, position: int
+) -> Iterator[tuple[list[str], int]]:
+    """The values of each row in brackets, and where it ends. What is none of these ends them. The
+    last is an empty row."""
+    row: list[str] = []
+    is_open = False
+    for piece in pieces.finditer(content, position):
+        position = piece.end()
+        if piece["mark"] == "(":
+            row = [""]
+            is_open = True
+        elif piece["mark"] == ")" and is_open:
+            yield row, position
+            is_open = False
+        elif piece["mark"] == ";" or not (is_open or piece["mark"]):
+            break
+        elif piece["mark"] == "," and is_open:
+            row.append("")
+        elif is_open:
+            row[-1] = sql_value(piece)
+    yield [], max(position - 1, 0)
+
+
+def sql_value(piece: re.Match[str]) -> str:
+    if piece["text"] is not None:
+        return piece["text"].replace("''", "'")
+    word = piece["word"] or piece["name"] or ""
+    return "" if word.upper() == "NULL" else word
+
+
+def unescaped(text: str) -> str:
+    """A text of MySQL without its backslashes."""
+    if "\\" not in text:
+        return text
+    return re.sub(r"(?s)\\(.)", lambda mark: MYSQL_ESCAPES.get(mark[1], mark[1]), text)
+
+
+# Typecho's own backup
+
+TYPECHO_TABLES = ("contents", "comments", "metas", "relationships", "users", "fields")
+
+
+def typecho_backup_records(path: Path) -> Iterator[Found]:
+    """A backup begins and ends with a mark of 21 bytes. Between them, each row has in eight bytes
+    the number of its table and two lengths; then JSON with the length of each value, the values
+    themselves, and a checksum."""
+    with path.open("rb") as file:
+        mark = file.read(21)
+        while (head := file.read(8)) and not mark.startswith(head):
+            table_number, names_length, values_length = struct.unpack("<HHI", head.ljust(8))
+            names = file.read(names_length)
+            data = file.read(values_length)
+            if len(file.read(32)) < 32:
+                head = b""
+                break
+            try:
+                lengths = json.loads(names)
+                table = TYPECHO_TABLES[table_number - 1]
+            except (ValueError, IndexError):
+                continue  # of a plug-in
+            yield Record(table, values_of_lengths(lengths, data))
+        if not head:
+            yield BreaksOff(f"byte {file.tell()}")
+
+
+def values_of_lengths(lengths: dict[str, int | None], data: bytes) -> Json:
+    values: Json = {}
+    position = 0
+    for name, length in lengths.items():
+        end = position + (length or 0)
+        values[name] = data[position:end].decode(errors="replace")
+        position = end
+    return values
+
+
+# Data files of a site, as Staticman writes them
+
+DATA_FILES = (".yml", ".yaml", ".json", ".md")
+
+
+def folder_records(path: Path) -> Iterator[Found]:
+    """The comments in the files of a folder, or of one file. Their page is named by the folder."""
+    files = [path]
+    if path.is_dir():
+        files = [file for file in sorted(path.rglob("*.*")) if file.is_file()]
+        files = [file for file in files if file.suffix.lower() in DATA_FILES]
+    if not files:
+        raise OperatorError(f"{path}: there is no file of comments in this folder")
+    for file in files:
+        with open_text(file) as opened:
+            text = opened.read()
+        try:
+            data = data_in(text)
+        except (ValueError, RecursionError) as error:
+            yield Unreadable("comments", f"{file.name} ({one_line(str(error))})")
+            continue
+        folder = ""
+        if file != path:
+            folder = file.parent.relative_to(path).as_posix().removeprefix(".") or path.name
+        for number, values in enumerate(comments_in(data)):
+            name = file.stem if number == 0 else f"{file.stem} {number + 1}"
+            yield Record("comments", {"_id": name, **values, "folder": folder})
+
+
+def data_in(text: str) -> Any:
+    """What JSON, YAML, or a text below YAML says. `ValueError` if it can't be read."""
+    if text.lstrip().startswith(("{", "[")):
+        return json.loads(text)
+    try:
+        import yaml  # few blogs need it
+    except ImportError:
+        reason = "its files are YAML, which needs PyYAML (pip install pyyaml)"
+        raise OperatorError(reason) from None
+    front = re.match(r"(?s)---\s*\n(.*?)\n---\s*\n(.*\S.*)", text)
+    try:
+        data = yaml.safe_load(front[1] if front else text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error).partition("\n")[0]) from None
+    return {"message": front[2].strip(), **data} if front and isinstance(data, dict) else data
+
+
+def comments_in(data: Any) -> Iterator[Json]:
+    """The comments in a file: it is one, or a list or table of them."""
+    items = data.values() if isinstance(data, dict) else data if isinstance(data, list) else []
+    if isinstance(data, dict) and not all(isinstance(item, dict) for item in items):
+        items = [data]
+    for item in items:
+        if isinstance(item, dict):
+            yield {str(name): value for name, value in item.items()}
+
+
+# Reshaped records
+
+# Some products keep comments in other records, or need several to say where a comment stands. These
+# functions make records of them that `PRODUCTS` can describe.
+
+
+def records_among(all_found: Iterator[Found], others: list[Found]) -> Iterator[Record]:
+    """The records. All else is added to `others`."""
+    for found in all_found:
+        if isinstance(found, Record):
+            yield found
+        else:
+            others.append(found)
+
+
+# A line with a URL alone, as the scripts write the page of an issue or discussion into its text.
+URL_LINE = re.compile(r"(?m)^[ \t]*(?:\[[^\]\n]*\]\(|<)?(https?://[^\s)>\]]+)[)>]?[ \t]*$")
+PAGE_HEADING = re.compile(r"\A\s*# (.+)")
+LIKING = ("+1", "heart", "THUMBS_UP", "HEART")
+
+
+def github_records(all_found: Iterator[Found]) -> Iterator[Found]:
+    """An issue (utterances, Gitalk) or discussion (giscus) is a page. Comments of an issue are
+    records of their own, or in it. Those of a discussion are in it, with their replies in them."""
+    for found in all_found:
+        if not isinstance(found, Record):
+            yield found
+        elif "title" in found.values:
+            yield from github_thread(found.values)
+        elif "body" in found.values or "bodyHTML" in found.values:
+            page = as_text(found.values.get("issue_url"))
+            yield github_comment(found.values, page, "")
+
+
+def github_thread(values: Json) -> Iterator[Found]:
+    page_id = as_text(values.get("url"))
+    body = as_text(values.get("body"))
+    title = as_text(values.get("title"))
+    page = page_of_thread(body, title)
+    heading = PAGE_HEADING.match(body)
+    page_title = heading[1].strip() if heading else title
+    if page_title in page:  # the path of the page, which is the title of its discussion
+        page_title = ""
+    names = {"id": page_id, "page": page, "page_title": page_title}
+    if not values.get("pull_request"):
+        yield Record("pages", {**values, **names, **reactions_in(values)})
+    yield from github_comments(values, "comments", page_id, "")
+
+
+def page_of_thread(body: str, title: str) -> str:
+    """The URL of the page that an issue or discussion is about. Gitalk writes it first, others
+    last. Where there is none, the title may be a path."""
+    urls = URL_LINE.findall(body)
+    if urls:
+        return str(urls[0] if body.startswith(urls[0]) else urls[-1])
+    if title == "index":
+        return "/"
+    if WEB.match(title):
+        return title
+    return f"/{title.lstrip('/')}" if "/" in title and " " not in title else ""
+
+
+def github_comments(values: Json, name: str, page_id: str, parent: str) -> Iterator[Found]:
+    """The comments of a discussion, or the replies to one of them."""
+    listed = pick(values, f"{name}.nodes|{name}")
+    if not isinstance(listed, list):
+        return
+    for item in listed:
+        if not isinstance(item, dict):
+            yield Unreadable("comments", as_text(item))
+            continue
+        yield github_comment(item, page_id, parent)
+        yield from github_comments(item, "replies", page_id, as_text(item.get("id")))
+    missing = count_in(as_text(pick(values, f"{name}.totalCount")), 10**6) - len(listed)
+    if missing > 0:
+        where = as_text(values.get("url")) or page_id
+        yield Unreadable("comments", f"{missing} more at {where}")
+
+
+def github_comment(values: Json, page_id: str, parent: str) -> Record:
+    above = as_text(pick(values, "replyTo.id")) or parent
+    changes = {"in": page_id, "above": above, **reactions_in(values)}
+    if values.get("updated_at") != values.get("created_at"):
+        changes["edited_at"] = values.get("updated_at")
+    if not pick(values, "author.login|user.login"):
+        changes["author"] = {"login": "ghost"}  # as GitHub calls who has no account any more
+    return Record("comments", {**values, **changes})
+
+
+def reactions_in(values: Json) -> Json:
+    """How many like something, and whether it has other reactions."""
+    counts: dict[str, int] = {}
+    groups = values.get("reactionGroups")
+    for group in groups if isinstance(groups, list) else []:
+        count = as_text(pick(group, "users.totalCount|reactors.totalCount"))
+        counts[as_text(pick(group, "content"))] = count_in(count, 10**6)
+    reactions = values.get("reactions")
+    if isinstance(reactions, dict) and not counts:
+        counts = {name: count_in(as_text(count), 10**6) for name, count in reactions.items()}
+    likes = sum(counts.get(name, 0) for name in LIKING)
+    others = sum(counts.values()) - likes - counts.get("total_count", 0)
+    return {"likes": likes, "other_reactions": others}
+
+
+# What a webmention is, by what webmention.io calls it in its two formats.
+WEBMENTIONS = {
+    "in-reply-to": "reply",
+    "mention-of": "mention",
+    "link": "mention",
+    "like-of": "like",
+}
+MENTION_LENGTH = 1000  # of a text that mentions a page: longer ones are posts of another blog
+
+
+def webmention_records(all_found: Iterator[Found]) -> Iterator[Found]:
+    """Replies and mentions are comments, and likes are counted. Others have no text."""
+    likes = Counter[str]()  # by the URL of the page
+    for found in all_found:
+        if not isinstance(found, Record):
+            yield found
+            continue
+        values = found.values
+        relation = as_text(pick(values, "wm-property|activity.type"))
+        relation = WEBMENTIONS.get(relation, relation or "mention")
+        if relation == "like":
+            likes[as_text(pick(values, "wm-target|target"))] += 1
+        else:
+            yield webmention(values, relation)
+    for page, number in likes.items():
+        yield Record("pages", {"page": page, "likes": number})
+
+
+def webmention(values: Json, relation: str) -> Record:
+    source = as_text(pick(values, "url|data.url|wm-source|source"))
+    text = as_text(pick(values, "content.text|content.value|content.html|data.content"))
+    title = as_text(pick(values, "name|data.name")) or source
+    more = {
+        "relation": "comment" if relation in ("reply", "mention") else relation,
+        "source_host": host_of("/".join(source.split("/")[:3])),
+    }
+    is_post = relation == "mention" and len(text) > MENTION_LENGTH
+    if is_post or not text:
+        more["mention"] = html_link(title, source)
+    return Record("comments", {**values, **more})
+
+
+HALO_PAGES = {"Post": "/archives/", "SinglePage": "/"}  # what precedes the names of pages in URLs
+
+
+def halo_records(all_found: Iterator[Found]) -> Iterator[Found]:
+    """Posts, comments, replies and counters, in any order. A reply names its comment alone, so it
+    waits until the page of that is known."""
+    others: list[Found] = []
+    objects = defaultdict[str, list[Json]](list)  # by what they are
+    for record in records_among(all_found, others):
+        for values in halo_objects(record):
+            objects[as_text(values.get("kind"))].append(values)
+    counters = {as_text(pick(each, "metadata.name")): each for each in objects["Counter"]}
+    authors: dict[str, str] = {}  # of each page
+    for kind in HALO_PAGES:
+        for values in objects[kind]:
+            page_id = f"{kind}/{as_text(pick(values, 'metadata.name'))}"
+            authors[page_id] = as_text(pick(values, "spec.owner"))
+            yield halo_page(values, kind, page_id, counters)
+    pages: dict[str, str] = {}  # of each comment
+    for values in objects["Comment"] + objects["Reply"]:
+        subject = f"{as_text(pick(values, 'spec.subjectRef.kind'))}/"
+        subject += as_text(pick(values, "spec.subjectRef.name"))
+        page_id = pages.get(as_text(pick(values, "spec.commentName")), subject)
+        name = as_text(pick(values, "metadata.name"))
+        pages[name] = page_id
+        owner = as_text(pick(values, "spec.owner.name"))
+        has_account = pick(values, "spec.owner.kind") == "User"
+        more = {
+            "in": page_id,
+            "above": pick(values, "spec.quoteReply|spec.commentName"),
+            "email": "" if has_account else owner,
+            "by_author": has_account and owner == authors.get(page_id, "admin"),
+            "counter": counters.get(f"comments.content.halo.run/{name}"),
+        }
+        yield Record("comments", {**values, **more})
+    yield from others
+
+
+def halo_objects(record: Record) -> Iterator[Json]:
+    """The objects in a record: of a backup, which has them in base64, of the answer of the API,
+    which has a comment with its author and its post, or of the JSON of Halo 1."""
+    values = record.values
+    if record.table in HALO_1_PAGES:
+        yield from halo_1_page(values, HALO_1_PAGES[record.table])
+        return
+    if record.table in HALO_1_COMMENTS:
+        yield halo_1_comment(values, HALO_1_COMMENTS[record.table])
+        return
+    if isinstance(values.get("data"), str):
+        with contextlib.suppress(ValueError, RecursionError):
+            inner = json.loads(base64.b64decode(values["data"]))
+            if isinstance(inner, dict):
+                yield inner
+        return
+    parts = [values.get(name) for name in ("comment", "reply", "subject", "post")]
+    whole = [part for part in parts if isinstance(part, dict) and "kind" in part]
+    yield from whole or [values]
+
+
+HALO_1_PAGES = {"posts": "Post", "sheets": "SinglePage"}
+HALO_1_COMMENTS = {"post_comments": "Post", "sheet_comments": "SinglePage"}
+
+
+def halo_1_page(values: Json, kind: str) -> Iterator[Json]:
+    """A page of Halo 1, and its counter, as Halo 2 has them."""
+    name = as_text(values.get("id"))
+    spec = {
+        "title": values.get("title"),
+        "slug": values.get("slug"),
+        "owner": "admin",
+        "deleted": values.get("status") == "RECYCLE",
+        "publishTime": values.get("createTime"),
+        "allowComment": not is_true(values.get("disallowComment")),
+    }
+    yield {"kind": kind, "metadata": {"name": name}, "spec": spec}
+    counter = {"name": f"{kind.lower()}s.content.halo.run/{name}"}
+    counts = {"visit": values.get("visits"), "upvote": values.get("likes")}
+    yield {"kind": "Counter", "metadata": counter, **counts}
+
+
+def halo_1_comment(values: Json, kind: str) -> Json:
+    is_admin = is_true(values.get("isAdmin"))
+    owner = {
+        "kind": "User" if is_admin else "Email",
+        "name": "admin" if is_admin else values.get("email"),
+        "displayName": values.get("author"),
+        "annotations": {"website": values.get("authorUrl")},
+    }
+    spec = {
+        "content": values.get("content"),
+        "owner": owner,
+        "userAgent": values.get("userAgent"),
+        "ipAddress": values.get("ipAddress"),
+        "creationTime": values.get("createTime"),
+        "top": as_text(values.get("topPriority")) not in ("", "0"),
+        "approved": values.get("status") == "PUBLISHED",
+        "subjectRef": {"kind": kind, "name": as_text(values.get("postId"))},
+        "quoteReply": as_text(values.get("parentId")),
+    }
+    return {"kind": "Comment", "metadata": {"name": as_text(values.get("id"))}, "spec": spec}
+
+
+def halo_page(values: Json, kind: str, page_id: str, counters: dict[str, Json]) -> Record:
+    slug = as_text(pick(values, "spec.slug"))
+    name = as_text(pick(values, "metadata.name"))
+    more = {
+        "id": page_id,
+        "page": as_text(pick(values, "status.permalink")) or HALO_PAGES[kind] + slug,
+        "is_closed": pick(values, "spec.allowComment") is False,
+        "counter": counters.get(f"{kind.lower()}s.content.halo.run/{name}"),
+    }
+    return Record("pages", {**values, **more})
+
+
+TYPECHO_ROUTES = {"post": "/archives/[cid]/", "page": "/[slug].html"}
+PHP_ROUTE = re.compile(r's:4:"(post|page)";a:\d+:\{s:3:"url";s:\d+:"([^"]*)"')
+
+
+def typecho_records(all_found: Iterator[Found]) -> Iterator[Found]:
+    """The page of a comment has its URL by a rule that the blog may have changed."""
+    others: list[Found] = []
+    rows = defaultdict[str, list[Json]](list)  # by table
+    for record in records_among(all_found, others):
+        rows[record.table.rpartition("_")[2]].append(record.values)
+    options = {as_text(row.get("name")): as_text(row.get("value")) for row in rows["options"]}
+    admins = {row.get("uid") for row in rows["users"] if row.get("group") == "administrator"}
+    categories = typecho_categories(rows)
+    for row in rows["contents"]:
+        # Beside a post that is being changed, there is a draft with the type `post_draft`.
+        route = as_text(row.get("type"))
+        if route in TYPECHO_ROUTES:
+            url = typecho_url(row, route, options, categories)
+            yield Record("pages", {**row, "page": url})
+    for row in rows["comments"]:
+        author = row.get("authorId")
+        is_owner = author in admins if admins else author == row.get("ownerId")
+        more: Json = {"by_author": is_owner and is_true(author)}
+        if is_true(options.get("commentsMarkdown")):
+            more["markdown"] = row.get("text")
+        yield Record("comments", {**row, **more})
+    yield from others
+
+
+def typecho_categories(rows: dict[str, list[Json]]) -> dict[Any, str]:
+    """The path of the category of each post: its own name, behind those of the ones it is in."""
+    metas = {row.get("mid"): row for row in rows["metas"] if row.get("type") == "category"}
+    paths: dict[Any, str] = {}
+    for row in rows["relationships"]:
+        names: list[str] = []
+        meta = metas.get(row.get("mid"))
+        while meta and len(names) < MOST_NESTED:
+            names.insert(0, as_text(meta.get("slug")))
+            meta = metas.get(meta.get("parent"))
+        if names:
+            paths.setdefault(row.get("cid"), "/".join(names))
+    return paths
+
+
+def typecho_url(row: Json, route: str, options: dict[str, str], categories: dict[Any, str]) -> str:
+    directory = categories.get(row.get("cid"), "")
+    zone = timedelta(seconds=count_in(options.get("timezone", "0"), DAY))
+    created = count_in(as_text(row.get("created")), 10**11)
+    day = datetime.fromtimestamp(created, UTC) + zone
+    names = {
+        "cid": as_text(row.get("cid")),
+        "slug": as_text(row.get("slug")),
+        "directory": directory,
+        "category": directory.rpartition("/")[2],
+        "year": f"{day:%Y}",
+        "month": f"{day:%m}",
+        "day": f"{day:%d}",
+    }
+    path = re.sub(
+        r"\[(\w+)[^\]]*\]",
+        lambda name: names.get(name[1], ""),
+        typecho_route(options.get("routingTable", ""), route) or TYPECHO_ROUTES[route],
+    )
+    if options.get("rewrite") == "0":
+        path = f"/index.php{path}"
+    return options.get("siteUrl", "").rstrip("/") + path
+
+
+def typecho_route(table: str, route: str) -> str:
+    """The rule for the URLs of posts, or of pages, in a table that is JSON or PHP's own format."""
+    with contextlib.suppress(ValueError, RecursionError):
+        return as_text(pick(json.loads(table), f"{route}.url"))
+    written: dict[str, str] = dict(PHP_ROUTE.findall(table))
+    return written.get(route, "")
+
+
+# Where a comment of a data file says what it replies to, and which page it is on. People choose
+# these names.
+STATICMAN_PARENTS = (
+    "replying_to_uid|replying_to_id|replying_to|reply_to|replyTo|reply_id|replyID|replyThread"
+    "|parent_id|parent|in_reply_to|_parent"
+)
+STATICMAN_PAGES = (
+    "post_url|page_url|url_path|permalink|path|_parent|slug|postId|post_id|page|folder"
+)
+
+
+def staticman_records(all_found: Iterator[Found]) -> Iterator[Found]:
+    """Comments name what they reply to by its id, or by its number among those at the top of the
+    page."""
+    others: list[Found] = []
+    pages = defaultdict[str, list[Json]](list)
+    for record in records_among(all_found, others):
+        values = {
+            name: value.isoformat() if isinstance(value, date) else value
+            for name, value in record.values.items()
+        }
+        if re.fullmatch("[0-9a-f]{32}|[0-9a-f]{64}", as_text(values.get("email"))):
+            values["email"] = ""  # only its hash is there
+        values["in"] = staticman_page(values)
+        pages[values["in"]].append(values)
+    for comments in pages.values():
+        ids = {as_text(values.get("_id")) for values in comments}
+        parents = [as_text(pick(values, STATICMAN_PARENTS)) for values in comments]
+        top = [
+            values
+            for values, parent in zip(comments, parents, strict=True)
+            if parent not in ids and not re.fullmatch("[1-9][0-9]{0,3}", parent)
+        ]
+        for values, parent in zip(comments, parents, strict=True):
+            number = count_in(parent, 10**4) if parent not in ids else 0
+            if 0 < number <= len(top):
+                parent = as_text(top[number - 1].get("_id"))
+            yield Record("comments", {**values, "above": parent if parent in ids else ""})
+    yield from others
+
+
+def staticman_page(values: Json) -> str:
+    """The URL or path of the page of a comment. A name alone stands for a path."""
+    for name in STATICMAN_PAGES.split("|"):
+        text = as_text(values.get(name))
+        if name == "_parent" and "/" not in text:
+            continue  # perhaps a comment
+        if text:
+            return text if WEB.match(text) else f"/{text.strip('/')}/"
+    return ""
+
+
+RESHAPERS: dict[str, Callable[[Iterator[Found]], Iterator[Found]]] = {
+    "github": github_records,
+    "webmention": webmention_records,
+    "halo": halo_records,
+    "typecho": typecho_records,
+    "staticman": staticman_records,
+}
 
 
 # All formats
 
 
-def read_file(path: Path, product: Product, show: Progress) -> Iterator[Found]:
+def read_file(path: Path, product_name: str, show: Progress) -> Iterator[Found]:
+    """What is in a file, as `PRODUCTS` describes it."""
+    all_found = found_in(path, product_name, show)
+    reshape = RESHAPERS.get(product_name)
+    return reshape(all_found) if reshape else all_found
+
+
+def found_in(path: Path, product_name: str, show: Progress) -> Iterator[Found]:
+    if product_name == "staticman":
+        yield from folder_records(path)
+        return
+    product = PRODUCTS[product_name]
     size = path.stat().st_size
     start = beginning(path)
     with open_text(path) as text:
-        if product.sql:
+        if start.startswith(TYPECHO_BACKUP):
+            all_found = typecho_backup_records(path)
+        elif product.dump_sign and not start.startswith("SQLite format 3\0"):
+            all_found = dump_records(text.read())
+        elif product.has_database:
             all_found = database_records(path, product)
         elif start.startswith("<"):
             all_found = XmlReader(text, product.pages.name, product.comments.name).records()
@@ -24625,9 +25485,6 @@ HINTS = {
     r"(?s)(<\?xml.*?\?>)?\s*<(feed|rss|rdf:RDF)\b": (
         "it is a feed, which holds only the newest: export the comments where they were written"
     ),
-    r"(?s).*\btypecho_": (
-        "Typecho is not read yet: copy its comments to WordPress, and import what that exports"
-    ),
     r"(?s).*\bcomment_post_ID\b": (
         "it is a database of WordPress: choose Tools, Export there, and import that XML"
     ),
@@ -24638,15 +25495,11 @@ HINTS = {
     r"(?is)(--|/\*|BEGIN |CREATE |INSERT |SET |DROP ).*\b(CREATE TABLE|INSERT INTO)\b": (
         "it is an SQL dump: import what the product itself exports (commentd help import)"
     ),
-    r'(?s).*"wm-(id|property|source)"': "webmentions are not read yet",
     r'(?s).*"generator"\s*:\s*"duoshuo"': (
         "the JSON of Duoshuo is not read: convert it to the XML of Disqus or WordPress"
     ),
     r'(?s)\{\s*"filename"\s*:.*"collections"\s*:': (
         "its records are in the files beside it whose names end in .0, .1 and so on: import these"
-    ),
-    r'(?s)(?=.*"_id"\s*:).*"message"\s*:|(---\s+|- |#.*\n)*\w+: ': (
-        "comments in data files of a site, as Staticman writes them, are not read yet"
     ),
 }
 
@@ -24664,12 +25517,16 @@ def sign_of(path: Path) -> tuple[bool, str]:
 def products_like(path: Path) -> list[str]:
     """The names of the products that a file may be from, by how it begins. The likeliest is the
     first."""
+    if path.is_dir():
+        return ["staticman"]
     has_tables, start = sign_of(path)
-    return [
-        name
-        for name, product in PRODUCTS.items()
-        if has_tables == bool(product.sql) and re.match(product.sign, start)
-    ]
+    names = []
+    for name, product in PRODUCTS.items():
+        in_database = product.has_database
+        sign = product.dump_sign if in_database and not has_tables else product.sign
+        if sign and has_tables <= in_database and re.match(sign, start):
+            names.append(name)
+    return names
 
 
 def product_of(path: Path) -> str:
@@ -24692,21 +25549,59 @@ UNPACKED_LIMIT = 200  # times its size: texts unpack to ten times theirs, a bomb
 def unpacked(path: Path) -> Iterator[tuple[Path, str]]:
     """The file, or what is in it if it is compressed or LeanCloud's archive. Besides, an error if
     that breaks off, else ""."""
+    if path.is_dir():
+        yield path, ""
+        return
     limit = max(64 * MEGA, UNPACKED_LIMIT * path.stat().st_size)
     fault = ""
     with path.open("rb") as file, tempfile.NamedTemporaryFile() as plain:
         try:
-            if tarfile.is_tarfile(path):
+            packed_mark = file.read(2)
+            if packed_mark == b"PK" and zipfile.is_zipfile(path):
+                unpack_halo(path, plain, limit)
+            elif tarfile.is_tarfile(path):
                 unpack_archive(path, plain, limit)
-            elif file.read(2) == b"\x1f\x8b":
+            elif packed_mark == b"\x1f\x8b":
                 with gzip.open(path) as packed:
                     copy_within_limit(packed, plain, limit)
-        except (gzip.BadGzipFile, EOFError, zlib.error, tarfile.TarError) as error:
+            elif Path(f"{path}.0").exists():
+                gather_twikoo(path, plain, limit)
+        except (
+            gzip.BadGzipFile,
+            EOFError,
+            zlib.error,
+            tarfile.TarError,
+            zipfile.BadZipFile,
+            NotImplementedError,  # a ZIP archive that is packed in a rare way
+        ) as error:
             fault = one_line(str(error))
             if not plain.tell():
                 raise OperatorError(f"the file breaks off, or is damaged ({fault})") from None
         plain.flush()
         yield (Path(plain.name) if plain.tell() else path), fault
+
+
+def gather_twikoo(path: Path, target: IO[bytes], limit: int) -> None:
+    """The comments and counters of Twikoo's database, which LokiJS writes into the files beside it:
+    `db.json.0` has the records of the first collection that `db.json` lists. Of another file, this
+    is nothing."""
+    with contextlib.suppress(ValueError, RecursionError):
+        listed = pick(json.loads(path.read_bytes()), "collections")
+        for number, collection in enumerate(listed if isinstance(listed, list) else []):
+            part = Path(f"{path}.{number}")
+            if pick(collection, "name") in ("comment", "counter") and part.exists():
+                with part.open("rb") as file:
+                    copy_within_limit(file, target, limit)
+                target.write(b"\n")
+
+
+def unpack_halo(path: Path, target: IO[bytes], limit: int) -> None:
+    """The posts and comments of Halo's backup. Of another archive, this is nothing."""
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if Path(member.filename).name == "extensions.data":
+                with archive.open(member) as packed:
+                    copy_within_limit(packed, target, limit)
 
 
 def unpack_archive(path: Path, target: IO[bytes], limit: int) -> None:
@@ -24774,6 +25669,7 @@ class StagedComment:
     page: PageRef
     stamp: str  # what the import remembers of it, so that a later one knows it
     row: FullComment
+    by_owner: bool  # whether the owner of the blog wrote it
     likes: int  # by unknown visitors, who are added one by one
     depth: int = -1  # -1 until it is known
 
@@ -24857,9 +25753,12 @@ class ImportReport:
     page_likes_added: int = 0
     reactions_added: int = 0
     unreadable: int = 0  # characters
-    # The names of the records with each event.
+    by_owner: int = 0  # comments of the owner of the blog
+    adopted_by: str = ""  # the email address of the admin who has got them
+    has_admins: bool = False  # whether there is one who could get them
+    # The names of the records with each event, and of those with what an import leaves out.
     names: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    lost: Counter[str] = field(default_factory=Counter)  # records with what an import leaves out
+    lost: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     @property
     def is_ours(self) -> bool:
@@ -24869,6 +25768,29 @@ class ImportReport:
     def note(self, event: str, record_name: str) -> None:
         """Keeps the name of a record that the report is to list under an event."""
         self.names[event].append(one_line(record_name)[:64])
+
+    def listing(self, language: str) -> str:
+        """All that the import could not take as it is: each reason, and below it the records, one a
+        line. "" if there is nothing."""
+        say = functools.partial(translated, language=language)
+        parts = []
+        for event, names in self.names.items():
+            parts.append([self.event_text(event, say), *names])
+        for what, names in self.lost.items():
+            parts.append([say(f"not carried: {say(what)}"), *names])
+        return "".join(f"{reason}\n  " + "\n  ".join(names) + "\n\n" for reason, *names in parts)
+
+    @property
+    def owner_text(self) -> str:
+        count = self.by_owner
+        if self.adopted_by:
+            return f"comments of the owner: {count}, now those of {self.adopted_by}"
+        if self.has_admins:
+            return f"comments of the owner: {count} (add --me EMAIL to have your own)"
+        return f"comments of the owner: {count}, for the first who claims /admin"
+
+    def event_text(self, event: str, say: Callable[[str], str]) -> str:
+        return say(event.replace("{}", str(self.unreadable)))
 
     def text(self, language: str) -> str:
         """The report, in Chinese for `zh` and its variants."""
@@ -24881,8 +25803,7 @@ class ImportReport:
         for event, names in self.names.items():
             shown = ", ".join(names[:NAMES_IN_REPORT])
             more = " …" if len(names) > NAMES_IN_REPORT else ""
-            event = say(event.replace("{}", str(self.unreadable)))
-            lines.append(f"  {event} ({len(names)}): {shown}{more}")
+            lines.append(f"  {self.event_text(event, say)} ({len(names)}): {shown}{more}")
         statuses = [
             f"{self.new_by_status[status]} {say(status)}"
             for status in STATUSES
@@ -24901,12 +25822,16 @@ class ImportReport:
             lines.append("  " + say(f"likes of pages added: {self.page_likes_added}"))
         if self.reactions_added:
             lines.append("  " + say(f"reactions to pages added: {self.reactions_added}"))
+        if self.by_owner:
+            lines.append("  " + say(self.owner_text))
         if not self.encoding.startswith("utf"):
             lines.append("  " + say(f"text is read as {self.encoding}"))
         if self.read and product.zone:
             lines.append("  " + say(f"times without a time zone are read as {self.zone} (--zone)"))
         names_of_lost = ["reactions", *product.lost]
-        lost = [f"{say(what)} ({self.lost[what]})" for what in names_of_lost if self.lost[what]]
+        lost = [
+            f"{say(what)} ({len(self.lost[what])})" for what in names_of_lost if what in self.lost
+        ]
         if lost:
             lines.append("  " + say(f"not carried: {', '.join(lost)}"))
         return "\n".join(lines)
@@ -24921,11 +25846,13 @@ class Staging:
         report: ImportReport,
         place_of: Callable[[str], Place] | None,  # None if no location is wanted
         config: Config,
+        owner_emails: Iterable[str],  # what the owner gave as email address there
         now: int,
     ) -> None:
         self.report = report
         self.blog_name = config.blog_name
         self.emojis = config.comments_reactions
+        self.owner_emails = frozenset(owner_emails)
         self.product = PRODUCTS[report.product_name]
         self.now = now
         self.tables = {table.name.lower(): table for table in self.product.tables if table.name}
@@ -24950,7 +25877,7 @@ class Staging:
     def read(self, path: Path, show: Progress) -> None:
         """Stages all that can be read."""
         self.report.encoding = encoding_of(path)
-        for found in read_file(path, self.product, show):
+        for found in read_file(path, self.report.product_name, show):
             if isinstance(found, Record):
                 self.stage_record(found)
             elif isinstance(found, BreaksOff):
@@ -24980,16 +25907,17 @@ class Staging:
         """Keeps a page or an author. A comment waits until all of these are known."""
         product = self.product
         table = self.table_of(record)
-        self.count_lost(record.values)
         if table is None:
             return
         values = fields_in(record.values, table)
+        name = one_line(values["id"] or values["page"] or values["nickname"])[:64]
+        self.note_lost(record.values, name)
         if table is product.comments:
             self.report.read += 1
             values["status"] = status_in(record.values, product)
             self.records.append(values)
         elif table is product.pages:
-            self.stage_page(values, self.reactions_in(record.values))
+            self.stage_page(values, self.reactions_in(record.values, name))
         elif "id" in values:
             self.authors[values.pop("id")] = values
 
@@ -25011,18 +25939,18 @@ class Staging:
         needed = table.fields.keys() - {"title"}
         return table is not NO_TABLE and needed <= fields_in(values, table).keys()
 
-    def count_lost(self, values: Json) -> None:
+    def note_lost(self, values: Json, name: str) -> None:
         for what, path in self.product.lost.items():
             value = pick(values, path)
-            if value is not None:
-                self.report.lost[what] += is_there(value)
+            if value is not None and is_there(value):
+                self.report.lost[what].append(name)
 
     def lacks_author(self, values: Values) -> bool:
         """Whether a comment has no name, and its author is not known."""
         author = values["author"]
         return author != "" and author not in self.authors and not values["nickname"]
 
-    def reactions_in(self, values: Json) -> dict[str, int]:
+    def reactions_in(self, values: Json, page_name: str) -> dict[str, int]:
         """The reactions to a page, by emoji. More than the settings have are lost."""
         counts = {}
         if self.report.is_ours and isinstance(values.get("reactions"), dict):
@@ -25034,7 +25962,8 @@ class Staging:
         for path, emoji in zip(self.product.reactions, self.emojis, strict=False):
             counts[emoji] = pick(values, path)
         paths_of_lost = self.product.reactions[len(self.emojis) :]
-        self.report.lost["reactions"] += any(is_there(pick(values, path)) for path in paths_of_lost)
+        if any(is_there(pick(values, path)) for path in paths_of_lost):
+            self.report.lost["reactions"].append(page_name)
         numbers = {emoji: count_in(as_text(count), MOST_LIKES) for emoji, count in counts.items()}
         return {emoji: number for emoji, number in numbers.items() if number}
 
@@ -25150,8 +26079,17 @@ class Staging:
             page=page,
             stamp=f"{written_id} {written_time}",  # the same whatever zone the owner names
             row=row,
+            by_owner=not is_gone and self.is_by_owner(values, row.email),
             likes=0 if is_gone else count_in(values["likes"], 10_000),
         )
+
+    def is_by_owner(self, values: Values, email: str) -> bool:
+        """Whether the owner of the blog wrote it: the file says so, or the email address is one of
+        those that the owner names."""
+        mark = values["owner"]
+        wanted = self.product.owner_value
+        is_marked = mark.lower() == wanted if wanted else is_true(mark)
+        return is_marked or email in self.owner_emails
 
     def says_deleted(self, markdown: str) -> bool:
         """Whether a text is what other products, such as Commento, put in the place of a deleted
@@ -25459,10 +26397,26 @@ class Adding:
                 imported = self.same_comment(comment, here)
                 if imported is None:
                     imported = self.add_comment(comment, here, parent)
-                self.store.note_import(self.product_name, comment.stamp, imported.id)
+                self.note_comment(comment, imported)
                 here.imported[comment.stamp] = imported
+            elif comment.by_owner:  # which an earlier import may not have known
+                self.note_comment(comment, imported)
             self.matched.add(imported.id)
             self.report.done += 1
+
+    def note_comment(self, staged: StagedComment, comment: Imported) -> None:
+        by_owner = staged.by_owner
+        self.store.note_import(self.product_name, staged.stamp, comment.id, by_owner=by_owner)
+        self.report.by_owner += by_owner
+
+    def adopt(self, account: Account | None) -> None:
+        """Gives an admin the comments of the owner. Without one, they wait for the first, or for
+        an import that names one."""
+        self.report.has_admins = bool(self.store.admins())
+        if account:
+            with self.store.writing():
+                self.store.adopt_imported(account.id)
+            self.report.adopted_by = account.email
 
     def look_up(self, comments: list[StagedComment]) -> FoundHere:
         """What the store has of them. It is asked once for all, which is faster."""
@@ -28467,11 +29421,19 @@ class ImportArguments(Arguments):
     product: str = ""
     host: str = ""
     zone: tzinfo | None = None
+    me: list[str] = field(default_factory=list)
 
     @classmethod
     def declare(cls, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("source", metavar="FILE")
         add_dry_run(parser)
+        parser.add_argument(
+            "--me",
+            nargs="+",
+            type=email_argument,
+            metavar="EMAIL",
+            help="your own email addresses: comments with one of them become those of the admin",
+        )
         parser.add_argument(
             "--format",
             dest="product",
@@ -28493,23 +29455,50 @@ def import_command(arguments: ImportArguments) -> int:
     arrangement.arrange(arguments.host, config.site_origins)
     is_new = is_empty(config.database)
     with command_store(config, is_new=is_new, dry_run=arguments.dry_run) as store:
+        owner = owner_account(store, arguments.me)
         adding = Adding(store, arrangement)
         adding.add_all(progress_line(translated("imported", language)))
+        adding.adopt(owner)
     print(staging.report.text(language))
+    tell_all(staging.report.listing(language), f"{arguments.source.rstrip('/')}.report.txt")
     if is_new:  # the owner may run the import in the wrong folder
         reason = f" (there is no commentd.ini in {Path.cwd()})"
         note = f"the database is a new one: {config.database}"
         tell(note if arguments.settings_file else f"{note}{reason}")
     if arguments.dry_run:
-        tell("this was a dry run: nothing is written")
+        tell("this was a dry run: nothing is imported")
     return 0
+
+
+def owner_account(store: Store, email_addresses: list[str]) -> Account | None:
+    """The admin who gets the owner's comments: one with such an email address, or the only one.
+    None if no address is named, or nobody is an admin yet: whoever claims /admin gets them."""
+    admins = store.admins() if email_addresses else []
+    named = [admin for admin in admins if admin.email in email_addresses]
+    if not named and len(admins) > 1:
+        addresses = ", ".join(admin.email for admin in admins)
+        raise OperatorError(f"add to --me the email address of an admin: {addresses}")
+    return next(iter(named or admins), None)
+
+
+def tell_all(listing: str, path: str) -> None:
+    """Writes into a file what an import could not take, and says the name of the file. Where that
+    can't be written, all is shown."""
+    if not listing:
+        return
+    try:
+        Path(path).write_text(listing, "utf-8")
+    except OSError:
+        print(listing, end="")
+    else:
+        tell(f"all that could not be taken as it is, by number and reason: {path}")
 
 
 def staged_file(arguments: ImportArguments) -> Staging:
     """What is in the file, and the report on it."""
     config = arguments.config
     source = Path(arguments.source)
-    if not source.is_file():
+    if not source.exists():
         raise OperatorError(f"{source}: there is no such file")
     with contextlib.closing(places_of(config)) as places, unpacked(source) as (plain, fault):
         product_name = arguments.product or product_of(plain)
@@ -28518,7 +29507,7 @@ def staged_file(arguments: ImportArguments) -> Staging:
         if fault:
             report.note("the file breaks off: what follows is not in it", fault)
         place_of = places.of if config.privacy_show_location else None
-        staging = Staging(report, place_of, config, World().now())
+        staging = Staging(report, place_of, config, arguments.me, World().now())
         show = progress_line(translated("read", terminal_language(os.environ)))
         staging.read(plain, show)
     return staging

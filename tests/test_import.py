@@ -105,7 +105,9 @@ def count_in(path: Path) -> int:
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir()}
+    """All but the lists of what could not be imported, which a dry run writes too."""
+    files = [file for file in folder.iterdir() if not file.name.endswith(".report.txt")]
+    return {file.name: file.read_bytes() for file in files}
 
 
 # Twice, and dry
@@ -121,7 +123,7 @@ def test_an_import_brings_each_comment_once_and_a_dry_run_reports_the_same(
     first = importer.import_file(file, "--dry-run")
     assert files_in(importer.folder) == before
     assert (
-        importer.import_file(file).text + "this was a dry run: nothing is written\n" == first.text
+        importer.import_file(file).text + "this was a dry run: nothing is imported\n" == first.text
     )
     assert (first.code, first.counts) == (0, (12, 12, 0, 0))
     assert sorted(importer.texts) == sorted(comment.text for comment in blog())
@@ -557,7 +559,7 @@ def test_an_import_makes_threads_of_any_tangled_replies(
     dry = importer.import_file(file, "--dry-run")
     result = importer.import_file(file)
     assert (result.code, dry.code) == (0, 0)
-    assert dry.text == result.text + "this was a dry run: nothing is written\n"
+    assert dry.text == result.text + "this was a dry run: nothing is imported\n"
     kept, (saids, above) = importer.comments_by_time, expected(thread)
 
     def is_held(at: int) -> bool:
@@ -624,7 +626,7 @@ def test_the_report_of_an_import_shows_no_control_characters(importer: Importer)
             r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", result.text
         )
         assert "evil" in result.text
-        assert len(result.text.splitlines()) < 8
+        assert len(result.text.splitlines()) < 9
 
 
 def test_the_report_of_an_import_counts_waiting_comments_and_closed_pages(

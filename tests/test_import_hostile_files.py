@@ -647,14 +647,10 @@ OTHER_FILES = {
     "(BSON)": b"\xff\xff\0\0\x07_id\0" + bytes.fromhex("5f3a9b7c0e6d2a0006c1d2e3") + bytes(9),
     "it is a web page": b"\n<!DOCTYPE html>\n<html></html>",
     "it is a feed": b'<?xml version="1.0"?>\n\n<feed xmlns="http://www.w3.org/2005/Atom"></feed>',
-    "Typecho": b"-- Dump\nCREATE TABLE `typecho_comments` (`coid` int);",
     "Tools, Export": b"-- MySQL dump\nCREATE TABLE `my_comments` (`comment_post_ID` int);",
     "sqlite3": b"PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE threads (id);",
     "it is an SQL dump": b"-- PostgreSQL\nSET x = 0;\nCREATE TABLE comments (id int);",
-    "webmentions": b'{"type": "feed", "children": [{"type": "entry", "wm-id": 1}]}',
     "Duoshuo": b'{"generator":"duoshuo","version":"0.1","threads":[],"posts":[]}',
-    "Staticman": b"_id: 1a\n_parent: /a/\nname: Ann\nemail: 5d41\nmessage: Hello\n",
-    "as Staticman": b'[{"_id": "1a", "name": "Ann", "message": "Hello", "date": 1700000000}]',
     ".0, .1": b'{"filename":"db.json","collections":[{"name":"comment","data":[]}]}',
 }
 

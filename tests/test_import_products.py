@@ -6,11 +6,14 @@ their APIs. The others are made by hand from what each product's own code writes
 `SECRET` mark in them what must not come into the database."""
 
 import gzip
+import hashlib
 import io
 import json
 import re
 import sqlite3
+import struct
 import tarfile
+import zipfile
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -140,6 +143,22 @@ WHOLE = {
         }
     ),
     "artalk.json": Whole({"/artalk": (4, 0, 0), "/closed": (2, 0, 1)}, "", orphans=1, timeless=1),
+    "github.jsonl": Whole(
+        {"/2024/first.html": (3, 0, 0), "/about": (1, 0, 1), "/2023/old": (1, 0, 0)}, "105, 106"
+    ),
+    "github_discussions.jsonl": Whole(
+        {"/2024/first": (3, 0, 0), "/": (1, 0, 1)},
+        "1 more at https://github.com/ann/blog/discussions/7, DC_5",
+    ),
+    "webmention.json": Whole({"/2024/first": (3, 0, 0)}, "1007"),
+    "halo.json": Whole({"/archives/first": (3, 42, 0), "/about": (1, 0, 1)}, "c5"),
+    "typecho.dump": Whole(
+        {"/default/notes/2024/01/start.html": (3, 0, 0), "/start-page.html": (1, 0, 1)}, "6, 8"
+    ),
+    "typecho.sql": Whole({"/index.php/archives/1": (2, 0, 0)}),
+    "staticman.yml": Whole(
+        {"/2024/first": (2, 0, 0), "/second": (1, 0, 0)}, "7d1f2b40-0001-11ec-9f6b-000000000005"
+    ),
 }
 each_file = pytest.mark.parametrize("name", WHOLE)
 
@@ -147,7 +166,7 @@ each_file = pytest.mark.parametrize("name", WHOLE)
 def example_file(importer: Importer, name: str) -> Path:
     """One of the files, as it would be imported."""
     if not name.endswith(".sql"):
-        return MOVING / name
+        return importer.file((MOVING / name).read_bytes(), name)
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript((MOVING / name).read_text("utf-8"))
         return importer.file(db.serialize(), name)
@@ -221,7 +240,7 @@ def test_a_file_of_each_product_is_imported_whole(
     result = import_example(importer, name)
     assert (result.code, result.errors) == (0, "")
     assert not re.search("dislike|votes against", result.text)
-    assert dry.text == result.text + "this was a dry run: nothing is written\n"
+    assert dry.text == result.text + "this was a dry run: nothing is imported\n"
     assert rows_of(importer, fake_world, whole.html) == rows
     new, left = len(rows), result.counts[3]
     assert result.counts == (new + left, new, 0, left)
@@ -578,7 +597,7 @@ MARKDOWN = {
         '<pre><code class="language-html">&lt;p&gt;a&lt;/p&gt;\n</code></pre>',
     "<https://a.example/>": f"<p>{LINK}https://a.example/</a></p>",
     'a <img class="wl-emoji" alt="&lt;i&gt;"> *b*': "<p>a &lt;i&gt; <em>b</em></p>",
-    'a <img src="https://b.example/x.png" atk-emoticon="ok"> *b*': "<p>a ok <em>b</em></p>",
+    'a <img src="https://a.example/" atk-emoticon="ok"> *b*': f"<p>a {LINK}ok</a> <em>b</em></p>",
     "![cat](https://a.example/)": f"<p>{LINK}cat</a></p>",
     "[@Ann](#5f01): hi": "<p>@Ann: hi</p>",
     "a &lt;b&gt; &amp;amp; 4&nbsp;m ?x=1&lt=2 `&lt;`":
@@ -618,6 +637,49 @@ def test_imported_html_looks_the_same_and_markdown_stays_markdown(
         both = {**MARKDOWN, **{f"<p>x</p>{text}": f"<p>x</p>{look}" for text, look in HTML.items()}}
         found = shown_as(importer, fake_world, product, [*both])
         assert found == [*map(look_of, both.values())]
+
+
+# How pictures and stickers are written in each product, and the Markdown that they become.
+PICTURES = {
+    ("twikoo", '<p>a <img src="https://p.example/cat.png" alt="a cat"></p>'):
+        "a ![a cat](https://p.example/cat.png)",
+    ("twikoo", '<p><img class="tk-owo-emotion" src="//p.example/owo/1.png" alt=":doge:"></p>'):
+        "![:doge:](https://p.example/owo/1.png)",
+    ("wordpress", '<a href="https://p.example/big.JPG"><img src="https://p.example/small.jpg"></a>'):
+        "![small.jpg](https://p.example/big.JPG)",
+    ("disqus", '<p><a href="https://a.example/"><img src="https://p.example/1.png" alt="x"></a>'):
+        "[x](https://a.example/)",
+    ("disqus", '<p><img src="/up/1.png" alt="x"> <img src="data:image/png;base64,AA" alt="y"></p>'):
+        "x y",
+    ("waline", '*a* <img src="https://p.example/cat.png" alt="cat"> ![b](https://p.example/b.png)'):
+        "*a* ![cat](https://p.example/cat.png) ![b](https://p.example/b.png)",
+    ("artalk", 'hm <img src="https://p.example/1.gif" atk-emoticon="滑稽">'):
+        "hm ![滑稽](https://p.example/1.gif)",
+}  # fmt: skip
+
+
+def test_imported_pictures_and_stickers_are_markdown_for_pictures(importer: Importer) -> None:
+    for number, ((product, text), markdown) in enumerate(PICTURES.items()):
+        importer.use_database(f"{number}.db")
+        importer.import_file(MAKERS[product]([ForeignComment(text=text)]))
+        assert importer.texts == [markdown]
+
+
+WITHOUT_SCHEME = {
+    "see www.example.com.": "see [www.example.com](http://www.example.com).",
+    "（www.example.com/a）好": "（[www.example.com/a](http://www.example.com/a)）好",
+    "[www.a.example](http://www.a.example) `www.b.example`":
+        "[www.a.example](http://www.a.example) `www.b.example`",
+    "https://www.a.example <https://www.b.example> me@www.c.example":
+        "https://www.a.example <https://www.b.example> me@www.c.example",
+}  # fmt: skip
+
+
+def test_urls_without_a_scheme_that_products_show_as_links_become_links(importer: Importer) -> None:
+    texts = [*WITHOUT_SCHEME]
+    thread = [ForeignComment(str(n), NOON + n, text=text) for n, text in enumerate(texts, 1)]
+    importer.import_file(MAKERS["artalk"](thread))
+    assert importer.texts == [*WITHOUT_SCHEME.values()]
 
 
 def test_links_of_disqus_lead_straight_to_their_targets(
@@ -797,7 +859,7 @@ def test_the_report_of_an_import_names_what_this_file_has_and_is_not_carried(
     assert "not carried" not in bare.text
     more = {"ua": "Mozilla/5.0", "downs": ["x"], "master": True}
     result = importer.import_file(file_of("twikoo", [row, {**row, "_id": "a2", **more}]))
-    line = "  not carried: user agents (1), downvotes (1), marks of the admin (1)\n"
+    line = "  not carried: user agents (1), downvotes (1)\n"
     assert line in result.text
     comment = json.loads(MAKERS["remark42"]([ForeignComment()]).splitlines()[1])
     for votes, times in (({}, 0), ({"a": True}, 0), ({"a": True, "b": False}, 1)):
@@ -829,7 +891,7 @@ def test_the_report_of_an_import_is_chinese_where_the_terminal_is(
     ]
     data = waline(thread, Counter=[{"url": "/a/", "time": 7, "reaction0": 1}])
     lines = importer.import_file(data, "--dry-run").text.splitlines()
-    assert len(lines) == 11
+    assert len(lines) == 12
     assert [line for line in lines if line.isascii()] == []
     assert lines[0].endswith("读取 3，新增 2，已存在 0，跳过 1") or "略過 1" in lines[0]
     for wrong in (b"PK\x03\x04", b"nothing", b'{"type": "waline", ', b"<html>"):
@@ -871,7 +933,7 @@ def test_imported_views_come_from_a_file_of_their_own_and_are_added_once(
     importer: Importer, name: str
 ) -> None:
     for _ in range(2):
-        importer.import_file(MOVING / name)
+        importer.import_file(importer.file((MOVING / name).read_bytes(), name))
         assert {key: page["views"] for key, page in importer.pages.items()} == VIEWS[name]
 
 
@@ -901,3 +963,195 @@ def test_an_import_of_artalk_with_several_sites_asks_for_one_of_them(importer: I
     importer.use_database("only.db")
     importer.import_file(of_sites(("Site A", "/x/")))
     assert importer.import_file(of_sites(("Site A", "/y/")), "--host", "Site A").code == 0
+
+
+# Products whose files are not one text
+
+
+def typecho_backup(rows: list[tuple[int, Row]]) -> bytes:
+    """What Typecho's backup writes: rows of a table that has a number."""
+    mark = b"%TYPECHO_BACKUP_0001%"
+    written = mark
+    for table, row in rows:
+        values = [None if value is None else str(value).encode() for value in row.values()]
+        lengths = [None if value is None else len(value) for value in values]
+        names = json.dumps(dict(zip(row, lengths, strict=True))).encode()
+        data = b"".join(filter(None, values))
+        record = struct.pack("<HHI", table, len(names), len(data)) + names + data
+        written += record + hashlib.md5(record, usedforsecurity=False).hexdigest().encode()
+    return written + mark
+
+
+TYPECHO_POST: Row = {
+    "cid": 1,
+    "title": "欢迎",
+    "slug": "start",
+    "type": "post",
+    "allowComment": "1",
+}
+TYPECHO_COMMENT: Row = {
+    "coid": 5,
+    "cid": 1,
+    "created": NOON,
+    "author": "小明",
+    "authorId": 0,
+    "ownerId": 1,
+    "mail": None,
+    "text": "第一行\n第二行",
+    "type": "comment",
+    "status": "approved",
+    "parent": 0,
+}
+
+
+def test_a_backup_of_typecho_is_imported(importer: Importer) -> None:
+    reply = {**TYPECHO_COMMENT, "coid": 6, "parent": 5, "author": "站长", "authorId": 1}
+    rows: list[tuple[int, Row]] = [
+        (1, TYPECHO_POST),
+        (2, TYPECHO_COMMENT),
+        (2, reply),
+        (77, {"plugin": "x"}),
+    ]
+    result = importer.import_file(typecho_backup(rows))
+    assert result.counts == (2, 2, 0, 0)
+    assert "comments of the owner: 1" in result.text
+    assert "text is read as" not in result.text
+    first, second = importer.comments
+    assert (first["page_key"], first["nickname"]) == ("/archives/1", "小明")
+    assert first["content"] == "第一行\n第二行"
+    assert second["above"]["id"] == first["id"]
+    assert importer.pages["/archives/1"]["title"] == "欢迎"
+
+
+def test_a_backup_of_typecho_that_breaks_off_gives_what_stands_before(importer: Importer) -> None:
+    rows = [(1, TYPECHO_POST), (2, TYPECHO_COMMENT), (2, {**TYPECHO_COMMENT, "coid": 6})]
+    result = importer.import_file(typecho_backup(rows)[:-60])
+    assert result.counts == (2, 1, 0, 1)
+    assert result.named("can't be read")[0].startswith("byte ")
+
+
+def test_the_zip_file_of_halo_is_imported_as_it_is(importer: Importer) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("workdir/attachments/a.txt", "no comment")
+        archive.writestr("extensions.data", (MOVING / "halo.json").read_bytes())
+    result = importer.import_file(packed.getvalue())
+    assert result.text.startswith("halo: ")
+    assert result.counts == (7, 6, 0, 1)
+
+
+STATICMAN_FILES = {
+    "first-post/entry1.yml": "_id: a1\nname: Ann\nmessage: |-\n  two\n  lines\ndate: 1717200000\n",
+    "first-post/entry2.json": json.dumps(
+        {"_id": "a2", "name": "Bob", "message": "to Ann", "replying_to": "1", "date": 1717200060}
+    ),
+    "deep/second/entry3.md": "---\n_id: a3\nname: Cy\ndate: 2024-06-01\n---\n**Hello**\n",
+    "deep/second/broken.yml": "name: [",
+    "deep/second/picture.png": "no text",
+}
+
+
+def test_the_folder_of_staticman_is_imported_with_its_folders_as_pages(importer: Importer) -> None:
+    folder = importer.folder / "comments"
+    for name, text in STATICMAN_FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    result = importer.import_file(folder)
+    assert result.text.startswith("staticman: ")
+    assert result.counts == (4, 3, 0, 1)
+    assert result.named("can't be read")[0].startswith("broken.yml")
+    found = {row["content"]: row for row in importer.comments}
+    assert {text: row["page_key"] for text, row in found.items()} == {
+        "two\nlines": "/first-post",
+        "to Ann": "/first-post",
+        "**Hello**": "/deep/second",
+    }
+    assert found["to Ann"]["above"]["content"] == "two\nlines"
+    assert (importer.folder / "comments.report.txt").read_text().startswith("skipped")
+
+
+def test_a_folder_without_comments_is_refused(importer: Importer) -> None:
+    (importer.folder / "posts").mkdir()
+    assert "no file of comments" in importer.import_file(importer.folder / "posts").failure
+
+
+# What stands beside the report
+
+
+def test_all_that_an_import_could_not_take_stands_in_a_file_beside(importer: Importer) -> None:
+    count = 40
+    lost = [ForeignComment(str(number), text="") for number in range(count)]
+    file = importer.file(waline([ForeignComment("kept"), *lost]), "export.json")
+    result = importer.import_file(file)
+    listing = importer.folder / "export.json.report.txt"
+    assert f"by number and reason: {listing}\n" in result.text
+    reasons = listing.read_text().split("\n\n")
+    assert reasons[0].splitlines() == [
+        "skipped: deleted, or no text",
+        *(f"  {number}" for number in range(count)),
+    ]
+    assert reasons[1].splitlines() == [
+        "not carried: user agents",
+        "  kept",
+        *(f"  {number}" for number in range(count)),
+    ]
+
+
+def test_an_import_that_takes_all_leaves_no_file_beside(importer: Importer) -> None:
+    importer.import_file(MAKERS["disqus"]([ForeignComment()]))
+    assert not [*importer.folder.glob("*.report.txt")]
+
+
+def test_records_that_an_import_could_not_take_are_shown_where_no_file_can_be_written(
+    importer: Importer,
+) -> None:
+    file = importer.file(waline([ForeignComment("kept"), ForeignComment("lost", text="")]))
+    (importer.folder / f"{file.name}.report.txt").mkdir()
+    result = importer.import_file(file)
+    assert "skipped: deleted, or no text\n  lost\n" in result.text
+
+
+def test_the_files_beside_the_database_of_twikoo_are_imported_with_it(importer: Importer) -> None:
+    names = ("config", "comment", "counter")
+    listed = [{"name": name, "data": []} for name in names]
+    parts: list[Row] = [
+        {"ADMIN_PASS": "SECRET"},
+        ROWS["twikoo"](ForeignComment("1")),
+        {"url": "/a/", "title": "A", "time": 7},
+    ]
+    for number, row in enumerate(parts):
+        importer.file(json.dumps(row) + "\n", f"db.json.{number}")
+    file = importer.file(json.dumps({"filename": "db.json", "collections": listed}), "db.json")
+    assert importer.import_file(file).counts == (1, 1, 0, 0)
+    assert importer.pages["/a"]["views"] == 7
+    assert b"SECRET" not in importer.raw
+
+
+def test_the_json_of_halo_1_is_imported(importer: Importer) -> None:
+    post = {"id": 3, "title": "第一篇", "slug": "first", "status": "PUBLISHED", "visits": 42}
+    comment = {
+        "id": 7,
+        "author": "小明",
+        "email": "ming@example.com",
+        "authorUrl": "https://ming.example",
+        "ipAddress": "203.0.113.77",
+        "content": "第一条",
+        "status": "PUBLISHED",
+        "isAdmin": False,
+        "postId": 3,
+        "parentId": 0,
+        "createTime": NOON * 1000,
+    }
+    reply = {**comment, "id": 8, "author": "站长", "isAdmin": True, "parentId": 7}
+    reply["createTime"] = (NOON + 60) * 1000
+    waits = {**comment, "id": 9, "status": "AUDITING", "createTime": (NOON + 90) * 1000}
+    data = {"posts": [post], "sheets": [], "post_comments": [comment, reply, waits]}
+    result = importer.import_file(json.dumps({"version": "1.5.4", **data}))
+    assert result.counts == (3, 3, 0, 0)
+    assert "comments of the owner: 1" in result.text
+    found = {row["id"]: row for row in importer.comments}
+    assert [row["page_key"] for row in found.values()] == ["/archives/first"] * 3
+    first, second, third = importer.comments_by_time.values()
+    assert second["above"] == first["created_at"]
+    assert [row["status"] for row in (first, second, third)] == ["visible", "visible", "waiting"]
+    assert importer.pages["/archives/first"]["views"] == 42

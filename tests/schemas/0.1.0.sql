@@ -19,8 +19,8 @@ CREATE TABLE account (
         -- The name of what stands beside its comments. Empty for the first letter of their name.
         picture    TEXT NOT NULL DEFAULT ''
     ) STRICT;
-INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$c7e227d7de216126e97008252ff19881$0080b5c25179f18ab6a5cc5c76e5486eda854faa4046ed724485f421e5a3182d','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
-INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$a6e9de245ea0d922f509c3d5755a6409$f183131d863241d288cb3f85de263caec7441425961f9e2ff08975564168d2d4','admin',1,1795177160,0,'','',0,'');
+INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$1e49338b48b941109a6d1dd0630f4cd6$460ac8e74b806e3c741c65880d0654c778a5d3f988a4450828879d5ecb5b6e95','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
+INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$dd7b701ce63a3db66b945703dd1c8fa5$ed8df960266eace9a45ef29a80c5b976cce4df097edc90d487c3844f2e7e5d9d','admin',1,1795177160,0,'','',0,'');
 CREATE TABLE admin_link (
         hash       TEXT PRIMARY KEY,
         email      TEXT NOT NULL,
@@ -28,7 +28,7 @@ CREATE TABLE admin_link (
         role       TEXT NOT NULL CHECK (role IN ('moderator', 'admin')),
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "admin_link" VALUES('7cdaaa0eb8b1caff77d89e831f68602e7395418d6c42b8894e7f856c5b404123','second@example.com','admin',1795184360);
+INSERT INTO "admin_link" VALUES('bfc85b1a650e176bfcba6dfe511ea3660bef179f4bf49b50979a6f9819287d1f','second@example.com','admin',1795184360);
 CREATE TABLE admin_session (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         user_id    INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
@@ -168,10 +168,10 @@ CREATE TABLE comment_liker (
         liked_at   INTEGER,
         PRIMARY KEY (comment_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "comment_liker" VALUES(1,'22ab0357e337bcc1f584b96fbc53d679',1795090760);
-INSERT INTO "comment_liker" VALUES(1,'f203b0e3be828142f4cff846bce54043',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'9c8e5f0575bbfb667159a2bf212eea0a',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'bc077b2eb01bd27fd413bee5caf1e512',1795090760);
 INSERT INTO "comment_liker" VALUES(1,'user 1',NULL);
-INSERT INTO "comment_liker" VALUES(3,'f203b0e3be828142f4cff846bce54043',1795090760);
+INSERT INTO "comment_liker" VALUES(3,'9c8e5f0575bbfb667159a2bf212eea0a',1795090760);
 CREATE TABLE country_day (
         day     INTEGER NOT NULL,
         country TEXT NOT NULL,
@@ -205,10 +205,11 @@ CREATE TABLE import (
         product    TEXT NOT NULL,
         product_id TEXT NOT NULL,
         comment_id INTEGER NOT NULL,
+        by_owner   INTEGER NOT NULL DEFAULT 0 CHECK (by_owner IN (0, 1)),
         PRIMARY KEY (product, product_id)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "import" VALUES('waline','page /about 0 321 0 ',0);
-INSERT INTO "import" VALUES('waline','1 2024-05-06T07:08:09.000Z',12);
+INSERT INTO "import" VALUES('waline','1 2024-05-06T07:08:09.000Z',12,0);
+INSERT INTO "import" VALUES('waline','page /about 0 321 0 ',0,0);
 CREATE TABLE joined_identity (
         issuer    TEXT NOT NULL,
         subject   TEXT NOT NULL,
@@ -223,7 +224,7 @@ CREATE TABLE known_network (
         seen_at INTEGER NOT NULL,
         PRIMARY KEY (user_id, network)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "known_network" VALUES(1,'70be3e87ffceec76ecfc329832a60d1e',1795000000);
+INSERT INTO "known_network" VALUES(1,'6eaa157ff800d00f135e5b2a63669c7d',1795000000);
 CREATE TABLE no_question (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
@@ -269,9 +270,9 @@ INSERT INTO "outbox" VALUES(8,NULL,5,NULL,'created','','webhook','','','','{}',1
 INSERT INTO "outbox" VALUES(10,NULL,7,NULL,'created','','webhook','','','','{}',1795177160,1,1795180775,1795263560,'ConnectionRefusedError Connection refused');
 INSERT INTO "outbox" VALUES(12,NULL,9,NULL,'created','','webhook','','','','{}',1795177160,0,1795180775,1795263560,'');
 INSERT INTO "outbox" VALUES(13,NULL,3,1,'reported','','webhook','','','','{}',1795177160,0,1795180775,1795263560,'');
-INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','212704 · Lines 验证码 / your code','你的验证码 / Your code:
+INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','451424 · Lines 验证码 / your code','你的验证码 / Your code:
 
-    212704
+    451424
 
 请在“Lines”的评论区输入，10 分钟内有效。
 Enter it in the comments on Lines within 10 minutes.
@@ -285,7 +286,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="supported-color-schemes" content="light dark">
-<title>212704 · Lines 验证码 / your code</title>
+<title>451424 · Lines 验证码 / your code</title>
 <style>
 @media (prefers-color-scheme: dark) {
 .ground { background: #14171a !important; }
@@ -312,7 +313,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <tr><td class="muted" style="padding:18px 20px 0;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:14px;line-height:20px;color:#59626b">Lines</td></tr>
 <tr><td class="text line" style="padding:14px 20px 10px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:16px;line-height:24px;color:#1d2126;word-break:break-word;overflow-wrap:anywhere">
 <p style="margin:0 0 12px">你的验证码 / Your code:</p>
-<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-indent:6px;text-align:center" dir="ltr">212704</p>
+<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-indent:6px;text-align:center" dir="ltr">451424</p>
 <p style="margin:0 0 12px">请在“Lines”的评论区输入，10 分钟内有效。<br>Enter it in the comments on Lines within 10 minutes.</p>
 </td></tr>
 <tr><td class="muted line" style="padding:12px 20px 16px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:13px;line-height:20px;color:#59626b;border-top:1px solid #e1e3e5">
@@ -353,7 +354,7 @@ CREATE TABLE page (
     ) STRICT;
 INSERT INTO "page" VALUES(1,'/2026/hello','/2026/hello/','','',NULL,6,3,2,1,1795090760,0,1795000000,16,0,1);
 INSERT INTO "page" VALUES(2,'/2026/日记','/2026/日记/','','',NULL,2,2,1,0,1795090760,1,1795177160,4,0,1);
-INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795983370,0,1714979289,1,0,1);
+INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795983678,0,1714979289,1,0,1);
 CREATE TABLE page_day (
         page_id INTEGER NOT NULL REFERENCES page (id) ON DELETE CASCADE,
         day     INTEGER NOT NULL,
@@ -368,7 +369,7 @@ CREATE TABLE page_liker (
         liked_at INTEGER,
         PRIMARY KEY (page_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "page_liker" VALUES(1,'22ab0357e337bcc1f584b96fbc53d679',1795090760);
+INSERT INTO "page_liker" VALUES(1,'bc077b2eb01bd27fd413bee5caf1e512',1795090760);
 CREATE TABLE picture (
         name       TEXT NOT NULL UNIQUE,
         user_id    INTEGER PRIMARY KEY REFERENCES account (id) ON DELETE CASCADE,
@@ -387,16 +388,16 @@ CREATE TABLE rate_limit (
     ) STRICT, WITHOUT ROWID;
 INSERT INTO "rate_limit" VALUES('all_code_emails','',3600,1,1795184360);
 INSERT INTO "rate_limit" VALUES('all_comments','',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','7ccfe43a8b06e84871e18003ba6b0144c76ca3064e3f79d6d7259437bc4bd191',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('code_email','7ccfe43a8b06e84871e18003ba6b0144c76ca3064e3f79d6d7259437bc4bd191',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','7ccfe43a8b06e84871e18003ba6b0144c76ca3064e3f79d6d7259437bc4bd191',86400,1,1795267160);
-INSERT INTO "rate_limit" VALUES('code_for_email','3c861544ccc337e7107abe18205bad169b696934a285923d7c551ec2825cc774',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','54ff4dea3f49074c7afdc799e9d48c26a33a495737a319896bb079f414239691',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','54ff4dea3f49074c7afdc799e9d48c26a33a495737a319896bb079f414239691',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('notification','follower 734d826d7f846a65b5e44db6dccf5d30',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('notification','owner 955615bfb4ea337a89ff10fdbe7872af',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('register','4112b77cf8dbbe74e267982334bb02eb1928d4dd01c5c68318e31d692245c43e',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('report','bd620dd93df0dcf974c3dab1bc2fc7cf193f536df6e4c02a464548069b642042',86400,1,1795263560);
+INSERT INTO "rate_limit" VALUES('code_email','c26406cfe51bd6eca777875228f25304673e6afa63a36f21e6f9c0dca69618fa',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('code_email','c26406cfe51bd6eca777875228f25304673e6afa63a36f21e6f9c0dca69618fa',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('code_email','c26406cfe51bd6eca777875228f25304673e6afa63a36f21e6f9c0dca69618fa',86400,1,1795267160);
+INSERT INTO "rate_limit" VALUES('code_for_email','323b53aa5885f4292b6bffa68718081ccafa5c854aca813487a578e54b8f3bb3',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','518d5758ba90ff7fac2d2a1e6113f700d277a3dda6bbd9604994b884e9316b8c',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','518d5758ba90ff7fac2d2a1e6113f700d277a3dda6bbd9604994b884e9316b8c',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('notification','follower 617c8758f7d0f176f2a36dc1794be726',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('notification','owner e23e4d5209e87ed881f7f036ef235db8',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('register','dd1caab276fdb2338e148fb4a9edc32e175c5832c1f1e40233fb31a94c78a06c',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('report','ff50b41b2216c4d5cbf3624a9ddcd8f7101829b8b6e7275e509452d21284785c',86400,1,1795263560);
 CREATE TABLE reaction (
         id      INTEGER PRIMARY KEY,
         page_id INTEGER NOT NULL REFERENCES page (id),
@@ -432,7 +433,7 @@ CREATE TABLE registration (
         created_at  INTEGER NOT NULL,
         expires_at  INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "registration" VALUES(1,'489df8eeaa87df8c3a28e0b04b5691cb','bob@example.com','Bob','pbkdf2_sha256$1$5c3e8175fa3026bbe7f5a4c1ef94fc98$c90bf6b248d9aad72db765f3b1a846e54bb03463dd11f846f202277fdceaba40','b56ad7678f1c1155a3c6a62fbe4df62c277240be4d24f1167b72cd9c40d1fa60','4112b77cf8dbbe74e267982334bb02eb1928d4dd01c5c68318e31d692245c43e',0,0,'',1795180760,1795181360);
+INSERT INTO "registration" VALUES(1,'bd37a536720026c1a0dbf410772445c6','bob@example.com','Bob','pbkdf2_sha256$1$323f1fb9a01a4dde1ee0cd5cde85829e$a707279fe9f69ac659199ec66331b99123c109be94ec6e6447977f78a0c453d0','3b81e4f92a98ccab261145473efca818a54ae500b2e0cdb2e741708996125a91','dd1caab276fdb2338e148fb4a9edc32e175c5832c1f1e40233fb31a94c78a06c',0,0,'',1795180760,1795181360);
 CREATE TABLE report (
         id          INTEGER PRIMARY KEY,
         comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
@@ -441,12 +442,12 @@ CREATE TABLE report (
         reported_at INTEGER NOT NULL,
         UNIQUE (comment_id, visitor)
     ) STRICT;
-INSERT INTO "report" VALUES(1,3,'364bd1b7035d2ccf4a249c92ddea2029','rude',1795177160);
+INSERT INTO "report" VALUES(1,3,'6a3574c5682a429e3b59710fa1b08060','rude',1795177160);
 CREATE TABLE secret (
         name  TEXT PRIMARY KEY,
         value TEXT NOT NULL
     ) STRICT;
-INSERT INTO "secret" VALUES('token_key','4bfe85ac33f7b28e41d87de51afb9753a7caf5ffbbfdba7578a2c234a55f4d97');
+INSERT INTO "secret" VALUES('token_key','9f774bede576a2f9fe9cb5a7acf272f798d7c2442b5e7cf2017a8af6a5c213be');
 CREATE TABLE setting (
         name TEXT PRIMARY KEY,
         text TEXT NOT NULL
@@ -464,28 +465,28 @@ CREATE TABLE short_link (
         language   TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "short_link" VALUES('008c913b4ef6994824b4a14e1b514e64feb49fb0098e2ad607b9b5235afbaa97','confirm','',2,'',0,0,'d861969ac9c35807e6a769e20c5744a9','zh',1797596300);
-INSERT INTO "short_link" VALUES('03329a8ffa9b63796de4b8691b07db43cd92d9777a37815117909937302289c1','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
-INSERT INTO "short_link" VALUES('236100c109381994557181857d3e4bb6aea26d2fb54cc8b7e812189895d4e663','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
-INSERT INTO "short_link" VALUES('3ee8caa9e72c2cf76c88146df95dc621b6fa63a5cb63f05e0622a9a6eeebc315','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
-INSERT INTO "short_link" VALUES('40d0c85b18feaba59bc54eb3a91dbf6776e6cd3310a1f6c5f1a90060b905a0b0','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
-INSERT INTO "short_link" VALUES('42982e89cd09563b99263b75d712f8c264475406c03507651248ec5524fea2dd','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'f7e50d58032bdef2efd4da62ea05dc88','zh',1797592000);
-INSERT INTO "short_link" VALUES('4362413784898fe515a4026c6775336387db494b86f0af17fbf5d9cc2bf4bfee','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'f7e50d58032bdef2efd4da62ea05dc88','en',1797769160);
-INSERT INTO "short_link" VALUES('637c55b0336200f7bfe1c947fee12cbbb7912aca47fb167b31d9d70028f7c201','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
-INSERT INTO "short_link" VALUES('6fa7775177d2f01741265550f3e980f1c3010efd98120301d33386e52e9b8cd9','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
-INSERT INTO "short_link" VALUES('7d2bb0e6e96ebc02e58b08c2eb8c25316c898bb2978a8fa9f00c1b0625e0b96e','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
-INSERT INTO "short_link" VALUES('7d8a433911d8531a9ec7275367d7b69a79927741c31064e95e3ef8b4d4999148','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
-INSERT INTO "short_link" VALUES('9bc025ce58c3f0f1831bd7557a18e106630fc8bfa5109f4d0f5daee6c956879e','unfollow','follow',10,'',1,1,'734d826d7f846a65b5e44db6dccf5d30','en',1826716760);
-INSERT INTO "short_link" VALUES('a86d0bc538fd4c39927f3c09ec1af4073617766222d13c9ac27096250f70fe41','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'f7e50d58032bdef2efd4da62ea05dc88','en',1797769160);
-INSERT INTO "short_link" VALUES('b0f0f01ebc28d64fc5af36f10da99e572671a441125768c43be63282285ebbee','stop_all','start_all',1,'',0,0,'734d826d7f846a65b5e44db6dccf5d30','zh',1826540300);
-INSERT INTO "short_link" VALUES('bdef24f57c89b1a5c2d8f582cb7e4bf2b49f04b10da7da517a98e700a4f0188d','stop','start',1,'',0,0,'734d826d7f846a65b5e44db6dccf5d30','zh',1826540300);
-INSERT INTO "short_link" VALUES('c03d0d583c56d9a5a9aae31befe98a3f2554e772fdd57ff2fdf70ddb17e21aaa','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
-INSERT INTO "short_link" VALUES('c1860e9c81b10eb0f34231b98b6499fcf6eedee3831ad51ade3e24d02a71d63e','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'f7e50d58032bdef2efd4da62ea05dc88','zh',1797592000);
-INSERT INTO "short_link" VALUES('c3144d05fca7a655bf455dd5ef822a59d243d48b071165496a7bfcc144ddd0c4','unfollow','follow',9,'',1,1,'734d826d7f846a65b5e44db6dccf5d30','en',1826716760);
-INSERT INTO "short_link" VALUES('c803d1217c9ea6bcdbab2e7e5aec8a9e358cae0c004985f96f793e0512ccbf69','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
-INSERT INTO "short_link" VALUES('d7833a97c052d9db104ead6b62ec07612924fd0fcdc448e2f40ebc40a86213f9','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
-INSERT INTO "short_link" VALUES('ed8ae0fc5c809258e2d3824cec56643b599fd71e34d1044d3f707071c32a5659','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'955615bfb4ea337a89ff10fdbe7872af','en',1797772760);
-INSERT INTO "short_link" VALUES('f1528d4e526453a9355176fb1614c3e9e88c7802fb4e414c4f4970e674b3afb0','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'f7e50d58032bdef2efd4da62ea05dc88','en',1797769160);
+INSERT INTO "short_link" VALUES('151fc8b1fd5b1013d77a8b5adcc2d0379352c32e4cd8613c91dee3b990cb3bae','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
+INSERT INTO "short_link" VALUES('1dd272272d15097f0821a6c9a8a1ab69d8a03848bc0d7219169ba49f936c5f2e','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d86dfc956bdc4f22953d0652fb72e2ba','en',1797769160);
+INSERT INTO "short_link" VALUES('292e956ed5e1fb11043ca3c4bfc8966ed80bac09b3b0a394d2c7fda251d26f4f','stop_all','start_all',1,'',0,0,'617c8758f7d0f176f2a36dc1794be726','zh',1826540300);
+INSERT INTO "short_link" VALUES('35366a7dd6d478cb8e5f7a343b484274a9c8ef5139198a190ede696f6d1007ea','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d86dfc956bdc4f22953d0652fb72e2ba','en',1797769160);
+INSERT INTO "short_link" VALUES('356ab2bb6d0ca7d5eb11857ce7d7ad670aa0b5652dfd92e7a37afbe9303e636f','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
+INSERT INTO "short_link" VALUES('3ff543a99e56e38be536c5938e5c490f36ec9c757aa54de200b0a0fae709967a','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
+INSERT INTO "short_link" VALUES('495510fc478434fcf930e4439a9b4424f7012ae08a28c7a3faaea4a4b08672a0','stop','start',1,'',0,0,'617c8758f7d0f176f2a36dc1794be726','zh',1826540300);
+INSERT INTO "short_link" VALUES('497fe1f104632fa9a09b929ed01ce2adedba3d578af5db6fb64d8f7f1d17568c','unfollow','follow',9,'',1,1,'617c8758f7d0f176f2a36dc1794be726','en',1826716760);
+INSERT INTO "short_link" VALUES('4db9b1903f13e6b32744971c271317a26748123054a1c5b3535cd907f74c9d8b','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
+INSERT INTO "short_link" VALUES('50d2d96e9712d27516a014e34bfe8336fe7665e324fdb00112ef5e1c06760800','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'d86dfc956bdc4f22953d0652fb72e2ba','zh',1797592000);
+INSERT INTO "short_link" VALUES('6fe2076d0ace8d4db6903c8023ce9ec7b087d5bee7f3ce8c989a83a0a6e5d23b','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
+INSERT INTO "short_link" VALUES('746f7ee201f7ae74c066aa81941e5107cca79aa0629e7201074d5f029c736b48','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
+INSERT INTO "short_link" VALUES('7b96d8d979960f6ce8471596c3ba1f18c829d820f16a28a45c155d5271e19fbb','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d86dfc956bdc4f22953d0652fb72e2ba','en',1797769160);
+INSERT INTO "short_link" VALUES('82dd327c492e7ecf2981bba28e014ccff6db12b71daf20f18e05b41682bca0d6','confirm','',2,'',0,0,'4ed0b56fe0c9c841fb5296b87569e35f','zh',1797596300);
+INSERT INTO "short_link" VALUES('909a48bcb013d9a4d83f6ebc20c5abc81ce8abb5431b0877d440a36c73dc36d2','unfollow','follow',10,'',1,1,'617c8758f7d0f176f2a36dc1794be726','en',1826716760);
+INSERT INTO "short_link" VALUES('956efcea56d3e1fec361587a4699942f1bbb0d4d6ca13fa4582f9a7949822071','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
+INSERT INTO "short_link" VALUES('a9e57c61d8e0a41eb934bc5b4ee14921aa2b987856b036505bbcee134bef9d5b','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
+INSERT INTO "short_link" VALUES('ba99445988e3a9cc7fc9db3546483fb1aa7249411ecb829eae0d10fa53267fc5','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
+INSERT INTO "short_link" VALUES('cc3708fa9a0e9b3efb7063ef69c8a2a3539a5bfd55ed850763b3e5ef47d0e8e4','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'d86dfc956bdc4f22953d0652fb72e2ba','zh',1797592000);
+INSERT INTO "short_link" VALUES('e36f074220c9ba5e7dbab99d2dd716d2b4277223ffb72e5d812929976b538a9b','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
+INSERT INTO "short_link" VALUES('e431fefcc3de26afe71728b30e9481ed3b5af986148a0f94fa13576d5d600288','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
+INSERT INTO "short_link" VALUES('eb389b52d6d3d143bfa56da7952358fd535f540da4553df2d58baf71057061a8','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
 CREATE TABLE spent_captcha (
         signature  TEXT PRIMARY KEY,
         comment_id INTEGER REFERENCES comment (id),
@@ -504,7 +505,7 @@ CREATE TABLE subscription (
         state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
         PRIMARY KEY (subscriber, page_id)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "subscription" VALUES('d861969ac9c35807e6a769e20c5744a9',0,'asked');
+INSERT INTO "subscription" VALUES('4ed0b56fe0c9c841fb5296b87569e35f',0,'asked');
 CREATE TABLE taken_look (
         id       INTEGER PRIMARY KEY AUTOINCREMENT,
         skeleton TEXT NOT NULL,
@@ -518,22 +519,22 @@ CREATE TABLE term (
         spam      INTEGER NOT NULL DEFAULT 0,
         learnt_at INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "term" VALUES(-8359421719535695522,0,1,1795177160);
-INSERT INTO "term" VALUES(-7875784667895690266,1,0,1795177160);
-INSERT INTO "term" VALUES(-7205714900843844456,1,0,1795177160);
-INSERT INTO "term" VALUES(-6362117113849865033,1,0,1795177160);
-INSERT INTO "term" VALUES(-6204832374999039552,1,1,1795177160);
-INSERT INTO "term" VALUES(-5046171030965667763,0,1,1795177160);
-INSERT INTO "term" VALUES(-3940468175846675533,1,0,1795177160);
+INSERT INTO "term" VALUES(-8691471299114919658,0,1,1795177160);
+INSERT INTO "term" VALUES(-6884157973653202310,0,1,1795177160);
+INSERT INTO "term" VALUES(-6108333594503443959,1,0,1795177160);
+INSERT INTO "term" VALUES(-6020696208303777006,1,0,1795177160);
+INSERT INTO "term" VALUES(-2097837554278566809,1,0,1795177160);
+INSERT INTO "term" VALUES(-1880408925532398694,1,0,1795177160);
+INSERT INTO "term" VALUES(-1377079545370416587,0,1,1795177160);
 INSERT INTO "term" VALUES(0,2,1,1795177160);
-INSERT INTO "term" VALUES(1411977631918085616,1,0,1795177160);
-INSERT INTO "term" VALUES(3051296556608055620,0,1,1795177160);
-INSERT INTO "term" VALUES(4517341129513611482,1,0,1795177160);
-INSERT INTO "term" VALUES(4754824312517381472,1,0,1795177160);
-INSERT INTO "term" VALUES(5753784789952592549,1,0,1795177160);
-INSERT INTO "term" VALUES(6153242534333590811,1,0,1795177160);
-INSERT INTO "term" VALUES(6429305480904901786,1,0,1795177160);
-INSERT INTO "term" VALUES(7230640429527861337,1,0,1795177160);
+INSERT INTO "term" VALUES(2624356183629169943,1,0,1795177160);
+INSERT INTO "term" VALUES(3227558240432590831,1,0,1795177160);
+INSERT INTO "term" VALUES(3950060384896398113,1,0,1795177160);
+INSERT INTO "term" VALUES(4141077713450111492,1,1,1795177160);
+INSERT INTO "term" VALUES(4651297169647494951,1,0,1795177160);
+INSERT INTO "term" VALUES(5629098343132666692,1,0,1795177160);
+INSERT INTO "term" VALUES(8299014677461350776,1,0,1795177160);
+INSERT INTO "term" VALUES(8770482582806586103,1,0,1795177160);
 CREATE TABLE trusted (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
