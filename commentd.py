@@ -16806,7 +16806,7 @@ def post_comment(request: Request) -> Json:
     name = page_field(request, "page_url")
     title = title_field(request, name)
     new = new_comment(request)
-    if len(new.content) > LONG_TEXT:
+    if takes_long(request.site, new.content):
         request.leave_event_loop(Pace.WAITING)
     check_nickname(request, new.nickname)
     captcha, doubt = captcha_of_comment(request, new.content)
@@ -16854,6 +16854,13 @@ def add_face(request: Request, new: FullComment) -> None:
         store.add_face(face)
     elif new.email and request.site.config.comments_avatars:
         new.face = store.want_avatar(new.email)
+
+
+def takes_long(site: Site, content: str) -> bool:
+    """Whether to render a text takes longer than the event loop has for one request. A formula
+    takes as long as fifty words."""
+    may_have_formulas = "$" in content or "math" in content
+    return len(content) > LONG_TEXT or (site.config.comments_formulas and may_have_formulas)
 
 
 def title_field(request: Request, name: PageName) -> str:
