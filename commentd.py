@@ -1128,6 +1128,13 @@ def ascii_host(host: str) -> str:
     return ".".join(labels) + colon + port
 
 
+def readable_host(host: str) -> str:
+    """A host as people write it: `博客.cn` for `xn--9krq6q.cn`. Any other text is left as it is."""
+    with contextlib.suppress(UnicodeError):
+        return host.encode("ascii").decode("idna")
+    return host
+
+
 MOST_HOSTS = 30  # looked up in one comment; a comment with more of them waits
 # The host behind `https://` and perhaps a user name, or behind the @ of an email address.
 WRITTEN_HOST = re.compile(r"(?i)(?:https?://(?:[^/?#@\s\"]*@)?|@)([^/?#:@\s\"<>]+)")
@@ -18823,7 +18830,7 @@ def other_blogs(request: Request) -> list[Json]:
 def blog_for_admin(site: Site) -> Json:
     counts = site.store.count_statuses()
     return {
-        "name": site.config.blog_name,
+        "name": readable_host(site.config.blog_name),
         "url": f"{site.config.server_public_url}/admin",
         "waiting": counts["waiting"] + counts["reported"],
     }

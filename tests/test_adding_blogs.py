@@ -408,8 +408,8 @@ def test_an_admin_of_several_blogs_finds_all_from_each_and_nobody_else_hears_of_
     tmp_path: Path,
 ) -> None:
     write_first(tmp_path, site={"name": "The blog A"})
-    for name in ("b", "c"):
-        assert run_here(tmp_path, "add", f"{name}.example")[0] == 0
+    for words in (["b.example"], ["博客.cn", "--url", "https://comments.c.example"]):
+        assert run_here(tmp_path, "add", *words)[0] == 0
     file = tmp_path / "blogs/b.example.ini"
     file.write_text(f"{file.read_text()}[moderation]\nhold = all\n")
     c = "comments.c.example"
@@ -426,6 +426,11 @@ def test_an_admin_of_several_blogs_finds_all_from_each_and_nobody_else_hears_of_
         assert other_blogs(service, A, mine[A]) == [of_b]
         assert other_blogs(service, B, mine[B]) == [of_a]
         assert other_blogs(service, c, theirs) == []
+        output = run_here(tmp_path, "--config", "blogs/xn--9krq6q.cn.ini", "admin", "me@a.example")
+        (link,) = re.findall(r"#link=(\w+)", output[1])
+        claim(service, c, link, "me@a.example")
+        of_c = {"name": "博客.cn", "url": f"https://{c}/admin", "waiting": 0}
+        assert other_blogs(service, A, mine[A]) == [of_b, of_c]
         # An admin of one is a reader on the other.
         output = run_here(tmp_path, "--config", str(file), "admin", "bob@b.example")[1]
         (link,) = re.findall(r"#link=(\w+)", output)
@@ -434,9 +439,9 @@ def test_an_admin_of_several_blogs_finds_all_from_each_and_nobody_else_hears_of_
         path = tmp_path / "blogs/b.example.db"
         away = path.rename(path.with_suffix(".away"))
         until(lambda: service.ask("GET", "/health", host=B).status == 503)
-        assert other_blogs(service, A, mine[A]) == []
+        assert other_blogs(service, A, mine[A]) == [of_c]
         away.rename(path)
-        until(lambda: other_blogs(service, A, mine[A]) == [of_b])
+        until(lambda: other_blogs(service, A, mine[A]) == [of_b, of_c])
         assert service.stop() == 0
 
 

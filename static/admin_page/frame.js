@@ -104,7 +104,7 @@ export function showBlogs(blogs) {
   const items = blogs.map(({name, url, waiting}) => {
     const shown = waiting > 0 ? number(waiting) : ''
     const count = h('span', {class: 'elsewhere', title: say('waiting')}, shown)
-    return h('li', {}, link(url, bdi(name), count))
+    return h('li', {}, h('a', {href: url, title: name}, bdi(name), count))
   })
   const title = h('p', {class: 'small'}, say('blogs'))
   blogMenu.hidden = !items.length
