@@ -28941,6 +28941,7 @@ class BlogsToServe:
         self.written_at: dict[Path | None, int] = {}
         self.tries_again_at = 0.0
         self.fault: BaseException | None = None  # the first one
+        self.untold: list[str] = []  # lines for the log
         self.welcome: Callable[[App], None] = lambda app: None  # is told of each
 
     def look(self) -> float:
@@ -28958,6 +28959,10 @@ class BlogsToServe:
                 self.take_up(file)
         if self.sites.missing_hosts != {*self.missing.values()}:
             self.sites.note_missing(self.missing.values())
+        if self.sites.apps:  # else the program ends, and says why
+            for line in self.untold:
+                log.error("%s", line)
+            self.untold.clear()
         return 1
 
     def take_up(self, file: Path | None) -> None:
@@ -28971,7 +28976,7 @@ class BlogsToServe:
             self.missing[file] = host
             self.fault = self.fault or error
             for line in explained(error).splitlines():
-                log.error("%s is not served: %s", source_named(file), line)
+                self.untold.append(f"{source_named(file)} is not served: {line}")
             return
         self.served.append(blog)
         self.welcome(app)
