@@ -426,8 +426,9 @@ def test_an_admin_of_several_blogs_finds_all_from_each_and_nobody_else_hears_of_
         assert other_blogs(service, A, mine[A]) == [of_b]
         assert other_blogs(service, B, mine[B]) == [of_a]
         assert other_blogs(service, c, theirs) == []
-        output = run_here(tmp_path, "--config", "blogs/xn--9krq6q.cn.ini", "admin", "me@a.example")
-        (link,) = re.findall(r"#link=(\w+)", output[1])
+        of_file = ("--config", "blogs/xn--9krq6q.cn.ini")
+        output = run_here(tmp_path, *of_file, "admin", "me@a.example")[1]
+        (link,) = re.findall(r"#link=(\w+)", output)
         claim(service, c, link, "me@a.example")
         of_c = {"name": "博客.cn", "url": f"https://{c}/admin", "waiting": 0}
         assert other_blogs(service, A, mine[A]) == [of_b, of_c]
