@@ -1005,8 +1005,8 @@ def test_the_queue_shows_beside_a_comment_all_that_helps_to_decide(
     shown = dict(zip(*(facts.locator(tag).all_inner_texts() for tag in ("dt", "dd")), strict=True))
     expected = {
         "Held because": "Every comment waits",
-        "Page": "/a/",
-        "Commenter": "1 other comment",
+        "Page": "/a/ Close page",
+        "Commenter": "1 other comment Trust author",
     }
     expected |= {"Place": "China", "IP address": "223.5.5.5", "Email": "lu@blog.example"}
     assert shown == expected | {"Website": "lu.example"}
@@ -1074,7 +1074,7 @@ def test_keyboard_shortcuts_act_only_in_the_queue_and_are_turned_off_in_their_li
     button(page, "Cancel").click()
     page.keyboard.press("?")
     keys = page.get_by_role("dialog", name="Keyboard shortcuts")
-    assert "".join(keys.locator("kbd").all_inner_texts()) == "jkasdreux/?"
+    assert "".join(keys.locator("kbd").all_inner_texts()) == "jkasdretbcux/?"
     page.keyboard.type("asdr")
     page.keyboard.press("Escape")
     expect(keys).to_have_count(0)
@@ -2361,11 +2361,10 @@ ILL: list[str | bytes] = [
 TIMES = {"huge": 2**52, "below": -(2**52), "year": 253_402_300_800}
 
 
-def insert(app: App, table: str, **values: Any) -> int:
+def insert(app: App, table: str, **values: Any) -> None:
     marks = ["CAST(? AS TEXT)" if isinstance(v, bytes) else "?" for v in values.values()]
     statement = f"INSERT OR IGNORE INTO {table} ({', '.join(values)}) VALUES ({', '.join(marks)})"
-    found = sql(app, f"{statement} RETURNING rowid", *values.values())
-    return next((number for (number,) in found), 0)
+    sql(app, statement, *values.values())
 
 
 def add_good_rows(app: App) -> None:
@@ -2386,7 +2385,8 @@ def spoil(app: App, ill: str | bytes, then: int | None = None) -> None:
     now = inside.now(app)
     at = now if then is None else then
     bad = ill if isinstance(ill, bytes) else ill.encode()
-    page = insert(app, "page", key=bad, page_url=bad, seen_at=at, views=abs(at), opened_at=at)
+    insert(app, "page", key=bad, page_url=bad, seen_at=at, views=abs(at), opened_at=at)
+    [(page,)] = sql(app, "SELECT id FROM page WHERE key = CAST(? AS TEXT)", bad)
     insert(app, "account", email=bad, nickname=bad, password="x", created_at=at)
     texts = ("nickname", "email", "website", "content", "html", "ip", "country", "location")
     row = {"page_id": page, **dict.fromkeys((*texts, "held", "language"), bad)}
