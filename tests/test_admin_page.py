@@ -1821,6 +1821,7 @@ def test_the_log_tells_what_was_done_and_by_whom(admin_browser: AdminBrowser) ->
     expect(text_of_empty_list(page, "No comments found.")).to_be_visible()
     go(page, "log")
     rows.first.get_by_role("link").click()
+    expect(heading(page, "Users")).to_be_visible()
     expect(page.locator("li.line b")).to_have_text("Ann")
     page.get_by_role("link", name="One account. Show all").click()
     expect(page.locator("li.line")).to_have_count(2)
