@@ -26,7 +26,8 @@ export async function closePage(row, closed) {
 
 async function setTrusted(row, trusted) {
   const {id, version} = row.comment
-  const {changed} = await call('POST', 'comments', {ids: [id], versions: [version ?? null], trusted})
+  const wanted = {ids: [id], versions: [version ?? null], trusted}
+  const {changed} = await call('POST', 'comments', wanted)
   if (changed?.length) { // the admin has not read the new text
     setTimeout(show)
     throw new Failure('text_changed')
