@@ -334,7 +334,7 @@ def test_a_client_that_has_used_its_time_of_the_event_loop_writes_in_a_worker(
 def test_a_commit_that_outlasts_the_end_of_the_service_is_still_acknowledged(
     app: App, server: SteppedServer
 ) -> None:
-    transaction = server.loop.shared[app.site.store]
+    transaction = server.loop.shared_transaction(app.site.store)
 
     def wait(statement: str) -> None:
         if statement == "COMMIT":
