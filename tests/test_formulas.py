@@ -107,6 +107,8 @@ def test_a_formula_that_cannot_be_shown_whole_stays_text() -> None:
         r"\text{</math>}",
         r"\text{<IMG src=x>}",
         "x^1^2",
+        r"\def\a{b}\a",
+        r"\newcommand{\a}{b}\a",
     ):
         assert shown(f"${tex}$") == html.escape(f"${tex}$"), tex
 
@@ -221,8 +223,9 @@ def test_an_email_shows_the_source_of_a_formula(app: App, fake_world: FakeWorld)
     part = message.get_body(("html",))
     assert part
     markup = part.get_content()
-    assert "so $x&lt;y$ holds" in markup
-    assert "$$\\frac12$$" in markup
+    # Also in what lists of emails show behind the subject.
+    assert markup.count("so $x&lt;y$ holds") == 2
+    assert markup.count("$$\\frac12$$") == 2
     assert "<m" not in re.sub("<meta", "", markup)
     assert "so $x<y$ holds" in text_of(message)
 
@@ -244,6 +247,12 @@ def test_a_formula_hides_no_word_that_holds_a_comment(visitor: Visitor) -> None:
     assert visitor.say(r"$\text{casino}$")["comment"]["status"] == "waiting"
     assert visitor.say(r"$\mathrm{c}\mathrm{a}$ $casino$")["comment"]["status"] == "waiting"
     assert visitor.say(r"$c$")["comment"]["status"] == "visible"
+
+
+def test_the_source_of_a_formula_is_what_the_filter_learns() -> None:
+    terms = inside.terms_of("Ann", "", safe_html(r"$\text{casino}^2$", FORMULAS))
+    assert "casino" in terms
+    assert "text" in terms
 
 
 def test_earlier_comments_follow_the_setting(
