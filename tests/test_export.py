@@ -675,14 +675,14 @@ def test_isso_itself_shows_what_is_exported_for_it(
     )
     assert done.returncode == 0, done.stderr
     page, other, none = json.loads(done.stdout.splitlines()[-1])
-    assert [page["total_replies"], none["total_replies"]] == [2, 0]
+    assert [page["total_replies"], none["total_replies"]] == [5, 0]
     assert other["total_replies"] > 0
     first, gone = page["replies"]
     assert (first["author"], first["text"], first["likes"]) == ("Ann", "<p>hi</p>", 2)
     assert [reply["id"] for reply in first["replies"]] == [2, 3]
     assert first["replies"][0]["author"] == "Tom &amp; &lt;b&gt;"
     assert first["replies"][0]["website"] == "https://b.example/?a=1&amp;b=2"
-    assert (gone["mode"], gone["text"]) == (4, "")
+    assert (gone["mode"], gone["text"]) == (4, "<p></p>")
     assert gone["replies"][0]["text"] == "<p><strong>bold</strong> <code>&lt;i&gt;</code></p>"
 
 
