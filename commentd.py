@@ -32,6 +32,7 @@ stands above it.
     Captchas      the proof of work, and the captchas of providers
     Providers     asks identity providers, such as GitHub, who somebody is
     Pictures      checks the pictures of accounts, and serves them
+    Images        stickers of the owner, and pictures from named hosts, within texts
     Sign-in       passwords, codes, providers, and the reader's own account
     Comments      handlers that list, write, edit, like and report
     Pages         the feed, and comments as HTML: on a page of their own, and as a fragment
@@ -1793,10 +1794,20 @@ def source_of(attributes: str) -> str:
 
 # Rendering
 
+# How a link begins that was written as an image. Its text is what describes the picture. No other
+# text in our HTML looks like this: in texts, `<` is written as `&lt;`, and values have no quotes.
+PICTURE_LINK = '<a class="picture" '
+
+
+def with_plain_links(markup: str) -> str:
+    """HTML in which a picture is a link like others."""
+    return markup.replace(PICTURE_LINK, "<a ")
+
 
 class CommentRenderer(mistune.HTMLRenderer):
     """Renders headings, images and nested links as text that reads well, since the allow-list of
-    `clean` would drop them."""
+    `clean` would drop them. An image becomes a link that says so: `Images` shows the picture where
+    the owner wants that."""
 
     def heading(self, text: str, level: int, **attrs: Any) -> str:
         return f"<p><strong>{text}</strong></p>\n"
@@ -1810,7 +1821,8 @@ class CommentRenderer(mistune.HTMLRenderer):
         return super().link(bare, with_decoded_host(url))
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
-        return self.link(text or html.escape(url), url)
+        link = self.link(text or html.escape(url), url)
+        return link.replace("<a ", PICTURE_LINK, 1)
 
     def block_code(self, code: str, info: str | None = None) -> str:
         # mistune fails on a space that was written as an entity.
@@ -1946,10 +1958,13 @@ LANGUAGE_OF_CODE = re.compile(r"(?ai)(?<!\S)lang(?:uage)?-([a-z0-9][a-z0-9+#-]{0
 
 
 def safe_attribute(tag: str, attribute: str, value: str) -> str | None:
-    """An absolute link, the language of code (other products add further classes), the number that
-    a list begins with, the side of a cell, or how a part of a formula looks."""
+    """An absolute link, whether it was written as an image, the language of code (other products
+    add further classes), the number that a list begins with, the side of a cell, or how a part of a
+    formula looks."""
     if tag in MATHML_TAGS:
         return value if re.fullmatch(MATHML_ATTRIBUTES[attribute], value) else None
+    if tag == "a" and attribute == "class":
+        return value if value == "picture" else None
     if attribute == "class":
         language = LANGUAGE_OF_CODE.search(value)
         return f"language-{language[1].lower()}" if language else None
@@ -1974,7 +1989,7 @@ def cleaner() -> nh3.Cleaner:
     return nh3.Cleaner(
         tags=TAGS | TABLE_TAGS | MATHML_TAGS,
         attributes={
-            "a": {"href"},
+            "a": {"href", "class"},
             "code": {"class"},
             "ol": {"start"},
             "th": {"align"},
@@ -2198,6 +2213,16 @@ def parse_origin(text: str) -> str:
     if not re.fullmatch(r"(?a)https?://([\w.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", without_path):
         raise ValueError(f"{text}: write it as {probable_url(url) or 'https://blog.example'}")
     return f"{scheme.lower()}://{host_of(without_path)}"
+
+
+def parse_picture_host(text: str) -> str:
+    """A host as in a Content-Security-Policy: `https://i.example`, or `https://*.example` for all
+    below it. Without a scheme, it is https."""
+    url = narrow(text).rstrip("/")
+    url = with_ascii_host(url if "://" in url else f"https://{url}")
+    if not re.fullmatch(r"(?a)https?://(\*\.)?[\w-]+(\.[\w-]+)*(:[0-9]{1,5})?", url):
+        raise ValueError(f"{text}: write a host such as i.imgur.com or *.example.com")
+    return url
 
 
 def probable_url(text: str) -> str:
@@ -2758,6 +2783,12 @@ class Config:
         "Emojis with which visitors can react to a page, with spaces between them. Empty: none.",
         parse_reactions,
     )
+    comments_picture_hosts: Strings = setting(
+        "Hosts from which comments show pictures that are linked in Markdown, such as\n"
+        "i.imgur.com or *.example.com. From all others, there is a link. Readers who see such a\n"
+        "picture ask that host for it, which learns their IP address.",
+        list_of(parse_picture_host),
+    )
     comments_protect_names: bool = setting(
         "Refuse names that look like an account's, as those that look like an admin's always are.",
         parse_yes_or_no,
@@ -2844,6 +2875,10 @@ class Config:
         "How many minutes pass from a change to that call, and between two calls at least.",
         WholeNumber(1, 1440),
         "10",
+    )
+    stickers_folder: str = setting(
+        "A folder with stickers that readers can put into comments, each pack in a folder of its\n"
+        "own. `commentd help images` has each step; relative to this file's folder. Empty: none."
     )
     privacy_show_ip: str = setting(
         "An author's IP address in the API: masked, full or none. The widget never shows it, and\n"
@@ -3093,7 +3128,8 @@ def warn_if_others_can_read(path: Path, entries: list[Entry]) -> None:
 def with_paths_in(folder: Path, config: Config) -> Config:
     """The settings, with relative paths read from a folder."""
     paths: Json = {}
-    for name in ("database_path", "backup_folder", "geo_file", "site_picture", "comments_faces"):
+    names = ("database_path", "backup_folder", "geo_file", "site_picture", "comments_faces")
+    for name in (*names, "stickers_folder"):
         if file := getattr(config, name):
             paths[name] = str(folder / file)
     return replace(config, **paths)
@@ -9350,6 +9386,7 @@ class Site:
     fragment_style: str  # of all fragments, but for the colours of their avatars
     # The pictures that readers may choose, by the names that they see.
     gallery: Mapping[str, Face]
+    images: "Images"  # that are seen within texts
     clients: Clients
     rounds: int = ROUNDS  # of the password hash
     hasher: PasswordHasher = field(default_factory=PasswordHasher)
@@ -12604,7 +12641,7 @@ class OwnProgram(Chat):
             "nickname": comment.nickname,
             "website": comment.website,
             "content": comment.content,
-            "html": comment.html,
+            "html": with_plain_links(comment.html),
             "country": comment.country,
             "location": comment.location,
             "status": comment.status,
@@ -14002,6 +14039,12 @@ def policy_with(inline_script: str) -> str:
     return PAGE_POLICY.replace("script-src 'self'", f"script-src 'self' {source}")
 
 
+def policy_with_pictures(config: Config) -> str:
+    """`PAGE_POLICY`, which also allows pictures from the hosts that the owner names."""
+    hosts = " ".join(["img-src 'self' data:", *config.comments_picture_hosts])
+    return PAGE_POLICY.replace("img-src 'self' data:", hosts)
+
+
 def html_page(
     site: Site, template: str, *, policy: str = PAGE_POLICY, **variables: Any
 ) -> Response:
@@ -14021,13 +14064,15 @@ def html_response(site: Site, text: str, policy: str = PAGE_POLICY) -> Response:
     return Response(text.encode(), "text/html; charset=utf-8", headers)
 
 
-def translated_page(site: Site, template: str, language: str, **variables: Any) -> Response:
+def translated_page(
+    site: Site, template: str, language: str, *, policy: str = PAGE_POLICY, **variables: Any
+) -> Response:
     """The same as `html_page`, with the texts of a language. English for an unknown one."""
     if language not in languages():
         language = "en"
     texts = texts_in(language)
     variables |= {"lang": language, "dir": texts["dir"], "texts": texts}
-    return html_page(site, template, **variables)
+    return html_page(site, template, policy=policy, **variables)
 
 
 def opens_page(environ: Json) -> bool:
@@ -15033,6 +15078,402 @@ def get_account_picture(request: Request, name: str) -> Response:
     if picture is None:
         raise no_such_url()
     return Response(picture.body, picture.media_type, PICTURE_CACHING)
+
+
+# -- Images -------------------------------------------------------------------
+
+# What is seen within the texts of comments: stickers from the owner's folder, and pictures from
+# hosts that the owner names. A stored text has neither. There a sticker is its code, such as
+# `:cats_hello:`, and a picture is a link. So emails, feeds and exports show these, and no text
+# changes when the owner changes a setting or a file. `Images` puts the images where readers see
+# them.
+
+# By their first bytes. An SVG is known by its name and its element.
+STICKER_TYPES = {**PICTURES, rb"GIF8[79]a": "image/gif"}
+SVG = "image/svg+xml"
+STICKER_SUFFIXES = {
+    "image/png": "png",
+    "image/jpeg": "jpg",
+    "image/webp": "webp",
+    "image/gif": "gif",
+    SVG: "svg",
+}
+STICKER_FILE = re.compile(r"(?is).*\.(png|jpe?g|webp|gif|svg)")
+STICKER_HEIGHT = 24  # px, where no style says otherwise
+WIDEST_STICKER = 6 * STICKER_HEIGHT
+MOST_STICKERS = 2000
+MOST_STICKER_BYTES = 500_000
+MOST_DESCRIPTION_BYTES = 1_000_000
+# A text shows so many images. Those behind them stay codes and links.
+MOST_IMAGES = 40
+STICKER_CODE = re.compile(r":(\w[\w-]{0,78}\w):")
+LINK_CODE_FORMULA_OR_TAG = re.compile(
+    r"(?s)(<a\b.*?</a>|<code\b.*?</code>|<math\b.*?</math>|<[^>]*>)"
+)
+PICTURE = re.compile(
+    rf'(?s){PICTURE_LINK}href="(?P<url>[^"]*)"(?P<more>[^>]*)>(?P<description>.*?)</a>'
+)
+
+
+@dataclass(frozen=True)
+class Sticker:
+    """A file that readers can put into a text. `label` says what it shows. `version` changes with
+    the file. `width`: in px, for `STICKER_HEIGHT`."""
+
+    code: str
+    label: str
+    path: Path
+    media_type: str
+    version: str
+    width: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.code}.{STICKER_SUFFIXES[self.media_type]}"
+
+    @property
+    def url(self) -> str:
+        """Relative to that of the service."""
+        return f"stickers/{urllib.parse.quote(self.name)}?{self.version}"
+
+
+@dataclass(frozen=True)
+class StickerPack:
+    title: str
+    stickers: tuple[Sticker, ...]
+
+    def for_widget(self) -> Json:
+        """What readers choose from."""
+        stickers = [
+            {"code": each.code, "label": each.label, "url": each.url, "width": each.width}
+            for each in self.stickers
+        ]
+        return {"title": self.title, "stickers": stickers}
+
+
+@dataclass(frozen=True)
+class Images:
+    """The stickers of a blog, and from where it shows pictures: `https://i.example`, or
+    `https://*.example`. `faults`: what is wrong with the folder of stickers, for the owner."""
+
+    service_url: str = ""
+    hosts: Strings = ()
+    packs: tuple[StickerPack, ...] = ()
+    faults: Strings = ()
+
+    @functools.cached_property
+    def by_code(self) -> dict[str, Sticker]:
+        return {each.code: each for pack in self.packs for each in pack.stickers}
+
+    @functools.cached_property
+    def by_name(self) -> dict[str, Sticker]:
+        return {each.name: each for each in self.by_code.values()}
+
+    @functools.cached_property
+    def by_file(self) -> dict[str, list[Sticker]]:
+        """The stickers by the names of their files, which are alike in several packs."""
+        found: dict[str, list[Sticker]] = {}
+        for sticker in self.by_code.values():
+            found.setdefault(sticker.path.name, []).append(sticker)
+        return found
+
+    def sticker_of(self, url: str, name: str, *, is_sticker: bool) -> Sticker | None:
+        """The sticker that an image of another product shows, by its name there or by its file.
+        `is_sticker`: whether that product says that it is one. If not, it may be any picture, so
+        that its folder must be known, too. None if it is none."""
+        if is_sticker and (sticker := self.by_code.get(name.strip(":"))):
+            return sticker
+        *folders, file = urllib.parse.unquote(re.sub("[?#].*", "", url)).split("/")
+        called_so = self.by_file.get(file, [])
+        beside = [each for each in called_so if folders[-1:] == [each.path.parent.name]]
+        found = beside or (called_so if is_sticker else [])
+        return found[0] if found else None
+
+    @property
+    def are_shown(self) -> bool:
+        return bool(self.hosts or self.packs)
+
+    def shown_in(self, markup: str) -> str:
+        """The HTML of a text, as readers see it."""
+        if self.hosts:
+            markup = PICTURE.sub(self.picture, markup, MOST_IMAGES)
+        markup = with_plain_links(markup)
+        if self.packs and ":" in markup:
+            markup = self.with_stickers(markup)
+        return markup
+
+    def picture(self, link: re.Match[str]) -> str:
+        """A link to a picture, which is seen in it if its host is named. The link opens it without
+        scripts too."""
+        if not self.is_named(html.unescape(link["url"])):
+            return link[0]
+        # Without a description, the text of the link is its URL.
+        description = re.sub("<[^>]*>", "", with_sources(link["description"]))
+        return (
+            f'<a href="{link["url"]}" class="picture"{link["more"]}>'
+            f'<img src="{link["url"]}" alt="{attribute_text(description)}"'
+            ' loading="lazy" decoding="async" referrerpolicy="no-referrer"></a>'
+        )
+
+    def is_named(self, url: str) -> bool:
+        """Whether pictures of this URL are shown. Whatever a browser might read in another way than
+        this program is not."""
+        found = re.match(r"(?a)(https?://)([\w.-]+)(:[0-9]+)?(?=[/?#]|\Z)", with_ascii_host(url))
+        if not found:
+            return False
+        scheme, host, port = found.groups("")
+        domains = host.lower().split(".")
+        parents = [".".join(["*", *domains[place:]]) for place in range(1, len(domains))]
+        names = [f"{scheme}{name}{port}" for name in (host.lower(), *parents)]
+        return any(name in self.hosts for name in names)
+
+    def with_stickers(self, markup: str) -> str:
+        """HTML with a sticker for each code that is no part of a link, code, formula or tag."""
+        pieces = LINK_CODE_FORMULA_OR_TAG.split(markup)
+        left = MOST_IMAGES
+
+        def shown(code: re.Match[str]) -> str:
+            nonlocal left
+            sticker = self.by_code.get(code[1])
+            if sticker is None or left == 0:
+                return code[0]
+            left -= 1
+            return self.sticker(sticker)
+
+        # The first piece, the third and so on are what the pattern does not match.
+        pieces[::2] = [STICKER_CODE.sub(shown, piece) for piece in pieces[::2]]
+        return "".join(pieces)
+
+    def sticker(self, sticker: Sticker) -> str:
+        return (
+            f'<img class="sticker" src="{html.escape(self.service_url)}/{sticker.url}"'
+            f' alt="{html.escape(sticker.label)}" width="{sticker.width}"'
+            f' height="{STICKER_HEIGHT}">'
+        )
+
+
+def attribute_text(markup: str) -> str:
+    """Text of our HTML as the value of an attribute."""
+    return html.escape(html.unescape(markup))
+
+
+# The folder of stickers
+
+
+class UnusableSticker(Exception):
+    """Why a file is no sticker."""
+
+
+def images_of(config: Config) -> Images:
+    """Reads the folder of stickers. A fault in it keeps no other sticker away."""
+    reader = StickerReader(Path(config.stickers_folder))
+    packs = tuple(reader.packs()) if config.stickers_folder else ()
+    faults = tuple(reader.faults)
+    return Images(config.service_url, config.comments_picture_hosts, packs, faults)
+
+
+class StickerReader:
+    """Reads the packs in a folder: each sub-folder is one, and files that describe packs, as Waline
+    and OwO have them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.faults: list[str] = []
+        self.codes: set[str] = set()
+        self.described: set[Path] = set()
+
+    def packs(self) -> Iterator[StickerPack]:
+        if not self.folder.is_dir():
+            self.faults.append(f"{self.folder} is no folder: there are no stickers")
+            return
+        # Files come first: one may describe what is in a folder.
+        for path in sorted(self.paths_in(self.folder), key=Path.is_dir):
+            if path.is_dir():
+                descriptions = [each for each in self.paths_in(path) if is_description(each)]
+                if descriptions:
+                    yield from self.described_packs(descriptions[0])
+                else:
+                    yield from self.pack_of_files(path)
+            elif is_description(path):
+                yield from self.described_packs(path)
+            elif STICKER_FILE.fullmatch(path.name):
+                text = "put it into a folder, which is its pack"
+                self.faults.append(f"{shown_path(path)}: {text}")
+        if not self.codes and not self.faults:
+            self.faults.append(f"{self.folder} has no folder with stickers")
+
+    def paths_in(self, folder: Path) -> list[Path]:
+        try:
+            paths = sorted(folder.iterdir())
+        except OSError:
+            self.faults.append(f"can't read {shown_path(folder)}: its stickers are missing")
+            return []
+        return [path for path in paths if not path.name.startswith(".")]
+
+    def pack_of_files(self, folder: Path) -> Iterator[StickerPack]:
+        files = [path for path in self.paths_in(folder) if STICKER_FILE.fullmatch(path.name)]
+        prefix = sticker_code(folder.name)
+        named = [
+            (path, f"{prefix}_{sticker_code(path.stem)}", path.stem)
+            for path in files
+            if path not in self.described
+        ]
+        if not files:
+            self.faults.append(f"{shown_path(folder)} has no stickers")
+        yield from self.pack(folder.name, named)
+
+    def described_packs(self, file: Path) -> Iterator[StickerPack]:
+        """The packs of a file such as `info.json`."""
+        try:
+            if size_of(file) > MOST_DESCRIPTION_BYTES:
+                raise ValueError
+            packs = [*described_stickers(file, json.loads(file.read_bytes()))]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            text = "it describes no stickers as Waline or OwO does"
+            self.faults.append(f"{shown_path(file)}: {text}")
+            return
+        for title, named in packs:
+            self.described |= {path for path, _, _ in named}
+            yield from self.pack(title, named)
+
+    def pack(self, title: str, named: Iterable[tuple[Path, str, str]]) -> Iterator[StickerPack]:
+        """The pack of these files, with the code and the label of each. None if it is empty."""
+        stickers = []
+        for path, written, label in named:
+            code = sticker_code(written)
+            try:
+                if len(self.codes) >= MOST_STICKERS:
+                    raise UnusableSticker(f"it is more than {MOST_STICKERS} stickers")
+                if not STICKER_CODE.fullmatch(f":{code}:"):
+                    raise UnusableSticker("its name has no letters, or more than 80")
+                if code in self.codes:
+                    raise UnusableSticker(f"another sticker is called :{code}:")
+                stickers.append(self.sticker(path, code, one_line_of(label) or code))
+                self.codes.add(code)
+            except UnusableSticker as error:
+                self.faults.append(f"{shown_path(path)}: {error}")
+        if stickers:
+            yield StickerPack(one_line_of(title), tuple(stickers))
+
+    def sticker(self, path: Path, code: str, label: str) -> Sticker:
+        # A pack of others must not have links to files elsewhere.
+        if not path.resolve().is_relative_to(self.folder.resolve()):
+            raise UnusableSticker("it lies outside of the folder")
+        try:
+            body = read_sticker(path)
+        except OSError:
+            raise UnusableSticker("it can't be read") from None
+        media_type = sticker_type(path, body)
+        if not media_type:
+            raise UnusableSticker("it is no PNG, JPEG, WebP, GIF or SVG of at most 500 kB")
+        width, height = sticker_size(media_type, body)
+        shown_width = min(WIDEST_STICKER, max(1, round(STICKER_HEIGHT * width / height)))
+        return Sticker(code, label, path, media_type, version_of_sticker(body), shown_width)
+
+
+def is_description(path: Path) -> bool:
+    return path.suffix.lower() == ".json"
+
+
+def described_stickers(
+    file: Path, description: Any
+) -> Iterator[tuple[str, list[tuple[Path, str, str]]]]:
+    """The packs that a file describes: the title of each, and its files with code and label. An
+    error of any type if it describes none."""
+    folder = file.parent
+    if "items" in description:  # Waline's: its code of an item has the prefix alone
+        prefix = description.get("prefix") or ""
+        pack = "" if "_" in prefix else f"{folder.name}_"
+        named = [
+            (folder / f"{prefix}{item}.{description['type']}", f"{pack}{prefix}{item}", str(item))
+            for item in description["items"]
+        ]
+        yield description.get("name") or folder.name, named
+        return
+    for title, group in description.items():  # OwO's: a pack a group
+        if group["type"] == "image":
+            yield title, [owo_sticker(folder, title, each) for each in group["container"]]
+
+
+def owo_sticker(folder: Path, title: str, entry: Json) -> tuple[Path, str, str]:
+    """A sticker of OwO, whose file lies in the folder under the name that it has on the web, or
+    with the last folder of its URL."""
+    quoted = re.search(r"""src=["']?([^"'>\s]+)""", entry["icon"])
+    url = quoted[1] if quoted else entry["icon"]
+    parts = urllib.parse.unquote(re.sub("[?#].*", "", url)).split("/")
+    beside = folder / parts[-1]
+    path = beside if beside.is_file() else folder / "/".join(parts[-2:])
+    label = entry["text"].strip(" :[]()")
+    return path, f"{sticker_code(title)}_{sticker_code(label)}", label
+
+
+def sticker_code(name: str) -> str:
+    """A name as a code. Letters and digits of any script stay."""
+    return re.sub(r"[^\w-]+", "-", unicodedata.normalize("NFC", name)).strip("-")
+
+
+def one_line_of(text: object) -> str:
+    return " ".join(without_controls(str(text)).split())[:80]
+
+
+def shown_path(path: Path) -> str:
+    """A path for the terminal: a name of a file may hold any bytes."""
+    return without_controls(os.fsencode(path).decode("utf-8", "replace")).replace("\n", " ")
+
+
+def read_sticker(path: Path) -> bytes:
+    """A little more than a sticker may have, so that a file that is too large is known."""
+    if not path.is_file():  # to read a pipe would wait for ever
+        raise OSError
+    with path.open("rb") as file:
+        return file.read(MOST_STICKER_BYTES + 1)
+
+
+def sticker_type(path: Path, body: bytes) -> str:
+    """The media type of a sticker. "" if it cannot be one."""
+    if len(body) > MOST_STICKER_BYTES:
+        return ""
+    for pattern, media_type in STICKER_TYPES.items():
+        if re.match(pattern, body):
+            return media_type
+    is_svg = path.suffix.lower() == ".svg" and re.search(rb"<svg[\s>]", body[:4096])
+    return SVG if is_svg else ""
+
+
+def sticker_size(media_type: str, body: bytes) -> tuple[int, int]:
+    """Width and height. An SVG, and what does not say it, is shown in a square."""
+    size = (0, 0)
+    if media_type == "image/gif" and len(body) >= 10:
+        size = struct.unpack_from("<HH", body, 6)
+    elif media_type != SVG:
+        size = picture_size(body)
+    return size if 0 not in size else (1, 1)
+
+
+def version_of_sticker(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()[:8]
+
+
+# An SVG can hold scripts. As a document of its own, a browser saves it and shows nothing.
+SVG_HEADERS = {"Content-Disposition": "attachment"}
+
+
+@route("GET", "/stickers/<file>", Permission.PUBLIC)
+def get_sticker(request: Request, file: str) -> Response:
+    """A sticker. Browsers keep it for good under a URL with its version."""
+    sticker = request.site.images.by_name.get(file)
+    try:
+        body = read_sticker(sticker.path) if sticker else b""
+    except OSError:
+        body = b""
+    # What took the place of the file since the start must be a sticker of that type, too.
+    if sticker is None or sticker_type(sticker.path, body) != sticker.media_type:
+        raise no_such_url()
+    is_asked_version = request.environ["QUERY_STRING"] == version_of_sticker(body)
+    headers = PICTURE_CACHING if is_asked_version else cached_for(5 * MINUTE)
+    if sticker.media_type == SVG:
+        headers = {**headers, **SVG_HEADERS}
+    return Response(body, sticker.media_type, headers)
 
 
 # -- Sign-in ------------------------------------------------------------------
@@ -16665,7 +17106,10 @@ def in_list(request: Request, comments: Iterable[Comment]) -> list[Json]:
     """Comments as the caller may see them, tombstones included."""
     config = request.site.config
     is_admin = request.is_admin
-    return [comment.in_list(config, is_admin=is_admin) for comment in comments]
+    listed = [comment.in_list(config, is_admin=is_admin) for comment in comments]
+    for comment in listed:
+        comment["html"] = request.site.images.shown_in(comment["html"])
+    return listed
 
 
 def note_view(request: Request, name: PageName) -> None:
@@ -16728,6 +17172,11 @@ def list_settings(request: Request, page: Page) -> Json:
         "edit_minutes": config.comments_edit_minutes,
         "policy_url": config.privacy_policy_url,
     }
+    # A blog without them pays no byte for them.
+    if request.site.images.packs:
+        settings["stickers"] = True
+    if config.comments_picture_hosts:
+        settings["picture_hosts"] = True
     for way in SIGN_IN_WAYS.values():
         settings |= way.for_widget(request.site)
     # A blog without them pays no byte for them.
@@ -16990,8 +17439,13 @@ def as_author_sees(request: Request, comment: Comment) -> Json:
     """`{success, comment}`. Authors see `waiting` instead of `spam`, so that spammers learn
     nothing."""
     status = comment.status if comment.status == "visible" else "waiting"
+    return {"success": True, "comment": {**as_readers_see(request, comment), "status": status}}
+
+
+def as_readers_see(request: Request, comment: Comment) -> Json:
+    """The public fields, with the images in the text. An admin sees the whole IP address."""
     shown = comment.for_readers(request.site.config, is_admin=request.is_admin)
-    return {"success": True, "comment": {**shown, "status": status}}
+    return {**shown, "html": request.site.images.shown_in(comment.html)}
 
 
 def edit_token(request: Request, comment: Comment) -> str:
@@ -17005,7 +17459,7 @@ def preview(request: Request) -> Json:
     """`{content}` to the `{html}` that it would be shown as."""
     content = content_field(request)
     request.limit("preview")
-    return {"html": html_of(request.site, content)}
+    return {"html": request.site.images.shown_in(html_of(request.site, content))}
 
 
 @route("PATCH", "/comments/<comment_id:id>", Permission.ANYONE)
@@ -17480,7 +17934,7 @@ def feed_entry(site: Site, comment: Comment, url: str) -> FeedEntry:
         link=comment_link(url, comment.id),
         published=rfc3339(comment.created_at),
         updated=rfc3339(comment.edited_at or comment.created_at),
-        markup=with_sources(clean(comment.html)),
+        markup=with_plain_links(with_sources(clean(comment.html))),
     )
 
 
@@ -17499,6 +17953,7 @@ class Display:
     config: Config
     locale: Locale
     page_link: str
+    images: Images
 
     def author(self, comment: Comment) -> str:
         """The name that is shown. Nobody's if the comment is not visible."""
@@ -17575,8 +18030,10 @@ class ShownComment:
 
     @property
     def markup(self) -> str:
-        """The HTML. Keyboards can scroll its tables and the formulas on lines of their own."""
-        markup = DISPLAYED_ALONE.sub('<p tabindex="0">', clean(self.comment.html))
+        """The HTML with its images. Keyboards can scroll its tables and the formulas on lines of
+        their own."""
+        markup = self.display.images.shown_in(clean(self.comment.html))
+        markup = DISPLAYED_ALONE.sub('<p tabindex="0">', markup)
         markup = markup.replace("<table>", '<div class="wide" tabindex="0"><table>')
         return markup.replace("</table>", "</table></div>")
 
@@ -17643,12 +18100,15 @@ def get_thread(request: Request) -> Response:
     language = page_language(request, comments)
     url = page.page_url
     link = own_link(url, config.site_origins)
-    display = Display(config, locales()[language], link)
+    images = request.site.images
+    display = Display(config, locales()[language], link, images)
     has_newer = number * THREADS_ON_PAGE < page.threads
     response = translated_page(
         request.site,
         "thread.html",
         language,
+        policy=policy_with_pictures(config),
+        has_images=images.are_shown,
         title=texts_in(language)["thread_title"].format(page=public_name(request.site, page)),
         canonical=link or public_thread_link(config, url, number),
         back=link,
@@ -17823,7 +18283,8 @@ def get_fragment(request: Request) -> Response:
         request.leave_event_loop(Pace.LONG)
 
     locale = locales()[page_language(request, comments)]
-    display = Display(config, locale, own_link(page.page_url, config.site_origins))
+    link = own_link(page.page_url, config.site_origins)
+    display = Display(config, locale, link, request.site.images)
     faces = faces_in(display, comments)
     face_names = ".".join(str(face) for face in faces)
     inline_style = ""
@@ -17890,7 +18351,9 @@ PARTS_OF = {
     "login.js": ("login.css", "login.js"),
     "faces.js": ("faces.css", "faces.js"),
     "own_picture.js": ("own_picture.css", "own_picture.js"),
+    "enlarge.js": ("enlarge.css", "enlarge.js"),
     "reading.js": ("reading.css", "reading.js"),
+    "stickers.js": ("stickers.css", "stickers.js"),
     "writing.js": ("writing.css", "writing.js"),
     "admin.css": ("palette.css", "admin.css"),
     "home.css": ("palette.css", "home.css"),
@@ -17900,7 +18363,7 @@ PARTS_OF = {
 NOT_SERVED = {
     *{part for parts in PARTS_OF.values() for part in parts} - PARTS_OF.keys(),
     *("widget.css", "picture.css", "portrait.css", "portrait.js", "fragment.css"),
-    *("formula.js", "table.js"),
+    *("formula.js", "table.js", "images.js"),
     *("reactions.css", "reactions.js"),
     "first_texts.json",
 }
@@ -17912,20 +18375,22 @@ TEXTS_AT_ONCE = ("en", "zh-CN")
 @dataclass(frozen=True)
 class Extras:
     """What the widget of a blog has that most do without: whether the owner and readers have
-    pictures, what comments can have, and the emojis of reactions."""
+    pictures, what comments can have, the emojis of reactions, and the images within texts."""
 
     picture: bool = False
     portraits: bool = False
     features: TextFeatures = PLAIN_MARKDOWN
     reactions: Strings = ()
+    images: Images = Images()
 
 
-def extras_of(config: Config) -> Extras:
+def extras_of(config: Config, images: Images) -> Extras:
     return Extras(
         picture=bool(config.site_picture),
         portraits=config.shows_pictures,
         features=config.text_features,
         reactions=config.comments_reactions,
+        images=images,
     )
 
 
@@ -17963,7 +18428,11 @@ def assets_with(extras: Extras) -> tuple[dict[str, Asset], str]:
     )
     script = assets["embed.js"].body + b"".join(optional_parts(extras))
     parts = [begin, *texts_at_once(reactions=has_reactions), script + b"}\n"]
-    return {**assets, "embed.js": Asset(parts, MIME[".js"])}, version
+    of_blog = {"embed.js": Asset(parts, MIME[".js"])}
+    if extras.images.packs:
+        packs = packed_json({"packs": [pack.for_widget() for pack in extras.images.packs]})
+        of_blog["stickers.json"] = Asset([packs.encode()], MIME[".json"])
+    return {**assets, **of_blog}, version
 
 
 def optional_parts(extras: Extras) -> Iterator[bytes]:
@@ -17977,6 +18446,8 @@ def optional_parts(extras: Extras) -> Iterator[bytes]:
     if extras.reactions:
         yield constants(REACTIONS=extras.reactions)
         yield part_in("embed.js", "reactions.js")
+    if extras.images.are_shown:
+        yield part_in("embed.js", "images.js")
 
 
 def admin_import_map(site: Site) -> str:
@@ -18057,7 +18528,7 @@ def first_texts(language: Language, *, reactions: bool) -> dict[str, str]:
 
 
 # What the widget says about these, which few blogs have, stands in files of their own.
-TOPICS_APART = ("provider", "picture")
+TOPICS_APART = ("provider", "picture", "image")
 
 
 def texts_about(language: Language, topic: str) -> dict[str, str]:
@@ -18086,11 +18557,13 @@ def widget_style(extras: Extras) -> str:
         style += style_in("table.css")
     if extras.reactions:
         style += style_in("reactions.css")
+    if extras.images.are_shown:
+        style += style_in("images.css")
     return style
 
 
-def fragment_style(config: Config) -> str:
-    style = widget_style(extras_of(config)) + style_in("fragment.css")
+def fragment_style(config: Config, images: Images) -> str:
+    style = widget_style(extras_of(config, images)) + style_in("fragment.css")
     return style.replace("SERVICE/", f"{config.service_url}/")
 
 
@@ -18921,6 +19394,7 @@ def comment_for_admin(request: Request, comment: FullComment) -> Json:
     ]
     return {
         **comment.for_readers(request.site.config, is_admin=True),
+        "html": with_plain_links(comment.html),  # nothing is loaded from elsewhere at /admin
         "page_title": comment.page_title,
         "location": comment.location,
         "country": comment.country,
@@ -19120,7 +19594,7 @@ def waiting_comments(request: Request) -> Json:
     waiting = store.search_comments(Search("waiting", page_id=page.id), NO_END, 100)
     comments = [
         {
-            **comment.for_readers(request.site.config, is_admin=True),
+            **as_readers_see(request, comment),
             "status": comment.status,
             "held": comment.held,
             "version": comment.version,
@@ -19137,7 +19611,7 @@ def moderate(request: Request, comment_id: int) -> Json:
     name = action_in(request, ACTIONS_FOR_MODERATORS)
     before = act(request, name, comment_id, optional_field(request, "version"))
     comment = full_comment(request, comment_id)
-    shown = {**comment.for_readers(request.site.config, is_admin=True), "status": comment.status}
+    shown = {**as_readers_see(request, comment), "status": comment.status}
     return {"success": True, "comment": shown, "was": before}
 
 
@@ -20251,7 +20725,18 @@ MANUAL = (
     (
         "Your blog",
         "你的博客",
-        ("embed", "hugo", "hexo", "jekyll", "astro", "theme", "faces", "fragment", "include"),
+        (
+            "embed",
+            "hugo",
+            "hexo",
+            "jekyll",
+            "astro",
+            "theme",
+            "faces",
+            "images",
+            "fragment",
+            "include",
+        ),
     ),
     (
         "Run",
@@ -20531,7 +21016,8 @@ def app_on(
     key = config.token_key or store.token_key(world.random_bytes(32).hex())
     places = places_of(config)
     templates()  # read now: an upgrade replaces the files while this program still runs
-    assets, assets_version = assets_with(extras_of(config))
+    images = images_of(config)
+    assets, assets_version = assets_with(extras_of(config, images))
     site = Site(
         config=config,
         store=store,
@@ -20541,8 +21027,9 @@ def app_on(
         places=places,
         assets=assets,
         assets_version=assets_version,
-        fragment_style=fragment_style(config),
+        fragment_style=fragment_style(config, images),
         gallery=gallery_of(config),
+        images=images,
         clients=clients or Clients(config.server_trusted_proxy),
         rounds=rounds,
     )
@@ -20898,6 +21385,8 @@ def check_files(config: Config) -> Iterator[Finding]:
         yield from check_picture(config.site_picture)
     if config.comments_faces:
         yield from check_gallery(config.comments_faces)
+    if config.stickers_folder:
+        yield from check_stickers(config)
     if config.geo_file and not os.access(config.geo_file, os.R_OK):
         text = f"can't read {config.geo_file}: the bundled tables are used"
         yield Finding(Level.WARN, "rights", text)
@@ -20929,6 +21418,22 @@ def check_picture(file: str) -> Iterator[Finding]:
     except ValueError:
         text = f"{file} is no PNG, JPEG or WebP of at most 100 kB: readers see no picture"
         yield Finding(Level.WARN, "picture", text)
+
+
+MOST_STICKER_FAULTS = 10  # that are shown, of a folder that is not meant for stickers
+
+
+def check_stickers(config: Config) -> Iterator[Finding]:
+    images = images_of(config)
+    count = len(images.by_code)
+    packs = ", ".join(pack.title for pack in images.packs)
+    if count:
+        yield Finding(Level.OK, "stickers", f"stickers: {count} ({packs})")
+    for fault in images.faults[:MOST_STICKER_FAULTS]:
+        yield Finding(Level.WARN, "stickers", fault)
+    if len(images.faults) > MOST_STICKER_FAULTS:
+        left = len(images.faults) - MOST_STICKER_FAULTS
+        yield Finding(Level.WARN, "stickers", f"other files that are no stickers: {left}")
 
 
 def check_disk(path: Path) -> Iterator[Finding]:
@@ -23000,6 +23505,24 @@ def pictures_in(text: str) -> frozenset[str]:
         elif PICTURE_FILE.search(link):
             urls.add(link)
     return frozenset(urls)
+
+
+IMAGE = re.compile(r"(?i)<img\b(?P<attributes>[^<>]*)>")
+# What products write into the element of a sticker.
+STICKER_SIGN = re.compile("(?i)(?<![a-z])(v?emo(ji|t)|smil[ei]|owo|sticker|tv_)")
+
+
+def with_sticker_codes(text: str, images: Images) -> str:
+    """The text with the code of each sticker that is here, too, in place of its `<img>` element."""
+
+    def code(tag: re.Match[str]) -> str:
+        attributes = attributes_in(tag["attributes"])
+        name = attributes.get("alt") or attributes.get("atk-emoticon") or ""
+        is_sticker = bool(STICKER_SIGN.search(tag["attributes"]))
+        sticker = images.sticker_of(attributes.get("src", ""), name, is_sticker=is_sticker)
+        return f":{sticker.code}:" if sticker else tag[0]
+
+    return IMAGE.sub(code, text)
 
 
 def with_references_read(text: str) -> str:
@@ -25862,8 +26385,10 @@ class Staging:
         config: Config,
         owner_emails: Iterable[str],  # what the owner gave as email address there
         now: int,
+        images: Images,
     ) -> None:
         self.report = report
+        self.images = images
         self.blog_name = config.blog_name
         self.emojis = config.comments_reactions
         self.owner_emails = frozenset(owner_emails)
@@ -26112,6 +26637,9 @@ class Staging:
 
     def content_in(self, values: Values) -> Content:
         name = name_in_report(values)
+        if self.images.packs and not self.report.is_ours:
+            for reader in CONTENT_READERS:
+                values[reader] = with_sticker_codes(values[reader], self.images)
         content = content_of(values)
         if len(content.markdown) > TEXT_LIMIT:
             self.report.note("cut after 65 536 characters", name)
@@ -26924,7 +27452,8 @@ def shown_data(shown: ShownComment, emails: Mapping[int, str]) -> Json:
 def page_data(export: Export, comments: list[ExportedComment]) -> Json:
     """The comments of a page for a partial: the pinned ones first, then the oldest."""
     locale = locales()[language_of_most(comments)]
-    display = Display(export.config, locale, "")
+    # The blog keeps these when the service ends, and its stickers with it.
+    display = Display(export.config, locale, "", Images())
     replies: defaultdict[int, list[Comment]] = defaultdict(list)
     for comment in comments:
         if comment.thread_id is not None:
@@ -29526,7 +30055,8 @@ def staged_file(arguments: ImportArguments) -> Staging:
         if fault:
             report.note("the file breaks off: what follows is not in it", fault)
         place_of = places.of if config.privacy_show_location else None
-        staging = Staging(report, place_of, config, arguments.me, World().now())
+        now = World().now()
+        staging = Staging(report, place_of, config, arguments.me, now, images_of(config))
         show = progress_line(translated("read", terminal_language(os.environ)))
         staging.read(plain, show)
     return staging

@@ -60,6 +60,7 @@ async function latest({ask, formatted, h, languageOf, relativeTime, report, time
       if (page.origin !== location.origin) continue
       if (!/^#[!/]/.test(page.hash)) page.hash = 'comment-' + id // a route stays
       const body = formatted(html)
+      for (const image of body.querySelectorAll('img')) image.replaceWith(image.alt)
       // The text of another.
       if (body.children.length > 1) body.querySelector('blockquote')?.remove()
       const text = [...body.textContent.trim()]

@@ -13,7 +13,7 @@ const isMac = /^Mac|^iP/.test(navigator.platform)
 
 /** Replaces a part of a field and selects a part of what is there then, so that the browser can
     undo it. */
-function replace(field, from, to, text, selectFrom, selectTo) {
+export function replace(field, from, to, text, selectFrom, selectTo) {
   field.focus()
   field.setSelectionRange(from, to)
   const command = text ? 'insertText' : 'delete'

@@ -332,11 +332,11 @@ PATHS = {
 }
 READERS = {"/me": ANN, "/me/export": ANN, "/comments/waiting": OWNER}
 # They need an identity provider, which test_login.py has, or a site that knows its readers, as in
-# test_site_token.py, or Telegram, as in test_telegram.py: here they are left out. So is what only
-# `commentd check URL` asks, which is signed and reads no row.
+# test_site_token.py, or Telegram, as in test_telegram.py, or stickers, as in test_images.py: here
+# they are left out. So is what only `commentd check URL` asks, which is signed and reads no row.
 OF_PROVIDERS = (
     *("/auth/with/<name>", "/auth/callback/<name>", "/auth/site", "/chat/<name>"),
-    *("/me/identities", "/me/picture", "/pictures/<name>"),
+    *("/me/identities", "/me/picture", "/pictures/<name>", "/stickers/<file>"),
 )
 for route in ROUTES:
     if route.method == "GET" and route.path not in ("/mail", "/way-in", *OF_PROVIDERS):

@@ -103,6 +103,8 @@ def due(config: Config, method: str, path: str, sent: dict[str, str], response: 
         expected["Cache-Control"] += ", s-maxage=60"
     if path.startswith("/pictures/") and status == 200:  # each change of one has a new name
         expected["Cache-Control"] = "public, max-age=31536000, s-maxage=3600, immutable"
+    if path.startswith("/stickers/") and status == 200:  # without its version in the URL
+        expected["Cache-Control"] = "public, max-age=300"
     if kept and is_part:
         expected["Cache-Control"] += ", " + AT_PROXIES
         expected["X-Robots-Tag"] = "noindex"
@@ -133,7 +135,7 @@ def due(config: Config, method: str, path: str, sent: dict[str, str], response: 
 
 def methods_at(path: str) -> set[str]:
     ids = [(r.method, re.sub("{[a-z]+_id}", "[0-9]+", r.path)) for r in ROUTES]
-    return {m for m, each in ids if re.fullmatch(each.replace("{name}", "[^/]+"), path)}
+    return {m for m, each in ids if re.fullmatch(re.sub("{(name|file)}", "[^/]+", each), path)}
 
 
 def assert_due(config: Config, method: str, path: str, sent: dict[str, str], response: Any) -> None:

@@ -35,7 +35,8 @@ SIGNED = ("/mail", "/chat/{name}", "/way-in")
 GETS = [r for r in ROUTES if r.method == "GET" and r.path not in SIGNED]
 WRITES = [r for r in ROUTES if r.method != "GET" and r.path not in SIGNED]
 # Unless a setting says otherwise.
-OFF = {"/metrics", "/picture", "/pictures/{name}", "/.well-known/security.txt"}
+OFF = {"/metrics", "/picture", "/pictures/{name}", "/stickers/{file}"}
+OFF |= {"/.well-known/security.txt"}
 OFF |= {"/auth/with/{name}", "/auth/callback/{name}"}
 VERIFY = "/auth/verify"
 FAILURE = "验证码错误或已过期"

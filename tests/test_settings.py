@@ -133,6 +133,13 @@ GOOD: list[tuple[str, str, Any]] = [
     ("comments_reactions", "❤️👩‍💻👍🏽🇨🇳1️⃣🏴󠁧󠁢󠁥󠁮󠁧󠁿", ("❤️", "👩‍💻", "👍🏽", "🇨🇳", "1️⃣", "🏴󠁧󠁢󠁥󠁮󠁧󠁿")),
     ("comments_reactions", "", ()),
     ("comments_avatars", "QQ, gravatar", ("qq", "gravatar")),
+    ("comments_picture_hosts", "i.imgur.com", ("https://i.imgur.com",)),
+    (
+        "comments_picture_hosts",
+        "https://I.example/, *.sinaimg.cn，http://localhost:8000",
+        ("https://i.example", "https://*.sinaimg.cn", "http://localhost:8000"),
+    ),
+    ("comments_picture_hosts", "图床.cn", ("https://xn--wcso9o.cn",)),
     ("privacy_policy_url", "https://blog.example/privacy/", "https://blog.example/privacy/"),
     ("privacy_policy_url", "https://blog.example/?p=2#you", "https://blog.example/?p=2#you"),
 ]
@@ -173,6 +180,7 @@ BAD = [
     ("comments_reactions", "must be emojis", "up|👍 party|:)|1 2"),
     ("comments_avatars", "gravatar, cravatar, libravatar, qq", "yes|gravatar twitter"),
     ("comments_reactions", "more than 12", "😀😁😂😃😄😅😆😇😈😉😊😋😌"),
+    ("comments_picture_hosts", "such as i.imgur.com", "i.imgur.com/x|ftp://a.example|*|a*.example"),
     ("notify_digest", "such as 18:30", "weekly|daily|24:00|18:60|6 pm|daily 18:00 UTC"),
     ("notify_quiet", "22:00-08:00", "22:00|yes|22:00-22:00|22:00-23:00-08:00"),
     ("notify_quiet", "such as 18:30", "22-8|22:00-25:00"),

@@ -23,6 +23,9 @@ from playwright.sync_api import Browser, BrowserContext, Request
 import commentd
 from commentd import (
     App,
+    Images,
+    Sticker,
+    StickerPack,
     TextFeatures,
     clean,
     folded,
@@ -946,11 +949,23 @@ def test_the_checker_of_html_finds_forbidden_markup() -> None:
             assert_allowed(markup)
 
 
+# A blog with a sticker whose name means harm, and with pictures.
+STICKER = Sticker(
+    "cats_hello", """a"><b onload='x' """, Path("hello.png"), "image/png", "0" * 8, 24
+)
+IMAGES = Images(
+    "https://comments.example",
+    ("https://i.example", "https://*.many.example"),
+    (StickerPack("cats", (STICKER,)),),
+)
+
+
 def test_no_attack_leaves_more_than_text() -> None:
     for attack in ATTACKS:
         for text in (attack, f"a {attack} b", f"> * {attack}\n\n{attack}"):
             markup, bare = safe_html(text), clean(text)
             assert_allowed(markup, bare)
+            assert_allowed(IMAGES.shown_in(markup), IMAGES.shown_in(bare), has_images=True)
             assert (clean(markup), clean(bare)) == (markup, bare)
 
 
@@ -962,6 +977,9 @@ def test_random_markdown_stays_within_the_allow_list(campaign: Campaign) -> None
         campaign.figures["characters"] += len(text)
         assert_allowed(markup, bare, clean(bare))
         assert clean(markup) == markup
+        seen = IMAGES.shown_in(markup)
+        assert_allowed(seen, IMAGES.shown_in(bare), has_images=True)
+        campaign.figures["images"] += seen.count("<img")
 
 
 def test_markdown_reads_well() -> None:
@@ -987,7 +1005,9 @@ def test_markdown_reads_well() -> None:
         "[![build](https://a.b/c.png)](https://d.e)": ("https://d.e", "build"),
     }
     for written, (url, text) in links.items():
-        cases[written] = f'<p><a href="{url}" rel="{REL}">{text}</a></p>\n'
+        # An image is a link that says so.
+        tag = '<a class="picture"' if written.startswith("!") else "<a"
+        cases[written] = f'<p>{tag} href="{url}" rel="{REL}">{text}</a></p>\n'
     assert {written: safe_html(written) for written in cases} == cases
 
 

@@ -35,6 +35,9 @@ SCRIPTS = [
     "reading.js",
     "writing.js",
     "own.js",
+    "images.js",
+    "stickers.js",
+    "enlarge.js",
     "account.js",
     "login.js",
     "moderate.js",
@@ -239,7 +242,7 @@ def test_the_texts_of_a_language_are_served_in_parts_that_make_up_its_file(
     of_reactions = {"reactions", "react"}  # that stand with the first texts, or nowhere
     for language, words in WORDS.items():
         later = visitor.get(f"/words/{language}.json").json
-        for topic in ("provider", "picture"):
+        for topic in ("provider", "picture", "image"):
             of_topic = visitor.get(f"/words/{topic}-{language}.json").json
             assert {key.partition("_")[0] for key in of_topic} == {topic}
             later |= of_topic

@@ -48,6 +48,7 @@ NEED_TOKEN = ("user", "admin_on_blog", "moderator", "admin")
 NAMES = {"/{name}": "home.js", "/admin_page/{name}": "start.js", "/words/{name}": "de.json"}
 NAMES |= dict.fromkeys(("/auth/with/{name}", "/auth/callback/{name}", "/chat/{name}"), "github")
 NAMES["/pictures/{name}"] = "7" * 32
+NAMES["/stickers/{file}"] = "cats_hello.png"
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Route:
     def url(self) -> str:
         """Where what is asked for has the number 1."""
         name = NAMES.get(self.path, "")
-        return re.sub(r"\{\w+_id\}", "1", self.path.replace("{name}", name))
+        path = re.sub(r"\{(name|file)\}", name, self.path)
+        return re.sub(r"\{\w+_id\}", "1", path)
 
 
 def all_routes() -> Iterator[Route]:

@@ -183,6 +183,7 @@ GOOD: dict[str, Any] = {
     "picture": False,
     "confirms": False,
     "name": "7" * 32,
+    "file": "cats_hello.png",
     "block_id": 1,
     "comment_id": 1,
     "message_id": 1,
@@ -297,6 +298,7 @@ def fields_of(form: Any, *, whole: bool) -> dict[str, Any]:
 METRICS: dict[str, Any] = {
     "comments_pictures": True,
     "comments_reactions": ("👍", "🎉"),
+    "stickers_folder": str(ROOT / "tests" / "support" / "stickers"),
     "limits_enabled": False,
     "server_metrics": True,
     "site_contact": "mailto:ann@example.com",

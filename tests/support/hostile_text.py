@@ -13,7 +13,6 @@ TAGS = {
     *("table", "thead", "tbody", "tr", "th", "td"),
 }
 REL = "nofollow ugc noopener noreferrer"
-VOID = {"br", "hr"}
 # What a formula may become, and what its attributes may say.
 MATHML = {
     *("math", "mi", "mn", "mo", "mtext", "mspace", "mrow", "mfrac", "msqrt", "mroot", "mstyle"),
@@ -32,14 +31,31 @@ MATHML_VALUES = {
     "class": "left|right",
     "alttext": "(?s).*",
 }
+VOID = {"br", "hr", "img"}
+# What `Images` may add: pictures of a host that the owner named, and stickers.
+PICTURE = {
+    "src": r"https://(i|a\.many)\.example/.*",
+    "alt": ".*",
+    "loading": "lazy",
+    "decoding": "async",
+    "referrerpolicy": "no-referrer",
+}
+STICKER = {
+    "class": "sticker",
+    "src": r"https://comments\.example/stickers/[\w.%-]+\?[0-9a-f]{8}",
+    "alt": ".*",
+    "width": "[0-9]{1,3}",
+    "height": "24",
+}
 
 
 class AllowListParser(HTMLParser):
     """Raises for any markup beyond the allow-list."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_images: bool) -> None:
         super().__init__()
         self.opened: list[str] = []
+        self.has_images = has_images
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = dict(attrs)
@@ -49,7 +65,12 @@ class AllowListParser(HTMLParser):
                 assert re.fullmatch(MATHML_VALUES[name], value or ""), (name, value)
             self.opened.append(tag)
             return
+        if tag == "img" and self.has_images:
+            assert_image(attributes)
+            return
         assert tag in TAGS, tag
+        if tag == "a":
+            assert attributes.pop("class", "picture") == "picture"
         assert attributes.pop("rel", None) == (REL if tag == "a" else None)
         target = attributes.pop("href", "mailto:" if tag == "a" else None)
         start = attributes.pop("start", None) if tag == "ol" else None
@@ -81,10 +102,17 @@ class AllowListParser(HTMLParser):
         raise AssertionError(data)
 
 
-def assert_allowed(*markups: str) -> None:
+def assert_image(attributes: dict[str, str | None]) -> None:
+    patterns = STICKER if "class" in attributes else PICTURE
+    assert attributes.keys() == patterns.keys()
+    for name, pattern in patterns.items():
+        assert re.fullmatch(f"(?s){pattern}", attributes[name] or ""), (name, attributes[name])
+
+
+def assert_allowed(*markups: str, has_images: bool = False) -> None:
     """Each is within the allow-list, and closed."""
     for markup in markups:
-        parser = AllowListParser()
+        parser = AllowListParser(has_images=has_images)
         parser.feed(markup)
         parser.close()
         assert parser.opened == []
@@ -185,6 +213,11 @@ ATTACKS = [
 ]
 
 FRAGMENTS = [
+    ":cats_hello:",
+    "![a](https://i.example/",
+    "](https://a.many.example/x.png)",
+    "https://i.example/a",
+    '<a class="picture" href="https://i.example/',
     "[",
     "](",
     ")",
