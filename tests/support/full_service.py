@@ -118,9 +118,11 @@ class FullService:
 
 APP_KEY = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"  # of an authenticator app
 
+DOT = (  # a PNG of one pixel, in Base64
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGA"
+    "WjR9awAAAABJRU5ErkJggg=="
+)
 # Values of parameters and fields, and those that one operation wants.
-# A PNG of one pixel.
-DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 GOOD: dict[str, Any] = {
     "answers": False,
     "questions": False,
