@@ -1,6 +1,6 @@
-// The picture of an account, in its panel: chosen from the gallery or from a file, which is cut here
-// to a small square, and removed. Nothing else of the file leaves the browser, such as the place where it was taken.
-// Loaded where the blog has pictures, when a reader opens their account.
+// The picture of an account, in its panel: chosen from the gallery or from a file, and removed. A
+// file is cut here to a small square. Nothing else of it leaves the browser, such as where it was
+// taken. Loaded where the blog has pictures, when a reader opens their account.
 
 // -- Style --------------------------------------------------------------------
 

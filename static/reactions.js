@@ -18,8 +18,10 @@
         pressed.ariaLabel = `${thread.say('react', emoji)} ${n}`
         pressed.replaceChildren(emoji, kit.h('b', {}, String(n || '')))
       }
-      pressed.update = () =>
-        pressed.show(kit.recall('reactions', []).includes(key), thread.totals.reactions?.[emoji] ?? 0)
+      pressed.update = () => {
+        const isOn = kit.recall('reactions', []).includes(key)
+        pressed.show(isOn, thread.totals.reactions?.[emoji] ?? 0)
+      }
       pressed.update()
       return pressed
     })
