@@ -50,6 +50,7 @@ ODD = {
 KEPT_BY_BROWSERS = {
     "'me'": ("name, email address and website", "昵称、邮箱、网址"),
     "'likes'": ("likes", "点赞"),
+    "'reactions'": ("reactions", "表情回应"),
     "'reports'": ("reports", "举报"),
     "'own'": ("the newest comments with the right to edit them", "最近的评论及修改它们的凭据"),
     "'login'": ("from where they went to an identity provider", "去登录服务之前所在的位置"),
