@@ -23457,8 +23457,14 @@ def markdown_link(text: str, url: str) -> str:
     return f"[{text}]({target})" if url else text
 
 
+# A picture is shown as a link unless the owner has named its host.
+
+
+def html_picture(text: str, url: str) -> str:
+    return html_link(text, url).replace("<a ", PICTURE_LINK, 1)
+
+
 def markdown_picture(text: str, url: str) -> str:
-    """A picture, which is shown as a link unless the owner has named its host."""
     return f"!{markdown_link(text, url)}" if url else text
 
 
@@ -23469,6 +23475,7 @@ PICTURE_FILE = re.compile(r"(?i)\.(png|jpe?g|gif|webp|avif|bmp)(\?|\Z)")
 def images_as_links(text: str, link: Callable[[str, str], str]) -> str:
     """The text with a link for each `<img>` element, which `link` makes of a name and a URL. The
     URL is "" for an image in a link, where a click leads elsewhere."""
+    text = THUMBNAIL.sub(full_picture, text)
     written = ""
     position = 0
     in_link = False
@@ -23478,8 +23485,7 @@ def images_as_links(text: str, link: Callable[[str, str], str]) -> str:
             in_link = bool(WEB.match(attributes.get("href", "")))
             continue
         url = picture_url(attributes)
-        file_name = url.rpartition("/")[2]
-        name = attributes.get("alt") or attributes.get("atk-emoticon") or file_name
+        name = picture_name(attributes)
         is_link = WEB.match(url) and not in_link
         written += text[position : tag.start()] + link(name, url if is_link else "")
         position = tag.end()
@@ -23490,21 +23496,22 @@ def picture_url(attributes: dict[str, str]) -> str:
     return re.sub("^//", "https://", attributes.get("src", ""))
 
 
-def pictures_in(text: str) -> frozenset[str]:
-    """The URLs of the pictures in HTML: those of `<img>` elements, and of links around one of them
-    that lead to a larger picture."""
-    urls = set[str]()
-    link = ""
-    for tag in LINK_OR_IMAGE.finditer(text):
-        attributes = attributes_in(tag["attributes"])
-        if tag["name"].lower() != "img":
-            url = attributes.get("href", "")
-            link = url if WEB.match(url) else ""
-        elif not link:
-            urls.add(picture_url(attributes))
-        elif PICTURE_FILE.search(link):
-            urls.add(link)
-    return frozenset(urls)
+def picture_name(attributes: dict[str, str]) -> str:
+    file_name = attributes.get("src", "").rpartition("/")[2]
+    return attributes.get("alt") or attributes.get("atk-emoticon") or file_name
+
+
+# A small picture in a link to a larger one.
+THUMBNAIL = re.compile(r"(?i)<a\b(?P<link>[^<>]*)>\s*<img\b(?P<image>[^<>]*)>\s*</a\s*>")
+
+
+def full_picture(thumbnail: re.Match[str]) -> str:
+    """The larger picture, with the name of the small one. Another link stays as it is."""
+    url = attributes_in(thumbnail["link"]).get("href", "")
+    if not WEB.match(url) or not PICTURE_FILE.search(url):
+        return thumbnail[0]
+    name = picture_name(attributes_in(thumbnail["image"]))
+    return f'<img src="{html.escape(url)}" alt="{html.escape(name)}">'
 
 
 IMAGE = re.compile(r"(?i)<img\b(?P<attributes>[^<>]*)>")
@@ -23561,13 +23568,13 @@ OTHER_TAG = re.compile(rf"(?i)<(?P<slash>/?)(?P<name>{'|'.join(OUR_TAGS)})\b[^<>
 BLOCK_AT_START = re.compile(r"(?i)\s*<(p|pre|blockquote|ul|ol)\b")
 EMPTY_PARAGRAPH = re.compile(r"<p>(?:\s|&nbsp;)*</p>")
 # What `clean` leaves of a link whose URL it takes away.
-DEAD_LINK = re.compile(r'(?s)<a rel="[^"]*">(?P<text>.*?)</a>')
+DEAD_LINK = re.compile(r'(?s)<a (?:class="picture" )?rel="[^"]*">(?P<text>.*?)</a>')
 
 
 def html_in(markup: str) -> str:
     """Another product's HTML as ours."""
     # `clean` drops all elements but ours. So before, the others become what readers see of them.
-    markup = images_as_links(markup[:MARKUP_LIMIT], html_link)
+    markup = images_as_links(markup[:MARKUP_LIMIT], html_picture)
     markup = media_as_links(markup)
     markup = END_OF_CELL.sub(" ", markup)  # the words of two cells do not become one
     markup = QUOTATION_TAG.sub('"', markup)
@@ -23878,7 +23885,6 @@ class MarkdownWriter:
     # Whether all is escaped that may have a meaning in Markdown. Most texts read the same without,
     # and are plainer to edit.
     escapes: bool
-    pictures: frozenset[str]  # the URLs of links that are written as pictures
 
     def blocks(self, element: Element) -> list[str]:
         texts: list[str] = []
@@ -23970,7 +23976,7 @@ class MarkdownWriter:
 
     def link(self, element: Element, text: str) -> str:
         url = element.attributes.get("href", "")
-        if url in self.pictures:
+        if element.attributes.get("class") == "picture":
             return markdown_picture(text, url)
         shown = element.text
         if shown in (url, url.removeprefix("mailto:")) and html.unescape(url) == url:
@@ -24160,22 +24166,21 @@ def content_of_disqus(text: str) -> Content:
 
 
 def content_of_lines(text: str) -> Content:
-    return content_of_html(with_links(html_in(paragraphs_of(text))), pictures_in(text))
+    return content_of_html(with_links(html_in(paragraphs_of(text))))
 
 
 def content_of_foreign_html(text: str) -> Content:
-    return content_of_html(html_in(text), pictures_in(text))
+    return content_of_html(html_in(text))
 
 
-def content_of_html(markup: str, pictures: frozenset[str] = frozenset()) -> Content:
-    """Our HTML as Markdown that looks the same, or as it is if there is no such Markdown. Links to
-    these URLs are pictures."""
+def content_of_html(markup: str) -> Content:
+    """Our HTML as Markdown that looks the same, or as it is if there is no such Markdown."""
     element = element_of(markup)
     if element is None:
         return Content(text_of(markup), markup, own_html=True)
     markdown = ""
     for escapes in (False, True):
-        markdown = "\n\n".join(MarkdownWriter(escapes, pictures).blocks(element)).strip()
+        markdown = "\n\n".join(MarkdownWriter(escapes).blocks(element)).strip()
         shown = safe_html(markdown)
         if is_shown_alike(shown, element, markup):
             return Content(markdown, shown)
@@ -25683,6 +25688,8 @@ WEBMENTIONS = {
     "mention-of": "mention",
     "link": "mention",
     "like-of": "like",
+    "repost-of": "repost",
+    "bookmark-of": "bookmark",
 }
 MENTION_LENGTH = 1000  # of a text that mentions a page: longer ones are posts of another blog
 

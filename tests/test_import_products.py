@@ -665,6 +665,26 @@ def test_imported_pictures_and_stickers_are_markdown_for_pictures(importer: Impo
         assert importer.texts == [markdown]
 
 
+def test_imported_pictures_are_shown_from_the_hosts_that_the_owner_names(
+    importer: Importer, fake_world: FakeWorld
+) -> None:
+    texts = [
+        '<p><img src="https://p.example/1.png" alt="cat"></p>',
+        '<p><code>as <b>HTML</b></code> <img src="https://p.example/2.png" alt="cat"></p>',
+        '<p><a href="https://p.example/3.png"><img src="https://p.example/s.png"></a></p>',
+    ]
+    importer.import_file(
+        MAKERS["disqus"](
+            ForeignComment(str(n), NOON + n, text=text) for n, text in enumerate(texts)
+        )
+    )
+    assert [bool(row["html"]) for row in importer.comments] == [False, True, False]
+    with importer.served(fake_world, comments_picture_hosts=("https://p.example",)) as reader:
+        listed = reader.listing(url="/a/", sort="oldest")["comments"]
+    shown = [re.findall('<img [^>]*src="([^"]*)"', comment["html"]) for comment in listed]
+    assert shown == [[f"https://p.example/{number}.png"] for number in (1, 2, 3)]
+
+
 WITHOUT_SCHEME = {
     "see www.example.com.": "see [www.example.com](http://www.example.com).",
     "（www.example.com/a）好": "（[www.example.com/a](http://www.example.com/a)）好",

@@ -558,10 +558,13 @@ class Importer:
         return b"".join(each.read_bytes() for each in self.folder.glob(f"{self.path.name}*"))
 
     @contextlib.contextmanager
-    def served(self, fake_world: FakeWorld) -> Iterator[Visitor]:
+    def served(self, fake_world: FakeWorld, **settings: Any) -> Iterator[Visitor]:
         """A reader of the service on this database."""
         config = Config(
-            database_path=str(self.path), backup_folder=str(self.folder), captcha_provider="none"
+            database_path=str(self.path),
+            backup_folder=str(self.folder),
+            captcha_provider="none",
+            **settings,
         )
         with closing(make_app(config, fake_world.world, rounds=1)) as app:
             yield Visitor(app)
