@@ -52,6 +52,7 @@ KEPT_BY_BROWSERS = {
     "'likes'": ("likes", "点赞"),
     "'reactions'": ("reactions", "表情回应"),
     "'reports'": ("reports", "举报"),
+    "'stickers'": ("the stickers used last", "最近用过的表情"),
     "'own'": ("the newest comments with the right to edit them", "最近的评论及修改它们的凭据"),
     "'login'": ("from where they went to an identity provider", "去登录服务之前所在的位置"),
     "form.draft": ("drafts", "草稿"),
