@@ -30773,8 +30773,9 @@ COMMANDS = {
         import_command,
         "import comments from another product or a commentd export",
         ImportArguments,
-        "FILE is what the product exports, also compressed (.gz, .tar.gz), or the SQLite file\n"
-        "of Isso or Cusdis. Where to get it: commentd help import",
+        "FILE is what the product exports, also compressed (.gz, .tar.gz), the SQLite file of\n"
+        "Isso, Cusdis or Typecho, or the folder of Staticman's comments. Where to get it:\n"
+        "commentd help import",
     ),
     "export": Command(
         export_command,
