@@ -19373,7 +19373,16 @@ def comment_in_queue(request: Request, comment: FullComment) -> Json:
     public = comment.for_readers(request.site.config)
     secret = {"email": "", "holder": None, "trusted": False}
     place = {name: public[name] for name in ("ip", "country", "location")}
-    return {**shown, **place, **secret}
+    return {**shown, **place, **secret, "held": held_for_moderators(comment.held)}
+
+
+def held_for_moderators(held: str) -> str:
+    """Why a comment waits, without what tells of the email or IP address of its author: a block may
+    be about these, and a word about the email address."""
+    reason, _, value = held.partition(": ")
+    field_and_words = FIELD_AND_WORDS.fullmatch(value)
+    is_of_email = field_and_words is not None and field_and_words[1].lower() == "email"
+    return f"{reason}: …" if reason == "block" or is_of_email else held
 
 
 def comment_for_admin(request: Request, comment: FullComment) -> Json:

@@ -10,7 +10,19 @@ import pytest
 
 from commentd import App
 from support import inside
-from support.admin import OWNER, audit, change, do, ids, moderate, pin, queue, rows, with_settings
+from support.admin import (
+    OWNER,
+    audit,
+    block,
+    change,
+    do,
+    ids,
+    moderate,
+    pin,
+    queue,
+    rows,
+    with_settings,
+)
 from support.admin import owner as owner  # a fixture
 from support.client import CANARY, Visitor
 from support.commands import run_here
@@ -81,6 +93,26 @@ def test_a_moderator_cannot_find_email_addresses_by_a_search(mo: Visitor, visito
     visitor.say("one", email="ann@example.com")
     for query in ({"q": "ann@"}, {"author": "ann@"}, {"q": ""}):
         assert queue(mo, 403, **query) == NOT_ADMIN
+
+
+@with_settings(moderation_words=["email: ann@ex", "casino"])
+def test_a_moderator_is_not_told_by_the_reason_of_a_hold_what_an_email_or_ip_address_is(
+    mo: Visitor, owner: Visitor, app: App
+) -> None:
+    block(owner, "email", "bob@example.com")
+    block(owner, "word", "Email：carl@")
+    block(owner, "domain", "mail.example")
+    block(owner, "address", "198.51.100.77")
+    for number, email in enumerate(["ann", "bob", "carl", "dora"], 1):
+        host = "mail.example" if email == "dora" else "example.com"
+        Visitor(app, ip=f"198.51.100.{number}").say(f"no. {number}", email=f"{email}@{host}")
+    Visitor(app, ip="198.51.100.77").say("no. 5")
+    Visitor(app, ip="198.51.100.5").say("a casino")
+    shown = [each["held"] for each in reversed(queue(mo)["comments"])]
+    assert shown == ["word: …", "block: …", "block: …", "block: …", "block: …", "word: casino"]
+    reasons = [each["held"] for each in reversed(queue(owner)["comments"])]
+    assert reasons[0] == "word: email: ann@ex"
+    assert reasons[1] == "block: …@example.com"
 
 
 FORBIDDEN: list[dict[str, Any]] = [{"trusted": True}, {"banned": True}, {"banned": False}]
