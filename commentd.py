@@ -7300,21 +7300,31 @@ class Store(Database):
 
     def comments_of_author(self, comment: FullComment) -> list[FullComment]:
         """The visible and waiting comments of the author of a comment. A guest is known as in
-        `count_known`, and by the email address that they gave."""
+        `count_known`, and by the email address that they gave. Imported comments may have no IP
+        address: then a nickname alone is anybody's."""
         if comment.user_id is not None:
             sql = " WHERE comment.user_id = :user_id AND status IN ('visible', 'waiting')"
             return self.comments_where(FullComment, sql, user_id=comment.user_id)
         sql = """
              WHERE comment.id IN (
+                SELECT id FROM comment WHERE id = :id AND status IN ('visible', 'waiting')
+                 UNION
                 SELECT id FROM comment
-                 WHERE nickname = :nickname AND ip IN (:ip, :network) AND user_id IS NULL
-                   AND status IN ('visible', 'waiting')
+                 WHERE nickname = :nickname AND ip IN (:ip, :network) AND ip <> ''
+                   AND user_id IS NULL AND status IN ('visible', 'waiting')
                  UNION
                 SELECT id FROM comment
                  WHERE email = :email AND email <> '' AND user_id IS NULL
                    AND status IN ('visible', 'waiting'))"""
-        values = {"nickname": comment.nickname, "ip": comment.ip, "email": comment.email}
-        return self.comments_where(FullComment, sql, network=masked(comment.ip), **values)
+        return self.comments_where(
+            FullComment,
+            sql,
+            id=comment.id,
+            nickname=comment.nickname,
+            ip=comment.ip,
+            network=masked(comment.ip),
+            email=comment.email,
+        )
 
     def count_statuses(self) -> dict[str, int]:
         """The number of comments by status, without erased ones, and of those `reported`."""
