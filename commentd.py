@@ -8135,6 +8135,11 @@ class Store(Database):
              ORDER BY id DESC LIMIT 1"""
         return self.one(AuditEntry, sql, action, subject)
 
+    def decisions_since(self, entry: AuditEntry) -> set[tuple[str, str]]:
+        """Actions with their subjects that came after an entry of the audit log."""
+        sql = "SELECT DISTINCT action, subject FROM audit WHERE id > ?"
+        return {(action, subject) for action, subject in self.run(sql, entry.id)}
+
     def note_undone(self, entry_id: int) -> None:
         """An entry of the audit log was put back, and cannot be put back again."""
         self.run("UPDATE audit SET was = NULL WHERE id = ?", entry_id)
@@ -10344,20 +10349,20 @@ class Ban(Action):
             ACTIONS["spam"].apply(site, each)
             statuses[each.id] = each.status
         there = {(block.kind, block.value) for block in store.blocks(now)}
-        block_ids = []
+        blocks = {}
         for kind, value in blocks_of_author(site, comment):
             if (kind, value) not in there:
                 expires_at = now + IP_BLOCK_DAYS * DAY if kind == "address" else None
                 block = store.insert_block(
                     kind=kind, value=value, note="", created_at=now, expires_at=expires_at
                 )
-                block_ids.append(block.id)
+                blocks[block.id] = expires_at
         if author:
             store.set_rights(replace(author, blocked=1), revoke=True)
-        if not statuses and not block_ids and not author:
+        if not statuses and not blocks and not author:
             return None
         account_id = author.id if author else None
-        was = {"comments": statuses, "blocks": block_ids, "account": account_id}
+        was = {"comments": statuses, "blocks": blocks, "account": account_id}
         return Done("ban", str(len(statuses)), json.dumps(was))
 
 
@@ -10376,16 +10381,24 @@ class Unban(Action):
         if entry is None:
             return None
         was = json.loads(entry.was or "{}")
+        decisions = store.decisions_since(entry)
         count = 0
         for comment_id, status in was["comments"].items():
             each = store.comment(int(comment_id))
-            if each and each.content and each.status == "spam":
-                ACTIONS[status].apply(site, each)
+            is_decided = any((decided, comment_id) in decisions for decided in STATUSES)
+            if each and each.content and each.status == "spam" and not is_decided:
+                # A guest may have edited it since, and nobody has read that text.
+                was_edited = each.edited_at is not None and each.edited_at >= entry.created_at
+                ACTIONS["waiting" if was_edited else status].apply(site, each)
                 count += 1
-        for block_id in was["blocks"]:
-            store.delete_block(block_id)
+        for block in store.blocks(site.now()):
+            # An admin who has blocked the same again gave it a note, or another end.
+            is_as_made = not block.note and block.expires_at == was["blocks"].get(str(block.id), 0)
+            if is_as_made:
+                store.delete_block(block.id)
         author = store.account(was["account"]) if was["account"] else None
-        if author:
+        by_hand = {("block_user", str(was["account"])), ("unblock_user", str(was["account"]))}
+        if author and not by_hand & decisions:
             store.set_rights(replace(author, blocked=0), revoke=False)
         store.note_undone(entry.id)
         return Done("unban", str(count))

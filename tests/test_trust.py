@@ -6,7 +6,18 @@ from typing import Any
 import pytest
 
 from commentd import App
-from support.admin import BLOG, audit, block, blocks, do, held, moderate, queue, with_settings
+from support.admin import (
+    BLOG,
+    audit,
+    block,
+    blocks,
+    change,
+    do,
+    held,
+    moderate,
+    queue,
+    with_settings,
+)
 from support.admin import owner as owner  # a fixture
 from support.client import CANARY, Visitor
 from support.inside import token_of
@@ -216,6 +227,64 @@ def test_a_decision_after_a_block_stays_when_the_block_is_undone(
     assert [each["value"] for each in blocks(owner)] == ["203.0.113.7"]
     do(owner, "comments", ids=[2], banned=False)  # there is nothing more to undo
     assert len([line for line in audit(owner) if line[1] == "unban"]) == 1
+
+
+@with_settings()
+def test_comments_without_an_ip_address_are_not_blocked_for_one_of_the_same_name(
+    owner: Visitor, app: App, db: sqlite3.Connection
+) -> None:
+    for number in range(3):
+        Visitor(app, ip=f"198.51.100.{number}").say(f"no. {number}", nickname="匿名")
+    db.execute("UPDATE comment SET ip = ''")  # as of an import
+    assert author(owner, 2) == {"comments": 1, "blocks": [], "staff": False}
+    ban(owner, 2)
+    assert statuses(db) == {1: "visible", 2: "spam", 3: "visible"}
+
+
+def unban(owner: Visitor, number: int) -> None:
+    do(owner, "comments", ids=[number], banned=False)
+
+
+@with_settings()
+def test_a_text_that_was_edited_after_a_block_waits_when_the_block_is_undone(
+    visitor: Visitor, owner: Visitor, db: sqlite3.Connection
+) -> None:
+    read = visitor.say("nice")
+    visitor.say("fine")
+    ban(owner, 1)
+    visitor.edit(read, "buy pills")
+    unban(owner, 1)
+    assert statuses(db) == {1: "waiting", 2: "visible"}
+
+
+@with_settings()
+def test_spam_that_was_marked_by_hand_stays_spam_when_a_block_is_undone(
+    visitor: Visitor, owner: Visitor, db: sqlite3.Connection
+) -> None:
+    visitor.say("one")
+    visitor.say("two")
+    ban(owner, 1)
+    moderate(owner, [2], "visible")
+    moderate(owner, [2], "spam")
+    unban(owner, 1)
+    assert statuses(db) == {1: "visible", 2: "spam"}
+
+
+@with_settings()
+def test_blocks_that_were_made_again_by_hand_stay_when_a_block_of_an_author_is_undone(
+    ann: Visitor, owner: Visitor
+) -> None:
+    ann.say("hello", nickname="")
+    ban(owner, 1)
+    block(owner, "address", "203.0.113.7", note="for good")
+    [user] = [each for each in owner.get("/admin/users").json["users"] if each["nickname"] == "Ann"]
+    change(owner, f"users/{user['id']}", blocked=False)
+    change(owner, f"users/{user['id']}", blocked=True)
+    unban(owner, 1)
+    assert [each["note"] for each in blocks(owner)] == ["for good"]
+    ann.get("/me", status=401)
+    [user] = [each for each in owner.get("/admin/users").json["users"] if each["nickname"] == "Ann"]
+    assert user["blocked"] is True
 
 
 @with_settings()
