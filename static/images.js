@@ -26,8 +26,18 @@ function imageFrom(markup) {
   }
   return h('img', {
     alt, loading: 'lazy', decoding: 'async', referrerPolicy: 'no-referrer',
+    onload: ({target}) => target.dataset.there = '', onerror: ({target}) => lose(target),
     src: /^https?:/.test(src) ? src : undefined,
   })
+}
+
+/** Shows the link of a picture that does not come, with its description. Its room stays where a
+    reader would see the text move. */
+function lose(image) {
+  const link = image.parentNode
+  const isAhead = link.getBoundingClientRect().top > innerHeight
+  link.className = link.part = isAhead ? '' : 'lost'
+  link.replaceChildren(image.alt)
 }
 
 /** The service's HTML of a comment with its images. */

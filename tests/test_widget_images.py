@@ -13,6 +13,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from support import blog
 from support.accessibility import NO_CONTRAST
 from support.blog import POST, say
+from support.serving import until
 from support.writing import BlogSite, button, main, requests_of, write
 from support.writing import address as address  # a fixture
 from support.writing import blog_site as blog_site  # a fixture
@@ -256,6 +257,32 @@ def test_a_picture_moves_nothing_when_it_comes(
         route.fallback()
     assert is_drawn(image)
     assert page.get_by_text("Below it.").bounding_box() == before
+
+
+def test_a_lost_picture_in_sight_keeps_its_room_and_further_down_is_a_link(
+    blog_site: BlogSite,
+) -> None:
+    say(blog_site.app, f"![far below]({PICTURE}?below)", hours=3)
+    for number in range(9):
+        say(blog_site.app, f"Comment {number}.", hours=2)
+    say(blog_site.app, f"![a cat]({PICTURE})")
+    blog_site.expected.append("ERR_FAILED")
+    page = blog_site.reader()
+    held: list[Route] = []
+    page.route("https://i.example/**", lambda route: held.append(route))
+    blog_site.go(page)
+    page.get_by_role("button", name=re.compile("more")).click()
+    in_sight = page.get_by_role("link", name="a cat")
+    in_sight.scroll_into_view_if_needed()
+    until(lambda: len(held) == 2)
+    before = page.get_by_text("Comment 8.").bounding_box()
+    for route in held:
+        route.abort()
+    expect(in_sight).to_have_text("a cat")
+    assert page.get_by_text("Comment 8.").bounding_box() == before
+    below = page.get_by_role("link", name="far below")
+    expect(below).to_have_text("far below")
+    expect(below).to_have_css("display", "inline")
 
 
 def test_a_press_opens_a_picture_large_and_the_focus_comes_back(
