@@ -17990,7 +17990,11 @@ class Display:
         return self.locale.texts["unapproved" if comment.status == "waiting" else "comment"]
 
 
-DISPLAYED_ALONE = re.compile(r'<p>(?=<math(?: [a-z]+="[^"]*")* display="block">)')
+# What is before a formula that may be too wide for a phone: its source has more than 12 characters.
+BEFORE_WIDE_FORMULA = re.compile(
+    r"(?s)<(p|li|blockquote)>(?=(?:(?!</?(?:p|li|ul|ol|blockquote)>).)*?"
+    r'<math(?: [a-z]+="[^"]*")*? alttext="[^"]{13,}")'
+)
 
 
 class ShownComment:
@@ -18053,10 +18057,10 @@ class ShownComment:
 
     @property
     def markup(self) -> str:
-        """The HTML with its images. Keyboards can scroll its tables and the formulas on lines of
-        their own."""
+        """The HTML with its images. Keyboards can scroll its tables, and its formulas that may be
+        wide."""
         markup = self.display.images.shown_in(clean(self.comment.html))
-        markup = DISPLAYED_ALONE.sub('<p tabindex="0">', markup)
+        markup = BEFORE_WIDE_FORMULA.sub(r'<\1 tabindex="0">', markup)
         markup = markup.replace("<table>", '<div class="wide" tabindex="0"><table>')
         return markup.replace("</table>", "</table></div>")
 
