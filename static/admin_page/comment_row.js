@@ -31,31 +31,19 @@ function holdReason(reason) {
   return say('held_' + (type ?? reason), value)
 }
 
-function pageOf({page_url, page_link, page_title, foreign, closed}, row) {
+function pageOf({page_url, page_link, page_title, foreign, closed}) {
   if (!text(page_url)) return
   return span(
     linkToPage({page_link, page_url, page_title}),
     closed && ` (${say('closed')})`,
     ' ',
-    foreign && h('span', {class: 'alarm'}, say('foreign')),
-    keyedAndBusy('c', closed ? 'openpage' : 'closepage', () => closePage(row, !closed)))
+    foreign && h('span', {class: 'alarm'}, say('foreign')))
 }
 
 function howKnown({known, held, role, trusted}) {
   if (trusted) return say('trusted')
   if (known > 0) return say('n_others', known)
   return held !== 'first' && role !== 'admin' && say('first')
-}
-
-/** An author is known by an email address: that of the account, or the one that a guest gave. Of
-    those who have none, anybody can type the name. */
-const canBeTrusted = ({email, role}) => text(email) && role !== 'admin' && !isModerator()
-
-function authorOf(comment, row) {
-  const known = howKnown(comment)
-  if (!canBeTrusted(comment)) return known
-  const change = () => comment.trusted ? distrust(row) : trust(row)
-  return span(known, ' ', keyedAndBusy('t', comment.trusted ? 'distrust' : 'trust', change))
 }
 
 /** The service names places in Chinese; in other languages the browser names the country. */
@@ -74,7 +62,7 @@ const FACTS = {
   held: ({held, status}) => text(held) && status !== 'visible' && holdReason(held),
   score: comment => ['waiting', 'spam'].includes(comment.status) && score(comment),
   page: pageOf,
-  known: authorOf,
+  known: howKnown,
   place: placeOf,
   ip: ({ip}) => text(ip) && (isModerator() ? bdi(ip) : findComments(ip)),
   email: ({email}) => text(email) && findComments(email),
@@ -84,7 +72,7 @@ const FACTS = {
 }
 
 function factsOf(row) {
-  const found = Object.entries(FACTS).map(([word, factOf]) => [word, factOf(row.comment, row)])
+  const found = Object.entries(FACTS).map(([word, factOf]) => [word, factOf(row.comment)])
   const shown = found.filter(([, value]) => value)
   return h('dl', {class: 'facts'}, ...shown.map(([word, value]) =>
     h('div', {class: word}, h('dt', {class: 'sr'}, say(word)), h('dd', {}, value))))
@@ -195,19 +183,37 @@ async function pin(row, pinned) {
   focusRow(row)
 }
 
+/** An author is known by an email address: that of the account, or the one that a guest gave. Of
+    those who have none, anybody can type the name. */
+const canBeTrusted = ({email, role}) => text(email) && role !== 'admin'
+
+function trustButton(row) {
+  const {trusted} = row.comment
+  const change = () => trusted ? distrust(row) : trust(row)
+  return keyedAndBusy('t', trusted ? 'distrust' : 'trust', change)
+}
+
+function closeButton(row) {
+  const {closed} = row.comment
+  return keyedAndBusy('c', closed ? 'openpage' : 'closepage', () => closePage(row, !closed))
+}
+
 function buttonsOf(row) {
   const {comment} = row
-  const {status, pinned, parent_id, reports, role} = comment
+  const {status, pinned, parent_id, page_url, reports, role} = comment
   const current = rowsOf(reports).length ? 'reported' : status
   const canPin = status === 'visible' && !parent_id
   const pinning = canPin && busyButton(pinned ? 'unpin' : 'pin', () => pin(row, !pinned))
   const deciding = statusButtons(current, wanted => moderate([row], wanted))
-  if (isModerator()) return [...deciding, pinning]
+  const closing = text(page_url) && closeButton(row)
+  if (isModerator()) return [...deciding, closing, pinning]
   return [
     ...deciding,
     stands(comment) && keyed('r', 'reply', () => reply(row)),
     keyed('e', 'edit', () => edit(row)),
     role !== 'admin' && keyedAndBusy('b', 'block', () => openBlock(row), {class: 'danger'}),
+    canBeTrusted(comment) && trustButton(row),
+    closing,
     pinning,
   ]
 }
