@@ -949,14 +949,14 @@ def test_escape_closes_what_is_open(admin_browser: AdminBrowser) -> None:
     page.keyboard.press("u")  # what the message said can still be undone
     expect_notice(page, "Undone.")
     go(page, "comments")
-    filters = page.locator("summary", has_text="Filters")
+    filters = page.locator("summary", has_text="Filter by")
     keyboard(filters)
     keyboard(page.get_by_label("Author", exact=True), "by t")
     expect(page.get_by_role("article")).to_have_count(2)
     page.keyboard.press("Escape")
     expect(filters).to_be_focused()
     expect(page.get_by_label("Author", exact=True)).to_be_hidden()
-    expect(filters).to_have_text("Filters (1)")  # what was typed is not lost
+    expect(filters).to_have_text("Filter by author, page or date (1)")  # what was typed is not lost
 
 
 def test_a_message_stays_in_the_section_that_it_is_about(admin_browser: AdminBrowser) -> None:
@@ -1386,11 +1386,11 @@ def test_comments_are_narrowed_by_author_page_and_days(admin_browser: AdminBrows
     say(admin_browser.app, "Four.", "Somebody", page="/elsewhere/")
     page = admin_browser.open("comments")
     expect(page.get_by_role("article")).to_have_count(4)
-    filters = page.locator("summary", has_text="Filters")
+    filters = page.locator("summary", has_text="Filter by")
     keyboard(filters)
     page.get_by_label("Author", exact=True).fill("by t")
     expect_texts(page, "Two.", "Three.")
-    expect(filters).to_have_text("Filters (1)")
+    expect(filters).to_have_text("Filter by author, page or date (1)")
     assert page.url.endswith("#comments?status=all&author=by+t")
     page.get_by_label("Author", exact=True).fill("")
     page.get_by_label("Page", exact=True).fill("ELSE")
