@@ -3013,7 +3013,6 @@ SETTINGS = {each.name: each for each in fields(Config) if each.metadata}
 # nothing that the machine, the proxy or the scripts of the widget depend on. Nor does it hold what
 # cannot be undone, such as the days after which data is erased.
 SETTINGS_AT_ADMIN = {
-    "blog": ("site_name", "site_timezone", "privacy_policy_url", "privacy_count_countries"),
     "moderation": ("moderation_hold", "moderation_words", "limits_enabled"),
     "writing": (
         "comments_login_required",
@@ -3023,6 +3022,7 @@ SETTINGS_AT_ADMIN = {
         "comments_close_after_days",
     ),
     "notify": ("notify_owner", "notify_pages", "notify_language", "notify_digest", "notify_quiet"),
+    "blog": ("site_name", "site_timezone", "privacy_policy_url", "privacy_count_countries"),
     "list": ("privacy_show_location", "comments_page_size"),
 }
 NAMES_AT_ADMIN = {name for names in SETTINGS_AT_ADMIN.values() for name in names}

@@ -21,8 +21,9 @@ export function draw() {
       others.replaceChildren(...inForce(changed))
     }
     main.append(
-      todo, ...tagSection(), ...inspectionSection(originsIn(response)),
-      ...settingForms(response, afterChange), ownSignIn(), ...backupSection(), others,
+      todo, ...settingForms(response, afterChange), ...tagSection(),
+      ...inspectionSection(originsIn(response)), ownSignIn(),
+      ...backupSection(), others,
       h('p', {class: 'small'}, `commentd ${text(response.version)}`))
   })
 }
