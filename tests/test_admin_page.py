@@ -2033,7 +2033,7 @@ def test_settings_of_the_server_are_folded_away_and_no_secret_is_shown(
     expect(page.get_by_role("heading", name="Setup checklist")).to_be_visible()
     expect(page.locator("main > section > ul li").first).to_be_visible()
     tag = f'<script src="{admin_browser.service}/embed.js" async></script>'
-    expect(page.locator("pre.tag")).to_have_text(tag)
+    expect(page.locator("pre.tag")).to_have_text([tag, "commentd add photos.example"])
     mouse(button(page, "Copy"))
     expect_notice(page, "Selected. Press Ctrl+C or ⌘C to copy.")  # plain http has no clipboard
     assert page.evaluate("String(getSelection())").strip() == tag

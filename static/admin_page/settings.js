@@ -22,7 +22,7 @@ export function draw() {
     }
     main.append(
       todo, ...settingForms(response, afterChange), ...tagSection(),
-      ...inspectionSection(originsIn(response)), ownSignIn(),
+      ...inspectionSection(originsIn(response)), ...anotherBlog(), ownSignIn(),
       ...backupSection(), others,
       h('p', {class: 'small'}, `commentd ${text(response.version)}`))
   })
@@ -54,6 +54,13 @@ function backupSection() {
     button(say('download'), open, {class: 'main'}),
   ]
 }
+
+/** How a further blog is added. Only the server does that. */
+const anotherBlog = () => [
+  h('h2', {}, say('another_blog')),
+  h('p', {}, say('another_blog_lead')),
+  h('pre', {class: 'tag', tabIndex: 0, dir: 'ltr'}, h('code', {}, 'commentd add photos.example')),
+]
 
 /** The settings that only the file and the environment change. */
 function inForce({settings}) {
