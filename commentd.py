@@ -6387,6 +6387,9 @@ class Store(Database):
         sql = "SELECT * FROM account WHERE role = 'admin' AND blocked = 0 ORDER BY id"
         return self.all(Account, sql)
 
+    def moderators(self) -> list[Account]:
+        return self.all(Account, "SELECT * FROM account WHERE role = 'moderator'")
+
     def accounts(
         self, pattern: str, user_id: int | None, before: int, limit: int
     ) -> list[AccountSummary]:
@@ -10063,6 +10066,17 @@ def moderate_text(site: Site, written: FullComment, doubt: str) -> Verdict:
     return Verdict("waiting" if held else "visible", held)
 
 
+def held_without_address(held: str) -> str:
+    """Why a comment is held, without what tells of the email or IP address of its author: a block
+    may be about these, and a word about the email address."""
+    reason, _, value = held.partition(": ")
+    if reason == "block":
+        return "block: …"
+    field_and_words = FIELD_AND_WORDS.fullmatch(value)
+    is_of_email = field_and_words is not None and field_and_words[1].lower() == "email"
+    return f"{reason}: email: …" if is_of_email else held
+
+
 def why_it_waits(site: Site, written: FullComment, target: Target, doubt: str) -> str:
     """Why a comment waits whose author is not trusted. "" if it does not wait."""
     if site.config.moderation_hold == "all":
@@ -10450,6 +10464,15 @@ ACTIONS_FOR_MODERATORS = [action for action in ACTIONS.values() if action.for_mo
 
 # By what the API calls them: a field and its value.
 ACTION_NAMES = {(action.field, action.value): name for name, action in ACTIONS.items()}
+
+
+def actions_by_link(site: Site, subscriber: str) -> list[Action]:
+    """What a recipient of emails about comments can do by a link. A moderator can do no more with
+    it than at /admin."""
+    emails = [moderator.email for moderator in site.store.moderators()]
+    if subscriber in [subscriber_of(site.key, email) for email in emails]:
+        return ACTIONS_FOR_MODERATORS
+    return [*ACTIONS.values()]
 
 
 # -- Emails -------------------------------------------------------------------
@@ -10881,10 +10904,11 @@ class Recipient:
         readers cannot reach the service."""
         if not self.site.config.server_public_url:
             return {}
+        allowed = actions_by_link(self.site, subscriber_of(self.site.key, self.to))
         return {
             name: self.action_link(name, comment, made_at)
             for name, action in ACTIONS.items()
-            if action.is_offered(comment, is_reported=is_reported)
+            if action in allowed and action.is_offered(comment, is_reported=is_reported)
         }
 
     def link_to(self, comment: Comment) -> str:
@@ -10966,11 +10990,12 @@ class Recipient:
         )
 
     def why_held(self, comment: Comment) -> str:
-        """Why a comment waits, in words."""
-        reason, _, value = comment.held.partition(": ")
+        """Why a comment waits, in words. No email address leaves the service."""
+        held = held_without_address(comment.held)
+        reason, _, value = held.partition(": ")
         if reason in HELD_TEXTS:
             return self.texts[HELD_TEXTS[reason]].format(value=value)
-        return comment.held
+        return held
 
     # Emails
 
@@ -19400,16 +19425,7 @@ def comment_in_queue(request: Request, comment: FullComment) -> Json:
     public = comment.for_readers(request.site.config)
     secret = {"email": "", "holder": None, "trusted": False}
     place = {name: public[name] for name in ("ip", "country", "location")}
-    return {**shown, **place, **secret, "held": held_for_moderators(comment.held)}
-
-
-def held_for_moderators(held: str) -> str:
-    """Why a comment waits, without what tells of the email or IP address of its author: a block may
-    be about these, and a word about the email address."""
-    reason, _, value = held.partition(": ")
-    field_and_words = FIELD_AND_WORDS.fullmatch(value)
-    is_of_email = field_and_words is not None and field_and_words[1].lower() == "email"
-    return f"{reason}: …" if reason == "block" or is_of_email else held
+    return {**shown, **place, **secret, "held": held_without_address(comment.held)}
 
 
 def comment_for_admin(request: Request, comment: FullComment) -> Json:
@@ -20122,11 +20138,13 @@ def top_pages(request: Request, sort: str) -> list[Json]:
 # Links in emails
 
 
-def may_moderate_by_link(site: Site, subscriber: str, comment: Comment) -> bool:
-    """Whether the recipient of a moderation link still gets notifications about that page."""
+def may_moderate_by_link(site: Site, link: ShortLink, comment: Comment) -> bool:
+    """Whether the recipient of a moderation link still gets notifications about that page, and may
+    do what it says."""
     recipients = owner_recipients(site, comment)
     recipients += [chat.recipient for chat in site.config.chats]
-    return subscriber in [subscriber_of(site.key, each) for each in recipients]
+    is_recipient = link.subscriber in [subscriber_of(site.key, each) for each in recipients]
+    return is_recipient and ACTIONS[link.action] in actions_by_link(site, link.subscriber)
 
 
 @route("GET", "/mail", Permission.PUBLIC, by_link=True)
@@ -20226,7 +20244,7 @@ def moderation_page(request: Request, link: ShortLink) -> Response:
     - else the question whether to do it, with the button"""
     site = request.site
     comment = full_comment(request, link.comment_id)
-    if not may_moderate_by_link(site, link.subscriber, comment):
+    if not may_moderate_by_link(site, link, comment):
         return link_page(request, link, "bad", status=403)
     if link.version != comment.version:
         button = LinkButton.to_do(replace(link, version=comment.version), text_name(link))

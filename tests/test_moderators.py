@@ -109,7 +109,14 @@ def test_a_moderator_is_not_told_by_the_reason_of_a_hold_what_an_email_or_ip_add
     Visitor(app, ip="198.51.100.77").say("no. 5")
     Visitor(app, ip="198.51.100.5").say("a casino")
     shown = [each["held"] for each in reversed(queue(mo)["comments"])]
-    assert shown == ["word: …", "block: …", "block: …", "block: …", "block: …", "word: casino"]
+    assert shown == [
+        "word: email: …",
+        "block: …",
+        "block: …",
+        "block: …",
+        "block: …",
+        "word: casino",
+    ]
     reasons = [each["held"] for each in reversed(queue(owner)["comments"])]
     assert reasons[0] == "word: email: ann@ex"
     assert reasons[1] == "block: …@example.com"

@@ -2,8 +2,11 @@
 
 import pytest
 
+from commentd import App
+from support import inside
 from support.admin import do, queue
-from support.notifications import OWNER, TO_NOBODY, USUAL, Guest, Reader, link_to
+from support.client import CANARY
+from support.notifications import NAMED, OWNER, TO_NOBODY, USUAL, Guest, Reader, link_to
 from support.notifications import ann as ann  # a fixture
 from support.notifications import guest as guest  # a fixture
 from support.notifications import owner as owner  # a fixture
@@ -42,3 +45,40 @@ def test_trust_in_an_email_address_shows_a_comment_once_its_holder_confirms(
     texts = [text for text in guest.texts(LU) if "do=mine" in text]
     guest.press(link_to("mine", texts[0]))
     assert guest.sql("SELECT status FROM comment") == [("visible",), ("visible",)]
+
+
+@pytest.mark.parametrize("settings", [{**NAMED, "moderation_hold": "all"}])
+def test_trust_is_no_button_for_a_moderator_who_gets_emails_about_comments(
+    guest: Guest, ann: Reader, app: App
+) -> None:
+    inside.add_account(app, OWNER, "Mo", CANARY, "moderator")
+    ann.comment(content="one")
+    guest.deliver()
+    [text] = guest.texts(OWNER)
+    assert "do=trust" not in text
+    guest.press(link_to("visible", text))
+    assert guest.sql("SELECT status FROM comment") == [("visible",)]
+
+
+@pytest.mark.parametrize("settings", [{**NAMED, "moderation_hold": "all"}])
+def test_trust_is_refused_to_a_moderator_whose_email_came_before_the_role(
+    guest: Guest, ann: Reader, app: App
+) -> None:
+    ann.comment(content="one")
+    guest.deliver()
+    [text] = guest.texts(OWNER)
+    inside.add_account(app, OWNER, "Mo", CANARY, "moderator")
+    guest.press(link_to("trust", text), 403)
+    assert guest.sql("SELECT status FROM comment") == [("waiting",)]
+    assert guest.sql("SELECT * FROM trusted") == []
+
+
+@pytest.mark.parametrize("settings", [{**NAMED, "moderation_words": ["email: lu@"]}])
+def test_words_of_an_email_address_are_not_in_the_email_about_a_comment_that_has_it(
+    guest: Guest,
+) -> None:
+    guest.comment(content="one", email=LU)
+    guest.deliver()
+    [text] = guest.texts(OWNER)
+    assert "the word “email: …”" in text
+    assert "lu@" not in text
