@@ -375,7 +375,7 @@ def test_a_service_that_is_down_is_asked_again_the_next_day(
         fake_world.time += 1
 
 
-def test_what_is_no_picture_elsewhere_is_left_out(
+def test_a_response_that_is_no_picture_is_left_out(
     open_blog: OpenBlog, elsewhere: Elsewhere
 ) -> None:
     app = open_blog("gravatar")

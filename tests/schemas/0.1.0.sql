@@ -19,8 +19,8 @@ CREATE TABLE account (
         -- The name of what stands beside its comments. Empty for the first letter of their name.
         picture    TEXT NOT NULL DEFAULT ''
     ) STRICT;
-INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$1e49338b48b941109a6d1dd0630f4cd6$460ac8e74b806e3c741c65880d0654c778a5d3f988a4450828879d5ecb5b6e95','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
-INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$dd7b701ce63a3db66b945703dd1c8fa5$ed8df960266eace9a45ef29a80c5b976cce4df097edc90d487c3844f2e7e5d9d','admin',1,1795177160,0,'','',0,'');
+INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$9c53f6a95cf0ce49e088aeb7c93c0b76$17f0b79cfc66cd68b48ce7118d88cfeb8366c13c2304461b1a8a2f4332e0cd77','user',1,1795000000,0,'','',0,'0123456789abcdef0123456789abcdef');
+INSERT INTO "account" VALUES(2,'owner@example.com','Owner','pbkdf2_sha256$1$d502fb2c47f04c5ab8dc77866f793dff$b2e646d63c2de05081275a2137c518dc8594ab22f5679b1956a946cf2fe22116','admin',1,1795177160,0,'','',0,'');
 CREATE TABLE admin_link (
         hash       TEXT PRIMARY KEY,
         email      TEXT NOT NULL,
@@ -28,7 +28,7 @@ CREATE TABLE admin_link (
         role       TEXT NOT NULL CHECK (role IN ('moderator', 'admin')),
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "admin_link" VALUES('bfc85b1a650e176bfcba6dfe511ea3660bef179f4bf49b50979a6f9819287d1f','second@example.com','admin',1795184360);
+INSERT INTO "admin_link" VALUES('43be025d61621ec0806b01bb9e366c785565adf64beeee83113700a9e95940b3','second@example.com','admin',1795184360);
 CREATE TABLE admin_session (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         user_id    INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
@@ -168,16 +168,17 @@ CREATE TABLE comment_liker (
         liked_at   INTEGER,
         PRIMARY KEY (comment_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "comment_liker" VALUES(1,'9c8e5f0575bbfb667159a2bf212eea0a',1795090760);
-INSERT INTO "comment_liker" VALUES(1,'bc077b2eb01bd27fd413bee5caf1e512',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'490098adce3db07e4cbc67302ea5977a',1795090760);
+INSERT INTO "comment_liker" VALUES(1,'9906cc72af34cc4f7c370d6b5b13d51b',1795090760);
 INSERT INTO "comment_liker" VALUES(1,'user 1',NULL);
-INSERT INTO "comment_liker" VALUES(3,'9c8e5f0575bbfb667159a2bf212eea0a',1795090760);
+INSERT INTO "comment_liker" VALUES(3,'9906cc72af34cc4f7c370d6b5b13d51b',1795090760);
 CREATE TABLE country_day (
         day     INTEGER NOT NULL,
         country TEXT NOT NULL,
         views   INTEGER NOT NULL,
         PRIMARY KEY (day, country)
     ) STRICT, WITHOUT ROWID;
+INSERT INTO "country_day" VALUES(20776,'CN',3);
 CREATE TABLE day (
         day      INTEGER PRIMARY KEY,
         comments INTEGER NOT NULL DEFAULT 0,
@@ -224,7 +225,7 @@ CREATE TABLE known_network (
         seen_at INTEGER NOT NULL,
         PRIMARY KEY (user_id, network)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "known_network" VALUES(1,'6eaa157ff800d00f135e5b2a63669c7d',1795000000);
+INSERT INTO "known_network" VALUES(1,'8a18c9b7df1dc82982d120f279da3a62',1795000000);
 CREATE TABLE no_question (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;
@@ -270,9 +271,9 @@ INSERT INTO "outbox" VALUES(8,NULL,5,NULL,'created','','webhook','','','','{}',1
 INSERT INTO "outbox" VALUES(10,NULL,7,NULL,'created','','webhook','','','','{}',1795177160,1,1795180775,1795263560,'ConnectionRefusedError Connection refused');
 INSERT INTO "outbox" VALUES(12,NULL,9,NULL,'created','','webhook','','','','{}',1795177160,0,1795180775,1795263560,'');
 INSERT INTO "outbox" VALUES(13,NULL,3,1,'reported','','webhook','','','','{}',1795177160,0,1795180775,1795263560,'');
-INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','451424 · Lines 验证码 / your code','你的验证码 / Your code:
+INSERT INTO "outbox" VALUES(16,1,NULL,NULL,'','','bob@example.com','697678 · Lines 验证码 / your code','你的验证码 / Your code:
 
-    451424
+    697678
 
 请在“Lines”的评论区输入，10 分钟内有效。
 Enter it in the comments on Lines within 10 minutes.
@@ -286,7 +287,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="supported-color-schemes" content="light dark">
-<title>451424 · Lines 验证码 / your code</title>
+<title>697678 · Lines 验证码 / your code</title>
 <style>
 @media (prefers-color-scheme: dark) {
 .ground { background: #14171a !important; }
@@ -313,7 +314,7 @@ Didn’t ask for this? Ignore this email and nothing will change.
 <tr><td class="muted" style="padding:18px 20px 0;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:14px;line-height:20px;color:#59626b">Lines</td></tr>
 <tr><td class="text line" style="padding:14px 20px 10px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:16px;line-height:24px;color:#1d2126;word-break:break-word;overflow-wrap:anywhere">
 <p style="margin:0 0 12px">你的验证码 / Your code:</p>
-<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-indent:6px;text-align:center" dir="ltr">451424</p>
+<p class="code" style="margin:0 0 14px;padding:12px 0;border-radius:8px;background:#eeefed;font-family:Menlo,Consolas,monospace;font-size:32px;line-height:40px;letter-spacing:6px;text-indent:6px;text-align:center" dir="ltr">697678</p>
 <p style="margin:0 0 12px">请在“Lines”的评论区输入，10 分钟内有效。<br>Enter it in the comments on Lines within 10 minutes.</p>
 </td></tr>
 <tr><td class="muted line" style="padding:12px 20px 16px;font-family:-apple-system,''Segoe UI'',Roboto,Arial,sans-serif;font-size:13px;line-height:20px;color:#59626b;border-top:1px solid #e1e3e5">
@@ -354,7 +355,7 @@ CREATE TABLE page (
     ) STRICT;
 INSERT INTO "page" VALUES(1,'/2026/hello','/2026/hello/','','',NULL,6,3,2,1,1795090760,0,1795000000,16,0,1);
 INSERT INTO "page" VALUES(2,'/2026/日记','/2026/日记/','','',NULL,2,2,1,0,1795090760,1,1795177160,4,0,1);
-INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795983678,0,1714979289,1,0,1);
+INSERT INTO "page" VALUES(3,'/about','/about/','','',NULL,1,1,321,0,1795985168,0,1714979289,1,0,1);
 CREATE TABLE page_day (
         page_id INTEGER NOT NULL REFERENCES page (id) ON DELETE CASCADE,
         day     INTEGER NOT NULL,
@@ -369,7 +370,7 @@ CREATE TABLE page_liker (
         liked_at INTEGER,
         PRIMARY KEY (page_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "page_liker" VALUES(1,'bc077b2eb01bd27fd413bee5caf1e512',1795090760);
+INSERT INTO "page_liker" VALUES(1,'490098adce3db07e4cbc67302ea5977a',1795090760);
 CREATE TABLE picture (
         name       TEXT NOT NULL UNIQUE,
         user_id    INTEGER PRIMARY KEY REFERENCES account (id) ON DELETE CASCADE,
@@ -388,16 +389,16 @@ CREATE TABLE rate_limit (
     ) STRICT, WITHOUT ROWID;
 INSERT INTO "rate_limit" VALUES('all_code_emails','',3600,1,1795184360);
 INSERT INTO "rate_limit" VALUES('all_comments','',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','c26406cfe51bd6eca777875228f25304673e6afa63a36f21e6f9c0dca69618fa',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('code_email','c26406cfe51bd6eca777875228f25304673e6afa63a36f21e6f9c0dca69618fa',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('code_email','c26406cfe51bd6eca777875228f25304673e6afa63a36f21e6f9c0dca69618fa',86400,1,1795267160);
-INSERT INTO "rate_limit" VALUES('code_for_email','323b53aa5885f4292b6bffa68718081ccafa5c854aca813487a578e54b8f3bb3',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','518d5758ba90ff7fac2d2a1e6113f700d277a3dda6bbd9604994b884e9316b8c',60,1,1795180820);
-INSERT INTO "rate_limit" VALUES('comment','518d5758ba90ff7fac2d2a1e6113f700d277a3dda6bbd9604994b884e9316b8c',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('notification','follower 617c8758f7d0f176f2a36dc1794be726',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('notification','owner e23e4d5209e87ed881f7f036ef235db8',600,1,1795181360);
-INSERT INTO "rate_limit" VALUES('register','dd1caab276fdb2338e148fb4a9edc32e175c5832c1f1e40233fb31a94c78a06c',3600,1,1795184360);
-INSERT INTO "rate_limit" VALUES('report','ff50b41b2216c4d5cbf3624a9ddcd8f7101829b8b6e7275e509452d21284785c',86400,1,1795263560);
+INSERT INTO "rate_limit" VALUES('code_email','d4b0b945a7a2351cecbd2ebeb1d5462a2277abcaf7528f9ad8311a2ac2e4469f',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('code_email','d4b0b945a7a2351cecbd2ebeb1d5462a2277abcaf7528f9ad8311a2ac2e4469f',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('code_email','d4b0b945a7a2351cecbd2ebeb1d5462a2277abcaf7528f9ad8311a2ac2e4469f',86400,1,1795267160);
+INSERT INTO "rate_limit" VALUES('code_for_email','874048d1e39b4866e36e5daf8eb241f3a8a6cdfc463aa35131ea277dd8b8d20a',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','1296cab5460d51b43374fddd555f372de74085a3b76b5ce55ee342abf5e65c04',60,1,1795180820);
+INSERT INTO "rate_limit" VALUES('comment','1296cab5460d51b43374fddd555f372de74085a3b76b5ce55ee342abf5e65c04',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('notification','follower 91a1f590d27156c3dee499aa2b4b9e1b',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('notification','owner c4fac6f123f9f0f5af235deb7a899283',600,1,1795181360);
+INSERT INTO "rate_limit" VALUES('register','68e7e0fa40d88eec53507a91af78b68df5138f7ed803ad7cddb6c8351bd2a30f',3600,1,1795184360);
+INSERT INTO "rate_limit" VALUES('report','0710cf5c5b80b52871c2353747c33bdda4329021d07072e7441190d9be878a16',86400,1,1795263560);
 CREATE TABLE reaction (
         id      INTEGER PRIMARY KEY,
         page_id INTEGER NOT NULL REFERENCES page (id),
@@ -433,7 +434,7 @@ CREATE TABLE registration (
         created_at  INTEGER NOT NULL,
         expires_at  INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "registration" VALUES(1,'bd37a536720026c1a0dbf410772445c6','bob@example.com','Bob','pbkdf2_sha256$1$323f1fb9a01a4dde1ee0cd5cde85829e$a707279fe9f69ac659199ec66331b99123c109be94ec6e6447977f78a0c453d0','3b81e4f92a98ccab261145473efca818a54ae500b2e0cdb2e741708996125a91','dd1caab276fdb2338e148fb4a9edc32e175c5832c1f1e40233fb31a94c78a06c',0,0,'',1795180760,1795181360);
+INSERT INTO "registration" VALUES(1,'28d9440f67a935502f8d4ffb178e8a38','bob@example.com','Bob','pbkdf2_sha256$1$0a3c4bdbd908386f0dac49fcbf655743$f4c941ff571c9a2d79b1b926c2b0b5e9f4741c4a4c597ada34037b5815768ef9','b2fc46961dfb508ea53f73f219df03ec288cfed0787d236192309b1bea28c1ea','68e7e0fa40d88eec53507a91af78b68df5138f7ed803ad7cddb6c8351bd2a30f',0,0,'',1795180760,1795181360);
 CREATE TABLE report (
         id          INTEGER PRIMARY KEY,
         comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
@@ -442,12 +443,12 @@ CREATE TABLE report (
         reported_at INTEGER NOT NULL,
         UNIQUE (comment_id, visitor)
     ) STRICT;
-INSERT INTO "report" VALUES(1,3,'6a3574c5682a429e3b59710fa1b08060','rude',1795177160);
+INSERT INTO "report" VALUES(1,3,'5a16e32cef228a224af08c1fb0828d37','rude',1795177160);
 CREATE TABLE secret (
         name  TEXT PRIMARY KEY,
         value TEXT NOT NULL
     ) STRICT;
-INSERT INTO "secret" VALUES('token_key','9f774bede576a2f9fe9cb5a7acf272f798d7c2442b5e7cf2017a8af6a5c213be');
+INSERT INTO "secret" VALUES('token_key','f2657a5f6b73f01bfba8db7b7e86bf5050a0323b70cc812e5f7c4fa6eab00382');
 CREATE TABLE setting (
         name TEXT PRIMARY KEY,
         text TEXT NOT NULL
@@ -465,28 +466,28 @@ CREATE TABLE short_link (
         language   TEXT NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "short_link" VALUES('151fc8b1fd5b1013d77a8b5adcc2d0379352c32e4cd8613c91dee3b990cb3bae','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
-INSERT INTO "short_link" VALUES('1dd272272d15097f0821a6c9a8a1ab69d8a03848bc0d7219169ba49f936c5f2e','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d86dfc956bdc4f22953d0652fb72e2ba','en',1797769160);
-INSERT INTO "short_link" VALUES('292e956ed5e1fb11043ca3c4bfc8966ed80bac09b3b0a394d2c7fda251d26f4f','stop_all','start_all',1,'',0,0,'617c8758f7d0f176f2a36dc1794be726','zh',1826540300);
-INSERT INTO "short_link" VALUES('35366a7dd6d478cb8e5f7a343b484274a9c8ef5139198a190ede696f6d1007ea','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d86dfc956bdc4f22953d0652fb72e2ba','en',1797769160);
-INSERT INTO "short_link" VALUES('356ab2bb6d0ca7d5eb11857ce7d7ad670aa0b5652dfd92e7a37afbe9303e636f','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
-INSERT INTO "short_link" VALUES('3ff543a99e56e38be536c5938e5c490f36ec9c757aa54de200b0a0fae709967a','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
-INSERT INTO "short_link" VALUES('495510fc478434fcf930e4439a9b4424f7012ae08a28c7a3faaea4a4b08672a0','stop','start',1,'',0,0,'617c8758f7d0f176f2a36dc1794be726','zh',1826540300);
-INSERT INTO "short_link" VALUES('497fe1f104632fa9a09b929ed01ce2adedba3d578af5db6fb64d8f7f1d17568c','unfollow','follow',9,'',1,1,'617c8758f7d0f176f2a36dc1794be726','en',1826716760);
-INSERT INTO "short_link" VALUES('4db9b1903f13e6b32744971c271317a26748123054a1c5b3535cd907f74c9d8b','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
-INSERT INTO "short_link" VALUES('50d2d96e9712d27516a014e34bfe8336fe7665e324fdb00112ef5e1c06760800','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'d86dfc956bdc4f22953d0652fb72e2ba','zh',1797592000);
-INSERT INTO "short_link" VALUES('6fe2076d0ace8d4db6903c8023ce9ec7b087d5bee7f3ce8c989a83a0a6e5d23b','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
-INSERT INTO "short_link" VALUES('746f7ee201f7ae74c066aa81941e5107cca79aa0629e7201074d5f029c736b48','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
-INSERT INTO "short_link" VALUES('7b96d8d979960f6ce8471596c3ba1f18c829d820f16a28a45c155d5271e19fbb','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'d86dfc956bdc4f22953d0652fb72e2ba','en',1797769160);
-INSERT INTO "short_link" VALUES('82dd327c492e7ecf2981bba28e014ccff6db12b71daf20f18e05b41682bca0d6','confirm','',2,'',0,0,'4ed0b56fe0c9c841fb5296b87569e35f','zh',1797596300);
-INSERT INTO "short_link" VALUES('909a48bcb013d9a4d83f6ebc20c5abc81ce8abb5431b0877d440a36c73dc36d2','unfollow','follow',10,'',1,1,'617c8758f7d0f176f2a36dc1794be726','en',1826716760);
-INSERT INTO "short_link" VALUES('956efcea56d3e1fec361587a4699942f1bbb0d4d6ca13fa4582f9a7949822071','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
-INSERT INTO "short_link" VALUES('a9e57c61d8e0a41eb934bc5b4ee14921aa2b987856b036505bbcee134bef9d5b','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
-INSERT INTO "short_link" VALUES('ba99445988e3a9cc7fc9db3546483fb1aa7249411ecb829eae0d10fa53267fc5','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
-INSERT INTO "short_link" VALUES('cc3708fa9a0e9b3efb7063ef69c8a2a3539a5bfd55ed850763b3e5ef47d0e8e4','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'d86dfc956bdc4f22953d0652fb72e2ba','zh',1797592000);
-INSERT INTO "short_link" VALUES('e36f074220c9ba5e7dbab99d2dd716d2b4277223ffb72e5d812929976b538a9b','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
-INSERT INTO "short_link" VALUES('e431fefcc3de26afe71728b30e9481ed3b5af986148a0f94fa13576d5d600288','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
-INSERT INTO "short_link" VALUES('eb389b52d6d3d143bfa56da7952358fd535f540da4553df2d58baf71057061a8','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'e23e4d5209e87ed881f7f036ef235db8','en',1797772760);
+INSERT INTO "short_link" VALUES('0bb92a144d83d5a2c283c02ea06b298f5cd6ea18f23e11716bb349093d0e556d','deleted','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'c4fac6f123f9f0f5af235deb7a899283','en',1797772760);
+INSERT INTO "short_link" VALUES('2dd6765431a3f7d1b5bfd2e638cd7345d6a54c9246aa96a401d8e4275684e891','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'0e00901980b8d862fcf4fafbb4a095ab','en',1797769160);
+INSERT INTO "short_link" VALUES('34c0ba47578aaee9eecf0e7cd2972c3147da28f1a3ccc296d84648cbd6109181','stop','start',1,'',0,0,'91a1f590d27156c3dee499aa2b4b9e1b','zh',1826540300);
+INSERT INTO "short_link" VALUES('4b53867f377bdb3759d5e1f85f95e08d58ccdcec20b87acb4606f2faf8e6bd38','spam','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'c4fac6f123f9f0f5af235deb7a899283','en',1797772760);
+INSERT INTO "short_link" VALUES('4f218feff0d05c10896d26182f110267902aae67bc121a3d4f2437d03fb4511d','spam','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'c4fac6f123f9f0f5af235deb7a899283','en',1797772760);
+INSERT INTO "short_link" VALUES('653606870469db042c5572019e0de526c7ac3381155e3ac24e79807a9a85b382','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'0e00901980b8d862fcf4fafbb4a095ab','en',1797769160);
+INSERT INTO "short_link" VALUES('67151433a0aa1776f7301bcbcd5a25d66058587da3598cc896893797d4e80a41','deleted','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'0e00901980b8d862fcf4fafbb4a095ab','zh',1797592000);
+INSERT INTO "short_link" VALUES('86287354cbf8db84754303dfbd07dcbdc42b883a04265bc9f946d0b79a978377','deleted','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'c4fac6f123f9f0f5af235deb7a899283','en',1797772760);
+INSERT INTO "short_link" VALUES('95c5b275590032086093f3ed31d0c664fc23c15de170a76c4ec3f6a85063fd99','spam','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'c4fac6f123f9f0f5af235deb7a899283','en',1797772760);
+INSERT INTO "short_link" VALUES('9782b6dcd47e9ca9d94179d86b6a0e1d065ad0ea69310069f7af2cbe420f8a1a','spam','visible',9,'41c4ab59a922dd950a594af347a8328a11ff0eaae3081f0a891b0d1dcf892f7f',0,0,'c4fac6f123f9f0f5af235deb7a899283','en',1797772760);
+INSERT INTO "short_link" VALUES('98ae673d1e5e34272be12a4603e59e9076d22d73f768d07ad06bedc286869a83','deleted','visible',4,'510c8a029780d3f1ce6e4a6aabc18b1b0e1bf18a00374eb89a8a6b5a77cf1a01',0,0,'c4fac6f123f9f0f5af235deb7a899283','en',1797772760);
+INSERT INTO "short_link" VALUES('99f45d2deb6a47faf4bd99a4aa77b62f3fd53f4edd6370edc17bb67f54a9eda1','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'c4fac6f123f9f0f5af235deb7a899283','en',1797772760);
+INSERT INTO "short_link" VALUES('a3fe1d842d8e149479f5beca64cb65bcb93f269b440a978a5609826cbd3ac201','unfollow','follow',10,'',1,1,'91a1f590d27156c3dee499aa2b4b9e1b','en',1826716760);
+INSERT INTO "short_link" VALUES('bbcaa981d310257f77c1fb53f1ceb16e23229a97d195e592fed0018654cb6067','spam','visible',1,'66ada2c7b65399f5a5f3e0659146476da2494559b6895b53239e75f390e50b23',0,0,'0e00901980b8d862fcf4fafbb4a095ab','zh',1797592000);
+INSERT INTO "short_link" VALUES('bd83ae50853ad1ce0e204003037588bc22a55f340a6b72a230a7581e2af713e3','stop_all','start_all',1,'',0,0,'91a1f590d27156c3dee499aa2b4b9e1b','zh',1826540300);
+INSERT INTO "short_link" VALUES('c6fcf63914f4d784459c3004ec360c3636addd924cb28386eb7f0e11f6402082','deleted','visible',5,'f8509048e005e757b8b2aed87c10a436b8e5bc475012bfe8c24fdf651a1087ca',0,0,'c4fac6f123f9f0f5af235deb7a899283','en',1797772760);
+INSERT INTO "short_link" VALUES('d16edf345997c44811429f6afc9f0a1d169d8d73bb22e7c3abf4483963087d49','visible','visible',3,'bf9c9639018e408e2a4ae241a588a3113bb483aef335cf68f328313e7463876b',0,0,'c4fac6f123f9f0f5af235deb7a899283','en',1797772760);
+INSERT INTO "short_link" VALUES('de6f68b8829822f1b78c75c97caadcb68272d7b113a008781ec1ba09e13cf91a','visible','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'c4fac6f123f9f0f5af235deb7a899283','en',1797772760);
+INSERT INTO "short_link" VALUES('e9da1abb8b5d51ad273f721b4eb8f2c0a5046b383d10560dc60af75aa24f7f7f','spam','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'0e00901980b8d862fcf4fafbb4a095ab','en',1797769160);
+INSERT INTO "short_link" VALUES('eb3c64af9f2f52993eff09177ade13c5319cb90f0cb02d3d77e3cf56512ce25b','confirm','',2,'',0,0,'b21914feea07eb2a96017a9ea9edc1ad','zh',1797596300);
+INSERT INTO "short_link" VALUES('ed852ddec94eaa78cabe3151056fa06b4b6557658f9c1206f0167d98ea99e2f1','deleted','waiting',7,'c531d6047c2268c1e9079658cd401152dd7c2750e59dbf270579e8be254ce82e',0,0,'c4fac6f123f9f0f5af235deb7a899283','en',1797772760);
+INSERT INTO "short_link" VALUES('fc68734f5aa1ac93be1b17bcfcabdc1e7da73b38baa29970cd7b3bf634379078','unfollow','follow',9,'',1,1,'91a1f590d27156c3dee499aa2b4b9e1b','en',1826716760);
 CREATE TABLE spent_captcha (
         signature  TEXT PRIMARY KEY,
         comment_id INTEGER REFERENCES comment (id),
@@ -505,7 +506,7 @@ CREATE TABLE subscription (
         state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
         PRIMARY KEY (subscriber, page_id)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "subscription" VALUES('4ed0b56fe0c9c841fb5296b87569e35f',0,'asked');
+INSERT INTO "subscription" VALUES('b21914feea07eb2a96017a9ea9edc1ad',0,'asked');
 CREATE TABLE taken_look (
         id       INTEGER PRIMARY KEY AUTOINCREMENT,
         skeleton TEXT NOT NULL,
@@ -519,22 +520,22 @@ CREATE TABLE term (
         spam      INTEGER NOT NULL DEFAULT 0,
         learnt_at INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "term" VALUES(-8691471299114919658,0,1,1795177160);
-INSERT INTO "term" VALUES(-6884157973653202310,0,1,1795177160);
-INSERT INTO "term" VALUES(-6108333594503443959,1,0,1795177160);
-INSERT INTO "term" VALUES(-6020696208303777006,1,0,1795177160);
-INSERT INTO "term" VALUES(-2097837554278566809,1,0,1795177160);
-INSERT INTO "term" VALUES(-1880408925532398694,1,0,1795177160);
-INSERT INTO "term" VALUES(-1377079545370416587,0,1,1795177160);
+INSERT INTO "term" VALUES(-5418285545039841108,1,0,1795177160);
+INSERT INTO "term" VALUES(-5124287086027781258,0,1,1795177160);
+INSERT INTO "term" VALUES(-1547063701864110392,1,0,1795177160);
+INSERT INTO "term" VALUES(-1306083778362119266,1,0,1795177160);
+INSERT INTO "term" VALUES(-113138827850300218,1,0,1795177160);
 INSERT INTO "term" VALUES(0,2,1,1795177160);
-INSERT INTO "term" VALUES(2624356183629169943,1,0,1795177160);
-INSERT INTO "term" VALUES(3227558240432590831,1,0,1795177160);
-INSERT INTO "term" VALUES(3950060384896398113,1,0,1795177160);
-INSERT INTO "term" VALUES(4141077713450111492,1,1,1795177160);
-INSERT INTO "term" VALUES(4651297169647494951,1,0,1795177160);
-INSERT INTO "term" VALUES(5629098343132666692,1,0,1795177160);
-INSERT INTO "term" VALUES(8299014677461350776,1,0,1795177160);
-INSERT INTO "term" VALUES(8770482582806586103,1,0,1795177160);
+INSERT INTO "term" VALUES(623282318261470654,1,0,1795177160);
+INSERT INTO "term" VALUES(1929669350145234864,1,0,1795177160);
+INSERT INTO "term" VALUES(2587032606286155018,1,1,1795177160);
+INSERT INTO "term" VALUES(2660296308168951488,1,0,1795177160);
+INSERT INTO "term" VALUES(2742905352827377758,1,0,1795177160);
+INSERT INTO "term" VALUES(2967023085903222683,1,0,1795177160);
+INSERT INTO "term" VALUES(3917347382143642270,1,0,1795177160);
+INSERT INTO "term" VALUES(4516598794428951316,0,1,1795177160);
+INSERT INTO "term" VALUES(4854869205518097146,0,1,1795177160);
+INSERT INTO "term" VALUES(7663994531317467237,1,0,1795177160);
 CREATE TABLE trusted (
         subscriber TEXT PRIMARY KEY
     ) STRICT, WITHOUT ROWID;

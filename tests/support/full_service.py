@@ -164,6 +164,7 @@ GOOD: dict[str, Any] = {
     "before": 99,
     "comment": 1,
     "days": 3,
+    "by": "week",
     "limit": 2,
     "page": 1,
     "q": "h",

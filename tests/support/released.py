@@ -34,6 +34,7 @@ ANN = "ann@example.com"
 SETTINGS: dict[str, Any] = {
     "captcha_provider": "none",
     "moderation_words": ("cheap",),
+    "privacy_count_countries": True,
     "server_public_url": "https://comments.example",
     "site_name": "Lines",
     "site_origins": (BLOG,),
