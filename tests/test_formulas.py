@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import webtest
+from mistune import BlockState
 
 from commentd import App, Config, TextFeatures, clean, make_app, safe_html, with_sources
 from support import inside
@@ -21,6 +22,7 @@ from support.world import FakeWorld, read, text_of
 pytest.importorskip("latex2mathml")
 
 FORMULAS = TextFeatures(formulas=True)
+TABLES = TextFeatures(tables=True)
 ALL_FEATURES = TextFeatures(formulas=True, tables=True)
 with_formulas = pytest.mark.parametrize("settings", [{"comments_formulas": True}], ids=[""])
 
@@ -169,6 +171,39 @@ def test_many_formulas_do_not_make_a_text_much_longer() -> None:
     for text in ("$x$ " * 2500, "$\\frac12$" * 1100, "$$a_1^2$$ " * 1000):
         assert len(safe_html(text, FORMULAS)) <= 30 * len(text) + 1000
     assert shown("$x$ " * 20).strip() == "[x] " * 19 + "[x]"
+
+
+# The lines that end with a row of more cells than the head are no table.
+UNEVEN = {
+    "a|b\n-|-\n1|2|3\n\nc": "<p>a|b<br>\n-|-<br>\n1|2|3</p>\n<p>c</p>\n",
+    "> a|b\n> -|-\n> 1|2|3": "<blockquote>\n<p>a|b<br>\n-|-<br>\n1|2|3</p>\n</blockquote>\n",
+    "a|b\n-|-|-\n1|2|3": "<p>a|b<br>\n-|-|-<br>\n1|2|3</p>\n",
+}
+
+
+def test_a_table_whose_rows_have_too_many_cells_is_text() -> None:
+    for text, markup in UNEVEN.items():
+        assert safe_html(text, TABLES) == markup
+    even = "1|2|3\n\na|b\n-|-\n1|2"
+    assert safe_html(even, TABLES).count("<td>") == 2
+
+
+@pytest.mark.parametrize("start", ["", "> ", "- "], ids=["text", "quote", "list"])
+def test_a_table_that_is_none_is_read_once(start: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = 0
+    get_line = BlockState.get_line
+
+    def counted(state: BlockState, start_pos: int) -> str:
+        nonlocal read
+        read += 1
+        return get_line(state, start_pos)
+
+    monkeypatch.setattr(BlockState, "get_line", counted)
+    lines = 200
+    indent = "> " if start == "> " else " " * len(start)
+    text = start + f"-|-\n{indent}" * lines + "a|b|c"
+    assert "<table" not in safe_html(text, TABLES)
+    assert read < 10 * lines
 
 
 def test_no_attack_leaves_more_than_text_formulas_and_tables() -> None:
