@@ -2077,6 +2077,21 @@ def test_a_setting_is_changed_and_undone_at_once(admin_browser: AdminBrowser) ->
     expect(row).to_contain_text(re.compile("all .before: .the first of each author"))
 
 
+def test_the_button_for_changed_settings_stays_on_the_screen(admin_browser: AdminBrowser) -> None:
+    page = admin_browser.open("settings", **TOUCH)
+    save = button(form_with(page, HOLD), "Save")
+    page.get_by_label(HOLD).scroll_into_view_if_needed()
+    expect(save).not_to_be_in_viewport()
+    page.get_by_label(HOLD).select_option("first")
+    expect(save).to_be_in_viewport(ratio=1)
+    page.get_by_label(HOLD).select_option("all")  # as it was saved
+    expect(save).not_to_be_in_viewport()
+    page.get_by_label(HOLD).select_option("first")
+    mouse(save)
+    expect_notice(page, "Saved.")
+    expect(form_with(page, HOLD)).not_to_have_class(re.compile("unsaved"))
+
+
 @with_settings(site_name="From the file", written_in={"site_name": "/srv/commentd/commentd.ini"})
 def test_a_setting_of_the_file_is_shown_and_can_not_be_changed(admin_browser: AdminBrowser) -> None:
     page = admin_browser.open("settings", **WINDOW)

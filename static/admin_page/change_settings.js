@@ -81,6 +81,7 @@ function groupForm(title, own, fields, send) {
     try {
       const response = await send(texts)
       if (!response) return
+      showUnsaved()
       announce(say('did_edit'), async () => {
         if (!await send(response.was)) throw new Failure('failed') // no password was given
       })
@@ -91,6 +92,9 @@ function groupForm(title, own, fields, send) {
   }
   const form = makeForm('save', nodes, save)
   form.classList.add('settings')
+  // The button may be below the screen. It comes into view once there is something to save.
+  const showUnsaved = () => form.classList.toggle('unsaved', own.some(field => field.isChanged()))
+  form.addEventListener('input', showUnsaved)
   form.noValidate = true // the service says what is wrong, in the words of the manual
   // The buttons have the same name in each form.
   form.querySelector('button').setAttribute('aria-description', title)
