@@ -7036,6 +7036,7 @@ class Store(Database):
             DELETE FROM reaction WHERE page_id = :id;
             DELETE FROM subscription WHERE page_id = :id;
             DELETE FROM follow WHERE page_id = :id;
+            DELETE FROM page_day WHERE page_id = :id;
             UPDATE page SET views = 0, page_likes = 0, closed = 0 WHERE id = :id;
             DELETE FROM page WHERE id = :id
                AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = :id);"""

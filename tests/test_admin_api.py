@@ -1605,6 +1605,15 @@ def test_the_statistics_name_the_pages_that_grow_by_views_or_by_comments(
     assert inside.sql(app, "SELECT count(*) FROM page_day") == [(0,)]
 
 
+def test_pages_that_are_deleted_with_their_comments_do_not_grow(
+    owner: Visitor, visitor: Visitor
+) -> None:
+    visitor.say("one")
+    visitor.listing()
+    drop(owner, "pages/1")
+    assert owner.get("/admin/figures").json["growing"] == []
+
+
 @pytest.mark.parametrize("counted", [False, True])
 def test_countries_of_views_are_counted_only_where_the_owner_wants_that(
     config: Config, fake_world: FakeWorld, counted: bool
