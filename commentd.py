@@ -25648,7 +25648,8 @@ def data_in(text: str) -> Any:
     front = re.match(r"(?s)---\s*\n(.*?)\n---\s*\n(.*\S.*)", text)
     try:
         data = yaml.safe_load(front[1] if front else text)
-    except yaml.YAMLError as error:
+    # PyYAML itself fails on some values with tags, such as `!!int ''` and `!!bool maybe`.
+    except (yaml.YAMLError, LookupError, AttributeError) as error:
         raise ValueError(str(error).partition("\n")[0]) from None
     return {"message": front[2].strip(), **data} if front and isinstance(data, dict) else data
 
@@ -26201,7 +26202,7 @@ def unpacked(path: Path) -> Iterator[tuple[Path, str]]:
             zlib.error,
             tarfile.TarError,
             zipfile.BadZipFile,
-            NotImplementedError,  # a ZIP archive that is packed in a rare way
+            RuntimeError,  # a ZIP archive with a password, or one that is packed in a rare way
         ) as error:
             fault = one_line(str(error))
             if not plain.tell():

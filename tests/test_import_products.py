@@ -1060,6 +1060,17 @@ def test_the_zip_file_of_halo_is_imported_as_it_is(importer: Importer) -> None:
     assert result.counts == (7, 6, 0, 1)
 
 
+def test_a_zip_file_with_a_password_is_refused_with_its_reason(importer: Importer) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("extensions.data", "[]")
+    content = bytearray(packed.getvalue())
+    # The flag that says so, in the header of the file and in the list at the end (APPNOTE 4.4.4).
+    for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(header) + flags] |= 1
+    assert "password required" in importer.import_file(bytes(content)).failure
+
+
 STATICMAN_FILES = {
     "first-post/entry1.yml": "_id: a1\nname: Ann\nmessage: |-\n  two\n  lines\ndate: 1717200000\n",
     "first-post/entry2.json": json.dumps(
@@ -1067,6 +1078,7 @@ STATICMAN_FILES = {
     ),
     "deep/second/entry3.md": "---\n_id: a3\nname: Cy\ndate: 2024-06-01\n---\n**Hello**\n",
     "deep/second/broken.yml": "name: [",
+    "deep/second/number.yml": "_id: a4\nname: !!int ''\n",
     "deep/second/picture.png": "no text",
 }
 
@@ -1078,7 +1090,7 @@ def test_the_folder_of_staticman_is_imported_with_its_folders_as_pages(importer:
         (folder / name).write_text(text)
     result = importer.import_file(folder)
     assert result.text.startswith("staticman: ")
-    assert result.counts == (4, 3, 0, 1)
+    assert result.counts == (5, 3, 0, 2)
     assert result.named("can't be read")[0].startswith("broken.yml")
     found = {row["content"]: row for row in importer.comments}
     assert {text: row["page_key"] for text, row in found.items()} == {
