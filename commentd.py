@@ -9294,6 +9294,12 @@ class Clients:
         names_one = bool(self.trusted or self.trusts_file)
         return not names_one and not ipaddress.ip_address(peer).is_global
 
+    def may_stand_for_all(self, ip: str) -> bool:
+        """Whether an IP address may be that of a proxy that is not named, and so of all readers."""
+        if is_this_machine(ip):
+            return True
+        return self.saw_unnamed_proxy and not ipaddress.ip_address(ip).is_global
+
     def note_unnamed_proxy(self, peer: str) -> None:
         if not self.saw_unnamed_proxy:
             log.warning(
@@ -10469,7 +10475,7 @@ def blocks_of_author(site: Site, comment: FullComment) -> Iterator[tuple[str, st
     is_of_other = comment.user_id is None and site.store.account_with_email(comment.email)
     if comment.email and not is_of_other:
         yield "email", comment.email
-    if comment.ip and not comment.masked:
+    if comment.ip and not comment.masked and not site.clients.may_stand_for_all(comment.ip):
         yield "address", comment.ip
 
 

@@ -321,3 +321,18 @@ def test_the_spam_filter_learns_from_a_block_and_forgets_with_the_undo(
     assert queue(owner)["filter"]["spam"] == 1
     do(owner, "comments", ids=[1], banned=False)
     assert queue(owner)["filter"]["spam"] == 0
+
+
+@with_settings()
+@pytest.mark.parametrize("proxy", ["127.0.0.1", "::1", "172.17.0.1"])
+def test_the_ip_address_of_a_proxy_that_is_not_named_is_not_blocked(
+    owner: Visitor, app: App, proxy: str
+) -> None:
+    """All readers have it."""
+    visitor = Visitor(app, ip=proxy, HTTP_X_FORWARDED_FOR="203.0.113.7")
+    visitor.say("one", email="bo@example.com")
+    assert author(owner, 1)["blocks"] == ["bo@example.com"]
+    ban(owner, 1)
+    assert [each["value"] for each in blocks(owner)] == ["bo@example.com"]
+    visitor.say("of a reader", nickname="Al")
+    assert held(owner) == ("visible", "")
