@@ -10232,6 +10232,7 @@ class Action(abc.ABC):
     field: str
     value: str | bool
     checks_text = False  # whether it is refused if the text is not the one that was read
+    needs_comment = True  # whether it is refused if the comment was erased
     # Whether a moderator can do it, and an admin with the token that scripts of the blog can read.
     for_moderators = False
 
@@ -10422,6 +10423,7 @@ class Unban(Action):
 
     field = "banned"
     value = False
+    needs_comment = False  # the author may have deleted it, or its time as spam is over
 
     def value_before(self, site: Site, comment: FullComment) -> bool:
         return entry_of_ban(site, comment) is not None
@@ -19578,7 +19580,10 @@ def act(request: Request, name: str, comment_id: int, version: str) -> str | boo
     undoes it. `version`: as for `check_version`, where the action asks for it."""
     action = ACTIONS[name]
     with request.writing():
-        comment = full_comment(request, comment_id)
+        if action.needs_comment:
+            comment = full_comment(request, comment_id)
+        else:
+            comment = replace(BLANK_COMMENT, id=comment_id)
         if action.checks_text:
             check_version(comment, version)
         before = action.value_before(request.site, comment)

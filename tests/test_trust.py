@@ -336,3 +336,17 @@ def test_the_ip_address_of_a_proxy_that_is_not_named_is_not_blocked(
     assert [each["value"] for each in blocks(owner)] == ["bo@example.com"]
     visitor.say("of a reader", nickname="Al")
     assert held(owner) == ("visible", "")
+
+
+@with_settings()
+def test_a_block_is_undone_although_its_author_has_deleted_the_comment(
+    visitor: Visitor, owner: Visitor, db: sqlite3.Connection
+) -> None:
+    made = visitor.say("one", email="bo@example.com")
+    visitor.say("two", email="bo@example.com")
+    ban(owner, 1)
+    visitor.delete_json("/comments/1", {"edit_token": made["edit_token"]})
+    unban(owner, 1)
+    assert statuses(db)[2] == "visible"
+    assert blocks(owner) == []
+    assert audit(owner)[-1] == ("Owner", "unban", "1", "1")
