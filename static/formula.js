@@ -67,8 +67,9 @@ kit.formatted = formatted
 
 /** Lets keyboards scroll what holds a formula that is too wide. */
 function openWide(body) {
-  for (const {parentNode: place} of body.querySelectorAll('math')) {
-    if (place.scrollWidth > place.clientWidth) place.tabIndex = 0
+  for (const formula of body.querySelectorAll('math')) {
+    const place = formula.closest('p, li, blockquote')
+    if (place?.scrollWidth > place?.clientWidth) place.tabIndex = 0
   }
 }
 

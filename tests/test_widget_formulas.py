@@ -77,6 +77,40 @@ def test_a_wide_formula_and_a_wide_table_are_scrolled_by_themselves(view: View) 
     )
 
 
+@with_all
+@pytest.mark.parametrize("options", [{"viewport": {"width": 390, "height": 800}}])
+def test_a_wide_formula_in_bold_text_or_a_link_is_scrolled_by_itself(view: View) -> None:
+    texts = [
+        f"**${WIDE}$**",
+        f"~~*${WIDE}$*~~",
+        f"[${WIDE}$](https://a.example)",
+        f"> **${WIDE}$**",
+    ]
+    for text in texts:
+        say(view.app, text)
+    page = view()
+    settled(page)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    expect(page.locator("article .body p[tabindex='0']")).to_have_count(len(texts))
+
+
+@with_all
+def test_an_item_that_begins_with_a_formula_has_its_number_within_what_is_scrolled(
+    view: View,
+) -> None:
+    """Browsers draw none outside of it."""
+    say(view.app, "1. $x$\n2. **$y$**\n3. z")
+    items = view().locator("article .body li")
+    places = items.evaluate_all("all => all.map(each => getComputedStyle(each).listStylePosition)")
+    assert places == ["inside", "inside", "outside"]
+    left, _, plain = items.evaluate_all("""all => all.map(each => {
+        const text = document.createRange()
+        text.selectNodeContents(each)
+        return Math.round(text.getBoundingClientRect().left)
+    })""")
+    assert abs(left - plain) <= 8
+
+
 HOSTILE = (
     '<p><math href="javascript:alert(1)" onclick="alert(1)" alttext="x" style="color:red">'
     '<mi onmouseover="alert(1)">x</mi><script>alert(1)</script><maction><mi>y</mi></maction>'
