@@ -15080,10 +15080,11 @@ def get_faces(request: Request) -> Json:
 
 # Pictures elsewhere, by the email addresses of guests. The services get a hash of the address. QQ
 # gets the number of an address that begins with it. Each says 404 if it has no picture.
+# Libravatar would lead to Gravatar instead, unless it is told not to.
 AVATAR_URLS = {
     "gravatar": "https://www.gravatar.com/avatar/{}?s=128&d=404&r=g",
     "cravatar": "https://cravatar.com/avatar/{}?s=128&d=404&r=g",
-    "libravatar": "https://seccdn.libravatar.org/avatar/{}?s=128&d=404",
+    "libravatar": "https://seccdn.libravatar.org/avatar/{}?s=128&d=404&gravatarproxy=n",
     "qq": "https://q1.qlogo.cn/g?b=qq&nk={}&s=140",
 }
 AVATAR_LIFE = 7 * DAY

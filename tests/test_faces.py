@@ -343,7 +343,7 @@ def test_services_are_asked_in_their_order_for_what_they_may_know(
     sha256 = hashlib.sha256(b"10001@qq.com").hexdigest()
     assert elsewhere.asked == [
         "https://q1.qlogo.cn/g?b=qq&nk=10001&s=140",
-        f"https://seccdn.libravatar.org/avatar/{sha256}?s=128&d=404",
+        f"https://seccdn.libravatar.org/avatar/{sha256}?s=128&d=404&gravatarproxy=n",
         f"https://cravatar.com/avatar/{sha256}?s=128&d=404&r=g",
     ]
     assert picture(visitor) != ""
