@@ -19214,6 +19214,8 @@ def claim(request: Request) -> Json:
     password = new_password_field(request, "password", of_admin=True)
     known = store.account_with_email(email_address)
     nickname = nickname_field(request, optional=known is not None)
+    if known is None and link_in_form(request).role != "admin":
+        check_nickname(request, nickname)
     stored = hash_within_limits(request, email_address, password, None, request.uses("login"))
     with request.writing():
         link = link_in_form(request)  # it may have been used meanwhile

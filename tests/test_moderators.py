@@ -185,6 +185,9 @@ def test_a_command_prints_a_link_that_makes_a_moderator(
     [link] = re.findall(r"/admin#link=([0-9a-f]{32})", printed)
     found = visitor.post_json("/admin/link", {"link": link}).json
     assert found == {"email": MO, "role": "moderator", "known": False, "admin": False}
+    form = {"link": link, "nickname": "0wner", "password": CANARY}
+    refused = visitor.post_json("/admin/claim", form, status=409)  # it looks like the admin's
+    assert refused.json["code"] == "nickname_taken"
     form = {"link": link, "nickname": "Mo", "password": CANARY}
     admitted = visitor.post_json("/admin/claim", form).json
     assert admitted["role"] == "moderator"
