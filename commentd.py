@@ -21438,13 +21438,15 @@ def check_settings(config: Config) -> Iterator[Finding]:
     if not config.site_origins:
         text = "any site can use this service; set [site] origins to your blog"
         yield Finding(warn_if_public, "origins", text)
+    host = urllib.parse.urlsplit(public_url).hostname or ""
+    is_for_others = public_url and not is_loopback(host)  # than those who sit at this machine
     if not public_url:
         yield Finding(Level.NOTE, "public_url", "set [server] public_url before going live")
-    elif not public_url.startswith("https:"):
+    elif is_for_others and not public_url.startswith("https:"):
         text = "public_url is not https: passwords are sent unencrypted"
         yield Finding(Level.WARN, "public_url", text)
     local = ("127.", "localhost:", "[::1]:", "unix:")
-    behind_proxy = public_url and config.server_listen.startswith(local)
+    behind_proxy = is_for_others and config.server_listen.startswith(local)
     if behind_proxy and not config.server_trusted_proxy:
         name = "unix" if config.listens_on_file else "127.0.0.1"
         effect = "otherwise all readers appear to have the same IP address"
