@@ -107,10 +107,12 @@ def test_four_times_the_comments_of_a_page_make_no_response_larger(
             owner.authorization = ("Bearer", token_of(app, OWNER, "admin"))
             responses.append(sizes_of_responses(visitor, owner))
             write_and_moderate(app, visitor, owner, rows)
-            for name in ("commentd", "artalk", "data"):
+            for name in ("commentd", "artalk", "waline"):
                 code, exported, errors = run_here(folder, "export", name)
                 assert code == 0, errors
                 assert len(exported) > rows
+            code, _, errors = run_here(folder, "export", "data", "--to", str(folder))
+            assert code == 0, errors
             # No export holds back the checkpoint.
             assert path.with_name("commentd.db-wal").stat().st_size == 0
         assert_whole(str(path))
