@@ -32,7 +32,9 @@ def small(name: str, text: str) -> str:
     # The minifier leaves what stands in @container as it is, so it takes that for a medium.
     text = text.replace("@container ", AS_MEDIUM)
     made: str = minify.string(MIME[Path(name).suffix], text)
-    return made.replace(AS_MEDIUM, "@container ")
+    # A script may be a part of another one, and the next part begins with a string.
+    end = "\n" if name.endswith(".js") else ""
+    return made.replace(AS_MEDIUM, "@container ") + end
 
 
 def files_without_comments(static: Path) -> dict[str, str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
 from commentd import __version__, main
 from support.client import COMMENT
@@ -170,6 +171,26 @@ def test_the_scripts_of_a_wheel_are_served_as_they_are_in_it(installed_command: 
         ask = f"{ASSETS}; print(assets['{name}'].body.decode(), end='')"
         served = done(python, "-c", ask, cwd=installed_command.parent)
         assert served.endswith(small[name]), name
+
+
+EVERYTHING = """import sys; from pathlib import Path; import commentd as c
+sys.path.insert(0, "tests")
+from support import inside
+inside.serve_small_files(Path(sys.argv[1]))
+features = c.TextFeatures(formulas=True, tables=True)
+images = c.Images(hosts=("https://i.example",))
+extras = c.Extras(portraits=True, features=features, reactions=("x",), images=images)
+print(c.assets_with(extras)[0]["embed.js"].body.decode())"""
+
+
+def test_the_script_of_a_wheel_is_valid_with_all_of_its_parts(
+    browser: Browser, tmp_path: Path
+) -> None:
+    pytest.importorskip("minify")
+    script = done(sys.executable, "-c", EVERYTHING, str(tmp_path), cwd=ROOT)
+    for part in ("<table>", "enlarge.js", ".reaction", "pictures/"):
+        assert part in script
+    browser.new_page().evaluate("script => { new Function(script) }", script)
 
 
 def test_the_styles_of_a_wheel_ask_for_the_same_widths_and_media() -> None:
