@@ -144,8 +144,8 @@ function place(dialog, opener) {
   const {width, height} = dialog.getBoundingClientRect()
   const start = opener.matches(':dir(rtl)') ? right - width : left
   const isAbove = innerHeight - bottom < height && top > height
-  const inside = `max(8px, min(${start}px, 100vw - ${width + 8}px))`
-  dialog.style.setProperty('--_left', inside)
+  // Its size changes with that of the window and of the letters.
+  dialog.style.setProperty('--_left', `max(8px, min(${start}px, 100vw - 8px - var(--_width)))`)
   dialog.style.setProperty('--_top',
-    `max(8px, min(${isAbove ? top - height : bottom}px, 100vh - ${height + 8}px))`)
+    `max(8px, min(${isAbove ? top - height : bottom}px, 100vh - 8px - var(--_height)))`)
 }
