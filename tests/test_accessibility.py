@@ -64,6 +64,14 @@ SHOWN_ALWAYS = [
     "sign in, providers",
     "account, providers",
     "account, showing who one is",
+    "lively",
+    "reacted",
+    "stickers",
+    "stickers, none found",
+    "picture asked for",
+    "picture enlarged",
+    "faces",
+    "preview of all",
 ]
 DRESSES = cycle([("essay", "light"), ("code", "dark"), ("photo", "light"), ("essay", "forced")])
 ONCE = [*zip(SHOWN_ALWAYS, cycle(["en", "zh-CN", "ar"]), DRESSES, strict=False)]

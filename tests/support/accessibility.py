@@ -9,6 +9,7 @@ import contextlib
 import json
 import re
 import sys
+import tempfile
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Error, Page
 
 from commentd import App
-from support import blog
+from support import blog, lively
 from support.blog import WATCH, Json, nodes_of
 from support.inside import sql
 from support.mail import code_of
@@ -132,6 +133,7 @@ class ExaminedSite:
     service: str
     address: str
     pages: blog.Pages
+    lively: tuple[App, str]  # a service with everything on, and its address
     report: Report = field(default_factory=Report)
     english: dict[str, set[str]] = field(default_factory=dict)
 
@@ -141,9 +143,10 @@ class ExaminedSite:
     ) -> Iterator[Page]:
         """The page in this state, by default on a desk and in light colours."""
         path, lang = f"/{len(self.pages)}/", where[1]
-        sql(self.app, "DELETE FROM term")  # what other states taught the spam filter
-        state.fill(self.app, path)
-        self.pages |= blog.article(self.service, path, lang=lang)
+        app, service = self.lively if state.is_lively else (self.app, self.service)
+        sql(app, "DELETE FROM term")  # what other states taught the spam filter
+        state.fill(app, path)
+        self.pages |= blog.article(service, path, lang=lang)
         self.pages["/essay.css"] = ({"Content-Type": "text/css; charset=utf-8"}, LOOKS[look])
         browser = {"viewport": {"width": 1024, "height": 768}, **browser}
         with contextlib.ExitStack() as stack:
@@ -153,15 +156,17 @@ class ExaminedSite:
             fault = partial(self.report.check, "script", False)
             page.on("pageerror", lambda error: fault(str(error), *where))
             page.add_init_script(WATCH + HURRY)
+            if state.is_lively:
+                lively.show_pictures(page)
             if state.role:
-                token = blog.owner_token(self.app)
+                token = blog.owner_token(app)
                 me = {"nickname": blog.OWNER, "token": token, "role": state.role, "id": 1}
-                words = json.dumps([f"{self.service}/me", json.dumps(me)])
+                words = json.dumps([f"{service}/me", json.dumps(me)])
                 page.add_init_script(f"localStorage.setItem(...{words})")
             if state.change:
-                stack.enter_context(blog.answering(self.app, state.change))
+                stack.enter_context(blog.answering(app, state.change))
             if state.before:
-                state.before(page, self.app)
+                state.before(page, app)
             page.goto(self.address + path)
             if state.before is not hold:
                 page.wait_for_function(READY)
@@ -243,7 +248,7 @@ def axe(page: Page, report: Report, *where: str) -> None:
 
 def names(page: Page, report: Report, english: set[str], *where: str) -> Iterator[str]:
     """What controls are called, in the accessibility tree that a screen reader is given."""
-    lang = page.locator("commentd-thread section").get_attribute("lang") or ""
+    lang = page.locator("commentd-thread section[lang]").get_attribute("lang") or ""
     fine = lang == where[1] or where[0] == "offline"  # where words can't be had
     report.check("3.1.2", fine, f"the widget says that it is in {lang or 'no language'}", *where)
     letters = LETTERS.get(lang, set())
@@ -251,6 +256,7 @@ def names(page: Page, report: Report, english: set[str], *where: str) -> Iterato
         "2.5.3", page.evaluate("watch.misnamed()"), "the name lacks what is read on", *where
     )
     written = set(page.locator("commentd-thread :is(.body a, b a, kbd)").all_text_contents())
+    written |= set(page.locator("commentd-thread").evaluate(GIVEN_NAMES))
     chosen = WORDS.get(lang, {}).values()
     for node in tree(page):
         role, name = node["role"]["value"], node.get("name", {}).get("value", "").strip()
@@ -266,6 +272,11 @@ def names(page: Page, report: Report, english: set[str], *where: str) -> Iterato
             report.check("3.1.2", fine, f"`{name}` is not in the widget's language", *where)
         elif lang != "en" and name in english:
             report.wonder(f"the name `{name}` is the English one", *where)
+
+
+# What readers and the owner called their pictures.
+GIVEN_NAMES = """thread => [...thread.shadowRoot.querySelectorAll('img, .face, .packs *, .large')]
+  .map(each => each.alt || each.ariaLabel)"""
 
 
 def tree(page: Page) -> list[Json]:
@@ -715,8 +726,16 @@ def brief(places: Places) -> str:
 @contextmanager
 def examined_site_running(browser: Browser) -> Iterator[ExaminedSite]:
     pages: blog.Pages = {}
-    with blog.own_app() as app, blog.service(app) as service, blog.blog(pages) as address:
-        yield ExaminedSite(app, browser, service, address, pages)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        blog.own_app() as app,
+        blog.own_app(**lively.settings(Path(folder))) as lively_app,
+        blog.service(app) as service,
+        blog.service(lively_app) as lively_service,
+        blog.blog(pages) as address,
+    ):
+        with_all = (lively_app, lively_service)
+        yield ExaminedSite(app, browser, service, address, pages, with_all)
 
 
 def run(examined_site: ExaminedSite, only: list[str], langs: list[str], schemes: list[str]) -> None:

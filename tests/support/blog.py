@@ -186,7 +186,7 @@ def settle(page: Page) -> None:
 
 
 @contextmanager
-def own_app() -> Iterator[App]:
+def own_app(**settings: Any) -> Iterator[App]:
     """A service for scripts, in a folder that goes with it."""
     with tempfile.TemporaryDirectory() as folder:
         config = Config(
@@ -195,6 +195,7 @@ def own_app() -> Iterator[App]:
             backup_folder=f"{folder}/backups",
             captcha_provider="none",
             limits_enabled=False,
+            **settings,
         )
         with closing(make_app(config, rounds=1)) as app:
             yield app

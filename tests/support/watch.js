@@ -105,6 +105,9 @@
     if (e.matches('.like')) return mine(edge(e, '::before'))
     if (e.matches('input, textarea')) return mine(edge(e))
     if (e.matches('.button')) return mine(edge(e))
+    if (e.querySelector('img')) return [] // the picture shows what it is
+    // The tint behind an emoji is not what shows that it is a button.
+    if (e.matches('.reaction:not([aria-pressed=true])')) return []
     // The tint under the pointer is not what shows that it is a button.
     if (e.matches('button') && text) return edge(e) > 1.1 && !e.matches(':hover') ? mine(edge(e)) : []
     if (!e.matches('button')) return []
@@ -155,7 +158,8 @@
   watch.rings = () => stops().map(e => (e.focus({preventScroll: true}), [spot(e), ring(e)]))
   watch.at = selector => active()?.matches(selector)
   watch.misnamed = () => controls().filter(e => e.ariaLabel && hasText(e)
-    && !e.ariaLabel.toLowerCase().includes(e.innerText.trim().toLowerCase())).map(spot)
+    && !e.ariaLabel.toLowerCase().includes(e.innerText.trim().replace(/\s+/g, ' ').toLowerCase()))
+    .map(spot)
 
   // Room
 
@@ -197,14 +201,17 @@
     .filter(e => e.matches('.meta a') ? box(e).height < 23.98
       : min(box(e).width, box(e).height) < (e.matches('.line') ? 23.98 : least))
     .map(e => `${spot(e)} ${round(box(e).width)} x ${round(box(e).height)}`)
-  watch.wide = () => inside().filter(e => seen(e) && !e.closest('pre *, .sr'))
+  // What is read by scrolling it sideways, where the keyboard reaches it.
+  const SCROLLED = 'pre *, .body [tabindex="0"] *, .preview [tabindex="0"] *'
+  watch.wide = () => inside().filter(e => seen(e) && !e.closest(`${SCROLLED}, .sr`))
     .filter(e => box(e).right > innerWidth + 1 || box(e).left < -1)
     .map(e => `\`${spot(e)}\` leaves the page`)
     .concat(document.documentElement.scrollWidth > innerWidth ? 'the page scrolls sideways' : [])
-  /** Texts that a box cuts, or that lie on each other, where nothing is meant to come up. */
+  /** Texts that a box cuts, or that lie on each other, where nothing is meant to come up. The box of
+   * a letter of a formula is far higher than the letter. */
   watch.cut = () => {
     const texts = inside().filter(e => rendered(e)
-      && !e.closest('.sr, pre, .folded, [role=status], .quote, dialog')).flatMap(e =>
+      && !e.closest(`${SCROLLED}, .sr, pre, math, .folded, [role=status], .quote, dialog`)).flatMap(e =>
       [...e.childNodes].filter(n => n.nodeType === 3 && n.data.trim()).map(n => {
         const range = document.createRange()
         range.selectNodeContents(n)
@@ -224,8 +231,9 @@
       && min(r.bottom, o.bottom) - o.top > min(r.height, o.height) / 2)
       .map(([o]) => `\`${spot(e)}\` and \`${spot(o)}\` lie on each other`)))
   }
-  /** But for the pictures of accounts, which are no texts. */
-  watch.media = () => inside().filter(e => !e.matches('.portrait, .avatar img') &&
+  /** But for pictures of accounts, in texts, and to choose from, which are no texts. */
+  const PICTURES = '.portrait, :is(.avatar, .body, .preview, .chosen, .face, .packs, .large) img'
+  watch.media = () => inside().filter(e => !e.matches(PICTURES) &&
     e.matches('img, picture, canvas, audio, video, object, embed, iframe, marquee')).map(spot)
   /** What moves for longer than five seconds (SC 2.2.2). */
   watch.moving = () => widget().shadowRoot.getAnimations()

@@ -10,7 +10,7 @@ from typing import Any
 from playwright.sync_api import Page
 
 from commentd import App
-from support import blog
+from support import blog, lively
 from support.blog import Json, say
 from support.writing import owner_moderates, settings_say
 
@@ -26,6 +26,7 @@ CODE = (
     "```\n" + "grid-template-columns: [full-start] minmax(1rem, 1fr) " * 6 + "\n```\n" + "`x`" * 60
 )
 TEXT, ME, MAIL = "One line more: **this** one.", "Ada Byrne", "ann@example.com"
+UNDESCRIBED = f"Look: ![]({lively.HOST}/hills.png)"
 Act = Callable[[Page], object]
 
 
@@ -169,6 +170,16 @@ def hide_replies(page: Page) -> None:
     page.locator(".line").first.click(position={"x": 12, "y": 20})
 
 
+def pictures_come(page: Page) -> None:
+    """All of them, or the words instead of them."""
+    page.evaluate("""async () => {
+      const {shadowRoot: root} = document.querySelector('commentd-thread')
+      const images = [...root.querySelectorAll('img')]
+      for (const image of images) image.loading = 'eager'
+      await Promise.allSettled(images.map(image => image.decode()))
+    }""")
+
+
 def select(page: Page) -> None:
     page.locator(".body p").first.select_text()
 
@@ -211,6 +222,7 @@ by_password = go(panel, OTHERS, there(".panel [name=password]"))
 own_account = go(write, ".account", there(".panel .switch"))
 by_providers = go(panel, there(".provider"))
 joined_account = go(own_account, there(".identity"))
+stickers = go(FIELD, there(".smile"), ".smile", there(".chooser"))
 proving = go(joined_account, "[name=erase]", there(".provider"))
 
 
@@ -221,9 +233,11 @@ class State:
     change: blog.Change | None = None
     before: Callable[[Page, App], None] | None = None
     role: str = ""  # of who is signed in
+    is_lively: bool = False  # on a blog with stickers, faces, formulas and the like
 
 
 empty, short = partial(State, fill=nobody), partial(State, fill=few)
+in_all = partial(State, fill=lively.talk, is_lively=True)
 STATES = {
     "thread": State(),
     "none yet": empty(),
@@ -271,6 +285,16 @@ STATES = {
     "account, deleting": short(
         go(own_account, ".panel [name=erase]", there(".panel .danger")), role="user"
     ),
+    "lively": in_all(pictures_come),
+    "reacted": in_all(go(".reaction", there(".reaction[aria-pressed=true]"))),
+    "stickers": in_all(stickers),
+    "stickers, found": in_all(go(stickers, typed("smile"))),
+    "stickers, none found": in_all(go(stickers, typed("zebra"))),
+    "picture asked for": in_all(go(FIELD, typed(UNDESCRIBED), POST, alert)),
+    "picture enlarged": in_all(go(".picture", there(".large"))),
+    "faces": in_all(go(write, ".chosen", there(".face"))),
+    "account, own picture": in_all(own_account, role="user"),
+    "preview of all": in_all(go(FIELD, typed(lively.EVERYTHING), PREVIEW, there(".preview"))),
     "admin's menu": short(go(".quiet", there(".menu")), role="admin"),
     "marked as spam": short(go(".quiet", SECOND, there("article p.row")), role="admin"),
 }
