@@ -15415,7 +15415,10 @@ class StickerReader:
         try:
             if size_of(file) > MOST_DESCRIPTION_BYTES:
                 raise ValueError
-            packs = [*described_stickers(file, json.loads(file.read_bytes()))]
+            description = json.loads(file.read_bytes())
+            # Half a character, such as `\ud800`, is no text that can be sent: a `ValueError`.
+            json.dumps(description, ensure_ascii=False).encode()
+            packs = [*described_stickers(file, description)]
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             text = "it describes no stickers as Waline or OwO does"
             self.faults.append(f"{shown_path(file)}: {text}")
@@ -15444,12 +15447,13 @@ class StickerReader:
             yield StickerPack(one_line_of(title), tuple(stickers))
 
     def sticker(self, path: Path, code: str, label: str) -> Sticker:
-        # A pack of others must not have links to files elsewhere.
-        if not path.resolve().is_relative_to(self.folder.resolve()):
-            raise UnusableSticker("it lies outside of the folder")
         try:
+            # A pack of others must not have links to files elsewhere.
+            if not path.resolve().is_relative_to(self.folder.resolve()):
+                raise UnusableSticker("it lies outside of the folder")
             body = read_sticker(path)
-        except OSError:
+        # A description may hold a name that no file can have, and links may lead in a circle.
+        except (OSError, ValueError, RuntimeError):
             raise UnusableSticker("it can't be read") from None
         media_type = sticker_type(path, body)
         if not media_type:
@@ -15460,7 +15464,7 @@ class StickerReader:
 
 
 def is_description(path: Path) -> bool:
-    return path.suffix.lower() == ".json"
+    return path.suffix.lower() == ".json" and path.is_file()
 
 
 def described_stickers(

@@ -279,6 +279,7 @@ BROKEN_DESCRIPTIONS = [
     '{"a": {"type": "image"}}',
     '{"a": {"type": "image", "container": [{"icon": 7, "text": "x"}]}}',
     '{"a": 7}',
+    '{"name": "half \\ud800", "type": "png", "items": ["x"]}',
     "[" * 100_000,
     " " * 1_100_000,
 ]
@@ -308,6 +309,24 @@ def test_a_description_names_no_file_outside_of_the_folder(tmp_path: Path, icon:
     (folder / "cats" / "owo.json").write_text(json.dumps(waline), "utf-8")
     assert packs_of(folder) == {}
     assert [level for level, _ in checked(folder)] == ["warn"]
+
+
+def test_a_name_that_no_file_can_have_keeps_no_other_sticker_away(tmp_path: Path) -> None:
+    folder = tmp_path / "packs"
+    draw(folder / "cats" / "hello.png")
+    waline = {"prefix": "", "type": "png", "items": ["a\0b", "hello"]}
+    (folder / "cats" / "info.json").write_text(json.dumps(waline), "utf-8")
+    assert packs_of(folder) == {"cats": ["cats_hello"]}
+    assert ("warn", f"{folder / 'cats' / 'ab.png'}: it can't be read") in checked(folder)
+
+
+def test_links_in_a_circle_and_pipes_keep_no_other_sticker_away(folder: Path) -> None:
+    before = packs_of(folder)
+    (folder / "cats" / "one.png").symlink_to("other.png")
+    (folder / "cats" / "other.png").symlink_to("one.png")
+    os.mkfifo(folder / "cats" / "info.json")
+    assert packs_of(folder) == before
+    assert ("warn", f"{folder / 'cats' / 'one.png'}: it can't be read") in checked(folder)
 
 
 def test_a_link_to_a_file_elsewhere_is_no_sticker(folder: Path) -> None:
