@@ -157,9 +157,13 @@
   /** After a key, so that the browser shows the focus. */
   watch.rings = () => stops().map(e => (e.focus({preventScroll: true}), [spot(e), ring(e)]))
   watch.at = selector => active()?.matches(selector)
-  watch.misnamed = () => controls().filter(e => e.ariaLabel && hasText(e)
-    && !e.ariaLabel.toLowerCase().includes(e.innerText.trim().replace(/\s+/g, ' ').toLowerCase()))
-    .map(spot)
+  // In some languages, there are words between an emoji and its count.
+  const isNamed = e => {
+    const words = e.innerText.trim().toLowerCase().split(/\s+/)
+    const read = e.matches('.reaction') ? words : [words.join(' ')]
+    return read.every(part => e.ariaLabel.toLowerCase().includes(part))
+  }
+  watch.misnamed = () => controls().filter(e => e.ariaLabel && hasText(e) && !isNamed(e)).map(spot)
 
   // Room
 
