@@ -10103,12 +10103,9 @@ def moderate_text(site: Site, written: FullComment, doubt: str) -> Verdict:
     return Verdict("waiting" if held else "visible", held)
 
 
-def held_without_address(held: str) -> str:
-    """Why a comment is held, without what tells of the email or IP address of its author: a block
-    may be about these, and a word about the email address."""
+def held_without_email(held: str) -> str:
+    """Why a comment is held, without words about the email address of its author."""
     reason, _, value = held.partition(": ")
-    if reason == "block":
-        return "block: …"
     field_and_words = FIELD_AND_WORDS.fullmatch(value)
     is_of_email = field_and_words is not None and field_and_words[1].lower() == "email"
     return f"{reason}: email: …" if is_of_email else held
@@ -11030,7 +11027,7 @@ class Recipient:
 
     def why_held(self, comment: Comment) -> str:
         """Why a comment waits, in words. No email address leaves the service."""
-        held = held_without_address(comment.held)
+        held = held_without_email(comment.held)
         reason, _, value = held.partition(": ")
         if reason in HELD_TEXTS:
             return self.texts[HELD_TEXTS[reason]].format(value=value)
@@ -19471,7 +19468,12 @@ def comment_in_queue(request: Request, comment: FullComment) -> Json:
     public = comment.for_readers(request.site.config)
     secret = {"email": "", "holder": None, "trusted": False}
     place = {name: public[name] for name in ("ip", "country", "location")}
-    return {**shown, **place, **secret, "held": held_without_address(comment.held)}
+    return {**shown, **place, **secret, "held": held_for_moderators(comment.held)}
+
+
+def held_for_moderators(held: str) -> str:
+    """Why a comment is held. A block may be about the email or IP address of its author."""
+    return "block: …" if held.startswith("block: ") else held_without_email(held)
 
 
 def comment_for_admin(request: Request, comment: FullComment) -> Json:
