@@ -20289,7 +20289,7 @@ def link_page(
 def moderation_page(request: Request, link: ShortLink) -> Response:
     """What a link about a comment opens:
 
-    - "bad" if its recipient is no longer told of that page
+    - "bad" if its recipient is no longer told of that page, or if it can't be done any more
     - "changed" if the text was edited after the email: it is shown again, with the button
     - "done" after the button was pressed, or if it would change nothing
     - else the question whether to do it, with the button"""
@@ -20302,7 +20302,10 @@ def moderation_page(request: Request, link: ShortLink) -> Response:
         status = 409 if request.is_post else 200
         return link_page(request, link, "changed", button, comment=comment, status=status)
     if request.is_post:
-        act(request, link.action, comment.id, comment.version)
+        try:
+            act(request, link.action, comment.id, comment.version)
+        except Conflict:  # its author can't be trusted any more, having deleted the account
+            return link_page(request, link, "bad", status=409)
         return moderated_page(request, link, comment)
     if is_decided(site, ACTIONS[link.action], comment):
         return moderated_page(request, link, comment)

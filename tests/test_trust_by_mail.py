@@ -82,3 +82,16 @@ def test_words_of_an_email_address_are_not_in_the_email_about_a_comment_that_has
     [text] = guest.texts(OWNER)
     assert "the word “email: …”" in text
     assert "lu@" not in text
+
+
+@pytest.mark.parametrize("settings", [{**NAMED, "moderation_hold": "all"}])
+def test_trust_in_an_author_who_has_left_is_refused_on_a_page(guest: Guest, ann: Reader) -> None:
+    ann.comment(content="one")
+    guest.deliver()
+    [text] = guest.texts(OWNER)
+    link = link_to("trust", text)
+    ann.delete_json("/me", {"password": CANARY, "comments": "keep"})
+    shown = guest.open(link)  # the name is gone, so the comment is shown again
+    refused = guest.press(link.partition("?")[0] + shown.action, 409)
+    assert refused.title.startswith("This link is incomplete or has expired.")
+    assert guest.sql("SELECT * FROM trusted") == []
