@@ -2564,6 +2564,14 @@ NARROW = {"width": 320, "height": 640}  # what a desk shows at 400 %
 HEIGHTS = "all => all.map(e => Math.round(e.offsetHeight))"
 
 
+def test_names_of_buttons_on_a_phone_stand_in_one_line(admin_browser: AdminBrowser) -> None:
+    say(admin_browser.app, "Text.", "Ann", email="ann@example.com")
+    page = admin_browser.open(lang="ru", **TOUCH)
+    buttons = current_comment(page).locator(".acts button")
+    expect(buttons.filter(has_text="Заблокировать")).to_be_visible()
+    assert set(buttons.evaluate_all(HEIGHTS)) == {44}
+
+
 @pytest.mark.parametrize(
     ("lang", "how", "least"),
     [("en-US", WINDOW, 24), ("zh-CN", {**TOUCH, "viewport": NARROW}, 44)],
