@@ -63,7 +63,8 @@ export function decorate(block) {
 
 /** Colours an element with code. Its class names the language. */
 function paint(code) {
-  if (!window.Highlight) return
+  // In forced colours, Chromium would paint all of them as a selected text.
+  if (!window.Highlight || matchMedia('(forced-colors: active)').matches) return
   const language = code.className.slice('language-'.length)
   const [, ...patterns] = FAMILIES.find(([names]) => names.test(language))
   if (!patterns.length) return
