@@ -106,7 +106,6 @@ import threading
 import time
 import unicodedata
 import urllib.parse
-import zipfile
 import zlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -26204,6 +26203,8 @@ UNPACKED_LIMIT = 200  # times its size: texts unpack to ten times theirs, a bomb
 def unpacked(path: Path) -> Iterator[tuple[Path, str]]:
     """The file, or what is in it if it is compressed or LeanCloud's archive. Besides, an error if
     that breaks off, else ""."""
+    import zipfile  # here, as only imports need it
+
     if path.is_dir():
         yield path, ""
         return
@@ -26252,6 +26253,8 @@ def gather_twikoo(path: Path, target: IO[bytes], limit: int) -> None:
 
 def unpack_halo(path: Path, target: IO[bytes], limit: int) -> None:
     """The posts and comments of Halo's backup. Of another archive, this is nothing."""
+    import zipfile
+
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             if Path(member.filename).name == "extensions.data":
