@@ -1621,7 +1621,7 @@ def remove_silent_characters(nodes: list[Json]) -> None:
 # empty line. `++` never goes back, so the time grows with the length of the text alone.
 TEX = r"(?: [^$\\\n] | \\. | \n (?! [ \t]*+ \n ) )++"
 # As pandoc has it, so that prices stay text: nothing blank stands next to the signs on the inside,
-# and no digit behind them. No letter and no digit of ASCII stands next to them on the outside, so
+# and no digit behind them. Nothing of A-Z, a-z and 0-9 stands next to them on the outside, so
 # that `US$5` and `$HOME/$USER` stay text too. Chinese has no spaces there.
 FORMULA_IN_LINE = rf"(?<! [A-Za-z0-9\\$] ) \$ (?! \s ) {TEX} (?<! \s ) \$ (?! [A-Za-z0-9$] )"
 DISPLAYED_FORMULA = rf"(?<! [\\$] ) \$\$ {TEX} \$\$ (?! \$ )"
@@ -1650,7 +1650,7 @@ ENVIRONMENTS = {
     **{name: name for name in ("pmatrix", "bmatrix", "Bmatrix", "vmatrix", "Vmatrix")},
 }
 ENVIRONMENT = re.compile(r"\\(begin|end)\s*\{([^{}]*)\}")
-# What the library shows otherwise than TeX does: limits stand below, and one letter is upright.
+# What the library shows otherwise than TeX does: limits stand below, and \mathrm{d} is upright.
 WITH_LIMITS = re.compile(r"\\(lim|liminf|limsup|max|min|sup|inf)(?=\s*_)")
 UPRIGHT_LETTER = re.compile(r"\\mathrm\s*\{([A-Za-z])\}")
 
@@ -1690,8 +1690,8 @@ MATHML_TAG = re.compile(rf'<(/?)(?:{"|".join(sorted(MATHML_TAGS))})(?: [a-z]+="[
 def parse_formula(
     inline: mistune.InlineParser, match: re.Match[str], state: mistune.InlineState
 ) -> int | None:
-    """A rule of mistune for a formula within a text. None if it is none, so that its dollar signs
-    are text."""
+    """A rule of mistune for a formula within a text. None if there is none: then its
+    dollar signs are text."""
     markup = mathml_of(match[0])
     if not markup:
         return None
@@ -1711,8 +1711,8 @@ def parse_formula_on_lines(
 
 
 def mathml_of(source: str) -> str:
-    """The MathML of a formula with its dollar signs. "" if it is none, or none that can be shown:
-    then readers see the source."""
+    """The MathML of a formula with its dollar signs. "" if there is none, or if it cannot be
+    shown: then readers see the source."""
     is_displayed = source.startswith("$$")
     tex = source[2:-2].strip() if is_displayed else source[1:-1]
     if not may_be_formula(tex):
@@ -4180,7 +4180,7 @@ def decoded(text: bytes) -> str:
 
 
 def has_words(words: str, text: bytes) -> bool:
-    """Whether all of some words, one a line and in small letters, stand in a text. SQL calls it:
+    """Whether all of some words, one a line and in lower case, stand in a text. SQL calls it:
     its LIKE takes A and a for the same, but not Ä and ä. Invalid UTF-8 in a text is no fault."""
     folded = decoded(text).lower()
     return all(word in folded for word in words.split("\n"))
@@ -6131,7 +6131,7 @@ INDEXED_ADDRESSES = [
 
 
 def values_for_index(number: int, word: str) -> Json:
-    """The values of the statement that looks up a word, which is in small letters."""
+    """The values of the statement that looks up a word, which is in lower case."""
     threes = dict.fromkeys(word[start : start + 3] for start in range(len(word) - 2))
     quoted = ['"' + three.replace('"', '""') + '"' for three in threes]
     return {
@@ -6144,7 +6144,7 @@ def values_for_index(number: int, word: str) -> Json:
 @dataclass(frozen=True)
 class Search:
     """What an admin looks for: comments with all `words`, by an author, on pages with a part of
-    their URL or title (`page`), in a time. All texts are in small letters, and "" or 0 stands for
+    their URL or title (`page`), in a time. All texts are in lower case, and "" or 0 stands for
     everything. `status`: one of `SEARCHES`. `page_id`: that page alone."""
 
     status: str = "all"
@@ -10146,7 +10146,7 @@ def suspicion(site: Site, written: FullComment, doubt: str) -> str:
 # A trusted author is known by an email address, never by a name: that of their account, or the one
 # that a guest gave. Anybody can type the second one too. So a comment of such a guest still waits
 # where others would, until the holder of the address presses a button in an email. What the guest
-# sees is the same as without trust: otherwise they would learn whom the owner trusts.
+# sees is the same as without trust: otherwise they would learn that the owner trusts this author.
 
 
 def is_trusted(site: Site, comment: FullComment) -> bool:
@@ -19418,7 +19418,7 @@ def search_in(request: Request) -> Search:
 
 
 def query_phrase(request: Request, name: str) -> str:
-    """A query parameter in small letters, on one line. No stored text has a NUL, and FTS5 would
+    """A query parameter in lower case, on one line. No stored text has a NUL, and FTS5 would
     read no further."""
     return " ".join(query_text(request, name).replace("\0", " ").lower().split())
 
@@ -19459,8 +19459,8 @@ def one_comment(request: Request) -> tuple[list[FullComment], bool]:
 
 
 def comment_in_queue(request: Request, comment: FullComment) -> Json:
-    """A comment as an admin sees it, or a moderator: to whom neither the email address nor the IP
-    address matters, only what readers see of these."""
+    """A comment as an admin or a moderator sees it. A moderator gets no email address, and as much
+    of the IP address as readers see."""
     shown = comment_for_admin(request, comment)
     if request.is_admin:
         return shown
@@ -20088,8 +20088,8 @@ def start_of_period(by: str, day: date) -> date:
 
 
 def periods_until(today: date, by: str, since: date) -> list[PeriodCounts]:
-    """The periods that are shown, the last of which is not over. None ends before `since`, but one
-    of years is there at least."""
+    """The periods that are shown. The last one is not over. Years that ended before `since` are left
+    out."""
     periods: list[PeriodCounts] = []
     last = today
     while len(periods) < PERIODS[by]:
@@ -22094,7 +22094,7 @@ def decoded_page(body: bytes, content_type: str) -> str:
 
 
 def whole_url(base: str, url: str) -> str:
-    """The whole URL that an attribute of a page means; "" if it is none."""
+    """The whole URL that an attribute of a page means; "" if there is none."""
     with contextlib.suppress(ValueError):
         whole = urllib.parse.urljoin(base, url.strip())
         parts = urllib.parse.urlsplit(whole)
@@ -29592,7 +29592,7 @@ class BlogsToServe:
         self.tries_again_at = 0.0
         self.fault: BaseException | None = None  # the first one
         self.untold: list[str] = []  # lines for the log
-        self.welcome: Callable[[App], None] = lambda app: None  # is told of each
+        self.welcome: Callable[[App], None] = lambda app: None  # is called with each
 
     def look(self) -> float:
         """Takes up what is not served yet."""

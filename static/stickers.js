@@ -144,7 +144,7 @@ function place(dialog, opener) {
   const {width, height} = dialog.getBoundingClientRect()
   const start = opener.matches(':dir(rtl)') ? right - width : left
   const isAbove = innerHeight - bottom < height && top > height
-  // Its size changes with that of the window and of the letters.
+  // Its size changes with that of the window and of the font.
   dialog.style.setProperty('--_left', `max(8px, min(${start}px, 100vw - 8px - var(--_width)))`)
   dialog.style.setProperty('--_top',
     `max(8px, min(${isAbove ? top - height : bottom}px, 100vh - 8px - var(--_height)))`)

@@ -1,4 +1,4 @@
-"""Authors whom the owner trusts, and authors who are blocked with all that they wrote."""
+"""Trusted authors, and authors who are blocked with all that they wrote."""
 
 import sqlite3
 from typing import Any

@@ -16,7 +16,7 @@ export function wordsOf(query = '') {
 /** A text as pieces: every second one, from the second on, is one of the words. */
 function pieces(text, words) {
   const folded = text.toLowerCase()
-  if (folded.length !== text.length) return [text] // a sign whose small letter is longer
+  if (folded.length !== text.length) return [text] // a sign that is longer in lower case
   const found = []
   let start = 0
   for (let at = 0; at < text.length; at += 1) {
