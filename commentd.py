@@ -12728,7 +12728,7 @@ class OwnProgram(Chat):
             "country": comment.country,
             "location": comment.location,
             "status": comment.status,
-            "held": comment.held,
+            "held": held_without_email(comment.held),
             "user_id": comment.user_id,
             "language": comment.language,
             "ip": masked(comment.ip),
@@ -20088,8 +20088,8 @@ def start_of_period(by: str, day: date) -> date:
 
 
 def periods_until(today: date, by: str, since: date) -> list[PeriodCounts]:
-    """The periods that are shown. The last one is not over. Years that ended before `since` are left
-    out."""
+    """The periods that are shown. The last one is not over. Years that ended before `since` are
+    left out."""
     periods: list[PeriodCounts] = []
     last = today
     while len(periods) < PERIODS[by]:

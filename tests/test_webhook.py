@@ -263,6 +263,16 @@ def test_a_webhook_gets_no_email_address_and_no_full_ip_address(
                     assert kind != "json" or call.data["ip"] == masked
 
 
+def test_a_webhook_gets_no_words_about_an_email_address(
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer
+) -> None:
+    with start_with_webhook("json", moderation_words=("email: lu@",)) as guest:
+        guest.comment("hi", email="lu@e.cn")
+        guest.deliver()
+        (call,) = webhook.calls
+        assert call.data["held"] == "word: email: …"
+
+
 def test_calls_of_a_webhook_are_signed(
     start_with_webhook: StartWithWebhook, webhook: WebhookServer
 ) -> None:
