@@ -26203,8 +26203,6 @@ UNPACKED_LIMIT = 200  # times its size: texts unpack to ten times theirs, a bomb
 def unpacked(path: Path) -> Iterator[tuple[Path, str]]:
     """The file, or what is in it if it is compressed or LeanCloud's archive. Besides, an error if
     that breaks off, else ""."""
-    import zipfile  # here, as only imports need it
-
     if path.is_dir():
         yield path, ""
         return
@@ -26213,7 +26211,7 @@ def unpacked(path: Path) -> Iterator[tuple[Path, str]]:
     with path.open("rb") as file, tempfile.NamedTemporaryFile() as plain:
         try:
             packed_mark = file.read(2)
-            if packed_mark == b"PK" and zipfile.is_zipfile(path):
+            if packed_mark == b"PK":
                 unpack_halo(path, plain, limit)
             elif tarfile.is_tarfile(path):
                 unpack_archive(path, plain, limit)
@@ -26222,14 +26220,7 @@ def unpacked(path: Path) -> Iterator[tuple[Path, str]]:
                     copy_within_limit(packed, plain, limit)
             elif Path(f"{path}.0").exists():
                 gather_twikoo(path, plain, limit)
-        except (
-            gzip.BadGzipFile,
-            EOFError,
-            zlib.error,
-            tarfile.TarError,
-            zipfile.BadZipFile,
-            RuntimeError,  # a ZIP archive with a password, or one that is packed in a rare way
-        ) as error:
+        except (gzip.BadGzipFile, EOFError, zlib.error, tarfile.TarError, ZipFault) as error:
             fault = one_line(str(error))
             if not plain.tell():
                 raise OperatorError(f"the file breaks off, or is damaged ({fault})") from None
@@ -26251,15 +26242,24 @@ def gather_twikoo(path: Path, target: IO[bytes], limit: int) -> None:
                 target.write(b"\n")
 
 
-def unpack_halo(path: Path, target: IO[bytes], limit: int) -> None:
-    """The posts and comments of Halo's backup. Of another archive, this is nothing."""
-    import zipfile
+class ZipFault(Exception):
+    """A ZIP archive is damaged, has a password, or is packed in a rare way."""
 
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist():
-            if Path(member.filename).name == "extensions.data":
-                with archive.open(member) as packed:
-                    copy_within_limit(packed, target, limit)
+
+def unpack_halo(path: Path, target: IO[bytes], limit: int) -> None:
+    """The posts and comments of Halo's backup. Of another file, this is nothing."""
+    import zipfile  # here, as only few need it
+
+    if not zipfile.is_zipfile(path):
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                if Path(member.filename).name == "extensions.data":
+                    with archive.open(member) as packed:
+                        copy_within_limit(packed, target, limit)
+    except (zipfile.BadZipFile, RuntimeError) as error:
+        raise ZipFault(str(error)) from None
 
 
 def unpack_archive(path: Path, target: IO[bytes], limit: int) -> None:
