@@ -29568,8 +29568,10 @@ def serve_command(arguments: ServeArguments) -> int:
 
 
 def written_at(file: Path | None) -> int:
-    """When a file was written last; 0 if it is not there."""
-    return file.stat().st_mtime_ns if file and file.exists() else 0
+    """When a file was written last; 0 if it is not there, or is not to be seen."""
+    with contextlib.suppress(OSError):
+        return file.stat().st_mtime_ns if file else 0
+    return 0
 
 
 class BlogsToServe:
@@ -31009,10 +31011,17 @@ def further_files(folder: Path) -> list[Path]:
     return sorted((folder / FOLDER_OF_FURTHER_BLOGS).glob("*.ini"))
 
 
+def is_folder(path: Path) -> bool:
+    """False for what is not to be seen: who opens it says why."""
+    with contextlib.suppress(OSError):
+        return path.is_dir()
+    return False
+
+
 def files_named(named: Iterable[str]) -> Iterator[Path]:
     """The settings files, and those in the folders, that stand after the command."""
     for path in map(Path, named):
-        if path.is_dir():
+        if is_folder(path):
             found = sorted(path.glob("*.ini"), key=lambda file: (file.name != "commentd.ini", file))
             found += further_files(path)
             if not found:

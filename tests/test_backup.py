@@ -718,7 +718,7 @@ def test_root_obeys_no_settings_of_others(
 
 
 @pytest.mark.root
-def test_root_serves_several_blogs_with_the_rights_of_the_first_ones_owner(
+def test_root_reads_several_blogs_with_the_rights_of_the_first_ones_owner(
     folder_of_another_user: Path, folder_of_root: Path
 ) -> None:
     first = folder_of_another_user / "a.ini"
@@ -726,11 +726,17 @@ def test_root_serves_several_blogs_with_the_rights_of_the_first_ones_owner(
     first.write_text("[server]\npublic_url = https://a.example\n")
     second.write_text("[server]\npublic_url = https://b.example\n")
     second.chmod(0o600)
-    for command in ("serve", "check"):
-        code, text, errors = run_forked(folder_of_another_user, command, "a.ini", str(second))
-        assert (code, text) == (2, "")
-        assert "root takes the rights of the owner of" in errors
-        assert f"commentd: {second}: Permission denied" in errors
+    code, text, errors = run_forked(folder_of_another_user, "check", "a.ini", str(second))
+    assert (code, text) == (2, "")
+    assert "root takes the rights of the owner of" in errors
+    assert f"commentd: {second}: Permission denied" in errors
+    with socket.create_server(("127.0.0.1", 0)) as taken:  # so that the service ends at once
+        environ = {"COMMENTD_SERVER_LISTEN": f"127.0.0.1:{taken.getsockname()[1]}"}
+        serve = ("serve", "a.ini", str(second))
+        code, _, errors = run_forked(folder_of_another_user, *serve, **environ)
+    assert (code, "Address already in use" in errors) == (1, True)
+    assert "root takes the rights of the owner of" in errors
+    assert f"{second} is not served: {second}: Permission denied" in errors
     assert [*folder_of_root.iterdir()] == [second]
     for path in (first, second):
         path.unlink()
