@@ -889,7 +889,8 @@ def test_each_button_that_asks_the_service_is_busy_and_asks_once(
     def press_twice(pressed: Locator, path: str, then: Locator) -> None:
         sent.clear()
         with requests_held(page, f"**/admin/{path}"):
-            pressed.dblclick()
+            with page.expect_request(f"**/admin/{path}"):
+                pressed.dblclick()
             expect(pressed).to_have_attribute("aria-busy", "true")
         expect(then).to_be_visible()
         method = "GET" if "?" in path else "POST"

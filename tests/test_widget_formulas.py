@@ -100,7 +100,10 @@ def test_an_item_that_begins_with_a_formula_has_its_number_within_what_is_scroll
 ) -> None:
     """Browsers draw none outside of it."""
     say(view.app, "1. $x$\n2. **$y$**\n3. z")
-    items = view().locator("article .body li")
+    page = view()
+    settled(page)
+    items = page.locator("article .body li")
+    expect(items).to_have_count(3)
     places = items.evaluate_all("all => all.map(each => getComputedStyle(each).listStylePosition)")
     assert places == ["inside", "inside", "outside"]
     left, _, plain = items.evaluate_all("""all => all.map(each => {

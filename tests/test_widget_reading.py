@@ -281,7 +281,7 @@ def select(page: Page, start: str, end: str | None = None) -> None:
 
 # What comes at the first touch is there: its style first, then its words.
 ATTENDED = """() => [...document.querySelectorAll('commentd-thread')].every(
-    it => it.shadowRoot.adoptedStyleSheets.length > 1
+    it => it.shadowRoot.adoptedStyleSheets.length > 1 && it.decorators.reading
 ) && performance.getEntriesByType('resource').some(it => it.name.includes('/words/'))"""
 
 
