@@ -15195,7 +15195,7 @@ LINK_CODE_FORMULA_OR_TAG = re.compile(
     r"(?s)(<a\b.*?</a>|<code\b.*?</code>|<math\b.*?</math>|<[^>]*>)"
 )
 PICTURE = re.compile(
-    rf'(?s){PICTURE_LINK}href="(?P<url>[^"]*)"(?P<more>[^>]*)>(?P<description>.*?)</a>'
+    rf'(?s){PICTURE_LINK}href="(?P<url>[^"]*)"(?P<more>[^>]*)>(?P<description>(?:(?!<a ).)*?)</a>'
 )
 
 

@@ -969,6 +969,13 @@ def test_no_attack_leaves_more_than_text() -> None:
             assert (clean(markup), clean(bare)) == (markup, bare)
 
 
+def test_a_picture_with_a_link_inside_stays_a_link() -> None:
+    """Imported HTML can have one."""
+    picture = '<a class="picture" href="https://i.example/x.png">'
+    markup = f'{picture}<table><tr><td><a href="https://b.example">b</a></td></tr></table></a>'
+    assert_allowed(IMAGES.shown_in(clean(markup)), has_images=True)
+
+
 def test_random_markdown_stays_within_the_allow_list(campaign: Campaign) -> None:
     for chance in campaign.rounds(1500):
         text = writing(chance)

@@ -34,7 +34,7 @@ MATHML_VALUES = {
 VOID = {"br", "hr", "img"}
 # What `Images` may add: pictures of a host that the owner named, and stickers.
 PICTURE = {
-    "src": r"https://(i|a\.many)\.example/.*",
+    "src": r"https://(i|a\.many)\.example([/?#].*)?",
     "alt": ".*",
     "loading": "lazy",
     "decoding": "async",
