@@ -20968,8 +20968,8 @@ class App:
         return self.routes(environ, start_with_headers)
 
     def tick(self) -> float:
-        """Writes views, notices what a command wrote, wipes a part of the file if it is being
-        wiped, and once a minute does what is due."""
+        """Writes views, notices what a command wrote, notes a proxy that is not named, wipes a part
+        of the file if it is being wiped, and once a minute does what is due."""
         site = self.current_site()
         store = site.store
         with store.machine_faults():
@@ -20977,6 +20977,8 @@ class App:
             store.notice_commands()
             if not is_recent(self.minute_began, site.now(), MINUTE):
                 self.every_minute()
+            if site.clients.saw_unnamed_proxy:
+                self.note_unnamed_proxy()
             store.wiper.wipe_some()
         return 1
 
@@ -20995,17 +20997,18 @@ class App:
             store.erase_hidden(now - config.moderation_keep_days * DAY)
             store.note_admin_sessions(self.site.seen_sessions)
             add_rebuild(self.site)
-            self.note_unnamed_proxy(now)
         self.site.seen_sessions.clear()
         self.minute_began = now
         self.begin_wiping_if_due(now)
         store.wiper.empty_wal_if_needed()
 
-    def note_unnamed_proxy(self, now: int) -> None:
+    def note_unnamed_proxy(self) -> None:
         """Stores once an hour that there is such a proxy, for `check` to see."""
         store = self.site.store
-        if self.site.clients.saw_unnamed_proxy and now - store.last_time("unnamed_proxy") >= HOUR:
-            store.note_time("unnamed_proxy", now)
+        now = self.site.now()
+        if now - store.last_time("unnamed_proxy") >= HOUR:
+            with store.writing():
+                store.note_time("unnamed_proxy", now)
 
     def begin_wiping_if_due(self, now: int) -> None:
         """Once a day, what erased data has left in the file is wiped."""
