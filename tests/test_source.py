@@ -10,6 +10,7 @@ import types
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
+from pathlib import Path
 from typing import Any, TypeVar, get_origin
 
 import pytest
@@ -245,6 +246,11 @@ def test_sql_is_constants_with_placeholders() -> None:
                 assert provenance.foreign(call.args[0], scope) == [], ast.unparse(call)
 
 
+@functools.cache
+def source_without_comments() -> str:
+    return ast.unparse(whole_tree())
+
+
 @pytest.mark.parametrize(
     "pattern",
     [
@@ -259,7 +265,7 @@ def test_sql_is_constants_with_placeholders() -> None:
     ],
 )
 def test_dangerous_functions_are_absent_from_the_module(pattern: str) -> None:
-    assert re.findall(pattern, ast.unparse(whole_tree())) == []
+    assert re.findall(pattern, source_without_comments()) == []
 
 
 SECRET = re.compile(r"(?i)password|passphrase|secret|token|signature|code\b|\bmac\b|stored")
@@ -294,6 +300,11 @@ def test_logs_hold_no_secret_and_no_text_of_readers() -> None:
 # Tests
 
 
+@functools.cache
+def trees_of_tests() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text("utf-8")) for path in ROOT.glob("tests/**/*.py")}
+
+
 def modules_imported_by(tree: ast.AST) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -306,8 +317,8 @@ def modules_imported_by(tree: ast.AST) -> set[str]:
 
 def test_no_test_file_is_imported() -> None:
     """What several test files need stands in `tests/support/`."""
-    for path in ROOT.glob("tests/**/*.py"):
-        modules = modules_imported_by(ast.parse(path.read_text("utf-8")))
+    for path, tree in trees_of_tests().items():
+        modules = modules_imported_by(tree)
         tests = {name for name in modules if name.startswith(("test_", "conftest"))}
         assert tests == set(), f"{path.name} imports {tests}: move what it needs to tests/support"
 
@@ -320,10 +331,7 @@ def test_helpers_of_tests_stand_in_a_folder_of_their_own() -> None:
 
 
 def test_every_function_that_asserts_is_a_test_or_is_used() -> None:
-    nodes = {
-        path: list(ast.walk(ast.parse(path.read_text("utf-8"))))
-        for path in ROOT.glob("tests/**/*.py")
-    }
+    nodes = {path: list(ast.walk(tree)) for path, tree in trees_of_tests().items()}
     used = Counter(
         node.id if isinstance(node, ast.Name) else node.attr
         for node in chain.from_iterable(nodes.values())

@@ -134,6 +134,7 @@ def called_by(scope: Scope) -> Iterator[Scope]:
                 )
 
 
+@functools.cache
 def named(name: str) -> list[Scope]:
     return [scope for scope in scopes() if scope.name == name]
 
