@@ -90,11 +90,15 @@ Dress = tuple[str, str]  # a look and a scheme
 Places = dict[tuple[str, ...], None]  # in the order in which they were seen
 CONTROLS = ("button", "link", "textbox", "combobox", "DisclosureTriangle", "checkbox", "radio")
 
-# What is told stays to be looked at; what comes after long may be hurried.
+# What is told stays to be looked at; what comes after long comes at once by `hurry()`.
 HURRY = """{
   const later = setTimeout
-  window.setTimeout = (act, ms, ...rest) =>
-    ms === 5000 ? 0 : later(act, ms > 1e4 && window.hurry ? 200 : ms, ...rest)
+  const slow = []
+  window.setTimeout = (act, ms, ...rest) => {
+    if (ms > 1e4) slow.push(act)
+    return ms === 5000 ? 0 : later(act, ms, ...rest)
+  }
+  window.hurry = () => slow.splice(0).forEach(act => act())
 }"""
 
 
