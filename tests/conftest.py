@@ -29,8 +29,11 @@ import pytest
 
 if sys.dont_write_bytecode:
     # To rewrite the asserts of all files, and of what is imported next, takes each process seconds.
+    # Each program that a test starts would compile the module anew.
     sys.dont_write_bytecode = False
     sys.pycache_prefix = str(Path(__file__).parent.parent / ".pytest_cache" / "bytecode")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 import hypothesis
 

@@ -21,6 +21,7 @@ from webtest import TestApp
 from commentd import App, Demo, DemoStory, read_story
 from support import inside
 from support.blog import new_context
+from support.commands import PROGRAM
 from support.patience import PATIENCE
 from support.serving import until
 from support.sources import ROOT
@@ -44,7 +45,7 @@ class RunningDemo:
         settings = {**FOREIGN_SETTINGS, "TMPDIR": str(self.temporary), "PYTHONUNBUFFERED": "1"}
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(ROOT / "commentd.py"), "demo"],
+                [sys.executable, *PROGRAM, "demo"],
                 cwd=self.folder,
                 env={**os.environ, "LC_ALL": "C.UTF-8", **settings, **environ},
                 stdout=log,

@@ -34,7 +34,7 @@ from commentd import (
     proper_nickname,
 )
 from support.client import CANARY, Visitor
-from support.commands import run
+from support.commands import PROGRAM, run
 from support.database import assert_whole, dump, tables_in
 from support.inside import add_many_comments, writing_store
 from support.installations import (
@@ -49,7 +49,6 @@ from support.installations import (
     installations,
 )
 from support.patience import PATIENCE
-from support.sources import ROOT
 from support.world import FakeWorld
 
 # Whole databases
@@ -697,7 +696,7 @@ def program(
     installation: Installation, *words: str, to: Any = subprocess.PIPE, **environ: str
 ) -> Any:
     """The program in a process of its own."""
-    command = [sys.executable, "-W", "error", str(ROOT / "commentd.py"), *words]
+    command = [sys.executable, "-W", "error", *PROGRAM, *words]
     kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
     return subprocess.Popen(
         command, cwd=installation.folder, env=kept | environ, stdout=to, stderr=subprocess.PIPE

@@ -37,6 +37,7 @@ from commentd import App, proper_email, proper_nickname, proper_website, safe_ht
 from support import products
 from support.admin import moderate
 from support.client import CANARY, COMMENT, Visitor
+from support.commands import PROGRAM
 from support.database import assert_whole
 from support.faults import little_room
 from support.inside import INTERRUPTED, add_account, sql, token_of
@@ -60,10 +61,10 @@ from support.products import (
 )
 from support.service import Answer, Service, services
 from support.serving import until
+from support.sources import ROOT
 from support.world import START, FakeWorld
 
 importer = products.importer
-PROGRAM = Path(commentd.__file__)
 OWNER = "owner@example.com"
 FILES = {name: MAKERS[name] for name in ("waline", "twikoo", "wordpress", "isso")}
 each = pytest.mark.parametrize("product", MAKERS)
@@ -83,8 +84,8 @@ def start_program(folder: Path, *words: str, code: str = "", **how: Any) -> subp
     """The program in a process of its own, started in that folder; or this `code` in its place."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", **how}
     kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
-    kept["PYTHONPATH"] = str(PROGRAM.parent)
-    program = ["-c", code] if code else [str(PROGRAM)]
+    kept["PYTHONPATH"] = str(ROOT)
+    program = ["-c", code] if code else PROGRAM
     command = [sys.executable, "-W", "error", *program, *words]
     return subprocess.Popen(command, cwd=folder, env=kept, **pipes)
 
@@ -1231,7 +1232,7 @@ def test_an_import_needs_less_than_two_kilobytes_of_memory_a_comment(
         done = subprocess.run(
             [sys.executable, "-c", PEAK, "import", "export", "--dry-run"],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(PROGRAM.parent)},
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
             capture_output=True,
             encoding="utf-8",
             timeout=PATIENCE,

@@ -16,14 +16,17 @@ from support.sources import ROOT
 
 Words = tuple[str, ...]
 
+# Started by this name, the program is compiled once; started by the name of its file, each time.
+PROGRAM: Words = ("-m", "commentd")
+
 
 def run(
     folder: Path, *arguments: str, python: Words = ("-W", "error"), **environ: str
 ) -> tuple[int, str, str]:
     """Exit code, output and errors of the program, started in that folder."""
-    command = [sys.executable, *python, str(ROOT / "commentd.py"), *arguments]
+    command = [sys.executable, *python, *PROGRAM, *arguments]
     kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
-    kept["LC_ALL"] = "C.UTF-8"
+    kept |= {"LC_ALL": "C.UTF-8", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         command,
         cwd=folder,

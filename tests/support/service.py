@@ -25,6 +25,7 @@ import pytest
 import commentd
 from commentd import Config, make_app
 from support.client import COMMENT, PAGE, Visitor
+from support.commands import PROGRAM
 from support.database import assert_whole
 from support.patience import PATIENCE
 from support.serving import until
@@ -91,7 +92,7 @@ class Service:
         """Starts the process, in that folder."""
         home = Path(commentd.__file__).parent
         self.opened: list[socket.socket] = []
-        what = ["-c", program] if program else [str(home / "commentd.py")]
+        what = ["-c", program] if program else PROGRAM
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("COMMENTD_")}
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
