@@ -4124,15 +4124,23 @@ def schema_version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-def run_statements(db: sqlite3.Connection, script: str, **values: Any) -> None:
-    """Runs statements with the same values. Unlike `executescript`, it commits nothing."""
+@functools.cache
+def statements_of(script: str) -> list[str]:
+    statements = []
     statement = ""
     for piece in script.split(";"):
         statement += piece + ";"
         # A `;` within a string or a trigger ends no statement.
         if sqlite3.complete_statement(statement):
-            db.execute(statement, values)
+            statements.append(statement)
             statement = ""
+    return statements
+
+
+def run_statements(db: sqlite3.Connection, script: str, **values: Any) -> None:
+    """Runs statements with the same values. Unlike `executescript`, it commits nothing."""
+    for statement in statements_of(script):
+        db.execute(statement, values)
 
 
 def migrate(db: sqlite3.Connection, migrations: list[Migration] = MIGRATIONS) -> None:
