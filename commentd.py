@@ -18463,7 +18463,7 @@ PARTS_OF = {
 NOT_SERVED = {
     *{part for parts in PARTS_OF.values() for part in parts} - PARTS_OF.keys(),
     *("widget.css", "picture.css", "portrait.css", "portrait.js", "fragment.css"),
-    *("formula.js", "table.js", "images.js"),
+    *("inserts.js", "formula.js", "table.js", "images.js"),
     *("reactions.css", "reactions.js"),
     "first_texts.json",
 }
@@ -18539,9 +18539,12 @@ def optional_parts(extras: Extras) -> Iterator[bytes]:
     """The parts that embed.js has where the blog wants what they do."""
     if extras.portraits:
         yield part_in("embed.js", "portrait.js")
-    if extras.features.formulas:
+    features = extras.features
+    if features.formulas or features.tables or extras.images.are_shown:
+        yield part_in("embed.js", "inserts.js")
+    if features.formulas:
         yield part_in("embed.js", "formula.js")
-    if extras.features.tables:
+    if features.tables:
         yield part_in("embed.js", "table.js")
     if extras.reactions:
         yield constants(REACTIONS=extras.reactions)

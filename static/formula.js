@@ -3,7 +3,7 @@
 {
 
 const {kit} = customElements.get('commentd-thread')
-const {formatted: formattedText} = kit
+const {decoded} = kit
 
 // -- MathML -------------------------------------------------------------------
 
@@ -19,8 +19,6 @@ const TAGS = new Set(['math', 'mi', 'mn', 'mo', 'mtext', 'mspace', 'mrow', 'mfra
 const ATTRIBUTES = new Set(['alttext', 'dir', 'display', 'displaystyle', 'scriptlevel',
   'mathvariant', 'stretchy', 'accent', 'form', 'minsize', 'maxsize', 'width', 'linethickness',
   'columnlines', 'rowlines', 'class'])
-const ENTITIES = {'&amp;': '&', '&lt;': '<', '&gt;': '>', '&quot;': '"', '&nbsp;': '\xa0'}
-const decoded = text => text.replace(/&\w+;/g, entity => ENTITIES[entity] ?? entity)
 
 /** A formula of the service's HTML, built anew from the tags and attributes that are allowed. */
 function formulaFrom(html) {
@@ -43,27 +41,9 @@ function formulaFrom(html) {
   return root
 }
 
-// -- Text ---------------------------------------------------------------------
+kit.insert(MARK, FORMULA, formulaFrom)
 
-/** The service's HTML of a comment with its formulas. */
-function formatted(html) {
-  const formulas = []
-  const marked = html.replaceAll(MARK, '').replace(FORMULA, formula => {
-    formulas.push(formulaFrom(formula))
-    return MARK
-  })
-  const root = formattedText(marked)
-  const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT)
-  const found = []
-  while (texts.nextNode()) if (texts.currentNode.data.includes(MARK)) found.push(texts.currentNode)
-  for (const text of found) {
-    const [first, ...others] = text.data.split(MARK)
-    text.replaceWith(first, ...others.flatMap(other => [formulas.shift(), other]))
-  }
-  return root
-}
-
-kit.formatted = formatted
+// -- Comments -----------------------------------------------------------------
 
 /** Lets keyboards scroll what holds a formula that is too wide. */
 function openWide(body) {
@@ -73,21 +53,8 @@ function openWide(body) {
   }
 }
 
-// -- Comments -----------------------------------------------------------------
-
-/** Shows the formulas in a comment of the list, which the list itself shows as text. */
-function show({comment, firstChild: article}) {
-  const body = article.querySelector('.body')
-  if (body && comment.html.includes('<math ')) {
-    body.replaceChildren(...formatted(comment.html).childNodes)
-    requestAnimationFrame(() => openWide(body)) // all with one layout
-  }
-}
-
-addEventListener('commentd:loaded', ({target: thread}) => {
-  if (thread.localName !== 'commentd-thread' || thread.decorators.formula) return
-  thread.decorators.formula = show
-  thread.shadowRoot.querySelectorAll('li[data-id]').forEach(show)
+kit.decorate('formula', '<math ', {
+  onShown: body => requestAnimationFrame(() => openWide(body)), // all with one layout
 })
 
 }

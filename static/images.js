@@ -4,15 +4,13 @@
 {
 
 const {kit} = customElements.get('commentd-thread')
-const {SERVICE, h, formatted: formattedText} = kit
+const {SERVICE, decoded, h} = kit
 
 // -- Text ---------------------------------------------------------------------
 
-const IMAGE = /<img((?: [a-z]+="[^"]*")*)>/g
+const IMAGE = /<img(?: [a-z]+="[^"]*")*>/g
 // What stands for an image while the text around it is built.
 const MARK = '\ue002'
-const ENTITIES = {amp: '&', lt: '<', gt: '>', quot: '"', nbsp: '\xa0', '#x27': "'"}
-const decoded = text => text.replace(/&([\w#]+);/g, (all, name) => ENTITIES[name] ?? all)
 
 /** An image of the service's HTML: a sticker, or a picture. */
 function imageFrom(markup) {
@@ -40,22 +38,12 @@ function lose(image) {
   link.replaceChildren(image.alt)
 }
 
-/** The service's HTML of a comment with its images. */
-function formatted(html) {
-  const images = []
-  const marked = html.replaceAll(MARK, '').replace(IMAGE, (_, markup) => {
-    images.push(imageFrom(markup))
-    return MARK
-  })
-  const root = formattedText(marked)
-  const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT)
-  const found = []
-  while (texts.nextNode()) if (texts.currentNode.data.includes(MARK)) found.push(texts.currentNode)
-  for (const text of found) {
-    const [first, ...others] = text.data.split(MARK)
-    text.replaceWith(first, ...others.flatMap(other => [images.shift(), other]))
-  }
-  // The link around a picture opens it.
+kit.insert(MARK, IMAGE, imageFrom)
+const {formatted} = kit
+
+/** The service's HTML of a comment with its images. The link around a picture opens it. */
+kit.formatted = html => {
+  const root = formatted(html)
   for (const image of root.querySelectorAll('a > img')) {
     const link = image.parentNode
     link.className = link.part = 'picture'
@@ -64,17 +52,7 @@ function formatted(html) {
   return root
 }
 
-kit.formatted = formatted
-
 // -- Comments -----------------------------------------------------------------
-
-/** Shows the images in a comment of the list, which the list itself shows without them. */
-function show({comment, firstChild: article}) {
-  const body = article.querySelector('.body')
-  if (body && comment.html.includes('<img ')) {
-    body.replaceChildren(...formatted(comment.html).childNodes)
-  }
-}
 
 /** Opens a picture large. */
 function enlarge(thread, event) {
@@ -124,16 +102,14 @@ async function askForDescription(thread, event) {
 
 // -- Start --------------------------------------------------------------------
 
-addEventListener('commentd:loaded', ({target: thread}) => {
-  // The script may be there twice.
-  if (thread.localName !== 'commentd-thread' || thread.decorators.images) return
+function begin(thread) {
   const root = thread.shadowRoot
-  thread.decorators.images = show
-  root.querySelectorAll('li[data-id]').forEach(show)
   root.addEventListener('click', event => enlarge(thread, event))
   root.addEventListener('submit', event => askForDescription(thread, event), true)
   root.addEventListener('focusin', ({target}) => offerStickers(thread, target.closest('.form')))
   offerStickers(thread, root.activeElement?.closest('.form'))
-})
+}
+
+kit.decorate('images', '<img ', {begin})
 
 }

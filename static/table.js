@@ -37,18 +37,6 @@ function formatted(html) {
 
 kit.formatted = formatted
 
-/** Shows the tables in a comment of the list, which the list itself shows as text. */
-function show({comment, firstChild: article}) {
-  const body = article.querySelector('.body')
-  if (body && comment.html.includes('<table>')) {
-    body.replaceChildren(...formatted(comment.html).childNodes)
-  }
-}
-
-addEventListener('commentd:loaded', ({target: thread}) => {
-  if (thread.localName !== 'commentd-thread' || thread.decorators.table) return
-  thread.decorators.table = show
-  thread.shadowRoot.querySelectorAll('li[data-id]').forEach(show)
-})
+kit.decorate('table', '<table>')
 
 }

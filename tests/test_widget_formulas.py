@@ -29,13 +29,15 @@ def test_a_blog_without_formulas_and_tables_loads_no_byte_of_them() -> None:
     def script(**wanted: bool) -> bytes:
         return assets_with(Extras(features=TextFeatures(**wanted)))[0]["embed.js"].body
 
-    formula, table = ((STATIC / name).read_bytes() for name in ("formula.js", "table.js"))
+    names = ("inserts.js", "formula.js", "table.js")
+    inserts, formula, table = ((STATIC / name).read_bytes() for name in names)
+    assert inserts not in script()
     assert formula not in script()
     assert table not in script()
     assert b"mtable" not in script()
-    assert script(formulas=True).endswith(formula + b"}\n")
-    assert script(tables=True).endswith(table + b"}\n")
-    assert script(formulas=True, tables=True).endswith(formula + table + b"}\n")
+    assert script(formulas=True).endswith(inserts + formula + b"}\n")
+    assert script(tables=True).endswith(inserts + table + b"}\n")
+    assert script(formulas=True, tables=True).endswith(inserts + formula + table + b"}\n")
 
 
 @with_all
