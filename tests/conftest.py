@@ -83,11 +83,12 @@ def settings() -> dict[str, Any]:
 def app(
     config: Config, settings: dict[str, Any], fake_world: FakeWorld, empty_database: Path
 ) -> Iterator[App]:
-    """The service, with one round of hashing, so that tests do not wait for it."""
+    """The service on an empty database, or on the one that a test has put there."""
     changed = replace(config, **settings)
-    if not Path(changed.database_path).exists():
-        shutil.copy(empty_database, changed.database_path)
-    made = make_app(changed, fake_world.world, rounds=1)
+    if Path(changed.database_path).exists():
+        made = make_app(changed, fake_world.world, rounds=1)
+    else:
+        made = inside.app_on_copy(empty_database, changed, fake_world.world)
     yield made
     made.close()
     assert_whole(inside.database_path(made))

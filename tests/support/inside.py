@@ -34,6 +34,7 @@ from commentd import (
     LogLine,
     hash_password,
     keyed_hash,
+    make_app,
     make_token,
     new_admin_link,
     once_a_minute,
@@ -62,12 +63,13 @@ sys.exit(commentd.main())
 
 
 def share_what_never_changes() -> None:
-    """Lets all apps of a run share what they read of static/, more than half of making an app; all
-    commands the parser of their arguments, which takes longer to make than many of them run; and
-    all new databases the work of the migrations."""
+    """Lets all apps of a run share what they read of static/, more than half of making an app, and
+    what SQLite can do; all commands the parser of their arguments, which takes longer to make than
+    many of them run; and all new databases the work of the migrations."""
     commentd.assets_with = functools.cache(commentd.assets_with)
     commentd.style_in = functools.cache(commentd.style_in)
     commentd.argument_parser = functools.cache(commentd.argument_parser)
+    commentd.can_index = functools.cache(commentd.can_index)
     commentd.migrate = migrate_by_copying
 
 
@@ -120,6 +122,15 @@ def migrate_by_copying(
         migrated(tuple(migrations)).backup(db)
     else:
         really_migrate(db, migrations)
+
+
+def app_on_copy(empty_database: Path, config: Config, world: commentd.World) -> App:
+    """The service, with one round of hashing, so that tests do not wait for it. Its file is a copy
+    of one that was checked: that would take a fifth of the time."""
+    shutil.copy(empty_database, config.database_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(commentd, "check_database_file", lambda path: None)
+        return make_app(config, world, rounds=1)
 
 
 @dataclass(frozen=True)
