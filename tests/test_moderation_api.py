@@ -731,38 +731,44 @@ NOT_UTF8, MARKUP = "CAST(x'61ffeda08062' AS TEXT)", "'<script>{}%s{{x}}' || char
 MOST = 2**63 - 1
 LARGE = 2**53  # the largest number that JavaScript counts to
 OUTBOX = "INSERT INTO outbox (id, recipient, subject, text, tries, due_at, expires_at) VALUES "
-SPOILT = [
+# Each is what one comment, page or account is changed to, or a row that is added.
+SPOILT_COMMENTS = [
     *(
-        f"UPDATE comment SET {column} = {value} WHERE id = 2"
+        f"{column} = {value}"
         for column in ("nickname", "content", "html", "ip", "website", "held")
         for value in (NOT_UTF8, MARKUP)
     ),
-    *(f"UPDATE comment SET {c} = {MOST} WHERE id = 2" for c in ("created_at", "edited_at")),
-    f"UPDATE comment SET created_at = {-MOST} WHERE id = 2",
-    f"UPDATE comment SET hidden_at = {-MOST}, status = 'spam' WHERE id = 2",
-    "UPDATE comment SET country = '??', location = char(0), language = 'tlh' WHERE id = 2",
-    "UPDATE comment SET parent_id = 2, thread_id = 2 WHERE id = 2",
-    "UPDATE comment SET parent_id = 3, thread_id = 3 WHERE id = 2",
-    f"UPDATE comment SET likes = {-MOST}, replies = -5 WHERE id = 2",
-    "UPDATE comment SET content = '', nickname = '' WHERE id = 2",
-    f"UPDATE page SET page_url = {NOT_UTF8} WHERE id = 2",
-    "UPDATE page SET page_url = 'http://[', key = 'http://[' WHERE id = 2",
-    f"UPDATE page SET views = {LARGE}, total = -3, opened_at = -1 WHERE id = 2",
-    f"UPDATE account SET nickname = {NOT_UTF8} WHERE id = 2",
-    f"UPDATE account SET email = 'no address', created_at = {MOST} WHERE id = 2",
-    "INSERT INTO block VALUES (9, 'address', 'junk', '', 1, NULL)",
-    f"INSERT INTO block VALUES (9, 'word', {NOT_UTF8}, '', 1, NULL)",
+    *(f"{column} = {MOST}" for column in ("created_at", "edited_at")),
+    f"created_at = {-MOST}",
+    f"hidden_at = {-MOST}, status = 'spam'",
+    "country = '??', location = char(0), language = 'tlh'",
+    "parent_id = id, thread_id = id",
+    "(parent_id, thread_id) = (SELECT max(id), max(id) FROM comment)",
+    f"likes = {-MOST}, replies = -5",
+    "content = '', nickname = ''",
+]
+SPOILT_PAGES = [
+    f"page_url = {NOT_UTF8}",
+    "page_url = 'http://[', key = 'http://['",
+    f"views = {LARGE}, total = -3, opened_at = -1",
+]
+SPOILT_ACCOUNTS = [f"nickname = {NOT_UTF8}", f"email = 'no address', created_at = {MOST}"]
+SPOILT_ROWS = [
+    "INSERT INTO block VALUES (7, 'address', 'junk', '', 1, NULL)",
+    f"INSERT INTO block VALUES (8, 'word', {NOT_UTF8}, '', 1, NULL)",
     f"INSERT INTO block VALUES (9, 'domain', '', '', 1, {MOST})",
     f"INSERT INTO audit VALUES (9, {MOST}, CAST(x'ff' AS TEXT), 'nonsense', '', '<b>', NULL)",
     f"INSERT INTO day VALUES ({MOST}, 1, 1, 1)",
     f"INSERT OR REPLACE INTO day VALUES (20775, {LARGE}, {LARGE}, {LARGE})",
-    f"{OUTBOX} (9, 'x', {NOT_UTF8}, {NOT_UTF8}, 3, {MOST}, {MOST})",
+    f"{OUTBOX} (8, 'x', {NOT_UTF8}, {NOT_UTF8}, 3, {MOST}, {MOST})",
     f"{OUTBOX} (9, '', char(10) || 'a', char(0), 1 << 40, -1, 1)",
 ]
+# What is spoilt is on these pages, the whole comments are on PAGE.
+OTHER_PAGES = ["/other/", *(f"/other-{number}/" for number, _ in enumerate(SPOILT_PAGES))]
 ADMIN_LISTS = [
-    "comments",
-    "comments?status=visible",
-    "comments?q=a",
+    "comments?limit=100",
+    "comments?status=visible&limit=100",
+    "comments?q=a&limit=100",
     "pages",
     "pages?sort=views",
     "users",
@@ -774,60 +780,71 @@ ADMIN_LISTS = [
     "figures",
 ]
 PUBLIC = [
-    "/comments?url=",
-    "/comments?view=threads&url=",
-    "/comments?sort=likes&url=",
+    "/comments?limit=100&url=",
+    "/comments?view=threads&limit=100&url=",
+    "/comments?sort=likes&limit=100&url=",
     "/thread?url=",
     "/feed.atom?url=",
     "/fragment?url=",
 ]
 
 
+def spoiling_statements(db: sqlite3.Connection) -> list[str]:
+    """All of the above in SQL, on one row each."""
+    statements = list(SPOILT_ROWS)
+    for table, which, changes in (
+        ("comment", "page_id = 2", SPOILT_COMMENTS),
+        ("page", "id > 2", SPOILT_PAGES),
+        ("account", "id > 1", SPOILT_ACCOUNTS),
+    ):
+        numbers = rows(db, f"SELECT id FROM {table} WHERE {which} ORDER BY id")
+        for (number,), spoilt in zip(numbers, changes, strict=True):
+            statements.append(f"UPDATE {table} SET {spoilt} WHERE id = {number}")
+    return statements
+
+
 @pytest.fixture(scope="module")
 def before_poison(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Path:
-    """A database with two admins and three comments, of which the second is on another page."""
+    """A database with an admin, two whole comments, and what is spoilt later."""
     path = tmp_path_factory.mktemp("poison") / "commentd.db"
     shutil.copy(empty_database, path)
     config = Config(database_path=str(path), captcha_provider="none", limits_enabled=False)
     with closing(make_app(config, FakeWorld().world, rounds=1)) as app:
         new_admin(app)
-        new_admin(app, "second@example.com", "Second")
-        for url in (PAGE, "/other/", PAGE):
+        for number, _ in enumerate(SPOILT_ACCOUNTS):
+            new_admin(app, f"other-{number}@example.com", f"Other {number}")
+        on_page_2 = ["/other/"] * len(SPOILT_COMMENTS)
+        for url in (PAGE, *on_page_2, *OTHER_PAGES[1:], PAGE):
             Visitor(app).say(f"on {url}", page_url=url)
     return path
 
 
-@pytest.mark.parametrize("sql", SPOILT)
-def test_a_poisoned_row_in_the_queue_hurts_only_itself(
-    config: Config,
-    fake_world: FakeWorld,
-    before_poison: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsysbinary: pytest.CaptureFixture[bytes],
-    sql: str,
+def assert_whole_rows_are_served(
+    config: Config, world: FakeWorld, spoilt: list[str], capture: pytest.CaptureFixture[bytes]
 ) -> None:
     """With a plain client, since the checks of a visitor fail on some of these rows."""
-    monkeypatch.setenv("COMMENTD_DATABASE_PATH", config.database_path)
-    config = replace(config, limits_enabled=False)
-    shutil.copy(before_poison, config.database_path)
-    with closing(make_app(config, fake_world.world, rounds=1)) as app:
+    with closing(make_app(config, world.world, rounds=1)) as app:
         admin = inside.token_of(app, OWNER, "admin")
         client = webtest.TestApp(app)
         with closing(sqlite3.connect(config.database_path, isolation_level=None)) as db:
-            db.execute(sql)
+            whole = {number for (number,) in db.execute("SELECT id FROM comment WHERE page_id = 1")}
+            for statement in spoilt:
+                db.execute(statement)
         for path in PUBLIC:
             assert f"on {PAGE}" in client.get(path + PAGE).text
-            response = client.get(f"{path}/other/")
-            assert "<script>{" not in response.text or response.content_type != "text/html"
-        for path in ("/comments/latest", "/feed.atom", f"/pages?url={PAGE}&url=/other/"):
+            for page in OTHER_PAGES:
+                response = client.get(path + page)
+                assert "<script>{" not in response.text or response.content_type != "text/html"
+        urls = "&url=".join([PAGE, *OTHER_PAGES])
+        for path in ("/comments/latest?limit=30", "/feed.atom", f"/pages?url={urls}"):
             client.get(path)
         for name in ("commentd", "waline", "artalk", "wordpress"):
             assert main(["export", name, "--emails"]) == 0
-            assert f"on {PAGE}".encode() in capsysbinary.readouterr().out
+            assert f"on {PAGE}".encode() in capture.readouterr().out
         headers = {"Authorization": f"Bearer {admin}"}
         for path in ADMIN_LISTS:
             response = client.get(f"/admin/{path}", headers=headers)
-            assert path != "comments" or {1, 3} <= {*ids(response.json)}
+            assert path != ADMIN_LISTS[0] or whole <= {*ids(response.json)}
         body = {"page_url": PAGE, "nickname": "Lu", "content": "hi https://a.example"}
         client.post_json("/comments", {**body, "captcha_token": "x"})
         client.post_json("/page/like", {"page_url": PAGE})
@@ -835,8 +852,31 @@ def test_a_poisoned_row_in_the_queue_hurts_only_itself(
         for work in (app.tick, app.deliver, app.back_up_if_due):
             work()
         assert client.get(f"/pages?url={PAGE}").json["pages"][0]["views"] > 0
-        form = {"ids": [1, 2, 3], "status": "deleted"}
+        form = {"ids": [*range(1, max(whole) + 1)], "status": "deleted"}
         client.post_json("/admin/comments", form, headers=headers)
+
+
+def test_a_poisoned_row_in_the_queue_hurts_only_itself(
+    config: Config,
+    before_poison: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    monkeypatch.setenv("COMMENTD_DATABASE_PATH", config.database_path)
+    config = replace(config, limits_enabled=False)
+    with closing(sqlite3.connect(before_poison)) as db:
+        statements = spoiling_statements(db)
+
+    def try_with(spoilt: list[str]) -> None:
+        shutil.copy(before_poison, config.database_path)
+        assert_whole_rows_are_served(config, FakeWorld(), spoilt, capsysbinary)
+
+    try:
+        try_with(statements)
+    except Exception:
+        for statement in statements:  # which of them is it?
+            try_with([statement])
+        raise
 
 
 # What readers see
