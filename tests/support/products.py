@@ -62,11 +62,6 @@ def is_seconds(at: Any) -> bool:
     return type(at) is int and abs(at) < 10**12
 
 
-def seconds(text: str | None) -> int | None:
-    """Of a time as we export it."""
-    return int(datetime.fromisoformat(text).timestamp()) if text else None
-
-
 def pages_of(thread: Thread) -> list[str]:
     return list(dict.fromkeys(comment.page for comment in thread))
 
@@ -423,6 +418,16 @@ def blog(count: int = 12) -> list[ForeignComment]:
 
 # The program, and what it leaves
 
+# What tests compare of a comment. Its HTML is only there where it is not that of its Markdown.
+COMMENTS = """
+    SELECT comment.id, comment.parent_id, page.key AS page_key, comment.nickname, comment.email,
+           comment.website, comment.content, iif(comment.own_html, comment.html, '') AS html,
+           comment.ip, comment.country, comment.location, comment.language, comment.likes,
+           comment.pinned, comment.status, comment.held, comment.created_at, comment.edited_at
+      FROM comment JOIN page ON page.id = comment.page_id
+     ORDER BY page.key, comment.created_at, comment.id"""
+PAGES = "SELECT key AS page_key, page_url, title, views, page_likes, closed FROM page ORDER BY key"
+
 
 @dataclass(frozen=True)
 class Result:
@@ -519,14 +524,18 @@ class Importer:
         found: Row = json.loads(self.export("--emails"))
         return found
 
+    def rows(self, sql: str) -> list[Row]:
+        """Read from the database itself: to export them takes ten times as long."""
+        with closing(sqlite3.connect(f"file:{self.path}?mode=rw", uri=True)) as db:
+            db.row_factory = sqlite3.Row
+            return [dict(row) for row in db.execute(sql)]
+
     @property
     def comments(self) -> list[Row]:
-        """By page and time, with the times in seconds and what each answers as `above`."""
+        """By page and time, with what each answers as `above`."""
         if not self.path.exists():
             return []
-        rows = {row["id"]: row for row in self.full_export()["comments"]}
-        for row in rows.values():
-            row |= {name: seconds(row[name]) for name in ("created_at", "edited_at")}
+        rows = {row["id"]: row for row in self.rows(COMMENTS)}
         return [{**row, "above": rows.get(row["parent_id"])} for row in rows.values()]
 
     @property
@@ -543,7 +552,7 @@ class Importer:
 
     @property
     def pages(self) -> dict[str, Row]:
-        return {page["page_key"]: page for page in self.full_export()["pages"]}
+        return {page["page_key"]: page for page in self.rows(PAGES)}
 
     def only_comment(self) -> Row:
         (found,) = self.comments
