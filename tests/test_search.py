@@ -15,6 +15,7 @@ from support.admin import OWNER, ids, new_owner, queue
 from support.client import Visitor
 from support.commands import run_here
 from support.database import assert_indexed
+from support.shared import shared_app
 from support.world import FakeWorld
 
 DAY = 86400
@@ -73,6 +74,15 @@ def owner(app: App) -> Visitor:
     return new_owner(app)
 
 
+@pytest.fixture(scope="module")
+def searching(tmp_path_factory: pytest.TempPathFactory, many_comments: Path) -> Iterator[Visitor]:
+    """The owner where no comment changes, for all tests that only search."""
+    folder = tmp_path_factory.mktemp("searched")
+    with shared_app(folder, many_comments, FakeWorld()) as app:
+        yield new_owner(app)
+    assert_indexed(folder / "commentd.db")
+
+
 def found(owner: Visitor, q: str = "", **query: object) -> list[int]:
     return ids(queue(owner, q=q, limit=100, **query))
 
@@ -117,10 +127,10 @@ FOUND = {
 }
 
 
-def test_old_comments_are_found_by_all_that_stands_in_them(owner: Visitor) -> None:
-    assert {words: found(owner, words) for words in FOUND} == FOUND
-    assert len(found(owner, "没什么 readER")) == 100
-    older = queue(owner, q="没什么", before=40, limit=100)
+def test_old_comments_are_found_by_all_that_stands_in_them(searching: Visitor) -> None:
+    assert {words: found(searching, words) for words in FOUND} == FOUND
+    assert len(found(searching, "没什么 readER")) == 100
+    older = queue(searching, q="没什么", before=40, limit=100)
     assert ids(older) == list(range(39, len(OLD), -1))
     assert older["more"] is False
 
@@ -142,11 +152,11 @@ STRANGE = [
 ]
 
 
-def test_a_search_for_anything_is_answered(owner: Visitor) -> None:
+def test_a_search_for_anything_is_answered(searching: Visitor) -> None:
     for words in STRANGE:
         for name in ("q", "author", "page_name"):
-            queue(owner, **{name: words})
-    assert found(owner, "(") == found(owner, "NEAR(") == []
+            queue(searching, **{name: words})
+    assert found(searching, "(") == found(searching, "NEAR(") == []
 
 
 def test_without_fts5_searches_find_the_same_and_check_says_so(
@@ -209,25 +219,25 @@ def test_an_erased_text_leaves_no_trace_in_the_index(
     assert holds("没什么")
 
 
-def test_comments_are_found_by_author_page_status_and_day(owner: Visitor) -> None:
-    assert found(owner, author="知微") == found(owner, author="陆知微", q="飞龙") == [1]
-    assert found(owner, author="WYRM@example") == [2]
-    assert found(owner, author="dragon") == []
-    assert found(owner, page_name="über") == [7]
-    assert found(owner, page_name="/post", q="the end") == []
-    assert found(owner, status="spam", q="dragon") == []
+def test_comments_are_found_by_author_page_status_and_day(searching: Visitor) -> None:
+    assert found(searching, author="知微") == found(searching, author="陆知微", q="飞龙") == [1]
+    assert found(searching, author="WYRM@example") == [2]
+    assert found(searching, author="dragon") == []
+    assert found(searching, page_name="über") == [7]
+    assert found(searching, page_name="/post", q="the end") == []
+    assert found(searching, status="spam", q="dragon") == []
     # The first is of 21:26 in Shanghai, so that the fourth is of the next day.
-    assert found(owner, until="2020-09-13") == [3, 2, 1]
-    assert found(owner, since="2020-09-14", until="2020-09-14", q="Straßburg") == [4]
-    assert found(owner, since="2020-09-14", until="2020-09-14")[-1] == 4
-    assert len(found(owner, since="2020-09-14", until="2020-09-14")) == 24
-    assert found(owner, since="2099-01-01") == []
+    assert found(searching, until="2020-09-13") == [3, 2, 1]
+    assert found(searching, since="2020-09-14", until="2020-09-14", q="Straßburg") == [4]
+    assert found(searching, since="2020-09-14", until="2020-09-14")[-1] == 4
+    assert len(found(searching, since="2020-09-14", until="2020-09-14")) == 24
+    assert found(searching, since="2099-01-01") == []
 
 
 @pytest.mark.parametrize("day", ["yesterday", "2020-13-01", "0001-01-01", "9999-12-31", "20-01-01"])
-def test_a_day_that_is_none_is_refused(owner: Visitor, day: str) -> None:
+def test_a_day_that_is_none_is_refused(searching: Visitor, day: str) -> None:
     for name in ("since", "until"):
-        assert queue(owner, 400, **{name: day})["code"] == f"{name}_invalid"
+        assert queue(searching, 400, **{name: day})["code"] == f"{name}_invalid"
 
 
 def test_recount_makes_the_index_anew(config: Config, app: App) -> None:
