@@ -1,7 +1,12 @@
 """Each email that the service sends: the plain part says all, and the HTML holds nothing but ours.
 `tests/pictures/emails.py` shows how they look."""
 
+import functools
 import re
+import shutil
+from collections.abc import Callable
+from contextlib import closing
+from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -9,12 +14,14 @@ from urllib.parse import urlsplit
 import pytest
 
 import commentd
+from commentd import Config, make_app
+from support.database import assert_whole
 from support.emails import PAGE, SETTINGS, Emails, Markup, Words, every_email
 from support.languages import LANGUAGES
 from support.notifications import BLOG, EMAIL_TEXTS, OWNER, SERVICE, Guest, StartApp, links_in
 from support.notifications import guest as guest  # a fixture
 from support.notifications import start_app as start_app  # a fixture
-from support.world import text_of
+from support.world import FakeWorld, text_of
 
 
 @pytest.fixture
@@ -22,9 +29,31 @@ def settings() -> dict[str, Any]:
     return SETTINGS
 
 
+FoundEmails = dict[str, EmailMessage]  # by their names
+EmailsIn = Callable[[str], FoundEmails]  # a language
+
+
+@pytest.fixture(scope="module")
+def emails_in(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> EmailsIn:
+    """Each email in a language. They are made once for all tests, which only read them."""
+
+    @functools.cache
+    def made(language: str) -> FoundEmails:
+        path = tmp_path_factory.mktemp("emails") / "commentd.db"
+        shutil.copy(empty_database, path)
+        config = Config(database_path=str(path), captcha_provider="none", **SETTINGS)
+        world = FakeWorld()
+        with closing(make_app(config, world.world, rounds=1)) as app:
+            found = every_email(Guest(app, world), language)
+        assert_whole(str(path))
+        return found
+
+    return made
+
+
 @pytest.fixture
-def emails(guest: Guest) -> dict[str, Any]:
-    return every_email(guest, "en")
+def emails(emails_in: EmailsIn) -> FoundEmails:
+    return emails_in("en")
 
 
 def words(text: str) -> list[str]:
@@ -38,8 +67,10 @@ def without_marks(text: str) -> str:
 
 
 @pytest.mark.parametrize("language", ["en", "ar", "zh-CN"])
-def test_the_plain_part_of_each_email_says_what_the_html_says(guest: Guest, language: str) -> None:
-    for name, message in every_email(guest, language).items():
+def test_the_plain_part_of_each_email_says_what_the_html_says(
+    emails_in: EmailsIn, language: str
+) -> None:
+    for name, message in emails_in(language).items():
         plain, markup = text_of(message), Markup(message)
         said = {*words(without_marks(plain).replace("\n> ", "\n"))}
         said |= {*words(SETTINGS["site_name"])}
@@ -52,10 +83,10 @@ def test_the_plain_part_of_each_email_says_what_the_html_says(guest: Guest, lang
         assert "<" not in plain.replace("<b>", "")
 
 
-def test_each_email_is_valid_small_and_holds_no_remote_resource(emails: dict[str, Any]) -> None:
+def test_each_email_is_valid_small_and_holds_no_remote_resource(emails: FoundEmails) -> None:
     for name, message in emails.items():
+        assert_nothing_of_a_stranger(name, message)
         markup = Markup(message)
-        assert len(markup.source.encode()) < 30_000, name
         assert not re.search(r"(?i)url\(|@import|<img|src=|javascript:|background=", markup.source)
         outside = re.sub(r'href="[^"]*"', "", markup.source)
         assert not re.search("https?:", re.sub(r">[^<]*<", "><", outside)), name
@@ -65,8 +96,8 @@ def test_each_email_is_valid_small_and_holds_no_remote_resource(emails: dict[str
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_each_email_has_its_language_and_direction(guest: Guest, language: str) -> None:
-    found = every_email(guest, language)
+def test_each_email_has_its_language_and_direction(emails_in: EmailsIn, language: str) -> None:
+    found = emails_in(language)
     assert len(found) == 19
     for name, message in found.items():
         direction = "rtl" if language == "ar" else "ltr"
@@ -76,7 +107,7 @@ def test_each_email_has_its_language_and_direction(guest: Guest, language: str) 
         assert Markup(message).language == (language, direction), name
 
 
-def test_the_email_of_a_code_shows_it_first_and_little_else(emails: dict[str, Any]) -> None:
+def test_the_email_of_a_code_shows_it_first_and_little_else(emails: FoundEmails) -> None:
     for name in ("code to register", "code to sign in"):
         message = emails[name]
         (code,) = {*re.findall(r"\b\d{6}\b", text_of(message))}
@@ -87,7 +118,7 @@ def test_the_email_of_a_code_shows_it_first_and_little_else(emails: dict[str, An
         assert len(markup.text) < 400
 
 
-def test_subjects_name_the_author_and_the_page(emails: dict[str, Any]) -> None:
+def test_subjects_name_the_author_and_the_page(emails: FoundEmails) -> None:
     subjects = {name: str(message["Subject"]) for name, message in emails.items()}
     shown = "What grows in the shade"
     assert subjects["new comment"] == f"New comment by “Lu Xun” on “{shown}”"
@@ -96,7 +127,7 @@ def test_subjects_name_the_author_and_the_page(emails: dict[str, Any]) -> None:
     assert subjects["followed page"] == f"New comment by “Lu Xun” on “{shown}”"
 
 
-def test_the_markdown_of_a_comment_is_shown_as_on_the_page(emails: dict[str, Any]) -> None:
+def test_the_markdown_of_a_comment_is_shown_as_on_the_page(emails: FoundEmails) -> None:
     markup = Markup(emails["new comment"])
     for tag in ("strong", "em", "ol", "li", "code", "pre", "blockquote", "del"):
         assert tag in markup.tags, tag
@@ -131,6 +162,18 @@ def may_be_a_name(guest: Guest, nickname: str) -> bool:
     return bool(guest.post_json("/comments", body, expect_errors=True).status_int == 200)
 
 
+def assert_nothing_of_a_stranger(name: str, message: EmailMessage) -> None:
+    """No picture, no link, no label and no header is theirs."""
+    markup = Markup(message)
+    assert len(markup.source.encode()) < 30_000, name
+    assert "img" not in markup.tags
+    assert "evil" not in str([url for _, url in markup.links if not url.startswith(BLOG)])
+    labels = {label for label, _ in markup.links}
+    assert labels <= {*EMAIL_TEXTS["en"].values()}, name
+    assert not re.search("[\r\n]", str(message["Subject"]))
+    assert [*message.keys()].count("Bcc") == 0
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_strangers_words_are_only_text_in_an_email(start_app: StartApp, text: str) -> None:
     line = " ".join(text.split())
@@ -146,15 +189,12 @@ def test_a_strangers_words_are_only_text_in_an_email(start_app: StartApp, text: 
             reason=text[:500],
         )
         guest.later()
-        for name, message in every_email(guest, "en", said).items():
-            markup = Markup(message)
-            assert len(markup.source.encode()) < 30_000, name
-            assert "img" not in markup.tags
-            assert "evil" not in str([url for _, url in markup.links if not url.startswith(BLOG)])
-            labels = {label for label, _ in markup.links}
-            assert labels <= {*EMAIL_TEXTS["en"].values()}, name
-            assert not re.search("[\r\n]", str(message["Subject"]))
-            assert [*message.keys()].count("Bcc") == 0
+        emails = Emails(guest, "en", said)
+        ann = emails.new_reader()
+        emails.to_the_owner()
+        emails.to_readers(ann)
+        for name, message in emails.found.items():
+            assert_nothing_of_a_stranger(name, message)
 
 
 def test_a_link_in_a_comment_says_where_it_leads_and_is_none_in_an_email(guest: Guest) -> None:
@@ -194,9 +234,8 @@ def test_more_comments_than_the_html_has_room_for_are_counted(start_app: StartAp
 
 
 def test_a_service_without_a_mail_server_prints_the_plain_part(
-    guest: Guest, capsys: pytest.CaptureFixture[str]
+    emails: FoundEmails, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    emails = every_email(guest, "en")
     for each in emails.values():
         commentd.print_email(each.as_string())
     printed = capsys.readouterr().out

@@ -81,6 +81,14 @@ class Emails:
     def message(self) -> EmailMessage:
         return [*self.found.values()][-1]
 
+    def new_reader(self) -> Reader:
+        """A reader with an account, about which no email is kept: none holds a reader's words."""
+        self.guest.register(ANN, nickname="Ann", lang=self.language)
+        self.guest.deliver()
+        self.guest.verify(self.guest.fake_world.code(), ANN)
+        self.guest.forget()
+        return signed_in(self.guest.served, ANN)
+
     def of_accounts(self) -> Reader:
         guest = self.guest
         guest.register(ANN, nickname="Ann", lang=self.language)
