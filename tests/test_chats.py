@@ -3,19 +3,22 @@ servers that speak as it says; and what happens when one refuses."""
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from commentd import ChatSettings, load_config
 from support import inside
-from support.chats import SECRET, SERVICES, Answer, ChatServer, answer, chat_server
+from support.chats import SECRET, SERVICES, Answer, Call, ChatServer, answer, chat_server
 from support.client import CANARY
-from support.notifications import BLOG, SERVICE, Guest, StartApp, words_of
+from support.database import config_for
+from support.notifications import BLOG, SERVICE, Guest, StartApp, started, words_of
 from support.notifications import start_app as start_app  # a fixture
 from support.sources import MANUAL
+from support.world import FakeWorld
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 # All but the owner's own program, which `test_webhook.py` is about.
@@ -34,19 +37,20 @@ StartWithChats = Callable[..., AbstractContextManager[Guest]]
 
 @pytest.fixture
 def start_with_chats(start_app: StartApp) -> StartWithChats:
-    """Starts the service with a section for each server: `[chat.a]`, `[chat.b]` and so on."""
+    """Starts the service with a section for each server."""
 
     @contextmanager
-    def started(*servers: ChatServer, **settings: Any) -> Iterator[Guest]:
-        sections = tuple(
-            ChatSettings(name, **server.settings)
-            for name, server in zip("abc", servers, strict=False)
-        )
-        usual = {"notify_owner": ("nobody",), "chat_sections": sections, "notify_language": "en"}
-        with start_app(**usual, **settings) as guest:
+    def start(*servers: ChatServer, **settings: Any) -> Iterator[Guest]:
+        with start_app(**with_sections(servers), **settings) as guest:
             yield guest
 
-    return started
+    return start
+
+
+def with_sections(servers: Iterable[ChatServer]) -> dict[str, Any]:
+    """Settings with a section for each server: `[chat.slack]`, `[chat.wecom]` and so on."""
+    sections = tuple(ChatSettings(server.kind, **server.settings) for server in servers)
+    return {"notify_owner": ("nobody",), "chat_sections": sections, "notify_language": "en"}
 
 
 # What each is sent
@@ -264,22 +268,33 @@ EXPECTED["lark"] = EXPECTED["feishu"]
 EXPECTED["rocketchat"] = EXPECTED["mattermost"]
 
 
-@pytest.mark.parametrize("kind", CHATS)
-def test_each_service_gets_what_its_documentation_asks_for(
-    start_with_chats: StartWithChats, server: Callable[[str], ChatServer], kind: str
-) -> None:
-    chat = server(kind)
-    with start_with_chats(chat, moderation_hold="all") as guest:
+@pytest.fixture(scope="module")
+def calls_for_one_comment(
+    tmp_path_factory: pytest.TempPathFactory, empty_database: Path
+) -> dict[str, list[Call]]:
+    """What all services are sent when one comment waits, by their names. Each takes it at once."""
+    config = config_for(tmp_path_factory.mktemp("chats") / "commentd.db")
+    with ExitStack() as stack:
+        chats = [stack.enter_context(chat_server(ChatServer(kind))) for kind in CHATS]
+        settings = {**with_sections(chats), "moderation_hold": "all"}
+        guest = stack.enter_context(started(config, FakeWorld(), empty_database, **settings))
         guest.comment(CONTENT, page_url="/hello/", email="ann@example.com")
         guest.deliver()
-        assert guest.outbox() == []
-        (call,) = chat.calls
-        body = call.json
-        for signature in ("timestamp", "sign"):
-            body.pop(signature, None)
-        assert with_names(body) == EXPECTED[kind]
-        assert call.headers["content-type"] == "application/json"
-        assert "ann@example.com" not in call.body.decode() + str(call.headers) + call.target
+        waiting = {row["recipient"] for row in guest.outbox()}
+        return {chat.kind: chat.calls for chat in chats if f"chat.{chat.kind}" not in waiting}
+
+
+@pytest.mark.parametrize("kind", CHATS)
+def test_each_service_gets_what_its_documentation_asks_for(
+    calls_for_one_comment: dict[str, list[Call]], kind: str
+) -> None:
+    (call,) = calls_for_one_comment[kind]
+    body = call.json
+    for signature in ("timestamp", "sign"):
+        body.pop(signature, None)
+    assert with_names(body) == EXPECTED[kind]
+    assert call.headers["content-type"] == "application/json"
+    assert "ann@example.com" not in call.body.decode() + str(call.headers) + call.target
 
 
 def test_messages_name_the_page_by_its_title_with_the_path_beside_it(
@@ -295,18 +310,23 @@ def test_messages_name_the_page_by_its_title_with_the_path_beside_it(
     )
 
 
+def waiting_for(guest: Guest) -> list[str]:
+    """The chats that have not taken what they were sent."""
+    return [row["recipient"] for row in guest.outbox()]
+
+
 def test_a_message_without_a_public_url_has_no_links(
     start_with_chats: StartWithChats, server: Callable[[str], ChatServer]
 ) -> None:
-    for kind in CHATS:
-        chat = server(kind)
-        with start_with_chats(chat, server_public_url="", site_origins=()) as guest:
-            guest.comment(f"hi {kind}")
-            guest.deliver()
-            assert guest.outbox() == []
+    chats = [server(kind) for kind in CHATS]
+    with start_with_chats(*chats, server_public_url="", site_origins=()) as guest:
+        guest.comment("hi there")
+        guest.deliver()
+        assert waiting_for(guest) == []
+    for chat in chats:
         (call,) = chat.calls
-        assert "http" not in re.sub('"action": "http"', "", call.body.decode())
-        assert f"hi {kind}" in call.body.decode()
+        assert "http" not in re.sub('"action": "http"', "", call.body.decode()), chat.kind
+        assert "hi there" in call.body.decode(), chat.kind
 
 
 HOSTILE = [
@@ -334,36 +354,37 @@ def test_no_text_of_a_stranger_is_markup_in_any_chat(
 ) -> None:
     url = rf"({URL}|{re.escape(BLOG)}/[\w/#-]+)"
     ours = re.compile(rf"</?(p|strong|br)>|<a href=\"{url}\">|</a>|\[[\w ]+\]\({url}\)")
-    for kind, markup_of in MARKUP.items():
-        chat = server(kind)
-        with start_with_chats(chat) as guest:
-            for number, content in enumerate(HOSTILE):
-                nickname = "[x](https://evil.example)"
-                page = {"page_url": f"/{number}/", "page_title": "<b> [x](//evil.example) @all"}
-                guest.comment(content, nickname=nickname, headers={"Origin": BLOG}, **page)
-                guest.deliver()
-            assert guest.outbox() == [], kind
+    chats = [server(kind) for kind in MARKUP]
+    with start_with_chats(*chats) as guest:
+        for number, content in enumerate(HOSTILE):
+            nickname = "[x](https://evil.example)"
+            page = {"page_url": f"/{number}/", "page_title": "<b> [x](//evil.example) @all"}
+            guest.comment(content, nickname=nickname, headers={"Origin": BLOG}, **page)
+            guest.deliver()
+        assert waiting_for(guest) == []
+    for chat in chats:
+        assert len(chat.calls) == len(HOSTILE), chat.kind
+        is_html = chat.kind in ("matrix", "pushplus")
+        marks = "[<>]" if is_html else r"[<>]|\]\(|```|~~|\*\*"
         for call in chat.calls:
-            foreign = ours.sub("", markup_of(call.json))
-            foreign = re.sub(r"\\.", "", foreign)  # what is escaped
-            marks = "[<>]" if kind in ("matrix", "pushplus") else r"[<>]|\]\(|```|~~|\*\*"
-            assert not re.search(marks, foreign), (kind, foreign)
-            if kind in ("mattermost", "rocketchat"):
-                assert not re.search("@(?!\u2060)", markup_of(call.json))
+            markup = MARKUP[chat.kind](call.json)
+            foreign = re.sub(r"\\.", "", ours.sub("", markup))  # without what is escaped
+            assert not re.search(marks, foreign), (chat.kind, foreign)
+            if chat.kind in ("mattermost", "rocketchat"):
+                assert not re.search("@(?!\u2060)", markup)
 
 
 def test_long_comments_fit_into_what_each_service_takes(
     start_with_chats: StartWithChats, server: Callable[[str], ChatServer]
 ) -> None:
-    for kind in CHATS:
-        chat = server(kind)
-        with start_with_chats(chat, comments_max_length=10_000, moderation_hold="all") as guest:
-            for sign in ("x", "界", "😀", "\n. ", "&", "*"):
-                content = (sign * 2000)[:1999] + "."
-                guest.comment(content, nickname="😀" * 64, page_url="/" + "p" * 300)
-                guest.deliver()
-                assert guest.outbox() == [], (kind, sign)
-        assert len(chat.calls) == 6
+    chats = [server(kind) for kind in CHATS]
+    with start_with_chats(*chats, comments_max_length=10_000, moderation_hold="all") as guest:
+        for sign in ("x", "界", "😀", "\n. ", "&", "*"):
+            content = (sign * 2000)[:1999] + "."
+            guest.comment(content, nickname="😀" * 64, page_url="/" + "p" * 300)
+            guest.deliver()
+            assert waiting_for(guest) == [], sign
+    assert [len(chat.calls) for chat in chats] == [6] * len(CHATS)
 
 
 # Signatures
@@ -418,22 +439,25 @@ TOO_MANY: dict[str, Answer] = {
 RESTS = {"feishu": 60, "wecom": 60, "dingtalk": 600, "pushplus": 6 * HOUR}
 
 
-@pytest.mark.parametrize("kind", [*TOO_MANY])
 def test_a_service_that_has_enough_gets_nothing_for_as_long_as_it_says(
-    start_with_chats: StartWithChats, server: Callable[[str], ChatServer], kind: str
+    start_with_chats: StartWithChats, server: Callable[[str], ChatServer]
 ) -> None:
-    chat = server(kind)
-    with start_with_chats(chat) as guest:
-        chat.script = [TOO_MANY[kind]]
+    chats = [server(kind) for kind in TOO_MANY]
+    rests = {kind: RESTS.get(kind, 30) for kind in TOO_MANY}
+    with start_with_chats(*chats) as guest:
+        for chat in chats:
+            chat.script = [TOO_MANY[chat.kind]]
         for content in ("one", "two"):
             guest.comment(content)
         guest.deliver()
-        rest = RESTS.get(kind, 30)
-        guest.later(rest - 1)
-        assert len(chat.calls) == 1
-        guest.later(1)
-        assert len(chat.calls) == 3
-        assert guest.outbox() == []
+        refused_at = guest.fake_world.time
+        for rest in sorted({*rests.values()}):
+            for seconds in (rest - 1, rest):
+                guest.fake_world.time = refused_at + seconds
+                guest.deliver()
+                called = {chat.kind: len(chat.calls) for chat in chats}
+                assert called == {kind: 3 if seconds >= rests[kind] else 1 for kind in rests}
+        assert waiting_for(guest) == []
 
 
 WRONG_KEYS = {
@@ -457,58 +481,62 @@ WRONG_KEYS = {
 }
 
 
-@pytest.mark.parametrize("kind", CHATS)
-def test_a_wrong_key_is_refused_in_the_words_of_the_service(
-    start_app: StartApp,
-    server: Callable[[str], ChatServer],
-    kind: str,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    chat = server(kind)
+def with_another_key(kind: str, settings: dict[str, Any]) -> ChatSettings:
     wrong: dict[str, Any] = {
         key: value.replace(CANARY, "another-key") if isinstance(value, str) else value
-        for key, value in chat.settings.items()
+        for key, value in settings.items()
     }
-    sections = (ChatSettings("a", **wrong),)
+    return ChatSettings(kind, **wrong)
+
+
+def test_a_wrong_key_is_refused_in_the_words_of_the_service(
+    start_app: StartApp, server: Callable[[str], ChatServer], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    sections = tuple(with_another_key(kind, server(kind).settings) for kind in CHATS)
     with start_app(notify_owner=("nobody",), chat_sections=sections) as guest:
         guest.comment("hi")
         guest.deliver()
-        (row,) = guest.outbox()
-        assert row["failure"] == WRONG_KEYS[kind]
-        assert row["recipient"] == "chat.a"
+        refused = {row["recipient"]: row for row in guest.outbox()}
+        failures = {name.removeprefix("chat."): row["failure"] for name, row in refused.items()}
+        assert failures == WRONG_KEYS
+        assert len(guest.outbox()) == len(refused)
         assert "another-key" not in caplog.text
-        assert f"chat.a {row['id']}: {WRONG_KEYS[kind]}" in caplog.text
+        for name, row in refused.items():
+            assert f"{name} {row['id']}: {row['failure']}" in caplog.text
 
 
 def test_codes_in_a_response_with_the_status_200_are_refusals(
     start_app: StartApp, start_with_chats: StartWithChats, server: Callable[[str], ChatServer]
 ) -> None:
     login_page: Answer = (200, {}, b"<html>Please sign in</html>")
-    for kind in ("feishu", "wecom", "dingtalk", "bark", "pushplus", "serverchan", "rocketchat"):
-        chat = server(kind)
-        chat.script = [login_page]
-        with start_with_chats(chat) as guest:
-            guest.comment(f"hi {kind}")
-            guest.deliver()
-            (row,) = guest.outbox()
-            assert row["failure"] == "Refused 200"
-            guest.later(5)
-            assert guest.outbox() == [], kind
+    with_codes = ("feishu", "wecom", "dingtalk", "bark", "pushplus", "serverchan", "rocketchat")
+    chats = [server(kind) for kind in with_codes]
+    with start_with_chats(*chats) as guest:
+        for chat in chats:
+            chat.script = [login_page]
+        guest.comment("hi")
+        guest.deliver()
+        refused = {row["recipient"]: row["failure"] for row in guest.outbox()}
+        assert refused == {f"chat.{kind}": "Refused 200" for kind in with_codes}
+        guest.later(5)
+        assert waiting_for(guest) == []
     # The keyword and the signature.
-    for kind, key, said in (
-        ("dingtalk", "keyword", "Refused 200 310000 keywords not in content"),
-        ("dingtalk", "secret", "Refused 200 310000 sign not match"),
-        ("feishu", "keyword", "Refused 200 19024 Key Words Not Found"),
-        ("feishu", "secret", "Refused 200 19021 sign match fail or timestamp"),
-    ):
-        chat = server(kind)
-        sections = (ChatSettings("a", **{**chat.settings, key: ""}),)
-        with start_app(notify_owner=("nobody",), chat_sections=sections) as guest:
-            guest.comment(f"{kind} {key}")
-            guest.deliver()
-            assert [row["failure"] for row in guest.outbox()] == [said]
-            guest.sql("DELETE FROM outbox")
+    expected = {
+        ("dingtalk", "keyword"): "Refused 200 310000 keywords not in content",
+        ("dingtalk", "secret"): "Refused 200 310000 sign not match",
+        ("feishu", "keyword"): "Refused 200 19024 Key Words Not Found",
+        ("feishu", "secret"): "Refused 200 19021 sign match fail or timestamp",
+    }
+    sections = tuple(
+        ChatSettings(f"{kind}-{key}", **{**server(kind).settings, key: ""})
+        for kind, key in expected
+    )
+    with start_app(notify_owner=("nobody",), chat_sections=sections) as guest:
+        guest.comment("hello")
+        guest.deliver()
+        refused = {row["recipient"]: row["failure"] for row in guest.outbox()}
+        assert refused == {f"chat.{kind}-{key}": said for (kind, key), said in expected.items()}
 
 
 def test_a_blocked_bot_of_telegram_is_told_of_in_its_words(
@@ -529,18 +557,19 @@ def test_no_key_that_a_service_repeats_gets_into_the_log_or_onto_the_admin_page(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    for kind in CHATS:
-        chat = server(kind)
+    chats = [server(kind) for kind in CHATS]
+    for chat in chats:
         said = f"no {CANARY} {SECRET} at {chat.url}"
         words = dict.fromkeys(("description", "errmsg", "msg", "message", "error"), said)
         chat.script = [answer(500, {**words, "errorDescription": said, "code": 1})]
-        with start_with_chats(chat) as guest:
-            guest.comment(f"hi {kind}")
-            guest.deliver()
-            (row,) = guest.outbox()
-            assert row["failure"].startswith("Refused 500"), kind
-            assert CANARY not in caplog.text + str(guest.outbox()), kind
-            guest.later(5)
+    with start_with_chats(*chats) as guest:
+        guest.comment("hi")
+        guest.deliver()
+        assert sorted(waiting_for(guest)) == [f"chat.{kind}" for kind in CHATS]
+        for row in guest.outbox():
+            assert row["failure"].startswith("Refused 500"), row["recipient"]
+            assert CANARY not in str(row), row["recipient"]
+        assert CANARY not in caplog.text
 
 
 # Several at once
@@ -584,18 +613,18 @@ def test_a_chat_that_is_down_is_tried_less_and_less_however_many_messages_wait(
 def test_no_more_messages_a_minute_are_sent_than_a_service_takes(
     start_with_chats: StartWithChats, server: Callable[[str], ChatServer]
 ) -> None:
-    for kind, most in (("wecom", 20), ("dingtalk", 20), ("telegram", 20), ("feishu", 100)):
-        chat = server(kind)
-        with start_with_chats(chat) as guest:
+    for most, kinds in ((20, ("wecom", "dingtalk", "telegram")), (100, ("feishu",))):
+        chats = [server(kind) for kind in kinds]
+        with start_with_chats(*chats) as guest:
             for number in range(most + 5):
-                guest.comment(f"{kind} {number}")
+                guest.comment(f"{most} {number}")
             guest.deliver()
-            assert len(chat.calls) == most, kind
+            assert {chat.kind: len(chat.calls) for chat in chats} == dict.fromkeys(kinds, most)
             guest.later(MINUTE - 1)
-            assert len(chat.calls) == most
+            assert {chat.kind: len(chat.calls) for chat in chats} == dict.fromkeys(kinds, most)
             guest.later(1)
-            assert len(chat.calls) == most + 5
-            assert guest.outbox() == []
+            assert {chat.kind: len(chat.calls) for chat in chats} == dict.fromkeys(kinds, most + 5)
+            assert waiting_for(guest) == []
 
 
 def test_messages_for_a_section_that_is_gone_end(

@@ -3,9 +3,7 @@
 
 import functools
 import re
-import shutil
 from collections.abc import Callable
-from contextlib import closing
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -14,11 +12,19 @@ from urllib.parse import urlsplit
 import pytest
 
 import commentd
-from commentd import Config, make_app
-from support.database import assert_whole
+from support.database import config_for
 from support.emails import PAGE, SETTINGS, Emails, Markup, Words, every_email
 from support.languages import LANGUAGES
-from support.notifications import BLOG, EMAIL_TEXTS, OWNER, SERVICE, Guest, StartApp, links_in
+from support.notifications import (
+    BLOG,
+    EMAIL_TEXTS,
+    OWNER,
+    SERVICE,
+    Guest,
+    StartApp,
+    links_in,
+    started,
+)
 from support.notifications import guest as guest  # a fixture
 from support.notifications import start_app as start_app  # a fixture
 from support.world import FakeWorld, text_of
@@ -39,14 +45,9 @@ def emails_in(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) ->
 
     @functools.cache
     def made(language: str) -> FoundEmails:
-        path = tmp_path_factory.mktemp("emails") / "commentd.db"
-        shutil.copy(empty_database, path)
-        config = Config(database_path=str(path), captcha_provider="none", **SETTINGS)
-        world = FakeWorld()
-        with closing(make_app(config, world.world, rounds=1)) as app:
-            found = every_email(Guest(app, world), language)
-        assert_whole(str(path))
-        return found
+        config = config_for(tmp_path_factory.mktemp("emails") / "commentd.db")
+        with started(config, FakeWorld(), empty_database, **SETTINGS) as guest:
+            return every_email(guest, language)
 
     return made
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from email.message import EmailMessage
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -246,20 +247,24 @@ def signed_in(app: App, email: str) -> Reader:
 StartApp = Callable[..., AbstractContextManager[Guest]]
 
 
+@contextmanager
+def started(
+    config: Config, fake_world: FakeWorld, empty_database: Path, **settings: Any
+) -> Iterator[Guest]:
+    """The service with these settings. It begins with a copy of the empty database, unless it was
+    there before."""
+    changed = replace(config, **{**USUAL, **settings})
+    if not Path(changed.database_path).exists():
+        shutil.copy(empty_database, changed.database_path)
+    with closing(make_app(changed, fake_world.world, rounds=1)) as app:
+        yield Guest(app, fake_world)
+    assert_whole(changed.database_path)
+
+
 @pytest.fixture
 def start_app(config: Config, fake_world: FakeWorld, empty_database: Path) -> StartApp:
     """Starts the service with these settings; it may be started again."""
-
-    @contextmanager
-    def started(**settings: Any) -> Iterator[Guest]:
-        changed = replace(config, **{**USUAL, **settings})
-        if not Path(changed.database_path).exists():
-            shutil.copy(empty_database, changed.database_path)
-        with closing(make_app(changed, fake_world.world, rounds=1)) as app:
-            yield Guest(app, fake_world)
-        assert_whole(changed.database_path)
-
-    return started
+    return partial(started, config, fake_world, empty_database)
 
 
 def links_in(text: str) -> list[str]:
