@@ -8,7 +8,7 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from support.sources import Function, whole_tree
+from support.sources import Function, name_called, nodes_in, whole_tree
 
 
 @dataclass(eq=False)
@@ -61,6 +61,8 @@ class Scope:
 def fill(scope: Scope, node: ast.AST, found: list[Scope]) -> None:
     for child in ast.iter_child_nodes(node):
         match child:
+            case ast.Name() | ast.Constant() | ast.expr_context():
+                continue  # nothing is inside
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 of_class = node.name if isinstance(node, ast.ClassDef) else scope.of_class
                 inner = Scope(child, scope, of_class)
@@ -95,7 +97,7 @@ def scopes() -> list[Scope]:
 @functools.cache
 def bases() -> dict[str, list[str]]:
     """What each class inherits from."""
-    classes = (node for node in ast.walk(whole_tree()) if isinstance(node, ast.ClassDef))
+    classes = (node for node in nodes_in(whole_tree()) if isinstance(node, ast.ClassDef))
     return {each.name: [ast.unparse(base) for base in each.bases] for each in classes}
 
 
@@ -152,7 +154,7 @@ def arguments(called: Scope, parameter: str) -> Iterator[tuple[Scope, ast.expr]]
 
 def is_made_at_load(name: str) -> bool:
     """Whether it is a class of which nothing is made after the module is loaded."""
-    makers = [scope for scope in scopes() for call in scope.calls if ast.unparse(call.func) == name]
+    makers = [scope for scope in scopes() for call in scope.calls if name_called(call) == name]
     return bool(makers) and all(scope.outer is None for scope in makers)
 
 

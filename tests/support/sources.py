@@ -8,6 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "static"
 SOURCE = (ROOT / "commentd.py").read_text("utf-8")
+LINES = SOURCE.split("\n")
 # The topics of the manual, by language.
 MANUAL = {
     folder.name: {path.stem: path.read_text("utf-8") for path in folder.glob("*.md")}
@@ -24,8 +25,18 @@ def whole_tree() -> ast.Module:
 
 
 @functools.cache
+def nodes_in(tree: ast.AST) -> list[ast.AST]:
+    """Many tests look through the whole program: to walk it takes long, too."""
+    return list(ast.walk(tree))
+
+
+@functools.cache
 def functions(tree: ast.AST) -> list[Function]:
-    return [node for node in ast.walk(tree) if isinstance(node, Function)]
+    return [node for node in nodes_in(tree) if isinstance(node, Function)]
+
+
+def source_of(function: Function) -> str:
+    return "\n".join(LINES[function.lineno - 1 : function.end_lineno])
 
 
 def dotted_name(node: ast.expr) -> str:
@@ -45,7 +56,7 @@ def name_called(call: ast.Call) -> str:
 @functools.cache
 def calls_in(tree: ast.AST) -> list[tuple[str, ast.Call]]:
     """The calls, with what is called."""
-    return [(name_called(node), node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [(name_called(node), node) for node in nodes_in(tree) if isinstance(node, ast.Call)]
 
 
 def calls_of(pattern: str, within: ast.AST | None = None) -> list[ast.Call]:
