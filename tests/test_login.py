@@ -6,7 +6,8 @@ import itertools
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import jwt
@@ -21,6 +22,7 @@ from support.database import dump
 from support.inside import sql
 from support.login import BLOG, SECRET, SERVICE, Reader, attribute, section
 from support.provider import ANN, CLIENT_ID, CLIENT_SECRET, Provider, encoded
+from support.shared import shared_app
 from support.world import FakeWorld
 
 COOKIE = "__Secure-commentd-login"
@@ -49,6 +51,10 @@ def mail() -> dict[str, Any]:
 
 @pytest.fixture
 def settings(provider: Provider, other: Provider, mail: dict[str, Any]) -> dict[str, Any]:
+    return {**settings_with(provider, other), **mail}
+
+
+def settings_with(provider: Provider, other: Provider) -> dict[str, Any]:
     providers = (
         section("own", provider),
         section("github", provider, "github"),
@@ -60,13 +66,44 @@ def settings(provider: Provider, other: Provider, mail: dict[str, Any]) -> dict[
         "server_public_url": SERVICE,
         "site_origins": (BLOG, "http://localhost:4000"),
         "limits_enabled": False,
-        **mail,
     }
 
 
 @pytest.fixture
 def reader(app: App) -> Reader:
     return Reader(app)
+
+
+class Refusing(NamedTuple):
+    """A service that refuses whatever a case tries, so that all cases share it."""
+
+    app: App
+    reader: Reader
+    provider: Provider
+
+
+@pytest.fixture(scope="module")
+def shared(
+    tmp_path_factory: pytest.TempPathFactory, empty_database: Path
+) -> Iterator[tuple[App, Provider, FakeWorld]]:
+    world = FakeWorld()
+    with closing(Provider()) as provider:
+        folder = tmp_path_factory.mktemp("shared")
+        settings = settings_with(provider, other=provider)
+        with shared_app(folder, empty_database, world, **settings) as app:
+            yield app, provider, world
+
+
+@pytest.fixture
+def refusing(shared: tuple[App, Provider, FakeWorld]) -> Refusing:
+    """An hour after the case before, when all that was found out about the provider is asked anew,
+    and with another browser."""
+    app, provider, world = shared
+    provider.start_anew()
+    world.time += 3600
+    provider.now = int(world.time)
+    sql(app, "DELETE FROM voucher")
+    return Refusing(app, Reader(app), provider)
 
 
 def accounts(app: App) -> list[tuple[Any, ...]]:
@@ -124,8 +161,9 @@ def test_a_browser_is_sent_to_the_provider_with_state_nonce_and_a_challenge(
 @pytest.mark.parametrize(
     "came_from", ["", "https://evil.example/", f"{BLOG}.evil.example/", "http://blog.example/", "x"]
 )
-def test_a_sign_in_begins_on_a_page_of_the_blog_alone(reader: Reader, came_from: str) -> None:
+def test_a_sign_in_begins_on_a_page_of_the_blog_alone(refusing: Refusing, came_from: str) -> None:
     """A link elsewhere could lead to a page of the blog that forwards the voucher."""
+    reader = refusing.reader
     query = urlencode({"page": BLOG, "secret_hash": "0" * 64, "way": "page"})
     response = reader.get(f"/auth/with/own?{query}", 303, came_from)
     assert response.headers["Location"] == f"{BLOG}#commentd-refusal=provider_refused"
@@ -414,8 +452,9 @@ def test_a_provider_that_passes_for_another_one_is_refused(
     ids=str,
 )
 def test_an_id_token_that_is_not_about_this_sign_in_names_nobody(
-    app: App, reader: Reader, provider: Provider, lie: dict[str, Any]
+    refusing: Refusing, lie: dict[str, Any]
 ) -> None:
+    app, reader, provider = refusing
     provider.lies["id_token"] = lie
     came = reader.come_back(**provider.approve(reader.begin()))
     assert came.refusal == "provider_down"
@@ -790,8 +829,9 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
     ids=lambda value: value if isinstance(value, str) else repr(b"".join(value)[:60]),
 )
 def test_a_provider_that_sends_nonsense_names_nobody(
-    app: App, reader: Reader, provider: Provider, path: str, parts: list[bytes]
+    refusing: Refusing, path: str, parts: list[bytes]
 ) -> None:
+    app, reader, provider = refusing
     provider.lies["id_token"] = {"email": ...}
     provider.raw[path] = parts, 0
     location = reader.begin(status=200) if path == DISCOVERY else reader.begin()
@@ -828,8 +868,9 @@ def test_a_provider_that_sends_nonsense_names_nobody(
     ids=str,
 )
 def test_a_provider_that_names_odd_endpoints_is_not_asked_there(
-    reader: Reader, provider: Provider, lie: dict[str, Any]
+    refusing: Refusing, lie: dict[str, Any]
 ) -> None:
+    _, reader, provider = refusing
     provider.lies[DISCOVERY] = lie
     assert "provider_down" in reader.begin(status=200)
     assert [path for path, _ in provider.asked] == [DISCOVERY]
@@ -915,8 +956,9 @@ def test_github_names_its_people_by_number_and_by_the_address_they_use(
     ids=str,
 )
 def test_an_address_that_github_does_not_vouch_for_opens_nothing(
-    reader: Reader, provider: Provider, emails: Any
+    refusing: Refusing, emails: Any
 ) -> None:
+    _, reader, provider = refusing
     github(provider, email="octo@example.com")
     provider.emails = emails
     wanted = reader.sign_in(provider, "github", nickname="Octo")
@@ -924,9 +966,8 @@ def test_an_address_that_github_does_not_vouch_for_opens_nothing(
 
 
 @pytest.mark.parametrize("number", [None, "583231", True, 1.5, [1]], ids=str)
-def test_a_github_that_sends_no_number_names_nobody(
-    reader: Reader, provider: Provider, number: Any
-) -> None:
+def test_a_github_that_sends_no_number_names_nobody(refusing: Refusing, number: Any) -> None:
+    _, reader, provider = refusing
     github(provider, id=number)
     came = reader.come_back("github", **provider.approve(reader.begin("github")))
     assert came.refusal == "provider_down"

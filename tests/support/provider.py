@@ -32,6 +32,13 @@ class Provider(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), ProviderHandler)
         self.issuer = f"http://127.0.0.1:{self.server_address[1]}"
         self.redirect_url = redirect_url
+        self.start_anew()
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self.serve_forever, args=(0.01,))
+        self.thread.start()
+
+    def start_anew(self) -> None:
+        """It tells the truth about Ann, and has seen nobody."""
         self.person: dict[str, Any] = dict(ANN)
         self.lies: dict[str, dict[str, Any]] = {}
         self.raw: dict[str, tuple[Iterable[bytes], float]] = {}
@@ -39,9 +46,6 @@ class Provider(ThreadingHTTPServer):
         self.repeats_codes = False  # takes a code again and again
         self.codes: dict[str, dict[str, str]] = {}  # what a browser came with, by code
         self.asked: list[tuple[str, dict[str, str]]] = []
-        self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self.serve_forever, args=(0.01,))
-        self.thread.start()
 
     def close(self) -> None:
         """Twice is fine."""

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,8 @@ def shared_app(folder: Path, database: Path, world: FakeWorld, **settings: Any) 
         captcha_provider="none",
         site_timezone=zone_named("Asia/Shanghai"),
         limits_enabled=False,
-        **settings,
     )
-    app = make_app(config, world.world, rounds=1)
+    app = make_app(replace(config, **settings), world.world, rounds=1)
     yield app
     app.close()
     assert_whole(inside.database_path(app))
