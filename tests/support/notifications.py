@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from email.message import EmailMessage
-from functools import partial
+from functools import cache, partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,12 @@ class LinkPage(HTMLParser):
         return self.title, self.who, self.text, self.button
 
 
+@cache
+def link_page(markup: str) -> LinkPage:
+    """Refusals are the same page again and again."""
+    return LinkPage(markup)
+
+
 class Reader(Visitor):
     """A visitor who opens links, too."""
 
@@ -122,7 +128,7 @@ class Reader(Visitor):
         assert response.headers["X-Content-Type-Options"] == "nosniff"
         assert not [word for word in (CANARY, OWNER, ANN, LU) if word in text]
         if method != "HEAD":
-            LinkPage(text)
+            link_page(text)
 
     def comment(self, content: str = "hi", **fields: Any) -> int:
         """The number of a comment that was just written."""
@@ -130,10 +136,10 @@ class Reader(Visitor):
         return number
 
     def open(self, link: str, status: int = 200) -> LinkPage:
-        return LinkPage(self.get(path_of(link), status=status).text)
+        return link_page(self.get(path_of(link), status=status).text)
 
     def press(self, link: str, status: int = 200, **how: Any) -> LinkPage:
-        return LinkPage(self.post(path_of(link), status=status, **how).text)
+        return link_page(self.post(path_of(link), status=status, **how).text)
 
 
 class PlainReader(Reader):
