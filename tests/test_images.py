@@ -4,10 +4,10 @@ names."""
 import json
 import os
 import re
-import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from commentd import App, Config, make_app
 from support.admin import owner as owner  # a fixture
 from support.client import PAGE, Visitor
 from support.commands import run_here
+from support.shared import shared_app
 from support.world import FakeWorld, read
 
 SVG = (
@@ -35,9 +36,7 @@ def draw(path: Path, width: int = 64, height: int = 64) -> Path:
     return path
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "stickers"
+def draw_stickers(folder: Path) -> Path:
     draw(folder / "cats" / "hello.png")
     draw(folder / "cats" / "wide.webp", 128, 64)
     draw(folder / "cats" / "hi.gif", 32, 32)
@@ -46,8 +45,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def settings(folder: Path) -> dict[str, Any]:
+def settings_with(folder: Path) -> dict[str, Any]:
     return {
         "stickers_folder": str(folder),
         "comments_picture_hosts": ("https://i.example", "https://*.many.example"),
@@ -56,14 +54,32 @@ def settings(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def shown(app: App) -> Callable[[str], str]:
+def folder(tmp_path: Path) -> Path:
+    return draw_stickers(tmp_path / "stickers")
+
+
+@pytest.fixture
+def settings(folder: Path) -> dict[str, Any]:
+    return settings_with(folder)
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Iterator[Visitor]:
+    """A visitor who writes nothing, so that all cases share the service."""
+    place = tmp_path_factory.mktemp("read")
+    settings = settings_with(draw_stickers(place / "stickers"))
+    with shared_app(place, empty_database, FakeWorld(), **settings) as app:
+        yield Visitor(app)
+
+
+def preview(visitor: Visitor, text: str) -> str:
     """What readers see of a text."""
-    visitor = Visitor(app)
+    return str(visitor.post_json("/comments/preview", {"content": text}).json["html"])
 
-    def html_of(text: str) -> str:
-        return str(visitor.post_json("/comments/preview", {"content": text}).json["html"])
 
-    return html_of
+@pytest.fixture
+def shown(reader: Visitor) -> Callable[[str], str]:
+    return partial(preview, reader)
 
 
 def url_in(html: str) -> str:
@@ -154,11 +170,9 @@ def test_a_sticker_that_is_gone_is_its_code_again(app: App, folder: Path, config
 # Files
 
 
-def test_a_sticker_is_kept_under_a_url_that_changes_with_it(
-    app: App, folder: Path, shown: Callable[[str], str]
-) -> None:
-    url = url_in(shown(":cats_hello:"))
+def test_a_sticker_is_kept_under_a_url_that_changes_with_it(app: App, folder: Path) -> None:
     visitor = Visitor(app)
+    url = url_in(preview(visitor, ":cats_hello:"))
     response = visitor.get(url)
     assert response.content_type == "image/png"
     assert response.body == (folder / "cats" / "hello.png").read_bytes()
@@ -174,15 +188,13 @@ def test_a_sticker_is_kept_under_a_url_that_changes_with_it(
 
     app.close()
     with closing(make_app(app.site.config, rounds=1)) as again:
-        new = url_in(
-            Visitor(again).post_json("/comments/preview", {"content": ":cats_hello:"}).json["html"]
-        )
+        new = url_in(preview(Visitor(again), ":cats_hello:"))
         assert new != url
         assert Visitor(again).get(new).headers["Cache-Control"] == kept
 
 
-def test_an_svg_is_a_picture_and_never_a_document(app: App, shown: Callable[[str], str]) -> None:
-    response = Visitor(app).get(url_in(shown(":cats_drawn:")))
+def test_an_svg_is_a_picture_and_never_a_document(reader: Visitor) -> None:
+    response = reader.get(url_in(preview(reader, ":cats_drawn:")))
     assert response.content_type == "image/svg+xml"
     assert response.headers["Content-Disposition"] == "attachment"
     policy = response.headers["Content-Security-Policy"]
@@ -195,14 +207,12 @@ def test_an_svg_is_a_picture_and_never_a_document(app: App, shown: Callable[[str
     "name",
     ["..%2F..%2Fetc%2Fpasswd", "..", "cats_hello", "cats_hello.svg", "hello.png", "%00", "a" * 300],
 )
-def test_another_name_than_that_of_a_sticker_is_not_found(app: App, name: str) -> None:
-    Visitor(app).get(f"/stickers/{name}", status=404)
+def test_another_name_than_that_of_a_sticker_is_not_found(reader: Visitor, name: str) -> None:
+    reader.get(f"/stickers/{name}", status=404)
 
 
-def test_a_file_that_is_no_sticker_any_longer_is_not_sent(
-    app: App, folder: Path, shown: Callable[[str], str]
-) -> None:
-    url = url_in(shown(":cats_hello:"))
+def test_a_file_that_is_no_sticker_any_longer_is_not_sent(app: App, folder: Path) -> None:
+    url = url_in(preview(Visitor(app), ":cats_hello:"))
     (folder / "cats" / "hello.png").write_text("<script>alert(1)</script>", "utf-8")
     Visitor(app).get(url, status=404)
     (folder / "cats" / "hello.png").unlink()
@@ -550,37 +560,48 @@ ARTALK = '<p><img src="https://a.example/{}" atk-emoticon="{}"></p>'
 
 @pytest.mark.parametrize("element", [TWIKOO, WALINE, VALINE, ARTALK])
 def test_an_import_keeps_a_sticker_whose_pack_is_here(folder: Path, element: str) -> None:
-    for src, alt in (("cats/hello.png", "x"), ("x/hello.png?v=1", "[hi]"), ("y", "cats_hello")):
-        assert ":cats_hello:" in imported(folder, element.format(src, alt))
-    assert ":cats_hello:" not in imported(folder, element.format("dogs/bye.png", "bye"))
+    pictures = (("cats/hello.png", "x"), ("x/hello.png?v=1", "[hi]"), ("y", "cats_hello"))
+    *kept, other = imported(
+        folder, *(element.format(*each) for each in (*pictures, ("dogs/bye.png", "bye")))
+    )
+    assert [":cats_hello:" in text for text in kept] == [True, True, True]
+    assert ":cats_hello:" not in other
 
 
 def test_an_import_takes_no_other_picture_for_a_sticker(folder: Path) -> None:
-    for source in ("https://x.example/hello.png", "https://x.example/a/hello.png"):
-        text = imported(folder, f'<p><img src="{source}" alt="hello"></p>')
+    sources = (
+        "https://x.example/hello.png",
+        "https://x.example/a/hello.png",
+        "https://x.example/cats/hello.png",
+    )
+    first, second, sticker = imported(
+        folder, *(f'<p><img src="{source}" alt="hello"></p>' for source in sources)
+    )
+    for source, text in zip(sources, (first, second), strict=False):
         assert ":cats_hello:" not in text
         assert source in text
-    text = imported(folder, '<p><img src="https://x.example/cats/hello.png" alt="hello"></p>')
-    assert ":cats_hello:" in text
+    assert ":cats_hello:" in sticker
 
 
-def imported(folder: Path, html: str) -> str:
-    """The Markdown of a comment of Twikoo that an import brings."""
+def imported(folder: Path, *texts: str) -> list[str]:
+    """The Markdown of comments of Twikoo that an import brings."""
     place = folder.parent / "import"
-    shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
-    comment = {
-        "_id": "1",
-        "nick": "Ann",
-        "url": "/a",
-        "href": "https://blog.example/a",
-        "comment": html,
-        "created": 1612422101000,
-        "isSpam": False,
-        "ua": "",
-    }
-    (place / "twikoo.json").write_text(json.dumps([comment]), "utf-8")
+    comments = [
+        {
+            "_id": str(number),
+            "nick": "Ann",
+            "url": "/a",
+            "href": "https://blog.example/a",
+            "comment": html,
+            "created": 1612422101000 + number,
+            "isSpam": False,
+            "ua": "",
+        }
+        for number, html in enumerate(texts)
+    ]
+    (place / "twikoo.json").write_text(json.dumps(comments), "utf-8")
     run_here(place, "import", "twikoo.json", COMMENTD_STICKERS_FOLDER=str(folder))
     with closing(make_app(Config(database_path=str(place / "commentd.db")))) as app:
-        (found,) = Visitor(app).listing(url="/a")["comments"]
-        return str(found["content"])
+        found = Visitor(app).listing(url="/a", sort="oldest")["comments"]
+    return [str(each["content"]) for each in found]
