@@ -2,6 +2,7 @@
 on it counts, and how it is undone. `test_admin_page.py` has the page."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from email import message_from_string
 from email.policy import default
@@ -18,9 +19,18 @@ from support.client import CANARY, PAGE, Visitor
 from support.service import BLOG, Start
 from support.service import start as start  # a fixture
 from support.serving import until
+from support.shared import shared_app
 from support.world import FakeWorld
 
 NAMES = [name for names in SETTINGS_AT_ADMIN.values() for name in names]
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Iterator[Visitor]:
+    """The owner whose every change is refused, so that all cases share the service."""
+    folder = tmp_path_factory.mktemp("refused")
+    with shared_app(folder, empty_database, FakeWorld()) as app:
+        yield new_owner(app)
 
 
 def change(owner: Visitor, status: int = 200, /, lang: str = "en", **texts: str) -> Any:
@@ -107,11 +117,11 @@ OTHERS = sorted({*SETTINGS} - {*NAMES})
 
 
 @pytest.mark.parametrize("name", [*OTHERS, "login.github_client_secret", "no_such", ""])
-def test_no_other_setting_can_be_changed(owner: Visitor, app: App, name: str) -> None:
-    before = app.site.config
-    assert faults(owner, **{name: "yes"}) == {name: "this setting can't be changed at /admin"}
-    assert app.current_site().config == before
-    assert audit(owner) == []
+def test_no_other_setting_can_be_changed(refused: Visitor, name: str) -> None:
+    before = refused.served.site.config
+    assert faults(refused, **{name: "yes"}) == {name: "this setting can't be changed at /admin"}
+    assert refused.served.current_site().config == before
+    assert audit(refused) == []
 
 
 def test_no_secret_can_be_changed_or_is_shown_with_its_text() -> None:
@@ -141,17 +151,17 @@ def test_no_secret_can_be_changed_or_is_shown_with_its_text() -> None:
     ],
 )
 def test_a_wrong_text_is_refused_in_the_words_that_a_file_would_get(
-    owner: Visitor, tmp_path: Path, name: str, text: str
+    refused: Visitor, tmp_path: Path, name: str, text: str
 ) -> None:
     section, _, key = name.partition("_")
     file = tmp_path / "commentd.ini"
     file.write_text(f"[{section}]\n{key} = {text}\n")
-    with pytest.raises(inside.REFUSALS) as refused:
+    with pytest.raises(inside.REFUSALS) as error:
         load_config(file, {})
-    told = faults(owner, **{"comments_edit_minutes": "99", name: text})
-    assert str(refused.value) == f"{file}: [{section}] {key}: {told[name]}"
-    assert setting(owner, "comments_edit_minutes")["value"] == "15"  # nothing was changed
-    assert audit(owner) == []
+    told = faults(refused, **{"comments_edit_minutes": "99", name: text})
+    assert str(error.value) == f"{file}: [{section}] {key}: {told[name]}"
+    assert setting(refused, "comments_edit_minutes")["value"] == "15"  # nothing was changed
+    assert audit(refused) == []
 
 
 def test_settings_are_refused_that_do_not_go_together(owner: Visitor) -> None:
@@ -173,8 +183,8 @@ def test_refusals_are_in_chinese_for_who_reads_that(owner: Visitor) -> None:
 
 
 @pytest.mark.parametrize("texts", [[], {}, {"site_name": 1}, {"site_name": None}, "x"])
-def test_a_form_without_settings_is_refused(owner: Visitor, texts: Any) -> None:
-    answer = owner.patch_json("/admin/settings", {"settings": texts}, status=400).json
+def test_a_form_without_settings_is_refused(refused: Visitor, texts: Any) -> None:
+    answer = refused.patch_json("/admin/settings", {"settings": texts}, status=400).json
     assert answer["code"] == "settings_invalid"
 
 
