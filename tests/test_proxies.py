@@ -7,7 +7,9 @@ import gzip
 import html
 import itertools
 import json
+import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -29,7 +31,7 @@ from commentd import BODY_LIMIT
 from support import blog as browsing
 from support import sites
 from support.client import COMMENT, PAGE
-from support.commands import run
+from support.commands import PROGRAM, run_here
 from support.patience import PATIENCE
 from support.proxies import AMBIGUOUS, HOST, ME, PROXIES, SEEN, ProxiedSite, Proxy, free_port, site
 from support.proxies import proxy as proxy  # a fixture
@@ -212,14 +214,14 @@ def test_an_untrusted_proxy_is_reported(tmp_path: Path, kind: str, transport: st
             assert statuses == [200] * 12  # clients that look the same are not limited together
             noticed = re.findall(r"a proxy that is not named .*: (set .*)", service.output)
             assert noticed == [f"set [server] trusted_proxy = {proxied_site.through}"]
-            until(lambda: "proxy that is not trusted" in run(tmp_path, "check")[1])
+            until(lambda: "proxy that is not trusted" in run_here(tmp_path, "check")[1])
             service.stop(signal.SIGKILL)
             assert proxy.say("lost", client="127.0.0.9").status == 502
             service = start(**proxied_site.settings(url))
             response = proxy.say("back", client="127.0.0.9")
         assert (response.status, response.json["comment"]["ip"]) == (200, "127.0.0.9")
         assert rows(service, "SELECT count(*) FROM comment") == [(13,)]
-        assert "not trusted" not in run(tmp_path, "check")[1]
+        assert "not trusted" not in run_here(tmp_path, "check")[1]
         assert "not named" not in service.output
 
 
@@ -359,7 +361,7 @@ def test_http_2_is_written_as_the_nginx_here_wants_it(
     (tmp_path / "nginx").write_bytes(f"\0nginx version: nginx/{version}\0".encode())
     (tmp_path / "nginx").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    _, text, _ = run(tmp_path, "example", "nginx")
+    _, text, _ = run_here(tmp_path, "example", "nginx")
     assert re.findall("(?m)^    ((?:listen .*443|http2).*)$", text) == printed
 
 
@@ -500,8 +502,9 @@ def keep(folder: Path, public: Path) -> None:
     """Runs what cron is to run for Caddy."""
     command = KEEP.replace("/srv/kept", str(folder / "kept"))
     command = command.replace("/srv/blog", str(public)).replace("/srv/commentd", str(folder))
-    command = command.replace("commentd render", f"{sys.executable} {ROOT}/commentd.py render")
-    subprocess.run(["sh", "-c", command], check=True)
+    command = command.replace("commentd render", f"{shlex.join([sys.executable, *PROGRAM])} render")
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run(["sh", "-c", command], env=environ, check=True)
 
 
 class Failing(BaseHTTPRequestHandler):
@@ -624,7 +627,7 @@ def test_a_real_blog_gets_its_comments_too(
                 service.stop()
                 assert_readable(shown(sites.PATH), url, opened, forms=0)
                 rebuild(cache / name, name, '<commentd-thread id="comments"></commentd-thread>')
-                assert run(folder, "render", str(public))[0] == 0
+                assert run_here(folder, "render", str(public))[0] == 0
                 assert_readable(shown(sites.PATH), url, opened, forms=0)
 
 

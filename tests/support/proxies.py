@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from support.client import COMMENT
-from support.commands import run
+from support.commands import run_here
 from support.patience import PATIENCE
 from support.service import (
     BLOG,
@@ -137,7 +137,7 @@ class ProxiedSite:
         named: tuple[str, ...] = (),
     ) -> Iterator[Proxy]:
         """The proxy, with what the program prints for its settings, or for those that are named."""
-        code, printed, errors = run(self.folder, "example", self.kind, *named)
+        code, printed, errors = run_here(self.folder, "example", self.kind, *named)
         assert (code, errors) == (0, "")
         main, command = (text.format(self.folder) for text in PROXIES[self.kind])
         printed = kept_in(self.folder, printed)
