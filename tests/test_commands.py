@@ -21,7 +21,7 @@ import pytest
 from commentd import COMMANDS, SETTINGS, __version__, example_config, load_config, setting_named
 from support.campaign import Campaign
 from support.client import CANARY
-from support.commands import Words, run, run_here
+from support.commands import PROGRAM, Words, run, run_here
 from support.inside import routes
 from support.sources import MANUAL, ROOT
 
@@ -198,8 +198,11 @@ def test_help_prints_the_manual_in_the_language_of_the_terminal(tmp_path: Path) 
 def test_a_command_whose_pipe_is_closed_ends_without_a_word(tmp_path: Path, words: Words) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, str(ROOT / "commentd.py"), *words]
-    done = subprocess.run(command, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE)
+    command = [sys.executable, *PROGRAM, *words]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environ, stdout=writing, stderr=subprocess.PIPE
+    )
     os.close(writing)
     assert (done.returncode, done.stderr) == (1, b"")
 

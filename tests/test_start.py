@@ -17,14 +17,9 @@ SERVICE = (
 )
 
 
-def test_a_started_service_is_small_and_has_loaded_no_module_that_few_need(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / "compiled"))
+def test_a_started_service_is_small_and_has_loaded_no_module_that_few_need(tmp_path: Path) -> None:
     with services(tmp_path) as start:
-        assert start(tmp_path / "first", program=SERVICE).stop() == 0  # it is compiled now
-        service = start(program=SERVICE)
+        service = start(program=SERVICE)  # it was compiled for the tests
         assert service.ask("GET", "/comments?url=/a/").status == 200
         assert memory(service) < 48
         assert service.stop() == 0

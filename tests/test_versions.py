@@ -1,6 +1,7 @@
 """Versions that meet: an old widget and a new service, the program that is installed and the one
 that runs, and what was promised with each release until 2.0."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -17,7 +18,7 @@ from commentd import App, __version__
 from support import inside
 from support.blog import POST, Pages, article, conversation, new_context, painted, service
 from support.client import Visitor
-from support.commands import run_here
+from support.commands import PROGRAM, run_here
 from support.patience import PATIENCE
 from support.promises import broken, promises
 from support.released import Released, releases, served
@@ -242,13 +243,16 @@ def test_update_check_says_how_to_restart_a_unit_of_systemd(start: Start, tmp_pa
 def test_update_check_in_a_container_says_to_restart_it(tmp_path: Path) -> None:
     """Where the service is the first process, as in a container."""
     (tmp_path / "commentd.ini").write_text("[server]\nlisten = 127.0.0.1:0\n")
-    check = f"{sys.executable} {ROOT / 'commentd.py'} update --check"
-    wait = f"until {check} | grep -q serves; do :; done"
+    check = f"{shlex.join([sys.executable, *PROGRAM])} update --check"
+    wait = f"until {check} | grep -q serves; do sleep 0.1; done"
     program = f"exec {sys.executable} -c {shlex.quote(OTHER.format('0.0.9'))}"
     # The shell becomes the service, and the commands that it left run beside that.
     script = f"({wait}; {check} > said; kill 1) & {program}"
     unshare = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script]
-    done = subprocess.run(unshare, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        unshare, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=PATIENCE
+    )
     if "unshare" in done.stderr:
         pytest.skip(done.stderr)
     said = (tmp_path / "said").read_text()
