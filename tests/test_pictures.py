@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from PIL import Image
@@ -27,6 +28,7 @@ from support.login import BLOG, SECRET, SERVICE, Reader, section
 from support.mail import certificates as certificates  # a fixture
 from support.provider import Provider
 from support.serving import until
+from support.shared import shared_app
 from support.sources import STATIC
 from support.world import FakeWorld
 
@@ -92,13 +94,17 @@ def moving(format: str) -> bytes:
     return file.getvalue()
 
 
+def offer_picture(provider: Provider, world: FakeWorld) -> None:
+    """From now on its Ann has a picture."""
+    provider.now = int(world.time)
+    provider.person["picture"] = f"{provider.issuer}/ann"
+    show(provider, drawn())
+
+
 @pytest.fixture
 def provider(fake_world: FakeWorld) -> Iterator[Provider]:
-    """Its Ann has a picture."""
     with closing(Provider()) as server:
-        server.now = int(fake_world.time)
-        server.person["picture"] = f"{server.issuer}/ann"
-        show(server, drawn())
+        offer_picture(server, fake_world)
         yield server
 
 
@@ -108,8 +114,7 @@ def show(provider: Provider, body: bytes, status: str = "200 OK", head: str = ""
     provider.raw["/ann"] = [start.encode(), body], 0
 
 
-@pytest.fixture
-def settings(provider: Provider) -> dict[str, Any]:
+def settings_with(provider: Provider) -> dict[str, Any]:
     return {
         "login_providers": (section("own", provider), section("github", provider, "github")),
         "server_public_url": SERVICE,
@@ -120,8 +125,43 @@ def settings(provider: Provider) -> dict[str, Any]:
 
 
 @pytest.fixture
+def settings(provider: Provider) -> dict[str, Any]:
+    return settings_with(provider)
+
+
+@pytest.fixture
 def reader(app: App) -> Reader:
     return Reader(app)
+
+
+class Refusing(NamedTuple):
+    """A service that takes no picture, so that all cases share it."""
+
+    app: App
+    reader: Reader
+    provider: Provider
+
+
+@pytest.fixture(scope="module")
+def shared(
+    tmp_path_factory: pytest.TempPathFactory, empty_database: Path
+) -> Iterator[tuple[App, Provider]]:
+    folder = tmp_path_factory.mktemp("shared")
+    with (
+        closing(Provider()) as provider,
+        shared_app(folder, empty_database, FakeWorld(), **settings_with(provider)) as app,
+    ):
+        yield app, provider
+
+
+@pytest.fixture
+def refusing(shared: tuple[App, Provider]) -> Refusing:
+    """Nobody has an account, and nothing was asked of the provider."""
+    app, provider = shared
+    provider.start_anew()
+    offer_picture(provider, FakeWorld())
+    sql(app, "DELETE FROM account")
+    return Refusing(app, Reader(app), provider)
 
 
 @pytest.fixture
@@ -230,13 +270,9 @@ UNUSABLE = {
 @pytest.mark.parametrize("with_pillow", [True, False])
 @pytest.mark.parametrize("what", UNUSABLE)
 def test_a_file_that_is_no_still_picture_is_refused_and_signs_in_all_the_same(
-    app: App,
-    reader: Reader,
-    provider: Provider,
-    monkeypatch: pytest.MonkeyPatch,
-    what: str,
-    with_pillow: bool,
+    refusing: Refusing, monkeypatch: pytest.MonkeyPatch, what: str, with_pillow: bool
 ) -> None:
+    app, reader, provider = refusing
     show(provider, UNUSABLE[what])
     if not with_pillow:
         monkeypatch.setitem(sys.modules, "PIL", None)
@@ -259,8 +295,9 @@ def test_pillow_takes_no_memory_for_a_second_head_that_is_larger(
     [("404 No", ""), ("302 Found", "Location: http://127.0.0.1:1/\r\n"), ("500 No", "")],
 )
 def test_a_picture_that_is_elsewhere_or_not_there_is_left_out(
-    app: App, reader: Reader, provider: Provider, status: str, head: str
+    refusing: Refusing, status: str, head: str
 ) -> None:
+    app, reader, provider = refusing
     show(provider, drawn(), status, head)
     assert reader.sign_in(provider, nickname="Ann", picture=True)["token"]
     assert sql(app, "SELECT count(*) FROM picture") == [(0,)]
@@ -287,8 +324,9 @@ def test_without_pillow_a_small_file_is_stored_as_it_is(
 
 @pytest.mark.parametrize("picture", [noise(200), drawn(1025), drawn(1100, "JPEG")], ids=len)
 def test_without_pillow_a_large_file_is_refused(
-    app: App, reader: Reader, provider: Provider, without_pillow: None, picture: bytes
+    refusing: Refusing, without_pillow: None, picture: bytes
 ) -> None:
+    app, reader, provider = refusing
     show(provider, picture)
     reader.sign_in(provider, nickname="Ann", picture=True)
     assert sql(app, "SELECT count(*) FROM picture") == [(0,)]
@@ -339,11 +377,9 @@ def test_the_head_of_a_picture_tells_its_size() -> None:
         None,
     ],
 )
-def test_a_picture_at_an_odd_url_is_not_offered(
-    app: App, reader: Reader, provider: Provider, url: object
-) -> None:
-    provider.person["picture"] = url
-    assert reader.sign_in(provider)["picture"] is False
+def test_a_picture_at_an_odd_url_is_not_offered(refusing: Refusing, url: object) -> None:
+    refusing.provider.person["picture"] = url
+    assert refusing.reader.sign_in(refusing.provider)["picture"] is False
 
 
 def test_a_picture_elsewhere_is_fetched_from_the_open_internet_alone() -> None:
