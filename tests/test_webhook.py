@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from commentd import QuietHours, load_config
 from support import inside
 from support.admin import moderate
 from support.client import CANARY, PAGE
+from support.local_servers import LocalHTTPServer, served
 from support.mail import MailServer
 from support.mail import start_mail_server as start_mail_server  # a fixture
 from support.notifications import (
@@ -103,7 +104,7 @@ class WebhookHandler(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-class WebhookServer(ThreadingHTTPServer):
+class WebhookServer(LocalHTTPServer):
     """The owner's program: what it was sent, and what it answers: `script` first, then `usual`."""
 
     daemon_threads = True
@@ -123,13 +124,9 @@ class WebhookServer(ThreadingHTTPServer):
 
 @pytest.fixture
 def webhook(fake_world: FakeWorld) -> Iterator[WebhookServer]:
-    with WebhookServer(lambda: fake_world.time) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    with served(WebhookServer(lambda: fake_world.time)) as server:
         yield server
         server.closing.set()
-        server.shutdown()
-        thread.join()
 
 
 StartWithWebhook = Callable[..., AbstractContextManager[Guest]]

@@ -3,10 +3,11 @@
 import json
 import select
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs
 
+from support.local_servers import LocalHTTPServer
 from support.mail import tls
 
 HOST, ORIGIN = "blog.example", "https://blog.example"
@@ -25,7 +26,7 @@ KINDS: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
-class Siteverify(ThreadingHTTPServer):
+class Siteverify(LocalHTTPServer):
     """The provider: it issues tokens, and tells once whether one is good."""
 
     daemon_threads = False  # so that closing waits for all that it does
@@ -47,21 +48,17 @@ class Siteverify(ThreadingHTTPServer):
         self.script: dict[str, tuple[list[bytes], float]] = {}
         self.lock, self.gate = threading.Lock(), threading.Event()
         self.gate.set()
-        self.thread = threading.Thread(target=self.serve_forever, args=(0.01,))
-        self.thread.start()
+        self.start()
 
     def stop(self) -> None:
-        """Twice is fine."""
         self.gate.set()
-        self.shutdown()
-        self.thread.join()
-        self.server_close()
+        super().stop()
 
     close = stop
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         self.connections += 1
-        return True
+        return super().verify_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         with self.lock:

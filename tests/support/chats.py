@@ -9,15 +9,15 @@ import base64
 import hashlib
 import hmac
 import json
-import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from support.client import CANARY
+from support.local_servers import LocalHTTPServer, served
 
 Answer = tuple[int, dict[str, str], bytes]
 
@@ -339,12 +339,6 @@ class Handler(BaseHTTPRequestHandler):
 @contextmanager
 def chat_server(chat: ChatServer) -> Iterator[ChatServer]:
     handler = type("HandlerOfOne", (Handler,), {"chat": chat})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with served(LocalHTTPServer(("127.0.0.1", 0), handler)) as server:
         chat.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield chat
-        finally:
-            server.shutdown()
-            thread.join()
+        yield chat

@@ -19,6 +19,7 @@ from aiosmtpd.smtp import AuthResult
 
 from commentd import App
 from support import inside
+from support.local_servers import LocalServer
 from support.world import read, text_of
 
 HEADERS = [
@@ -168,7 +169,7 @@ class MailSession(socketserver.StreamRequestHandler):
 Script = dict[str, str | Callable[[str], str]]
 
 
-class ScriptedMailServer(socketserver.ThreadingTCPServer):
+class ScriptedMailServer(LocalServer, socketserver.ThreadingTCPServer):
     """A mail server with a script: what it replies at a step, else the usual."""
 
     daemon_threads = True
@@ -186,12 +187,12 @@ class ScriptedMailServer(socketserver.ThreadingTCPServer):
     def open(self) -> None:
         self.server_activate()
         self.is_open = True
-        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+        self.start()
 
     def close(self) -> None:
         self.closing.set()
         if self.is_open:
-            self.shutdown()
+            self.stop()
         self.server_close()
 
     def recipients(self) -> list[str]:

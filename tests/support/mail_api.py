@@ -3,13 +3,13 @@ does."""
 
 import base64
 import json
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs
 
+from support.local_servers import LocalHTTPServer
 from support.world import html_of, read, text_of
 
 KEY = "key-a1b2c3d4e5"
@@ -150,7 +150,7 @@ PROVIDERS: dict[str, tuple[str, Any, Any, int, int, Any]] = {
 }  # fmt: skip
 
 
-class MailApi(ThreadingHTTPServer):
+class MailApi(LocalHTTPServer):
     """One provider. `refuses`: the status and what is said to the next emails."""
 
     daemon_threads = False
@@ -165,13 +165,7 @@ class MailApi(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         if provider == "webhook":
             self.url += "/send"
-        self.thread = threading.Thread(target=self.serve_forever, args=(0.01,))
-        self.thread.start()
-
-    def stop(self) -> None:
-        self.shutdown()
-        self.thread.join()
-        self.server_close()
+        self.start()
 
 
 class Handler(BaseHTTPRequestHandler):
