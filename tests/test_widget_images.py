@@ -274,7 +274,8 @@ def test_a_lost_picture_in_sight_keeps_its_room_and_further_down_is_a_link(
     page.get_by_role("button", name=re.compile("more")).click()
     in_sight = page.get_by_role("link", name="a cat")
     in_sight.scroll_into_view_if_needed()
-    until(lambda: len(held) == 2)
+    # Playwright hears of requests while it is asked something, and not while this thread sleeps.
+    until(lambda: page.title() and len(held) == 2)
     before = page.get_by_text("Comment 8.").bounding_box()
     for route in held:
         route.abort()

@@ -98,7 +98,8 @@ def test_a_reader_signs_in_with_two_clicks(view: View, ann: int, asked: list[str
     page = open_panel(view)
     provider_button(page).click()
     expect(greeting(page)).to_be_visible()
-    until(lambda: page.context.pages == [page])  # the window has closed itself
+    # The window closes itself, which Playwright hears while it is asked something.
+    until(lambda: page.title() and page.context.pages == [page])
     assert page.context.cookies() == []
     assert page.evaluate("location.href").endswith(POST)
 
