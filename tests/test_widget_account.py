@@ -615,6 +615,7 @@ def test_a_press_on_the_page_of_a_mailed_link_makes_a_comment_that_of_its_holder
     button(mailed, "Yes, publish it").click()
     expect(mailed.get_by_role("heading")).to_have_text("Thank you. This comment is yours.")
     ann = signed_in(blog_site)
+    blog.begin_to_read(ann)
     tick = article(ann, "hurry").get_by_role("img", name="signed in")
     expect(tick).to_have_text("✓")
     expect(article(ann, "hurry").locator(".own")).to_have_text("You")

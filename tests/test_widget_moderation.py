@@ -19,7 +19,7 @@ from support.accessibility import (
     assert_nobody_is_shut_out,
     focus_stops,
 )
-from support.blog import POST, WATCH, say
+from support.blog import POST, WATCH, begin_to_read, say, wait_until
 from support.inside import sql
 from support.writing import (
     REFUSED,
@@ -70,7 +70,7 @@ def owner(app: App) -> None:
 def admin(blog_site: BlogSite, **how: Any) -> Page:
     """The admin before the page, when the menus are there."""
     page = signed_in(blog_site, MAIL, **how)
-    page.wait_for_function(MODERATES)
+    wait_until(page, MODERATES)
     return page
 
 
@@ -128,7 +128,7 @@ def test_an_admin_who_signs_in_on_the_blog_gets_the_menu(blog_site: BlogSite) ->
     page.route("**/comments/waiting*", lambda route: route.abort())
     open_account(page)
     sign_in(page, password=PASSWORD, email=MAIL)
-    page.wait_for_function(MODERATES)  # though what waits did not come
+    wait_until(page, MODERATES)  # though what waits did not come
     page.unroute("**/comments/waiting*")
     page.reload()
     expect(article(page, "Waits.")).to_contain_text("Waiting for your approval.")
@@ -219,6 +219,7 @@ def test_a_waiting_comment_is_seen_by_its_author_and_the_admin_only(blog_site: B
     expect(article(author, "A casino.")).to_contain_text("Waiting for approval.")
     assert states(blog_site.app)["A casino."] == "spam"
     boss.reload()
+    begin_to_read(boss)
     expect(menu(boss, "Patience.")).to_be_visible()
     expect(article(boss, "A casino.")).to_have_count(0)
 

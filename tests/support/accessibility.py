@@ -173,9 +173,9 @@ class ExaminedSite:
                 state.before(page, app)
             page.goto(self.address + path)
             if state.before is not hold:
-                page.wait_for_function(READY)
+                blog.wait_until(page, READY)
             if state.role == "admin":
-                page.wait_for_function(MODERATES)
+                blog.wait_until(page, MODERATES)
             if state.before is None:
                 blog.begin_to_read(page)
             page.evaluate("watch.listen()")
@@ -187,9 +187,9 @@ class ExaminedSite:
 
 READY = """() => {
   const root = document.querySelector('commentd-thread')?.shadowRoot
-  return root?.querySelector('section') && !root.querySelector('.wait')
+  return Boolean(root?.querySelector('section')) && !root.querySelector('.wait')
 }"""
-MODERATES = "() => document.querySelector('commentd-thread').menus.moderate"
+MODERATES = "() => Boolean(document.querySelector('commentd-thread').menus.moderate)"
 WEAR = """async css => {
   document.querySelector('link[rel=stylesheet], #look').outerHTML = `<style id=look>${css}</style>`
   const host = document.querySelector('commentd-thread')
@@ -317,7 +317,7 @@ def wear(page: Page, report: Report, dress: Dress, *where: str) -> None:
 # The tools of a field come when it gets the focus.
 EQUIPPED = """() => {
   const field = document.querySelector('commentd-thread').shadowRoot.activeElement
-  return !field?.matches('.form > .field') || field.form.querySelector('.tools button')
+  return !field?.matches('.form > .field') || Boolean(field.form.querySelector('.tools button'))
 }"""
 
 
@@ -335,7 +335,7 @@ def stops(page: Page) -> Iterator[Json]:
         if not stop or stop in seen:
             return
         seen.append(stop)
-        page.wait_for_function(EQUIPPED)
+        blog.wait_until(page, EQUIPPED)
         yield stop
 
 
@@ -507,7 +507,7 @@ PASTE = "new ClipboardEvent('paste', {bubbles: true, cancelable: true, composed:
 
 def again(page: Page) -> None:
     page.reload()
-    page.wait_for_function(READY)
+    blog.wait_until(page, READY)
 
 
 def until_drawn(page: Page) -> None:
