@@ -1,8 +1,10 @@
 """Emails that leave by HTTPS, where hosts block SMTP: what each provider is sent, and what becomes
 of an email that it refuses."""
 
+import configparser
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,9 +15,10 @@ import pytest
 from commentd import RULES, App, Config, aws_headers, check_mail
 from support import inside
 from support.client import Visitor
+from support.database import assert_whole
 from support.inside import sql
 from support.mail_api import KEY, PROVIDERS, SENDER, MailApi
-from support.service import services
+from support.service import Service
 from support.serving import until
 from support.world import FakeWorld
 
@@ -70,24 +73,56 @@ def test_a_code_for_a_new_account_arrives(
     assert sql(app, "SELECT count(*) FROM outbox") == [(0,)]
 
 
-@pytest.mark.slow
-def test_a_running_service_sends_a_code_by_https(
-    tmp_path: Path, api: MailApi, provider: str
-) -> None:
-    mail = {"provider": provider, "api_key": KEY, "api_url": api.url, "sender": SENDER}
-    if provider == "ses":
-        mail["user"] = "AKIDEXAMPLE"
-    urls: dict[str, Any] = {
-        "server": {"public_url": "https://comments.example"},
-        "site": {"origins": "https://blog.example"},
+def write_settings(path: Path, api: MailApi, host: str, **server: str) -> None:
+    """Settings of a blog whose emails leave by this provider."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser["server"] = {"public_url": f"https://{host}", **server}
+    parser["site"] = {"origins": "https://blog.example"}
+    parser["database"] = {"path": f"{api.provider}.db"}
+    parser["captcha"] = {"provider": "none"}
+    parser["mail"] = {
+        "provider": api.provider,
+        "api_key": KEY,
+        "api_url": api.url,
+        "user": "AKIDEXAMPLE" if api.provider == "ses" else "",
+        "sender": SENDER,
     }
+    with path.open("w") as file:
+        parser.write(file)
+
+
+class ServiceOfManyBlogs(Service):
+    """`commentd serve` with a folder of settings."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log = folder / "log"
+        self.begin("", "serve", str(folder))
+
+
+@pytest.mark.slow
+def test_a_running_service_sends_a_code_by_https(tmp_path: Path) -> None:
+    # One process serves a blog for each provider.
     account = {"nickname": "Ann", "email": "ann@example.com", "password": "x", "captcha_token": "x"}
-    with services(tmp_path) as start:
-        service = start(mail=mail, **urls)
-        assert service.ask("POST", "/auth/register", body=account).status == 200
-        until(lambda: api.emails)
-    [email] = api.emails
-    assert email.recipient == "ann@example.com"
+    with ExitStack() as stack:
+        apis = [MailApi(provider) for provider in PROVIDERS]
+        for number, api in enumerate(sorted(apis, key=lambda api: api.provider)):
+            stack.callback(api.stop)
+            host = f"{api.provider}.comments.example"
+            of_process = {"listen": "127.0.0.1:0"} if number == 0 else {}  # in the first file alone
+            write_settings(tmp_path / f"{api.provider}.ini", api, host, **of_process)
+        service = ServiceOfManyBlogs(tmp_path)
+        stack.callback(service.end)
+        service.greeted()
+        until(lambda: service.output.count(" serves ") == len(apis))
+        for api in apis:
+            host = f"{api.provider}.comments.example"
+            assert service.ask("POST", "/auth/register", body=account, host=host).status == 200
+        until(lambda: all(api.emails for api in apis))
+        assert service.stop() == 0
+    for api in apis:
+        [email] = api.emails
+        assert email.recipient == "ann@example.com", api.provider
+        assert_whole(str(tmp_path / f"{api.provider}.db"))
 
 
 def test_headers_that_end_emails_come_along(

@@ -157,6 +157,7 @@ class MailApi(LocalHTTPServer):
 
     def __init__(self, provider: str) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
+        self.provider = provider
         self.path, self.is_allowed, self.understand, self.success, *wrong = PROVIDERS[provider]
         self.wrong_key = (wrong[0], wrong[1])
         self.emails: list[TakenEmail] = []
