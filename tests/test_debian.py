@@ -58,8 +58,7 @@ def files(machine: Machine) -> set[str]:
 
 def greetings(machine: Machine) -> list[str]:
     """The versions that have started."""
-    log = machine.shell("cat /run/log || true")
-    return re.findall(r"^commentd (\S+) serves ", log, re.M)
+    return re.findall(r"^commentd (\S+) serves ", machine.read("/run/log"), re.M)
 
 
 def assert_lives(machine: Machine, package: Path) -> None:

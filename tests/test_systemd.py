@@ -6,6 +6,7 @@ own, and the programs of this machine. That takes root and cgroup 2."""
 
 import configparser
 import contextlib
+import importlib.util
 import os
 import re
 import socket
@@ -20,7 +21,7 @@ import pytest
 import waitress
 
 from support.client import COMMENT, PAGE
-from support.machine import NAMESPACES, SYSTEMD, new_cgroup, remove, run, skip_without
+from support.machine import NAMESPACES, SYSTEMD, is_there, new_cgroup, remove, run, skip_without
 from support.service import Answer, Service
 from support.serving import until
 from support.sources import ROOT
@@ -36,10 +37,16 @@ BOOT = """
 set -eu
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -t tmpfs -o mode=755 tmpfs /srv
-mkdir -p /srv/commentd/blog /srv/python /srv/program /srv/packages
+mkdir -p /srv/commentd/blog /srv/commentd/bin /srv/python /srv/packages
+mkdir -p /srv/program/static /srv/program/__pycache__
 mount --bind "$FOLDER" /srv/commentd/blog
 mount --bind "$BASE" /srv/python
-mount --bind "$PROGRAM" /srv/program
+mount --bind "$PROGRAM/static" /srv/program/static
+cp --preserve=timestamps "$PROGRAM/commentd.py" /srv/program
+[ ! -e "$COMPILED" ] || cp "$COMPILED" /srv/program/__pycache__
+printf "#!/srv/python/bin/$PYTHON\\nimport sys\\nfrom commentd import main\\nsys.exit(main())\\n" \\
+    > /srv/commentd/bin/commentd
+chmod 755 /srv/commentd/bin/commentd
 mount --bind "$PACKAGES" /srv/packages
 for folder in /run /tmp /var/tmp /var/cache; do mount -t tmpfs -o mode=755 tmpfs $folder; done
 mkdir -p /run/units/commentd.service.d /run/units/commentd@.service.d
@@ -50,28 +57,32 @@ mount --bind /run/passwd /etc/passwd
 mount --bind /run/group /etc/group
 chown -R commentd:commentd /srv/commentd/blog
 cd /srv/commentd/blog
-export PYTHONPATH=/srv/packages LD_LIBRARY_PATH=/srv/python/lib
-/srv/python/bin/$PYTHON /srv/program/commentd.py example $EXAMPLE > /run/printed
+export PYTHONPATH=/srv/program:/srv/packages LD_LIBRARY_PATH=/srv/python/lib
+$START example $EXAMPLE > /run/printed
 mv /run/printed /run/units/$UNIT
 for unit in idle basic sysinit shutdown network-online; do
     printf "[Unit]\\nDefaultDependencies=no\\n" > /run/units/$unit.target
 done
 for folder in /run/units/*.d; do
-    printf "[Service]\\nEnvironment=PYTHONPATH=/srv/packages LD_LIBRARY_PATH=/srv/python/lib
+    printf "[Service]\\nEnvironment=LD_LIBRARY_PATH=/srv/python/lib
+Environment=PYTHONPATH=/srv/program:/srv/packages
 StandardOutput=append:/srv/commentd/blog/log\\nStandardError=append:/srv/commentd/blog/log\\n" \\
         > $folder/test.conf
 done
-unset PYTHONPATH LD_LIBRARY_PATH FOLDER BASE PROGRAM PACKAGES PYTHON EXAMPLE UNIT
+unset PYTHONPATH LD_LIBRARY_PATH FOLDER BASE PROGRAM COMPILED PACKAGES PYTHON START EXAMPLE UNIT
 export SYSTEMD_UNIT_PATH=/run/units container=test
 exec /lib/systemd/systemd --system --unit=idle.target --log-target=null --show-status=no \\
     --machine-id=0123456789abcdef0123456789abcdef
 """
+PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+# The program as pip installs it, which starts from the compiled module; and as it is downloaded.
+COMMAND, FILE = "/srv/commentd/bin/commentd", f"/srv/python/bin/{PYTHON} /srv/program/commentd.py"
 
 
 class Unit(Service):
     """The service as systemd runs it."""
 
-    def __init__(self, folder: Path, group: Path, example: str) -> None:
+    def __init__(self, folder: Path, group: Path, start: str, example: str) -> None:
         self.folder, self.log, self.path = folder, folder / "log", folder / "commentd.db"
         self.opened: list[socket.socket] = []
         self.log.touch()
@@ -81,9 +92,11 @@ class Unit(Service):
             "FOLDER": str(folder),
             "BASE": sys.base_prefix,
             "PROGRAM": str(ROOT),
+            "COMPILED": importlib.util.cache_from_source(str(ROOT / "commentd.py")),
             # Not that of this Python, which may have them by a .pth file.
             "PACKAGES": str(Path(waitress.__file__).parents[1]),
-            "PYTHON": f"python{sys.version_info[0]}.{sys.version_info[1]}",
+            "PYTHON": PYTHON,
+            "START": start,
             "EXAMPLE": example,
             "UNIT": f"commentd{at}.service",
         }
@@ -102,6 +115,7 @@ class Unit(Service):
         until(lambda: self.process.poll() is not None or children.read_text())
         self.init = children.read_text().strip() if self.process.poll() is None else ""
         output = self.folder / "boot"
+        until(lambda: self.process.poll() is not None or is_there(self.init))
         until(lambda: self.process.poll() is not None or self.ctl("is-system-running")[0] == 0)
         if self.process.poll() is not None:
             pytest.skip(f"systemd does not run here: {output.read_text()}")
@@ -115,12 +129,12 @@ class Unit(Service):
         """A command that root runs in the folder of the settings."""
         script = """
             cd /srv/commentd/blog
-            export PYTHONPATH=/srv/packages LD_LIBRARY_PATH=/srv/python/lib LC_ALL=C.UTF-8
-            exec /srv/python/bin/$0 /srv/program/commentd.py "$@"
+            export PYTHONPATH=/srv/program:/srv/packages
+            export LD_LIBRARY_PATH=/srv/python/lib LC_ALL=C.UTF-8
+            exec $0 "$@"
             """
-        python = f"python{sys.version_info[0]}.{sys.version_info[1]}"
         inside = ("nsenter", "-t", self.init, "-m", "-p", "-C", "-i", "-u")
-        return run(*inside, "sh", "-c", script, python, *words)
+        return run(*inside, "sh", "-c", script, COMMAND, *words)
 
     def shown(self, name: str) -> str:
         return self.ctl("show", "--value", "-p", name, self.name)[1].strip()
@@ -152,7 +166,7 @@ LISTEN = {"listen": "127.0.0.1:0"}
 
 
 @contextlib.contextmanager
-def booted(folder: Path, example: str, **blogs: Sections) -> Iterator[Unit]:
+def booted(folder: Path, example: str, start: str = COMMAND, **blogs: Sections) -> Iterator[Unit]:
     """A systemd with the unit of that example. `blogs`: their settings, by the names of their
     files."""
     folder.mkdir()
@@ -160,7 +174,7 @@ def booted(folder: Path, example: str, **blogs: Sections) -> Iterator[Unit]:
         write_settings(folder / f"{name}.ini", sections)
     skip_without("unshare", "nsenter", SYSTEMD)
     group = new_cgroup()
-    unit = Unit(folder, group, example)
+    unit = Unit(folder, group, start, example)
     try:
         yield unit.booted()
     finally:
@@ -227,11 +241,12 @@ def test_a_blog_that_root_adds_is_served_at_once_and_belongs_to_the_service(
 def test_systemd_does_not_restart_a_service_with_wrong_settings(disk_path: Path) -> None:
     """A missing backup folder is reported, and readers are served."""
     sections = {"server": LISTEN, "backup": {"folder": "/srv/missing/copies"}}
-    with booted(disk_path / "blog", "systemd", commentd=sections) as unit:
+    with booted(disk_path / "blog", "systemd", FILE, commentd=sections) as unit:
         settings = unit.folder / "commentd.ini"
         right = settings.read_text()
         settings.write_text(f"{right}[mail]\nhots = x\n")
         unit.ctl("start", unit.name)
+        until(lambda: "there is no such setting" in unit.output)
         until(lambda: unit.shown("ActiveState") == "failed")
         assert (unit.shown("ExecMainStatus"), unit.shown("NRestarts")) == ("2", "0")
         assert unit.output.count("there is no such setting") == 1

@@ -41,6 +41,16 @@ def new_cgroup() -> Path:
         pytest.skip(f"systemd needs a cgroup 2 of its own: {error}")
 
 
+def is_there(init: str) -> bool:
+    """Whether systemd is that process by now, and can be asked. Nothing is started to find out."""
+    process = Path("/proc", init)
+    try:
+        is_systemd = (process / "comm").read_text() == "systemd\n"
+    except OSError:  # it has ended
+        return False
+    return is_systemd and (process / "root/run/systemd/private").exists()
+
+
 def remove(group: Path) -> bool:
     """A cgroup and those in it; whether it is gone."""
     for folder, _, _ in os.walk(group, topdown=False):
@@ -116,6 +126,7 @@ class Machine:
         return self.process.poll() is not None
 
     def booted(self) -> "Machine":
+        until(lambda: self.has_ended() or is_there(self.init))
         until(lambda: self.has_ended() or self.tried("systemctl", "is-system-running")[0] == 0)
         if self.has_ended():
             pytest.skip(f"systemd does not run here: {self.output.read_text()}")
@@ -134,6 +145,11 @@ class Machine:
 
     def shell(self, line: str) -> str:
         return self.run("sh", "-c", line)
+
+    def read(self, path: str) -> str:
+        """A file there, or nothing."""
+        file = Path(f"/proc/{self.init}/root{path}")
+        return file.read_text() if file.exists() else ""
 
     def ask(self, url: str, **body: Any) -> Any:
         """What the service there responds; with a body, to a POST."""
