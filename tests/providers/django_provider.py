@@ -18,6 +18,11 @@ CLAIMS = {
     "email_verified": True,
     "name": "Ann of Django",
 }
+APPS = {
+    "auth": "django.contrib.auth",
+    "contenttypes": "django.contrib.contenttypes",
+    "oauth2_provider": "oauth2_provider",
+}
 
 
 def sign_in_ann(get_response):
@@ -34,8 +39,9 @@ settings.configure(
     ALLOWED_HOSTS=["127.0.0.1"],
     DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": f"{FOLDER}/django.db"}},
     DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
-    INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes", "oauth2_provider"],
+    INSTALLED_APPS=[*APPS.values()],
     MIDDLEWARE=[f"{__name__}.sign_in_ann"],
+    MIGRATION_MODULES=dict.fromkeys(APPS),  # the tables are made at once, as they are now
     OAUTH2_PROVIDER={
         "OIDC_ENABLED": True,
         "OIDC_RSA_PRIVATE_KEY": JWK.generate(kty="RSA", size=2048)
@@ -43,6 +49,7 @@ settings.configure(
         .decode(),
         "SCOPES": {"openid": "", "email": "", "profile": ""},
     },
+    PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],  # the quickest
     ROOT_URLCONF=__name__,
     SECRET_KEY="of this test",
     # Of the page that says what is wrong with a request.
@@ -67,7 +74,7 @@ class Validator(OAuth2Validator):
 
 oauth2_settings.OAUTH2_VALIDATOR_CLASS = Validator
 urlpatterns = [path("", include("oauth2_provider.urls", namespace="oauth2_provider"))]
-call_command("migrate", verbosity=0)
+call_command("migrate", run_syncdb=True, verbosity=0)
 ann = User.objects.create_user("ann", password="of Ann")
 Application.objects.create(
     client_id="commentd-at-blog",
