@@ -213,11 +213,11 @@ def killed_before_statement(number: int, work: Callable[[], object]) -> bool:
 @pytest.mark.slow
 def test_an_import_killed_anywhere_goes_on_at_the_next_run(importer: Importer) -> None:
     file = importer.file(waline(blog(600)))
-    importer.use_database("whole.db", made=False)
+    importer.use_database("whole.db")
     importer.import_file(file)
     whole, left, died = importer.dump(), [], True
     for number in itertools.count(0, 397):
-        importer.use_database(f"{number}.db", made=False)
+        importer.use_database(f"{number}.db")
         died = killed_before_statement(number, lambda: importer.import_file(file))
         left.append(count_in(importer.path))
         if left[-1]:
@@ -232,7 +232,7 @@ def test_an_import_killed_anywhere_goes_on_at_the_next_run(importer: Importer) -
 
 def test_an_import_takes_a_half_made_database_for_a_new_one(importer: Importer) -> None:
     file = importer.file(waline(blog(3)))
-    importer.use_database("cut.db", made=False)
+    importer.use_database("cut.db")
     with closing(sqlite3.connect(importer.path)) as db:
         db.execute("PRAGMA journal_mode = WAL")
     assert importer.path.stat().st_size
@@ -242,7 +242,7 @@ def test_an_import_takes_a_half_made_database_for_a_new_one(importer: Importer) 
 @pytest.mark.slow
 def test_two_imports_at_a_time_bring_each_comment_once(importer: Importer) -> None:
     importer.file(waline(blog(600)))
-    importer.use_database("commentd.db")
+    importer.use_database("commentd.db", made=True)
     both = [
         result_of(process)
         for process in [start_program(importer.folder, "import", "export") for _ in "ab"]
@@ -284,7 +284,7 @@ def test_an_import_stopped_by_a_full_disk_says_so_and_goes_on_later(importer: Im
     thread = [replace(comment, text=comment.text + " long" * 300) for comment in blog(1000)]
     file = importer.file(gzip.compress(waline(thread)))
     for room in (1 << 16, 1 << 20):
-        importer.use_database(f"{room}.db", made=False)
+        importer.use_database(f"{room}.db")
         with little_room(room):
             result = importer.import_file(file)
         assert (result.code, result.text) == (1, "")
@@ -553,7 +553,7 @@ def test_an_import_makes_threads_of_any_tangled_replies(
         thread = sorted(thread, key=lambda comment: order.index(comment.page))
     if product == "isso":  # which has keys
         thread = list({comment.id: comment for comment in thread}.values())
-    importer.use_database("commentd.db")
+    importer.use_database("commentd.db", made=True)
     for left in importer.folder.glob("commentd.db-*"):
         left.unlink()
     file = importer.file(MAKERS[product](thread))
@@ -1061,7 +1061,7 @@ def test_an_import_reads_compressed_files_of_any_name(importer: Importer) -> Non
         importer.use_database(f"{product}.db")
         file = importer.file(gzip.compress(make(blog())), "-strange name.txt")
         assert importer.import_file(file).counts == (12, 12, 0, 0)
-    importer.use_database("waline.db", made=False)
+    importer.use_database("waline.db")
     before, data, packed = importer.dump(), waline(blog()), io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         for name in ("../../Comment.0.jsonl", "/_User.0.jsonl", "notes"):

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -478,10 +479,11 @@ class Importer:
         folder.mkdir(exist_ok=True)
         self.folder, self.template, self.origins = folder, template, origins
         self.paths: list[Path] = []
-        self.use_database("commentd.db", made=False)
+        self.use_database("commentd.db")
 
-    def use_database(self, name: str, *, made: bool = True) -> None:
-        """From now on another database, which is made already or not."""
+    def use_database(self, name: str, *, made: bool = False) -> None:
+        """From now on another database, which is made already or not: to import into a new one
+        takes less time."""
         self.path = self.folder / name
         self.paths.append(self.path)
         if made and self.template:
@@ -592,6 +594,8 @@ def importer(
     for name in [name for name in os.environ if name.startswith("COMMENTD_")]:
         monkeypatch.delenv(name)
     monkeypatch.setattr(commentd, "World", lambda: fake_world.world)
+    # A dry run makes a copy of the database there: in memory, as all that is of the test.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     importer = Importer(tmp_path, empty_database)
     yield importer
     importer.close()
