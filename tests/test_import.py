@@ -211,23 +211,26 @@ def killed_before_statement(number: int, work: Callable[[], object]) -> bool:
 
 
 @pytest.mark.slow
-def test_an_import_killed_anywhere_goes_on_at_the_next_run(importer: Importer) -> None:
-    file = importer.file(waline(blog(600)))
+def test_an_import_killed_anywhere_goes_on_at_the_next_run(
+    importer: Importer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commentd, "IMPORT_STEP", 50)  # so that three transactions are quick
+    file = importer.file(waline(blog(150)))
     importer.use_database("whole.db")
     importer.import_file(file)
     whole, left, died = importer.dump(), [], True
-    for number in itertools.count(0, 397):
+    for number in itertools.count(0, 97):
         importer.use_database(f"{number}.db")
         died = killed_before_statement(number, lambda: importer.import_file(file))
         left.append(count_in(importer.path))
         if left[-1]:
             assert_whole(str(importer.path))
         again = importer.import_file(file)
-        assert (again.code, again.counts) == (0, (600, 600 - left[-1], left[-1], 0)), number
+        assert (again.code, again.counts) == (0, (150, 150 - left[-1], left[-1], 0)), number
         assert importer.dump() == whole, number
         if not died:
             break
-    assert {0 < n < 600 for n in left} == {True, False}
+    assert {0, 50, 100, 150} == {*left}
 
 
 def test_an_import_takes_a_half_made_database_for_a_new_one(importer: Importer) -> None:
