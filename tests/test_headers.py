@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import functools
 import hashlib
 import re
 from collections import Counter
@@ -133,6 +134,7 @@ def due(config: Config, method: str, path: str, sent: dict[str, str], response: 
     return expected
 
 
+@functools.cache
 def methods_at(path: str) -> set[str]:
     ids = [(r.method, re.sub("{[a-z]+_id}", "[0-9]+", r.path)) for r in ROUTES]
     return {m for m, each in ids if re.fullmatch(re.sub("{(name|file)}", "[^/]+", each), path)}

@@ -387,8 +387,12 @@ def is_whole(response: bytes) -> bool:
 def next_response(connection: socket.socket, request: bytes = b"") -> bytes:
     """The bytes of the next response on a connection, and no more."""
     response = b""
-    while b"\r\n\r\n" not in response:
-        response += connection.recv(1) or pytest.fail("closed")
+    end = -1
+    while end < 0:
+        seen = connection.recv(1 << 16, socket.MSG_PEEK) or pytest.fail("closed")
+        end = (response + seen).find(b"\r\n\r\n")
+        head = len(seen) if end < 0 else end + 4 - len(response)
+        response += connection.recv(head)
     length = re.search(rb"(?m)^Content-Length: (\d+)\r$", response)
     left = int(length[1]) if length and not request.startswith(b"HEAD") else 0
     while left:
