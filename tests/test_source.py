@@ -17,7 +17,16 @@ import pytest
 
 import commentd
 from support import provenance
-from support.sources import ROOT, SOURCE, STATIC_FILES, Function, calls_of, functions, whole_tree
+from support.sources import (
+    ROOT,
+    SOURCE,
+    STATIC_FILES,
+    Function,
+    calls_of,
+    functions,
+    nodes_in,
+    whole_tree,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -45,9 +54,15 @@ def part_trees() -> dict[str, ast.Module]:
     return {name: without_docstrings(ast.parse(text)) for name, text in PARTS.items()}
 
 
+@functools.cache
+def part_texts() -> dict[str, str]:
+    """The code of each part, without comments and docstrings."""
+    return {name: ast.unparse(tree) for name, tree in part_trees().items()}
+
+
 def parts_with(pattern: str) -> set[str]:
     """The parts whose code matches, comments and docstrings aside."""
-    return {name for name, tree in part_trees().items() if re.search(pattern, ast.unparse(tree))}
+    return {name for name, text in part_texts().items() if re.search(pattern, text)}
 
 
 # Order and walls
@@ -64,7 +79,7 @@ def test_the_contents_are_the_banners_in_order() -> None:
 
 def used_by(tree: ast.Module) -> set[str]:
     """The names that a part takes from outside of its own functions, arguments and variables."""
-    nodes = list(ast.walk(tree))
+    nodes = nodes_in(tree)
     own = {name for node in nodes for name in [*defined(node), *bound(node)]}
     return {node.id for node in nodes if isinstance(node, ast.Name)} - own
 
@@ -110,7 +125,7 @@ def test_sql_is_only_in_the_parts_about_the_database() -> None:
     texts = {
         name
         for name, tree in part_trees().items()
-        for node in ast.walk(tree)
+        for node in nodes_in(tree)
         if isinstance(node, ast.Constant) and re.match(r"\s*" + SQL[4:], str(node.value), re.S)
     }
     assert texts == expected
@@ -192,7 +207,7 @@ def test_nothing_at_module_level_changes_but_routes_and_rules_while_it_loads() -
     made = {n.name for n in whole_tree().body if isinstance(n, Function | ast.ClassDef)}
     others = {name: getattr(commentd, name) for name in names - constants - made}
     assert [name for name, value in others.items() if not is_type_or_function(value)] == []
-    assert not [node for node in ast.walk(whole_tree()) if isinstance(node, ast.Global)]
+    assert not [node for node in nodes_in(whole_tree()) if isinstance(node, ast.Global)]
     changes = "append|extend|insert|add|update|setdefault|pop|clear|remove|discard"
     held = "|".join(sorted(n for n in constants if n.isupper()))
     changed = re.findall(rf"\b({held})(?:\.(?:{changes})\(|\[[^\]]*\] (?:[-+|]?=)(?!=))", SOURCE)
@@ -276,7 +291,7 @@ def test_secrets_are_compared_in_constant_time() -> None:
     known = re.compile(r"'.*'|-?\d+|([\w.]+\.)?[A-Z_]+")
     compared = [
         node
-        for node in ast.walk(whole_tree())
+        for node in nodes_in(whole_tree())
         if isinstance(node, ast.Compare)
         and any(isinstance(op, ast.Eq | ast.NotEq) for op in node.ops)
         and not any(known.fullmatch(ast.unparse(s)) for s in [node.left, *node.comparators])
@@ -288,7 +303,7 @@ def test_secrets_are_compared_in_constant_time() -> None:
 def test_logs_hold_no_secret_and_no_text_of_readers() -> None:
     logged = [
         ast.unparse(node)
-        for node in ast.walk(whole_tree())
+        for node in nodes_in(whole_tree())
         if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("log.")
     ]
     assert logged
@@ -307,7 +322,7 @@ def trees_of_tests() -> dict[Path, ast.Module]:
 
 def modules_imported_by(tree: ast.AST) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes_in(tree):
         if isinstance(node, ast.Import):
             found |= {each.name for each in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -331,7 +346,7 @@ def test_helpers_of_tests_stand_in_a_folder_of_their_own() -> None:
 
 
 def test_every_function_that_asserts_is_a_test_or_is_used() -> None:
-    nodes = {path: list(ast.walk(tree)) for path, tree in trees_of_tests().items()}
+    nodes = {path: nodes_in(tree) for path, tree in trees_of_tests().items()}
     used = Counter(
         node.id if isinstance(node, ast.Name) else node.attr
         for node in chain.from_iterable(nodes.values())
