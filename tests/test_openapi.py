@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import metadata
+from itertools import chain
 from random import Random
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -21,7 +22,7 @@ from support import inside
 from support.admin import OWNER
 from support.api import OPERATIONS, PERMISSIONS, ROUTES, SPEC
 from support.campaign import Campaign
-from support.client import CANARY, PAGE, Visitor, stranger
+from support.client import CANARY, DETAILS, PAGE, Visitor, stranger
 from support.database import assert_whole
 from support.full_service import (
     BARRED,
@@ -144,6 +145,12 @@ def test_the_openapi_file_has_every_code_and_no_other() -> None:
     assert {*made[1].split("|")} == inside.faults()
     of_bad_requests = {code for code in inside.codes() if re.search(made[0], code)}
     assert described | of_bad_requests == inside.codes()
+
+
+def test_the_openapi_file_describes_what_refusals_say_beside_their_codes() -> None:
+    described = SPEC["components"]["schemas"]["Error"]["properties"].keys() - {"error", "code"}
+    lacking = {*chain.from_iterable(DETAILS.values())} - described
+    assert not lacking, f"static/openapi.json: Error lacks {lacking}"
 
 
 def test_a_public_field_of_a_comment_is_described(visitor: Visitor) -> None:

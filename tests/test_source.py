@@ -213,14 +213,15 @@ def test_nothing_at_module_level_changes_but_routes_and_rules_while_it_loads() -
     changed = re.findall(rf"\b({held})(?:\.(?:{changes})\(|\[[^\]]*\] (?:[-+|]?=)(?!=))", SOURCE)
     assert {*changed} == {"ROUTES", "RULES"}
     # What is kept between calls is a constant that is made late, never an answer to someone. A
-    # cached property goes with its object. There is one for each value of a few settings.
+    # cached property goes with its object. There is one for each value of a few settings, and for
+    # each script of the source.
     cached = [
         function
         for function in functions(whole_tree())
         if re.search(r"cache\b", str([ast.unparse(each) for each in function.decorator_list]))
     ]
-    by_settings = ["markdown_with", "served_files"]
-    assert sorted(each.name for each in cached if ast.unparse(each.args)) == by_settings
+    with_parameters = ["markdown_with", "served_files", "statements_of"]
+    assert sorted(each.name for each in cached if ast.unparse(each.args)) == with_parameters
 
 
 # Safety

@@ -19,6 +19,7 @@ from support.blog import POST, say
 from support.captcha import SECRET, SITE_KEY, Siteverify
 from support.inside import sql
 from support.mail import code_in
+from support.refusals import refusals
 from support.second_factor import app_code
 from support.world import read
 from support.writing import (
@@ -827,6 +828,12 @@ REFUSALS = [
     ("too_many", 429, "", "wait 40 seconds"),
     ("page_closed", 403, "", "closed"),
 ]
+
+
+def test_each_refusal_of_a_text_is_shown_in_a_test() -> None:
+    codes = {refusal.code for refusal in refusals() if refusal.code.startswith("content_")}
+    lacking = codes - inside.codes() - {code for code, *_ in REFUSALS}
+    assert not lacking, f"tests/test_widget_writing.py: REFUSALS lacks {lacking}"
 
 
 def test_each_refusal_is_told_in_words_beside_its_field(blog_site: BlogSite) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from commentd import App
+from commentd import SETTINGS_AT_ADMIN, App
 from support import inside
 from support.blog import service
 from support.client import PAGE, Visitor
@@ -346,12 +346,28 @@ def test_each_refusal_has_words_where_people_can_get_it() -> None:
     assert not lacking, "\n".join(sorted(lacking))
 
 
+def test_each_refusal_of_a_length_has_words_for_admins_who_write_too() -> None:
+    codes = {refusal.code for refusal in refusals() if refusal.code.startswith("content_too_")}
+    assert codes
+    assert codes <= ADMIN["en"].keys(), f"static/languages/*.json: admin lacks some of {codes}"
+
+
 def test_scripts_ask_for_no_code_that_the_service_does_not_have() -> None:
     fields = {refusal.code for refusal in refusals()} | {"nickname_missing", "password_missing"}
     own = {"offline", "unreadable", "failed"}
     for path in STATIC.rglob("*.js"):
         asked = re.findall(r"\bcode [!=]== '(\w+)'", path.read_text("utf-8"))
         assert {*asked} - inside.codes() - fields - own == set(), path.name
+
+
+def test_each_setting_of_the_admin_page_has_a_name_there() -> None:
+    lacking = [
+        f'static/languages/en.json: admin lacks "set_{name}": write it, run tests/language.py'
+        for names in SETTINGS_AT_ADMIN.values()
+        for name in names
+        if f"set_{name}" not in ADMIN["en"]
+    ]
+    assert not lacking, "\n".join(lacking)
 
 
 def test_the_admin_page_uses_every_text_that_it_has() -> None:
