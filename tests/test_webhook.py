@@ -227,7 +227,6 @@ def test_a_running_service_sends_emails_and_webhooks_at_once(
         until(lambda: mail_server.emails)
         comment = {**guest_fields, "page_url": PAGE, "content": "hi"}
         assert service.ask("POST", "/comments", body=comment).status == 200
-        until(lambda: len(webhook.calls) == 1)
         assert service.ask("POST", "/comments/1/report", body={"reason": "look"}).status == 200
         until(lambda: len(webhook.calls) == 2)
     assert [call.json["type"] for call in webhook.calls] == ["comment.created", "comment.reported"]
