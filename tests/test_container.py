@@ -53,11 +53,12 @@ def test_the_compose_files_are_sound_and_alike_in_both_languages(kind: str, tmp_
     assert "成为管理员" in printed(tmp_path, kind, **chinese)
     # Its settings too, which are comments until the owner goes live.
     live = text.replace("    # ", "    ")
-    for name, content in {"compose.yaml": text, "live.yaml": live}.items():
-        (tmp_path / name).write_text(content)
-        check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema=vendor.compose-spec"]
-        done = subprocess.run([*check, tmp_path / name], capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout
+    files = {tmp_path / "compose.yaml": text, tmp_path / "live.yaml": live}
+    for file, content in files.items():
+        file.write_text(content)
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema=vendor.compose-spec"]
+    done = subprocess.run([*check, *files], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
     environ = yaml.safe_load(live)["services"]["commentd"]["environment"]
     assert load_config(None, environ).server_public_url == "https://comments.example"
 
