@@ -34,7 +34,7 @@ from commentd import (
     proper_nickname,
 )
 from support.client import CANARY, Visitor
-from support.commands import PROGRAM, run
+from support.commands import PROGRAM, run_here
 from support.database import assert_whole, dump, tables_in
 from support.inside import add_many_comments, writing_store
 from support.installations import (
@@ -787,21 +787,19 @@ def test_an_exported_file_is_utf_8_whatever_the_terminal_speaks(
     assert text == installation.export()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["disqus", "Commentd", "valine", "..", "x y"])
 def test_an_unknown_export_format_is_refused_with_the_known_ones(tmp_path: Path, name: str) -> None:
     installation = Installation(tmp_path)
     fill_database(installation, HERE)
-    code, text, errors = run(installation.folder, "export", name)
+    code, text, errors = run_here(installation.folder, "export", name)
     assert (code, text) == (2, "")
     assert {*re.findall(r"\w+", errors)} >= {*EXPORTERS, *GENERATORS}
 
 
-@pytest.mark.slow
 def test_without_a_database_there_is_nothing_to_export(tmp_path: Path) -> None:
     installation = Installation(tmp_path)
     for words in (["export"], ["export", "waline"]):
-        code, text, errors = run(tmp_path, *words)
+        code, text, errors = run_here(tmp_path, *words)
         assert (code, text) == (1, "")
         assert "commentd.db: go to the folder of commentd.ini" in errors
     assert not installation.path.exists()

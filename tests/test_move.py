@@ -381,9 +381,8 @@ def test_a_move_of_no_page_says_so_and_changes_nothing(installation: Installatio
     assert dump(str(installation.path)) == before
 
 
-@pytest.mark.slow
 def test_a_move_without_a_database_is_refused(tmp_path: Path) -> None:
-    code, text, errors = run(tmp_path, "move", "/a/", "/b/")
+    code, text, errors = run_here(tmp_path, "move", "/a/", "/b/")
     assert (code, text) == (1, "")
     assert "go to the folder of commentd.ini" in errors
     assert not list(tmp_path.glob("*.db"))
