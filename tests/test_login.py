@@ -75,7 +75,8 @@ def reader(app: App) -> Reader:
 
 
 class Refusing(NamedTuple):
-    """A service that refuses whatever a case tries, so that all cases share it."""
+    """A service that all cases of some tables share: it refuses what they try, and what the others
+    left is deleted."""
 
     app: App
     reader: Reader
@@ -102,7 +103,8 @@ def refusing(shared: tuple[App, Provider, FakeWorld]) -> Refusing:
     provider.start_anew()
     world.time += 3600
     provider.now = int(world.time)
-    sql(app, "DELETE FROM voucher")
+    for table in ("voucher", "account", "registration", "outbox"):
+        sql(app, f"DELETE FROM {table}")
     return Refusing(app, Reader(app), provider)
 
 
@@ -546,14 +548,14 @@ def test_an_address_that_has_an_account_joins_it_only_by_a_mailed_code_or_the_pa
 )
 @pytest.mark.parametrize("has_account", [True, False])
 def test_an_address_that_the_provider_does_not_vouch_for_opens_nothing_and_tells_nothing(
-    app: App,
-    reader: Reader,
-    provider: Provider,
-    fake_world: FakeWorld,
+    shared: tuple[App, Provider, FakeWorld],
+    refusing: Refusing,
     lie: dict[str, Any],
     has_account: bool,
 ) -> None:
     """The response is the same whether the address has an account."""
+    app, reader, provider = refusing
+    fake_world = shared[-1]
     if has_account:
         reader.visitor.register()
         app.deliver()
