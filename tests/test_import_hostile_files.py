@@ -3,6 +3,7 @@ reads no other file, fills no memory, leaves foreign databases as they are, and 
 other comment."""
 
 import gzip
+import json
 import os
 import re
 import shutil
@@ -28,25 +29,40 @@ each_database = pytest.mark.parametrize("product", SQLITE)
 TEXTS = [product for product in MAKERS if product not in SQLITE]
 
 
-def child(folder: Path, *words: object, memory: int = 0) -> Result:
-    """Run it in a process of its own, which may have so many MB more than it begins with."""
-    lines = ["import commentd, pathlib, resource, sys"]
-    if memory:
-        lines += [
-            "now = int(pathlib.Path('/proc/self/statm').read_text().split()[0])",
-            f"most = now * resource.getpagesize() + {memory << 20}",
-            "resource.setrlimit(resource.RLIMIT_AS, (most, most))",
-        ]
-    program = "\n".join([*lines, "sys.exit(commentd.main())"])
+# Runs each command of a list, and prints what came of it.
+IN_TURN = """
+import contextlib, io, json, pathlib, resource, sys
+import commentd
+
+megabytes, commands = json.loads(sys.argv[1])
+now = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
+most = now * resource.getpagesize() + (megabytes << 20)
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+results = []
+for words in commands:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = commentd.main(words)
+    results.append([code, out.getvalue(), err.getvalue()])
+print(json.dumps(results))
+"""
+
+
+def imports(folder: Path, files: list[Path], memory: int) -> list[Result]:
+    """Those of several files in turn, in a process of their own, which may have so many MB more
+    than it begins with."""
+    wanted = json.dumps([memory, [["import", str(file)] for file in files]])
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program, *map(str, words)],
+        [sys.executable, "-W", "error", "-c", IN_TURN, wanted],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(PROGRAM.parent)},
         capture_output=True,
         timeout=PATIENCE,
     )
     assert b"Traceback" not in done.stderr, done.stderr
-    return Result(done.returncode, done.stdout, done.stderr.decode())
+    results = json.loads(done.stdout)
+    assert "Traceback" not in str(results)
+    return [Result(code, out.encode(), errors) for code, out, errors in results]
 
 
 def nothing_in(importer: Importer) -> bool:
@@ -308,25 +324,26 @@ def test_a_trigger_in_an_imported_database_does_nothing(importer: Importer, prod
 
 
 @pytest.mark.slow
-@each_database
-def test_a_computed_column_in_an_imported_database_does_no_harm(
-    importer: Importer, product: str
-) -> None:
-    for made_of in ("zeroblob(900000000)", "edit('x')"):
-        file = importer.file(MAKERS[product]([ForeignComment()]))
-        name = "website" if product == "isso" else "by_email"
-        with closing(sqlite3.connect(file)) as db:
-            db.execute(f"ALTER TABLE comments DROP COLUMN {name}")
-            db.execute("PRAGMA writable_schema = ON")
-            sql = f", {name} TEXT GENERATED ALWAYS AS ({made_of}) VIRTUAL"
-            found = db.execute("SELECT sql FROM sqlite_schema WHERE name = 'comments'")
-            (script,) = found.fetchone()
-            end = script.index(", CONSTRAINT") if "CONSTRAINT" in script else script.rindex(")")
-            with db:
-                update = "UPDATE sqlite_schema SET sql = ? WHERE name = 'comments'"
-                db.execute(update, (script[:end] + sql + script[end:],))
-        result = child(importer.folder, "import", file, memory=200)
-        assert result.code == 0 or result.failure
+def test_a_computed_column_in_an_imported_database_does_no_harm(importer: Importer) -> None:
+    files = []
+    for number, made_of in enumerate(("zeroblob(900000000)", "edit('x')")):
+        for product in SQLITE:
+            file = importer.file(MAKERS[product]([ForeignComment()]), f"{product} {number}")
+            name = "website" if product == "isso" else "by_email"
+            with closing(sqlite3.connect(file)) as db:
+                db.execute(f"ALTER TABLE comments DROP COLUMN {name}")
+                db.execute("PRAGMA writable_schema = ON")
+                sql = f", {name} TEXT GENERATED ALWAYS AS ({made_of}) VIRTUAL"
+                found = db.execute("SELECT sql FROM sqlite_schema WHERE name = 'comments'")
+                (script,) = found.fetchone()
+                end = script.index(", CONSTRAINT") if "CONSTRAINT" in script else script.rindex(")")
+                with db:
+                    update = "UPDATE sqlite_schema SET sql = ? WHERE name = 'comments'"
+                    db.execute(update, (script[:end] + sql + script[end:],))
+            files.append(file)
+    results = imports(importer.folder, files, memory=200)
+    for file, result in zip(files, results, strict=True):
+        assert result.code == 0 or result.failure, file.name
 
 
 @each_database
@@ -532,7 +549,7 @@ def test_an_import_refuses_a_decompression_bomb(importer: Importer, product: str
     head, tail = MAKERS[product]([ForeignComment(text="MARK")]).split(b"MARK")
     path = bomb(importer.folder / "bomb.gz", head, b" " * (1 << 20), 100, tail)
     assert path.stat().st_size < 2 << 20
-    result = child(importer.folder, "import", path, memory=80)
+    (result,) = imports(importer.folder, [path], memory=80)
     assert "unpacks to more than 64 MB" in result.failure
 
 
