@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from playwright.sync_api import Locator, Page, Route, expect
 
 from support import blog
-from support.accessibility import NO_CONTRAST
+from support.accessibility import NO_CONTRAST, run_axe
 from support.blog import POST, say
 from support.serving import until
 from support.writing import BlogSite, button, main, requests_of, write
@@ -219,7 +218,7 @@ def test_axe_finds_nothing_in_stickers_and_pictures(
 
 
 def violations(page: Page) -> list[str]:
-    found = Axe().run(page, "commentd-thread", {"rules": NO_CONTRAST}).response
+    found = run_axe(page, "commentd-thread", {"rules": NO_CONTRAST})
     return blog.nodes_of(found["violations"])
 
 
