@@ -12,25 +12,33 @@
   const box = e => e.getBoundingClientRect()
   const area = r => [r.x, r.y, r.width, r.height].map(round).join(' ')
   const hasText = e => [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())
-  const seen = e => {
-    if (!e.checkVisibility({opacityProperty: true, visibilityProperty: true})) return false
-    for (; e && e !== widget(); e = parent(e)) {
-      const {width, height} = box(e)
-      if (min(width, height) <= 1 && getComputedStyle(e).overflow !== 'visible') return false
+  /** Tells which elements are seen as things are. It looks at each parent of all of them once. */
+  const seenNow = () => {
+    const clipped = new Map([[widget(), false], [null, false], [undefined, false]])
+    const isClipped = e => {
+      if (!clipped.has(e)) {
+        const {width, height} = box(e)
+        const clips = min(width, height) <= 1 && getComputedStyle(e).overflow !== 'visible'
+        clipped.set(e, clips || isClipped(parent(e)))
+      }
+      return clipped.get(e)
     }
-    return true
+    return e =>
+      e.checkVisibility({opacityProperty: true, visibilityProperty: true}) && !isClipped(e)
   }
+  const seen = e => seenNow()(e)
   // What is far from the window has no layout of its own.
-  const rendered = e => seen(e) && e.checkVisibility({contentVisibilityAuto: true})
+  const rendered = () => inside().filter(seenNow())
+    .filter(e => e.checkVisibility({contentVisibilityAuto: true}))
   const name = e => e.localName + [...e.classList].map(c => '.' + c).join('')
     + (e.name ? `[name=${e.name}]` : '')
   const spot = e => {
     const around = parent(e)?.closest('.panel, .row, .guest, .body, article, form, dialog')
     return (around ? name(around) + ' ' : '') + name(e)
   }
-  const controls = () => inside().filter(e => seen(e) && e.matches(`a[href], button, select,
+  const controls = () => inside().filter(e => e.matches(`a[href], button, select,
     input:not([type=hidden]), textarea, summary, [contenteditable], [role=button],
-    [tabindex]:not([tabindex^="-"])`))
+    [tabindex]:not([tabindex^="-"])`)).filter(seenNow())
   watch.controls = () => controls().length
   watch.has = selector => inside().some(e => e.matches(selector) && seen(e))
 
@@ -82,7 +90,7 @@
     return round(max(...pair) / min(...pair) * 100) / 100
   }
   const on = (e, color) => against(painted(e, rgba(color)), painted(e))
-  watch.texts = () => inside().filter(seen).flatMap(e => [
+  watch.texts = () => inside().filter(seenNow()).flatMap(e => [
     ...hasText(e) ? [[spot(e), on(e, getComputedStyle(e).color)]] : [],
     ...e.placeholder && !e.value
       ? [[spot(e) + '::placeholder', on(e, getComputedStyle(e, '::placeholder').color)]] : []])
@@ -99,7 +107,7 @@
   watch.bare = () => inside().filter(e =>
     e.matches('.button, .more, input:not([type=radio]), textarea, .badge') && seen(e) && edge(e) < 3)
     .map(spot)
-  watch.edges = () => inside().filter(rendered).flatMap(e => {
+  watch.edges = () => rendered().flatMap(e => {
     const text = e.innerText?.trim(), mine = ratio => [[spot(e), ratio]]
     if (e.matches('[type=radio]')) return [] // the browser draws it
     if (e.matches('.like')) return mine(edge(e, '::before'))
@@ -207,15 +215,15 @@
     .map(e => `${spot(e)} ${round(box(e).width)} x ${round(box(e).height)}`)
   // What is read by scrolling it sideways, where the keyboard reaches it.
   const SCROLLED = 'pre *, .body [tabindex="0"] *, .preview [tabindex="0"] *'
-  watch.wide = () => inside().filter(e => seen(e) && !e.closest(`${SCROLLED}, .sr`))
+  watch.wide = () => inside().filter(seenNow()).filter(e => !e.closest(`${SCROLLED}, .sr`))
     .filter(e => box(e).right > innerWidth + 1 || box(e).left < -1)
     .map(e => `\`${spot(e)}\` leaves the page`)
     .concat(document.documentElement.scrollWidth > innerWidth ? 'the page scrolls sideways' : [])
   /** Texts that a box cuts, or that lie on each other, where nothing is meant to come up. The box of
    * a letter of a formula is far higher than the letter. */
   watch.cut = () => {
-    const texts = inside().filter(e => rendered(e)
-      && !e.closest(`${SCROLLED}, .sr, pre, math, .folded, [role=status], .quote, dialog`)).flatMap(e =>
+    const texts = rendered().filter(e =>
+      !e.closest(`${SCROLLED}, .sr, pre, math, .folded, [role=status], .quote, dialog`)).flatMap(e =>
       [...e.childNodes].filter(n => n.nodeType === 3 && n.data.trim()).map(n => {
         const range = document.createRange()
         range.selectNodeContents(n)
