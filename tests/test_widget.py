@@ -808,6 +808,7 @@ def test_each_text_has_its_own_direction_and_names_are_set_apart(view: View) -> 
     say(view.app, "مرحبا، نص جميل (1)", "ليلى", hours=1)
     view.site.pages.update(article(view.site.service, lang="ar"))
     page.goto(view.site.address + POST)
+    begin_to_read(page)  # the line beside replies
     expect(page.locator(".meta bdi")).to_have_text(["ليلى", "Ann", "Ann"])
     directions = "all => all.map(it => [it.dir, getComputedStyle(it).direction])"
     found = page.locator(".body").evaluate_all(directions)

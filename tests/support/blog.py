@@ -7,6 +7,7 @@ plain http and no secure context, as the poorest blog has it."""
 import argparse
 import gzip
 import json
+import os
 import shutil
 import tempfile
 import threading
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 from playwright.sync_api import TimeoutError as TooLong
 from webtest import TestApp
 
@@ -145,7 +146,16 @@ def painted(page: Page) -> Page:
 def wait_until(page: Page, condition: str, value: Any = None) -> None:
     """Until this function of the page returns something true. `wait_for_function` of Playwright
     compiles a library of 340 kB in each page first, which is a tenth of what a page costs."""
-    until(lambda: page.evaluate(condition, value))
+
+    def is_true() -> bool:
+        try:
+            return bool(page.evaluate(condition, value))
+        except Error as error:  # the browser is just going to another page
+            if "context was destroyed" not in str(error):
+                raise
+            return False
+
+    until(is_true)
 
 
 def screen(width: int) -> Json:
@@ -194,7 +204,8 @@ def settle(page: Page) -> None:
 @contextmanager
 def own_app(**settings: Any) -> Iterator[App]:
     """A service for scripts, in a folder that goes with it."""
-    with tempfile.TemporaryDirectory() as folder:
+    # Of a test, it is where all its files are: in memory, if there is room.
+    with tempfile.TemporaryDirectory(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")) as folder:
         config = Config(
             server_listen="127.0.0.1:0",
             database_path=f"{folder}/commentd.db",
