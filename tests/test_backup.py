@@ -856,7 +856,7 @@ def test_litestream_loses_nothing_that_it_has_seen(tmp_path: Path) -> None:
         try:
             for number in range(20):
                 post(service, f"{number}")
-            assert run(tmp_path, "recount")[0] == 0
+            assert run_here(tmp_path, "recount")[0] == 0
             post(service, "last")
             until(lambda: "last" in restored())
         finally:

@@ -106,6 +106,7 @@ def test_a_machine_that_loses_its_disk_gets_the_comments_back_by_compose(tmp_pat
         try:
             posted = service.ask("POST", "/comments", body=COMMENT)
             assert posted.status == 200
+            until(lambda: [*tmp_path.rglob("replica/**/*.ltx")])  # it takes a second
             until(lambda: comments_in_replica(program, replica, tmp_path / "seen.db") == 1)
         finally:
             for process in (service.process, litestream):
