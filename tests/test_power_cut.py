@@ -399,8 +399,8 @@ def assert_backups(life: Life, moment: int, folder: Path) -> None:
     for backup in backups:
         assert_whole(str(backup))
     if moment > life.marks["backup is done"]:
-        (backup,) = backups
-        assert_comments(life, life.promises(life.marks["backup begins"]), rows_in(backup))
+        newest = max(backups)  # where all is slow, the service has made one of its own, too
+        assert_comments(life, life.promises(life.marks["backup begins"]), rows_in(newest))
 
 
 def disks(life: Life, moments: list[int], disk: Disk) -> Iterator[tuple[int, Disk]]:
