@@ -160,7 +160,8 @@ def pytest_configure(config: pytest.Config) -> None:
     memory = Path("/dev/shm")
     is_short = memory.is_dir() and not config.getoption("seconds")
     if is_short and shutil.disk_usage(memory).free > 4e9:
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))  # no test waits for a disk
+        os.environ.setdefault("TMPDIR", str(memory))  # no test waits for a disk
+        tempfile.tempdir = None  # read anew
     hypothesis.settings.register_profile(
         "short", max_examples=15, deadline=None, derandomize=True, database=None
     )

@@ -1021,7 +1021,7 @@ def test_an_import_takes_the_named_format_over_the_detected_one(importer: Import
 def folder_of_another_user() -> Iterator[Path]:
     """A folder of a user who is not root, who else could read all."""
     owner = 1234 if os.geteuid() == 0 else os.geteuid()
-    with tempfile.TemporaryDirectory(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")) as name:
+    with tempfile.TemporaryDirectory() as name:
         os.chown(name, owner, -1)
         yield Path(name)
 

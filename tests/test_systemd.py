@@ -185,7 +185,7 @@ def booted(folder: Path, example: str, start: str = COMMAND, **blogs: Sections) 
 @pytest.fixture
 def disk_path() -> Iterator[Path]:
     """A folder on the disk: where systemd boots, /dev/shm is a new one."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         yield Path(folder)
 
 

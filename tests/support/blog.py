@@ -7,7 +7,6 @@ plain http and no secure context, as the poorest blog has it."""
 import argparse
 import gzip
 import json
-import os
 import shutil
 import tempfile
 import threading
@@ -204,8 +203,7 @@ def settle(page: Page) -> None:
 @contextmanager
 def own_app(**settings: Any) -> Iterator[App]:
     """A service for scripts, in a folder that goes with it."""
-    # Of a test, it is where all its files are: in memory, if there is room.
-    with tempfile.TemporaryDirectory(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")) as folder:
+    with tempfile.TemporaryDirectory() as folder:
         config = Config(
             server_listen="127.0.0.1:0",
             database_path=f"{folder}/commentd.db",

@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import os
 import re
 import sqlite3
 import tempfile
@@ -70,10 +69,8 @@ def figures(report: str) -> dict[str, int]:
 
 @contextlib.contextmanager
 def installations(*names: str) -> Iterator[list[Installation]]:
-    """For examples of a property, which share what pytest gives a test. Where its folders are in
-    memory, these are as well: SQLite would wait for the disk dozens of times."""
-    memory = os.environ.get("PYTEST_DEBUG_TEMPROOT")
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
+    """For examples of a property, which share what pytest gives a test."""
+    with tempfile.TemporaryDirectory() as folder:
         yield [Installation(Path(folder) / name) for name in names]
 
 

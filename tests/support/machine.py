@@ -166,7 +166,7 @@ def booted(brought: list[Path], root: Path = Path("/")) -> Iterator[Machine]:
     """A machine with the files of that root, and some that are brought along in /run/brought."""
     skip_without("unshare", "nsenter", "pivot_root", SYSTEMD)
     group = new_cgroup()
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:  # systemd has a new /dev/shm
         folder = Path(name)
         (folder / "brought").mkdir()
         for file in brought:

@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -594,8 +593,6 @@ def importer(
     for name in [name for name in os.environ if name.startswith("COMMENTD_")]:
         monkeypatch.delenv(name)
     monkeypatch.setattr(commentd, "World", lambda: fake_world.world)
-    # A dry run makes a copy of the database there: in memory, as all that is of the test.
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     importer = Importer(tmp_path, empty_database)
     yield importer
     importer.close()
