@@ -21,6 +21,7 @@ import pytest
 
 from commentd import MIGRATIONS, App, Config, World, make_app, migrate
 from support import inside
+from support.api import example_of, path_of
 from support.campaign import Campaign
 from support.client import CANARY, COMMENT, PAGE, Visitor, registration, stranger
 from support.commands import run_here
@@ -795,9 +796,10 @@ NO_ROWS = {"/{name}", "/words/{name}", "/admin_page/{name}", "/picture", "/fragm
 
 
 def test_the_cost_of_every_public_route_is_weighed() -> None:
-    weighed = {path.split("?")[0] for path in COSTS}
+    weighed = {path_of(target) for target in COSTS}
     lacking = [
-        f'tests/test_storage.py: COSTS lacks "{path}?…" (or NO_ROWS, if it reads no table)'
+        f'tests/test_storage.py: COSTS lacks "{example_of(path)}?…" '
+        f'(or NO_ROWS lacks "{path}", if it reads no table)'
         for path in inside.public_paths() - weighed - NO_ROWS
     ]
     assert not lacking, "\n".join(sorted(lacking))

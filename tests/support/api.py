@@ -2,12 +2,15 @@
 
 test_openapi.py holds that these are all, and that each says who may call it."""
 
+import functools
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from support import inside
 
 SPEC: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "static" / "openapi.json").read_text("utf-8")
@@ -51,6 +54,28 @@ NAMES["/pictures/{name}"] = "7" * 32
 NAMES["/stickers/{file}"] = "cats_hello.png"
 
 
+def example_of(path: str) -> str:
+    """A URL of this route, where what is asked for has the number 1."""
+    name = NAMES.get(path, "")
+    with_name = re.sub(r"\{(name|file)\}", name, path)
+    return re.sub(r"\{\w+_id\}", "1", with_name)
+
+
+@functools.cache
+def path_of(target: str) -> str:
+    """The path of the route that a GET of this target asks, as in `commentd.py` but with braces:
+    `/comments/{comment_id}` of `/comments/7?limit=2`. Without such a route, that of the target."""
+    asked = target.split("?")[0]
+    paths = {label.removeprefix("GET ") for label in inside.routes() if label.startswith("GET ")}
+    if asked in paths:
+        return asked
+    for path in sorted(paths):
+        with_numbers = re.sub(r"\{\w+_id\}", "[0-9]+", path)
+        if re.fullmatch(re.sub(r"\{(name|file)\}", "[^/]+", with_numbers), asked):
+            return path
+    return asked
+
+
 @dataclass(frozen=True)
 class Route:
     method: str
@@ -66,10 +91,7 @@ class Route:
 
     @property
     def url(self) -> str:
-        """Where what is asked for has the number 1."""
-        name = NAMES.get(self.path, "")
-        path = re.sub(r"\{(name|file)\}", name, self.path)
-        return re.sub(r"\{\w+_id\}", "1", path)
+        return example_of(self.path)
 
 
 def all_routes() -> Iterator[Route]:
