@@ -17,7 +17,7 @@ import pytest
 
 from commentd import App, Config, make_app
 from support import inside
-from support.api import OPERATIONS
+from support.api import OPERATIONS, example_of, path_of
 from support.campaign import Campaign
 from support.client import CANARY, COMMENT, PAGE, Visitor
 from support.full_service import PERMISSION, FullService, fields_of, forms_of, with_metrics
@@ -33,6 +33,7 @@ IP = b"203.0.113.7"
 ROBOT = "User-Agent: a bot"  # whose views are not counted
 OTHER, OWNER = "/other/", "owner@example.com"
 LIST = f"/comments?url={PAGE}"
+CHANGES = f"{LIST}&since=0"  # of all time
 
 
 def header(response: bytes, name: str) -> str:
@@ -105,7 +106,7 @@ TARGETS = [
     "/thread?url=/nothing/",
     f"/thread?url={PAGE}&page=2&lang=de",
     f"/fragment?url={PAGE}&lang=de",
-    f"{LIST}&since=0",
+    CHANGES,
 ]
 FILES = ["/embed.js", "/words/de.json"]
 
@@ -124,23 +125,23 @@ def fill_two_pages(app: App) -> None:
     inside.set_status(app, 8, "waiting")
 
 
-# Files.
-NO_TARGETS = {
-    "/{name}",
-    "/admin_page/{name}",
-    "/words/{name}",
-    "/picture",
-    "/fragment.css",
-}  # files
+# Files, which no write changes.
+NO_TARGETS = {"/{name}", "/admin_page/{name}", "/words/{name}", "/picture", "/fragment.css"}
+
+
+def lacking(table: str, targets: list[str]) -> str:
+    """What to write into this table, a line for each public route that no target of it asks."""
+    paths = inside.public_paths() - {path_of(target) for target in targets} - NO_TARGETS
+    return "\n".join(
+        f'tests/test_cache.py: {table} lacks "{example_of(path)}?…" '
+        f'(or NO_TARGETS lacks "{path}", if it is a file)'
+        for path in sorted(paths)
+    )
 
 
 def test_every_public_route_is_asked_of_the_cache() -> None:
-    asked = {target.split("?")[0] for target in TARGETS}
-    lacking = [
-        f'tests/test_cache.py: TARGETS lacks "{path}?…" (or NO_TARGETS, if it is a file)'
-        for path in inside.public_paths() - asked - NO_TARGETS
-    ]
-    assert not lacking, "\n".join(sorted(lacking))
+    to_write = lacking("TARGETS", TARGETS)
+    assert not to_write, to_write
 
 
 # The same bytes
@@ -195,7 +196,7 @@ def test_no_client_gets_a_response_cached_for_another(
     fill_two_pages(app)
     etags = dict[str, str]()
     for chance in campaign.rounds(20):
-        target = chance.choice(["/comments/latest", TARGETS[0], TARGETS[-1], "/embed.js"])
+        target = chance.choice(["/comments/latest", LIST, CHANGES, "/embed.js"])
         response = same(*fast_and_stock, get(target, *form(chance, etags.get(target, '"x"'))))
         etags[target] = header(response, "Etag")
         campaign.figures["304s"] += response.startswith(b"HTTP/1.1 304")
@@ -272,8 +273,15 @@ WATCHED = [
     "/comments?url=/moved/",
 ]
 
+
+def test_every_public_route_is_watched_while_comments_and_pages_change() -> None:
+    to_write = lacking("WATCHED", WATCHED)
+    assert not to_write, to_write
+
+
 # What can be sent where one field of several is needed, or where each field does something else.
 FORMS: dict[str, list[dict[str, Any]]] = {
+    "POST /comments": [COMMENT, {**COMMENT, "content": "a reply", "parent_id": 1}],
     "POST /admin/comments": [
         {"ids": [1, 4], "status": "visible"},
         {"ids": [1], "status": "waiting"},
@@ -324,7 +332,10 @@ def test_a_write_shows_at_once_in_cached_responses(
         response = fast.ask(send_operation(full_service, label, form))
         assert response.startswith(b"HTTP/1.1 200 OK"), (label, response)
         after = fast.responses(*requests)
-        assert after == stock.responses(*requests), (label, form)
+        for target, sent, new in zip(WATCHED, after, stock.responses(*requests), strict=True):
+            handler = f"the handler of {path_of(target)}"
+            pages = f"{handler} gives request.depends_only_on() too few pages"
+            assert sent == new, f"commentd.py: {pages}: {target} is old after {label} with {form}"
         changed += before != after
     assert changed > 12
 
