@@ -1828,6 +1828,11 @@ def test_the_log_tells_what_was_done_and_by_whom(admin_browser: AdminBrowser) ->
     expect(page.locator("li.line b")).to_have_text("Ann")
     page.get_by_role("link", name="One account. Show all").click()
     expect(page.locator("li.line")).to_have_count(2)
+    page.get_by_label("Language").select_option("de")
+    wait_for_view(page)
+    times = go(page, "log").locator("li.line time")
+    # The browser's own word for it is "jetzt".
+    assert {*times.all_inner_texts()} == {"gerade eben"}
 
 
 def test_the_same_action_on_many_comments_is_one_line_of_the_log(

@@ -82,7 +82,9 @@ function timeAhead(date) {
 export function when(time) {
   const date = dateOf(time)
   if (isNaN(date)) return ''
-  const shown = date > Date.now() ? timeAhead(date) : relativeTime(date, language)
+  const seconds = (Date.now() - date) / 1000
+  const isNow = seconds >= 0 && seconds < 60 // browsers have "at present" for it in some languages
+  const shown = isNow ? say('now') : seconds < 0 ? timeAhead(date) : relativeTime(date, language)
   return h('time', {dateTime: date.toISOString(), title: date.toLocaleString(language)}, shown)
 }
 
