@@ -25,6 +25,7 @@ from support.sources import (
     calls_of,
     functions,
     nodes_in,
+    parsed,
     whole_tree,
 )
 
@@ -51,7 +52,7 @@ FILES = [ROOT / name for name in TOP + HIDDEN] + [
 
 @functools.cache
 def part_trees() -> dict[str, ast.Module]:
-    return {name: without_docstrings(ast.parse(text)) for name, text in PARTS.items()}
+    return {name: without_docstrings(parsed(text)) for name, text in PARTS.items()}
 
 
 @functools.cache
@@ -318,7 +319,7 @@ def test_logs_hold_no_secret_and_no_text_of_readers() -> None:
 
 @functools.cache
 def trees_of_tests() -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text("utf-8")) for path in ROOT.glob("tests/**/*.py")}
+    return {path: parsed(path.read_text("utf-8")) for path in ROOT.glob("tests/**/*.py")}
 
 
 def modules_imported_by(tree: ast.AST) -> set[str]:
