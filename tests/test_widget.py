@@ -1232,6 +1232,7 @@ def test_a_slow_response_moves_nothing(view: View, at: str, number: int) -> None
     if at == "end":
         page.evaluate("scrollTo(0, 1e6)")
         expect(footer).to_be_in_viewport()
+        idle(page)  # drawn there: only then, the browser holds the page at what is seen
     else:
         expect(footer).not_to_be_in_viewport()
     held[0].continue_()
