@@ -578,6 +578,7 @@ PATHS: dict[str, tuple[Any, ...]] = {
         told_of("posted"),
         focus("article", "posting"),
         do(again),
+        use(FIELD, TEXT),  # the other fields come with it
         keeps(NAME, ME, "posting"),
     ),
     "to preview": (
