@@ -72,6 +72,7 @@ SHOWN_ALWAYS = [
     "picture enlarged",
     "faces",
     "preview of all",
+    "deleting",
 ]
 DRESSES = cycle([("essay", "light"), ("code", "dark"), ("photo", "light"), ("essay", "forced")])
 ONCE = [*zip(SHOWN_ALWAYS, cycle(["en", "zh-CN", "ar"]), DRESSES, strict=False)]
