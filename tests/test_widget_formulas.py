@@ -45,7 +45,9 @@ def test_formulas_and_tables_are_drawn_at_once_with_their_source(view: View) -> 
     say(view.app, r"so $\frac12$ and $$x^2$$ hold, for $5 and $6")
     say(view.app, f"before\n\n{TABLE}\n\nafter")
     page = view()
-    table, formulas = page.locator("article .body").all()
+    texts = page.locator("article .body")
+    expect(texts).to_have_count(2)
+    table, formulas = texts.all()
     assert formulas.evaluate(ELEMENTS) == ("p math mrow mfrac mn mn math mrow msup mi mn")
     assert formulas.evaluate(NAMESPACES) == 1
     assert formulas.locator("math").first.get_attribute("alttext") == r"\frac12"
