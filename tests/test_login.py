@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import jwt
@@ -20,7 +20,7 @@ from support.client import CANARY, PAGE, Visitor, stranger
 from support.comments import at_once
 from support.database import dump
 from support.inside import sql
-from support.login import BLOG, SECRET, SERVICE, Reader, attribute, section
+from support.login import BLOG, SECRET, SERVICE, Reader, Refusing, attribute, section
 from support.provider import ANN, CLIENT_ID, CLIENT_SECRET, Provider, encoded
 from support.shared import shared_app
 from support.world import FakeWorld
@@ -72,15 +72,6 @@ def settings_with(provider: Provider, other: Provider) -> dict[str, Any]:
 @pytest.fixture
 def reader(app: App) -> Reader:
     return Reader(app)
-
-
-class Refusing(NamedTuple):
-    """A service that all cases of some tables share: it refuses what they try, and what the others
-    left is deleted."""
-
-    app: App
-    reader: Reader
-    provider: Provider
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -24,7 +24,7 @@ from support.admin import owner as owner  # a fixture
 from support.captcha import Siteverify
 from support.client import PAGE, Visitor
 from support.inside import sql
-from support.login import BLOG, SECRET, SERVICE, Reader, section
+from support.login import BLOG, SECRET, SERVICE, Reader, Refusing, section
 from support.mail import certificates as certificates  # a fixture
 from support.provider import Provider
 from support.serving import until
@@ -132,14 +132,6 @@ def settings(provider: Provider) -> dict[str, Any]:
 @pytest.fixture
 def reader(app: App) -> Reader:
     return Reader(app)
-
-
-class Refusing(NamedTuple):
-    """A service that takes no picture, so that all cases share it."""
-
-    app: App
-    reader: Reader
-    provider: Provider
 
 
 @pytest.fixture(scope="module")

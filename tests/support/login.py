@@ -4,7 +4,7 @@ import hashlib
 import html
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from commentd import App, LoginProvider
@@ -82,3 +82,12 @@ class Reader:
         """All of it; what `/auth/login` says."""
         voucher = self.fetch_voucher(provider, name)
         return self.log_in(voucher, "*", **fields)
+
+
+class Refusing(NamedTuple):
+    """A service that all cases of some tables share: it refuses what they try, and what the others
+    left is deleted."""
+
+    app: App
+    reader: Reader
+    provider: Provider
