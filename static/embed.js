@@ -371,6 +371,7 @@ class Thread extends HTMLElement {
   /** Loads what helps those who read or write. What failed is tried again when they touch the
       thread. */
   #attend(touched) {
+    if (touched?.closest('.failed')) return // its button tries again
     const form = touched?.closest('form.form') // that of a fragment is none
     if (form) this.#equip(form)
     else if (!this.settings?.closed) this.#loaded('writing.js').catch(() => {})
@@ -380,14 +381,20 @@ class Thread extends HTMLElement {
 
   /** Adds to a form what writing needs. What is typed meanwhile stays. */
   async #equip(form) {
-    const failed = form.querySelector('.failed')
-    if (failed?.isFinal) return // it asks the reader to load the page again
-    failed?.remove()
+    const failed = () => form.querySelector('.failed')
+    if (failed()?.isFinal) return // it asks the reader to load the page again
     try {
       const {equip} = await this.#loaded('writing.js')
       equip(this, Thread.kit, form)
+      failed()?.remove()
     } catch (error) {
-      if (!form.querySelector('.failed')) form.append(this.#retry(error, () => this.#equip(form)))
+      const again = async () => {
+        failed()?.remove()
+        await this.#equip(form)
+        this.#focusIn(form)
+      }
+      if (error.offer) failed()?.remove()
+      if (!failed()) form.append(this.#retry(error, again))
     }
   }
 
@@ -399,6 +406,13 @@ class Thread extends HTMLElement {
     this.#loaded('errors.js').then(({whyNotShown}) => whyNotShown(this, Thread.kit, error))
       .catch(() => {}).then(text => alert.textContent = text ?? unreachable)
     return h('div', {class: 'failed'}, alert, button(this.say('retry'), again, {class: 'more'}))
+  }
+
+  /** Takes the focus from a button that tried again to what is in its place. */
+  #focusIn(place) {
+    if (document.activeElement !== document.body) return // the reader went on
+    const next = place?.querySelector('.failed button') ?? place?.querySelector('textarea, article')
+    next?.focus()
   }
 
   /** Takes the page's colours, made darker or lighter where their contrast is too low (WCAG 1.4.3,
@@ -469,7 +483,8 @@ class Thread extends HTMLElement {
       await adopt(this, Thread.kit, this.#target)
     } catch (error) {
       const form = this.$('div.form') // none where the page is closed
-      form?.append(this.#retry(error, () => this.#adopt(), form.firstChild.dataset.unreachable))
+      const again = () => this.#adopt().then(() => this.#focusIn(this.$('.form')))
+      form?.append(this.#retry(error, again, form.firstChild.dataset.unreachable))
     }
   }
 
@@ -596,7 +611,8 @@ class Thread extends HTMLElement {
       if (around) this.use('reading.js', 'seek', around, listing.page)
     } catch (error) {
       this.#hold(this.$('section')?.offsetHeight)
-      place.replaceWith(h('li', {}, this.#retry(error, () => this.load({around, sort}))))
+      const again = () => this.load({around, sort}).then(() => this.#focusIn(this.$('.list')))
+      place.replaceWith(h('li', {}, this.#retry(error, again)))
     }
   }
 

@@ -1003,6 +1003,27 @@ def test_a_form_that_failed_to_load_can_be_asked_for_again_and_keeps_the_text(
     expect(article(page, "Still here.")).to_be_focused()
 
 
+def test_a_reader_with_keys_can_ask_again_for_a_form_that_failed_to_load(
+    blog_site: BlogSite,
+) -> None:
+    page = blog_site.open(faults=UNREACHED)
+    blog_site.expected.append("writing.js could not be loaded")
+    page.route("**/writing.js*", lambda route: route.abort())
+    main(page).focus()
+    again = button(page, "Try again")
+    expect(again).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(again).to_be_focused()
+    with page.expect_event("requestfailed"):
+        page.keyboard.press("Enter")
+    expect(again).to_be_focused()
+    page.unroute("**/writing.js*")
+    page.keyboard.press("Enter")
+    expect(main(page)).to_be_focused()
+    expect(button(page, "Post")).to_be_visible()
+    expect(again).to_have_count(0)
+
+
 def test_the_form_is_loaded_when_a_reader_comes_near_and_not_before(blog_site: BlogSite) -> None:
     page = blog_site.reader()
     asked = requests_of(page, "/writing.js")

@@ -331,7 +331,8 @@ def wear(page: Page, report: Report, dress: Dress, *where: str) -> None:
 # The tools of a field come when it gets the focus.
 EQUIPPED = """() => {
   const field = document.querySelector('commentd-thread').shadowRoot.activeElement
-  return !field?.matches('.form > .field') || Boolean(field.form.querySelector('.tools button'))
+  return !field?.matches('.form > .field') ||
+    Boolean(field.form.querySelector('.tools button, .failed')) // what helps to write, or why not
 }"""
 
 
