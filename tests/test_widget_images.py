@@ -271,6 +271,7 @@ def test_a_lost_picture_in_sight_keeps_its_room_and_further_down_is_a_link(
     page.route("https://i.example/**", lambda route: held.append(route))
     blog_site.go(page)
     page.get_by_role("button", name=re.compile("more")).click()
+    expect(page.locator("article").last).to_be_focused()
     in_sight = page.get_by_role("link", name="a cat")
     in_sight.scroll_into_view_if_needed()
     # Playwright hears of requests while it is asked something, and not while this thread sleeps.

@@ -14,6 +14,7 @@ from commentd import App
 from support import inside
 from support.blog import OWNER, POST, article, begin_to_read, conversation, new_context, say
 from support.client import Visitor
+from support.serving import until
 from support.sources import ROOT, STATIC
 from support.widget import Site, service_with
 from support.widget import fake_world as fake_world  # a fixture
@@ -164,6 +165,7 @@ def test_the_widget_takes_over_without_moving_anything(
     else:
         come_near(page)
     settled(page)
+    until(lambda: page.title() and held)  # Playwright hears of requests while it is asked something
     before = page.evaluate(PLACES)
     held[0].continue_()
     page.locator("commentd-thread form").wait_for()

@@ -328,11 +328,16 @@ def wear(page: Page, report: Report, dress: Dress, *where: str) -> None:
     report.check("look", follows, "the accent is not the page's", *where, *dress)
 
 
-# The tools of a field come when it gets the focus.
+# What helps to write comes when a field gets the focus, or why it does not.
 EQUIPPED = """() => {
-  const field = document.querySelector('commentd-thread').shadowRoot.activeElement
-  return !field?.matches('.form > .field') ||
-    Boolean(field.form.querySelector('.tools button, .failed')) // what helps to write, or why not
+  const {shadowRoot, settings} = document.querySelector('commentd-thread')
+  const field = shadowRoot.activeElement
+  if (!field?.matches('.form > .field')) return true
+  const isThere = name => field.form.querySelector(name)
+  const comes = ['.tools button']
+  if (settings.stickers) comes.push('.smile')
+  if (settings.faces && isThere('.guest:not([hidden])')) comes.push('.chosen')
+  return Boolean(isThere('.failed')) || comes.every(isThere)
 }"""
 
 
