@@ -30966,6 +30966,7 @@ def argument_parser() -> argparse.ArgumentParser:
         description="Comments for a static site: one program, one SQLite file, no third party.",
         epilog="More on a command: commentd COMMAND --help. The manual: commentd help",
         parents=[common],
+        allow_abbrev=False,  # a new option could change what an abbreviated one means
     )
     parser.add_argument(
         "--version",
@@ -30984,6 +30985,7 @@ def argument_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             parents=[common],
             argument_default=argparse.SUPPRESS,
+            allow_abbrev=False,
         )
         command.arguments.declare(subparser)
     return parser

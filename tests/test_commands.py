@@ -109,6 +109,9 @@ def test_wrong_use_of_a_command_exits_with_2(tmp_path: Path) -> None:
         "import x --format",
         "import x --host",
         "import --dry-run",
+        "import x --dry",
+        "update --chec",
+        "--vers",
     ]
     commands = ("import file", "move /a /b", "backup", "")
     usage += [f"{command} --emails" for command in commands]  # only an export takes it
