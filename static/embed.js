@@ -360,7 +360,7 @@ class Thread extends HTMLElement {
       if (isAttended || !this.totals?.page) return // or the list is still on its way
       isAttended = true
       const whenIdle = window.requestIdleCallback ?? setTimeout // Safari has none
-      whenIdle(() => this.#attend())
+      whenIdle(() => this.#attend(), {timeout: 2000}) // a busy page may never be idle
     }
     this.#onceNear(() => {
       for (const sign of SIGNS) addEventListener(sign, attend, {passive: true, signal})

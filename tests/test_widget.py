@@ -1404,6 +1404,25 @@ def test_a_reader_who_is_offline_is_told_and_can_try_again(view: View) -> None:
     expect_only(view.faults, "DISCONNECTED|could not be loaded")
 
 
+# Each of its tasks begins as soon as the one before it ends.
+BUSY = """<script>
+const {port1, port2} = new MessageChannel()
+port1.onmessage = () => {
+  const end = performance.now() + 20
+  while (performance.now() < end);
+  port2.postMessage('')
+}
+port2.postMessage('')
+</script>"""
+
+
+def test_what_helps_readers_comes_on_a_page_that_is_never_idle(app: App, view: View) -> None:
+    say(app, "First.")
+    page = view(TAG + BUSY)
+    begin_to_read(page)
+    expect(page.locator(".quiet")).to_have_count(1)
+
+
 NO_COMMENTS = [
     (500, '{"error": "服务出错了", "code": "internal"}'),
     (502, "<html><h1>502 Bad Gateway</h1></html>"),
