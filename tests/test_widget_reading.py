@@ -1083,7 +1083,8 @@ def test_each_language_is_spoken_whole(app: App, view: View, asked: list[str]) -
         assert not re.search(r"undefined|\[object|[{}]|null", texts)
     inline = {"en", "zh-CN"}  # these stand in the script
     wanted = [f"first-{lang}.json" for lang in LANGUAGES if lang not in inline]
-    assert sorted(ends(asked, "/words/")) == wanted
+    # Other texts come after ten seconds. On a busy machine this may take so long.
+    assert sorted(name for name in ends(asked, "/words/") if name.startswith("first-")) == wanted
 
 
 NAMED = ("menu", "hidereplies")  # of what reading.js adds to comments
