@@ -336,7 +336,7 @@ EQUIPPED = """() => {
   const isThere = name => field.form.querySelector(name)
   const comes = ['.tools button']
   if (settings.stickers) comes.push('.smile')
-  if (settings.faces && isThere('.guest:not([hidden])')) comes.push('.chosen')
+  if (settings.faces && isThere('.guest:not([hidden]) [name=nickname]')) comes.push('.chosen')
   return Boolean(isThere('.failed')) || comes.every(isThere)
 }"""
 
@@ -775,7 +775,7 @@ def run(examined_site: ExaminedSite, only: list[str], langs: list[str], schemes:
                 elif lang in FULL or lang == langs[0]:
                     walk_path(examined_site, name, lang)
                 break
-            except Error as error:
+            except (Error, AssertionError) as error:
                 what = f"the machine got stuck: {str(error).splitlines()[0]}"
                 examined_site.report.check("stuck", not last, what, name, lang)
 
