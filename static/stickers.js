@@ -68,7 +68,7 @@ function group({SERVICE, button, h}, title, stickers, onchoose) {
     return pressed
   })
   return h('section', {},
-    h('h3', {dir: 'auto'}, title),
+    h('h3', {}, h('bdi', {}, title)), // beside its stickers, in whatever direction it is
     h('div', {role: 'group', ariaLabel: title}, ...buttons))
 }
 

@@ -65,8 +65,8 @@ SHOWN_ALWAYS = [
     "account, providers",
     "account, showing who one is",
     "lively",
+    "stickers",  # in Arabic, whose search field is the widest
     "reacted",
-    "stickers",
     "stickers, none found",
     "picture asked for",
     "picture enlarged",

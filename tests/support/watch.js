@@ -215,8 +215,10 @@
     .map(e => `${spot(e)} ${round(box(e).width)} x ${round(box(e).height)}`)
   // What is read by scrolling it sideways, where the keyboard reaches it.
   const SCROLLED = 'pre *, .body [tabindex="0"] *, .preview [tabindex="0"] *'
+  // A dialog cuts off what is wider than it.
+  const room = e => e.closest('dialog') ? box(e.closest('dialog')) : {left: 0, right: innerWidth}
   watch.wide = () => inside().filter(seenNow()).filter(e => !e.closest(`${SCROLLED}, .sr`))
-    .filter(e => box(e).right > innerWidth + 1 || box(e).left < -1)
+    .filter(e => box(e).right > room(e).right + 1 || box(e).left < room(e).left - 1)
     .map(e => `\`${spot(e)}\` leaves the page`)
     .concat(document.documentElement.scrollWidth > innerWidth ? 'the page scrolls sideways' : [])
   /** Texts that a box cuts, or that lie on each other, where nothing is meant to come up. The box of
