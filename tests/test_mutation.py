@@ -309,25 +309,30 @@ class Judge:
 
     def failing(self, tests: list[Test]) -> str:
         """The first that fails; alone too, so that neither load nor another test is the reason."""
-        left = tests
-        while found := self.first_failure(left):
-            alone = [test for test in left if test.name == found]
-            if not alone or self.first_failure(alone):
+        left = {test.name: test for test in tests}
+        while left:
+            found, passed = self.first_failure([*left.values()])
+            if not found:
+                break
+            alone = left.pop(found, None)
+            if not alone or self.first_failure([alone])[0]:
                 return found
-            left = [test for test in left if test.name != found]
+            left = {name: test for name, test in left.items() if name not in passed}
         return ""
 
-    def first_failure(self, tests: list[Test]) -> str:
+    def first_failure(self, tests: list[Test]) -> tuple[str, set[str]]:
+        """Its name, or nothing, and the names of those that passed before."""
         names = self.folder / "names"
         names.write_text("\n".join(test.name for test in tests), "utf-8")
         alone = ["-n0"] if len(tests) <= QUICK_ONES else []
         # A change can make a loop that does not end.
         most = 60 + 5 * sum(test.seconds for test in tests)
-        code, printed = self.pytest("-x", *alone, f"@{names}", seconds=most)
+        code, printed = self.pytest("-x", "-rfEp", *alone, f"@{names}", seconds=most)
+        passed = {*re.findall(r"^PASSED (tests/.+)$", printed, re.M)}
         if code == 0:
-            return ""
+            return "", passed
         failed = re.search(r"^(?:FAILED|ERROR) (tests/.+?)(?: - |$)", printed, re.M)
-        return failed[1] if failed else f"exit code {code}"
+        return failed[1] if failed else f"exit code {code}", passed
 
 
 @pytest.mark.slow
