@@ -119,6 +119,13 @@ function errorText(thread, {code = 'failed', error, retry}) {
 
 // -- Showing ------------------------------------------------------------------
 
+/** Whether a reader went elsewhere while they waited: something outside of these places has the
+    focus. Then nothing may take it. */
+export function wentOn({shadowRoot}, ...places) {
+  const focused = shadowRoot.activeElement ?? document.querySelector(':focus')
+  return !!focused && !places.some(place => place.contains(focused))
+}
+
 /** Shows an error beside `near`, or beside the field that its code names, until the reader changes
     something. */
 export function showError(thread, kit, form, error, near) {

@@ -60,7 +60,7 @@ export function own(thread, kit, posted) {
   }
   thread.shadowRoot.querySelectorAll('li[data-id]').forEach(mark)
   if (posted) {
-    thread.use('reading.js', 'goTo', posted.id)
+    if (!kit.wentOn(thread)) thread.use('reading.js', 'goTo', posted.id)
     // For screen readers; others see it.
     thread.announce(thread.say(posted.status === 'waiting' ? 'waiting' : 'posted'), false)
   } else if (kit.me().token && kit.me().role === 'admin') thread.use('moderate.js', 'moderate')
@@ -113,7 +113,8 @@ function changeOf(thread, kit, {id}, content) {
     const entry = written(kit)[id]
     if (entry) remember(kit, {[id]: {...entry, comment}})
     kit.keep(kit, form.draft, undefined, 'sessionStorage')
-    thread.put(comment).firstChild.focus()
+    const {firstChild: article} = thread.put(comment)
+    if (!kit.wentOn(thread)) article.focus()
   }
 
   return {id, content, label, setUp, send}
@@ -129,7 +130,7 @@ async function remove(thread, kit, comment, article) {
     const next = takeAway(thread, article.parentNode, response.comment)
     thread.head()
     const target = next?.querySelector('article') ?? thread.$('textarea')
-    target.focus()
+    if (!kit.wentOn(thread)) target.focus()
     thread.announce(thread.say('comment'))
   } catch (error) {
     kit.showError(thread, kit, article, error)

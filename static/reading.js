@@ -71,7 +71,7 @@ export async function toggle(thread, kit, pressed, what) {
 /** Loads the list in another order. */
 export async function sortBy(thread, kit, sort) {
   await thread.load({sort})
-  thread.$('select')?.focus()
+  if (!kit.wentOn(thread)) thread.$('select')?.focus()
 }
 
 /** Loads the next page of the list in the place of the button that was pressed. */
@@ -82,7 +82,7 @@ export async function loadNext(thread, kit, pressed, page) {
     const listing = await thread.askList({page})
     if (!item.isConnected) return // they pressed twice, or something else is shown now
     await thread.fill(item, listing)
-    last.nextElementSibling?.firstChild.focus()
+    if (!kit.wentOn(thread)) last.nextElementSibling?.firstChild.focus()
   } catch (error) {
     kit.showError(thread, kit, item, error)
   }
@@ -137,7 +137,8 @@ export async function rest(thread, kit, item, button) {
       if (!button.isConnected) return false
       thread.put(comment)
     }
-    if (comments.length) thread.item(comments[0].id).firstChild.focus()
+    const [first] = comments
+    if (first && !kit.wentOn(thread, button)) thread.item(first.id).firstChild.focus()
     button.dataset.page = page + 1
     const left = button.dataset.total - 100 * page
     button.textContent = thread.say('more', left)

@@ -410,7 +410,9 @@ async function post(thread, kit, form, {content, author}) {
   dropCaptchaToken(thread)
   thread.put(comment, true)
   if (parent) form.remove()
-  thread.$('form').replaceWith(thread.makeForm({}))
+  const main = thread.$('form')
+  const isInUse = parent && main.matches(':focus-within') // they write there meanwhile
+  if (!isInUse) main.replaceWith(thread.makeForm({}))
   thread.totals.total += comment.status === 'visible'
   thread.head()
   await thread.use('own.js', 'own', comment)
@@ -435,7 +437,7 @@ export function openReport(thread, kit, id) {
     }
     kit.keep(kit, 'reports', [id, ...recall('reports', [])].slice(0, 500))
     form.remove()
-    article.focus()
+    if (!kit.wentOn(thread)) article.focus()
     thread.announce(thread.say('thanks'))
   }
 

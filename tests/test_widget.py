@@ -49,6 +49,7 @@ from support.widget import site as site  # a fixture
 from support.widget import view as view  # a fixture
 from support.words import WORDS
 from support.world import FakeWorld
+from support.writing import requests_held
 
 pytestmark = pytest.mark.slow
 
@@ -676,6 +677,25 @@ def test_a_link_to_a_comment_shows_its_page_and_on_the_page_adds_it(view: View) 
     settled(page)
     assert sorted(texts(page)) == sorted(nos(1, 25))
     assert len(lists(view.asked)) == 5
+
+
+@pytest.mark.parametrize("word", ["显示更多", "排序"])
+def test_a_reader_who_went_on_keeps_the_focus_when_the_list_comes(view: View, word: str) -> None:
+    replies(view.app, 101)
+    fill(view.app, 25)
+    page = view()
+    settled(page)
+    field = page.get_by_label("写下你的想法…")
+    with requests_held(page, "**/comments?*"):
+        with page.expect_request("**/comments?*"):
+            if word == "排序":
+                page.get_by_label(word).select_option("oldest")
+            else:
+                button(page, word).last.press("Enter")
+        field.click()
+    expect(page.locator("article").nth(11)).to_be_visible()
+    settled(page)
+    expect(field).to_be_focused()
 
 
 @pytest.mark.long

@@ -1054,6 +1054,33 @@ def test_a_comment_that_is_edited_does_not_stand_above_its_own_form(blog_site: B
     expect(article(page, "Mine, too.").locator(".body")).to_be_visible()
 
 
+def test_a_reader_who_went_on_keeps_the_focus_when_a_text_is_sent(blog_site: BlogSite) -> None:
+    page = blog_site.open()
+    first = post(page, "A question.")
+    for press, text in (("Reply", "An answer."), ("Edit", "Another answer.")):
+        if press == "Reply":
+            first.locator(".reply").click()
+        else:
+            choose(article(page, "An answer."), press)
+        page.locator("article form .field").first.fill(text)
+        with requests_held(page, "**/comments**"):
+            with page.expect_request("**/comments**"):
+                page.keyboard.press("Control+Enter")
+            main(page).click()
+            page.keyboard.type(press)
+        expect(article(page, text)).to_be_visible()
+        expect(main(page)).to_be_focused()
+    page.keyboard.type("!")
+    expect(main(page)).to_have_value("ReplyEdit!")
+    choose(article(page, "Another answer."), "Delete")
+    with requests_held(page, "**/comments/*"):
+        with page.expect_request("**/comments/*"):
+            button(page, "Delete it?").click()
+        main(page).click()
+    expect(article(page, "Another answer.")).to_have_count(0)
+    expect(main(page)).to_be_focused()
+
+
 def test_authors_see_a_comment_that_waits_again_after_an_edit_in_its_place(
     blog_site: BlogSite,
 ) -> None:
