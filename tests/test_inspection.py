@@ -791,6 +791,18 @@ def test_check_of_a_service_under_a_path_of_the_blog_asks_for_no_origin(bench: B
     assert bench.check(url) == (0, said)
 
 
+def test_check_takes_a_service_at_the_path_of_a_former_one_for_no_other(bench: Bench) -> None:
+    """An owner who comes from Isso keeps the path in their proxy."""
+    service = f"{COMMENTS}/isso"
+
+    def under_a_path(asked: inspected.Asked, pass_on: inspected.PassOn) -> Sent:
+        return honest(replace(asked, path=asked.path.removeprefix("/isso")), pass_on)
+
+    bench.place.way = under_a_path
+    bench.place.post(page(TAG.replace(COMMENTS, service)))
+    assert bench.check(POST, COMMENTD_SERVER_PUBLIC_URL=service) == (0, f"{OK}\n")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "transport"), [("nginx", "tcp"), ("caddy", "unix")])
 def test_check_finds_nothing_wrong_behind_the_proxies_that_the_examples_set_up(
