@@ -29,12 +29,20 @@ export async function account(thread, kit, form, reason) {
   const currentForm = () =>
     forms().find(({subject}) => subject === form.subject) ?? thread.$('form')
 
+  // The owner's own site signs in readers who may be elsewhere on the page.
+  let isHere = !reason?.site || form.matches(':focus-within')
+  const onfocusin = () => { isHere = true }
+  const panel = h('form', {noValidate: true, class: 'panel open', tabIndex: -1, onfocusin})
+
+  /** Focuses an element, unless the reader is elsewhere. */
+  const focus = node => {
+    if (isHere && !kit.wentOn(thread, form, panel)) node.focus()
+  }
+
   /** Focuses where one signs in, where that is asked for first, otherwise an element of the form.
       */
-  const focusForm = (wanted = 'textarea') => {
-    const target = currentForm().querySelector('.barred button, ' + wanted) ?? currentForm().content
-    target.focus()
-  }
+  const focusForm = (wanted = 'textarea') =>
+    focus(currentForm().querySelector('.barred button, ' + wanted) ?? currentForm().content)
 
   const read = path => kit.readOwn(kit, path)
   const send = (...request) => kit.send(kit, ...request)
@@ -210,8 +218,6 @@ export async function account(thread, kit, form, reason) {
     return h('label', {class: 'choice'}, box, h('span', {}, say('provider_picture')))
   }
 
-  const panel = h('form', {noValidate: true, class: 'panel open', tabIndex: -1})
-
   /** Shows a step. The focus goes to the first empty field or, in the profile, to the button of the
       step before. */
   function go(step, from) {
@@ -227,7 +233,7 @@ export async function account(thread, kit, form, reason) {
       ...fields,
       h('div', {class: 'row'}, submit && h('button', {class: look}, say(submit)), ...others))
     if (step === 'me') {
-      panel.focus()
+      focus(panel)
       return showProfile(from).catch(error => {
         panel.querySelector('.small').remove()
         panel.querySelector('.row').prepend(goTo('retry', 'me'))
@@ -242,7 +248,7 @@ export async function account(thread, kit, form, reason) {
     const isLast = input => input === inputs.at(-1)
     const first = inputs.find(input => step === 'erase' || !input.value || isLast(input))
     first.ariaDescription = say(title)
-    first.focus()
+    focus(first)
   }
 
   function close() {
@@ -458,7 +464,7 @@ export async function account(thread, kit, form, reason) {
       word('change', () => begin('change')),
       word('export', () => act(download)),
       word('erase', () => begin('erase')))
-    if (from) panel[from].focus()
+    if (from) focus(panel[from])
   }
 
   /** Shows a sensitive step. If a code is to confirm it, the code is sent first. */

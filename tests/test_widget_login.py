@@ -291,6 +291,24 @@ def test_somebody_else_at_the_own_site_is_somebody_else_at_the_widget(
     expect(greeting(page, "Bob")).to_be_visible()
 
 
+@pytest.mark.parametrize("settings", [SETTINGS | {"comments_login_required": True}])
+@pytest.mark.parametrize("focused", ["body", "input"])
+def test_the_own_site_signs_a_reader_in_and_leaves_the_focus_where_it_is(
+    site: Site, view: View, of_site: Page, focused: str, fake_world: FakeWorld
+) -> None:
+    of_site.evaluate("localStorage.clear()")
+    token = site_token(site.service, fake_world, jti="b")
+    before = "<input autofocus>" if focused == "input" else "<p>A post."
+    body = f'{before}{TAG}<commentd-thread site-token="{token}"></commentd-thread>'
+    with of_site.expect_response("**/auth/login"):
+        page = view(body, lang="en")
+    field = page.get_by_placeholder(EN["write"])
+    expect(field).to_be_visible()
+    assert page.evaluate("document.activeElement.localName") == focused
+    field.click()
+    expect(greeting(page)).to_be_visible()
+
+
 def test_a_reader_who_signed_in_otherwise_stays_when_the_own_site_names_nobody(
     view: View, ann: int
 ) -> None:

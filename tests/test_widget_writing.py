@@ -313,6 +313,18 @@ def fill_grave_code(blog_site: BlogSite, panel: Locator) -> None:
     textbox(panel, "Code").fill(code_in(blog_site.mail_server.emails[-1].content))
 
 
+def test_a_step_that_comes_late_leaves_the_focus_elsewhere_on_the_page(blog_site: BlogSite) -> None:
+    page = blog_site.open()
+    textbox(open_account(page), "Email").fill(MAIL)
+    elsewhere = page.get_by_role("link").first
+    with requests_held(page, "**/auth/code"):
+        with page.expect_request("**/auth/code"):
+            page.keyboard.press("Enter")
+        elsewhere.focus()
+    expect(code_field(page)).to_be_visible()
+    expect(elsewhere).to_be_focused()
+
+
 def test_a_forgotten_password_is_set_anew(blog_site: BlogSite, account: int) -> None:
     page = signed_in(blog_site, faults=REFUSED)
     main(page).focus()
