@@ -11,7 +11,13 @@ const MOST_RECENT = 16
 export async function choose(thread, kit, field, opener) {
   const {h} = kit
   opener.focus() // Safari does not focus a pressed button, and the focus returns there
-  const {packs} = await kit.once('stickers.json', kit.ask)
+  let packs
+  try {
+    ({packs} = await kit.once('stickers.json', kit.ask))
+  } catch (error) {
+    return kit.showError(thread, kit, field.form, error)
+  }
+  kit.clearError(thread)
   const {replace} = await kit.load('writing.js')
   if (!opener.isConnected || thread.$('.chooser')) return // they pressed twice
   const groups = groupsOf(thread, kit, packs, code => {

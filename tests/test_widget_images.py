@@ -13,7 +13,7 @@ from support import blog
 from support.accessibility import NO_CONTRAST, run_axe
 from support.blog import POST, say
 from support.serving import until
-from support.writing import BlogSite, button, main, requests_of, write
+from support.writing import UNREACHED, BlogSite, button, main, requests_of, write
 from support.writing import address as address  # a fixture
 from support.writing import blog_site as blog_site  # a fixture
 from support.writing import config as config  # a fixture
@@ -113,6 +113,21 @@ def test_a_sticker_is_chosen_by_keyboard_posted_and_seen(blog_site: BlogSite) ->
     box = sticker.bounding_box()
     assert box is not None
     assert box["width"] == pytest.approx(2 * box["height"])
+
+
+def test_stickers_that_do_not_come_are_told_and_can_be_asked_for_again(blog_site: BlogSite) -> None:
+    page = blog_site.open(faults=UNREACHED)
+    blog_site.expected.append("stickers.json could not be loaded")
+    page.route("**/stickers.json*", lambda route: route.abort())
+    main(page).focus()
+    opener = page.locator(".smile")
+    opener.press("Enter")
+    expect(page.get_by_role("alert")).to_have_text(re.compile("can’t be reached"))
+    expect(opener).to_be_focused()
+    page.unroute("**/stickers.json*")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog").locator("img").first).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def test_an_svg_sticker_is_drawn_with_its_style(blog_site: BlogSite) -> None:
