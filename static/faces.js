@@ -78,6 +78,7 @@ export async function offerFaces(thread, kit, form) {
       } catch (error) {
         return kit.showError(thread, kit, form, error)
       }
+      kit.clearError(thread)
       row.after(grid)
     }
     opener.ariaExpanded = !!grid

@@ -128,6 +128,7 @@ export async function rest(thread, kit, item, button) {
   try {
     const query = {url: thread.url, thread: item.dataset.id, page, limit: 100}
     const {comments} = await kit.ask('comments?' + new URLSearchParams(query))
+    item.querySelector(':scope > article > .error')?.remove() // of the press before
     let pause = Date.now() + 50
     for (const comment of comments) {
       if (Date.now() > pause) { // a long thread, on a slow phone

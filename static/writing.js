@@ -267,6 +267,7 @@ export async function preview(thread, kit, form, opener) {
   }
   try {
     const {html} = await kit.send(kit, 'comments/preview', {content: form.content.value})
+    kit.clearError(thread)
     form.querySelector('.preview')?.remove() // they pressed twice before a response came
     const place = form.querySelector('.guest').parentNode
     place.append(kit.h('div', {class: 'aside preview'}, kit.formatted(html)))

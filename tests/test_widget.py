@@ -657,6 +657,24 @@ def test_a_thread_with_many_replies_comes_in_hundreds_and_links_lead_into_it(vie
         assert texts(page)[1:101] == bodies[:100]
 
 
+def test_replies_that_failed_to_come_are_asked_for_again_and_no_error_stays(view: View) -> None:
+    replies(view.app, 101)
+    page = view()
+    begin_to_read(page)
+    settled(page)
+    page.context.set_offline(True)
+    button(page, "显示更多").press("Enter")
+    alert = page.get_by_role("alert")
+    expect(alert).to_have_count(1)
+    expect(button(page, "显示更多")).to_be_focused()
+    page.context.set_offline(False)
+    page.wait_for_function("navigator.onLine")
+    page.keyboard.press("Enter")
+    expect(page.locator("article").nth(101)).to_be_focused()
+    expect(alert).to_have_count(0)
+    expect_only(view.faults, "DISCONNECTED")
+
+
 def test_a_link_to_a_comment_shows_its_page_and_on_the_page_adds_it(view: View) -> None:
     ids = fill(view.app, 25)
     page = view(at=f"#comment-{ids[2]}")

@@ -15,7 +15,7 @@ from commentd import App
 from support import inside
 from support.inside import sql
 from support.serving import until
-from support.widget import SETTINGS, TAG, View, settled
+from support.widget import SETTINGS, TAG, View, expect_only, settled
 from support.widget import asked as asked  # a fixture
 from support.widget import fake_world as fake_world  # a fixture
 from support.widget import faults as faults  # a fixture
@@ -89,6 +89,21 @@ def test_a_guest_chooses_a_picture_that_the_browser_remembers(view: View) -> Non
     page.get_by_role("button", name=EN["picture_choose"]).click()
     page.get_by_role("button", name=EN["picture_letter"]).click()
     expect(post(page, "with a letter")).to_have_count(0)
+
+
+def test_a_gallery_that_comes_at_the_second_press_leaves_no_error(
+    view: View, faults: list[str]
+) -> None:
+    page = view(TAG, lang="en")
+    page.get_by_placeholder(EN["write"]).click()
+    page.route("**/faces", lambda route: route.abort())
+    page.get_by_role("button", name=EN["picture_choose"]).press("Enter")
+    expect(page.get_by_role("alert")).to_have_text(EN["offline"])
+    page.unroute("**/faces")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("group", name=EN["picture_gallery"])).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect_only(faults, "ERR_FAILED")
 
 
 @pytest.mark.parametrize("settings", [SETTINGS])

@@ -606,6 +606,18 @@ def test_the_preview_shows_what_is_posted(blog_site: BlogSite) -> None:
     assert page.locator("article .body").inner_html() == seen
 
 
+def test_a_preview_that_comes_at_the_second_press_leaves_no_error(blog_site: BlogSite) -> None:
+    page = blog_site.open(faults=UNREACHED)
+    write(page)
+    page.route("**/comments/preview", lambda route: route.abort())
+    button(page, "Preview").press("Enter")
+    expect(page.get_by_role("alert")).to_have_text(re.compile("can’t be reached"))
+    page.unroute("**/comments/preview")
+    page.keyboard.press("Enter")
+    expect(page.locator(".preview")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
 def test_a_preview_that_is_asked_for_twice_is_shown_once(blog_site: BlogSite) -> None:
     page = blog_site.open()
     main(page).fill("Again.")
