@@ -252,7 +252,8 @@ export async function seek(thread, kit, id, page) {
   if (page > 1) {
     const showAll = async () => {
       await thread.load({})
-      thread.$('article')?.focus()
+      // The first comment or, if they did not come, what tries again.
+      if (!kit.wentOn(thread)) thread.$('.list :is(article, button)')?.focus()
     }
     const all = kit.button(thread.say('all'), showAll, {class: 'more'})
     thread.$('.list').prepend(kit.h('li', {}, all))

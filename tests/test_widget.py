@@ -716,6 +716,23 @@ def test_a_reader_who_went_on_keeps_the_focus_when_the_list_comes(view: View, wo
     expect(field).to_be_focused()
 
 
+def test_all_comments_that_failed_to_come_can_be_asked_for_again_by_keys(view: View) -> None:
+    ids = fill(view.app, 25)
+    page = view(at=f"#comment-{ids[2]}")
+    expect_target(page, "No. 3.")
+    settled(page)
+    page.context.set_offline(True)
+    button(page, "显示全部").press("Enter")
+    expect(page.get_by_role("alert")).to_have_count(1)
+    expect(button(page, "重试")).to_be_focused()
+    page.context.set_offline(False)
+    page.wait_for_function("navigator.onLine")
+    page.keyboard.press("Enter")
+    expect(comment(page, "No. 25.")).to_be_focused()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect_only(view.faults, "DISCONNECTED")
+
+
 @pytest.mark.long
 def test_a_link_to_an_unknown_comment_does_no_harm(view: View) -> None:
     replies(view.app, 101)
