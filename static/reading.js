@@ -394,7 +394,10 @@ function watch(thread, kit, signal) {
   function update() {
     const count = Math.max(0, total - thread.totals.total)
     if (count !== announced) {
-      note.replaceChildren(count ? kit.button(thread.say('fresh', count), show) : '')
+      const text = thread.say('fresh', count)
+      const present = note.querySelector('button') // it may have the focus
+      if (count && present) present.textContent = text
+      else note.replaceChildren(count ? kit.button(text, show) : '')
     }
     announced = count
     if (!note.isConnected) thread.$('section').append(note)

@@ -163,6 +163,23 @@ def test_a_reader_who_stays_is_told_of_new_comments(
         assert texts(page) == ["No. 1."]
 
 
+def test_the_button_of_new_comments_keeps_the_focus_when_there_are_more(
+    app: App, open_and_stay: View
+) -> None:
+    fill(app, 1)
+    page = open_and_stay()
+    for number in (1, 2):
+        say(app, f"New {number}.", hours=0)
+        pass_time(page, 61)
+        expect(fresh(page)).to_have_text(f"{number} 条新评论")
+        if number == 1:
+            fresh(page).focus()
+    expect(fresh(page)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(comment(page, "New 1.")).to_be_focused()
+    expect(fresh(page)).to_have_count(0)
+
+
 def test_new_comments_are_shown_in_their_place(app: App, open_and_stay: View) -> None:
     ids = fill(app, 12)
     page = open_and_stay()
