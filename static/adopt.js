@@ -13,6 +13,7 @@ export async function adopt(thread, kit, target) {
   const comments = withChanges(threadsOf(fragment), changes, thread.getAttribute('sort'))
   const looks = looksOf(fragment)
   const isMissing = target && !looks[target]
+  const focused = thread.shadowRoot.activeElement?.closest('li[data-id]')?.dataset.id
   fragment.remove()
   thread.draw()
   thread.$('section').className = fragment.className // a rule above it would move the page
@@ -21,6 +22,8 @@ export async function adopt(thread, kit, target) {
   thread.load({around: target, listing: {...changes, comments, page: 1}})
   const items = thread.shadowRoot.querySelectorAll('li[data-id]')
   for (const item of items) keepLook(kit, item, looks[item.dataset.id], thread.language)
+  // Keys go on from the comment that a reader has reached.
+  if (focused) thread.item(focused)?.firstChild.focus({preventScroll: true})
   // An article that was just put in has no content to press before the next frame.
   requestAnimationFrame(() => requestAnimationFrame(() => press(thread)))
 }

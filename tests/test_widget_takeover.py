@@ -292,6 +292,21 @@ def test_the_widget_acts_on_a_press_from_before_it_loaded(app: App, site: Site, 
     page.locator("commentd-thread article form").wait_for()
 
 
+def test_who_reads_by_keys_stays_at_their_comment_when_the_widget_takes_over(
+    app: App, site: Site, page: Page
+) -> None:
+    for number in range(3):
+        say(app, f"No. {number}, [a link](https://example.com).", hours=number)
+    write_post(app, site)
+    with requests_held(page, "**/adopt.js*"):
+        with page.expect_request("**/adopt.js*"):
+            page.goto(site.address + POST)
+            come_near(page)
+        page.get_by_role("link", name="a link").nth(1).focus()
+    expect(page.locator("commentd-thread[data-mark]")).to_have_count(0)
+    expect(page.locator("commentd-thread article").nth(1)).to_be_focused()
+
+
 def test_after_the_take_over_the_parts_of_a_form_stand_below_each_other(
     app: App, site: Site, page: Page
 ) -> None:
