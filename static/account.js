@@ -242,7 +242,7 @@ export async function account(thread, kit, form, reason) {
     }
     const isOffered = thread.settings.providers && !typed.vouched
     if (isOffered && ['in', 'password', 'up'].includes(step)) {
-      thread.use('login.js', 'offer', panel, take)
+      thread.use('login.js', 'offer', panel, take).catch(showError)
     }
     const inputs = [...panel.querySelectorAll('label input:not([name=picture])')]
     const isLast = input => input === inputs.at(-1)
@@ -452,13 +452,15 @@ export async function account(thread, kit, form, reason) {
       nameRow,
       choiceOf('answers'), box, list, questions)
     if (profile.identities?.length) {
-      thread.use('login.js', 'identities', questions, profile, act, resume)
+      thread.use('login.js', 'identities', questions, profile, act, resume).catch(showError)
     }
-    if ('picture' in profile) thread.use('own_picture.js', 'offerPicture', nameRow, profile, act)
+    if ('picture' in profile) {
+      thread.use('own_picture.js', 'offerPicture', nameRow, profile, act).catch(showError)
+    }
     const begin = step => {
       if (has_password || canMail) return prepare(step, !has_password)
       const goBack = () => go('me', step)
-      thread.use('login.js', 'prove', panel, profile.identities, step, goBack, resume)
+      act(() => thread.use('login.js', 'prove', panel, profile.identities, step, goBack, resume))
     }
     row.prepend(
       word('change', () => begin('change')),

@@ -21,7 +21,7 @@ from support.engines import Window, firefox, webkit
 from support.inside import sql
 from support.provider import CLIENT_ID, CLIENT_SECRET, Provider
 from support.serving import until
-from support.widget import SETTINGS, TAG, Site, View
+from support.widget import SETTINGS, TAG, Site, View, expect_only
 from support.widget import asked as asked  # a fixture
 from support.widget import fake_world as fake_world  # a fixture
 from support.widget import faults as faults  # a fixture
@@ -102,6 +102,47 @@ def test_a_reader_signs_in_with_two_clicks(view: View, ann: int, asked: list[str
     until(lambda: page.title() and page.context.pages == [page])
     assert page.context.cookies() == []
     assert page.evaluate("location.href").endswith(POST)
+
+
+def test_a_reader_is_told_that_the_providers_do_not_come_and_can_try_again(
+    view: View, ann: int, faults: list[str]
+) -> None:
+    view.page.route("**/words/provider-*", lambda route: route.abort())
+    page = open_panel(view)
+    expect(page.get_by_role("alert")).to_have_text(EN["offline"])
+    page.unroute("**/words/provider-*")
+    page.get_by_role("button", name=EN["cancel"]).press("Enter")
+    page.get_by_role("button", name=EN["signin"], exact=True).press("Enter")
+    expect(provider_button(page)).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect_only(faults, "ERR_FAILED|could not be loaded")
+
+
+@pytest.mark.parametrize("settings", [SETTINGS])
+def test_a_reader_is_told_that_a_step_of_the_account_does_not_come(
+    app: App, view: View, ann: int, faults: list[str]
+) -> None:
+    sql(app, "UPDATE account SET password = ''")
+    page = open_panel(view)
+    provider_button(page).click()
+    expect(greeting(page)).to_be_visible()
+    page.reload()
+    page.get_by_placeholder(EN["write"]).click()
+    page.route("**/proof.js*", lambda route: route.abort())
+    page.route("**/words/provider-*", lambda route: route.abort())
+    page.get_by_role("button", name=EN["account"]).press("Enter")
+    alert = page.get_by_role("alert")
+    expect(alert).to_have_text(EN["offline"])
+    page.unroute("**/words/provider-*")
+    erase = page.get_by_role("button", name=EN["erase"])
+    erase.press("Enter")
+    expect(alert).to_have_text(EN["offline"])
+    expect(erase).to_be_focused()
+    page.unroute("**/proof.js*")
+    page.keyboard.press("Enter")
+    expect(provider_button(page)).to_be_focused()
+    expect(alert).to_have_count(0)
+    expect_only(faults, "ERR_FAILED|could not be loaded")
 
 
 def test_the_account_shows_what_else_signs_in_and_parts_it(app: App, view: View, ann: int) -> None:
