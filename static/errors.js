@@ -136,8 +136,10 @@ export function showError(thread, kit, form, error, near) {
   if (code === 'nickname_missing' && !field) { // the reader signed out in another tab
     return showInNewForm(thread, kit, form, error)
   }
+  const isThere = field === thread.shadowRoot.activeElement
   // Where the focus goes to the field, its description is spoken. An alert would say it twice.
-  const focuses = field && field !== thread.shadowRoot.activeElement
+  // The box of a captcha is in the thread, outside of its root.
+  const focuses = field && !isThere && !wentOn(thread, thread, form.parentNode ?? form)
   const role = focuses ? {} : {role: 'alert'}
   const note = kit.h('p', {class: 'error', id: 'error', ...role}, errorText(thread, error))
   let place = near ?? field?.closest('label') ?? field
@@ -149,7 +151,7 @@ export function showError(thread, kit, form, error, near) {
     field.setAttribute('aria-invalid', true)
     field.setAttribute('aria-describedby', 'error')
     field.closest('details')?.setAttribute('open', '')
-    field.focus()
+    if (focuses) field.focus()
   }
   if (code === 'too_many') countDown(thread, note, error)
   if (code.startsWith('captcha')) thread.use('writing.js', 'dropCaptchaToken')

@@ -896,6 +896,26 @@ def refuse_at_first(page: Page, path: str, times: int) -> list[Request]:
     return tried
 
 
+def test_a_refusal_that_comes_late_is_said_and_leaves_the_focus_elsewhere_on_the_page(
+    blog_site: BlogSite,
+) -> None:
+    page = blog_site.open(faults=REFUSED)
+    write(page)
+    elsewhere = page.get_by_role("link").first
+    refusal = {"error": "不行", "code": "nickname_taken"}
+    headers = {"Access-Control-Allow-Origin": "*"}
+    waiting: list[Route] = []
+    page.route("**/comments", lambda route: waiting.append(route))
+    with page.expect_request("**/comments"):
+        button(page, "Post").press("Enter")
+    elsewhere.focus()
+    waiting[0].fulfill(status=403, headers=headers, json=refusal)
+    name = textbox(page, "Name")
+    expect(name).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(elsewhere).to_be_focused()
+
+
 def test_a_busy_service_is_asked_again_for_half_a_minute_without_a_word(
     blog_site: BlogSite,
 ) -> None:
