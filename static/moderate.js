@@ -28,11 +28,14 @@ export async function moderate(thread, kit) {
       const wasVisible = was === 'visible' || typeof was === 'boolean'
       thread.totals.total += (comment.status === 'visible') - wasVisible
       thread.head()
-      if (shown) return thread.put({...item.comment, ...comment}).querySelector('.quiet').focus()
+      const focus = node => {
+        if (!kit.wentOn(thread)) node.focus()
+      }
+      if (shown) return focus(thread.put({...item.comment, ...comment}).querySelector('.quiet'))
       const undo = button(thread.say('undo'), () => change(item, {status: was}))
       const note = h('p', {class: 'row'}, h('span', {}, thread.say('was' + comment.status)), undo)
       item.firstChild.replaceWith(h('article', {tabIndex: -1}, note))
-      undo.focus()
+      focus(undo)
     } catch (error) {
       kit.showError(thread, kit, item.firstChild, error)
     }

@@ -290,6 +290,19 @@ def test_a_comment_with_answers_is_deleted_and_undone_in_its_place(blog_site: Bl
     assert readers_see(blog_site) == ["An answer!", "A question?"]
 
 
+def test_an_admin_who_went_on_keeps_the_focus(blog_site: BlogSite) -> None:
+    seen(blog_site.app, "One.")
+    page = admin(blog_site)
+    for word in ("Pin", "Delete"):
+        with requests_held(page, "**/moderate"):
+            with page.expect_request("**/moderate"):
+                choose(page, "One.", word)
+            writing.main(page).focus()
+        shown = article(page, "One.").locator(".badge") if word == "Pin" else button(page, "Undo")
+        expect(shown).to_be_visible()
+        expect(writing.main(page)).to_be_focused()
+
+
 def test_a_pinned_comment_comes_first_and_says_so(blog_site: BlogSite, operate: Operate) -> None:
     seen(blog_site.app, "Older.")
     seen(blog_site.app, "Newer.")
