@@ -1471,7 +1471,7 @@ port2.postMessage('')
 </script>"""
 
 
-def test_what_helps_readers_comes_on_a_page_that_is_never_idle(app: App, view: View) -> None:
+def test_menus_and_keys_come_on_a_page_that_is_never_idle(app: App, view: View) -> None:
     say(app, "First.")
     page = view(TAG + BUSY)
     begin_to_read(page)

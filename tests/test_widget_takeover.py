@@ -292,7 +292,7 @@ def test_the_widget_acts_on_a_press_from_before_it_loaded(app: App, site: Site, 
     page.locator("commentd-thread article form").wait_for()
 
 
-def test_who_reads_by_keys_stays_at_their_comment_when_the_widget_takes_over(
+def test_a_reader_with_keys_stays_at_their_comment_when_the_widget_takes_over(
     app: App, site: Site, page: Page
 ) -> None:
     for number in range(3):
