@@ -346,6 +346,7 @@ async function submit(thread, kit, form) {
   const press = form.querySelector('.button')
   const word = press.textContent
   form.ariaBusy = true
+  form.content.readOnly = true // what is typed now would not be sent, and be gone with the form
   press.textContent = thread.say(form.subject.change ? 'saving' : 'posting')
   try {
     await send(thread, kit, form)
@@ -353,6 +354,7 @@ async function submit(thread, kit, form) {
     kit.showError(thread, kit, form, error)
   }
   form.ariaBusy = false
+  form.content.readOnly = false
   press.textContent = word
 }
 

@@ -1257,7 +1257,10 @@ def test_pressing_post_again_and_again_makes_one_comment(blog_site: BlogSite) ->
         expect(form).to_have_attribute("aria-busy", "true")
         main(page).press("Control+Enter")
         textbox(page, "Name").press("Enter")
+        main(page).press("x")  # would not be sent, and would be gone with the form
+        expect(main(page)).to_have_value("Once.")
     expect(article(page, "Once.")).to_be_focused()
+    expect(main(page)).to_be_editable()
     expect(form).not_to_have_attribute("aria-busy", "true")
     assert len(waiting) == 1
     assert comments(blog_site.app) == [("Ann", "Once.")]
