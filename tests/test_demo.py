@@ -345,6 +345,8 @@ def test_the_demo_begins_with_pages_of_comments_and_a_queue_that_says_why(
         assert reasons == ["learnt", "word", "links"]
         assert queue["counts"]["spam"] == 6
         assert queue["filter"]["active"]
+        # Whatever language a visitor comments in, the emails to the owner have that of the demo.
+        assert inside.sql(demo.app, "SELECT language FROM account") == [(language,)]
 
 
 def token_of_owner(app: App) -> str:
