@@ -300,7 +300,7 @@ def comments(app: App) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def requests_held(page: Page, url: str) -> Iterator[list[Route]]:
+def requests_held(page: Page, url: str | re.Pattern[str]) -> Iterator[list[Route]]:
     """Requests there wait until the block ends, then they go on."""
     waiting: list[Route] = []
     page.route(url, lambda route: waiting.append(route))
