@@ -165,13 +165,19 @@ async function voucherOfSite(thread, kit, {secret, hash}, confirms) {
   return {voucher, secret}
 }
 
-/** Signs a reader in whom the owner's own site names. */
+/** Signs a reader in whom the owner's own site names. They asked for nothing: if that fails, only
+    developers hear of it. */
 export async function enterBySite(thread, kit, form) {
   if (!tokenOf(thread) || tokenOf(thread) === siteToken) return
-  const made = await newSecret(kit)
   const site = subjectOf(thread)
-  const [brought] = await Promise.all([voucherOfSite(thread, kit, made), learn(thread, kit)])
-  thread.use('account.js', 'account', form, {...brought, site})
+  try {
+    const made = await newSecret(kit)
+    const [brought] = await Promise.all([voucherOfSite(thread, kit, made), learn(thread, kit)])
+    thread.use('account.js', 'account', form, {...brought, site})
+  } catch (error) {
+    kit.report('the token of the site signs nobody in', error)
+    if (!error.status) siteToken = undefined // no response: the next form or list tries again
+  }
 }
 
 const watched = new WeakSet()

@@ -350,6 +350,35 @@ def test_the_own_site_signs_a_reader_in_and_leaves_the_focus_where_it_is(
     expect(greeting(page)).to_be_visible()
 
 
+def test_the_own_site_signs_a_reader_in_after_a_request_had_no_response(
+    view: View, site: Site, fake_world: FakeWorld, of_site: Page, faults: list[str]
+) -> None:
+    of_site.evaluate("localStorage.clear()")
+    token = site_token(site.service, fake_world, jti="b")
+    page = view(f'{TAG}<commentd-thread site-token="{token}"></commentd-thread>', lang="en")
+    page.route("**/auth/site", lambda route: route.abort())
+    with page.expect_event("requestfailed"):
+        page.get_by_placeholder(EN["write"]).click()
+    page.unroute("**/auth/site")
+    expect(page.get_by_role("textbox", name=EN["name"])).to_be_visible()
+    page.evaluate("document.querySelector('commentd-thread').load({})")
+    expect(greeting(page)).to_be_visible()
+    expect_only(faults, "ERR_FAILED")
+
+
+def test_a_token_of_the_own_site_that_is_refused_leaves_the_form_of_a_guest(
+    view: View, site: Site, fake_world: FakeWorld, of_site: Page, faults: list[str]
+) -> None:
+    of_site.evaluate("localStorage.clear()")
+    token = site_token(site.service, fake_world)  # it has signed Ann in before
+    page = view(f'{TAG}<commentd-thread site-token="{token}"></commentd-thread>', lang="en")
+    with page.expect_console_message(lambda message: "signs nobody in" in message.text):
+        page.get_by_placeholder(EN["write"]).click()
+    expect(page.get_by_role("textbox", name=EN["name"])).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect_only(faults, "signs nobody in|status of 401")
+
+
 def test_a_reader_who_signed_in_otherwise_stays_when_the_own_site_names_nobody(
     view: View, ann: int
 ) -> None:
