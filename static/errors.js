@@ -126,6 +126,22 @@ export function wentOn({shadowRoot}, ...places) {
   return !!focused && !places.some(place => place.contains(focused))
 }
 
+/** Focuses a node, unless a reader went elsewhere than to these places. */
+export function moveFocus(thread, node, ...places) {
+  if (!wentOn(thread, ...places)) node?.focus()
+}
+
+/** What is loaded, or undefined where that fails. A form shows the error until the next try. */
+export async function loadFor(thread, kit, form, loading) {
+  try {
+    const loaded = await loading
+    clearError(thread)
+    return loaded
+  } catch (error) {
+    showError(thread, kit, form, error)
+  }
+}
+
 /** Shows an error beside `near`, or beside the field that its code names, until the reader changes
     something. */
 export function showError(thread, kit, form, error, near) {

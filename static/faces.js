@@ -49,10 +49,17 @@ export async function gallery(thread, kit, chosen, choose) {
 export async function offerFaces(thread, kit, form) {
   const {button, h, me} = kit
   const guest = form.querySelector('.guest')
-  if (!guest || guest.hidden || guest.querySelector('[name=face]')) return
-  const field = h('input', {type: 'hidden', name: 'face', value: me().face ?? ''})
-  guest.append(field)
-  await learn(thread, kit)
+  if (!guest || guest.hidden) return
+  if (!guest.querySelector('[name=face]')) {
+    guest.append(h('input', {type: 'hidden', name: 'face', value: me().face ?? ''}))
+  }
+  const field = guest.querySelector('[name=face]')
+  try {
+    await learn(thread, kit)
+  } catch {
+    return // the next list tries again
+  }
+  if (guest.querySelector('.chosen')) return
 
   let grid // while it is open
 
@@ -73,12 +80,8 @@ export async function offerFaces(thread, kit, form) {
       grid.remove()
       grid = undefined
     } else {
-      try {
-        grid = await gallery(thread, kit, field.value, choose)
-      } catch (error) {
-        return kit.showError(thread, kit, form, error)
-      }
-      kit.clearError(thread)
+      grid = await kit.loadFor(thread, kit, form, gallery(thread, kit, field.value, choose))
+      if (!grid) return
       row.after(grid)
     }
     opener.ariaExpanded = !!grid

@@ -11,13 +11,9 @@ const MOST_RECENT = 16
 export async function choose(thread, kit, field, opener) {
   const {h} = kit
   opener.focus() // Safari does not focus a pressed button, and the focus returns there
-  let packs
-  try {
-    ({packs} = await kit.once('stickers.json', kit.ask))
-  } catch (error) {
-    return kit.showError(thread, kit, field.form, error)
-  }
-  kit.clearError(thread)
+  const loading = kit.once('stickers.json', kit.ask)
+  const {packs} = await kit.loadFor(thread, kit, field.form, loading) ?? {}
+  if (!packs) return
   const {replace} = await kit.load('writing.js')
   if (!opener.isConnected || thread.$('.chooser')) return // they pressed twice
   const groups = groupsOf(thread, kit, packs, code => {

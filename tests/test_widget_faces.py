@@ -106,6 +106,20 @@ def test_a_gallery_that_comes_at_the_second_press_leaves_no_error(
     expect_only(faults, "ERR_FAILED")
 
 
+def test_a_gallery_is_offered_once_its_texts_have_come(view: View, faults: list[str]) -> None:
+    page = view(TAG, lang="en")
+    page.route("**/words/picture-*", lambda route: route.abort())
+    with page.expect_event("requestfailed"):
+        page.get_by_placeholder(EN["write"]).click()
+    page.unroute("**/words/picture-*")
+    choose = page.get_by_role("button", name=EN["picture_choose"])
+    expect(choose).to_have_count(0)
+    for _ in range(2):
+        page.evaluate("document.querySelector('commentd-thread').load({})")
+        expect(choose).to_have_count(1)
+    expect_only(faults, "ERR_FAILED")
+
+
 @pytest.mark.parametrize("settings", [SETTINGS])
 def test_a_blog_without_faces_loads_nothing_of_them(view: View, asked: list[str]) -> None:
     page = view(TAG, lang="en")
