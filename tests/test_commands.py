@@ -77,6 +77,16 @@ def test_version_help_and_example_work_with_wrong_settings(tmp_path: Path) -> No
     assert run(tmp_path, "example", python=("-S",)) == (1, "", message)
 
 
+@pytest.mark.parametrize("locale", ["C.UTF-8", "zh_CN.UTF-8"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options_are_explained(tmp_path: Path, command: str, locale: str) -> None:
+    text = run_here(tmp_path, command, "--help", LC_ALL=locale)[1]
+    options = re.findall(r"^  (-.+(?:\n {3,}.+)*)", text, re.M)
+    assert options
+    for option in options:  # its names and its value, then two spaces or a new line
+        assert re.match(r"\S+( \S+)*(  +|\n +)\S", option), option
+
+
 def test_files_for_servers_say_in_chinese_where_they_go(tmp_path: Path) -> None:
     for url in ("https://comments.example", "https://blog.example/talk"):
         (tmp_path / "commentd.ini").write_text(f"[server]\npublic_url = {url}\n")
