@@ -36,7 +36,7 @@ export async function account(thread, kit, form, reason) {
 
   /** Focuses an element, unless the reader is elsewhere. */
   const focus = node => {
-    if (isHere && !kit.wentOn(thread, form, panel)) node.focus()
+    if (isHere) kit.moveFocus(thread, node, form, panel)
   }
 
   /** Focuses where one signs in, where that is asked for first, otherwise an element of the form.

@@ -388,27 +388,31 @@ class Thread extends HTMLElement {
       equip(this, Thread.kit, form)
       failed()?.remove()
     } catch (error) {
-      const again = async () => {
-        failed()?.remove()
-        await this.#equip(form)
-        this.#focusIn(form)
-      }
       if (error.offer) failed()?.remove()
-      if (!failed()) form.append(this.#retry(error, again))
+      if (!failed()) form.append(this.#retry(error, () => this.#equip(form), () => form))
     }
   }
 
-  /** A text that says what failed, and a button that tries again. errors.js knows why it failed.
-      Where that can't be loaded either, the service can't be reached. */
-  #retry(error, again, unreachable = this.say('offline')) {
+  /** A text that says what failed, and a button that tries again by `act`, which takes the focus to
+      the place of what it brings. errors.js knows why it failed. Where that can't be loaded either,
+      the service can't be reached. */
+  #retry(error, act, place, unreachable = this.say('offline')) {
     if (error.offer) return error.offer(this) // of outdated.js
     const alert = h('p', {role: 'alert'})
     this.#loaded('errors.js').then(({whyNotShown}) => whyNotShown(this, Thread.kit, error))
       .catch(() => {}).then(text => alert.textContent = text ?? unreachable)
-    return h('div', {class: 'failed'}, alert, button(this.say('retry'), again, {class: 'more'}))
+    const again = async () => {
+      failed.remove()
+      await act()
+      this.#focusIn(place())
+    }
+    const press = button(this.say('retry'), again, {class: 'more'})
+    const failed = h('div', {class: 'failed'}, alert, press)
+    return failed
   }
 
-  /** Takes the focus from a button that tried again to what is in its place. */
+  /** Takes the focus from a button that tried again to what is in its place. `moveFocus` may be
+      missing: errors.js is what failed to load. */
   #focusIn(place) {
     if (document.activeElement !== document.body) return // the reader went on
     const next = place?.querySelector('.failed button') ?? place?.querySelector('textarea, article')
@@ -477,14 +481,14 @@ class Thread extends HTMLElement {
   /** Draws the thread in place of a fragment. If that fails, its comments stay. Where the form
       would be, a text says why there is none, and a button tries again. */
   async #adopt() {
-    this.$('.failed')?.remove()
+    this.$('.failed')?.remove() // of another language
     try {
       const {adopt} = await this.#loaded('adopt.js')
       await adopt(this, Thread.kit, this.#target)
     } catch (error) {
       const form = this.$('div.form') // none where the page is closed
-      const again = () => this.#adopt().then(() => this.#focusIn(this.$('.form')))
-      form?.append(this.#retry(error, again, form.firstChild.dataset.unreachable))
+      const {unreachable} = form?.firstChild.dataset ?? {}
+      form?.append(this.#retry(error, () => this.#adopt(), () => this.$('.form'), unreachable))
     }
   }
 
@@ -611,8 +615,8 @@ class Thread extends HTMLElement {
       if (around) this.use('reading.js', 'seek', around, listing.page)
     } catch (error) {
       this.#hold(this.$('section')?.offsetHeight)
-      const again = () => this.load({around, sort}).then(() => this.#focusIn(this.$('.list')))
-      place.replaceWith(h('li', {}, this.#retry(error, again)))
+      const again = () => this.load({around, sort})
+      place.replaceWith(h('li', {}, this.#retry(error, again, () => this.$('.list'))))
     }
   }
 

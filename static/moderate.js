@@ -28,14 +28,14 @@ export async function moderate(thread, kit) {
       const wasVisible = was === 'visible' || typeof was === 'boolean'
       thread.totals.total += (comment.status === 'visible') - wasVisible
       thread.head()
-      const focus = node => {
-        if (!kit.wentOn(thread)) node.focus()
+      if (shown) {
+        const changed = thread.put({...item.comment, ...comment})
+        return kit.moveFocus(thread, changed.querySelector('.quiet'))
       }
-      if (shown) return focus(thread.put({...item.comment, ...comment}).querySelector('.quiet'))
       const undo = button(thread.say('undo'), () => change(item, {status: was}))
       const note = h('p', {class: 'row'}, h('span', {}, thread.say('was' + comment.status)), undo)
       item.firstChild.replaceWith(h('article', {tabIndex: -1}, note))
-      focus(undo)
+      kit.moveFocus(thread, undo)
     } catch (error) {
       kit.showError(thread, kit, item.firstChild, error)
     }

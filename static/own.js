@@ -113,8 +113,7 @@ function changeOf(thread, kit, {id}, content) {
     const entry = written(kit)[id]
     if (entry) remember(kit, {[id]: {...entry, comment}})
     kit.keep(kit, form.draft, undefined, 'sessionStorage')
-    const {firstChild: article} = thread.put(comment)
-    if (!kit.wentOn(thread)) article.focus()
+    kit.moveFocus(thread, thread.put(comment).firstChild)
   }
 
   return {id, content, label, setUp, send}
@@ -129,8 +128,7 @@ async function remove(thread, kit, comment, article) {
     if (comment.status !== 'waiting') thread.totals.total--
     const next = takeAway(thread, article.parentNode, response.comment)
     thread.head()
-    const target = next?.querySelector('article') ?? thread.$('textarea')
-    if (!kit.wentOn(thread)) target.focus()
+    kit.moveFocus(thread, next?.querySelector('article') ?? thread.$('textarea'))
     thread.announce(thread.say('comment'))
   } catch (error) {
     kit.showError(thread, kit, article, error)

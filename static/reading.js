@@ -71,7 +71,7 @@ export async function toggle(thread, kit, pressed, what) {
 /** Loads the list in another order. */
 export async function sortBy(thread, kit, sort) {
   await thread.load({sort})
-  if (!kit.wentOn(thread)) thread.$('select')?.focus()
+  kit.moveFocus(thread, thread.$('select'))
 }
 
 /** Loads the next page of the list in the place of the button that was pressed. */
@@ -82,7 +82,7 @@ export async function loadNext(thread, kit, pressed, page) {
     const listing = await thread.askList({page})
     if (!item.isConnected) return // they pressed twice, or something else is shown now
     await thread.fill(item, listing)
-    if (!kit.wentOn(thread)) last.nextElementSibling?.firstChild.focus()
+    kit.moveFocus(thread, last.nextElementSibling?.firstChild)
   } catch (error) {
     kit.showError(thread, kit, item, error)
   }
@@ -139,7 +139,7 @@ export async function rest(thread, kit, item, button) {
       thread.put(comment)
     }
     const [first] = comments
-    if (first && !kit.wentOn(thread, button)) thread.item(first.id).firstChild.focus()
+    kit.moveFocus(thread, thread.item(first?.id)?.firstChild, button)
     button.dataset.page = page + 1
     const left = button.dataset.total - 100 * page
     button.textContent = thread.say('more', left)
@@ -253,7 +253,7 @@ export async function seek(thread, kit, id, page) {
     const showAll = async () => {
       await thread.load({})
       // The first comment or, if they did not come, what tries again.
-      if (!kit.wentOn(thread)) thread.$('.list :is(article, button)')?.focus()
+      kit.moveFocus(thread, thread.$('.list :is(article, button)'))
     }
     const all = kit.button(thread.say('all'), showAll, {class: 'more'})
     thread.$('.list').prepend(kit.h('li', {}, all))

@@ -440,7 +440,7 @@ export function openReport(thread, kit, id) {
     }
     kit.keep(kit, 'reports', [id, ...recall('reports', [])].slice(0, 500))
     form.remove()
-    if (!kit.wentOn(thread)) article.focus()
+    kit.moveFocus(thread, article)
     thread.announce(thread.say('thanks'))
   }
 
