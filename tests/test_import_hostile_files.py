@@ -465,6 +465,18 @@ def test_an_import_reads_xml_in_spite_of_what_programs_leave_in_it(
 
 
 @each_xml
+@pytest.mark.parametrize(("opening", "closing"), [("<!--", "-->"), ("<?", "?>")])
+def test_an_import_skips_what_goes_on_for_megabytes_in_xml(
+    importer: Importer, product: str, opening: str, closing: str
+) -> None:
+    """The file is read in pieces of a megabyte."""
+    text = MAKERS[product]([ForeignComment("1"), ForeignComment("2", NOON + 1, "1")]).decode()
+    skipped = f"{opening} <a> {'x' * 2**21} {closing}"
+    result = importer.import_file(re.sub("(?=<(post|item)[ >])", skipped, text))
+    assert (result.code, result.counts) == (0, (2, 2, 0, 0))
+
+
+@each_xml
 def test_an_import_reads_both_of_two_exports_in_one_file(importer: Importer, product: str) -> None:
     one, two = (
         MAKERS[product]([ForeignComment(str(n), NOON + n, page=f"/{n}/")]) for n in range(2)
