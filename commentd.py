@@ -2483,7 +2483,7 @@ def parse_quiet_hours(text: str) -> QuietHours | None:
 def parse_webhook_secret(text: str) -> str:
     """A text, or `whsec_` and base64 as Standard Webhooks has it."""
     if not text:
-        return text
+        return ""
     try:
         key = webhook_key(text)
     except ValueError:

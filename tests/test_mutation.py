@@ -120,11 +120,19 @@ def changes(tree: ast.Module) -> Iterator[Change]:
 
 
 def changes_below(function: ast.FunctionDef, name: str) -> Iterator[Change]:
+    end = end_of(function)
     for statement in ast.walk(function):
-        if isinstance(statement, ast.stmt) and not is_for_people(statement):
-            for part in [statement, *expressions_of(statement)]:
-                for node, new in replacements(part):
-                    yield Change(name, statement, node, new)
+        if not isinstance(statement, ast.stmt) or is_for_people(statement) or statement is end:
+            continue
+        for part in [statement, *expressions_of(statement)]:
+            for node, new in replacements(part):
+                yield Change(name, statement, node, new)
+
+
+def end_of(function: ast.FunctionDef) -> ast.stmt | None:
+    """A `return None` that is the last line: the function returns that without it too."""
+    last = function.body[-1]
+    return last if ast.unparse(last) in ("return", "return None") else None
 
 
 def is_for_people(statement: ast.stmt) -> bool:
