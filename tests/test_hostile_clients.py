@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from commentd import Config, make_app
+from commentd import Config, Waitress, make_app
 from support.campaign import Campaign
 from support.client import CANARY, PAGE
 from support.inside import add_account, database_path, token_of
@@ -285,15 +285,21 @@ def recording_app() -> Iterator[RecordingApp]:
 
 
 @pytest.fixture
+def known() -> Waitress:
+    return Waitress.KNOWN
+
+
+@pytest.fixture
 def recording_server(
-    config: Config, fake_world: FakeWorld, recording_app: RecordingApp
+    config: Config, fake_world: FakeWorld, recording_app: RecordingApp, known: Waitress
 ) -> Iterator[SteppedServer]:
     """A server with that application, which trusts a proxy."""
     how = replace(config, server_listen="127.0.0.1:0", server_trusted_proxy=("127.0.0.1",))
+    serves = recording_app if known is Waitress.SIMILAR else in_workers(recording_app)
     with (
         closing(make_app(how, fake_world.world, rounds=1)) as app,
         closing(
-            SteppedServer(turned(app, serves=in_workers(recording_app)), fake_world)
+            SteppedServer(turned(app, serves=serves, known=known), fake_world)
         ) as stepped_server,
     ):
         yield stepped_server
@@ -331,6 +337,20 @@ def test_one_client_does_not_hold_all_worker_threads(
         recording_server, send_request(recording_server, request_by("b", "192.0.2.7", method))
     )
     assert recording_app.began.count("a") == most
+
+
+@pytest.mark.parametrize("known", [Waitress.KNOWN, Waitress.SIMILAR])
+def test_one_client_behind_a_proxy_has_at_most_half_of_the_connections(
+    recording_server: SteppedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose connection it is, only the first request on it says."""
+    monkeypatch.setattr(recording_server.server.adj, "connection_limit", 8)
+    for client in ("192.0.2.7", *["198.51.100.66"] * 6):
+        peer = send_request(recording_server, request_by("b", client))
+        gets_response(recording_server, peer)
+    still_open = open_of(recording_server)
+    assert still_open[0]
+    assert still_open.count(True) == 5
 
 
 def test_readers_do_not_wait_for_writers(

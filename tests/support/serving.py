@@ -4,6 +4,7 @@ Beside `inside.py` the one place that knows how `commentd.py` serves. Tests meet
 sockets. When the part Serving changes, only this file has to follow."""
 
 import contextlib
+import functools
 import re
 import socket
 import threading
@@ -69,11 +70,13 @@ def limit(patch: pytest.MonkeyPatch, **limits: int) -> None:
         patch.setattr(commentd, LIMITS[name], value)
 
 
-def turned(app: App | Sites, *, fast: bool = True, serves: Any = None) -> commentd.EventLoop:
+def turned(
+    app: App | Sites, *, fast: bool = True, serves: Any = None, known: Waitress = Waitress.KNOWN
+) -> commentd.EventLoop:
     """A server that only works in its turns; `serves` responds in place of the app. If it is not
     `fast`, it finds nothing in its cache."""
     sites = app if isinstance(app, Sites) else Sites([app])
-    loop = make_event_loop(serves or app, sites, Waitress.KNOWN)
+    loop = make_event_loop(serves or app, sites, known)
     if not fast:
         patched: Any = loop.cache
         patched.fresh_entry = lambda key: None
@@ -82,7 +85,13 @@ def turned(app: App | Sites, *, fast: bool = True, serves: Any = None) -> commen
 
 def guarded_server(app: App) -> Any:
     """A server as with `[server] fast = no`: waitress turns it, and nothing is cached."""
-    return make_event_loop(app, Sites([app]), Waitress.SIMILAR).server
+    return turned(app, known=Waitress.SIMILAR).server
+
+
+def turn_of_waitress(server: Any) -> Turn:
+    """A turn of such a server."""
+    loop = server.asyncore.loop
+    return functools.partial(loop, map=server._map, count=1)
 
 
 def in_workers(application: Any) -> Any:
@@ -98,9 +107,12 @@ def in_workers(application: Any) -> Any:
 
 
 def stop(loop: commentd.EventLoop) -> None:
-    loop.drain(1)
-    loop.end_threads()
     server = loop.server
+    if loop.known is Waitress.KNOWN:
+        loop.drain(1)
+    else:
+        server.close()
+    loop.end_threads()
     for channel in [*server.active_channels.values()]:
         channel.handle_close()
     server.trigger.close()
@@ -132,7 +144,8 @@ class SteppedServer:
 
     def __init__(self, loop: commentd.EventLoop, fake_world: FakeWorld) -> None:
         self.loop, self.server, self.fake_world = loop, loop.server, fake_world
-        self.turn: Turn = loop.turn
+        is_fast = loop.known is Waitress.KNOWN
+        self.turn: Turn = loop.turn if is_fast else turn_of_waitress(loop.server)
         self.peers: list[socket.socket] = []
         self.made_at = time.time()
 
