@@ -171,8 +171,8 @@ export async function enterBySite(thread, kit, form) {
   if (!tokenOf(thread) || tokenOf(thread) === siteToken) return
   const site = subjectOf(thread)
   try {
-    const made = await newSecret(kit)
-    const [brought] = await Promise.all([voucherOfSite(thread, kit, made), learn(thread, kit)])
+    const [made] = await Promise.all([newSecret(kit), learn(thread, kit)])
+    const brought = await voucherOfSite(thread, kit, made) // last: a token is good once
     thread.use('account.js', 'account', form, {...brought, site})
   } catch (error) {
     kit.report('the token of the site signs nobody in', error)
