@@ -50,10 +50,8 @@ export async function offerFaces(thread, kit, form) {
   const {button, h, me} = kit
   const guest = form.querySelector('.guest')
   if (!guest || guest.hidden) return
-  if (!guest.querySelector('[name=face]')) {
-    guest.append(h('input', {type: 'hidden', name: 'face', value: me().face ?? ''}))
-  }
   const field = guest.querySelector('[name=face]')
+    ?? guest.appendChild(h('input', {type: 'hidden', name: 'face', value: me().face ?? ''}))
   try {
     await learn(thread, kit)
   } catch {

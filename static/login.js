@@ -169,6 +169,7 @@ async function voucherOfSite(thread, kit, {secret, hash}, confirms) {
     developers hear of it. */
 export async function enterBySite(thread, kit, form) {
   if (!tokenOf(thread) || tokenOf(thread) === siteToken) return
+  siteToken = tokenOf(thread) // the token is sent once, though two forms ask
   const site = subjectOf(thread)
   try {
     const [made] = await Promise.all([newSecret(kit), learn(thread, kit)])

@@ -273,6 +273,11 @@ def site_token(service: str, fake_world: FakeWorld, **changed: Any) -> str:
     return jwt.encode(claims, "k" * 32, algorithm="HS256")
 
 
+def thread_for(token: str) -> str:
+    """A page of the owner's own site, which names its reader by this token."""
+    return f'{TAG}<commentd-thread site-token="{token}"></commentd-thread>'
+
+
 @pytest.fixture
 def of_site(app: App, view: View, site: Site, fake_world: FakeWorld) -> Page:
     """Ann, signed in by the owner's own site."""
@@ -285,7 +290,7 @@ def of_site(app: App, view: View, site: Site, fake_world: FakeWorld) -> Page:
         number,
     )
     token = site_token(site.service, fake_world)
-    page = view(f'{TAG}<commentd-thread site-token="{token}"></commentd-thread>', lang="en")
+    page = view(thread_for(token), lang="en")
     page.get_by_placeholder(EN["write"]).click()
     expect(greeting(page)).to_be_visible()
     return page
@@ -327,7 +332,7 @@ def test_somebody_else_at_the_own_site_is_somebody_else_at_the_widget(
         number,
     )
     token = site_token(site.service, fake_world, sub="8", email="bob@example.com", jti="b")
-    page = view(f'{TAG}<commentd-thread site-token="{token}"></commentd-thread>', lang="en")
+    page = view(thread_for(token), lang="en")
     page.get_by_placeholder(EN["write"]).click()
     expect(greeting(page, "Bob")).to_be_visible()
 
@@ -340,9 +345,8 @@ def test_the_own_site_signs_a_reader_in_and_leaves_the_focus_where_it_is(
     of_site.evaluate("localStorage.clear()")
     token = site_token(site.service, fake_world, jti="b")
     before = "<input autofocus>" if focused == "input" else "<p>A post."
-    body = f'{before}{TAG}<commentd-thread site-token="{token}"></commentd-thread>'
     with of_site.expect_response("**/auth/login"):
-        page = view(body, lang="en")
+        page = view(before + thread_for(token), lang="en")
     field = page.get_by_placeholder(EN["write"])
     expect(field).to_be_visible()
     assert page.evaluate("document.activeElement.localName") == focused
@@ -355,7 +359,7 @@ def test_the_own_site_signs_a_reader_in_after_a_request_had_no_response(
 ) -> None:
     of_site.evaluate("localStorage.clear()")
     token = site_token(site.service, fake_world, jti="b")
-    page = view(f'{TAG}<commentd-thread site-token="{token}"></commentd-thread>', lang="en")
+    page = view(thread_for(token), lang="en")
     page.route("**/auth/site", lambda route: route.abort())
     with page.expect_event("requestfailed"):
         page.get_by_placeholder(EN["write"]).click()
@@ -371,7 +375,7 @@ def test_a_token_of_the_own_site_that_is_refused_leaves_the_form_of_a_guest(
 ) -> None:
     of_site.evaluate("localStorage.clear()")
     token = site_token(site.service, fake_world)  # it has signed Ann in before
-    page = view(f'{TAG}<commentd-thread site-token="{token}"></commentd-thread>', lang="en")
+    page = view(thread_for(token), lang="en")
     with page.expect_console_message(lambda message: "signs nobody in" in message.text):
         page.get_by_placeholder(EN["write"]).click()
     expect(page.get_by_role("textbox", name=EN["name"])).to_be_visible()
@@ -393,13 +397,9 @@ def test_a_reader_who_signed_in_otherwise_stays_when_the_own_site_names_nobody(
 def test_a_reader_whom_the_own_site_names_is_signed_in_when_they_begin_to_write(
     app: App, view: View, site: Site, fake_world: FakeWorld, faults: list[str], asked: list[str]
 ) -> None:
-    key = "k" * 32
-    inside.set_settings(app, login_site_key=key, server_public_url=site.service)
-    now = int(fake_world.time)
-    claims = {"sub": "7", "aud": site.service, "iat": now, "exp": now + 600, "jti": "a"}
-    claims |= {"email": "ann@example.com", "email_verified": True, "name": "Ann"}
-    token = jwt.encode(claims, key, algorithm="HS256")
-    page = view(f'{TAG}<commentd-thread site-token="{token}"></commentd-thread>', lang="en")
+    inside.set_settings(app, login_site_key="k" * 32, server_public_url=site.service)
+    token = site_token(site.service, fake_world)
+    page = view(thread_for(token), lang="en")
     expect(page.get_by_placeholder(EN["write"])).to_be_visible()
     assert [url for url in asked if "/auth/site" in url] == []
     page.get_by_placeholder(EN["write"]).click()
