@@ -282,11 +282,23 @@ def test_the_demo_listens_on_this_machine_alone_and_takes_a_free_port(
 
 
 @pytest.mark.slow
-def test_the_demo_says_how_to_open_it_where_it_runs_on_a_server(start_demo: StartDemo) -> None:
-    demo = start_demo(SSH_CONNECTION="192.0.2.1 50000 192.0.2.2 22")
-    port = demo.blog.rstrip("/").rpartition(":")[2]
-    assert f"ssh -L {port}:127.0.0.1:{port} " in demo.output
-    assert "ssh" not in start_demo().output
+def test_the_demo_says_where_it_is_and_how_to_open_it_on_a_server(start_demo: StartDemo) -> None:
+    plain, remote = start_demo(), start_demo(SSH_CONNECTION="192.0.2.1 50000 192.0.2.2 22")
+    assert (plain.stop(), remote.stop()) == (0, 0)
+    port = remote.blog.rstrip("/").rpartition(":")[2]
+    tunnel = f"""
+To open them, run this on your own machine: ssh -L {port}:127.0.0.1:{port} SERVER
+"""
+    for demo, rest in ((plain, ""), (remote, tunnel)):
+        said = f"""\
+commentd demo: a made-up blog, on this machine alone. Ctrl-C ends it and deletes all.
+
+  The blog:        {demo.blog}
+  The admin page:  {demo.admin} (signs you in, once)
+  The mailbox:     {demo.mailbox} (all emails come here, and leave nowhere)
+{rest}The demo has ended, and all of it is deleted.
+"""
+        assert demo.output == said
 
 
 # What it tells

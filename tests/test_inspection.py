@@ -795,10 +795,10 @@ def test_check_takes_a_service_at_the_path_of_a_former_one_for_no_other(bench: B
     """An owner who comes from Isso keeps the path in their proxy."""
     service = f"{COMMENTS}/isso"
 
-    def under_a_path(asked: inspected.Asked, pass_on: inspected.PassOn) -> Sent:
+    def without_the_path(asked: inspected.Asked, pass_on: inspected.PassOn) -> Sent:
         return honest(replace(asked, path=asked.path.removeprefix("/isso")), pass_on)
 
-    bench.place.way = under_a_path
+    bench.place.way = without_the_path
     bench.place.post(page(TAG.replace(COMMENTS, service)))
     assert bench.check(POST, COMMENTD_SERVER_PUBLIC_URL=service) == (0, f"{OK}\n")
 
