@@ -300,6 +300,12 @@ def test_the_source_of_a_formula_is_what_the_filter_learns() -> None:
     assert "text" in terms
 
 
+def test_a_formula_without_its_source_is_left_out_where_only_sources_are_shown() -> None:
+    """Imported HTML can have one."""
+    formula = clean("<math><mi>x</mi></math>")
+    assert with_sources(f"<p>a {formula} b</p>") == "<p>a  b</p>"
+
+
 def test_earlier_comments_follow_the_setting(
     config: Config, fake_world: FakeWorld, tmp_path: Path
 ) -> None:

@@ -976,6 +976,24 @@ def test_a_picture_with_a_link_inside_stays_a_link() -> None:
     assert_allowed(IMAGES.shown_in(clean(markup)), has_images=True)
 
 
+def test_an_attribute_of_foreign_html_is_kept_with_the_values_that_ours_has() -> None:
+    cell = "<table><tbody><tr>{}</tr></tbody></table>".format
+    kept = {
+        '<ol start="007"></ol>': '<ol start="007"></ol>',
+        '<ol start="-1"></ol>': "<ol></ol>",
+        '<ol start="1234567890"></ol>': "<ol></ol>",
+        cell('<td align="right"></td>'): cell('<td align="right"></td>'),
+        cell('<td align="justify"></td>'): cell("<td></td>"),
+        '<code class="x language-Go"></code>': '<code class="language-go"></code>',
+        '<code class="x"></code>': "<code></code>",
+        '<a class="picture"></a>': f'<a class="picture" rel="{REL}"></a>',
+        '<a class="x" href="http:y"></a>': f'<a rel="{REL}"></a>',
+        '<math display="block" class="x"></math>': '<math display="block"></math>',
+        '<math display="none"></math>': "<math></math>",
+    }
+    assert {foreign: clean(foreign) for foreign in kept} == kept
+
+
 def test_random_markdown_stays_within_the_allow_list(campaign: Campaign) -> None:
     for chance in campaign.rounds(1500):
         text = writing(chance)
@@ -1141,6 +1159,10 @@ SHOWN = {
     "_https://example.com/c_": "<em>⟦https://example.com/c⟧</em>",
     "~~https://example.com/c~~好": "<del>⟦https://example.com/c⟧</del>好",
     "[看https://example.com/a，好](https://b.example)": '<a href="https://b.example">看https://example.com/a，好</a>',
+    # As in the HTML that somebody wrote, it stands in a link already.
+    '<a href="https://b.example">https://example.com/a</a>': (
+        '&lt;a href="https://b.example"&gt;https://example.com/a&lt;/a&gt;'
+    ),
     "[好](https://中文.com/路径)": '<a href="https://中文.com/%E8%B7%AF%E5%BE%84">好</a>',
     "他说**“好”**吧": "他说<strong>“好”</strong>吧",
     "**真，**她": "<strong>真，</strong>她",
