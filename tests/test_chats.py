@@ -761,6 +761,16 @@ def test_a_section_that_cannot_work_is_refused(settings: dict[str, str], error: 
     assert error in str(refused.value)
 
 
+def test_two_sections_that_act_in_telegram_need_two_bots(tmp_path: Path) -> None:
+    path = tmp_path / "commentd.ini"
+    bot = "kind = telegram\nto = 5\ninteractive = polling\ntoken ="
+    path.write_text(f"[chat.a]\n{bot} x\n[chat.b]\n{bot} y\n")
+    assert len(load_config(path, {}).chats) == 2
+    with pytest.raises(inside.REFUSALS) as refused:
+        load_config(path, {"COMMENTD_CHAT_B_TOKEN": "x"})
+    assert "each [chat.NAME] that is interactive needs a bot of its own" in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("name", "error"),
     [

@@ -2,6 +2,7 @@
 while there is no admin."""
 
 import ast
+import errno
 import http.server
 import json
 import re
@@ -21,7 +22,16 @@ from typing import Any
 
 import pytest
 
-from commentd import MIGRATIONS, SETTINGS, App, Config, __version__, make_app, translated
+from commentd import (
+    MIGRATIONS,
+    SETTINGS,
+    App,
+    Config,
+    __version__,
+    check_mail,
+    make_app,
+    translated,
+)
 from support.client import CANARY, Visitor
 from support.commands import run_here
 from support.database import dump
@@ -257,6 +267,13 @@ def test_check_explains_mail_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for address in ("owner", "a@blog.example\nb"):
         code, text, errors = run_here(tmp_path, "check", "--mail", address)
         assert (code, text, "address" in errors) == (2, "", True), address
+
+
+def test_check_says_that_an_email_could_not_be_printed() -> None:
+    world = FakeWorld()
+    world.mail_fails_with = BrokenPipeError(errno.EPIPE, "Broken pipe")
+    [finding] = check_mail(Config(), world.world, ["owner@blog.example"])
+    assert (finding.level.word, finding.text) == ("fail", "terminal: BrokenPipeError Broken pipe")
 
 
 def test_check_says_what_the_mail_server_said_but_no_secret_that_it_repeats(tmp_path: Path) -> None:

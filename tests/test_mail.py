@@ -463,6 +463,21 @@ def test_a_mail_login_beyond_ascii_is_sent_as_utf_8(
         assert outbox(app)[0]["failure"].startswith("535 5.7.8 ")
 
 
+def test_a_mail_login_beyond_ascii_needs_a_way_that_takes_utf_8(
+    start_service: StartService, start_mail_server: Callable[..., MailServer]
+) -> None:
+    mail_server = start_mail_server(
+        auth_require_tls=False, auth_exclude_mechanism=["LOGIN", "PLAIN"]
+    )
+    app = start_service(mail_server.port, mail_user="блог", mail_password="授权")
+    Visitor(app).register()
+    app.deliver()
+    assert outbox(app)[0]["failure"] == (
+        "SMTPNotSupportedError The server takes no login in UTF-8. See [mail] security and user."
+    )
+    assert (mail_server.logins, mail_server.emails) == ([], [])
+
+
 @pytest.mark.slow
 def test_a_code_is_the_next_email_whatever_waits(
     start_service: StartService, scripted_server: ScriptedMailServer

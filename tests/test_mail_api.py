@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -395,6 +396,27 @@ def test_check_says_whether_the_key_is_right(config: Config, settings: dict[str,
     [finding] = check_mail(wrong, world, [])
     assert finding.level.word == "fail"
     assert "wrong" not in finding.text
+
+
+@pytest.mark.parametrize("provider", ["webhook"], indirect=True)
+def test_check_calls_no_program_of_the_owners_own(
+    config: Config, settings: dict[str, Any], api: MailApi
+) -> None:
+    [finding] = check_mail(replace(config, **settings), FakeWorld().world, [])
+    host = urlsplit(api.url).netloc
+    assert (finding.level.word, finding.text) == ("ok", f"webhook ({host}) is set up")
+    assert api.emails == []
+
+
+@pytest.mark.parametrize("provider", ["resend"], indirect=True)
+def test_an_email_waits_for_a_provider_that_does_not_respond(
+    app: App, visitor: Visitor, api: MailApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    visitor.register("ann@example.com")
+    api.stop()
+    app.deliver()
+    assert refused(app) == [("ConnectionRefusedError Connection refused", True)]
+    assert "(hint: nothing responds at the provider: correct " in caplog.messages[-1]
 
 
 def test_a_provider_that_lacks_a_setting_is_refused_at_the_start(provider: str) -> None:

@@ -393,6 +393,22 @@ def test_the_site_is_built_again_ten_minutes_after_a_change_and_not_more_often(
             load_config(None, {"COMMENTD_WEBHOOK_REBUILD_MINUTES": minutes})
 
 
+def test_a_call_to_build_the_site_that_fails_says_why_and_is_tried_again(
+    start_with_webhook: StartWithWebhook, webhook: WebhookServer
+) -> None:
+    url = f"{webhook.url}/build"
+    with start_with_webhook(webhook_url="", webhook_rebuild_url=url) as guest:
+        guest.comment("hi")
+        guest.served.tick()
+        webhook.script = [b"hello\r\n\r\n"]
+        guest.later(HOUR)
+        (row,) = guest.outbox()
+        assert (row["failure"], row["tries"]) == ("OSError", 1)
+        guest.later(5)
+        assert [call.path for call in webhook.calls] == ["/build"] * 2
+        assert guest.outbox() == []
+
+
 @pytest.mark.parametrize("kind", ["slack", "json"])
 def test_a_chat_is_silent_in_quiet_hours_and_a_program_is_told_at_once(
     start_with_webhook: StartWithWebhook, webhook: WebhookServer, kind: str
@@ -876,3 +892,10 @@ def test_a_webhook_that_cannot_work_stops_the_start() -> None:
         assert "not base64" not in str(fault.value)
         assert "\n" not in str(fault.value), each
     assert load_config(None, {"COMMENTD_WEBHOOK_KIND": "Feishu"}).webhook_kind == "feishu"
+
+
+def test_a_webhook_that_telegram_does_not_have_is_told_the_one_it_has() -> None:
+    environ = {"COMMENTD_WEBHOOK_KIND": "telegram", "COMMENTD_WEBHOOK_URL": "https://t.me/x"}
+    with pytest.raises(inside.REFUSALS) as fault:
+        load_config(None, environ)
+    assert "needs a url that ends in /sendMessage?chat_id=NUMBER" in str(fault.value)
