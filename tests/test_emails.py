@@ -206,6 +206,16 @@ def test_a_link_in_a_comment_says_where_it_leads_and_is_none_in_an_email(guest: 
     assert [url for _, url in markup.links if "evil" in url or "plain" in url] == []
 
 
+def test_a_list_in_an_email_begins_with_the_number_that_was_written(guest: Guest) -> None:
+    emails = Emails(guest, "en")
+    emails.say("7. seven\n8. eight\n\nand\n\n1. one")
+    source = Markup(emails.keep("lists", OWNER)).source
+    assert re.findall(r'<ol style="[^"]*"([^>]*)>\s*<li>(\w+)', source) == [
+        (' start="7"', "seven"),
+        ("", "one"),
+    ]
+
+
 def test_a_long_comment_is_cut_and_says_where_the_rest_is(start_app: StartApp) -> None:
     with start_app(**SETTINGS, comments_max_length=9000) as guest:
         emails = Emails(guest, "en")

@@ -509,6 +509,18 @@ def test_a_name_that_looks_like_an_accounts_is_refused_if_the_owner_wants_that(
 
 
 @protect_names
+def test_a_name_whose_signs_could_be_any_letters_counts_as_an_accounts(
+    guest: Guest, ann: Reader
+) -> None:
+    """Of such signs there is no list: the length of the name and the other letters tell."""
+    for nickname in ("ᎪᏁᏁ", "Aղn"):
+        assert guest.say("hi", nickname=nickname, status=409) == TAKEN, nickname
+        ann.say("hi", nickname=nickname)
+    for nickname in ("ᎪᏁᏁᎪ", "Bղn"):
+        guest.say("hi", nickname=nickname)
+
+
+@protect_names
 def test_of_two_accounts_with_one_name_the_first_may_write_with_it(
     guest: Guest, ann: Reader
 ) -> None:

@@ -23,7 +23,7 @@ import webtest
 
 from commentd import App, Config, OperatorError, Sites, make_app, regular_work
 from support import inside
-from support.admin import new_owner
+from support.admin import new_owner, queue
 from support.client import CANARY, COMMENT, PAGE, Visitor
 from support.commands import run_here
 from support.comments import solved
@@ -131,6 +131,27 @@ def test_settings_that_an_admin_changes_are_those_of_one_blog(apps: list[App]) -
     held = [[s["value"] for s in settings if s["key"] == "hold"] for settings in shown]
     assert held == [["all"], ["none"]]
     assert [len(owner.get("/admin/audit").json["audit"]) for owner in owners] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "origin", "shown"),
+    [
+        ("", "https://xn--9krq6q.cn", "博客.cn"),
+        ("", "https://xn--a.example", "xn--a.example"),
+        ("我的博客", "https://b.example", "我的博客"),
+    ],
+)
+def test_a_further_blog_of_an_admin_has_the_name_that_people_write(
+    apps: list[App], name: str, origin: str, shown: str
+) -> None:
+    a, b = apps
+    b.site = replace(b.site, config=replace(b.site.config, site_name=name, site_origins=(origin,)))
+    inside.of_one_owner(a, b)
+    new_owner(b)
+    Visitor(b).say("hi")
+    inside.set_status(b, 1, "waiting")
+    [blog] = queue(new_owner(a))["blogs"]
+    assert blog == {"name": shown, "url": f"https://{B}/admin", "waiting": 1}
 
 
 def test_an_edit_token_of_one_blog_is_none_on_the_other(readers: list[Visitor]) -> None:

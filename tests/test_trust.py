@@ -72,6 +72,22 @@ def test_comments_of_a_trusted_account_no_longer_wait(
 
 
 @hold_all
+def test_a_further_comment_of_a_trusted_account_is_approved_without_trusting_it_again(
+    ann: Visitor, owner: Visitor, db: sqlite3.Connection
+) -> None:
+    ann.say("one", nickname="")
+    ann.say("two", nickname="")
+    trust(owner, 1)
+    assert trust(owner, 2)["comments"] == [{"id": 2, "was": True}]
+    assert statuses(db) == {1: "visible", 2: "visible"}
+    trust(owner, 2)
+    assert [line[:3] for line in audit(owner)] == [
+        ("Owner", "trust", "1"),
+        ("Owner", "visible", "2"),
+    ]
+
+
+@hold_all
 def test_a_trusted_author_is_still_blocked_by_what_is_blocked(ann: Visitor, owner: Visitor) -> None:
     ann.say("one", nickname="")
     trust(owner, 1)
@@ -239,6 +255,19 @@ def test_comments_without_an_ip_address_are_not_blocked_for_one_of_the_same_name
     assert author(owner, 2) == {"comments": 1, "blocks": [], "staff": False}
     ban(owner, 2)
     assert statuses(db) == {1: "visible", 2: "spam", 3: "visible"}
+
+
+@with_settings()
+def test_an_author_with_nothing_left_to_block_is_not_blocked_again(
+    visitor: Visitor, owner: Visitor
+) -> None:
+    visitor.say("one")
+    moderate(owner, [1], "spam")
+    block(owner, "address", "203.0.113.7")
+    before = audit(owner)
+    assert ban(owner, 1)["comments"] == [{"id": 1, "was": False}]
+    assert audit(owner) == before
+    assert len(blocks(owner)) == 1
 
 
 def unban(owner: Visitor, number: int) -> None:
