@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import webtest
 
-from commentd import App, Config, load_config, main, make_app
+from commentd import App, Config, PassedCaptchas, load_config, main, make_app
 from support import inside
 from support.captcha import CONTINUE, HOST, KINDS, ORIGIN, SECRET, SITE_KEY, Siteverify, reply
 from support.client import CANARY, PAGE, Visitor
@@ -147,6 +147,16 @@ def test_a_good_captcha_token_passes_once_for_comments_registration_and_login(
             assert {form["secret"] for form in siteverify.asked} == {SECRET}
             assert siteverify.asked[-1]["response"] == odd
     assert caplog.messages == []
+
+
+def test_a_captcha_token_that_has_passed_is_remembered_for_five_minutes() -> None:
+    passed = PassedCaptchas()
+    passed.add("first", 1000)
+    passed.add("second", 1200)
+    assert passed.has("first", 1200)
+    assert not passed.has("third", 1200)
+    passed.add("third", 1400)
+    assert passed.passed_at == {"second": 1200, "third": 1400}
 
 
 def test_a_captcha_token_sent_fifty_times_at_once_passes_once(

@@ -1,8 +1,10 @@
 """Formulas in TeX, which are shown as MathML where the owner wants that."""
 
 import html
+import logging
 import re
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -327,6 +329,25 @@ def test_earlier_comments_follow_the_setting(
     assert html_with(comments_formulas=True) == after
     assert html_with() == before
     assert html_with() == before
+
+
+def test_earlier_comments_have_tables_once_they_are_wanted(
+    config: Config, fake_world: FakeWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    with closing(make_app(config, fake_world.world, rounds=1)) as app:
+        Visitor(app).say("a|b\n-|-\n1|2")
+        Visitor(app).say("a|b")
+        assert "<table" not in str(Visitor(app).listing())
+    caplog.clear()
+    for _ in range(2):
+        wanted = replace(config, comments_tables=True)
+        with closing(make_app(wanted, fake_world.world, rounds=1)) as app:
+            app.tick()
+            shown = [each["html"] for each in Visitor(app).listing()["comments"]]
+            assert ["<table" in each for each in shown] == [False, True]
+    anew = [message for message in caplog.messages if "rendered anew" in message]
+    assert anew == ["1 comments were rendered anew, as [comments] wants it"]
 
 
 def test_an_import_leaves_formulas_to_the_service(

@@ -493,6 +493,15 @@ def test_an_import_of_a_whole_file_puts_replies_of_an_earlier_part_below_their_p
         assert importer.import_file(MAKERS[product](thread)).number("now below") == 0
 
 
+def test_an_imported_comment_is_not_put_below_a_reply_to_it(importer: Importer) -> None:
+    importer.import_file(waline([ForeignComment("1"), ForeignComment("2", NOON + 1, "1")]))
+    turned = waline([ForeignComment("1", parent="2"), ForeignComment("2", NOON + 1)])
+    assert importer.import_file(turned).number("now below") == 0
+    above = [importer.comments_by_time[NOON + number]["above"] for number in range(2)]
+    assert above == [None, NOON]
+    assert "all counters were correct" in importer.ask("recount").text
+
+
 def test_an_imported_reply_to_a_lost_comment_stays_in_its_thread(importer: Importer) -> None:
     for product in ("valine", "waline", "twikoo"):
         for number, parent in enumerate(("lost", None, "")):

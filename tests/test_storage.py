@@ -11,6 +11,7 @@ import socket
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from commentd import MIGRATIONS, App, Config, World, make_app, migrate
+from commentd import MIGRATIONS, App, Changes, Config, Turns, World, make_app, migrate
 from support import inside
 from support.api import example_of, path_of
 from support.campaign import Campaign
@@ -141,6 +142,51 @@ def send_at_once(
             if fault:
                 stack.enter_context(fault)
         return [status_for(server, peer) for peer in peers]
+
+
+def test_a_thread_that_waits_no_longer_for_its_turn_does_not_get_it() -> None:
+    turns = Turns()
+    assert turns.acquire()
+    with ThreadPoolExecutor() as threads:
+        assert threads.submit(turns.acquire, timeout=0.01).result() is False
+        turns.release()
+        assert threads.submit(turns.acquire, timeout=0.01).result() is True
+
+
+def test_a_turn_that_comes_when_the_wait_has_just_ended_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns = Turns()
+
+    @contextmanager
+    def overtaken() -> Iterator[None]:
+        if turns.waiting:
+            monkeypatch.undo()
+            turns.release()
+        else:
+            monkeypatch.setattr(turns, "lock", overtaken())
+        yield
+
+    assert turns.acquire()
+    monkeypatch.setattr(turns, "lock", overtaken())
+    assert turns.acquire(timeout=0) is True
+    turns.release()
+    assert turns.acquire(timeout=0) is True
+
+
+def test_changes_of_more_pages_than_are_told_apart_count_for_all_pages() -> None:
+    changes = Changes()
+    changes.note(["/a"])
+    seen = changes.last
+    changes.note([f"/{number}" for number in range(changes.MOST_PAGES - 1)])
+    assert not changes.came_after(seen, ["/a"])
+    seen = changes.last
+    changes.note(["/one more"])
+    assert changes.came_after(seen, ["/a"])
+    seen = changes.last
+    changes.note(["/b"])
+    assert changes.came_after(seen, ["/b"])
+    assert not changes.came_after(seen, ["/a"])
 
 
 @on_any_port

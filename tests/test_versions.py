@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from commentd import App, __version__
+from commentd import App, Config, __version__, make_app, process_that_serves
 from support import inside
 from support.blog import POST, Pages, article, conversation, new_context, painted, service
 from support.client import Visitor
@@ -213,6 +213,15 @@ def test_update_check_says_whether_the_installed_version_runs(start: Start, tmp_
     code, text, errors = run_here(tmp_path, "update")
     assert (code, text) == (2, "")
     assert "the following arguments are required: --check" in errors
+
+
+def test_the_process_of_a_service_is_known_as_long_as_it_runs(config: Config) -> None:
+    path = config.database
+    assert process_that_serves(path) == 0
+    with closing(make_app(config, rounds=1)):
+        assert process_that_serves(path) == os.getpid()
+    Path(f"{path}-lock").touch()
+    assert process_that_serves(path) == 0
 
 
 @pytest.mark.slow
