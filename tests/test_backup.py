@@ -512,6 +512,18 @@ def test_restore_refuses_while_another_program_has_the_database_open(tmp_path: P
     assert (comments_in(path), comments_in(kept)) == (new, old)
 
 
+def test_restore_keeps_a_database_if_the_disk_has_no_room_for_its_wal(tmp_path: Path) -> None:
+    path, new = tmp_path / "commentd.db", tmp_path / "new.db"
+    old = make_database(path, "old", 60, killed=True)
+    make_database(new, "new", 1)
+    with little_room(new.stat().st_size + 4096):
+        code, text, errors = run_here(tmp_path, "restore", "new.db")
+    error = f"commentd: {path} could not be replaced: disk I/O error\n"
+    assert (code, text, errors) == (1, "", error)
+    assert comments_in(path) == old
+    assert not [name for name in names_in(tmp_path) if "restored" in name]
+
+
 THERE: dict[str, Callable[[Path], object]] = {
     "whole": lambda path: None,
     "missing": Path.unlink,

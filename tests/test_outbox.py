@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from commentd import App
+from support import inside
 from support.admin import do, drop, ids
 from support.admin import owner as owner  # a fixture
 from support.client import Visitor, stranger
@@ -69,6 +70,15 @@ def test_an_admin_reads_nobodys_code_in_the_outbox_and_does_not_lengthen_its_lif
     assert len(fake_world.emails) == 2
     assert {*db.execute("SELECT code FROM registration")} == {("",)}
     assert db.execute("SELECT subject, text FROM outbox").fetchall() == [("", "")]
+
+
+def test_an_email_that_has_left_since_it_was_looked_up_is_not_sent_again(
+    visitor: Visitor, app: App, fake_world: FakeWorld
+) -> None:
+    visitor.register(ANN)
+    inside.just_before_it_writes(app, app.deliver)
+    app.deliver()
+    assert [email.recipient for email in fake_world.emails] == [ANN]
 
 
 @pytest.mark.parametrize("erased_one", ["the answer", "what is answered"])
