@@ -7,6 +7,7 @@ import random
 import re
 import socket
 import sqlite3
+import struct
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 import webtest
 
-from commentd import App, Config, main, make_app, masked
+from commentd import App, Config, main, make_app, masked, unused_bytes
 from support import inside
 from support.client import CANARY, COMMENT, PAGE, Visitor
 from support.database import assert_whole
@@ -356,6 +357,18 @@ def test_erased_texts_leave_a_database_file_of_any_layout_and_nothing_else_does(
     made.close()
     assert b"@secret.example" not in path.read_bytes()
     assert_whole(str(path))
+
+
+def test_only_the_bytes_between_the_list_of_rows_and_the_rows_of_a_page_are_unused() -> None:
+    def leaf(first_free: int, rows_at: int, row: int) -> bytes:
+        return struct.pack(">BHHHBH", 13, first_free, 1, rows_at, 0, row).ljust(4096, b"x")
+
+    assert unused_bytes(leaf(0, 4000, 4000), 2) == (10, 4000)
+    assert unused_bytes(leaf(4050, 4000, 4000), 2) == (10, 4000)
+    assert unused_bytes((bytes(100) + leaf(0, 4000, 4000))[:4096], 1) == (110, 4000)
+    damaged = [leaf(0, 4000, 3999), leaf(3999, 4000, 4000), leaf(0, 9, 9), leaf(0, 4097, 4097)]
+    for page in (*damaged, bytes(4096)):
+        assert unused_bytes(page, 2) == (0, 0)
 
 
 def test_a_damaged_page_of_the_database_does_not_stop_the_erasing_behind_it(
