@@ -339,6 +339,18 @@ def test_a_voucher_opens_an_account_once_and_for_ten_minutes(
     assert reader.come_back(**late_back).response.status_int == 400
 
 
+def test_a_used_voucher_joins_nothing_to_an_account(
+    app: App, ann: Visitor, reader: Reader, provider: Provider
+) -> None:
+    provider.person |= {"sub": "Bob-2", "email": "bob@example.com"}
+    voucher = reader.fetch_voucher(provider)
+    reader.log_in(voucher, nickname="Bob")
+    password = {"email": "ann@example.com", "password": CANARY, "captcha_token": "x"}
+    assert reader.log_in(voucher, 401, **password) == PROVIDER_REFUSED
+    assert ann.get("/me").json["identities"] == []
+    assert sql(app, "SELECT subject FROM joined_identity") == [("Bob-2",)]
+
+
 def test_a_voucher_that_is_sent_many_times_at_once_signs_in_once(
     app: App, reader: Reader, provider: Provider
 ) -> None:
@@ -693,6 +705,21 @@ def test_the_holder_hears_of_a_provider_that_is_parted_and_other_devices_are_sig
     assert signed_in(app, token).get("/me").json["identities"] == []
 
 
+def test_an_identity_of_a_provider_that_the_owner_has_ended_is_called_by_its_host(
+    app: App, ann: Visitor, reader: Reader, provider: Provider
+) -> None:
+    password = {"email": "ann@example.com", "password": CANARY, "captcha_token": "x"}
+    reader.log_in(reader.fetch_voucher(provider), **password)
+    (joined,) = ann.get("/me").json["identities"]
+    assert (joined["provider"], joined["name"]) == ("Own", "own")
+    others = tuple(each for each in app.site.config.login_providers if each.name == "other")
+    inside.set_settings(app, login_providers=others)
+    (ended,) = ann.get("/me").json["identities"]
+    assert (ended["provider"], ended["name"]) == ("127.0.0.1", "")
+    token = ann.delete_json("/me/identities", {"id": ended["id"]}).json["token"]
+    assert signed_in(app, token).get("/me").json["identities"] == []
+
+
 # A reader who has neither a password nor a mailed code shows with the provider who they are
 
 without_mail = pytest.mark.parametrize("mail", [{}], ids=[""])
@@ -838,6 +865,18 @@ def test_a_provider_that_sends_nonsense_names_nobody(
 
 
 @pytest.mark.parametrize(
+    "token", ["of it\r\nX: y", "ключ", "x" * 4097], ids=["lines", "ru", "long"]
+)
+def test_an_access_token_that_no_header_can_hold_names_nobody(
+    refusing: Refusing, token: str
+) -> None:
+    _, reader, provider = refusing
+    provider.lies["/token"] = {"access_token": token}
+    assert reader.come_back(**provider.approve(reader.begin())).refusal == "provider_down"
+    assert provider.asked[-1][0] == "/token"
+
+
+@pytest.mark.parametrize(
     "lie",
     [
         {"issuer": "https://accounts.google.com"},
@@ -964,6 +1003,18 @@ def test_a_github_that_sends_no_number_names_nobody(refusing: Refusing, number: 
     github(provider, id=number)
     came = reader.come_back("github", **provider.approve(reader.begin("github")))
     assert came.refusal == "provider_down"
+
+
+@pytest.mark.parametrize("token", [..., None, "", 7], ids=str)
+def test_without_an_access_token_github_is_not_asked_who_somebody_is(
+    refusing: Refusing, token: Any
+) -> None:
+    _, reader, provider = refusing
+    github(provider)
+    provider.lies["/token"] = {"access_token": token}
+    came = reader.come_back("github", **provider.approve(reader.begin("github")))
+    assert came.refusal == "provider_down"
+    assert provider.asked[-1][0] == "/login/oauth/access_token"
 
 
 def test_github_says_with_status_200_that_a_code_is_wrong(

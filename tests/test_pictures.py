@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import webtest
 from PIL import Image
 
 import commentd
@@ -491,6 +492,24 @@ def test_a_picture_comes_from_an_identity_of_the_reader_alone(
     refused = ann.post_json("/me/picture", voucher_of(app, provider), status=409)
     assert refused.json["code"] == "provider_no_picture"
     assert listed(app)  # the last one stays
+
+
+def test_a_voucher_that_is_used_while_its_picture_is_fetched_brings_none(
+    app: App, ann: Visitor, reader: Reader, provider: Provider
+) -> None:
+    ann.delete("/me/picture")
+    proof = voucher_of(app, provider)
+    parts, pause = provider.raw["/ann"]
+
+    def after_a_sign_in() -> Iterator[bytes]:
+        reader.log_in(proof["voucher"])
+        yield from parts
+
+    provider.raw["/ann"] = after_a_sign_in(), pause
+    client = webtest.TestApp(app)  # the sign-in changes the database while this is refused
+    client.authorization = ann.authorization
+    assert client.post_json("/me/picture", proof, status=403).json["code"] == "provider_refused"
+    assert ann.get("/me").json["picture"] == ""
 
 
 class Held:
