@@ -12,7 +12,7 @@ import pytest
 
 from commentd import App, Config, load_config, make_app
 from support import inside
-from support.admin import moderate
+from support.admin import block, moderate
 from support.client import CANARY, PAGE, Visitor
 from support.comments import SHOWN
 from support.database import assert_whole
@@ -574,6 +574,18 @@ def test_only_what_readers_see_can_be_reported_and_for_a_short_reason(guest: Gue
         assert guest.report(1, status=404) == GONE, status
     assert guest.report(2, status=404) == GONE
     assert guest.report(guest.comment("again"), "字" * 500)["success"]
+
+
+def test_a_report_of_a_blocked_client_goes_unheard_and_does_not_say_so(
+    visitor: Reader, owner: Reader, ann: Reader
+) -> None:
+    ann.comment("well")
+    block(owner, "address", "203.0.113.99")
+    blocked = Reader(visitor.served, "203.0.113.99")
+    assert blocked.report(1, "Ugly") == {"success": True}
+    assert reported(owner)["comments"] == []
+    assert visitor.report(1, "Ugly") == {"success": True}
+    assert len(reported(owner)["comments"]) == 1
 
 
 @LIMITS

@@ -4,6 +4,7 @@ the service looks for those of guests elsewhere, if the owner wants that."""
 import base64
 import hashlib
 import io
+import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -140,12 +141,26 @@ def test_an_account_shows_a_picture_of_the_gallery_beside_all_its_comments(
     upload(ann, drawn(), status=400)
 
 
+@pytest.mark.parametrize("settings", [{"comments_faces": "/nowhere"}])
+def test_a_gallery_that_is_not_there_stops_no_service(visitor: Visitor) -> None:
+    assert visitor.get("/faces").json == {"faces": []}
+    visitor.say("hi", face="0" * 32)
+    assert picture(visitor) == ""
+    assert "faces" not in visitor.listing(view="threads")["settings"]
+
+
 @pytest.mark.parametrize("settings", [{}])
 def test_a_blog_without_faces_offers_none(visitor: Visitor, app: App) -> None:
     assert visitor.get("/faces").json == {"faces": []}
     visitor.say("hi", face="0" * 32)
     assert "picture" not in visitor.listing()["comments"][0]
     assert not {"faces", "pictures"} & {*visitor.listing(view="threads")["settings"]}
+
+
+def said_of_faces(folder: Path) -> list[tuple[str, str]]:
+    """What `commentd check` finds about a gallery beside the settings: level and text of each."""
+    _, text, _ = run_here(folder, "check", COMMENTD_COMMENTS_FACES=str(folder / "faces"))
+    return re.findall(r"(?m)^  (ok|note|warn|fail) +faces +(\S.*)$", text)
 
 
 def test_check_names_the_files_that_readers_do_not_see(folder: Path, tmp_path: Path) -> None:
@@ -157,6 +172,22 @@ def test_check_names_the_files_that_readers_do_not_see(folder: Path, tmp_path: P
     (tmp_path / "commentd.ini").write_text("[comments]\nfaces = nowhere\n")
     _, text, _ = run_here(tmp_path, "check")
     assert "nowhere: readers see no gallery" in text
+
+
+def test_check_says_that_readers_see_two_hundred_faces_at_most(tmp_path: Path) -> None:
+    faces = tmp_path / "faces"
+    faces.mkdir()
+    (faces / "1.png").write_bytes(drawn())
+    for number in range(2, 201):
+        (faces / f"{number}.png").hardlink_to(faces / "1.png")
+    assert said_of_faces(tmp_path) == []
+    (faces / "ours.png").hardlink_to(faces / "1.png")
+    said = f"{faces} has more than 200 files: readers see the first ones"
+    assert said_of_faces(tmp_path) == [("warn", said)]
+    config = Config(database_path=str(tmp_path / "x.db"), comments_faces=str(faces))
+    with closing(make_app(config)) as app:
+        shown = gallery(Visitor(app))
+    assert (len(shown), "ours" in shown) == (200, False)
 
 
 # A picture of one's own

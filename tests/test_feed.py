@@ -292,6 +292,24 @@ def test_dates_of_threads_and_fragments_are_in_the_time_zone_of_the_blog(
     assert ">Nov 19, 2026</time>" in fragment
 
 
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        ({"site_timezone": zone_named("UTC")}, "Nov 18, 2026, 11:06 UTC"),
+        ({"site_timezone": zone_named("Asia/Kathmandu")}, "Nov 18, 2026, 16:51 UTC+5:45"),
+        ({"site_timezone": zone_named("America/New_York")}, "Nov 18, 2026, 06:06 UTC-5"),
+        ({"site_timezone": zone_named("America/St_Johns")}, "Nov 18, 2026, 07:36 UTC-3:30"),
+        ({"site_timezone": zone_named("Pacific/Marquesas")}, "Nov 18, 2026, 01:36 UTC-9:30"),
+        ({"site_timezone": zone_named("UTC+0:05")}, "Nov 18, 2026, 11:11 UTC+0:05"),
+    ],
+)
+def test_a_time_is_shown_with_the_hours_and_minutes_of_its_zone(
+    visitor: FeedVisitor, shown: str
+) -> None:
+    post_comment(visitor, "hi")
+    assert thread(visitor).texts["time"] == [shown]
+
+
 def test_a_plain_thread_needs_no_javascript(
     visitor: FeedVisitor, owner: Visitor, fake_world: FakeWorld
 ) -> None:

@@ -1,6 +1,7 @@
 """Comments as a part of the page: the fragment, as HTML and in a real Chromium, and what the widget
 asks for when it finds one."""
 
+import errno
 import fcntl
 import json
 import os
@@ -783,6 +784,23 @@ def test_rendering_on_a_full_disk_leaves_the_pages_whole_and_no_part_file(
     assert (code, sorted(after), after["a/b.html"]) == (1, sorted(before), before["a/b.html"])
     assert told.startswith("pages rendered: 3\n")
     assert "public/a/b.html: File too large\n" in faults
+
+
+@pytest.mark.parametrize("fault", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+def test_rendering_ends_where_no_page_can_be_written_any_more(
+    app: App, built: Path, monkeypatch: pytest.MonkeyPatch, fault: int
+) -> None:
+    before = files(built)
+
+    def fail(*paths: Path) -> None:
+        raise OSError(fault, os.strerror(fault))
+
+    monkeypatch.setattr(os, "replace", fail)
+    code, told, faults = render(app, built)
+    assert (code, files(built) == before) == (1, True)
+    assert told.startswith("pages rendered: 0\n")
+    said = f"public/a/b.html: {os.strerror(fault)}; the pages after it stay as they are\n"
+    assert faults == said
 
 
 @pytest.mark.root

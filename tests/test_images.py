@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 from commentd import App, Config, make_app
+from support import inside
 from support.admin import owner as owner  # a fixture
 from support.client import PAGE, Visitor
 from support.commands import run_here
@@ -442,6 +443,25 @@ def test_check_says_what_is_wrong_with_the_folder(tmp_path: Path) -> None:
     assert len(found) == 11
     assert ("warn", "other files that are no stickers: 10") in found
     assert packs_of(folder) == {}
+
+
+def test_stickers_beyond_the_most_are_named_and_not_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside.set_most_stickers(monkeypatch, 2)
+    folder = tmp_path / "packs"
+    draw(folder / "cats" / "a.png")
+    draw(folder / "cats" / "b.png")
+    assert checked(folder) == [("ok", "stickers: 2 (cats)")]
+    draw(folder / "cats" / "c.png")
+    draw(folder / "dogs" / "a.png")
+    words = "it is more than 2 stickers"
+    assert checked(folder) == [
+        ("warn", f"{folder / 'cats' / 'c.png'}: {words}"),
+        ("warn", f"{folder / 'dogs' / 'a.png'}: {words}"),
+        ("ok", "stickers: 2 (cats)"),
+    ]
+    assert packs_of(folder) == {"cats": ["cats_a", "cats_b"]}
 
 
 # Pictures

@@ -218,6 +218,11 @@ def set_mail_ports(monkeypatch: Any, *ports: tuple[int, str]) -> None:
     monkeypatch.setattr(commentd, "MAIL_PORTS", ports)
 
 
+def set_most_stickers(monkeypatch: Any, most: int) -> None:
+    """How many stickers a service has at most."""
+    monkeypatch.setattr(commentd, "MOST_STICKERS", most)
+
+
 def set_most_fetch_seconds(monkeypatch: Any, seconds: float) -> None:
     """How long a response of another service may take."""
     monkeypatch.setattr(commentd, "MOST_FETCH_SECONDS", seconds)
