@@ -354,17 +354,32 @@ def test_check_names_the_port_and_the_security_of_a_mail_server_that_work(
         assert "with security" not in refused.text
 
 
+@contextmanager
+def blocked_port() -> Iterator[int]:
+    """A port that nothing comes back from, since its queue is full."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, ExitStack() as stack:
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(server.getsockname())
+        yield int(server.getsockname()[1])
+
+
 def test_check_says_to_send_by_https_where_no_port_of_a_mail_server_is_reached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_mail_patience(monkeypatch, 0.2)
-    with closing(ScriptedMailServer()) as silent:
+    with closing(ScriptedMailServer()) as silent, blocked_port() as blocked:
         silent.open()
         silent.script = {"CONNECT": "silence"}
-        set_mail_ports(monkeypatch, (closed_port(), "tls"), (silent.port, "starttls"))
+        ports = [(closed_port(), "tls"), (silent.port, "starttls"), (blocked, "tls")]
+        set_mail_ports(monkeypatch, *ports)
         report = check(tmp_path, **mail(closed_port()))
     assert "if its host blocks SMTP, set [mail] provider" in report.hint("mail")
-    assert f"port {silent.port} with security = starttls says nothing" in report.words("mail")
+    found = report.words("mail")
+    assert f"port {silent.port} with security = starttls says nothing" in found
+    blocks = "does not respond: it is probably blocked"
+    assert f"port {blocked} with security = tls {blocks}" in found
 
 
 def test_check_tries_port_25_without_tls_on_the_same_machine_alone(
@@ -497,13 +512,20 @@ def test_check_says_what_is_wrong_with_an_identity_provider(tmp_path: Path) -> N
         server.redirect_url = "https://comments.example/auth/callback/other"
         told = f"[login.home] tell the provider this redirect URL: {redirect_url}"
         assert check_provider(tmp_path, server) == ("fail", told)
+        server.redirect_url = redirect_url
+        server.lies["/token"] = {"error": "redirect_uri_mismatch"}
+        assert check_provider(tmp_path, server) == ("fail", told)
+        for error, shown in (("server_error", " server_error"), (..., ""), ("<b>", "")):
+            server.lies["/token"] = {"error": error}
+            silent = f"[login.home] the provider says nothing of the secret: status 400{shown}"
+            assert check_provider(tmp_path, server) == ("fail", silent)
         server.raw["/.well-known/openid-configuration"] = [b"HTTP/1.1 200 OK\r\n\r\n<html>"], 0
         nonsense = check_provider(tmp_path, server)
         assert nonsense == ("fail", "[login.home] it sends no JSON")
         issuer = server.issuer
     level, words = check_provider(tmp_path, server)
     assert (level, f"[login.home] {issuer} can't be reached: " in words) == ("fail", True)
-    for text in (fine[1], *mastodon.splitlines(), wrong, itself, told, nonsense[1], words):
+    for text in (fine[1], *mastodon.splitlines(), wrong, itself, told, silent, nonsense[1], words):
         for language in ("zh", "zh-tw"):
             assert translated(text, language) != text, f"static/terminal/{language}.json: {text}"
 

@@ -287,6 +287,30 @@ def test_a_text_that_has_changed_is_shown_again_before_it_is_approved(
         assert guest.status_of(number) == "visible"
 
 
+def test_a_button_of_a_comment_that_is_deleted_meanwhile_says_that_it_is_gone(
+    start_with_telegram: StartWithTelegram, telegram: Telegram
+) -> None:
+    with start_with_telegram(HOLD) as guest:
+        made = guest.say("hi")
+        guest.deliver()
+        number = made["comment"]["id"]
+        token = {"edit_token": made["edit_token"]}
+
+        def erase() -> None:
+            guest.delete_json(f"/comments/{number}", token)
+
+        def erase_before_the_next_write() -> None:
+            inside.just_before_it_writes(guest.served, erase)
+
+        # What is written first is that the update has come.
+        inside.just_before_it_writes(guest.served, erase_before_the_next_write)
+        telegram.press("Approve", telegram.last())
+        listen(guest)
+        assert telegram.answered == ["This comment no longer exists."]
+        assert guest.status_of(number) == "deleted"
+        assert audit(guest) == []
+
+
 def test_telegram_is_heard_with_the_settings_that_were_changed_meanwhile(
     start_with_telegram: StartWithTelegram, telegram: Telegram
 ) -> None:
