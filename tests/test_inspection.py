@@ -1,6 +1,7 @@
 """`commentd check URL` on the pages of a real blog, behind a real proxy: with every mistake that
 owners make, and with none. The admin page offers the same."""
 
+import gzip
 import re
 import socket
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from commentd import App, translated
-from support import inspected
+from support import inside, inspected
 from support.admin import new_owner
 from support.client import Visitor, stranger
 from support.commands import run_here
@@ -209,6 +210,12 @@ DELAYS = [
         delayed(f'data-src="{EMBED}" async'),
     ),
     Mistake(
+        ACTS.format("LiteSpeed Cache"),
+        delayed(f'type="litespeed/javascript" data-src="{EMBED}"'),
+        headers=policy(f"script-src 'self'; connect-src {COMMENTS}"),
+        name="and a policy",
+    ),
+    Mistake(
         "the tag has type=text/x-blocked, with which no browser runs it: delete that",
         delayed(f'type="text/x-blocked" src="{EMBED}"'),
     ),
@@ -332,6 +339,11 @@ POLICIES = [
         headers=policy(f"default-src 'self'; script-src {COMMENTS}"),
     ),
     Mistake(
+        f"{IN_HEADER}blocks what the script asks for: add {COMMENTS}/ to its connect-src",
+        headers=policy(f"script-src {COMMENTS}; connect-src wss://comments.example"),
+        name="another scheme",
+    ),
+    Mistake(
         f"{IN_HEADER}blocks pictures of authors: add {COMMENTS}/ to its img-src",
         headers=policy(f"{FULL_POLICY}; img-src 'self'"),
         settings={"COMMENTD_COMMENTS_PICTURES": "yes"},
@@ -394,6 +406,11 @@ ADDRESSES = [
     Mistake(
         "this is no page, but application/rss+xml: check the URL of a post",
         pages={POST: Sent(headers=(("content-type", "application/rss+xml"),))},
+    ),
+    Mistake(
+        "the blog responds with status 301: look into the log of its server",
+        pages={POST: moved("https://[x/")},
+        name="to no URL",
     ),
     Mistake(
         "the page redirects in a circle: correct the redirects of the blog",
@@ -564,7 +581,24 @@ CACHES = [
     ),
 ]
 
-MISTAKES = [*TAGS, *DELAYS, *PAGES, *CANONICALS, *POLICIES, *ADDRESSES, *PROXIES]
+UNKNOWN = [
+    Mistake(
+        "set [server] public_url: otherwise it is not known where readers find the service",
+        headers=policy(f"script-src {COMMENTS}; connect-src 'self'"),
+        settings={
+            "COMMENTD_SERVER_PUBLIC_URL": "",
+            "COMMENTD_SERVER_LISTEN": "unix:/run/c",
+            "COMMENTD_SERVER_TRUSTED_PROXY": "unix",
+        },
+    ),
+    Mistake(
+        "the service does not respond at https://comments.example: BadStatusLine; start it, and "
+        "look at its proxy, its DNS entry and the firewall",
+        way=in_place(Sent(1000), "/pages"),
+    ),
+]
+
+MISTAKES = [*TAGS, *DELAYS, *PAGES, *CANONICALS, *POLICIES, *ADDRESSES, *PROXIES, *UNKNOWN]
 
 
 @dataclass
@@ -626,6 +660,8 @@ def test_check_says_in_one_line_that_a_page_is_right(bench: Bench) -> None:
             f"</script>{TAG}"
         ).replace("<body>", '<body style="visibility: hidden">'),
         page(f"<!-- Disqus is gone --><template><div id=disqus_thread></div></template>{TAG}"),
+        page(f"</div></article>{TAG}</div>"),
+        page(f'<script src="https://[x/embed.js"></script>{TAG}'),
     ):
         bench.place.post(html)
         assert bench.check(POST) == (0, f"{OK}\n"), html
@@ -681,6 +717,14 @@ def test_check_names_each_mistake_in_one_sentence(bench: Bench, mistake: Mistake
     assert "all is well" not in text
     for language in ("zh", "zh-TW"):
         assert translated(mistake.said, language) != mistake.said
+
+
+def test_check_takes_the_script_of_another_service_for_no_tag(bench: Bench) -> None:
+    bench.place.post(page(OTHERS["Disqus"]))
+    code, text = bench.check(POST)
+    missing = f"the page has no tag: paste {TAG} into the template of your posts"
+    found = [("fail", "tag", missing), ("warn", "other", STILL.format("Disqus"))]
+    assert (code, found_in(text)) == (1, found)
 
 
 @pytest.mark.parametrize(("cache", "key", "said"), CACHES, ids=["no-store", "queries"])
@@ -755,6 +799,30 @@ def test_check_reads_a_page_of_any_size_and_encoding(bench: Bench) -> None:
             Sent(), headers=(("content-type", "text/html"),), body=html
         )
         assert bench.check(POST) == (0, f"{OK}\n")
+
+
+@pytest.mark.parametrize("name", ["gzip", "x-gzip"])
+def test_check_reads_a_packed_page_and_one_that_only_says_so(bench: Bench, name: str) -> None:
+    for body in (gzip.compress(page().encode()), page().encode()):
+        bench.place.pages[POST] = Sent(body=body).with_header("content-encoding", name)
+        assert bench.check(POST) == (0, f"{OK}\n")
+    bench.place.pages[POST] = Sent(body=gzip.compress(page("").encode())).with_header(
+        "content-encoding", name
+    )
+    assert bench.check(POST)[0] == 1
+
+
+def test_check_of_a_page_begins_no_request_after_its_time(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside.set_inspection_seconds(monkeypatch, -1)
+    code, text = bench.check(POST)
+    said = (
+        f"the blog does not respond at {BLOG}: all of it takes too long; correct the URL, or start "
+        "its server"
+    )
+    assert (code, found_in(text)) == (1, [("fail", "page", said)])
+    assert bench.place.asked == []
 
 
 def test_check_looks_at_a_page_with_the_settings_of_its_blog(bench: Bench) -> None:

@@ -223,6 +223,11 @@ def set_most_stickers(monkeypatch: Any, most: int) -> None:
     monkeypatch.setattr(commentd, "MOST_STICKERS", most)
 
 
+def set_inspection_seconds(monkeypatch: Any, seconds: float) -> None:
+    """In which `check` may begin to ask for something of a page."""
+    monkeypatch.setattr(commentd, "INSPECTION_SECONDS", seconds)
+
+
 def set_most_fetch_seconds(monkeypatch: Any, seconds: float) -> None:
     """How long a response of another service may take."""
     monkeypatch.setattr(commentd, "MOST_FETCH_SECONDS", seconds)
